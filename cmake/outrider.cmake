@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# The only CMake logic of the project: three helper functions, one call each per folder.
+
+add_library(outrider_flags INTERFACE)
+target_include_directories(outrider_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+# -ffp-contract=off: a*b+c is fused only where a kernel says so, so that the same source gives the same bits everywhere.
+target_compile_options(outrider_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wno-psabi -ffp-contract=off)
+find_package(Threads REQUIRED)
+target_link_libraries(outrider_flags INTERFACE Threads::Threads)
+
+# outrider_library(<folder> [DEPS lib...] [SYSTEM lib...]): every .cc of the folder except *_test.cc becomes
+# outrider_<folder>; every *_test.cc becomes the test program <folder>_test (CTest label "unit").
+function(outrider_library folder)
+  cmake_parse_arguments(ARG "" "" "DEPS;SYSTEM" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(TRANSFORM ARG_DEPS PREPEND outrider_)
+  if(sources)
+    add_library(outrider_${folder} STATIC ${sources})
+    target_link_libraries(outrider_${folder} PUBLIC outrider_flags ${ARG_DEPS} PRIVATE ${ARG_SYSTEM})
+  else()
+    add_library(outrider_${folder} INTERFACE)
+    target_link_libraries(outrider_${folder} INTERFACE outrider_flags ${ARG_DEPS})
+  endif()
+  if(tests AND OUTRIDER_TESTS)
+    outrider_test(${folder}_test SOURCES ${tests} DEPS ${folder} SYSTEM ${ARG_SYSTEM})
+  endif()
+endfunction()
+
+# outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [LABEL unit|lossless|slow])
+function(outrider_test name)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS;SYSTEM" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  list(TRANSFORM ARG_DEPS PREPEND outrider_)
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_SYSTEM} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE OUTRIDER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL})
+endfunction()
+
+# outrider_isa_library(<isa> FLAGS flag...): the kernels of one instruction set, compiled with exactly the flags
+# its name promises. tools/check_isa_symbols.py proves that nothing compiled here can be linked in elsewhere.
+function(outrider_isa_library isa)
+  cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${isa}/*.cc)
+  add_library(outrider_kernels_${isa} OBJECT ${sources})
+  target_link_libraries(outrider_kernels_${isa} PUBLIC outrider_flags)
+  target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS})
+endfunction()

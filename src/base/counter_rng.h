@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counter-based randomness: every draw is a pure function of its key, so that nothing has to be restored when
+// drafted tokens are rejected. The mixer is the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace outrider {
+
+enum class RandomPurpose : uint64_t { kToken = 1, kAccept = 2, kResidual = 3, kDraft = 4 };
+
+// Names one draw. `position` is the absolute position of the token drawn (prompt included).
+struct RandomKey {
+  uint64_t seed = 0;
+  uint64_t stream = 0;  // index of the sequence within its request
+  int64_t position = 0;
+  RandomPurpose purpose = RandomPurpose::kToken;
+  uint64_t index = 0;  // token id, or number of the draw among those of one purpose at one position
+};
+
+inline uint64_t mix64(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+inline uint64_t random_bits(const RandomKey& key) {
+  uint64_t h = mix64(key.seed);
+  h = mix64(h ^ key.stream);
+  h = mix64(h ^ static_cast<uint64_t>(key.position));
+  h = mix64(h ^ static_cast<uint64_t>(key.purpose));
+  return mix64(h ^ key.index);
+}
+
+// Uniform in [0, 1), 53 bits.
+inline double random_uniform(const RandomKey& key) {
+  return static_cast<double>(random_bits(key) >> 11) * 0x1.0p-53;
+}
+
+// Standard Gumbel noise, always finite: the uniform is taken from the open interval (0, 1).
+inline double random_gumbel(const RandomKey& key) {
+  const double u = (static_cast<double>(random_bits(key) >> 12) + 0.5) * 0x1.0p-52;
+  return -std::log(-std::log(u));
+}
+
+}  // namespace outrider

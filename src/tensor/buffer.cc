@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor/buffer.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace outrider {
+namespace {
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kAlignment = 64;
+}  // namespace
+
+Buffer::Buffer(size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  if (bytes < kHugePage) {
+    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    data_ = static_cast<std::byte*>(::operator new(rounded, std::align_val_t{kAlignment}));
+    std::memset(data_, 0, rounded);
+    return;
+  }
+  if (bytes > SIZE_MAX - kHugePage) throw std::bad_alloc();
+  mapped_ = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  // One huge page more than needed, so that an aligned part exists; what hangs over is given back.
+  void* raw = mmap(nullptr, mapped_ + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) throw std::bad_alloc();
+  const auto address = reinterpret_cast<uintptr_t>(raw);
+  const uintptr_t aligned = (address + kHugePage - 1) / kHugePage * kHugePage;
+  if (aligned > address) munmap(raw, aligned - address);
+  const uintptr_t end = aligned + mapped_;
+  const uintptr_t raw_end = address + mapped_ + kHugePage;
+  if (raw_end > end) munmap(reinterpret_cast<void*>(end), raw_end - end);
+  data_ = reinterpret_cast<std::byte*>(aligned);
+  madvise(data_, mapped_, MADV_HUGEPAGE);  // a hint: refusal costs speed only
+}
+
+Buffer::~Buffer() {
+  if (data_ == nullptr) return;
+  if (mapped_ != 0) {
+    munmap(data_, mapped_);
+  } else {
+    ::operator delete(data_, std::align_val_t{kAlignment});
+  }
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      mapped_(std::exchange(other.mapped_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+}  // namespace outrider

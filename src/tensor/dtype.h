@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace outrider {
+
+// Element types of stored tensors. The block types are those of GGUF: rows are split into blocks of
+// block_elements(dtype) consecutive elements, each stored in block_bytes(dtype) bytes.
+enum class DType : uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_K, kQ5_K, kQ6_K };
+
+constexpr int kDTypeCount = 8;
+
+// Lower-case name as used on the command line and in messages: "f32", "q4_k".
+std::string_view dtype_name(DType dtype);
+std::optional<DType> parse_dtype(std::string_view name);
+
+int64_t block_elements(DType dtype);
+int64_t block_bytes(DType dtype);
+
+// Bytes of one row of `elements` elements; elements must be a multiple of block_elements(dtype).
+int64_t row_bytes(DType dtype, int64_t elements);
+
+// Round to nearest even; NaN stays NaN.
+uint16_t f32_to_bf16(float value);
+float bf16_to_f32(uint16_t bits);
+uint16_t f32_to_f16(float value);
+float f16_to_f32(uint16_t bits);
+
+}  // namespace outrider

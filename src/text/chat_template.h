@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outrider/result.h"
+
+namespace outrider {
+
+struct ChatMessage {
+  std::string role;  // "system", "user", "assistant", "tool"
+  std::string content;
+};
+
+// Inputs of a chat template, as Hugging Face's apply_chat_template passes them.
+struct ChatContext {
+  std::vector<ChatMessage> messages;
+  bool add_generation_prompt = true;
+  std::string bos_token;
+  std::string eos_token;
+  std::string tools_json;  // JSON array, or empty for none
+};
+
+// A model's Jinja chat template. Rendering is bounded in steps, depth and output, because templates come with
+// model files from anywhere; trim_blocks and lstrip_blocks are on, as in transformers.
+class ChatTemplate {
+ public:
+  static Result<ChatTemplate> parse(std::string_view source);
+  ~ChatTemplate();
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+
+  // Errors: the template raised an exception, used something unsupported (named, with its line), or ran over a limit.
+  Result<std::string> render(const ChatContext& context) const;
+
+ private:
+  struct Impl;
+  explicit ChatTemplate(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract between models and instruction sets: one table of functions per instruction set, chosen once.
+//
+// Row invariance, the promise everything else stands on: the bits of an output row depend on that row's inputs,
+// on the weights' shape and on the row's own KV length only; never on how many rows share the call, on the other
+// rows' contents, on the worker count or on page size. Every table is deterministic; tables may differ by rounding.
+//
+// Functions compute the share of one worker and never allocate, throw, or read the environment. The caller
+// separates dependent calls by a barrier (ThreadPool::run returns).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "outrider/result.h"
+#include "tensor/buffer.h"
+#include "tensor/tensor_view.h"
+
+namespace outrider {
+
+// A matrix [n, k] in the private layout of the table that packed it.
+struct PackedMatrix {
+  DType dtype = DType::kF32;  // of the stored numbers
+  int64_t n = 0;              // output features
+  int64_t k = 0;              // input features
+  Buffer data;
+};
+
+// y[r, j] = sum_i x[r, i] * w[j, i] for j in [0, n); rows are contiguous.
+struct LinearArgs {
+  const PackedMatrix* weights = nullptr;
+  const float* x = nullptr;  // [rows, k]
+  float* y = nullptr;        // [rows, n]
+  int64_t rows = 0;
+};
+
+// One row's view of the cache: the first `prefix_len` entries of its sequence in order, then the entries `tail`
+// (indices into the sequence, its ancestors within a drafted tree, itself last). Entry e of the sequence lies in
+// slot pages[e / page_size] * page_size + e % page_size.
+struct AttentionRow {
+  const int32_t* pages = nullptr;
+  int32_t prefix_len = 0;
+  const int32_t* tail = nullptr;
+  int32_t tail_len = 0;
+};
+
+// Scaled dot-product attention, grouped queries: y[r, h] = softmax(q[r, h] . K / sqrt(head_dim)) V. The sum runs
+// over a row's entries in their order, so a chain staged as prefix and the same chain staged as tail give the same
+// bits.
+struct AttentionArgs {
+  const float* q = nullptr;  // [rows, head_count, head_dim]
+  const float* k = nullptr;  // one layer's keys [slots, kv_head_count, head_dim]
+  const float* v = nullptr;  // one layer's values, same shape
+  float* y = nullptr;        // [rows, head_count, head_dim]
+  std::span<const AttentionRow> rows;
+  int64_t head_count = 0;
+  int64_t kv_head_count = 0;
+  int64_t head_dim = 0;
+  int64_t page_size = 0;
+  int64_t window = 0;  // only the last `window` entries of a row's list count; 0: all
+};
+
+struct NormArgs {
+  const float* x = nullptr;       // [rows, dim]
+  const float* weight = nullptr;  // [dim]
+  float* y = nullptr;             // [rows, dim]; may be x
+  int64_t rows = 0;
+  int64_t dim = 0;
+  float epsilon = 0;
+};
+
+// Rotates pairs (i, i + head_dim / 2) of each head by position * inverse_frequency[i], in place.
+struct RopeArgs {
+  float* x = nullptr;                    // [rows, heads, head_dim]
+  const int32_t* positions = nullptr;    // [rows]
+  const float* inverse_frequency = nullptr;  // [head_dim / 2]
+  int64_t rows = 0;
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+};
+
+struct KernelTable {
+  std::string_view name;
+
+  // Any DType; k must be a multiple of the dtype's block. Called in parallel for different matrices.
+  Result<PackedMatrix> (*pack)(const TensorView& matrix);
+
+  void (*linear)(const LinearArgs& args, Worker worker);
+  void (*attention)(const AttentionArgs& args, Worker worker);
+  void (*rms_norm)(const NormArgs& args, Worker worker);
+  void (*rope)(const RopeArgs& args, Worker worker);
+  // y[i] = silu(gate[i]) * up[i] over rows x dim numbers: gate_up is [rows, 2 * dim], gate first.
+  void (*swiglu)(const float* gate_up, float* y, int64_t rows, int64_t dim, Worker worker);
+};
+
+// Names of the tables this machine can run, slowest first; "reference" is always there.
+std::vector<std::string_view> available_kernels();
+
+// `name` empty picks the fastest table the machine can run. Error: unknown name (lists the valid ones), or an
+// instruction set this machine lacks (says what is missing).
+Result<const KernelTable*> select_kernels(std::string_view name);
+
+// Converts `elements` stored numbers of one row to f32: the scalar reading of the format's description.
+void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements);
+
+// Converts one f32 row to F32, F16, BF16, Q8_0 or Q4_0 (other types: precondition violated), rounding as GGUF's
+// reference quantiser does.
+void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements);
+
+}  // namespace outrider

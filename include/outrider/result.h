@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors as values: every fallible call of the library returns Result<T>; nothing throws across the public API.
+// Errors as values: every fallible call of the library returns Result<T>; nothing throws across the public
+// API.
 #pragma once
 
 #include <string>
@@ -29,7 +30,7 @@ inline Error resource_error(std::string message) { return {ErrorKind::kResource,
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool ok() const { return state_.index() == 0; }
@@ -80,5 +81,5 @@ class [[nodiscard]] Status {
   declaration = std::move(result).value()
 
 // OUTRIDER_RETURN_IF_ERROR(f()): returns the error of a Status from this function.
-#define OUTRIDER_RETURN_IF_ERROR(expression)                                \
+#define OUTRIDER_RETURN_IF_ERROR(expression) \
   if (auto status_in_macro = (expression); !status_in_macro.ok()) return status_in_macro.error()

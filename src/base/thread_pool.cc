@@ -53,7 +53,8 @@ void ThreadPool::run_erased(ErasedJob job, void* context) {
 void ThreadPool::work(int index) {
   uint64_t seen = 0;
   while (true) {
-    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins) pause_cpu();
+    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins)
+      pause_cpu();
     if (generation_.load(std::memory_order_acquire) == seen) {
       std::unique_lock lock(mutex_);
       ++parked_;

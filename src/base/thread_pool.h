@@ -23,7 +23,8 @@ struct Range {
   int64_t end = 0;
 };
 
-// Contiguous share of `total` items in units of `grain`: which worker does an item never changes the item's bits.
+// Contiguous share of `total` items in units of `grain`: which worker does an item never changes the item's
+// bits.
 inline Range share_of(Worker worker, int64_t total, int64_t grain = 1) {
   const int64_t units = (total + grain - 1) / grain;
   const int64_t begin = units * worker.index / worker.count * grain;
@@ -31,8 +32,8 @@ inline Range share_of(Worker worker, int64_t total, int64_t grain = 1) {
   return {begin < total ? begin : total, end < total ? end : total};
 }
 
-// A team of threads that runs one job at a time; the calling thread is worker 0. Workers spin for a short while
-// after a job, then park, because the next kernel usually follows within microseconds.
+// A team of threads that runs one job at a time; the calling thread is worker 0. Workers spin for a short
+// while after a job, then park, because the next kernel usually follows within microseconds.
 class ThreadPool {
  public:
   // threads >= 1, the caller included.
@@ -43,15 +44,17 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls job(worker) once on every worker and returns when all are done. Not reentrant. The job must not throw.
+  // Calls job(worker) once on every worker and returns when all are done. Not reentrant. The job must not
+  // throw.
   template <typename Job>
   void run(Job&& job) {
     if (threads_.empty()) {
       job(Worker{0, 1});
       return;
     }
-    run_erased([](void* context, Worker worker) { (*static_cast<std::remove_reference_t<Job>*>(context))(worker); },
-               const_cast<void*>(static_cast<const void*>(&job)));
+    run_erased(
+        [](void* context, Worker worker) { (*static_cast<std::remove_reference_t<Job>*>(context))(worker); },
+        const_cast<void*>(static_cast<const void*>(&job)));
   }
 
  private:

@@ -17,7 +17,7 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   if (bytes < kHugePage) {
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    data_ = static_cast<std::byte*>(::operator new(rounded, std::align_val_t{kAlignment}));
+    data_ = static_cast<std::byte*>(::operator new (rounded, std::align_val_t{kAlignment}));
     std::memset(data_, 0, rounded);
     return;
   }
@@ -41,7 +41,7 @@ Buffer::~Buffer() {
   if (mapped_ != 0) {
     munmap(data_, mapped_);
   } else {
-    ::operator delete(data_, std::align_val_t{kAlignment});
+    ::operator delete (data_, std::align_val_t{kAlignment});
   }
 }
 

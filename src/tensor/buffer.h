@@ -7,8 +7,8 @@
 
 namespace outrider {
 
-// Owns zero-initialised memory aligned to a cache line; from 2 MiB on it asks for huge pages, which read 10 to
-// 20 % faster. Contents are fixed in size; move only. Allocation failure throws std::bad_alloc.
+// Owns zero-initialised memory aligned to a cache line; from 2 MiB on it asks for huge pages, which read 10
+// to 20 % faster. Contents are fixed in size; move only. Allocation failure throws std::bad_alloc.
 class Buffer {
  public:
   Buffer() = default;

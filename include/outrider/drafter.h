@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface of everything that drafts. A drafter never changes the output: what it proposes is verified,
+// and whatever goes wrong inside it costs speed only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "outrider/result.h"
+#include "outrider/sampling_params.h"
+#include "outrider/token_tree.h"
+
+namespace outrider {
+
+// Rules for accepting drafted tokens. Both are lossless.
+enum class AcceptanceRule : uint8_t {
+  kCoupled,    // the target's own token is fixed by the seed; a draft is accepted iff it is that token
+               // (2408.07978)
+  kRejection,  // speculative sampling (2211.17192), multi-step over siblings (2305.09781)
+};
+
+struct DrafterTraits {
+  std::string name;                  // as in statistics: "NGram"
+  bool emits_probabilities = false;  // sets the law of the nodes it expands
+};
+
+// What one sequence asks of its drafter in one step.
+struct DraftRequest {
+  uint64_t sequence = 0;  // as given to begin()
+  std::span<const TokenId>
+      tokens;  // prompt and committed tokens; the last one is pending, the root of the tree
+  int prompt_length = 0;
+  int max_depth = 0;  // levels below the root, >= 1
+  int max_nodes = 0;  // nodes below the root, >= 1
+  const SamplingParams* sampling = nullptr;
+  uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
+  AcceptanceRule acceptance = AcceptanceRule::kCoupled;
+};
+
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  virtual const DrafterTraits& traits() const = 0;
+
+  // A sequence starts; it may come back after end() with more tokens (preemption).
+  virtual void begin(uint64_t sequence, std::span<const TokenId> prompt);
+
+  // Grows one tree per request; trees[i] holds the pending token of requests[i]. A tree left alone means
+  // "nothing to propose". Nodes beyond the request's limits are cut. An error means that no tree of this call
+  // is used.
+  virtual Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) = 0;
+
+  // What became of the tree drafted for `sequence`.
+  virtual void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict);
+
+  virtual void end(uint64_t sequence);
+};
+
+}  // namespace outrider

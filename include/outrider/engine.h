@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outrider as a library: open an engine over a model, submit requests, step until they are done.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "outrider/drafter.h"
+#include "outrider/result.h"
+#include "outrider/sampling_params.h"
+#include "outrider/token.h"
+#include "outrider/token_tree.h"
+
+namespace outrider {
+
+// Names and meaning of TensorRT-LLM's speculative_config.
+struct SpeculativeOptions {
+  std::string decoding_type = "None";       // None, NGram, DraftTarget, UserProvided
+  int max_draft_len = 4;                    // depth of the drafted chain, 1..64
+  std::filesystem::path speculative_model;  // DraftTarget: the draft model
+  // NGram:
+  int max_matching_ngram_size = 2;  // longest pattern looked up
+  bool is_keep_all = true;          // keep every continuation of a pattern, else only the longest newest one
+  bool is_use_oldest = true;        // propose the oldest continuation kept, else the newest
+  bool is_public_pool = false;      // one pool for all sequences (leaks text between them), else one each
+  int64_t max_pool_patterns = 1 << 20;  // patterns kept; the oldest leave first
+};
+
+enum class WeightPrecision : uint8_t { kAuto, kF32, kBF16, kQ8, kQ4 };  // kAuto: as stored
+
+struct EngineOptions {
+  std::filesystem::path model;  // Hugging Face directory or .gguf file
+  SpeculativeOptions speculation;
+  std::shared_ptr<Drafter> user_drafter;  // for decoding_type UserProvided
+  AcceptanceRule acceptance = AcceptanceRule::kCoupled;
+  WeightPrecision weights = WeightPrecision::kAuto;
+  std::string kernels;   // name of a kernel table; empty: the fastest this machine has
+  int threads = 0;       // 0: one per core
+  int64_t context = 0;   // longest sequence in tokens; 0: what the model was made for, at most 8192
+  int page_size = 16;    // tokens per KV page
+  int64_t kv_pages = 0;  // 0: enough for max_batch sequences of full context, within a third of free memory
+  int max_batch = 8;     // sequences that run together
+  int prefill_chunk = 256;  // prompt tokens computed in one pass
+};
+
+struct Request {
+  std::vector<TokenId> prompt;  // at least one token
+  SamplingParams sampling;
+  int64_t max_tokens = 128;
+  std::vector<std::string> stop;     // text that ends the output and is not part of it
+  std::vector<TokenId> stop_tokens;  // beyond those of the model
+  bool ignore_eos = false;
+  bool speculate = true;  // false: this request is decoded plainly
+};
+
+enum class FinishReason : uint8_t { kStop, kLength, kCancelled };
+std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled"
+
+struct SpeculationStats {
+  std::string method;
+  int64_t steps = 0;                           // target passes that committed output
+  int64_t drafted = 0;                         // drafted tokens verified
+  int64_t accepted = 0;                        // of these committed
+  int64_t committed = 0;                       // tokens committed by those passes
+  std::vector<int64_t> drafted_per_position;   // by depth - 1
+  std::vector<int64_t> accepted_per_position;  // by depth - 1
+  int64_t draft_failures = 0;                  // calls of the drafter that failed; decoded plainly instead
+  double draft_ms = 0;
+  double verify_ms = 0;  // target passes, acceptance and commit
+
+  // Tokens committed per target pass, the bonus token included; 1 when nothing is drafted.
+  double acceptance_length() const {
+    return steps == 0 ? 0.0 : static_cast<double>(committed) / static_cast<double>(steps);
+  }
+};
+
+struct Completion {
+  std::vector<TokenId> tokens;       // the output, stop token included where one ended it
+  std::vector<TokenOrigin> origins;  // of `tokens`
+  std::string text;                  // without special tokens, cut before a stop string
+  FinishReason finish_reason = FinishReason::kStop;
+  int64_t prompt_tokens = 0;
+  double prompt_ms = 0;
+  double decode_ms = 0;
+  SpeculationStats speculation;
+};
+
+// News of a running request; text is complete UTF-8.
+struct Progress {
+  std::string_view text;            // new text, may be empty
+  std::span<const TokenId> tokens;  // newly committed tokens
+  std::span<const TokenOrigin> origins;
+  const Completion* completion = nullptr;  // set once, with the last news
+};
+
+using RequestId = uint64_t;
+using ProgressSink = std::function<void(RequestId, const Progress&)>;
+
+// What the engine runs on, for reports.
+struct EngineInfo {
+  std::string model_path;
+  std::string family;
+  std::string kernels;
+  std::string weights;  // storage type of most weights: "bf16"
+  std::string drafter;
+  int threads = 0;
+  int64_t parameters = 0;
+  int64_t weight_bytes = 0;
+  int64_t context = 0;
+  int64_t vocab_size = 0;
+  double load_ms = 0;
+};
+
+// Not thread safe: one thread submits, steps and cancels.
+class Engine {
+ public:
+  // Errors: anything about the model or draft that does not fit, in one line.
+  static Result<std::unique_ptr<Engine>> open(EngineOptions options);
+  ~Engine();
+
+  const EngineInfo& info() const;
+
+  std::vector<TokenId> tokenize(std::string_view text, bool add_special = true,
+                                bool parse_special = true) const;
+  std::string detokenize(std::span<const TokenId> tokens, bool skip_special = true) const;
+  // {role, content} pairs through the model's chat template. Error: no template, or it refused the messages.
+  Result<std::string> apply_chat_template(std::span<const std::pair<std::string, std::string>> messages,
+                                          bool add_generation_prompt = true) const;
+
+  // Queues a request. Error: empty prompt, ids outside the vocabulary, prompt not shorter than the context,
+  // parameters out of range.
+  Result<RequestId> submit(Request request, ProgressSink sink = nullptr);
+  void cancel(RequestId id);
+
+  // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
+  // idle.
+  bool step();
+
+  // submit() and step() until this request is done.
+  Result<Completion> generate(Request request, ProgressSink sink = nullptr);
+
+  // Natural log-probability of every token given those before it; the first has none and is 0.
+  Result<std::vector<double>> score(std::span<const TokenId> tokens);
+
+  // Pages not in use by any sequence; equal to the pool's size when idle (pages kept for prefix reuse
+  // included).
+  int64_t free_pages() const;
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace outrider

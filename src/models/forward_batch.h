@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/kv_cache.h"
+#include "outrider/token.h"
+
+namespace outrider {
+
+// Everything one pass computes: rows of any mix of prompt chunks, single tokens, chains and trees of several
+// sequences. A plain value without pointers; there is no mode: rows differ only in what they see and whether
+// their logits are wanted.
+struct ForwardBatch {
+  std::vector<TokenId> tokens;     // [rows]
+  std::vector<int32_t> positions;  // [rows] committed length + depth
+  std::vector<int32_t> slots;      // [rows] where keys and values of the row go
+  std::vector<int32_t> sequences;  // [rows] index of the row's page table
+  std::vector<int32_t>
+      prefix_len;  // [rows] entries of its sequence the row sees in order; then come its tail entries
+  std::vector<int32_t> tail_begin;  // [rows + 1] into `tails`
+  std::vector<int32_t>
+      tails;  // entries of the sequence: ancestors within the staged tree, the row itself last
+  std::vector<int32_t> page_begin;  // [sequences + 1] into `pages`
+  std::vector<int32_t> pages;
+  std::vector<int32_t> logits_rows;  // rows whose logits are wanted, ascending
+
+  ForwardBatch() { clear(); }
+  void clear();
+  int rows() const { return static_cast<int>(tokens.size()); }
+};
+
+enum class LogitsWanted : uint8_t { kNone, kLast, kAll };
+
+// Appends `tokens` as staged entries 0..n-1 of `sequence`, a chain: row i sees everything before it.
+// Returns the index into logits_rows of the first row whose logits are wanted.
+int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
+                 std::span<const TokenId> tokens, LogitsWanted wanted);
+
+// The same for a tree in topological order (parents[0] == -1): a row sees the committed entries and its
+// ancestors. Logits of all rows are wanted.
+int append_tree(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
+                std::span<const TokenId> tokens, std::span<const int> parents);
+
+}  // namespace outrider

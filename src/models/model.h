@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/thread_pool.h"
+#include "formats/model_file.h"
+#include "kernels/kernel_table.h"
+#include "kv/kv_cache.h"
+#include "models/forward_batch.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+struct ModelOptions {
+  const KernelTable* kernels = nullptr;
+  ThreadPool* pool = nullptr;    // must outlive the model
+  std::optional<DType> weights;  // stored matrices are converted to this type; nullopt: as stored
+};
+
+// A decoder-only network, ready to run. Weights are packed for the kernel table; the file may be closed
+// afterwards.
+class Model {
+ public:
+  // Errors: a family without loader, a weight type that cannot be converted, out of memory.
+  static Result<std::unique_ptr<Model>> load(const ModelFile& file, const ModelOptions& options);
+  virtual ~Model() = default;
+
+  virtual const ModelConfig& config() const = 0;
+  // Shape of the cache this model writes, pages excepted.
+  virtual KvShape kv_shape() const = 0;
+  virtual int64_t parameter_count() const = 0;
+  virtual int64_t weight_bytes() const = 0;
+
+  // Runs the batch, writes keys and values of every row to its slot in `cache`, and returns the logits
+  // [batch.logits_rows.size(), vocab_size], valid until the next call. Ids must be within the vocabulary.
+  virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
+};
+
+}  // namespace outrider

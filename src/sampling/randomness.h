@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/counter_rng.h"
+#include "outrider/sampling_params.h"
+
+namespace outrider {
+
+// The only source of chance in sampling, drafting and acceptance; tests enumerate it. Every draw names its
+// place, so that a draw is the same whatever else was drawn before.
+class Randomness {
+ public:
+  virtual ~Randomness() = default;
+
+  // The token at `position` under `law` by Gumbel noise that is fixed per (position, token): the arg max of
+  // log p + g. Drafters and target that ask for the same position share the noise.
+  virtual TokenId coupled_pick(const Distribution& law, int64_t position) = 0;
+
+  // An index drawn with probability weights[i] / sum(weights); `draw` numbers the draws of one purpose at one
+  // position. Precondition: at least one weight > 0.
+  virtual size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
+                             uint64_t draw) = 0;
+
+  // True with probability p: `u < p` with u in [0, 1), so p = 0 never passes and p >= 1 always does.
+  virtual bool bernoulli(double p, int64_t position, uint64_t draw) = 0;
+};
+
+// Counter-based randomness of one sequence.
+class CounterRandomness final : public Randomness {
+ public:
+  CounterRandomness(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
+
+  TokenId coupled_pick(const Distribution& law, int64_t position) override;
+  size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
+                     uint64_t draw) override;
+  bool bernoulli(double p, int64_t position, uint64_t draw) override;
+
+ private:
+  uint64_t seed_;
+  uint64_t stream_;
+};
+
+}  // namespace outrider

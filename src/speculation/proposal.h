@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "outrider/drafter.h"
+#include "sampling/randomness.h"
+
+namespace outrider {
+
+// Adds up to `count` children of `node`, the way the acceptance rule wants drafters with probabilities to
+// propose: coupled: the first `count` of log q + g with the target's own noise g at `position`; rejection:
+// drawn from q without replacement. Sets the node's law. Returns the number of children added.
+struct ProposalArgs {
+  TokenTree* tree = nullptr;
+  int node = 0;
+  const Distribution* law = nullptr;  // q, warped like the target's law
+  int count = 1;
+  int64_t position = 0;  // absolute position of the proposed tokens
+  AcceptanceRule rule = AcceptanceRule::kCoupled;
+  Randomness* randomness = nullptr;
+};
+int propose(const ProposalArgs& args);
+
+}  // namespace outrider

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "outrider/drafter.h"
+#include "outrider/token_tree.h"
+#include "sampling/randomness.h"
+
+namespace outrider {
+
+// Law of the target after the path from the root to `node`; asked for once per node that is reached, in path
+// order. The reference is used up before the next call.
+using TargetLaw = std::function<const Distribution&(int node)>;
+
+struct VerifyArgs {
+  const TokenTree* tree = nullptr;
+  TargetLaw target_law;
+  int64_t position =
+      0;  // absolute position of the first token to choose: committed tokens, the pending one included
+  AcceptanceRule rule = AcceptanceRule::kCoupled;
+  Randomness* randomness = nullptr;
+};
+
+// Walks from the root as long as a child is accepted, then lets the target choose the last token. Never knows
+// which drafter made the tree. An empty target law ends the walk with the lowest valid id (token 0).
+void verify(const VerifyArgs& args, Verdict& verdict);
+
+}  // namespace outrider

@@ -39,10 +39,13 @@ inline double random_uniform(const RandomKey& key) {
   return static_cast<double>(random_bits(key) >> 11) * 0x1.0p-53;
 }
 
-// Standard Gumbel noise, always finite: the uniform is taken from the open interval (0, 1).
-inline double random_gumbel(const RandomKey& key) {
+// Exponential with rate 1, always finite and > 0: the uniform is taken from the open interval (0, 1).
+inline double random_exponential(const RandomKey& key) {
   const double u = (static_cast<double>(random_bits(key) >> 12) + 0.5) * 0x1.0p-52;
-  return -std::log(-std::log(u));
+  return -std::log(u);
 }
+
+// Standard Gumbel noise, always finite.
+inline double random_gumbel(const RandomKey& key) { return -std::log(random_exponential(key)); }
 
 }  // namespace outrider

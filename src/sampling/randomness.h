@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/counter_rng.h"
 #include "outrider/sampling_params.h"
@@ -17,8 +18,13 @@ class Randomness {
   virtual ~Randomness() = default;
 
   // The token at `position` under `law` by Gumbel noise that is fixed per (position, token): the arg max of
-  // log p + g. Drafters and target that ask for the same position share the noise.
+  // log p + g, ties to the lower id. Drafters and target that ask for the same position share the noise.
+  // Precondition: the law is not empty.
   virtual TokenId coupled_pick(const Distribution& law, int64_t position) = 0;
+
+  // The first `count` tokens in falling order of log p + g, fewer when the law has fewer: a draw from `law`
+  // without replacement that starts with coupled_pick(law, position).
+  virtual std::vector<TokenId> coupled_top(const Distribution& law, int64_t position, int count) = 0;
 
   // An index drawn with probability weights[i] / sum(weights); `draw` numbers the draws of one purpose at one
   // position. Precondition: at least one weight > 0.
@@ -29,17 +35,24 @@ class Randomness {
   virtual bool bernoulli(double p, int64_t position, uint64_t draw) = 0;
 };
 
+// The index i at which the running sum of `weights` passes u * sum(weights); never one of weight 0.
+// Preconditions: 0 <= u < 1; weights >= 0, at least one > 0.
+size_t inverse_cdf(std::span<const double> weights, double u);
+
 // Counter-based randomness of one sequence.
 class CounterRandomness final : public Randomness {
  public:
   CounterRandomness(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
 
   TokenId coupled_pick(const Distribution& law, int64_t position) override;
+  std::vector<TokenId> coupled_top(const Distribution& law, int64_t position, int count) override;
   size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
                      uint64_t draw) override;
   bool bernoulli(double p, int64_t position, uint64_t draw) override;
 
  private:
+  double arrival(const Distribution& law, size_t i, int64_t position) const;
+
   uint64_t seed_;
   uint64_t stream_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -15,19 +16,30 @@ Status validate(const SamplingParams& params);
 
 // The law of the next token: bias, penalties, temperature, top-k, top-p, min-p, softmax in f64. Used alike
 // for target and draft logits. At temperature 0 all mass is on the lowest id among the largest values. NaN
-// counts as -infinity; when no token is left (every logit -infinity) the law is empty. Keeps its scratch
-// memory between calls.
+// counts as -infinity; logits of +infinity share all mass; when no token is left (every logit -infinity) the
+// law is empty. Equally likely tokens are cut from the highest id down. Biases and penalties of ids outside
+// the vocabulary are ignored. Keeps its scratch memory between calls.
 class LawBuilder {
  public:
-  // logits: [vocab].
+  // logits: [vocab]. The result lives until the next call. Precondition: validate(params).ok().
   const Distribution& build(std::span<const float> logits, const SamplingParams& params,
                             const TokenHistory& history);
 
  private:
   struct Candidate {
     TokenId token;
-    double logit;
+    double value;  // a logit; after exponentiate() a weight: its probability over the likeliest one's
   };
+
+  void adjust(const SamplingParams& params, const TokenHistory& history);
+  void set_greedy();
+  void drop_impossible();
+  void keep_top_k(size_t k);
+  void exponentiate(double temperature);
+  void keep_top_p(double top_p);
+  void keep_min_p(double min_p);
+  void normalise();
+
   std::vector<Candidate> candidates_;
   Distribution law_;
 };

@@ -11,7 +11,8 @@ namespace outrider {
 
 // Adds up to `count` children of `node`, the way the acceptance rule wants drafters with probabilities to
 // propose: coupled: the first `count` of log q + g with the target's own noise g at `position`; rejection:
-// drawn from q without replacement. Sets the node's law. Returns the number of children added.
+// drawn from q without replacement. Sets the node's law. Returns the number of children added: fewer when q
+// has fewer tokens, none when q is not a law (NaN, not normalised). Precondition: `node` has no children.
 struct ProposalArgs {
   TokenTree* tree = nullptr;
   int node = 0;

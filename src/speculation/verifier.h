@@ -23,7 +23,10 @@ struct VerifyArgs {
 };
 
 // Walks from the root as long as a child is accepted, then lets the target choose the last token. Never knows
-// which drafter made the tree. An empty target law ends the walk with the lowest valid id (token 0).
+// which drafter made the tree. The law of the tokens is the target's as long as kSampled children really are
+// drawn from the law of their node and no drafter saw the randomness of acceptance; for `coupled`, the tokens
+// are those of an empty tree whatever was drafted. An empty target law ends the walk with the lowest valid id
+// (token 0).
 void verify(const VerifyArgs& args, Verdict& verdict);
 
 }  // namespace outrider

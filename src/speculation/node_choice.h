@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The acceptance rules: how the token after one node is chosen. Each is lossless on its own: the law of
+// NodeChoice::token is the target's, whatever children there are.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "outrider/token_tree.h"
+#include "sampling/randomness.h"
+
+namespace outrider {
+
+inline constexpr int kNoChild = -1;
+
+// A node that the walk has reached.
+struct ReachedNode {
+  const TokenTree& tree;
+  int node;
+  std::span<const int> children;   // in the order they are tried
+  const Distribution& target_law;  // after `node`; not empty
+  int64_t position;                // absolute position of the token to choose
+};
+
+struct NodeChoice {
+  TokenId token = 0;
+  int accepted = kNoChild;  // the child that holds `token`
+};
+
+// The target's token is its coupled pick; the child that equals it is accepted.
+NodeChoice choose_coupled(const ReachedNode& reached, Randomness& randomness);
+
+// Speculative sampling: children are tried in order against the target's law p, each rejection replaces p by
+// the law of what is still missing, and p chooses when none is left. Children drawn from their law q (without
+// replacement) pass with min(1, p/q), leaving max(0, p - q) and q without the token (2211.17192, 2305.09781);
+// other children pass with p, leaving p without the token.
+NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomness);
+
+}  // namespace outrider

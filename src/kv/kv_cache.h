@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "kv/page_pool.h"
+#include "kv/prefix_cache.h"
 #include "outrider/result.h"
 #include "outrider/token.h"
 #include "tensor/buffer.h"
@@ -20,11 +21,21 @@ struct KvShape {
   int64_t page_count = 0;  // pages in the pool
 };
 
+struct KvOptions {
+  int hash_bits = 64;  // of the prefix search; narrow ones are for tests
+  // Entries that nobody holds any more are overwritten with NaN, so that reading one shows.
+#ifdef NDEBUG
+  bool poison = false;
+#else
+  bool poison = true;
+#endif
+};
+
 class KvCache;
 
 // The cached entries of one sequence: a page table and the committed tokens. Movable handle; its pages go
 // back when it is destroyed, and full pages of committed tokens stay findable for sequences with the same
-// beginning.
+// beginning. Must not be moved or destroyed while a transaction is open, nor outlive its cache.
 class KvSequence {
  public:
   KvSequence() = default;
@@ -44,7 +55,8 @@ class KvSequence {
   KvCache* cache_ = nullptr;
   std::vector<int32_t> pages_;
   std::vector<TokenId> tokens_;
-  int staged_ = 0;  // entries staged by the open transaction
+  std::vector<PrefixId> prefixes_;  // one per full page of committed tokens: the prefix that it ends
+  int staged_ = 0;                  // entries staged by the open transaction
 };
 
 // Entries reserved for one forward pass: staged entry i of a sequence is its entry length() + i. Either a
@@ -71,11 +83,12 @@ class KvTransaction {
 };
 
 // Paged keys and values of one model for all its sequences. Between steps: free + cached + in use ==
-// page_count, and nothing is staged. Pages are shared copy-free between sequences with the same beginning;
-// only full pages of committed entries are shared, and they are never written again.
+// page_count, and nothing is staged. Not thread-safe. Pages are shared copy-free between sequences with the
+// same beginning; only full pages of committed entries are shared, and they are never written again.
 class KvCache {
  public:
-  explicit KvCache(const KvShape& shape);
+  // Throws std::bad_alloc when the entries do not fit in memory.
+  explicit KvCache(const KvShape& shape, const KvOptions& options = {});
   ~KvCache();
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
@@ -86,11 +99,11 @@ class KvCache {
   // than all of `tokens`, so that at least one token is left to compute.
   KvSequence open(std::span<const TokenId> tokens);
 
-  // Error (kResource): not enough pages; nothing changes.
+  // Reserves count >= 1 entries. Error (kResource): not enough pages; nothing changes.
   Result<KvTransaction> stage(KvSequence& sequence, int count);
 
-  // Forgets committed entries from `length` on. Shared pages are left alone: a partly kept shared page is
-  // copied.
+  // Forgets committed entries from `length` on. Shared pages are left alone: the next stage() copies one that
+  // is kept in part.
   void rewind(KvSequence& sequence, int32_t length);
 
   // [page_count * page_size, kv_head_count, head_dim]
@@ -99,7 +112,7 @@ class KvCache {
 
   // Pages that stage() could hand out now: free ones and those kept only for reuse.
   int64_t available_pages() const;
-  // Pages that `count` more entries of this sequence would need.
+  // Pages that `count` more entries of this sequence would need, a copy of a shared page included.
   int64_t pages_needed(const KvSequence& sequence, int count) const;
 
   // Recounts everything; for tests and debug builds. Error: what does not add up.
@@ -108,10 +121,30 @@ class KvCache {
  private:
   friend class KvSequence;
   friend class KvTransaction;
-  struct Pool;
+
+  int64_t slot_count() const { return shape_.page_count * shape_.page_size; }
+  int64_t row_floats() const { return shape_.kv_head_count * shape_.head_dim; }
+  int64_t pages_for(int64_t entries) const { return (entries + shape_.page_size - 1) / shape_.page_size; }
+  int64_t slot_of(const KvSequence& sequence, int64_t entry) const;
+  // Whether the page that holds the sequence's next entry also holds others' or findable entries.
+  bool writes_into_published_page(const KvSequence& sequence) const;
+
+  int32_t take_page();
+  void release_pages(KvSequence& sequence, size_t keep);
+  void own_last_page(KvSequence& sequence);
+  void move_rows(int64_t from_slot, int64_t to_slot, int64_t count);
+  void publish_full_pages(KvSequence& sequence);
+  void finish(KvSequence& sequence);
+  void close(KvSequence& sequence);
+  void poison(int64_t first_slot, int64_t count);
+  Status check_sequence(const KvSequence& sequence) const;
+
   KvShape shape_;
-  Buffer storage_;
-  std::unique_ptr<Pool> pool_;
+  KvOptions options_;
+  PagePool pool_;
+  PrefixCache prefixes_;
+  Buffer storage_;  // [layer_count, keys then values, slots, kv_head_count, head_dim]
+  std::vector<const KvSequence*> sequences_;  // all that are open
 };
 
 }  // namespace outrider

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/kv_cache.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace outrider {
+namespace {
+
+const KvShape& checked(const KvShape& shape) {
+  OUTRIDER_CHECK(shape.layer_count >= 0 && shape.kv_head_count >= 0 && shape.head_dim >= 0);
+  OUTRIDER_CHECK(shape.page_size >= 1 && shape.page_count >= 0);
+  // Slots are numbered with 32 bits.
+  if (shape.page_count > std::numeric_limits<int32_t>::max() / shape.page_size) throw std::bad_alloc();
+  return shape;
+}
+
+size_t storage_bytes(const KvShape& shape) {
+  size_t bytes = 2 * sizeof(float);
+  for (const int64_t factor : {shape.layer_count, shape.kv_head_count, shape.head_dim,
+                               static_cast<int64_t>(shape.page_size), shape.page_count}) {
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(factor), &bytes)) throw std::bad_alloc();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+KvSequence::~KvSequence() {
+  if (cache_ != nullptr) cache_->close(*this);
+}
+
+KvSequence::KvSequence(KvSequence&& other) noexcept { *this = std::move(other); }
+
+KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
+  if (this == &other) return *this;
+  OUTRIDER_CHECK(staged_ == 0 && other.staged_ == 0);
+  if (cache_ != nullptr) cache_->close(*this);
+  cache_ = std::exchange(other.cache_, nullptr);
+  pages_ = std::move(other.pages_);
+  tokens_ = std::move(other.tokens_);
+  prefixes_ = std::move(other.prefixes_);
+  other.pages_.clear();
+  other.tokens_.clear();
+  other.prefixes_.clear();
+  if (cache_ != nullptr) {
+    std::ranges::replace(cache_->sequences_, const_cast<const KvSequence*>(&other), this);
+  }
+  return *this;
+}
+
+KvTransaction::~KvTransaction() {
+  if (sequence_ != nullptr) sequence_->cache_->finish(*sequence_);
+}
+
+KvTransaction::KvTransaction(KvTransaction&& other) noexcept
+    : sequence_(std::exchange(other.sequence_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+
+KvTransaction& KvTransaction::operator=(KvTransaction&& other) noexcept {
+  std::swap(sequence_, other.sequence_);
+  std::swap(count_, other.count_);
+  return *this;
+}
+
+int32_t KvTransaction::slot(int i) const {
+  OUTRIDER_DCHECK(i >= 0 && i < count_);
+  return static_cast<int32_t>(sequence_->cache_->slot_of(*sequence_, sequence_->length() + i));
+}
+
+void KvTransaction::commit(std::span<const int> path, std::span<const TokenId> tokens) {
+  OUTRIDER_CHECK(sequence_ != nullptr && path.size() == tokens.size());
+  KvCache& cache = *sequence_->cache_;
+  const int64_t length = sequence_->length();
+  for (size_t i = 0; i < path.size(); ++i) {
+    OUTRIDER_CHECK(path[i] < count_ && path[i] > (i == 0 ? -1 : path[i - 1]));
+    const auto to = static_cast<int64_t>(i);
+    // The path ascends, so a row is never overwritten before it has been moved.
+    if (path[i] == to) continue;
+    cache.move_rows(cache.slot_of(*sequence_, length + path[i]), cache.slot_of(*sequence_, length + to), 1);
+  }
+  sequence_->tokens_.insert(sequence_->tokens_.end(), tokens.begin(), tokens.end());
+  cache.finish(*sequence_);
+  sequence_ = nullptr;
+  count_ = 0;
+}
+
+KvCache::KvCache(const KvShape& shape, const KvOptions& options)
+    : shape_(checked(shape)),
+      options_(options),
+      pool_(shape.page_count),
+      prefixes_(shape.page_count, shape.page_size, options.hash_bits),
+      storage_(storage_bytes(shape)) {
+  if (options_.poison) poison(0, slot_count());
+}
+
+KvCache::~KvCache() { OUTRIDER_CHECK(sequences_.empty()); }
+
+KvSequence KvCache::open(std::span<const TokenId> tokens) {
+  KvSequence sequence;
+  sequence.cache_ = this;
+  sequences_.push_back(&sequence);
+  const auto page_size = static_cast<size_t>(shape_.page_size);
+  PrefixId prefix = kEmptyPrefix;
+  for (size_t end = page_size; end < tokens.size(); end += page_size) {
+    const auto hit = prefixes_.find(prefix, tokens.subspan(end - page_size, page_size));
+    if (!hit) break;
+    pool_.share(hit->page);
+    prefix = hit->prefix;
+    sequence.pages_.push_back(hit->page);
+    sequence.prefixes_.push_back(prefix);
+  }
+  const auto found = static_cast<std::ptrdiff_t>(sequence.pages_.size() * page_size);
+  sequence.tokens_.assign(tokens.begin(), tokens.begin() + found);
+  return sequence;
+}
+
+Result<KvTransaction> KvCache::stage(KvSequence& sequence, int count) {
+  OUTRIDER_CHECK(sequence.cache_ == this && sequence.staged_ == 0 && count >= 1);
+  const int64_t needed = pages_needed(sequence, count);
+  if (needed > available_pages()) {
+    return resource_error("expected " + std::to_string(needed) +
+                          " free pages of the key-value cache, found " + std::to_string(available_pages()) +
+                          "; finish other sequences first, or give the cache more memory");
+  }
+  if (writes_into_published_page(sequence)) own_last_page(sequence);
+  const auto pages = static_cast<size_t>(pages_for(sequence.length() + int64_t{count}));
+  while (sequence.pages_.size() < pages) sequence.pages_.push_back(take_page());
+  sequence.staged_ = count;
+  return KvTransaction(&sequence, count);
+}
+
+void KvCache::rewind(KvSequence& sequence, int32_t length) {
+  OUTRIDER_CHECK(sequence.cache_ == this && sequence.staged_ == 0);
+  OUTRIDER_CHECK(length >= 0 && length <= sequence.length());
+  sequence.tokens_.resize(static_cast<size_t>(length));
+  sequence.prefixes_.resize(
+      std::min(sequence.prefixes_.size(), static_cast<size_t>(length / shape_.page_size)));
+  finish(sequence);
+}
+
+float* KvCache::keys(int64_t layer) {
+  return storage_.as<float>().data() + layer * 2 * slot_count() * row_floats();
+}
+
+float* KvCache::values(int64_t layer) { return keys(layer) + slot_count() * row_floats(); }
+
+int64_t KvCache::available_pages() const { return pool_.available(); }
+
+int64_t KvCache::pages_needed(const KvSequence& sequence, int count) const {
+  if (count <= 0) return 0;
+  const int64_t held = pages_for(sequence.length());
+  int64_t needed = pages_for(sequence.length() + int64_t{count}) - held;
+  if (writes_into_published_page(sequence) && pool_.references(sequence.pages_.back()) > 1) ++needed;
+  return needed;
+}
+
+int64_t KvCache::slot_of(const KvSequence& sequence, int64_t entry) const {
+  return int64_t{sequence.pages_[static_cast<size_t>(entry / shape_.page_size)]} * shape_.page_size +
+         entry % shape_.page_size;
+}
+
+bool KvCache::writes_into_published_page(const KvSequence& sequence) const {
+  if (sequence.length() % shape_.page_size == 0) return false;
+  const int32_t page = sequence.pages_[static_cast<size_t>(sequence.length() / shape_.page_size)];
+  return pool_.references(page) > 1 || prefixes_.holds(page);
+}
+
+int32_t KvCache::take_page() {
+  const int32_t page = pool_.take();
+  prefixes_.forget(page);
+  if (options_.poison) poison(int64_t{page} * shape_.page_size, shape_.page_size);
+  return page;
+}
+
+// Later pages are released first, so that of a kept text the end is given up before the beginning.
+void KvCache::release_pages(KvSequence& sequence, size_t keep) {
+  while (sequence.pages_.size() > keep) {
+    const int32_t page = sequence.pages_.back();
+    sequence.pages_.pop_back();
+    pool_.release(page, prefixes_.holds(page));
+    if (options_.poison && pool_.references(page) == 0 && !pool_.kept(page)) {
+      poison(int64_t{page} * shape_.page_size, shape_.page_size);
+    }
+  }
+}
+
+void KvCache::own_last_page(KvSequence& sequence) {
+  int32_t& page = sequence.pages_.back();
+  if (pool_.references(page) == 1) {
+    prefixes_.forget(page);
+    return;
+  }
+  const int32_t copy = take_page();
+  move_rows(int64_t{page} * shape_.page_size, int64_t{copy} * shape_.page_size,
+            sequence.length() % shape_.page_size);
+  pool_.release(page, prefixes_.holds(page));
+  page = copy;
+}
+
+void KvCache::move_rows(int64_t from_slot, int64_t to_slot, int64_t count) {
+  const int64_t floats = row_floats();
+  for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
+    for (float* rows : {keys(layer), values(layer)}) {
+      std::memcpy(rows + to_slot * floats, rows + from_slot * floats,
+                  static_cast<size_t>(count * floats) * sizeof(float));
+    }
+  }
+}
+
+void KvCache::publish_full_pages(KvSequence& sequence) {
+  const auto page_size = static_cast<size_t>(shape_.page_size);
+  while ((sequence.prefixes_.size() + 1) * page_size <= sequence.tokens_.size()) {
+    const size_t index = sequence.prefixes_.size();
+    const PrefixId before = index == 0 ? kEmptyPrefix : sequence.prefixes_.back();
+    const auto tokens = std::span(sequence.tokens_).subspan(index * page_size, page_size);
+    sequence.prefixes_.push_back(prefixes_.publish(before, tokens, sequence.pages_[index]));
+  }
+}
+
+// Ends a transaction or a rewind: only pages of committed entries stay.
+void KvCache::finish(KvSequence& sequence) {
+  sequence.staged_ = 0;
+  publish_full_pages(sequence);
+  release_pages(sequence, static_cast<size_t>(pages_for(sequence.length())));
+  const int64_t in_last_page = sequence.length() % shape_.page_size;
+  if (options_.poison && in_last_page != 0 && !writes_into_published_page(sequence)) {
+    poison(slot_of(sequence, sequence.length()), shape_.page_size - in_last_page);
+  }
+}
+
+void KvCache::close(KvSequence& sequence) {
+  OUTRIDER_CHECK(sequence.staged_ == 0);
+  release_pages(sequence, 0);
+  std::erase(sequences_, &sequence);
+  sequence.cache_ = nullptr;
+}
+
+void KvCache::poison(int64_t first_slot, int64_t count) {
+  for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
+    for (float* rows : {keys(layer), values(layer)}) {
+      std::fill_n(rows + first_slot * row_floats(), count * row_floats(),
+                  std::numeric_limits<float>::quiet_NaN());
+    }
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "outrider/token.h"
+
+namespace outrider {
+
+// Names one beginning of a text that ends with a full page; never used twice.
+using PrefixId = uint64_t;
+constexpr PrefixId kEmptyPrefix = 0;
+
+// Finds pages by the committed tokens they hold and all tokens before them. An entry is (prefix before the
+// page, tokens of the page); hashes only speed up the search, equality decides, so any hash width is right.
+class PrefixCache {
+ public:
+  // hash_bits: 0..64; narrow ones force collisions in tests.
+  PrefixCache(int64_t page_count, int page_size, int hash_bits);
+
+  struct Hit {
+    int32_t page = 0;
+    PrefixId prefix = kEmptyPrefix;  // the prefix that ends with this page
+  };
+  // The page that holds `tokens` (one page full) after the prefix `before`.
+  std::optional<Hit> find(PrefixId before, std::span<const TokenId> tokens) const;
+
+  // Makes `page` findable, unless another page with the same contents is already. Returns the prefix that
+  // ends with these tokens in both cases.
+  PrefixId publish(PrefixId before, std::span<const TokenId> tokens, int32_t page);
+
+  // The page is not findable any more; nothing happens when it was not.
+  void forget(int32_t page);
+
+  bool holds(int32_t page) const { return entries_[static_cast<size_t>(page)].prefix != kEmptyPrefix; }
+  // Precondition: holds(page).
+  std::span<const TokenId> tokens(int32_t page) const;
+  int64_t size() const { return static_cast<int64_t>(pages_by_hash_.size()); }
+
+ private:
+  struct Entry {
+    PrefixId before = kEmptyPrefix;
+    PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: not published
+    uint64_t hash = 0;
+  };
+  uint64_t hash(PrefixId before, std::span<const TokenId> tokens) const;
+
+  size_t page_size_;
+  uint64_t hash_mask_;
+  PrefixId last_prefix_ = kEmptyPrefix;
+  std::vector<Entry> entries_;   // [page_count]
+  std::vector<TokenId> tokens_;  // [page_count, page_size]
+  std::unordered_multimap<uint64_t, int32_t> pages_by_hash_;
+};
+
+}  // namespace outrider

@@ -138,6 +138,7 @@ class Engine {
   // Queues a request. Error: empty prompt, ids outside the vocabulary, prompt not shorter than the context,
   // parameters out of range.
   Result<RequestId> submit(Request request, ProgressSink sink = nullptr);
+  // Takes effect with the next step; may be called from a sink. Unknown and finished requests are ignored.
   void cancel(RequestId id);
 
   // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/draft_target.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "drafters/vocabulary_match.h"
+#include "kv/kv_cache.h"
+#include "models/model.h"
+#include "sampling/randomness.h"
+#include "sampling/target_law.h"
+#include "sampling/token_history.h"
+#include "speculation/proposal.h"
+
+namespace outrider {
+namespace {
+
+class DraftTargetDrafter final : public Drafter {
+ public:
+  DraftTargetDrafter(std::unique_ptr<Model> model, const KvShape& shape, const DrafterContext& context)
+      : model_(std::move(model)),
+        cache_(shape),
+        vocab_(std::min(context.vocab_size, model_->config().vocab_size)),
+        context_(model_->config().max_context),
+        prefill_chunk_(context.prefill_chunk) {}
+
+  const DrafterTraits& traits() const override { return traits_; }
+
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+
+  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+
+ private:
+  struct Sequence {
+    KvSequence kv;
+    TokenHistory history;
+    size_t history_size = 0;  // tokens of the request in `history`
+  };
+  // A sequence while its tree grows.
+  struct Growing {
+    const DraftRequest* request = nullptr;
+    TokenTree* tree = nullptr;
+    Sequence* state = nullptr;
+    CounterRandomness randomness;
+    int node = 0;           // last node drafted
+    int logits_index = -1;  // row of the last pass with this sequence's logits
+  };
+
+  std::vector<Growing> catch_up(std::span<const DraftRequest> requests, std::span<TokenTree> trees);
+  bool compute(Sequence& sequence, std::span<const TokenId> tokens);
+  void sync_history(Sequence& sequence, const DraftRequest& request);
+  bool propose_next(Growing& growing, std::span<const float> logits);
+  std::span<const float> advance(std::vector<Growing>& growing);
+
+  DrafterTraits traits_{.name = "DraftTarget", .emits_probabilities = true};
+  std::unique_ptr<Model> model_;
+  KvCache cache_;
+  int64_t vocab_;    // ids both models know
+  int64_t context_;  // longest sequence the draft model was made for
+  int prefill_chunk_;
+  LawBuilder laws_;
+  ForwardBatch batch_;
+  // Destroyed before cache_, which their pages belong to.
+  std::unordered_map<uint64_t, Sequence> sequences_;
+};
+
+Status DraftTargetDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  std::vector<Growing> growing = catch_up(requests, trees);
+  while (!growing.empty()) {
+    const std::span<const float> logits = advance(growing);
+    const auto is_done = [&](Growing& one) {
+      const bool proposed =
+          propose_next(one, logits.subspan(static_cast<size_t>(one.logits_index) *
+                                               static_cast<size_t>(model_->config().vocab_size),
+                                           static_cast<size_t>(vocab_)));
+      return !proposed || one.tree->depth(one.node) >= one.request->max_depth ||
+             one.tree->drafted() >= one.request->max_nodes;
+    };
+    std::vector<Growing> still;
+    for (Growing& one : growing) {
+      if (is_done(one)) {
+        for (int depth = one.tree->depth(one.node); depth > 0; --depth) one.state->history.pop();
+      } else {
+        still.push_back(std::move(one));
+      }
+    }
+    growing = std::move(still);
+  }
+  return {};
+}
+
+// Brings every sequence's cache to all tokens but the pending one. Sequences that do not fit are left out.
+std::vector<DraftTargetDrafter::Growing> DraftTargetDrafter::catch_up(std::span<const DraftRequest> requests,
+                                                                      std::span<TokenTree> trees) {
+  std::vector<Growing> growing;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const DraftRequest& request = requests[i];
+    const auto length = static_cast<int64_t>(request.tokens.size());
+    const bool is_known_vocabulary =
+        std::all_of(request.tokens.begin(), request.tokens.end(),
+                    [&](TokenId token) { return token < model_->config().vocab_size; });
+    if (length + request.max_depth > context_ || !is_known_vocabulary) continue;
+    auto [found, is_new] = sequences_.try_emplace(request.sequence);
+    Sequence& sequence = found->second;
+    if (is_new) sequence.kv = cache_.open(request.tokens);
+    const std::span<const TokenId> cached = sequence.kv.tokens();
+    const auto computed = request.tokens.first(request.tokens.size() - 1);
+    const size_t same = static_cast<size_t>(
+        std::mismatch(cached.begin(), cached.end(), computed.begin(), computed.end()).first - cached.begin());
+    if (same < cached.size()) cache_.rewind(sequence.kv, static_cast<int32_t>(same));
+    if (!compute(sequence, computed.subspan(same))) continue;
+    sync_history(sequence, request);
+    growing.push_back(
+        {&request, &trees[i], &sequence, CounterRandomness(request.sampling->seed, request.stream)});
+  }
+  return growing;
+}
+
+bool DraftTargetDrafter::compute(Sequence& sequence, std::span<const TokenId> tokens) {
+  std::vector<int> path;
+  while (!tokens.empty()) {
+    const auto chunk = tokens.first(std::min(tokens.size(), static_cast<size_t>(prefill_chunk_)));
+    auto transaction = cache_.stage(sequence.kv, static_cast<int>(chunk.size()));
+    if (!transaction.ok()) return false;
+    batch_.clear();
+    append_chain(batch_, sequence.kv, *transaction, chunk, LogitsWanted::kNone);
+    model_->forward(batch_, cache_);
+    path.resize(chunk.size());
+    for (size_t i = 0; i < chunk.size(); ++i) path[i] = static_cast<int>(i);
+    transaction->commit(path, chunk);
+    tokens = tokens.subspan(chunk.size());
+  }
+  return true;
+}
+
+void DraftTargetDrafter::sync_history(Sequence& sequence, const DraftRequest& request) {
+  const auto prompt = static_cast<size_t>(request.prompt_length);
+  if (sequence.history_size == 0) {
+    sequence.history.add_prompt(request.tokens.first(prompt));
+    sequence.history_size = prompt;
+  }
+  for (; sequence.history_size < request.tokens.size(); ++sequence.history_size) {
+    sequence.history.push(request.tokens[sequence.history_size]);
+  }
+}
+
+// One pass over the last node of every growing sequence. Returns the logits; drops sequences that ran out of
+// pages.
+std::span<const float> DraftTargetDrafter::advance(std::vector<Growing>& growing) {
+  batch_.clear();
+  std::vector<KvTransaction> transactions;
+  std::vector<Growing> staged;
+  for (Growing& one : growing) {
+    auto transaction = cache_.stage(one.state->kv, 1);
+    if (!transaction.ok()) {
+      for (int depth = one.tree->depth(one.node); depth > 0; --depth) one.state->history.pop();
+      continue;
+    }
+    const TokenId token = one.tree->token(one.node);
+    one.logits_index = append_chain(batch_, one.state->kv, *transaction, {&token, 1}, LogitsWanted::kLast);
+    transactions.push_back(std::move(*transaction));
+    staged.push_back(std::move(one));
+  }
+  growing = std::move(staged);
+  if (growing.empty()) return {};
+  const std::span<const float> logits = model_->forward(batch_, cache_);
+  constexpr int kPath[] = {0};
+  for (size_t i = 0; i < growing.size(); ++i) {
+    const TokenId token = growing[i].tree->token(growing[i].node);
+    transactions[i].commit(kPath, {&token, 1});
+  }
+  return logits;
+}
+
+// Adds the next node of the chain; false when the law is empty.
+bool DraftTargetDrafter::propose_next(Growing& growing, std::span<const float> logits) {
+  const DraftRequest& request = *growing.request;
+  const Distribution& law = laws_.build(logits, *request.sampling, growing.state->history);
+  if (law.empty()) return false;
+  const int64_t position = static_cast<int64_t>(request.tokens.size()) + growing.tree->depth(growing.node);
+  const int added = propose({.tree = growing.tree,
+                             .node = growing.node,
+                             .law = &law,
+                             .count = 1,
+                             .position = position,
+                             .rule = request.acceptance,
+                             .randomness = &growing.randomness});
+  if (added == 0) return false;
+  growing.node = growing.tree->size() - 1;
+  growing.state->history.push(growing.tree->token(growing.node));
+  return true;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
+                                                           const DrafterContext& context) {
+  if (options.speculative_model.empty()) {
+    return usage_error(
+        "decoding_type DraftTarget expects speculative_model, the path of a draft model; found none");
+  }
+  OUTRIDER_TRY(const ModelFile file, open_model(options.speculative_model));
+  OUTRIDER_TRY(const std::shared_ptr<const Tokenizer> tokenizer, Tokenizer::create(file.tokenizer));
+  OUTRIDER_RETURN_IF_ERROR(check_same_vocabulary(*context.tokenizer, *tokenizer));
+  OUTRIDER_TRY(
+      std::unique_ptr<Model> model,
+      Model::load(file, {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  KvShape shape = model->kv_shape();
+  shape.page_size = context.page_size;
+  const int64_t longest = std::min(context.context, model->config().max_context) + options.max_draft_len;
+  shape.page_count = context.max_batch * ((longest + shape.page_size - 1) / shape.page_size + 1);
+  return std::shared_ptr<Drafter>(std::make_shared<DraftTargetDrafter>(std::move(model), shape, context));
+}
+
+}  // namespace outrider

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "drafters/registry.h"
+
+namespace outrider {
+
+// A smaller model with the target's vocabulary drafts a chain, one pass per level for all sequences together
+// (Leviathan et al., arXiv 2211.17192). Errors: the draft model cannot be opened, or its vocabulary differs.
+Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
+                                                           const DrafterContext& context);
+
+}  // namespace outrider

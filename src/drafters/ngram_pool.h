@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "outrider/token.h"
+
+namespace outrider {
+
+struct NgramPoolOptions {
+  int max_pattern = 2;       // tokens of the longest pattern
+  int max_continuation = 4;  // tokens of the longest continuation
+  bool keep_all = true;
+  bool use_oldest = true;
+  int64_t max_patterns = 1 << 20;
+};
+
+// What followed every short pattern of tokens seen so far; the n-gram pool of TensorRT-LLM with the meaning
+// its documentation gives the options: keep_all keeps several continuations of a pattern (else one, where a
+// longer one replaces a shorter), use_oldest proposes the first one seen (else the latest). Patterns used
+// longest ago are forgotten when there are more than max_patterns.
+class NgramPool {
+ public:
+  explicit NgramPool(const NgramPoolOptions& options) : options_(options) {}
+
+  // Learns from `tokens`, of which the first `known` had been learned from before by the same sequence.
+  void learn(std::span<const TokenId> tokens, size_t known);
+
+  // The continuation of the longest pattern that ends `tokens`; empty when no pattern does.
+  std::span<const TokenId> find(std::span<const TokenId> tokens);
+
+  size_t pattern_count() const { return entries_.size(); }
+
+ private:
+  using Tokens = std::vector<TokenId>;
+  struct TokensHash {
+    size_t operator()(const Tokens& tokens) const;
+  };
+  struct Entry {
+    std::vector<Tokens> continuations;  // oldest first
+    std::list<const Tokens*>::iterator age;
+  };
+
+  void insert(std::span<const TokenId> pattern, std::span<const TokenId> continuation);
+  void touch(Entry& entry);
+
+  NgramPoolOptions options_;
+  std::unordered_map<Tokens, Entry, TokensHash> entries_;
+  std::list<const Tokens*> ages_;  // keys of entries_, least recently used first
+  Tokens key_;                     // scratch
+};
+
+}  // namespace outrider

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "formats/model_file.h"
+#include "kernels/kernel_table.h"
+#include "outrider/drafter.h"
+#include "outrider/engine.h"
+#include "outrider/result.h"
+#include "text/tokenizer.h"
+
+namespace outrider {
+
+// What a drafter may need to know of the target and the engine when it is made.
+struct DrafterContext {
+  const Tokenizer* tokenizer = nullptr;  // the target's
+  int64_t vocab_size = 0;                // ids the target can choose: [0, vocab_size)
+  int64_t context = 0;                   // longest sequence in tokens
+  int max_batch = 1;
+  int prefill_chunk = 256;
+  int page_size = 16;
+  const KernelTable* kernels = nullptr;
+  ThreadPool* pool = nullptr;
+  std::optional<DType> weights;
+  std::shared_ptr<Drafter> user_drafter;
+};
+
+// The drafter that options.decoding_type names. Errors: unknown name (lists the known ones), options out of
+// range, or whatever keeps this drafter from serving this target.
+Result<std::shared_ptr<Drafter>> make_drafter(const SpeculativeOptions& options,
+                                              const DrafterContext& context);
+
+}  // namespace outrider

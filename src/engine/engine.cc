@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "outrider/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "engine/engine_parts.h"
+#include "engine/scheduler.h"
+#include "engine/step.h"
+#include "sampling/target_law.h"
+
+namespace outrider {
+namespace {
+
+// Rows of logits held at once while scoring.
+constexpr size_t kScoreChunk = 32;
+
+// More drafted nodes than this per sequence and step are never worth a pass.
+int draft_depth(const EngineParts& parts) {
+  return parts.options.speculation.decoding_type == "None" ? 0 : parts.options.speculation.max_draft_len;
+}
+
+double log_probability(std::span<const float> logits, TokenId token) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+  return static_cast<double>(logits[static_cast<size_t>(token)]) - largest - std::log(sum);
+}
+
+}  // namespace
+
+struct Engine::Impl {
+  explicit Impl(std::unique_ptr<EngineParts> opened)
+      : parts(std::move(opened)),
+        scheduler({.max_batch = parts->options.max_batch,
+                   .prefill_chunk = parts->options.prefill_chunk,
+                   .max_draft_depth = draft_depth(*parts),
+                   .max_draft_nodes = draft_depth(*parts)},
+                  parts->cache.get()),
+        pass({.target = parts->target.get(),
+              .cache = parts->cache.get(),
+              .drafter = parts->drafter.get(),
+              .vocab_size = parts->vocab_size,
+              .acceptance = parts->options.acceptance}) {}
+
+  Status check(const Request& request) const;
+  Status check_tokens(std::span<const TokenId> tokens) const;
+  void retire(RequestId id);
+
+  std::unique_ptr<EngineParts> parts;
+  Scheduler scheduler;
+  Step pass;
+  RequestId next_id = 1;
+  std::vector<RequestId> cancelled;  // since the last step
+};
+
+Status Engine::Impl::check_tokens(std::span<const TokenId> tokens) const {
+  if (tokens.empty()) return input_error("the prompt is empty, expected at least one token");
+  for (const TokenId token : tokens) {
+    if (token >= 0 && token < parts->vocab_size) continue;
+    return input_error("token id " + std::to_string(token) + " is outside the vocabulary of " +
+                       std::to_string(parts->vocab_size) + " tokens");
+  }
+  return {};
+}
+
+Status Engine::Impl::check(const Request& request) const {
+  OUTRIDER_RETURN_IF_ERROR(check_tokens(request.prompt));
+  if (static_cast<int64_t>(request.prompt.size()) >= parts->options.context) {
+    return input_error("the prompt has " + std::to_string(request.prompt.size()) +
+                       " tokens and the context holds " + std::to_string(parts->options.context) +
+                       "; shorten the prompt or raise --ctx (the model allows " +
+                       std::to_string(parts->target->config().max_context) + ")");
+  }
+  if (request.max_tokens < 0) {
+    return usage_error("max tokens must be 0 or more, found " + std::to_string(request.max_tokens));
+  }
+  return validate(request.sampling);
+}
+
+void Engine::Impl::retire(RequestId id) {
+  std::unique_ptr<Sequence> sequence = scheduler.remove(id);
+  if (sequence == nullptr) return;
+  pass.forget(*sequence);
+  sequence->publish();
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+  OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(std::move(options)));
+  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(std::move(parts))));
+}
+
+const EngineInfo& Engine::info() const { return impl_->parts->info; }
+
+std::vector<TokenId> Engine::tokenize(std::string_view text, bool add_special, bool parse_special) const {
+  return impl_->parts->tokenizer->encode(text, {.add_special = add_special, .parse_special = parse_special});
+}
+
+std::string Engine::detokenize(std::span<const TokenId> tokens, bool skip_special) const {
+  return impl_->parts->tokenizer->decode(tokens, skip_special);
+}
+
+Result<std::string> Engine::apply_chat_template(std::span<const std::pair<std::string, std::string>> messages,
+                                                bool add_generation_prompt) const {
+  const EngineParts& parts = *impl_->parts;
+  if (!parts.chat_template)
+    return input_error("the model has no chat template; use generate with a plain prompt");
+  ChatContext context;
+  for (const auto& [role, content] : messages) {
+    ChatMessage message;
+    message.role = role;
+    message.content = content;
+    context.messages.push_back(std::move(message));
+  }
+  context.add_generation_prompt = add_generation_prompt;
+  context.bos_token = parts.bos_token;
+  context.eos_token = parts.eos_token;
+  return parts.chat_template->render(context);
+}
+
+Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
+  OUTRIDER_RETURN_IF_ERROR(impl_->check(request));
+  const RequestId id = impl_->next_id++;
+  const bool nothing_to_do = request.max_tokens == 0;
+  const Sequence::Limits limits{.context = impl_->parts->options.context,
+                                .model_stop_tokens = impl_->parts->target->config().stop_tokens};
+  impl_->scheduler.add(
+      std::make_unique<Sequence>(id, std::move(request), std::move(sink), impl_->parts->tokenizer, limits));
+  if (nothing_to_do) {
+    impl_->scheduler.find(id)->finish(FinishReason::kLength);
+    impl_->retire(id);
+  }
+  return id;
+}
+
+void Engine::cancel(RequestId id) { impl_->cancelled.push_back(id); }
+
+bool Engine::step() {
+  for (const RequestId id : std::exchange(impl_->cancelled, {})) {
+    if (Sequence* sequence = impl_->scheduler.find(id)) sequence->finish(FinishReason::kCancelled);
+    impl_->retire(id);
+  }
+  if (impl_->scheduler.idle()) return false;
+  std::vector<Sequence*> preempted;
+  const std::vector<SequencePlan> plans = impl_->scheduler.plan(preempted);
+  for (Sequence* sequence : preempted) impl_->pass.forget(*sequence);
+  impl_->pass.run(plans);
+  for (const SequencePlan& plan : plans) {
+    if (plan.sequence->finished()) {
+      impl_->retire(plan.sequence->id());
+    } else if (plan.extends) {
+      plan.sequence->publish();
+    }
+  }
+  return !impl_->scheduler.idle();
+}
+
+Result<Completion> Engine::generate(Request request, ProgressSink sink) {
+  std::optional<Completion> completion;
+  OUTRIDER_TRY([[maybe_unused]] const RequestId id,
+               submit(std::move(request), [&](RequestId from, const Progress& progress) {
+                 if (sink) sink(from, progress);
+                 if (progress.completion != nullptr) completion = *progress.completion;
+               }));
+  while (!completion) step();
+  return *std::move(completion);
+}
+
+Result<std::vector<double>> Engine::score(std::span<const TokenId> tokens) {
+  OUTRIDER_RETURN_IF_ERROR(impl_->check_tokens(tokens));
+  EngineParts& parts = *impl_->parts;
+  if (static_cast<int64_t>(tokens.size()) > parts.options.context) {
+    return input_error("the text has " + std::to_string(tokens.size()) + " tokens and the context holds " +
+                       std::to_string(parts.options.context) + "; shorten it or raise --ctx");
+  }
+  KvSequence kv = parts.cache->open({});
+  ForwardBatch batch;
+  std::vector<double> log_probabilities = {0.0};
+  std::vector<int> path;
+  for (size_t begin = 0; begin + 1 < tokens.size(); begin += kScoreChunk) {
+    const auto chunk = tokens.subspan(begin, std::min(kScoreChunk, tokens.size() - 1 - begin));
+    OUTRIDER_TRY(KvTransaction transaction, parts.cache->stage(kv, static_cast<int>(chunk.size())));
+    batch.clear();
+    append_chain(batch, kv, transaction, chunk, LogitsWanted::kAll);
+    const std::span<const float> logits = parts.target->forward(batch, *parts.cache);
+    const auto row_size = static_cast<size_t>(parts.target->config().vocab_size);
+    for (size_t i = 0; i < chunk.size(); ++i) {
+      const auto row = logits.subspan(i * row_size, static_cast<size_t>(parts.vocab_size));
+      log_probabilities.push_back(log_probability(row, tokens[begin + i + 1]));
+    }
+    path.resize(chunk.size());
+    std::iota(path.begin(), path.end(), 0);
+    transaction.commit(path, chunk);
+  }
+  return log_probabilities;
+}
+
+int64_t Engine::free_pages() const { return impl_->parts->cache->available_pages(); }
+
+}  // namespace outrider

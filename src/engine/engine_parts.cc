@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine_parts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "drafters/registry.h"
+#include "formats/model_file.h"
+#include "kernels/kernel_table.h"
+
+namespace outrider {
+namespace {
+
+constexpr int64_t kDefaultContext = 8192;
+
+std::optional<DType> storage_type(WeightPrecision precision) {
+  switch (precision) {
+    case WeightPrecision::kAuto:
+      return std::nullopt;
+    case WeightPrecision::kF32:
+      return DType::kF32;
+    case WeightPrecision::kBF16:
+      return DType::kBF16;
+    case WeightPrecision::kQ8:
+      return DType::kQ8_0;
+    case WeightPrecision::kQ4:
+      return DType::kQ4_0;
+  }
+  return std::nullopt;
+}
+
+// The type that holds most bytes of the file.
+DType main_type(const ModelFile& file) {
+  std::array<int64_t, kDTypeCount> bytes{};
+  for (const auto& [name, tensor] : file.tensors) bytes[static_cast<size_t>(tensor.dtype)] += tensor.bytes();
+  return static_cast<DType>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
+}
+
+Status check_range(std::string_view name, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return {};
+  return usage_error(std::string(name) + " must be " + std::to_string(low) + " to " + std::to_string(high) +
+                     ", found " + std::to_string(value));
+}
+
+Status resolve(EngineOptions& options, const ModelConfig& config) {
+  OUTRIDER_RETURN_IF_ERROR(check_range("threads", options.threads, 0, 1024));
+  OUTRIDER_RETURN_IF_ERROR(check_range("page size", options.page_size, 1, 4096));
+  OUTRIDER_RETURN_IF_ERROR(check_range("max batch", options.max_batch, 1, 4096));
+  OUTRIDER_RETURN_IF_ERROR(check_range("prefill chunk", options.prefill_chunk, 1, 8192));
+  OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
+  if (options.threads == 0)
+    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (options.context == 0) options.context = std::min(config.max_context, kDefaultContext);
+  if (options.context > config.max_context) {
+    return input_error("context of " + std::to_string(options.context) +
+                       " tokens asked for, but the model was made for " + std::to_string(config.max_context) +
+                       "; lower --ctx");
+  }
+  return {};
+}
+
+// Pages for max_batch sequences of full context and their trees, within a third of the free memory, but never
+// fewer than one sequence needs.
+Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
+  shape.page_size = options.page_size;
+  const int64_t longest = options.context + options.speculation.max_draft_len + 1;
+  const int64_t pages_per_sequence = (longest + options.page_size - 1) / options.page_size;
+  if (options.kv_pages != 0) {
+    if (options.kv_pages < pages_per_sequence) {
+      return usage_error("kv pages must be at least " + std::to_string(pages_per_sequence) +
+                         " for a context of " + std::to_string(options.context) + " tokens, found " +
+                         std::to_string(options.kv_pages) + "; raise it or lower --ctx");
+    }
+    shape.page_count = options.kv_pages;
+    return shape;
+  }
+  const int64_t page_bytes = 2 * static_cast<int64_t>(sizeof(float)) * shape.layer_count *
+                             shape.kv_head_count * shape.head_dim * options.page_size;
+  const int64_t free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  shape.page_count =
+      std::clamp(free_bytes / 3 / page_bytes, pages_per_sequence, pages_per_sequence * options.max_batch);
+  return shape;
+}
+
+Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
+  OUTRIDER_TRY(parts.tokenizer, Tokenizer::create(file.tokenizer));
+  if (!file.chat_template.empty()) {
+    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(file.chat_template));
+  }
+  parts.bos_token = file.bos_token;
+  parts.eos_token = file.eos_token;
+  OUTRIDER_RETURN_IF_ERROR(resolve(parts.options, file.config));
+  parts.pool = std::make_unique<ThreadPool>(parts.options.threads);
+  const std::optional<DType> weights = storage_type(parts.options.weights);
+  OUTRIDER_TRY(parts.target,
+               Model::load(file, {.kernels = kernels, .pool = parts.pool.get(), .weights = weights}));
+  OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
+  parts.cache = std::make_unique<KvCache>(shape);
+  parts.options.kv_pages = shape.page_count;
+  parts.vocab_size = std::min<int64_t>(parts.target->config().vocab_size, parts.tokenizer->vocab_size());
+  parts.info = {.model_path = file.path.string(),
+                .family = file.config.family,
+                .kernels = std::string(kernels->name),
+                .weights = std::string(dtype_name(weights.value_or(main_type(file)))),
+                .drafter = {},
+                .threads = parts.options.threads,
+                .parameters = parts.target->parameter_count(),
+                .weight_bytes = parts.target->weight_bytes(),
+                .context = parts.options.context,
+                .vocab_size = parts.vocab_size,
+                .load_ms = 0};
+  return {};
+}
+
+Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
+  const auto start = std::chrono::steady_clock::now();
+  auto parts = std::make_unique<EngineParts>();
+  parts->options = std::move(options);
+  OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
+  OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
+  OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
+  const DrafterContext context{.tokenizer = parts->tokenizer.get(),
+                               .vocab_size = parts->vocab_size,
+                               .context = parts->options.context,
+                               .max_batch = parts->options.max_batch,
+                               .prefill_chunk = parts->options.prefill_chunk,
+                               .page_size = parts->options.page_size,
+                               .kernels = kernels,
+                               .pool = parts->pool.get(),
+                               .weights = storage_type(parts->options.weights),
+                               .user_drafter = parts->options.user_drafter};
+  OUTRIDER_TRY(parts->drafter, make_drafter(parts->options.speculation, context));
+  parts->info.drafter = parts->drafter->traits().name;
+  parts->info.load_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return parts;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options) {
+  try {
+    return open_all(std::move(options));
+  } catch (const std::bad_alloc&) {
+    return resource_error(
+        "out of memory while loading the model; lower --ctx or the batch, or use smaller weights");
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "kv/kv_cache.h"
+#include "models/model.h"
+#include "outrider/engine.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace outrider {
+
+// Everything an engine is made of, opened and fitted together: the one place that knows all of it. Members
+// are destroyed in reverse order, users before what they use.
+struct EngineParts {
+  EngineOptions options;  // resolved: threads, context and kv_pages are set
+  EngineInfo info;
+  std::unique_ptr<ThreadPool> pool;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::optional<ChatTemplate> chat_template;
+  std::string bos_token, eos_token;
+  std::unique_ptr<Model> target;
+  std::unique_ptr<KvCache> cache;
+  std::shared_ptr<Drafter> drafter;
+  int64_t vocab_size = 0;  // ids that have a meaning; rows of the output head beyond them are never chosen
+};
+
+Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options);
+
+}  // namespace outrider

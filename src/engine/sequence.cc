@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sequence.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace outrider {
+
+std::string_view finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
+                   std::shared_ptr<const Tokenizer> tokenizer, const Limits& limits)
+    : randomness(request.sampling.seed, /*stream=*/0),
+      id_(id),
+      request_(std::move(request)),
+      sink_(std::move(sink)),
+      context_(limits.context),
+      stop_tokens_(request_.stop_tokens.begin(), request_.stop_tokens.end()),
+      tokens_(request_.prompt),
+      decoder_(std::move(tokenizer)),
+      stops_(request_.stop) {
+  if (!request_.ignore_eos)
+    stop_tokens_.insert(limits.model_stop_tokens.begin(), limits.model_stop_tokens.end());
+  history.add_prompt(request_.prompt);
+  completion_.prompt_tokens = prompt_length();
+}
+
+int64_t Sequence::room() const {
+  return std::min(request_.max_tokens - output_length(), context_ - static_cast<int64_t>(tokens_.size()));
+}
+
+int Sequence::commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins) {
+  int committed = 0;
+  while (committed < static_cast<int>(tokens.size()) && !finished()) {
+    const auto i = static_cast<size_t>(committed++);
+    if (const auto reason = append(tokens[i], origins[i])) finish(*reason);
+  }
+  return committed;
+}
+
+// The one place where a sequence grows. Stop rules come before the length rule, so that a stop on the last
+// allowed token is reported as a stop.
+std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) {
+  tokens_.push_back(token);
+  history.push(token);
+  completion_.tokens.push_back(token);
+  completion_.origins.push_back(origin);
+  if (stop_tokens_.contains(token)) return FinishReason::kStop;
+  stops_.push(decoder_.push(token), completion_.text);
+  if (stops_.matched()) return FinishReason::kStop;
+  if (room() <= 0) return FinishReason::kLength;
+  return std::nullopt;
+}
+
+void Sequence::finish(FinishReason reason) {
+  if (finished()) return;
+  finish_reason_ = reason;
+  completion_.finish_reason = reason;
+  stops_.push(decoder_.finish(), completion_.text);
+  stops_.finish(completion_.text);
+}
+
+void Sequence::publish() {
+  if (sink_) {
+    const Progress progress{
+        .text = std::string_view(completion_.text).substr(published_text_),
+        .tokens = std::span<const TokenId>(completion_.tokens).subspan(published_tokens_),
+        .origins = std::span<const TokenOrigin>(completion_.origins).subspan(published_tokens_),
+        .completion = finished() ? &completion_ : nullptr,
+    };
+    sink_(id_, progress);
+  }
+  published_text_ = completion_.text.size();
+  published_tokens_ = completion_.tokens.size();
+}
+
+}  // namespace outrider

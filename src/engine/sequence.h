@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/stop_matcher.h"
+#include "kv/kv_cache.h"
+#include "outrider/engine.h"
+#include "sampling/randomness.h"
+#include "sampling/token_history.h"
+#include "text/tokenizer.h"
+
+namespace outrider {
+
+// A request on its way: its tokens, its place in the KV cache, and everything that decides when it ends.
+// Between steps, once the prompt is computed: kv.length() == tokens.size() - 1; the last token is pending.
+class Sequence {
+ public:
+  struct Limits {
+    int64_t context = 0;                         // longest sequence in tokens
+    std::span<const TokenId> model_stop_tokens;  // end-of-text ids of the model
+  };
+
+  Sequence(RequestId id, Request request, ProgressSink sink, std::shared_ptr<const Tokenizer> tokenizer,
+           const Limits& limits);
+
+  RequestId id() const { return id_; }
+  const Request& request() const { return request_; }
+  std::span<const TokenId> tokens() const { return tokens_; }  // prompt and output
+  int64_t prompt_length() const { return static_cast<int64_t>(request_.prompt.size()); }
+  int64_t output_length() const { return static_cast<int64_t>(completion_.tokens.size()); }
+  // Tokens that may still come before max_tokens or the context ends the sequence.
+  int64_t room() const;
+  bool finished() const { return finish_reason_.has_value(); }
+  Completion& completion() { return completion_; }
+
+  // Commits tokens one at a time, in the way plain decoding does, until one of them ends the sequence.
+  // Returns how many were committed (at least 1), and streams the text they completed.
+  int commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins);
+  // Ends the sequence, if nothing has yet, and completes its text.
+  void finish(FinishReason reason);
+
+  // Sends what is new to the sink; with the completion when finished.
+  void publish();
+
+  KvSequence kv;
+  bool started = false;  // has pages and a drafter that knows it
+  TokenHistory history;
+  CounterRandomness randomness;
+
+ private:
+  std::optional<FinishReason> append(TokenId token, TokenOrigin origin);
+
+  RequestId id_;
+  Request request_;
+  ProgressSink sink_;
+  int64_t context_;
+  std::unordered_set<TokenId> stop_tokens_;
+  std::vector<TokenId> tokens_;
+  StreamDecoder decoder_;
+  StopMatcher stops_;
+  std::optional<FinishReason> finish_reason_;
+  Completion completion_;
+  size_t published_text_ = 0;  // bytes of completion_.text the sink has seen
+  size_t published_tokens_ = 0;
+};
+
+}  // namespace outrider

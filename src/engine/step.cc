@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "speculation/verifier.h"
+
+namespace outrider {
+namespace {
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Runs a call of a drafter, which may be foreign code: an exception becomes an error.
+template <typename Call>
+Status guarded(Call&& call) {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    return input_error(std::string("the drafter threw: ") + error.what());
+  } catch (...) {
+    return input_error("the drafter threw an unknown exception");
+  }
+}
+
+}  // namespace
+
+TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size) {
+  const TokenId pending = request.tokens.back();
+  if (tree.size() == 0 || tree.token(0) != pending) return TokenTree(pending);
+  const auto is_fine = [&](int node) {
+    return tree.depth(node) <= request.max_depth && tree.token(node) >= 0 && tree.token(node) < vocab_size;
+  };
+  bool all_fine = tree.drafted() <= request.max_nodes;
+  for (int node = 1; node < tree.size() && all_fine; ++node) all_fine = is_fine(node);
+  if (all_fine) return tree;
+
+  TokenTree kept(pending);
+  std::vector<int> place(static_cast<size_t>(tree.size()), -1);
+  place[0] = 0;
+  if (!tree.law(0).empty()) kept.set_law(0, tree.law(0));
+  for (int node = 1; node < tree.size() && kept.drafted() < request.max_nodes; ++node) {
+    const int parent = place[static_cast<size_t>(tree.parent(node))];
+    if (parent < 0 || !is_fine(node)) continue;
+    const int added = kept.add(parent, tree.token(node));
+    place[static_cast<size_t>(node)] = added;
+    if (!tree.law(node).empty()) kept.set_law(added, tree.law(node));
+  }
+  return kept;
+}
+
+void Step::run(std::span<const SequencePlan> plans) {
+  work_.clear();
+  for (const SequencePlan& plan : plans) work_.emplace_back(plan);
+  const double start = now_ms();
+  draft();
+  const double drafted = now_ms();
+  reserve_and_flatten();
+  const std::span<const float> logits = parts_.target->forward(batch_, *parts_.cache);
+  for (Work& work : work_) {
+    if (work.plan.extends) verify_one(work, logits);
+    commit_one(work);
+  }
+  account(drafted - start, now_ms() - drafted);
+  for (Work& work : work_) observe_one(work);
+  work_.clear();
+}
+
+void Step::forget(Sequence& sequence) {
+  if (!std::exchange(sequence.started, false)) return;
+  (void)guarded([&] { return parts_.drafter->end(sequence.id()), Status(); });
+}
+
+void Step::draft() {
+  requests_.clear();
+  trees_.clear();
+  drafting_.clear();
+  draft_failed_ = false;
+  for (size_t i = 0; i < work_.size(); ++i) {
+    const SequencePlan& plan = work_[i].plan;
+    Sequence& sequence = *plan.sequence;
+    if (!sequence.started) {
+      sequence.started = true;
+      (void)guarded([&] { return parts_.drafter->begin(sequence.id(), sequence.tokens()), Status(); });
+    }
+    if (plan.draft_depth == 0) continue;
+    drafting_.push_back(i);
+    trees_.push_back(work_[i].tree);
+    requests_.push_back({.sequence = sequence.id(),
+                         .tokens = sequence.tokens(),
+                         .prompt_length = static_cast<int>(sequence.prompt_length()),
+                         .max_depth = plan.draft_depth,
+                         .max_nodes = plan.draft_nodes,
+                         .sampling = &sequence.request().sampling,
+                         .stream = 0,
+                         .acceptance = parts_.acceptance});
+  }
+  if (requests_.empty()) return;
+  const Status status = guarded([&] { return parts_.drafter->draft(requests_, trees_); });
+  draft_failed_ = !status.ok();
+  if (draft_failed_) {
+    if (!std::exchange(draft_failure_logged_, true)) {
+      log_warning("drafter " + parts_.drafter->traits().name +
+                  " failed, going on without it: " + status.error().message);
+    }
+    return;
+  }
+  for (size_t j = 0; j < drafting_.size(); ++j) {
+    work_[drafting_[j]].tree = within_limits(trees_[j], requests_[j], parts_.vocab_size);
+  }
+}
+
+void Step::reserve_and_flatten() {
+  batch_.clear();
+  for (Work& work : work_) {
+    Sequence& sequence = *work.plan.sequence;
+    const int rows = work.plan.catch_up + (work.plan.extends ? work.tree.size() : 0);
+    auto transaction = parts_.cache->stage(sequence.kv, rows);
+    OUTRIDER_CHECK(transaction.ok());  // the scheduler planned within the pages there are
+    work.transaction = std::move(*transaction);
+    if (work.plan.catch_up == 0) {
+      work.logits_index =
+          append_tree(batch_, sequence.kv, *work.transaction, work.tree.tokens(), work.tree.parents());
+    } else {
+      const auto chunk =
+          sequence.tokens().subspan(static_cast<size_t>(sequence.kv.length()), static_cast<size_t>(rows));
+      work.logits_index = append_chain(batch_, sequence.kv, *work.transaction, chunk,
+                                       work.plan.extends ? LogitsWanted::kLast : LogitsWanted::kNone);
+    }
+  }
+}
+
+void Step::verify_one(Work& work, std::span<const float> logits) {
+  Sequence& sequence = *work.plan.sequence;
+  const auto row_size = static_cast<size_t>(parts_.target->config().vocab_size);
+  int depth = 0;
+  const auto target_law = [&](int node) -> const Distribution& {
+    if (work.tree.depth(node) > depth) {
+      sequence.history.push(work.tree.token(node));
+      ++depth;
+    }
+    const auto row = logits.subspan(static_cast<size_t>(work.logits_index + node) * row_size,
+                                    static_cast<size_t>(parts_.vocab_size));
+    return laws_.build(row, sequence.request().sampling, sequence.history);
+  };
+  verify({.tree = &work.tree,
+          .target_law = target_law,
+          .position = static_cast<int64_t>(sequence.tokens().size()),
+          .rule = parts_.acceptance,
+          .randomness = &sequence.randomness},
+         work.verdict);
+  for (; depth > 0; --depth) sequence.history.pop();
+}
+
+void Step::commit_one(Work& work) {
+  Sequence& sequence = *work.plan.sequence;
+  path_.resize(static_cast<size_t>(work.plan.catch_up));
+  std::iota(path_.begin(), path_.end(), 0);
+  const auto length = static_cast<size_t>(sequence.kv.length());
+  size_t computed = path_.size();
+  if (work.plan.extends) {
+    const int committed = sequence.commit(work.verdict.tokens, work.verdict.origins);
+    // The token after the last kept node is pending; nodes accepted past the end of the sequence are dropped.
+    for (int i = 0; i < committed; ++i)
+      path_.push_back(work.plan.catch_up + work.verdict.path[static_cast<size_t>(i)]);
+    for (size_t i = static_cast<size_t>(committed); i < work.verdict.path.size(); ++i) {
+      work.verdict.fates[static_cast<size_t>(work.verdict.path[i])] = NodeFate::kPastStop;
+    }
+    work.verdict.path.resize(static_cast<size_t>(committed));
+    work.verdict.tokens.resize(static_cast<size_t>(committed));
+    work.verdict.origins.resize(static_cast<size_t>(committed));
+    computed += static_cast<size_t>(committed);
+  }
+  work.transaction->commit(path_, sequence.tokens().subspan(length, computed));
+  work.transaction.reset();
+}
+
+void Step::account(double draft_ms, double verify_ms) {
+  for (Work& work : work_) {
+    Completion& completion = work.plan.sequence->completion();
+    if (!work.plan.extends || work.plan.catch_up > 0) {
+      completion.prompt_ms += draft_ms + verify_ms;
+    } else {
+      completion.decode_ms += draft_ms + verify_ms;
+    }
+    if (!work.plan.extends) continue;
+    SpeculationStats& stats = completion.speculation;
+    stats.method = parts_.drafter->traits().name;
+    stats.steps += 1;
+    stats.committed += static_cast<int64_t>(work.verdict.tokens.size());
+    stats.drafted += work.tree.drafted();
+    stats.draft_failures += draft_failed_ && work.plan.draft_depth > 0 ? 1 : 0;
+    stats.draft_ms += draft_ms;
+    stats.verify_ms += verify_ms;
+    for (int node = 1; node < work.tree.size(); ++node) {
+      const auto level = static_cast<size_t>(work.tree.depth(node) - 1);
+      if (stats.drafted_per_position.size() <= level) {
+        stats.drafted_per_position.resize(level + 1);
+        stats.accepted_per_position.resize(level + 1);
+      }
+      const bool is_accepted = work.verdict.fates[static_cast<size_t>(node)] == NodeFate::kAccepted;
+      ++stats.drafted_per_position[level];
+      stats.accepted_per_position[level] += is_accepted ? 1 : 0;
+      stats.accepted += is_accepted ? 1 : 0;
+    }
+  }
+}
+
+void Step::observe_one(Work& work) {
+  if (!work.plan.extends || work.plan.draft_depth == 0 || draft_failed_) return;
+  (void)guarded(
+      [&] { return parts_.drafter->observe(work.plan.sequence->id(), work.tree, work.verdict), Status(); });
+}
+
+}  // namespace outrider

@@ -23,12 +23,14 @@ struct EncodeOptions {
 // Text <-> token ids, byte for byte as the model's own tokenizer does it. Immutable, shareable between threads.
 class Tokenizer {
  public:
-  // Checks the whole spec (unique pieces, ids in range, merges of known pieces, compilable patterns).
+  // Checks the whole spec (unique pieces, ids in range, merges of known pieces, compilable patterns). Pieces must be
+  // distinct, not empty and valid UTF-8; attributes and scores are by id, or empty.
   static Result<std::shared_ptr<const Tokenizer>> create(TokenizerSpec spec);
 
   ~Tokenizer();
 
-  // Any bytes may be given; what is not valid UTF-8 is encoded byte by byte where the vocabulary allows.
+  // Any bytes may be given, up to 2 GiB; what is not valid UTF-8 is encoded byte by byte where the vocabulary
+  // allows. A pattern that exceeds its match limit leaves the rest of its stretch of text unsplit.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   // Text of a whole sequence. `skip_special` leaves control tokens out. Bytes that do not form UTF-8 stay as they
@@ -49,16 +51,28 @@ class Tokenizer {
   bool adds_bos() const;
 
  private:
+  friend class StreamDecoder;
   struct Impl;
-  explicit Tokenizer(std::unique_ptr<Impl> impl);
+  explicit Tokenizer(std::unique_ptr<const Impl> impl);
   std::unique_ptr<const Impl> impl_;
 };
 
-// Reads tokenizer.json (and tokenizer_config.json beside it, when there) from a Hugging Face directory.
+// Reads tokenizer.json (and tokenizer_config.json beside it, when there) from a Hugging Face directory. Errors name
+// the file and the field: malformed JSON, or a model, normalizer, pre-tokenizer, post-processor or decoder that is
+// not supported, with the list of what is.
 Result<TokenizerSpec> read_tokenizer_json(const std::filesystem::path& directory);
 
-// Split patterns of a GGUF `tokenizer.ggml.pre` name; an error lists the names that are known.
-Result<std::vector<std::string>> split_patterns_for(std::string_view pre_name);
+// The same from texts; `config` (tokenizer_config.json) may be empty. `name` is for messages.
+struct TokenizerJsonText {
+  std::string_view name = "tokenizer.json";
+  std::string_view tokenizer;
+  std::string_view config;
+};
+Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text);
+
+// Sets what a GGUF `tokenizer.ggml.pre` name stands for: split_patterns, ignore_merges, normalize_nfc and
+// add_space_prefix. Errors: a name that is not known; the message lists those that are.
+Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec);
 
 // Turns tokens into text as they come, never splitting a UTF-8 character: what is incomplete waits for the next
 // token. decode() of all tokens equals the concatenation of all push() and finish().

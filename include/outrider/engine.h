@@ -119,11 +119,15 @@ struct EngineInfo {
   double load_ms = 0;
 };
 
+struct EngineParts;  // internal
+
 // Not thread safe: one thread submits, steps and cancels.
 class Engine {
  public:
   // Errors: anything about the model or draft that does not fit, in one line.
   static Result<std::unique_ptr<Engine>> open(EngineOptions options);
+  // Over parts made elsewhere; for the library's own tests.
+  static std::unique_ptr<Engine> assemble(std::unique_ptr<EngineParts> parts);
   ~Engine();
 
   const EngineInfo& info() const;

@@ -18,9 +18,14 @@ namespace {
 // Rows of logits held at once while scoring.
 constexpr size_t kScoreChunk = 32;
 
-// More drafted nodes than this per sequence and step are never worth a pass.
 int draft_depth(const EngineParts& parts) {
   return parts.options.speculation.decoding_type == "None" ? 0 : parts.options.speculation.max_draft_len;
+}
+
+// Drafters of the library draft chains; trees come from users, who get room to branch.
+int draft_nodes(const EngineParts& parts) {
+  constexpr int kUserTreeNodes = 64;
+  return parts.options.speculation.decoding_type == "UserProvided" ? kUserTreeNodes : draft_depth(parts);
 }
 
 double log_probability(std::span<const float> logits, TokenId token) {
@@ -38,7 +43,7 @@ struct Engine::Impl {
         scheduler({.max_batch = parts->options.max_batch,
                    .prefill_chunk = parts->options.prefill_chunk,
                    .max_draft_depth = draft_depth(*parts),
-                   .max_draft_nodes = draft_depth(*parts)},
+                   .max_draft_nodes = draft_nodes(*parts)},
                   parts->cache.get()),
         pass({.target = parts->target.get(),
               .cache = parts->cache.get(),
@@ -93,6 +98,10 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
   OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(std::move(options)));
+  return assemble(std::move(parts));
+}
+
+std::unique_ptr<Engine> Engine::assemble(std::unique_ptr<EngineParts> parts) {
   return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(std::move(parts))));
 }
 

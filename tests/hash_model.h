@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model without numerics: an entry of its cache is (token, position), and its logits are a pure function of
+// all entries a row sees, in order. One stale, missing, extra or mis-positioned entry changes the next token.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/model.h"
+
+namespace outrider {
+
+class HashModel final : public Model {
+ public:
+  explicit HashModel(int64_t vocab_size);
+
+  const ModelConfig& config() const override { return config_; }
+  KvShape kv_shape() const override { return {.layer_count = 1, .kv_head_count = 1, .head_dim = 2}; }
+  int64_t parameter_count() const override { return 0; }
+  int64_t weight_bytes() const override { return 0; }
+  std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
+
+  // The logits after `tokens`, computed without batch, cache or positions given from outside.
+  std::vector<float> logits_after(std::span<const TokenId> tokens) const;
+
+ private:
+  ModelConfig config_;
+  std::vector<float> logits_;
+};
+
+}  // namespace outrider

@@ -52,11 +52,11 @@ struct EngineOptions {
 };
 
 struct Request {
-  std::vector<TokenId> prompt;  // at least one token
-  SamplingParams sampling;
+  std::vector<TokenId> prompt = {};  // at least one token
+  SamplingParams sampling = {};
   int64_t max_tokens = 128;
-  std::vector<std::string> stop;     // text that ends the output and is not part of it
-  std::vector<TokenId> stop_tokens;  // beyond those of the model
+  std::vector<std::string> stop = {};     // text that ends the output and is not part of it
+  std::vector<TokenId> stop_tokens = {};  // beyond those of the model
   bool ignore_eos = false;
   bool speculate = true;  // false: this request is decoded plainly
 };

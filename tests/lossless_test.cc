@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// A covering sample of the slow suite: every kernel table and weight type, every page size, batch and
+// drafter.
+#include "lossless.h"
+
+#include <gtest/gtest.h>
+
+namespace outrider {
+namespace {
+
+const std::vector<Variant> kVariants = {
+    {.drafter = "None", .page_size = 1, .batch = 8, .prefill_chunk = 7},
+    {.drafter = "NGram", .draft_len = 1, .page_size = 64, .batch = 1},
+    {.drafter = "NGram", .draft_len = 16, .page_size = 1, .batch = 8},
+    {.drafter = "DraftTarget", .draft_len = 1, .page_size = 16, .batch = 8, .prefill_chunk = 33},
+    {.drafter = "DraftTarget", .draft_len = 3, .page_size = 1, .batch = 1},
+    {.drafter = "DraftTarget", .draft_len = 4, .page_size = 64, .batch = 8},
+    {.drafter = "DraftTarget", .draft_len = 16, .page_size = 64, .batch = 8},
+};
+
+void check(const Workload& workload, AcceptanceRule acceptance) {
+  size_t next = 0;
+  for (const Numerics& numerics : all_numerics()) {
+    // The scalar table is slow: fewer and shorter runs.
+    const bool is_slow = numerics.kernels == "reference";
+    Workload share = workload;
+    if (is_slow) {
+      share.prompts.resize(3);
+      share.max_tokens = 12;
+    }
+    const auto plain = run_variant(numerics, {.acceptance = acceptance}, share);
+    for (int i = 0; i < (is_slow ? 2 : 4); ++i, ++next) {
+      Variant variant = kVariants[next % kVariants.size()];
+      variant.acceptance = acceptance;
+      expect_same(plain, run_variant(numerics, variant, share),
+                  describe(numerics) + ", " + describe(variant));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Lossless, GreedyOutputIsIdentical) {
+  check({.prompts = mixed_prompts(12), .max_tokens = 32}, AcceptanceRule::kCoupled);
+}
+
+TEST(Lossless, SampledOutputIsIdenticalForTheSameSeed) {
+  SamplingParams sampling;
+  sampling.temperature = 0.7;
+  sampling.top_p = 0.9;
+  sampling.seed = 42;
+  check({.prompts = mixed_prompts(12), .max_tokens = 32, .sampling = sampling}, AcceptanceRule::kCoupled);
+}
+
+TEST(Lossless, PenaltiesAreEvaluatedPerPath) {
+  SamplingParams sampling;
+  sampling.temperature = 0.8;
+  sampling.repetition_penalty = 1.2;
+  sampling.presence_penalty = 0.3;
+  sampling.frequency_penalty = 0.2;
+  sampling.seed = 7;
+  const Workload workload{.prompts = mixed_prompts(8), .max_tokens = 32, .sampling = sampling};
+  const Numerics numerics{.kernels = ""};
+  const auto plain = run_variant(numerics, {}, workload);
+  for (const Variant& variant : kVariants) {
+    expect_same(plain, run_variant(numerics, variant, workload), describe(variant));
+  }
+}
+
+TEST(Lossless, GreedyRejectionIsIdenticalToo) {
+  const Workload workload{.prompts = mixed_prompts(8), .max_tokens = 32};
+  const Numerics numerics{.kernels = ""};
+  const auto plain = run_variant(numerics, {}, workload);
+  for (Variant variant : kVariants) {
+    variant.acceptance = AcceptanceRule::kRejection;
+    expect_same(plain, run_variant(numerics, variant, workload), describe(variant));
+  }
+}
+
+// The suite itself: other weights, another seed or another draft length must be seen.
+TEST(Lossless, TheComparisonSeesADifference) {
+  const Workload workload{.prompts = mixed_prompts(4), .max_tokens = 32};
+  const auto one = run_variant({.kernels = "", .weights = WeightPrecision::kBF16}, {}, workload);
+  const auto other = run_variant({.kernels = "", .weights = WeightPrecision::kQ4}, {}, workload);
+  bool differs = false;
+  for (size_t i = 0; i < one.size(); ++i) differs |= one[i].tokens != other[i].tokens;
+  EXPECT_TRUE(differs);
+}
+
+TEST(Lossless, DraftedTokensAreAccepted) {
+  const Workload workload{.prompts = mixed_prompts(12), .max_tokens = 64};
+  const auto completions = run_variant({.kernels = ""}, {.drafter = "DraftTarget"}, workload);
+  int64_t drafted = 0;
+  int64_t accepted = 0;
+  for (const Completion& completion : completions) {
+    drafted += completion.speculation.drafted;
+    accepted += completion.speculation.accepted;
+  }
+  EXPECT_GT(accepted, drafted / 3);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -39,7 +39,7 @@ std::vector<Numerics> all_numerics();
 struct Workload {
   std::vector<std::string> prompts;
   int64_t max_tokens = 32;
-  SamplingParams sampling;  // seeds are seed + index of the prompt
+  SamplingParams sampling = {};  // seeds are seed + index of the prompt
 };
 
 // Output of every prompt. Fails the running test when the engine cannot be opened.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/mapped_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MappedFileTest : public testing::Test {
+ protected:
+  MappedFileTest() : path_(testing::TempDir() + "outrider_mapped_file_test") {}
+  ~MappedFileTest() override { std::filesystem::remove(path_); }
+
+  void write(std::string_view contents) { std::ofstream(path_, std::ios::binary) << contents; }
+
+  std::filesystem::path path_;
+};
+
+std::string_view as_text(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+TEST_F(MappedFileTest, ShowsTheWholeFile) {
+  write("twelve bytes");
+  const auto file = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_EQ(as_text(*file), "twelve bytes");
+}
+
+TEST_F(MappedFileTest, MovingKeepsTheAddress) {
+  write("contents");
+  auto opened = MappedFile::open(path_);
+  ASSERT_TRUE(opened.ok());
+  const std::byte* address = opened->bytes().data();
+  const MappedFile moved = std::move(opened).value();
+  EXPECT_EQ(moved.bytes().data(), address);
+  EXPECT_EQ(as_text(moved), "contents");
+}
+
+TEST_F(MappedFileTest, RefusesWhatIsNoFileWithContents) {
+  EXPECT_THAT(MappedFile::open(path_).error().message, HasSubstr("cannot open"));
+  EXPECT_EQ(MappedFile::open(path_).error().kind, ErrorKind::kIo);
+  EXPECT_THAT(MappedFile::open(testing::TempDir()).error().message, HasSubstr("not a regular file"));
+  EXPECT_THAT(MappedFile::open("/dev/null").error().message, HasSubstr("not a regular file"));
+  write("");
+  EXPECT_THAT(MappedFile::open(path_).error().message, HasSubstr("is empty"));
+}
+
+TEST_F(MappedFileTest, DoesNotWaitForAPipe) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT(MappedFile::open(path_).error().message, HasSubstr("not a regular file"));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "formats/model_file.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+// Opens a Hugging Face directory: config.json, generation_config.json (optional), model.safetensors or
+// model.safetensors.index.json with its shards, tokenizer.json, and the chat template.
+// Errors: as open_model.
+Result<ModelFile> open_hf_directory(const std::filesystem::path& directory);
+
+}  // namespace outrider

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/model_tensors.h"
+
+#include <cstring>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+std::string shape_text(const Shape& shape) {
+  std::string text = "[";
+  for (const int64_t dimension : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(dimension);
+  return text + "]";
+}
+
+void append_layer(const ModelConfig& config, int64_t layer, std::vector<ExpectedTensor>* expected) {
+  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  const int64_t hidden = config.hidden_size;
+  const int64_t ffn = config.ffn_size;
+  const int64_t q_rows = config.head_count * config.head_dim;
+  const int64_t kv_rows = config.kv_head_count * config.head_dim;
+  const auto projection = [&](const std::string& name, int64_t rows, int64_t cols, bool bias) {
+    expected->push_back({prefix + name + ".weight", {rows, cols}});
+    if (bias) expected->push_back({prefix + name + ".bias", {rows}});
+  };
+  expected->push_back({prefix + "input_layernorm.weight", {hidden}});
+  projection("self_attn.q_proj", q_rows, hidden, config.qkv_bias);
+  projection("self_attn.k_proj", kv_rows, hidden, config.qkv_bias);
+  projection("self_attn.v_proj", kv_rows, hidden, config.qkv_bias);
+  projection("self_attn.o_proj", hidden, q_rows, config.output_bias);
+  if (config.qk_norm) {
+    expected->push_back({prefix + "self_attn.q_norm.weight", {config.head_dim}});
+    expected->push_back({prefix + "self_attn.k_norm.weight", {config.head_dim}});
+  }
+  expected->push_back({prefix + "post_attention_layernorm.weight", {hidden}});
+  projection("mlp.gate_proj", ffn, hidden, config.mlp_bias);
+  projection("mlp.up_proj", ffn, hidden, config.mlp_bias);
+  projection("mlp.down_proj", hidden, ffn, config.mlp_bias);
+}
+
+// Bytes an element, or the half-precision scale of a block, has to be aligned to.
+size_t alignment_of(DType dtype) { return dtype == DType::kF32 ? sizeof(float) : sizeof(uint16_t); }
+
+}  // namespace
+
+std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
+  std::vector<ExpectedTensor> expected;
+  expected.push_back({"model.embed_tokens.weight", {config.vocab_size, config.hidden_size}});
+  for (int64_t layer = 0; layer < config.layer_count; ++layer) append_layer(config, layer, &expected);
+  expected.push_back({"model.norm.weight", {config.hidden_size}});
+  if (!config.tied_embeddings)
+    expected.push_back({"lm_head.weight", {config.vocab_size, config.hidden_size}});
+  return expected;
+}
+
+Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFile* model) {
+  const std::string name = model->path.string();
+  for (ExpectedTensor& expected : expected_tensors(model->config)) {
+    OUTRIDER_TRY(TensorView view, lookup(expected.name));
+    if (view.shape != expected.shape) {
+      return input_error(name + ": tensor " + expected.name + " must have shape " +
+                         shape_text(expected.shape) + " by the model's configuration, found " +
+                         shape_text(view.shape));
+    }
+    if (view.shape.size() == 1 && block_elements(view.dtype) != 1) {
+      return input_error(name + ": tensor " + expected.name + " must be f32, f16 or bf16, found " +
+                         std::string(dtype_name(view.dtype)));
+    }
+    if (reinterpret_cast<uintptr_t>(view.data) % alignment_of(view.dtype) != 0) {
+      Buffer& copy = storage->copies.emplace_back(static_cast<size_t>(view.bytes()));
+      std::memcpy(copy.data(), view.data, copy.size());
+      view.data = copy.data();
+    }
+    model->tensors.emplace(std::move(expected.name), std::move(view));
+  }
+  const auto pieces = static_cast<int64_t>(model->tokenizer.pieces.size());
+  if (pieces > model->config.vocab_size) {
+    return input_error(name + ": the tokenizer has " + std::to_string(pieces) + " tokens, the model only " +
+                       std::to_string(model->config.vocab_size));
+  }
+  return {};
+}
+
+}  // namespace outrider

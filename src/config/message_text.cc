@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/message_text.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace outrider {
+namespace {
+
+constexpr size_t kLongestQuote = 80;
+constexpr size_t kLongestName = 64;  // bounds the work of the edit distance
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::string comparable(std::string_view name) {
+  std::string result(name.substr(0, kLongestName));
+  for (char& c : result) c = c == '-' ? '_' : ascii_lower(c);
+  return result;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string quote(std::string_view text) {
+  std::string result = "'";
+  for (char c : text.substr(0, kLongestQuote)) {
+    if (is_control(c)) {
+      constexpr std::string_view kHex = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      result += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    } else {
+      result += c;
+    }
+  }
+  result += text.size() > kLongestQuote ? "...'" : "'";
+  return result;
+}
+
+std::string single_line(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    if (c != '\n' && c != '\r') {
+      result += c;
+    } else if (!result.empty() && result.back() != ' ') {
+      result += ' ';
+    }
+  }
+  while (!result.empty() && result.back() == ' ') result.pop_back();
+  return result;
+}
+
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
+  const std::string wanted = comparable(name);
+  return *std::min_element(candidates.begin(), candidates.end(), [&](std::string_view a, std::string_view b) {
+    return edit_distance(wanted, comparable(a)) < edit_distance(wanted, comparable(b));
+  });
+}
+
+std::string folded_name(std::string_view name) {
+  std::string result;
+  for (char c : name) {
+    if (c != '-' && c != '_') result += ascii_lower(c);
+  }
+  return result;
+}
+
+std::string joined(std::span<const std::string_view> names) {
+  std::string result;
+  for (std::string_view name : names) {
+    if (!result.empty()) result += ", ";
+    result += name;
+  }
+  return result;
+}
+
+}  // namespace outrider

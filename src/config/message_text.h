@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace outrider {
+
+// `text` in quotes, fit for a one-line message: control characters escaped, cut after 80 bytes.
+std::string quote(std::string_view text);
+
+// `text` with every line break turned into a space, so that a message from anywhere stays one line.
+std::string single_line(std::string_view text);
+
+// The candidate with the smallest edit distance to `name`; '-' and '_' and letter case count as equal.
+// Precondition: candidates is not empty.
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
+
+// Lower case without '-' and '_': how method names are compared.
+std::string folded_name(std::string_view name);
+
+// "a, b, c".
+std::string joined(std::span<const std::string_view> names);
+
+}  // namespace outrider

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/option_table.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "config/message_text.h"
+#include "config/option_value.h"
+
+namespace outrider {
+namespace {
+
+using S = Settings;
+using V = OptionValue;
+using Type = OptionType;
+
+SamplingParams& sampling(Settings& settings) { return settings.request.sampling; }
+
+constexpr unsigned bit(Command command) { return static_cast<unsigned>(command); }
+
+constexpr unsigned kGenerate = bit(Command::kGenerate);
+constexpr unsigned kChat = bit(Command::kChat);
+constexpr unsigned kScore = bit(Command::kScore);
+constexpr unsigned kTokenize = bit(Command::kTokenize);
+constexpr unsigned kInspect = bit(Command::kInspect);
+constexpr unsigned kBench = bit(Command::kBench);
+constexpr unsigned kVerify = bit(Command::kVerifyLossless);
+constexpr unsigned kWrites = kGenerate | kChat | kBench;
+constexpr unsigned kDecodes = kWrites | kVerify;
+constexpr unsigned kRuns = kDecodes | kScore;
+constexpr unsigned kEvery = kRuns | kTokenize | kInspect;
+
+constexpr std::string_view kModel = "Model";
+constexpr std::string_view kInput = "Input";
+constexpr std::string_view kSampling = "Sampling";
+constexpr std::string_view kLength = "Length and stopping";
+constexpr std::string_view kSpeculation = "Speculation";
+constexpr std::string_view kMachine = "Machine";
+constexpr std::string_view kOutput = "Output";
+
+constexpr double kMaxTokens = 1 << 24;
+constexpr double kMaxSeed = 9.2e18;  // below 2^63, so that seeds are whole numbers everywhere
+
+Status set_weights(Settings& settings, const OptionValue& value) {
+  constexpr std::array<std::pair<std::string_view, WeightPrecision>, 5> kNames = {{
+      {"auto", WeightPrecision::kAuto},
+      {"f32", WeightPrecision::kF32},
+      {"bf16", WeightPrecision::kBF16},
+      {"q8", WeightPrecision::kQ8},
+      {"q4", WeightPrecision::kQ4},
+  }};
+  for (const auto& [name, precision] : kNames) {
+    if (value.text() == name) settings.engine.weights = precision;
+  }
+  return {};
+}
+
+Status set_prompt_ids(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.prompt_ids, parse_token_ids(value.text()));
+  return {};
+}
+
+Status set_acceptance(Settings& settings, const OptionValue& value) {
+  settings.engine.acceptance =
+      value.text() == "rejection" ? AcceptanceRule::kRejection : AcceptanceRule::kCoupled;
+  return {};
+}
+
+// "ID=VALUE"; -inf forbids the token.
+Status set_logit_bias(Settings& settings, const OptionValue& value) {
+  settings.request.sampling.logit_bias.clear();
+  for (const std::string& text : value.texts) {
+    const size_t equals = text.find('=');
+    const std::string_view number =
+        equals == std::string::npos ? "" : std::string_view(text).substr(equals + 1);
+    const auto id = parse_integer(text.substr(0, equals), 0, std::numeric_limits<TokenId>::max());
+    const auto bias = number == "-inf" ? Result<double>(-std::numeric_limits<double>::infinity())
+                                       : parse_number(number, -1e4, 1e4);
+    if (!id.ok() || !bias.ok()) {
+      return usage_error(
+          fmt::format("expected ID=VALUE with a value from -10000 to 10000 or -inf, found {}", quote(text)));
+    }
+    settings.request.sampling.logit_bias.emplace_back(static_cast<TokenId>(*id), static_cast<float>(*bias));
+  }
+  return {};
+}
+
+Status set_stop(Settings& settings, const OptionValue& value) {
+  for (const std::string& text : value.texts) {
+    if (text.empty()) return usage_error("expected the text to stop at, found nothing");
+  }
+  settings.request.stop = value.texts;
+  return {};
+}
+
+Status set_speculation(Settings& settings, const OptionValue& value) {
+  settings.engine.speculation = value.speculation.options;
+  settings.speculation_given = true;
+  settings.warnings.insert(settings.warnings.end(), value.speculation.warnings.begin(),
+                           value.speculation.warnings.end());
+  return {};
+}
+
+// One option is a few lines, so that the table can be read as one.
+// clang-format off
+const OptionRow kOptions[] = {
+    {.name = "model", .metavar = "MODEL", .group = kModel, .commands = kEvery,
+     .help = "Hugging Face directory or .gguf file; without it the default models are used",
+     .apply = [](S& s, const V& v) { s.engine.model = v.text(); return Status(); }, .positional = true},
+    {.name = "weights", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kRuns,
+     .default_text = "auto", .help = "precision the weights are held in; auto: as stored",
+     .apply = set_weights, .choices = "auto|f32|bf16|q8|q4"},
+    {.name = "ctx", .metavar = "N", .type = Type::kInteger, .group = kModel, .commands = kRuns,
+     .default_text = "0", .help = "longest sequence in tokens; 0: what the model was made for, at most 8192",
+     .apply = [](S& s, const V& v) { s.engine.context = v.integer; return Status(); },
+     .min = 0, .max = kMaxTokens},
+    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery,
+     .help = "YAML file of options; command line and environment come before it",
+     .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
+     .command_line_only = true},
+    {.name = "prompt", .metavar = "TEXT", .group = kInput, .commands = kGenerate,
+     .help = "the prompt; - reads standard input",
+     .apply = [](S& s, const V& v) { s.prompt = v.text(); return Status(); },
+     .short_name = 'p', .command_line_only = true},
+    {.name = "prompt-file", .metavar = "FILE", .group = kInput, .commands = kGenerate,
+     .help = "the prompt is the whole file",
+     .apply = [](S& s, const V& v) { s.prompt_file = v.text(); return Status(); },
+     .command_line_only = true},
+    {.name = "prompt-ids", .metavar = "IDS", .group = kInput, .commands = kGenerate | kScore,
+     .help = "the prompt as token ids, as in 1,2,3",
+     .apply = set_prompt_ids, .command_line_only = true},
+    {.name = "text-file", .metavar = "FILE", .group = kInput, .commands = kScore,
+     .help = "the text is the whole file",
+     .apply = [](S& s, const V& v) { s.prompt_file = v.text(); return Status(); },
+     .command_line_only = true},
+    {.name = "text", .metavar = "TEXT", .group = kInput, .commands = kTokenize,
+     .help = "text to turn into token ids; - reads standard input",
+     .apply = [](S& s, const V& v) { s.prompt = v.text(); return Status(); }, .command_line_only = true},
+    {.name = "file", .metavar = "FILE", .group = kInput, .commands = kTokenize,
+     .help = "the text is the whole file",
+     .apply = [](S& s, const V& v) { s.prompt_file = v.text(); return Status(); },
+     .command_line_only = true},
+    {.name = "ids", .metavar = "IDS", .group = kInput, .commands = kTokenize,
+     .help = "token ids to turn into text, as in 1,2,3",
+     .apply = set_prompt_ids, .command_line_only = true},
+    {.name = "system", .metavar = "TEXT", .group = kInput, .commands = kChat,
+     .help = "system message at the start of the conversation",
+     .apply = [](S& s, const V& v) { s.system_message = v.text(); return Status(); }},
+    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kVerify,
+     .help = "JSONL file with prompt, turns or question per line; without it built-in prompts",
+     .apply = [](S& s, const V& v) { s.prompt_set = v.text(); return Status(); }},
+    {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench | kVerify,
+     .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all",
+     .apply = [](S& s, const V& v) { s.prompt_limit = v.integer; return Status(); },
+     .min = 0, .max = kMaxTokens},
+    {.name = "runs", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
+     .default_text = "3", .help = "repetitions of each prompt, plain and speculative in turn",
+     .apply = [](S& s, const V& v) { s.runs = v.integer; return Status(); }, .min = 1, .max = 1000},
+    {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kWrites,
+     .default_text = "0", .help = "0 is greedy: always the likeliest token",
+     .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
+     .min = 0, .max = 100},
+    {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kVerify,
+     .default_text = "0.7", .help = "temperature of the sampled half of the proof; 0: greedy only",
+     .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
+     .min = 0, .max = 100},
+    {.name = "top-k", .metavar = "K", .type = Type::kInteger, .group = kSampling, .commands = kDecodes,
+     .default_text = "0", .help = "keep the K likeliest tokens; 0: all",
+     .apply = [](S& s, const V& v) { sampling(s).top_k = static_cast<int32_t>(v.integer); return Status(); },
+     .min = 0, .max = kMaxTokens},
+    {.name = "top-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kWrites,
+     .default_text = "1", .help = "keep the smallest set of likeliest tokens that reaches this probability",
+     .apply = [](S& s, const V& v) { sampling(s).top_p = v.number; return Status(); },
+     .min = 0, .max = 1},
+    {.name = "top-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kVerify,
+     .default_text = "0.9", .help = "the same, for the sampled half of the proof",
+     .apply = [](S& s, const V& v) { sampling(s).top_p = v.number; return Status(); },
+     .min = 0, .max = 1},
+    {.name = "min-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kDecodes,
+     .default_text = "0",
+     .help = "keep tokens with at least this fraction of the likeliest one's probability",
+     .apply = [](S& s, const V& v) { sampling(s).min_p = v.number; return Status(); },
+     .min = 0, .max = 1},
+    {.name = "repetition-penalty", .metavar = "R", .type = Type::kNumber, .group = kSampling,
+     .commands = kDecodes,
+     .default_text = "1",
+     .help = "divides positive logits of tokens seen in prompt or output, multiplies negative ones",
+     .apply = [](S& s, const V& v) { sampling(s).repetition_penalty = v.number; return Status(); },
+     .min = 0.001, .max = 1000},
+    {.name = "presence-penalty", .metavar = "P", .type = Type::kNumber, .group = kSampling,
+     .commands = kDecodes,
+     .default_text = "0", .help = "subtracted once from tokens already in the output",
+     .apply = [](S& s, const V& v) { sampling(s).presence_penalty = v.number; return Status(); },
+     .min = -1000, .max = 1000},
+    {.name = "frequency-penalty", .metavar = "F", .type = Type::kNumber, .group = kSampling,
+     .commands = kDecodes,
+     .default_text = "0", .help = "subtracted once per occurrence in the output",
+     .apply = [](S& s, const V& v) { sampling(s).frequency_penalty = v.number; return Status(); },
+     .min = -1000, .max = 1000},
+    {.name = "logit-bias", .metavar = "ID=VALUE", .type = Type::kTextList, .group = kSampling,
+     .commands = kDecodes,
+     .help = "added to the logit of a token; -inf forbids it; may be repeated",
+     .apply = set_logit_bias},
+    {.name = "seed", .metavar = "S", .type = Type::kInteger, .group = kSampling, .commands = kDecodes,
+     .default_text = "0", .help = "seed of all randomness; the same seed gives the same text",
+     .apply = [](S& s, const V& v) { sampling(s).seed = static_cast<uint64_t>(v.integer); return Status(); },
+     .min = 0, .max = kMaxSeed},
+    {.name = "max-tokens", .metavar = "N", .type = Type::kInteger, .group = kLength,
+     .commands = kGenerate | kBench | kVerify,
+     .default_text = "128", .help = "most tokens of output",
+     .apply = [](S& s, const V& v) { s.request.max_tokens = v.integer; return Status(); },
+     .min = 1, .max = kMaxTokens},
+    {.name = "max-tokens", .metavar = "N", .type = Type::kInteger, .group = kLength, .commands = kChat,
+     .default_text = "512", .help = "most tokens of one answer",
+     .apply = [](S& s, const V& v) { s.request.max_tokens = v.integer; return Status(); },
+     .min = 1, .max = kMaxTokens},
+    {.name = "stop", .metavar = "TEXT", .type = Type::kTextList, .group = kLength, .commands = kDecodes,
+     .help = "end the output before this text; may be repeated",
+     .apply = set_stop},
+    {.name = "ignore-eos", .type = Type::kFlag, .group = kLength, .commands = kDecodes,
+     .help = "go on after the model's end-of-text token",
+     .apply = [](S& s, const V& v) { s.request.ignore_eos = v.flag; return Status(); }},
+    {.name = "speculative", .metavar = "CONFIG", .type = Type::kSpeculation, .group = kSpeculation,
+     .commands = kDecodes,
+     .help = "method,key=value,... or a YAML or JSON file: none, ngram, draft_target; keys are listed in "
+             "docs/options.md",
+     .apply = set_speculation},
+    {.name = "acceptance", .metavar = "RULE", .type = Type::kChoice, .group = kSpeculation,
+     .commands = kDecodes,
+     .default_text = "coupled",
+     .help = "how drafts are accepted, both lossless; coupled: same seed, same text as without speculation",
+     .apply = set_acceptance, .choices = "coupled|rejection"},
+    {.name = "show-draft", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
+     .help = "mark which tokens were drafted and accepted, corrected, or added by the target",
+     .apply = [](S& s, const V& v) { s.show_draft = v.flag; return Status(); }},
+    {.name = "threads", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "0", .help = "threads; 0: one per core",
+     .apply = [](S& s, const V& v) { s.engine.threads = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 1024},
+    {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
+     .help = "kernel table, such as reference or avx2; without it the fastest this machine has",
+     .apply = [](S& s, const V& v) { s.engine.kernels = v.text(); return Status(); },
+     .environment = "OUTRIDER_FORCE_KERNELS"},
+    {.name = "max-batch", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "8", .help = "sequences that run together",
+     .apply = [](S& s, const V& v) { s.engine.max_batch = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 1024},
+    {.name = "kv-pages", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "0",
+     .help = "pages of the KV cache; 0: enough for a full batch, within a third of free memory",
+     .apply = [](S& s, const V& v) { s.engine.kv_pages = v.integer; return Status(); },
+     .min = 0, .max = 1 << 30},
+    {.name = "page-size", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "16", .help = "tokens per page of the KV cache",
+     .apply = [](S& s, const V& v) { s.engine.page_size = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 1024},
+    {.name = "prefill-chunk", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "256", .help = "prompt tokens computed in one pass",
+     .apply = [](S& s, const V& v) { s.engine.prefill_chunk = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 65536},
+    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = kEvery & ~kChat,
+     .help = "print one JSON object",
+     .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},
+};
+// clang-format on
+
+constexpr std::array kCommands = {
+    CommandRow{Command::kGenerate, "generate", "continue a prompt"},
+    CommandRow{Command::kChat, "chat", "talk to a model that has a chat template"},
+    CommandRow{Command::kScore, "score", "log-probability of every token of a text"},
+    CommandRow{Command::kTokenize, "tokenize", "text to token ids and back"},
+    CommandRow{Command::kInspect, "inspect", "what a model file holds"},
+    CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
+    CommandRow{Command::kVerifyLossless, "verify-lossless",
+               "prove that speculation does not change the output"},
+};
+
+std::string upper_snake(std::string_view name) {
+  std::string result;
+  for (char c : name) result += c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return result;
+}
+
+}  // namespace
+
+std::string OptionRow::environment_name() const {
+  return environment.empty() ? "OUTRIDER_" + upper_snake(name) : std::string(environment);
+}
+
+std::string OptionRow::config_key() const {
+  std::string key(name);
+  for (char& c : key) {
+    if (c == '-') c = '_';
+  }
+  return key;
+}
+
+std::span<const OptionRow> option_table() { return kOptions; }
+
+std::span<const CommandRow> command_table() { return kCommands; }
+
+}  // namespace outrider

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+// Everything that was given to one run, unconverted. The YAML file is read from the "config" option.
+struct GivenOptions {
+  Command command = Command::kGenerate;
+  std::map<std::string, std::vector<std::string>, std::less<>>
+      command_line;                                // by option name; flags give "true"
+  std::map<std::string, std::string> environment;  // OUTRIDER_* variables
+};
+
+// Command line before environment before file before defaults, each value converted and checked by its row of
+// the option table. Errors begin with the place the value was given at. Keys and variables of other commands
+// are accepted; unknown keys are errors, unknown variables warnings, since other programs may own them.
+Result<Settings> resolve_settings(const GivenOptions& given);
+
+}  // namespace outrider

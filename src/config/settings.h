@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outrider/engine.h"
+
+namespace outrider {
+
+// Commands of the tool; values are bits, so that an option can name several.
+enum class Command : unsigned {
+  kGenerate = 1u << 0,
+  kChat = 1u << 1,
+  kScore = 1u << 2,
+  kTokenize = 1u << 3,
+  kInspect = 1u << 4,
+  kBench = 1u << 5,
+  kVerifyLossless = 1u << 6,
+};
+
+enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
+
+// Where a value was given, in rising precedence; `place` is how messages name it: "--seed", "OUTRIDER_SEED",
+// "run.yaml:3: seed".
+struct Origin {
+  OriginKind kind = OriginKind::kDefault;
+  std::string place;
+};
+
+// Everything a run was asked for, each value checked against its own range. Immutable once resolved.
+struct Settings {
+  Command command = Command::kGenerate;
+  std::filesystem::path config_file;
+  EngineOptions engine;            // model is empty when none was given
+  Request request;                 // without its prompt
+  bool speculation_given = false;  // engine.speculation was asked for, not the default
+
+  std::optional<std::string> prompt;  // "-": standard input
+  std::filesystem::path prompt_file;  // a whole file as text
+  std::optional<std::vector<TokenId>> prompt_ids;
+  std::filesystem::path prompt_set;  // JSONL; empty: the built-in prompts
+  int64_t prompt_limit = 0;          // 0: all
+  int64_t runs = 1;                  // bench: repetitions of each prompt and mode
+  std::string system_message;
+
+  bool show_draft = false;
+  bool json = false;
+
+  std::vector<std::string> warnings;                   // for the user, one line each
+  std::map<std::string, Origin, std::less<>> origins;  // by option name
+};
+
+}  // namespace outrider

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/speculative_config.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace outrider {
+namespace {
+
+SpeculativeOptions parsed(const std::string& text) {
+  auto config = parse_speculative(text);
+  EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
+  return config.ok() ? config->options : SpeculativeOptions{};
+}
+
+std::string error_of(const std::string& text) {
+  const auto config = parse_speculative(text);
+  return config.ok() ? "accepted: " + text : config.error().message;
+}
+
+Result<SpeculativeConfig> from_yaml(const std::string& text) {
+  OUTRIDER_TRY(const ConfigNode node, parse_config(text, "s.yaml"));
+  return speculative_from_config(node, "s.yaml");
+}
+
+TEST(SpeculativeConfig, MethodNamesIgnoreCaseAndSeparators) {
+  for (const char* name : {"draft_target", "DraftTarget", "DRAFT-TARGET", "drafttarget", "draft_model"}) {
+    EXPECT_EQ(parsed(name).decoding_type, "DraftTarget") << name;
+  }
+  EXPECT_EQ(parsed("n-gram").decoding_type, "NGram");
+  EXPECT_EQ(parsed("none").decoding_type, "None");
+}
+
+TEST(SpeculativeConfig, InlineKeys) {
+  const SpeculativeOptions ngram =
+      parsed("ngram, max_draft_len=8,max-matching-ngram-size=3,is_keep_all=False,is_use_oldest=no");
+  EXPECT_EQ(ngram.decoding_type, "NGram");
+  EXPECT_EQ(ngram.max_draft_len, 8);
+  EXPECT_EQ(ngram.max_matching_ngram_size, 3);
+  EXPECT_FALSE(ngram.is_keep_all);
+  EXPECT_FALSE(ngram.is_use_oldest);
+  EXPECT_EQ(parsed("speculative_model=models/d").decoding_type, "DraftTarget");
+  EXPECT_EQ(parsed("decoding_type=NGram,is_public_pool=true").is_public_pool, true);
+}
+
+TEST(SpeculativeConfig, LengthZeroDraftsNothing) {
+  EXPECT_EQ(parsed("ngram,max_draft_len=0").decoding_type, "None");
+  EXPECT_EQ(parsed("ngram,max_draft_len=64").max_draft_len, 64);
+}
+
+TEST(SpeculativeConfig, TensorRtYamlBlockWorksUnchanged) {
+  const auto ngram = from_yaml(
+      "disable_overlap_scheduler: true\nspeculative_config:\n  decoding_type: NGram\n  max_draft_len: 4\n"
+      "  max_matching_ngram_size: 2\n  is_keep_all: True\n  is_use_oldest: True\n  is_public_pool: True\n");
+  ASSERT_TRUE(ngram.ok()) << ngram.error().message;
+  EXPECT_EQ(ngram->options.decoding_type, "NGram");
+  EXPECT_TRUE(ngram->options.is_public_pool);
+  ASSERT_EQ(ngram->warnings.size(), 1u);
+  EXPECT_NE(ngram->warnings[0].find("disable_overlap_scheduler"), std::string::npos);
+
+  const auto draft = from_yaml("decoding_type: DraftTarget\nmax_draft_len: 3\nspeculative_model_dir: /m/d\n");
+  ASSERT_TRUE(draft.ok()) << draft.error().message;
+  EXPECT_EQ(draft->options.speculative_model, "/m/d");
+}
+
+TEST(SpeculativeConfig, VllmJsonIsAnAlias) {
+  const auto config = parse_speculative(
+      R"({"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4, "prompt_lookup_min": 2})");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->options.decoding_type, "NGram");
+  EXPECT_EQ(config->options.max_draft_len, 5);
+  EXPECT_EQ(config->options.max_matching_ngram_size, 4);
+  EXPECT_EQ(config->warnings.size(), 1u);
+  EXPECT_EQ(parsed(R"({"model":"d","num_speculative_tokens":3})").decoding_type, "DraftTarget");
+}
+
+TEST(SpeculativeConfig, FilesAreRead) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / "outrider_speculative_test.yaml";
+  std::ofstream(path) << "speculative_config:\n  decoding_type: ngram\n  max_draft_len: 9\n";
+  EXPECT_EQ(parsed(path.string()).max_draft_len, 9);
+  std::ofstream(path) << "speculative_config:\n  decoding_type: ngram\n  max_draft_lem: 9\n";
+  EXPECT_EQ(error_of(path.string()).substr(0, path.string().size() + 3), path.string() + ":3:");
+  std::filesystem::remove(path);
+  EXPECT_NE(error_of("missing.yaml").find("no such file"), std::string::npos);
+}
+
+TEST(SpeculativeConfig, ErrorsNameTheNearest) {
+  EXPECT_NE(error_of("ngrm").find("did you mean 'NGram'"), std::string::npos);
+  EXPECT_NE(error_of("ngram,max_draft_length=3").find("did you mean 'max_draft_len'"), std::string::npos);
+}
+
+TEST(SpeculativeConfig, MethodsOfLaterAreNamedAsSuch) {
+  for (const char* name : {"SpecInfer", "EarlyExit", "Suffix", "Medusa", "Eagle", "eagle-3", "MTP", "MoA",
+                           "auto", "UserProvided"}) {
+    EXPECT_NE(error_of(name).find("None, NGram, DraftTarget"), std::string::npos) << error_of(name);
+  }
+}
+
+TEST(SpeculativeConfig, MalformedTextIsRefusedInOneLine) {
+  const std::string texts[] = {
+      "",
+      ",",
+      "=",
+      "ngram,",
+      "ngram,,",
+      "ngram,ngram",
+      "ngram,max_draft_len",
+      "ngram,max_draft_len=",
+      "ngram,max_draft_len=-1",
+      "ngram,max_draft_len=65",
+      "ngram,max_draft_len=4.0",
+      "ngram,max_draft_len=4x",
+      "ngram,max_draft_len=0x4",
+      "ngram,max_draft_len=99999999999999999999",
+      "ngram,max_draft_len=4,max_draft_len=5",
+      "ngram,max_draft_len=4,num_speculative_tokens=4",
+      "ngram,method=ngram",
+      "ngram,is_keep_all=maybe",
+      "ngram,is_keep_all=2",
+      "ngram,max_matching_ngram_size=0",
+      "ngram,max_matching_ngram_size=17",
+      "ngram,max_pool_patterns=0",
+      "ngram,speculative_model=d",
+      "draft_target,is_keep_all=true",
+      "draft_target,speculative_model=",
+      "max_draft_len=4",
+      "{",
+      "{}",
+      "{]",
+      R"({"method": })",
+      R"({"method": null})"
+      "x",
+      R"({"method": ["ngram"]})",
+      R"({"method": {"a": 1}})",
+      R"({"method": "ngram", "method": "ngram"})",
+      R"({"method": "ngram", "num_speculative_tokens": "four"})",
+      R"({"method": "ngram", "num_speculative_tokens": 1e3})",
+      R"({"method": "ngram", "num_speculative_tokens": [4]})",
+      R"({"speculative_config": 4})",
+      R"({"speculative_config": [4]})",
+      R"({"speculative_config": {"speculative_config": "x"}})",
+      std::string("ngram\0", 6),
+      std::string(100000, 'a'),
+      std::string(100000, ','),
+      "\xff\xfe",
+      "ngram\nmax_draft_len=4",
+  };
+  for (const std::string& text : texts) {
+    const auto config = parse_speculative(text);
+    ASSERT_FALSE(config.ok()) << text.substr(0, 60);
+    EXPECT_EQ(config.error().message.find('\n'), std::string::npos) << text.substr(0, 60);
+    EXPECT_LT(config.error().message.size(), 400u);
+  }
+}
+
+}  // namespace
+}  // namespace outrider

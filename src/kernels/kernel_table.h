@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract between models and instruction sets: one table of functions per instruction set, chosen once.
 //
-// Row invariance, the promise everything else stands on: the bits of an output row depend on that row's inputs,
-// on the weights' shape and on the row's own KV length only; never on how many rows share the call, on the other
-// rows' contents, on the worker count or on page size. Every table is deterministic; tables may differ by rounding.
+// Row invariance, the promise everything else stands on: the bits of an output row depend on that row's
+// inputs, on the weights' shape and on the row's own KV length only; never on how many rows share the call,
+// on the other rows' contents, on the worker count or on page size. Every table is deterministic; tables may
+// differ by rounding.
 //
 // Functions compute the share of one worker and never allocate, throw, or read the environment. The caller
 // separates dependent calls by a barrier (ThreadPool::run returns).
@@ -38,9 +39,9 @@ struct LinearArgs {
   int64_t rows = 0;
 };
 
-// One row's view of the cache: the first `prefix_len` entries of its sequence in order, then the entries `tail`
-// (indices into the sequence, its ancestors within a drafted tree, itself last). Entry e of the sequence lies in
-// slot pages[e / page_size] * page_size + e % page_size.
+// One row's view of the cache: the first `prefix_len` entries of its sequence in order, then the entries
+// `tail` (indices into the sequence, its ancestors within a drafted tree, itself last). Entry e of the
+// sequence lies in slot pages[e / page_size] * page_size + e % page_size.
 struct AttentionRow {
   const int32_t* pages = nullptr;
   int32_t prefix_len = 0;
@@ -48,9 +49,9 @@ struct AttentionRow {
   int32_t tail_len = 0;
 };
 
-// Scaled dot-product attention, grouped queries: y[r, h] = softmax(q[r, h] . K / sqrt(head_dim)) V. The sum runs
-// over a row's entries in their order, so a chain staged as prefix and the same chain staged as tail give the same
-// bits.
+// Scaled dot-product attention, grouped queries: y[r, h] = softmax(q[r, h] . K / sqrt(head_dim)) V. The sum
+// runs over a row's entries in their order, so a chain staged as prefix and the same chain staged as tail
+// give the same bits.
 struct AttentionArgs {
   const float* q = nullptr;  // [rows, head_count, head_dim]
   const float* k = nullptr;  // one layer's keys [slots, kv_head_count, head_dim]
@@ -75,8 +76,8 @@ struct NormArgs {
 
 // Rotates pairs (i, i + head_dim / 2) of each head by position * inverse_frequency[i], in place.
 struct RopeArgs {
-  float* x = nullptr;                    // [rows, heads, head_dim]
-  const int32_t* positions = nullptr;    // [rows]
+  float* x = nullptr;                        // [rows, heads, head_dim]
+  const int32_t* positions = nullptr;        // [rows]
   const float* inverse_frequency = nullptr;  // [head_dim / 2]
   int64_t rows = 0;
   int64_t heads = 0;
@@ -107,8 +108,8 @@ Result<const KernelTable*> select_kernels(std::string_view name);
 // Converts `elements` stored numbers of one row to f32: the scalar reading of the format's description.
 void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements);
 
-// Converts one f32 row to F32, F16, BF16, Q8_0 or Q4_0 (other types: precondition violated), rounding as GGUF's
-// reference quantiser does.
+// Converts one f32 row to F32, F16, BF16, Q8_0 or Q4_0 (other types: precondition violated), rounding as
+// GGUF's reference quantiser does.
 void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements);
 
 }  // namespace outrider

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cpu_features.h"
+
+#include <gtest/gtest.h>
+
+namespace outrider {
+namespace {
+
+CpuFacts sapphire_rapids() {
+  CpuFacts facts;
+  facts.leaf1_ecx = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;
+  facts.leaf7_ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
+  facts.leaf7_edx = 1u << 22 | 1u << 24;
+  facts.leaf7_1_eax = 1u << 5;
+  facts.xcr0 = 0x602E7;
+  facts.amx_permitted = true;
+  return facts;
+}
+
+TEST(CpuFeatures, AllLevelsOnAFullMachine) {
+  const CpuFeatures features = judge_cpu(sapphire_rapids());
+  EXPECT_EQ(features.avx2_refusal, "");
+  EXPECT_EQ(features.avx512_refusal, "");
+  EXPECT_EQ(features.amx_refusal, "");
+}
+
+TEST(CpuFeatures, NamesEveryMissingInstructionSet) {
+  CpuFacts facts = sapphire_rapids();
+  facts.leaf7_ebx &= ~(1u << 30 | 1u << 17);
+  const CpuFeatures features = judge_cpu(facts);
+  EXPECT_EQ(features.avx2_refusal, "");
+  EXPECT_EQ(features.avx512_refusal, "the processor lacks avx512bw, avx512dq");
+  EXPECT_EQ(features.amx_refusal, features.avx512_refusal);
+}
+
+TEST(CpuFeatures, AnOldProcessorHasNothing) {
+  const CpuFeatures features = judge_cpu({});
+  EXPECT_EQ(features.avx2_refusal, "the processor lacks avx, avx2, fma, f16c");
+  EXPECT_NE(features.avx512_refusal, "");
+  EXPECT_NE(features.amx_refusal, "");
+}
+
+TEST(CpuFeatures, TheOperatingSystemMustSaveTheRegisters) {
+  CpuFacts facts = sapphire_rapids();
+  facts.xcr0 = 0x7;
+  EXPECT_EQ(judge_cpu(facts).avx2_refusal, "");
+  EXPECT_EQ(judge_cpu(facts).avx512_refusal, "the operating system does not save the AVX-512 registers");
+  facts.xcr0 = 0xE7;
+  EXPECT_EQ(judge_cpu(facts).avx512_refusal, "");
+  EXPECT_EQ(judge_cpu(facts).amx_refusal, "the operating system does not save the AMX tile registers");
+}
+
+TEST(CpuFeatures, AmxNeedsPermission) {
+  CpuFacts facts = sapphire_rapids();
+  facts.amx_permitted = false;
+  EXPECT_EQ(judge_cpu(facts).avx512_refusal, "");
+  EXPECT_EQ(judge_cpu(facts).amx_refusal, "the kernel refused permission for AMX tile data");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// AMX tile instructions with the side effects spelled out: the intrinsics of g++ 12 tell the compiler neither
+// that loads read memory nor that the configuration is 64 bytes long. Unnamed namespace on purpose, see
+// isa_ops.h.
+#pragma once
+
+#include <cstdint>
+
+namespace outrider {
+namespace {
+
+constexpr int kTileRows = 16;
+constexpr int kTileRowBytes = 64;
+
+// Palette 1 of Intel's manual, volume 1, chapter 18.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+static_assert(sizeof(TileConfig) == 64);
+
+// Configuration belongs to the thread; release_tiles lets the kernel skip the tiles when it switches threads.
+inline void load_tile_config(const TileConfig& config) {
+  asm volatile("ldtilecfg %0" : : "m"(config) : "memory");
+}
+inline void release_tiles() { asm volatile("tilerelease" : : : "memory"); }
+
+template <int kTile>
+inline void zero_tile() {
+  asm volatile("tilezero %%tmm%c0" : : "i"(kTile) : "memory");
+}
+
+// Rows of a tile lie kTileRowBytes apart.
+template <int kTile>
+inline void load_tile(const void* from) {
+  const int64_t stride = kTileRowBytes;
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
+}
+
+template <int kTile>
+inline void store_tile(void* to) {
+  const int64_t stride = kTileRowBytes;
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(kTile) : "memory");
+}
+
+// C [m, 16] f32 += A [m, 32] bf16 * B [16, 16 pairs] bf16; the two products of a pair are added first.
+template <int kC, int kA, int kB>
+inline void multiply_tiles() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB) : "memory");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eight floats. Unnamed namespace on purpose: each file that includes this must have its own copy, see
+// isa_ops.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace outrider {
+namespace {
+
+struct Avx2 {
+  using Floats = __m256;
+  using Ints = __m256i;
+  static constexpr int kLanes = 8;
+  static constexpr int kChains = 2;      // independent sums over the inputs of a product
+  static constexpr int kRowsAtOnce = 3;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
+
+  static __m256i first(int64_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static Floats load(const float* p) { return _mm256_loadu_ps(p); }
+  // The first n of 8 lanes; the others are zero.
+  static Floats load_first(const float* p, int64_t n) { return _mm256_maskload_ps(p, first(n)); }
+  static void store(float* p, Floats v) { _mm256_storeu_ps(p, v); }
+  static void store_first(float* p, Floats v, int64_t n) { _mm256_maskstore_ps(p, first(n), v); }
+  static Floats all(float value) { return _mm256_set1_ps(value); }
+  static Floats add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
+  static Floats sub(Floats a, Floats b) { return _mm256_sub_ps(a, b); }
+  static Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
+  static Floats div(Floats a, Floats b) { return _mm256_div_ps(a, b); }
+  static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+  // Return b where either is NaN.
+  static Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
+  static Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }
+
+  static float sum(Floats v) {
+    const __m128 quarter = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 pair = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+  }
+  static float largest(Floats v) {
+    const __m128 quarter = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 pair = _mm_max_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
+  }
+
+  static Ints unsigned_bytes(const uint8_t* p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Ints signed_bytes(const uint8_t* p) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Ints bit_and(Ints a, int mask) { return _mm256_and_si256(a, _mm256_set1_epi32(mask)); }
+  static Ints bit_or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
+  static Ints shift_left(Ints a, int bits) { return _mm256_sll_epi32(a, _mm_cvtsi32_si128(bits)); }
+  static Ints shift_right(Ints a, int bits) { return _mm256_srl_epi32(a, _mm_cvtsi32_si128(bits)); }
+  static Ints add(Ints a, int b) { return _mm256_add_epi32(a, _mm256_set1_epi32(b)); }
+  static Floats to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }
+  static Ints round(Floats a) { return _mm256_cvtps_epi32(a); }
+  static Ints halve(Ints a) { return _mm256_srai_epi32(a, 1); }
+  static Ints sub(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
+  static Floats from_bits(Ints a) { return _mm256_castsi256_ps(a); }
+
+  // Half precision: consecutive in memory, or one in the low half of each lane.
+  static Floats load_halves(const uint8_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Floats from_halves(Ints a) {
+    const __m256i packed = _mm256_packus_epi32(a, a);  // per 128-bit half
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+  }
+  static Floats load_bf16(const uint8_t* p) {
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+  }
+};
+
+}  // namespace
+}  // namespace outrider

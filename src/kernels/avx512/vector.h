@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sixteen floats. Unnamed namespace on purpose: each file that includes this must have its own copy, see
+// isa_ops.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace outrider {
+namespace {
+
+struct Avx512 {
+  using Floats = __m512;
+  using Ints = __m512i;
+  static constexpr int kLanes = 16;
+  static constexpr int kChains = 4;      // independent sums over the inputs of a product
+  static constexpr int kRowsAtOnce = 4;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
+
+  static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+  static Floats load(const float* p) { return _mm512_loadu_ps(p); }
+  // The first n of 16 lanes; the others are zero.
+  static Floats load_first(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
+  static void store(float* p, Floats v) { _mm512_storeu_ps(p, v); }
+  static void store_first(float* p, Floats v, int64_t n) { _mm512_mask_storeu_ps(p, first(n), v); }
+  static Floats all(float value) { return _mm512_set1_ps(value); }
+  static Floats add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
+  static Floats sub(Floats a, Floats b) { return _mm512_sub_ps(a, b); }
+  static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
+  static Floats div(Floats a, Floats b) { return _mm512_div_ps(a, b); }
+  static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+  // Return b where either is NaN.
+  static Floats max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
+  static Floats min(Floats a, Floats b) { return _mm512_min_ps(a, b); }
+
+  static float sum(Floats v) {
+    const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    const __m128 quarter = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    const __m128 pair = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+  }
+  static float largest(Floats v) {
+    const __m256 half = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    const __m128 quarter = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    const __m128 pair = _mm_max_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
+  }
+
+  static Ints unsigned_bytes(const uint8_t* p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Ints signed_bytes(const uint8_t* p) {
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Ints bit_and(Ints a, int mask) { return _mm512_and_si512(a, _mm512_set1_epi32(mask)); }
+  static Ints bit_or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
+  static Ints shift_left(Ints a, int bits) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(bits)); }
+  static Ints shift_right(Ints a, int bits) { return _mm512_srl_epi32(a, _mm_cvtsi32_si128(bits)); }
+  static Ints add(Ints a, int b) { return _mm512_add_epi32(a, _mm512_set1_epi32(b)); }
+  static Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
+  static Ints round(Floats a) { return _mm512_cvtps_epi32(a); }
+  static Ints halve(Ints a) { return _mm512_srai_epi32(a, 1); }
+  static Ints sub(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
+  static Floats from_bits(Ints a) { return _mm512_castsi512_ps(a); }
+
+  // Half precision: consecutive in memory, or one in the low half of each lane.
+  static Floats load_halves(const uint8_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Floats from_halves(Ints a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
+  static Floats load_bf16(const uint8_t* p) {
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+  }
+};
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "kernels/kernel_table.h"
+#include "kernels/quant_blocks.h"
+
+namespace outrider {
+namespace {
+
+// Blocks in files are only byte-aligned.
+template <typename T>
+T read(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+void dequantize(const BlockQ8_0& block, float* out) {
+  const float d = f16_to_f32(block.d);
+  for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>(block.qs[i]);
+}
+
+void dequantize(const BlockQ4_0& block, float* out) {
+  const float d = f16_to_f32(block.d);
+  for (int i = 0; i < 16; ++i) {
+    out[i] = d * static_cast<float>((block.qs[i] & 15) - 8);
+    out[i + 16] = d * static_cast<float>((block.qs[i] >> 4) - 8);
+  }
+}
+
+struct ScaleAndMin {
+  float scale;
+  float min;
+};
+
+template <typename Block>
+ScaleAndMin scale_and_min(const Block& block, int group) {
+  const uint8_t* s = block.scales;
+  const int low = group & 3;
+  const int scale = group < 4 ? s[low] & 63 : (s[8 + low] & 15) | (s[low] >> 6 << 4);
+  const int min = group < 4 ? s[4 + low] & 63 : (s[8 + low] >> 4) | (s[4 + low] >> 6 << 4);
+  return {f16_to_f32(block.d) * static_cast<float>(scale), f16_to_f32(block.dmin) * static_cast<float>(min)};
+}
+
+int nibble_of_group(const uint8_t* qs, int group, int l) {
+  const uint8_t byte = qs[group / 2 * 32 + l];
+  return group % 2 == 0 ? byte & 15 : byte >> 4;
+}
+
+void dequantize(const BlockQ4_K& block, float* out) {
+  for (int group = 0; group < 8; ++group) {
+    const ScaleAndMin s = scale_and_min(block, group);
+    for (int l = 0; l < 32; ++l) {
+      out[group * 32 + l] = s.scale * static_cast<float>(nibble_of_group(block.qs, group, l)) - s.min;
+    }
+  }
+}
+
+void dequantize(const BlockQ5_K& block, float* out) {
+  for (int group = 0; group < 8; ++group) {
+    const ScaleAndMin s = scale_and_min(block, group);
+    for (int l = 0; l < 32; ++l) {
+      const int q = nibble_of_group(block.qs, group, l) | (block.qh[l] >> group & 1) << 4;
+      out[group * 32 + l] = s.scale * static_cast<float>(q) - s.min;
+    }
+  }
+}
+
+void dequantize(const BlockQ6_K& block, float* out) {
+  const float d = f16_to_f32(block.d);
+  for (int i = 0; i < 256; ++i) {
+    const int half = i / 128, c = i % 128 / 32, l = i % 32;
+    const uint8_t low = block.ql[half * 64 + c % 2 * 32 + l];
+    const int q = (c < 2 ? low & 15 : low >> 4) | (block.qh[half * 32 + l] >> (2 * c) & 3) << 4;
+    out[i] = d * static_cast<float>(block.scales[i / 16]) * static_cast<float>(q - 32);
+  }
+}
+
+template <typename Block>
+void dequantize_blocks(const std::byte* row, float* out, int64_t elements, int64_t block_size) {
+  for (int64_t i = 0; i < elements; i += block_size, row += sizeof(Block)) {
+    dequantize(read<Block>(row), out + i);
+  }
+}
+
+// NaN becomes `low`, so that any input gives a defined code.
+int clamp_to_int(double value, int low, int high) {
+  if (!(value > low)) return low;
+  return value < high ? static_cast<int>(value) : high;
+}
+
+// The scale maps the largest magnitude to 127; codes round half away from zero.
+void quantize(const float* x, BlockQ8_0& block) {
+  float largest = 0;
+  for (int i = 0; i < 32; ++i) largest = std::fmax(largest, std::fabs(x[i]));
+  const float d = largest / 127;
+  const float inverse = d == 0 ? 0 : 1 / d;
+  block.d = f32_to_f16(d);
+  for (int i = 0; i < 32; ++i)
+    block.qs[i] = static_cast<int8_t>(clamp_to_int(std::round(x[i] * inverse), -128, 127));
+}
+
+// The scale maps the number of largest magnitude to code -8; codes round half up.
+void quantize(const float* x, BlockQ4_0& block) {
+  float largest = 0;
+  for (int i = 0; i < 32; ++i) {
+    if (std::fabs(x[i]) > std::fabs(largest)) largest = x[i];
+  }
+  const float d = largest / -8;
+  const double inverse = d == 0 ? 0 : 1 / d;
+  block.d = f32_to_f16(d);
+  for (int i = 0; i < 16; ++i) {
+    const int low = clamp_to_int(x[i] * inverse + 8.5, 0, 15);
+    const int high = clamp_to_int(x[i + 16] * inverse + 8.5, 0, 15);
+    block.qs[i] = static_cast<uint8_t>(low | high << 4);
+  }
+}
+
+template <typename Block>
+void quantize_blocks(const float* row, std::byte* out, int64_t elements, int64_t block_size) {
+  for (int64_t i = 0; i < elements; i += block_size, out += sizeof(Block)) {
+    Block block;
+    quantize(row + i, block);
+    std::memcpy(out, &block, sizeof(Block));
+  }
+}
+
+template <uint16_t (*convert)(float)>
+void convert_numbers(const float* row, std::byte* out, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i) {
+    const uint16_t bits = convert(row[i]);
+    std::memcpy(out + i * 2, &bits, sizeof(bits));
+  }
+}
+
+}  // namespace
+
+void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements) {
+  const int64_t block = block_elements(dtype);
+  switch (dtype) {
+    case DType::kF32:
+      std::memcpy(out, row, static_cast<size_t>(elements) * sizeof(float));
+      return;
+    case DType::kF16:
+      for (int64_t i = 0; i < elements; ++i) out[i] = f16_to_f32(read<uint16_t>(row + i * 2));
+      return;
+    case DType::kBF16:
+      for (int64_t i = 0; i < elements; ++i) out[i] = bf16_to_f32(read<uint16_t>(row + i * 2));
+      return;
+    case DType::kQ8_0:
+      return dequantize_blocks<BlockQ8_0>(row, out, elements, block);
+    case DType::kQ4_0:
+      return dequantize_blocks<BlockQ4_0>(row, out, elements, block);
+    case DType::kQ4_K:
+      return dequantize_blocks<BlockQ4_K>(row, out, elements, block);
+    case DType::kQ5_K:
+      return dequantize_blocks<BlockQ5_K>(row, out, elements, block);
+    case DType::kQ6_K:
+      return dequantize_blocks<BlockQ6_K>(row, out, elements, block);
+  }
+}
+
+void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements) {
+  const int64_t block = block_elements(dtype);
+  switch (dtype) {
+    case DType::kF32:
+      std::memcpy(out, row, static_cast<size_t>(elements) * sizeof(float));
+      return;
+    case DType::kF16:
+      return convert_numbers<f32_to_f16>(row, out, elements);
+    case DType::kBF16:
+      return convert_numbers<f32_to_bf16>(row, out, elements);
+    case DType::kQ8_0:
+      return quantize_blocks<BlockQ8_0>(row, out, elements, block);
+    case DType::kQ4_0:
+      return quantize_blocks<BlockQ4_0>(row, out, elements, block);
+    default:
+      OUTRIDER_CHECK(dtype == DType::kF32);
+  }
+}
+
+}  // namespace outrider

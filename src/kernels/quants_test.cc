@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "kernels/kernel_test_data.h"
+
+namespace outrider {
+namespace {
+
+std::vector<std::byte> read_golden(const std::string& name) {
+  std::ifstream file(std::string(OUTRIDER_SOURCE_DIR "/tests/data/quants/") + name, std::ios::binary);
+  EXPECT_TRUE(file) << name;
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  return {bytes, bytes + text.size()};
+}
+
+Floats read_floats(const std::string& name) {
+  const std::vector<std::byte> bytes = read_golden(name);
+  Floats floats(bytes.size() / sizeof(float));
+  std::memcpy(floats.data(), bytes.data(), bytes.size());
+  return floats;
+}
+
+// What follows reads the format's description a second time, number by number and in double precision.
+double half_at(const uint8_t* p) {
+  const int bits = p[0] + 256 * p[1];
+  const int exponent = bits / 1024 % 32;
+  const double mantissa = bits % 1024;
+  const double magnitude =
+      exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+  return bits >= 32768 ? -magnitude : magnitude;
+}
+
+int bits_at(const uint8_t* p, int first_bit, int count) {
+  int value = 0;
+  for (int i = 0; i < count; ++i) value += ((p[(first_bit + i) / 8] >> ((first_bit + i) % 8)) & 1) << i;
+  return value;
+}
+
+double expected_q4_q5(const uint8_t* block, int i, bool five_bits) {
+  const int group = i / 32;
+  const uint8_t* scales = block + 4;
+  const int scale = group < 4 ? bits_at(scales + group, 0, 6)
+                              : bits_at(scales + group + 4, 0, 4) + 16 * bits_at(scales + group - 4, 6, 2);
+  const int min = group < 4 ? bits_at(scales + group + 4, 0, 6)
+                            : bits_at(scales + group + 4, 4, 4) + 16 * bits_at(scales + group, 6, 2);
+  const uint8_t* codes = block + (five_bits ? 48 : 16) + i / 64 * 32;
+  int code = bits_at(codes + i % 32, group % 2 * 4, 4);
+  if (five_bits) code += 16 * bits_at(block + 16 + i % 32, group, 1);
+  return half_at(block) * scale * code - half_at(block + 2) * min;
+}
+
+double expected_q6_k(const uint8_t* block, int i) {
+  const int in_half = i % 128;
+  const int low = bits_at(block + i / 128 * 64 + in_half % 64, in_half / 64 * 4, 4);
+  const int high = bits_at(block + 128 + i / 128 * 32 + in_half % 32, in_half / 32 * 2, 2);
+  const int scale = static_cast<int8_t>(block[192 + i / 16]);
+  return half_at(block + 208) * scale * (low + 16 * high - 32);
+}
+
+double expected_number(DType dtype, const uint8_t* block, int i) {
+  switch (dtype) {
+    case DType::kF32: {
+      float value;
+      std::memcpy(&value, block, sizeof(value));
+      return value;
+    }
+    case DType::kF16:
+      return half_at(block);
+    case DType::kBF16: {
+      const int exponent = bits_at(block, 7, 8);
+      const double magnitude =
+          std::ldexp(bits_at(block, 0, 7) + (exponent > 0 ? 128 : 0), std::max(exponent, 1) - 134);
+      return bits_at(block, 15, 1) != 0 ? -magnitude : magnitude;
+    }
+    case DType::kQ8_0:
+      return half_at(block) * static_cast<int8_t>(block[2 + i]);
+    case DType::kQ4_0:
+      return half_at(block) * (bits_at(block + 2 + i % 16, i / 16 * 4, 4) - 8);
+    case DType::kQ4_K:
+      return expected_q4_q5(block, i, false);
+    case DType::kQ5_K:
+      return expected_q4_q5(block, i, true);
+    case DType::kQ6_K:
+      return expected_q6_k(block, i);
+  }
+  return 0;
+}
+
+class QuantTest : public testing::TestWithParam<DType> {};
+
+TEST_P(QuantTest, DequantizeFollowsTheFormat) {
+  const DType dtype = GetParam();
+  constexpr int64_t kElements = 2048;
+  const StoredMatrix matrix = random_matrix(dtype, 1, kElements, 5);
+  const Floats values = matrix.values();
+  const int64_t block = block_elements(dtype);
+  for (int64_t i = 0; i < kElements; ++i) {
+    const auto* bytes =
+        reinterpret_cast<const uint8_t*>(matrix.bytes.data()) + i / block * block_bytes(dtype);
+    const double expected = expected_number(dtype, bytes, static_cast<int>(i % block));
+    // Differences of products round on the scale of the products, at most 63 * 31 steps of a scale below
+    // 2e-4.
+    ASSERT_NEAR(values[i], expected, std::abs(expected) * 2e-7 + (dtype == DType::kF32 ? 0 : 5e-8)) << i;
+  }
+}
+
+TEST_P(QuantTest, DequantizeMatchesTheReferencePackage) {
+  const DType dtype = GetParam();
+  if (dtype == DType::kF32) return;
+  const std::string name(dtype_name(dtype));
+  const std::vector<std::byte> blocks = read_golden(name + ".blocks");
+  const Floats expected = read_floats(name + ".values");
+  Floats values(expected.size());
+  ASSERT_EQ(static_cast<int64_t>(blocks.size()), row_bytes(dtype, static_cast<int64_t>(values.size())));
+  dequantize_row(dtype, blocks.data(), values.data(), static_cast<int64_t>(values.size()));
+  for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], expected[i]) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, QuantTest, testing::ValuesIn(kAllDTypes),
+                         [](const auto& param_info) { return std::string(dtype_name(param_info.param)); });
+
+TEST(Quantize, MatchesTheReferencePackageByteForByte) {
+  const Floats input = read_floats("input.f32");
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0}) {
+    const std::vector<std::byte> expected = read_golden(std::string(dtype_name(dtype)) + ".quantized");
+    std::vector<std::byte> blocks(expected.size());
+    ASSERT_EQ(static_cast<int64_t>(blocks.size()), row_bytes(dtype, static_cast<int64_t>(input.size())));
+    quantize_row(dtype, input.data(), blocks.data(), static_cast<int64_t>(input.size()));
+    for (size_t i = 0; i < blocks.size(); ++i)
+      ASSERT_EQ(blocks[i], expected[i]) << dtype_name(dtype) << " byte " << i;
+  }
+}
+
+TEST(Quantize, NumbersThatAreNotFiniteGiveDefinedCodes) {
+  for (float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                    std::numeric_limits<float>::quiet_NaN()}) {
+    for (DType dtype : {DType::kQ8_0, DType::kQ4_0}) {
+      Floats input = random_floats(32, 3);
+      input[7] = bad;
+      std::vector<std::byte> block(static_cast<size_t>(block_bytes(dtype)));
+      quantize_row(dtype, input.data(), block.data(), 32);
+      Floats output(32);
+      dequantize_row(dtype, block.data(), output.data(), 32);
+      if (std::isinf(bad)) {
+        EXPECT_FALSE(std::isfinite(output[7]));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider

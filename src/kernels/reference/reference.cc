@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The oracle of all other tables: sums in double precision, no blocking, no vectors.
+#include <cmath>
+
+#include "kernels/isa_ops.h"
+
+namespace outrider {
+namespace {
+
+void linear(const LinearShare& share) {
+  constexpr int64_t kChunk = 256;  // a multiple of every block size
+  const int64_t row = row_bytes(share.dtype, share.k);
+  float weights[kChunk];
+  for (int64_t r = 0; r < share.rows; ++r) {
+    for (int64_t j = share.features.begin; j < share.features.end; ++j) {
+      double sum = 0;
+      for (int64_t begin = 0; begin < share.k; begin += kChunk) {
+        const int64_t count = share.k - begin < kChunk ? share.k - begin : kChunk;
+        dequantize_row(share.dtype, share.weights + j * row + row_bytes(share.dtype, begin), weights, count);
+        const float* x = share.x + r * share.k + begin;
+        for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i]) * weights[i];
+      }
+      share.y[r * share.n + j] = static_cast<float>(sum);
+    }
+  }
+}
+
+int64_t slot_of(const AttentionArgs& args, const AttentionRow& row, int64_t position) {
+  const int64_t entry = position < row.prefix_len ? position : row.tail[position - row.prefix_len];
+  return row.pages[entry / args.page_size] * args.page_size + entry % args.page_size;
+}
+
+struct HeadOfRow {
+  const AttentionArgs& args;
+  const AttentionRow& row;
+  int64_t kv_head;
+  const float* q;  // [head_dim]
+};
+
+const float* cached(const HeadOfRow& head, const float* cache, int64_t position) {
+  const int64_t slot = slot_of(head.args, head.row, position);
+  return cache + (slot * head.args.kv_head_count + head.kv_head) * head.args.head_dim;
+}
+
+double score(const HeadOfRow& head, int64_t position) {
+  const float* key = cached(head, head.args.k, position);
+  double dot = 0;
+  for (int64_t d = 0; d < head.args.head_dim; ++d) dot += static_cast<double>(head.q[d]) * key[d];
+  return dot / std::sqrt(static_cast<double>(head.args.head_dim));
+}
+
+void attend(const HeadOfRow& head, float* y) {
+  const int64_t end = head.row.prefix_len + head.row.tail_len;
+  const int64_t window = head.args.window;
+  const int64_t begin = window > 0 && end > window ? end - window : 0;
+  double largest = -HUGE_VAL;
+  for (int64_t e = begin; e < end; ++e) largest = std::fmax(largest, score(head, e));
+  double total = 0;
+  for (int64_t d = 0; d < head.args.head_dim; ++d) y[d] = 0;
+  for (int64_t e = begin; e < end; ++e) {
+    const double weight = std::exp(score(head, e) - largest);
+    const float* value = cached(head, head.args.v, e);
+    total += weight;
+    for (int64_t d = 0; d < head.args.head_dim; ++d) y[d] += static_cast<float>(weight * value[d]);
+  }
+  for (int64_t d = 0; d < head.args.head_dim; ++d) y[d] = static_cast<float>(y[d] / total);
+}
+
+void attention(const AttentionShare& share) {
+  const AttentionArgs& args = *share.args;
+  const int64_t group = args.head_count / args.kv_head_count;
+  for (int64_t item = share.items.begin; item < share.items.end; ++item) {
+    const int64_t kv_head = item / (share.row_count * group);
+    const int64_t row = item / group % share.row_count;
+    const int64_t offset = (row * args.head_count + kv_head * group + item % group) * args.head_dim;
+    attend({args, share.rows[row], kv_head, args.q + offset}, args.y + offset);
+  }
+}
+
+void rms_norm(const NormArgs& args, Range rows) {
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    const float* x = args.x + r * args.dim;
+    double sum = 0;
+    for (int64_t i = 0; i < args.dim; ++i) sum += static_cast<double>(x[i]) * x[i];
+    const double scale = 1 / std::sqrt(sum / static_cast<double>(args.dim) + args.epsilon);
+    for (int64_t i = 0; i < args.dim; ++i)
+      args.y[r * args.dim + i] = static_cast<float>(x[i] * scale * args.weight[i]);
+  }
+}
+
+void swiglu(const float* gate_up, float* y, int64_t dim, Range items) {
+  for (int64_t item = items.begin; item < items.end; ++item) {
+    const float* gate = gate_up + item / dim * 2 * dim + item % dim;
+    y[item] = static_cast<float>(gate[0] / (1 + std::exp(-static_cast<double>(gate[0]))) * gate[dim]);
+  }
+}
+
+}  // namespace
+
+IsaOps reference_ops() { return {linear, attention, rms_norm, swiglu}; }
+
+}  // namespace outrider

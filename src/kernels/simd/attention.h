@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention with the running softmax of FlashAttention, in blocks of kBlock entries counted from entry 0 of a
+// row's own list. Blocks, and so all bits, depend on the row's length and window only: not on pages, not on
+// where its prefix ends, not on which rows and heads are worked at together for the sake of the cache.
+#pragma once
+
+#include "kernels/simd/row_ops.h"
+
+namespace outrider::simd {
+
+inline constexpr int kBlock = 64;  // entries; a multiple of every vector
+inline constexpr int kRun = 64;    // (row, head) pairs that go through the cache together
+
+// The entries of one block that a row attends to, as offsets of their first number in k and v.
+struct BlockEntries {
+  int64_t offsets[kBlock];
+  int count;
+};
+
+struct RunningSoftmax {
+  float largest;
+  float total;
+};
+
+// Templates, as everything here, so that each instruction set has its own.
+template <typename V>
+Range entries_of(const AttentionArgs& args, const AttentionRow& row) {
+  const int64_t end = static_cast<int64_t>(row.prefix_len) + row.tail_len;
+  return {args.window > 0 && end > args.window ? end - args.window : 0, end};
+}
+
+template <typename V>
+void find_entries(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, Range entries,
+                  BlockEntries& block) {
+  block.count = static_cast<int>(entries.end - entries.begin);
+  for (int i = 0; i < block.count; ++i) {
+    const int64_t e = entries.begin + i;
+    const int64_t entry = e < row.prefix_len ? e : row.tail[e - row.prefix_len];
+    const int64_t slot = row.pages[entry / args.page_size] * args.page_size + entry % args.page_size;
+    block.offsets[i] = (slot * args.kv_head_count + kv_head) * args.head_dim;
+  }
+}
+
+// scores[i] = q . keys[i] for kCount entries side by side; each sum runs alone, in vectors along head_dim.
+template <typename V, int kCount>
+void dot_entries(const float* q, const float* keys, const int64_t* offsets, int64_t head_dim, float* scores) {
+  typename V::Floats sums[kCount];
+  for (auto& sum : sums) sum = V::all(0);
+  int64_t d = 0;
+  for (; d + V::kLanes <= head_dim; d += V::kLanes) {
+    const auto part = V::load(q + d);
+    for (int i = 0; i < kCount; ++i) sums[i] = V::multiply_add(part, V::load(keys + offsets[i] + d), sums[i]);
+  }
+  if (d < head_dim) {
+    const auto part = V::load_first(q + d, head_dim - d);
+    for (int i = 0; i < kCount; ++i) {
+      sums[i] = V::multiply_add(part, V::load_first(keys + offsets[i] + d, head_dim - d), sums[i]);
+    }
+  }
+  for (int i = 0; i < kCount; ++i) scores[i] = V::sum(sums[i]);
+}
+
+// Turns scores into weights exp(score - largest) in place and returns by how much older sums shrink.
+template <typename V>
+float softmax_block(float* scores, int count, float scale, RunningSoftmax& state) {
+  const int vectors = (count + V::kLanes - 1) / V::kLanes;
+  for (int i = count; i < vectors * V::kLanes; ++i) scores[i] = -__builtin_huge_valf();
+  auto block_largest = V::all(-__builtin_huge_valf());
+  for (int i = 0; i < vectors; ++i) {
+    const auto scaled = V::mul(V::load(scores + i * V::kLanes), V::all(scale));
+    V::store(scores + i * V::kLanes, scaled);
+    block_largest = V::max(block_largest, scaled);
+  }
+  const float candidate = V::largest(block_largest);
+  const float largest = candidate > state.largest ? candidate : state.largest;
+  auto total = V::all(0);
+  for (int i = 0; i < vectors; ++i) {
+    const auto weight = exp<V>(V::sub(V::load(scores + i * V::kLanes), V::all(largest)));
+    V::store(scores + i * V::kLanes, weight);
+    total = V::add(total, weight);
+  }
+  alignas(64) float shrink[V::kLanes];
+  V::store(shrink, exp<V>(V::sub(V::all(state.largest), V::all(largest))));
+  state = {largest, __builtin_fmaf(state.total, shrink[0], V::sum(total))};
+  return shrink[0];
+}
+
+// y = y * shrink + sum_i weights[i] * values[i], over kVectors vectors of head_dim, the last `left` lanes
+// wide.
+template <typename V, int kVectors>
+void add_values(const BlockEntries& block, const float* values, const float* weights, float shrink, float* y,
+                int64_t left) {
+  typename V::Floats sums[kVectors];
+  const auto load = [left](const float* p, int v) __attribute__((always_inline)) {
+    return kVectors > 1 || left == V::kLanes ? V::load(p + v * V::kLanes) : V::load_first(p, left);
+  };
+  for (int v = 0; v < kVectors; ++v) sums[v] = V::mul(load(y, v), V::all(shrink));
+  for (int i = 0; i < block.count; ++i) {
+    const auto weight = V::all(weights[i]);
+    for (int v = 0; v < kVectors; ++v) {
+      sums[v] = V::multiply_add(weight, load(values + block.offsets[i], v), sums[v]);
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    V::store_first(y + v * V::kLanes, sums[v], kVectors > 1 ? V::kLanes : left);
+  }
+}
+
+template <typename V>
+void attend_block(const AttentionArgs& args, const BlockEntries& block, const float* q, float* y,
+                  RunningSoftmax& state) {
+  alignas(64) float scores[kBlock];
+  constexpr int kTogether = 4;
+  int i = 0;
+  for (; i + kTogether <= block.count; i += kTogether) {
+    dot_entries<V, kTogether>(q, args.k, block.offsets + i, args.head_dim, scores + i);
+  }
+  for (; i < block.count; ++i) dot_entries<V, 1>(q, args.k, block.offsets + i, args.head_dim, scores + i);
+  const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(args.head_dim));
+  const float shrink = softmax_block<V>(scores, block.count, scale, state);
+  int64_t d = 0;
+  for (; d + kTogether * V::kLanes <= args.head_dim; d += kTogether * V::kLanes) {
+    add_values<V, kTogether>(block, args.v + d, scores, shrink, y + d, V::kLanes);
+  }
+  for (; d < args.head_dim; d += V::kLanes) {
+    const int64_t left = args.head_dim - d < V::kLanes ? args.head_dim - d : V::kLanes;
+    add_values<V, 1>(block, args.v + d, scores, shrink, y + d, left);
+  }
+}
+
+// Items of one key/value head; they pass block by block over the cache, so that what one reads the next finds
+// close.
+template <typename V>
+void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
+  const AttentionArgs& args = *share.args;
+  const int64_t group = args.head_count / args.kv_head_count;
+  RunningSoftmax states[kRun];
+  const auto row_of = [&](int64_t item) { return item / group % share.row_count; };
+  const auto offset_of = [&](int64_t item) {
+    return (row_of(item) * args.head_count + kv_head * group + item % group) * args.head_dim;
+  };
+  int64_t longest = 0;
+  for (int64_t item = items.begin; item < items.end; ++item) {
+    states[item - items.begin] = {-__builtin_huge_valf(), 0};
+    float* y = args.y + offset_of(item);
+    for (int64_t d = 0; d < args.head_dim; ++d) y[d] = 0;
+    const int64_t end = entries_of<V>(args, share.rows[row_of(item)]).end;
+    longest = end > longest ? end : longest;
+  }
+  for (int64_t begin = 0; begin < longest; begin += kBlock) {
+    BlockEntries block;
+    int64_t row_of_block = -1;
+    for (int64_t item = items.begin; item < items.end; ++item) {
+      const int64_t row = row_of(item);
+      const Range all = entries_of<V>(args, share.rows[row]);
+      const Range entries = {all.begin > begin ? all.begin : begin,
+                             all.end < begin + kBlock ? all.end : begin + kBlock};
+      if (entries.begin >= entries.end) continue;
+      if (row != row_of_block) find_entries<V>(args, share.rows[row], kv_head, entries, block);
+      row_of_block = row;
+      attend_block<V>(args, block, args.q + offset_of(item), args.y + offset_of(item),
+                      states[item - items.begin]);
+    }
+  }
+  for (int64_t item = items.begin; item < items.end; ++item) {
+    float* y = args.y + offset_of(item);
+    for (int64_t d = 0; d < args.head_dim; ++d) y[d] /= states[item - items.begin].total;
+  }
+}
+
+template <typename V>
+void attention(const AttentionShare& share) {
+  const int64_t items_of_kv_head = share.row_count * (share.args->head_count / share.args->kv_head_count);
+  for (int64_t begin = share.items.begin; begin < share.items.end;) {
+    const int64_t kv_head = begin / items_of_kv_head;
+    int64_t end = (kv_head + 1) * items_of_kv_head;
+    if (end > share.items.end) end = share.items.end;
+    if (end > begin + kRun) end = begin + kRun;
+    attend_run<V>(share, kv_head, {begin, end});
+    begin = end;
+  }
+}
+
+}  // namespace outrider::simd

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exponential, normalisation and activation. Tails run through the same vector instructions as bodies, so a
+// number's place in its row never changes its bits.
+#pragma once
+
+#include "kernels/isa_ops.h"
+
+namespace outrider::simd {
+
+// Within 2 ulp; 0 below -104, infinite above 89, NaN for NaN.
+template <typename V>
+typename V::Floats exp(typename V::Floats x) {
+  using Floats = typename V::Floats;
+  // Bounds that overflow and vanish for sure; in this order of operands NaN passes.
+  x = V::min(V::all(90), V::max(V::all(-110), x));
+  const auto n = V::round(V::mul(x, V::all(1.44269504F)));
+  // r = x - n ln 2, ln 2 in two parts; the upper one has few enough bits for exact products.
+  const Floats steps = V::to_floats(n);
+  const Floats coarse = V::multiply_add(steps, V::all(-0.693359375F), x);
+  const Floats r = V::multiply_add(steps, V::all(2.12194440e-4F), coarse);
+  constexpr float kInverseFactorials[] = {1.0F / 720, 1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F, 1.0F, 1.0F};
+  Floats series = V::all(1.0F / 5040);
+  for (const float coefficient : kInverseFactorials) series = V::multiply_add(series, r, V::all(coefficient));
+  // 2^n in two factors, because n leaves the range of one exponent at both ends.
+  const auto half = V::halve(n);
+  const auto power = [](auto exponent) __attribute__((always_inline)) {
+    return V::from_bits(V::shift_left(V::add(exponent, 127), 23));
+  };
+  return V::mul(V::mul(series, power(half)), power(V::sub(n, half)));
+}
+
+template <typename V>
+float sum_of_squares(const float* x, int64_t dim) {
+  constexpr int kSums = 4;
+  typename V::Floats sums[kSums] = {V::all(0), V::all(0), V::all(0), V::all(0)};
+  int64_t i = 0;
+  for (; i + kSums * V::kLanes <= dim; i += kSums * V::kLanes) {
+    for (int s = 0; s < kSums; ++s) {
+      const auto v = V::load(x + i + s * V::kLanes);
+      sums[s] = V::multiply_add(v, v, sums[s]);
+    }
+  }
+  for (; i < dim; i += V::kLanes) {
+    const auto v = V::load_first(x + i, dim - i < V::kLanes ? dim - i : V::kLanes);
+    sums[0] = V::multiply_add(v, v, sums[0]);
+  }
+  return V::sum(V::add(V::add(sums[0], sums[1]), V::add(sums[2], sums[3])));
+}
+
+template <typename V>
+void rms_norm(const NormArgs& args, Range rows) {
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    const float* x = args.x + r * args.dim;
+    float* y = args.y + r * args.dim;
+    const float mean = sum_of_squares<V>(x, args.dim) / static_cast<float>(args.dim);
+    const auto scale = V::all(1.0F / __builtin_sqrtf(mean + args.epsilon));
+    for (int64_t i = 0; i < args.dim; i += V::kLanes) {
+      const int64_t count = args.dim - i < V::kLanes ? args.dim - i : V::kLanes;
+      const auto scaled = V::mul(V::load_first(x + i, count), scale);
+      V::store_first(y + i, V::mul(scaled, V::load_first(args.weight + i, count)), count);
+    }
+  }
+}
+
+template <typename V>
+void swiglu(const float* gate_up, float* y, int64_t dim, Range items) {
+  while (items.begin < items.end) {
+    const int64_t row = items.begin / dim;
+    const int64_t row_end = (row + 1) * dim < items.end ? (row + 1) * dim : items.end;
+    const float* gate = gate_up + row * 2 * dim + items.begin % dim;
+    for (; items.begin < row_end; items.begin += V::kLanes, gate += V::kLanes) {
+      const int64_t count = row_end - items.begin < V::kLanes ? row_end - items.begin : V::kLanes;
+      const auto g = V::load_first(gate, count);
+      const auto silu = V::div(g, V::add(V::all(1), exp<V>(V::sub(V::all(0), g))));
+      V::store_first(y + items.begin, V::mul(silu, V::load_first(gate + dim, count)), count);
+    }
+    items.begin = row_end;
+  }
+}
+
+}  // namespace outrider::simd

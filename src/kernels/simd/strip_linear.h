@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Few-row products on strips of 16 output features: a stretch of weights is decoded once and serves all rows.
+//
+// The sum of one output: inputs are cut into stretches of kStretch; within one, input i belongs to chain
+// i % V::kChains; chains run in order and are added in pairs; stretches are added in order. Nothing else
+// enters, so the bits of an output depend on its own row, its own weights and k only.
+#pragma once
+
+#include "kernels/simd/strip_decode.h"
+
+namespace outrider::simd {
+
+inline constexpr int64_t kStretch = 256;      // a multiple of every block size
+inline constexpr int64_t kRowsOfChunk = 128;  // rows that share one decoding
+
+struct Stretch {
+  const float* weights;  // [inputs, 16]
+  const float* x;        // first input of the first row
+  int64_t inputs;
+  int64_t k;    // from row to row of x
+  float* sums;  // [rows, 16]
+};
+
+// Adds one stretch to the sums of kRows rows, from `row` on.
+template <typename V, int kRows>
+void add_stretch(const Stretch& stretch, int64_t row) {
+  constexpr int kParts = kStripFeatures / V::kLanes;
+  typename V::Floats sums[V::kChains][kRows][kParts];
+  for (auto& chain : sums) {
+    for (auto& of_row : chain) {
+      for (auto& part : of_row) part = V::all(0);
+    }
+  }
+  const float* x = stretch.x + row * stretch.k;
+  const auto add_input = [&](int64_t i, int chain) __attribute__((always_inline)) {
+    for (int part = 0; part < kParts; ++part) {
+      const auto weights = V::load(stretch.weights + i * kStripFeatures + part * V::kLanes);
+      for (int r = 0; r < kRows; ++r) {
+        sums[chain][r][part] = V::multiply_add(V::all(x[r * stretch.k + i]), weights, sums[chain][r][part]);
+      }
+    }
+  };
+  int64_t i = 0;
+  for (; i + V::kChains <= stretch.inputs; i += V::kChains) {
+    for (int chain = 0; chain < V::kChains; ++chain) add_input(i + chain, chain);
+  }
+  for (int chain = 0; chain < V::kChains; ++chain) {
+    if (i + chain < stretch.inputs) add_input(i + chain, chain);
+  }
+  for (int chains = V::kChains / 2; chains > 0; chains /= 2) {
+    for (int chain = 0; chain < chains; ++chain) {
+      for (int r = 0; r < kRows; ++r) {
+        for (int part = 0; part < kParts; ++part) {
+          sums[chain][r][part] = V::add(sums[chain][r][part], sums[chain + chains][r][part]);
+        }
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int part = 0; part < kParts; ++part) {
+      float* total = stretch.sums + (row + r) * kStripFeatures + part * V::kLanes;
+      V::store(total, V::add(V::load(total), sums[0][r][part]));
+    }
+  }
+}
+
+template <typename V, int kRows>
+void add_stretch_to_rows(const Stretch& stretch, int64_t row, int64_t rows) {
+  for (; row + kRows <= rows; row += kRows) add_stretch<V, kRows>(stretch, row);
+  if constexpr (kRows > 1) {
+    if (row < rows) add_stretch_to_rows<V, kRows - 1>(stretch, row, rows);
+  }
+}
+
+template <typename V>
+void store_strip(const LinearShare& share, int64_t feature, Range rows, const float* sums) {
+  const int64_t features = share.n - feature < kStripFeatures ? share.n - feature : kStripFeatures;
+  for (int64_t r = rows.begin; r < rows.end; ++r, sums += kStripFeatures) {
+    float* y = share.y + r * share.n + feature;
+    for (int64_t lane = 0; lane < features; lane += V::kLanes) {
+      const int64_t left = features - lane;
+      V::store_first(y + lane, V::load(sums + lane), left < V::kLanes ? left : V::kLanes);
+    }
+  }
+}
+
+template <typename V>
+void strip_product(const LinearShare& share, int64_t feature, Range rows) {
+  alignas(64) float decoded[kStretch * kStripFeatures];
+  alignas(64) float sums[kRowsOfChunk * kStripFeatures];
+  const auto* strip =
+      reinterpret_cast<const uint8_t*>(share.weights) + feature * row_bytes(share.dtype, share.k);
+  const int64_t row_count = rows.end - rows.begin;
+  for (int64_t i = 0; i < row_count * kStripFeatures; ++i) sums[i] = 0;
+  for (int64_t begin = 0; begin < share.k; begin += kStretch) {
+    const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
+    const float* weights = decoded;
+    if (share.dtype == DType::kF32) {
+      weights = reinterpret_cast<const float*>(strip) + begin * kStripFeatures;
+    } else {
+      decode_strip<V>(share.dtype, strip, {begin, end}, decoded);
+    }
+    const Stretch stretch = {weights, share.x + rows.begin * share.k + begin, end - begin, share.k, sums};
+    add_stretch_to_rows<V, V::kRowsAtOnce>(stretch, 0, row_count);
+  }
+  store_strip<V>(share, feature, rows, sums);
+}
+
+template <typename V>
+void linear(const LinearShare& share) {
+  for (int64_t feature = share.features.begin; feature < share.features.end; feature += kStripFeatures) {
+    for (int64_t row = 0; row < share.rows; row += kRowsOfChunk) {
+      const int64_t end = row + kRowsOfChunk < share.rows ? row + kRowsOfChunk : share.rows;
+      strip_product<V>(share, feature, {row, end});
+    }
+  }
+}
+
+}  // namespace outrider::simd

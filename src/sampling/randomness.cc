@@ -60,7 +60,7 @@ size_t CounterRandomness::categorical(std::span<const double> weights, int64_t p
 }
 
 bool CounterRandomness::bernoulli(double p, int64_t position, uint64_t draw) {
-  return random_uniform({seed_, stream_, position, RandomPurpose::kAccept, draw}) < p;
+  return passes(p, random_uniform({seed_, stream_, position, RandomPurpose::kAccept, draw}));
 }
 
 }  // namespace outrider

@@ -31,13 +31,16 @@ class Randomness {
   virtual size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
                              uint64_t draw) = 0;
 
-  // True with probability p: `u < p` with u in [0, 1), so p = 0 never passes and p >= 1 always does.
+  // True with probability p, as passes() says: p = 0 never does and p >= 1 always.
   virtual bool bernoulli(double p, int64_t position, uint64_t draw) = 0;
 };
 
 // The index i at which the running sum of `weights` passes u * sum(weights); never one of weight 0.
 // Preconditions: 0 <= u < 1; weights >= 0, at least one > 0.
 size_t inverse_cdf(std::span<const double> weights, double u);
+
+// Whether an event of probability p happens for the uniform draw u in [0, 1).
+constexpr bool passes(double p, double u) { return u < p; }
 
 // Counter-based randomness of one sequence.
 class CounterRandomness final : public Randomness {

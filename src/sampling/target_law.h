@@ -17,8 +17,9 @@ Status validate(const SamplingParams& params);
 // The law of the next token: bias, penalties, temperature, top-k, top-p, min-p, softmax in f64. Used alike
 // for target and draft logits. At temperature 0 all mass is on the lowest id among the largest values. NaN
 // counts as -infinity; logits of +infinity share all mass; when no token is left (every logit -infinity) the
-// law is empty. Equally likely tokens are cut from the highest id down. Biases and penalties of ids outside
-// the vocabulary are ignored. Keeps its scratch memory between calls.
+// law is empty. Tokens less than 2^-1022 times as likely as the likeliest are dropped. Equally likely tokens
+// are cut from the highest id down. Biases and penalties of ids outside the vocabulary are ignored. Keeps its
+// scratch memory between calls.
 class LawBuilder {
  public:
   // logits: [vocab]. The result lives until the next call. Precondition: validate(params).ok().

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/token_history.h"
+
+#include <gtest/gtest.h>
+
+namespace outrider {
+namespace {
+
+TEST(TokenHistory, CountsPromptAndOutputApart) {
+  TokenHistory history;
+  const TokenId prompt[] = {3, 5, 3};
+  history.add_prompt(prompt);
+  history.push(3);
+  history.push(9);
+  EXPECT_EQ(history.counts().at(3).prompt, 2);
+  EXPECT_EQ(history.counts().at(3).output, 1);
+  EXPECT_EQ(history.counts().at(5).output, 0);
+  EXPECT_EQ(history.counts().at(9).prompt, 0);
+  EXPECT_EQ(history.counts().at(9).output, 1);
+}
+
+TEST(TokenHistory, PopUndoesPushesInReverse) {
+  TokenHistory history;
+  history.push(1);
+  history.push(2);
+  history.push(1);
+  history.pop();
+  EXPECT_EQ(history.counts().at(1).output, 1);
+  history.pop();
+  EXPECT_EQ(history.counts().at(2).output, 0);
+  history.pop();
+  EXPECT_EQ(history.counts().at(1).output, 0);
+}
+
+TEST(TokenHistoryDeathTest, PopOfNothingIsABrokenInvariant) {
+  TokenHistory history;
+  EXPECT_DEATH(history.pop(), "output_");
+}
+
+}  // namespace
+}  // namespace outrider

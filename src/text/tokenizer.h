@@ -20,11 +20,12 @@ struct EncodeOptions {
   bool parse_special = true;  // "<|im_end|>" in the text is the special token; false: it is plain text
 };
 
-// Text <-> token ids, byte for byte as the model's own tokenizer does it. Immutable, shareable between threads.
+// Text <-> token ids, byte for byte as the model's own tokenizer does it. Immutable, shareable between
+// threads.
 class Tokenizer {
  public:
-  // Checks the whole spec (unique pieces, ids in range, merges of known pieces, compilable patterns). Pieces must be
-  // distinct, not empty and valid UTF-8; attributes and scores are by id, or empty.
+  // Checks the whole spec (unique pieces, ids in range, merges of known pieces, compilable patterns). Pieces
+  // must be distinct, not empty and valid UTF-8; attributes and scores are by id, or empty.
   static Result<std::shared_ptr<const Tokenizer>> create(TokenizerSpec spec);
 
   ~Tokenizer();
@@ -33,8 +34,8 @@ class Tokenizer {
   // allows. A pattern that exceeds its match limit leaves the rest of its stretch of text unsplit.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
-  // Text of a whole sequence. `skip_special` leaves control tokens out. Bytes that do not form UTF-8 stay as they
-  // are: callers that need valid text use StreamDecoder. Ids outside the vocabulary give nothing.
+  // Text of a whole sequence. `skip_special` leaves control tokens out. Bytes that do not form UTF-8 stay as
+  // they are: callers that need valid text use StreamDecoder. Ids outside the vocabulary give nothing.
   std::string decode(std::span<const TokenId> tokens, bool skip_special = true) const;
 
   // The bytes a token stands for inside a text (no space prefix stripped); empty for control tokens.
@@ -57,9 +58,9 @@ class Tokenizer {
   std::unique_ptr<const Impl> impl_;
 };
 
-// Reads tokenizer.json (and tokenizer_config.json beside it, when there) from a Hugging Face directory. Errors name
-// the file and the field: malformed JSON, or a model, normalizer, pre-tokenizer, post-processor or decoder that is
-// not supported, with the list of what is.
+// Reads tokenizer.json (and tokenizer_config.json beside it, when there) from a Hugging Face directory.
+// Errors name the file and the field: malformed JSON, or a model, normalizer, pre-tokenizer, post-processor
+// or decoder that is not supported, with the list of what is.
 Result<TokenizerSpec> read_tokenizer_json(const std::filesystem::path& directory);
 
 // The same from texts; `config` (tokenizer_config.json) may be empty. `name` is for messages.
@@ -74,8 +75,8 @@ Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text);
 // add_space_prefix. Errors: a name that is not known; the message lists those that are.
 Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec);
 
-// Turns tokens into text as they come, never splitting a UTF-8 character: what is incomplete waits for the next
-// token. decode() of all tokens equals the concatenation of all push() and finish().
+// Turns tokens into text as they come, never splitting a UTF-8 character: what is incomplete waits for the
+// next token. decode() of all tokens equals the concatenation of all push() and finish().
 class StreamDecoder {
  public:
   explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special = true);

@@ -18,15 +18,15 @@ enum class TokenizerKind {
 
 enum class TokenAttribute : uint8_t { kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
-// What becomes of the matches of a SplitRule, in the terms of Hugging Face tokenizers. Whatever is not matched
-// stays as it is, apart from kMerged* and kContiguous, which join neighbours.
+// What becomes of the matches of a SplitRule, in the terms of Hugging Face tokenizers. Whatever is not
+// matched stays as it is, apart from kMerged* and kContiguous, which join neighbours.
 enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 struct SplitRule {
   std::string pattern;  // regular expression in Oniguruma's syntax, which tokenizer.json uses
   SplitBehavior behavior = SplitBehavior::kIsolated;
-  bool invert = false;            // what does not match is taken for the match
-  bool on_mapped_bytes = false;   // sees GPT-2's printable code points instead of the text (Falcon's digits)
+  bool invert = false;           // what does not match is taken for the match
+  bool on_mapped_bytes = false;  // sees GPT-2's printable code points instead of the text (Falcon's digits)
 };
 
 // When the spaces of kSentencePiece text become U+2581, and where add_space_prefix puts one more.
@@ -36,22 +36,23 @@ enum class SpaceRule {
   kMetaspaceFirst,   // the same, at the start of the text only
 };
 
-// How a token that is looked for in the text before anything else is found; piece and kind are those of its id.
+// How a token that is looked for in the text before anything else is found; piece and kind are those of its
+// id.
 struct AddedToken {
   TokenId id = 0;
   bool single_word = false;  // not inside of a word
   bool lstrip = false;       // takes the white space on its left along
   bool rstrip = false;
-  bool normalized = false;   // looked for in the normalized text
+  bool normalized = false;  // looked for in the normalized text
 };
 
 // What a tokenizer file says, whichever format it came in (tokenizer.json, or GGUF metadata). Untrusted until
 // Tokenizer::create has accepted it.
 struct TokenizerSpec {
   TokenizerKind kind = TokenizerKind::kByteLevelBpe;
-  std::vector<std::string> pieces;             // by id, as spelled in the file (byte-level spelling kept)
-  std::vector<TokenAttribute> attributes;      // by id
-  std::vector<float> scores;                   // by id; kSentencePiece without merges only
+  std::vector<std::string> pieces;         // by id, as spelled in the file (byte-level spelling kept)
+  std::vector<TokenAttribute> attributes;  // by id
+  std::vector<float> scores;               // by id; kSentencePiece without merges only
   std::vector<std::pair<std::string, std::string>> merges;  // by rank
   // Applied one after the other, each splitting what the previous ones left.
   std::vector<SplitRule> split_patterns;
@@ -60,9 +61,9 @@ struct TokenizerSpec {
   bool ignore_merges = false;     // a pre-token that is itself in the vocabulary is not merged (Llama 3)
   bool add_space_prefix = false;  // kByteLevelBpe: a space before text that has none
   SpaceRule space_rule = SpaceRule::kNormalizer;
-  bool byte_fallback = true;      // kSentencePiece: characters without a piece become <0xNN> pieces
-  bool fuse_unknown = false;      // one unknown token for a run of unknown characters
-  bool normalize_nfc = false;     // Qwen2
+  bool byte_fallback = true;   // kSentencePiece: characters without a piece become <0xNN> pieces
+  bool fuse_unknown = false;   // one unknown token for a run of unknown characters
+  bool normalize_nfc = false;  // Qwen2
   bool add_bos = false;
   bool add_eos = false;
   std::vector<TokenId> prefix, suffix;  // put around a text beside BOS and EOS (templates of tokenizer.json)

@@ -45,7 +45,9 @@ TEST(StopMatcher, EqualsSearchingTheWholeTextForEveryCut) {
           ASSERT_EQ(out, text.substr(0, out.size()));
           for (const std::string& stop : stops)
             ASSERT_TRUE(stop.empty() || out.find(stop) == std::string::npos);
-          if (stops.size() == 1) ASSERT_EQ(out.size(), text.find(stops[0]));
+          if (stops.size() == 1) {
+            ASSERT_EQ(out.size(), text.find(stops[0]));
+          }
         }
       }
     }

@@ -26,7 +26,9 @@ TEST(DType, EveryHalfSurvivesTheRoundTrip) {
       ASSERT_EQ(f32_to_f16(wide), half);
     }
     const float brain = bf16_to_f32(half);
-    if (!std::isnan(brain)) ASSERT_EQ(f32_to_bf16(brain), half);
+    if (!std::isnan(brain)) {
+      ASSERT_EQ(f32_to_bf16(brain), half);
+    }
   }
 }
 

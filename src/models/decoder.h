@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/decoder_weights.h"
+#include "models/model.h"
+
+namespace outrider {
+
+// What the config of a family may ask of the shared decoder. The rest of ModelConfig is free for every
+// family.
+struct DecoderTraits {
+  enum class Use : uint8_t { kNever, kOptional, kAlways };
+  Use qkv_bias = Use::kNever;
+  Use output_bias = Use::kNever;
+  Use mlp_bias = Use::kNever;
+  Use qk_norm = Use::kNever;
+};
+
+// Loads a network of pre-norm blocks: RMSNorm, grouped-query attention with RoPE, RMSNorm, SwiGLU. Errors: a
+// config that the traits do not allow; those of load_decoder_weights().
+Result<std::unique_ptr<Model>> load_decoder(const ModelFile& file, const ModelOptions& options,
+                                            const DecoderTraits& traits);
+
+// The network that the families share. Its scratch memory grows with the largest batch seen.
+class Decoder final : public Model {
+ public:
+  Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights);
+
+  const ModelConfig& config() const override { return config_; }
+  KvShape kv_shape() const override;
+  int64_t parameter_count() const override { return weights_.parameter_count(config_.tied_embeddings); }
+  int64_t weight_bytes() const override { return weights_.bytes(); }
+  std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
+
+ private:
+  void prepare(const ForwardBatch& batch);
+  void embed(const ForwardBatch& batch);
+  void run_layer(const ForwardBatch& batch, int64_t index, KvCache& cache);
+  // y = x W' + bias
+  void project(const Projection& projection, const float* x, float* y, int64_t rows);
+  void rotate_and_store(const ForwardBatch& batch, const DecoderLayer& layer, float* keys, float* values);
+  void attend(const float* keys, const float* values, int64_t page_size);
+  // hidden += delta (nullptr: nothing to add); normed = RMSNorm(hidden)
+  void add_and_normalize(const float* delta, const std::vector<float>& norm, int64_t rows);
+  std::span<const float> compute_logits(const ForwardBatch& batch);
+
+  int64_t q_size() const { return config_.head_count * config_.head_dim; }
+  int64_t kv_size() const { return config_.kv_head_count * config_.head_dim; }
+
+  ModelConfig config_;
+  const KernelTable* kernels_;
+  ThreadPool* pool_;
+  DecoderWeights weights_;
+
+  // Scratch of one pass, one row per batch row.
+  std::vector<float> hidden_;    // [rows, hidden_size]: the residual stream
+  std::vector<float> normed_;    // [rows, hidden_size]
+  std::vector<float> delta_;     // [rows, hidden_size]: what a block adds to the residual stream
+  std::vector<float> qkv_;       // [rows, q_size + 2 * kv_size]
+  std::vector<float> queries_;   // [rows, q_size]
+  std::vector<float> attended_;  // [rows, q_size]
+  std::vector<float> gate_up_;   // [rows, 2 * ffn_size]
+  std::vector<float> gated_;     // [rows, ffn_size]
+  std::vector<float> parts_;     // [rows, n] of a projection of several parts, part after part
+  std::vector<float> logits_;    // [wanted rows, vocab_size]
+  std::vector<AttentionRow> attention_rows_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "models/weight_loader.h"
+
+namespace outrider {
+
+struct DecoderLayer {
+  std::vector<float> attention_norm;  // [hidden_size]
+  Projection qkv;                     // queries, keys, values
+  std::vector<float> q_norm, k_norm;  // [head_dim], or empty
+  Projection attention_output;
+  std::vector<float> mlp_norm;  // [hidden_size]
+  Projection gate_up;           // gate, up
+  Projection down;
+};
+
+struct DecoderWeights {
+  EmbeddingTable embedding;              // [vocab_size, hidden_size]
+  std::vector<DecoderLayer> layers;      // [layer_count]
+  std::vector<float> final_norm;         // [hidden_size]
+  Projection lm_head;                    // packed from the embedding when the two are tied
+  std::vector<float> inverse_frequency;  // [head_dim / 2]
+
+  int64_t parameter_count(bool tied_embeddings) const;
+  int64_t bytes() const;
+};
+
+// Errors: a missing or mis-shaped tensor, a type no matrix can be converted to, out of memory.
+Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOptions& options);
+
+}  // namespace outrider

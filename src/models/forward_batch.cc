@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/forward_batch.h"
+
+#include "base/check.h"
+
+namespace outrider {
+namespace {
+
+// Adds the page table of `sequence` and returns its index in the batch.
+int32_t add_sequence(ForwardBatch& batch, const KvSequence& sequence) {
+  const auto pages = sequence.pages();
+  batch.pages.insert(batch.pages.end(), pages.begin(), pages.end());
+  batch.page_begin.push_back(static_cast<int32_t>(batch.pages.size()));
+  return static_cast<int32_t>(batch.page_begin.size()) - 2;
+}
+
+}  // namespace
+
+void ForwardBatch::clear() {
+  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &tails, &pages, &logits_rows}) {
+    field->clear();
+  }
+  tokens.clear();
+  tail_begin.assign(1, 0);
+  page_begin.assign(1, 0);
+}
+
+int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
+                 std::span<const TokenId> tokens, LogitsWanted wanted) {
+  const auto count = static_cast<int>(tokens.size());
+  OUTRIDER_CHECK(count <= transaction.count());
+  const int32_t index = add_sequence(batch, sequence);
+  const auto first_wanted = static_cast<int>(batch.logits_rows.size());
+  for (int i = 0; i < count; ++i) {
+    if (wanted == LogitsWanted::kAll || (wanted == LogitsWanted::kLast && i + 1 == count)) {
+      batch.logits_rows.push_back(batch.rows());
+    }
+    batch.tokens.push_back(tokens[static_cast<size_t>(i)]);
+    batch.positions.push_back(sequence.length() + i);
+    batch.slots.push_back(transaction.slot(i));
+    batch.sequences.push_back(index);
+    batch.prefix_len.push_back(sequence.length() + i + 1);
+    batch.tail_begin.push_back(static_cast<int32_t>(batch.tails.size()));
+  }
+  return first_wanted;
+}
+
+int append_tree(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
+                std::span<const TokenId> tokens, std::span<const int> parents) {
+  const auto count = static_cast<int>(tokens.size());
+  OUTRIDER_CHECK(count <= transaction.count() && tokens.size() == parents.size());
+  const int32_t index = add_sequence(batch, sequence);
+  const auto first_wanted = static_cast<int>(batch.logits_rows.size());
+  const int first_row = batch.rows();
+  for (int i = 0; i < count; ++i) {
+    const int parent = parents[static_cast<size_t>(i)];
+    OUTRIDER_CHECK(parent >= -1 && parent < i);
+    if (parent >= 0) {  // what the parent sees
+      const auto row = static_cast<size_t>(first_row + parent);
+      for (int32_t j = batch.tail_begin[row]; j < batch.tail_begin[row + 1]; ++j) {
+        batch.tails.push_back(batch.tails[static_cast<size_t>(j)]);
+      }
+    }
+    batch.tails.push_back(sequence.length() + i);
+    const auto depth = static_cast<int32_t>(batch.tails.size()) - batch.tail_begin.back() - 1;
+    batch.logits_rows.push_back(batch.rows());
+    batch.tokens.push_back(tokens[static_cast<size_t>(i)]);
+    batch.positions.push_back(sequence.length() + depth);
+    batch.slots.push_back(transaction.slot(i));
+    batch.sequences.push_back(index);
+    batch.prefix_len.push_back(sequence.length());
+    batch.tail_begin.push_back(static_cast<int32_t>(batch.tails.size()));
+  }
+  return first_wanted;
+}
+
+}  // namespace outrider

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small random models of tests/data/models, loaded for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "formats/model_file.h"
+#include "models/model.h"
+
+namespace outrider {
+
+inline std::string model_data(const std::string& name) {
+  return std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/models/" + name;
+}
+
+struct TestModelOptions {
+  std::string name;  // a directory, or a .gguf file
+  std::string_view kernels = "reference";
+  std::optional<DType> weights = std::nullopt;
+  int workers = 1;
+};
+
+// A model with the workers that run it.
+class TestModel {
+ public:
+  explicit TestModel(const TestModelOptions& options) : pool_(options.workers) {
+    auto file = open_model(model_data(options.name));
+    EXPECT_TRUE(file.ok()) << file.error().message;
+    if (!file.ok()) return;
+    const auto kernels = select_kernels(options.kernels);
+    EXPECT_TRUE(kernels.ok()) << kernels.error().message;
+    if (!kernels.ok()) return;
+    auto model = Model::load(*file, {.kernels = *kernels, .pool = &pool_, .weights = options.weights});
+    EXPECT_TRUE(model.ok()) << model.error().message;
+    if (model.ok()) model_ = std::move(model).value();
+  }
+
+  bool ok() const { return model_ != nullptr; }
+  Model& operator*() { return *model_; }
+  Model* operator->() { return model_.get(); }
+
+  // A cache with poisoned entries, for `entries` entries in all.
+  std::unique_ptr<KvCache> make_cache(int page_size, int64_t entries) const {
+    KvShape shape = model_->kv_shape();
+    shape.page_size = page_size;
+    shape.page_count = (entries + page_size - 1) / page_size;
+    return std::make_unique<KvCache>(shape, KvOptions{.hash_bits = 64, .poison = true});
+  }
+
+ private:
+  ThreadPool pool_;
+  std::unique_ptr<Model> model_;
+};
+
+// Row `index` of logits, copied.
+inline std::vector<float> logits_row(std::span<const float> logits, int index, const Model& model) {
+  const auto vocab = static_cast<size_t>(model.config().vocab_size);
+  const auto row = logits.subspan(static_cast<size_t>(index) * vocab, vocab);
+  return {row.begin(), row.end()};
+}
+
+// Runs `tokens` as the next chunk of one sequence and commits them; logits of every row.
+inline std::vector<std::vector<float>> run_chunk(Model& model, KvCache& cache, KvSequence& sequence,
+                                                 std::span<const TokenId> tokens) {
+  auto transaction = cache.stage(sequence, static_cast<int>(tokens.size()));
+  EXPECT_TRUE(transaction.ok());
+  ForwardBatch batch;
+  append_chain(batch, sequence, *transaction, tokens, LogitsWanted::kAll);
+  const auto logits = model.forward(batch, cache);
+  std::vector<std::vector<float>> rows;
+  std::vector<int> path;
+  for (int i = 0; i < static_cast<int>(tokens.size()); ++i) {
+    rows.push_back(logits_row(logits, i, model));
+    path.push_back(i);
+  }
+  transaction->commit(path, tokens);
+  return rows;
+}
+
+inline std::vector<TokenId> random_tokens(int count, int64_t vocab_size, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<TokenId>(random() % static_cast<uint32_t>(vocab_size)));
+  }
+  return tokens;
+}
+
+// Parameter of a test suite that runs with several models, tables and weight types.
+struct ModelCase {
+  std::string model;
+  std::string kernels;
+  std::optional<DType> weights = std::nullopt;
+};
+
+inline std::string case_name(const testing::TestParamInfo<ModelCase>& info) {
+  const auto& weights = info.param.weights;
+  return info.param.model + "_" + info.param.kernels + "_" +
+         (weights ? std::string(dtype_name(*weights)) : "stored");
+}
+
+}  // namespace outrider

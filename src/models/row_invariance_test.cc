@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bits of a row's logits depend on the tokens before it only: not on chunks, trees, batch mates, pages or
+// workers. Every comparison is exact, and caches are poisoned, so that a read of a wrong entry shows as NaN.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "models/model_test_data.h"
+
+namespace outrider {
+namespace {
+
+using Rows = std::vector<std::vector<float>>;
+
+constexpr int kTokens = 44;
+constexpr int64_t kEntries = 256;
+
+// One token at a time: what plain decoding computes.
+Rows decode(TestModel& model, std::span<const TokenId> tokens) {
+  const auto cache = model.make_cache(16, kEntries);
+  KvSequence sequence = cache->open({});
+  Rows rows;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    rows.push_back(run_chunk(*model, *cache, sequence, tokens.subspan(i, 1)).front());
+  }
+  return rows;
+}
+
+Rows decode_in_chunks(TestModel& model, std::span<const TokenId> tokens, std::vector<size_t> chunks,
+                      int page_size) {
+  const auto cache = model.make_cache(page_size, kEntries);
+  KvSequence sequence = cache->open({});
+  Rows rows;
+  for (size_t chunk = 0; rows.size() < tokens.size(); ++chunk) {
+    const size_t count = std::min(chunks[chunk % chunks.size()], tokens.size() - rows.size());
+    const auto part = run_chunk(*model, *cache, sequence, tokens.subspan(rows.size(), count));
+    rows.insert(rows.end(), part.begin(), part.end());
+  }
+  return rows;
+}
+
+struct Tree {
+  std::vector<TokenId> tokens;
+  std::vector<int> parents;
+  std::vector<int> path;  // the nodes that spell the true continuation
+};
+
+// The true continuation of up to six tokens, with wrong nodes before, between and behind its own.
+Tree grow_tree(std::span<const TokenId> continuation, TokenId vocab_size, std::mt19937& random) {
+  Tree tree{{continuation[0]}, {-1}, {0}};
+  const size_t depth = std::min<size_t>(continuation.size(), 1 + random() % 6);
+  while (tree.path.size() < depth || random() % 3 != 0) {
+    const bool wrong = random() % 2 == 0 || tree.path.size() == depth;
+    const auto size = static_cast<int>(tree.tokens.size());
+    if (wrong) {
+      const auto parent = static_cast<int>(random() % tree.tokens.size());
+      tree.tokens.push_back(static_cast<TokenId>(random() % static_cast<uint32_t>(vocab_size)));
+      tree.parents.push_back(parent);
+    } else {
+      tree.tokens.push_back(continuation[tree.path.size()]);
+      tree.parents.push_back(tree.path.back());
+      tree.path.push_back(size);
+    }
+  }
+  return tree;
+}
+
+// Prefills a third of the tokens, then verifies trees and commits a part of each true path.
+Rows decode_by_trees(TestModel& model, std::span<const TokenId> tokens, int page_size, uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto cache = model.make_cache(page_size, kEntries);
+  KvSequence sequence = cache->open({});
+  Rows rows = run_chunk(*model, *cache, sequence, tokens.first(tokens.size() / 3));
+  while (rows.size() < tokens.size()) {
+    const auto vocab_size = static_cast<TokenId>(model->config().vocab_size);
+    Tree tree = grow_tree(tokens.subspan(rows.size()), vocab_size, random);
+    auto transaction = cache->stage(sequence, static_cast<int>(tree.tokens.size()));
+    EXPECT_TRUE(transaction.ok());
+    ForwardBatch batch;
+    append_tree(batch, sequence, *transaction, tree.tokens, tree.parents);
+    const auto logits = model->forward(batch, *cache);
+    tree.path.resize(1 + random() % tree.path.size());
+    std::vector<TokenId> accepted;
+    for (const int node : tree.path) {
+      rows.push_back(logits_row(logits, node, *model));
+      accepted.push_back(tree.tokens[static_cast<size_t>(node)]);
+    }
+    transaction->commit(tree.path, accepted);
+  }
+  return rows;
+}
+
+// Three sequences in every batch, each with its own chunk size; rows of all of them.
+std::vector<Rows> decode_together(TestModel& model, const std::vector<std::vector<TokenId>>& texts,
+                                  int page_size) {
+  const auto cache = model.make_cache(page_size, kEntries);
+  std::vector<KvSequence> sequences(texts.size());
+  for (auto& sequence : sequences) sequence = cache->open({});
+  std::vector<Rows> rows(texts.size());
+  const auto unfinished = [&](size_t i) { return rows[i].size() < texts[i].size(); };
+  while (unfinished(0) || unfinished(1) || unfinished(2)) {
+    ForwardBatch batch;
+    std::vector<std::pair<size_t, KvTransaction>> staged;
+    std::vector<int> first;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (!unfinished(i)) continue;
+      const size_t count = std::min(1 + 4 * i, texts[i].size() - rows[i].size());
+      auto transaction = cache->stage(sequences[i], static_cast<int>(count));
+      EXPECT_TRUE(transaction.ok());
+      first.push_back(append_chain(batch, sequences[i], *transaction,
+                                   std::span(texts[i]).subspan(rows[i].size(), count), LogitsWanted::kAll));
+      staged.emplace_back(i, std::move(transaction).value());
+    }
+    const auto logits = model->forward(batch, *cache);
+    for (size_t s = 0; s < staged.size(); ++s) {
+      auto& [i, transaction] = staged[s];
+      std::vector<int> path;
+      std::vector<TokenId> accepted;
+      for (int j = 0; j < transaction.count(); ++j) {
+        path.push_back(j);
+        accepted.push_back(texts[i][rows[i].size()]);
+        rows[i].push_back(logits_row(logits, first[s] + j, *model));
+      }
+      transaction.commit(path, accepted);
+    }
+  }
+  return rows;
+}
+
+void expect_same(const Rows& expected, const Rows& actual, const std::string& what) {
+  ASSERT_EQ(expected.size(), actual.size()) << what;
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(expected[i], actual[i]) << what << ", row " << i;
+}
+
+std::vector<ModelCase> invariance_cases() {
+  std::vector<ModelCase> cases;
+  for (const auto kernels : available_kernels()) {
+    for (const auto weights : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0}) {
+      cases.push_back({"mistral", std::string(kernels), weights});
+      cases.push_back({"qwen3", std::string(kernels), weights});
+    }
+    for (const char* model : {"llama", "llama_rope_llama3", "llama_rope_linear", "llama_tied", "qwen2"}) {
+      cases.push_back({model, std::string(kernels), std::nullopt});
+    }
+  }
+  return cases;
+}
+
+class RowInvarianceTest : public testing::TestWithParam<ModelCase> {
+ protected:
+  TestModelOptions options(int workers) const {
+    return {.name = GetParam().model,
+            .kernels = GetParam().kernels,
+            .weights = GetParam().weights,
+            .workers = workers};
+  }
+};
+
+TEST_P(RowInvarianceTest, ChunksTreesPagesAndWorkersLeaveTheBitsAlone) {
+  TestModel one({options(1)});
+  TestModel two({options(2)});
+  TestModel three({options(3)});
+  ASSERT_TRUE(one.ok() && two.ok() && three.ok());
+  const auto tokens = random_tokens(kTokens, one->config().vocab_size, 1);
+  const Rows expected = decode(one, tokens);
+  expect_same(expected, decode_in_chunks(one, tokens, {kTokens}, 1), "whole, page 1");
+  expect_same(expected, decode_in_chunks(two, tokens, {7}, 64), "chunks of 7, page 64");
+  expect_same(expected, decode_in_chunks(three, tokens, {1, 2, 17, 3}, 16), "mixed chunks, page 16");
+  expect_same(expected, decode_by_trees(one, tokens, 1, 1), "trees, page 1");
+  expect_same(expected, decode_by_trees(two, tokens, 16, 2), "trees, page 16");
+  expect_same(expected, decode_by_trees(three, tokens, 64, 3), "trees, page 64");
+}
+
+TEST_P(RowInvarianceTest, BatchMatesLeaveTheBitsAlone) {
+  TestModel model({options(2)});
+  ASSERT_TRUE(model.ok());
+  std::vector<std::vector<TokenId>> texts;
+  for (const int count : {9, 23, 44}) {
+    texts.push_back(random_tokens(count, model->config().vocab_size, static_cast<uint32_t>(count)));
+  }
+  const auto together = decode_together(model, texts, 16);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    expect_same(decode(model, texts[i]), together[i], "sequence " + std::to_string(i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RowInvarianceTest, testing::ValuesIn(invariance_cases()), case_name);
+
+TEST(PrefixSharing, SharedPagesGiveTheBitsOfTheOwnPrefill) {
+  TestModel model({.name = "qwen3"});
+  ASSERT_TRUE(model.ok());
+  const auto tokens = random_tokens(kTokens, model->config().vocab_size, 5);
+  const Rows expected = decode(model, tokens);
+  const auto cache = model.make_cache(16, kEntries);
+  KvSequence first = cache->open(tokens);
+  run_chunk(*model, *cache, first, tokens);
+  KvSequence second = cache->open(tokens);
+  ASSERT_EQ(second.length(), 32);
+  const Rows rest = run_chunk(*model, *cache, second, std::span(tokens).subspan(32));
+  expect_same(Rows(expected.begin() + 32, expected.end()), rest, "after a shared beginning");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "formats/model_file.h"
+#include "models/model.h"
+
+namespace outrider {
+
+// One or more matrices [n_i, k] that read the same input; their outputs stand side by side, n = sum of n_i.
+// Neighbours of equal type are packed as one matrix.
+struct Projection {
+  std::vector<PackedMatrix> parts;
+  std::vector<float> bias;  // [n], or empty
+  int64_t n = 0;
+  int64_t k = 0;
+
+  int64_t parameter_count() const { return n * k + static_cast<int64_t>(bias.size()); }
+  int64_t bytes() const;
+};
+
+// Rows of a stored matrix, read one at a time.
+struct EmbeddingTable {
+  DType dtype = DType::kF32;
+  int64_t n = 0;
+  int64_t k = 0;
+  Buffer rows;  // [n, k]
+
+  void read(TokenId token, float* out) const;
+};
+
+// Takes tensors out of a model file by name, checks their shapes, converts matrices to ModelOptions::weights
+// (those whose rows that type's blocks do not divide stay as stored), and packs them on all workers.
+class WeightLoader {
+ public:
+  // Both must outlive the loader.
+  WeightLoader(const ModelFile& file, const ModelOptions& options) : file_(file), options_(options) {}
+
+  struct Part {
+    std::string name;  // of the tensor, without ".weight"
+    int64_t n = 0;
+  };
+  // Plans the packing of each part's weight [n, k], and reads its bias [n] if `bias`. `projection` must stay
+  // where it is until pack_all().
+  Status plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection);
+
+  // Plans the copy of a weight [n, k] as a table, which must stay where it is.
+  Status plan_table(const std::string& name, int64_t n, int64_t k, EmbeddingTable& table);
+
+  // A norm's weight or a bias [size] as f32, appended to `values`.
+  Status read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values);
+
+  // Does what was planned. Error: the first matrix that could not be converted or packed.
+  Status pack_all();
+
+ private:
+  Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
+  DType loaded_type(const TensorView& view) const;
+  Buffer joined(const std::vector<TensorView>& views, DType dtype) const;
+  Status pack(const std::vector<TensorView>& views, PackedMatrix& packed) const;
+
+  const ModelFile& file_;
+  const ModelOptions& options_;
+  std::vector<std::function<Status()>> jobs_;  // independent of one another
+};
+
+}  // namespace outrider

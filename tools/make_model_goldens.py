@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes small random models of every family, and what Hugging Face transformers computes with them.
+
+    python tools/make_model_goldens.py [out_dir]        default: tests/data/models
+
+Needs torch, transformers, tokenizers, numpy and gguf. Per model: a Hugging Face directory, golden.json with a
+prompt, 64 greedy tokens and log-probabilities (f32, no cache), and for some a .gguf file of the same weights.
+"""
+
+import json
+import math
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+VOCAB = 288
+PROMPT_LENGTH = 24
+STEPS = 64
+TOP = 8
+# A greedy choice closer than this could fall either way by rounding; such a seed is passed over.
+MIN_GAP = 2e-3
+MIN_DISTINCT_TOKENS = 16
+
+BASE = dict(
+    vocab_size=VOCAB,
+    hidden_size=64,
+    intermediate_size=96,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=256,
+    rms_norm_eps=1e-5,
+    tie_word_embeddings=False,
+    bos_token_id=VOCAB - 2,
+    eos_token_id=VOCAB - 1,
+)
+
+
+@dataclass
+class Case:
+    name: str
+    config_class: type
+    config: dict = field(default_factory=dict)
+    dtype: torch.dtype = torch.bfloat16  # of the saved file; the golden values use the saved numbers, in f32
+    gguf: bool = False
+
+
+def cases():
+    llama3_rope = dict(
+        rope_type="llama3",
+        rope_theta=10000.0,
+        factor=8.0,
+        low_freq_factor=1.0,
+        high_freq_factor=4.0,
+        original_max_position_embeddings=32,
+    )
+    linear_rope = dict(rope_type="linear", rope_theta=10000.0, factor=4.0)
+    return [
+        Case("llama", transformers.LlamaConfig, gguf=True),
+        Case("llama_rope_llama3", transformers.LlamaConfig, dict(rope_parameters=llama3_rope), gguf=True),
+        # 80 is no multiple of 32: the down projection cannot be block-quantised.
+        Case("llama_rope_linear", transformers.LlamaConfig, dict(rope_parameters=linear_rope, intermediate_size=80)),
+        Case(
+            "llama_tied",
+            transformers.LlamaConfig,
+            dict(tie_word_embeddings=True, intermediate_size=64),
+            dtype=torch.float32,
+        ),
+        Case("mistral", transformers.MistralConfig, dict(sliding_window=20, head_dim=16)),
+        Case("qwen2", transformers.Qwen2Config, dict(use_sliding_window=False, tie_word_embeddings=True)),
+        Case("qwen3", transformers.Qwen3Config, dict(head_dim=24, use_sliding_window=False)),
+    ]
+
+
+def randomize(model, seed, dtype):
+    """Numbers of `dtype`, spread so widely that neither logits nor attention are flat."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(tensor, mean, std):
+        tensor.copy_((mean + std * torch.randn(tensor.shape, generator=generator)).to(dtype))
+
+    with torch.no_grad():
+        for name, tensor in model.named_parameters():
+            if "norm" in name:
+                normal(tensor, 1.0, 0.2)
+            elif name.endswith("bias"):
+                normal(tensor, 0.0, 0.5)
+            elif "embed_tokens" in name:
+                normal(tensor, 0.0, 0.4)
+            elif "q_proj" in name or "k_proj" in name:
+                normal(tensor, 0.0, 0.25)
+            else:
+                normal(tensor, 0.0, 0.18)
+
+
+def greedy(model, prompt):
+    """Tokens, log-probabilities [STEPS, vocab] and the smallest gap between the best two."""
+    tokens, rows, gap = list(prompt), [], math.inf
+    for _ in range(STEPS):
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1]
+        logprobs = torch.log_softmax(logits.double(), dim=-1)
+        best = logprobs.topk(2)
+        gap = min(gap, (best.values[0] - best.values[1]).item())
+        rows.append(logprobs)
+        tokens.append(best.indices[0].item())
+    return tokens[len(prompt):], torch.stack(rows), gap
+
+
+def make_tokenizer():
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [(a, b) for a in "etaoin" for b in "rstnd"]
+    vocab = {piece: i for i, piece in enumerate(alphabet)}
+    for a, b in merges:
+        vocab[a + b] = len(vocab)
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    assert tokenizer.get_vocab_size() == VOCAB
+    return tokenizer, merges
+
+
+def write_directory(case, directory, tokenizer):
+    """Saves the first seed whose greedy choices are clear; returns what transformers computes with the saved files."""
+    prompt = [(7 * i * i + 3 * i + 11) % (VOCAB - 2) for i in range(PROMPT_LENGTH)]
+    for seed in range(200):
+        config = case.config_class(**{**BASE, **case.config})
+        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+        randomize(model.float().eval(), seed, case.dtype)
+        tokens, logprobs, gap = greedy(model, prompt)
+        if gap > MIN_GAP and len(set(tokens)) >= MIN_DISTINCT_TOKENS:
+            break
+    else:
+        raise SystemExit(f"{case.name}: no seed with clear greedy choices")
+    model.to(case.dtype).save_pretrained(directory)
+    tokenizer.save(str(directory / "tokenizer.json"), pretty=False)
+    (directory / "tokenizer_config.json").write_text(
+        json.dumps({"bos_token": "<s>", "eos_token": "</s>", "tokenizer_class": "PreTrainedTokenizerFast"}) + "\n"
+    )
+    saved = transformers.AutoModelForCausalLM.from_pretrained(
+        directory, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+    again, logprobs, _ = greedy(saved, prompt)
+    assert again == tokens
+    print(f"{case.name}: seed {seed}, smallest gap {gap:.4f}, {len(set(tokens))} distinct tokens")
+    top = logprobs.topk(TOP)
+    golden = {
+        "prompt": prompt,
+        "greedy": tokens,
+        "top_ids": top.indices.tolist(),
+        "top_logprobs": [[round(x, 7) for x in row] for row in top.values.tolist()],
+        "mean_logprob": [round(x, 7) for x in logprobs.mean(dim=-1).tolist()],
+    }
+    (directory / "golden.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
+    return saved
+
+
+def interleaved(weight, heads):
+    """Rows of q and k as Llama GGUF files have them: rotated pairs are neighbours."""
+    return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+
+
+def rope_divisors(config):
+    """What converters write as rope_freqs.weight for Llama-3.1 scaling."""
+    rope = config.rope_parameters
+    dim = config.hidden_size // config.num_attention_heads
+    original = rope["original_max_position_embeddings"]
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    divisors = []
+    for i in range(0, dim, 2):
+        wavelength = 2 * math.pi * rope["rope_theta"] ** (i / dim)
+        if wavelength < original / high:
+            divisors.append(1.0)
+        elif wavelength > original / low:
+            divisors.append(rope["factor"])
+        else:
+            kept = (original / wavelength - low) / (high - low)
+            divisors.append(1 / ((1 - kept) / rope["factor"] + kept))
+    return np.array(divisors, dtype=np.float32)
+
+
+def write_gguf(model, path, tokenizer, merges):
+    config = model.config
+    writer = gguf.GGUFWriter(str(path), "llama")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_vocab_size(config.vocab_size)
+    pieces = [tokenizer.id_to_token(i) for i in range(config.vocab_size)]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(pieces)
+    writer.add_token_types([3 if piece in ("<s>", "</s>") else 1 for piece in pieces])
+    writer.add_token_merges([" ".join(merge) for merge in merges])
+    writer.add_bos_token_id(config.bos_token_id)
+    writer.add_eos_token_id(config.eos_token_id)
+
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, tensor in model.state_dict().items():
+        array = tensor.float().numpy()
+        if "q_proj" in name:
+            array = interleaved(array, config.num_attention_heads)
+        if "k_proj" in name:
+            array = interleaved(array, config.num_key_value_heads)
+        out_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        if array.ndim == 1:
+            writer.add_tensor(out_name, array)
+        else:
+            kind = gguf.GGMLQuantizationType.BF16
+            writer.add_tensor(out_name, gguf.quants.quantize(np.ascontiguousarray(array), kind), raw_dtype=kind)
+    if config.rope_parameters["rope_type"] == "llama3":
+        writer.add_tensor("rope_freqs.weight", rope_divisors(config))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def main():
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "tests/data/models"
+    torch.set_num_threads(1)
+    tokenizer, merges = make_tokenizer()
+    for case in cases():
+        directory = out / case.name
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        model = write_directory(case, directory, tokenizer)
+        if case.gguf:
+            write_gguf(model, out / f"{case.name}.gguf", tokenizer, merges)
+
+
+if __name__ == "__main__":
+    main()

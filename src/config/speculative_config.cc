@@ -94,6 +94,7 @@ struct KeyRow {
   Assign assign;
 };
 
+// decoding_type comes first.
 constexpr std::array kKeys = {
     KeyRow{{"decoding_type", "method", "", "None", "None, NGram or DraftTarget; case, - and _ do not matter"},
            assign_method},
@@ -173,8 +174,10 @@ Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
     const Status assigned = (*row)->assign(config, *setting.value);
     if (!assigned.ok()) return located(setting, assigned.error());
   }
-  const auto gives_method = [](const KeyRow* row) { return row->key.name == "decoding_type"; };
-  if (std::none_of(rows.begin(), rows.end(), gives_method)) {
+  const auto gives_method = [](const Setting& setting) {
+    return setting.value && names_key(kKeys[0].key, setting.key);
+  };
+  if (std::none_of(settings.begin(), settings.end(), gives_method)) {
     if (config.options.speculative_model.empty()) {
       return usage_error(
           fmt::format("{}: expected a method, as in ngram,max_draft_len=8, found none; use one of {}",

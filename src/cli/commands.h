@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per command, each in the file of its name.
+#pragma once
+
+#include "config/settings.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+Status run_generate(const Settings& settings);
+Status run_chat(const Settings& settings);
+Status run_score(const Settings& settings);
+Status run_tokenize(const Settings& settings);
+Status run_inspect(const Settings& settings);
+Status run_bench(const Settings& settings);
+// An error when any output differs.
+Status run_verify_lossless(const Settings& settings);
+
+}  // namespace outrider

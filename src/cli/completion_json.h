@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/timed_completion.h"
+#include "outrider/engine.h"
+
+namespace outrider {
+
+// The object of `generate --json`.
+nlohmann::ordered_json completion_json(const EngineInfo& info, const std::vector<TokenId>& prompt,
+                                       const TimedCompletion& timed);
+
+// One line of JSON; bytes that are not UTF-8 become U+FFFD.
+std::string json_line(const nlohmann::ordered_json& value);
+
+}  // namespace outrider

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/prompt_set.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "cli/prompt_text.h"
+#include "config/option_value.h"
+
+namespace outrider {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<PromptRecord> built_in_prompts() {
+  return {
+      {"built-in-1",
+       "story",
+       {"Once upon a time, there was a little girl named Lily. She liked to play in the park"},
+       false},
+      {"built-in-2",
+       "story",
+       {"One day, a small rabbit found a big red ball near the river. The rabbit wanted to"},
+       false},
+      {"built-in-3",
+       "prose",
+       {"It was late in the evening when the carriage came at last to the gate of the old house, and"},
+       false},
+      {"built-in-4",
+       "code",
+       {"class Stack:\n    \"\"\"A last-in, first-out list.\"\"\"\n\n    def __init__(self):\n        "
+        "self.items = []\n\n    def push(self, item):\n"},
+       false},
+      {"built-in-5", "code", {"Write a function to find the largest number in a list."}, true},
+      {"built-in-6",
+       "math",
+       {"Tom has 12 apples. He gives 4 to Ann and buys 7 more. How many apples does Tom have now?"},
+       true},
+      {"built-in-7", "instruct", {"Explain the command `tar` and show how to use it."}, true},
+      {"built-in-8", "chat", {"Hello! Do you like to read books?"}, true},
+  };
+}
+
+std::string text_or_empty(const Json& object, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const auto found = object.find(key);
+    if (found == object.end()) continue;
+    return found->is_string() ? found->get<std::string>() : found->dump();
+  }
+  return {};
+}
+
+std::optional<std::vector<std::string>> texts_of(const Json& value) {
+  if (value.is_string()) return std::vector<std::string>{value.get<std::string>()};
+  if (!value.is_array() || value.empty()) return std::nullopt;
+  std::vector<std::string> texts;
+  for (const Json& item : value) {
+    if (!item.is_string()) return std::nullopt;
+    texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+std::optional<PromptRecord> parse_record(const Json& object) {
+  if (!object.is_object()) return std::nullopt;
+  PromptRecord record;
+  record.id = text_or_empty(object, {"id", "question_id"});
+  record.category = text_or_empty(object, {"domain", "category"});
+  std::optional<std::vector<std::string>> turns;
+  if (object.contains("prompt")) {
+    turns = texts_of(object["prompt"]);
+    const bool continues =
+        !object["prompt"].is_array() && object.value("kind", Json("continue")) == "continue";
+    record.is_chat = !continues;
+  } else if (object.contains("turns")) {
+    turns = texts_of(object["turns"]);
+    if (turns) turns->resize(1);  // later turns answer what a model said
+    record.is_chat = true;
+  } else if (object.contains("question")) {
+    turns = texts_of(object["question"]);
+    record.is_chat = true;
+  }
+  if (!turns || turns->back().empty()) return std::nullopt;
+  record.turns = *std::move(turns);
+  return record;
+}
+
+std::vector<PromptRecord> thinned(std::vector<PromptRecord> prompts, int64_t limit) {
+  const auto count = static_cast<int64_t>(prompts.size());
+  if (limit == 0 || limit >= count) return prompts;
+  std::vector<PromptRecord> kept;
+  for (int64_t i = 0; i < limit; ++i)
+    kept.push_back(std::move(prompts[static_cast<size_t>(i * count / limit)]));
+  return kept;
+}
+
+// Odd turns counted from the end are the user's.
+Result<std::string> render_chat(const PromptRecord& prompt, const Engine& engine) {
+  std::vector<std::pair<std::string, std::string>> messages;
+  for (size_t i = 0; i < prompt.turns.size(); ++i) {
+    const bool from_user = (prompt.turns.size() - i) % 2 == 1;
+    messages.emplace_back(from_user ? "user" : "assistant", prompt.turns[i]);
+  }
+  return engine.apply_chat_template(messages);
+}
+
+bool has_chat_template(const Engine& engine) {
+  const std::pair<std::string, std::string> message = {"user", "hello"};
+  return engine.apply_chat_template({&message, 1}).ok();
+}
+
+}  // namespace
+
+Result<std::vector<PromptRecord>> parse_prompts(std::string_view text, std::string_view name) {
+  std::vector<PromptRecord> prompts;
+  int line_number = 0;
+  for (std::string_view line : split(text, '\n')) {
+    ++line_number;
+    if (trimmed(line).empty()) continue;
+    std::optional<PromptRecord> record = parse_record(Json::parse(line, nullptr, false));
+    if (!record) {
+      return input_error(
+          fmt::format("{}:{}: expected a JSON object with prompt, turns or question, found something else",
+                      name, line_number));
+    }
+    if (record->id.empty()) record->id = fmt::format("line-{}", line_number);
+    if (record->category.empty()) record->category = "all";
+    prompts.push_back(*std::move(record));
+  }
+  if (prompts.empty())
+    return input_error(fmt::format("{}: expected prompts, one JSON object per line, found none", name));
+  return prompts;
+}
+
+Result<std::vector<PromptRecord>> load_prompts(const Settings& settings) {
+  if (settings.prompt_set.empty()) return thinned(built_in_prompts(), settings.prompt_limit);
+  OUTRIDER_TRY(const std::string text, read_text_file(settings.prompt_set));
+  OUTRIDER_TRY(std::vector<PromptRecord> prompts, parse_prompts(text, settings.prompt_set.string()));
+  return thinned(std::move(prompts), settings.prompt_limit);
+}
+
+Result<std::vector<std::vector<TokenId>>> tokenize_prompts(const std::vector<PromptRecord>& prompts,
+                                                           const Engine& engine) {
+  const bool chat = has_chat_template(engine);
+  std::vector<std::vector<TokenId>> tokens;
+  for (const PromptRecord& prompt : prompts) {
+    if (prompt.is_chat && chat) {
+      auto text = render_chat(prompt, engine);
+      if (!text.ok()) return input_error(fmt::format("prompt {}: {}", prompt.id, text.error().message));
+      tokens.push_back(engine.tokenize(*text, false));
+    } else {
+      tokens.push_back(engine.tokenize(prompt.turns.back()));
+    }
+  }
+  return tokens;
+}
+
+}  // namespace outrider

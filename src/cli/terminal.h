@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where text goes: results to standard output, everything else to standard error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "outrider/result.h"
+
+namespace outrider {
+
+void write_output(std::string_view text);
+// Error: standard output took not everything (full disk, closed pipe).
+Status flush_output();
+
+// "outrider: <message>" on standard error.
+void write_error_line(std::string_view message);
+void write_error_text(std::string_view text);
+
+bool input_is_terminal();
+bool output_is_terminal();
+bool error_is_terminal();
+
+// Standard output is a terminal and NO_COLOR does not refuse it.
+bool output_takes_colour();
+
+// A bar on standard error that redraws itself; silent where standard error is no terminal.
+class ProgressBar {
+ public:
+  ProgressBar(std::string label, int64_t total);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void advance();
+
+ private:
+  void draw() const;
+
+  std::string label_;
+  int64_t total_;
+  int64_t done_ = 0;
+  bool visible_;
+};
+
+}  // namespace outrider

@@ -12,6 +12,9 @@ Usage: check_isa_symbols.py NM ACCESSOR=OBJECT[;OBJECT...] ...
 import subprocess
 import sys
 
+# Weak data that sanitizers add; it holds no instructions.
+SANITIZER_DATA = ("DW.ref.", "typeinfo for ", "typeinfo name for ")
+
 
 def faults_of(nm, accessor, objects):
     """Sentences about forbidden symbols in the objects; empty when all is well."""
@@ -21,6 +24,8 @@ def faults_of(nm, accessor, objects):
         listing = subprocess.run([nm, "-C", "--defined-only", path], check=True, capture_output=True, text=True)
         for line in listing.stdout.splitlines():
             _, kind, name = line.split(maxsplit=2)
+            if kind == "V" and name.startswith(SANITIZER_DATA):
+                continue
             if kind in "WwVvu":
                 faults.append(f"{path}: weak symbol {name}")
             elif kind.isupper() and name == f"outrider::{accessor}()":

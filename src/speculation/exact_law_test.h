@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact law of the tokens that drafting and verification put out on a toy model: every outcome of every draw
+// is enumerated and weighed in f64.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "sampling/randomness.h"
+#include "sampling/target_law.h"
+#include "speculation/proposal.h"
+#include "speculation/verifier.h"
+
+namespace outrider {
+
+// Plays all outcomes one after the other. One uniform in [0, 1) belongs to each key (position, purpose,
+// draw); a draw splits the interval that earlier draws with its key have left of it. Two draws that share a
+// key are therefore as dependent as they are in a counter-based generator.
+class ForkingRandomness final : public Randomness {
+ public:
+  bool next();  // starts the next outcome; false when there is none left
+  double weight() const { return weight_; }
+
+  // Couples laws by a shared uniform instead of Gumbel noise: the same law of each pick, and enumerable.
+  TokenId coupled_pick(const Distribution& law, int64_t position) override;
+  std::vector<TokenId> coupled_top(const Distribution& law, int64_t position, int count) override;
+  size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
+                     uint64_t draw) override;
+  bool bernoulli(double p, int64_t position, uint64_t draw) override;
+
+ private:
+  struct Key {
+    int64_t position;
+    RandomPurpose purpose;
+    uint64_t draw;
+    bool operator==(const Key&) const = default;
+  };
+  struct Interval {
+    double low = 0.0;
+    double high = 1.0;
+    double width() const { return high - low; }
+  };
+  struct Cell {
+    size_t index;
+    Interval part;
+  };
+  struct Fork {
+    std::vector<Cell> cells;
+    size_t taken = 0;
+  };
+
+  size_t draw_from(std::span<const double> weights, const Key& key);
+  Interval& interval_of(const Key& key);
+
+  std::vector<Fork> forks_;
+  size_t replayed_ = 0;
+  bool started_ = false;
+  double weight_ = 1.0;
+  std::vector<std::pair<Key, Interval>> intervals_;
+};
+
+using Prefix = std::vector<TokenId>;
+
+// Random logits that depend on the whole prefix, through LawBuilder.
+class ToyModel {
+ public:
+  struct Options {
+    int vocabulary = 2;
+    uint64_t seed = 0;
+    SamplingParams params;
+    uint64_t other_seed = 0;  // of a second model, mixed in with this share
+    double other_share = 0.0;
+  };
+  explicit ToyModel(Options options) : options_(std::move(options)) {}
+
+  int vocabulary() const { return options_.vocabulary; }
+  const Distribution& law(const Prefix& prefix);
+
+ private:
+  Options options_;
+  std::unordered_map<uint64_t, Distribution> laws_;  // by prefix, read as a number
+};
+
+// A node is asked to have one child per entry; it has fewer when the drafted law has fewer tokens.
+struct TreeShape {
+  std::vector<TreeShape> children;
+};
+TreeShape uniform_shape(std::span<const int> widths);  // by depth
+std::vector<TreeShape> all_shapes(int drafted);        // all ordered trees with that many drafted nodes
+
+enum class Drafting {
+  kSampled,     // propose()
+  kLikeliest,   // the likeliest tokens of the drafted law, as chosen children
+  kFixed,       // tokens that do not depend on the drafted law, as chosen children
+  kAlternating  // sampled at even depths, likeliest at odd ones
+};
+
+struct Scenario {
+  ToyModel::Options target;
+  ToyModel::Options draft;
+  int length = 1;  // tokens to put out
+  TreeShape shape;
+  Drafting drafting = Drafting::kSampled;
+  AcceptanceRule rule = AcceptanceRule::kRejection;
+  std::function<void(Distribution&)> corrupt;  // what a broken drafter makes of the law of a sampled node
+};
+
+// What is under test; planted bugs replace one of the two.
+struct SpeculativeSystem {
+  std::function<int(const ProposalArgs&)> propose = &outrider::propose;
+  std::function<void(const VerifyArgs&, Verdict&)> verify = &outrider::verify;
+};
+
+struct ExactComparison {
+  double total_variation = 0.0;  // between the law of the output and that of the target alone
+  double total_weight = 0.0;     // of all outcomes; 1 but for rounding
+  int64_t outcomes = 0;
+};
+ExactComparison compare_with_target(const Scenario& scenario, const SpeculativeSystem& system = {});
+
+}  // namespace outrider

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that are either complete or absent: written beside their place, flushed to disk, then renamed.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "outrider/result.h"
+
+namespace outrider::training {
+
+using ByteSink = std::function<Status(std::string_view bytes)>;
+
+// Calls `produce` with a sink for the bytes. On any error the file at `path` is left as it was.
+Status write_durably(const std::filesystem::path& path,
+                     const std::function<Status(const ByteSink&)>& produce);
+Status write_durably(const std::filesystem::path& path, std::string_view bytes);
+
+// Flushes a folder's entries, so that a rename in it survives a power cut.
+Status sync_directory(const std::filesystem::path& directory);
+
+Status make_directories(const std::filesystem::path& directory);
+
+}  // namespace outrider::training

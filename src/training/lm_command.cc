@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/lm_command.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+
+#include "training/lm_options.h"
+#include "training/lm_trainer.h"
+
+namespace outrider::training {
+namespace {
+
+struct LmArguments {
+  LmOptions options;
+  std::vector<std::string> mixture;  // "name=share"
+};
+
+Status parse_mixture(const std::vector<std::string>& entries, Mixture& mixture) {
+  if (entries.empty()) return {};
+  mixture.clear();
+  for (const std::string& entry : entries) {
+    const size_t equals = entry.find('=');
+    char* end = nullptr;
+    const double share = equals == std::string::npos ? 0.0 : std::strtod(entry.c_str() + equals + 1, &end);
+    if (equals == 0 || end == nullptr || *end != '\0' || end == entry.c_str() + equals + 1) {
+      return usage_error("--mixture: name=share is expected, as in prose=0.25, found " + entry);
+    }
+    mixture[entry.substr(0, equals)] = share;
+  }
+  return {};
+}
+
+void add_shape_options(CLI::App& command, LlamaConfig& shape) {
+  command.add_option("--hidden", shape.hidden_size, "width of the residual stream")->group("Shape");
+  command.add_option("--layers", shape.layers, "number of layers")->group("Shape");
+  command.add_option("--heads", shape.heads, "query heads")->group("Shape");
+  command.add_option("--kv-heads", shape.kv_heads, "key/value heads")->group("Shape");
+  command.add_option("--ffn", shape.ffn_size, "width of the feed-forward network")->group("Shape");
+}
+
+void add_optimizer_options(CLI::App& command, LmOptions& options) {
+  const auto positive = CLI::PositiveNumber;
+  command.add_option("--steps", options.steps, "optimizer steps in all")->check(positive)->group("Optimizer");
+  command.add_option("--batch-tokens", options.batch_tokens, "tokens per step")
+      ->check(positive)
+      ->group("Optimizer");
+  command
+      .add_option("--context", options.context_lengths,
+                  "window lengths; a step uses one, shorter ones more often")
+      ->delimiter(',')
+      ->check(positive)
+      ->group("Optimizer");
+  command.add_option("--learning-rate", options.learning_rate, "peak rate")
+      ->check(positive)
+      ->group("Optimizer");
+  command.add_option("--final-learning-rate", options.final_learning_rate, "rate at the last step")
+      ->group("Optimizer");
+  command.add_option("--warmup", options.warmup, "steps of linear warm-up")->group("Optimizer");
+  command.add_option("--weight-decay", options.weight_decay, "of matrices")->group("Optimizer");
+  command.add_option("--clip", options.max_gradient_norm, "largest gradient norm")
+      ->check(positive)
+      ->group("Optimizer");
+}
+
+void add_run_options(CLI::App& command, LmOptions& options) {
+  const auto positive = CLI::PositiveNumber;
+  command.add_option("--seed", options.seed, "of the first weights and of the data's order")->group("Run");
+  command.add_option("--device", options.device, "cpu or cuda")->group("Run");
+  command.add_option("--threads", options.threads, "CPU threads; 0 leaves the choice to libtorch")
+      ->group("Run");
+  command.add_option("--checkpoint-every", options.checkpoint_every, "steps")->check(positive)->group("Run");
+  command.add_option("--evaluate-every", options.evaluate_every, "steps")->check(positive)->group("Run");
+  command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out")->group("Run");
+}
+
+}  // namespace
+
+std::function<Status()> add_lm_command(CLI::App& app) {
+  auto arguments = std::make_shared<LmArguments>();
+  LmOptions& options = arguments->options;
+  CLI::App* command =
+      app.add_subcommand("lm", "Train a small Llama language model, from text or from a teacher");
+  command->option_defaults()->always_capture_default();
+  command->add_option("--data", options.data, "folder made by tools/prepare_training_data.py")->required();
+  command->add_option("--tokenizer", options.tokenizer, "folder made by tools/train_tokenizer.py")
+      ->required();
+  command->add_option("--out", options.out, "model folder to write; checkpoints go below it")->required();
+  command->add_option("--mixture", arguments->mixture, "share of each domain: prose=0.2,code=0.2,...")
+      ->delimiter(',');
+  add_shape_options(*command, options.shape);
+  add_optimizer_options(*command, options);
+  add_run_options(*command, options);
+  command
+      ->add_option("--distill", options.distill,
+                   "teacher's model folder: learn its law instead of the text's")
+      ->group("Distillation");
+  command
+      ->add_option("--hard", options.hard_share,
+                   "share of the teacher's law moved to its most probable token")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group("Distillation");
+  return [arguments]() -> Status {
+    OUTRIDER_RETURN_IF_ERROR(parse_mixture(arguments->mixture, arguments->options.mixture));
+    return train_lm(arguments->options);
+  };
+}
+
+}  // namespace outrider::training

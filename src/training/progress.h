@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace outrider::training {
+
+// Progress of a long run on standard error: a bar with the time left on a terminal, a plain line now and then
+// otherwise.
+class Progress {
+ public:
+  Progress(std::string label, int64_t total, int64_t done);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `detail` stands behind the bar: the loss, say.
+  void update(int64_t done, const std::string& detail);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string label_;
+  int64_t total_;
+  int64_t first_;  // work done before this process began
+  bool terminal_;
+  Clock::time_point start_;
+  Clock::time_point last_shown_;
+};
+
+// "1 h 05 min", "12 min 30 s", "8 s".
+std::string format_duration(double seconds);
+
+}  // namespace outrider::training

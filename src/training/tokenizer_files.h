@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "outrider/result.h"
+
+namespace outrider::training {
+
+// What training needs to know of a tokenizer folder.
+struct TokenizerFacts {
+  int vocab_size = 0;    // highest id + 1
+  int document_end = 0;  // first eos_token_id of generation_config.json
+};
+
+Result<TokenizerFacts> read_tokenizer_facts(const std::filesystem::path& directory);
+
+// Copies tokenizer.json, tokenizer_config.json and generation_config.json.
+Status copy_tokenizer_files(const std::filesystem::path& from, const std::filesystem::path& to);
+
+}  // namespace outrider::training

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the training records into token files for outrider-train.
+
+Writes OUT/train/<domain>.u16 and OUT/heldout/<domain>.u16: token ids as little-endian uint16, every document followed
+by <|endoftext|>. Records marked "heldout" go to heldout/ only.
+
+    python tools/prepare_training_data.py --data ../shared/data --tokenizer models/outrider-small/tokenizer.json \
+        --out build/training-data
+"""
+
+import argparse
+import pathlib
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from training_corpus import DOMAINS, END_OF_TEXT, documents, heldout_records, train_records
+
+BATCH_DOCUMENTS = 512
+
+
+def write_split(records, tokenizer: Tokenizer, path: pathlib.Path) -> int:
+    """Tokenizes records in batches, appending to `path`; returns the number of tokens."""
+    end_of_text = tokenizer.token_to_id(END_OF_TEXT)
+    total = 0
+    with path.open("wb") as out:
+
+        def flush(texts: list[str]) -> int:
+            count = 0
+            for encoding in tokenizer.encode_batch(texts, add_special_tokens=False):
+                np.asarray(encoding.ids + [end_of_text], dtype="<u2").tofile(out)
+                count += len(encoding.ids) + 1
+            return count
+
+        pending: list[str] = []
+        for _, record in records:
+            pending += documents(record)
+            if len(pending) >= BATCH_DOCUMENTS:
+                total += flush(pending)
+                pending = []
+        total += flush(pending)
+    return total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="folder that holds train/")
+    parser.add_argument("--tokenizer", type=pathlib.Path, required=True, help="tokenizer.json")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder to write train/ and heldout/ to")
+    args = parser.parse_args()
+
+    tokenizer = Tokenizer.from_file(str(args.tokenizer))
+    if tokenizer.get_vocab_size() > 1 << 16:
+        raise SystemExit(f"a vocabulary of at most 65536 tokens is expected, {args.tokenizer} has more")
+    for split, read in (("train", train_records), ("heldout", heldout_records)):
+        (args.out / split).mkdir(parents=True, exist_ok=True)
+        for domain in DOMAINS:
+            path = args.out / split / f"{domain}.u16"
+            count = write_split(read(args.data, domain), tokenizer, path)
+            print(f"{path}: {count} tokens")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the records of the training data become text: shared by train_tokenizer.py and prepare_training_data.py."""
+
+import io
+import json
+import pathlib
+
+import zstandard
+
+END_OF_TEXT = "<|endoftext|>"
+IM_START = "<|im_start|>"
+IM_END = "<|im_end|>"
+PAD = "<|pad|>"
+
+# Domain of the mixture -> folder of train/.
+DOMAINS = {"prose": "prose", "stories": "stories", "code": "code", "instruct": "instruct", "math": "math"}
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+
+# Between a question and its answer when a question stands on its own, without the chat template.
+ANSWER_SEPARATOR = "\n\n"
+
+
+def _records(data: pathlib.Path, domain: str, split: str):
+    """Yields (source file name, record) of one split."""
+    for path in sorted((data / "train" / DOMAINS[domain]).glob("*.jsonl.zst")):
+        with path.open("rb") as compressed:
+            reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(compressed)
+            for line in io.TextIOWrapper(reader, encoding="utf-8"):
+                record = json.loads(line)
+                if record["split"] == split:
+                    yield path.name.removesuffix(".jsonl.zst"), record
+
+
+def train_records(data: pathlib.Path, domain: str):
+    return _records(data, domain, "train")
+
+
+def heldout_records(data: pathlib.Path, domain: str):
+    return _records(data, domain, "heldout")
+
+
+def record_texts(record: dict) -> list[str]:
+    """The pieces of text of a record, without layout."""
+    if "text" in record:
+        return [record["text"]]
+    if "turns" in record:
+        return list(record["turns"])
+    return [record["prompt"], record["response"]]
+
+
+def _chat(messages: list[str]) -> str:
+    """Turns of user and assistant in the chat template's layout, user first."""
+    roles = ("user", "assistant")
+    return "".join(
+        f"{IM_START}{roles[i % 2]}\n{message}{IM_END}\n" for i, message in enumerate(messages)
+    )
+
+
+def documents(record: dict) -> list[str]:
+    """The training documents of a record.
+
+    A question with its answer is laid out twice: bare, because `generate -p QUESTION` should be answered, and in the
+    chat template, because `chat` should answer it too.
+    """
+    if "text" in record:
+        return [record["text"]]
+    if "turns" in record:
+        return [_chat(record["turns"])]
+    bare = record["prompt"].rstrip() + ANSWER_SEPARATOR + record["response"].strip()
+    return [bare, _chat([record["prompt"].strip(), record["response"].strip()])]

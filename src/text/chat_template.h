@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "outrider/result.h"
@@ -19,9 +20,10 @@ struct ChatMessage {
 struct ChatContext {
   std::vector<ChatMessage> messages;
   bool add_generation_prompt = true;
-  std::string bos_token;
+  std::string bos_token;  // an empty token is undefined in the template, as for a tokenizer without it
   std::string eos_token;
-  std::string tools_json;  // JSON array, or empty for none
+  std::string tools_json;                           // JSON array, or empty for none
+  std::vector<std::pair<std::string, bool>> flags;  // further variables, e.g. {"enable_thinking", false}
 };
 
 // A model's Jinja chat template. Rendering is bounded in steps, depth and output, because templates come with
@@ -33,7 +35,8 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
-  // Errors: the template raised an exception, used something unsupported (named, with its line), or ran over a limit.
+  // Errors: the template raised an exception, used something unsupported (named, with its line), or ran over
+  // a limit.
   Result<std::string> render(const ChatContext& context) const;
 
  private:

@@ -8,10 +8,7 @@
 namespace outrider {
 namespace {
 
-constexpr size_t kLongestQuote = 80;
 constexpr size_t kLongestName = 64;  // bounds the work of the edit distance
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -37,21 +34,6 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
-
-std::string quote(std::string_view text) {
-  std::string result = "'";
-  for (char c : text.substr(0, kLongestQuote)) {
-    if (is_control(c)) {
-      constexpr std::string_view kHex = "0123456789abcdef";
-      const auto byte = static_cast<unsigned char>(c);
-      result += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
-    } else {
-      result += c;
-    }
-  }
-  result += text.size() > kLongestQuote ? "...'" : "'";
-  return result;
-}
 
 std::string single_line(std::string_view text) {
   std::string result;

@@ -5,10 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace outrider {
+#include "base/quote.h"  // IWYU pragma: export
 
-// `text` in quotes, fit for a one-line message: control characters escaped, cut after 80 bytes.
-std::string quote(std::string_view text);
+namespace outrider {
 
 // `text` with every line break turned into a space, so that a message from anywhere stays one line.
 std::string single_line(std::string_view text);

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "formats/quote.h"
+#include "base/quote.h"
 
 namespace outrider {
 namespace {

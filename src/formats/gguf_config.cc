@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "formats/gguf_metadata.h"
-#include "formats/quote.h"
+#include "base/quote.h"
 
 namespace outrider {
 namespace {

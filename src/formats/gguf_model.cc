@@ -14,7 +14,7 @@
 #include "formats/gguf_metadata.h"
 #include "formats/gguf_tokenizer.h"
 #include "formats/model_tensors.h"
-#include "formats/quote.h"
+#include "base/quote.h"
 
 namespace outrider {
 namespace {

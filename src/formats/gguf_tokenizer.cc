@@ -7,7 +7,7 @@
 
 #include "device/mapped_file.h"
 #include "formats/gguf_metadata.h"
-#include "formats/quote.h"
+#include "base/quote.h"
 #include "text/tokenizer.h"
 
 namespace outrider {
@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kMaxVocabulary = size_t{1} << 22;
 
 // Pre-tokenizers of models that begin a text with BOS unless the file says otherwise.
-constexpr std::array<std::string_view, 4> kBeginWithBos = {"llama-bpe", "llama3", "llama-v3", "tekken"};
+constexpr std::array<std::string_view, 6> kBeginWithBos = {"llama-bpe", "llama3",  "llama-v3",
+                                                           "falcon3",   "pixtral", "tekken"};
 
 Status read_pieces(const GgufMetadata& metadata, TokenizerSpec* spec) {
   OUTRIDER_TRY(const auto pieces, metadata.strings("tokenizer.ggml.tokens"));

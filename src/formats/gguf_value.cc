@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "formats/gguf.h"
-#include "formats/quote.h"
+#include "base/quote.h"
 
 namespace outrider {
 namespace {

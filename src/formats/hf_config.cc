@@ -8,7 +8,7 @@
 
 #include "device/mapped_file.h"
 #include "formats/json_document.h"
-#include "formats/quote.h"
+#include "base/quote.h"
 
 namespace outrider {
 namespace {

@@ -14,7 +14,7 @@
 #include "formats/hf_config.h"
 #include "formats/json_document.h"
 #include "formats/model_tensors.h"
-#include "formats/quote.h"
+#include "base/quote.h"
 #include "formats/safetensors.h"
 #include "text/tokenizer.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/mapped_file.h"
-#include "formats/quote.h"
+#include "base/quote.h"
 
 namespace outrider {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/quote.h"
+#include "base/quote.h"
 
 namespace outrider {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/quote.h"
+#include "base/quote.h"
 
 namespace outrider {
 
@@ -19,6 +19,6 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string quote(std::string_view text) { return '"' + printable(text) + '"'; }
+std::string quote(std::string_view text) { return "'" + printable(text) + "'"; }
 
 }  // namespace outrider

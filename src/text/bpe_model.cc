@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "text/byte_mapping.h"
+#include "text/quoted.h"
 #include "text/utf8.h"
 
 namespace outrider {
@@ -21,10 +22,6 @@ bool is_later(const BpeCandidate& a, const BpeCandidate& b) {
 
 bool can_stand_in_text(TokenAttribute attribute) {
   return attribute == TokenAttribute::kNormal || attribute == TokenAttribute::kUserDefined;
-}
-
-std::string quoted(std::string_view piece) {
-  return std::string(1, '"').append(piece.substr(0, 40)).append("\"");
 }
 
 }  // namespace
@@ -92,8 +89,8 @@ Status BpeModel::index_merges(const PieceIds& piece_ids) {
     const auto right = piece_ids.find(merge.second);
     const auto result = piece_ids.find(joined);
     if (left == piece_ids.end() || right == piece_ids.end() || result == piece_ids.end()) {
-      return input_error("merge " + std::to_string(rank) + " (" + quoted(merge.first) + " + " +
-                         quoted(merge.second) +
+      return input_error("merge " + std::to_string(rank) + " (" + in_quotes(merge.first) + " + " +
+                         in_quotes(merge.second) +
                          ") needs both parts and the joined piece to be in the vocabulary");
     }
     merges_.insert(left->second, right->second, {static_cast<int32_t>(rank), result->second});

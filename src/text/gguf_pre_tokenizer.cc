@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "text/quoted.h"
 #include "text/tokenizer.h"
 
 namespace outrider {
@@ -136,8 +137,7 @@ Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec) 
     std::string known;
     for (const Preset& candidate : kPresets)
       known += (known.empty() ? "" : ", ") + std::string(candidate.name);
-    return input_error("pre-tokenizer \"" + std::string(pre_name.substr(0, 40)) +
-                       "\" is not supported; supported: " + known);
+    return input_error("pre-tokenizer " + in_quotes(pre_name) + " is not supported; supported: " + known);
   }
   spec.split_patterns = preset->rules();
   spec.ignore_merges = preset->ignore_merges;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/json_reader.h"
 
+#include "text/quoted.h"
+
 namespace outrider {
 namespace {
 
@@ -32,8 +34,8 @@ Error JsonField::unsupported(std::string_view what, std::string_view found,
                              std::initializer_list<std::string_view> supported) const {
   std::string names;
   for (const std::string_view name : supported) names += (names.empty() ? "" : ", ") + std::string(name);
-  return input_error(path_ + ": " + std::string(what) + " \"" + std::string(found.substr(0, 40)) +
-                     "\" is not supported; supported: " + names);
+  return input_error(path_ + ": " + std::string(what) + " " + in_quotes(found) +
+                     " is not supported; supported: " + names);
 }
 
 Result<std::string_view> JsonField::string() const {

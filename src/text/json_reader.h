@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "outrider/result.h"
+#include "text/quoted.h"
 
 namespace outrider {
 
@@ -42,7 +43,7 @@ class JsonField {
     return {value, path_ + "[" + std::to_string(index) + "]"};
   }
   JsonField member(std::string_view key, simdjson::dom::element value) const {
-    return {value, path_.empty() ? std::string(key) : path_ + "." + std::string(key)};
+    return {value, path_.empty() ? one_line(key) : path_ + "." + one_line(key)};
   }
 
   Error expected(std::string_view what) const;

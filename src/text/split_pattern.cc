@@ -6,6 +6,7 @@
 
 #include <new>
 
+#include "text/quoted.h"
 #include "text/utf8.h"
 
 namespace outrider {
@@ -63,8 +64,8 @@ Result<SplitPattern> SplitPattern::compile(std::string_view pattern) {
   if (!impl->code) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(error_code, message, sizeof message);
-    return input_error("split pattern \"" + std::string(pattern.substr(0, 80)) +
-                       "\" does not compile: " + reinterpret_cast<const char*>(message));
+    return input_error("split pattern " + in_quotes(pattern) +
+                       " does not compile: " + reinterpret_cast<const char*>(message));
   }
   // Without executable memory matching is slower, with the same result.
   static_cast<void>(pcre2_jit_compile(impl->code.get(), PCRE2_JIT_COMPLETE));

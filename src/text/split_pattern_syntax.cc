@@ -3,7 +3,9 @@
 #include <cctype>
 #include <cstring>
 
+#include "text/quoted.h"
 #include "text/split_pattern.h"
+#include "text/unicode_additions.h"
 
 namespace outrider {
 namespace {
@@ -123,7 +125,7 @@ class Translator {
     }
     if (name == 'x') return translate_hex();
     if (name == 'u') return translate_unicode();
-    if (name == 'p' || name == 'P') return copy_property();
+    if (name == 'p' || name == 'P') return translate_property();
     if (std::strchr("dDrntfae", name) != nullptr || (!in_set_ && (name == 'A' || name == 'z'))) {
       copy(2);
       return {};
@@ -171,12 +173,20 @@ class Translator {
     return {};
   }
 
-  Status copy_property() {
+  // \p{X} and \P{X}, with the characters PCRE2 does not know yet. A \P{X} inside of a set goes without them.
+  Status translate_property() {
     const size_t close = rest_.find('}');
     if (rest_.size() < 3 || rest_[2] != '{' || close == std::string_view::npos) {
       return input_error("'\\p' is not followed by {...}");
     }
-    copy(close + 1);
+    const bool negated = rest_[1] == 'P';
+    const std::string additions = unicode_additions(rest_.substr(3, close - 3));
+    if (additions.empty() || (in_set_ && negated)) {
+      copy(close + 1);
+      return {};
+    }
+    append_set(std::string("\\p").append(rest_.substr(2, close - 1)).append(additions), negated);
+    rest_.remove_prefix(close + 1);
     return {};
   }
 
@@ -194,8 +204,7 @@ Result<std::string> translate_to_pcre2(std::string_view pattern) {
   }
   Result<std::string> translated = Translator(pattern).run();
   if (translated.ok()) return translated;
-  return input_error("split pattern \"" + std::string(pattern.substr(0, 80)) +
-                     "\": " + translated.error().message);
+  return input_error("split pattern " + in_quotes(pattern) + ": " + translated.error().message);
 }
 
 }  // namespace outrider

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// tokenizer.json, a NUL, and a text: whatever loads must encode and decode the text, in pieces and as a
+// whole.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "text/tokenizer.h"
+
+namespace {
+
+constexpr size_t kMaxTextBytes = 256;  // patterns of the file may need their whole match limit at every place
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const size_t end = input.find('\0');
+  const std::string_view text =
+      end == std::string_view::npos ? "a <s> b" : input.substr(end + 1).substr(0, kMaxTextBytes);
+  auto spec = outrider::parse_tokenizer_json({.tokenizer = input.substr(0, end)});
+  if (!spec.ok()) {
+    require(spec.error().message.find('\n') == std::string::npos);
+    return 0;
+  }
+  const auto tokenizer = outrider::Tokenizer::create(std::move(*spec));
+  if (!tokenizer.ok()) return 0;
+  for (const bool parse_special : {true, false}) {
+    const auto tokens = (*tokenizer)->encode(text, {.parse_special = parse_special});
+    outrider::StreamDecoder decoder(*tokenizer);
+    for (const outrider::TokenId token : tokens) {
+      require(token >= 0 && token < (*tokenizer)->vocab_size());
+      decoder.push(token);
+    }
+    decoder.finish();
+    static_cast<void>((*tokenizer)->decode(tokens));
+  }
+  return 0;
+}

@@ -14,13 +14,6 @@ namespace {
 // For a kernel called inside one worker's share.
 constexpr Worker kAlone{0, 1};
 
-// Grown, never shrunk, so that a steady state does not allocate.
-template <typename T>
-void reserve_rows(std::vector<T>& scratch, int64_t rows, int64_t dim) {
-  const auto size = static_cast<size_t>(rows * dim);
-  if (scratch.size() < size) scratch.resize(size);
-}
-
 Status check_use(const ModelFile& file, std::string_view what, DecoderTraits::Use use, bool asked) {
   if (use == DecoderTraits::Use::kOptional || asked == (use == DecoderTraits::Use::kAlways)) return {};
   return input_error(file.path.string() + ": expected a " + file.config.family + " model " +
@@ -75,15 +68,15 @@ std::span<const float> Decoder::forward(const ForwardBatch& batch, KvCache& cach
 
 void Decoder::prepare(const ForwardBatch& batch) {
   const int64_t rows = batch.rows();
-  reserve_rows(hidden_, rows, config_.hidden_size);
-  reserve_rows(normed_, rows, config_.hidden_size);
-  reserve_rows(delta_, rows, config_.hidden_size);
-  reserve_rows(qkv_, rows, q_size() + 2 * kv_size());
-  reserve_rows(queries_, rows, q_size());
-  reserve_rows(attended_, rows, q_size());
-  reserve_rows(gate_up_, rows, 2 * config_.ffn_size);
-  reserve_rows(gated_, rows, config_.ffn_size);
-  reserve_rows(logits_, static_cast<int64_t>(batch.logits_rows.size()), config_.vocab_size);
+  hidden_.reserve(rows, config_.hidden_size);
+  normed_.reserve(rows, config_.hidden_size);
+  delta_.reserve(rows, config_.hidden_size);
+  qkv_.reserve(rows, q_size() + 2 * kv_size());
+  queries_.reserve(rows, q_size());
+  attended_.reserve(rows, q_size());
+  gate_up_.reserve(rows, 2 * config_.ffn_size);
+  gated_.reserve(rows, config_.ffn_size);
+  logits_.reserve(static_cast<int64_t>(batch.logits_rows.size()), config_.vocab_size);
   attention_rows_.clear();
   for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
     const auto sequence = static_cast<size_t>(batch.sequences[r]);
@@ -128,7 +121,7 @@ void Decoder::run_layer(const ForwardBatch& batch, int64_t index, KvCache& cache
 
 void Decoder::project(const Projection& projection, const float* x, float* y, int64_t rows) {
   const bool several = projection.parts.size() > 1;
-  if (several) reserve_rows(parts_, rows, projection.n);
+  if (several) parts_.reserve(rows, projection.n);
   float* part_out = several ? parts_.data() : y;
   for (const PackedMatrix& part : projection.parts) {
     const LinearArgs args{.weights = &part, .x = x, .y = part_out, .rows = rows};
@@ -224,7 +217,7 @@ std::span<const float> Decoder::compute_logits(const ForwardBatch& batch) {
     if (row != i) std::copy_n(normed_.data() + row * dim, dim, normed_.data() + i * dim);
   }
   project(weights_.lm_head, normed_.data(), logits_.data(), wanted);
-  return std::span(logits_).first(static_cast<size_t>(wanted * config_.vocab_size));
+  return {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)};
 }
 
 }  // namespace outrider

@@ -24,7 +24,22 @@ struct DecoderTraits {
 Result<std::unique_ptr<Model>> load_decoder(const ModelFile& file, const ModelOptions& options,
                                             const DecoderTraits& traits);
 
-// The network that the families share. Its scratch memory grows with the largest batch seen.
+// Rows of f32 that grow with the largest batch seen and never shrink, so that a steady state does not
+// allocate.
+class Scratch {
+ public:
+  // Contents are lost when it grows.
+  void reserve(int64_t rows, int64_t dim) {
+    const auto bytes = static_cast<size_t>(rows * dim) * sizeof(float);
+    if (buffer_.size() < bytes) buffer_ = Buffer(bytes);
+  }
+  float* data() { return buffer_.as<float>().data(); }
+
+ private:
+  Buffer buffer_;
+};
+
+// The network that the families share.
 class Decoder final : public Model {
  public:
   Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights);
@@ -56,16 +71,16 @@ class Decoder final : public Model {
   DecoderWeights weights_;
 
   // Scratch of one pass, one row per batch row.
-  std::vector<float> hidden_;    // [rows, hidden_size]: the residual stream
-  std::vector<float> normed_;    // [rows, hidden_size]
-  std::vector<float> delta_;     // [rows, hidden_size]: what a block adds to the residual stream
-  std::vector<float> qkv_;       // [rows, q_size + 2 * kv_size]
-  std::vector<float> queries_;   // [rows, q_size]
-  std::vector<float> attended_;  // [rows, q_size]
-  std::vector<float> gate_up_;   // [rows, 2 * ffn_size]
-  std::vector<float> gated_;     // [rows, ffn_size]
-  std::vector<float> parts_;     // [rows, n] of a projection of several parts, part after part
-  std::vector<float> logits_;    // [wanted rows, vocab_size]
+  Scratch hidden_;    // [rows, hidden_size]: the residual stream
+  Scratch normed_;    // [rows, hidden_size]
+  Scratch delta_;     // [rows, hidden_size]: what a block adds to the residual stream
+  Scratch qkv_;       // [rows, q_size + 2 * kv_size]
+  Scratch queries_;   // [rows, q_size]
+  Scratch attended_;  // [rows, q_size]
+  Scratch gate_up_;   // [rows, 2 * ffn_size]
+  Scratch gated_;     // [rows, ffn_size]
+  Scratch parts_;     // [rows, n] of a projection of several parts, part after part
+  Scratch logits_;    // [wanted rows, vocab_size]
   std::vector<AttentionRow> attention_rows_;
 };
 

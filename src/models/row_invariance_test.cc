@@ -140,9 +140,10 @@ std::vector<ModelCase> invariance_cases() {
       cases.push_back({"mistral", std::string(kernels), weights});
       cases.push_back({"qwen3", std::string(kernels), weights});
     }
-    for (const char* model : {"llama", "llama_rope_llama3", "llama_rope_linear", "llama_tied", "qwen2"}) {
-      cases.push_back({model, std::string(kernels), std::nullopt});
-    }
+  }
+  const std::string fastest(available_kernels().back());
+  for (const char* model : {"llama", "llama_rope_llama3", "llama_rope_linear", "llama_tied", "qwen2"}) {
+    cases.push_back({model, fastest, std::nullopt});
   }
   return cases;
 }

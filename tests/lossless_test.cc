@@ -25,11 +25,11 @@ void check(const Workload& workload, AcceptanceRule acceptance) {
     const bool is_slow = numerics.kernels == "reference";
     Workload share = workload;
     if (is_slow) {
-      share.prompts.resize(3);
-      share.max_tokens = 12;
+      share.prompts = {workload.prompts[3], workload.prompts[5]};
+      share.max_tokens = 10;
     }
     const auto plain = run_variant(numerics, {.acceptance = acceptance}, share);
-    for (int i = 0; i < (is_slow ? 2 : 4); ++i, ++next) {
+    for (int i = 0; i < (is_slow ? 2 : 3); ++i, ++next) {
       Variant variant = kVariants[next % kVariants.size()];
       variant.acceptance = acceptance;
       expect_same(plain, run_variant(numerics, variant, share),
@@ -40,7 +40,7 @@ void check(const Workload& workload, AcceptanceRule acceptance) {
 }
 
 TEST(Lossless, GreedyOutputIsIdentical) {
-  check({.prompts = mixed_prompts(12), .max_tokens = 32}, AcceptanceRule::kCoupled);
+  check({.prompts = mixed_prompts(8), .max_tokens = 24}, AcceptanceRule::kCoupled);
 }
 
 TEST(Lossless, SampledOutputIsIdenticalForTheSameSeed) {
@@ -48,7 +48,7 @@ TEST(Lossless, SampledOutputIsIdenticalForTheSameSeed) {
   sampling.temperature = 0.7;
   sampling.top_p = 0.9;
   sampling.seed = 42;
-  check({.prompts = mixed_prompts(12), .max_tokens = 32, .sampling = sampling}, AcceptanceRule::kCoupled);
+  check({.prompts = mixed_prompts(8), .max_tokens = 24, .sampling = sampling}, AcceptanceRule::kCoupled);
 }
 
 TEST(Lossless, PenaltiesAreEvaluatedPerPath) {

@@ -60,12 +60,19 @@ class ThreadPool {
  private:
   using ErasedJob = void (*)(void* context, Worker worker);
   void run_erased(ErasedJob job, void* context);
-  void work(int index);
+  void work();
+  // Runs shares of job `generation` until none is left to claim.
+  void claim_shares(uint32_t generation);
+  uint32_t generation() const {
+    return static_cast<uint32_t>(next_share_.load(std::memory_order_acquire) >> 32);
+  }
 
   std::vector<std::thread> threads_;
   ErasedJob job_ = nullptr;
   void* context_ = nullptr;
-  std::atomic<uint64_t> generation_{0};  // bumped once per job
+  // Number of the job in the upper half, of its next unclaimed share in the lower: a claim succeeds only
+  // while its job is the current one.
+  std::atomic<uint64_t> next_share_{0};
   std::atomic<int> unfinished_{0};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;

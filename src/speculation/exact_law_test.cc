@@ -122,7 +122,7 @@ std::vector<TreeShape> all_shapes(int drafted) {
 
 namespace {
 
-constexpr int64_t kPromptLength = 3;
+int length(const Prefix& prefix) { return static_cast<int>(prefix.size()); }
 
 std::vector<TokenId> likeliest(const Distribution& law, size_t count) {
   std::vector<size_t> order(law.tokens.size());
@@ -135,111 +135,97 @@ std::vector<TokenId> likeliest(const Distribution& law, size_t count) {
   return tokens;
 }
 
-// Generates `scenario.length` tokens, again for each outcome.
-class Generation {
- public:
-  Generation(const Scenario& scenario, const SpeculativeSystem& system)
-      : scenario_(scenario), system_(system), target_(scenario.target), draft_(scenario.draft) {}
-
-  Prefix run(Randomness& randomness) {
-    Prefix output;
-    TokenTree tree;
-    Verdict verdict;
-    while (length(output) < scenario_.length) {
-      tree.reset(output.empty() ? 0 : output.back());
-      Prefix path = output;
-      grow(scenario_.shape, 0, path, tree, randomness);
-      const auto target_law = [&](int node) -> const Distribution& {
-        return target_law_after(output, tree, node);
-      };
-      system_.verify({&tree, target_law, kPromptLength + length(output), scenario_.rule, &randomness},
-                     verdict);
-      for (const TokenId token : verdict.tokens) {
-        if (length(output) < scenario_.length) output.push_back(token);
-      }
-    }
-    return output;
-  }
-
-  // By output; what the target alone would give.
-  std::map<Prefix, double> target_alone() {
-    std::map<Prefix, double> law = {{{}, 1.0}};
-    for (int i = 0; i < scenario_.length; ++i) {
-      std::map<Prefix, double> longer;
-      for (const auto& [prefix, weight] : law) {
-        const Distribution& next = target_.law(prefix);
-        for (size_t k = 0; k < next.tokens.size(); ++k) {
-          Prefix extended = prefix;
-          extended.push_back(next.tokens[k]);
-          longer[extended] = weight * next.probabilities[k];
-        }
-      }
-      law = std::move(longer);
-    }
-    return law;
-  }
-
- private:
-  static int length(const Prefix& prefix) { return static_cast<int>(prefix.size()); }
-
-  bool sampled_at(int depth) const {
-    return scenario_.drafting == Drafting::kSampled ||
-           (scenario_.drafting == Drafting::kAlternating && depth % 2 == 0);
-  }
-
-  // The token after the last one wanted is chosen but not put out: certain, so that it does not fork.
-  const Distribution& target_law_after(const Prefix& output, const TokenTree& tree, int node) {
-    Prefix prefix = output;
-    for (int at = node; at != 0; at = tree.parent(at)) {
-      prefix.insert(prefix.begin() + length(output), tree.token(at));
-    }
-    static const Distribution kCertain{{0}, {1.0}};
-    return length(prefix) >= scenario_.length ? kCertain : target_.law(prefix);
-  }
-
-  std::vector<TokenId> chosen_children(const Distribution& law, const Prefix& path, size_t count) const {
-    if (scenario_.drafting != Drafting::kFixed) return likeliest(law, count);
-    std::vector<TokenId> tokens;
-    const auto vocabulary = static_cast<size_t>(draft_.vocabulary());
-    for (size_t i = 0; i < std::min(count, vocabulary); ++i) {
-      tokens.push_back(static_cast<TokenId>((path.size() + i) % vocabulary));
-    }
-    return tokens;
-  }
-
-  void grow(const TreeShape& shape, int node, Prefix& path, TokenTree& tree, Randomness& randomness) {
-    if (shape.children.empty() || length(path) >= scenario_.length) return;
-    const Distribution& law = draft_.law(path);
-    const int first = tree.size();
-    const auto count = static_cast<int>(shape.children.size());
-    if (sampled_at(tree.depth(node))) {
-      system_.propose({&tree, node, &law, count, kPromptLength + length(path), scenario_.rule, &randomness});
-    } else {
-      for (const TokenId token : chosen_children(law, path, shape.children.size())) tree.add(node, token);
-    }
-    if (scenario_.corrupt && sampled_at(tree.depth(node))) {
-      Distribution corrupted = law;
-      scenario_.corrupt(corrupted);
-      tree.set_law(node, corrupted);
-    }
-    const int end = tree.size();
-    for (int child = first; child < end; ++child) {
-      path.push_back(tree.token(child));
-      grow(shape.children[static_cast<size_t>(child - first)], child, path, tree, randomness);
-      path.pop_back();
-    }
-  }
-
-  const Scenario& scenario_;
-  const SpeculativeSystem& system_;
-  ToyModel target_;
-  ToyModel draft_;
-};
-
 }  // namespace
 
+Prefix ToyGeneration::run(Randomness& randomness) {
+  Prefix output;
+  TokenTree tree;
+  Verdict verdict;
+  while (length(output) < scenario_.length) {
+    tree.reset(output.empty() ? 0 : output.back());
+    Prefix path = output;
+    grow(scenario_.shape, 0, path, tree, randomness);
+    const auto target_law = [&](int node) -> const Distribution& {
+      return target_law_after(output, tree, node);
+    };
+    system_.verify({&tree, target_law, kToyPromptLength + length(output), scenario_.rule, &randomness},
+                   verdict);
+    for (const TokenId token : verdict.tokens) {
+      if (length(output) < scenario_.length) output.push_back(token);
+    }
+  }
+  return output;
+}
+
+std::map<Prefix, double> ToyGeneration::target_alone() {
+  std::map<Prefix, double> law = {{{}, 1.0}};
+  for (int i = 0; i < scenario_.length; ++i) {
+    std::map<Prefix, double> longer;
+    for (const auto& [prefix, weight] : law) {
+      const Distribution& next = target_.law(prefix);
+      for (size_t k = 0; k < next.tokens.size(); ++k) {
+        Prefix extended = prefix;
+        extended.push_back(next.tokens[k]);
+        longer[extended] = weight * next.probabilities[k];
+      }
+    }
+    law = std::move(longer);
+  }
+  return law;
+}
+
+bool ToyGeneration::sampled_at(int depth) const {
+  return scenario_.drafting == Drafting::kSampled ||
+         (scenario_.drafting == Drafting::kAlternating && depth % 2 == 0);
+}
+
+// The token after the last one wanted is chosen but not put out: certain, so that it does not fork.
+const Distribution& ToyGeneration::target_law_after(const Prefix& output, const TokenTree& tree, int node) {
+  Prefix prefix = output;
+  for (int at = node; at != 0; at = tree.parent(at)) {
+    prefix.insert(prefix.begin() + length(output), tree.token(at));
+  }
+  static const Distribution kCertain{{0}, {1.0}};
+  return length(prefix) >= scenario_.length ? kCertain : target_.law(prefix);
+}
+
+std::vector<TokenId> ToyGeneration::chosen_children(const Distribution& law, const Prefix& path,
+                                                    size_t count) const {
+  if (scenario_.drafting != Drafting::kFixed) return likeliest(law, count);
+  std::vector<TokenId> tokens;
+  const auto vocabulary = static_cast<size_t>(draft_.vocabulary());
+  for (size_t i = 0; i < std::min(count, vocabulary); ++i) {
+    tokens.push_back(static_cast<TokenId>((path.size() + i) % vocabulary));
+  }
+  return tokens;
+}
+
+void ToyGeneration::grow(const TreeShape& shape, int node, Prefix& path, TokenTree& tree,
+                         Randomness& randomness) {
+  if (shape.children.empty() || length(path) >= scenario_.length) return;
+  const Distribution& law = draft_.law(path);
+  const int first = tree.size();
+  const auto count = static_cast<int>(shape.children.size());
+  if (sampled_at(tree.depth(node))) {
+    system_.propose({&tree, node, &law, count, kToyPromptLength + length(path), scenario_.rule, &randomness});
+  } else {
+    for (const TokenId token : chosen_children(law, path, shape.children.size())) tree.add(node, token);
+  }
+  if (scenario_.corrupt && sampled_at(tree.depth(node))) {
+    Distribution corrupted = law;
+    scenario_.corrupt(corrupted);
+    tree.set_law(node, corrupted);
+  }
+  const int end = tree.size();
+  for (int child = first; child < end; ++child) {
+    path.push_back(tree.token(child));
+    grow(shape.children[static_cast<size_t>(child - first)], child, path, tree, randomness);
+    path.pop_back();
+  }
+}
+
 ExactComparison compare_with_target(const Scenario& scenario, const SpeculativeSystem& system) {
-  Generation generation(scenario, system);
+  ToyGeneration generation(scenario, system);
   ForkingRandomness randomness;
   ExactComparison comparison;
   std::map<Prefix, double> excess = generation.target_alone();

@@ -93,6 +93,8 @@ struct TreeShape {
 TreeShape uniform_shape(std::span<const int> widths);  // by depth
 std::vector<TreeShape> all_shapes(int drafted);        // all ordered trees with that many drafted nodes
 
+inline constexpr int64_t kToyPromptLength = 3;
+
 enum class Drafting {
   kSampled,     // propose()
   kLikeliest,   // the likeliest tokens of the drafted law, as chosen children
@@ -114,6 +116,27 @@ struct Scenario {
 struct SpeculativeSystem {
   std::function<int(const ProposalArgs&)> propose = &outrider::propose;
   std::function<void(const VerifyArgs&, Verdict&)> verify = &outrider::verify;
+};
+
+// Generates `scenario.length` tokens on the toy models, step by step. Keeps references to both arguments.
+class ToyGeneration {
+ public:
+  ToyGeneration(const Scenario& scenario, const SpeculativeSystem& system)
+      : scenario_(scenario), system_(system), target_(scenario.target), draft_(scenario.draft) {}
+
+  Prefix run(Randomness& randomness);
+  std::map<Prefix, double> target_alone();  // exact law of the output without speculation
+
+ private:
+  bool sampled_at(int depth) const;
+  const Distribution& target_law_after(const Prefix& output, const TokenTree& tree, int node);
+  std::vector<TokenId> chosen_children(const Distribution& law, const Prefix& path, size_t count) const;
+  void grow(const TreeShape& shape, int node, Prefix& path, TokenTree& tree, Randomness& randomness);
+
+  const Scenario& scenario_;
+  const SpeculativeSystem& system_;
+  ToyModel target_;
+  ToyModel draft_;
 };
 
 struct ExactComparison {

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/verifier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace outrider {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr NodeFate kRejected = NodeFate::kRejected;
+constexpr NodeFate kUnreached = NodeFate::kUnreached;
+constexpr TokenOrigin kPlain = TokenOrigin::kPlain;
+constexpr TokenOrigin kRecovered = TokenOrigin::kRecovered;
+constexpr TokenOrigin kBonus = TokenOrigin::kBonus;
+
+// Every uniform is `u`; a coupled pick is the inverse CDF at `u`. Notes the positions asked for.
+class FixedRandomness final : public Randomness {
+ public:
+  explicit FixedRandomness(double u) : u_(u) {}
+
+  TokenId coupled_pick(const Distribution& law, int64_t position) override {
+    positions.push_back(position);
+    return law.tokens[inverse_cdf(law.probabilities, u_)];
+  }
+  std::vector<TokenId> coupled_top(const Distribution& law, int64_t position, int /*count*/) override {
+    return {coupled_pick(law, position)};
+  }
+  size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose /*purpose*/,
+                     uint64_t /*draw*/) override {
+    positions.push_back(position);
+    return inverse_cdf(weights, u_);
+  }
+  bool bernoulli(double p, int64_t position, uint64_t /*draw*/) override {
+    positions.push_back(position);
+    return passes(p, u_);
+  }
+
+  std::vector<int64_t> positions;
+
+ private:
+  double u_;
+};
+
+const double kLastUniform = std::nextafter(1.0, 0.0);
+constexpr AcceptanceRule kRules[] = {AcceptanceRule::kCoupled, AcceptanceRule::kRejection};
+
+Distribution certain(TokenId token) { return {{token}, {1.0}}; }
+
+// The target's law by node, for all nodes that may be reached.
+Verdict verdict_of(const TokenTree& tree, const std::vector<Distribution>& laws, AcceptanceRule rule,
+                   Randomness& randomness) {
+  Verdict verdict;
+  const auto target_law = [&](int node) -> const Distribution& { return laws.at(static_cast<size_t>(node)); };
+  verify({&tree, target_law, 100, rule, &randomness}, verdict);
+  return verdict;
+}
+
+Verdict verdict_of(const TokenTree& tree, const std::vector<Distribution>& laws, AcceptanceRule rule,
+                   double u = 0.5) {
+  FixedRandomness randomness(u);
+  return verdict_of(tree, laws, rule, randomness);
+}
+
+TEST(Verify, WithoutDraftTheTargetChoosesOneToken) {
+  for (const AcceptanceRule rule : kRules) {
+    const Verdict verdict = verdict_of(TokenTree(1), {certain(7)}, rule);
+    EXPECT_THAT(verdict.path, ElementsAre(0));
+    EXPECT_THAT(verdict.tokens, ElementsAre(7));
+    EXPECT_THAT(verdict.origins, ElementsAre(kPlain));
+    EXPECT_THAT(verdict.fates, ElementsAre(NodeFate::kAccepted));
+  }
+}
+
+TEST(Verify, AllAcceptedEndsWithABonus) {
+  TokenTree tree(1);
+  tree.add(tree.add(0, 7), 8);
+  for (const AcceptanceRule rule : kRules) {
+    const Verdict verdict = verdict_of(tree, {certain(7), certain(8), certain(9)}, rule);
+    EXPECT_THAT(verdict.path, ElementsAre(0, 1, 2));
+    EXPECT_THAT(verdict.tokens, ElementsAre(7, 8, 9));
+    EXPECT_THAT(verdict.origins, ElementsAre(TokenOrigin::kAccepted, TokenOrigin::kAccepted, kBonus));
+    EXPECT_THAT(verdict.fates, ElementsAre(NodeFate::kAccepted, NodeFate::kAccepted, NodeFate::kAccepted));
+  }
+}
+
+TEST(Verify, ARejectedChainEndsWithARecoveredToken) {
+  TokenTree tree(1);
+  tree.add(tree.add(tree.add(0, 7), 8), 9);
+  for (const AcceptanceRule rule : kRules) {
+    const Verdict verdict = verdict_of(tree, {certain(7), certain(5)}, rule);
+    EXPECT_THAT(verdict.path, ElementsAre(0, 1));
+    EXPECT_THAT(verdict.tokens, ElementsAre(7, 5));
+    EXPECT_THAT(verdict.origins, ElementsAre(TokenOrigin::kAccepted, kRecovered));
+    EXPECT_THAT(verdict.fates, ElementsAre(NodeFate::kAccepted, NodeFate::kAccepted, kRejected, kUnreached));
+  }
+}
+
+TEST(Verify, FatesOfSiblingsAndTheirDescendants) {
+  TokenTree tree(1);
+  const int first = tree.add(0, 10);
+  const int second = tree.add(0, 11);
+  const int third = tree.add(0, 12);
+  tree.add(first, 20);
+  const int below_second = tree.add(second, 20);
+  tree.add(third, 20);
+  for (const AcceptanceRule rule : kRules) {
+    std::vector<Distribution> laws(7);
+    laws[0] = certain(11);
+    laws[static_cast<size_t>(second)] = certain(20);
+    laws[static_cast<size_t>(below_second)] = certain(30);
+    const Verdict verdict = verdict_of(tree, laws, rule);
+    EXPECT_THAT(verdict.path, ElementsAre(0, second, below_second));
+    EXPECT_THAT(verdict.tokens, ElementsAre(11, 20, 30));
+    EXPECT_THAT(verdict.fates, ElementsAre(NodeFate::kAccepted, kRejected, NodeFate::kAccepted, kUnreached,
+                                           kUnreached, NodeFate::kAccepted, kUnreached));
+  }
+}
+
+TEST(Verify, AsksForTheLawOfReachedNodesInPathOrder) {
+  TokenTree tree(1);
+  tree.add(0, 10);
+  const int accepted = tree.add(0, 11);
+  const int next = tree.add(accepted, 12);
+  for (const AcceptanceRule rule : kRules) {
+    FixedRandomness randomness(0.5);
+    Verdict verdict;
+    std::vector<int> asked;
+    const Distribution laws[] = {certain(11), {}, certain(12), certain(13)};
+    const auto target_law = [&](int node) -> const Distribution& {
+      asked.push_back(node);
+      return laws[node];
+    };
+    verify({&tree, target_law, 100, rule, &randomness}, verdict);
+    EXPECT_THAT(asked, ElementsAre(0, accepted, next));
+  }
+}
+
+TEST(Verify, DrawsAtThePositionOfTheTokenChosen) {
+  TokenTree tree(1);
+  tree.add(tree.add(0, 7), 8);
+  for (const AcceptanceRule rule : kRules) {
+    FixedRandomness randomness(0.5);
+    verdict_of(tree, {certain(7), certain(8), certain(9)}, rule, randomness);
+    EXPECT_THAT(randomness.positions, ElementsAre(100, 101, 102));
+  }
+}
+
+TEST(Verify, AnEmptyTargetLawEndsTheWalk) {
+  TokenTree tree(1);
+  tree.add(tree.add(0, 7), 0);
+  for (const AcceptanceRule rule : kRules) {
+    const Verdict verdict = verdict_of(tree, {certain(7), {}}, rule);
+    EXPECT_THAT(verdict.tokens, ElementsAre(7, 0));
+    EXPECT_THAT(verdict.origins, ElementsAre(TokenOrigin::kAccepted, kRecovered));
+    EXPECT_THAT(verdict.fates, ElementsAre(NodeFate::kAccepted, NodeFate::kAccepted, kRejected));
+  }
+}
+
+TEST(Verify, ForgetsThePreviousVerdict) {
+  TokenTree tree(1);
+  tree.add(0, 7);
+  FixedRandomness randomness(0.5);
+  Verdict verdict;
+  const Distribution law = certain(3);
+  const VerifyArgs args{&tree, [&](int) -> const Distribution& { return law; }, 1, AcceptanceRule::kCoupled,
+                        &randomness};
+  verify(args, verdict);
+  verify(args, verdict);
+  EXPECT_EQ(verdict.tokens.size(), 1u);
+  EXPECT_EQ(verdict.fates.size(), 2u);
+}
+
+TEST(VerifyByRejection, ImpossibleTokensNeverPassAtTheEdgesOfTheUniform) {
+  const Distribution target{{1, 2, 3}, {0.0, 0.5, 0.5}};
+  for (const bool sampled : {false, true}) {
+    TokenTree tree;
+    tree.add(0, 1);  // probability 0 in the target's law
+    tree.add(0, 4);  // not in the target's law
+    if (sampled) tree.set_law(0, {{1, 4}, {0.5, 0.5}});
+    for (const double u : {0.0, kLastUniform}) {
+      const Verdict verdict = verdict_of(tree, {target}, AcceptanceRule::kRejection, u);
+      EXPECT_THAT(verdict.path, ElementsAre(0));
+      EXPECT_EQ(verdict.tokens[0], u == 0.0 ? 2 : 3);
+    }
+  }
+}
+
+TEST(VerifyByRejection, CertainTokensPassAtTheEdgesOfTheUniform) {
+  TokenTree tree;
+  tree.add(0, 1);
+  for (const double u : {0.0, kLastUniform}) {
+    EXPECT_THAT(verdict_of(tree, {certain(1), certain(2)}, AcceptanceRule::kRejection, u).path,
+                ElementsAre(0, 1));
+  }
+  const Distribution law{{1, 2}, {0.3, 0.7}};
+  tree.set_law(0, law);  // p = q
+  EXPECT_THAT(verdict_of(tree, {law, certain(2)}, AcceptanceRule::kRejection, kLastUniform).path,
+              ElementsAre(0, 1));
+}
+
+TEST(VerifyByRejection, RatioRuleByHand) {
+  TokenTree tree;
+  tree.add(0, 1);
+  tree.set_law(0, {{1, 2}, {0.8, 0.2}});
+  const std::vector<Distribution> laws = {{{1, 2}, {0.4, 0.6}}, certain(9)};
+  EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.49).tokens, ElementsAre(1, 9));
+  EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.51).tokens, ElementsAre(2));
+}
+
+TEST(VerifyByRejection, PointMassRuleByHand) {
+  TokenTree tree;
+  tree.add(0, 1);
+  tree.add(0, 2);
+  const std::vector<Distribution> laws = {{{1, 2, 3}, {0.5, 0.3, 0.2}}, certain(9), certain(9)};
+  EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.49).tokens, ElementsAre(1, 9));
+  EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.59).tokens, ElementsAre(2, 9));
+  EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.61).tokens, ElementsAre(3));
+}
+
+// An unusable law must not be divided by: with it the child would pass for sure.
+TEST(VerifyByRejection, ChildrenOfABrokenLawCountAsChosen) {
+  TokenTree tree;
+  tree.add(0, 1);
+  const std::vector<Distribution> laws = {{{1, 2}, {0.4, 0.6}}, certain(9)};
+  for (const Distribution& broken : {Distribution{{1, 2}, {0.1, 0.1}}, Distribution{{2}, {1.0}},
+                                     Distribution{{1, 2}, {0.1, std::nan("")}}, Distribution{}}) {
+    tree.set_law(0, broken);
+    EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.39).tokens, ElementsAre(1, 9));
+    EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.41).tokens, ElementsAre(2));
+  }
+}
+
+TEST(VerifyByRejection, GreedyLawsLeaveNothingToChance) {
+  TokenTree chosen;
+  chosen.add(0, 3);
+  chosen.add(0, 7);
+  TokenTree hit;
+  hit.add(0, 7);
+  hit.set_law(0, certain(7));
+  TokenTree miss;
+  miss.add(0, 3);
+  miss.set_law(0, certain(3));
+  TokenTree wide;
+  wide.add(0, 3);
+  wide.add(0, 7);
+  wide.set_law(0, {{3, 7}, {0.99, 0.01}});
+  for (const double u : {0.0, 0.3, 0.7, kLastUniform}) {
+    for (const TokenTree& tree : {chosen, hit, miss, wide}) {
+      const Verdict verdict =
+          verdict_of(tree, {certain(7), certain(8), certain(8)}, AcceptanceRule::kRejection, u);
+      EXPECT_EQ(verdict.tokens[0], 7);
+      EXPECT_EQ(verdict.path.size(), tree.token(tree.size() - 1) == 7 ? 2u : 1u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider

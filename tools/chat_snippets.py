@@ -360,6 +360,9 @@ list|reject("odd")|list
 mixed|select("string")|list
 [0, 1, "", "a"]|select|list
 [0, 1, "", "a"]|reject|list
+nothing|selectattr("type", "equalto", "x")|list|length
+nothing|map("upper")|list
+0|select("odd")|list
 list|join
 list|join("-")
 words|join(", ")

@@ -73,10 +73,7 @@ Result<Value> make_namespace(Runtime& runtime, const Value&, const Arguments& ar
 
 Result<Value> raise_exception(Runtime&, const Value&, const Arguments& arguments) {
   OUTRIDER_TRY(const Parameters parameters, Parameters::bind(arguments, {"message"}, 1));
-  OUTRIDER_TRY(std::string message, parameters.string(0, "no reason given"));
-  for (char& c : message) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
+  OUTRIDER_TRY(const std::string message, parameters.string(0, "no reason given"));
   return input_error("the template refuses its input: " + message);
 }
 

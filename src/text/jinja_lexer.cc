@@ -297,6 +297,10 @@ Error at_line(int line, Error error) {
   if (!error.message.starts_with(kPrefix)) {
     error.message = std::string(kPrefix) + std::to_string(line) + ": " + error.message;
   }
+  // Messages quote the template, which may hold line breaks.
+  for (char& c : error.message) {
+    if (c >= 0 && c < ' ') c = ' ';
+  }
   return error;
 }
 

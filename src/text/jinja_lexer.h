@@ -34,7 +34,7 @@ struct Token {
 Result<std::vector<Token>> tokenize(std::string_view source);
 
 // The one form of all messages about a template: "chat template line 3: ...". A message that has a line keeps
-// it.
+// it; control characters become spaces.
 Error at_line(int line, Error error);
 
 }  // namespace outrider::jinja

@@ -231,6 +231,7 @@ Arguments without_first(const Arguments& arguments, size_t count) {
 }
 
 Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& arguments) {
+  if (!subject.truthy()) return make_list({});  // none and 0 included, as in Jinja
   OUTRIDER_TRY(const auto items, iterate(runtime, subject));
   OUTRIDER_RETURN_IF_ERROR(runtime.spend_bytes(items->items.size() * sizeof(Value)));
   if (arguments.positional.empty()) return map_attribute(runtime, *items, arguments);
@@ -247,6 +248,7 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& argum
 // select, reject, selectattr and rejectattr: ([attribute], [test, arguments of the test...]).
 template <bool keep, bool by_attribute>
 Result<Value> filter_items(Runtime& runtime, const Value& subject, const Arguments& arguments) {
+  if (!subject.truthy()) return make_list({});  // none and 0 included, as in Jinja
   constexpr size_t kTestPlace = by_attribute ? 1 : 0;
   if (arguments.positional.size() < kTestPlace) return input_error("the argument 'attribute' is missing");
   const Value* path = by_attribute ? &arguments.positional[0] : nullptr;

@@ -194,7 +194,7 @@ void Step::account(double draft_ms, double verify_ms) {
     }
     if (!work.plan.extends) continue;
     SpeculationStats& stats = completion.speculation;
-    stats.method = parts_.drafter->traits().name;
+    stats.method = work.plan.sequence->request().speculate ? parts_.drafter->traits().name : "None";
     stats.steps += 1;
     stats.committed += static_cast<int64_t>(work.verdict.tokens.size());
     stats.drafted += work.tree.drafted();

@@ -4,6 +4,7 @@
 import io
 import json
 import pathlib
+import random
 
 import zstandard
 
@@ -62,6 +63,11 @@ def _chat(messages: list[str]) -> str:
     )
 
 
+def chat_prompt(messages: list[str]) -> str:
+    """What the chat template gives for the messages, ready for the assistant's answer."""
+    return _chat(messages) + f"{IM_START}assistant\n"
+
+
 def documents(record: dict) -> list[str]:
     """The training documents of a record.
 
@@ -74,3 +80,36 @@ def documents(record: dict) -> list[str]:
         return [_chat(record["turns"])]
     bare = record["prompt"].rstrip() + ANSWER_SEPARATOR + record["response"].strip()
     return [bare, _chat([record["prompt"].strip(), record["response"].strip()])]
+
+
+# How prompts are cut: the opening of a story, a passage from the middle of a book, whole lines of a source file, the
+# first turns of a dialogue, a whole question. People prompt a model in these ways, so a draft model is taught on
+# what the target says after them.
+STORY_WORDS = (15, 45)
+PROSE_WORDS = (60, 160)
+CODE_LINES = (8, 30)
+CODE_CUTS = 12
+PROSE_CUTS = 40
+CHAT_TURNS = (1, 3, 5)
+
+
+def _middle(pieces: list[str], length: tuple[int, int], rng: random.Random, separator: str) -> str:
+    count = rng.randint(*length)
+    start = rng.randint(0, max(0, len(pieces) - count))
+    return separator.join(pieces[start : start + count])
+
+
+def prompts(record: dict, domain: str, rng: random.Random) -> list[str]:
+    """Prompts cut from a record, as text ready for the tokenizer."""
+    if "prompt" in record:
+        question = record["prompt"].strip()
+        return [question, chat_prompt([question])]
+    if "turns" in record:
+        return [chat_prompt([turn.strip() for turn in record["turns"][: rng.choice(CHAT_TURNS)]])]
+    text = record["text"]
+    if domain == "stories":
+        return [" ".join(text.split(" ")[: rng.randint(*STORY_WORDS)])]
+    if domain == "code":
+        lines = text.split("\n")
+        return [_middle(lines, CODE_LINES, rng, "\n") + "\n" for _ in range(CODE_CUTS)]
+    return [_middle(text.split(" "), PROSE_WORDS, rng, " ") for _ in range(PROSE_CUTS if domain == "prose" else 4)]

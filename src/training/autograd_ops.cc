@@ -17,7 +17,7 @@ using torch::autograd::Function;
 using torch::autograd::variable_list;
 
 // Rows of logits that exist at a time.
-constexpr int64_t kLogitRows = 512;
+constexpr int64_t kLogitRows = 2048;
 
 struct ResidualNorm : Function<ResidualNorm> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& delta,

@@ -71,7 +71,40 @@ void add_run_options(CLI::App& command, LmOptions& options) {
       ->group("Run");
   command.add_option("--checkpoint-every", options.checkpoint_every, "steps")->check(positive)->group("Run");
   command.add_option("--evaluate-every", options.evaluate_every, "steps")->check(positive)->group("Run");
+  command.add_option("--init", options.init, "model folder of the same shape whose weights to begin with")
+      ->group("Run");
   command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out")->group("Run");
+}
+
+void add_distillation_options(CLI::App& command, LmOptions& options) {
+  const auto positive = CLI::PositiveNumber;
+  const auto share = CLI::Range(0.0, 1.0);
+  ContinuationOptions& continuations = options.continuations;
+  command
+      .add_option("--distill", options.distill, "teacher's model folder: learn its law instead of the text's")
+      ->group("Distillation");
+  command
+      .add_option("--prompts", continuations.prompts, "prompts the teacher continues, all domains together")
+      ->check(positive)
+      ->group("Distillation");
+  command.add_option("--new-tokens", continuations.new_tokens, "longest continuation")
+      ->check(positive)
+      ->group("Distillation");
+  command
+      .add_option("--sampled-share", continuations.sampled_share,
+                  "of the continuations; the others are greedy")
+      ->check(share)
+      ->group("Distillation");
+  command.add_option("--temperature", continuations.temperature, "of the sampled continuations")
+      ->check(positive)
+      ->group("Distillation");
+  command.add_option("--text-share", options.text_share, "of the windows that hold text as it is")
+      ->check(share)
+      ->group("Distillation");
+  command
+      .add_option("--hard", options.hard_share, "share of the teacher's law moved to its most probable token")
+      ->check(share)
+      ->group("Distillation");
 }
 
 }  // namespace
@@ -91,15 +124,7 @@ std::function<Status()> add_lm_command(CLI::App& app) {
   add_shape_options(*command, options.shape);
   add_optimizer_options(*command, options);
   add_run_options(*command, options);
-  command
-      ->add_option("--distill", options.distill,
-                   "teacher's model folder: learn its law instead of the text's")
-      ->group("Distillation");
-  command
-      ->add_option("--hard", options.hard_share,
-                   "share of the teacher's law moved to its most probable token")
-      ->check(CLI::Range(0.0, 1.0))
-      ->group("Distillation");
+  add_distillation_options(*command, options);
   return [arguments]() -> Status {
     OUTRIDER_RETURN_IF_ERROR(parse_mixture(arguments->mixture, arguments->options.mixture));
     return train_lm(arguments->options);

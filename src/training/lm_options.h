@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "training/continuation_options.h"
 #include "training/model_config.h"
 #include "training/token_data.h"
 
@@ -32,8 +33,12 @@ struct LmOptions {
   int64_t checkpoint_every = 500;
   int64_t evaluate_every = 500;
   bool resume = false;
+  std::filesystem::path init;     // model folder with the weights to begin with; empty: drawn at random
   std::filesystem::path distill;  // the teacher's folder; empty: learn from the data
-  double hard_share = 0.5;        // of the teacher's law put on its most probable token
+  ContinuationOptions
+      continuations;        // of the prompts in data/prompts, by the teacher; `prompts` is for all domains
+  double text_share = 0.3;  // of the windows: text as it is, the others continuations
+  double hard_share = 0.5;  // of the teacher's law put on its most probable token
 };
 
 }  // namespace outrider::training

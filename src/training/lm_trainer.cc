@@ -15,6 +15,7 @@
 #include "training/adamw.h"
 #include "training/autograd_ops.h"
 #include "training/checkpoint.h"
+#include "training/continuation.h"
 #include "training/durable_file.h"
 #include "training/llama.h"
 #include "training/loss_plot.h"
@@ -72,7 +73,7 @@ class LmRun {
  private:
   double train_step(int64_t step);
   at::Tensor loss_of(const LlamaWeights& weights, const DeviceBatch& batch);
-  double held_out_loss(const std::string& domain);
+  double held_out_loss(const std::string& source);
   void evaluate(int64_t step);
   Status save(int64_t step);
   Status export_model();
@@ -99,7 +100,7 @@ std::string LmRun::fingerprint() const {
                           {"ffn", options_.shape.ffn_size},        {"context", options_.context_lengths},
                           {"batch_tokens", options_.batch_tokens}, {"mixture", options_.mixture},
                           {"data_tokens", data_.total_tokens()},   {"seed", options_.seed},
-                          {"distilled", teacher_.has_value()}};
+                          {"init", options_.init.string()},        {"distilled", teacher_.has_value()}};
   return facts.dump();
 }
 
@@ -138,12 +139,12 @@ double LmRun::train_step(int64_t step) {
   return loss.item<double>();
 }
 
-double LmRun::held_out_loss(const std::string& domain) {
+double LmRun::held_out_loss(const std::string& source) {
   const at::NoGradGuard no_grad;
   const LlamaWeights weights = model_.compute_weights();
   double total = 0.0;
   int64_t tokens = 0;
-  for (const TokenBatch& batch : held_out_.evaluation_batches(domain, kEvaluationWindows)) {
+  for (const TokenBatch& batch : held_out_.evaluation_batches(source, kEvaluationWindows)) {
     const int64_t count = batch.windows * batch.length;
     total += loss_of(weights, to_device(batch, device_)).item<double>() * static_cast<double>(count);
     tokens += count;
@@ -153,17 +154,15 @@ double LmRun::held_out_loss(const std::string& domain) {
 
 void LmRun::evaluate(int64_t step) {
   std::string line = "held-out loss at step " + std::to_string(step) + ":";
+  char text[64];
   double weighted = 0.0, shares = 0.0;
-  for (const std::string& domain : held_out_.domains()) {
-    const double loss = held_out_loss(domain);
-    const double share = options_.mixture.at(domain);
-    weighted += loss * share;
-    shares += share;
-    char text[64];
-    std::snprintf(text, sizeof text, " %s %.3f", domain.c_str(), loss);
+  for (const TokenSource& source : held_out_.sources()) {
+    const double loss = held_out_loss(source.name);
+    weighted += loss * source.share;
+    shares += source.share;
+    std::snprintf(text, sizeof text, " %s %.3f", source.name.c_str(), loss);
     line += text;
   }
-  char text[64];
   std::snprintf(text, sizeof text, " mixture %.4f", weighted / shares);
   history_.held_out.push_back({step, weighted / shares});
   log_info(line + text);
@@ -224,6 +223,12 @@ Result<at::Device> open_device(const std::string& name) {
   return at::Device(at::kCUDA);
 }
 
+Result<Llama> initial_model(const LmOptions& options, at::Device device) {
+  if (options.init.empty()) return Llama::initialized(options.shape, options.seed, device);
+  OUTRIDER_TRY(const NamedTensors tensors, read_safetensors(options.init / "model.safetensors"));
+  return Llama::from_tensors(options.shape, tensors, device);
+}
+
 Result<Teacher> open_teacher(const fs::path& directory, at::Device device, const LlamaConfig& student) {
   OUTRIDER_TRY(const LlamaConfig config, read_config(directory));
   if (config.vocab_size != student.vocab_size || config.max_context < student.max_context) {
@@ -239,35 +244,71 @@ Result<Teacher> open_teacher(const fs::path& directory, at::Device device, const
   return Teacher{std::move(model), std::move(weights)};
 }
 
+// Where the teacher's continuations of a domain are kept.
+fs::path continuations_dir(const LmOptions& options) { return options.out / "continuations"; }
+
+// A resumed run goes on with the continuations it began with.
+Status prepare_continuations(const LmOptions& options, const Teacher& teacher,
+                             const TokenizerFacts& tokenizer) {
+  OUTRIDER_RETURN_IF_ERROR(make_directories(continuations_dir(options)));
+  double total = 0.0;
+  for (const auto& [domain, share] : options.mixture) total += share;
+  for (const auto& [domain, share] : options.mixture) {
+    const fs::path file = continuations_dir(options) / (domain + ".u16");
+    if (share == 0.0 || (options.resume && fs::exists(file))) continue;
+    ContinuationOptions continuations = options.continuations;
+    continuations.prompts = std::llround(share / total * static_cast<double>(continuations.prompts));
+    OUTRIDER_RETURN_IF_ERROR(write_continuations(teacher.model, teacher.weights, tokenizer,
+                                                 options.data / "prompts" / (domain + ".u16"), continuations,
+                                                 file));
+  }
+  return {};
+}
+
+Result<TokenData> open_data(const LmOptions& options, const TokenizerFacts& tokenizer,
+                            std::vector<TokenSource> sources) {
+  return TokenData::open({.sources = std::move(sources),
+                          .context_lengths = options.context_lengths,
+                          .batch_tokens = options.batch_tokens,
+                          .seed = options.seed,
+                          .vocab_size = tokenizer.vocab_size,
+                          .document_end = tokenizer.document_end});
+}
+
+std::vector<TokenSource> training_sources(const LmOptions& options) {
+  if (options.distill.empty()) return domain_sources(options.data / "train", options.mixture);
+  std::vector<TokenSource> sources =
+      domain_sources(options.data / "train", options.mixture, options.text_share);
+  for (TokenSource& source :
+       domain_sources(continuations_dir(options), options.mixture, 1.0 - options.text_share)) {
+    source.name += " continued";
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
 }  // namespace
 
 Status train_lm(const LmOptions& given) {
   LmOptions options = given;
   if (options.threads > 0) at::set_num_threads(options.threads);
   OUTRIDER_TRY(const at::Device device, open_device(options.device));
-  OUTRIDER_TRY(const TokenizerFacts facts, read_tokenizer_facts(options.tokenizer));
-  options.shape.vocab_size = facts.vocab_size;
+  OUTRIDER_TRY(const TokenizerFacts tokenizer, read_tokenizer_facts(options.tokenizer));
+  options.shape.vocab_size = tokenizer.vocab_size;
   options.shape.max_context =
       static_cast<int>(*std::max_element(options.context_lengths.begin(), options.context_lengths.end()));
   OUTRIDER_RETURN_IF_ERROR(check_shape(options.shape));
 
-  DataOptions data_options{.directory = options.data / "train",
-                           .mixture = options.mixture,
-                           .context_lengths = options.context_lengths,
-                           .batch_tokens = options.batch_tokens,
-                           .seed = options.seed,
-                           .vocab_size = facts.vocab_size,
-                           .document_end = facts.document_end};
-  OUTRIDER_TRY(TokenData data, TokenData::open(data_options));
-  data_options.directory = options.data / "heldout";
-  OUTRIDER_TRY(TokenData held_out, TokenData::open(data_options));
-
   std::optional<Teacher> teacher;
   if (!options.distill.empty()) {
     OUTRIDER_TRY(teacher, open_teacher(options.distill, device, options.shape));
+    OUTRIDER_RETURN_IF_ERROR(prepare_continuations(options, *teacher, tokenizer));
   }
-  LmRun run(options, device, Llama::initialized(options.shape, options.seed, device), std::move(data),
-            std::move(held_out), std::move(teacher));
+  OUTRIDER_TRY(TokenData data, open_data(options, tokenizer, training_sources(options)));
+  OUTRIDER_TRY(TokenData held_out,
+               open_data(options, tokenizer, domain_sources(options.data / "heldout", options.mixture)));
+  OUTRIDER_TRY(Llama model, initial_model(options, device));
+  LmRun run(options, device, std::move(model), std::move(data), std::move(held_out), std::move(teacher));
   OUTRIDER_RETURN_IF_ERROR(run.resume());
   return run.train();
 }

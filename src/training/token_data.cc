@@ -39,11 +39,19 @@ Result<std::vector<uint16_t>> read_token_file(const std::filesystem::path& path,
   return tokens;
 }
 
+std::vector<TokenSource> domain_sources(const std::filesystem::path& directory, const Mixture& mixture,
+                                        double factor) {
+  std::vector<TokenSource> sources;
+  for (const auto& [name, share] : mixture)
+    sources.push_back({name, directory / (name + ".u16"), share * factor});
+  return sources;
+}
+
 TokenData::TokenData(DataOptions options, std::vector<Domain> domains)
     : options_(std::move(options)), domains_(std::move(domains)) {}
 
 Result<TokenData> TokenData::open(DataOptions options) {
-  if (options.mixture.empty()) return usage_error("the mixture names no domain");
+  if (options.sources.empty()) return usage_error("the mixture names no domain");
   if (options.context_lengths.empty()) return usage_error("at least one context length is expected");
   const int64_t longest = *std::max_element(options.context_lengths.begin(), options.context_lengths.end());
   for (const int64_t length : options.context_lengths) {
@@ -54,17 +62,18 @@ Result<TokenData> TokenData::open(DataOptions options) {
   }
   std::vector<Domain> domains;
   double total = 0.0;
-  for (const auto& [name, share] : options.mixture) {
-    if (!(share >= 0.0)) return usage_error("the share of " + name + " in the mixture must not be negative");
-    if (share == 0.0) continue;
-    const std::filesystem::path path = options.directory / (name + ".u16");
-    OUTRIDER_TRY(auto tokens, read_token_file(path, options.vocab_size));
+  for (const TokenSource& source : options.sources) {
+    if (!(source.share >= 0.0)) {
+      return usage_error("the share of " + source.name + " in the mixture must not be negative");
+    }
+    if (source.share == 0.0) continue;
+    OUTRIDER_TRY(auto tokens, read_token_file(source.path, options.vocab_size));
     if (static_cast<int64_t>(tokens.size()) <= longest) {
-      return input_error(path.string() + ": more than " + std::to_string(longest) +
+      return input_error(source.path.string() + ": more than " + std::to_string(longest) +
                          " tokens are expected, found " + std::to_string(tokens.size()));
     }
-    total += share;
-    domains.push_back({name, total, std::move(tokens)});
+    total += source.share;
+    domains.push_back({source.name, total, std::move(tokens)});
   }
   if (domains.empty()) return usage_error("every share of the mixture is zero");
   for (Domain& domain : domains) domain.cumulative_share /= total;
@@ -113,9 +122,9 @@ TokenBatch TokenData::batch(int64_t step) const {
   return batch;
 }
 
-std::vector<TokenBatch> TokenData::evaluation_batches(const std::string& domain, int64_t max_windows) const {
+std::vector<TokenBatch> TokenData::evaluation_batches(const std::string& source, int64_t max_windows) const {
   const auto found =
-      std::find_if(domains_.begin(), domains_.end(), [&](const Domain& d) { return d.name == domain; });
+      std::find_if(domains_.begin(), domains_.end(), [&](const Domain& d) { return d.name == source; });
   std::vector<TokenBatch> batches;
   if (found == domains_.end()) return batches;
   const int64_t length = options_.context_lengths.front();
@@ -131,12 +140,6 @@ std::vector<TokenBatch> TokenData::evaluation_batches(const std::string& domain,
     batches.push_back(std::move(batch));
   }
   return batches;
-}
-
-std::vector<std::string> TokenData::domains() const {
-  std::vector<std::string> names;
-  for (const Domain& domain : domains_) names.push_back(domain.name);
-  return names;
 }
 
 int64_t TokenData::total_tokens() const {

@@ -12,8 +12,15 @@
 
 namespace outrider::training {
 
-// Share of training windows per domain (a domain is a file <name>.u16); need not add up to 1.
+// Share of training windows per domain; need not add up to 1.
 using Mixture = std::map<std::string, double>;
+
+// A token file and its share of the windows.
+struct TokenSource {
+  std::string name;
+  std::filesystem::path path;
+  double share = 0.0;
+};
 
 // One step's windows: `windows` rows of `length` + 1 token ids, row-major; the model sees the first `length`
 // of a row and learns to predict the last `length`.
@@ -24,14 +31,17 @@ struct TokenBatch {
 };
 
 struct DataOptions {
-  std::filesystem::path directory;  // holds <domain>.u16
-  Mixture mixture;
+  std::vector<TokenSource> sources;
   std::vector<int64_t> context_lengths;  // each step uses one, drawn with probability ~ 1 / length
   int64_t batch_tokens = 4096;
   uint64_t seed = 1;
   int vocab_size = 0;
   int document_end = 0;  // id of the token that ends a document
 };
+
+// <directory>/<domain>.u16 for every domain of the mixture, its share multiplied by `factor`.
+std::vector<TokenSource> domain_sources(const std::filesystem::path& directory, const Mixture& mixture,
+                                        double factor = 1.0);
 
 // Reads little-endian uint16 token ids; every id must be below `vocab_size`.
 Result<std::vector<uint16_t>> read_token_file(const std::filesystem::path& path, int vocab_size);
@@ -45,16 +55,16 @@ class TokenData {
 
   TokenBatch batch(int64_t step) const;
 
-  // Windows laid end to end over one domain without randomness, for evaluation; at most `max_windows`.
-  std::vector<TokenBatch> evaluation_batches(const std::string& domain, int64_t max_windows) const;
+  // Windows laid end to end over one source without randomness, for evaluation; at most `max_windows`.
+  std::vector<TokenBatch> evaluation_batches(const std::string& source, int64_t max_windows) const;
 
-  std::vector<std::string> domains() const;
+  const std::vector<TokenSource>& sources() const { return options_.sources; }
   int64_t total_tokens() const;
 
  private:
   struct Domain {
     std::string name;
-    double cumulative_share = 0.0;  // of this domain and those before it
+    double cumulative_share = 0.0;  // of this source and those before it
     std::vector<uint16_t> tokens;
   };
   TokenData(DataOptions options, std::vector<Domain> domains);

@@ -37,7 +37,10 @@ Result<TokenizerFacts> read_tokenizer_facts(const fs::path& directory) {
       facts.vocab_size = std::max(facts.vocab_size, token.at("id").get<int>() + 1);
     }
     const json& end = generation.at("eos_token_id");
-    facts.document_end = end.is_array() ? end.at(0).get<int>() : end.get<int>();
+    facts.stop_tokens = end.is_array() ? end.get<std::vector<int>>() : std::vector<int>{end.get<int>()};
+    if (facts.stop_tokens.empty())
+      return input_error(directory.string() + ": generation_config.json has no eos_token_id");
+    facts.document_end = facts.stop_tokens.front();
     return facts;
   } catch (const json::exception& error) {
     return input_error(directory.string() + ": " + error.what());

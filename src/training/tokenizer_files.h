@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "outrider/result.h"
 
@@ -9,8 +10,9 @@ namespace outrider::training {
 
 // What training needs to know of a tokenizer folder.
 struct TokenizerFacts {
-  int vocab_size = 0;    // highest id + 1
-  int document_end = 0;  // first eos_token_id of generation_config.json
+  int vocab_size = 0;            // highest id + 1
+  int document_end = 0;          // first eos_token_id of generation_config.json
+  std::vector<int> stop_tokens;  // all of them
 };
 
 Result<TokenizerFacts> read_tokenizer_facts(const std::filesystem::path& directory);

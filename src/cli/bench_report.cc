@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "config/message_text.h"
+
 namespace outrider {
 namespace {
 
@@ -145,7 +147,7 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
   json["weights"] = setup.info.weights;
   json["kernels"] = setup.info.kernels;
   json["threads"] = setup.info.threads;
-  json["method"] = all.stats.method;
+  json["method"] = snake_name(all.stats.method);
   json["max_draft_len"] = setup.speculation.max_draft_len;
   json["speculative_model"] = setup.speculation.speculative_model.string();
   json["runs"] = setup.runs;
@@ -170,13 +172,13 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
 
 std::string bench_text(const BenchSetup& setup, const std::vector<PromptMeasurement>& prompts) {
   const Figures all = over_all(prompts);
-  std::string text = fmt::format("{}: {}, {} kernels, {} threads; {} with max_draft_len {}\n",
-                                 setup.info.model_path, setup.info.weights, setup.info.kernels,
-                                 setup.info.threads, all.stats.method, setup.speculation.max_draft_len);
+  std::string text = fmt::format(
+      "{}: {}, {} kernels, {} threads; {} with max_draft_len {}\n", setup.info.model_path, setup.info.weights,
+      setup.info.kernels, setup.info.threads, snake_name(all.stats.method), setup.speculation.max_draft_len);
   text += fmt::format(
       "{} prompts, at most {} tokens each, medians of {} runs, tokens per second after the prompt\n\n",
       prompts.size(), setup.max_tokens, setup.runs);
-  text += fmt::format("{:<16} {:>7} {:>10} {:>10} {:>9} {:>8} {:>9}\n", "", "prompts", "plain", "drafted",
+  text += fmt::format("{:<16} {:>7} {:>10} {:>10} {:>9} {:>8} {:>9}\n", "", "prompts", "plain", "spec.",
                       "speed-up", "length", "accepted");
   const auto categories = by_category(prompts);
   if (categories.size() > 1) {

@@ -25,7 +25,7 @@ nlohmann::ordered_json completion_json(const EngineInfo& info, const std::vector
                      {"prompt_ms", completion.prompt_ms},
                      {"decode_ms", completion.decode_ms},
                      {"tokens_per_second", timed.tokens_per_second()}};
-  json["speculation"] = {{"method", folded_name(stats.method)},
+  json["speculation"] = {{"method", snake_name(stats.method)},
                          {"steps", stats.steps},
                          {"drafted", stats.drafted},
                          {"accepted", stats.accepted},

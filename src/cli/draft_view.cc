@@ -74,7 +74,7 @@ std::string statistics_line(const Completion& completion, double tokens_per_seco
   return fmt::format(
       "{}: {} tokens in {} target passes, {:.1f} tok/s; {} of {} drafted accepted ({:.1f}%), "
       "acceptance length {:.2f}, draft {:.0f} ms, verify {:.0f} ms{}",
-      folded_name(stats.method), completion.tokens.size(), stats.steps, tokens_per_second, stats.accepted,
+      snake_name(stats.method), completion.tokens.size(), stats.steps, tokens_per_second, stats.accepted,
       stats.drafted, rate, stats.acceptance_length(), stats.draft_ms, stats.verify_ms, failures);
 }
 

@@ -151,7 +151,7 @@ nlohmann::ordered_json proof_json(const Proof& proof, size_t prompts, const Engi
   nlohmann::ordered_json json;
   json["identical"] = !proof.difference.has_value();
   json["model"] = info.model_path;
-  json["method"] = folded_name(info.drafter);
+  json["method"] = snake_name(info.drafter);
   json["kernels"] = info.kernels;
   json["prompts"] = prompts;
   json["tokens"] = proof.tokens;
@@ -200,7 +200,7 @@ Status run_verify_lossless(const Settings& settings) {
         fmt::format("identical: {} prompts, {} tokens, {}, one at a time and up to {} together; {}, {} of {} "
                     "drafted tokens accepted\n",
                     prompts.size(), proof.tokens, joined(names), options.max_batch,
-                    folded_name(engine->info().drafter), proof.accepted, proof.drafted));
+                    snake_name(engine->info().drafter), proof.accepted, proof.drafted));
   }
   return {};
 }

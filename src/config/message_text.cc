@@ -63,6 +63,17 @@ std::string folded_name(std::string_view name) {
   return result;
 }
 
+std::string snake_name(std::string_view name) {
+  std::string result;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool upper = ascii_lower(name[i]) != name[i];
+    const bool after_lower = i > 0 && name[i - 1] >= 'a' && name[i - 1] <= 'z';
+    if (upper && after_lower) result += '_';
+    result += ascii_lower(name[i]);
+  }
+  return result;
+}
+
 std::string joined(std::span<const std::string_view> names) {
   std::string result;
   for (std::string_view name : names) {

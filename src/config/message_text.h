@@ -19,6 +19,9 @@ std::string_view nearest_name(std::string_view name, std::span<const std::string
 // Lower case without '-' and '_': how method names are compared.
 std::string folded_name(std::string_view name);
 
+// "DraftTarget" as "draft_target": how methods are written on the command line and in results.
+std::string snake_name(std::string_view name);
+
 // "a, b, c".
 std::string joined(std::span<const std::string_view> names);
 

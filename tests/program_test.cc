@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built program as its users run it: exit codes, one-line errors, what goes to which stream, JSON shapes.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kModel = OUTRIDER_SOURCE_DIR "/tests/data/models/llama";
+const std::string kOtherVocabulary = OUTRIDER_SOURCE_DIR "/tests/data/formats/qwen2";
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;
+  std::string errors;
+};
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::temp_directory_path() / (std::string("outrider_cli_") + info->name());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return (folder_ / name).string();
+  }
+
+  // `arguments` as a shell sees them; `before` sets variables or pipes something in.
+  Outcome run(const std::string& arguments, const std::string& before = "") const {
+    const std::string out = (folder_ / "stdout").string();
+    const std::string err = (folder_ / "stderr").string();
+    const std::string line = before + " " OUTRIDER_PROGRAM " " + arguments + " >" + out + " 2>" + err;
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
+  }
+
+  Json run_json(const std::string& arguments, const std::string& before = "") const {
+    const Outcome outcome = run(arguments, before);
+    EXPECT_EQ(outcome.exit_code, 0) << arguments << ": " << outcome.errors;
+    return Json::parse(outcome.output, nullptr, false);
+  }
+
+  void expect_refused(const std::string& arguments, int exit_code, const std::string& part,
+                      const std::string& before = "") const {
+    const Outcome outcome = run(arguments, before);
+    EXPECT_EQ(outcome.exit_code, exit_code) << arguments << ": " << outcome.errors;
+    EXPECT_EQ(outcome.output, "") << arguments;
+    EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
+    EXPECT_TRUE(outcome.errors.starts_with("outrider: ")) << outcome.errors;
+    EXPECT_NE(outcome.errors.find(part), std::string::npos) << arguments << ": " << outcome.errors;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
+  expect_refused("", 2, "expected a command");
+  expect_refused("generat", 2, "did you mean 'generate'");
+  expect_refused("serve", 2, "unknown command 'serve'");
+  expect_refused("generate " + kModel + " -p x --max-token 4", 2, "did you mean '--max-tokens'");
+  expect_refused("generate " + kModel + " -p x --max-tokens -4", 2, "--max-tokens: expected a whole number");
+  expect_refused("generate " + kModel + " -p x --max-tokens four", 2, "found 'four'");
+  expect_refused("generate " + kModel + " -p x --max-tokens", 2, "--max-tokens");
+  expect_refused("generate " + kModel + " -p x --temperature -1", 2, "--temperature: expected a number");
+  expect_refused("generate " + kModel + " --prompt-ids 1,x", 2, "--prompt-ids: expected token ids");
+  expect_refused("generate " + kModel, 2, "expected exactly one of --prompt");
+  expect_refused("generate " + kModel + " -p x --prompt-ids 1", 2, "found several");
+  expect_refused("generate " + kModel + " " + kModel + " -p x", 2, "unexpected argument");
+  expect_refused("generate " + kModel + " -p x --speculative ngrm", 2, "did you mean 'NGram'");
+  expect_refused("generate " + kModel + " -p x --speculative eagle3", 2, "None, NGram, DraftTarget");
+  expect_refused("generate " + kModel + " -p x --speculative ngram,max_draft_len=65", 2, "from 0 to 64");
+  expect_refused("generate " + kModel + " -p x --speculative draft_target", 2, "speculative_model=DIR");
+  expect_refused("generate " + kModel + " -p x --acceptance typical", 2, "coupled, rejection");
+  expect_refused("generate " + kModel + " -p x --weights f16", 2, "auto, f32, bf16");
+  expect_refused("generate " + kModel + " -p x --kernels sse9", 2, "reference");
+  expect_refused("generate " + kModel + " -p x", 2, "OUTRIDER_SEED: expected", "OUTRIDER_SEED=minus");
+  expect_refused("bench " + kModel + " --show-draft", 2, "unknown option '--show-draft'");
+}
+
+TEST_F(ProgramTest, FailedRunsExitWithOne) {
+  expect_refused("generate /nonexistent/model -p x", 1, "/nonexistent/model");
+  expect_refused("generate " + write("not-a-model", "hello") + " -p x", 1, "not-a-model");
+  expect_refused("generate " + folder_.string() + " -p x", 1, folder_.string());
+  expect_refused("inspect " + write("short.gguf", "GGUF"), 1, "short.gguf");
+  expect_refused("generate " + kModel + " --prompt-file /nonexistent/prompt", 1, "/nonexistent/prompt");
+  expect_refused("generate " + kModel + " --prompt-ids 999999", 1, "999999");
+  expect_refused("tokenize " + kModel + " --ids 999999", 1, "999999");
+  expect_refused("generate " + kModel + " -p x --speculative missing.yaml", 1, "missing.yaml");
+  expect_refused("bench " + kModel + " --prompts " + write("p.jsonl", "{\"prompt\": 3}\n"), 1, "p.jsonl:1");
+  expect_refused(
+      "generate " + kModel + " -p x --speculative draft_target,speculative_model=" + kOtherVocabulary, 1,
+      "vocabular");
+}
+
+TEST_F(ProgramTest, PromptLongerThanTheContext) {
+  const std::string prompt = write("long.txt", std::string(5000, 'x'));
+  expect_refused("generate " + kModel + " --ctx 64 --prompt-file " + prompt, 1, "context");
+  expect_refused("score " + kModel + " --ctx 64 --text-file " + prompt, 1, "context");
+  expect_refused("chat " + kModel, 1, "chat template", "echo hello |");
+}
+
+TEST_F(ProgramTest, YamlErrorsNameTheLineAndTheNearestKey) {
+  const std::string config = write("run.yaml", "seed: 1\nmax_tokns: 4\n");
+  expect_refused("generate " + kModel + " -p x --config " + config, 1,
+                 "run.yaml:2: unknown key 'max_tokns'; did you mean 'max_tokens'");
+  const std::string speculation =
+      write("s.yaml", "speculative_config:\n  decoding_type: NGram\n  max_draft_ln: 3\n");
+  expect_refused("generate " + kModel + " -p x --speculative " + speculation, 2, "s.yaml:3");
+}
+
+TEST_F(ProgramTest, GenerateJsonHasTheContractsShape) {
+  const Json json = run_json("generate " + kModel +
+                             " --prompt-ids 1,2,3,1,2,3 --max-tokens 8 --ignore-eos --json "
+                             "--speculative ngram,max_draft_len=3");
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["prompt_token_ids"], Json({1, 2, 3, 1, 2, 3}));
+  EXPECT_EQ(json["token_ids"].size(), 8u);
+  EXPECT_TRUE(json["text"].is_string());
+  EXPECT_EQ(json["finish_reason"], "length");
+  EXPECT_EQ(json["usage"]["total_tokens"], 14);
+  for (const char* key : {"load_ms", "prompt_ms", "decode_ms", "tokens_per_second"}) {
+    EXPECT_TRUE(json["timings"][key].is_number()) << key;
+  }
+  EXPECT_EQ(json["speculation"]["method"], "ngram");
+  for (const char* key : {"steps", "drafted", "accepted", "acceptance_length", "draft_ms", "verify_ms"}) {
+    EXPECT_TRUE(json["speculation"][key].is_number()) << key;
+  }
+  EXPECT_TRUE(json["speculation"]["accepted_per_position"].is_array());
+}
+
+TEST_F(ProgramTest, SpeculationLeavesTheOutputAlone) {
+  const std::string common =
+      "generate " + kModel + " -p 'a b a b a b' --max-tokens 24 --temperature 0.8 --seed 5 --json";
+  const Json plain = run_json(common);
+  const Json ngram = run_json(common + " --speculative ngram");
+  const Json draft = run_json(common + " --speculative draft_target,speculative_model=" + kModel);
+  EXPECT_EQ(plain["token_ids"], ngram["token_ids"]);
+  EXPECT_EQ(plain["token_ids"], draft["token_ids"]);
+  EXPECT_EQ(draft["speculation"]["method"], "draft_target");
+  EXPECT_GT(draft["speculation"]["accepted"], 0);
+}
+
+TEST_F(ProgramTest, CommandLineBeforeEnvironmentBeforeFile) {
+  const std::string config = " --config " + write("run.yaml", "max_tokens: 3\n");
+  const std::string common = "generate " + kModel + " -p a --ignore-eos --json";
+  EXPECT_EQ(run_json(common + config)["token_ids"].size(), 3u);
+  EXPECT_EQ(run_json(common + config, "OUTRIDER_MAX_TOKENS=4")["token_ids"].size(), 4u);
+  EXPECT_EQ(run_json(common + config + " --max-tokens 5", "OUTRIDER_MAX_TOKENS=4")["token_ids"].size(), 5u);
+}
+
+TEST_F(ProgramTest, PromptFromStandardInputAndText) {
+  const std::string common = "generate " + kModel + " --max-tokens 6 --json -p ";
+  EXPECT_EQ(run_json(common + "-", "printf 'hello' |")["token_ids"], run_json(common + "hello")["token_ids"]);
+  const Outcome text = run("generate " + kModel + " --max-tokens 6 -p hello");
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_EQ(text.errors, "");
+}
+
+TEST_F(ProgramTest, ShowDraftIsReadableWithoutColour) {
+  const Outcome shown = run("generate " + kModel +
+                            " -p 'a b a b' --max-tokens 12 --show-draft --speculative "
+                            "draft_target,speculative_model=" +
+                            kModel);
+  EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+  EXPECT_EQ(shown.output.find('\x1b'), std::string::npos);
+  EXPECT_NE(shown.output.find("[accepted] {corrected} <bonus> plain"), std::string::npos) << shown.output;
+  EXPECT_NE(shown.output.find("acceptance length"), std::string::npos);
+}
+
+TEST_F(ProgramTest, ColourOnATerminalUnlessRefused) {
+  if (std::system("command -v script >/dev/null") != 0)
+    GTEST_SKIP() << "no script(1) to make a terminal with";
+  const std::string command = OUTRIDER_PROGRAM " generate " + kModel + " -p a --max-tokens 4 --show-draft";
+  const auto on_terminal = [&](const std::string& before) {
+    const std::string out = (folder_ / "typescript").string();
+    EXPECT_EQ(
+        std::system((before + " script -qec '" + command + "' " + out + " >/dev/null </dev/null").c_str()),
+        0);
+    return contents(out);
+  };
+  EXPECT_NE(on_terminal("env -u NO_COLOR").find("\x1b[32m"), std::string::npos);
+  EXPECT_EQ(on_terminal("NO_COLOR=1").find("\x1b[32m"), std::string::npos);
+}
+
+TEST_F(ProgramTest, ScoreGivesOneNumberPerToken) {
+  const Json json = run_json("score " + kModel + " --prompt-ids 1,2,3 --json");
+  EXPECT_EQ(json["token_ids"], Json({1, 2, 3}));
+  ASSERT_EQ(json["logprobs"].size(), 3u);
+  EXPECT_TRUE(json["logprobs"][0].is_null());
+  EXPECT_LT(json["logprobs"][1], 0.0);
+  EXPECT_NE(run("score " + kModel + " --prompt-ids 1,2,3").output.find("perplexity"), std::string::npos);
+}
+
+TEST_F(ProgramTest, TokenizeGoesBothWays) {
+  const Json json = run_json("tokenize " + kModel + " --text 'hello world' --json");
+  std::string ids;
+  for (const Json& id : json["token_ids"]) ids += (ids.empty() ? "" : ",") + id.dump();
+  EXPECT_EQ(run("tokenize " + kModel + " --text 'hello world'").output, ids + "\n");
+  EXPECT_NE(run("tokenize " + kModel + " --ids " + ids).output.find("hello world\n"), std::string::npos);
+}
+
+TEST_F(ProgramTest, InspectListsTensors) {
+  const Json json = run_json("inspect " + kModel + " --json");
+  EXPECT_EQ(json["config"]["family"], "llama");
+  EXPECT_GT(json["parameters"], 0);
+  EXPECT_EQ(json["tensors"][0]["name"], "lm_head.weight");
+  EXPECT_NE(run("inspect " + kModel + ".gguf").output.find("model.norm.weight"), std::string::npos);
+}
+
+TEST_F(ProgramTest, BenchMeasuresBothAndCompares) {
+  const std::string prompts =
+      write("p.jsonl",
+            "{\"id\": \"a\", \"domain\": \"x\", \"prompt\": \"a b a b a b\"}\n\n"
+            "{\"question_id\": 7, \"category\": \"y\", \"turns\": [\"hello\", \"again\"]}\n");
+  const Json json = run_json("bench " + kModel + " --prompts " + prompts +
+                             " --runs 1 --max-tokens 8 --ignore-eos --json --speculative ngram");
+  EXPECT_EQ(json["identical"], true);
+  EXPECT_EQ(json["prompts"], 2);
+  EXPECT_GE(json["acceptance_length"], 1.0);
+  EXPECT_GT(json["speedup"], 0.0);
+  EXPECT_EQ(json["categories"].size(), 2u);
+  EXPECT_EQ(json["results"][1]["id"], "7");
+  const Outcome text = run("bench " + kModel + " --limit 2 --runs 1 --max-tokens 8 --ignore-eos");
+  EXPECT_NE(text.output.find("identical, all 2 prompts"), std::string::npos) << text.output << text.errors;
+  EXPECT_EQ(text.errors, "");
+}
+
+TEST_F(ProgramTest, VerifyLosslessProvesEquality) {
+  const Json json = run_json("verify-lossless " + kModel +
+                             " --limit 4 --max-tokens 12 --max-batch 3 --json --speculative ngram");
+  EXPECT_EQ(json["identical"], true);
+  EXPECT_EQ(json["prompts"], 4);
+  EXPECT_EQ(json["modes"].size(), 2u);
+  EXPECT_TRUE(json["difference"].is_null());
+  const Outcome text =
+      run("verify-lossless " + kModel + " --limit 2 --max-tokens 4 --temperature 0 --speculative ngram");
+  EXPECT_TRUE(text.output.starts_with("identical: 2 prompts")) << text.output << text.errors;
+}
+
+TEST_F(ProgramTest, HelpAndVersion) {
+  EXPECT_TRUE(run("--version").output.starts_with("outrider "));
+  EXPECT_NE(run("--help").output.find("verify-lossless"), std::string::npos);
+  const Outcome help = run("generate --help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_NE(help.output.find("--repetition-penalty"), std::string::npos);
+}
+
+}  // namespace

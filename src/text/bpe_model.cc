@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/quote.h"
 #include "text/byte_mapping.h"
-#include "text/quoted.h"
 #include "text/utf8.h"
 
 namespace outrider {
@@ -89,8 +89,8 @@ Status BpeModel::index_merges(const PieceIds& piece_ids) {
     const auto right = piece_ids.find(merge.second);
     const auto result = piece_ids.find(joined);
     if (left == piece_ids.end() || right == piece_ids.end() || result == piece_ids.end()) {
-      return input_error("merge " + std::to_string(rank) + " (" + in_quotes(merge.first) + " + " +
-                         in_quotes(merge.second) +
+      return input_error("merge " + std::to_string(rank) + " (" + quote(merge.first) + " + " +
+                         quote(merge.second) +
                          ") needs both parts and the joined piece to be in the vocabulary");
     }
     merges_.insert(left->second, right->second, {static_cast<int32_t>(rank), result->second});

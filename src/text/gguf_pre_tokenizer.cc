@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "text/quoted.h"
+#include "base/quote.h"
 #include "text/tokenizer.h"
 
 namespace outrider {
@@ -137,7 +137,7 @@ Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec) 
     std::string known;
     for (const Preset& candidate : kPresets)
       known += (known.empty() ? "" : ", ") + std::string(candidate.name);
-    return input_error("pre-tokenizer " + in_quotes(pre_name) + " is not supported; supported: " + known);
+    return input_error("pre-tokenizer " + quote(pre_name) + " is not supported; supported: " + known);
   }
   spec.split_patterns = preset->rules();
   spec.ignore_merges = preset->ignore_merges;

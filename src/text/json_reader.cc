@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/json_reader.h"
 
-#include "text/quoted.h"
+#include "base/quote.h"
 
 namespace outrider {
 namespace {
@@ -34,7 +34,7 @@ Error JsonField::unsupported(std::string_view what, std::string_view found,
                              std::initializer_list<std::string_view> supported) const {
   std::string names;
   for (const std::string_view name : supported) names += (names.empty() ? "" : ", ") + std::string(name);
-  return input_error(path_ + ": " + std::string(what) + " " + in_quotes(found) +
+  return input_error(path_ + ": " + std::string(what) + " " + quote(found) +
                      " is not supported; supported: " + names);
 }
 
@@ -71,8 +71,7 @@ Result<simdjson::dom::object> JsonField::object() const {
 Result<JsonField> JsonField::at(std::string_view key) const {
   OUTRIDER_TRY(const simdjson::dom::object members, object());
   simdjson::dom::element value;
-  if (members.at_key(key).get(value) != simdjson::SUCCESS)
-    return expected("an object with \"" + std::string(key) + "\"");
+  if (members.at_key(key).get(value) != simdjson::SUCCESS) return expected("an object with " + quote(key));
   return member(key, value);
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/quote.h"
 #include "outrider/result.h"
-#include "text/quoted.h"
 
 namespace outrider {
 
@@ -43,7 +43,7 @@ class JsonField {
     return {value, path_ + "[" + std::to_string(index) + "]"};
   }
   JsonField member(std::string_view key, simdjson::dom::element value) const {
-    return {value, path_.empty() ? one_line(key) : path_ + "." + one_line(key)};
+    return {value, path_.empty() ? printable(key) : path_ + "." + printable(key)};
   }
 
   Error expected(std::string_view what) const;

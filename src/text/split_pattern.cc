@@ -6,7 +6,7 @@
 
 #include <new>
 
-#include "text/quoted.h"
+#include "base/quote.h"
 #include "text/utf8.h"
 
 namespace outrider {
@@ -64,7 +64,7 @@ Result<SplitPattern> SplitPattern::compile(std::string_view pattern) {
   if (!impl->code) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(error_code, message, sizeof message);
-    return input_error("split pattern " + in_quotes(pattern) +
+    return input_error("split pattern " + quote(pattern) +
                        " does not compile: " + reinterpret_cast<const char*>(message));
   }
   // Without executable memory matching is slower, with the same result.

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <cstring>
 
-#include "text/quoted.h"
+#include "base/quote.h"
 #include "text/split_pattern.h"
 #include "text/unicode_additions.h"
 
@@ -80,7 +80,7 @@ class Translator {
         return {};
       }
     }
-    return unsupported("the group '" + std::string(rest_.substr(0, 4)) + "'");
+    return unsupported("the group " + quote(rest_.substr(0, 4)));
   }
 
   // {n}, {n,}, {n,m} and Oniguruma's {,m}; anything else is a literal brace. A "+" behind an interval repeats
@@ -204,7 +204,7 @@ Result<std::string> translate_to_pcre2(std::string_view pattern) {
   }
   Result<std::string> translated = Translator(pattern).run();
   if (translated.ok()) return translated;
-  return input_error("split pattern " + in_quotes(pattern) + ": " + translated.error().message);
+  return input_error("split pattern " + quote(pattern) + ": " + translated.error().message);
 }
 
 }  // namespace outrider

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "text/quoted.h"
+#include "base/quote.h"
 #include "text/tokenizer_pieces.h"
 #include "text/utf8.h"
 
@@ -104,7 +104,7 @@ Result<PieceIds> index_pieces(const TokenizerSpec& spec) {
     const auto [existing, is_new] = ids.emplace(spec.pieces[id], static_cast<TokenId>(id));
     if (!is_new) {
       return input_error("tokens " + std::to_string(existing->second) + " and " + std::to_string(id) +
-                         " are both spelled " + in_quotes(spec.pieces[id]) + "; expected distinct tokens");
+                         " are both spelled " + quote(spec.pieces[id]) + "; expected distinct tokens");
     }
   }
   return ids;

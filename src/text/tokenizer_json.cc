@@ -6,8 +6,8 @@
 #include <optional>
 #include <sstream>
 
+#include "base/quote.h"
 #include "text/json_reader.h"
-#include "text/quoted.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_json_pipeline.h"
 
@@ -80,7 +80,7 @@ class TokenizerJsonReader {
   Status set_piece(const JsonField& field, TokenId id, std::string_view piece) {
     std::string& slot = spec_.pieces[id];
     if (!slot.empty() && slot != piece) {
-      return input_error(field.path() + ": token id " + std::to_string(id) + " is " + in_quotes(slot) +
+      return input_error(field.path() + ": token id " + std::to_string(id) + " is " + quote(slot) +
                          " already");
     }
     slot = piece;
@@ -174,7 +174,7 @@ class TokenizerJsonReader {
       if (spec_.pieces[id] == piece) spec_.unknown = static_cast<TokenId>(id);
     }
     if (!spec_.unknown) {
-      return input_error("model.unk_token: " + in_quotes(piece) + " is not in the vocabulary");
+      return input_error("model.unk_token: " + quote(piece) + " is not in the vocabulary");
     }
     return {};
   }
@@ -213,7 +213,7 @@ class TokenizerJsonReader {
       return input_error("expected \"a b\" or [\"a\", \"b\"]");
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
-      return input_error("expected two pieces with one space between, found " + in_quotes(text));
+      return input_error("expected two pieces with one space between, found " + quote(text));
     }
     return std::pair(std::string(text.substr(0, space)), std::string(text.substr(space + 1)));
   }
@@ -238,7 +238,7 @@ Result<std::optional<TokenId>> named_token(const JsonField& config, std::string_
     if (spec.pieces[id] == piece) return std::optional<TokenId>(static_cast<TokenId>(id));
   }
   if (key == "pad_token") return std::optional<TokenId>();
-  return input_error(std::string(key) + ": " + in_quotes(piece) + " is not in the vocabulary");
+  return input_error(std::string(key) + ": " + quote(piece) + " is not in the vocabulary");
 }
 
 Status apply_config(const JsonField& config, TokenizerSpec& spec) {

@@ -100,7 +100,7 @@ constexpr Change kRefused[] = {
     {R"("abc": 4)", R"("abd": 4)", "merge 1"},
     {R"({"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4})", "[]", "model.vocab: expected an object"},
     {R"({"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4})", "{}", "id 5"},
-    {R"("vocab")", R"("vocabulary")", "\"vocab\""},
+    {R"("vocab")", R"("vocabulary")", "'vocab'"},
     // Merges.
     {R"("a b")", R"("ab")", "model.merges[0]"},
     {R"("a b")", R"("a b c")", "one space"},
@@ -115,7 +115,7 @@ constexpr Change kRefused[] = {
     {R"(["ab", "c"])", R"(["a", "b", "c"])", "two strings"},
     {R"(["ab", "c"])", R"([1, 2])", "two strings"},
     {R"(["a b", ["ab", "c"]])", "{}", "model.merges: expected an array"},
-    {R"("merges")", R"("merge")", "\"merges\""},
+    {R"("merges")", R"("merge")", "'merges'"},
     // Model.
     {R"("type": "BPE")", R"("type": "Unigram")", "supported: BPE"},
     {R"("type": "BPE")", R"("type": "WordPiece")", "WordPiece"},
@@ -128,7 +128,7 @@ constexpr Change kRefused[] = {
     {R"("fuse_unk": false)", R"("fuse_unk": "no")", "expected a boolean"},
     {R"("fuse_unk": false)", R"("byte_fallback": true)", "byte_fallback"},
     {R"("fuse_unk": false)", R"("ignore_merges": 1)", "ignore_merges"},
-    {R"("model")", R"("models")", "\"model\""},
+    {R"("model")", R"("models")", "'model'"},
     // Added tokens.
     {R"("id": 5, "content": "<s>")", R"("id": 6, "content": "<s>")", "id 6"},
     {R"("id": 5, "content": "<s>")", R"("id": 4, "content": "<s>")", "already"},
@@ -138,7 +138,7 @@ constexpr Change kRefused[] = {
     {R"("id": 5, "content": "<s>")", R"("id": 5, "content": 7)", "expected a string"},
     {R"("id": 5, "content": "<s>")", R"("id": "5", "content": "<s>")", "expected an integer"},
     {R"("id": 5, "content": "<s>")", R"("id": 5)", "content"},
-    {R"("id": 5, "content": "<s>")", R"("content": "<s>")", "\"id\""},
+    {R"("id": 5, "content": "<s>")", R"("content": "<s>")", "'id'"},
     {R"("special": true)", R"("special": 1)", "expected a boolean"},
     {R"("normalized": false)", R"("normalized": "x")", "expected a boolean"},
     {R"("normalized": false)", R"("lstrip": [])", "expected a boolean"},
@@ -156,7 +156,7 @@ constexpr Change kRefused[] = {
     {R"({"type": "NFC"})", R"({"type": "Prepend", "prepend": "▁"})", "ByteLevel together"},
     {R"({"type": "NFC"})", R"({"type": "Replace", "pattern": {"Regex": "a"}, "content": "b"})", "replacing"},
     {R"({"type": "NFC"})", R"({"type": "Replace", "content": "b"})", "pattern"},
-    {R"({"type": "NFC"})", "{}", "\"type\""},
+    {R"({"type": "NFC"})", "{}", "'type'"},
     {R"({"type": "NFC"})", "3", "normalizer"},
     // Pre-tokenizer.
     {kByteLevel, R"({"type": "Whitespace"})", "Whitespace"},

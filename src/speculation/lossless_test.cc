@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <iostream>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "speculation/exact_law_test.h"
@@ -82,6 +83,16 @@ TEST_F(Losslessness, Chains) {
       scenario.length = chain.length;
       ASSERT_NO_FATAL_FAILURE(expect_lossless_in_all_modes(scenario));
     }
+  }
+}
+
+TEST_F(Losslessness, LongChains) {
+  for (const Chain& chain : {Chain{5, 2, 3}, {3, 3, 4}, {2, 4, 6}}) {
+    const std::vector<int> widths(static_cast<size_t>(chain.drafted), 1);
+    Scenario scenario = scenario_of(chain.vocabulary, 31, at_temperature(1.0));
+    scenario.shape = uniform_shape(widths);
+    scenario.length = chain.length;
+    ASSERT_NO_FATAL_FAILURE(expect_lossless_in_all_modes(scenario));
   }
 }
 

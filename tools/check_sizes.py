@@ -17,7 +17,7 @@ def function_lengths(lines):
     """Yields (first line, length) of blocks that open after a parameter list, outermost first; braces are matched."""
     depth, stack, pending = 0, [], ""
     for number, line in enumerate(lines, 1):
-        code = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])\'', '""', line.split("//")[0])
+        code = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])\'', '""', line).split("//")[0]
         pending = (pending + " " + code.strip())[-400:]
         opens_function = bool(FUNCTION_HEAD.search(pending)) and not re.search(r"\b(if|for|while|switch|catch)\s*\([^{]*$",
                                                                              code)

@@ -260,6 +260,41 @@ TEST_F(ProgramTest, VerifyLosslessProvesEquality) {
   EXPECT_TRUE(text.output.starts_with("identical: 2 prompts")) << text.output << text.errors;
 }
 
+// A copy of the test model that can chat.
+std::string chat_model(const std::filesystem::path& folder) {
+  const std::filesystem::path model = folder / "chat-model";
+  std::filesystem::create_directories(model);
+  for (const char* name : {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}) {
+    std::filesystem::copy_file(std::filesystem::path(kModel) / name, model / name,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  Json config = Json::parse(contents(kModel + "/tokenizer_config.json"));
+  config["chat_template"] =
+      "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }} {% endfor %}assistant:";
+  std::ofstream(model / "tokenizer_config.json") << config.dump();
+  return model.string();
+}
+
+TEST_F(ProgramTest, ChatAnswersEveryLineOfAPipe) {
+  const std::string model = chat_model(folder_);
+  const std::string chat = "chat " + model + " --max-tokens 4 --ignore-eos --speculative ngram";
+  const Outcome once = run(chat, "printf 'hi\\n/exit\\nlost\\n' |");
+  EXPECT_EQ(once.exit_code, 0) << once.errors;
+  EXPECT_FALSE(once.output.empty());
+  EXPECT_EQ(once.errors, "");
+  const Outcome again = run(chat, "printf 'hi\\n/reset\\nhi\\n/stats\\n' |");
+  EXPECT_EQ(again.output, once.output + once.output);
+  EXPECT_NE(again.errors.find("ngram: 4 tokens"), std::string::npos) << again.errors;
+  EXPECT_NE(run(chat, "echo /rest |").errors.find("unknown command /rest"), std::string::npos);
+}
+
+TEST_F(ProgramTest, ChatSaysWhenTheConversationNoLongerFits) {
+  const std::string chat = "chat " + chat_model(folder_) + " --ctx 32 --max-tokens 2";
+  const Outcome outcome = run(chat, "printf '%0100d\\n' 0 |");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.errors.find("/reset starts a new one"), std::string::npos) << outcome.errors;
+}
+
 TEST_F(ProgramTest, HelpAndVersion) {
   EXPECT_TRUE(run("--version").output.starts_with("outrider "));
   EXPECT_NE(run("--help").output.find("verify-lossless"), std::string::npos);

@@ -37,7 +37,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     check_plain(mark, "", anchor);
-    place(mark, {.kind = ConfigNode::Kind::kNull, .line = line_of(mark)});
+    place(mark, node_at(mark, ConfigNode::Kind::kNull));
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
@@ -53,9 +53,9 @@ class TreeBuilder : public YAML::EventHandler {
       return;
     }
     const bool null = plain && (value.empty() || value == "~" || value == "null" || value == "Null");
-    place(mark, {.kind = null ? ConfigNode::Kind::kNull : ConfigNode::Kind::kScalar,
-                 .line = line_of(mark),
-                 .text = null ? std::string() : value});
+    ConfigNode node = node_at(mark, null ? ConfigNode::Kind::kNull : ConfigNode::Kind::kScalar);
+    if (!null) node.text = value;
+    place(mark, std::move(node));
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -78,6 +78,13 @@ class TreeBuilder : public YAML::EventHandler {
 
   static int line_of(const YAML::Mark& mark) { return mark.line + 1; }
 
+  static ConfigNode node_at(const YAML::Mark& mark, ConfigNode::Kind kind) {
+    ConfigNode node;
+    node.kind = kind;
+    node.line = line_of(mark);
+    return node;
+  }
+
   static void check_plain(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (anchor != YAML::NullAnchor) {
       throw Refused{line_of(mark), "anchors (&name) are not allowed; write the value out"};
@@ -95,7 +102,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (!open_.empty() && open_.back().node.kind == ConfigNode::Kind::kMap && !open_.back().has_key) {
       throw Refused{line_of(mark), "expected a plain key, found a list or map in its place"};
     }
-    open_.push_back({.node = {.kind = kind, .line = line_of(mark)}});
+    open_.emplace_back().node = node_at(mark, kind);
   }
 
   void close() {
@@ -113,7 +120,9 @@ class TreeBuilder : public YAML::EventHandler {
     if (parent.node.members.size() >= kMostKeys) {
       throw Refused{line_of(mark), fmt::format("expected at most {} keys in one map", kMostKeys)};
     }
-    parent.node.members.push_back({.key = key, .line = line_of(mark), .value = {}});
+    ConfigMember& member = parent.node.members.emplace_back();
+    member.key = key;
+    member.line = line_of(mark);
     parent.has_key = true;
   }
 

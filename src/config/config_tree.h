@@ -17,10 +17,10 @@ struct ConfigNode {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
-  int line = 1;                            // from 1
-  std::string text = {};                   // kScalar, as written
-  std::vector<ConfigNode> items = {};      // kList
-  std::vector<ConfigMember> members = {};  // kMap, in order, keys distinct
+  int line = 1;                       // from 1
+  std::string text;                   // kScalar, as written
+  std::vector<ConfigNode> items;      // kList
+  std::vector<ConfigMember> members;  // kMap, in order, keys distinct
 };
 
 struct ConfigMember {

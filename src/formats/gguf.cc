@@ -154,7 +154,7 @@ class GgufParser {
 
 Status GgufParser::read_header() {
   const auto magic = cursor_.take<uint32_t>();
-  if (!magic || *magic != 0x46554747) return fail("not a GGUF file (it does not begin with \"GGUF\")");
+  if (!magic || *magic != 0x46554747) return fail("not a GGUF file (it does not begin with 'GGUF')");
   const auto version = cursor_.take<uint32_t>();
   if (!version) return truncated("the header");
   if (*version != 0 && (*version & 0xFFFF) == 0)

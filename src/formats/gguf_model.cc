@@ -32,7 +32,7 @@ Result<std::vector<fs::path>> shard_paths(const fs::path& path, int64_t count) {
   const size_t suffix_size = std::strlen(suffix);
   if (!stem.ends_with(suffix) || stem.size() <= suffix_size + kNumber) {
     return input_error(path.string() + ": one of " + std::to_string(count) +
-                       " shards must be named \"<name>-00001" + suffix + ".gguf\"");
+                       " shards must be named '<name>-00001" + suffix + ".gguf'");
   }
   const std::string base = stem.substr(0, stem.size() - suffix_size - kNumber);
   std::vector<fs::path> paths;

@@ -134,7 +134,7 @@ Status read_llama3_scaling(const JsonObject& rope, RopeScaling* scaling) {
   OUTRIDER_TRY(const auto original, rope.integer("original_max_position_embeddings"));
   if (!low || !high || !original) {
     return rope.fail(
-        "RoPE scaling \"llama3\" needs low_freq_factor, high_freq_factor and "
+        "RoPE scaling 'llama3' needs low_freq_factor, high_freq_factor and "
         "original_max_position_embeddings");
   }
   scaling->kind = RopeScalingKind::kLlama3;

@@ -42,7 +42,7 @@ Result<ShardOfTensor> read_index(const fs::path& path) {
   OUTRIDER_TRY(const JsonDocument document, JsonDocument::read(path));
   const JsonObject& root = document.root();
   OUTRIDER_TRY(const auto weight_map, root.object("weight_map"));
-  if (!weight_map) return root.fail("\"weight_map\" is missing");
+  if (!weight_map) return root.fail("'weight_map' is missing");
   ShardOfTensor shard_of;
   for (const auto& [tensor, value] : weight_map->fields()) {
     std::string_view shard;

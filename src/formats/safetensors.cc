@@ -105,7 +105,7 @@ Result<std::string_view> SafetensorsParser::find_header() const {
                 std::to_string(bytes_.size() - sizeof(length)) + "; the download may be incomplete");
   }
   const std::string_view header(reinterpret_cast<const char*>(bytes_.data()) + sizeof(length), length);
-  if (!header.starts_with('{')) return fail("not a safetensors file (the header does not begin with \"{\")");
+  if (!header.starts_with('{')) return fail("not a safetensors file (the header does not begin with '{')");
   return header;
 }
 

@@ -14,11 +14,11 @@ struct SamplingParams {
   std::vector<std::pair<TokenId, float>> logit_bias;  // added to the logit; -infinity forbids the token
   double repetition_penalty = 1.0;  // > 0; positive logits of tokens seen in prompt or output are divided by
                                     // it, negative ones multiplied (CTRL, arXiv 1909.05858)
-  double presence_penalty = 0.0;   // subtracted once from tokens already in the output
-  double frequency_penalty = 0.0;  // subtracted once per occurrence in the output
-  double temperature = 0.0;        // 0: greedy, ties go to the lowest id
-  int32_t top_k = 0;               // keep the k likeliest; 0: all
-  double top_p = 1.0;              // keep the smallest set of likeliest tokens that reaches this probability
+  double presence_penalty = 0.0;    // subtracted once from tokens already in the output
+  double frequency_penalty = 0.0;   // subtracted once per occurrence in the output
+  double temperature = 0.0;         // 0: greedy, ties go to the lowest id
+  int32_t top_k = 0;                // keep the k likeliest; 0: all
+  double top_p = 1.0;               // keep the smallest set of likeliest tokens that reaches this probability
   double min_p = 0.0;  // keep tokens with at least this fraction of the likeliest one's probability
   uint64_t seed = 0;
 };

@@ -9,9 +9,9 @@
 
 namespace outrider {
 
-// A whole file mapped read-only and privately. Move only; the bytes stay valid, at the same address, until the
-// object is destroyed. A file that another process shortens meanwhile ends this process with SIGBUS, as with every
-// mapping: model files are replaced by rename, not rewritten in place.
+// A whole file mapped read-only and privately. Move only; the bytes stay valid, at the same address, until
+// the object is destroyed. A file that another process shortens meanwhile ends this process with SIGBUS, as
+// with every mapping: model files are replaced by rename, not rewritten in place.
 class MappedFile {
  public:
   // Errors: missing or unreadable file, a directory or device, an empty file.

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "formats/gguf_metadata.h"
 #include "base/quote.h"
+#include "formats/gguf_metadata.h"
 
 namespace outrider {
 namespace {

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/quote.h"
 #include "device/mapped_file.h"
 #include "formats/gguf.h"
 #include "formats/gguf_config.h"
 #include "formats/gguf_metadata.h"
 #include "formats/gguf_tokenizer.h"
 #include "formats/model_tensors.h"
-#include "base/quote.h"
 
 namespace outrider {
 namespace {

@@ -5,9 +5,9 @@
 #include <array>
 #include <utility>
 
+#include "base/quote.h"
 #include "device/mapped_file.h"
 #include "formats/gguf_metadata.h"
-#include "base/quote.h"
 #include "text/tokenizer.h"
 
 namespace outrider {

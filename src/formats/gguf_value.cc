@@ -5,8 +5,8 @@
 #include <limits>
 #include <sstream>
 
-#include "formats/gguf.h"
 #include "base/quote.h"
+#include "formats/gguf.h"
 
 namespace outrider {
 namespace {

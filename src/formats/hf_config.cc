@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "base/quote.h"
 #include "device/mapped_file.h"
 #include "formats/json_document.h"
-#include "base/quote.h"
 
 namespace outrider {
 namespace {

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/quote.h"
 #include "device/mapped_file.h"
 #include "formats/hf_chat_template.h"
 #include "formats/hf_config.h"
 #include "formats/json_document.h"
 #include "formats/model_tensors.h"
-#include "base/quote.h"
 #include "formats/safetensors.h"
 #include "text/tokenizer.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "device/mapped_file.h"
 #include "base/quote.h"
+#include "device/mapped_file.h"
 
 namespace outrider {
 namespace {

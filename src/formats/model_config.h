@@ -21,12 +21,13 @@ struct RopeScaling {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_context = 8192;
-  // Divisors given per frequency in the file itself (GGUF's rope_freqs.weight); replaces the formula when not empty.
+  // Divisors given per frequency in the file itself (GGUF's rope_freqs.weight); replaces the formula when not
+  // empty.
   std::vector<float> frequency_divisors;  // [head_dim / 2]
 };
 
-// Behaviour of a decoder-only target, whichever format it came in. Fields state what to do, never a product name,
-// except `family`, which picks the loader in models/registry.cc.
+// Behaviour of a decoder-only target, whichever format it came in. Fields state what to do, never a product
+// name, except `family`, which picks the loader in models/registry.cc.
 struct ModelConfig {
   std::string family;  // "llama", "mistral", "qwen2", "qwen3"
   int64_t vocab_size = 0;

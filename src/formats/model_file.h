@@ -13,26 +13,28 @@
 
 namespace outrider {
 
-// An opened model: a Hugging Face directory or a .gguf file, behind one set of names. Everything in it has been
-// checked (extents, shapes, types) when open_model returns. Move only; views stay valid as long as it lives.
+// An opened model: a Hugging Face directory or a .gguf file, behind one set of names. Everything in it has
+// been checked (extents, shapes, types) when open_model returns. Move only; views stay valid as long as it
+// lives.
 //
-// Tensor names are those of Hugging Face ("model.layers.0.self_attn.q_proj.weight", "model.embed_tokens.weight",
-// "model.norm.weight", "lm_head.weight"); a GGUF file is presented under the same names. Rows of q and k are in
-// the rotate-half order of Hugging Face in both cases (Llama GGUF files interleave; open_model undoes that).
+// Tensor names are those of Hugging Face ("model.layers.0.self_attn.q_proj.weight",
+// "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"); a GGUF file is presented under the
+// same names. Rows of q and k are in the rotate-half order of Hugging Face in both cases (Llama GGUF files
+// interleave; open_model undoes that).
 struct ModelFile {
   std::filesystem::path path;
   std::string format;  // "safetensors" or "gguf"
   ModelConfig config;
   std::map<std::string, TensorView> tensors;
   TokenizerSpec tokenizer;
-  std::string chat_template;  // Jinja source, empty when there is none
-  std::string bos_token, eos_token;  // spellings, for the chat template
+  std::string chat_template;                    // Jinja source, empty when there is none
+  std::string bos_token, eos_token;             // spellings, for the chat template
   std::map<std::string, std::string> metadata;  // for `inspect`: key -> short printable value
-  std::shared_ptr<void> storage;  // keeps mapped files and converted rows alive
+  std::shared_ptr<void> storage;                // keeps mapped files and converted rows alive
 };
 
-// Errors: no such file, unknown format, unsupported family / dtype / tokenizer (named, with the list of what is
-// supported), malformed contents, missing or mis-shaped tensors.
+// Errors: no such file, unknown format, unsupported family / dtype / tokenizer (named, with the list of what
+// is supported), malformed contents, missing or mis-shaped tensors.
 Result<ModelFile> open_model(const std::filesystem::path& path);
 
 }  // namespace outrider

@@ -96,6 +96,8 @@ CpuFeatures judge_cpu(const CpuFacts& facts) {
                             {"avx512-bf16", facts.leaf7_1_eax, 5}}),
                 unsaved_state(facts.xcr0, kTileState, "AMX tile"),
                 facts.amx_permitted ? "" : "the kernel refused permission for AMX tile data"});
+  features.avx_vnni =
+      features.avx2_refusal.empty() && missing_of({{"avx-vnni", facts.leaf7_1_eax, 4}}).empty();
   features.avx512_vnni =
       features.avx512_refusal.empty() && missing_of({{"avx512-vnni", facts.leaf7_ecx, 11}}).empty();
   return features;

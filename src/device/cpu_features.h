@@ -23,7 +23,9 @@ struct CpuFeatures {
   std::string avx2_refusal;    // AVX2, FMA, F16C
   std::string avx512_refusal;  // AVX-512 F, BW, VL, DQ, and all of avx2
   std::string amx_refusal;     // AMX-TILE, AMX-BF16, AMX-INT8, AVX512-BF16, and all of avx512
-  bool avx512_vnni = false;    // beyond all of avx512
+  // Byte products that the tables of that level use where they are.
+  bool avx_vnni = false;
+  bool avx512_vnni = false;
 };
 
 CpuFeatures judge_cpu(const CpuFacts& facts);

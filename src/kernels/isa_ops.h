@@ -87,6 +87,7 @@ struct IsaOps {
 
 IsaOps reference_ops();
 IsaOps avx2_ops();
+IsaOps avx2_vnni_ops();
 IsaOps avx512_ops();
 IsaOps avx512_vnni_ops();
 IsaOps amx_ops();

@@ -119,7 +119,8 @@ constexpr KernelTable make_table(std::string_view name) {
           Table::swiglu};
 }
 
-// The AVX-512 table takes the products of bytes that the processor has; the bits are the same.
+// With the products of bytes that the processor has; the bits are the same.
+IsaOps best_avx2_ops() { return cpu_features().avx_vnni ? avx2_vnni_ops() : avx2_ops(); }
 IsaOps best_avx512_ops() { return cpu_features().avx512_vnni ? avx512_vnni_ops() : avx512_ops(); }
 
 struct Level {
@@ -131,7 +132,7 @@ struct Level {
 const std::array<Level, 4>& levels() {
   static const std::array<Level, 4> all = {{
       {make_table<reference_ops, row_form>("reference"), ""},
-      {make_table<avx2_ops, dot_form>("avx2"), cpu_features().avx2_refusal},
+      {make_table<best_avx2_ops, dot_form>("avx2"), cpu_features().avx2_refusal},
       {make_table<best_avx512_ops, dot_form>("avx512"), cpu_features().avx512_refusal},
       {make_table<amx_ops, tile_form>("amx"), cpu_features().amx_refusal},
   }};

@@ -8,6 +8,7 @@
 #include "device/cpu_features.h"
 #include "kernels/isa_ops.h"
 #include "kernels/kernel_test_data.h"
+#include "kernels/weight_codes.h"
 
 namespace outrider {
 namespace {
@@ -146,48 +147,54 @@ TEST(Linear, DecodesEveryWeight) {
   }
 }
 
-// Integers do not care who adds them: with and without VNNI, with tiles, even on AVX2.
-TEST(Linear, CodeProductsHaveTheSameBitsInEveryTable) {
+// The product by one instruction set's own loops, past the choice of the table.
+Floats product_of(const IsaOps& ops, const PackedMatrix& weights, const Floats& x, int64_t rows) {
+  const CodeType codes = code_type(weights.dtype);
+  Buffer inputs(static_cast<size_t>(input_bytes(weights.inputs, rows, weights.k)));
+  (*select_kernels("avx2"))->pack_inputs({&weights, x.data(), inputs.data(), nullptr, rows}, {});
+  Floats y(static_cast<size_t>(rows * weights.n));
+  ops.linear({.form = weights.form,
+              .dtype = weights.dtype,
+              .code_group = codes.group,
+              .has_min = codes.has_min,
+              .zero_code = codes.zero_code,
+              .weights = weights.data.data(),
+              .strip_bytes = weights.strip_bytes,
+              .n = weights.n,
+              .k = weights.k,
+              .x = x.data(),
+              .packed_x = inputs.data(),
+              .y = y.data(),
+              .rows = rows,
+              .features = {0, weights.n}});
+  return y;
+}
+
+// Integers do not care who adds them: with and without VNNI, in 8 lanes, 16 or tiles.
+TEST(Linear, CodeProductsHaveTheSameBitsEverywhere) {
   const auto avx2 = select_kernels("avx2");
   if (!avx2.ok()) GTEST_SKIP() << avx2.error().message;
+  const CpuFeatures& cpu = cpu_features();
   for (DType dtype : {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kI8}) {
     const int64_t n = 50, k = 768, rows = 37;
     const StoredMatrix matrix = random_matrix(dtype, n, k, 17);
     const Floats x = random_floats(rows * k, 18);
-    const Floats expected = product(**avx2, *pack_matrix(**avx2, matrix.view()), x, rows, 1);
+    const auto packed_dot = pack_matrix(**avx2, matrix.view());
+    const PackedMatrix& dot = *packed_dot;
+    const Floats expected = product_of(avx2_ops(), dot, x, rows);
+    const std::pair<bool, IsaOps (*)()> others[] = {{cpu.avx_vnni, avx2_vnni_ops},
+                                                    {cpu.avx512_refusal.empty(), avx512_ops},
+                                                    {cpu.avx512_vnni, avx512_vnni_ops}};
+    for (const auto& [runs, ops] : others) {
+      if (runs) {
+        EXPECT_EQ(product_of(ops(), dot, x, rows), expected) << dtype_name(dtype);
+      }
+    }
     for (const KernelTable* table : tables_to_test()) {
       const auto packed = pack_matrix(*table, matrix.view());
       if (packed->inputs != InputForm::kInt8Groups && packed->inputs != InputForm::kInt8Rows) continue;
       EXPECT_EQ(product(*table, *packed, x, rows, 2), expected) << table->name << " " << dtype_name(dtype);
     }
-    if (!cpu_features().avx512_refusal.empty()) continue;
-    // The one without VNNI is not in the list where the processor has it.
-    const auto packed = pack_matrix(**select_kernels("avx512"), matrix.view());
-    const auto type_of = [&](int group, bool has_min, int zero) {
-      LinearShare share;
-      share.form = packed->form;
-      share.dtype = dtype;
-      share.code_group = group;
-      share.has_min = has_min;
-      share.zero_code = zero;
-      return share;
-    };
-    LinearShare share =
-        type_of(dtype == DType::kQ6_K ? 16 : 32, dtype == DType::kQ4_K || dtype == DType::kQ5_K,
-                dtype == DType::kQ4_0 ? 8 : 0);
-    Buffer inputs(static_cast<size_t>(input_bytes(packed->inputs, rows, k)));
-    (*select_kernels("avx512"))->pack_inputs({&*packed, x.data(), inputs.data(), nullptr, rows}, {});
-    Floats y(static_cast<size_t>(rows * n));
-    share.weights = packed->data.data();
-    share.strip_bytes = packed->strip_bytes;
-    share.n = n;
-    share.k = k;
-    share.packed_x = inputs.data();
-    share.y = y.data();
-    share.rows = rows;
-    share.features = {0, n};
-    avx512_ops().linear(share);
-    EXPECT_EQ(y, expected) << "without VNNI, " << dtype_name(dtype);
   }
 }
 

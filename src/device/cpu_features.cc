@@ -93,7 +93,8 @@ CpuFeatures judge_cpu(const CpuFacts& facts) {
                 missing_of({{"amx-tile", facts.leaf7_edx, 24},
                             {"amx-bf16", facts.leaf7_edx, 22},
                             {"amx-int8", facts.leaf7_edx, 25},
-                            {"avx512-bf16", facts.leaf7_1_eax, 5}}),
+                            {"avx512-bf16", facts.leaf7_1_eax, 5},
+                            {"avx512-vnni", facts.leaf7_ecx, 11}}),
                 unsaved_state(facts.xcr0, kTileState, "AMX tile"),
                 facts.amx_permitted ? "" : "the kernel refused permission for AMX tile data"});
   features.avx_vnni =

@@ -263,10 +263,11 @@ WeightForm dot_form(DType dtype) {
   return code_type(dtype).bits == 4 ? WeightForm::kDotNibbles : WeightForm::kDotBytes;
 }
 
-// F32 and F16 weights have more bits than a bf16 tile holds.
+// F32 and F16 weights have more bits than a bf16 tile holds; decoding 8-bit codes to it costs more than the
+// memory they save, so Q8_0 is multiplied as it is.
 WeightForm tile_form(DType dtype) {
   if (dtype == DType::kBF16) return WeightForm::kTiles;
-  if (block_elements(dtype) == 1) return dot_form(dtype);
+  if (block_elements(dtype) == 1 || dtype == DType::kQ8_0) return dot_form(dtype);
   return code_type(dtype).bits == 4 ? WeightForm::kTileNibbles : WeightForm::kTileBytes;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/amx/channel_linear.h"
+#include "kernels/amx/group_linear.h"
 #include "kernels/amx/tile_linear.h"
+#include "kernels/avx512_vnni/vector.h"
 #include "kernels/isa_ops.h"
 
 namespace outrider {
@@ -11,6 +13,8 @@ void linear(const LinearShare& share) {
   switch (share.form) {
     case WeightForm::kStrips:
       return avx512_ops().linear(share);
+    case WeightForm::kDotBytes:
+      return group_linear<Avx512Vnni>(share);
     case WeightForm::kChannels:
       return channel_tile_linear(share);
     default:

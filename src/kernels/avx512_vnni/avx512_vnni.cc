@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/avx512/vector.h"
+#include "kernels/avx512_vnni/vector.h"
 #include "kernels/isa_ops.h"
 #include "kernels/simd/linear.h"
 
 namespace outrider {
-namespace {
-
-// AVX-512 with four products of bytes to an instruction.
-struct Avx512Vnni : Avx512 {
-  static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
-    return _mm512_dpbusd_epi32(sums, nibbles, bytes);
-  }
-  static Ints nibble_sums(Ints sums) { return sums; }
-  // The instruction wants unsigned weights.
-  static constexpr int kByteOffset = 128;
-  static Ints byte_weights(Ints a) { return _mm512_xor_si512(a, _mm512_set1_epi8(static_cast<char>(0x80))); }
-  static Ints add_byte_products(Ints sums, Ints w, Ints x) { return _mm512_dpbusd_epi32(sums, w, x); }
-};
-
-}  // namespace
-
 // All bits are those of avx512: sums of integers are exact in any order.
 IsaOps avx512_vnni_ops() {
   IsaOps ops = avx512_ops();

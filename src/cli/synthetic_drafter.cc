@@ -44,7 +44,7 @@ Status SyntheticDrafter::draft(std::span<const DraftRequest> requests, std::span
     for (size_t i = 0; i < growing.size(); ++i) {
       if (proposals[i].drafted() == 0) continue;
       Growing& one = growing[i];
-      one.tokens.push_back(replaced(one.tokens, one.request.sampling->seed, proposals[i].token(1)));
+      one.tokens.push_back(replaced(one.request, one.tokens, proposals[i].token(1)));
       const int node = one.tree->add(one.tree->size() - 1, one.tokens.back());
       const int limit = std::min(one.request.max_depth, one.request.max_nodes);
       if (one.tree->depth(node) < limit) still.push_back(std::move(one));
@@ -54,14 +54,17 @@ Status SyntheticDrafter::draft(std::span<const DraftRequest> requests, std::span
   return {};
 }
 
-TokenId SyntheticDrafter::replaced(std::span<const TokenId> tokens, uint64_t seed, TokenId proposed) const {
+TokenId SyntheticDrafter::replaced(const DraftRequest& request, std::span<const TokenId> tokens,
+                                   TokenId proposed) const {
   const size_t position = tokens.size();
   if (position >= expected_.size() || !std::equal(tokens.begin(), tokens.end(), expected_.begin())) {
     return proposed;
   }
   const TokenId right = expected_[position];
-  const RandomKey key{
-      .seed = seed, .position = static_cast<int64_t>(position), .purpose = RandomPurpose::kDraft};
+  const RandomKey key{.seed = request.sampling->seed,
+                      .stream = request.sequence,
+                      .position = static_cast<int64_t>(position),
+                      .purpose = RandomPurpose::kDraft};
   if (random_uniform(key) < rate_) return right;
   return proposed != right ? proposed : static_cast<TokenId>((right + 1) % vocab_size_);
 }

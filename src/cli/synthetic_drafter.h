@@ -33,7 +33,8 @@ class SyntheticDrafter final : public Drafter {
   void end(uint64_t sequence) override { inner_->end(sequence); }
 
  private:
-  TokenId replaced(std::span<const TokenId> tokens, uint64_t seed, TokenId proposed) const;
+  // `tokens`: those of the request and the chain so far.
+  TokenId replaced(const DraftRequest& request, std::span<const TokenId> tokens, TokenId proposed) const;
 
   std::shared_ptr<Drafter> inner_;
   DrafterTraits traits_;

@@ -15,7 +15,7 @@ void time_pack(benchmark::State& state, const KernelTable& kernels, DType dtype)
   const Buffer stored(static_cast<size_t>(kOutputs * row_bytes(dtype, kInputs)));
   int64_t packed_bytes = 0;
   for ([[maybe_unused]] auto iteration : state) {
-    const auto packed = kernels.pack({dtype, {kOutputs, kInputs}, stored.data()});
+    const auto packed = pack_matrix(kernels, {dtype, {kOutputs, kInputs}, stored.data()});
     if (!packed.ok()) return state.SkipWithError("packing failed");
     packed_bytes = static_cast<int64_t>(packed->data.size());
   }

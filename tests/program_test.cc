@@ -267,7 +267,7 @@ TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {
 TEST_F(ProgramTest, BenchRunsShapesAndSyntheticDrafts) {
   const std::string shape = "bench --shape llama-25m --weights q8 --runs 1 ";
   const Json rows = run_json(shape + "--rows 1,4 --context 8 --json");
-  EXPECT_EQ(rows["weights"], "q8_0");
+  EXPECT_EQ(rows["weights"], "i8");
   EXPECT_EQ(rows["parameters"], 24680064);
   const Json json = run_json(shape +
                              "--limit 1 --max-tokens 40 --draft-shape llama-25m --json "

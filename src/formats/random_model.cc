@@ -106,7 +106,9 @@ Result<ShapeRequest> parse_shape_path(const std::string& path) {
   ShapeRequest request;
   OUTRIDER_TRY(request.config, shape_config(std::string_view(text).substr(0, first)));
   const auto type = parse_dtype(std::string_view(text).substr(first + 1, second - first - 1));
-  if (!type) return input_error(quote(path) + ": expected a weight type such as bf16, q8_0 or q4_0");
+  if (!type || *type == DType::kI8) {  // kI8 does not occur in files
+    return input_error(quote(path) + ": expected a stored weight type such as bf16, q8_0 or q4_0");
+  }
   request.weights = *type;
   const char* end = text.data() + text.size();
   int64_t& vocabulary = request.config.vocab_size;

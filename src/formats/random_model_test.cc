@@ -98,6 +98,7 @@ TEST(RandomModel, RefusesWhatItCannotMake) {
   EXPECT_NE(unknown.error().message.find("llama-1b"), std::string::npos);
   expect_refused(open_model("shape:llama-1b"), "shape:NAME,TYPE,VOCABULARY");
   expect_refused(open_model("shape:llama-1b,q3,32000"), "weight type");
+  expect_refused(open_model("shape:llama-1b,i8,32000"), "weight type");
   expect_refused(open_model("shape:llama-1b,q4_0,12"), "256 tokens");
   expect_refused(open_model("shape:llama-1b,q4_0,1e9"), "256 tokens");
   expect_refused(open_model("shape:qwen2.5-0.5b,q4_k,151936"), "rows of 896");

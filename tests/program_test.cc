@@ -248,6 +248,45 @@ TEST_F(ProgramTest, BenchMeasuresBothAndCompares) {
   EXPECT_EQ(text.errors, "");
 }
 
+TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {
+  const Json json = run_json("bench " + kModel + " --rows 1,3,70 --context 40 --runs 2 --json");
+  EXPECT_EQ(json["context"], 40);
+  EXPECT_EQ(json["rows"].size(), 3u);
+  EXPECT_EQ(json["rows"][2]["rows"], 70);
+  EXPECT_EQ(json["rows"][2]["ms"].size(), 2u);
+  EXPECT_GT(json["rows"][0]["median_ms"], 0.0);
+  EXPECT_EQ(json["read"]["ms"].size(), 2u);
+  EXPECT_LT(json["streamed_bytes"], json["weight_bytes"]);
+  expect_refused("bench " + kModel + " --rows 1,0", 2, "row counts from 1 to 4096");
+  expect_refused("bench " + kModel + " --rows 1,,2", 2, "found '1,,2'");
+  expect_refused("bench " + kModel + " --rows 8 --context 60 --ctx 64", 2, "60 tokens and 8 rows exceed");
+  expect_refused("bench " + kModel + " --rows 65 --ctx 64", 2, "raise --ctx");
+  expect_refused("bench " + kModel + " --context 60", 2, "goes with --rows");
+}
+
+TEST_F(ProgramTest, BenchRunsShapesAndSyntheticDrafts) {
+  const std::string shape = "bench --shape llama-25m --weights q8 --runs 1 ";
+  const Json rows = run_json(shape + "--rows 1,4 --context 8 --json");
+  EXPECT_EQ(rows["weights"], "i8");
+  EXPECT_EQ(rows["parameters"], 24680064);
+  const Json json = run_json(shape +
+                             "--limit 1 --max-tokens 40 --draft-shape llama-25m --json "
+                             "--synthetic-acceptance 1");
+  EXPECT_EQ(json["identical"], true);
+  EXPECT_EQ(json["method"], "draft_target");
+  EXPECT_EQ(json["acceptance_rate"], 1.0);
+  EXPECT_GT(json["acceptance_length"], 4.0);
+  expect_refused("bench --shape llama-2b --rows 1", 2, "llama-1b");
+  expect_refused("bench " + kModel + " --shape llama-25m --rows 1", 2, "found both");
+  expect_refused("bench " + kModel + " --draft-shape llama-25m --speculative draft_target", 2,
+                 "--shape only");
+  expect_refused(shape + "--draft-shape llama-25m --speculative ngram", 2, "another method");
+  expect_refused(shape + "--speculative none --synthetic-acceptance 1", 2, "needs a drafter");
+  expect_refused(shape + "--synthetic-acceptance 1 --acceptance rejection --temperature 1", 2,
+                 "same with and without speculation");
+  expect_refused(shape + "--synthetic-acceptance 2", 2, "from 0 to 1");
+}
+
 TEST_F(ProgramTest, VerifyLosslessProvesEquality) {
   const Json json = run_json("verify-lossless " + kModel +
                              " --limit 4 --max-tokens 12 --max-batch 3 --json --speculative ngram");

@@ -63,6 +63,21 @@ Status set_prompt_ids(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status set_row_counts(Settings& settings, const OptionValue& value) {
+  constexpr int kMaxRows = 4096;
+  settings.row_counts.clear();
+  for (const std::string_view part : split(value.text(), ',')) {
+    const auto rows = parse_integer(trimmed(part), 1, kMaxRows);
+    if (!rows.ok()) {
+      return usage_error(
+          fmt::format("expected row counts from 1 to {} separated by commas, as in 1,2,4; found {}", kMaxRows,
+                      quote(value.text())));
+    }
+    settings.row_counts.push_back(static_cast<int>(*rows));
+  }
+  return {};
+}
+
 Status set_acceptance(Settings& settings, const OptionValue& value) {
   settings.engine.acceptance =
       value.text() == "rejection" ? AcceptanceRule::kRejection : AcceptanceRule::kCoupled;
@@ -113,6 +128,10 @@ const OptionRow kOptions[] = {
     {.name = "weights", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kRuns,
      .default_text = "auto", .help = "precision the weights are held in; auto: as stored",
      .apply = set_weights, .choices = "auto|f32|bf16|q8|q4"},
+    {.name = "shape", .metavar = "NAME", .group = kModel, .commands = kBench,
+     .help = "instead of MODEL: random weights of this shape, such as llama-1b, in the type of --weights "
+             "(auto: bf16)",
+     .apply = [](S& s, const V& v) { s.shape = v.text(); return Status(); }},
     {.name = "ctx", .metavar = "N", .type = Type::kInteger, .group = kModel, .commands = kRuns,
      .default_text = "0", .help = "longest sequence in tokens; 0: what the model was made for, at most 8192",
      .apply = [](S& s, const V& v) { s.engine.context = v.integer; return Status(); },
@@ -157,8 +176,17 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.prompt_limit = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
     {.name = "runs", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
-     .default_text = "3", .help = "repetitions of each prompt, plain and speculative in turn",
-     .apply = [](S& s, const V& v) { s.runs = v.integer; return Status(); }, .min = 1, .max = 1000},
+     .default_text = "0",
+     .help = "repetitions of each prompt, plain and speculative in turn, or rounds over the row counts; "
+             "0: 3 repetitions or 10 rounds",
+     .apply = [](S& s, const V& v) { s.runs = v.integer; return Status(); }, .min = 0, .max = 1000},
+    {.name = "rows", .metavar = "LIST", .group = kInput, .commands = kBench,
+     .help = "time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights' bytes",
+     .apply = set_row_counts},
+    {.name = "context", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
+     .help = "with --rows: tokens already in the KV cache; without it 512, or what fits",
+     .apply = [](S& s, const V& v) { s.cached_context = v.integer; return Status(); },
+     .min = 0, .max = kMaxTokens},
     {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kWrites,
      .default_text = "0", .help = "0 is greedy: always the likeliest token",
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
@@ -228,6 +256,15 @@ const OptionRow kOptions[] = {
      .help = "method,key=value,... or a YAML or JSON file: none, ngram, draft_target; keys are listed in "
              "docs/options.md",
      .apply = set_speculation},
+    {.name = "draft-shape", .metavar = "NAME", .group = kSpeculation, .commands = kBench,
+     .help = "with --shape: draft with random weights of this shape, such as llama-68m",
+     .apply = [](S& s, const V& v) { s.draft_shape = v.text(); return Status(); }},
+    {.name = "synthetic-acceptance", .metavar = "P", .type = Type::kNumber, .group = kSpeculation,
+     .commands = kBench,
+     .help = "replace each drafted token, with this probability by the target's own, else by another: times "
+             "a drafter as if it were so good",
+     .apply = [](S& s, const V& v) { s.synthetic_acceptance = v.number; return Status(); },
+     .min = 0, .max = 1},
     {.name = "acceptance", .metavar = "RULE", .type = Type::kChoice, .group = kSpeculation,
      .commands = kDecodes,
      .default_text = "coupled",

@@ -48,6 +48,9 @@ class Decoder final : public Model {
   KvShape kv_shape() const override;
   int64_t parameter_count() const override { return weights_.parameter_count(config_.tied_embeddings); }
   int64_t weight_bytes() const override { return weights_.bytes(); }
+  int64_t streamed_bytes() const override {
+    return weights_.bytes() - static_cast<int64_t>(weights_.embedding.rows.size());
+  }
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
 
  private:

@@ -34,6 +34,8 @@ class Model {
   virtual KvShape kv_shape() const = 0;
   virtual int64_t parameter_count() const = 0;
   virtual int64_t weight_bytes() const = 0;
+  // Of these, what every pass reads: all but the embedding table.
+  virtual int64_t streamed_bytes() const { return weight_bytes(); }
 
   // Runs the batch, writes keys and values of every row to its slot in `cache`, and returns the logits
   // [batch.logits_rows.size(), vocab_size], valid until the next call. Ids must be within the vocabulary.

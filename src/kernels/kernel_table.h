@@ -108,8 +108,8 @@ Result<const KernelTable*> select_kernels(std::string_view name);
 // Converts `elements` stored numbers of one row to f32: the scalar reading of the format's description.
 void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements);
 
-// Converts one f32 row to F32, F16, BF16, Q8_0 or Q4_0 (other types: precondition violated), rounding as
-// GGUF's reference quantiser does.
+// Converts one f32 row to any type but Q5_K (precondition violated). F16, BF16, Q8_0 and Q4_0 are rounded as
+// GGUF's reference quantiser does; the scales of Q4_K and Q6_K are searched for.
 void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements);
 
 }  // namespace outrider

@@ -22,6 +22,7 @@ enum class Command : unsigned {
   kInspect = 1u << 4,
   kBench = 1u << 5,
   kVerifyLossless = 1u << 6,
+  kQuantize = 1u << 7,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
@@ -48,6 +49,10 @@ struct Settings {
   int64_t prompt_limit = 0;          // 0: all
   int64_t runs = 1;                  // bench: repetitions of each prompt and mode
   std::string system_message;
+
+  std::filesystem::path output;   // quantize: the file to write
+  std::string quantization_type;  // "q4_k"; empty: none was given
+  bool force = false;             // quantize: replace `output` if it exists
 
   bool show_draft = false;
   bool json = false;

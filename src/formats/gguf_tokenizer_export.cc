@@ -76,7 +76,7 @@ class TokenizerExporter {
     if (!name) {
       return input_error(
           "the tokenizer's normalizer and pre-tokenizer have no name in GGUF; those of the Llama 3, Qwen, "
-          "GPT-2, SmolLM, StarCoder, Falcon, DeepSeek and Mistral (tekken) families have");
+          "GPT-2, GPT-4o, SmolLM, StarCoder, Falcon and Mistral (tekken) families have");
     }
     metadata_->set_string("tokenizer.ggml.model", "gpt2");
     metadata_->set_string("tokenizer.ggml.pre", *name);

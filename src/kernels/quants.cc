@@ -103,18 +103,19 @@ void quantize_block(const float* x, BlockQ8_0& block) {
     block.qs[i] = static_cast<int8_t>(clamp_to_int(std::round(x[i] * inverse), -128, 127));
 }
 
-// The scale maps the number of largest magnitude to code -8; codes round half up.
+// The scale maps the number of largest magnitude to code -8; codes round half up, in f32 throughout, which
+// decides where numbers are halfway but for the rounding of the scale.
 void quantize_block(const float* x, BlockQ4_0& block) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) {
     if (std::fabs(x[i]) > std::fabs(largest)) largest = x[i];
   }
   const float d = largest / -8;
-  const double inverse = d == 0 ? 0 : 1 / d;
+  const float inverse = d == 0 ? 0 : 1 / d;
   block.d = f32_to_f16(d);
   for (int i = 0; i < 16; ++i) {
-    const int low = clamp_to_int(x[i] * inverse + 8.5, 0, 15);
-    const int high = clamp_to_int(x[i + 16] * inverse + 8.5, 0, 15);
+    const int low = clamp_to_int(x[i] * inverse + 8.5F, 0, 15);
+    const int high = clamp_to_int(x[i + 16] * inverse + 8.5F, 0, 15);
     block.qs[i] = static_cast<uint8_t>(low | high << 4);
   }
 }

@@ -42,7 +42,7 @@ std::string tensor_type_name(uint32_t type) {
   return "number " + std::to_string(type);
 }
 
-constexpr std::array<uint32_t, kDTypeCount> kTensorTypes = {0, 1, 30, 8, 2, 12, 13, 14};  // by DType
+constexpr std::array<uint32_t, 8> kTensorTypes = {0, 1, 30, 8, 2, 12, 13, 14};  // by DType, up to kQ6_K
 
 std::optional<DType> dtype_of(uint32_t type) {
   const auto found = std::find(kTensorTypes.begin(), kTensorTypes.end(), type);

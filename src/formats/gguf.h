@@ -83,7 +83,7 @@ struct GgufFile {
 // alignment that is no power of two up to 1 MiB; duplicate names; misaligned or overlapping tensors.
 Result<GgufFile> parse_gguf(std::span<const std::byte> bytes, std::string_view name);
 
-// The number that tensor descriptions have for a type.
+// The number that tensor descriptions have for a type that files can hold.
 uint32_t gguf_tensor_type(DType dtype);
 
 }  // namespace outrider

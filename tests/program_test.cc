@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -190,6 +191,22 @@ TEST_F(ProgramTest, ShowDraftIsReadableWithoutColour) {
   EXPECT_NE(shown.output.find("acceptance length"), std::string::npos);
 }
 
+TEST_F(ProgramTest, ShowDraftAddsMarksAlone) {
+  const std::string common = "generate " + kModel + " -p 'a b a b' --max-tokens 40 --temperature 0.9 ";
+  const std::string plain = run(common).output;
+  const std::string shown =
+      run(common + "--show-draft --speculative draft_target,speculative_model=" + kModel).output;
+  std::string without;
+  for (const char c : shown.substr(0, shown.find("\n\n[accepted]"))) {
+    if (std::string_view("[]{}<>").find(c) == std::string_view::npos) without += c;
+  }
+  std::string expected;
+  for (const char c : plain.substr(0, plain.size() - 1)) {
+    if (std::string_view("[]{}<>").find(c) == std::string_view::npos) expected += c;
+  }
+  EXPECT_EQ(without, expected);
+}
+
 TEST_F(ProgramTest, ColourOnATerminalUnlessRefused) {
   if (std::system("command -v script >/dev/null") != 0)
     GTEST_SKIP() << "no script(1) to make a terminal with";
@@ -286,6 +303,27 @@ TEST_F(ProgramTest, ChatAnswersEveryLineOfAPipe) {
   EXPECT_EQ(again.output, once.output + once.output);
   EXPECT_NE(again.errors.find("ngram: 4 tokens"), std::string::npos) << again.errors;
   EXPECT_NE(run(chat, "echo /rest |").errors.find("unknown command /rest"), std::string::npos);
+}
+
+TEST_F(ProgramTest, InterruptEndsAnAnswerNotTheConversation) {
+  const std::string script = write("interrupt.sh", R"(
+mkfifo "$1/in"
+"$2" chat "$3" --kernels reference --max-tokens 900 --ignore-eos <"$1/in" >"$1/out" 2>"$1/err" &
+chat=$!
+exec 3>"$1/in"
+echo hello >&3
+until [ -s "$1/out" ] || ! kill -0 $chat; do sleep 0.05; done
+kill -INT $chat
+echo /stats >&3
+exec 3>&-
+wait $chat
+)");
+  const std::string line = "sh " + script + " " + folder_.string() + " " OUTRIDER_PROGRAM " " +
+                           OUTRIDER_SOURCE_DIR "/models/outrider-small";
+  EXPECT_EQ(std::system(line.c_str()), 0) << contents(folder_ / "err");
+  const std::string stats = contents(folder_ / "err");
+  ASSERT_TRUE(stats.starts_with("none: ")) << stats;
+  EXPECT_LT(std::stoi(stats.substr(std::string("none: ").size())), 900) << stats;
 }
 
 TEST_F(ProgramTest, ChatSaysWhenTheConversationNoLongerFits) {

@@ -28,6 +28,7 @@ constexpr unsigned kTokenize = bit(Command::kTokenize);
 constexpr unsigned kInspect = bit(Command::kInspect);
 constexpr unsigned kBench = bit(Command::kBench);
 constexpr unsigned kVerify = bit(Command::kVerifyLossless);
+constexpr unsigned kQuantize = bit(Command::kQuantize);
 constexpr unsigned kWrites = kGenerate | kChat | kBench;
 constexpr unsigned kDecodes = kWrites | kVerify;
 constexpr unsigned kRuns = kDecodes | kScore;
@@ -125,6 +126,21 @@ const OptionRow kOptions[] = {
     {.name = "model", .metavar = "MODEL", .group = kModel, .commands = kEvery,
      .help = "Hugging Face directory or .gguf file; without it the default models are used",
      .apply = [](S& s, const V& v) { s.engine.model = v.text(); return Status(); }, .positional = true},
+    {.name = "model", .metavar = "IN", .group = kModel, .commands = kQuantize,
+     .help = "Hugging Face directory or .gguf file to read",
+     .apply = [](S& s, const V& v) { s.engine.model = v.text(); return Status(); }, .positional = true,
+     .command_line_only = true},
+    {.name = "output", .metavar = "OUT", .group = kModel, .commands = kQuantize,
+     .help = ".gguf file to write",
+     .apply = [](S& s, const V& v) { s.output = v.text(); return Status(); }, .positional = true,
+     .command_line_only = true},
+    {.name = "type", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kQuantize,
+     .help = "what matrices become; below 8 bits the output matrix is held at q6_k",
+     .apply = [](S& s, const V& v) { s.quantization_type = v.text(); return Status(); },
+     .choices = "q8_0|q4_0|q4_k|q6_k", .command_line_only = true},
+    {.name = "force", .type = Type::kFlag, .group = kModel, .commands = kQuantize,
+     .help = "replace OUT if it exists",
+     .apply = [](S& s, const V& v) { s.force = v.flag; return Status(); }, .command_line_only = true},
     {.name = "weights", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kRuns,
      .default_text = "auto", .help = "precision the weights are held in; auto: as stored",
      .apply = set_weights, .choices = "auto|f32|bf16|q8|q4"},
@@ -136,7 +152,7 @@ const OptionRow kOptions[] = {
      .default_text = "0", .help = "longest sequence in tokens; 0: what the model was made for, at most 8192",
      .apply = [](S& s, const V& v) { s.engine.context = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
-    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery,
+    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize,
      .help = "YAML file of options; command line and environment come before it",
      .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
      .command_line_only = true},
@@ -273,7 +289,7 @@ const OptionRow kOptions[] = {
     {.name = "show-draft", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
      .help = "mark which tokens were drafted and accepted, corrected, or added by the target",
      .apply = [](S& s, const V& v) { s.show_draft = v.flag; return Status(); }},
-    {.name = "threads", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+    {.name = "threads", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns | kQuantize,
      .default_text = "0", .help = "threads; 0: one per core",
      .apply = [](S& s, const V& v) { s.engine.threads = static_cast<int>(v.integer); return Status(); },
      .min = 0, .max = 1024},
@@ -298,7 +314,7 @@ const OptionRow kOptions[] = {
      .default_text = "256", .help = "prompt tokens computed in one pass",
      .apply = [](S& s, const V& v) { s.engine.prefill_chunk = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 65536},
-    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = kEvery & ~kChat,
+    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~kChat) | kQuantize,
      .help = "print one JSON object",
      .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},
 };
@@ -313,6 +329,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
     CommandRow{Command::kVerifyLossless, "verify-lossless",
                "prove that speculation does not change the output"},
+    CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
 };
 
 std::string upper_snake(std::string_view name) {

@@ -22,6 +22,7 @@ enum class Command : unsigned {
   kInspect = 1u << 4,
   kBench = 1u << 5,
   kVerifyLossless = 1u << 6,
+  kQuantize = 1u << 7,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
@@ -52,6 +53,10 @@ struct Settings {
   std::string shape, draft_shape;              // bench: random weights of these shapes instead of a model
   std::optional<double> synthetic_acceptance;  // bench: drafts are right with this probability
   std::string system_message;
+
+  std::filesystem::path output;   // quantize: the file to write
+  std::string quantization_type;  // "q4_k"; empty: none was given
+  bool force = false;             // quantize: replace `output` if it exists
 
   bool show_draft = false;
   bool json = false;

@@ -149,8 +149,8 @@ Result<PackedMatrix> pack_matrix(const KernelTable& kernels, const TensorView& m
 // Converts `elements` stored numbers of one row to f32: the scalar reading of the format's description.
 void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements);
 
-// Converts one f32 row to F32, F16, BF16, Q8_0, Q4_0 or I8 (other types: precondition violated), rounding as
-// GGUF's reference quantiser does.
+// Converts one f32 row to any type but Q5_K (precondition violated). F16, BF16, Q8_0 and Q4_0 are rounded as
+// GGUF's reference quantiser does, I8 likewise; the scales of Q4_K and Q6_K are searched for.
 void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements);
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training/durable_file.h"
+#include "device/durable_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-namespace outrider::training {
+namespace outrider {
 namespace {
 
 Error system_error(const char* action, const std::filesystem::path& path) {
@@ -83,4 +83,4 @@ Status make_directories(const std::filesystem::path& directory) {
   return {};
 }
 
-}  // namespace outrider::training
+}  // namespace outrider

@@ -65,11 +65,9 @@ std::string describe(const Variant& variant) {
 }
 
 std::string describe(const Numerics& numerics) {
-  static const std::map<WeightPrecision, std::string> kNames = {{WeightPrecision::kAuto, "auto"},
-                                                                {WeightPrecision::kF32, "f32"},
-                                                                {WeightPrecision::kBF16, "bf16"},
-                                                                {WeightPrecision::kQ8, "q8"},
-                                                                {WeightPrecision::kQ4, "q4"}};
+  static const std::map<WeightPrecision, std::string> kNames = {
+      {WeightPrecision::kAuto, "auto"}, {WeightPrecision::kF32, "f32"}, {WeightPrecision::kBF16, "bf16"},
+      {WeightPrecision::kQ8_0, "q8_0"}, {WeightPrecision::kQ8, "q8"},   {WeightPrecision::kQ4, "q4"}};
   return numerics.kernels + " " + kNames.at(numerics.weights);
 }
 
@@ -77,7 +75,8 @@ std::vector<Numerics> all_numerics() {
   std::vector<Numerics> all;
   for (const std::string_view kernels : available_kernels()) {
     for (const WeightPrecision weights :
-         {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8, WeightPrecision::kQ4}) {
+         {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8_0, WeightPrecision::kQ8,
+          WeightPrecision::kQ4}) {
       all.push_back({std::string(kernels), weights});
     }
   }

@@ -381,7 +381,7 @@ TEST_F(ProgramTest, QuantizeWritesTheSameModel) {
   EXPECT_GT(report["tensors"][0]["rmse"], 0.0);
   EXPECT_LT(report["bytes"], report["bytes_before"]);
   const std::string score = " --prompt-ids 1,2,3,4,5,6 --json";
-  EXPECT_EQ(run("score " + out + score).output, run("score " + kModel + " --weights q8" + score).output);
+  EXPECT_EQ(run("score " + out + score).output, run("score " + kModel + " --weights q8_0" + score).output);
 
   const std::string again = (folder_ / "again.gguf").string();
   const Outcome smaller = run("quantize " + out + " " + again + " --type q4_k");

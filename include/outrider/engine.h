@@ -34,7 +34,14 @@ struct SpeculativeOptions {
   int64_t max_pool_patterns = 1 << 20;  // patterns kept; the oldest leave first
 };
 
-enum class WeightPrecision : uint8_t { kAuto, kF32, kBF16, kQ8, kQ4 };  // kAuto: as stored
+enum class WeightPrecision : uint8_t {
+  kAuto,  // as stored
+  kF32,
+  kBF16,
+  kQ8_0,  // GGUF's blocks of 32 numbers with a scale each
+  kQ8,    // 8 bits, one scale per output: many rows cost least
+  kQ4,    // GGUF's Q4_0
+};
 
 struct EngineOptions {
   std::filesystem::path model;  // Hugging Face directory or .gguf file

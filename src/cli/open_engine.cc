@@ -41,7 +41,8 @@ DType shape_type(WeightPrecision precision) {
   switch (precision) {
     case WeightPrecision::kF32:
       return DType::kF32;
-    case WeightPrecision::kQ8:
+    case WeightPrecision::kQ8_0:
+    case WeightPrecision::kQ8:  // converted as it is loaded
       return DType::kQ8_0;
     case WeightPrecision::kQ4:
       return DType::kQ4_0;

@@ -46,10 +46,11 @@ constexpr double kMaxTokens = 1 << 24;
 constexpr double kMaxSeed = 9.2e18;  // below 2^63, so that seeds are whole numbers everywhere
 
 Status set_weights(Settings& settings, const OptionValue& value) {
-  constexpr std::array<std::pair<std::string_view, WeightPrecision>, 5> kNames = {{
+  constexpr std::array<std::pair<std::string_view, WeightPrecision>, 6> kNames = {{
       {"auto", WeightPrecision::kAuto},
       {"f32", WeightPrecision::kF32},
       {"bf16", WeightPrecision::kBF16},
+      {"q8_0", WeightPrecision::kQ8_0},
       {"q8", WeightPrecision::kQ8},
       {"q4", WeightPrecision::kQ4},
   }};
@@ -142,8 +143,8 @@ const OptionRow kOptions[] = {
      .help = "replace OUT if it exists",
      .apply = [](S& s, const V& v) { s.force = v.flag; return Status(); }, .command_line_only = true},
     {.name = "weights", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kRuns,
-     .default_text = "auto", .help = "precision the weights are held in; auto: as stored",
-     .apply = set_weights, .choices = "auto|f32|bf16|q8|q4"},
+     .default_text = "auto", .help = "type the weights are held in; auto: as stored, q8: one scale per output, q4: q4_0",
+     .apply = set_weights, .choices = "auto|f32|bf16|q8_0|q8|q4"},
     {.name = "shape", .metavar = "NAME", .group = kModel, .commands = kBench,
      .help = "instead of MODEL: random weights of this shape, such as llama-1b, in the type of --weights "
              "(auto: bf16)",

@@ -28,6 +28,8 @@ std::optional<DType> storage_type(WeightPrecision precision) {
       return DType::kF32;
     case WeightPrecision::kBF16:
       return DType::kBF16;
+    case WeightPrecision::kQ8_0:
+      return DType::kQ8_0;
     case WeightPrecision::kQ8:
       return DType::kI8;
     case WeightPrecision::kQ4:

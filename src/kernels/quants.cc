@@ -138,7 +138,10 @@ void quantize_i8(const float* row, std::byte* out, int64_t elements) {
   std::memcpy(out, &scale, sizeof(scale));
   auto* codes = reinterpret_cast<int8_t*>(out + sizeof(scale));
   for (int64_t i = 0; i < elements; ++i) {
-    codes[i] = static_cast<int8_t>(clamp_to_int(std::round(row[i] * inverse), -127, 127));
+    // In this form NaN becomes a code, and compilers find vectors.
+    const float scaled = row[i] * inverse;
+    const float bounded = scaled > -127 ? (scaled < 127 ? scaled : 127) : -127;
+    codes[i] = static_cast<int8_t>(bounded + (bounded < 0 ? -0.5F : 0.5F));
   }
 }
 

@@ -382,6 +382,13 @@ TEST_F(ProgramTest, QuantizeWritesTheSameModel) {
   EXPECT_LT(report["bytes"], report["bytes_before"]);
   const std::string score = " --prompt-ids 1,2,3,4,5,6 --json";
   EXPECT_EQ(run("score " + out + score).output, run("score " + kModel + " --weights q8_0" + score).output);
+  const std::string reference = (folder_ / "reference.gguf").string();  // from what the gguf package wrote
+  EXPECT_EQ(run("quantize " + kModel + ".gguf " + reference + " --type q8_0").exit_code, 0);
+  EXPECT_EQ(run("score " + out + score).output, run("score " + reference + score).output);
+  const Json exact = run_json("score " + kModel + score), rounded = run_json("score " + out + score);
+  for (int i = 1; i < 6; ++i) {
+    EXPECT_NEAR(exact["logprobs"][i].get<double>(), rounded["logprobs"][i].get<double>(), 0.2) << i;
+  }
 
   const std::string again = (folder_ / "again.gguf").string();
   const Outcome smaller = run("quantize " + out + " " + again + " --type q4_k");

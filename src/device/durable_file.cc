@@ -8,26 +8,14 @@
 #include <cstring>
 #include <string>
 
+#include "device/file_descriptor.h"
+
 namespace outrider {
 namespace {
 
 Error system_error(const char* action, const std::filesystem::path& path) {
   return io_error(std::string("cannot ") + action + " " + path.string() + ": " + std::strerror(errno));
 }
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Status write_all(int fd, std::string_view bytes, const std::filesystem::path& path) {
   while (!bytes.empty()) {

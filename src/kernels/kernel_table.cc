@@ -11,36 +11,6 @@
 namespace outrider {
 namespace {
 
-// Rotation is the same code in every table: few numbers, and cosines that agree to the last bit.
-// Angle, cosine and sine are rounded to f32 one after the other, as Hugging Face's models compute them.
-void rope(const RopeArgs& args, Worker worker) {
-  constexpr int64_t kPairs = 64;
-  float cosines[kPairs];
-  float sines[kPairs];
-  const int64_t half = args.head_dim / 2;
-  const Range rows = share_of(worker, args.rows);
-  for (int64_t r = rows.begin; r < rows.end; ++r) {
-    for (int64_t begin = 0; begin < half; begin += kPairs) {
-      const int64_t count = half - begin < kPairs ? half - begin : kPairs;
-      for (int64_t i = 0; i < count; ++i) {
-        const float angle = static_cast<float>(args.positions[r]) * args.inverse_frequency[begin + i];
-        cosines[i] = static_cast<float>(std::cos(static_cast<double>(angle)));
-        sines[i] = static_cast<float>(std::sin(static_cast<double>(angle)));
-      }
-      for (int64_t head = 0; head < args.heads; ++head) {
-        float* first = args.x + (r * args.heads + head) * args.head_dim + begin;
-        float* second = first + half;
-        for (int64_t i = 0; i < count; ++i) {
-          const float a = first[i];
-          const float b = second[i];
-          first[i] = a * cosines[i] - b * sines[i];
-          second[i] = b * cosines[i] + a * sines[i];
-        }
-      }
-    }
-  }
-}
-
 // Divides the work of a call among workers and hands plain data to the instruction set's loops.
 template <IsaOps (*ops)()>
 struct Shared {
@@ -63,6 +33,10 @@ struct Shared {
     ops().rms_norm(args, share_of(worker, args.rows));
   }
 
+  static void rope(const RopeArgs& args, Worker worker) { ops().rope(args, share_of(worker, args.rows)); }
+
+  static void store_kv(const StoreKvArgs& args) { ops().store_kv(args); }
+
   static void swiglu(const float* gate_up, float* y, int64_t rows, int64_t dim, Worker worker) {
     constexpr int64_t kGrain = 64;
     ops().swiglu(gate_up, y, dim, share_of(worker, rows * dim, kGrain));
@@ -76,7 +50,8 @@ constexpr KernelTable make_table(std::string_view name, Result<PackedMatrix> (*p
           Shared<ops>::linear,
           Shared<ops>::attention,
           Shared<ops>::rms_norm,
-          rope,
+          Shared<ops>::rope,
+          Shared<ops>::store_kv,
           Shared<ops>::swiglu};
 }
 
@@ -97,6 +72,15 @@ const std::array<Level, 4>& levels() {
 }
 
 }  // namespace
+
+void fill_rotations(int32_t position, std::span<const float> inverse_frequency, float* rotations) {
+  const size_t half = inverse_frequency.size();
+  for (size_t i = 0; i < half; ++i) {
+    const float angle = static_cast<float>(position) * inverse_frequency[i];
+    rotations[i] = static_cast<float>(std::cos(static_cast<double>(angle)));
+    rotations[half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+  }
+}
 
 std::vector<std::string_view> available_kernels() {
   std::vector<std::string_view> names;

@@ -33,16 +33,14 @@ inline void zero_tile() {
   asm volatile("tilezero %%tmm%c0" : : "i"(kTile) : "memory");
 }
 
-// Rows of a tile lie kTileRowBytes apart.
+// Rows of a tile lie `stride` bytes apart in memory.
 template <int kTile>
-inline void load_tile(const void* from) {
-  const int64_t stride = kTileRowBytes;
+inline void load_tile(const void* from, int64_t stride = kTileRowBytes) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
 }
 
 template <int kTile>
-inline void store_tile(void* to) {
-  const int64_t stride = kTileRowBytes;
+inline void store_tile(void* to, int64_t stride = kTileRowBytes) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(kTile) : "memory");
 }
 

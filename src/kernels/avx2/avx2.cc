@@ -8,7 +8,8 @@
 namespace outrider {
 
 IsaOps avx2_ops() {
-  return {simd::linear<Avx2>, simd::attention<Avx2>, simd::rms_norm<Avx2>, simd::swiglu<Avx2>};
+  return {simd::linear<Avx2>, simd::attention<Avx2>, simd::rms_norm<Avx2>,
+          simd::rope<Avx2>,   simd::store_kv<Avx2>,  simd::swiglu<Avx2>};
 }
 
 }  // namespace outrider

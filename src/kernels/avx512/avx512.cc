@@ -8,7 +8,8 @@
 namespace outrider {
 
 IsaOps avx512_ops() {
-  return {simd::linear<Avx512>, simd::attention<Avx512>, simd::rms_norm<Avx512>, simd::swiglu<Avx512>};
+  return {simd::linear<Avx512>, simd::attention<Avx512>, simd::rms_norm<Avx512>,
+          simd::rope<Avx512>,   simd::store_kv<Avx512>,  simd::swiglu<Avx512>};
 }
 
 }  // namespace outrider

@@ -126,7 +126,15 @@ void Decoder::project(const Projection& projection, const float* x, float* y, in
   if (several) parts_.reserve(rows, projection.n);
   float* part_out = several ? parts_.data() : y;
   for (const PackedMatrix& part : projection.parts) {
-    const LinearArgs args{.weights = &part, .x = x, .y = part_out, .rows = rows};
+    packed_x_.reserve(1, (input_bytes(part.inputs, rows, part.k) + 3) / 4);
+    const LinearArgs args{.weights = &part,
+                          .x = x,
+                          .packed_x = reinterpret_cast<std::byte*>(packed_x_.data()),
+                          .y = part_out,
+                          .rows = rows};
+    if (part.inputs != InputForm::kF32) {
+      pool_->run([&](Worker worker) { kernels_->pack_inputs(args, worker); });
+    }
     pool_->run([&](Worker worker) { kernels_->linear(args, worker); });
     part_out += rows * part.n;
   }

@@ -81,6 +81,7 @@ class Decoder final : public Model {
   Scratch gate_up_;    // [rows, 2 * ffn_size]
   Scratch gated_;      // [rows, ffn_size]
   Scratch parts_;      // [rows, n] of a projection of several parts, part after part
+  Scratch packed_x_;   // inputs of a projection in the form its weights ask for
   Scratch logits_;     // [wanted rows, vocab_size]
   std::vector<AttentionRow> attention_rows_;
 };

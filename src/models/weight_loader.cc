@@ -117,15 +117,9 @@ Buffer WeightLoader::joined(const std::vector<TensorView>& views, DType dtype) c
 }
 
 Status WeightLoader::pack(const std::vector<TensorView>& views, PackedMatrix& packed) const {
-  const DType dtype = loaded_type(views.front());
-  if (views.size() == 1 && dtype == views.front().dtype) {
-    OUTRIDER_TRY(packed, options_.kernels->pack(views.front()));
-    return {};
-  }
-  const Buffer buffer = joined(views, dtype);
-  TensorView matrix{dtype, {0, views.front().cols()}, buffer.data()};
-  for (const TensorView& view : views) matrix.shape[0] += view.rows();
-  OUTRIDER_TRY(packed, options_.kernels->pack(matrix));
+  const MatrixSource source{views, loaded_type(views.front())};
+  OUTRIDER_TRY(packed, options_.kernels->allocate(source));
+  options_.kernels->pack(source, packed, Worker{});
   return {};
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/amx/tiles.h"
+#include "kernels/amx/transpose.h"
 #include "kernels/avx512/vector.h"
 #include "kernels/simd/attention.h"
 
@@ -26,32 +27,6 @@ struct PackedBlock {
   bool finite;                                // all values are: then a probability of zero takes an entry out
 };
 
-// 16 rows of 16 doublewords become columns; [16][16] to `out`.
-void transpose_16x16(const __m512i rows[16], Bf16* out) {
-  __m512i pairs[16];
-  __m512i fours[16];
-  for (int i = 0; i < 16; i += 2) {
-    pairs[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
-    pairs[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    fours[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
-    fours[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 2]);
-    fours[i + 2] = _mm512_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
-    fours[i + 3] = _mm512_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {  // column i + 4 c stands in lane c of fours[i + 4 g], for rows 4 g to 4 g + 3
-    const __m512i low01 = _mm512_shuffle_i32x4(fours[i], fours[i + 4], 0x88);
-    const __m512i high01 = _mm512_shuffle_i32x4(fours[i], fours[i + 4], 0xDD);
-    const __m512i low23 = _mm512_shuffle_i32x4(fours[i + 8], fours[i + 12], 0x88);
-    const __m512i high23 = _mm512_shuffle_i32x4(fours[i + 8], fours[i + 12], 0xDD);
-    _mm512_store_si512(out + i * kStep, _mm512_shuffle_i32x4(low01, low23, 0x88));
-    _mm512_store_si512(out + (i + 4) * kStep, _mm512_shuffle_i32x4(high01, high23, 0x88));
-    _mm512_store_si512(out + (i + 8) * kStep, _mm512_shuffle_i32x4(low01, low23, 0xDD));
-    _mm512_store_si512(out + (i + 12) * kStep, _mm512_shuffle_i32x4(high01, high23, 0xDD));
-  }
-}
-
 // Where the keys, or values, of a block's places are; places without entry point at zeros.
 using Places = const uint8_t* [kBlock];
 
@@ -64,7 +39,8 @@ void pack_keys(const Places& places, const Places& next, int tiles, int64_t head
         rows[i] = _mm512_loadu_si512(places[tile * 16 + i] + 2 * d);
         _mm_prefetch(next[tile * 16 + i] + 2 * d, _MM_HINT_T0);
       }
-      transpose_16x16(rows, out);
+      transpose(rows);
+      for (int i = 0; i < 16; ++i) _mm512_store_si512(out + i * kStep, rows[i]);
     }
   }
 }

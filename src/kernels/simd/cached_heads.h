@@ -49,7 +49,8 @@ void store_q8_block(const typename V::Floats* x, uint8_t* out) {
   const uint16_t scale = f32_to_f16(d + V::sum(nothing));
   __builtin_memcpy(out, &scale, sizeof(scale));
   for (int v = 0; v < kVectors; ++v) {
-    V::store_signed_bytes(out + 2 + v * V::kLanes, V::round(V::mul(x[v], V::all(inverse))));
+    V::store_bytes(reinterpret_cast<int8_t*>(out) + 2 + v * V::kLanes,
+                   V::round(V::mul(x[v], V::all(inverse))));
   }
 }
 

@@ -60,6 +60,20 @@ Status set_weights(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status set_kv_cache_type(Settings& settings, const OptionValue& value) {
+  constexpr std::array<std::pair<std::string_view, KvCacheType>, 5> kNames = {{
+      {"auto", KvCacheType::kAuto},
+      {"f32", KvCacheType::kF32},
+      {"bf16", KvCacheType::kBF16},
+      {"f16", KvCacheType::kF16},
+      {"q8_0", KvCacheType::kQ8_0},
+  }};
+  for (const auto& [name, type] : kNames) {
+    if (value.text() == name) settings.engine.kv_cache_type = type;
+  }
+  return {};
+}
+
 Status set_prompt_ids(Settings& settings, const OptionValue& value) {
   OUTRIDER_TRY(settings.prompt_ids, parse_token_ids(value.text()));
   return {};
@@ -311,6 +325,10 @@ const OptionRow kOptions[] = {
      .default_text = "16", .help = "tokens per page of the KV cache",
      .apply = [](S& s, const V& v) { s.engine.page_size = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 1024},
+    {.name = "kv-cache-type", .metavar = "TYPE", .type = Type::kChoice, .group = kMachine, .commands = kRuns,
+     .default_text = "auto",
+     .help = "type of cached keys and values; auto: bf16; q8_0: 8 bits and a scale per 32 numbers",
+     .apply = set_kv_cache_type, .choices = "auto|f32|bf16|f16|q8_0"},
     {.name = "prefill-chunk", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
      .default_text = "256", .help = "prompt tokens computed in one pass",
      .apply = [](S& s, const V& v) { s.engine.prefill_chunk = static_cast<int>(v.integer); return Status(); },

@@ -210,6 +210,7 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
       Model::load(file, {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
   KvShape shape = model->kv_shape();
   shape.page_size = context.page_size;
+  shape.type = context.kv_type;
   const int64_t longest = std::min(context.context, model->config().max_context) + options.max_draft_len;
   shape.page_count = context.max_batch * ((longest + shape.page_size - 1) / shape.page_size + 1);
   return std::shared_ptr<Drafter>(std::make_shared<DraftTargetDrafter>(std::move(model), shape, context));

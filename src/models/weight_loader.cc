@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/weight_loader.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <utility>
+
+#include "device/mapped_file.h"
 
 namespace outrider {
 namespace {
@@ -74,8 +77,13 @@ Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, 
   projection.k = k;
   projection.parts.resize(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
-    jobs_.emplace_back(
-        [this, views = std::move(runs[i]), &packed = projection.parts[i]] { return pack(views, packed); });
+    int64_t bytes = 0;
+    for (const TensorView& view : runs[i]) bytes += view.bytes();
+    jobs_.push_back({bytes, [this, views = std::move(runs[i]), &packed = projection.parts[i]] {
+                       const Status status = pack(views, packed);
+                       for (const TensorView& view : views) drop(view);
+                       return status;
+                     }});
   }
   return {};
 }
@@ -85,10 +93,11 @@ Status WeightLoader::plan_table(const std::string& name, int64_t n, int64_t k, E
   table.dtype = loaded_type(view);
   table.n = n;
   table.k = k;
-  jobs_.emplace_back([this, view, &table] {
-    table.rows = joined({view}, table.dtype);
-    return Status();
-  });
+  jobs_.push_back({view.bytes(), [this, view, &table] {
+                     table.rows = joined({view}, table.dtype);
+                     drop(view);
+                     return Status();
+                   }});
   return {};
 }
 
@@ -129,7 +138,18 @@ Status WeightLoader::pack(const std::vector<TensorView>& views, PackedMatrix& pa
   return {};
 }
 
+void WeightLoader::drop(const TensorView& view) const {
+  const std::span bytes(view.data, static_cast<size_t>(view.bytes()));
+  for (const auto& mapped : file_.mapped) {
+    if (bytes.data() >= mapped.data() && bytes.data() + bytes.size() <= mapped.data() + mapped.size()) {
+      drop_mapped_pages(bytes);
+    }
+  }
+}
+
 Status WeightLoader::pack_all() {
+  // The largest first, so that no worker is left with one when the others are done.
+  std::stable_sort(jobs_.begin(), jobs_.end(), [](const Job& a, const Job& b) { return a.bytes > b.bytes; });
   std::atomic<size_t> next{0};
   std::mutex mutex;
   std::optional<Error> failed;  // guarded by mutex
@@ -137,7 +157,7 @@ Status WeightLoader::pack_all() {
     for (size_t job = next++; job < jobs_.size(); job = next++) {
       Status status;
       try {
-        status = jobs_[job]();
+        status = jobs_[job].run();
       } catch (const std::exception&) {  // only allocation can fail here
         status =
             resource_error(file_.path.string() + ": not enough memory for its weights; choose a smaller " +

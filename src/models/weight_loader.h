@@ -63,9 +63,16 @@ class WeightLoader {
   Buffer joined(const std::vector<TensorView>& views, DType dtype) const;
   Status pack(const std::vector<TensorView>& views, PackedMatrix& packed) const;
 
+  // The file's pages of a matrix that will not be read again leave memory.
+  void drop(const TensorView& view) const;
+
+  struct Job {
+    int64_t bytes = 0;  // read
+    std::function<Status()> run;
+  };
   const ModelFile& file_;
   const ModelOptions& options_;
-  std::vector<std::function<Status()>> jobs_;  // independent of one another
+  std::vector<Job> jobs_;  // independent of one another
 };
 
 }  // namespace outrider

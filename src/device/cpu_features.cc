@@ -63,6 +63,7 @@ CpuFacts read_facts() {
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0) facts.leaf1_ecx = ecx;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
     facts.leaf7_ebx = ebx;
+    facts.leaf7_ecx = ecx;
     facts.leaf7_edx = edx;
     const uint32_t last_subleaf = eax;
     if (last_subleaf >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0) facts.leaf7_1_eax = eax;
@@ -91,9 +92,15 @@ CpuFeatures judge_cpu(const CpuFacts& facts) {
       first_of({features.avx512_refusal,
                 missing_of({{"amx-tile", facts.leaf7_edx, 24},
                             {"amx-bf16", facts.leaf7_edx, 22},
-                            {"avx512-bf16", facts.leaf7_1_eax, 5}}),
+                            {"amx-int8", facts.leaf7_edx, 25},
+                            {"avx512-bf16", facts.leaf7_1_eax, 5},
+                            {"avx512-vnni", facts.leaf7_ecx, 11}}),
                 unsaved_state(facts.xcr0, kTileState, "AMX tile"),
                 facts.amx_permitted ? "" : "the kernel refused permission for AMX tile data"});
+  features.avx_vnni =
+      features.avx2_refusal.empty() && missing_of({{"avx-vnni", facts.leaf7_1_eax, 4}}).empty();
+  features.avx512_vnni =
+      features.avx512_refusal.empty() && missing_of({{"avx512-vnni", facts.leaf7_ecx, 11}}).empty();
   return features;
 }
 

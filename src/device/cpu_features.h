@@ -11,17 +11,21 @@ namespace outrider {
 struct CpuFacts {
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0;
+  uint32_t leaf7_ecx = 0;
   uint32_t leaf7_edx = 0;
   uint32_t leaf7_1_eax = 0;
   uint64_t xcr0 = 0;           // register states the operating system saves
   bool amx_permitted = false;  // the kernel granted this process the tile data state
 };
 
-// Empty: usable. Else the reason for refusal, such as "the processor lacks avx512bw".
+// A refusal is empty: usable. Else the reason for refusal, such as "the processor lacks avx512bw".
 struct CpuFeatures {
   std::string avx2_refusal;    // AVX2, FMA, F16C
   std::string avx512_refusal;  // AVX-512 F, BW, VL, DQ, and all of avx2
-  std::string amx_refusal;     // AMX-TILE, AMX-BF16, AVX512-BF16, and all of avx512
+  std::string amx_refusal;     // AMX-TILE, AMX-BF16, AMX-INT8, AVX512-BF16 and -VNNI, and all of avx512
+  // Byte products that the tables of that level use where they are.
+  bool avx_vnni = false;
+  bool avx512_vnni = false;
 };
 
 CpuFeatures judge_cpu(const CpuFacts& facts);

@@ -29,7 +29,7 @@ std::optional<DType> storage_type(WeightPrecision precision) {
     case WeightPrecision::kBF16:
       return DType::kBF16;
     case WeightPrecision::kQ8:
-      return DType::kQ8_0;
+      return DType::kI8;
     case WeightPrecision::kQ4:
       return DType::kQ4_0;
   }

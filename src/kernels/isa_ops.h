@@ -11,18 +11,61 @@
 
 namespace outrider {
 
-// Packed weights interleave this many output features, so that one vector holds one input of each.
-inline constexpr int64_t kStripFeatures = 16;
+// Layouts, strip by strip. A step is kTileDepth inputs, a block kCodeBlock inputs.
+inline constexpr int64_t kDotFeatures = 16;   // of a strip of kStrips, kDot* and kChannels
+inline constexpr int64_t kTileFeatures = 32;  // of a strip of kTile*: two tiles of 16
+inline constexpr int64_t kTileDepth = 32;     // bf16 inputs of a tile
+inline constexpr int64_t kCodeBlock = 128;
+inline constexpr int64_t kChannelDepth = 64;  // 8-bit inputs of a tile
+inline constexpr int64_t kStripHeader =
+    64;  // bytes before a strip of codes: its unit (f32); 16 f32 scales of kChannels
+
+// Products with kInt8Groups inputs: one record of this per row and kInputGroup numbers.
+inline constexpr int64_t kInputGroup = 32;
+struct InputGroup {
+  float scale;       // x[i] = scale * codes[i]
+  float scaled_sum;  // scale * sum of codes
+  int32_t sums[2];   // of codes 0 to 15 and 16 to 31
+  int8_t codes[kInputGroup];
+};
+
+// Of kInt8Rows: before the codes [step][kInputRows][kChannelDepth] of every kInputRows rows.
+inline constexpr int64_t kInputRows = 16;
+struct InputRowsHead {
+  float scales[kInputRows];
+  int32_t sums[kInputRows];  // of codes
+};
+
+// kBF16Tiles: in chunks of kChunkRows rows, which share one pass over the weights; row tiles of 16 rows
+// (fewer if the chunk has fewer) by steps: [inputs / 2][row][2] is a right-hand tile. Tiles follow the order
+// of use: blocks of four steps, pairs of row tiles, steps, row tiles.
+inline constexpr int64_t kChunkRows = 128;
 
 struct LinearShare {
+  WeightForm form = WeightForm::kRows;
   DType dtype = DType::kF32;
-  const std::byte* weights = nullptr;  // [n, k], packed by the same table
+  // Of block types, see CodeType.
+  int code_group = 0;
+  bool has_min = false;
+  int zero_code = 0;
+  const std::byte* weights = nullptr;  // [n, k], packed
+  int64_t strip_bytes = 0;
   int64_t n = 0;
   int64_t k = 0;
-  const float* x = nullptr;  // [rows, k]
-  float* y = nullptr;        // [rows, n]
+  const float* x = nullptr;       // [rows, k]
+  std::byte* packed_x = nullptr;  // in the form the weights ask for
+  float* y = nullptr;             // [rows, n]
   int64_t rows = 0;
   Range features;  // begins at a whole strip
+};
+
+struct InputShare {
+  InputForm form = InputForm::kF32;
+  const float* x = nullptr;  // [rows, k]
+  std::byte* packed = nullptr;
+  int64_t rows = 0;
+  int64_t k = 0;
+  Range items;  // see input_items()
 };
 
 // Items are (key/value head, row, query head of the group) triples, flattened in this order.
@@ -35,6 +78,7 @@ struct AttentionShare {
 
 struct IsaOps {
   void (*linear)(const LinearShare& share);
+  void (*pack_inputs)(const InputShare& share);
   void (*attention)(const AttentionShare& share);
   void (*rms_norm)(const NormArgs& args, Range rows);
   // Items are the numbers of y [rows, dim], flattened.
@@ -43,7 +87,9 @@ struct IsaOps {
 
 IsaOps reference_ops();
 IsaOps avx2_ops();
+IsaOps avx2_vnni_ops();
 IsaOps avx512_ops();
+IsaOps avx512_vnni_ops();
 IsaOps amx_ops();
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 #include "device/cpu_features.h"
 #include "kernels/isa_ops.h"
 #include "kernels/packing.h"
+#include "kernels/weight_codes.h"
 
 namespace outrider {
 namespace {
@@ -41,15 +42,56 @@ void rope(const RopeArgs& args, Worker worker) {
   }
 }
 
+int64_t units_of(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
+
+// What workers share when inputs are packed.
+int64_t input_items(InputForm form, int64_t rows, int64_t k) {
+  switch (form) {
+    case InputForm::kF32:
+      return 0;
+    case InputForm::kInt8Groups:
+      return rows * units_of(k, kInputGroup);
+    case InputForm::kInt8Rows:
+      return rows;
+    case InputForm::kBF16Tiles:
+      return units_of(rows, 16) * units_of(k, kCodeBlock);
+  }
+  return 0;
+}
+
 // Divides the work of a call among workers and hands plain data to the instruction set's loops.
-template <IsaOps (*ops)()>
+template <IsaOps (*ops)(), WeightForm (*form_of)(DType)>
 struct Shared {
+  static Result<PackedMatrix> allocate(const MatrixSource& source) {
+    return allocate_packed(source, form_of(source.dtype));
+  }
+
+  static void pack_inputs(const LinearArgs& args, Worker worker) {
+    const PackedMatrix& weights = *args.weights;
+    const Range items = share_of(worker, input_items(weights.inputs, args.rows, weights.k));
+    if (items.begin == items.end) return;
+    ops().pack_inputs({weights.inputs, args.x, args.packed_x, args.rows, weights.k, items});
+  }
+
   static void linear(const LinearArgs& args, Worker worker) {
     const PackedMatrix& weights = *args.weights;
-    const Range features = share_of(worker, weights.n, kStripFeatures);
+    const Range features = share_of(worker, weights.n, weights.strip_features);
     if (features.begin == features.end || args.rows == 0) return;
-    ops().linear(
-        {weights.dtype, weights.data.data(), weights.n, weights.k, args.x, args.y, args.rows, features});
+    const CodeType codes = code_type(weights.dtype);
+    ops().linear({.form = weights.form,
+                  .dtype = weights.dtype,
+                  .code_group = codes.group,
+                  .has_min = codes.has_min,
+                  .zero_code = codes.zero_code,
+                  .weights = weights.data.data(),
+                  .strip_bytes = weights.strip_bytes,
+                  .n = weights.n,
+                  .k = weights.k,
+                  .x = args.x,
+                  .packed_x = args.packed_x,
+                  .y = args.y,
+                  .rows = args.rows,
+                  .features = features});
   }
 
   static void attention(const AttentionArgs& args, Worker worker) {
@@ -69,16 +111,17 @@ struct Shared {
   }
 };
 
-template <IsaOps (*ops)()>
-constexpr KernelTable make_table(std::string_view name, Result<PackedMatrix> (*pack)(const TensorView&)) {
-  return {name,
-          pack,
-          Shared<ops>::linear,
-          Shared<ops>::attention,
-          Shared<ops>::rms_norm,
-          rope,
-          Shared<ops>::swiglu};
+template <IsaOps (*ops)(), WeightForm (*form_of)(DType)>
+constexpr KernelTable make_table(std::string_view name) {
+  using Table = Shared<ops, form_of>;
+  return {name,          Table::allocate,  pack_strips,     Table::pack_inputs,
+          Table::linear, Table::attention, Table::rms_norm, rope,
+          Table::swiglu};
 }
+
+// With the products of bytes that the processor has; the bits are the same.
+IsaOps best_avx2_ops() { return cpu_features().avx_vnni ? avx2_vnni_ops() : avx2_ops(); }
+IsaOps best_avx512_ops() { return cpu_features().avx512_vnni ? avx512_vnni_ops() : avx512_ops(); }
 
 struct Level {
   KernelTable table;
@@ -88,10 +131,10 @@ struct Level {
 // Slowest first.
 const std::array<Level, 4>& levels() {
   static const std::array<Level, 4> all = {{
-      {make_table<reference_ops>("reference", pack_rows), ""},
-      {make_table<avx2_ops>("avx2", pack_strips), cpu_features().avx2_refusal},
-      {make_table<avx512_ops>("avx512", pack_strips), cpu_features().avx512_refusal},
-      {make_table<amx_ops>("amx", pack_tiles), cpu_features().amx_refusal},
+      {make_table<reference_ops, row_form>("reference"), ""},
+      {make_table<best_avx2_ops, dot_form>("avx2"), cpu_features().avx2_refusal},
+      {make_table<best_avx512_ops, dot_form>("avx512"), cpu_features().avx512_refusal},
+      {make_table<amx_ops, tile_form>("amx"), cpu_features().amx_refusal},
   }};
   return all;
 }
@@ -120,6 +163,31 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
   }
   if (name.empty()) return fastest;
   return usage_error("unknown kernels '" + std::string(name) + "'; choose one of: " + known);
+}
+
+int64_t input_bytes(InputForm form, int64_t rows, int64_t k) {
+  switch (form) {
+    case InputForm::kF32:
+      return 0;
+    case InputForm::kInt8Groups:
+      return rows * units_of(k, kInputGroup) * static_cast<int64_t>(sizeof(InputGroup));
+    case InputForm::kInt8Rows:
+      return units_of(rows, kInputRows) * (static_cast<int64_t>(sizeof(InputRowsHead)) +
+                                           units_of(k, kChannelDepth) * kChannelDepth * kInputRows);
+    case InputForm::kBF16Tiles:
+      // Rows are padded to whole tiles, but for a chunk of fewer rows than one tile has.
+      return (rows / kChunkRows * kChunkRows +
+              (rows % kChunkRows < 16 ? rows % kChunkRows : units_of(rows % kChunkRows, 16) * 16)) *
+             units_of(k, kTileDepth) * kTileDepth * 2;
+  }
+  return 0;
+}
+
+Result<PackedMatrix> pack_matrix(const KernelTable& kernels, const TensorView& matrix) {
+  const MatrixSource source{{&matrix, 1}, matrix.dtype};
+  OUTRIDER_TRY(PackedMatrix packed, kernels.allocate(source));
+  kernels.pack(source, packed, Worker{});
+  return packed;
 }
 
 }  // namespace outrider

@@ -23,19 +23,49 @@
 
 namespace outrider {
 
-// A matrix [n, k] in the private layout of the table that packed it.
+// Layouts of weights and of the inputs of a product, private to the tables; see isa_ops.h.
+enum class WeightForm : uint8_t {
+  kRows,        // as stored
+  kStrips,      // F32, F16, BF16: strips of features, input by input
+  kDotNibbles,  // codes, four inputs of each feature side by side
+  kDotBytes,
+  kChannels,     // I8: as kDotBytes, one scale per feature
+  kTiles,        // BF16: AMX tiles
+  kTileNibbles,  // codes, to be decoded to such tiles
+  kTileBytes,
+};
+enum class InputForm : uint8_t {
+  kF32,         // as they are
+  kInt8Groups,  // 8-bit codes, a scale for every 32
+  kInt8Rows,    // 8-bit codes, a scale for every row
+  kBF16Tiles,
+};
+
+// A matrix [n, k] in a private layout.
 struct PackedMatrix {
-  DType dtype = DType::kF32;  // of the stored numbers
-  int64_t n = 0;              // output features
-  int64_t k = 0;              // input features
+  WeightForm form = WeightForm::kRows;
+  InputForm inputs = InputForm::kF32;  // that its product reads
+  DType dtype = DType::kF32;
+  int64_t n = 0;  // output features
+  int64_t k = 0;  // input features
+  int64_t strip_features = 1;
+  int64_t strip_bytes = 0;
   Buffer data;
+};
+
+// A matrix to be packed: the rows of the parts one after the other, each converted to `dtype` (a part of
+// another type: to one that quantize_row knows).
+struct MatrixSource {
+  std::span<const TensorView> parts;
+  DType dtype = DType::kF32;
 };
 
 // y[r, j] = sum_i x[r, i] * w[j, i] for j in [0, n); rows are contiguous.
 struct LinearArgs {
   const PackedMatrix* weights = nullptr;
-  const float* x = nullptr;  // [rows, k]
-  float* y = nullptr;        // [rows, n]
+  const float* x = nullptr;       // [rows, k]
+  std::byte* packed_x = nullptr;  // input_bytes(weights->inputs, rows, k) bytes, 64-byte aligned
+  float* y = nullptr;             // [rows, n]
   int64_t rows = 0;
 };
 
@@ -87,9 +117,14 @@ struct RopeArgs {
 struct KernelTable {
   std::string_view name;
 
-  // Any DType; k must be a multiple of the dtype's block. Called in parallel for different matrices.
-  Result<PackedMatrix> (*pack)(const TensorView& matrix);
+  // Any DType; k must be a multiple of the dtype's block. The matrix is zero until pack() has filled it.
+  Result<PackedMatrix> (*allocate)(const MatrixSource& source);
+  void (*pack)(const MatrixSource& source, PackedMatrix& packed, Worker worker);
 
+  // Brings x to the form the weights ask for, once for all products of the same x and form; nothing to do for
+  // InputForm::kF32.
+  void (*pack_inputs)(const LinearArgs& args, Worker worker);
+  // After all workers' pack_inputs.
   void (*linear)(const LinearArgs& args, Worker worker);
   void (*attention)(const AttentionArgs& args, Worker worker);
   void (*rms_norm)(const NormArgs& args, Worker worker);
@@ -105,10 +140,16 @@ std::vector<std::string_view> available_kernels();
 // instruction set this machine lacks (says what is missing).
 Result<const KernelTable*> select_kernels(std::string_view name);
 
+// Bytes that `rows` rows of k inputs take in that form.
+int64_t input_bytes(InputForm form, int64_t rows, int64_t k);
+
+// allocate() and pack() by one worker.
+Result<PackedMatrix> pack_matrix(const KernelTable& kernels, const TensorView& matrix);
+
 // Converts `elements` stored numbers of one row to f32: the scalar reading of the format's description.
 void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements);
 
-// Converts one f32 row to F32, F16, BF16, Q8_0 or Q4_0 (other types: precondition violated), rounding as
+// Converts one f32 row to F32, F16, BF16, Q8_0, Q4_0 or I8 (other types: precondition violated), rounding as
 // GGUF's reference quantiser does.
 void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements);
 

@@ -58,12 +58,12 @@ TEST(SelectKernels, AMissingInstructionSetIsNamed) {
 TEST(Pack, RefusesWhatIsNoMatrixOfWholeBlocks) {
   const std::vector<std::byte> bytes(4096);
   for (const KernelTable* table : tables_to_test()) {
-    const auto ragged = table->pack({DType::kQ8_0, {2, 33}, bytes.data()});
+    const auto ragged = pack_matrix(*table, {DType::kQ8_0, {2, 33}, bytes.data()});
     ASSERT_FALSE(ragged.ok());
     EXPECT_THAT(ragged.error().message, HasSubstr("multiple of 32"));
-    EXPECT_FALSE(table->pack({DType::kF32, {8}, bytes.data()}).ok());
-    EXPECT_FALSE(table->pack({DType::kF32, {0, 8}, bytes.data()}).ok());
-    EXPECT_FALSE(table->pack({DType::kBF16, {2, 2, 2}, bytes.data()}).ok());
+    EXPECT_FALSE(pack_matrix(*table, {DType::kF32, {8}, bytes.data()}).ok());
+    EXPECT_FALSE(pack_matrix(*table, {DType::kF32, {0, 8}, bytes.data()}).ok());
+    EXPECT_FALSE(pack_matrix(*table, {DType::kBF16, {2, 2, 2}, bytes.data()}).ok());
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <iostream>
 #include <random>
 #include <string>
@@ -13,8 +14,8 @@
 
 namespace outrider {
 
-inline constexpr DType kAllDTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ8_0,
-                                       DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
+inline constexpr DType kAllDTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ8_0, DType::kQ4_0,
+                                       DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kI8};
 
 // The tables this machine can run; says which ones are left out and why.
 inline std::vector<const KernelTable*> tables_to_test() {
@@ -63,7 +64,9 @@ inline StoredMatrix random_matrix(DType dtype, int64_t n, int64_t k, uint64_t se
   const bool k_quant = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
   if (!k_quant) {
     const Floats numbers = random_floats(static_cast<size_t>(n * k), seed, 0.05F);
-    quantize_row(dtype, numbers.data(), matrix.bytes.data(), n * k);
+    for (int64_t j = 0; j < n; ++j) {
+      quantize_row(dtype, numbers.data() + j * k, matrix.bytes.data() + j * row_bytes(dtype, k), k);
+    }
     return matrix;
   }
   std::mt19937_64 engine(seed);
@@ -85,6 +88,18 @@ inline StoredMatrix random_matrix(DType dtype, int64_t n, int64_t k, uint64_t se
 template <typename Kernel>
 void run_shares(int workers, Kernel kernel) {
   for (int index = 0; index < workers; ++index) kernel(Worker{index, workers});
+}
+
+// x times the matrix, inputs packed first.
+inline Floats product(const KernelTable& table, const PackedMatrix& weights, const Floats& x, int64_t rows,
+                      int workers) {
+  Floats y(static_cast<size_t>(rows * weights.n), std::nanf(""));
+  Buffer packed_x(static_cast<size_t>(input_bytes(weights.inputs, rows, weights.k)));
+  const LinearArgs args{&weights, x.data(), packed_x.data(), y.data(), rows};
+  if (weights.inputs != InputForm::kF32)
+    run_shares(workers, [&](Worker worker) { table.pack_inputs(args, worker); });
+  run_shares(workers, [&](Worker worker) { table.linear(args, worker); });
+  return y;
 }
 
 }  // namespace outrider

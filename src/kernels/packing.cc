@@ -1,90 +1,313 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/packing.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
+#include <string>
+#include <vector>
 
-#include "kernels/isa_ops.h"
+#include "kernels/weight_codes.h"
 
 namespace outrider {
 namespace {
 
-Status check_matrix(const TensorView& matrix) {
-  if (matrix.shape.size() != 2 || matrix.shape[0] <= 0 || matrix.shape[1] <= 0) {
-    return input_error("expected a weight matrix of two positive dimensions, found a tensor of " +
-                       std::to_string(matrix.shape.size()) + " dimensions with " +
-                       std::to_string(matrix.rows()) + " rows of " + std::to_string(matrix.cols()));
+int64_t blocks_of(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
+
+// Rows of a source, converted one at a time.
+class RowReader {
+ public:
+  explicit RowReader(const MatrixSource& source) : source_(source) {}
+
+  // Valid until the next call.
+  const std::byte* row(int64_t j) {
+    size_t part = 0;
+    while (j >= source_.parts[part].rows()) j -= source_.parts[part++].rows();
+    const TensorView& view = source_.parts[part];
+    const std::byte* stored = view.data + j * row_bytes(view.dtype, view.cols());
+    if (view.dtype == source_.dtype) return stored;
+    numbers_.resize(static_cast<size_t>(view.cols()));
+    converted_.resize(static_cast<size_t>(row_bytes(source_.dtype, view.cols())));
+    dequantize_row(view.dtype, stored, numbers_.data(), view.cols());
+    quantize_row(source_.dtype, numbers_.data(), converted_.data(), view.cols());
+    return converted_.data();
   }
-  const int64_t block = block_elements(matrix.dtype);
-  if (matrix.cols() % block != 0) {
-    return input_error("expected rows of a multiple of " + std::to_string(block) + " elements for type " +
-                       std::string(dtype_name(matrix.dtype)) + ", found " + std::to_string(matrix.cols()) +
-                       "; convert the matrix to another type");
+
+ private:
+  const MatrixSource& source_;
+  std::vector<float> numbers_;
+  std::vector<std::byte> converted_;
+};
+
+Status check_source(const MatrixSource& source) {
+  const int64_t block = block_elements(source.dtype);
+  for (const TensorView& part : source.parts) {
+    if (part.shape.size() != 2 || part.shape[0] <= 0 || part.shape[1] <= 0) {
+      return input_error("expected a weight matrix of two positive dimensions, found a tensor of " +
+                         std::to_string(part.shape.size()) + " dimensions with " +
+                         std::to_string(part.rows()) + " rows of " + std::to_string(part.cols()));
+    }
+    if (part.cols() % block != 0) {
+      return input_error("expected rows of a multiple of " + std::to_string(block) + " elements for type " +
+                         std::string(dtype_name(source.dtype)) + ", found " + std::to_string(part.cols()) +
+                         "; convert the matrix to another type");
+    }
   }
   return {};
 }
 
-Result<PackedMatrix> allocate(const TensorView& matrix, int64_t bytes) {
-  try {
-    return PackedMatrix{matrix.dtype, matrix.rows(), matrix.cols(), Buffer(static_cast<size_t>(bytes))};
-  } catch (const std::bad_alloc&) {
-    return resource_error("out of memory: packing a weight matrix needs " + std::to_string(bytes) +
-                          " bytes; use a smaller model or a smaller weight type");
+// One row of a strip: where it stands among the strip's rows.
+struct StripRow {
+  DType dtype;
+  int64_t k;
+  const std::byte* stored;
+  std::byte* strip;
+  int64_t index;
+};
+
+// [input][16]
+template <int64_t kBytes>
+void pack_numbers(const StripRow& row) {
+  for (int64_t i = 0; i < row.k; ++i) {
+    std::memcpy(row.strip + (i * kDotFeatures + row.index) * kBytes, row.stored + i * kBytes, kBytes);
   }
 }
 
-// kUnit: bytes. padded_row: bytes of a row once padded, a multiple of kUnit.
-template <int64_t kUnit>
-void interleave(const TensorView& matrix, int64_t padded_row, std::byte* out) {
-  const int64_t n = matrix.rows();
-  const int64_t row = row_bytes(matrix.dtype, matrix.cols());
-  for (int64_t feature = 0; feature < n; ++feature) {
-    const std::byte* from = matrix.data + feature * row;
-    const int64_t strip = feature / kStripFeatures;
-    std::byte* to = out + strip * kStripFeatures * padded_row + feature % kStripFeatures * kUnit;
-    for (int64_t begin = 0; begin < row; begin += kUnit, to += kStripFeatures * kUnit) {
-      const int64_t left = row - begin;
-      std::memcpy(to, from + begin, static_cast<size_t>(left < kUnit ? left : kUnit));
+// [step][tile of the strip][16][kTileDepth]
+void pack_tile_row(const StripRow& row) {
+  constexpr int64_t kTileBytes = 16 * kTileDepth * 2;
+  std::byte* to = row.strip + row.index / 16 * kTileBytes + row.index % 16 * kTileDepth * 2;
+  for (int64_t i = 0; i < row.k; i += kTileDepth, to += 2 * kTileBytes) {
+    std::memcpy(to, row.stored + i * 2, static_cast<size_t>(std::min(kTileDepth, row.k - i) * 2));
+  }
+}
+
+// [four inputs][16][4], after the scales of the features
+void pack_channel(const StripRow& row) {
+  std::memcpy(row.strip + row.index * static_cast<int64_t>(sizeof(float)), row.stored, sizeof(float));
+  std::byte* to = row.strip + kStripHeader + row.index * 4;
+  const std::byte* codes = row.stored + row_header_bytes(row.dtype);
+  for (int64_t i = 0; i < row.k; i += 4, to += kDotFeatures * 4) {
+    std::memcpy(to, codes + i, static_cast<size_t>(std::min<int64_t>(4, row.k - i)));
+  }
+}
+
+// Of kCodeBlock inputs of 16 features: scales, then mins if any, then codes. Dot forms order each by group
+// and then by feature, tile forms by feature and then by group.
+int64_t code_block_bytes(const CodeType& type) {
+  return 16 * (kCodeBlock / type.group * (type.has_min ? 4 : 2) + kCodeBlock * type.bits / 8);
+}
+
+void put_dot_codes(const CodeType& type, const int8_t* codes, std::byte* to) {
+  if (type.bits == 8) {
+    for (int i = 0; i < type.group; i += 4) std::memcpy(to + i / 4 * kDotFeatures * 4, codes + i, 4);
+    return;
+  }
+  for (int i = 0; i < 16; ++i) {
+    to[i / 4 * kDotFeatures * 4 + i % 4] = static_cast<std::byte>(codes[i] | codes[i + 16] << 4);
+  }
+}
+
+void pack_dot_codes(const StripRow& row, float unit) {
+  const CodeType type = code_type(row.dtype);
+  const int64_t groups_of_block = kCodeBlock / type.group;
+  const int64_t scale_bytes = groups_of_block * kDotFeatures * 2;
+  const int64_t code_bytes = type.group * kDotFeatures * type.bits / 8;
+  WeightCodes codes;
+  for (int64_t begin = 0; begin < row.k; begin += kCodesPerStretch) {
+    read_codes(row.dtype, row.stored, begin, row.k, unit, codes);
+    const int64_t groups = std::min<int64_t>(kCodesPerStretch, row.k - begin) / type.group;
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t block = begin / kCodeBlock + g / groups_of_block;
+      const int64_t place = g % groups_of_block;
+      std::byte* to = row.strip + kStripHeader + block * code_block_bytes(type);
+      std::memcpy(to + (place * kDotFeatures + row.index) * 2, &codes.scales[g], 2);
+      to += scale_bytes;
+      if (type.has_min) {
+        std::memcpy(to + (place * kDotFeatures + row.index) * 2, &codes.mins[g], 2);
+        to += scale_bytes;
+      }
+      put_dot_codes(type, codes.codes + g * type.group, to + place * code_bytes + row.index * 4);
     }
   }
 }
 
-template <int64_t kUnit>
-Result<PackedMatrix> pack_interleaved(const TensorView& matrix, int64_t padded_row) {
-  const int64_t strips = (matrix.rows() + kStripFeatures - 1) / kStripFeatures;
-  OUTRIDER_TRY(PackedMatrix packed, allocate(matrix, strips * kStripFeatures * padded_row));
-  interleave<kUnit>(matrix, padded_row, packed.data.data());
-  return packed;
+// A row of a block: word i holds codes i, 32 + i, 64 + i and 96 + i in its nibbles; or the bytes as they are.
+void put_tile_codes(const CodeType& type, const int8_t* codes, std::byte* to) {
+  if (type.bits == 8) {
+    std::memcpy(to, codes, kCodeBlock);
+    return;
+  }
+  uint16_t words[32];
+  for (int i = 0; i < 32; ++i) {
+    words[i] =
+        static_cast<uint16_t>(codes[i] | codes[32 + i] << 4 | codes[64 + i] << 8 | codes[96 + i] << 12);
+  }
+  std::memcpy(to, words, sizeof(words));
+}
+
+void pack_tile_codes(const StripRow& row, float unit) {
+  const CodeType type = code_type(row.dtype);
+  const int64_t groups = kCodeBlock / type.group;
+  const int64_t block_bytes = code_block_bytes(type);
+  const int64_t r = row.index % 16;
+  WeightCodes codes;
+  for (int64_t begin = 0; begin < row.k; begin += kCodesPerStretch) {
+    read_codes(row.dtype, row.stored, begin, row.k, unit, codes);
+    const int64_t blocks = blocks_of(std::min<int64_t>(kCodesPerStretch, row.k - begin), kCodeBlock);
+    for (int64_t b = 0; b < blocks; ++b) {
+      std::byte* to =
+          row.strip + kStripHeader + ((begin / kCodeBlock + b) * 2 + row.index / 16) * block_bytes;
+      std::memcpy(to + r * groups * 2, codes.scales + b * groups, static_cast<size_t>(groups * 2));
+      to += 16 * groups * 2;
+      if (type.has_min) {
+        std::memcpy(to + r * groups * 2, codes.mins + b * groups, static_cast<size_t>(groups * 2));
+        to += 16 * groups * 2;
+      }
+      put_tile_codes(type, codes.codes + b * kCodeBlock, to + r * kCodeBlock * type.bits / 8);
+    }
+  }
+}
+
+void pack_row(WeightForm form, const StripRow& row, float unit) {
+  switch (form) {
+    case WeightForm::kRows:
+      std::memcpy(row.strip, row.stored, static_cast<size_t>(row_bytes(row.dtype, row.k)));
+      return;
+    case WeightForm::kStrips:
+      return row.dtype == DType::kF32 ? pack_numbers<4>(row) : pack_numbers<2>(row);
+    case WeightForm::kDotNibbles:
+    case WeightForm::kDotBytes:
+      return pack_dot_codes(row, unit);
+    case WeightForm::kChannels:
+      return pack_channel(row);
+    case WeightForm::kTiles:
+      return pack_tile_row(row);
+    case WeightForm::kTileNibbles:
+    case WeightForm::kTileBytes:
+      return pack_tile_codes(row, unit);
+  }
+}
+
+bool has_unit(WeightForm form) {
+  return form == WeightForm::kDotNibbles || form == WeightForm::kDotBytes ||
+         form == WeightForm::kTileNibbles || form == WeightForm::kTileBytes;
+}
+
+// The largest unit of the strip's rows serves them all.
+float strip_unit(RowReader& reader, const PackedMatrix& packed, Range features) {
+  if (packed.dtype == DType::kQ4_0 || packed.dtype == DType::kQ8_0) return 1;
+  float unit = 0;
+  for (int64_t j = features.begin; j < features.end; ++j) {
+    unit = std::max(unit, scale_unit(packed.dtype, reader.row(j), packed.k));
+  }
+  return unit;
+}
+
+int64_t strip_bytes(WeightForm form, DType dtype, int64_t k) {
+  const CodeType type = code_type(dtype);
+  switch (form) {
+    case WeightForm::kRows:
+      return row_bytes(dtype, k);
+    case WeightForm::kStrips:
+      return kDotFeatures * row_bytes(dtype, k);
+    case WeightForm::kDotNibbles:
+    case WeightForm::kDotBytes:
+      return kStripHeader + blocks_of(k, kCodeBlock) * code_block_bytes(type);
+    case WeightForm::kChannels:
+      return kStripHeader + blocks_of(k, kChannelDepth) * kChannelDepth * kDotFeatures;
+    case WeightForm::kTiles:
+      return blocks_of(k, kTileDepth) * kTileDepth * kTileFeatures * 2;
+    case WeightForm::kTileNibbles:
+    case WeightForm::kTileBytes:
+      return kStripHeader + blocks_of(k, kCodeBlock) * 2 * code_block_bytes(type);
+  }
+  return 0;
+}
+
+int64_t strip_features(WeightForm form) {
+  switch (form) {
+    case WeightForm::kRows:
+      return 1;
+    case WeightForm::kTiles:
+    case WeightForm::kTileNibbles:
+    case WeightForm::kTileBytes:
+      return kTileFeatures;
+    default:
+      return kDotFeatures;
+  }
+}
+
+InputForm inputs_of(WeightForm form) {
+  switch (form) {
+    case WeightForm::kRows:
+    case WeightForm::kStrips:
+      return InputForm::kF32;
+    case WeightForm::kDotNibbles:
+    case WeightForm::kDotBytes:
+      return InputForm::kInt8Groups;
+    case WeightForm::kChannels:
+      return InputForm::kInt8Rows;
+    default:
+      return InputForm::kBF16Tiles;
+  }
 }
 
 }  // namespace
 
-Result<PackedMatrix> pack_rows(const TensorView& matrix) {
-  OUTRIDER_RETURN_IF_ERROR(check_matrix(matrix));
-  OUTRIDER_TRY(PackedMatrix packed, allocate(matrix, matrix.bytes()));
-  std::memcpy(packed.data.data(), matrix.data, packed.data.size());
+WeightForm row_form(DType) { return WeightForm::kRows; }
+
+WeightForm dot_form(DType dtype) {
+  if (dtype == DType::kI8) return WeightForm::kChannels;
+  if (block_elements(dtype) == 1) return WeightForm::kStrips;
+  return code_type(dtype).bits == 4 ? WeightForm::kDotNibbles : WeightForm::kDotBytes;
+}
+
+// F32 and F16 weights have more bits than a bf16 tile holds; decoding 8-bit codes to it costs more than the
+// memory they save, so Q8_0 is multiplied as it is.
+WeightForm tile_form(DType dtype) {
+  if (dtype == DType::kBF16) return WeightForm::kTiles;
+  if (block_elements(dtype) == 1 || dtype == DType::kQ8_0) return dot_form(dtype);
+  return code_type(dtype).bits == 4 ? WeightForm::kTileNibbles : WeightForm::kTileBytes;
+}
+
+Result<PackedMatrix> allocate_packed(const MatrixSource& source, WeightForm form) {
+  OUTRIDER_RETURN_IF_ERROR(check_source(source));
+  PackedMatrix packed{.form = form,
+                      .inputs = inputs_of(form),
+                      .dtype = source.dtype,
+                      .n = 0,
+                      .k = source.parts.front().cols(),
+                      .strip_features = strip_features(form),
+                      .strip_bytes = 0,
+                      .data = {}};
+  for (const TensorView& part : source.parts) packed.n += part.rows();
+  packed.strip_bytes = strip_bytes(form, source.dtype, packed.k);
+  const int64_t bytes = blocks_of(packed.n, packed.strip_features) * packed.strip_bytes;
+  try {
+    packed.data = Buffer(static_cast<size_t>(bytes));
+  } catch (const std::bad_alloc&) {
+    return resource_error("out of memory: packing a weight matrix needs " + std::to_string(bytes) +
+                          " bytes; use a smaller model or a smaller weight type");
+  }
   return packed;
 }
 
-Result<PackedMatrix> pack_strips(const TensorView& matrix) {
-  OUTRIDER_RETURN_IF_ERROR(check_matrix(matrix));
-  const int64_t row = row_bytes(matrix.dtype, matrix.cols());
-  switch (matrix.dtype) {
-    case DType::kF32:
-      return pack_interleaved<4>(matrix, row);
-    case DType::kF16:
-    case DType::kBF16:
-      return pack_interleaved<2>(matrix, row);
-    default:
-      return pack_interleaved<1>(matrix, row);
+void pack_strips(const MatrixSource& source, PackedMatrix& packed, Worker worker) {
+  RowReader reader(source);
+  const Range share = share_of(worker, packed.n, packed.strip_features);
+  for (int64_t begin = share.begin; begin < share.end; begin += packed.strip_features) {
+    const Range features = {begin, std::min(begin + packed.strip_features, share.end)};
+    std::byte* strip = packed.data.data() + begin / packed.strip_features * packed.strip_bytes;
+    float unit = 1;
+    if (has_unit(packed.form)) {
+      unit = strip_unit(reader, packed, features);
+      std::memcpy(strip, &unit, sizeof(unit));
+    }
+    for (int64_t j = features.begin; j < features.end; ++j) {
+      pack_row(packed.form, {packed.dtype, packed.k, reader.row(j), strip, j - begin}, unit);
+    }
   }
-}
-
-Result<PackedMatrix> pack_tiles(const TensorView& matrix) {
-  if (matrix.dtype != DType::kBF16) return pack_strips(matrix);
-  OUTRIDER_RETURN_IF_ERROR(check_matrix(matrix));
-  const int64_t padded = (matrix.cols() + kTileDepth - 1) / kTileDepth * kTileDepth;
-  return pack_interleaved<4>(matrix, row_bytes(matrix.dtype, padded));
 }
 
 }  // namespace outrider

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// The private layouts of weights. Features are the rows of the matrix; missing features of the last strip and
+// missing inputs of the last step are zero.
 #pragma once
 
+#include "kernels/isa_ops.h"
 #include "kernels/kernel_table.h"
 
 namespace outrider {
 
-// Rows as stored, one after the other.
-Result<PackedMatrix> pack_rows(const TensorView& matrix);
+// Which layout a table uses for a type.
+using FormOf = WeightForm (*)(DType dtype);
 
-// Strips of kStripFeatures rows; within a strip the rows are interleaved unit by unit:
-// [strip][unit of the row][row of the strip][unit]. A unit is one number of F32, F16 and BF16, one byte of
-// the block types. Missing rows of the last strip are zero.
-Result<PackedMatrix> pack_strips(const TensorView& matrix);
+WeightForm row_form(DType dtype);   // as stored
+WeightForm dot_form(DType dtype);   // for vectors of 16 features
+WeightForm tile_form(DType dtype);  // for AMX tiles
 
-// As pack_strips, but a unit of BF16 is a pair of numbers and rows are padded with zeros to kTileDepth
-// numbers: 16 consecutive units are one right-hand tile of TDPBF16PS.
-Result<PackedMatrix> pack_tiles(const TensorView& matrix);
+// Error: no matrix of whole blocks; out of memory.
+Result<PackedMatrix> allocate_packed(const MatrixSource& source, WeightForm form);
 
-inline constexpr int64_t kTileDepth = 32;
+// Packs the worker's share of the strips.
+void pack_strips(const MatrixSource& source, PackedMatrix& packed, Worker worker);
 
 }  // namespace outrider

@@ -127,6 +127,25 @@ void quantize_blocks(const float* row, std::byte* out, int64_t elements, int64_t
   }
 }
 
+// The scale maps the row's largest magnitude to 127; codes round half away from zero.
+void quantize_i8(const float* row, std::byte* out, int64_t elements) {
+  float largest = 0;
+  for (int64_t i = 0; i < elements; ++i) largest = std::fmax(largest, std::fabs(row[i]));
+  const float scale = largest / 127;
+  const float inverse = scale == 0 ? 0 : 1 / scale;
+  std::memcpy(out, &scale, sizeof(scale));
+  auto* codes = reinterpret_cast<int8_t*>(out + sizeof(scale));
+  for (int64_t i = 0; i < elements; ++i) {
+    codes[i] = static_cast<int8_t>(clamp_to_int(std::round(row[i] * inverse), -127, 127));
+  }
+}
+
+void dequantize_i8(const std::byte* row, float* out, int64_t elements) {
+  const auto scale = read<float>(row);
+  const auto* codes = reinterpret_cast<const int8_t*>(row + sizeof(scale));
+  for (int64_t i = 0; i < elements; ++i) out[i] = scale * static_cast<float>(codes[i]);
+}
+
 template <uint16_t (*convert)(float)>
 void convert_numbers(const float* row, std::byte* out, int64_t elements) {
   for (int64_t i = 0; i < elements; ++i) {
@@ -159,6 +178,8 @@ void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t eleme
       return dequantize_blocks<BlockQ5_K>(row, out, elements, block);
     case DType::kQ6_K:
       return dequantize_blocks<BlockQ6_K>(row, out, elements, block);
+    case DType::kI8:
+      return dequantize_i8(row, out, elements);
   }
 }
 
@@ -176,6 +197,8 @@ void quantize_row(DType dtype, const float* row, std::byte* out, int64_t element
       return quantize_blocks<BlockQ8_0>(row, out, elements, block);
     case DType::kQ4_0:
       return quantize_blocks<BlockQ4_0>(row, out, elements, block);
+    case DType::kI8:
+      return quantize_i8(row, out, elements);
     default:
       OUTRIDER_CHECK(dtype == DType::kF32);
   }

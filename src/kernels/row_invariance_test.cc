@@ -77,11 +77,15 @@ TEST(RowInvariance, Linear) {
       const int64_t block = block_elements(dtype);
       const int64_t k = block == 1 ? 545 : block == 32 ? 544 : 768;  // over every stretch, with tails
       const int64_t n = 35;
-      const auto packed = table->pack(random_matrix(dtype, n, k, 7).view());
+      const auto packed = pack_matrix(*table, random_matrix(dtype, n, k, 7).view());
       ASSERT_TRUE(packed.ok());
-      const RowOperation linear = {k, n, [&](const float* x, float* y, int64_t rows, Worker worker) {
-                                     table->linear({&*packed, x, y, rows}, worker);
-                                   }};
+      const RowOperation linear = {
+          k, n, [&](const float* x, float* y, int64_t rows, Worker worker) {
+            Buffer packed_x(static_cast<size_t>(input_bytes(packed->inputs, rows, k)));
+            const LinearArgs args{&*packed, x, packed_x.data(), y, rows};
+            run_shares(worker.count, [&](Worker w) { table->pack_inputs(args, w); });
+            table->linear(args, worker);
+          }};
       EXPECT_EQ(first_variance(linear), "") << table->name << " " << dtype_name(dtype);
     }
   }

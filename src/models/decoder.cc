@@ -67,12 +67,9 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
       kernels_(options.kernels),
       pool_(options.pool),
       weights_(std::move(weights)) {
-  const auto widen = [this](const Projection& projection) {
-    if (projection.parts.size() > 1) widest_split_ = std::max(widest_split_, projection.n);
-  };
   for (const DecoderLayer& layer : weights_.layers) {
     for (const auto* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down}) {
-      widen(*projection);
+      if (projection->parts.size() > 1) widest_split_ = std::max(widest_split_, projection->n);
     }
   }
 }
@@ -123,6 +120,18 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   parts_.reserve(rows, widest_split_);
   logits_.reserve(logits_rows, config_.vocab_size);
   attention_rows_.reserve(static_cast<size_t>(rows));
+  int64_t packed = 0;  // bytes
+  const auto count = [&](const Projection& projection, int64_t projected_rows) {
+    for (const PackedMatrix& part : projection.parts)
+      packed = std::max(packed, input_bytes(part.inputs, projected_rows, part.k));
+  };
+  for (const DecoderLayer& layer : weights_.layers) {
+    for (const auto* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down}) {
+      count(*projection, rows);
+    }
+  }
+  count(weights_.lm_head, logits_rows);
+  packed_x_.reserve(1, (packed + 3) / 4);
 }
 
 void Decoder::list_attention_rows(const ForwardBatch& batch) {
@@ -192,13 +201,16 @@ void Decoder::project(const Projection& projection, const float* x, float* y, in
   // Parts of one row stand side by side as they are.
   const bool split = projection.parts.size() > 1 && rows > 1;
   float* parts = split ? parts_.data() : y;
-  pool_->run([&](Worker worker) {
-    float* out = parts;
-    for (const PackedMatrix& part : projection.parts) {
-      kernels_->linear({.weights = &part, .x = x, .y = out, .rows = rows}, worker);
-      out += rows * part.n;
-    }
-  });
+  float* out = parts;
+  for (size_t begin = 0, end = 0; begin < projection.parts.size(); begin = end) {
+    // Neighbours that read the inputs in one form share a stage.
+    int64_t features = 0;
+    for (; end < projection.parts.size() && projection.parts[end].inputs == projection.parts[begin].inputs;
+         ++end)
+      features += projection.parts[end].n;
+    multiply(std::span(projection.parts).subspan(begin, end - begin), x, out, rows);
+    out += rows * features;
+  }
   if (!split && projection.bias.empty()) return;
   pool_->run(shares_for(rows * projection.n), [&](Worker worker) {
     const Range share = share_of(worker, rows);
@@ -206,6 +218,26 @@ void Decoder::project(const Projection& projection, const float* x, float* y, in
       float* row = y + r * projection.n;
       if (split) join_parts(projection, parts, {r, rows}, row);
       for (size_t i = 0; i < projection.bias.size(); ++i) row[i] += projection.bias[i];
+    }
+  });
+}
+
+void Decoder::multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows) {
+  LinearArgs args{.weights = &parts.front(),
+                  .x = x,
+                  .packed_x = reinterpret_cast<std::byte*>(packed_x_.data()),
+                  .y = y,
+                  .rows = rows};
+  if (parts.front().inputs != InputForm::kF32) {
+    pool_->run(shares_for(rows * parts.front().k),
+               [&](Worker worker) { kernels_->pack_inputs(args, worker); });
+  }
+  pool_->run([&](Worker worker) {
+    LinearArgs part_args = args;
+    for (const PackedMatrix& part : parts) {
+      part_args.weights = &part;
+      kernels_->linear(part_args, worker);
+      part_args.y += rows * part.n;
     }
   });
 }

@@ -62,6 +62,8 @@ class Decoder final : public Model {
   int shares_for(int64_t numbers) const;
   // y = x W' + bias
   void project(const Projection& projection, const float* x, float* y, int64_t rows);
+  // The products of matrices that read x in one form, [rows, part.n] after [rows, part.n].
+  void multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows);
   void rotate_and_store(const ForwardBatch& batch, const DecoderLayer& layer, float* keys, float* values);
   void attend(const float* keys, const float* values, int64_t page_size);
   // hidden += delta (nullptr: nothing to add); normed = RMSNorm(hidden)
@@ -86,6 +88,7 @@ class Decoder final : public Model {
   Scratch gate_up_;   // [rows, 2 * ffn_size]
   Scratch gated_;     // [rows, ffn_size]
   Scratch parts_;     // [rows, n] of a projection of several parts, part after part
+  Scratch packed_x_;  // inputs of a projection in the form its weights ask for
   Scratch logits_;    // [wanted rows, vocab_size]
   std::vector<AttentionRow> attention_rows_;
 };

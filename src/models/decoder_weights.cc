@@ -14,9 +14,10 @@ Status check_weight_type(std::optional<DType> type) {
     case DType::kBF16:
     case DType::kQ8_0:
     case DType::kQ4_0:
+    case DType::kI8:
       return {};
     default:
-      return usage_error("expected a weight type of f32, f16, bf16, q8_0 or q4_0, found " +
+      return usage_error("expected a weight type of f32, f16, bf16, i8, q8_0 or q4_0, found " +
                          std::string(dtype_name(*type)) + "; no conversion to it exists");
   }
 }

@@ -60,19 +60,19 @@ class WeightLoader {
  private:
   Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
   DType loaded_type(const TensorView& view) const;
-  Buffer joined(const std::vector<TensorView>& views, DType dtype) const;
   Status pack(const std::vector<TensorView>& views, PackedMatrix& packed) const;
 
-  // The file's pages of a matrix that will not be read again leave memory.
+  Status copy(const TensorView& view, EmbeddingTable& table) const;
+  // Runs work(share) for the shares of a matrix on all workers. Error: out of memory.
+  template <typename Work>
+  Status share(Work&& work) const;
+  Error no_memory() const;
+  // The file's pages of a matrix that has been read leave memory.
   void drop(const TensorView& view) const;
 
-  struct Job {
-    int64_t bytes = 0;  // read
-    std::function<Status()> run;
-  };
   const ModelFile& file_;
   const ModelOptions& options_;
-  std::vector<Job> jobs_;  // independent of one another
+  std::vector<std::function<Status()>> jobs_;
 };
 
 }  // namespace outrider

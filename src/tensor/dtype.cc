@@ -25,6 +25,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> kInfo = {{
     {"q4_k", 256, 144},
     {"q5_k", 256, 176},
     {"q6_k", 256, 210},
+    {"i8", 1, 1},
 }};
 
 const DTypeInfo& info(DType dtype) { return kInfo[static_cast<size_t>(dtype)]; }
@@ -42,10 +43,13 @@ std::optional<DType> parse_dtype(std::string_view name) {
 
 int64_t block_elements(DType dtype) { return info(dtype).elements; }
 int64_t block_bytes(DType dtype) { return info(dtype).bytes; }
+int64_t row_header_bytes(DType dtype) {
+  return dtype == DType::kI8 ? static_cast<int64_t>(sizeof(float)) : 0;
+}
 
 int64_t row_bytes(DType dtype, int64_t elements) {
   OUTRIDER_DCHECK(elements % block_elements(dtype) == 0);
-  return elements / block_elements(dtype) * block_bytes(dtype);
+  return row_header_bytes(dtype) + elements / block_elements(dtype) * block_bytes(dtype);
 }
 
 uint16_t f32_to_bf16(float value) {

@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/amx/linear.h"
+#include "kernels/amx/channel_linear.h"
+#include "kernels/amx/group_linear.h"
+#include "kernels/amx/tile_linear.h"
+#include "kernels/avx512_vnni/vector.h"
 #include "kernels/isa_ops.h"
 
 namespace outrider {
 namespace {
 
-// F32 and F16 weights have more bits than a bf16 tile holds.
+// Any layout of tile_form().
 void linear(const LinearShare& share) {
-  if (share.dtype == DType::kF32 || share.dtype == DType::kF16) return avx512_ops().linear(share);
-  tile_linear(share);
+  switch (share.form) {
+    case WeightForm::kStrips:
+      return avx512_ops().linear(share);
+    case WeightForm::kDotBytes:
+      return group_linear<Avx512Vnni>(share);
+    case WeightForm::kChannels:
+      return channel_tile_linear(share);
+    default:
+      return tile_linear(share);
+  }
+}
+
+void pack_inputs(const InputShare& share) {
+  share.form == InputForm::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
 }  // namespace
@@ -16,6 +31,7 @@ void linear(const LinearShare& share) {
 IsaOps amx_ops() {
   IsaOps ops = avx512_ops();
   ops.linear = linear;
+  ops.pack_inputs = pack_inputs;
   return ops;
 }
 

@@ -33,23 +33,26 @@ inline void zero_tile() {
   asm volatile("tilezero %%tmm%c0" : : "i"(kTile) : "memory");
 }
 
-// Rows of a tile lie kTileRowBytes apart.
 template <int kTile>
-inline void load_tile(const void* from) {
-  const int64_t stride = kTileRowBytes;
+inline void load_tile(const void* from, int64_t stride = kTileRowBytes) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
 }
 
 template <int kTile>
-inline void store_tile(void* to) {
-  const int64_t stride = kTileRowBytes;
+inline void store_tile(void* to, int64_t stride = kTileRowBytes) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(kTile) : "memory");
 }
 
-// C [m, 16] f32 += A [m, 32] bf16 * B [16, 16 pairs] bf16; the two products of a pair are added first.
+// C [m, n] f32 += A [m, 32] bf16 * B [16, n pairs] bf16; the two products of a pair are added first.
 template <int kC, int kA, int kB>
 inline void multiply_tiles() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB) : "memory");
+}
+
+// C [m, n] i32 += A [m, 64] i8 * B [16, n fours] i8
+template <int kC, int kA, int kB>
+inline void multiply_byte_tiles() {
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB) : "memory");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace outrider {
@@ -47,30 +48,51 @@ struct Avx2 {
     return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
   }
 
-  static Ints unsigned_bytes(const uint8_t* p) {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  }
-  static Ints signed_bytes(const uint8_t* p) {
-    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  }
-  static Ints bit_and(Ints a, int mask) { return _mm256_and_si256(a, _mm256_set1_epi32(mask)); }
-  static Ints bit_or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
   static Ints shift_left(Ints a, int bits) { return _mm256_sll_epi32(a, _mm_cvtsi32_si128(bits)); }
-  static Ints shift_right(Ints a, int bits) { return _mm256_srl_epi32(a, _mm_cvtsi32_si128(bits)); }
   static Ints add(Ints a, int b) { return _mm256_add_epi32(a, _mm256_set1_epi32(b)); }
+  static Ints add(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
   static Floats to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }
   static Ints round(Floats a) { return _mm256_cvtps_epi32(a); }
   static Ints halve(Ints a) { return _mm256_srai_epi32(a, 1); }
   static Ints sub(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
   static Floats from_bits(Ints a) { return _mm256_castsi256_ps(a); }
 
-  // Half precision: consecutive in memory, or one in the low half of each lane.
+  // Integer products. A lane holds four 8-bit numbers.
+  static constexpr int kDotRows = 4;  // rows whose sums fit the register file beside the weights
+  static Ints load_ints(const std::byte* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static Ints all_ints(int32_t value) { return _mm256_set1_epi32(value); }
+  static Ints low_nibbles(Ints a) { return _mm256_and_si256(a, _mm256_set1_epi8(15)); }
+  static Ints high_nibbles(Ints a) { return low_nibbles(_mm256_srli_epi16(a, 4)); }
+  // Sums of products of nibbles and signed bytes, two to a 16-bit number: eight of them fit.
+  static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
+    return _mm256_add_epi16(sums, _mm256_maddubs_epi16(nibbles, bytes));
+  }
+  static Ints nibble_sums(Ints sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
+  // As weights for add_byte_products, which adds sum of w * x + kByteOffset * sum of x.
+  static constexpr int kByteOffset = 0;
+  static Ints byte_weights(Ints a) { return a; }
+  static Ints add_byte_products(Ints sums, Ints w, Ints x) {
+    const Ints products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+    return _mm256_add_epi32(sums, _mm256_madd_epi16(products, _mm256_set1_epi16(1)));
+  }
+  static Ints to_ints(Floats a) { return _mm256_cvtps_epi32(a); }
+  static Floats absolute(Floats a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), a); }
+  static int32_t sum_ints(Ints a) {
+    const __m128i quarter = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    const __m128i pair = _mm_add_epi32(quarter, _mm_unpackhi_epi64(quarter, quarter));
+    return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
+  }
+  // Each lane's number, within the range of 8 bits.
+  static void store_bytes(int8_t* p, Ints a) {
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
+  }
+
+  // Half precision, consecutive in memory.
   static Floats load_halves(const uint8_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  }
-  static Floats from_halves(Ints a) {
-    const __m256i packed = _mm256_packus_epi32(a, a);  // per 128-bit half
-    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
   }
   static Floats load_bf16(const uint8_t* p) {
     const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

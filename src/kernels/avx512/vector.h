@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace outrider {
@@ -46,28 +47,46 @@ struct Avx512 {
     return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
   }
 
-  static Ints unsigned_bytes(const uint8_t* p) {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  }
-  static Ints signed_bytes(const uint8_t* p) {
-    return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  }
-  static Ints bit_and(Ints a, int mask) { return _mm512_and_si512(a, _mm512_set1_epi32(mask)); }
-  static Ints bit_or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
   static Ints shift_left(Ints a, int bits) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(bits)); }
-  static Ints shift_right(Ints a, int bits) { return _mm512_srl_epi32(a, _mm_cvtsi32_si128(bits)); }
   static Ints add(Ints a, int b) { return _mm512_add_epi32(a, _mm512_set1_epi32(b)); }
+  static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
   static Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
   static Ints round(Floats a) { return _mm512_cvtps_epi32(a); }
   static Ints halve(Ints a) { return _mm512_srai_epi32(a, 1); }
   static Ints sub(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
   static Floats from_bits(Ints a) { return _mm512_castsi512_ps(a); }
 
-  // Half precision: consecutive in memory, or one in the low half of each lane.
+  // Integer products. A lane holds four 8-bit numbers.
+  static constexpr int kDotRows = 8;  // rows whose sums fit the register file beside the weights
+  static Ints load_ints(const std::byte* p) { return _mm512_loadu_si512(p); }
+  static Ints all_ints(int32_t value) { return _mm512_set1_epi32(value); }
+  static Ints low_nibbles(Ints a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
+  static Ints high_nibbles(Ints a) { return low_nibbles(_mm512_srli_epi16(a, 4)); }
+  // Sums of products of nibbles and signed bytes, two to a 16-bit number: eight of them fit.
+  static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
+    return _mm512_add_epi16(sums, _mm512_maddubs_epi16(nibbles, bytes));
+  }
+  static Ints nibble_sums(Ints sums) { return _mm512_madd_epi16(sums, _mm512_set1_epi16(1)); }
+  // As weights for add_byte_products, which adds sum of w * x + kByteOffset * sum of x.
+  static constexpr int kByteOffset = 0;
+  static Ints byte_weights(Ints a) { return a; }
+  static Ints add_byte_products(Ints sums, Ints w, Ints x) {
+    const Ints signed_x = _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
+    const Ints products = _mm512_maddubs_epi16(_mm512_abs_epi8(w), signed_x);
+    return _mm512_add_epi32(sums, _mm512_madd_epi16(products, _mm512_set1_epi16(1)));
+  }
+  static Ints to_ints(Floats a) { return _mm512_cvtps_epi32(a); }
+  static Floats absolute(Floats a) { return _mm512_abs_ps(a); }
+  static int32_t sum_ints(Ints a) { return _mm512_reduce_add_epi32(a); }
+  // Each lane's number, within the range of 8 bits.
+  static void store_bytes(int8_t* p, Ints a) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
+  }
+
+  // Half precision, consecutive in memory.
   static Floats load_halves(const uint8_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
-  static Floats from_halves(Ints a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
   static Floats load_bf16(const uint8_t* p) {
     const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));

@@ -1,29 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // The oracle of all other tables: sums in double precision, no blocking, no vectors.
 #include <cmath>
+#include <cstring>
 
 #include "kernels/isa_ops.h"
 
 namespace outrider {
 namespace {
 
+constexpr int64_t kChunk = 256;  // inputs decoded at a time; a multiple of every block size
+
+// Inputs [begin, begin + count) of one feature's weights.
+void decode(const LinearShare& share, int64_t feature, int64_t begin, int64_t count, float* weights) {
+  const std::byte* row = share.weights + feature * share.strip_bytes;
+  if (share.dtype != DType::kI8) {
+    return dequantize_row(share.dtype, row + row_bytes(share.dtype, begin), weights, count);
+  }
+  float scale;
+  std::memcpy(&scale, row, sizeof(scale));
+  const auto* codes = reinterpret_cast<const int8_t*>(row + sizeof(scale)) + begin;
+  for (int64_t i = 0; i < count; ++i) weights[i] = scale * static_cast<float>(codes[i]);
+}
+
 void linear(const LinearShare& share) {
-  constexpr int64_t kChunk = 256;  // a multiple of every block size
-  const int64_t row = row_bytes(share.dtype, share.k);
+  constexpr int64_t kRows = 64;  // that share one decoding
   float weights[kChunk];
-  for (int64_t r = 0; r < share.rows; ++r) {
+  double sums[kRows];
+  for (int64_t first = 0; first < share.rows; first += kRows) {
+    const int64_t rows = share.rows - first < kRows ? share.rows - first : kRows;
     for (int64_t j = share.features.begin; j < share.features.end; ++j) {
-      double sum = 0;
+      for (int64_t r = 0; r < rows; ++r) sums[r] = 0;
       for (int64_t begin = 0; begin < share.k; begin += kChunk) {
         const int64_t count = share.k - begin < kChunk ? share.k - begin : kChunk;
-        dequantize_row(share.dtype, share.weights + j * row + row_bytes(share.dtype, begin), weights, count);
-        const float* x = share.x + r * share.k + begin;
-        for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i]) * weights[i];
+        decode(share, j, begin, count, weights);
+        for (int64_t r = 0; r < rows; ++r) {
+          const float* x = share.x + (first + r) * share.k + begin;
+          for (int64_t i = 0; i < count; ++i) sums[r] += static_cast<double>(x[i]) * weights[i];
+        }
       }
-      share.y[r * share.n + j] = static_cast<float>(sum);
+      for (int64_t r = 0; r < rows; ++r) share.y[(first + r) * share.n + j] = static_cast<float>(sums[r]);
     }
   }
 }
+
+// Inputs are read as they are.
+void pack_inputs(const InputShare&) {}
 
 int64_t slot_of(const AttentionArgs& args, const AttentionRow& row, int64_t position) {
   const int64_t entry = position < row.prefix_len ? position : row.tail[position - row.prefix_len];
@@ -97,6 +118,6 @@ void swiglu(const float* gate_up, float* y, int64_t dim, Range items) {
 
 }  // namespace
 
-IsaOps reference_ops() { return {linear, attention, rms_norm, swiglu}; }
+IsaOps reference_ops() { return {linear, pack_inputs, attention, rms_norm, swiglu}; }
 
 }  // namespace outrider

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few-row products on strips of 16 output features: a stretch of weights is decoded once and serves all rows.
+// Products with plain numbers on strips of 16 output features: a stretch of weights is converted once and
+// serves all rows.
 //
 // The sum of one output: inputs are cut into stretches of kStretch; within one, input i belongs to chain
 // i % V::kChains; chains run in order and are added in pairs; stretches are added in order. Nothing else
 // enters, so the bits of an output depend on its own row, its own weights and k only.
 #pragma once
 
-#include "kernels/simd/strip_decode.h"
+#include "kernels/isa_ops.h"
 
 namespace outrider::simd {
 
-inline constexpr int64_t kStretch = 256;      // a multiple of every block size
-inline constexpr int64_t kRowsOfChunk = 128;  // rows that share one decoding
+inline constexpr int64_t kStretch = 256;
+inline constexpr int64_t kRowsOfChunk = 128;  // rows that share one conversion
 
 struct Stretch {
   const float* weights;  // [inputs, 16]
@@ -24,7 +25,7 @@ struct Stretch {
 // Adds one stretch to the sums of kRows rows, from `row` on.
 template <typename V, int kRows>
 void add_stretch(const Stretch& stretch, int64_t row) {
-  constexpr int kParts = kStripFeatures / V::kLanes;
+  constexpr int kParts = kDotFeatures / V::kLanes;
   typename V::Floats sums[V::kChains][kRows][kParts];
   for (auto& chain : sums) {
     for (auto& of_row : chain) {
@@ -34,7 +35,7 @@ void add_stretch(const Stretch& stretch, int64_t row) {
   const float* x = stretch.x + row * stretch.k;
   const auto add_input = [&](int64_t i, int chain) __attribute__((always_inline)) {
     for (int part = 0; part < kParts; ++part) {
-      const auto weights = V::load(stretch.weights + i * kStripFeatures + part * V::kLanes);
+      const auto weights = V::load(stretch.weights + i * kDotFeatures + part * V::kLanes);
       for (int r = 0; r < kRows; ++r) {
         sums[chain][r][part] = V::multiply_add(V::all(x[r * stretch.k + i]), weights, sums[chain][r][part]);
       }
@@ -58,7 +59,7 @@ void add_stretch(const Stretch& stretch, int64_t row) {
   }
   for (int r = 0; r < kRows; ++r) {
     for (int part = 0; part < kParts; ++part) {
-      float* total = stretch.sums + (row + r) * kStripFeatures + part * V::kLanes;
+      float* total = stretch.sums + (row + r) * kDotFeatures + part * V::kLanes;
       V::store(total, V::add(V::load(total), sums[0][r][part]));
     }
   }
@@ -74,8 +75,8 @@ void add_stretch_to_rows(const Stretch& stretch, int64_t row, int64_t rows) {
 
 template <typename V>
 void store_strip(const LinearShare& share, int64_t feature, Range rows, const float* sums) {
-  const int64_t features = share.n - feature < kStripFeatures ? share.n - feature : kStripFeatures;
-  for (int64_t r = rows.begin; r < rows.end; ++r, sums += kStripFeatures) {
+  const int64_t features = share.n - feature < kDotFeatures ? share.n - feature : kDotFeatures;
+  for (int64_t r = rows.begin; r < rows.end; ++r, sums += kDotFeatures) {
     float* y = share.y + r * share.n + feature;
     for (int64_t lane = 0; lane < features; lane += V::kLanes) {
       const int64_t left = features - lane;
@@ -84,22 +85,40 @@ void store_strip(const LinearShare& share, int64_t feature, Range rows, const fl
   }
 }
 
+template <typename V, typename V::Floats (*load)(const uint8_t*)>
+void convert_numbers(const uint8_t* numbers, int64_t count, float* out) {
+  constexpr int64_t kBytes = 2;
+  for (int64_t i = 0; i < count; i += V::kLanes) V::store(out + i, load(numbers + i * kBytes));
+}
+
+// A stretch of a strip as f32: [inputs, 16].
+template <typename V>
+const float* stretch_of(const LinearShare& share, const uint8_t* strip, Range inputs, float* converted) {
+  const int64_t count = (inputs.end - inputs.begin) * kDotFeatures;
+  const int64_t begin = inputs.begin * kDotFeatures;
+  switch (share.dtype) {
+    case DType::kF16:
+      convert_numbers<V, V::load_halves>(strip + begin * 2, count, converted);
+      return converted;
+    case DType::kBF16:
+      convert_numbers<V, V::load_bf16>(strip + begin * 2, count, converted);
+      return converted;
+    default:
+      return reinterpret_cast<const float*>(strip) + begin;
+  }
+}
+
 template <typename V>
 void strip_product(const LinearShare& share, int64_t feature, Range rows) {
-  alignas(64) float decoded[kStretch * kStripFeatures];
-  alignas(64) float sums[kRowsOfChunk * kStripFeatures];
+  alignas(64) float converted[kStretch * kDotFeatures];
+  alignas(64) float sums[kRowsOfChunk * kDotFeatures];
   const auto* strip =
-      reinterpret_cast<const uint8_t*>(share.weights) + feature * row_bytes(share.dtype, share.k);
+      reinterpret_cast<const uint8_t*>(share.weights) + feature / kDotFeatures * share.strip_bytes;
   const int64_t row_count = rows.end - rows.begin;
-  for (int64_t i = 0; i < row_count * kStripFeatures; ++i) sums[i] = 0;
+  for (int64_t i = 0; i < row_count * kDotFeatures; ++i) sums[i] = 0;
   for (int64_t begin = 0; begin < share.k; begin += kStretch) {
     const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
-    const float* weights = decoded;
-    if (share.dtype == DType::kF32) {
-      weights = reinterpret_cast<const float*>(strip) + begin * kStripFeatures;
-    } else {
-      decode_strip<V>(share.dtype, strip, {begin, end}, decoded);
-    }
+    const float* weights = stretch_of<V>(share, strip, {begin, end}, converted);
     const Stretch stretch = {weights, share.x + rows.begin * share.k + begin, end - begin, share.k, sums};
     add_stretch_to_rows<V, V::kRowsAtOnce>(stretch, 0, row_count);
   }
@@ -107,8 +126,8 @@ void strip_product(const LinearShare& share, int64_t feature, Range rows) {
 }
 
 template <typename V>
-void linear(const LinearShare& share) {
-  for (int64_t feature = share.features.begin; feature < share.features.end; feature += kStripFeatures) {
+void strip_linear(const LinearShare& share) {
+  for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
     for (int64_t row = 0; row < share.rows; row += kRowsOfChunk) {
       const int64_t end = row + kRowsOfChunk < share.rows ? row + kRowsOfChunk : share.rows;
       strip_product<V>(share, feature, {row, end});

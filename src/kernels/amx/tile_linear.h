@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products on bf16 tiles: weights are the left operand, 16 features by 32 inputs, so that a row of a tile
+// shares its scales; inputs rounded to bf16 are the right one, a column per row of the batch.
+//
+// The sum of one output is one chain over the inputs, a tile's depth at a time, kept exactly in f32 when it
+// leaves the registers: its bits do not depend on the number of rows. Unnamed namespace on purpose, see
+// isa_ops.h.
+#pragma once
+
+#include "kernels/amx/tile_weights.h"
+
+namespace outrider {
+namespace {
+
+// Tile registers: 0-3 sums of (tile of the strip, row tile), 4-5 weights, 6-7 inputs.
+constexpr int kSumTiles = 4;
+constexpr int64_t kTileSums = kTileRows * 16;  // numbers of a stored tile of sums
+
+TileConfig config_for(int64_t columns) {
+  TileConfig config;
+  for (int tile = 0; tile < 8; ++tile) {
+    const bool weights = tile == 4 || tile == 5;
+    config.rows[tile] = kTileRows;
+    config.row_bytes[tile] = static_cast<uint16_t>(weights ? kTileRowBytes : columns * 4);
+  }
+  return config;
+}
+
+struct Chunk {
+  const LinearShare& share;
+  Range rows;
+  ChunkLayout layout;
+  const Bf16* inputs;
+
+  int64_t blocks() const { return (layout.steps + kStepsOfBlock - 1) / kStepsOfBlock; }
+  int64_t pairs() const { return (layout.row_tiles + 1) / 2; }
+};
+
+// One step of a strip against kTiles row tiles.
+template <int kTiles>
+void multiply_step(const Bf16* weights, const Bf16* inputs, const ChunkLayout& layout) {
+  const int64_t stride = layout.columns * 4;
+  load_tile<4>(weights);
+  load_tile<6>(inputs, stride);
+  multiply_tiles<0, 4, 6>();
+  if constexpr (kTiles == 2) {
+    load_tile<7>(inputs + layout.tile_numbers(), stride);
+    multiply_tiles<1, 4, 7>();
+  }
+  load_tile<5>(weights + kTileNumbers);
+  multiply_tiles<2, 5, 6>();
+  if constexpr (kTiles == 2) multiply_tiles<3, 5, 7>();
+}
+
+void zero_sums() {
+  zero_tile<0>();
+  zero_tile<1>();
+  zero_tile<2>();
+  zero_tile<3>();
+}
+
+template <int kTiles>
+void load_sums(const float* sums) {
+  load_tile<0>(sums);
+  if constexpr (kTiles == 2) load_tile<1>(sums + kTileSums);
+  load_tile<2>(sums + 2 * kTileSums);
+  if constexpr (kTiles == 2) load_tile<3>(sums + 3 * kTileSums);
+}
+
+template <int kTiles>
+void store_sums(float* sums) {
+  store_tile<0>(sums);
+  if constexpr (kTiles == 2) store_tile<1>(sums + kTileSums);
+  store_tile<2>(sums + 2 * kTileSums);
+  if constexpr (kTiles == 2) store_tile<3>(sums + 3 * kTileSums);
+}
+
+// Adds a block to the sums in registers; between its steps, decodes the next block to `next` (a quarter each)
+// or fetches stored weights ahead.
+template <int kTiles, typename Weights>
+void multiply_block(const Chunk& chunk, Weights& weights, int64_t block, int64_t pair, const Bf16* tiles,
+                    Bf16* next) {
+  const Bf16* inputs = chunk.inputs + chunk.layout.offset(block, pair);
+  const int64_t steps = chunk.layout.steps_in(block);
+  for (int64_t step = 0; step < steps; ++step) {
+    if constexpr (Weights::kDecoded) {
+      if (next != nullptr) weights.decode(block + 1, static_cast<int>(step), next);
+    } else if (next != nullptr) {
+      const auto* ahead =
+          reinterpret_cast<const std::byte*>(tiles + step * 2 * kTileNumbers) + 2 * kWeightPrefetch;
+      for (int64_t line = 0; line < 2 * kTileNumbers * 2; line += 64) __builtin_prefetch(ahead + line);
+    }
+    multiply_step<kTiles>(tiles + step * 2 * kTileNumbers, inputs, chunk.layout);
+    inputs += kTiles * chunk.layout.tile_numbers();
+  }
+}
+
+// [pair][tile of the strip, row tile][feature][row] to y.
+void store_outputs(const Chunk& chunk, int64_t feature, const float* sums) {
+  const LinearShare& share = chunk.share;
+  const auto mask_of = [](int64_t count) {
+    return static_cast<__mmask16>(count >= 16 ? 0xFFFF : count <= 0 ? 0 : (1U << count) - 1);
+  };
+  for (int64_t tile = 0; tile < 2 * chunk.layout.row_tiles; ++tile) {
+    const int64_t row_tile = tile / 2;
+    const int64_t half = tile % 2;
+    const int64_t first = feature + half * 16;
+    const float* from = sums + (row_tile / 2 * kSumTiles + half * 2 + row_tile % 2) * kTileSums;
+    __m512i outputs[16];
+    for (int i = 0; i < 16; ++i) outputs[i] = _mm512_load_si512(from + i * 16);
+    transpose(outputs);
+    const int64_t row = chunk.rows.begin + row_tile * kTileRows;
+    for (int64_t r = 0; r < kTileRows && row + r < chunk.rows.end; ++r) {
+      _mm512_mask_storeu_ps(share.y + (row + r) * share.n + first, mask_of(share.n - first),
+                            (__m512)outputs[r]);
+    }
+  }
+}
+
+// Up to 32 rows: sums stay in registers over all inputs.
+template <int kTiles, typename Weights>
+void strip_of_few_rows(const Chunk& chunk, int64_t feature) {
+  alignas(64) Bf16 decoded[Weights::kDecoded ? 2 : 1][Weights::kDecoded ? kBlockNumbers : 1];
+  alignas(64) float sums[kSumTiles * kTileSums];
+  Weights weights(chunk.share, feature);
+  if constexpr (Weights::kDecoded) {
+    for (int quarter = 0; quarter < kQuarters; ++quarter) weights.decode(0, quarter, decoded[0]);
+  }
+  zero_sums();
+  const int64_t blocks = chunk.blocks();
+  for (int64_t block = 0; block < blocks; ++block) {
+    if constexpr (Weights::kDecoded) {
+      Bf16* next = block + 1 < blocks ? decoded[(block + 1) % 2] : nullptr;
+      multiply_block<kTiles>(chunk, weights, block, 0, decoded[block % 2], next);
+    } else {
+      multiply_block<kTiles>(chunk, weights, block, 0, weights.block(block), decoded[0]);
+    }
+  }
+  store_sums<kTiles>(sums);
+  store_outputs(chunk, feature, sums);
+}
+
+// More rows: a block of weights serves all pairs of row tiles while it is close; sums wait in memory.
+template <typename Weights>
+void strip_of_many_rows(const Chunk& chunk, int64_t feature) {
+  alignas(64) Bf16 decoded[Weights::kDecoded ? 2 : 1][Weights::kDecoded ? kBlockNumbers : 1];
+  alignas(64) float sums[kChunkRows / 32 * kSumTiles * kTileSums];
+  Weights weights(chunk.share, feature);
+  if constexpr (Weights::kDecoded) {
+    for (int quarter = 0; quarter < kQuarters; ++quarter) weights.decode(0, quarter, decoded[0]);
+  }
+  const int64_t blocks = chunk.blocks();
+  for (int64_t block = 0; block < blocks; ++block) {
+    const Bf16* tiles;
+    Bf16* next = decoded[0];
+    if constexpr (Weights::kDecoded) {
+      tiles = decoded[block % 2];
+      next = block + 1 < blocks ? decoded[(block + 1) % 2] : nullptr;
+    } else {
+      tiles = weights.block(block);
+    }
+    for (int64_t pair = 0; pair < chunk.pairs(); ++pair) {
+      float* sums_of_pair = sums + pair * kSumTiles * kTileSums;
+      Bf16* next_of_pair = pair == 0 ? next : nullptr;
+      if (chunk.layout.tiles_in_pair(pair) == 2) {
+        block == 0 ? zero_sums() : load_sums<2>(sums_of_pair);
+        multiply_block<2>(chunk, weights, block, pair, tiles, next_of_pair);
+        store_sums<2>(sums_of_pair);
+      } else {
+        block == 0 ? zero_sums() : load_sums<1>(sums_of_pair);
+        multiply_block<1>(chunk, weights, block, pair, tiles, next_of_pair);
+        store_sums<1>(sums_of_pair);
+      }
+    }
+  }
+  store_outputs(chunk, feature, sums);
+}
+
+template <typename Weights>
+void multiply_chunk(const Chunk& chunk) {
+  const Range features = chunk.share.features;
+  for (int64_t feature = features.begin; feature < features.end; feature += kTileFeatures) {
+    switch (chunk.layout.row_tiles) {
+      case 1:
+        strip_of_few_rows<1, Weights>(chunk, feature);
+        break;
+      case 2:
+        strip_of_few_rows<2, Weights>(chunk, feature);
+        break;
+      default:
+        strip_of_many_rows<Weights>(chunk, feature);
+    }
+  }
+}
+
+void multiply_chunk(const Chunk& chunk) {
+  const LinearShare& share = chunk.share;
+  switch (share.form) {
+    case WeightForm::kTiles:
+      return multiply_chunk<StoredTiles>(chunk);
+    case WeightForm::kTileNibbles:
+      return share.has_min ? multiply_chunk<NibbleTiles<true>>(chunk)
+                           : multiply_chunk<NibbleTiles<false>>(chunk);
+    default:
+      if (share.code_group == 16) return multiply_chunk<ByteTiles<16, false>>(chunk);
+      return share.has_min ? multiply_chunk<ByteTiles<32, true>>(chunk)
+                           : multiply_chunk<ByteTiles<32, false>>(chunk);
+  }
+}
+
+void tile_linear(const LinearShare& share) {
+  const int64_t padded_k = (share.k + kTileDepth - 1) / kTileDepth * kTileDepth;
+  for (int64_t row = 0; row < share.rows; row += kChunkRows) {
+    const Range rows = {row, row + kChunkRows < share.rows ? row + kChunkRows : share.rows};
+    const Chunk chunk = {share, rows, ChunkLayout(rows.end - rows.begin, share.k),
+                         reinterpret_cast<const Bf16*>(share.packed_x) + row * padded_k};
+    load_tile_config(config_for(chunk.layout.columns));
+    multiply_chunk(chunk);
+  }
+  release_tiles();
+}
+
+}  // namespace
+}  // namespace outrider

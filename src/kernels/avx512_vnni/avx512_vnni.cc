@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/avx512_vnni/vector.h"
+#include "kernels/isa_ops.h"
+#include "kernels/simd/linear.h"
+
+namespace outrider {
+// All bits are those of avx512: sums of integers are exact in any order.
+IsaOps avx512_vnni_ops() {
+  IsaOps ops = avx512_ops();
+  ops.linear = simd::linear<Avx512Vnni>;
+  return ops;
+}
+
+}  // namespace outrider

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unnamed namespace on purpose, see isa_ops.h.
+#pragma once
+
+#include "kernels/avx512/vector.h"
+
+namespace outrider {
+namespace {
+
+// AVX-512 with four products of bytes to an instruction.
+struct Avx512Vnni : Avx512 {
+  static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
+    return _mm512_dpbusd_epi32(sums, nibbles, bytes);
+  }
+  static Ints nibble_sums(Ints sums) { return sums; }
+  // The instruction wants unsigned weights.
+  static constexpr int kByteOffset = 128;
+  static Ints byte_weights(Ints a) { return _mm512_xor_si512(a, _mm512_set1_epi8(static_cast<char>(0x80))); }
+  static Ints add_byte_products(Ints sums, Ints w, Ints x) { return _mm512_dpbusd_epi32(sums, w, x); }
+};
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of 8-bit inputs with weights stored as codes, on strips of 16 output features: a lane of a vector
+// holds four inputs of one feature.
+//
+// Sums within a group (or, for kChannels, over all inputs) are sums of integers, exact in any order; groups
+// are added in f32, in order. So the bits of an output depend on its own row and weights only, and agree
+// between instruction sets.
+#pragma once
+
+#include "kernels/isa_ops.h"
+
+namespace outrider::simd {
+
+inline constexpr int64_t kPrefetchBytes =
+    2048;  // ahead of use, which is where the memory's rate is highest here
+
+template <typename V>
+typename V::Ints four_inputs(const int8_t* codes) {
+  int32_t four;
+  __builtin_memcpy(&four, codes, sizeof(four));
+  return V::all_ints(four);
+}
+
+// Integer sums of kRows rows over one group of weights.
+struct Nibbles {
+  static constexpr int kGroup = 32;
+  static constexpr int kBytes = kGroup * kDotFeatures / 2;
+
+  template <typename V, int kRows>
+  static void add_products(const std::byte* weights, const InputGroup* const* x, int,
+                           typename V::Ints* sums) {
+    for (int v = 0; v < 4; ++v) {
+      __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
+      const auto both = V::load_ints(weights + v * 64);
+      const auto low = V::low_nibbles(both);
+      const auto high = V::high_nibbles(both);
+      for (int r = 0; r < kRows; ++r) {
+        sums[r] = V::add_nibble_products(sums[r], low, four_inputs<V>(x[r]->codes + 4 * v));
+        sums[r] = V::add_nibble_products(sums[r], high, four_inputs<V>(x[r]->codes + 16 + 4 * v));
+      }
+    }
+    for (int r = 0; r < kRows; ++r) sums[r] = V::nibble_sums(sums[r]);
+  }
+};
+
+template <int kGroupSize>
+struct Bytes {
+  static constexpr int kGroup = kGroupSize;
+  static constexpr int kBytes = kGroup * kDotFeatures;
+
+  // `first`: where the group begins within its inputs' group.
+  template <typename V, int kRows>
+  static void add_products(const std::byte* weights, const InputGroup* const* x, int first,
+                           typename V::Ints* sums) {
+    for (int v = 0; v < kGroup / 4; ++v) {
+      __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
+      const auto w = V::byte_weights(V::load_ints(weights + v * 64));
+      for (int r = 0; r < kRows; ++r) {
+        sums[r] = V::add_byte_products(sums[r], w, four_inputs<V>(x[r]->codes + first + 4 * v));
+      }
+    }
+    if constexpr (V::kByteOffset != 0) {
+      for (int r = 0; r < kRows; ++r) {
+        const int32_t sum = kGroup == 32 ? x[r]->sums[0] + x[r]->sums[1] : x[r]->sums[first / 16];
+        sums[r] = V::sub(sums[r], V::all_ints(V::kByteOffset * sum));
+      }
+    }
+  }
+};
+
+struct CodeStrip {
+  const LinearShare& share;
+  const std::byte* codes;  // first block
+  float unit;
+  int64_t feature;
+};
+
+// Adds a group's integer sums, times the scales of both sides, to the outputs' sums; then takes the mins off.
+template <typename V, int kRows>
+void add_scaled(const LinearShare& share, const typename V::Ints* sums, typename V::Floats scale,
+                typename V::Floats negative_min, const InputGroup* const* x, typename V::Floats* y) {
+  const bool subtract = share.has_min || share.zero_code != 0;
+  for (int r = 0; r < kRows; ++r) {
+    y[r] = V::multiply_add(V::to_floats(sums[r]), V::mul(scale, V::all(x[r]->scale)), y[r]);
+    if (subtract) y[r] = V::multiply_add(negative_min, V::all(x[r]->scaled_sum), y[r]);
+  }
+}
+
+// Lanes [lane, lane + V::kLanes) of a strip for rows [row, row + kRows).
+template <typename V, typename Codes, int kRows>
+void code_rows(const CodeStrip& strip, int64_t row, int lane) {
+  constexpr int64_t kGroups = kCodeBlock / Codes::kGroup;
+  constexpr int64_t kScaleBytes = kGroups * kDotFeatures * 2;
+  const LinearShare& share = strip.share;
+  const int64_t block_bytes = (share.has_min ? 2 : 1) * kScaleBytes + kGroups * Codes::kBytes;
+  const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x);
+  const int64_t input_groups = share.k / kInputGroup;
+  typename V::Floats y[kRows];
+  for (auto& sum : y) sum = V::all(0);
+  const std::byte* block = strip.codes;
+  for (int64_t begin = 0; begin < share.k; begin += kCodeBlock, block += block_bytes) {
+    const int64_t left = share.k - begin;
+    const int64_t groups = left < kCodeBlock ? left / Codes::kGroup : kGroups;
+    const std::byte* codes = block + (share.has_min ? 2 : 1) * kScaleBytes + lane * 4;
+    for (int64_t g = 0; g < groups; ++g, codes += Codes::kBytes) {
+      const InputGroup* x[kRows];
+      for (int r = 0; r < kRows; ++r) {
+        x[r] = inputs + (row + r) * input_groups + (begin + g * Codes::kGroup) / kInputGroup;
+      }
+      typename V::Ints sums[kRows];
+      for (auto& sum : sums) sum = V::all_ints(0);
+      Codes::template add_products<V, kRows>(codes, x, static_cast<int>(g * Codes::kGroup % kInputGroup),
+                                             sums);
+      const auto* scales = reinterpret_cast<const uint8_t*>(block) + (g * kDotFeatures + lane) * 2;
+      const auto scale = V::mul(V::load_halves(scales), V::all(strip.unit));
+      const auto negative_min = share.has_min
+                                    ? V::mul(V::load_halves(scales + kScaleBytes), V::all(-strip.unit))
+                                    : V::mul(scale, V::all(-static_cast<float>(share.zero_code)));
+      add_scaled<V, kRows>(share, sums, scale, negative_min, x, y);
+    }
+  }
+  const int64_t features = share.n - strip.feature - lane;
+  for (int r = 0; r < kRows && features > 0; ++r) {
+    V::store_first(share.y + (row + r) * share.n + strip.feature + lane, y[r],
+                   features < V::kLanes ? features : V::kLanes);
+  }
+}
+
+template <typename V, typename Codes, int kRows>
+void code_rows_from(const CodeStrip& strip, int64_t row) {
+  for (; row + kRows <= strip.share.rows; row += kRows) {
+    for (int lane = 0; lane < kDotFeatures; lane += V::kLanes) code_rows<V, Codes, kRows>(strip, row, lane);
+  }
+  if constexpr (kRows > 1) {
+    if (row < strip.share.rows) code_rows_from<V, Codes, kRows / 2>(strip, row);
+  }
+}
+
+template <typename V, typename Codes>
+void code_linear(const LinearShare& share) {
+  for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
+    const std::byte* strip = share.weights + feature / kDotFeatures * share.strip_bytes;
+    float unit;
+    __builtin_memcpy(&unit, strip, sizeof(unit));
+    code_rows_from<V, Codes, V::kDotRows>({share, strip + kStripHeader, unit, feature}, 0);
+  }
+}
+
+// As code_rows, with one scale per feature and per row.
+template <typename V, int kRows>
+void channel_rows(const LinearShare& share, const std::byte* strip, int64_t feature, int64_t row, int lane) {
+  const int64_t steps = (share.k + kChannelDepth - 1) / kChannelDepth;
+  const int64_t tile_bytes = static_cast<int64_t>(sizeof(InputRowsHead)) + steps * kInputRows * kChannelDepth;
+  const InputRowsHead* heads[kRows];
+  const int8_t* codes[kRows];
+  typename V::Ints sums[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    const std::byte* tile = share.packed_x + (row + r) / kInputRows * tile_bytes;
+    heads[r] = reinterpret_cast<const InputRowsHead*>(tile);
+    codes[r] = reinterpret_cast<const int8_t*>(tile + sizeof(InputRowsHead)) +
+               (row + r) % kInputRows * kChannelDepth;
+    sums[r] = V::all_ints(0);
+  }
+  const std::byte* weights = strip + kStripHeader + lane * 4;
+  for (int64_t step = 0; step < steps; ++step) {
+    for (int v = 0; v < kChannelDepth / 4; ++v, weights += 64) {
+      __builtin_prefetch(weights + kPrefetchBytes);
+      const auto w = V::byte_weights(V::load_ints(weights));
+      for (int r = 0; r < kRows; ++r) {
+        const int8_t* four = codes[r] + step * kInputRows * kChannelDepth + 4 * v;
+        sums[r] = V::add_byte_products(sums[r], w, four_inputs<V>(four));
+      }
+    }
+  }
+  const auto scale = V::load(reinterpret_cast<const float*>(strip) + lane);
+  const int64_t features = share.n - feature - lane;
+  for (int r = 0; r < kRows && features > 0; ++r) {
+    const int64_t place = (row + r) % kInputRows;
+    const auto sum = V::sub(sums[r], V::all_ints(V::kByteOffset * heads[r]->sums[place]));
+    const auto y = V::mul(V::to_floats(sum), V::mul(scale, V::all(heads[r]->scales[place])));
+    V::store_first(share.y + (row + r) * share.n + feature + lane, y,
+                   features < V::kLanes ? features : V::kLanes);
+  }
+}
+
+template <typename V, int kRows>
+void channel_rows_from(const LinearShare& share, const std::byte* strip, int64_t feature, int64_t row) {
+  for (; row + kRows <= share.rows; row += kRows) {
+    for (int lane = 0; lane < kDotFeatures; lane += V::kLanes)
+      channel_rows<V, kRows>(share, strip, feature, row, lane);
+  }
+  if constexpr (kRows > 1) {
+    if (row < share.rows) channel_rows_from<V, kRows / 2>(share, strip, feature, row);
+  }
+}
+
+template <typename V>
+void channel_linear(const LinearShare& share) {
+  for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
+    const std::byte* strip = share.weights + feature / kDotFeatures * share.strip_bytes;
+    channel_rows_from<V, V::kDotRows>(share, strip, feature, 0);
+  }
+}
+
+}  // namespace outrider::simd

@@ -19,6 +19,7 @@ class HashModel final : public Model {
   KvShape kv_shape() const override { return {.layer_count = 1, .kv_head_count = 1, .head_dim = 2}; }
   int64_t parameter_count() const override { return 0; }
   int64_t weight_bytes() const override { return 0; }
+  Status reserve(int64_t, int64_t) override { return {}; }
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
 
   // The logits after `tokens`, computed without batch, cache or positions given from outside.

@@ -31,7 +31,7 @@ class TokenTree {
   int add(int parent, TokenId token);
 
   // States that the children of `node` are, or will be, drawn from `law`, in the order they are added.
-  void set_law(int node, Distribution law);
+  void set_law(int node, const Distribution& law);
 
   int size() const { return static_cast<int>(tokens_.size()); }
   int drafted() const { return size() - 1; }
@@ -49,8 +49,9 @@ class TokenTree {
   std::vector<TokenId> tokens_;
   std::vector<int> parents_;
   std::vector<int> depths_;
-  std::vector<int> law_index_;  // per node; -1: chosen
-  std::vector<Distribution> laws_;
+  std::vector<int> law_index_;      // per node; -1: chosen
+  std::vector<Distribution> laws_;  // the first law_count_ are in use; reset() keeps the memory of all
+  size_t law_count_ = 0;
 };
 
 // What became of a drafted node.

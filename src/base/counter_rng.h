@@ -26,13 +26,15 @@ inline uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-inline uint64_t random_bits(const RandomKey& key) {
+// The part of a key that the draws of one purpose at one position share.
+inline uint64_t random_prefix(const RandomKey& key) {
   uint64_t h = mix64(key.seed);
   h = mix64(h ^ key.stream);
   h = mix64(h ^ static_cast<uint64_t>(key.position));
-  h = mix64(h ^ static_cast<uint64_t>(key.purpose));
-  return mix64(h ^ key.index);
+  return mix64(h ^ static_cast<uint64_t>(key.purpose));
 }
+
+inline uint64_t random_bits(const RandomKey& key) { return mix64(random_prefix(key) ^ key.index); }
 
 // Uniform in [0, 1), 53 bits.
 inline double random_uniform(const RandomKey& key) {
@@ -40,10 +42,10 @@ inline double random_uniform(const RandomKey& key) {
 }
 
 // Exponential with rate 1, always finite and > 0: the uniform is taken from the open interval (0, 1).
-inline double random_exponential(const RandomKey& key) {
-  const double u = (static_cast<double>(random_bits(key) >> 12) + 0.5) * 0x1.0p-52;
-  return -std::log(u);
+inline double exponential_of(uint64_t bits) {
+  return -std::log((static_cast<double>(bits >> 12) + 0.5) * 0x1.0p-52);
 }
+inline double random_exponential(const RandomKey& key) { return exponential_of(random_bits(key)); }
 
 // Standard Gumbel noise, always finite.
 inline double random_gumbel(const RandomKey& key) { return -std::log(random_exponential(key)); }

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/thread_pool.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace outrider {
 namespace {
 
-// About 50 us on current machines: longer than the gap between two kernels, shorter than anyone notices.
+// 50 to 200 us on current machines: longer than the gap between two kernels, shorter than anyone notices.
 constexpr int kSpins = 4000;
+
+// A wait longer than this, and longer than the caller's own work, is no imbalance: a worker lost its
+// processor in the middle of a share.
+constexpr std::chrono::microseconds kStall{300};
+// How long the caller works alone after a stall, in lengths of the stall and at most.
+constexpr int kAloneFactor = 4;
+constexpr std::chrono::milliseconds kLongestAlone{50};
 
 inline void pause_cpu() {
 #if defined(__x86_64__)
@@ -17,64 +26,94 @@ inline void pause_cpu() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : taken_(static_cast<size_t>(threads)) {
   OUTRIDER_CHECK(threads >= 1);
-  for (int i = 1; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  for (int i = 1; i < threads; ++i) threads_.emplace_back([this, i] { work(i); });
 }
 
 ThreadPool::~ThreadPool() {
   stopping_.store(true);
   {
     std::lock_guard lock(mutex_);
-    next_share_.store(uint64_t{generation() + 1} << 32 | static_cast<uint32_t>(size()),
-                      std::memory_order_release);
+    current_.store(Ticket::of(current().job() + 1, 0).packed);
   }
   wake_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::run_erased(ErasedJob job, void* context) {
+bool ThreadPool::works_alone() {
+  if (alone_until_ == Clock::time_point()) return false;
+  if (Clock::now() < alone_until_) return true;
+  alone_until_ = {};
+  return false;
+}
+
+void ThreadPool::run_erased(int shares, ErasedJob job, void* context) {
+  OUTRIDER_CHECK(shares >= 1 && shares <= kMaxShares);
+  const Clock::time_point start = Clock::now();
   job_ = job;
   context_ = context;
-  unfinished_.store(size(), std::memory_order_relaxed);
-  const uint32_t current = generation() + 1;
-  bool any_parked;
-  {
-    std::lock_guard lock(mutex_);
-    next_share_.store(uint64_t{current} << 32, std::memory_order_release);
-    any_parked = parked_ > 0;
+  unfinished_.store(shares, std::memory_order_relaxed);
+  const Ticket next = Ticket::of(current().job() + 1, shares);
+  // Sequentially consistent with parked_: either the caller sees a worker that is about to sleep, or that
+  // worker sees the job.
+  current_.store(next.packed);
+  if (parked_.load() > 0) {
+    { std::lock_guard lock(mutex_); }
+    wake_.notify_all();
   }
-  if (any_parked) wake_.notify_all();
-  claim_shares(current);
-  for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins) {
-    pause_cpu();
-    if (spins >= kSpins) std::this_thread::yield();
-  }
+  run_shares(next, 0);
+  if (unfinished_.load(std::memory_order_acquire) != 0) wait_for_workers(start);
 }
 
-void ThreadPool::claim_shares(uint32_t generation) {
-  uint64_t next = next_share_.load(std::memory_order_acquire);
-  while (static_cast<uint32_t>(next >> 32) == generation &&
-         static_cast<uint32_t>(next) < static_cast<uint32_t>(size())) {
-    if (!next_share_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
-    job_(context_, Worker{static_cast<int>(static_cast<uint32_t>(next)), size()});
-    unfinished_.fetch_sub(1, std::memory_order_release);
-    next = next_share_.load(std::memory_order_acquire);
-  }
-}
-
-void ThreadPool::work() {
-  uint32_t seen = 0;
-  while (!stopping_.load()) {
-    for (int spins = 0; generation() == seen && spins < kSpins; ++spins) pause_cpu();
-    if (generation() == seen) {
-      std::unique_lock lock(mutex_);
-      ++parked_;
-      wake_.wait(lock, [&] { return generation() != seen; });
-      --parked_;
+void ThreadPool::run_shares(Ticket current, int worker) {
+  for (int i = 0; i < size(); ++i) {
+    const int owner = (worker + i) % size();
+    const Range shares = share_of({owner, size()}, current.shares());
+    const auto count = static_cast<int>(shares.end - shares.begin);
+    std::atomic<uint64_t>& ticket = taken_[static_cast<size_t>(owner)].ticket;
+    Ticket seen{ticket.load(std::memory_order_acquire)};
+    // A job ends only after all its shares were taken, so that one who comes late finds nothing to take.
+    while (seen.job() < current.job() || (seen.job() == current.job() && seen.shares() < count)) {
+      const int taken = seen.job() < current.job() ? 0 : seen.shares();
+      if (taken == count) break;
+      if (!ticket.compare_exchange_weak(seen.packed, Ticket::of(current.job(), taken + 1).packed,
+                                        std::memory_order_acq_rel))
+        continue;
+      job_(context_, Worker{static_cast<int>(shares.begin) + taken, current.shares()});
+      unfinished_.fetch_sub(1, std::memory_order_release);
+      seen.packed = ticket.load(std::memory_order_acquire);
     }
-    seen = generation();
-    claim_shares(seen);
+  }
+}
+
+void ThreadPool::wait_for_workers(Clock::time_point start) {
+  const auto done = [this] { return unfinished_.load(std::memory_order_acquire) == 0; };
+  const Clock::time_point waiting = Clock::now();
+  for (int spins = 0; spins < kSpins; ++spins) {
+    if (done()) break;
+    pause_cpu();
+  }
+  while (!done()) std::this_thread::yield();
+  const Clock::time_point end = Clock::now();
+  const auto stall = end - waiting;
+  if (stall < kStall || stall < waiting - start) return;
+  alone_until_ = end + std::min<Clock::duration>(kAloneFactor * stall, kLongestAlone);
+}
+
+void ThreadPool::work(int worker) {
+  uint64_t seen = 0;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    for (int spins = 0; current().job() == seen && spins < kSpins; ++spins) pause_cpu();
+    if (current().job() == seen) {
+      std::unique_lock lock(mutex_);
+      parked_.fetch_add(1);
+      wake_.wait(lock, [&] { return Ticket{current_.load()}.job() != seen; });
+      parked_.fetch_sub(1);
+    }
+    const Ticket found = current();
+    seen = found.job();
+    run_shares(found, worker);
   }
 }
 

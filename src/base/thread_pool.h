@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -34,6 +35,10 @@ inline Range share_of(Worker worker, int64_t total, int64_t grain = 1) {
 
 // A team of threads that runs one job at a time; the calling thread is worker 0. Workers spin for a short
 // while after a job, then park, because the next kernel usually follows within microseconds.
+//
+// Built for machines that are busy with other things, too: a worker that is not running is not waited for,
+// because the others take over the shares it has not begun. Only one that was taken off its processor in the
+// middle of a share holds everybody up; after that the caller works alone for a while.
 class ThreadPool {
  public:
   // threads >= 1, the caller included.
@@ -44,40 +49,63 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls job(worker) once on every worker and returns when all are done. Not reentrant. The job must not
-  // throw.
+  // Cuts a job into 1 <= shares <= kMaxShares and calls job({index, shares}) once for each; returns when all
+  // are done. Neighbouring shares go to the same worker in every job, if it is awake. One share is done by
+  // the caller on the spot. Not reentrant. The job must not throw.
   template <typename Job>
-  void run(Job&& job) {
-    if (threads_.empty()) {
-      job(Worker{0, 1});
+  void run(int shares, Job&& job) {
+    if (shares == 1 || threads_.empty() || works_alone()) {
+      for (int i = 0; i < shares; ++i) job(Worker{i, shares});
       return;
     }
     run_erased(
+        shares,
         [](void* context, Worker worker) { (*static_cast<std::remove_reference_t<Job>*>(context))(worker); },
         const_cast<void*>(static_cast<const void*>(&job)));
   }
+  // One share per worker.
+  template <typename Job>
+  void run(Job&& job) {
+    run(size(), job);
+  }
+
+  static constexpr int kMaxShares = 0xFFFF;
 
  private:
   using ErasedJob = void (*)(void* context, Worker worker);
-  void run_erased(ErasedJob job, void* context);
-  void work();
-  // Runs shares of job `generation` until none is left to claim.
-  void claim_shares(uint32_t generation);
-  uint32_t generation() const {
-    return static_cast<uint32_t>(next_share_.load(std::memory_order_acquire) >> 32);
-  }
+  using Clock = std::chrono::steady_clock;
+
+  // Two numbers that change together: a job's, and shares (all of the job, or those taken from one worker).
+  struct Ticket {
+    uint64_t packed = 0;
+    static Ticket of(uint64_t job, int shares) { return {job << 16 | static_cast<uint64_t>(shares)}; }
+    uint64_t job() const { return packed >> 16; }
+    int shares() const { return static_cast<int>(packed & kMaxShares); }
+  };
+  // How far the shares that belong to one worker are taken; a ticket of an earlier job stands for none.
+  struct alignas(64) Taken {
+    std::atomic<uint64_t> ticket{0};
+  };
+
+  void run_erased(int shares, ErasedJob job, void* context);
+  void work(int worker);
+  // Runs shares of the job until none is left to take: the worker's own, then those of the others.
+  void run_shares(Ticket current, int worker);
+  void wait_for_workers(Clock::time_point start);
+  bool works_alone();
+  Ticket current() const { return {current_.load(std::memory_order_acquire)}; }
 
   std::vector<std::thread> threads_;
+  std::vector<Taken> taken_;  // by worker
+  alignas(64) std::atomic<uint64_t> current_{0};
   ErasedJob job_ = nullptr;
   void* context_ = nullptr;
-  // Number of the job in the upper half, of its next unclaimed share in the lower: a claim succeeds only
-  // while its job is the current one.
-  std::atomic<uint64_t> next_share_{0};
-  std::atomic<int> unfinished_{0};
   std::atomic<bool> stopping_{false};
+  alignas(64) std::atomic<int> unfinished_{0};
+  alignas(64) std::atomic<int> parked_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
-  int parked_ = 0;  // guarded by mutex_
+  Clock::time_point alone_until_{};  // the caller's
 };
 
 }  // namespace outrider

@@ -29,4 +29,8 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+// Takes the pages that lie wholly within `bytes`, a part of a MappedFile, out of this process's memory;
+// reading them brings them back.
+void drop_mapped_pages(std::span<const std::byte> bytes);
+
 }  // namespace outrider

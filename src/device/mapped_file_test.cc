@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -34,6 +35,31 @@ TEST_F(MappedFileTest, ShowsTheWholeFile) {
   const auto file = MappedFile::open(path_);
   ASSERT_TRUE(file.ok()) << file.error().message;
   EXPECT_EQ(as_text(*file), "twelve bytes");
+}
+
+TEST_F(MappedFileTest, DroppedPagesLeaveMemoryAndComeBack) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::string contents(10 * page, 'a');
+  for (size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<char>('a' + i % 23);
+  write(contents);
+  const auto file = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_EQ(as_text(*file), contents);
+  const auto resident_pages = [&] {  // of this process: the file's pages stay in the page cache
+    std::ifstream maps("/proc/self/smaps");
+    int64_t kilobytes = -1;
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find(path_.filename().string()) != std::string::npos) kilobytes = 0;
+      if (kilobytes == 0 && line.starts_with("Rss:"))
+        return int64_t{std::stol(line.substr(4))} * 1024 / static_cast<int64_t>(page);
+    }
+    return int64_t{-1};
+  };
+  EXPECT_EQ(resident_pages(), 10);
+  // Pages that the range covers in part stay.
+  drop_mapped_pages(file->bytes().subspan(page / 2, 8 * page));
+  EXPECT_EQ(resident_pages(), 3);
+  EXPECT_EQ(as_text(*file), contents);
 }
 
 TEST_F(MappedFileTest, MovingKeepsTheAddress) {

@@ -2,6 +2,7 @@
 #include "drafters/draft_target.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -25,13 +26,25 @@ class DraftTargetDrafter final : public Drafter {
         cache_(shape),
         vocab_(std::min(context.vocab_size, model_->config().vocab_size)),
         context_(model_->config().max_context),
-        prefill_chunk_(context.prefill_chunk) {}
+        longest_(context.context),
+        prefill_chunk_(context.prefill_chunk) {
+    batch_.reserve({.rows = std::max(context.prefill_chunk, context.max_batch),
+                    .max_sequences = context.max_batch,
+                    .max_entries = shape.page_count * shape.page_size / context.max_batch,
+                    .page_size = shape.page_size});
+    growing_.reserve(static_cast<size_t>(context.max_batch));
+    transactions_.reserve(static_cast<size_t>(context.max_batch));
+    path_.reserve(static_cast<size_t>(context.prefill_chunk));
+  }
 
   const DrafterTraits& traits() const override { return traits_; }
 
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
 
-  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  void end(uint64_t sequence) override {
+    transactions_.clear();
+    sequences_.erase(sequence);
+  }
 
  private:
   struct Sequence {
@@ -49,53 +62,57 @@ class DraftTargetDrafter final : public Drafter {
     int logits_index = -1;  // row of the last pass with this sequence's logits
   };
 
-  std::vector<Growing> catch_up(std::span<const DraftRequest> requests, std::span<TokenTree> trees);
+  void catch_up(std::span<const DraftRequest> requests, std::span<TokenTree> trees);
   bool compute(Sequence& sequence, std::span<const TokenId> tokens);
   void sync_history(Sequence& sequence, const DraftRequest& request);
   bool propose_next(Growing& growing, std::span<const float> logits);
-  std::span<const float> advance(std::vector<Growing>& growing);
+  std::span<const float> advance();
+  static void forget_drafted(Growing& growing);
 
   DrafterTraits traits_{.name = "DraftTarget", .emits_probabilities = true};
   std::unique_ptr<Model> model_;
   KvCache cache_;
   int64_t vocab_;    // ids both models know
   int64_t context_;  // longest sequence the draft model was made for
+  int64_t longest_;  // longest sequence there will be
   int prefill_chunk_;
   LawBuilder laws_;
+  CoupledChooser chooser_;
   ForwardBatch batch_;
+  std::vector<Growing> growing_;
+  std::vector<int> path_;  // scratch of compute()
   // Destroyed before cache_, which their pages belong to.
   std::unordered_map<uint64_t, Sequence> sequences_;
+  std::vector<KvTransaction> transactions_;  // of one pass
 };
 
 Status DraftTargetDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
-  std::vector<Growing> growing = catch_up(requests, trees);
-  while (!growing.empty()) {
-    const std::span<const float> logits = advance(growing);
-    const auto is_done = [&](Growing& one) {
-      const bool proposed =
-          propose_next(one, logits.subspan(static_cast<size_t>(one.logits_index) *
-                                               static_cast<size_t>(model_->config().vocab_size),
-                                           static_cast<size_t>(vocab_)));
-      return !proposed || one.tree->depth(one.node) >= one.request->max_depth ||
-             one.tree->drafted() >= one.request->max_nodes;
-    };
-    std::vector<Growing> still;
-    for (Growing& one : growing) {
-      if (is_done(one)) {
-        for (int depth = one.tree->depth(one.node); depth > 0; --depth) one.state->history.pop();
-      } else {
-        still.push_back(std::move(one));
+  catch_up(requests, trees);
+  const auto row_size = static_cast<size_t>(model_->config().vocab_size);
+  while (!growing_.empty()) {
+    const std::span<const float> logits = advance();
+    std::erase_if(growing_, [&](Growing& one) {
+      const auto row = logits.subspan(static_cast<size_t>(one.logits_index) * row_size);
+      const bool proposed = propose_next(one, row.first(static_cast<size_t>(vocab_)));
+      if (proposed && one.tree->depth(one.node) < one.request->max_depth &&
+          one.tree->drafted() < one.request->max_nodes) {
+        return false;
       }
-    }
-    growing = std::move(still);
+      forget_drafted(one);
+      return true;
+    });
   }
   return {};
 }
 
+void DraftTargetDrafter::forget_drafted(Growing& growing) {
+  for (int depth = growing.tree->depth(growing.node); depth > 0; --depth) growing.state->history.pop();
+}
+
 // Brings every sequence's cache to all tokens but the pending one. Sequences that do not fit are left out.
-std::vector<DraftTargetDrafter::Growing> DraftTargetDrafter::catch_up(std::span<const DraftRequest> requests,
-                                                                      std::span<TokenTree> trees) {
-  std::vector<Growing> growing;
+void DraftTargetDrafter::catch_up(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  growing_.clear();
+  transactions_.clear();
   for (size_t i = 0; i < requests.size(); ++i) {
     const DraftRequest& request = requests[i];
     const auto length = static_cast<int64_t>(request.tokens.size());
@@ -105,7 +122,12 @@ std::vector<DraftTargetDrafter::Growing> DraftTargetDrafter::catch_up(std::span<
     if (length + request.max_depth > context_ || !is_known_vocabulary) continue;
     auto [found, is_new] = sequences_.try_emplace(request.sequence);
     Sequence& sequence = found->second;
-    if (is_new) sequence.kv = cache_.open(request.tokens);
+    if (is_new) {
+      const int64_t entries = std::min(context_, longest_) + request.max_depth;
+      sequence.kv = cache_.open(request.tokens);
+      sequence.kv.reserve(entries);
+      sequence.history.reserve(static_cast<size_t>(entries));
+    }
     const std::span<const TokenId> cached = sequence.kv.tokens();
     const auto computed = request.tokens.first(request.tokens.size() - 1);
     const size_t same = static_cast<size_t>(
@@ -113,14 +135,12 @@ std::vector<DraftTargetDrafter::Growing> DraftTargetDrafter::catch_up(std::span<
     if (same < cached.size()) cache_.rewind(sequence.kv, static_cast<int32_t>(same));
     if (!compute(sequence, computed.subspan(same))) continue;
     sync_history(sequence, request);
-    growing.push_back(
+    growing_.push_back(
         {&request, &trees[i], &sequence, CounterRandomness(request.sampling->seed, request.stream)});
   }
-  return growing;
 }
 
 bool DraftTargetDrafter::compute(Sequence& sequence, std::span<const TokenId> tokens) {
-  std::vector<int> path;
   while (!tokens.empty()) {
     const auto chunk = tokens.first(std::min(tokens.size(), static_cast<size_t>(prefill_chunk_)));
     auto transaction = cache_.stage(sequence.kv, static_cast<int>(chunk.size()));
@@ -128,9 +148,9 @@ bool DraftTargetDrafter::compute(Sequence& sequence, std::span<const TokenId> to
     batch_.clear();
     append_chain(batch_, sequence.kv, *transaction, chunk, LogitsWanted::kNone);
     model_->forward(batch_, cache_);
-    path.resize(chunk.size());
-    for (size_t i = 0; i < chunk.size(); ++i) path[i] = static_cast<int>(i);
-    transaction->commit(path, chunk);
+    path_.resize(chunk.size());
+    std::iota(path_.begin(), path_.end(), 0);
+    transaction->commit(path_, chunk);
     tokens = tokens.subspan(chunk.size());
   }
   return true;
@@ -149,28 +169,26 @@ void DraftTargetDrafter::sync_history(Sequence& sequence, const DraftRequest& re
 
 // One pass over the last node of every growing sequence. Returns the logits; drops sequences that ran out of
 // pages.
-std::span<const float> DraftTargetDrafter::advance(std::vector<Growing>& growing) {
+std::span<const float> DraftTargetDrafter::advance() {
   batch_.clear();
-  std::vector<KvTransaction> transactions;
-  std::vector<Growing> staged;
-  for (Growing& one : growing) {
+  transactions_.clear();
+  std::erase_if(growing_, [&](Growing& one) {
     auto transaction = cache_.stage(one.state->kv, 1);
     if (!transaction.ok()) {
-      for (int depth = one.tree->depth(one.node); depth > 0; --depth) one.state->history.pop();
-      continue;
+      forget_drafted(one);
+      return true;
     }
     const TokenId token = one.tree->token(one.node);
     one.logits_index = append_chain(batch_, one.state->kv, *transaction, {&token, 1}, LogitsWanted::kLast);
-    transactions.push_back(std::move(*transaction));
-    staged.push_back(std::move(one));
-  }
-  growing = std::move(staged);
-  if (growing.empty()) return {};
+    transactions_.push_back(std::move(*transaction));
+    return false;
+  });
+  if (growing_.empty()) return {};
   const std::span<const float> logits = model_->forward(batch_, cache_);
   constexpr int kPath[] = {0};
-  for (size_t i = 0; i < growing.size(); ++i) {
-    const TokenId token = growing[i].tree->token(growing[i].node);
-    transactions[i].commit(kPath, {&token, 1});
+  for (size_t i = 0; i < growing_.size(); ++i) {
+    const TokenId token = growing_[i].tree->token(growing_[i].node);
+    transactions_[i].commit(kPath, {&token, 1});
   }
   return logits;
 }
@@ -178,19 +196,29 @@ std::span<const float> DraftTargetDrafter::advance(std::vector<Growing>& growing
 // Adds the next node of the chain; false when the law is empty.
 bool DraftTargetDrafter::propose_next(Growing& growing, std::span<const float> logits) {
   const DraftRequest& request = *growing.request;
-  const Distribution& law = laws_.build(logits, *request.sampling, growing.state->history);
-  if (law.empty()) return false;
-  const int64_t position = static_cast<int64_t>(request.tokens.size()) + growing.tree->depth(growing.node);
-  const int added = propose({.tree = growing.tree,
-                             .node = growing.node,
-                             .law = &law,
-                             .count = 1,
-                             .position = position,
-                             .rule = request.acceptance,
-                             .randomness = &growing.randomness});
-  if (added == 0) return false;
-  growing.node = growing.tree->size() - 1;
-  growing.state->history.push(growing.tree->token(growing.node));
+  const TokenHistory& history = growing.state->history;
+  TokenTree& tree = *growing.tree;
+  const int64_t position = static_cast<int64_t>(request.tokens.size()) + tree.depth(growing.node);
+  if (request.acceptance == AcceptanceRule::kCoupled) {
+    // The target's own noise, so that it chooses alike where the models agree; nobody asks for the law.
+    const TokenId token =
+        chooser_.choose(logits, *request.sampling, history, {&growing.randomness, position});
+    if (token < 0) return false;
+    tree.add(growing.node, token);
+  } else {
+    const Distribution& law = laws_.build(logits, *request.sampling, history);
+    const int added = law.empty() ? 0
+                                  : propose({.tree = &tree,
+                                             .node = growing.node,
+                                             .law = &law,
+                                             .count = 1,
+                                             .position = position,
+                                             .rule = request.acceptance,
+                                             .randomness = &growing.randomness});
+    if (added == 0) return false;
+  }
+  growing.node = tree.size() - 1;
+  growing.state->history.push(tree.token(growing.node));
   return true;
 }
 
@@ -208,6 +236,8 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
   OUTRIDER_TRY(
       std::unique_ptr<Model> model,
       Model::load(file, {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  OUTRIDER_RETURN_IF_ERROR(
+      model->reserve(std::max(context.prefill_chunk, context.max_batch), context.max_batch));
   KvShape shape = model->kv_shape();
   shape.page_size = context.page_size;
   shape.type = context.kv_type;

@@ -18,16 +18,6 @@ namespace {
 // Rows of logits held at once while scoring.
 constexpr size_t kScoreChunk = 32;
 
-int draft_depth(const EngineParts& parts) {
-  return parts.options.speculation.decoding_type == "None" ? 0 : parts.options.speculation.max_draft_len;
-}
-
-// Drafters of the library draft chains; trees come from users, who get room to branch.
-int draft_nodes(const EngineParts& parts) {
-  constexpr int kUserTreeNodes = 64;
-  return parts.options.speculation.decoding_type == "UserProvided" ? kUserTreeNodes : draft_depth(parts);
-}
-
 double log_probability(std::span<const float> logits, TokenId token) {
   const double largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
@@ -42,14 +32,15 @@ struct Engine::Impl {
       : parts(std::move(opened)),
         scheduler({.max_batch = parts->options.max_batch,
                    .prefill_chunk = parts->options.prefill_chunk,
-                   .max_draft_depth = draft_depth(*parts),
-                   .max_draft_nodes = draft_nodes(*parts)},
+                   .max_draft_depth = max_draft_depth(*parts),
+                   .max_draft_nodes = max_draft_nodes(*parts)},
                   parts->cache.get()),
         pass({.target = parts->target.get(),
               .cache = parts->cache.get(),
               .drafter = parts->drafter.get(),
               .vocab_size = parts->vocab_size,
-              .acceptance = parts->options.acceptance}) {}
+              .acceptance = parts->options.acceptance,
+              .limits = batch_limits(*parts)}) {}
 
   Status check(const Request& request) const;
   Status check_tokens(std::span<const TokenId> tokens) const;
@@ -138,6 +129,7 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
   const RequestId id = impl_->next_id++;
   const bool nothing_to_do = request.max_tokens == 0;
   const Sequence::Limits limits{.context = impl_->parts->options.context,
+                                .max_draft_nodes = max_draft_nodes(*impl_->parts),
                                 .model_stop_tokens = impl_->parts->target->config().stop_tokens};
   impl_->scheduler.add(
       std::make_unique<Sequence>(id, std::move(request), std::move(sink), impl_->parts->tokenizer, limits));
@@ -157,7 +149,7 @@ bool Engine::step() {
   }
   if (impl_->scheduler.idle()) return false;
   std::vector<Sequence*> preempted;
-  const std::vector<SequencePlan> plans = impl_->scheduler.plan(preempted);
+  const std::span<const SequencePlan> plans = impl_->scheduler.plan(preempted);
   for (Sequence* sequence : preempted) impl_->pass.forget(*sequence);
   impl_->pass.run(plans);
   for (const SequencePlan& plan : plans) {

@@ -117,6 +117,9 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
   const std::optional<DType> weights = storage_type(parts.options.weights);
   OUTRIDER_TRY(parts.target,
                Model::load(file, {.kernels = kernels, .pool = parts.pool.get(), .weights = weights}));
+  // So that no step allocates or runs out of memory.
+  const int64_t rows = batch_limits(parts).rows;
+  OUTRIDER_RETURN_IF_ERROR(parts.target->reserve(rows, rows - parts.options.prefill_chunk));
   OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
   parts.cache = std::make_unique<KvCache>(shape);
   parts.options.kv_pages = shape.page_count;
@@ -162,6 +165,26 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
 }
 
 }  // namespace
+
+int max_draft_depth(const EngineParts& parts) {
+  return parts.options.speculation.decoding_type == "None" ? 0 : parts.options.speculation.max_draft_len;
+}
+
+// Drafters of the library draft chains; trees come from users, who get room to branch.
+int max_draft_nodes(const EngineParts& parts) {
+  constexpr int kUserTreeNodes = 64;
+  return parts.options.speculation.decoding_type == "UserProvided" ? kUserTreeNodes : max_draft_depth(parts);
+}
+
+ForwardBatch::Limits batch_limits(const EngineParts& parts) {
+  const EngineOptions& options = parts.options;
+  const int64_t tree = 1 + max_draft_nodes(parts);
+  return {.rows = options.prefill_chunk + options.max_batch * tree,
+          .max_sequences = options.max_batch,
+          .max_entries = options.context + tree,
+          .page_size = options.page_size,
+          .max_depth = max_draft_depth(parts)};
+}
 
 Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options) {
   try {

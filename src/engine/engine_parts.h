@@ -29,6 +29,12 @@ struct EngineParts {
   int64_t vocab_size = 0;  // ids that have a meaning; rows of the output head beyond them are never chosen
 };
 
+// Limits of one drafted tree.
+int max_draft_depth(const EngineParts& parts);
+int max_draft_nodes(const EngineParts& parts);
+// The largest batch that a step can make.
+ForwardBatch::Limits batch_limits(const EngineParts& parts);
+
 Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options);
 
 }  // namespace outrider

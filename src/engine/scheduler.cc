@@ -6,31 +6,31 @@
 
 namespace outrider {
 
-std::vector<SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted) {
+std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted) {
   admit();
-  std::vector<SequencePlan> plans;
+  plans_.clear();
   int chunk_left = options_.prefill_chunk;
-  for (const auto& sequence : running_) plans.push_back(plan_one(*sequence, chunk_left));
+  for (const auto& sequence : running_) plans_.push_back(plan_one(*sequence, chunk_left));
 
   // Pages: draft less first, then let the latest arrivals wait.
   const auto pages = [&] {
     int64_t needed = 0;
-    for (const SequencePlan& plan : plans) needed += cache_->pages_needed(plan.sequence->kv, entries(plan));
+    for (const SequencePlan& plan : plans_) needed += cache_->pages_needed(plan.sequence->kv, entries(plan));
     return needed;
   };
   if (pages() > cache_->available_pages()) {
-    for (SequencePlan& plan : plans) plan.draft_depth = plan.draft_nodes = 0;
+    for (SequencePlan& plan : plans_) plan.draft_depth = plan.draft_nodes = 0;
   }
-  while (plans.size() > 1 && pages() > cache_->available_pages()) {
-    Sequence* victim = plans.back().sequence;
-    plans.pop_back();
+  while (plans_.size() > 1 && pages() > cache_->available_pages()) {
+    Sequence* victim = plans_.back().sequence;
+    plans_.pop_back();
     victim->kv = KvSequence();
     preempted.push_back(victim);
     waiting_.push_front(std::move(running_.back()));
     running_.pop_back();
   }
-  std::erase_if(plans, [](const SequencePlan& plan) { return entries(plan) == 0; });
-  return plans;
+  std::erase_if(plans_, [](const SequencePlan& plan) { return entries(plan) == 0; });
+  return plans_;
 }
 
 void Scheduler::admit() {
@@ -47,6 +47,7 @@ void Scheduler::admit() {
       return;
     }
     next.kv = cache_->open(next.tokens());
+    next.kv.reserve(next.longest() + 1 + options_.max_draft_nodes);
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }

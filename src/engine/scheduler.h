@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/sequence.h"
@@ -38,7 +39,8 @@ class Scheduler {
 
   // Admits waiting sequences while there is room, then plans the step. Sequences that lost their pages are
   // listed in `preempted`.
-  std::vector<SequencePlan> plan(std::vector<Sequence*>& preempted);
+  // The result lives until the next call.
+  std::span<const SequencePlan> plan(std::vector<Sequence*>& preempted);
 
   // Null when there is none with this id.
   Sequence* find(RequestId id);
@@ -54,6 +56,7 @@ class Scheduler {
   KvCache* cache_;
   std::deque<std::unique_ptr<Sequence>> waiting_;
   std::vector<std::unique_ptr<Sequence>> running_;  // by arrival
+  std::vector<SequencePlan> plans_;
 };
 
 }  // namespace outrider

@@ -31,8 +31,22 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
       stops_(request_.stop) {
   if (!request_.ignore_eos)
     stop_tokens_.insert(limits.model_stop_tokens.begin(), limits.model_stop_tokens.end());
+  reserve(limits.max_draft_nodes);
   history.add_prompt(request_.prompt);
   completion_.prompt_tokens = prompt_length();
+}
+
+// Steps should not allocate. Very long sequences, and text of tokens that stand for many bytes, grow as they
+// go.
+void Sequence::reserve(int max_draft_nodes) {
+  constexpr int64_t kMost = 1 << 16;
+  constexpr size_t kBytesPerToken = 8;
+  const auto room = static_cast<size_t>(std::clamp<int64_t>(longest() - prompt_length(), 0, kMost));
+  tokens_.reserve(tokens_.size() + room);
+  completion_.tokens.reserve(room);
+  completion_.origins.reserve(room);
+  completion_.text.reserve(kBytesPerToken * room);
+  history.reserve(tokens_.size() + room + static_cast<size_t>(max_draft_nodes));
 }
 
 int64_t Sequence::room() const {

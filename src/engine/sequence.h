@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ class Sequence {
  public:
   struct Limits {
     int64_t context = 0;                         // longest sequence in tokens
+    int max_draft_nodes = 0;                     // of one tree
     std::span<const TokenId> model_stop_tokens;  // end-of-text ids of the model
   };
 
@@ -35,6 +37,10 @@ class Sequence {
   int64_t output_length() const { return static_cast<int64_t>(completion_.tokens.size()); }
   // Tokens that may still come before max_tokens or the context ends the sequence.
   int64_t room() const;
+  // Tokens it will have at most, prompt included.
+  int64_t longest() const {
+    return std::min(prompt_length() + std::min(request_.max_tokens, context_), context_);
+  }
   bool finished() const { return finish_reason_.has_value(); }
   Completion& completion() { return completion_; }
 
@@ -53,6 +59,7 @@ class Sequence {
   CounterRandomness randomness;
 
  private:
+  void reserve(int max_draft_nodes);
   std::optional<FinishReason> append(TokenId token, TokenOrigin origin);
 
   RequestId id_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -34,23 +35,36 @@ Status guarded(Call&& call) {
 
 }  // namespace
 
-TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size) {
-  const TokenId pending = request.tokens.back();
-  if (tree.size() == 0 || tree.token(0) != pending) return TokenTree(pending);
-  const auto is_fine = [&](int node) {
-    return tree.depth(node) <= request.max_depth && tree.token(node) >= 0 && tree.token(node) < vocab_size;
-  };
-  bool all_fine = tree.drafted() <= request.max_nodes;
-  for (int node = 1; node < tree.size() && all_fine; ++node) all_fine = is_fine(node);
-  if (all_fine) return tree;
+namespace {
 
+bool is_fine(const TokenTree& tree, int node, const DraftRequest& request, int64_t vocab_size) {
+  return tree.depth(node) <= request.max_depth && tree.token(node) >= 0 && tree.token(node) < vocab_size;
+}
+
+bool has_root(const TokenTree& tree, const DraftRequest& request) {
+  return tree.size() > 0 && tree.token(0) == request.tokens.back();
+}
+
+}  // namespace
+
+bool is_within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size) {
+  bool all_fine = has_root(tree, request) && tree.drafted() <= request.max_nodes;
+  for (int node = 1; node < tree.size() && all_fine; ++node)
+    all_fine = is_fine(tree, node, request, vocab_size);
+  return all_fine;
+}
+
+TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size) {
+  if (is_within_limits(tree, request, vocab_size)) return tree;
+  const TokenId pending = request.tokens.back();
+  if (!has_root(tree, request)) return TokenTree(pending);
   TokenTree kept(pending);
   std::vector<int> place(static_cast<size_t>(tree.size()), -1);
   place[0] = 0;
   if (!tree.law(0).empty()) kept.set_law(0, tree.law(0));
   for (int node = 1; node < tree.size() && kept.drafted() < request.max_nodes; ++node) {
     const int parent = place[static_cast<size_t>(tree.parent(node))];
-    if (parent < 0 || !is_fine(node)) continue;
+    if (parent < 0 || !is_fine(tree, node, request, vocab_size)) continue;
     const int added = kept.add(parent, tree.token(node));
     place[static_cast<size_t>(node)] = added;
     if (!tree.law(node).empty()) kept.set_law(added, tree.law(node));
@@ -58,21 +72,41 @@ TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int6
   return kept;
 }
 
+Step::Step(const Parts& parts) : parts_(parts) {
+  const auto sequences = static_cast<size_t>(parts.limits.max_sequences);
+  batch_.reserve(parts.limits);
+  work_.resize(sequences);
+  for (Work& work : work_) {
+    const auto longest = static_cast<size_t>(parts.limits.max_depth) + 1;
+    work.verdict.path.reserve(longest);
+    work.verdict.tokens.reserve(longest);
+    work.verdict.origins.reserve(longest);
+    work.verdict.fates.reserve(static_cast<size_t>(parts.limits.rows));
+  }
+  trees_.resize(sequences);
+  requests_.reserve(sequences);
+  drafting_.reserve(sequences);
+  path_.reserve(static_cast<size_t>(parts.limits.rows));
+}
+
 void Step::run(std::span<const SequencePlan> plans) {
-  work_.clear();
-  for (const SequencePlan& plan : plans) work_.emplace_back(plan);
+  work_count_ = plans.size();
+  if (work_.size() < work_count_) work_.resize(work_count_);
+  for (size_t i = 0; i < work_count_; ++i) {
+    work_[i].plan = plans[i];
+    work_[i].tree.reset(plans[i].sequence->tokens().back());
+  }
   const double start = now_ms();
   draft();
   const double drafted = now_ms();
   reserve_and_flatten();
   const std::span<const float> logits = parts_.target->forward(batch_, *parts_.cache);
-  for (Work& work : work_) {
+  for (Work& work : work()) {
     if (work.plan.extends) verify_one(work, logits);
     commit_one(work);
   }
   account(drafted - start, now_ms() - drafted);
-  for (Work& work : work_) observe_one(work);
-  work_.clear();
+  for (Work& work : work()) observe_one(work);
 }
 
 void Step::forget(Sequence& sequence) {
@@ -82,10 +116,9 @@ void Step::forget(Sequence& sequence) {
 
 void Step::draft() {
   requests_.clear();
-  trees_.clear();
   drafting_.clear();
   draft_failed_ = false;
-  for (size_t i = 0; i < work_.size(); ++i) {
+  for (size_t i = 0; i < work_count_; ++i) {
     const SequencePlan& plan = work_[i].plan;
     Sequence& sequence = *plan.sequence;
     if (!sequence.started) {
@@ -94,7 +127,8 @@ void Step::draft() {
     }
     if (plan.draft_depth == 0) continue;
     drafting_.push_back(i);
-    trees_.push_back(work_[i].tree);
+    if (trees_.size() < drafting_.size()) trees_.emplace_back();
+    trees_[drafting_.size() - 1].reset(work_[i].tree.token(0));
     requests_.push_back({.sequence = sequence.id(),
                          .tokens = sequence.tokens(),
                          .prompt_length = static_cast<int>(sequence.prompt_length()),
@@ -105,7 +139,8 @@ void Step::draft() {
                          .acceptance = parts_.acceptance});
   }
   if (requests_.empty()) return;
-  const Status status = guarded([&] { return parts_.drafter->draft(requests_, trees_); });
+  const auto trees = std::span(trees_).first(drafting_.size());
+  const Status status = guarded([&] { return parts_.drafter->draft(requests_, trees); });
   draft_failed_ = !status.ok();
   if (draft_failed_) {
     if (!std::exchange(draft_failure_logged_, true)) {
@@ -115,13 +150,18 @@ void Step::draft() {
     return;
   }
   for (size_t j = 0; j < drafting_.size(); ++j) {
-    work_[drafting_[j]].tree = within_limits(trees_[j], requests_[j], parts_.vocab_size);
+    TokenTree& tree = work_[drafting_[j]].tree;
+    if (is_within_limits(trees[j], requests_[j], parts_.vocab_size)) {
+      std::swap(tree, trees[j]);
+    } else {
+      tree = within_limits(trees[j], requests_[j], parts_.vocab_size);
+    }
   }
 }
 
 void Step::reserve_and_flatten() {
   batch_.clear();
-  for (Work& work : work_) {
+  for (Work& work : work()) {
     Sequence& sequence = *work.plan.sequence;
     const int rows = work.plan.catch_up + (work.plan.extends ? work.tree.size() : 0);
     auto transaction = parts_.cache->stage(sequence.kv, rows);
@@ -142,21 +182,29 @@ void Step::reserve_and_flatten() {
 void Step::verify_one(Work& work, std::span<const float> logits) {
   Sequence& sequence = *work.plan.sequence;
   const auto row_size = static_cast<size_t>(parts_.target->config().vocab_size);
+  const auto position = static_cast<int64_t>(sequence.tokens().size());
   int depth = 0;
-  const auto target_law = [&](int node) -> const Distribution& {
+  const auto logits_after = [&](int node) {
     if (work.tree.depth(node) > depth) {
       sequence.history.push(work.tree.token(node));
       ++depth;
     }
-    const auto row = logits.subspan(static_cast<size_t>(work.logits_index + node) * row_size,
-                                    static_cast<size_t>(parts_.vocab_size));
-    return laws_.build(row, sequence.request().sampling, sequence.history);
+    return logits.subspan(static_cast<size_t>(work.logits_index + node) * row_size,
+                          static_cast<size_t>(parts_.vocab_size));
+  };
+  const auto target_law = [&](int node) -> const Distribution& {
+    return laws_.build(logits_after(node), sequence.request().sampling, sequence.history);
+  };
+  const auto target_token = [&](int node) {
+    return chooser_.choose(logits_after(node), sequence.request().sampling, sequence.history,
+                           {&sequence.randomness, position + work.tree.depth(node)});
   };
   verify({.tree = &work.tree,
-          .target_law = target_law,
-          .position = static_cast<int64_t>(sequence.tokens().size()),
+          .target_law = std::ref(target_law),  // by reference: nothing to allocate
+          .position = position,
           .rule = parts_.acceptance,
-          .randomness = &sequence.randomness},
+          .randomness = &sequence.randomness,
+          .target_token = std::ref(target_token)},
          work.verdict);
   for (; depth > 0; --depth) sequence.history.pop();
 }
@@ -185,7 +233,7 @@ void Step::commit_one(Work& work) {
 }
 
 void Step::account(double draft_ms, double verify_ms) {
-  for (Work& work : work_) {
+  for (Work& work : work()) {
     Completion& completion = work.plan.sequence->completion();
     if (!work.plan.extends || work.plan.catch_up > 0) {
       completion.prompt_ms += draft_ms + verify_ms;

@@ -23,9 +23,10 @@ class Step {
     Drafter* drafter = nullptr;
     int64_t vocab_size = 0;  // ids that may be chosen: [0, vocab_size)
     AcceptanceRule acceptance = AcceptanceRule::kCoupled;
+    ForwardBatch::Limits limits;  // of a batch
   };
 
-  explicit Step(const Parts& parts) : parts_(parts) {}
+  explicit Step(const Parts& parts);
 
   void run(std::span<const SequencePlan> plans);
 
@@ -34,8 +35,6 @@ class Step {
 
  private:
   struct Work {
-    explicit Work(const SequencePlan& planned) : plan(planned), tree(planned.sequence->tokens().back()) {}
-
     SequencePlan plan;
     TokenTree tree;
     std::optional<KvTransaction> transaction;
@@ -50,18 +49,25 @@ class Step {
   void observe_one(Work& work);
   void account(double draft_ms, double verify_ms);
 
+  std::span<Work> work() { return std::span(work_).first(work_count_); }
+
   Parts parts_;
-  std::vector<Work> work_;
+  std::vector<Work> work_;  // the first work_count_ are of this step; all keep their memory
+  size_t work_count_ = 0;
   ForwardBatch batch_;
   LawBuilder laws_;
+  CoupledChooser chooser_;
   bool draft_failed_ = false;
   bool draft_failure_logged_ = false;
   // Scratch of draft() and commit_one().
   std::vector<DraftRequest> requests_;
-  std::vector<TokenTree> trees_;
-  std::vector<size_t> drafting_;  // index into work_ of each request
+  std::vector<TokenTree> trees_;  // one per request, and spare ones
+  std::vector<size_t> drafting_;  // index into work() of each request
   std::vector<int> path_;
 };
+
+// Whether it keeps the request's limits, the vocabulary, and the pending token as its root.
+bool is_within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size);
 
 // `tree` without the nodes that break the request's limits or the vocabulary, and without their descendants.
 // A tree with another root becomes the lone pending token.

@@ -7,6 +7,8 @@
 namespace outrider {
 
 StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
+  constexpr size_t kLongToken = 256;  // what is held back together with a longer one allocates
+  held_.reserve(kLongToken);
   std::erase_if(stops_, [](const std::string& stop) { return stop.empty(); });
 }
 

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "formats/model_config.h"
 #include "outrider/result.h"
@@ -27,10 +29,11 @@ struct ModelFile {
   ModelConfig config;
   std::map<std::string, TensorView> tensors;
   TokenizerSpec tokenizer;
-  std::string chat_template;                    // Jinja source, empty when there is none
-  std::string bos_token, eos_token;             // spellings, for the chat template
-  std::map<std::string, std::string> metadata;  // for `inspect`: key -> short printable value
-  std::shared_ptr<void> storage;                // keeps mapped files and converted rows alive
+  std::string chat_template;                       // Jinja source, empty when there is none
+  std::string bos_token, eos_token;                // spellings, for the chat template
+  std::map<std::string, std::string> metadata;     // for `inspect`: key -> short printable value
+  std::shared_ptr<void> storage;                   // keeps mapped files and converted rows alive
+  std::vector<std::span<const std::byte>> mapped;  // of `storage`: the mapped files
 };
 
 // Errors: no such file, unknown format, unsupported family / dtype / tokenizer (named, with the list of what

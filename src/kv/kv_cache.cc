@@ -73,6 +73,13 @@ KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
   return *this;
 }
 
+void KvSequence::reserve(int64_t entries) {
+  OUTRIDER_CHECK(cache_ != nullptr);
+  tokens_.reserve(static_cast<size_t>(entries));
+  pages_.reserve(static_cast<size_t>(cache_->pages_for(entries)));
+  prefixes_.reserve(static_cast<size_t>(cache_->pages_for(entries)));
+}
+
 KvTransaction::~KvTransaction() {
   if (sequence_ != nullptr) sequence_->cache_->finish(*sequence_);
 }

@@ -52,6 +52,8 @@ class KvSequence {
 
   int32_t length() const { return static_cast<int32_t>(tokens_.size()); }  // committed entries
   std::span<const TokenId> tokens() const { return tokens_; }
+  // Makes room for that many entries: staging and committing them does not allocate. Precondition: open.
+  void reserve(int64_t entries);
   std::span<const int32_t> pages() const {
     return pages_;
   }  // staged pages included while a transaction is open

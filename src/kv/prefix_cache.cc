@@ -2,6 +2,8 @@
 #include "kv/prefix_cache.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace outrider {
 
@@ -9,7 +11,8 @@ PrefixCache::PrefixCache(int64_t page_count, int page_size, int hash_bits)
     : page_size_(static_cast<size_t>(page_size)),
       hash_mask_(hash_bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << hash_bits) - 1),
       entries_(static_cast<size_t>(page_count)),
-      tokens_(static_cast<size_t>(page_count) * page_size_) {}
+      tokens_(static_cast<size_t>(page_count) * page_size_),
+      chains_(std::bit_ceil(static_cast<size_t>(page_count) + 1), -1) {}
 
 std::span<const TokenId> PrefixCache::tokens(int32_t page) const {
   return std::span(tokens_).subspan(static_cast<size_t>(page) * page_size_, page_size_);
@@ -25,13 +28,13 @@ uint64_t PrefixCache::hash(PrefixId before, std::span<const TokenId> tokens) con
 }
 
 std::optional<PrefixCache::Hit> PrefixCache::find(PrefixId before, std::span<const TokenId> tokens) const {
-  const auto [begin, end] = pages_by_hash_.equal_range(hash(before, tokens));
-  for (auto candidate = begin; candidate != end; ++candidate) {
-    const int32_t page = candidate->second;
+  const uint64_t wanted = hash(before, tokens);
+  for (int32_t page = chains_[wanted & (chains_.size() - 1)]; page >= 0;) {
     const Entry& entry = entries_[static_cast<size_t>(page)];
-    if (entry.before == before && std::ranges::equal(this->tokens(page), tokens)) {
+    if (entry.hash == wanted && entry.before == before && std::ranges::equal(this->tokens(page), tokens)) {
       return Hit{page, entry.prefix};
     }
+    page = entry.next;
   }
   return std::nullopt;
 }
@@ -39,18 +42,21 @@ std::optional<PrefixCache::Hit> PrefixCache::find(PrefixId before, std::span<con
 PrefixId PrefixCache::publish(PrefixId before, std::span<const TokenId> tokens, int32_t page) {
   if (const auto hit = find(before, tokens)) return hit->prefix;
   Entry& entry = entries_[static_cast<size_t>(page)];
-  entry = {before, ++last_prefix_, hash(before, tokens)};
+  const uint64_t hashed = hash(before, tokens);
+  entry = {before, ++last_prefix_, hashed, std::exchange(chain(hashed), page)};
+  ++size_;
   std::ranges::copy(tokens, tokens_.begin() + static_cast<std::ptrdiff_t>(page * page_size_));
-  pages_by_hash_.emplace(entry.hash, page);
   return entry.prefix;
 }
 
 void PrefixCache::forget(int32_t page) {
   if (!holds(page)) return;
   Entry& entry = entries_[static_cast<size_t>(page)];
-  const auto [begin, end] = pages_by_hash_.equal_range(entry.hash);
-  pages_by_hash_.erase(std::find_if(begin, end, [page](const auto& item) { return item.second == page; }));
+  int32_t* link = &chain(entry.hash);
+  while (*link != page) link = &entries_[static_cast<size_t>(*link)].next;
+  *link = entry.next;
   entry = {};
+  --size_;
 }
 
 }  // namespace outrider

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "outrider/token.h"
@@ -39,14 +38,16 @@ class PrefixCache {
   bool holds(int32_t page) const { return entries_[static_cast<size_t>(page)].prefix != kEmptyPrefix; }
   // Precondition: holds(page).
   std::span<const TokenId> tokens(int32_t page) const;
-  int64_t size() const { return static_cast<int64_t>(pages_by_hash_.size()); }
+  int64_t size() const { return size_; }
 
  private:
   struct Entry {
     PrefixId before = kEmptyPrefix;
     PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: not published
     uint64_t hash = 0;
+    int32_t next = -1;  // page with the same chain
   };
+  int32_t& chain(uint64_t hash) { return chains_[hash & (chains_.size() - 1)]; }
   uint64_t hash(PrefixId before, std::span<const TokenId> tokens) const;
 
   size_t page_size_;
@@ -54,7 +55,8 @@ class PrefixCache {
   PrefixId last_prefix_ = kEmptyPrefix;
   std::vector<Entry> entries_;   // [page_count]
   std::vector<TokenId> tokens_;  // [page_count, page_size]
-  std::unordered_multimap<uint64_t, int32_t> pages_by_hash_;
+  std::vector<int32_t> chains_;  // a power of two: first page of each, -1: none
+  int64_t size_ = 0;
 };
 
 }  // namespace outrider

@@ -2,6 +2,7 @@
 #include "models/decoder.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,26 @@ namespace {
 
 // For a kernel called inside one worker's share.
 constexpr Worker kAlone{0, 1};
+
+// Numbers of an element-wise stage from which on handing half of it over (about 0.5 us) saves time.
+constexpr int64_t kWorthSharing = 4096;
+
+void move_row(float* rows, int64_t dim, size_t from, size_t to) {
+  std::copy_n(rows + static_cast<int64_t>(from) * dim, dim, rows + static_cast<int64_t>(to) * dim);
+}
+
+struct RowOf {
+  int64_t row;
+  int64_t rows;
+};
+
+// Gathers one row of the parts [rows, part.n], which stand one after the other.
+void join_parts(const Projection& projection, const float* parts, RowOf which, float* out) {
+  for (const PackedMatrix& part : projection.parts) {
+    out = std::copy_n(parts + which.row * part.n, part.n, out);
+    parts += which.rows * part.n;
+  }
+}
 
 Status check_use(const ModelFile& file, std::string_view what, DecoderTraits::Use use, bool asked) {
   if (use == DecoderTraits::Use::kOptional || asked == (use == DecoderTraits::Use::kAlways)) return {};
@@ -45,7 +66,13 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
     : config_(std::move(config)),
       kernels_(options.kernels),
       pool_(options.pool),
-      weights_(std::move(weights)) {}
+      weights_(std::move(weights)) {
+  for (const DecoderLayer& layer : weights_.layers) {
+    for (const auto* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down}) {
+      if (projection->parts.size() > 1) widest_split_ = std::max(widest_split_, projection->n);
+    }
+  }
+}
 
 KvShape Decoder::kv_shape() const {
   return {.layer_count = config_.layer_count,
@@ -59,15 +86,29 @@ std::span<const float> Decoder::forward(const ForwardBatch& batch, KvCache& cach
   OUTRIDER_CHECK(cache.shape().layer_count == config_.layer_count &&
                  cache.shape().kv_head_count == config_.kv_head_count &&
                  cache.shape().head_dim == config_.head_dim);
-  prepare(batch);
+  const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
+  grow(batch.rows(), wanted);
+  list_attention_rows(batch);
   embed(batch);
   add_and_normalize(nullptr, weights_.layers.front().attention_norm, batch.rows());
   for (int64_t i = 0; i < config_.layer_count; ++i) run_layer(batch, i, cache);
-  return compute_logits(batch);
+  if (wanted == 0) return {};
+  project(weights_.lm_head, normed_.data(), logits_.data(), wanted);
+  return {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)};
 }
 
-void Decoder::prepare(const ForwardBatch& batch) {
-  const int64_t rows = batch.rows();
+Status Decoder::reserve(int64_t rows, int64_t logits_rows) {
+  try {
+    grow(rows, logits_rows);
+  } catch (const std::bad_alloc&) {
+    return resource_error("not enough memory for a pass over " + std::to_string(rows) + " tokens, " +
+                          std::to_string(logits_rows) +
+                          " of them with logits; lower the prefill chunk, the batch or the draft length");
+  }
+  return {};
+}
+
+void Decoder::grow(int64_t rows, int64_t logits_rows) {
   hidden_.reserve(rows, config_.hidden_size);
   normed_.reserve(rows, config_.hidden_size);
   delta_.reserve(rows, config_.hidden_size);
@@ -76,9 +117,26 @@ void Decoder::prepare(const ForwardBatch& batch) {
   attended_.reserve(rows, q_size());
   gate_up_.reserve(rows, 2 * config_.ffn_size);
   gated_.reserve(rows, config_.ffn_size);
-  logits_.reserve(static_cast<int64_t>(batch.logits_rows.size()), config_.vocab_size);
+  parts_.reserve(rows, widest_split_);
+  logits_.reserve(logits_rows, config_.vocab_size);
+  attention_rows_.reserve(static_cast<size_t>(rows));
+  int64_t packed = 0;  // bytes
+  const auto count = [&](const Projection& projection, int64_t projected_rows) {
+    for (const PackedMatrix& part : projection.parts)
+      packed = std::max(packed, input_bytes(part.inputs, projected_rows, part.k));
+  };
+  for (const DecoderLayer& layer : weights_.layers) {
+    for (const auto* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down}) {
+      count(*projection, rows);
+    }
+  }
+  count(weights_.lm_head, logits_rows);
+  packed_x_.reserve(1, (packed + 3) / 4);
+}
+
+void Decoder::list_attention_rows(const ForwardBatch& batch) {
   attention_rows_.clear();
-  for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
+  for (size_t r = 0; r < static_cast<size_t>(batch.rows()); ++r) {
     const auto sequence = static_cast<size_t>(batch.sequences[r]);
     attention_rows_.push_back({.pages = batch.pages.data() + batch.page_begin[sequence],
                                .prefix_len = batch.prefix_len[r],
@@ -88,7 +146,7 @@ void Decoder::prepare(const ForwardBatch& batch) {
 }
 
 void Decoder::embed(const ForwardBatch& batch) {
-  pool_->run([&](Worker worker) {
+  pool_->run(shares_for(batch.rows() * config_.hidden_size), [&](Worker worker) {
     const Range share = share_of(worker, batch.rows());
     for (int64_t r = share.begin; r < share.end; ++r) {
       const TokenId token = batch.tokens[static_cast<size_t>(r)];
@@ -101,57 +159,87 @@ void Decoder::embed(const ForwardBatch& batch) {
 }
 
 void Decoder::run_layer(const ForwardBatch& batch, int64_t index, KvCache& cache) {
-  const int64_t rows = batch.rows();
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   const bool last = index + 1 == config_.layer_count;
   const auto& next_norm =
       last ? weights_.final_norm : weights_.layers[static_cast<size_t>(index) + 1].attention_norm;
 
-  project(layer.qkv, normed_.data(), qkv_.data(), rows);
+  project(layer.qkv, normed_.data(), qkv_.data(), batch.rows());
   rotate_and_store(batch, layer, index, cache);
+  if (last) keep_wanted_rows(batch);
+  const auto rows = static_cast<int64_t>(attention_rows_.size());
+  if (rows == 0) return;
   attend(index, cache);
   project(layer.attention_output, attended_.data(), delta_.data(), rows);
   add_and_normalize(delta_.data(), layer.mlp_norm, rows);
 
   project(layer.gate_up, normed_.data(), gate_up_.data(), rows);
-  pool_->run([&](Worker worker) {
+  pool_->run(shares_for(rows * config_.ffn_size), [&](Worker worker) {
     kernels_->swiglu(gate_up_.data(), gated_.data(), rows, config_.ffn_size, worker);
   });
   project(layer.down, gated_.data(), delta_.data(), rows);
   add_and_normalize(delta_.data(), next_norm, rows);
 }
 
-void Decoder::project(const Projection& projection, const float* x, float* y, int64_t rows) {
-  const bool several = projection.parts.size() > 1;
-  if (several) parts_.reserve(rows, projection.n);
-  float* part_out = several ? parts_.data() : y;
-  for (const PackedMatrix& part : projection.parts) {
-    packed_x_.reserve(1, (input_bytes(part.inputs, rows, part.k) + 3) / 4);
-    const LinearArgs args{.weights = &part,
-                          .x = x,
-                          .packed_x = reinterpret_cast<std::byte*>(packed_x_.data()),
-                          .y = part_out,
-                          .rows = rows};
-    if (part.inputs != InputForm::kF32) {
-      pool_->run([&](Worker worker) { kernels_->pack_inputs(args, worker); });
+// Once the last layer has stored its keys and values, nothing depends any more on rows without logits.
+void Decoder::keep_wanted_rows(const ForwardBatch& batch) {
+  size_t kept = 0;
+  for (const int32_t row : batch.logits_rows) {  // ascending, so moving rows down in place is safe
+    const auto from = static_cast<size_t>(row);
+    if (from != kept) {
+      attention_rows_[kept] = attention_rows_[from];
+      move_row(qkv_.data(), qkv_size(), from, kept);
+      move_row(hidden_.data(), config_.hidden_size, from, kept);
     }
-    pool_->run([&](Worker worker) { kernels_->linear(args, worker); });
-    part_out += rows * part.n;
+    ++kept;
   }
-  if (!several && projection.bias.empty()) return;
-  pool_->run([&](Worker worker) {
+  attention_rows_.resize(kept);
+}
+
+// Which worker does a share never changes its bits, so that the number of shares is free.
+int Decoder::shares_for(int64_t numbers) const { return numbers < kWorthSharing ? 1 : pool_->size(); }
+
+void Decoder::project(const Projection& projection, const float* x, float* y, int64_t rows) {
+  // Parts of one row stand side by side as they are.
+  const bool split = projection.parts.size() > 1 && rows > 1;
+  float* parts = split ? parts_.data() : y;
+  float* out = parts;
+  for (size_t begin = 0, end = 0; begin < projection.parts.size(); begin = end) {
+    // Neighbours that read the inputs in one form share a stage.
+    int64_t features = 0;
+    for (; end < projection.parts.size() && projection.parts[end].inputs == projection.parts[begin].inputs;
+         ++end)
+      features += projection.parts[end].n;
+    multiply(std::span(projection.parts).subspan(begin, end - begin), x, out, rows);
+    out += rows * features;
+  }
+  if (!split && projection.bias.empty()) return;
+  pool_->run(shares_for(rows * projection.n), [&](Worker worker) {
     const Range share = share_of(worker, rows);
     for (int64_t r = share.begin; r < share.end; ++r) {
       float* row = y + r * projection.n;
-      if (several) {
-        const float* in = parts_.data();
-        float* out = row;
-        for (const PackedMatrix& part : projection.parts) {
-          out = std::copy_n(in + r * part.n, part.n, out);
-          in += rows * part.n;
-        }
-      }
+      if (split) join_parts(projection, parts, {r, rows}, row);
       for (size_t i = 0; i < projection.bias.size(); ++i) row[i] += projection.bias[i];
+    }
+  });
+}
+
+void Decoder::multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows) {
+  LinearArgs args{.weights = &parts.front(),
+                  .x = x,
+                  .packed_x = reinterpret_cast<std::byte*>(packed_x_.data()),
+                  .y = y,
+                  .rows = rows};
+  if (parts.front().inputs != InputForm::kF32) {
+    pool_->run(shares_for(rows * parts.front().k),
+               [&](Worker worker) { kernels_->pack_inputs(args, worker); });
+  }
+  pool_->run([&](Worker worker) {
+    LinearArgs part_args = args;
+    for (const PackedMatrix& part : parts) {
+      part_args.weights = &part;
+      kernels_->linear(part_args, worker);
+      part_args.y += rows * part.n;
     }
   });
 }
@@ -209,7 +297,7 @@ void Decoder::attend(int64_t index, KvCache& cache) {
 
 void Decoder::add_and_normalize(const float* delta, const std::vector<float>& norm, int64_t rows) {
   const int64_t dim = config_.hidden_size;
-  pool_->run([&](Worker worker) {
+  pool_->run(shares_for(rows * dim), [&](Worker worker) {
     const Range share = share_of(worker, rows);
     float* hidden = hidden_.data();
     if (delta != nullptr) {
@@ -223,18 +311,6 @@ void Decoder::add_and_normalize(const float* delta, const std::vector<float>& no
                         .epsilon = config_.rms_epsilon},
                        kAlone);
   });
-}
-
-std::span<const float> Decoder::compute_logits(const ForwardBatch& batch) {
-  const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
-  if (wanted == 0) return {};
-  const int64_t dim = config_.hidden_size;
-  for (int64_t i = 0; i < wanted; ++i) {  // ascending, so moving the rows down in place is safe
-    const int64_t row = batch.logits_rows[static_cast<size_t>(i)];
-    if (row != i) std::copy_n(normed_.data() + row * dim, dim, normed_.data() + i * dim);
-  }
-  project(weights_.lm_head, normed_.data(), logits_.data(), wanted);
-  return {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)};
 }
 
 }  // namespace outrider

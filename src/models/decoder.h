@@ -51,19 +51,26 @@ class Decoder final : public Model {
   int64_t streamed_bytes() const override {
     return weights_.bytes() - static_cast<int64_t>(weights_.embedding.rows.size());
   }
+  Status reserve(int64_t rows, int64_t logits_rows) override;
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
 
  private:
-  void prepare(const ForwardBatch& batch);
+  void grow(int64_t rows, int64_t logits_rows);
+  void list_attention_rows(const ForwardBatch& batch);
   void embed(const ForwardBatch& batch);
   void run_layer(const ForwardBatch& batch, int64_t index, KvCache& cache);
+  // From here on the batch is its rows with logits, in their order.
+  void keep_wanted_rows(const ForwardBatch& batch);
+  // For an element-wise stage over that many numbers.
+  int shares_for(int64_t numbers) const;
   // y = x W' + bias
   void project(const Projection& projection, const float* x, float* y, int64_t rows);
+  // The products of matrices that read x in one form, [rows, part.n] after [rows, part.n].
+  void multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows);
   void rotate_and_store(const ForwardBatch& batch, const DecoderLayer& layer, int64_t index, KvCache& cache);
   void attend(int64_t index, KvCache& cache);
   // hidden += delta (nullptr: nothing to add); normed = RMSNorm(hidden)
   void add_and_normalize(const float* delta, const std::vector<float>& norm, int64_t rows);
-  std::span<const float> compute_logits(const ForwardBatch& batch);
 
   int64_t q_size() const { return config_.head_count * config_.head_dim; }
   int64_t kv_size() const { return config_.kv_head_count * config_.head_dim; }
@@ -73,6 +80,7 @@ class Decoder final : public Model {
   const KernelTable* kernels_;
   ThreadPool* pool_;
   DecoderWeights weights_;
+  int64_t widest_split_ = 0;  // n of the widest projection of several parts
 
   // Scratch of one pass, one row per batch row.
   Scratch hidden_;     // [rows, hidden_size]: the residual stream

@@ -25,6 +25,17 @@ void ForwardBatch::clear() {
   page_begin.assign(1, 0);
 }
 
+void ForwardBatch::reserve(const Limits& limits) {
+  const auto rows = static_cast<size_t>(limits.rows);
+  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &logits_rows}) field->reserve(rows);
+  tokens.reserve(rows);
+  tail_begin.reserve(rows + 1);
+  tails.reserve(rows * static_cast<size_t>(limits.max_depth + 1));
+  page_begin.reserve(static_cast<size_t>(limits.max_sequences) + 1);
+  const int64_t pages_each = (limits.max_entries + limits.page_size - 1) / limits.page_size;
+  pages.reserve(static_cast<size_t>(limits.max_sequences * pages_each));
+}
+
 int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
                  std::span<const TokenId> tokens, LogitsWanted wanted) {
   const auto count = static_cast<int>(tokens.size());

@@ -29,6 +29,16 @@ struct ForwardBatch {
 
   ForwardBatch() { clear(); }
   void clear();
+  // Makes room for rows of `max_sequences` sequences with `max_entries` entries each in pages of `page_size`,
+  // none deeper than `max_depth` in its tree, so that appending them does not allocate.
+  struct Limits {
+    int64_t rows = 0;
+    int64_t max_sequences = 0;
+    int64_t max_entries = 0;
+    int64_t page_size = 1;
+    int64_t max_depth = 0;
+  };
+  void reserve(const Limits& limits);
   int rows() const { return static_cast<int>(tokens.size()); }
 };
 

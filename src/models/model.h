@@ -37,8 +37,12 @@ class Model {
   // Of these, what every pass reads: all but the embedding table.
   virtual int64_t streamed_bytes() const { return weight_bytes(); }
 
+  // Makes room for batches of that size: forward() over them does not allocate. Error: out of memory.
+  virtual Status reserve(int64_t rows, int64_t logits_rows) = 0;
+
   // Runs the batch, writes keys and values of every row to its slot in `cache`, and returns the logits
   // [batch.logits_rows.size(), vocab_size], valid until the next call. Ids must be within the vocabulary.
+  // Larger batches than reserved make it grow, which throws std::bad_alloc when memory is out.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 
 #include "models/model_test_data.h"
@@ -187,6 +188,46 @@ TEST_P(RowInvarianceTest, BatchMatesLeaveTheBitsAlone) {
   const auto together = decode_together(model, texts, 16);
   for (size_t i = 0; i < texts.size(); ++i) {
     expect_same(decode(model, texts[i]), together[i], "sequence " + std::to_string(i));
+  }
+}
+
+// The last layer computes wanted rows only; the entries stored for the others must be whole all the same.
+TEST_P(RowInvarianceTest, UnwantedRowsLeaveTheBitsAlone) {
+  TestModel model({options(2)});
+  ASSERT_TRUE(model.ok());
+  constexpr size_t kChunk = 15;
+  const auto tokens = random_tokens(3 * kChunk, model->config().vocab_size, 6);
+  const Rows expected = decode(model, tokens);
+  const auto cache = model.make_cache(16, kEntries);
+  // The same text three times, one chunk apart: logits of no row, of the last, of every row of a chunk.
+  std::vector<KvSequence> sequences(3);
+  for (auto& sequence : sequences) sequence = cache->open({});
+  for (size_t round = 0; round < 5; ++round) {
+    ForwardBatch batch;
+    std::vector<KvTransaction> staged;
+    std::vector<size_t> wanted;  // position of each row of logits
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      if (round < s || round - s > 2) continue;
+      const size_t begin = (round - s) * kChunk;
+      const auto mode = static_cast<LogitsWanted>((s + round) % 3);
+      staged.push_back(cache->stage(sequences[s], kChunk).value());
+      append_chain(batch, sequences[s], staged.back(), std::span(tokens).subspan(begin, kChunk), mode);
+      for (size_t i = 0; i < kChunk; ++i) {
+        if (mode == LogitsWanted::kAll || (mode == LogitsWanted::kLast && i + 1 == kChunk))
+          wanted.push_back(begin + i);
+      }
+    }
+    const auto logits = model->forward(batch, *cache);
+    ASSERT_EQ(logits.size(), wanted.size() * static_cast<size_t>(model->config().vocab_size));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_EQ(logits_row(logits, static_cast<int>(i), *model), expected[wanted[i]]) << "round " << round;
+    }
+    std::vector<int> path(kChunk);
+    std::iota(path.begin(), path.end(), 0);
+    for (size_t s = 0, next = 0; s < sequences.size(); ++s) {
+      if (round < s || round - s > 2) continue;
+      staged[next++].commit(path, std::span(tokens).subspan((round - s) * kChunk, kChunk));
+    }
   }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/weight_loader.h"
 
+#include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <exception>
-#include <mutex>
-#include <optional>
+#include <new>
 #include <utility>
+
+#include "device/mapped_file.h"
 
 namespace outrider {
 namespace {
@@ -17,16 +17,17 @@ std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
-// Rows of `view` as `dtype`, to `out`.
-void convert_rows(const TensorView& view, DType dtype, std::byte* out) {
+// Some rows of `view` as `dtype`, to their places in `out`.
+void convert_rows(const TensorView& view, DType dtype, Range rows, std::byte* out) {
+  const int64_t stored_bytes = row_bytes(view.dtype, view.cols());
+  const int64_t converted_bytes = row_bytes(dtype, view.cols());
   if (dtype == view.dtype) {
-    std::memcpy(out, view.data, static_cast<size_t>(view.bytes()));
+    std::copy(view.data + rows.begin * stored_bytes, view.data + rows.end * stored_bytes,
+              out + rows.begin * stored_bytes);
     return;
   }
   std::vector<float> row(static_cast<size_t>(view.cols()));
-  const int64_t stored_bytes = row_bytes(view.dtype, view.cols());
-  const int64_t converted_bytes = row_bytes(dtype, view.cols());
-  for (int64_t r = 0; r < view.rows(); ++r) {
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
     dequantize_row(view.dtype, view.data + r * stored_bytes, row.data(), view.cols());
     quantize_row(dtype, row.data(), out + r * converted_bytes, view.cols());
   }
@@ -85,10 +86,7 @@ Status WeightLoader::plan_table(const std::string& name, int64_t n, int64_t k, E
   table.dtype = loaded_type(view);
   table.n = n;
   table.k = k;
-  jobs_.emplace_back([this, view, &table] {
-    table.rows = joined({view}, table.dtype);
-    return Status();
-  });
+  jobs_.emplace_back([this, view, &table] { return copy(view, table); });
   return {};
 }
 
@@ -104,47 +102,61 @@ Status WeightLoader::read_vector(const std::string& tensor_name, int64_t size, s
   return {};
 }
 
-Buffer WeightLoader::joined(const std::vector<TensorView>& views, DType dtype) const {
-  int64_t bytes = 0;
-  for (const TensorView& view : views) bytes += view.rows() * row_bytes(dtype, view.cols());
-  Buffer buffer(static_cast<size_t>(bytes));
-  std::byte* out = buffer.data();
-  for (const TensorView& view : views) {
-    convert_rows(view, dtype, out);
-    out += view.rows() * row_bytes(dtype, view.cols());
-  }
-  return buffer;
+Status WeightLoader::copy(const TensorView& view, EmbeddingTable& table) const {
+  table.rows = Buffer(static_cast<size_t>(table.n * row_bytes(table.dtype, table.k)));
+  const Status status = share(
+      [&](Worker worker) { convert_rows(view, table.dtype, share_of(worker, table.n), table.rows.data()); });
+  drop(view);
+  return status;
 }
 
 Status WeightLoader::pack(const std::vector<TensorView>& views, PackedMatrix& packed) const {
   const MatrixSource source{views, loaded_type(views.front())};
   OUTRIDER_TRY(packed, options_.kernels->allocate(source));
-  options_.kernels->pack(source, packed, Worker{});
+  const Status status = share([&](Worker worker) { options_.kernels->pack(source, packed, worker); });
+  for (const TensorView& view : views) drop(view);
+  return status;
+}
+
+// Memory is first touched by the worker that will read it: products are shared out in the same order.
+template <typename Work>
+Status WeightLoader::share(Work&& work) const {
+  constexpr int kSharesEach = 4;  // evens out what page faults cost
+  std::atomic<bool> out_of_memory = false;
+  options_.pool->run(kSharesEach * options_.pool->size(), [&](Worker worker) {
+    try {
+      work(worker);
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+    }
+  });
+  if (out_of_memory) return no_memory();
   return {};
 }
 
-Status WeightLoader::pack_all() {
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::optional<Error> failed;  // guarded by mutex
-  options_.pool->run([&](Worker) {
-    for (size_t job = next++; job < jobs_.size(); job = next++) {
-      Status status;
-      try {
-        status = jobs_[job]();
-      } catch (const std::exception&) {  // only allocation can fail here
-        status =
-            resource_error(file_.path.string() + ": not enough memory for its weights; choose a smaller " +
-                           "model, or a smaller weight type");
-      }
-      if (status.ok()) continue;
-      const std::lock_guard lock(mutex);
-      if (!failed) failed = status.error();
-      next = jobs_.size();
+Error WeightLoader::no_memory() const {
+  return resource_error(
+      file_.path.string() +
+      ": not enough memory for its weights; choose a smaller model, or a smaller weight type");
+}
+
+void WeightLoader::drop(const TensorView& view) const {
+  const std::span bytes(view.data, static_cast<size_t>(view.bytes()));
+  for (const auto& mapped : file_.mapped) {
+    if (bytes.data() >= mapped.data() && bytes.data() + bytes.size() <= mapped.data() + mapped.size()) {
+      drop_mapped_pages(bytes);
     }
-  });
-  jobs_.clear();
-  if (failed) return *failed;
+  }
+}
+
+Status WeightLoader::pack_all() {
+  for (const auto& job : std::exchange(jobs_, {})) {
+    try {
+      OUTRIDER_RETURN_IF_ERROR(job());
+    } catch (const std::bad_alloc&) {
+      return no_memory();
+    }
+  }
   return {};
 }
 

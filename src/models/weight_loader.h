@@ -60,12 +60,19 @@ class WeightLoader {
  private:
   Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
   DType loaded_type(const TensorView& view) const;
-  Buffer joined(const std::vector<TensorView>& views, DType dtype) const;
   Status pack(const std::vector<TensorView>& views, PackedMatrix& packed) const;
+
+  Status copy(const TensorView& view, EmbeddingTable& table) const;
+  // Runs work(share) for the shares of a matrix on all workers. Error: out of memory.
+  template <typename Work>
+  Status share(Work&& work) const;
+  Error no_memory() const;
+  // The file's pages of a matrix that has been read leave memory.
+  void drop(const TensorView& view) const;
 
   const ModelFile& file_;
   const ModelOptions& options_;
-  std::vector<std::function<Status()>> jobs_;  // independent of one another
+  std::vector<std::function<Status()>> jobs_;
 };
 
 }  // namespace outrider

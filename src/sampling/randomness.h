@@ -48,13 +48,19 @@ class CounterRandomness final : public Randomness {
   CounterRandomness(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
 
   TokenId coupled_pick(const Distribution& law, int64_t position) override;
+  // The same under the softmax of logits / temperature, without computing it: most tokens are ruled out by
+  // their noise alone. May differ from the other by a tie of rounded numbers. -1 when no token is left.
+  // Precondition: temperature > 0.
+  TokenId coupled_pick(std::span<const float> logits, double temperature, int64_t position) const;
   std::vector<TokenId> coupled_top(const Distribution& law, int64_t position, int count) override;
   size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
                      uint64_t draw) override;
   bool bernoulli(double p, int64_t position, uint64_t draw) override;
 
  private:
-  double arrival(const Distribution& law, size_t i, int64_t position) const;
+  uint64_t noise_at(int64_t position) const {
+    return random_prefix({seed_, stream_, position, RandomPurpose::kToken, 0});
+  }
 
   uint64_t seed_;
   uint64_t stream_;

@@ -5,28 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "sampling/logit_scan.h"
+
 namespace outrider {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-bool changes_logits(const SamplingParams& params) {
-  return !params.logit_bias.empty() || params.repetition_penalty != 1.0 || params.presence_penalty != 0.0 ||
-         params.frequency_penalty != 0.0;
-}
-
-// -1 when every logit is -infinity or NaN.
-TokenId lowest_argmax(std::span<const float> logits) {
-  float best = -std::numeric_limits<float>::infinity();
-  TokenId token = -1;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] > best) {
-      best = logits[i];
-      token = static_cast<TokenId>(i);
-    }
-  }
-  return token;
-}
 
 double penalised(double logit, const TokenHistory::Counts& counts, const SamplingParams& params) {
   if (counts.prompt > 0 || counts.output > 0) {
@@ -45,19 +29,27 @@ constexpr auto kLikelierFirst = [](const auto& a, const auto& b) {
   return a.value != b.value ? a.value > b.value : a.token < b.token;
 };
 
+constexpr auto kLowerId = [](const auto& a, const auto& b) { return a.token < b.token; };
+
 }  // namespace
+
+bool leaves_logits_alone(const SamplingParams& params) {
+  return params.logit_bias.empty() && params.repetition_penalty == 1.0 && params.presence_penalty == 0.0 &&
+         params.frequency_penalty == 0.0;
+}
 
 const Distribution& LawBuilder::build(std::span<const float> logits, const SamplingParams& params,
                                       const TokenHistory& history) {
   law_.tokens.clear();
   law_.probabilities.clear();
-  if (params.temperature == 0.0 && !changes_logits(params)) {
-    if (const TokenId token = lowest_argmax(logits); token >= 0) set_one_hot(token, law_);
+  if (params.temperature == 0.0 && leaves_logits_alone(params)) {
+    if (const TokenId token = largest_logit(logits).token; token >= 0) set_one_hot(token, law_);
     return law_;
   }
-  candidates_.resize(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i) candidates_[i] = {static_cast<TokenId>(i), logits[i]};
-  if (changes_logits(params)) adjust(params, history);
+  candidates_.reserve(logits.size());  // once and for all
+  law_.tokens.reserve(logits.size());
+  law_.probabilities.reserve(logits.size());
+  collect(logits, params, history);
   if (params.temperature == 0.0) {
     set_greedy();
     return law_;
@@ -71,17 +63,54 @@ const Distribution& LawBuilder::build(std::span<const float> logits, const Sampl
   return law_;
 }
 
+// All tokens, or only a part that holds all that can be kept.
+void LawBuilder::collect(std::span<const float> logits, const SamplingParams& params,
+                         const TokenHistory& history) {
+  if (params.top_k > 0 && static_cast<size_t>(params.top_k) < logits.size() && params.temperature > 0.0) {
+    return collect_top(logits, params, history);
+  }
+  candidates_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) candidates_[i] = {static_cast<TokenId>(i), logits[i]};
+  if (!leaves_logits_alone(params)) adjust(params, history);
+}
+
+// The top k of the tokens without bias and penalty, and all others.
+void LawBuilder::collect_top(std::span<const float> logits, const SamplingParams& params,
+                             const TokenHistory& history) {
+  candidates_.clear();
+  const auto set_apart = [&](TokenId token) {
+    if (token < 0 || static_cast<size_t>(token) >= logits.size()) return;
+    float& logit = unadjusted_[static_cast<size_t>(token)];
+    if (std::isnan(logit)) return;  // apart already, or nothing to adjust
+    candidates_.push_back({token, logit});
+    logit = std::numeric_limits<float>::quiet_NaN();
+  };
+  if (!leaves_logits_alone(params)) {
+    unadjusted_.assign(logits.begin(), logits.end());
+    for (const auto& [token, bias] : params.logit_bias) set_apart(token);
+    for (const auto& [token, counts] : history.entries()) set_apart(token);
+    adjust(params, history);
+    logits = unadjusted_;
+  }
+  top_tokens(logits, static_cast<size_t>(params.top_k), found_);
+  for (const TokenId token : found_) candidates_.push_back({token, logits[static_cast<size_t>(token)]});
+}
+
+// Candidates are all tokens, or some, ascending.
 void LawBuilder::adjust(const SamplingParams& params, const TokenHistory& history) {
-  const auto inside = [this](TokenId token) {
-    return token >= 0 && static_cast<size_t>(token) < candidates_.size();
+  if (!std::is_sorted(candidates_.begin(), candidates_.end(), kLowerId)) {
+    std::sort(candidates_.begin(), candidates_.end(), kLowerId);
+  }
+  const auto find = [this](TokenId token) -> Candidate* {
+    const auto found =
+        std::lower_bound(candidates_.begin(), candidates_.end(), Candidate{token, 0}, kLowerId);
+    return found == candidates_.end() || found->token != token ? nullptr : &*found;
   };
   for (const auto& [token, bias] : params.logit_bias) {
-    if (inside(token)) candidates_[static_cast<size_t>(token)].value += bias;
+    if (Candidate* candidate = find(token)) candidate->value += bias;
   }
-  for (const auto& [token, counts] : history.counts()) {
-    if (!inside(token)) continue;
-    double& logit = candidates_[static_cast<size_t>(token)].value;
-    logit = penalised(logit, counts, params);
+  for (const auto& [token, counts] : history.entries()) {
+    if (Candidate* candidate = find(token)) candidate->value = penalised(candidate->value, counts, params);
   }
 }
 
@@ -146,7 +175,6 @@ void LawBuilder::keep_min_p(double min_p) {
 }
 
 void LawBuilder::normalise() {
-  constexpr auto kLowerId = [](const Candidate& a, const Candidate& b) { return a.token < b.token; };
   if (!std::is_sorted(candidates_.begin(), candidates_.end(), kLowerId)) {
     std::sort(candidates_.begin(), candidates_.end(), kLowerId);
   }
@@ -156,6 +184,17 @@ void LawBuilder::normalise() {
     law_.tokens.push_back(candidate.token);
     law_.probabilities.push_back(candidate.value / total);
   }
+}
+
+TokenId CoupledChooser::choose(std::span<const float> logits, const SamplingParams& params,
+                               const TokenHistory& history, const Place& place) {
+  if (leaves_logits_alone(params)) {
+    if (params.temperature == 0.0) return largest_logit(logits).token;
+    const bool is_cut = params.top_k > 0 || params.top_p < 1.0 || params.min_p > 0.0;
+    if (!is_cut) return place.randomness->coupled_pick(logits, params.temperature, place.position);
+  }
+  const Distribution& law = laws_.build(logits, params, history);
+  return law.empty() ? -1 : place.randomness->coupled_pick(law, place.position);
 }
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
+#include "sampling/randomness.h"
 #include "sampling/token_history.h"
 
 namespace outrider {
@@ -32,6 +33,8 @@ class LawBuilder {
     double value;  // a logit; after exponentiate() a weight: its probability over the likeliest one's
   };
 
+  void collect(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history);
+  void collect_top(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history);
   void adjust(const SamplingParams& params, const TokenHistory& history);
   void set_greedy();
   void drop_impossible();
@@ -42,7 +45,28 @@ class LawBuilder {
   void normalise();
 
   std::vector<Candidate> candidates_;
+  std::vector<TokenId> found_;     // scratch
+  std::vector<float> unadjusted_;  // logits of tokens without bias and penalty, NaN for the others
   Distribution law_;
+};
+
+// No bias and no penalty: logits are used as they are.
+bool leaves_logits_alone(const SamplingParams& params);
+
+// The token that the coupled rule chooses after `logits`: what coupled_pick() gives for the law that
+// LawBuilder builds, without building it where sampling is greedy or a plain softmax.
+class CoupledChooser {
+ public:
+  // -1 when the law is empty. Preconditions as for LawBuilder::build().
+  struct Place {
+    CounterRandomness* randomness = nullptr;
+    int64_t position = 0;
+  };
+  TokenId choose(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history,
+                 const Place& place);
+
+ private:
+  LawBuilder laws_;
 };
 
 }  // namespace outrider

@@ -261,6 +261,49 @@ TEST(LawBuilder, ForgetsThePreviousCall) {
               ElementsAre(0.5, 0.5));
 }
 
+// Ties of rounded numbers aside, which these seeds do not meet.
+TEST(CoupledChooser, ChoosesWhatTheLawsCoupledPickIs) {
+  RandomCases cases;
+  CoupledChooser chooser;
+  int plain = 0;
+  for (int i = 0; i < 20000; ++i) {
+    Case c = cases.next();
+    if (i % 3 == 0) {  // a plain softmax
+      SamplingParams params;
+      params.temperature = c.params.temperature;
+      c.params = params;
+      plain += params.temperature > 0 ? 1 : 0;
+    }
+    TokenHistory history;
+    history.add_prompt(c.prompt);
+    for (const TokenId token : c.output) history.push(token);
+    CounterRandomness randomness(static_cast<uint64_t>(i), 0);
+    const Distribution law = law_of(c.logits, c.params, history);
+    const TokenId expected = law.empty() ? -1 : randomness.coupled_pick(law, i);
+    ASSERT_EQ(chooser.choose(c.logits, c.params, history, {&randomness, i}), expected) << "case " << i;
+  }
+  EXPECT_GT(plain, 3000);
+}
+
+// Far from the likeliest, where almost every token is ruled out unseen.
+TEST(CoupledChooser, UnlikelyTokensComeAsOftenAsTheyShould) {
+  std::vector<float> logits(1000, 0.0f);
+  logits[500] = 10.0f;
+  logits[700] = -40.0f;
+  constexpr int kDraws = 20000;
+  const double likeliest = 1 / (1 + 998 * std::exp(-10.0) + std::exp(-50.0));
+  int picked = 0;
+  CoupledChooser chooser;
+  CounterRandomness randomness(5, 0);
+  for (int i = 0; i < kDraws; ++i) {
+    const TokenId token = chooser.choose(logits, at_temperature(1), {}, {&randomness, i});
+    EXPECT_NE(token, 700);
+    picked += token == 500 ? 1 : 0;
+  }
+  const double sigma = std::sqrt(kDraws * likeliest * (1 - likeliest));
+  EXPECT_NEAR(picked, kDraws * likeliest, 6 * sigma);
+}
+
 TEST(Validate, AcceptsTheDefaultsAndTheEdges) {
   SamplingParams params;
   EXPECT_TRUE(validate(params).ok());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "outrider/token.h"
@@ -14,6 +14,9 @@ namespace outrider {
 // pushed while a path is examined and popped afterwards; only committed ones stay.
 class TokenHistory {
  public:
+  // Makes room: no push allocates while there are at most `tokens` in prompt and output together.
+  void reserve(size_t tokens);
+
   void add_prompt(std::span<const TokenId> prompt);
   void push(TokenId output);
   void pop();  // undoes the last push
@@ -22,10 +25,20 @@ class TokenHistory {
     int32_t prompt = 0;
     int32_t output = 0;
   };
-  const std::unordered_map<TokenId, Counts>& counts() const { return counts_; }
+  struct Entry {
+    TokenId token = 0;
+    Counts counts;
+  };
+  // One per token that was ever added; may be all zero after pop().
+  std::span<const Entry> entries() const { return entries_; }
+  Counts counts(TokenId token) const;
 
  private:
-  std::unordered_map<TokenId, Counts> counts_;  // an entry may be all zero after pop()
+  Counts& at(TokenId token);
+  size_t place(TokenId token) const;
+
+  std::vector<Entry> entries_;   // in order of first use
+  std::vector<int32_t> places_;  // open addressing, a power of two at most half full: index of an entry or -1
   std::vector<TokenId> output_;
 };
 

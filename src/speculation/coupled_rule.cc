@@ -3,12 +3,15 @@
 
 namespace outrider {
 
+NodeChoice choose_child(const TokenTree& tree, int node, TokenId token) {
+  int child = next_child(tree, node, node);
+  while (child != kNoChild && tree.token(child) != token) child = next_child(tree, node, child);
+  return {token, child};
+}
+
 NodeChoice choose_coupled(const ReachedNode& reached, Randomness& randomness) {
-  const TokenId token = randomness.coupled_pick(reached.target_law, reached.position);
-  for (const int child : reached.children) {
-    if (reached.tree.token(child) == token) return {token, child};
-  }
-  return {token, kNoChild};
+  return choose_child(reached.tree, reached.node,
+                      randomness.coupled_pick(reached.target_law, reached.position));
 }
 
 }  // namespace outrider

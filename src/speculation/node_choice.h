@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "outrider/token_tree.h"
 #include "sampling/randomness.h"
@@ -13,11 +12,19 @@ namespace outrider {
 
 inline constexpr int kNoChild = -1;
 
+// The first child of `node` behind its child `after`, in the order they are tried; kNoChild behind the last.
+// after == node asks for the first.
+inline int next_child(const TokenTree& tree, int node, int after) {
+  for (int child = after + 1; child < tree.size(); ++child) {
+    if (tree.parent(child) == node) return child;
+  }
+  return kNoChild;
+}
+
 // A node that the walk has reached.
 struct ReachedNode {
   const TokenTree& tree;
   int node;
-  std::span<const int> children;   // in the order they are tried
   const Distribution& target_law;  // after `node`; not empty
   int64_t position;                // absolute position of the token to choose
 };
@@ -27,7 +34,10 @@ struct NodeChoice {
   int accepted = kNoChild;  // the child that holds `token`
 };
 
-// The target's token is its coupled pick; the child that equals it is accepted.
+// The target's token stands; the child that equals it is accepted.
+NodeChoice choose_child(const TokenTree& tree, int node, TokenId token);
+
+// The target's token is its coupled pick.
 NodeChoice choose_coupled(const ReachedNode& reached, Randomness& randomness);
 
 // Speculative sampling: children are tried in order against the target's law p, each rejection replaces p by

@@ -25,11 +25,15 @@ std::vector<TokenId> draw_without_replacement(const ProposalArgs& args) {
 
 int propose(const ProposalArgs& args) {
   if (args.count <= 0 || !is_proper(*args.law)) return 0;
+  args.tree->set_law(args.node, *args.law);
+  if (args.count == 1 && args.rule == AcceptanceRule::kCoupled) {
+    args.tree->add(args.node, args.randomness->coupled_pick(*args.law, args.position));
+    return 1;
+  }
   const std::vector<TokenId> tokens = args.rule == AcceptanceRule::kCoupled
                                           ? args.randomness->coupled_top(*args.law, args.position, args.count)
                                           : draw_without_replacement(args);
   for (const TokenId token : tokens) args.tree->add(args.node, token);
-  args.tree->set_law(args.node, *args.law);
   return static_cast<int>(tokens.size());
 }
 

@@ -23,9 +23,12 @@ bool normalise(std::vector<double>& law) {
 bool ratio_test_applies(const ReachedNode& reached) {
   if (reached.tree.children_kind(reached.node) != ChildrenKind::kSampled) return false;
   const Distribution& q = reached.tree.law(reached.node);
-  return is_proper(q) && std::all_of(reached.children.begin(), reached.children.end(), [&](int child) {
-           return probability(q, reached.tree.token(child)) > 0.0;
-         });
+  if (!is_proper(q)) return false;
+  int child = next_child(reached.tree, reached.node, reached.node);
+  while (child != kNoChild && probability(q, reached.tree.token(child)) > 0.0) {
+    child = next_child(reached.tree, reached.node, child);
+  }
+  return child == kNoChild;
 }
 
 // max(0, p - q); p itself when p and q agree but for rounding.
@@ -52,7 +55,8 @@ void remove(Distribution& law, TokenId token) {
 }  // namespace
 
 NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomness) {
-  if (reached.children.empty()) {
+  int child = next_child(reached.tree, reached.node, reached.node);
+  if (child == kNoChild) {
     const Distribution& p = reached.target_law;
     return {p.tokens[randomness.categorical(p.probabilities, reached.position, RandomPurpose::kToken, 0)]};
   }
@@ -60,7 +64,7 @@ NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomnes
   Distribution p = reached.target_law;
   Distribution q = sampled ? reached.tree.law(reached.node) : Distribution{};
   uint64_t draw = 0;
-  for (const int child : reached.children) {
+  for (; child != kNoChild; child = next_child(reached.tree, reached.node, child)) {
     const TokenId token = reached.tree.token(child);
     const double drafted = sampled ? probability(q, token) : 1.0;
     if (randomness.bernoulli(probability(p, token) / drafted, reached.position, draw++))

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "outrider/token_tree.h"
 
-#include <utility>
-
 namespace outrider {
 namespace {
 
@@ -15,7 +13,7 @@ void TokenTree::reset(TokenId pending) {
   parents_.assign(1, -1);
   depths_.assign(1, 0);
   law_index_.assign(1, kNoLaw);
-  laws_.clear();
+  law_count_ = 0;
 }
 
 int TokenTree::add(int parent, TokenId token) {
@@ -30,14 +28,13 @@ int TokenTree::add(int parent, TokenId token) {
   return size() - 1;
 }
 
-void TokenTree::set_law(int node, Distribution law) {
+void TokenTree::set_law(int node, const Distribution& law) {
   int& index = law_index_[static_cast<size_t>(node)];
-  if (index != kNoLaw) {
-    laws_[static_cast<size_t>(index)] = std::move(law);
-    return;
+  if (index == kNoLaw) {
+    index = static_cast<int>(law_count_++);
+    if (laws_.size() < law_count_) laws_.emplace_back();
   }
-  index = static_cast<int>(laws_.size());
-  laws_.push_back(std::move(law));
+  laws_[static_cast<size_t>(index)] = law;
 }
 
 ChildrenKind TokenTree::children_kind(int node) const {

@@ -6,28 +6,28 @@
 namespace outrider {
 namespace {
 
-std::vector<int> children_of(const TokenTree& tree, int node) {
-  std::vector<int> children;
-  for (int child = node + 1; child < tree.size(); ++child) {
-    if (tree.parent(child) == node) children.push_back(child);
+NodeChoice choose(const VerifyArgs& args, int node) {
+  const TokenTree& tree = *args.tree;
+  if (args.target_token && args.rule == AcceptanceRule::kCoupled) {
+    const TokenId token = args.target_token(node);
+    return token < 0 ? NodeChoice{} : choose_child(tree, node, token);
   }
-  return children;
-}
-
-NodeChoice choose(const VerifyArgs& args, int node, std::span<const int> children) {
   const Distribution& law = args.target_law(node);
   if (law.empty()) return {};
-  const ReachedNode reached{*args.tree, node, children, law, args.position + args.tree->depth(node)};
+  const ReachedNode reached{tree, node, law, args.position + tree.depth(node)};
   return args.rule == AcceptanceRule::kCoupled ? choose_coupled(reached, *args.randomness)
                                                : choose_by_rejection(reached, *args.randomness);
 }
 
-// Siblings after the accepted one are never looked at.
-void set_fates(std::span<const int> children, int accepted, std::vector<NodeFate>& fates) {
-  for (const int child : children) {
+// Siblings after the accepted one are never looked at. Returns whether there is a child.
+bool set_fates(const TokenTree& tree, int node, int accepted, std::vector<NodeFate>& fates) {
+  int child = next_child(tree, node, node);
+  const bool any = child != kNoChild;
+  for (; child != kNoChild; child = next_child(tree, node, child)) {
     fates[static_cast<size_t>(child)] = child == accepted ? NodeFate::kAccepted : NodeFate::kRejected;
-    if (child == accepted) return;
+    if (child == accepted) break;
   }
+  return any;
 }
 
 TokenOrigin origin_of_last(bool drafted_here, bool drafted_before) {
@@ -42,13 +42,12 @@ void verify(const VerifyArgs& args, Verdict& verdict) {
   verdict.fates.assign(static_cast<size_t>(args.tree->size()), NodeFate::kUnreached);
   verdict.fates[0] = NodeFate::kAccepted;
   for (int node = 0; node != kNoChild;) {
-    const std::vector<int> children = children_of(*args.tree, node);
-    const NodeChoice choice = choose(args, node, children);
-    set_fates(children, choice.accepted, verdict.fates);
+    const NodeChoice choice = choose(args, node);
+    const bool drafted_here = set_fates(*args.tree, node, choice.accepted, verdict.fates);
     verdict.path.push_back(node);
     verdict.tokens.push_back(choice.token);
     verdict.origins.push_back(choice.accepted != kNoChild ? TokenOrigin::kAccepted
-                                                          : origin_of_last(!children.empty(), node != 0));
+                                                          : origin_of_last(drafted_here, node != 0));
     node = choice.accepted;
   }
 }

@@ -13,6 +13,9 @@ namespace outrider {
 // order. The reference is used up before the next call.
 using TargetLaw = std::function<const Distribution&(int node)>;
 
+// The same for what the coupled rule needs alone: the target's own token, -1 where the law is empty.
+using TargetToken = std::function<TokenId(int node)>;
+
 struct VerifyArgs {
   const TokenTree* tree = nullptr;
   TargetLaw target_law;
@@ -20,6 +23,7 @@ struct VerifyArgs {
       0;  // absolute position of the first token to choose: committed tokens, the pending one included
   AcceptanceRule rule = AcceptanceRule::kCoupled;
   Randomness* randomness = nullptr;
+  TargetToken target_token = {};  // if set, the coupled rule asks this instead of target_law and randomness
 };
 
 // Walks from the root as long as a child is accepted, then lets the target choose the last token. Never knows

@@ -194,26 +194,30 @@ bool Tokenizer::adds_bos() const {
 }
 
 StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special)
-    : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {}
+    : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {
+  constexpr size_t kLongToken = 256;  // longer ones allocate
+  pending_.reserve(kLongToken);
+  complete_.reserve(kLongToken);
+}
 
-std::string StreamDecoder::push(TokenId token) {
+std::string_view StreamDecoder::push(TokenId token) {
   pending_ += tokenizer_->impl_->text_of(token, skip_special_);
-  std::string complete;
+  complete_.clear();
   std::string_view rest = pending_;
   while (!rest.empty()) {
     const size_t valid = utf8::valid_prefix(rest);
-    complete += rest.substr(0, valid);
+    complete_ += rest.substr(0, valid);
     rest.remove_prefix(valid);
     if (rest.empty() || utf8::is_unfinished(rest)) break;
-    complete += kReplacementCharacter;
+    complete_ += kReplacementCharacter;
     rest.remove_prefix(1);
   }
-  pending_ = std::string(rest);
-  if (at_start_ && !complete.empty()) {
+  pending_.erase(0, pending_.size() - rest.size());
+  if (at_start_ && !complete_.empty()) {
     at_start_ = false;
-    if (tokenizer_->impl_->strips_leading_space() && complete.starts_with(' ')) complete.erase(0, 1);
+    if (tokenizer_->impl_->strips_leading_space() && complete_.starts_with(' ')) complete_.erase(0, 1);
   }
-  return complete;
+  return complete_;
 }
 
 std::string StreamDecoder::finish() {

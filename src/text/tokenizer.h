@@ -84,8 +84,8 @@ class StreamDecoder {
  public:
   explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special = true);
 
-  // Text that is now complete; empty while a character is unfinished.
-  std::string push(TokenId token);
+  // Text that is now complete, until the next call; empty while a character is unfinished.
+  std::string_view push(TokenId token);
   // What is left; an unfinished character becomes U+FFFD.
   std::string finish();
 
@@ -93,7 +93,8 @@ class StreamDecoder {
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_;
   bool at_start_ = true;
-  std::string pending_;  // bytes of an unfinished character, at most 3
+  std::string pending_;   // bytes of an unfinished character, at most 3
+  std::string complete_;  // what push() returned
 };
 
 }  // namespace outrider

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/logit_scan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace outrider {
+namespace {
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+constexpr size_t kBlock = 64;
+
+// Four numbers: what every x86-64 has registers for.
+typedef float Four __attribute__((vector_size(16)));
+
+// Of a whole block.
+float largest_of_block(const float* logits) {
+  Four largest[4];
+  for (Four& part : largest) part = Four{kNothing, kNothing, kNothing, kNothing};
+  for (size_t i = 0; i < kBlock; i += 16) {
+    for (size_t part = 0; part < 4; ++part) {
+      Four x;
+      std::memcpy(&x, logits + i + part * 4, sizeof(x));
+      largest[part] = x > largest[part] ? x : largest[part];  // NaN never is
+    }
+  }
+  float result = kNothing;
+  for (const Four& part : largest) {
+    for (int lane = 0; lane < 4; ++lane) result = std::max(result, part[lane]);
+  }
+  return result;
+}
+
+float largest_of(std::span<const float> logits) {
+  if (logits.size() == kBlock) return largest_of_block(logits.data());
+  float largest = kNothing;
+  for (const float logit : logits) largest = logit > largest ? logit : largest;
+  return largest;
+}
+
+// Calls visit(token, logit) for all of the blocks whose largest logit passes.
+template <typename Passes, typename Visit>
+void scan(std::span<const float> logits, Passes&& passes, Visit&& visit) {
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const auto block = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
+    if (!passes(largest_of(block))) continue;
+    for (size_t i = 0; i < block.size(); ++i) visit(static_cast<TokenId>(begin + i), block[i]);
+  }
+}
+
+}  // namespace
+
+LargestLogit largest_logit(std::span<const float> logits) {
+  LargestLogit best{-1, kNothing};
+  scan(
+      logits, [&](float largest) { return largest > best.value; },
+      [&](TokenId token, float logit) {
+        if (logit > best.value) best = {token, logit};
+      });
+  return best;
+}
+
+void tokens_from(std::span<const float> logits, float least, std::vector<TokenId>& found) {
+  found.clear();
+  scan(
+      logits, [&](float largest) { return largest >= least; },
+      [&](TokenId token, float logit) {
+        if (logit >= least) found.push_back(token);
+      });
+}
+
+// Collects what lies above the k-th best so far, and raises that bound whenever twice k have come together. A
+// later token that equals the bound has a higher id than the k that are there.
+void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& found) {
+  const auto at = [&](TokenId token) { return logits[static_cast<size_t>(token)]; };
+  const auto better = [&](TokenId a, TokenId b) { return at(a) != at(b) ? at(a) > at(b) : a < b; };
+  found.clear();
+  float bound = kNothing;
+  const auto cut = [&] {
+    if (found.size() <= k) return;
+    const auto last = found.begin() + static_cast<ptrdiff_t>(k) - 1;
+    std::nth_element(found.begin(), last, found.end(), better);
+    bound = at(*last);
+    found.resize(k);
+  };
+  const size_t full = std::max(2 * k, kBlock);
+  scan(
+      logits, [&](float largest) { return largest > bound; },
+      [&](TokenId token, float logit) {
+        if (!(logit > bound)) return;
+        found.push_back(token);
+        if (found.size() >= full) cut();
+      });
+  cut();
+}
+
+}  // namespace outrider

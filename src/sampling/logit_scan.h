@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over the logits of a whole vocabulary. NaN counts as -infinity.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "outrider/token.h"
+
+namespace outrider {
+
+struct LargestLogit {
+  TokenId token = -1;  // lowest id among the largest; -1 when every logit is -infinity
+  float value = 0;
+};
+LargestLogit largest_logit(std::span<const float> logits);
+
+// Tokens with a logit >= `least`, ascending, into `found`.
+void tokens_from(std::span<const float> logits, float least, std::vector<TokenId>& found);
+
+// The k tokens with the largest logits above -infinity, in no order; of equal ones the lowest ids. k >= 1.
+void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& found);
+
+}  // namespace outrider

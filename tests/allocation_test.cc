@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// A steady engine step allocates nothing, on any thread. Excluded: a drafter that learns from the text
+// (NGram's pool grows with it), sinks, the rejection rule's residual laws, tokens that stand for more than 15
+// bytes of text, and the growth of sequences beyond 65536 tokens.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "drafters/registry.h"
+#include "outrider/engine.h"
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<int> allocations{0};
+
+void* counted(size_t bytes, size_t alignment) {
+  if (counting) ++allocations;
+  bytes = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, bytes == 0 ? alignment : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+}  // namespace
+
+void* operator new(size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace outrider {
+namespace {
+
+// NGram with its own allocations left out.
+class Uncounted final : public Drafter {
+ public:
+  explicit Uncounted(std::shared_ptr<Drafter> drafter) : drafter_(std::move(drafter)) {}
+  const DrafterTraits& traits() const override { return drafter_->traits(); }
+  void begin(uint64_t sequence, std::span<const TokenId> prompt) override {
+    drafter_->begin(sequence, prompt);
+  }
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    const bool was_counting = counting.exchange(false);
+    Status status = drafter_->draft(requests, trees);
+    counting = was_counting;
+    return status;
+  }
+  void end(uint64_t sequence) override { drafter_->end(sequence); }
+
+ private:
+  std::shared_ptr<Drafter> drafter_;
+};
+
+EngineOptions options_with(const std::string& drafter) {
+  const std::string models = std::string(OUTRIDER_SOURCE_DIR) + "/models/";
+  EngineOptions options;
+  options.model = models + "outrider-small";
+  options.threads = 2;
+  options.context = 512;
+  options.speculation.decoding_type = drafter;
+  options.speculation.speculative_model = models + "outrider-draft";
+  if (drafter == "NGram") {
+    auto ngram = make_drafter(options.speculation, {});
+    options.user_drafter = std::make_shared<Uncounted>(std::move(ngram).value());
+    options.speculation.decoding_type = "UserProvided";
+  }
+  return options;
+}
+
+int allocations_of_steady_steps(Engine& engine, const SamplingParams& sampling) {
+  constexpr int kWarmUp = 20;
+  constexpr int kSteps = 60;
+  for (const char* text : {"Once upon a time there was", "def add(a, b):"}) {
+    Request request;
+    request.prompt = engine.tokenize(text);
+    request.sampling = sampling;
+    request.max_tokens = 420;
+    request.ignore_eos = true;
+    EXPECT_TRUE(engine.submit(std::move(request)).ok());
+  }
+  for (int i = 0; i < kWarmUp; ++i) EXPECT_TRUE(engine.step());
+  allocations = 0;
+  counting = true;
+  bool running = true;
+  for (int i = 0; i < kSteps; ++i) running = engine.step() && running;
+  counting = false;
+  EXPECT_TRUE(running);
+  while (engine.step()) {
+  }
+  return allocations;
+}
+
+TEST(Allocation, SteadyStepsAllocateNothing) {
+  SamplingParams softmax;
+  softmax.temperature = 0.8;
+  SamplingParams cut = softmax;
+  cut.top_k = 40;
+  cut.top_p = 0.9;
+  cut.repetition_penalty = 1.1;
+  for (const std::string drafter : {"None", "NGram", "DraftTarget"}) {
+    auto engine = Engine::open(options_with(drafter));
+    ASSERT_TRUE(engine.ok()) << engine.error().message;
+    for (const SamplingParams& sampling : {SamplingParams(), softmax, cut}) {
+      EXPECT_EQ(allocations_of_steady_steps(**engine, sampling), 0)
+          << drafter << ", temperature " << sampling.temperature << ", top k " << sampling.top_k;
+    }
+  }
+}
+
+TEST(Allocation, TheCounterCounts) {
+  allocations = 0;
+  counting = true;
+  const auto one = std::make_unique<int>(1);
+  counting = false;
+  EXPECT_EQ(allocations, 1);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -76,18 +76,19 @@ std::string describe(const Numerics& numerics) {
   return numerics.kernels + " " + kNames.at(numerics.weights) + " kv " + kKvNames.at(numerics.kv_cache_type);
 }
 
+// Every weight type with the default cache, every other cache with the default models' own weights.
 std::vector<Numerics> all_numerics() {
-  constexpr std::array kWeights = {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8_0,
-                                   WeightPrecision::kQ8, WeightPrecision::kQ4};
-  constexpr std::array kKvTypes = {KvCacheType::kF32, KvCacheType::kBF16, KvCacheType::kF16,
-                                   KvCacheType::kQ8_0};
   std::vector<Numerics> all;
-  size_t shift = 0;
-  for (const std::string_view kernels : available_kernels()) {
-    for (size_t i = 0; i < kWeights.size(); ++i) {
-      all.push_back({std::string(kernels), kWeights[i], kKvTypes[(i + shift) % kKvTypes.size()]});
+  for (const std::string_view name : available_kernels()) {
+    const std::string kernels(name);
+    for (const WeightPrecision weights :
+         {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8_0, WeightPrecision::kQ8,
+          WeightPrecision::kQ4}) {
+      all.push_back({kernels, weights, KvCacheType::kBF16});
     }
-    ++shift;
+    for (const KvCacheType type : {KvCacheType::kF32, KvCacheType::kF16, KvCacheType::kQ8_0}) {
+      all.push_back({kernels, WeightPrecision::kBF16, type});
+    }
   }
   return all;
 }

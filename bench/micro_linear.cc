@@ -1,67 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of one matrix product against the number of rows, per table and weight type. The matrices together
-// exceed the second-level cache, so that weights stream as they do in a forward pass.
-#include <benchmark/benchmark.h>
-
-#include <cstring>
-#include <random>
+// exceed the second-level caches many times over, so that weights stream as they do in a forward pass.
 #include <string>
 #include <vector>
 
-#include "kernels/kernel_table.h"
+#include "micro.h"
+#include "tensor/buffer.h"
 
 namespace outrider {
 namespace {
 
-constexpr int64_t kOutputs = 2048;
+constexpr int64_t kOutputs = 5632;
 constexpr int64_t kInputs = 2048;
 constexpr int kMatrices = 8;
 
 // K-quants get blocks of zeros: the work does not depend on the numbers.
 std::vector<PackedMatrix> make_matrices(const KernelTable& kernels, DType dtype) {
-  std::vector<std::byte> stored(static_cast<size_t>(kOutputs * row_bytes(dtype, kInputs)));
-  if (dtype < DType::kQ4_K) {
-    std::mt19937 engine(1);
-    std::normal_distribution<float> normal(0, 0.02F);
-    std::vector<float> numbers(static_cast<size_t>(kOutputs * kInputs));
-    for (float& number : numbers) number = normal(engine);
-    quantize_row(dtype, numbers.data(), stored.data(), kOutputs * kInputs);
+  const int64_t row = row_bytes(dtype, kInputs);
+  Buffer stored(static_cast<size_t>(kOutputs * row));
+  if (dtype < DType::kQ4_K || dtype == DType::kI8) {
+    const std::vector<float> numbers = random_floats(kInputs);
+    for (int64_t j = 0; j < kOutputs; ++j)
+      quantize_row(dtype, numbers.data(), stored.data() + j * row, kInputs);
   }
   std::vector<PackedMatrix> matrices;
   for (int i = 0; i < kMatrices; ++i) {
-    auto packed = kernels.pack({dtype, {kOutputs, kInputs}, stored.data()});
+    auto packed = pack_matrix(kernels, {dtype, {kOutputs, kInputs}, stored.data()});
     if (packed.ok()) matrices.push_back(std::move(*packed));
   }
   return matrices;
 }
 
-void time_linear(benchmark::State& state, const KernelTable& kernels, DType dtype) {
-  const int64_t rows = state.range(0);
-  ThreadPool pool(static_cast<int>(state.range(1)));
-  const std::vector<PackedMatrix> matrices = make_matrices(kernels, dtype);
-  if (matrices.empty()) return state.SkipWithError("packing failed");
-  const std::vector<float> x(static_cast<size_t>(rows * kInputs), 0.5F);
-  std::vector<float> y(static_cast<size_t>(rows * kOutputs));
-  size_t next = 0;
-  for ([[maybe_unused]] auto iteration : state) {
-    const PackedMatrix& weights = matrices[next++ % matrices.size()];
-    pool.run([&](Worker worker) { kernels.linear({&weights, x.data(), y.data(), rows}, worker); });
-  }
-  state.SetBytesProcessed(state.iterations() * kOutputs * row_bytes(dtype, kInputs));
+Cost cost_of(DType dtype, int64_t rows) {
+  const int64_t activations = rows * (kInputs + kOutputs) * static_cast<int64_t>(sizeof(float));
+  return {.bytes = kOutputs * row_bytes(dtype, kInputs) + activations,
+          .operations = 2 * rows * kInputs * kOutputs};
 }
 
-void register_benchmarks() {
-  for (const std::string_view name : available_kernels()) {
-    if (name == "reference") continue;
-    const KernelTable* kernels = *select_kernels(name);
-    for (const DType dtype :
-         {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
-      const std::string title = std::string(name) + "/" + std::string(dtype_name(dtype));
-      benchmark::RegisterBenchmark(
-          title.c_str(), [kernels, dtype](benchmark::State& state) { time_linear(state, *kernels, dtype); })
-          ->ArgsProduct({{1, 4, 8, 16, 32, 64}, {2}})
-          ->ArgNames({"rows", "threads"})
-          ->UseRealTime();
+// Input, its packed form and output of one product.
+struct Activations {
+  Activations(const PackedMatrix& weights, int64_t row_count)
+      : rows(row_count),
+        x(random_floats(rows * kInputs)),
+        packed(static_cast<size_t>(input_bytes(weights.inputs, rows, kInputs))),
+        y(static_cast<size_t>(rows * kOutputs)) {}
+
+  LinearArgs args(const PackedMatrix& weights) { return {&weights, x.data(), packed.data(), y.data(), rows}; }
+
+  int64_t rows;
+  std::vector<float> x;
+  Buffer packed;
+  std::vector<float> y;
+};
+
+// The packing of the inputs is part of it: a pass does it for every product whose input is new.
+void time_linear(benchmark::State& state, const KernelTable& kernels, DType dtype) {
+  const int64_t rows = state.range(0);
+  const std::vector<PackedMatrix> matrices = make_matrices(kernels, dtype);
+  if (matrices.empty()) return state.SkipWithError("packing failed");
+  Activations activations(matrices.front(), rows);
+  size_t next = 0;
+  for ([[maybe_unused]] auto iteration : state) {
+    const LinearArgs args = activations.args(matrices[next++ % matrices.size()]);
+    bench_pool().run([&](Worker worker) { kernels.pack_inputs(args, worker); });
+    bench_pool().run([&](Worker worker) { kernels.linear(args, worker); });
+  }
+  report(state, cost_of(dtype, rows), kernels.name);
+}
+
+void time_pack_inputs(benchmark::State& state, const KernelTable& kernels, DType dtype) {
+  const int64_t rows = state.range(0);
+  const std::vector<PackedMatrix> matrices = make_matrices(kernels, dtype);
+  if (matrices.empty()) return state.SkipWithError("packing failed");
+  Activations activations(matrices.front(), rows);
+  const LinearArgs args = activations.args(matrices.front());
+  for ([[maybe_unused]] auto iteration : state) {
+    bench_pool().run([&](Worker worker) { kernels.pack_inputs(args, worker); });
+  }
+  const int64_t read = rows * kInputs * static_cast<int64_t>(sizeof(float));
+  report(state, {read + static_cast<int64_t>(activations.packed.size()), 0}, kernels.name);
+}
+
+void register_linear() {
+  struct Operation {
+    const char* name;
+    void (*time)(benchmark::State&, const KernelTable&, DType);
+  };
+  constexpr Operation kOperations[] = {{"linear", time_linear}, {"pack_inputs", time_pack_inputs}};
+  for (const KernelTable* kernels : timed_tables()) {
+    for (int type = 0; type < kDTypeCount; ++type) {
+      const auto dtype = static_cast<DType>(type);
+      for (const Operation& operation : kOperations) {
+        const std::string title = std::string(operation.name) + "/" + std::string(kernels->name) + "/" +
+                                  std::string(dtype_name(dtype));
+        const auto time = operation.time;
+        benchmark::RegisterBenchmark(title.c_str(),
+                                     [=](benchmark::State& state) { time(state, *kernels, dtype); })
+            ->ArgsProduct({{1, 4, 8, 16, 32, 64, 256}})
+            ->ArgNames({"rows"})
+            ->Unit(benchmark::kMicrosecond)
+            ->UseRealTime();
+      }
     }
   }
 }
@@ -69,10 +108,4 @@ void register_benchmarks() {
 }  // namespace
 }  // namespace outrider
 
-int main(int argc, char** argv) {
-  outrider::register_benchmarks();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}
+int main(int argc, char** argv) { return outrider::run_micro(argc, argv, outrider::register_linear); }

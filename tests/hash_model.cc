@@ -26,10 +26,12 @@ HashModel::HashModel(int64_t vocab_size) {
 }
 
 std::span<const float> HashModel::forward(const ForwardBatch& batch, KvCache& cache) {
-  float* keys = cache.keys(0);
+  const auto entry_of_slot = [&](int64_t slot) {
+    return reinterpret_cast<float*>(cache.keys(0) + slot * cache.shape().row_bytes());
+  };
   const auto page_size = static_cast<int64_t>(cache.shape().page_size);
   for (int row = 0; row < batch.rows(); ++row) {
-    float* entry = keys + int64_t{batch.slots[static_cast<size_t>(row)]} * 2;
+    float* entry = entry_of_slot(batch.slots[static_cast<size_t>(row)]);
     entry[0] = static_cast<float>(batch.tokens[static_cast<size_t>(row)]);
     entry[1] = static_cast<float>(batch.positions[static_cast<size_t>(row)]);
   }
@@ -40,7 +42,7 @@ std::span<const float> HashModel::forward(const ForwardBatch& batch, KvCache& ca
     const int32_t* pages = batch.pages.data() + batch.page_begin[static_cast<size_t>(batch.sequences[row])];
     uint64_t hash = 0;
     const auto see = [&](int64_t entry) {
-      const float* kv = keys + (pages[entry / page_size] * page_size + entry % page_size) * 2;
+      const float* kv = entry_of_slot(pages[entry / page_size] * page_size + entry % page_size);
       hash = absorb(hash, static_cast<int64_t>(kv[0]), static_cast<int64_t>(kv[1]));
     };
     for (int32_t entry = 0; entry < batch.prefix_len[row]; ++entry) see(entry);

@@ -65,21 +65,29 @@ std::string describe(const Variant& variant) {
 }
 
 std::string describe(const Numerics& numerics) {
-  static const std::map<WeightPrecision, std::string> kNames = {{WeightPrecision::kAuto, "auto"},
-                                                                {WeightPrecision::kF32, "f32"},
-                                                                {WeightPrecision::kBF16, "bf16"},
-                                                                {WeightPrecision::kQ8, "q8"},
-                                                                {WeightPrecision::kQ4, "q4"}};
-  return numerics.kernels + " " + kNames.at(numerics.weights);
+  static const std::map<WeightPrecision, std::string> kNames = {
+      {WeightPrecision::kAuto, "auto"}, {WeightPrecision::kF32, "f32"}, {WeightPrecision::kBF16, "bf16"},
+      {WeightPrecision::kQ8_0, "q8_0"}, {WeightPrecision::kQ8, "q8"},   {WeightPrecision::kQ4, "q4"}};
+  static const std::map<KvCacheType, std::string> kKvNames = {{KvCacheType::kAuto, "auto"},
+                                                              {KvCacheType::kF32, "f32"},
+                                                              {KvCacheType::kBF16, "bf16"},
+                                                              {KvCacheType::kF16, "f16"},
+                                                              {KvCacheType::kQ8_0, "q8_0"}};
+  return numerics.kernels + " " + kNames.at(numerics.weights) + " kv " + kKvNames.at(numerics.kv_cache_type);
 }
 
 std::vector<Numerics> all_numerics() {
+  constexpr std::array kWeights = {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8_0,
+                                   WeightPrecision::kQ8, WeightPrecision::kQ4};
+  constexpr std::array kKvTypes = {KvCacheType::kF32, KvCacheType::kBF16, KvCacheType::kF16,
+                                   KvCacheType::kQ8_0};
   std::vector<Numerics> all;
+  size_t shift = 0;
   for (const std::string_view kernels : available_kernels()) {
-    for (const WeightPrecision weights :
-         {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8, WeightPrecision::kQ4}) {
-      all.push_back({std::string(kernels), weights});
+    for (size_t i = 0; i < kWeights.size(); ++i) {
+      all.push_back({std::string(kernels), kWeights[i], kKvTypes[(i + shift) % kKvTypes.size()]});
     }
+    ++shift;
   }
   return all;
 }
@@ -90,6 +98,7 @@ std::vector<Completion> run_variant(const Numerics& numerics, const Variant& var
   options.model = default_target();
   options.kernels = numerics.kernels;
   options.weights = numerics.weights;
+  options.kv_cache_type = numerics.kv_cache_type;
   options.page_size = variant.page_size;
   options.max_batch = variant.batch;
   options.prefill_chunk = variant.prefill_chunk;

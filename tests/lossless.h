@@ -30,10 +30,12 @@ std::string describe(const Variant& variant);
 struct Numerics {
   std::string kernels;
   WeightPrecision weights = WeightPrecision::kAuto;
+  KvCacheType kv_cache_type = KvCacheType::kAuto;
 };
 std::string describe(const Numerics& numerics);
 
-// The kernel tables of this machine times f32, bf16, 8 and 4 bit weights.
+// The kernel tables of this machine times f32, bf16, 8 and 4 bit weights; with every table each type of the
+// KV cache takes its turn.
 std::vector<Numerics> all_numerics();
 
 struct Workload {

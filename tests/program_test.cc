@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -190,6 +191,22 @@ TEST_F(ProgramTest, ShowDraftIsReadableWithoutColour) {
   EXPECT_NE(shown.output.find("acceptance length"), std::string::npos);
 }
 
+TEST_F(ProgramTest, ShowDraftAddsMarksAlone) {
+  const std::string common = "generate " + kModel + " -p 'a b a b' --max-tokens 40 --temperature 0.9 ";
+  const std::string plain = run(common).output;
+  const std::string shown =
+      run(common + "--show-draft --speculative draft_target,speculative_model=" + kModel).output;
+  std::string without;
+  for (const char c : shown.substr(0, shown.find("\n\n[accepted]"))) {
+    if (std::string_view("[]{}<>").find(c) == std::string_view::npos) without += c;
+  }
+  std::string expected;
+  for (const char c : plain.substr(0, plain.size() - 1)) {
+    if (std::string_view("[]{}<>").find(c) == std::string_view::npos) expected += c;
+  }
+  EXPECT_EQ(without, expected);
+}
+
 TEST_F(ProgramTest, ColourOnATerminalUnlessRefused) {
   if (std::system("command -v script >/dev/null") != 0)
     GTEST_SKIP() << "no script(1) to make a terminal with";
@@ -248,6 +265,45 @@ TEST_F(ProgramTest, BenchMeasuresBothAndCompares) {
   EXPECT_EQ(text.errors, "");
 }
 
+TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {
+  const Json json = run_json("bench " + kModel + " --rows 1,3,70 --context 40 --runs 2 --json");
+  EXPECT_EQ(json["context"], 40);
+  EXPECT_EQ(json["rows"].size(), 3u);
+  EXPECT_EQ(json["rows"][2]["rows"], 70);
+  EXPECT_EQ(json["rows"][2]["ms"].size(), 2u);
+  EXPECT_GT(json["rows"][0]["median_ms"], 0.0);
+  EXPECT_EQ(json["read"]["ms"].size(), 2u);
+  EXPECT_LT(json["streamed_bytes"], json["weight_bytes"]);
+  expect_refused("bench " + kModel + " --rows 1,0", 2, "row counts from 1 to 4096");
+  expect_refused("bench " + kModel + " --rows 1,,2", 2, "found '1,,2'");
+  expect_refused("bench " + kModel + " --rows 8 --context 60 --ctx 64", 2, "60 tokens and 8 rows exceed");
+  expect_refused("bench " + kModel + " --rows 65 --ctx 64", 2, "raise --ctx");
+  expect_refused("bench " + kModel + " --context 60", 2, "goes with --rows");
+}
+
+TEST_F(ProgramTest, BenchRunsShapesAndSyntheticDrafts) {
+  const std::string shape = "bench --shape llama-25m --weights q8 --runs 1 ";
+  const Json rows = run_json(shape + "--rows 1,4 --context 8 --json");
+  EXPECT_EQ(rows["weights"], "i8");
+  EXPECT_EQ(rows["parameters"], 24680064);
+  const Json json = run_json(shape +
+                             "--limit 1 --max-tokens 40 --draft-shape llama-25m --json "
+                             "--synthetic-acceptance 1");
+  EXPECT_EQ(json["identical"], true);
+  EXPECT_EQ(json["method"], "draft_target");
+  EXPECT_EQ(json["acceptance_rate"], 1.0);
+  EXPECT_GT(json["acceptance_length"], 4.0);
+  expect_refused("bench --shape llama-2b --rows 1", 2, "llama-1b");
+  expect_refused("bench " + kModel + " --shape llama-25m --rows 1", 2, "found both");
+  expect_refused("bench " + kModel + " --draft-shape llama-25m --speculative draft_target", 2,
+                 "--shape only");
+  expect_refused(shape + "--draft-shape llama-25m --speculative ngram", 2, "another method");
+  expect_refused(shape + "--speculative none --synthetic-acceptance 1", 2, "needs a drafter");
+  expect_refused(shape + "--synthetic-acceptance 1 --acceptance rejection --temperature 1", 2,
+                 "same with and without speculation");
+  expect_refused(shape + "--synthetic-acceptance 2", 2, "from 0 to 1");
+}
+
 TEST_F(ProgramTest, VerifyLosslessProvesEquality) {
   const Json json = run_json("verify-lossless " + kModel +
                              " --limit 4 --max-tokens 12 --max-batch 3 --json --speculative ngram");
@@ -288,11 +344,81 @@ TEST_F(ProgramTest, ChatAnswersEveryLineOfAPipe) {
   EXPECT_NE(run(chat, "echo /rest |").errors.find("unknown command /rest"), std::string::npos);
 }
 
+TEST_F(ProgramTest, InterruptEndsAnAnswerNotTheConversation) {
+  const std::string script = write("interrupt.sh", R"(
+mkfifo "$1/in"
+"$2" chat "$3" --kernels reference --max-tokens 900 --ignore-eos <"$1/in" >"$1/out" 2>"$1/err" &
+chat=$!
+exec 3>"$1/in"
+echo hello >&3
+until [ -s "$1/out" ] || ! kill -0 $chat; do sleep 0.05; done
+kill -INT $chat
+echo /stats >&3
+exec 3>&-
+wait $chat
+)");
+  const std::string line = "sh " + script + " " + folder_.string() + " " OUTRIDER_PROGRAM " " +
+                           OUTRIDER_SOURCE_DIR "/models/outrider-small";
+  EXPECT_EQ(std::system(line.c_str()), 0) << contents(folder_ / "err");
+  const std::string stats = contents(folder_ / "err");
+  ASSERT_TRUE(stats.starts_with("none: ")) << stats;
+  EXPECT_LT(std::stoi(stats.substr(std::string("none: ").size())), 900) << stats;
+}
+
 TEST_F(ProgramTest, ChatSaysWhenTheConversationNoLongerFits) {
   const std::string chat = "chat " + chat_model(folder_) + " --ctx 32 --max-tokens 2";
   const Outcome outcome = run(chat, "printf '%0100d\\n' 0 |");
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_NE(outcome.errors.find("/reset starts a new one"), std::string::npos) << outcome.errors;
+}
+
+TEST_F(ProgramTest, QuantizeWritesTheSameModel) {
+  const std::string out = (folder_ / "out.gguf").string();
+  const Json report = run_json("quantize " + kModel + " " + out + " --type q8_0 --json");
+  EXPECT_EQ(report["type"], "q8_0");
+  EXPECT_EQ(report["tensors"][0]["name"], "token_embd.weight");
+  EXPECT_EQ(report["tensors"][0]["to"], "q8_0");
+  EXPECT_GT(report["tensors"][0]["rmse"], 0.0);
+  EXPECT_LT(report["bytes"], report["bytes_before"]);
+  const std::string score = " --prompt-ids 1,2,3,4,5,6 --json";
+  EXPECT_EQ(run("score " + out + score).output, run("score " + kModel + " --weights q8_0" + score).output);
+  const std::string reference = (folder_ / "reference.gguf").string();  // from what the gguf package wrote
+  EXPECT_EQ(run("quantize " + kModel + ".gguf " + reference + " --type q8_0").exit_code, 0);
+  EXPECT_EQ(run("score " + out + score).output, run("score " + reference + score).output);
+  const Json exact = run_json("score " + kModel + score), rounded = run_json("score " + out + score);
+  for (int i = 1; i < 6; ++i) {
+    EXPECT_NEAR(exact["logprobs"][i].get<double>(), rounded["logprobs"][i].get<double>(), 0.2) << i;
+  }
+
+  const std::string again = (folder_ / "again.gguf").string();
+  const Outcome smaller = run("quantize " + out + " " + again + " --type q4_k");
+  EXPECT_EQ(smaller.exit_code, 0) << smaller.errors;
+  EXPECT_NE(smaller.errors.find("lose quality a second time"), std::string::npos) << smaller.errors;
+  EXPECT_NE(smaller.errors.find("fit no whole blocks and become q4_0"), std::string::npos) << smaller.errors;
+  EXPECT_NE(smaller.output.find("bits per weight"), std::string::npos);
+  EXPECT_EQ(run("generate " + again + " -p hello --max-tokens 4").exit_code, 0);
+}
+
+TEST_F(ProgramTest, QuantizeRefusesAndLeavesFilesAlone) {
+  const std::string out = write("out.gguf", "old");
+  const std::string type = " --type q8_0";
+  expect_refused("quantize " + kModel + " " + out, 2, "expected --type");
+  expect_refused("quantize " + kModel + type, 2, "expected IN and OUT");
+  expect_refused("quantize " + kModel + " " + out + " third" + type, 2, "at most IN OUT is taken");
+  expect_refused("quantize " + kModel + " out.bin" + type, 2, "ends in .gguf");
+  expect_refused("quantize " + kModel + " " + out + " --type q5_k", 2, "q8_0, q4_0, q4_k, q6_k");
+  expect_refused("quantize " + kModel + " " + out + type, 1, "--force replaces it");
+  expect_refused("quantize /nonexistent/model " + out + type + " --force", 1, "/nonexistent/model");
+  expect_refused("quantize " + kModel + " /nonexistent/out.gguf" + type, 1, "/nonexistent/out.gguf");
+  const std::string in = (folder_ / "in.gguf").string();
+  std::filesystem::copy_file(kModel + ".gguf", in);
+  expect_refused("quantize " + in + " " + in + type + " --force", 1, "is IN");
+  // A limit on the size of files stands for a full disk.
+  expect_refused("quantize " + kModel + " " + out + type + " --force", 1, "out.gguf",
+                 "trap '' XFSZ; ulimit -f 8;");
+  EXPECT_EQ(contents(out), "old");
+  EXPECT_FALSE(std::filesystem::exists(out + ".tmp"));
+  EXPECT_EQ(run("quantize " + kModel + " " + out + type + " --force").exit_code, 0);
 }
 
 TEST_F(ProgramTest, HelpAndVersion) {

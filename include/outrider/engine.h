@@ -34,7 +34,17 @@ struct SpeculativeOptions {
   int64_t max_pool_patterns = 1 << 20;  // patterns kept; the oldest leave first
 };
 
-enum class WeightPrecision : uint8_t { kAuto, kF32, kBF16, kQ8, kQ4 };  // kAuto: as stored
+// Type of cached keys and values; kAuto: bf16. Q8_0: one scale per 32 numbers.
+enum class KvCacheType : uint8_t { kAuto, kF32, kBF16, kF16, kQ8_0 };
+
+enum class WeightPrecision : uint8_t {
+  kAuto,  // as stored
+  kF32,
+  kBF16,
+  kQ8_0,  // GGUF's blocks of 32 numbers with a scale each
+  kQ8,    // 8 bits, one scale per output: many rows cost least
+  kQ4,    // GGUF's Q4_0
+};
 
 struct EngineOptions {
   std::filesystem::path model;  // Hugging Face directory or .gguf file
@@ -42,10 +52,11 @@ struct EngineOptions {
   std::shared_ptr<Drafter> user_drafter;  // for decoding_type UserProvided
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   WeightPrecision weights = WeightPrecision::kAuto;
-  std::string kernels;   // name of a kernel table; empty: the fastest this machine has
-  int threads = 0;       // 0: one per core
-  int64_t context = 0;   // longest sequence in tokens; 0: what the model was made for, at most 8192
-  int page_size = 16;    // tokens per KV page
+  std::string kernels;  // name of a kernel table; empty: the fastest this machine has
+  int threads = 0;      // 0: one per core
+  int64_t context = 0;  // longest sequence in tokens; 0: what the model was made for, at most 8192
+  int page_size = 16;   // tokens per KV page
+  KvCacheType kv_cache_type = KvCacheType::kAuto;
   int64_t kv_pages = 0;  // 0: enough for max_batch sequences of full context, within a third of free memory
   int max_batch = 8;     // sequences that run together
   int prefill_chunk = 256;  // prompt tokens computed in one pass
@@ -110,6 +121,7 @@ struct EngineInfo {
   std::string family;
   std::string kernels;
   std::string weights;  // storage type of most weights: "bf16"
+  std::string kv_cache_type;
   std::string drafter;
   int threads = 0;
   int64_t parameters = 0;

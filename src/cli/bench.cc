@@ -4,27 +4,48 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "cli/bench_report.h"
 #include "cli/commands.h"
 #include "cli/completion_json.h"
 #include "cli/open_engine.h"
 #include "cli/prompt_set.h"
+#include "cli/row_bench.h"
+#include "cli/synthetic_drafter.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
+#include "engine/engine_parts.h"
 
 namespace outrider {
 namespace {
 
+constexpr int64_t kDefaultRuns = 3;
+
+struct BenchPrompt {
+  PromptRecord record;
+  std::vector<TokenId> tokens;
+};
+
+struct Bench {
+  std::unique_ptr<Engine> engine;
+  std::shared_ptr<SyntheticDrafter> synthetic;  // or none
+};
+
 // Repetitions of one prompt; which mode goes first alternates, so that drift of the machine hits both alike.
-Result<PromptMeasurement> measure(Engine& engine, Request request, int64_t runs, ProgressBar& progress) {
+Result<PromptMeasurement> measure(Bench& bench, Request request, int64_t runs, ProgressBar& progress) {
   PromptMeasurement result;
   std::vector<double> plain_rates, speculative_rates;
   for (int64_t run = 0; run < runs; ++run) {
     TimedCompletion plain, speculative;
     for (int turn = 0; turn < 2; ++turn) {
       request.speculate = (run + turn) % 2 == 1;
-      OUTRIDER_TRY((request.speculate ? speculative : plain), generate_timed(engine, request));
+      OUTRIDER_TRY((request.speculate ? speculative : plain), generate_timed(*bench.engine, request));
+      if (bench.synthetic != nullptr && !request.speculate) {
+        std::vector<TokenId> expected = request.prompt;
+        expected.insert(expected.end(), plain.completion.tokens.begin(), plain.completion.tokens.end());
+        bench.synthetic->expect(std::move(expected));
+      }
       progress.advance();
     }
     plain_rates.push_back(plain.tokens_per_second());
@@ -49,34 +70,94 @@ Error in_prompt(const PromptRecord& prompt, const Error& error) {
   return {error.kind, fmt::format("prompt {}: {}", prompt.id, error.message)};
 }
 
+bool promises_equal_output(const Settings& settings) {
+  return settings.engine.acceptance == AcceptanceRule::kCoupled || settings.request.sampling.temperature == 0;
+}
+
+Status check_together(const Settings& settings, const EngineOptions& options) {
+  if (settings.cached_context) return usage_error("--context goes with --rows; found no --rows");
+  if (!settings.synthetic_acceptance) return {};
+  if (options.speculation.decoding_type == "None") {
+    return usage_error("--synthetic-acceptance needs a drafter whose tokens it can replace; found none");
+  }
+  if (promises_equal_output(settings)) return {};
+  return usage_error(
+      "--synthetic-acceptance needs output that is the same with and without speculation; leave out "
+      "--acceptance "
+      "rejection or --temperature");
+}
+
+Result<Bench> open_bench(const Settings& settings, const EngineOptions& options) {
+  Bench bench;
+  OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(options));
+  if (settings.synthetic_acceptance) {
+    bench.synthetic =
+        std::make_shared<SyntheticDrafter>(parts->drafter, *settings.synthetic_acceptance, parts->vocab_size);
+    parts->drafter = bench.synthetic;
+  }
+  bench.engine = Engine::assemble(std::move(parts));
+  return bench;
+}
+
+bool wants_random_prompts(const Settings& settings) {
+  return !settings.shape.empty() && settings.prompt_set.empty();
+}
+
+Result<std::vector<BenchPrompt>> prepare_prompts(const Settings& settings, std::vector<PromptRecord> records,
+                                                 const Engine& engine) {
+  std::vector<std::vector<TokenId>> tokens;
+  if (wants_random_prompts(settings)) {
+    tokens = random_prompts(settings.prompt_limit, engine.info().vocab_size);
+    for (size_t i = 0; i < tokens.size(); ++i)
+      records.push_back({.id = fmt::format("random-{}", i + 1), .category = "random", .turns = {}});
+  } else {
+    OUTRIDER_TRY(tokens, tokenize_prompts(records, engine));
+  }
+  std::vector<BenchPrompt> prompts;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    prompts.push_back({std::move(records[i]), std::move(tokens[i])});
+  }
+  return prompts;
+}
+
+Result<std::vector<PromptMeasurement>> measure_all(const Settings& settings, Bench& bench,
+                                                   const std::vector<BenchPrompt>& prompts, int64_t runs) {
+  std::vector<PromptMeasurement> measurements;
+  ProgressBar progress("bench", static_cast<int64_t>(prompts.size()) * runs * 2);
+  Request request = settings.request;
+  for (const BenchPrompt& prompt : prompts) {
+    request.prompt = prompt.tokens;
+    if (measurements.empty()) OUTRIDER_RETURN_IF_ERROR(warm_up(*bench.engine, request));
+    auto measurement = measure(bench, request, runs, progress);
+    if (!measurement.ok()) return in_prompt(prompt.record, measurement.error());
+    measurement->id = prompt.record.id;
+    measurement->category = prompt.record.category;
+    measurements.push_back(std::move(measurement).value());
+  }
+  return measurements;
+}
+
 }  // namespace
 
 Status run_bench(const Settings& settings) {
-  OUTRIDER_TRY(const std::vector<PromptRecord> prompts, load_prompts(settings));
-  OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(options));
-  OUTRIDER_TRY(const auto tokens, tokenize_prompts(prompts, *engine));
-
-  std::vector<PromptMeasurement> measurements;
-  {
-    ProgressBar progress("bench", static_cast<int64_t>(prompts.size()) * settings.runs * 2);
-    Request request = settings.request;
-    for (size_t i = 0; i < prompts.size(); ++i) {
-      request.prompt = tokens[i];
-      if (i == 0) OUTRIDER_RETURN_IF_ERROR(warm_up(*engine, request));
-      auto measurement = measure(*engine, request, settings.runs, progress);
-      if (!measurement.ok()) return in_prompt(prompts[i], measurement.error());
-      measurement->id = prompts[i].id;
-      measurement->category = prompts[i].category;
-      measurements.push_back(std::move(measurement).value());
-    }
+  if (!settings.row_counts.empty()) return run_row_bench(settings);
+  std::vector<PromptRecord> records;
+  if (!wants_random_prompts(settings)) {
+    OUTRIDER_TRY(records, load_prompts(settings));
   }
-  const bool compared =
-      settings.engine.acceptance == AcceptanceRule::kCoupled || settings.request.sampling.temperature == 0;
-  const BenchSetup setup = {.info = engine->info(),
+  OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
+  OUTRIDER_RETURN_IF_ERROR(check_together(settings, options));
+  OUTRIDER_TRY(Bench bench, open_bench(settings, options));
+  OUTRIDER_TRY(const auto prompts, prepare_prompts(settings, std::move(records), *bench.engine));
+
+  const int64_t runs = settings.runs == 0 ? kDefaultRuns : settings.runs;
+  OUTRIDER_TRY(const auto measurements, measure_all(settings, bench, prompts, runs));
+  const bool compared = promises_equal_output(settings);
+  const BenchSetup setup = {.info = bench.engine->info(),
                             .speculation = options.speculation,
-                            .runs = settings.runs,
+                            .runs = runs,
                             .max_tokens = settings.request.max_tokens,
+                            .synthetic_acceptance = settings.synthetic_acceptance,
                             .compared = compared};
   write_output(settings.json ? json_line(bench_json(setup, measurements)) : bench_text(setup, measurements));
   const bool identical = std::all_of(measurements.begin(), measurements.end(),

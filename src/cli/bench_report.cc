@@ -150,6 +150,7 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
   json["method"] = snake_name(all.stats.method);
   json["max_draft_len"] = setup.speculation.max_draft_len;
   json["speculative_model"] = setup.speculation.speculative_model.string();
+  if (setup.synthetic_acceptance) json["synthetic_acceptance"] = *setup.synthetic_acceptance;
   json["runs"] = setup.runs;
   json["max_tokens"] = setup.max_tokens;
   json["identical"] = identical_json(setup, all);
@@ -178,6 +179,10 @@ std::string bench_text(const BenchSetup& setup, const std::vector<PromptMeasurem
   text += fmt::format(
       "{} prompts, at most {} tokens each, medians of {} runs, tokens per second after the prompt\n\n",
       prompts.size(), setup.max_tokens, setup.runs);
+  if (setup.synthetic_acceptance) {
+    text += fmt::format("drafted tokens were replaced: right with probability {}\n\n",
+                        *setup.synthetic_acceptance);
+  }
   text += fmt::format("{:<16} {:>7} {:>10} {:>10} {:>9} {:>8} {:>9}\n", "", "prompts", "plain", "spec.",
                       "speed-up", "length", "accepted");
   const auto categories = by_category(prompts);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct BenchSetup {
   SpeculativeOptions speculation;
   int64_t runs = 0;
   int64_t max_tokens = 0;
+  std::optional<double> synthetic_acceptance = {};  // the rate at which drafted tokens were made right
   bool compared = true;  // false where only the law of the output is promised: rejection rule, sampled
 };
 

@@ -47,6 +47,8 @@ Run function_of(Command command) {
       return run_bench;
     case Command::kVerifyLossless:
       return run_verify_lossless;
+    case Command::kQuantize:
+      return run_quantize;
   }
   return run_generate;
 }
@@ -107,7 +109,11 @@ class CommandParser {
     if (extras.empty()) return {};
     const std::string& extra = extras.front();
     if (!extra.starts_with('-') || extra == "-") {
-      return usage_error(fmt::format("unexpected argument {}; at most one MODEL is taken", quote(extra)));
+      std::string taken;
+      for (const auto& [row, option] : options_) {
+        if (row->positional) taken += fmt::format("{}{}", taken.empty() ? "" : " ", row->metavar);
+      }
+      return usage_error(fmt::format("unexpected argument {}; at most {} is taken", quote(extra), taken));
     }
     std::vector<std::string> names;
     for (const auto& [row, option] : options_) {

@@ -15,5 +15,6 @@ Status run_inspect(const Settings& settings);
 Status run_bench(const Settings& settings);
 // An error when any output differs.
 Status run_verify_lossless(const Settings& settings);
+Status run_quantize(const Settings& settings);
 
 }  // namespace outrider

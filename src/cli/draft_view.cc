@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -39,24 +38,33 @@ std::string marked(std::string_view text, TokenOrigin origin, bool colour) {
 
 }  // namespace
 
-std::string marked_text(const Engine& engine, const Completion& completion, bool colour) {
-  const std::span<const TokenId> tokens = completion.tokens;
-  const std::string whole = engine.detokenize(tokens);
-  const size_t end = std::min(whole.size(), completion.text.size());  // a stop string cuts the text
+std::string MarkedStream::change_to(TokenOrigin origin) {
+  if (origin == current_) return {};
+  const std::string_view after = mark_of(current_, colour_).after;
+  current_ = origin;
+  return fmt::format("{}{}", after, mark_of(origin, colour_).before);
+}
+
+std::string MarkedStream::push(const Progress& progress) {
+  tokens_.insert(tokens_.end(), progress.tokens.begin(), progress.tokens.end());
+  origins_.insert(origins_.end(), progress.origins.begin(), progress.origins.end());
   std::string result;
-  size_t begin = 0;
-  size_t i = 0;
-  while (i < tokens.size()) {
-    const TokenOrigin origin = completion.origins[i];
-    while (i < tokens.size() && completion.origins[i] == origin) ++i;
-    size_t next = i == tokens.size() ? end : std::min(engine.detokenize(tokens.first(i)).size(), end);
+  for (const char byte : progress.text) {
     // A character that two tokens share goes with the first of them.
-    while (next < end && (static_cast<unsigned char>(whole[next]) & 0xC0) == 0x80) ++next;
-    if (next > begin) result += marked(std::string_view(whole).substr(begin, next - begin), origin, colour);
-    begin = std::max(begin, next);
+    const bool inside_character = (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+    if (!inside_character) {
+      while (shown_ >= token_end_ && token_ < tokens_.size()) {
+        token_end_ = engine_.detokenize(std::span(tokens_).first(++token_)).size();
+      }
+      if (token_ > 0) result += change_to(origins_[token_ - 1]);
+    }
+    result += byte;
+    ++shown_;
   }
   return result;
 }
+
+std::string MarkedStream::finish() { return change_to(TokenOrigin::kPlain); }
 
 std::string mark_legend(bool colour) {
   return fmt::format("{} {} {} plain", marked("accepted", TokenOrigin::kAccepted, colour),

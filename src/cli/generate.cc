@@ -20,18 +20,22 @@ Status run_generate(const Settings& settings) {
   Request request = settings.request;
   OUTRIDER_TRY(request.prompt, input_tokens(settings, *engine));
 
-  const bool streams = !settings.json && !settings.show_draft;
-  const auto show = [streams](RequestId, const Progress& progress) {
-    if (!streams || progress.text.empty()) return;
-    write_output(progress.text);
+  const bool colour = output_takes_colour();
+  MarkedStream marked(*engine, colour);
+  const auto show = [&](RequestId, const Progress& progress) {
+    if (settings.json) return;
+    if (settings.show_draft) {
+      write_output(marked.push(progress));
+    } else {
+      write_output(progress.text);
+    }
     std::fflush(stdout);
   };
   OUTRIDER_TRY(const TimedCompletion timed, generate_timed(*engine, request, show));
   if (settings.json) {
     write_output(json_line(completion_json(engine->info(), request.prompt, timed)));
   } else if (settings.show_draft) {
-    const bool colour = output_takes_colour();
-    write_output(marked_text(*engine, timed.completion, colour) + "\n\n" + mark_legend(colour) + "\n");
+    write_output(marked.finish() + "\n\n" + mark_legend(colour) + "\n");
     write_output(statistics_line(timed.completion, timed.tokens_per_second()) + "\n");
   } else {
     write_output("\n");

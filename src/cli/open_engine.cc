@@ -7,6 +7,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "formats/random_model.h"
+
 namespace outrider {
 namespace {
 
@@ -34,9 +36,53 @@ Result<fs::path> default_model(std::string_view name) {
                                  folders.front().string()));
 }
 
+// The type in which a shape's weights are made, so that loading has nothing to convert.
+DType shape_type(WeightPrecision precision) {
+  switch (precision) {
+    case WeightPrecision::kF32:
+      return DType::kF32;
+    case WeightPrecision::kQ8_0:
+    case WeightPrecision::kQ8:  // converted as it is loaded
+      return DType::kQ8_0;
+    case WeightPrecision::kQ4:
+      return DType::kQ4_0;
+    case WeightPrecision::kAuto:
+    case WeightPrecision::kBF16:
+      break;
+  }
+  return DType::kBF16;
+}
+
+Result<fs::path> chosen_shape(const Settings& settings) {
+  if (!settings.engine.model.empty()) {
+    return usage_error(fmt::format("expected MODEL or --shape, found both: {} and {}",
+                                   settings.engine.model.string(), settings.shape));
+  }
+  OUTRIDER_TRY(const ModelConfig config, shape_config(settings.shape));
+  return shape_path(settings.shape, shape_type(settings.engine.weights), config.vocab_size);
+}
+
+// A draft has the target's vocabulary, whatever its shape was published with.
+Result<fs::path> chosen_draft_shape(const Settings& settings) {
+  if (settings.shape.empty()) {
+    return usage_error(
+        "--draft-shape goes with --shape only: the draft of a real model needs its vocabulary");
+  }
+  OUTRIDER_RETURN_IF_ERROR(shape_config(settings.draft_shape));
+  OUTRIDER_TRY(const ModelConfig target, shape_config(settings.shape));
+  return shape_path(settings.draft_shape, shape_type(settings.engine.weights), target.vocab_size);
+}
+
+Result<fs::path> chosen_draft(const Settings& settings) {
+  if (!settings.draft_shape.empty()) return chosen_draft_shape(settings);
+  if (settings.engine.model.empty() && settings.shape.empty()) return default_model(kDraft);
+  return usage_error("DraftTarget needs a draft model: --speculative draft_target,speculative_model=DIR");
+}
+
 }  // namespace
 
 Result<fs::path> chosen_model(const Settings& settings) {
+  if (!settings.shape.empty()) return chosen_shape(settings);
   if (!settings.engine.model.empty()) return settings.engine.model;
   return default_model(kTarget);
 }
@@ -44,11 +90,14 @@ Result<fs::path> chosen_model(const Settings& settings) {
 Result<EngineOptions> complete_engine_options(const Settings& settings) {
   EngineOptions options = settings.engine;
   OUTRIDER_TRY(options.model, chosen_model(settings));
-  if (options.speculation.decoding_type == "DraftTarget" && options.speculation.speculative_model.empty()) {
-    if (!settings.engine.model.empty()) {
-      return usage_error("DraftTarget needs a draft model: --speculative draft_target,speculative_model=DIR");
-    }
-    OUTRIDER_TRY(options.speculation.speculative_model, default_model(kDraft));
+  SpeculativeOptions& speculation = options.speculation;
+  if (!settings.draft_shape.empty() &&
+      (speculation.decoding_type != "DraftTarget" || !speculation.speculative_model.empty())) {
+    return usage_error(
+        "--draft-shape names the draft model of draft_target; found another one, or another method");
+  }
+  if (speculation.decoding_type == "DraftTarget" && speculation.speculative_model.empty()) {
+    OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings));
   }
   return options;
 }
@@ -56,7 +105,9 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
 Result<EngineOptions> complete_speculative_options(const Settings& settings) {
   if (settings.speculation_given) return complete_engine_options(settings);
   Settings speculative = settings;
-  speculative.engine.speculation.decoding_type = settings.engine.model.empty() ? "DraftTarget" : "NGram";
+  const bool has_draft =
+      !settings.draft_shape.empty() || (settings.engine.model.empty() && settings.shape.empty());
+  speculative.engine.speculation.decoding_type = has_draft ? "DraftTarget" : "NGram";
   return complete_engine_options(speculative);
 }
 

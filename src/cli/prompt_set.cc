@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/counter_rng.h"
 #include "cli/prompt_text.h"
 #include "config/option_value.h"
 
@@ -156,6 +157,20 @@ Result<std::vector<std::vector<TokenId>>> tokenize_prompts(const std::vector<Pro
     }
   }
   return tokens;
+}
+
+std::vector<std::vector<TokenId>> random_prompts(int64_t limit, int64_t vocab_size) {
+  constexpr int64_t kPrompts = 4;
+  constexpr size_t kLength = 128;
+  std::vector<std::vector<TokenId>> prompts(static_cast<size_t>(limit == 0 ? kPrompts : limit));
+  uint64_t drawn = 0;
+  for (auto& prompt : prompts) {
+    prompt.resize(kLength);
+    for (TokenId& token : prompt) {
+      token = static_cast<TokenId>(mix64(drawn++) % static_cast<uint64_t>(vocab_size));
+    }
+  }
+  return prompts;
 }
 
 }  // namespace outrider

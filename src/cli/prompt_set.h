@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,5 +32,8 @@ Result<std::vector<PromptRecord>> parse_prompts(std::string_view text, std::stri
 // Token ids of every prompt. Error: the chat template refused a prompt.
 Result<std::vector<std::vector<TokenId>>> tokenize_prompts(const std::vector<PromptRecord>& prompts,
                                                            const Engine& engine);
+
+// Prompts of random ids below `vocab_size`, for models without a language; `limit` 0: 4 of them.
+std::vector<std::vector<TokenId>> random_prompts(int64_t limit, int64_t vocab_size);
 
 }  // namespace outrider

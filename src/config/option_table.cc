@@ -28,6 +28,7 @@ constexpr unsigned kTokenize = bit(Command::kTokenize);
 constexpr unsigned kInspect = bit(Command::kInspect);
 constexpr unsigned kBench = bit(Command::kBench);
 constexpr unsigned kVerify = bit(Command::kVerifyLossless);
+constexpr unsigned kQuantize = bit(Command::kQuantize);
 constexpr unsigned kWrites = kGenerate | kChat | kBench;
 constexpr unsigned kDecodes = kWrites | kVerify;
 constexpr unsigned kRuns = kDecodes | kScore;
@@ -45,10 +46,11 @@ constexpr double kMaxTokens = 1 << 24;
 constexpr double kMaxSeed = 9.2e18;  // below 2^63, so that seeds are whole numbers everywhere
 
 Status set_weights(Settings& settings, const OptionValue& value) {
-  constexpr std::array<std::pair<std::string_view, WeightPrecision>, 5> kNames = {{
+  constexpr std::array<std::pair<std::string_view, WeightPrecision>, 6> kNames = {{
       {"auto", WeightPrecision::kAuto},
       {"f32", WeightPrecision::kF32},
       {"bf16", WeightPrecision::kBF16},
+      {"q8_0", WeightPrecision::kQ8_0},
       {"q8", WeightPrecision::kQ8},
       {"q4", WeightPrecision::kQ4},
   }};
@@ -58,8 +60,37 @@ Status set_weights(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status set_kv_cache_type(Settings& settings, const OptionValue& value) {
+  constexpr std::array<std::pair<std::string_view, KvCacheType>, 5> kNames = {{
+      {"auto", KvCacheType::kAuto},
+      {"f32", KvCacheType::kF32},
+      {"bf16", KvCacheType::kBF16},
+      {"f16", KvCacheType::kF16},
+      {"q8_0", KvCacheType::kQ8_0},
+  }};
+  for (const auto& [name, type] : kNames) {
+    if (value.text() == name) settings.engine.kv_cache_type = type;
+  }
+  return {};
+}
+
 Status set_prompt_ids(Settings& settings, const OptionValue& value) {
   OUTRIDER_TRY(settings.prompt_ids, parse_token_ids(value.text()));
+  return {};
+}
+
+Status set_row_counts(Settings& settings, const OptionValue& value) {
+  constexpr int kMaxRows = 4096;
+  settings.row_counts.clear();
+  for (const std::string_view part : split(value.text(), ',')) {
+    const auto rows = parse_integer(trimmed(part), 1, kMaxRows);
+    if (!rows.ok()) {
+      return usage_error(
+          fmt::format("expected row counts from 1 to {} separated by commas, as in 1,2,4; found {}", kMaxRows,
+                      quote(value.text())));
+    }
+    settings.row_counts.push_back(static_cast<int>(*rows));
+  }
   return {};
 }
 
@@ -110,14 +141,33 @@ const OptionRow kOptions[] = {
     {.name = "model", .metavar = "MODEL", .group = kModel, .commands = kEvery,
      .help = "Hugging Face directory or .gguf file; without it the default models are used",
      .apply = [](S& s, const V& v) { s.engine.model = v.text(); return Status(); }, .positional = true},
+    {.name = "model", .metavar = "IN", .group = kModel, .commands = kQuantize,
+     .help = "Hugging Face directory or .gguf file to read",
+     .apply = [](S& s, const V& v) { s.engine.model = v.text(); return Status(); }, .positional = true,
+     .command_line_only = true},
+    {.name = "output", .metavar = "OUT", .group = kModel, .commands = kQuantize,
+     .help = ".gguf file to write",
+     .apply = [](S& s, const V& v) { s.output = v.text(); return Status(); }, .positional = true,
+     .command_line_only = true},
+    {.name = "type", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kQuantize,
+     .help = "what matrices become; below 8 bits the output matrix is held at q6_k",
+     .apply = [](S& s, const V& v) { s.quantization_type = v.text(); return Status(); },
+     .choices = "q8_0|q4_0|q4_k|q6_k", .command_line_only = true},
+    {.name = "force", .type = Type::kFlag, .group = kModel, .commands = kQuantize,
+     .help = "replace OUT if it exists",
+     .apply = [](S& s, const V& v) { s.force = v.flag; return Status(); }, .command_line_only = true},
     {.name = "weights", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kRuns,
-     .default_text = "auto", .help = "precision the weights are held in; auto: as stored",
-     .apply = set_weights, .choices = "auto|f32|bf16|q8|q4"},
+     .default_text = "auto", .help = "type the weights are held in; auto: as stored, q8: one scale per output, q4: q4_0",
+     .apply = set_weights, .choices = "auto|f32|bf16|q8_0|q8|q4"},
+    {.name = "shape", .metavar = "NAME", .group = kModel, .commands = kBench,
+     .help = "instead of MODEL: random weights of this shape, such as llama-1b, in the type of --weights "
+             "(auto: bf16)",
+     .apply = [](S& s, const V& v) { s.shape = v.text(); return Status(); }},
     {.name = "ctx", .metavar = "N", .type = Type::kInteger, .group = kModel, .commands = kRuns,
      .default_text = "0", .help = "longest sequence in tokens; 0: what the model was made for, at most 8192",
      .apply = [](S& s, const V& v) { s.engine.context = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
-    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery,
+    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize,
      .help = "YAML file of options; command line and environment come before it",
      .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
      .command_line_only = true},
@@ -157,8 +207,17 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.prompt_limit = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
     {.name = "runs", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
-     .default_text = "3", .help = "repetitions of each prompt, plain and speculative in turn",
-     .apply = [](S& s, const V& v) { s.runs = v.integer; return Status(); }, .min = 1, .max = 1000},
+     .default_text = "0",
+     .help = "repetitions of each prompt, plain and speculative in turn, or rounds over the row counts; "
+             "0: 3 repetitions or 10 rounds",
+     .apply = [](S& s, const V& v) { s.runs = v.integer; return Status(); }, .min = 0, .max = 1000},
+    {.name = "rows", .metavar = "LIST", .group = kInput, .commands = kBench,
+     .help = "time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights' bytes",
+     .apply = set_row_counts},
+    {.name = "context", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
+     .help = "with --rows: tokens already in the KV cache; without it 512, or what fits",
+     .apply = [](S& s, const V& v) { s.cached_context = v.integer; return Status(); },
+     .min = 0, .max = kMaxTokens},
     {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kWrites,
      .default_text = "0", .help = "0 is greedy: always the likeliest token",
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
@@ -228,6 +287,15 @@ const OptionRow kOptions[] = {
      .help = "method,key=value,... or a YAML or JSON file: none, ngram, draft_target; keys are listed in "
              "docs/options.md",
      .apply = set_speculation},
+    {.name = "draft-shape", .metavar = "NAME", .group = kSpeculation, .commands = kBench,
+     .help = "with --shape: draft with random weights of this shape, such as llama-68m",
+     .apply = [](S& s, const V& v) { s.draft_shape = v.text(); return Status(); }},
+    {.name = "synthetic-acceptance", .metavar = "P", .type = Type::kNumber, .group = kSpeculation,
+     .commands = kBench,
+     .help = "replace each drafted token, with this probability by the target's own, else by another: times "
+             "a drafter as if it were so good",
+     .apply = [](S& s, const V& v) { s.synthetic_acceptance = v.number; return Status(); },
+     .min = 0, .max = 1},
     {.name = "acceptance", .metavar = "RULE", .type = Type::kChoice, .group = kSpeculation,
      .commands = kDecodes,
      .default_text = "coupled",
@@ -236,7 +304,7 @@ const OptionRow kOptions[] = {
     {.name = "show-draft", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
      .help = "mark which tokens were drafted and accepted, corrected, or added by the target",
      .apply = [](S& s, const V& v) { s.show_draft = v.flag; return Status(); }},
-    {.name = "threads", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+    {.name = "threads", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns | kQuantize,
      .default_text = "0", .help = "threads; 0: one per core",
      .apply = [](S& s, const V& v) { s.engine.threads = static_cast<int>(v.integer); return Status(); },
      .min = 0, .max = 1024},
@@ -257,11 +325,15 @@ const OptionRow kOptions[] = {
      .default_text = "16", .help = "tokens per page of the KV cache",
      .apply = [](S& s, const V& v) { s.engine.page_size = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 1024},
+    {.name = "kv-cache-type", .metavar = "TYPE", .type = Type::kChoice, .group = kMachine, .commands = kRuns,
+     .default_text = "auto",
+     .help = "type of cached keys and values; auto: bf16; q8_0: 8 bits and a scale per 32 numbers",
+     .apply = set_kv_cache_type, .choices = "auto|f32|bf16|f16|q8_0"},
     {.name = "prefill-chunk", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
      .default_text = "256", .help = "prompt tokens computed in one pass",
      .apply = [](S& s, const V& v) { s.engine.prefill_chunk = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 65536},
-    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = kEvery & ~kChat,
+    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~kChat) | kQuantize,
      .help = "print one JSON object",
      .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},
 };
@@ -276,6 +348,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
     CommandRow{Command::kVerifyLossless, "verify-lossless",
                "prove that speculation does not change the output"},
+    CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
 };
 
 std::string upper_snake(std::string_view name) {

@@ -22,6 +22,7 @@ enum class Command : unsigned {
   kInspect = 1u << 4,
   kBench = 1u << 5,
   kVerifyLossless = 1u << 6,
+  kQuantize = 1u << 7,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
@@ -46,8 +47,16 @@ struct Settings {
   std::optional<std::vector<TokenId>> prompt_ids;
   std::filesystem::path prompt_set;  // JSONL; empty: the built-in prompts
   int64_t prompt_limit = 0;          // 0: all
-  int64_t runs = 1;                  // bench: repetitions of each prompt and mode
+  int64_t runs = 0;             // bench: repetitions of each prompt and mode, or rounds over the row counts
+  std::vector<int> row_counts;  // bench: measure passes of so many rows instead of prompts
+  std::optional<int64_t> cached_context;       // bench: tokens in the cache before such a pass
+  std::string shape, draft_shape;              // bench: random weights of these shapes instead of a model
+  std::optional<double> synthetic_acceptance;  // bench: drafts are right with this probability
   std::string system_message;
+
+  std::filesystem::path output;   // quantize: the file to write
+  std::string quantization_type;  // "q4_k"; empty: none was given
+  bool force = false;             // quantize: replace `output` if it exists
 
   bool show_draft = false;
   bool json = false;

@@ -12,18 +12,10 @@
 #include <string>
 #include <utility>
 
+#include "device/file_descriptor.h"
+
 namespace outrider {
 namespace {
-
-struct FileDescriptor {
-  int fd;
-  explicit FileDescriptor(int value) : fd(value) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
 
 Error system_error(const std::filesystem::path& path, const char* action) {
   return io_error("cannot " + std::string(action) + " " + path.string() + ": " + std::strerror(errno));
@@ -34,13 +26,13 @@ Error system_error(const std::filesystem::path& path, const char* action) {
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer; regular files ignore it.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.fd < 0) return system_error(path, "open");
+  if (file.get() < 0) return system_error(path, "open");
   struct stat info = {};
-  if (fstat(file.fd, &info) != 0) return system_error(path, "inspect");
+  if (fstat(file.get(), &info) != 0) return system_error(path, "inspect");
   if (!S_ISREG(info.st_mode)) return input_error(path.string() + " is not a regular file");
   if (info.st_size == 0) return input_error(path.string() + " is empty");
   const auto size = static_cast<size_t>(info.st_size);
-  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) return system_error(path, "map");
   return MappedFile({static_cast<const std::byte*>(address), size});
 }

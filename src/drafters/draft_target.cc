@@ -240,6 +240,7 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
       model->reserve(std::max(context.prefill_chunk, context.max_batch), context.max_batch));
   KvShape shape = model->kv_shape();
   shape.page_size = context.page_size;
+  shape.type = context.kv_type;
   const int64_t longest = std::min(context.context, model->config().max_context) + options.max_draft_len;
   shape.page_count = context.max_batch * ((longest + shape.page_size - 1) / shape.page_size + 1);
   return std::shared_ptr<Drafter>(std::make_shared<DraftTargetDrafter>(std::move(model), shape, context));

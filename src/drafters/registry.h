@@ -22,6 +22,7 @@ struct DrafterContext {
   int max_batch = 1;
   int prefill_chunk = 256;
   int page_size = 16;
+  DType kv_type = DType::kBF16;  // of the target's cache
   const KernelTable* kernels = nullptr;
   ThreadPool* pool = nullptr;
   std::optional<DType> weights;

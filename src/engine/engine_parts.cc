@@ -28,12 +28,29 @@ std::optional<DType> storage_type(WeightPrecision precision) {
       return DType::kF32;
     case WeightPrecision::kBF16:
       return DType::kBF16;
+    case WeightPrecision::kQ8_0:
+      return DType::kQ8_0;
     case WeightPrecision::kQ8:
       return DType::kI8;
     case WeightPrecision::kQ4:
       return DType::kQ4_0;
   }
   return std::nullopt;
+}
+
+DType storage_type(KvCacheType type) {
+  switch (type) {
+    case KvCacheType::kF32:
+      return DType::kF32;
+    case KvCacheType::kF16:
+      return DType::kF16;
+    case KvCacheType::kQ8_0:
+      return DType::kQ8_0;
+    case KvCacheType::kAuto:
+    case KvCacheType::kBF16:
+      break;
+  }
+  return DType::kBF16;
 }
 
 // The type that holds most bytes of the file.
@@ -70,6 +87,7 @@ Status resolve(EngineOptions& options, const ModelConfig& config) {
 // fewer than one sequence needs.
 Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   shape.page_size = options.page_size;
+  shape.type = storage_type(options.kv_cache_type);
   const int64_t longest = options.context + options.speculation.max_draft_len + 1;
   const int64_t pages_per_sequence = (longest + options.page_size - 1) / options.page_size;
   if (options.kv_pages != 0) {
@@ -81,11 +99,9 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
     shape.page_count = options.kv_pages;
     return shape;
   }
-  const int64_t page_bytes = 2 * static_cast<int64_t>(sizeof(float)) * shape.layer_count *
-                             shape.kv_head_count * shape.head_dim * options.page_size;
   const int64_t free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  shape.page_count =
-      std::clamp(free_bytes / 3 / page_bytes, pages_per_sequence, pages_per_sequence * options.max_batch);
+  shape.page_count = std::clamp(free_bytes / 3 / shape.page_bytes(), pages_per_sequence,
+                                pages_per_sequence * options.max_batch);
   return shape;
 }
 
@@ -112,6 +128,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                 .family = file.config.family,
                 .kernels = std::string(kernels->name),
                 .weights = std::string(dtype_name(weights.value_or(main_type(file)))),
+                .kv_cache_type = std::string(dtype_name(shape.type)),
                 .drafter = {},
                 .threads = parts.options.threads,
                 .parameters = parts.target->parameter_count(),
@@ -135,6 +152,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
                                .max_batch = parts->options.max_batch,
                                .prefill_chunk = parts->options.prefill_chunk,
                                .page_size = parts->options.page_size,
+                               .kv_type = parts->cache->shape().type,
                                .kernels = kernels,
                                .pool = parts->pool.get(),
                                .weights = storage_type(parts->options.weights),

@@ -42,27 +42,12 @@ std::string tensor_type_name(uint32_t type) {
   return "number " + std::to_string(type);
 }
 
+constexpr std::array<uint32_t, 8> kTensorTypes = {0, 1, 30, 8, 2, 12, 13, 14};  // by DType, up to kQ6_K
+
 std::optional<DType> dtype_of(uint32_t type) {
-  switch (type) {
-    case 0:
-      return DType::kF32;
-    case 1:
-      return DType::kF16;
-    case 2:
-      return DType::kQ4_0;
-    case 8:
-      return DType::kQ8_0;
-    case 12:
-      return DType::kQ4_K;
-    case 13:
-      return DType::kQ5_K;
-    case 14:
-      return DType::kQ6_K;
-    case 30:
-      return DType::kBF16;
-    default:
-      return std::nullopt;
-  }
+  const auto found = std::find(kTensorTypes.begin(), kTensorTypes.end(), type);
+  if (found == kTensorTypes.end()) return std::nullopt;
+  return static_cast<DType>(found - kTensorTypes.begin());
 }
 
 // Reads forward through the file; never past its end.
@@ -325,6 +310,8 @@ const GgufValue* GgufFile::find(std::string_view key) const {
   const auto it = metadata.find(key);
   return it == metadata.end() ? nullptr : &it->second;
 }
+
+uint32_t gguf_tensor_type(DType dtype) { return kTensorTypes[static_cast<size_t>(dtype)]; }
 
 Result<GgufFile> parse_gguf(std::span<const std::byte> bytes, std::string_view name) {
   return GgufParser(bytes, name).parse();

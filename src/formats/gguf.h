@@ -43,6 +43,8 @@ class GgufValue {
   GgufType type() const { return type_; }
   bool is_array() const { return is_array_; }
   uint64_t count() const { return count_; }
+  // As in the file, without type and count.
+  std::span<const std::byte> payload() const { return payload_; }
 
   // Scalars. nullopt: another type, or (integer) a number that does not fit int64_t.
   std::optional<int64_t> integer() const;
@@ -80,5 +82,8 @@ struct GgufFile {
 // the file; strings, arrays or tensors that leave the file; unknown types (named, with what is supported);
 // alignment that is no power of two up to 1 MiB; duplicate names; misaligned or overlapping tensors.
 Result<GgufFile> parse_gguf(std::span<const std::byte> bytes, std::string_view name);
+
+// The number that tensor descriptions have for a type that files can hold.
+uint32_t gguf_tensor_type(DType dtype);
 
 }  // namespace outrider

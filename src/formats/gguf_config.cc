@@ -117,8 +117,6 @@ Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, Mo
 
 // Files name one end-of-text id, but chat models stop at several; those are recognised by their spelling.
 Status read_stop_tokens(const GgufMetadata& metadata, const TokenizerSpec& tokenizer, ModelConfig* config) {
-  constexpr std::array<std::string_view, 5> kSpellings = {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
-                                                          "<|im_end|>", "<|endoftext|>"};
   std::vector<TokenId>& stops = config->stop_tokens;
   for (const char* key :
        {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
@@ -131,8 +129,7 @@ Status read_stop_tokens(const GgufMetadata& metadata, const TokenizerSpec& token
   }
   for (size_t id = 0; id < tokenizer.pieces.size(); ++id) {
     if (tokenizer.attributes[id] != TokenAttribute::kControl) continue;
-    if (std::find(kSpellings.begin(), kSpellings.end(), tokenizer.pieces[id]) == kSpellings.end()) continue;
-    stops.push_back(static_cast<TokenId>(id));
+    if (ends_text_by_spelling(tokenizer.pieces[id])) stops.push_back(static_cast<TokenId>(id));
   }
   std::sort(stops.begin(), stops.end());
   stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
@@ -201,8 +198,14 @@ std::string gguf_tensor_name(std::string_view hf_name) {
          std::string(translate(kLayerNames, rest.substr(number_end + 1))) + std::string(kind);
 }
 
+bool ends_text_by_spelling(std::string_view piece) {
+  constexpr std::array<std::string_view, 5> kSpellings = {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
+                                                          "<|im_end|>", "<|endoftext|>"};
+  return std::find(kSpellings.begin(), kSpellings.end(), piece) != kSpellings.end();
+}
+
 bool has_interleaved_rows(const ModelConfig& config, std::string_view hf_name) {
-  if (config.family != "llama") return false;
+  if (config.family != "llama" && config.family != "mistral") return false;
   return hf_name.find(".q_proj.") != std::string_view::npos ||
          hf_name.find(".k_proj.") != std::string_view::npos;
 }

@@ -25,6 +25,9 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
 // expected_tensors() gives.
 std::string gguf_tensor_name(std::string_view hf_name);
 
+// True for the spellings of end-of-text tokens that end a text whether or not a file lists their ids.
+bool ends_text_by_spelling(std::string_view piece);
+
 // True for q and k projections (weight and bias) of architectures that store the two halves of a rotated head
 // interleaved: row 2i of a head is row i of Hugging Face's order, row 2i + 1 is row head_dim / 2 + i.
 bool has_interleaved_rows(const ModelConfig& config, std::string_view hf_name);

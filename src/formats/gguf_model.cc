@@ -13,6 +13,7 @@
 #include "formats/gguf.h"
 #include "formats/gguf_config.h"
 #include "formats/gguf_metadata.h"
+#include "formats/gguf_rows.h"
 #include "formats/gguf_tokenizer.h"
 #include "formats/model_tensors.h"
 
@@ -67,16 +68,23 @@ Result<GgufFile> read_file(const fs::path& path, ModelStorage* storage) {
   OUTRIDER_TRY(MappedFile mapped, MappedFile::open(path));
   OUTRIDER_TRY(GgufFile file, parse_gguf(mapped.bytes(), path.string()));
   storage->files.push_back(std::move(mapped));
+  storage->paths.push_back(path);
   return file;
 }
 
-// Metadata of the first shard, tensors of all.
-Result<GgufFile> read_all_shards(const fs::path& path, ModelStorage* storage) {
+void describe(const GgufFile& file, ModelFile* model) {
+  for (const auto& [key, value] : file.metadata) model->metadata.emplace(printable(key), value.printable());
+}
+
+}  // namespace
+
+Result<GgufFile> read_gguf_shards(const fs::path& path, ModelStorage* storage) {
   OUTRIDER_TRY(GgufFile given, read_file(path, storage));
   OUTRIDER_TRY(const ShardInfo given_info, shard_info(given, path));
   if (given_info.count == 1) return given;
   OUTRIDER_TRY(const auto paths, shard_paths(path, given_info.count));
   storage->files.clear();
+  storage->paths.clear();
   GgufFile merged;
   for (int64_t i = 0; i < given_info.count; ++i) {
     const fs::path& shard_path = paths[static_cast<size_t>(i)];
@@ -96,31 +104,9 @@ Result<GgufFile> read_all_shards(const fs::path& path, ModelStorage* storage) {
   return merged;
 }
 
-// Copies whole rows (elements of a bias), so that it serves block types too. Precondition: the number of rows
-// is a multiple of head_dim.
-TensorView uninterleave_rows(const TensorView& view, int64_t head_dim, ModelStorage* storage) {
-  const auto row_size = static_cast<size_t>(row_bytes(view.dtype, view.shape.size() == 1 ? 1 : view.cols()));
-  const int64_t rows = view.shape.front();
-  const int64_t half = head_dim / 2;
-  Buffer& copy = storage->copies.emplace_back(static_cast<size_t>(rows) * row_size);
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t within = row % head_dim;
-    const int64_t source = row - within + (within < half ? 2 * within : 2 * (within - half) + 1);
-    std::memcpy(copy.data() + static_cast<size_t>(row) * row_size,
-                view.data + static_cast<size_t>(source) * row_size, row_size);
-  }
-  return {view.dtype, view.shape, copy.data()};
-}
-
-void describe(const GgufFile& file, ModelFile* model) {
-  for (const auto& [key, value] : file.metadata) model->metadata.emplace(printable(key), value.printable());
-}
-
-}  // namespace
-
 Result<ModelFile> open_gguf_model(const fs::path& path) {
   auto storage = std::make_shared<ModelStorage>();
-  OUTRIDER_TRY(const GgufFile file, read_all_shards(path, storage.get()));
+  OUTRIDER_TRY(const GgufFile file, read_gguf_shards(path, storage.get()));
   ModelFile model;
   model.path = path;
   model.format = "gguf";

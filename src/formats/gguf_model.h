@@ -3,7 +3,9 @@
 
 #include <filesystem>
 
+#include "formats/gguf.h"
 #include "formats/model_file.h"
+#include "formats/model_tensors.h"
 #include "outrider/result.h"
 
 namespace outrider {
@@ -11,5 +13,8 @@ namespace outrider {
 // Opens a GGUF file, or all shards of one named "<stem>-00001-of-0000N.gguf" whichever shard is given.
 // Errors: as open_model; a missing shard is named.
 Result<ModelFile> open_gguf_model(const std::filesystem::path& path);
+
+// The same files unconverted: metadata of the first shard, tensors of all, mapped by `storage`.
+Result<GgufFile> read_gguf_shards(const std::filesystem::path& path, ModelStorage* storage);
 
 }  // namespace outrider

@@ -8,6 +8,7 @@
 #include "device/mapped_file.h"
 #include "formats/gguf_model.h"
 #include "formats/hf_directory.h"
+#include "formats/random_model.h"
 
 namespace outrider {
 namespace {
@@ -20,6 +21,7 @@ std::string spelling(const TokenizerSpec& tokenizer, std::optional<TokenId> id) 
 }
 
 Result<ModelFile> open_by_kind(const fs::path& path) {
+  if (is_shape_path(path)) return open_shape(path);
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return input_error("no such model: " + path.string());

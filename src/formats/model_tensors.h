@@ -2,6 +2,7 @@
 // Which tensors a configuration calls for, whatever the container. Internal to formats.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 // What a ModelFile keeps alive.
 struct ModelStorage {
   std::vector<MappedFile> files;
+  std::vector<std::filesystem::path> paths;  // of GGUF files among them
   std::vector<Buffer> copies;  // rows put into another order, tensors that were misaligned in the file
 };
 

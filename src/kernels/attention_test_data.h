@@ -17,16 +17,20 @@ struct AttentionShape {
   int64_t head_dim = 40;
   int64_t page_size = 16;
   int64_t window = 0;
+  DType type = DType::kF32;
 
   int64_t query_size() const { return head_count * head_dim; }
   int64_t entry_size() const { return kv_head_count * head_dim; }
+  int64_t row_bytes() const { return kv_head_count * cached_head_bytes(type, head_dim); }
 };
+
+inline constexpr DType kKvTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0};
 
 // Entries [count, kv_head_count, head_dim] in pages that lie in reversed order. All slots that hold no entry
 // are NaN.
 struct PagedCache {
-  Floats k;
-  Floats v;
+  std::vector<std::byte> k;
+  std::vector<std::byte> v;
   std::vector<int32_t> pages;
 
   PagedCache(const AttentionShape& shape, const Floats& keys, const Floats& values) {
@@ -34,18 +38,45 @@ struct PagedCache {
     const int64_t page_count = (count + shape.page_size - 1) / shape.page_size + 1;
     pages.resize(static_cast<size_t>(page_count));
     for (int64_t i = 0; i < page_count; ++i) pages[i] = static_cast<int32_t>(page_count - i);
-    const auto slots = static_cast<size_t>((page_count + 1) * shape.page_size * shape.entry_size());
-    k.assign(slots, std::numeric_limits<float>::quiet_NaN());
+    Floats nan(static_cast<size_t>(shape.entry_size()), std::numeric_limits<float>::quiet_NaN());
+    const int64_t slots = (page_count + 1) * shape.page_size;
+    k.resize(static_cast<size_t>(slots * shape.row_bytes()));
     v = k;
+    for (int64_t slot = 0; slot < slots; ++slot) put(shape, slot, nan.data(), nan.data());
     for (int64_t e = 0; e < count; ++e) {
       const int64_t slot = pages[e / shape.page_size] * shape.page_size + e % shape.page_size;
-      for (int64_t i = 0; i < shape.entry_size(); ++i) {
-        k[slot * shape.entry_size() + i] = keys[e * shape.entry_size() + i];
-        v[slot * shape.entry_size() + i] = values[e * shape.entry_size() + i];
-      }
+      put(shape, slot, keys.data() + e * shape.entry_size(), values.data() + e * shape.entry_size());
     }
   }
+
+ private:
+  void put(const AttentionShape& shape, int64_t slot, const float* key, const float* value) {
+    const auto store = [&](const float* x, std::vector<std::byte>& rows) {
+      (*select_kernels("reference"))
+          ->store_kv(
+              {x, rows.data() + slot * shape.row_bytes(), shape.type, shape.kv_head_count, shape.head_dim});
+    };
+    store(key, k);
+    store(value, v);
+  }
 };
+
+// What a cache of the type holds of `numbers`, head vectors of shape.head_dim.
+inline Floats rounded_to_cache(const AttentionShape& shape, const Floats& numbers) {
+  const auto heads = static_cast<int64_t>(numbers.size()) / shape.head_dim;
+  const int64_t bytes = cached_head_bytes(shape.type, shape.head_dim);
+  std::vector<std::byte> stored(static_cast<size_t>(heads * bytes));
+  (*select_kernels("reference"))
+      ->store_kv({numbers.data(), stored.data(), shape.type, heads, shape.head_dim});
+  Floats rounded;
+  Floats padded(static_cast<size_t>((shape.head_dim + 31) / 32 * 32));
+  for (int64_t head = 0; head < heads; ++head) {
+    dequantize_row(shape.type, stored.data() + head * bytes, padded.data(),
+                   static_cast<int64_t>(padded.size()));
+    rounded.insert(rounded.end(), padded.begin(), padded.begin() + shape.head_dim);
+  }
+  return rounded;
+}
 
 using AttentionKernel = void (*)(const AttentionArgs& args, Worker worker);
 
@@ -54,6 +85,8 @@ inline Floats attend(AttentionKernel kernel, const AttentionShape& shape, const 
   Floats y(q.size(), std::numeric_limits<float>::quiet_NaN());
   AttentionArgs args;
   args.q = q.data();
+  args.q_stride = shape.query_size();
+  args.kv_type = shape.type;
   args.k = cache.k.data();
   args.v = cache.v.data();
   args.y = y.data();

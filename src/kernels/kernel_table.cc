@@ -12,36 +12,6 @@
 namespace outrider {
 namespace {
 
-// Rotation is the same code in every table: few numbers, and cosines that agree to the last bit.
-// Angle, cosine and sine are rounded to f32 one after the other, as Hugging Face's models compute them.
-void rope(const RopeArgs& args, Worker worker) {
-  constexpr int64_t kPairs = 64;
-  float cosines[kPairs];
-  float sines[kPairs];
-  const int64_t half = args.head_dim / 2;
-  const Range rows = share_of(worker, args.rows);
-  for (int64_t r = rows.begin; r < rows.end; ++r) {
-    for (int64_t begin = 0; begin < half; begin += kPairs) {
-      const int64_t count = half - begin < kPairs ? half - begin : kPairs;
-      for (int64_t i = 0; i < count; ++i) {
-        const float angle = static_cast<float>(args.positions[r]) * args.inverse_frequency[begin + i];
-        cosines[i] = static_cast<float>(std::cos(static_cast<double>(angle)));
-        sines[i] = static_cast<float>(std::sin(static_cast<double>(angle)));
-      }
-      for (int64_t head = 0; head < args.heads; ++head) {
-        float* first = args.x + (r * args.heads + head) * args.head_dim + begin;
-        float* second = first + half;
-        for (int64_t i = 0; i < count; ++i) {
-          const float a = first[i];
-          const float b = second[i];
-          first[i] = a * cosines[i] - b * sines[i];
-          second[i] = b * cosines[i] + a * sines[i];
-        }
-      }
-    }
-  }
-}
-
 int64_t units_of(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
 
 // What workers share when inputs are packed.
@@ -105,6 +75,10 @@ struct Shared {
     ops().rms_norm(args, share_of(worker, args.rows));
   }
 
+  static void rope(const RopeArgs& args, Worker worker) { ops().rope(args, share_of(worker, args.rows)); }
+
+  static void store_kv(const StoreKvArgs& args) { ops().store_kv(args); }
+
   static void swiglu(const float* gate_up, float* y, int64_t rows, int64_t dim, Worker worker) {
     constexpr int64_t kGrain = 64;
     ops().swiglu(gate_up, y, dim, share_of(worker, rows * dim, kGrain));
@@ -114,8 +88,15 @@ struct Shared {
 template <IsaOps (*ops)(), WeightForm (*form_of)(DType)>
 constexpr KernelTable make_table(std::string_view name) {
   using Table = Shared<ops, form_of>;
-  return {name,          Table::allocate,  pack_strips,     Table::pack_inputs,
-          Table::linear, Table::attention, Table::rms_norm, rope,
+  return {name,
+          Table::allocate,
+          pack_strips,
+          Table::pack_inputs,
+          Table::linear,
+          Table::attention,
+          Table::rms_norm,
+          Table::rope,
+          Table::store_kv,
           Table::swiglu};
 }
 
@@ -140,6 +121,15 @@ const std::array<Level, 4>& levels() {
 }
 
 }  // namespace
+
+void fill_rotations(int32_t position, std::span<const float> inverse_frequency, float* rotations) {
+  const size_t half = inverse_frequency.size();
+  for (size_t i = 0; i < half; ++i) {
+    const float angle = static_cast<float>(position) * inverse_frequency[i];
+    rotations[i] = static_cast<float>(std::cos(static_cast<double>(angle)));
+    rotations[half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+  }
+}
 
 std::vector<std::string_view> available_kernels() {
   std::vector<std::string_view> names;

@@ -83,10 +83,12 @@ struct AttentionRow {
 // runs over a row's entries in their order, so a chain staged as prefix and the same chain staged as tail
 // give the same bits.
 struct AttentionArgs {
-  const float* q = nullptr;  // [rows, head_count, head_dim]
-  const float* k = nullptr;  // one layer's keys [slots, kv_head_count, head_dim]
-  const float* v = nullptr;  // one layer's values, same shape
-  float* y = nullptr;        // [rows, head_count, head_dim]
+  const float* q = nullptr;  // [rows, head_count, head_dim], rows q_stride numbers apart
+  int64_t q_stride = 0;
+  const std::byte* k = nullptr;  // one layer's keys [slots, kv_head_count], see StoreKvArgs
+  const std::byte* v = nullptr;  // one layer's values, same shape
+  DType kv_type = DType::kF32;
+  float* y = nullptr;  // [rows, head_count, head_dim]
   std::span<const AttentionRow> rows;
   int64_t head_count = 0;
   int64_t kv_head_count = 0;
@@ -104,11 +106,20 @@ struct NormArgs {
   float epsilon = 0;
 };
 
-// Rotates pairs (i, i + head_dim / 2) of each head by position * inverse_frequency[i], in place.
+// One row's keys or values on their way into the cache, rounded to its type: head vectors of
+// cached_head_bytes() each. A NaN or infinity stays NaN or infinity; in Q8_0 it makes its block of 32 NaN.
+struct StoreKvArgs {
+  const float* x = nullptr;  // [heads, head_dim]
+  std::byte* out = nullptr;
+  DType type = DType::kF32;  // F32, BF16, F16 or Q8_0
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+};
+
+// Rotates pairs (i, i + head_dim / 2) of each head, in place.
 struct RopeArgs {
-  float* x = nullptr;                        // [rows, heads, head_dim]
-  const int32_t* positions = nullptr;        // [rows]
-  const float* inverse_frequency = nullptr;  // [head_dim / 2]
+  float* x = nullptr;                // [rows, heads, head_dim]
+  const float* rotations = nullptr;  // [rows, head_dim], see fill_rotations
   int64_t rows = 0;
   int64_t heads = 0;
   int64_t head_dim = 0;
@@ -129,9 +140,14 @@ struct KernelTable {
   void (*attention)(const AttentionArgs& args, Worker worker);
   void (*rms_norm)(const NormArgs& args, Worker worker);
   void (*rope)(const RopeArgs& args, Worker worker);
+  void (*store_kv)(const StoreKvArgs& args);  // one row: callers share rows among workers
   // y[i] = silu(gate[i]) * up[i] over rows x dim numbers: gate_up is [rows, 2 * dim], gate first.
   void (*swiglu)(const float* gate_up, float* y, int64_t rows, int64_t dim, Worker worker);
 };
+
+// Cosines, then sines, of position * inverse_frequency[i], [head_dim]: the same in every table. Angle, cosine
+// and sine are rounded to f32 one after the other, as Hugging Face's models compute them.
+void fill_rotations(int32_t position, std::span<const float> inverse_frequency, float* rotations);
 
 // Names of the tables this machine can run, slowest first; "reference" is always there.
 std::vector<std::string_view> available_kernels();
@@ -149,8 +165,8 @@ Result<PackedMatrix> pack_matrix(const KernelTable& kernels, const TensorView& m
 // Converts `elements` stored numbers of one row to f32: the scalar reading of the format's description.
 void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements);
 
-// Converts one f32 row to F32, F16, BF16, Q8_0, Q4_0 or I8 (other types: precondition violated), rounding as
-// GGUF's reference quantiser does.
+// Converts one f32 row to any type but Q5_K (precondition violated). F16, BF16, Q8_0 and Q4_0 are rounded as
+// GGUF's reference quantiser does, I8 likewise; the scales of Q4_K and Q6_K are searched for.
 void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements);
 
 }  // namespace outrider

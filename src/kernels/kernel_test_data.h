@@ -58,7 +58,7 @@ struct StoredMatrix {
   }
 };
 
-// K-quants have no quantiser here: their blocks are random bytes with small finite scales.
+// Blocks of K-quants are random bytes with small finite scales, so that every scale and code occurs.
 inline StoredMatrix random_matrix(DType dtype, int64_t n, int64_t k, uint64_t seed) {
   StoredMatrix matrix{dtype, n, k, std::vector<std::byte>(static_cast<size_t>(n * row_bytes(dtype, k)))};
   const bool k_quant = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "kernels/kernel_table.h"
 #include "kernels/quant_blocks.h"
+#include "kernels/quants_k.h"
 
 namespace outrider {
 namespace {
@@ -92,7 +93,7 @@ int clamp_to_int(double value, int low, int high) {
 }
 
 // The scale maps the largest magnitude to 127; codes round half away from zero.
-void quantize(const float* x, BlockQ8_0& block) {
+void quantize_block(const float* x, BlockQ8_0& block) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) largest = std::fmax(largest, std::fabs(x[i]));
   const float d = largest / 127;
@@ -102,18 +103,19 @@ void quantize(const float* x, BlockQ8_0& block) {
     block.qs[i] = static_cast<int8_t>(clamp_to_int(std::round(x[i] * inverse), -128, 127));
 }
 
-// The scale maps the number of largest magnitude to code -8; codes round half up.
-void quantize(const float* x, BlockQ4_0& block) {
+// The scale maps the number of largest magnitude to code -8; codes round half up, in f32 throughout, which
+// decides where numbers are halfway but for the rounding of the scale.
+void quantize_block(const float* x, BlockQ4_0& block) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) {
     if (std::fabs(x[i]) > std::fabs(largest)) largest = x[i];
   }
   const float d = largest / -8;
-  const double inverse = d == 0 ? 0 : 1 / d;
+  const float inverse = d == 0 ? 0 : 1 / d;
   block.d = f32_to_f16(d);
   for (int i = 0; i < 16; ++i) {
-    const int low = clamp_to_int(x[i] * inverse + 8.5, 0, 15);
-    const int high = clamp_to_int(x[i + 16] * inverse + 8.5, 0, 15);
+    const int low = clamp_to_int(x[i] * inverse + 8.5F, 0, 15);
+    const int high = clamp_to_int(x[i + 16] * inverse + 8.5F, 0, 15);
     block.qs[i] = static_cast<uint8_t>(low | high << 4);
   }
 }
@@ -122,7 +124,7 @@ template <typename Block>
 void quantize_blocks(const float* row, std::byte* out, int64_t elements, int64_t block_size) {
   for (int64_t i = 0; i < elements; i += block_size, out += sizeof(Block)) {
     Block block;
-    quantize(row + i, block);
+    quantize_block(row + i, block);
     std::memcpy(out, &block, sizeof(Block));
   }
 }
@@ -136,7 +138,10 @@ void quantize_i8(const float* row, std::byte* out, int64_t elements) {
   std::memcpy(out, &scale, sizeof(scale));
   auto* codes = reinterpret_cast<int8_t*>(out + sizeof(scale));
   for (int64_t i = 0; i < elements; ++i) {
-    codes[i] = static_cast<int8_t>(clamp_to_int(std::round(row[i] * inverse), -127, 127));
+    // In this form NaN becomes a code, and compilers find vectors.
+    const float scaled = row[i] * inverse;
+    const float bounded = scaled > -127 ? (scaled < 127 ? scaled : 127) : -127;
+    codes[i] = static_cast<int8_t>(bounded + (bounded < 0 ? -0.5F : 0.5F));
   }
 }
 
@@ -197,10 +202,14 @@ void quantize_row(DType dtype, const float* row, std::byte* out, int64_t element
       return quantize_blocks<BlockQ8_0>(row, out, elements, block);
     case DType::kQ4_0:
       return quantize_blocks<BlockQ4_0>(row, out, elements, block);
+    case DType::kQ4_K:
+      return quantize_blocks<BlockQ4_K>(row, out, elements, block);
+    case DType::kQ6_K:
+      return quantize_blocks<BlockQ6_K>(row, out, elements, block);
     case DType::kI8:
       return quantize_i8(row, out, elements);
-    default:
-      OUTRIDER_CHECK(dtype == DType::kF32);
+    case DType::kQ5_K:  // nothing here writes it
+      OUTRIDER_CHECK(dtype != DType::kQ5_K);
   }
 }
 

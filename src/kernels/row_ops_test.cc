@@ -57,9 +57,12 @@ TEST(Rope, AgreesWithDoublePrecisionAtFarPositions) {
       for (int64_t i = 0; i < head_dim / 2; ++i)
         frequency[i] = static_cast<float>(std::pow(10000.0, -2.0 * i / head_dim));
       const Floats x = random_floats(rows * kHeads * head_dim, 5);
+      Floats rotations(static_cast<size_t>(rows * head_dim));
+      for (int64_t r = 0; r < rows; ++r)
+        fill_rotations(positions[r], frequency, rotations.data() + r * head_dim);
       Floats y = x;
       run_shares(2, [&](Worker worker) {
-        table->rope({y.data(), positions.data(), frequency.data(), rows, kHeads, head_dim}, worker);
+        table->rope({y.data(), rotations.data(), rows, kHeads, head_dim}, worker);
       });
       for (int64_t i = 0; i < rows * kHeads * (head_dim / 2); ++i) {
         const int64_t pair = i % (head_dim / 2);

@@ -16,18 +16,36 @@ namespace {
 const KvShape& checked(const KvShape& shape) {
   OUTRIDER_CHECK(shape.layer_count >= 0 && shape.kv_head_count >= 0 && shape.head_dim >= 0);
   OUTRIDER_CHECK(shape.page_size >= 1 && shape.page_count >= 0);
+  OUTRIDER_CHECK(shape.type == DType::kF32 || shape.type == DType::kBF16 || shape.type == DType::kF16 ||
+                 shape.type == DType::kQ8_0);
   // Slots are numbered with 32 bits.
   if (shape.page_count > std::numeric_limits<int32_t>::max() / shape.page_size) throw std::bad_alloc();
   return shape;
 }
 
 size_t storage_bytes(const KvShape& shape) {
-  size_t bytes = 2 * sizeof(float);
-  for (const int64_t factor : {shape.layer_count, shape.kv_head_count, shape.head_dim,
-                               static_cast<int64_t>(shape.page_size), shape.page_count}) {
+  size_t bytes = 2;
+  for (const int64_t factor :
+       {shape.layer_count, shape.kv_head_count, cached_head_bytes(shape.type, shape.head_dim),
+        static_cast<int64_t>(shape.page_size), shape.page_count}) {
     if (__builtin_mul_overflow(bytes, static_cast<size_t>(factor), &bytes)) throw std::bad_alloc();
   }
   return bytes;
+}
+
+// One row of NaN; of Q8_0 the scale at the beginning of each block is.
+std::vector<std::byte> row_of_nan(const KvShape& shape) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<std::byte> unit(static_cast<size_t>(block_bytes(shape.type)));
+  if (shape.type == DType::kF32) {
+    std::memcpy(unit.data(), &nan, sizeof(nan));
+  } else {
+    const uint16_t bits = shape.type == DType::kBF16 ? f32_to_bf16(nan) : f32_to_f16(nan);
+    std::memcpy(unit.data(), &bits, sizeof(bits));
+  }
+  std::vector<std::byte> row;
+  while (row.size() < static_cast<size_t>(shape.row_bytes())) row.insert(row.end(), unit.begin(), unit.end());
+  return row;
 }
 
 }  // namespace
@@ -103,7 +121,9 @@ KvCache::KvCache(const KvShape& shape, const KvOptions& options)
       pool_(shape.page_count),
       prefixes_(shape.page_count, shape.page_size, options.hash_bits),
       storage_(storage_bytes(shape)) {
-  if (options_.poison) poison(0, slot_count());
+  if (!options_.poison) return;
+  poisoned_row_ = row_of_nan(shape);
+  poison(0, slot_count());
 }
 
 KvCache::~KvCache() { OUTRIDER_CHECK(sequences_.empty()); }
@@ -151,11 +171,11 @@ void KvCache::rewind(KvSequence& sequence, int32_t length) {
   finish(sequence);
 }
 
-float* KvCache::keys(int64_t layer) {
-  return storage_.as<float>().data() + layer * 2 * slot_count() * row_floats();
+std::byte* KvCache::keys(int64_t layer) {
+  return storage_.data() + layer * 2 * slot_count() * shape_.row_bytes();
 }
 
-float* KvCache::values(int64_t layer) { return keys(layer) + slot_count() * row_floats(); }
+std::byte* KvCache::values(int64_t layer) { return keys(layer) + slot_count() * shape_.row_bytes(); }
 
 int64_t KvCache::available_pages() const { return pool_.available(); }
 
@@ -211,11 +231,10 @@ void KvCache::own_last_page(KvSequence& sequence) {
 }
 
 void KvCache::move_rows(int64_t from_slot, int64_t to_slot, int64_t count) {
-  const int64_t floats = row_floats();
+  const int64_t bytes = shape_.row_bytes();
   for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
-    for (float* rows : {keys(layer), values(layer)}) {
-      std::memcpy(rows + to_slot * floats, rows + from_slot * floats,
-                  static_cast<size_t>(count * floats) * sizeof(float));
+    for (std::byte* rows : {keys(layer), values(layer)}) {
+      std::memcpy(rows + to_slot * bytes, rows + from_slot * bytes, static_cast<size_t>(count * bytes));
     }
   }
 }
@@ -250,9 +269,10 @@ void KvCache::close(KvSequence& sequence) {
 
 void KvCache::poison(int64_t first_slot, int64_t count) {
   for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
-    for (float* rows : {keys(layer), values(layer)}) {
-      std::fill_n(rows + first_slot * row_floats(), count * row_floats(),
-                  std::numeric_limits<float>::quiet_NaN());
+    for (std::byte* rows : {keys(layer), values(layer)}) {
+      for (int64_t slot = first_slot; slot < first_slot + count; ++slot) {
+        std::ranges::copy(poisoned_row_, rows + slot * shape_.row_bytes());
+      }
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "outrider/result.h"
 #include "outrider/token.h"
 #include "tensor/buffer.h"
+#include "tensor/dtype.h"
 
 namespace outrider {
 
@@ -17,13 +18,19 @@ struct KvShape {
   int64_t layer_count = 0;
   int64_t kv_head_count = 0;
   int64_t head_dim = 0;
-  int page_size = 16;      // entries per page, >= 1
-  int64_t page_count = 0;  // pages in the pool
+  DType type = DType::kF32;  // of the stored numbers: F32, BF16, F16 or Q8_0
+  int page_size = 16;        // entries per page, >= 1
+  int64_t page_count = 0;    // pages in the pool
+
+  // Of one entry's keys, or values, in one layer.
+  int64_t row_bytes() const { return kv_head_count * cached_head_bytes(type, head_dim); }
+  int64_t page_bytes() const { return 2 * layer_count * page_size * row_bytes(); }
 };
 
 struct KvOptions {
   int hash_bits = 64;  // of the prefix search; narrow ones are for tests
-  // Entries that nobody holds any more are overwritten with NaN, so that reading one shows.
+  // Entries that nobody holds any more are overwritten with NaN (of Q8_0: the scales), so that reading one
+  // shows.
 #ifdef NDEBUG
   bool poison = false;
 #else
@@ -108,9 +115,9 @@ class KvCache {
   // is kept in part.
   void rewind(KvSequence& sequence, int32_t length);
 
-  // [page_count * page_size, kv_head_count, head_dim]
-  float* keys(int64_t layer);
-  float* values(int64_t layer);
+  // [page_count * page_size, kv_head_count] head vectors of cached_head_bytes() each
+  std::byte* keys(int64_t layer);
+  std::byte* values(int64_t layer);
 
   // Pages that stage() could hand out now: free ones and those kept only for reuse.
   int64_t available_pages() const;
@@ -125,7 +132,6 @@ class KvCache {
   friend class KvTransaction;
 
   int64_t slot_count() const { return shape_.page_count * shape_.page_size; }
-  int64_t row_floats() const { return shape_.kv_head_count * shape_.head_dim; }
   int64_t pages_for(int64_t entries) const { return (entries + shape_.page_size - 1) / shape_.page_size; }
   int64_t slot_of(const KvSequence& sequence, int64_t entry) const;
   // Whether the page that holds the sequence's next entry also holds others' or findable entries.
@@ -145,7 +151,8 @@ class KvCache {
   KvOptions options_;
   PagePool pool_;
   PrefixCache prefixes_;
-  Buffer storage_;  // [layer_count, keys then values, slots, kv_head_count, head_dim]
+  std::vector<std::byte> poisoned_row_;       // NaN in every number; empty: no poisoning
+  Buffer storage_;                            // [layer_count, keys then values, slots, kv_head_count]
   std::vector<const KvSequence*> sequences_;  // all that are open
 };
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/kernel_table.h"
+
 namespace outrider {
 namespace {
 
@@ -21,8 +23,15 @@ std::vector<TokenId> count_up(int count, TokenId first = 0) {
 
 std::vector<int> whole_path(int count) { return count_up(count); }
 
-float& first_key(KvCache& cache, int64_t layer, int32_t slot) { return cache.keys(layer)[slot * 2]; }
-float& first_value(KvCache& cache, int64_t layer, int32_t slot) { return cache.values(layer)[slot * 2]; }
+float& first_number(const KvCache& cache, std::byte* rows, int32_t slot) {
+  return *reinterpret_cast<float*>(rows + slot * cache.shape().row_bytes());
+}
+float& first_key(KvCache& cache, int64_t layer, int32_t slot) {
+  return first_number(cache, cache.keys(layer), slot);
+}
+float& first_value(KvCache& cache, int64_t layer, int32_t slot) {
+  return first_number(cache, cache.values(layer), slot);
+}
 
 int32_t slot_of(const KvSequence& sequence, int entry, int page_size) {
   return sequence.pages()[static_cast<size_t>(entry / page_size)] * page_size + entry % page_size;
@@ -175,6 +184,42 @@ TEST(KvCache, PoisonsEntriesNobodyHolds) {
   cache.rewind(sequence, 2);
   EXPECT_TRUE(std::isnan(first_key(cache, 0, slot)));
   EXPECT_TRUE(std::isnan(first_value(cache, 1, slot)));
+}
+
+// Every type: rows move as a whole, and what nobody holds reads as NaN to the last number.
+TEST(KvCache, MovesAndPoisonsWholeRowsOfEveryType) {
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0}) {
+    SCOPED_TRACE(dtype_name(type));
+    const KvShape shape{
+        .layer_count = 2, .kv_head_count = 3, .head_dim = 40, .type = type, .page_size = 4, .page_count = 6};
+    KvCache cache(shape, kPoisoned);
+    const int64_t bytes = shape.row_bytes();
+    const int64_t numbers = bytes / block_bytes(type) * block_elements(type);
+    EXPECT_EQ(numbers, 3 * 64);
+    const auto rows = [&](int64_t layer, int which) {
+      return which == 0 ? cache.keys(layer) : cache.values(layer);
+    };
+    KvSequence sequence = cache.open({});
+    {
+      auto transaction = cache.stage(sequence, 5);
+      ASSERT_TRUE(transaction.ok());
+      for (int i = 0; i < 5; ++i) {
+        for (int64_t part = 0; part < 4; ++part) {
+          std::byte* row = rows(part / 2, static_cast<int>(part % 2)) + transaction->slot(i) * bytes;
+          for (int64_t b = 0; b < bytes; ++b) row[b] = static_cast<std::byte>(16 * i + part + b % 3);
+        }
+      }
+      transaction->commit(std::vector<int>{0, 4}, std::vector<TokenId>{1, 2});
+    }
+    for (int64_t part = 0; part < 4; ++part) {
+      const std::byte* of_part = rows(part / 2, static_cast<int>(part % 2));
+      const std::byte* moved = of_part + slot_of(sequence, 1, 4) * bytes;
+      for (int64_t b = 0; b < bytes; ++b) ASSERT_EQ(moved[b], static_cast<std::byte>(64 + part + b % 3));
+      std::vector<float> freed(static_cast<size_t>(numbers));
+      dequantize_row(type, of_part + slot_of(sequence, 2, 4) * bytes, freed.data(), numbers);
+      for (const float number : freed) ASSERT_TRUE(std::isnan(number));
+    }
+  }
 }
 
 TEST(KvCache, SequencesMoveInContainers) {

@@ -140,10 +140,14 @@ class KvFuzzer {
     check(sequence);
   }
 
+  float& number(std::byte* rows, int32_t slot) const {
+    return *reinterpret_cast<float*>(rows + slot * cache_.shape().row_bytes());
+  }
+
   void write(int32_t slot, float value) {
     for (int64_t layer = 0; layer < kLayers; ++layer) {
-      cache_.keys(layer)[slot] = value + static_cast<float>(layer);
-      cache_.values(layer)[slot] = -value - static_cast<float>(layer);
+      number(cache_.keys(layer), slot) = value + static_cast<float>(layer);
+      number(cache_.values(layer), slot) = -value - static_cast<float>(layer);
     }
   }
 
@@ -154,8 +158,10 @@ class KvFuzzer {
           sequence.pages()[static_cast<size_t>(entry / page_size)] * page_size + entry % page_size;
       const float expected = payload(sequence.tokens().first(static_cast<size_t>(entry) + 1));
       for (int64_t layer = 0; layer < kLayers; ++layer) {
-        ASSERT_EQ(cache_.keys(layer)[slot], expected + static_cast<float>(layer)) << "entry " << entry;
-        ASSERT_EQ(cache_.values(layer)[slot], -expected - static_cast<float>(layer)) << "entry " << entry;
+        ASSERT_EQ(number(cache_.keys(layer), slot), expected + static_cast<float>(layer))
+            << "entry " << entry;
+        ASSERT_EQ(number(cache_.values(layer), slot), -expected - static_cast<float>(layer))
+            << "entry " << entry;
       }
     }
   }

@@ -112,8 +112,8 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   hidden_.reserve(rows, config_.hidden_size);
   normed_.reserve(rows, config_.hidden_size);
   delta_.reserve(rows, config_.hidden_size);
-  qkv_.reserve(rows, q_size() + 2 * kv_size());
-  queries_.reserve(rows, q_size());
+  rotations_.reserve(rows, config_.head_dim);
+  qkv_.reserve(rows, qkv_size());
   attended_.reserve(rows, q_size());
   gate_up_.reserve(rows, 2 * config_.ffn_size);
   gated_.reserve(rows, config_.ffn_size);
@@ -152,6 +152,8 @@ void Decoder::embed(const ForwardBatch& batch) {
       const TokenId token = batch.tokens[static_cast<size_t>(r)];
       OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
       weights_.embedding.read(token, hidden_.data() + r * config_.hidden_size);
+      fill_rotations(batch.positions[static_cast<size_t>(r)], weights_.inverse_frequency,
+                     rotations_.data() + r * config_.head_dim);
     }
   });
 }
@@ -163,11 +165,11 @@ void Decoder::run_layer(const ForwardBatch& batch, int64_t index, KvCache& cache
       last ? weights_.final_norm : weights_.layers[static_cast<size_t>(index) + 1].attention_norm;
 
   project(layer.qkv, normed_.data(), qkv_.data(), batch.rows());
-  rotate_and_store(batch, layer, cache.keys(index), cache.values(index));
+  rotate_and_store(batch, layer, index, cache);
   if (last) keep_wanted_rows(batch);
   const auto rows = static_cast<int64_t>(attention_rows_.size());
   if (rows == 0) return;
-  attend(cache.keys(index), cache.values(index), cache.shape().page_size);
+  attend(index, cache);
   project(layer.attention_output, attended_.data(), delta_.data(), rows);
   add_and_normalize(delta_.data(), layer.mlp_norm, rows);
 
@@ -186,7 +188,7 @@ void Decoder::keep_wanted_rows(const ForwardBatch& batch) {
     const auto from = static_cast<size_t>(row);
     if (from != kept) {
       attention_rows_[kept] = attention_rows_[from];
-      move_row(queries_.data(), q_size(), from, kept);
+      move_row(qkv_.data(), qkv_size(), from, kept);
       move_row(hidden_.data(), config_.hidden_size, from, kept);
     }
     ++kept;
@@ -242,9 +244,16 @@ void Decoder::multiply(std::span<const PackedMatrix> parts, const float* x, floa
   });
 }
 
-void Decoder::rotate_and_store(const ForwardBatch& batch, const DecoderLayer& layer, float* keys,
-                               float* values) {
+void Decoder::rotate_and_store(const ForwardBatch& batch, const DecoderLayer& layer, int64_t index,
+                               KvCache& cache) {
   const int64_t dim = config_.head_dim;
+  const auto store = [&](const float* x, std::byte* rows, int64_t slot) {
+    kernels_->store_kv({.x = x,
+                        .out = rows + slot * cache.shape().row_bytes(),
+                        .type = cache.shape().type,
+                        .heads = config_.kv_head_count,
+                        .head_dim = dim});
+  };
   const auto normalize_heads = [&](float* x, const std::vector<float>& norm, int64_t heads) {
     if (norm.empty()) return;
     kernels_->rms_norm({x, norm.data(), x, heads, dim, config_.rms_epsilon}, kAlone);
@@ -252,36 +261,36 @@ void Decoder::rotate_and_store(const ForwardBatch& batch, const DecoderLayer& la
   pool_->run([&](Worker worker) {
     const Range share = share_of(worker, batch.rows());
     for (int64_t r = share.begin; r < share.end; ++r) {
-      float* q = qkv_.data() + r * (q_size() + 2 * kv_size());
+      float* q = qkv_.data() + r * qkv_size();
       float* k = q + q_size();
       const float* v = k + kv_size();
       normalize_heads(q, layer.q_norm, config_.head_count);
       normalize_heads(k, layer.k_norm, config_.kv_head_count);
       kernels_->rope({.x = q,  // the heads of k follow those of q
-                      .positions = batch.positions.data() + r,
-                      .inverse_frequency = weights_.inverse_frequency.data(),
+                      .rotations = rotations_.data() + r * dim,
                       .rows = 1,
                       .heads = config_.head_count + config_.kv_head_count,
                       .head_dim = dim},
                      kAlone);
       const int64_t slot = batch.slots[static_cast<size_t>(r)];
-      std::copy_n(q, q_size(), queries_.data() + r * q_size());
-      std::copy_n(k, kv_size(), keys + slot * kv_size());
-      std::copy_n(v, kv_size(), values + slot * kv_size());
+      store(k, cache.keys(index), slot);
+      store(v, cache.values(index), slot);
     }
   });
 }
 
-void Decoder::attend(const float* keys, const float* values, int64_t page_size) {
-  const AttentionArgs args{.q = queries_.data(),
-                           .k = keys,
-                           .v = values,
+void Decoder::attend(int64_t index, KvCache& cache) {
+  const AttentionArgs args{.q = qkv_.data(),
+                           .q_stride = qkv_size(),
+                           .k = cache.keys(index),
+                           .v = cache.values(index),
+                           .kv_type = cache.shape().type,
                            .y = attended_.data(),
                            .rows = attention_rows_,
                            .head_count = config_.head_count,
                            .kv_head_count = config_.kv_head_count,
                            .head_dim = config_.head_dim,
-                           .page_size = page_size,
+                           .page_size = cache.shape().page_size,
                            .window = config_.sliding_window};
   pool_->run([&](Worker worker) { kernels_->attention(args, worker); });
 }

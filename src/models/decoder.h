@@ -48,6 +48,9 @@ class Decoder final : public Model {
   KvShape kv_shape() const override;
   int64_t parameter_count() const override { return weights_.parameter_count(config_.tied_embeddings); }
   int64_t weight_bytes() const override { return weights_.bytes(); }
+  int64_t streamed_bytes() const override {
+    return weights_.bytes() - static_cast<int64_t>(weights_.embedding.rows.size());
+  }
   Status reserve(int64_t rows, int64_t logits_rows) override;
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
 
@@ -64,13 +67,14 @@ class Decoder final : public Model {
   void project(const Projection& projection, const float* x, float* y, int64_t rows);
   // The products of matrices that read x in one form, [rows, part.n] after [rows, part.n].
   void multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows);
-  void rotate_and_store(const ForwardBatch& batch, const DecoderLayer& layer, float* keys, float* values);
-  void attend(const float* keys, const float* values, int64_t page_size);
+  void rotate_and_store(const ForwardBatch& batch, const DecoderLayer& layer, int64_t index, KvCache& cache);
+  void attend(int64_t index, KvCache& cache);
   // hidden += delta (nullptr: nothing to add); normed = RMSNorm(hidden)
   void add_and_normalize(const float* delta, const std::vector<float>& norm, int64_t rows);
 
   int64_t q_size() const { return config_.head_count * config_.head_dim; }
   int64_t kv_size() const { return config_.kv_head_count * config_.head_dim; }
+  int64_t qkv_size() const { return q_size() + 2 * kv_size(); }
 
   ModelConfig config_;
   const KernelTable* kernels_;
@@ -79,17 +83,17 @@ class Decoder final : public Model {
   int64_t widest_split_ = 0;  // n of the widest projection of several parts
 
   // Scratch of one pass, one row per batch row.
-  Scratch hidden_;    // [rows, hidden_size]: the residual stream
-  Scratch normed_;    // [rows, hidden_size]
-  Scratch delta_;     // [rows, hidden_size]: what a block adds to the residual stream
-  Scratch qkv_;       // [rows, q_size + 2 * kv_size]
-  Scratch queries_;   // [rows, q_size]
-  Scratch attended_;  // [rows, q_size]
-  Scratch gate_up_;   // [rows, 2 * ffn_size]
-  Scratch gated_;     // [rows, ffn_size]
-  Scratch parts_;     // [rows, n] of a projection of several parts, part after part
-  Scratch packed_x_;  // inputs of a projection in the form its weights ask for
-  Scratch logits_;    // [wanted rows, vocab_size]
+  Scratch hidden_;     // [rows, hidden_size]: the residual stream
+  Scratch normed_;     // [rows, hidden_size]
+  Scratch delta_;      // [rows, hidden_size]: what a block adds to the residual stream
+  Scratch rotations_;  // [rows, head_dim], see fill_rotations
+  Scratch qkv_;        // [rows, q_size + 2 * kv_size]
+  Scratch attended_;   // [rows, q_size]
+  Scratch gate_up_;    // [rows, 2 * ffn_size]
+  Scratch gated_;      // [rows, ffn_size]
+  Scratch parts_;      // [rows, n] of a projection of several parts, part after part
+  Scratch packed_x_;   // inputs of a projection in the form its weights ask for
+  Scratch logits_;     // [wanted rows, vocab_size]
   std::vector<AttentionRow> attention_rows_;
 };
 

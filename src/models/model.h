@@ -34,6 +34,8 @@ class Model {
   virtual KvShape kv_shape() const = 0;
   virtual int64_t parameter_count() const = 0;
   virtual int64_t weight_bytes() const = 0;
+  // Of these, what every pass reads: all but the embedding table.
+  virtual int64_t streamed_bytes() const { return weight_bytes(); }
 
   // Makes room for batches of that size: forward() over them does not allocate. Error: out of memory.
   virtual Status reserve(int64_t rows, int64_t logits_rows) = 0;

@@ -24,12 +24,13 @@ struct TestModelOptions {
   std::string_view kernels = "reference";
   std::optional<DType> weights = std::nullopt;
   int workers = 1;
+  DType kv_type = DType::kF32;
 };
 
 // A model with the workers that run it.
 class TestModel {
  public:
-  explicit TestModel(const TestModelOptions& options) : pool_(options.workers) {
+  explicit TestModel(const TestModelOptions& options) : pool_(options.workers), kv_type_(options.kv_type) {
     auto file = open_model(model_data(options.name));
     EXPECT_TRUE(file.ok()) << file.error().message;
     if (!file.ok()) return;
@@ -49,12 +50,14 @@ class TestModel {
   std::unique_ptr<KvCache> make_cache(int page_size, int64_t entries) const {
     KvShape shape = model_->kv_shape();
     shape.page_size = page_size;
+    shape.type = kv_type_;
     shape.page_count = (entries + page_size - 1) / page_size;
     return std::make_unique<KvCache>(shape, KvOptions{.hash_bits = 64, .poison = true});
   }
 
  private:
   ThreadPool pool_;
+  DType kv_type_;
   std::unique_ptr<Model> model_;
 };
 
@@ -97,12 +100,14 @@ struct ModelCase {
   std::string model;
   std::string kernels;
   std::optional<DType> weights = std::nullopt;
+  DType kv_type = DType::kF32;
 };
 
 inline std::string case_name(const testing::TestParamInfo<ModelCase>& info) {
   const auto& weights = info.param.weights;
   return info.param.model + "_" + info.param.kernels + "_" +
-         (weights ? std::string(dtype_name(*weights)) : "stored");
+         (weights ? std::string(dtype_name(*weights)) : "stored") + "_kv_" +
+         std::string(dtype_name(info.param.kv_type));
 }
 
 }  // namespace outrider

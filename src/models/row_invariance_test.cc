@@ -137,9 +137,12 @@ void expect_same(const Rows& expected, const Rows& actual, const std::string& wh
 std::vector<ModelCase> invariance_cases() {
   std::vector<ModelCase> cases;
   for (const auto kernels : available_kernels()) {
+    constexpr DType kKvTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0};
+    size_t turn = 0;
     for (const auto weights : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0}) {
-      cases.push_back({"mistral", std::string(kernels), weights});
-      cases.push_back({"qwen3", std::string(kernels), weights});
+      cases.push_back({"mistral", std::string(kernels), weights, kKvTypes[turn % 4]});
+      cases.push_back({"qwen3", std::string(kernels), weights, kKvTypes[(turn + 1) % 4]});
+      ++turn;
     }
   }
   const std::string fastest(available_kernels().back());
@@ -155,7 +158,8 @@ class RowInvarianceTest : public testing::TestWithParam<ModelCase> {
     return {.name = GetParam().model,
             .kernels = GetParam().kernels,
             .weights = GetParam().weights,
-            .workers = workers};
+            .workers = workers,
+            .kv_type = GetParam().kv_type};
   }
 };
 

@@ -52,6 +52,11 @@ int64_t row_bytes(DType dtype, int64_t elements) {
   return row_header_bytes(dtype) + elements / block_elements(dtype) * block_bytes(dtype);
 }
 
+int64_t cached_head_bytes(DType dtype, int64_t head_dim) {
+  constexpr int64_t kUnit = 32;
+  return row_bytes(dtype, (head_dim + kUnit - 1) / kUnit * kUnit);
+}
+
 uint16_t f32_to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);

@@ -26,6 +26,10 @@ int64_t row_header_bytes(DType dtype);
 // Bytes of one row of `elements` elements; elements must be a multiple of block_elements(dtype).
 int64_t row_bytes(DType dtype, int64_t elements);
 
+// Bytes of one head vector in the KV cache, padded with zeros to a multiple of 32 numbers so that loops need
+// no masks: F32, F16, BF16, or Q8_0 with one scale per 32 numbers.
+int64_t cached_head_bytes(DType dtype, int64_t head_dim);
+
 // Round to nearest even; NaN stays NaN.
 uint16_t f32_to_bf16(float value);
 float bf16_to_f32(uint16_t bits);

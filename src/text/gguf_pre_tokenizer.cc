@@ -99,6 +99,7 @@ struct Preset {
   bool normalize_nfc = false;
 };
 
+// The first of several that mean the same is the one that is written.
 constexpr std::array kPresets = {
     Preset{"default", default_rules},
     Preset{"gpt-2", gpt2_rules},
@@ -118,9 +119,9 @@ constexpr std::array kPresets = {
     Preset{"deepseek-llm", deepseek_llm_rules},
     Preset{"deepseek-coder", deepseek_coder_rules},
     Preset{"deepseek-v3", deepseek_v3_rules},
+    Preset{"smollm", digits_gpt2_rules},
     Preset{"starcoder", digits_gpt2_rules},
     Preset{"refact", digits_gpt2_rules},
-    Preset{"smollm", digits_gpt2_rules},
     Preset{"codeshell", digits_gpt2_rules},
     Preset{"command-r", digits_gpt2_rules, false, true},
     Preset{"falcon", falcon_rules},
@@ -144,6 +145,15 @@ Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec) 
   spec.normalize_nfc = preset->normalize_nfc;
   spec.add_space_prefix = false;
   return {};
+}
+
+std::optional<std::string_view> gguf_pre_tokenizer_name(const TokenizerSpec& spec) {
+  if (spec.add_space_prefix) return std::nullopt;
+  for (const Preset& preset : kPresets) {
+    if (preset.ignore_merges != spec.ignore_merges || preset.normalize_nfc != spec.normalize_nfc) continue;
+    if (preset.rules() == spec.split_patterns) return preset.name;
+  }
+  return std::nullopt;
 }
 
 }  // namespace outrider

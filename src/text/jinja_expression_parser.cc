@@ -177,8 +177,9 @@ Result<ExpressionPtr> ExpressionParser::parse_signed(bool with_filters) {
   } else {
     OUTRIDER_TRY(postfix.base, parse_primary());
   }
-  OUTRIDER_RETURN_IF_ERROR(parse_postfix(postfix.suffixes));
-  if (with_filters) OUTRIDER_RETURN_IF_ERROR(parse_filters_and_tests(postfix.suffixes));
+  OUTRIDER_RETURN_IF_ERROR(parse_suffixes(&ExpressionParser::postfix_ahead, postfix.suffixes));
+  if (with_filters)
+    OUTRIDER_RETURN_IF_ERROR(parse_suffixes(&ExpressionParser::filter_or_test_ahead, postfix.suffixes));
   if (postfix.suffixes.empty()) return std::move(postfix.base);
   return make(line, std::move(postfix));
 }
@@ -261,38 +262,27 @@ Result<ExpressionPtr> ExpressionParser::parse_dict() {
   return make(line, std::move(dict));
 }
 
-Status ExpressionParser::parse_postfix(std::vector<Suffix>& suffixes) {
-  while (true) {
-    Result<Suffix> suffix = Suffix{};
-    if (tokens_.at_operator(".")) {
-      suffix = parse_attribute();
-    } else if (tokens_.at_operator("[")) {
-      suffix = parse_item();
-    } else if (tokens_.at_operator("(")) {
-      suffix = parse_call();
-    } else {
-      return {};
-    }
-    if (!suffix.ok()) return std::move(suffix).error();
-    suffixes.push_back(std::move(suffix).value());
+Status ExpressionParser::parse_suffixes(ParseSuffix (ExpressionParser::*ahead)(),
+                                        std::vector<Suffix>& suffixes) {
+  while (const ParseSuffix parse = (this->*ahead)()) {
+    OUTRIDER_TRY(Suffix suffix, (this->*parse)());
+    suffixes.push_back(std::move(suffix));
   }
+  return {};
 }
 
-Status ExpressionParser::parse_filters_and_tests(std::vector<Suffix>& suffixes) {
-  while (true) {
-    Result<Suffix> suffix = Suffix{};
-    if (tokens_.skip_operator("|")) {
-      suffix = parse_filter();
-    } else if (tokens_.skip_name("is")) {
-      suffix = parse_test();
-    } else if (tokens_.at_operator("(")) {
-      suffix = parse_call();
-    } else {
-      return {};
-    }
-    if (!suffix.ok()) return std::move(suffix).error();
-    suffixes.push_back(std::move(suffix).value());
-  }
+ExpressionParser::ParseSuffix ExpressionParser::postfix_ahead() {
+  if (tokens_.at_operator(".")) return &ExpressionParser::parse_attribute;
+  if (tokens_.at_operator("[")) return &ExpressionParser::parse_item;
+  if (tokens_.at_operator("(")) return &ExpressionParser::parse_call;
+  return nullptr;
+}
+
+ExpressionParser::ParseSuffix ExpressionParser::filter_or_test_ahead() {
+  if (tokens_.skip_operator("|")) return &ExpressionParser::parse_filter;
+  if (tokens_.skip_name("is")) return &ExpressionParser::parse_test;
+  if (tokens_.at_operator("(")) return &ExpressionParser::parse_call;
+  return nullptr;
 }
 
 Result<Suffix> ExpressionParser::parse_attribute() {
@@ -398,7 +388,7 @@ Result<Suffix> ExpressionParser::parse_test() {
   } else if (is_operand && !is_keyword) {
     Postfix operand;
     OUTRIDER_TRY(operand.base, parse_primary());
-    OUTRIDER_RETURN_IF_ERROR(parse_postfix(operand.suffixes));
+    OUTRIDER_RETURN_IF_ERROR(parse_suffixes(&ExpressionParser::postfix_ahead, operand.suffixes));
     test.arguments.positional.push_back(make(line, std::move(operand)));
   }
   return Suffix{line, std::move(test)};

@@ -45,8 +45,11 @@ class ExpressionParser {
   Result<ExpressionPtr> parse_number();
   Result<ExpressionPtr> parse_list();
   Result<ExpressionPtr> parse_dict();
-  Status parse_postfix(std::vector<Suffix>& suffixes);
-  Status parse_filters_and_tests(std::vector<Suffix>& suffixes);
+  // `ahead` tells what parses the suffix that comes next; nullptr: none does.
+  using ParseSuffix = Result<Suffix> (ExpressionParser::*)();
+  Status parse_suffixes(ParseSuffix (ExpressionParser::*ahead)(), std::vector<Suffix>& suffixes);
+  ParseSuffix postfix_ahead();
+  ParseSuffix filter_or_test_ahead();
   Result<Suffix> parse_attribute();
   Result<Suffix> parse_item();
   Result<ExpressionPtr> parse_slice_bound();

@@ -8,7 +8,7 @@ namespace outrider::jinja {
 namespace {
 
 // Python prefers single quotes and escapes what is not printable.
-std::string quote(std::string_view text) {
+std::string python_repr(std::string_view text) {
   const bool has_single = text.find('\'') != std::string_view::npos;
   const char mark = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
   std::string out(1, mark);
@@ -76,7 +76,7 @@ Status append_repr(Runtime& runtime, const Value& value, std::string& out) {
       out += format_float(value.number());
       break;
     case Kind::kString:
-      out += quote(value.string());
+      out += python_repr(value.string());
       break;
     case Kind::kList:
       OUTRIDER_RETURN_IF_ERROR(runtime.spend_steps(1));

@@ -75,6 +75,9 @@ Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text);
 // add_space_prefix. Errors: a name that is not known; the message lists those that are.
 Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec);
 
+// The name that stands for what `spec` does; nullopt: there is none.
+std::optional<std::string_view> gguf_pre_tokenizer_name(const TokenizerSpec& spec);
+
 // Turns tokens into text as they come, never splitting a UTF-8 character: what is incomplete waits for the
 // next token. decode() of all tokens equals the concatenation of all push() and finish().
 class StreamDecoder {

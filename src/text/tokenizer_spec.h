@@ -27,6 +27,8 @@ struct SplitRule {
   SplitBehavior behavior = SplitBehavior::kIsolated;
   bool invert = false;           // what does not match is taken for the match
   bool on_mapped_bytes = false;  // sees GPT-2's printable code points instead of the text (Falcon's digits)
+
+  friend bool operator==(const SplitRule&, const SplitRule&) = default;
 };
 
 // When the spaces of kSentencePiece text become U+2581, and where add_space_prefix puts one more.

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "training/durable_file.h"
+#include "device/durable_file.h"
 #include "training/safetensors_file.h"
 
 namespace outrider::training {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/counter_rng.h"
-#include "training/durable_file.h"
+#include "device/durable_file.h"
 #include "training/progress.h"
 #include "training/token_data.h"
 

@@ -12,11 +12,11 @@
 #include <optional>
 
 #include "base/log.h"
+#include "device/durable_file.h"
 #include "training/adamw.h"
 #include "training/autograd_ops.h"
 #include "training/checkpoint.h"
 #include "training/continuation.h"
-#include "training/durable_file.h"
 #include "training/llama.h"
 #include "training/loss_plot.h"
 #include "training/progress.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "training/durable_file.h"
+#include "device/durable_file.h"
 
 namespace outrider::training {
 

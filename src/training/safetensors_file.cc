@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "training/durable_file.h"
+#include "device/durable_file.h"
 
 namespace outrider::training {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "training/durable_file.h"
+#include "device/durable_file.h"
 
 namespace outrider::training {
 namespace {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/amx/attention.h"
 #include "kernels/amx/channel_linear.h"
 #include "kernels/amx/group_linear.h"
 #include "kernels/amx/tile_linear.h"
@@ -26,11 +27,18 @@ void pack_inputs(const InputShare& share) {
   share.form == InputForm::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
+// Chosen by type and shape only, so that all rows of a model take the same way.
+void attention(const AttentionShare& share) {
+  if (!tile_attention::fits(*share.args)) return avx512_ops().attention(share);
+  tile_attention::attend_all(share);
+}
+
 }  // namespace
 
 IsaOps amx_ops() {
   IsaOps ops = avx512_ops();
   ops.linear = linear;
+  ops.attention = attention;
   ops.pack_inputs = pack_inputs;
   return ops;
 }

@@ -36,7 +36,7 @@ struct ChannelTiles {
   }
 };
 
-void fetch_ahead(const std::byte* weights) {
+void fetch_channels_ahead(const std::byte* weights) {
   for (int64_t line = 0; line < kByteTile; line += 64) __builtin_prefetch(weights + kChannelPrefetch + line);
 }
 
@@ -52,7 +52,7 @@ void multiply_channels(const ChannelTiles& tiles, int64_t row, int64_t feature, 
   for (int64_t step = 0; step < tiles.steps; ++step, inputs += kByteTile, weights += kByteTile) {
     load_tile<4>(inputs);
     load_tile<6>(weights);
-    if (first) fetch_ahead(weights);
+    if (first) fetch_channels_ahead(weights);
     multiply_byte_tiles<0, 4, 6>();
     if constexpr (kTiles == 2) {
       load_tile<5>(inputs + tiles.tile_bytes);
@@ -60,7 +60,7 @@ void multiply_channels(const ChannelTiles& tiles, int64_t row, int64_t feature, 
     }
     if constexpr (kStrips == 2) {
       load_tile<7>(weights + tiles.share.strip_bytes);
-      if (first) fetch_ahead(weights + tiles.share.strip_bytes);
+      if (first) fetch_channels_ahead(weights + tiles.share.strip_bytes);
       multiply_byte_tiles<1, 4, 7>();
       if constexpr (kTiles == 2) multiply_byte_tiles<3, 5, 7>();
     }

@@ -75,24 +75,10 @@ void store_sums(float* sums) {
   if constexpr (kTiles == 2) store_tile<3>(sums + 3 * kTileSums);
 }
 
-// Adds a block to the sums in registers; between its steps, decodes the next block to `next` (a quarter each)
-// or fetches stored weights ahead.
-template <int kTiles, typename Weights>
-void multiply_block(const Chunk& chunk, Weights& weights, int64_t block, int64_t pair, const Bf16* tiles,
-                    Bf16* next) {
-  const Bf16* inputs = chunk.inputs + chunk.layout.offset(block, pair);
-  const int64_t steps = chunk.layout.steps_in(block);
-  for (int64_t step = 0; step < steps; ++step) {
-    if constexpr (Weights::kDecoded) {
-      if (next != nullptr) weights.decode(block + 1, static_cast<int>(step), next);
-    } else if (next != nullptr) {
-      const auto* ahead =
-          reinterpret_cast<const std::byte*>(tiles + step * 2 * kTileNumbers) + 2 * kWeightPrefetch;
-      for (int64_t line = 0; line < 2 * kTileNumbers * 2; line += 64) __builtin_prefetch(ahead + line);
-    }
-    multiply_step<kTiles>(tiles + step * 2 * kTileNumbers, inputs, chunk.layout);
-    inputs += kTiles * chunk.layout.tile_numbers();
-  }
+// The weights of a step of a strip, kWeightPrefetch from here.
+void fetch_ahead(const Bf16* tiles) {
+  const auto* ahead = reinterpret_cast<const std::byte*>(tiles) + 2 * kWeightPrefetch;
+  for (int64_t line = 0; line < 2 * kTileNumbers * 2; line += 64) __builtin_prefetch(ahead + line);
 }
 
 // [pair][tile of the strip, row tile][feature][row] to y.
@@ -117,94 +103,104 @@ void store_outputs(const Chunk& chunk, int64_t feature, const float* sums) {
   }
 }
 
-// Up to 32 rows: sums stay in registers over all inputs.
-template <int kTiles, typename Weights>
-void strip_of_few_rows(const Chunk& chunk, int64_t feature) {
-  alignas(64) Bf16 decoded[Weights::kDecoded ? 2 : 1][Weights::kDecoded ? kBlockNumbers : 1];
-  alignas(64) float sums[kSumTiles * kTileSums];
-  Weights weights(chunk.share, feature);
-  if constexpr (Weights::kDecoded) {
-    for (int quarter = 0; quarter < kQuarters; ++quarter) weights.decode(0, quarter, decoded[0]);
-  }
+// Stored tiles: sums of a pair of row tiles stay in registers over all inputs; a second pair finds the
+// strip's weights in the second-level cache.
+template <int kTiles>
+void multiply_stored(const Chunk& chunk, const StoredTiles& weights, int64_t pair, float* sums) {
   zero_sums();
-  const int64_t blocks = chunk.blocks();
-  for (int64_t block = 0; block < blocks; ++block) {
-    if constexpr (Weights::kDecoded) {
-      Bf16* next = block + 1 < blocks ? decoded[(block + 1) % 2] : nullptr;
-      multiply_block<kTiles>(chunk, weights, block, 0, decoded[block % 2], next);
-    } else {
-      multiply_block<kTiles>(chunk, weights, block, 0, weights.block(block), decoded[0]);
+  for (int64_t block = 0; block < chunk.blocks(); ++block) {
+    const Bf16* inputs = chunk.inputs + chunk.layout.offset(block, pair);
+    const Bf16* tiles = weights.block(block);
+    for (int64_t step = 0; step < chunk.layout.steps_in(block); ++step, tiles += 2 * kTileNumbers) {
+      if (pair == 0) fetch_ahead(tiles);
+      multiply_step<kTiles>(tiles, inputs, chunk.layout);
+      inputs += kTiles * chunk.layout.tile_numbers();
     }
   }
   store_sums<kTiles>(sums);
+}
+
+void stored_strip(const Chunk& chunk, int64_t feature) {
+  alignas(64) float sums[kChunkRows / 32 * kSumTiles * kTileSums];
+  const StoredTiles weights(chunk.share, feature);
+  for (int64_t pair = 0; pair < chunk.pairs(); ++pair) {
+    float* sums_of_pair = sums + pair * kSumTiles * kTileSums;
+    if (chunk.layout.tiles_in_pair(pair) == 2) {
+      multiply_stored<2>(chunk, weights, pair, sums_of_pair);
+    } else {
+      multiply_stored<1>(chunk, weights, pair, sums_of_pair);
+    }
+  }
   store_outputs(chunk, feature, sums);
 }
 
-// More rows: a block of weights serves all pairs of row tiles while it is close; sums wait in memory.
+// Adds a decoded block to the sums in registers; between its steps, decodes a quarter each of the next block
+// to `next`.
+template <int kTiles, typename Weights>
+void multiply_block(const Chunk& chunk, Weights& weights, int64_t block, int64_t pair, const Bf16* tiles,
+                    Bf16* next) {
+  const Bf16* inputs = chunk.inputs + chunk.layout.offset(block, pair);
+  for (int64_t step = 0; step < chunk.layout.steps_in(block); ++step, tiles += 2 * kTileNumbers) {
+    if (next != nullptr) weights.decode(block + 1, static_cast<int>(step), next);
+    multiply_step<kTiles>(tiles, inputs, chunk.layout);
+    inputs += kTiles * chunk.layout.tile_numbers();
+  }
+}
+
+// A decoded block serves all pairs of row tiles while it is close; sums of more than one pair wait in memory.
+template <int kTiles, typename Weights>
+void multiply_pair(const Chunk& chunk, Weights& weights, int64_t block, int64_t pair, const Bf16* tiles,
+                   Bf16* next, float* sums) {
+  const bool stay = chunk.pairs() == 1;
+  if (block == 0) {
+    zero_sums();
+  } else if (!stay) {
+    load_sums<kTiles>(sums);
+  }
+  multiply_block<kTiles>(chunk, weights, block, pair, tiles, next);
+  if (!stay || block + 1 == chunk.blocks()) store_sums<kTiles>(sums);
+}
+
 template <typename Weights>
-void strip_of_many_rows(const Chunk& chunk, int64_t feature) {
-  alignas(64) Bf16 decoded[Weights::kDecoded ? 2 : 1][Weights::kDecoded ? kBlockNumbers : 1];
+void decoded_strip(const Chunk& chunk, int64_t feature) {
+  alignas(64) Bf16 decoded[2][kBlockNumbers];
   alignas(64) float sums[kChunkRows / 32 * kSumTiles * kTileSums];
   Weights weights(chunk.share, feature);
-  if constexpr (Weights::kDecoded) {
-    for (int quarter = 0; quarter < kQuarters; ++quarter) weights.decode(0, quarter, decoded[0]);
-  }
-  const int64_t blocks = chunk.blocks();
-  for (int64_t block = 0; block < blocks; ++block) {
-    const Bf16* tiles;
-    Bf16* next = decoded[0];
-    if constexpr (Weights::kDecoded) {
-      tiles = decoded[block % 2];
-      next = block + 1 < blocks ? decoded[(block + 1) % 2] : nullptr;
-    } else {
-      tiles = weights.block(block);
-    }
+  for (int quarter = 0; quarter < kQuarters; ++quarter) weights.decode(0, quarter, decoded[0]);
+  for (int64_t block = 0; block < chunk.blocks(); ++block) {
+    const Bf16* tiles = decoded[block % 2];
+    Bf16* next = block + 1 < chunk.blocks() ? decoded[(block + 1) % 2] : nullptr;
     for (int64_t pair = 0; pair < chunk.pairs(); ++pair) {
       float* sums_of_pair = sums + pair * kSumTiles * kTileSums;
-      Bf16* next_of_pair = pair == 0 ? next : nullptr;
       if (chunk.layout.tiles_in_pair(pair) == 2) {
-        block == 0 ? zero_sums() : load_sums<2>(sums_of_pair);
-        multiply_block<2>(chunk, weights, block, pair, tiles, next_of_pair);
-        store_sums<2>(sums_of_pair);
+        multiply_pair<2>(chunk, weights, block, pair, tiles, next, sums_of_pair);
       } else {
-        block == 0 ? zero_sums() : load_sums<1>(sums_of_pair);
-        multiply_block<1>(chunk, weights, block, pair, tiles, next_of_pair);
-        store_sums<1>(sums_of_pair);
+        multiply_pair<1>(chunk, weights, block, pair, tiles, next, sums_of_pair);
       }
+      next = nullptr;  // decoded beside the first pair
     }
   }
   store_outputs(chunk, feature, sums);
 }
 
-template <typename Weights>
+template <void (*strip)(const Chunk&, int64_t)>
 void multiply_chunk(const Chunk& chunk) {
   const Range features = chunk.share.features;
-  for (int64_t feature = features.begin; feature < features.end; feature += kTileFeatures) {
-    switch (chunk.layout.row_tiles) {
-      case 1:
-        strip_of_few_rows<1, Weights>(chunk, feature);
-        break;
-      case 2:
-        strip_of_few_rows<2, Weights>(chunk, feature);
-        break;
-      default:
-        strip_of_many_rows<Weights>(chunk, feature);
-    }
-  }
+  for (int64_t feature = features.begin; feature < features.end; feature += kTileFeatures)
+    strip(chunk, feature);
 }
 
 void multiply_chunk(const Chunk& chunk) {
   const LinearShare& share = chunk.share;
   switch (share.form) {
     case WeightForm::kTiles:
-      return multiply_chunk<StoredTiles>(chunk);
+      return multiply_chunk<stored_strip>(chunk);
     case WeightForm::kTileNibbles:
-      return share.has_min ? multiply_chunk<NibbleTiles<true>>(chunk)
-                           : multiply_chunk<NibbleTiles<false>>(chunk);
+      return share.has_min ? multiply_chunk<decoded_strip<NibbleTiles<true>>>(chunk)
+                           : multiply_chunk<decoded_strip<NibbleTiles<false>>>(chunk);
     default:
-      if (share.code_group == 16) return multiply_chunk<ByteTiles<16, false>>(chunk);
-      return share.has_min ? multiply_chunk<ByteTiles<32, true>>(chunk)
-                           : multiply_chunk<ByteTiles<32, false>>(chunk);
+      return share.has_min ? multiply_chunk<decoded_strip<ByteTiles<32, true>>>(chunk)
+                           : multiply_chunk<decoded_strip<ByteTiles<16, false>>>(chunk);
   }
 }
 

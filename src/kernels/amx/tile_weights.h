@@ -20,7 +20,6 @@ constexpr int kQuarters = 4;
 constexpr int64_t kWeightPrefetch = 2048;  // bytes
 
 struct StoredTiles {
-  static constexpr bool kDecoded = false;
   const std::byte* strip;
 
   explicit StoredTiles(const LinearShare& share, int64_t feature)
@@ -33,7 +32,6 @@ struct StoredTiles {
 // Common to both kinds of codes. Bytes of a block of 16 features: scales [16][groups], mins, codes [16][row].
 template <int kGroup, int kRowBytes, bool kMin>
 struct CodeBlocks {
-  static constexpr bool kDecoded = true;
   static constexpr int kGroups = kCodeBlock / kGroup;
   static constexpr int kScaleBytes = kTileRows * kGroups * 2;
   static constexpr int kBlockBytes = (kMin ? 2 : 1) * kScaleBytes + kTileRows * kRowBytes;

@@ -33,6 +33,7 @@ inline void zero_tile() {
   asm volatile("tilezero %%tmm%c0" : : "i"(kTile) : "memory");
 }
 
+// Rows of a tile lie `stride` bytes apart in memory.
 template <int kTile>
 inline void load_tile(const void* from, int64_t stride = kTileRowBytes) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");

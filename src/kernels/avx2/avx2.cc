@@ -10,7 +10,7 @@ namespace outrider {
 
 IsaOps avx2_ops() {
   return {simd::linear<Avx2>, simd::pack_inputs<Avx2>, simd::attention<Avx2>, simd::rms_norm<Avx2>,
-          simd::swiglu<Avx2>};
+          simd::rope<Avx2>,   simd::store_kv<Avx2>,    simd::swiglu<Avx2>};
 }
 
 }  // namespace outrider

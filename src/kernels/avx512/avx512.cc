@@ -10,7 +10,7 @@ namespace outrider {
 
 IsaOps avx512_ops() {
   return {simd::linear<Avx512>, simd::pack_inputs<Avx512>, simd::attention<Avx512>, simd::rms_norm<Avx512>,
-          simd::swiglu<Avx512>};
+          simd::rope<Avx512>,   simd::store_kv<Avx512>,    simd::swiglu<Avx512>};
 }
 
 }  // namespace outrider

@@ -58,13 +58,33 @@ struct HeadOfRow {
   const float* q;  // [head_dim]
 };
 
-const float* cached(const HeadOfRow& head, const float* cache, int64_t position) {
-  const int64_t slot = slot_of(head.args, head.row, position);
-  return cache + (slot * head.args.kv_head_count + head.kv_head) * head.args.head_dim;
-}
+constexpr int64_t kUnit = 32;  // cached heads are padded to whole units, see cached_head_bytes
+
+// Numbers [0, head_dim) of one cached head, in f32.
+class CachedHead {
+ public:
+  CachedHead(const HeadOfRow& head, const std::byte* cache, int64_t position) : type_(head.args.kv_type) {
+    const int64_t slot = slot_of(head.args, head.row, position);
+    bytes_ = cache +
+             (slot * head.args.kv_head_count + head.kv_head) * cached_head_bytes(type_, head.args.head_dim);
+  }
+  float operator[](int64_t d) {
+    if (d / kUnit != unit_) {
+      unit_ = d / kUnit;
+      dequantize_row(type_, bytes_ + unit_ * cached_head_bytes(type_, kUnit), numbers_, kUnit);
+    }
+    return numbers_[d % kUnit];
+  }
+
+ private:
+  DType type_;
+  const std::byte* bytes_;
+  int64_t unit_ = -1;
+  float numbers_[kUnit];
+};
 
 double score(const HeadOfRow& head, int64_t position) {
-  const float* key = cached(head, head.args.k, position);
+  CachedHead key(head, head.args.k, position);
   double dot = 0;
   for (int64_t d = 0; d < head.args.head_dim; ++d) dot += static_cast<double>(head.q[d]) * key[d];
   return dot / std::sqrt(static_cast<double>(head.args.head_dim));
@@ -80,7 +100,7 @@ void attend(const HeadOfRow& head, float* y) {
   for (int64_t d = 0; d < head.args.head_dim; ++d) y[d] = 0;
   for (int64_t e = begin; e < end; ++e) {
     const double weight = std::exp(score(head, e) - largest);
-    const float* value = cached(head, head.args.v, e);
+    CachedHead value(head, head.args.v, e);
     total += weight;
     for (int64_t d = 0; d < head.args.head_dim; ++d) y[d] += static_cast<float>(weight * value[d]);
   }
@@ -93,8 +113,9 @@ void attention(const AttentionShare& share) {
   for (int64_t item = share.items.begin; item < share.items.end; ++item) {
     const int64_t kv_head = item / (share.row_count * group);
     const int64_t row = item / group % share.row_count;
-    const int64_t offset = (row * args.head_count + kv_head * group + item % group) * args.head_dim;
-    attend({args, share.rows[row], kv_head, args.q + offset}, args.y + offset);
+    const int64_t head = (kv_head * group + item % group) * args.head_dim;
+    attend({args, share.rows[row], kv_head, args.q + row * args.q_stride + head},
+           args.y + row * args.head_count * args.head_dim + head);
   }
 }
 
@@ -109,6 +130,43 @@ void rms_norm(const NormArgs& args, Range rows) {
   }
 }
 
+void rope(const RopeArgs& args, Range rows) {
+  const int64_t half = args.head_dim / 2;
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    const float* cosines = args.rotations + r * args.head_dim;
+    const float* sines = cosines + half;
+    for (int64_t head = 0; head < args.heads; ++head) {
+      float* x = args.x + (r * args.heads + head) * args.head_dim;
+      for (int64_t i = 0; i < half; ++i) {
+        const float a = x[i];
+        const float b = x[half + i];
+        x[i] = a * cosines[i] - b * sines[i];
+        x[half + i] = b * cosines[i] + a * sines[i];
+      }
+    }
+  }
+}
+
+void store_kv(const StoreKvArgs& args) {
+  const int64_t bytes = cached_head_bytes(args.type, kUnit);
+  std::byte* out = args.out;
+  for (int64_t head = 0; head < args.heads; ++head) {
+    const float* x = args.x + head * args.head_dim;
+    for (int64_t begin = 0; begin < args.head_dim; begin += kUnit, out += bytes) {
+      float unit[kUnit] = {};
+      bool finite = true;
+      for (int64_t d = 0; d < kUnit && begin + d < args.head_dim; ++d) {
+        unit[d] = x[begin + d];
+        finite = finite && std::isfinite(unit[d]);
+      }
+      quantize_row(args.type, unit, out, kUnit);
+      if (finite || args.type != DType::kQ8_0) continue;
+      const uint16_t scale = f32_to_f16(NAN);
+      std::memcpy(out, &scale, sizeof(scale));
+    }
+  }
+}
+
 void swiglu(const float* gate_up, float* y, int64_t dim, Range items) {
   for (int64_t item = items.begin; item < items.end; ++item) {
     const float* gate = gate_up + item / dim * 2 * dim + item % dim;
@@ -118,6 +176,6 @@ void swiglu(const float* gate_up, float* y, int64_t dim, Range items) {
 
 }  // namespace
 
-IsaOps reference_ops() { return {linear, pack_inputs, attention, rms_norm, swiglu}; }
+IsaOps reference_ops() { return {linear, pack_inputs, attention, rms_norm, rope, store_kv, swiglu}; }
 
 }  // namespace outrider

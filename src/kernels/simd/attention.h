@@ -4,6 +4,7 @@
 // where its prefix ends, not on which rows and heads are worked at together for the sake of the cache.
 #pragma once
 
+#include "kernels/simd/cached_heads.h"
 #include "kernels/simd/row_ops.h"
 
 namespace outrider::simd {
@@ -11,7 +12,7 @@ namespace outrider::simd {
 inline constexpr int kBlock = 64;  // entries; a multiple of every vector
 inline constexpr int kRun = 64;    // (row, head) pairs that go through the cache together
 
-// The entries of one block that a row attends to, as offsets of their first number in k and v.
+// The entries of one block that a row attends to, as offsets in bytes of one head's vectors in k and v.
 struct BlockEntries {
   int64_t offsets[kBlock];
   int count;
@@ -32,29 +33,42 @@ Range entries_of(const AttentionArgs& args, const AttentionRow& row) {
 template <typename V>
 void find_entries(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, Range entries,
                   BlockEntries& block) {
+  const int64_t head_bytes = cached_head_bytes(args.kv_type, args.head_dim);
+  const int64_t entry_bytes = args.kv_head_count * head_bytes;
   block.count = static_cast<int>(entries.end - entries.begin);
-  for (int i = 0; i < block.count; ++i) {
-    const int64_t e = entries.begin + i;
-    const int64_t entry = e < row.prefix_len ? e : row.tail[e - row.prefix_len];
+  int64_t* offset = block.offsets;
+  int64_t e = entries.begin;
+  const int64_t in_order = entries.end < row.prefix_len ? entries.end : row.prefix_len;
+  while (e < in_order) {  // page by page
+    const int64_t page = e / args.page_size;
+    const int64_t page_end = (page + 1) * args.page_size < in_order ? (page + 1) * args.page_size : in_order;
+    int64_t at = (row.pages[page] - page) * args.page_size + e;  // slot of entry e
+    for (at = at * entry_bytes + kv_head * head_bytes; e < page_end; ++e, at += entry_bytes) *offset++ = at;
+  }
+  for (; e < entries.end; ++e) {
+    const int64_t entry = row.tail[e - row.prefix_len];
     const int64_t slot = row.pages[entry / args.page_size] * args.page_size + entry % args.page_size;
-    block.offsets[i] = (slot * args.kv_head_count + kv_head) * args.head_dim;
+    *offset++ = slot * entry_bytes + kv_head * head_bytes;
   }
 }
 
 // scores[i] = q . keys[i] for kCount entries side by side; each sum runs alone, in vectors along head_dim.
-template <typename V, int kCount>
-void dot_entries(const float* q, const float* keys, const int64_t* offsets, int64_t head_dim, float* scores) {
+template <typename V, typename Cached, int kCount>
+void dot_entries(const float* q, const uint8_t* keys, const int64_t* offsets, int64_t head_dim,
+                 float* scores) {
   typename V::Floats sums[kCount];
   for (auto& sum : sums) sum = V::all(0);
   int64_t d = 0;
   for (; d + V::kLanes <= head_dim; d += V::kLanes) {
     const auto part = V::load(q + d);
-    for (int i = 0; i < kCount; ++i) sums[i] = V::multiply_add(part, V::load(keys + offsets[i] + d), sums[i]);
+    for (int i = 0; i < kCount; ++i) {
+      sums[i] = V::multiply_add(part, Cached::load(keys + offsets[i], d), sums[i]);
+    }
   }
   if (d < head_dim) {
     const auto part = V::load_first(q + d, head_dim - d);
     for (int i = 0; i < kCount; ++i) {
-      sums[i] = V::multiply_add(part, V::load_first(keys + offsets[i] + d, head_dim - d), sums[i]);
+      sums[i] = V::multiply_add(part, Cached::load(keys + offsets[i], d), sums[i]);
     }
   }
   for (int i = 0; i < kCount; ++i) scores[i] = V::sum(sums[i]);
@@ -85,64 +99,71 @@ float softmax_block(float* scores, int count, float scale, RunningSoftmax& state
   return shrink[0];
 }
 
-// y = y * shrink + sum_i weights[i] * values[i], over kVectors vectors of head_dim, the last `left` lanes
-// wide.
-template <typename V, int kVectors>
-void add_values(const BlockEntries& block, const float* values, const float* weights, float shrink, float* y,
-                int64_t left) {
+// Numbers [d, d + kVectors * V::kLanes) of y = y * shrink + sum_i weights[i] * values[i]; the last `left`
+// lanes wide.
+template <typename V, typename Cached, int kVectors>
+void add_values(const BlockEntries& block, const uint8_t* values, const float* weights, float shrink,
+                float* y, Range part) {
   typename V::Floats sums[kVectors];
-  const auto load = [left](const float* p, int v) __attribute__((always_inline)) {
-    return kVectors > 1 || left == V::kLanes ? V::load(p + v * V::kLanes) : V::load_first(p, left);
-  };
-  for (int v = 0; v < kVectors; ++v) sums[v] = V::mul(load(y, v), V::all(shrink));
+  const int64_t left = part.end - part.begin - (kVectors - 1) * V::kLanes;
+  for (int v = 0; v < kVectors; ++v) {
+    const auto old = V::load_first(y + part.begin + v * V::kLanes, v + 1 < kVectors ? V::kLanes : left);
+    sums[v] = V::mul(old, V::all(shrink));
+  }
   for (int i = 0; i < block.count; ++i) {
     const auto weight = V::all(weights[i]);
     for (int v = 0; v < kVectors; ++v) {
-      sums[v] = V::multiply_add(weight, load(values + block.offsets[i], v), sums[v]);
+      const auto value = Cached::load(values + block.offsets[i], part.begin + v * V::kLanes);
+      sums[v] = V::multiply_add(weight, value, sums[v]);
     }
   }
   for (int v = 0; v < kVectors; ++v) {
-    V::store_first(y + v * V::kLanes, sums[v], kVectors > 1 ? V::kLanes : left);
+    V::store_first(y + part.begin + v * V::kLanes, sums[v], v + 1 < kVectors ? V::kLanes : left);
   }
 }
 
-template <typename V>
+template <typename V, typename Cached>
 void attend_block(const AttentionArgs& args, const BlockEntries& block, const float* q, float* y,
                   RunningSoftmax& state) {
   alignas(64) float scores[kBlock];
   constexpr int kTogether = 4;
+  const auto* keys = reinterpret_cast<const uint8_t*>(args.k);
+  const auto* values = reinterpret_cast<const uint8_t*>(args.v);
   int i = 0;
   for (; i + kTogether <= block.count; i += kTogether) {
-    dot_entries<V, kTogether>(q, args.k, block.offsets + i, args.head_dim, scores + i);
+    dot_entries<V, Cached, kTogether>(q, keys, block.offsets + i, args.head_dim, scores + i);
   }
-  for (; i < block.count; ++i) dot_entries<V, 1>(q, args.k, block.offsets + i, args.head_dim, scores + i);
+  for (; i < block.count; ++i) {
+    dot_entries<V, Cached, 1>(q, keys, block.offsets + i, args.head_dim, scores + i);
+  }
   const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(args.head_dim));
   const float shrink = softmax_block<V>(scores, block.count, scale, state);
   int64_t d = 0;
   for (; d + kTogether * V::kLanes <= args.head_dim; d += kTogether * V::kLanes) {
-    add_values<V, kTogether>(block, args.v + d, scores, shrink, y + d, V::kLanes);
+    add_values<V, Cached, kTogether>(block, values, scores, shrink, y, {d, d + kTogether * V::kLanes});
   }
   for (; d < args.head_dim; d += V::kLanes) {
-    const int64_t left = args.head_dim - d < V::kLanes ? args.head_dim - d : V::kLanes;
-    add_values<V, 1>(block, args.v + d, scores, shrink, y + d, left);
+    const int64_t end = args.head_dim < d + V::kLanes ? args.head_dim : d + V::kLanes;
+    add_values<V, Cached, 1>(block, values, scores, shrink, y, {d, end});
   }
 }
 
 // Items of one key/value head; they pass block by block over the cache, so that what one reads the next finds
 // close.
-template <typename V>
+template <typename V, typename Cached>
 void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
   const AttentionArgs& args = *share.args;
   const int64_t group = args.head_count / args.kv_head_count;
   RunningSoftmax states[kRun];
   const auto row_of = [&](int64_t item) { return item / group % share.row_count; };
-  const auto offset_of = [&](int64_t item) {
-    return (row_of(item) * args.head_count + kv_head * group + item % group) * args.head_dim;
+  const auto head_of = [&](int64_t item) { return (kv_head * group + item % group) * args.head_dim; };
+  const auto y_of = [&](int64_t item) {
+    return args.y + row_of(item) * args.head_count * args.head_dim + head_of(item);
   };
   int64_t longest = 0;
   for (int64_t item = items.begin; item < items.end; ++item) {
     states[item - items.begin] = {-__builtin_huge_valf(), 0};
-    float* y = args.y + offset_of(item);
+    float* y = y_of(item);
     for (int64_t d = 0; d < args.head_dim; ++d) y[d] = 0;
     const int64_t end = entries_of<V>(args, share.rows[row_of(item)]).end;
     longest = end > longest ? end : longest;
@@ -158,26 +179,40 @@ void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
       if (entries.begin >= entries.end) continue;
       if (row != row_of_block) find_entries<V>(args, share.rows[row], kv_head, entries, block);
       row_of_block = row;
-      attend_block<V>(args, block, args.q + offset_of(item), args.y + offset_of(item),
-                      states[item - items.begin]);
+      const float* q = args.q + row * args.q_stride + head_of(item);
+      attend_block<V, Cached>(args, block, q, y_of(item), states[item - items.begin]);
     }
   }
   for (int64_t item = items.begin; item < items.end; ++item) {
-    float* y = args.y + offset_of(item);
+    float* y = y_of(item);
     for (int64_t d = 0; d < args.head_dim; ++d) y[d] /= states[item - items.begin].total;
   }
 }
 
-template <typename V>
-void attention(const AttentionShare& share) {
+template <typename V, typename Cached>
+void attend_all(const AttentionShare& share) {
   const int64_t items_of_kv_head = share.row_count * (share.args->head_count / share.args->kv_head_count);
   for (int64_t begin = share.items.begin; begin < share.items.end;) {
     const int64_t kv_head = begin / items_of_kv_head;
     int64_t end = (kv_head + 1) * items_of_kv_head;
     if (end > share.items.end) end = share.items.end;
     if (end > begin + kRun) end = begin + kRun;
-    attend_run<V>(share, kv_head, {begin, end});
+    attend_run<V, Cached>(share, kv_head, {begin, end});
     begin = end;
+  }
+}
+
+template <typename V>
+void attention(const AttentionShare& share) {
+  switch (share.args->kv_type) {
+    case DType::kBF16:
+      return attend_all<V, CachedBf16<V>>(share);
+    case DType::kF16:
+      return attend_all<V, CachedF16<V>>(share);
+    case DType::kQ8_0:
+      return attend_all<V, CachedQ8<V>>(share);
+    default:
+      return attend_all<V, CachedF32<V>>(share);
   }
 }
 

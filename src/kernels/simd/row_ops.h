@@ -62,6 +62,27 @@ void rms_norm(const NormArgs& args, Range rows) {
   }
 }
 
+// Products are rounded before they are added, as in the models' own code.
+template <typename V>
+void rope(const RopeArgs& args, Range rows) {
+  const int64_t half = args.head_dim / 2;
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    const float* cosines = args.rotations + r * args.head_dim;
+    float* x = args.x + r * args.heads * args.head_dim;
+    for (int64_t head = 0; head < args.heads; ++head, x += args.head_dim) {
+      for (int64_t i = 0; i < half; i += V::kLanes) {
+        const int64_t count = half - i < V::kLanes ? half - i : V::kLanes;
+        const auto cosine = V::load_first(cosines + i, count);
+        const auto sine = V::load_first(cosines + half + i, count);
+        const auto a = V::load_first(x + i, count);
+        const auto b = V::load_first(x + half + i, count);
+        V::store_first(x + i, V::sub(V::mul(a, cosine), V::mul(b, sine)), count);
+        V::store_first(x + half + i, V::add(V::mul(b, cosine), V::mul(a, sine)), count);
+      }
+    }
+  }
+}
+
 template <typename V>
 void swiglu(const float* gate_up, float* y, int64_t dim, Range items) {
   while (items.begin < items.end) {

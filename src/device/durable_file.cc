@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training/durable_file.h"
+#include "device/durable_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,26 +8,14 @@
 #include <cstring>
 #include <string>
 
-namespace outrider::training {
+#include "device/file_descriptor.h"
+
+namespace outrider {
 namespace {
 
 Error system_error(const char* action, const std::filesystem::path& path) {
   return io_error(std::string("cannot ") + action + " " + path.string() + ": " + std::strerror(errno));
 }
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Status write_all(int fd, std::string_view bytes, const std::filesystem::path& path) {
   while (!bytes.empty()) {
@@ -83,4 +71,4 @@ Status make_directories(const std::filesystem::path& directory) {
   return {};
 }
 
-}  // namespace outrider::training
+}  // namespace outrider

@@ -9,7 +9,7 @@
 
 #include "outrider/result.h"
 
-namespace outrider::training {
+namespace outrider {
 
 using ByteSink = std::function<Status(std::string_view bytes)>;
 
@@ -23,4 +23,4 @@ Status sync_directory(const std::filesystem::path& directory);
 
 Status make_directories(const std::filesystem::path& directory);
 
-}  // namespace outrider::training
+}  // namespace outrider

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the micro benchmarks share: every figure stands beside what the launch has to move and to compute, and
+// beside what this machine can do.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/kernel_table.h"
+
+namespace outrider {
+
+// Of one launch: bytes that have to come from or go to memory at least once, and arithmetic operations.
+struct Cost {
+  int64_t bytes = 0;
+  int64_t operations = 0;
+};
+
+// Per second, measured when the program starts, with all threads.
+struct Peaks {
+  double read_bytes = 0;
+  double operations =
+      0;  // of the widest multiply-add of the kernel table: f32 vectors, or bf16 tiles for amx
+};
+
+// The pool of the whole program, one thread per core.
+ThreadPool& bench_pool();
+const Peaks& peaks_of(std::string_view kernels);
+
+// Sets the counters GB/s, GFLOP/s, and what they are of the machine's in percent.
+void report(benchmark::State& state, const Cost& cost, std::string_view kernels);
+
+// Tables worth timing: all but the reference.
+std::vector<const KernelTable*> timed_tables();
+
+// Reproducible numbers in [-1, 1).
+std::vector<float> random_floats(int64_t count);
+
+// The main() of each program: registers, prints the peaks, runs.
+int run_micro(int argc, char** argv, const std::function<void()>& register_benchmarks);
+
+}  // namespace outrider

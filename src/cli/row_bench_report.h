@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes of different row counts took, and its figures.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "outrider/engine.h"
+
+namespace outrider {
+
+struct RowMeasurement {
+  int rows = 0;
+  std::vector<double> ms;  // by round
+};
+
+struct RowBench {
+  EngineInfo info;
+  int64_t context = 0;         // tokens in the cache before each pass
+  int64_t streamed_bytes = 0;  // weights that every pass reads
+  std::vector<RowMeasurement> passes;
+  std::vector<double> read_ms;  // by round: a plain read of streamed_bytes
+};
+
+nlohmann::ordered_json row_bench_json(const RowBench& bench);
+std::string row_bench_text(const RowBench& bench);
+
+}  // namespace outrider

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/synthetic_drafter.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+namespace outrider {
+namespace {
+
+constexpr TokenId kProposal = 99;
+constexpr int64_t kVocabulary = 1000;
+
+// Proposes one token for ever and remembers what it was shown.
+class ConstantDrafter final : public Drafter {
+ public:
+  const DrafterTraits& traits() const override { return traits_; }
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      seen.emplace_back(requests[i].tokens.begin(), requests[i].tokens.end());
+      int node = 0;
+      for (int depth = 0; depth < requests[i].max_depth; ++depth) node = trees[i].add(node, kProposal);
+    }
+    return {};
+  }
+
+  std::vector<std::vector<TokenId>> seen;
+
+ private:
+  DrafterTraits traits_{.name = "Constant", .emits_probabilities = true};
+};
+
+std::vector<TokenId> counted(size_t count) {
+  std::vector<TokenId> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  return tokens;
+}
+
+class SyntheticDrafterTest : public ::testing::Test {
+ protected:
+  SyntheticDrafter make(double rate) { return {inner_, rate, kVocabulary}; }
+
+  // The tokens drafted below the root after `tokens`.
+  static std::vector<TokenId> drafted(SyntheticDrafter& drafter, const std::vector<TokenId>& tokens,
+                                      int depth) {
+    static const SamplingParams kSampling;
+    const DraftRequest request{
+        .tokens = tokens, .max_depth = depth, .max_nodes = depth, .sampling = &kSampling};
+    TokenTree tree(tokens.back());
+    EXPECT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
+    for (int node = 1; node < tree.size(); ++node) EXPECT_EQ(tree.parent(node), node - 1);
+    return {tree.tokens().begin() + 1, tree.tokens().end()};
+  }
+
+  std::shared_ptr<ConstantDrafter> inner_ = std::make_shared<ConstantDrafter>();
+};
+
+TEST_F(SyntheticDrafterTest, AtRateOneDraftsWhatTheTargetWillSay) {
+  SyntheticDrafter drafter = make(1);
+  drafter.expect(counted(20));
+  EXPECT_EQ(drafted(drafter, counted(5), 4), (std::vector<TokenId>{5, 6, 7, 8}));
+  EXPECT_EQ(drafted(drafter, counted(18), 4), (std::vector<TokenId>{18, 19, kProposal, kProposal}));
+}
+
+TEST_F(SyntheticDrafterTest, AtRateZeroTheFirstTokenIsWrong) {
+  SyntheticDrafter drafter = make(0);
+  drafter.expect(counted(200));
+  EXPECT_EQ(drafted(drafter, counted(5), 2), (std::vector<TokenId>{kProposal, kProposal}));
+  EXPECT_EQ(drafted(drafter, counted(99), 1), (std::vector<TokenId>{100}));  // the proposal would be right
+}
+
+TEST_F(SyntheticDrafterTest, KeepsProposalsForSequencesItDoesNotExpect) {
+  SyntheticDrafter drafter = make(1);
+  drafter.expect(counted(20));
+  EXPECT_EQ(drafted(drafter, {7, 7}, 2), (std::vector<TokenId>{kProposal, kProposal}));
+}
+
+TEST_F(SyntheticDrafterTest, TheInnerDrafterSeesTheReplacedTokensLevelByLevel) {
+  SyntheticDrafter drafter = make(1);
+  drafter.expect(counted(20));
+  drafted(drafter, counted(5), 3);
+  EXPECT_EQ(inner_->seen, (std::vector<std::vector<TokenId>>{counted(5), counted(6), counted(7)}));
+}
+
+TEST_F(SyntheticDrafterTest, HitsItsRate) {
+  SyntheticDrafter drafter = make(0.7);
+  const std::vector<TokenId> expected(5000, 1);
+  drafter.expect(expected);
+  int right = 0;
+  for (size_t length = 1; length < 4001; ++length) {
+    right += drafted(drafter, std::vector<TokenId>(length, 1), 1).front() == 1 ? 1 : 0;
+  }
+  EXPECT_NEAR(right / 4000.0, 0.7, 0.03);  // four standard deviations
+}
+
+TEST_F(SyntheticDrafterTest, DoesNotPromiseProbabilities) {
+  EXPECT_FALSE(make(0.5).traits().emits_probabilities);
+  EXPECT_EQ(make(0.5).traits().name, "Constant");
+}
+
+}  // namespace
+}  // namespace outrider

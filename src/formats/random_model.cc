@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/random_model.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/counter_rng.h"
+#include "base/quote.h"
+#include "formats/model_tensors.h"
+#include "text/byte_mapping.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kPrefix = "shape:";
+constexpr int64_t kBytePieces = 256;
+// Tensors start at this many different blocks of the random bytes.
+constexpr uint64_t kOffsets = 4096;
+
+struct NamedShape {
+  std::string_view name;
+  std::string_view family;
+  int64_t hidden, layers, heads, kv_heads, ffn, vocabulary, context;
+  bool tied;
+};
+
+// As published, but for llama-25m, which is a draft model's size.
+constexpr std::array kShapes = {
+    NamedShape{"llama-25m", "llama", 384, 7, 6, 6, 1024, 32000, 2048, true},
+    NamedShape{"llama-68m", "llama", 768, 2, 12, 12, 3072, 32000, 2048, false},
+    NamedShape{"smollm2-135m", "llama", 576, 30, 9, 3, 1536, 49152, 8192, true},
+    NamedShape{"llama-160m", "llama", 768, 12, 12, 12, 3072, 32000, 2048, false},
+    NamedShape{"qwen2.5-0.5b", "qwen2", 896, 24, 14, 2, 4864, 151936, 32768, true},
+    NamedShape{"llama-1b", "llama", 2048, 22, 32, 4, 5632, 32000, 2048, false},
+    NamedShape{"llama-3.2-1b", "llama", 2048, 16, 32, 8, 8192, 128256, 131072, true},
+    NamedShape{"llama-8b", "llama", 4096, 32, 32, 8, 14336, 128256, 131072, false},
+};
+
+// Random bits become a usable number by fixing some of them: numbers keep sign and mantissa under one
+// exponent, blocks get their half-precision scales. `words` stand at `offset` of every block.
+struct Fixture {
+  DType dtype;
+  int64_t offset;
+  int words;      // of 16 bits
+  uint16_t keep;  // bits that stay random
+  uint16_t set;
+};
+
+constexpr std::array kFixtures = {
+    Fixture{DType::kF32, 2, 1, 0x807F, 121 << 7},   // +-[2^-6, 2^-5)
+    Fixture{DType::kBF16, 0, 1, 0x807F, 121 << 7},  // the same
+    Fixture{DType::kF16, 0, 1, 0x83FF, 9 << 10},    // the same
+    Fixture{DType::kQ8_0, 0, 1, 0x00FF, 0x0C00},    // scale 2^-12..: times +-127
+    Fixture{DType::kQ4_0, 0, 1, 0x00FF, 0x1C00},    // scale 2^-8..: times -8..7
+    Fixture{DType::kQ4_K, 0, 2, 0x00FF, 0x0200},    // 2^-15: times 0..63 times 0..15
+    Fixture{DType::kQ5_K, 0, 2, 0x00FF, 0x0100},    // 2^-16: times 0..63 times 0..31
+    Fixture{DType::kQ6_K, 208, 1, 0x00FF, 0x0080},  // 2^-17: times +-127 times -32..31
+};
+
+void fill_random(DType dtype, Buffer& buffer) {
+  auto words = buffer.as<uint64_t>();
+  for (size_t i = 0; i < words.size(); ++i) words[i] = mix64(i);
+  for (const Fixture& fixture : kFixtures) {
+    if (fixture.dtype != dtype) continue;
+    const auto step = static_cast<size_t>(block_bytes(dtype));
+    for (size_t at = static_cast<size_t>(fixture.offset); at < buffer.size(); at += step) {
+      for (int word = 0; word < fixture.words; ++word) {
+        uint16_t bits;
+        std::byte* place = buffer.data() + at + static_cast<size_t>(word) * sizeof(bits);
+        std::memcpy(&bits, place, sizeof(bits));
+        bits = static_cast<uint16_t>((bits & fixture.keep) | fixture.set);
+        std::memcpy(place, &bits, sizeof(bits));
+      }
+    }
+  }
+}
+
+TokenizerSpec numbered_tokens(int64_t count) {
+  TokenizerSpec spec;
+  for (int64_t id = 0; id < count; ++id) {
+    const auto byte = static_cast<char>(id);
+    spec.pieces.push_back(id < kBytePieces ? map_bytes({&byte, 1}) : "t" + std::to_string(id));
+  }
+  return spec;
+}
+
+struct ShapeRequest {
+  ModelConfig config;
+  DType weights = DType::kF32;
+};
+
+Result<ShapeRequest> parse_shape_path(const std::string& path) {
+  const std::string text = path.substr(kPrefix.size());
+  const size_t first = text.find(',');
+  const size_t second = first == std::string::npos ? first : text.find(',', first + 1);
+  if (second == std::string::npos) {
+    return input_error(quote(path) +
+                       ": expected shape:NAME,TYPE,VOCABULARY, as in shape:llama-1b,q4_0,32000");
+  }
+  ShapeRequest request;
+  OUTRIDER_TRY(request.config, shape_config(std::string_view(text).substr(0, first)));
+  const auto type = parse_dtype(std::string_view(text).substr(first + 1, second - first - 1));
+  if (!type || *type == DType::kI8) {  // kI8 does not occur in files
+    return input_error(quote(path) + ": expected a stored weight type such as bf16, q8_0 or q4_0");
+  }
+  request.weights = *type;
+  const char* end = text.data() + text.size();
+  int64_t& vocabulary = request.config.vocab_size;
+  const auto parsed = std::from_chars(text.data() + second + 1, end, vocabulary);
+  if (parsed.ec != std::errc() || parsed.ptr != end || vocabulary < kBytePieces) {
+    return input_error(quote(path) + ": expected a vocabulary of " + std::to_string(kBytePieces) +
+                       " tokens or more");
+  }
+  OUTRIDER_RETURN_IF_ERROR(validate(request.config));
+  return request;
+}
+
+// What the views of a shape's model point into.
+struct RandomStorage {
+  Buffer random;
+  Buffer ones, zeros;  // f32, for norms and biases
+};
+
+// Error: rows that the type's blocks do not divide.
+Result<int64_t> largest_matrix_bytes(const std::vector<ExpectedTensor>& tensors, DType dtype) {
+  int64_t largest = 0;
+  for (const ExpectedTensor& tensor : tensors) {
+    if (tensor.shape.size() < 2) continue;
+    const TensorView view{dtype, tensor.shape, nullptr};
+    if (view.cols() % block_elements(dtype) != 0) {
+      return input_error("rows of " + std::to_string(view.cols()) + " numbers are no whole blocks of " +
+                         std::string(dtype_name(dtype)) + "; choose another shape or weight type");
+    }
+    largest = std::max(largest, view.bytes());
+  }
+  return largest;
+}
+
+// A view of each expected tensor, into `storage`.
+void attach_views(const std::vector<ExpectedTensor>& expected, DType dtype, const RandomStorage& storage,
+                  ModelFile& model) {
+  uint64_t matrices = 0;
+  for (const ExpectedTensor& tensor : expected) {
+    TensorView view{DType::kF32, tensor.shape, nullptr};
+    if (tensor.shape.size() == 1) {
+      view.data = (tensor.name.ends_with(".bias") ? storage.zeros : storage.ones).data();
+    } else {
+      const auto block = static_cast<int64_t>(mix64(matrices++) % kOffsets);
+      view.dtype = dtype;
+      view.data = storage.random.data() + block * block_bytes(dtype);
+    }
+    model.tensors.emplace(tensor.name, std::move(view));
+  }
+}
+
+}  // namespace
+
+Result<ModelConfig> shape_config(std::string_view name) {
+  std::string known;
+  for (const NamedShape& shape : kShapes) {
+    known += (known.empty() ? "" : ", ") + std::string(shape.name);
+    if (shape.name != name) continue;
+    ModelConfig config;
+    config.family = shape.family;
+    config.vocab_size = shape.vocabulary;
+    config.hidden_size = shape.hidden;
+    config.layer_count = shape.layers;
+    config.head_count = shape.heads;
+    config.kv_head_count = shape.kv_heads;
+    config.head_dim = shape.hidden / shape.heads;
+    config.ffn_size = shape.ffn;
+    config.max_context = shape.context;
+    config.tied_embeddings = shape.tied;
+    config.qkv_bias = shape.family == "qwen2";
+    return config;
+  }
+  return usage_error("unknown shape " + quote(name) + ", expected one of " + known);
+}
+
+std::filesystem::path shape_path(std::string_view name, DType weights, int64_t vocab_size) {
+  return std::string(kPrefix) + std::string(name) + "," + std::string(dtype_name(weights)) + "," +
+         std::to_string(vocab_size);
+}
+
+bool is_shape_path(const std::filesystem::path& path) { return path.native().starts_with(kPrefix); }
+
+Result<ModelFile> open_shape(const std::filesystem::path& path) {
+  OUTRIDER_TRY(ShapeRequest request, parse_shape_path(path.native()));
+  ModelFile model;
+  model.path = path;
+  model.format = "random";
+  model.config = std::move(request.config);
+  model.tokenizer = numbered_tokens(model.config.vocab_size);
+
+  const std::vector<ExpectedTensor> expected = expected_tensors(model.config);
+  const DType dtype = request.weights;
+  auto storage = std::make_shared<RandomStorage>();
+  OUTRIDER_TRY(const int64_t largest, largest_matrix_bytes(expected, dtype));
+  const int64_t bytes = largest + static_cast<int64_t>(kOffsets) * block_bytes(dtype);
+  storage->random = Buffer(static_cast<size_t>((bytes + 7) / 8 * 8));
+  fill_random(dtype, storage->random);
+  const auto longest = static_cast<size_t>(
+      std::max(model.config.hidden_size, std::max(model.config.ffn_size, model.config.vocab_size)));
+  storage->ones = Buffer(longest * sizeof(float));
+  storage->zeros = Buffer(longest * sizeof(float));
+  std::ranges::fill(storage->ones.as<float>(), 1.0F);
+
+  attach_views(expected, dtype, *storage, model);
+  model.storage = std::move(storage);
+  return model;
+}
+
+}  // namespace outrider

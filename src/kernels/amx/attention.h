@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on tiles over a cache of BF16: queries of many rows and heads against the entries that they
+// share, block by block as in simd/attention.h. Queries and probabilities are rounded to bf16; softmax and
+// sums are f32.
+//
+// Why a query's bits depend on its own list only: a score is a sum over head_dim in a fixed order. Values are
+// summed in steps of kStep places of the query's own list, counted from entry 0; a place that it does not see
+// has probability 0, which adds a zero to its sums, and the sign of a zero sum is dropped at the end. Where a
+// value of such a place is not finite, the row gets tiles of its own, with zeros in these places.
+#pragma once
+
+#include "kernels/amx/attention_blocks.h"
+
+namespace outrider::tile_attention {
+namespace {
+
+constexpr int64_t kRunNumbers = 65536;  // sums of the queries that share packed blocks: 256 KiB
+constexpr int64_t kMaxQueries = 512;
+constexpr int kQueries = kTileRows;  // that one tile holds
+
+bool fits(const AttentionArgs& args) {
+  return args.kv_type == DType::kBF16 && args.head_dim % kStep == 0 && args.head_dim <= kMaxHeadDim;
+}
+
+// Scores of one block and a tile of queries, and what comes of them.
+struct Tile {
+  alignas(64) float scores[kQueries][kBlock];
+  alignas(64) Bf16 weights[kQueries][kBlock];
+  alignas(64) float sums[kQueries * kMaxHeadDim];  // of a tile with fewer queries
+  uint64_t visible[kQueries];                      // bit i: the query sees place i of the block
+};
+
+// 2^x within 3e-6 of its value for x <= 127; NaN for NaN.
+__m512 exp2(__m512 x) {
+  x = _mm512_max_ps(_mm512_set1_ps(-200), x);  // in this order of operands NaN passes
+  const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512 r = _mm512_sub_ps(x, n);
+  __m512 series = _mm512_set1_ps(0.009570101908089415F);
+  for (const float coefficient :
+       {0.05591786031930501F, 0.2402474482794381F, 0.6931218147367706F, 0.9999992614457146F}) {
+    series = _mm512_fmadd_ps(series, r, _mm512_set1_ps(coefficient));
+  }
+  return _mm512_scalef_ps(series, n);
+}
+
+// scores [queries, 16 * tiles] = queries times keys.
+void score(const Bf16* q, const PackedBlock& block, int64_t head_dim, Tile& tile) {
+  const int64_t q_stride = head_dim * static_cast<int64_t>(sizeof(Bf16));
+  const int64_t pitch = head_dim * 16;  // from one tile of entries to the next
+  zero_tile<0>();
+  zero_tile<1>();
+  zero_tile<2>();
+  zero_tile<3>();
+  const Bf16* keys = block.keys;
+  for (int64_t d = 0; d < head_dim; d += kStep, keys += kTileNumbers) {
+    load_tile<4>(q + d, q_stride);
+    load_tile<5>(keys);
+    multiply_tiles<0, 4, 5>();
+    if (block.tiles < 2) continue;
+    load_tile<6>(keys + pitch);
+    multiply_tiles<1, 4, 6>();
+    if (block.tiles < 3) continue;
+    load_tile<7>(keys + 2 * pitch);
+    multiply_tiles<2, 4, 7>();
+    if (block.tiles < 4) continue;
+    load_tile<5>(keys + 3 * pitch);
+    multiply_tiles<3, 4, 5>();
+  }
+  constexpr int64_t kStride = kBlock * sizeof(float);
+  store_tile<0>(tile.scores[0], kStride);
+  store_tile<1>(tile.scores[0] + 16, kStride);
+  store_tile<2>(tile.scores[0] + 32, kStride);
+  store_tile<3>(tile.scores[0] + 48, kStride);
+}
+
+uint64_t bits_of(Range places) {
+  return (~uint64_t{0} << places.begin) & (~uint64_t{0} >> (kBlock - places.end));
+}
+
+__mmask16 lanes_in(uint64_t visible, int vector) { return static_cast<__mmask16>(visible >> (16 * vector)); }
+
+// kAll, here and below: every query of the tile sees all places.
+template <bool kAll>
+float largest_score(const Tile& tile, int query) {
+  const __m512 lowest = _mm512_set1_ps(-__builtin_huge_valf());
+  __m512 scores[4];
+  for (int v = 0; v < 4; ++v) {
+    scores[v] = _mm512_load_ps(tile.scores[query] + 16 * v);
+    if (!kAll) scores[v] = _mm512_mask_mov_ps(lowest, lanes_in(tile.visible[query], v), scores[v]);
+  }
+  return Avx512::largest(
+      _mm512_max_ps(_mm512_max_ps(scores[0], scores[1]), _mm512_max_ps(scores[2], scores[3])));
+}
+
+// Weights 2^(bits * score + shift) of one query, 0 where it does not see; returns their sum, lane by lane.
+template <bool kAll>
+__m512 weights_of(Tile& tile, int query, __m512 bits, __m512 shift) {
+  __m512 weights[4];
+  for (int v = 0; v < 4; ++v) {
+    weights[v] = exp2(_mm512_fmadd_ps(_mm512_load_ps(tile.scores[query] + 16 * v), bits, shift));
+    if (!kAll) weights[v] = _mm512_maskz_mov_ps(lanes_in(tile.visible[query], v), weights[v]);
+  }
+  _mm512_store_si512(tile.weights[query], (__m512i)_mm512_cvtne2ps_pbh(weights[1], weights[0]));
+  _mm512_store_si512(tile.weights[query] + kStep, (__m512i)_mm512_cvtne2ps_pbh(weights[3], weights[2]));
+  return _mm512_add_ps(_mm512_add_ps(weights[0], weights[1]), _mm512_add_ps(weights[2], weights[3]));
+}
+
+// Turns scores into weights and updates the running softmax; returns by how much older sums shrink.
+template <bool kAll>
+__m512 weigh(int queries, float scale, Tile& tile, float* largest, float (*totals)[kQueries]) {
+  alignas(64) float of_block[kQueries] = {};
+  for (int i = 0; i < queries; ++i) of_block[i] = largest_score<kAll>(tile, i);
+  const __m512 old = _mm512_loadu_ps(largest);
+  const __m512 now = _mm512_max_ps(old, _mm512_load_ps(of_block));
+  const __mmask16 used = Avx512::first(queries);
+  _mm512_mask_storeu_ps(largest, used, now);
+  const __m512 bits = _mm512_set1_ps(scale * 1.44269504F);
+  const __m512 shrink = exp2(_mm512_mul_ps(_mm512_sub_ps(old, now), bits));
+  alignas(64) float shrinks[kQueries];
+  alignas(64) float shifts[kQueries];
+  _mm512_store_ps(shrinks, shrink);
+  _mm512_store_ps(shifts, _mm512_sub_ps(_mm512_setzero_ps(), _mm512_mul_ps(now, bits)));
+  for (int i = 0; i < queries; ++i) {
+    const __m512 sum = weights_of<kAll>(tile, i, bits, _mm512_set1_ps(shifts[i]));
+    _mm512_store_ps(totals[i], _mm512_fmadd_ps(_mm512_load_ps(totals[i]), _mm512_set1_ps(shrinks[i]), sum));
+  }
+  return _mm512_mask_blend_ps(used, _mm512_set1_ps(1), shrink);
+}
+
+// sums *= shrink, where that changes anything.
+void shrink_sums(__m512 shrink, int64_t head_dim, float* sums) {
+  alignas(64) float shrinks[kQueries];
+  _mm512_store_ps(shrinks, shrink);
+  unsigned changed = _mm512_cmp_ps_mask(shrink, _mm512_set1_ps(1), _CMP_NEQ_UQ);
+  for (; changed != 0; changed &= changed - 1) {
+    const int i = __builtin_ctz(changed);
+    const __m512 factor = _mm512_set1_ps(shrinks[i]);
+    for (int64_t d = 0; d < head_dim; d += 16) {
+      float* at = sums + i * head_dim + d;
+      _mm512_store_ps(at, _mm512_mul_ps(_mm512_load_ps(at), factor));
+    }
+  }
+}
+
+// sums [queries, head_dim] += weights times values.
+void add_values(const PackedBlock& block, int64_t head_dim, const Tile& tile, float* sums) {
+  const int64_t stride = head_dim * static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kWeightStride = kBlock * sizeof(Bf16);
+  const int steps = (block.tiles + 1) / 2;
+  for (int64_t d = 0; d < head_dim; d += 64) {
+    const bool four = head_dim - d >= 64;  // tiles of 16 dims, else two
+    load_tile<0>(sums + d, stride);
+    load_tile<1>(sums + d + 16, stride);
+    if (four) load_tile<2>(sums + d + 32, stride);
+    if (four) load_tile<3>(sums + d + 48, stride);
+    for (int step = 0; step < steps; ++step) {
+      const Bf16* values = block.values + step * kStep * head_dim + d / 16 * kTileNumbers;
+      load_tile<4>(tile.weights[0] + step * kStep, kWeightStride);
+      load_tile<5>(values);
+      multiply_tiles<0, 4, 5>();
+      load_tile<6>(values + kTileNumbers);
+      multiply_tiles<1, 4, 6>();
+      if (!four) continue;
+      load_tile<7>(values + 2 * kTileNumbers);
+      multiply_tiles<2, 4, 7>();
+      load_tile<5>(values + 3 * kTileNumbers);
+      multiply_tiles<3, 4, 5>();
+    }
+    store_tile<0>(sums + d, stride);
+    store_tile<1>(sums + d + 16, stride);
+    if (four) store_tile<2>(sums + d + 32, stride);
+    if (four) store_tile<3>(sums + d + 48, stride);
+  }
+}
+
+// A run of queries of one key/value head: they go through the cache together. Queries are numbered by item:
+// (key/value head, row, head of the group) triples.
+class QueriesOfHead {
+ public:
+  explicit QueriesOfHead(const AttentionShare& share)
+      : share_(share), args_(*share.args), group_(args_.head_count / args_.kv_head_count) {}
+
+  // At most kMaxQueries items, and kRunNumbers / head_dim.
+  void attend(int64_t kv_head, Range items) {
+    kv_head_ = kv_head;
+    items_ = items;
+    start();
+    int64_t longest = 0;
+    for (int64_t row = row_of(items_.begin); row <= row_of(items_.end - 1); ++row) {
+      const int64_t end = list_of(row).end;
+      longest = end > longest ? end : longest;
+    }
+    for (int64_t begin = 0; begin < longest; begin += kBlock) attend_block(begin);
+    finish();
+  }
+
+ private:
+  int64_t row_of(int64_t item) const { return item / group_ % share_.row_count; }
+  // The items of a row that belong to the run.
+  Range items_of(int64_t row) const {
+    const int64_t first = (kv_head_ * share_.row_count + row) * group_;
+    const int64_t begin = first > items_.begin ? first : items_.begin;
+    return {begin, first + group_ < items_.end ? first + group_ : items_.end};
+  }
+  Range list_of(int64_t row) const { return simd::entries_of<Avx512>(args_, share_.rows[row]); }
+  // Entries of the block that a row sees; empty: begin >= end.
+  Range entries_in(int64_t row, int64_t block) const {
+    const Range list = list_of(row);
+    return {list.begin > block ? list.begin : block, list.end < block + kBlock ? list.end : block + kBlock};
+  }
+
+  // Calls visit(number of the query in the run, row, offset of its head within a row).
+  template <typename Visit>
+  void for_each_query(Visit visit) const {
+    int64_t query = 0;
+    for (int64_t row = row_of(items_.begin); query < items_.end - items_.begin; ++row) {
+      const Range items = items_of(row);
+      const int64_t first = (kv_head_ * share_.row_count + row) * group_;
+      for (int64_t item = items.begin; item < items.end; ++item, ++query) {
+        visit(query, row, (kv_head_ * group_ + item - first) * args_.head_dim);
+      }
+    }
+  }
+
+  void start() {
+    const int64_t head_dim = args_.head_dim;
+    const int64_t first = row_of(items_.begin);
+    for_each_query([&](int64_t query, int64_t row, int64_t head) {
+      const float* from = args_.q + row * args_.q_stride + head;
+      Bf16* to = q_ + query * head_dim;
+      for (int64_t d = 0; d < head_dim; d += kStep) {
+        _mm512_store_si512(
+            to + d, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + d + 16), _mm512_loadu_ps(from + d)));
+      }
+      for (int64_t d = 0; d < head_dim; d += 16)
+        _mm512_store_ps(sums_ + query * head_dim + d, _mm512_setzero_ps());
+      _mm512_store_ps(totals_[query], _mm512_setzero_ps());
+      largest_[query] = -__builtin_huge_valf();
+      row_of_query_[query] = static_cast<int32_t>(row - first);
+    });
+    // The last tile may reach beyond the queries.
+    const int64_t count = items_.end - items_.begin;
+    for (int64_t i = count * head_dim; i < (count + kQueries) * head_dim; i += kStep)
+      _mm512_store_si512(q_ + i, _mm512_setzero_si512());
+    _mm512_storeu_ps(largest_ + count, _mm512_setzero_ps());
+  }
+
+  // Whether row `a` sees the same entries as row `b` in places [begin, end).
+  bool see_the_same(const AttentionRow& a, const AttentionRow& b, int64_t begin, int64_t end) const {
+    if (a.pages != b.pages) return false;
+    const int64_t common = a.prefix_len < b.prefix_len ? a.prefix_len : b.prefix_len;
+    const auto entry = [](const AttentionRow& row, int64_t place) __attribute__((always_inline)) {
+      return place < row.prefix_len ? place : row.tail[place - row.prefix_len];
+    };
+    // From the end, where branches of a tree differ.
+    for (int64_t place = end - 1; place >= begin && place >= common; --place) {
+      if (entry(a, place) != entry(b, place)) return false;
+    }
+    return true;
+  }
+
+  // Rows whose entries of the block are the beginning of another row's share that row's tiles. Later rows of
+  // chunks, chains and trees see more.
+  void attend_block(int64_t block) {
+    const int64_t first = row_of(items_.begin);
+    const int64_t last = row_of(items_.end - 1);
+    for (int64_t row = first; row <= last; ++row) {
+      const Range seen = entries_in(row, block);
+      done_[row - first] = seen.begin >= seen.end;
+      if (seen.begin < seen.end) visible_[row - first] = bits_of({seen.begin - block, seen.end - block});
+    }
+    for (int64_t leader = last; leader >= first; --leader) {
+      if (!done_[leader - first]) attend_together(block, leader, first);
+    }
+  }
+
+  // All rows [first, leader] that can use the tiles of `leader`.
+  void attend_together(int64_t block, int64_t leader, int64_t first) {
+    const AttentionRow& leading = share_.rows[leader];
+    const int64_t end = entries_in(leader, block).end;
+    pack_block(args_, leading, kv_head_, block, {block, end}, packed_);
+    const bool shared = packed_.finite;
+    Range together = {0, 0};  // neighbouring items wait for each other, so that they fill whole tiles
+    for (int64_t row = leader; row >= first; --row) {
+      const Range seen = entries_in(row, block);
+      if (done_[row - first] || seen.end > end || !see_the_same(share_.rows[row], leading, block, seen.end))
+        continue;
+      done_[row - first] = true;
+      const Range items = items_of(row);
+      if (!shared) {
+        pack_block(args_, share_.rows[row], kv_head_, block, seen, packed_);
+        attend_items(items);
+      } else if (items.end == together.begin) {
+        together.begin = items.begin;
+      } else {
+        attend_items(together);
+        together = items;
+      }
+    }
+    attend_items(together);
+  }
+
+  void attend_items(Range items) {
+    for (; items.begin < items.end; items.begin += kQueries) {
+      const int64_t left = items.end - items.begin;
+      attend_tile(items.begin, static_cast<int>(left < kQueries ? left : kQueries));
+    }
+  }
+
+  void attend_tile(int64_t item, int queries) {
+    const int64_t head_dim = args_.head_dim;
+    const int64_t place = item - items_.begin;
+    uint64_t by_all = ~uint64_t{0};
+    for (int i = 0; i < queries; ++i) by_all &= tile_.visible[i] = visible_[row_of_query_[place + i]];
+    score(q_ + place * head_dim, packed_, head_dim, tile_);
+    const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(head_dim));
+    const auto weigh_tile = by_all == ~uint64_t{0} ? weigh<true> : weigh<false>;
+    const __m512 shrink = weigh_tile(queries, scale, tile_, largest_ + place, totals_ + place);
+    float* sums = sums_ + place * head_dim;
+    shrink_sums(shrink, head_dim, sums);
+    if (queries == kQueries) return add_values(packed_, head_dim, tile_, sums);
+    const auto bytes = static_cast<size_t>(queries * head_dim) * sizeof(float);
+    __builtin_memcpy(tile_.sums, sums, bytes);
+    add_values(packed_, head_dim, tile_, tile_.sums);
+    __builtin_memcpy(sums, tile_.sums, bytes);
+  }
+
+  void finish() {
+    for_each_query([&](int64_t query, int64_t row, int64_t head) {
+      const __m512 inverse = _mm512_set1_ps(1 / Avx512::sum(_mm512_load_ps(totals_[query])));
+      float* y = args_.y + row * args_.head_count * args_.head_dim + head;
+      for (int64_t d = 0; d < args_.head_dim; d += 16) {
+        const __m512 sums = _mm512_load_ps(sums_ + query * args_.head_dim + d);
+        // Not fused: a sum of minus zero becomes zero.
+        _mm512_storeu_ps(y + d, _mm512_add_ps(_mm512_mul_ps(sums, inverse), _mm512_setzero_ps()));
+      }
+    });
+  }
+
+  const AttentionShare& share_;
+  const AttentionArgs& args_;
+  const int64_t group_;
+  int64_t kv_head_ = 0;
+  Range items_;
+  // By query of the run, and room for whole tiles:
+  alignas(64) Bf16 q_[kRunNumbers + kQueries * kMaxHeadDim];      // [queries][head_dim]
+  alignas(64) float sums_[kRunNumbers + kQueries * kMaxHeadDim];  // [queries][head_dim], weights times values
+  alignas(64) float totals_[kMaxQueries + kQueries][kQueries];    // weights, lane by lane
+  alignas(64) float largest_[kMaxQueries + kQueries];             // score so far
+  int32_t row_of_query_[kMaxQueries + kQueries];                  // counted from the run's first
+  uint64_t visible_[kMaxQueries];  // by row of the run: places of the present block that it sees
+  bool done_[kMaxQueries];         // rows of the run, in the present block
+  PackedBlock packed_;
+  Tile tile_;
+};
+
+void attend_all(const AttentionShare& share) {
+  const int64_t items_of_kv_head = share.row_count * (share.args->head_count / share.args->kv_head_count);
+  int64_t together = kRunNumbers / share.args->head_dim;
+  if (together > kMaxQueries) together = kMaxQueries;
+  TileConfig config;
+  for (int tile = 0; tile < 8; ++tile) {
+    config.row_bytes[tile] = kTileRowBytes;
+    config.rows[tile] = kTileRows;
+  }
+  load_tile_config(config);
+  QueriesOfHead queries(share);
+  for (int64_t begin = share.items.begin; begin < share.items.end;) {
+    const int64_t kv_head = begin / items_of_kv_head;
+    int64_t end = (kv_head + 1) * items_of_kv_head;
+    if (end > share.items.end) end = share.items.end;
+    if (end > begin + together) end = begin + together;
+    queries.attend(kv_head, {begin, end});
+    begin = end;
+  }
+  release_tiles();
+}
+
+}  // namespace
+}  // namespace outrider::tile_attention

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cached entries of one block of a row's list as right-hand tiles: gathered from their slots, so that no
+// slot outside the list is ever read. Unnamed namespace on purpose, see isa_ops.h.
+#pragma once
+
+#include "kernels/amx/tiles.h"
+#include "kernels/amx/transpose.h"
+#include "kernels/avx512/vector.h"
+#include "kernels/simd/attention.h"
+
+namespace outrider::tile_attention {
+namespace {
+
+using Bf16 = uint16_t;
+
+constexpr int kBlock = simd::kBlock;
+constexpr int kStep = 32;  // numbers that one tile product sums over
+constexpr int64_t kMaxHeadDim = 256;
+constexpr int64_t kTileNumbers = kTileRows * kStep;
+
+// Entries outside the packed range are zeros, up to whole steps.
+struct PackedBlock {
+  alignas(64) Bf16 keys[kBlock * kMaxHeadDim];  // [16 entries][step of dims][16 pairs of dims][16 entries, 2]
+  alignas(
+      64) Bf16 values[kBlock * kMaxHeadDim];  // [step of entries][16 dims][16 pairs of entries][16 dims, 2]
+  int tiles;                                  // of 16 entries, from the block's first on
+  bool finite;                                // all values are: then a probability of zero takes an entry out
+};
+
+// Where the keys, or values, of a block's places are; places without entry point at zeros.
+using Places = const uint8_t* [kBlock];
+
+// Both functions fetch the same numbers of `next` meanwhile.
+void pack_keys(const Places& places, const Places& next, int tiles, int64_t head_dim, Bf16* out) {
+  for (int tile = 0; tile < tiles; ++tile) {
+    for (int64_t d = 0; d < head_dim; d += kStep, out += kTileNumbers) {
+      __m512i rows[16];
+      for (int i = 0; i < 16; ++i) {
+        rows[i] = _mm512_loadu_si512(places[tile * 16 + i] + 2 * d);
+        _mm_prefetch(next[tile * 16 + i] + 2 * d, _MM_HINT_T0);
+      }
+      transpose(rows);
+      for (int i = 0; i < 16; ++i) _mm512_store_si512(out + i * kStep, rows[i]);
+    }
+  }
+}
+
+// Returns whether all of them are finite.
+bool pack_values(const Places& places, const Places& next, int steps, int64_t head_dim, Bf16* out) {
+  const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
+                                       38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+  const __m512i magnitude = _mm512_set1_epi16(0x7FFF);
+  __m512i largest = _mm512_setzero_si512();
+  for (int step = 0; step < steps; ++step, out += kStep * head_dim) {
+    for (int pair = 0; pair < 16; ++pair) {
+      const int place = step * kStep + 2 * pair;
+      for (int64_t d = 0; d < head_dim; d += kStep) {
+        const __m512i a = _mm512_loadu_si512(places[place] + 2 * d);
+        const __m512i b = _mm512_loadu_si512(places[place + 1] + 2 * d);
+        _mm_prefetch(next[place] + 2 * d, _MM_HINT_T0);
+        _mm_prefetch(next[place + 1] + 2 * d, _MM_HINT_T0);
+        largest = _mm512_max_epu16(largest, _mm512_and_si512(a, magnitude));
+        largest = _mm512_max_epu16(largest, _mm512_and_si512(b, magnitude));
+        Bf16* tile = out + d / 16 * kTileNumbers + pair * kStep;
+        _mm512_store_si512(tile, _mm512_permutex2var_epi16(a, low, b));
+        _mm512_store_si512(tile + kTileNumbers, _mm512_permutex2var_epi16(a, high, b));
+      }
+    }
+  }
+  return _mm512_cmpge_epu16_mask(largest, _mm512_set1_epi16(0x7F80)) == 0;
+}
+
+struct BlockPlaces {
+  Places keys;
+  Places values;
+};
+
+// Of entries [entries.begin, entries.end) of the row's list, which lie in the block that begins at `begin`.
+void find_places(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, int64_t begin,
+                 Range entries, BlockPlaces& places) {
+  alignas(64) static const uint8_t kZeros[2 * kMaxHeadDim] = {};
+  simd::BlockEntries found;
+  found.count = 0;
+  if (entries.begin < entries.end) simd::find_entries<Avx512>(args, row, kv_head, entries, found);
+  for (int i = 0; i < kBlock; ++i) places.keys[i] = places.values[i] = kZeros;
+  for (int i = 0; i < found.count; ++i) {
+    const int64_t place = entries.begin - begin + i;
+    places.keys[place] = reinterpret_cast<const uint8_t*>(args.k) + found.offsets[i];
+    places.values[place] = reinterpret_cast<const uint8_t*>(args.v) + found.offsets[i];
+  }
+}
+
+// Packs these entries and fetches the row's next block.
+void pack_block(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, int64_t begin,
+                Range entries, PackedBlock& packed) {
+  BlockPlaces places;
+  BlockPlaces next;
+  find_places(args, row, kv_head, begin, entries, places);
+  const int64_t next_begin = begin + kBlock;
+  const int64_t end = static_cast<int64_t>(row.prefix_len) + row.tail_len;
+  find_places(args, row, kv_head, next_begin,
+              {next_begin, end < next_begin + kBlock ? end : next_begin + kBlock}, next);
+  packed.tiles = static_cast<int>((entries.end - begin + 15) / 16);
+  pack_keys(places.keys, next.keys, packed.tiles, args.head_dim, packed.keys);
+  packed.finite =
+      pack_values(places.values, next.values, (packed.tiles + 1) / 2, args.head_dim, packed.values);
+}
+
+}  // namespace
+}  // namespace outrider::tile_attention

@@ -124,7 +124,9 @@ Result<ModelFile> open_gguf_model(const fs::path& path) {
   OUTRIDER_RETURN_IF_ERROR(attach_tensors(lookup, storage.get(), &model));
   for (auto& [hf_name, view] : model.tensors) {
     if (has_interleaved_rows(model.config, hf_name)) {
-      view = uninterleave_rows(view, model.config.head_dim, storage.get());
+      const TensorView interleaved =
+          std::exchange(view, uninterleave_rows(view, model.config.head_dim, storage.get()));
+      model.drop_pages(interleaved);
     }
   }
   describe(file, &model);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "device/mapped_file.h"
 #include "formats/gguf_model.h"
 #include "formats/hf_directory.h"
 #include "formats/random_model.h"
@@ -42,6 +43,15 @@ Result<ModelFile> open_model(const fs::path& path) {
     return model;
   } catch (const std::bad_alloc&) {
     return resource_error(path.string() + ": out of memory");
+  }
+}
+
+void ModelFile::drop_pages(const TensorView& tensor) const {
+  const std::span bytes(tensor.data, static_cast<size_t>(tensor.bytes()));
+  for (const auto& file : mapped) {
+    if (bytes.data() >= file.data() && bytes.data() + bytes.size() <= file.data() + file.size()) {
+      drop_mapped_pages(bytes);
+    }
   }
 }
 

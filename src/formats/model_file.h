@@ -34,6 +34,9 @@ struct ModelFile {
   std::map<std::string, std::string> metadata;     // for `inspect`: key -> short printable value
   std::shared_ptr<void> storage;                   // keeps mapped files and converted rows alive
   std::vector<std::span<const std::byte>> mapped;  // of `storage`: the mapped files
+
+  // The tensor will not be read again soon: its pages leave memory if they are a mapped file\'s.
+  void drop_pages(const TensorView& tensor) const;
 };
 
 // Errors: no such file, unknown format, unsupported family / dtype / tokenizer (named, with the list of what

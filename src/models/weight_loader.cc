@@ -6,8 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "device/mapped_file.h"
-
 namespace outrider {
 namespace {
 
@@ -106,7 +104,7 @@ Status WeightLoader::copy(const TensorView& view, EmbeddingTable& table) const {
   table.rows = Buffer(static_cast<size_t>(table.n * row_bytes(table.dtype, table.k)));
   const Status status = share(
       [&](Worker worker) { convert_rows(view, table.dtype, share_of(worker, table.n), table.rows.data()); });
-  drop(view);
+  file_.drop_pages(view);
   return status;
 }
 
@@ -114,7 +112,7 @@ Status WeightLoader::pack(const std::vector<TensorView>& views, PackedMatrix& pa
   const MatrixSource source{views, loaded_type(views.front())};
   OUTRIDER_TRY(packed, options_.kernels->allocate(source));
   const Status status = share([&](Worker worker) { options_.kernels->pack(source, packed, worker); });
-  for (const TensorView& view : views) drop(view);
+  for (const TensorView& view : views) file_.drop_pages(view);
   return status;
 }
 
@@ -138,15 +136,6 @@ Error WeightLoader::no_memory() const {
   return resource_error(
       file_.path.string() +
       ": not enough memory for its weights; choose a smaller model, or a smaller weight type");
-}
-
-void WeightLoader::drop(const TensorView& view) const {
-  const std::span bytes(view.data, static_cast<size_t>(view.bytes()));
-  for (const auto& mapped : file_.mapped) {
-    if (bytes.data() >= mapped.data() && bytes.data() + bytes.size() <= mapped.data() + mapped.size()) {
-      drop_mapped_pages(bytes);
-    }
-  }
 }
 
 Status WeightLoader::pack_all() {

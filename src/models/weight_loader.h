@@ -67,8 +67,6 @@ class WeightLoader {
   template <typename Work>
   Status share(Work&& work) const;
   Error no_memory() const;
-  // The file's pages of a matrix that has been read leave memory.
-  void drop(const TensorView& view) const;
 
   const ModelFile& file_;
   const ModelOptions& options_;

@@ -35,7 +35,7 @@ struct ModelFile {
   std::shared_ptr<void> storage;                   // keeps mapped files and converted rows alive
   std::vector<std::span<const std::byte>> mapped;  // of `storage`: the mapped files
 
-  // The tensor will not be read again soon: its pages leave memory if they are a mapped file\'s.
+  // The tensor will not be read again soon: its pages leave memory if they are a mapped file's.
   void drop_pages(const TensorView& tensor) const;
 };
 

@@ -104,18 +104,25 @@ Result<int64_t> context_beside(int rows, const Settings& settings, int64_t longe
   return context;
 }
 
+// Who comes after whom changes from round to round: what one leaves in the caches should not always favour
+// the same.
 Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& bench) {
   MemoryReader reader(bench.streamed_bytes);
   const auto counts = static_cast<int64_t>(bench.passes.size());
   ProgressBar progress("bench", (rounds + 1) * counts);
-  for (int64_t round = -1; round < rounds; ++round) {  // round -1 warms up
-    for (RowMeasurement& pass : bench.passes) {
+  for (int64_t round = 0; round <= rounds; ++round) {  // the first warms up
+    for (int64_t turn = 0; turn <= counts; ++turn) {
+      const int64_t next = (round + turn) % (counts + 1);
+      if (next == counts) {
+        const double ms = reader.time(*parts.pool);
+        if (round > 0) bench.read_ms.push_back(ms);
+        continue;
+      }
+      RowMeasurement& pass = bench.passes[static_cast<size_t>(next)];
       OUTRIDER_TRY(const double ms, passes.time(pass.rows));
-      if (round >= 0) pass.ms.push_back(ms);
+      if (round > 0) pass.ms.push_back(ms);
       progress.advance();
     }
-    const double ms = reader.time(*parts.pool);
-    if (round >= 0) bench.read_ms.push_back(ms);
   }
   return {};
 }

@@ -94,6 +94,7 @@ CpuFeatures judge_cpu(const CpuFacts& facts) {
                             {"amx-bf16", facts.leaf7_edx, 22},
                             {"amx-int8", facts.leaf7_edx, 25},
                             {"avx512-bf16", facts.leaf7_1_eax, 5},
+                            {"avx512-vbmi2", facts.leaf7_ecx, 6},
                             {"avx512-vnni", facts.leaf7_ecx, 11}}),
                 unsaved_state(facts.xcr0, kTileState, "AMX tile"),
                 facts.amx_permitted ? "" : "the kernel refused permission for AMX tile data"});

@@ -22,7 +22,7 @@ struct CpuFacts {
 struct CpuFeatures {
   std::string avx2_refusal;    // AVX2, FMA, F16C
   std::string avx512_refusal;  // AVX-512 F, BW, VL, DQ, and all of avx2
-  std::string amx_refusal;     // AMX-TILE, AMX-BF16, AMX-INT8, AVX512-BF16 and -VNNI, and all of avx512
+  std::string amx_refusal;     // AMX-TILE, AMX-BF16, AMX-INT8, AVX512-BF16, -VBMI2, -VNNI, and all of avx512
   // Byte products that the tables of that level use where they are.
   bool avx_vnni = false;
   bool avx512_vnni = false;

@@ -10,7 +10,7 @@ CpuFacts sapphire_rapids() {
   CpuFacts facts;
   facts.leaf1_ecx = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;
   facts.leaf7_ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
-  facts.leaf7_ecx = 1u << 11;
+  facts.leaf7_ecx = 1u << 6 | 1u << 11;
   facts.leaf7_edx = 1u << 22 | 1u << 24 | 1u << 25;
   facts.leaf7_1_eax = 1u << 5;
   facts.xcr0 = 0x602E7;

@@ -91,19 +91,23 @@ struct NibbleTiles : CodeBlocks<32, 64, kMin> {
   void decode(int64_t block, int quarter, Bf16* tiles) {
     constexpr float kInflation = 1 + 1.0F / 384;
     const std::byte* codes = Base::begin_quarter(block, quarter, kInflation);
-    const __m512i odd = _mm512_set1_epi16(1);
     for (int r = 0; r < Base::kRowsOfQuarter; ++r) {
       __builtin_prefetch(codes + r * 64 + kWeightPrefetch);
       const __m512i words = _mm512_loadu_si512(codes + r * 64);
-      const __m512i indices[4] = {_mm512_slli_epi16(words, 1), _mm512_srli_epi16(words, 3),
-                                  _mm512_srli_epi16(words, 7), _mm512_srli_epi16(words, 11)};
+      // An index ends in the bit below its code, which must be 1: it belongs to another code, so a copy has
+      // it set.
+      const __m512i for_odd_codes = _mm512_or_si512(words, _mm512_set1_epi16(0x0808));
+      const __m512i for_code_2 = _mm512_or_si512(words, _mm512_set1_epi16(0x0080));
+      const __m512i indices[4] = {_mm512_shldi_epi16(words, _mm512_set1_epi16(-1), 1),
+                                  _mm512_srli_epi16(for_odd_codes, 3), _mm512_srli_epi16(for_code_2, 7),
+                                  _mm512_srli_epi16(for_odd_codes, 11)};
       Bf16* to = Base::row_of(tiles, quarter, r);
       for (int g = 0; g < 4; ++g, to += 2 * kTileNumbers) {
         const __m512 scale = _mm512_set1_ps(Base::scales[r * 4 + g]);
         const __m512 table =
             kMin ? _mm512_fmadd_ps(values, scale, _mm512_set1_ps(Base::negative_mins[r * 4 + g]))
                  : _mm512_mul_ps(values, scale);
-        _mm512_store_si512(to, _mm512_permutexvar_epi16(_mm512_or_si512(indices[g], odd), (__m512i)table));
+        _mm512_store_si512(to, _mm512_permutexvar_epi16(indices[g], (__m512i)table));
       }
     }
   }

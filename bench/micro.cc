@@ -34,13 +34,13 @@ double measure_read() {
   return best;
 }
 
-double measure_operations(int64_t (*multiply_add)(int64_t)) {
+double measure_operations(int64_t (*multiply_add)(int64_t), ThreadPool& pool) {
   constexpr int64_t kRounds = 1 << 20;
   double best = 0;
   for (int i = 0; i < kTries; ++i) {
     int64_t operations = 0;
     const double time = seconds([&] {
-      bench_pool().run([&](Worker worker) {
+      pool.run([&](Worker worker) {
         const int64_t done = multiply_add(kRounds);
         if (worker.index == 0) operations = done * worker.count;
       });
@@ -52,9 +52,11 @@ double measure_operations(int64_t (*multiply_add)(int64_t)) {
 
 Peaks measure_peaks(std::string_view kernels) {
   static const double read = measure_read();
-  if (kernels == "amx") return {read, measure_operations(multiply_add_amx)};
-  if (kernels == "avx512") return {read, measure_operations(multiply_add_avx512)};
-  return {read, measure_operations(multiply_add_avx2)};
+  const auto multiply_add = kernels == "amx"      ? multiply_add_amx
+                            : kernels == "avx512" ? multiply_add_avx512
+                                                  : multiply_add_avx2;
+  ThreadPool alone(1);
+  return {read, measure_operations(multiply_add, bench_pool()), measure_operations(multiply_add, alone)};
 }
 
 }  // namespace
@@ -108,9 +110,10 @@ int run_micro(int argc, char** argv, const std::function<void()>& register_bench
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   for (const KernelTable* table : timed_tables()) {
     const Peaks& peaks = peaks_of(table->name);
-    char text[96];
-    std::snprintf(text, sizeof(text), "reads %.1f GB/s, multiplies and adds %.0f GFLOP/s",
-                  peaks.read_bytes * 1e-9, peaks.operations * 1e-9);
+    char text[128];
+    std::snprintf(text, sizeof(text),
+                  "reads %.1f GB/s, multiplies and adds %.0f GFLOP/s; one thread alone %.0f",
+                  peaks.read_bytes * 1e-9, peaks.operations * 1e-9, peaks.operations_alone * 1e-9);
     benchmark::AddCustomContext("peak_" + std::string(table->name), text);
   }
   register_benchmarks();

@@ -21,11 +21,12 @@ struct Cost {
   int64_t operations = 0;
 };
 
-// Per second, measured when the program starts, with all threads.
+// Per second, measured when the program starts. Operations: of the widest multiply-add of the kernel table,
+// f32 vectors, or bf16 tiles for amx.
 struct Peaks {
-  double read_bytes = 0;
-  double operations =
-      0;  // of the widest multiply-add of the kernel table: f32 vectors, or bf16 tiles for amx
+  double read_bytes = 0;        // with all threads
+  double operations = 0;        // with all threads
+  double operations_alone = 0;  // of one thread: more than its share where threads share a core
 };
 
 // The pool of the whole program, one thread per core.

@@ -9,8 +9,9 @@
 
 namespace outrider::simd {
 
-inline constexpr int kBlock = 64;  // entries; a multiple of every vector
-inline constexpr int kRun = 64;    // (row, head) pairs that go through the cache together
+inline constexpr int kBlock = 64;            // entries; a multiple of every vector
+inline constexpr int kRun = 64;              // (row, head) pairs that go through the cache together
+inline constexpr int64_t kWidestHead = 256;  // numbers; heads up to here are widened to f32 once per block
 
 // The entries of one block that a row attends to, as offsets in bytes of one head's vectors in k and v.
 struct BlockEntries {
@@ -123,12 +124,12 @@ void add_values(const BlockEntries& block, const uint8_t* values, const float* w
 }
 
 template <typename V, typename Cached>
-void attend_block(const AttentionArgs& args, const BlockEntries& block, const float* q, float* y,
-                  RunningSoftmax& state) {
+void attend_block(const AttentionArgs& args, const BlockEntries& block, const void* k, const void* v,
+                  const float* q, float* y, RunningSoftmax& state) {
   alignas(64) float scores[kBlock];
   constexpr int kTogether = 4;
-  const auto* keys = reinterpret_cast<const uint8_t*>(args.k);
-  const auto* values = reinterpret_cast<const uint8_t*>(args.v);
+  const auto* keys = static_cast<const uint8_t*>(k);
+  const auto* values = static_cast<const uint8_t*>(v);
   int i = 0;
   for (; i + kTogether <= block.count; i += kTogether) {
     dot_entries<V, Cached, kTogether>(q, keys, block.offsets + i, args.head_dim, scores + i);
@@ -148,11 +149,43 @@ void attend_block(const AttentionArgs& args, const BlockEntries& block, const fl
   }
 }
 
+// A block's keys and values as f32, for all heads and rows that see the same entries.
+struct WideBlock {
+  alignas(64) float keys[kBlock * kWidestHead];
+  alignas(64) float values[kBlock * kWidestHead];
+  BlockEntries entries;  // within either
+};
+
+template <typename V, typename Cached>
+void widen_heads(const BlockEntries& block, const uint8_t* cache, int64_t padded, float* out) {
+  for (int i = 0; i < block.count; ++i, out += padded) {
+    for (int64_t d = 0; d < padded; d += V::kLanes)
+      V::store(out + d, Cached::load(cache + block.offsets[i], d));
+  }
+}
+
+template <typename V, typename Cached>
+void widen_block(const AttentionArgs& args, const BlockEntries& block, WideBlock& wide) {
+  constexpr int64_t kPadding = CachedQ8<V>::kBlock;
+  const int64_t padded = (args.head_dim + kPadding - 1) / kPadding * kPadding;
+  widen_heads<V, Cached>(block, reinterpret_cast<const uint8_t*>(args.k), padded, wide.keys);
+  widen_heads<V, Cached>(block, reinterpret_cast<const uint8_t*>(args.v), padded, wide.values);
+  wide.entries.count = block.count;
+  for (int i = 0; i < block.count; ++i)
+    wide.entries.offsets[i] = i * padded * static_cast<int64_t>(sizeof(float));
+}
+
+template <typename V>
+bool same_entries(const BlockEntries& a, const BlockEntries& b) {
+  return a.count == b.count && __builtin_memcmp(a.offsets, b.offsets, a.count * sizeof(a.offsets[0])) == 0;
+}
+
 // Items of one key/value head; they pass block by block over the cache, so that what one reads the next finds
 // close.
-template <typename V, typename Cached>
+template <typename V, typename Cached, bool kWiden>
 void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
   const AttentionArgs& args = *share.args;
+  WideBlock wide;
   const int64_t group = args.head_count / args.kv_head_count;
   RunningSoftmax states[kRun];
   const auto row_of = [&](int64_t item) { return item / group % share.row_count; };
@@ -170,6 +203,7 @@ void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
   }
   for (int64_t begin = 0; begin < longest; begin += kBlock) {
     BlockEntries block;
+    block.count = 0;
     int64_t row_of_block = -1;
     for (int64_t item = items.begin; item < items.end; ++item) {
       const int64_t row = row_of(item);
@@ -177,10 +211,21 @@ void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
       const Range entries = {all.begin > begin ? all.begin : begin,
                              all.end < begin + kBlock ? all.end : begin + kBlock};
       if (entries.begin >= entries.end) continue;
-      if (row != row_of_block) find_entries<V>(args, share.rows[row], kv_head, entries, block);
+      if (row != row_of_block) {
+        BlockEntries next;
+        find_entries<V>(args, share.rows[row], kv_head, entries, next);
+        const bool changed = !same_entries<V>(block, next);
+        block = next;
+        if (kWiden && changed) widen_block<V, Cached>(args, block, wide);
+      }
       row_of_block = row;
       const float* q = args.q + row * args.q_stride + head_of(item);
-      attend_block<V, Cached>(args, block, q, y_of(item), states[item - items.begin]);
+      RunningSoftmax& state = states[item - items.begin];
+      if constexpr (kWiden) {
+        attend_block<V, CachedF32<V>>(args, wide.entries, wide.keys, wide.values, q, y_of(item), state);
+      } else {
+        attend_block<V, Cached>(args, block, args.k, args.v, q, y_of(item), state);
+      }
     }
   }
   for (int64_t item = items.begin; item < items.end; ++item) {
@@ -189,7 +234,7 @@ void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
   }
 }
 
-template <typename V, typename Cached>
+template <typename V, typename Cached, bool kWiden = true>
 void attend_all(const AttentionShare& share) {
   const int64_t items_of_kv_head = share.row_count * (share.args->head_count / share.args->kv_head_count);
   for (int64_t begin = share.items.begin; begin < share.items.end;) {
@@ -197,22 +242,26 @@ void attend_all(const AttentionShare& share) {
     int64_t end = (kv_head + 1) * items_of_kv_head;
     if (end > share.items.end) end = share.items.end;
     if (end > begin + kRun) end = begin + kRun;
-    attend_run<V, Cached>(share, kv_head, {begin, end});
+    attend_run<V, Cached, kWiden>(share, kv_head, {begin, end});
     begin = end;
   }
 }
 
 template <typename V>
 void attention(const AttentionShare& share) {
+  const bool narrow = share.args->head_dim <= kWidestHead;
   switch (share.args->kv_type) {
     case DType::kBF16:
+      if (!narrow) return attend_all<V, CachedBf16<V>, false>(share);
       return attend_all<V, CachedBf16<V>>(share);
     case DType::kF16:
+      if (!narrow) return attend_all<V, CachedF16<V>, false>(share);
       return attend_all<V, CachedF16<V>>(share);
     case DType::kQ8_0:
+      if (!narrow) return attend_all<V, CachedQ8<V>, false>(share);
       return attend_all<V, CachedQ8<V>>(share);
     default:
-      return attend_all<V, CachedF32<V>>(share);
+      return attend_all<V, CachedF32<V>, false>(share);
   }
 }
 

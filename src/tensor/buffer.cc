@@ -10,6 +10,7 @@
 namespace outrider {
 namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 64;
 }  // namespace
 
@@ -22,7 +23,8 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
     return;
   }
   if (bytes > SIZE_MAX - kHugePage) throw std::bad_alloc();
-  mapped_ = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  // Not rounded to huge pages: the last part, touched, would take a whole one.
+  mapped_ = (bytes + kPage - 1) / kPage * kPage;
   // One huge page more than needed, so that an aligned part exists; what hangs over is given back.
   void* raw = mmap(nullptr, mapped_ + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) throw std::bad_alloc();

@@ -159,6 +159,14 @@ Result<const KernelTable*> select_kernels(std::string_view name);
 // Bytes that `rows` rows of k inputs take in that form.
 int64_t input_bytes(InputForm form, int64_t rows, int64_t k);
 
+// A matrix to be read by rows alone, kept as stored; any table's pack() fills it. Errors: those of
+// allocate().
+Result<PackedMatrix> allocate_rows(const MatrixSource& source);
+
+// Row `row` of a packed matrix as f32 [k]: what dequantize_row() gives, but that scales of K-quants were
+// rounded to half precision when they were packed for vectors or tiles.
+void unpack_row(const PackedMatrix& packed, int64_t row, float* out);
+
 // allocate() and pack() by one worker.
 Result<PackedMatrix> pack_matrix(const KernelTable& kernels, const TensorView& matrix);
 

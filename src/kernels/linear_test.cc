@@ -170,6 +170,28 @@ Floats product_of(const IsaOps& ops, const PackedMatrix& weights, const Floats& 
   return y;
 }
 
+TEST(Linear, RowsAreReadBack) {
+  const int64_t n = 50, k = 768;
+  for (const KernelTable* table : tables_to_test()) {
+    for (DType dtype : kAllDTypes) {
+      const StoredMatrix matrix = random_matrix(dtype, n, k, 22);
+      const auto packed = pack_matrix(*table, matrix.view());
+      const Floats expected = matrix.values();
+      Floats row(k);
+      const bool k_quant = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
+      const float largest = *std::max_element(expected.begin(), expected.end());
+      for (int64_t j = 0; j < n; ++j) {
+        unpack_row(*packed, j, row.data());
+        for (int64_t i = 0; i < k; ++i) {
+          const float tolerance = k_quant && packed->form != WeightForm::kRows ? 1e-3F * largest : 0;
+          ASSERT_NEAR(row[i], expected[j * k + i], tolerance)
+              << table->name << " " << dtype_name(dtype) << " " << j << "," << i;
+        }
+      }
+    }
+  }
+}
+
 // Integers do not care who adds them: with and without VNNI, in 8 lanes, 16 or tiles.
 TEST(Linear, CodeProductsHaveTheSameBitsEverywhere) {
   const auto avx2 = select_kernels("avx2");

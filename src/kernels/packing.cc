@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/packing_layout.h"
 #include "kernels/weight_codes.h"
 
 namespace outrider {
@@ -56,15 +57,6 @@ Status check_source(const MatrixSource& source) {
   return {};
 }
 
-// One row of a strip: where it stands among the strip's rows.
-struct StripRow {
-  DType dtype;
-  int64_t k;
-  const std::byte* stored;
-  std::byte* strip;
-  int64_t index;
-};
-
 // [input][16]
 template <int64_t kBytes>
 void pack_numbers(const StripRow& row) {
@@ -90,12 +82,6 @@ void pack_channel(const StripRow& row) {
   for (int64_t i = 0; i < row.k; i += 4, to += kDotFeatures * 4) {
     std::memcpy(to, codes + i, static_cast<size_t>(std::min<int64_t>(4, row.k - i)));
   }
-}
-
-// Of kCodeBlock inputs of 16 features: scales, then mins if any, then codes. Dot forms order each by group
-// and then by feature, tile forms by feature and then by group.
-int64_t code_block_bytes(const CodeType& type) {
-  return 16 * (kCodeBlock / type.group * (type.has_min ? 4 : 2) + kCodeBlock * type.bits / 8);
 }
 
 void put_dot_codes(const CodeType& type, const int8_t* codes, std::byte* to) {
@@ -269,6 +255,10 @@ WeightForm tile_form(DType dtype) {
   if (dtype == DType::kBF16) return WeightForm::kTiles;
   if (block_elements(dtype) == 1 || dtype == DType::kQ8_0) return dot_form(dtype);
   return code_type(dtype).bits == 4 ? WeightForm::kTileNibbles : WeightForm::kTileBytes;
+}
+
+Result<PackedMatrix> allocate_rows(const MatrixSource& source) {
+  return allocate_packed(source, WeightForm::kRows);
 }
 
 Result<PackedMatrix> allocate_packed(const MatrixSource& source, WeightForm form) {

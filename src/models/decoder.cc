@@ -151,7 +151,7 @@ void Decoder::embed(const ForwardBatch& batch) {
     for (int64_t r = share.begin; r < share.end; ++r) {
       const TokenId token = batch.tokens[static_cast<size_t>(r)];
       OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
-      weights_.embedding.read(token, hidden_.data() + r * config_.hidden_size);
+      unpack_row(weights_.embedding(), token, hidden_.data() + r * config_.hidden_size);
       fill_rotations(batch.positions[static_cast<size_t>(r)], weights_.inverse_frequency,
                      rotations_.data() + r * config_.head_dim);
     }

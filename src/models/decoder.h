@@ -46,10 +46,10 @@ class Decoder final : public Model {
 
   const ModelConfig& config() const override { return config_; }
   KvShape kv_shape() const override;
-  int64_t parameter_count() const override { return weights_.parameter_count(config_.tied_embeddings); }
+  int64_t parameter_count() const override { return weights_.parameter_count(); }
   int64_t weight_bytes() const override { return weights_.bytes(); }
   int64_t streamed_bytes() const override {
-    return weights_.bytes() - static_cast<int64_t>(weights_.embedding.rows.size());
+    return weights_.bytes() - (weights_.table ? static_cast<int64_t>(weights_.table->data.size()) : 0);
   }
   Status reserve(int64_t rows, int64_t logits_rows) override;
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;

@@ -51,9 +51,9 @@ Status load_layer(WeightLoader& loader, const ModelConfig& config, int64_t index
 
 }  // namespace
 
-int64_t DecoderWeights::parameter_count(bool tied_embeddings) const {
-  int64_t count = embedding.n * embedding.k + static_cast<int64_t>(final_norm.size());
-  if (!tied_embeddings) count += lm_head.parameter_count();
+int64_t DecoderWeights::parameter_count() const {
+  int64_t count = lm_head.parameter_count() + static_cast<int64_t>(final_norm.size());
+  if (table) count += table->n * table->k;
   for (const DecoderLayer& layer : layers) {
     for (const auto* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down}) {
       count += projection->parameter_count();
@@ -66,7 +66,7 @@ int64_t DecoderWeights::parameter_count(bool tied_embeddings) const {
 }
 
 int64_t DecoderWeights::bytes() const {
-  int64_t total = static_cast<int64_t>(embedding.rows.size()) + lm_head.bytes();
+  int64_t total = lm_head.bytes() + (table ? static_cast<int64_t>(table->data.size()) : 0);
   size_t norms = final_norm.size();
   for (const DecoderLayer& layer : layers) {
     total += layer.qkv.bytes() + layer.attention_output.bytes() + layer.gate_up.bytes() + layer.down.bytes();
@@ -82,8 +82,10 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
   WeightLoader loader(file, options);
   DecoderWeights weights;
   weights.layers.resize(static_cast<size_t>(config.layer_count));
-  OUTRIDER_RETURN_IF_ERROR(
-      loader.plan_table(embedding, config.vocab_size, config.hidden_size, weights.embedding));
+  if (!config.tied_embeddings) {
+    OUTRIDER_RETURN_IF_ERROR(
+        loader.plan_table(embedding, config.vocab_size, config.hidden_size, weights.table.emplace()));
+  }
   for (int64_t i = 0; i < config.layer_count; ++i) {
     OUTRIDER_RETURN_IF_ERROR(load_layer(loader, config, i, weights.layers[static_cast<size_t>(i)]));
   }

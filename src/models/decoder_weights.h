@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "models/weight_loader.h"
@@ -18,13 +19,15 @@ struct DecoderLayer {
 };
 
 struct DecoderWeights {
-  EmbeddingTable embedding;              // [vocab_size, hidden_size]
-  std::vector<DecoderLayer> layers;      // [layer_count]
-  std::vector<float> final_norm;         // [hidden_size]
-  Projection lm_head;                    // packed from the embedding when the two are tied
+  std::optional<PackedMatrix> table;  // [vocab_size, hidden_size]; nullopt when lm_head is the embedding, too
+  std::vector<DecoderLayer> layers;   // [layer_count]
+  std::vector<float> final_norm;      // [hidden_size]
+  Projection lm_head;
   std::vector<float> inverse_frequency;  // [head_dim / 2]
 
-  int64_t parameter_count(bool tied_embeddings) const;
+  // Its rows are read one at a time.
+  const PackedMatrix& embedding() const { return table ? *table : lm_head.parts.front(); }
+  int64_t parameter_count() const;
   int64_t bytes() const;
 };
 

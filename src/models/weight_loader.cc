@@ -15,32 +15,12 @@ std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
-// Some rows of `view` as `dtype`, to their places in `out`.
-void convert_rows(const TensorView& view, DType dtype, Range rows, std::byte* out) {
-  const int64_t stored_bytes = row_bytes(view.dtype, view.cols());
-  const int64_t converted_bytes = row_bytes(dtype, view.cols());
-  if (dtype == view.dtype) {
-    std::copy(view.data + rows.begin * stored_bytes, view.data + rows.end * stored_bytes,
-              out + rows.begin * stored_bytes);
-    return;
-  }
-  std::vector<float> row(static_cast<size_t>(view.cols()));
-  for (int64_t r = rows.begin; r < rows.end; ++r) {
-    dequantize_row(view.dtype, view.data + r * stored_bytes, row.data(), view.cols());
-    quantize_row(dtype, row.data(), out + r * converted_bytes, view.cols());
-  }
-}
-
 }  // namespace
 
 int64_t Projection::bytes() const {
   size_t total = bias.size() * sizeof(float);
   for (const PackedMatrix& part : parts) total += part.data.size();
   return static_cast<int64_t>(total);
-}
-
-void EmbeddingTable::read(TokenId token, float* out) const {
-  dequantize_row(dtype, rows.data() + token * row_bytes(dtype, k), out, k);
 }
 
 Result<TensorView> WeightLoader::find(const std::string& tensor_name, const Shape& shape) const {
@@ -73,18 +53,16 @@ Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, 
   projection.k = k;
   projection.parts.resize(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
-    jobs_.emplace_back(
-        [this, views = std::move(runs[i]), &packed = projection.parts[i]] { return pack(views, packed); });
+    jobs_.emplace_back([this, views = std::move(runs[i]), &packed = projection.parts[i]] {
+      return pack(views, options_.kernels->allocate, packed);
+    });
   }
   return {};
 }
 
-Status WeightLoader::plan_table(const std::string& name, int64_t n, int64_t k, EmbeddingTable& table) {
+Status WeightLoader::plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table) {
   OUTRIDER_TRY(const TensorView view, find(name + ".weight", {n, k}));
-  table.dtype = loaded_type(view);
-  table.n = n;
-  table.k = k;
-  jobs_.emplace_back([this, view, &table] { return copy(view, table); });
+  jobs_.emplace_back([this, view, &table] { return pack({view}, allocate_rows, table); });
   return {};
 }
 
@@ -100,17 +78,10 @@ Status WeightLoader::read_vector(const std::string& tensor_name, int64_t size, s
   return {};
 }
 
-Status WeightLoader::copy(const TensorView& view, EmbeddingTable& table) const {
-  table.rows = Buffer(static_cast<size_t>(table.n * row_bytes(table.dtype, table.k)));
-  const Status status = share(
-      [&](Worker worker) { convert_rows(view, table.dtype, share_of(worker, table.n), table.rows.data()); });
-  file_.drop_pages(view);
-  return status;
-}
-
-Status WeightLoader::pack(const std::vector<TensorView>& views, PackedMatrix& packed) const {
+Status WeightLoader::pack(const std::vector<TensorView>& views, Allocate allocate,
+                          PackedMatrix& packed) const {
   const MatrixSource source{views, loaded_type(views.front())};
-  OUTRIDER_TRY(packed, options_.kernels->allocate(source));
+  OUTRIDER_TRY(packed, allocate(source));
   const Status status = share([&](Worker worker) { options_.kernels->pack(source, packed, worker); });
   for (const TensorView& view : views) file_.drop_pages(view);
   return status;

@@ -23,16 +23,6 @@ struct Projection {
   int64_t bytes() const;
 };
 
-// Rows of a stored matrix, read one at a time.
-struct EmbeddingTable {
-  DType dtype = DType::kF32;
-  int64_t n = 0;
-  int64_t k = 0;
-  Buffer rows;  // [n, k]
-
-  void read(TokenId token, float* out) const;
-};
-
 // Takes tensors out of a model file by name, checks their shapes, converts matrices to ModelOptions::weights
 // (those whose rows that type's blocks do not divide stay as stored), and packs them on all workers.
 class WeightLoader {
@@ -48,8 +38,8 @@ class WeightLoader {
   // where it is until pack_all().
   Status plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection);
 
-  // Plans the copy of a weight [n, k] as a table, which must stay where it is.
-  Status plan_table(const std::string& name, int64_t n, int64_t k, EmbeddingTable& table);
+  // Plans the copy of a weight [n, k] as a table of rows, which must stay where it is.
+  Status plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table);
 
   // A norm's weight or a bias [size] as f32, appended to `values`.
   Status read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values);
@@ -60,9 +50,9 @@ class WeightLoader {
  private:
   Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
   DType loaded_type(const TensorView& view) const;
-  Status pack(const std::vector<TensorView>& views, PackedMatrix& packed) const;
+  using Allocate = Result<PackedMatrix> (*)(const MatrixSource& source);
+  Status pack(const std::vector<TensorView>& views, Allocate allocate, PackedMatrix& packed) const;
 
-  Status copy(const TensorView& view, EmbeddingTable& table) const;
   // Runs work(share) for the shares of a matrix on all workers. Error: out of memory.
   template <typename Work>
   Status share(Work&& work) const;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What packing and unpacking share.
+#pragma once
+
+#include "kernels/isa_ops.h"
+#include "kernels/weight_codes.h"
+
+namespace outrider {
+
+// One row of a strip: where it stands among the strip's rows.
+struct StripRow {
+  DType dtype;
+  int64_t k;
+  const std::byte* stored;
+  std::byte* strip;
+  int64_t index;
+};
+
+// Of kCodeBlock inputs of 16 features: scales, then mins if any, then codes. Dot forms order each by group
+// and then by feature, tile forms by feature and then by group.
+inline int64_t code_block_bytes(const CodeType& type) {
+  return 16 * (kCodeBlock / type.group * (type.has_min ? 4 : 2) + kCodeBlock * type.bits / 8);
+}
+
+}  // namespace outrider

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layouts of packing.cc, read back row by row.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/packing_layout.h"
+
+namespace outrider {
+namespace {
+
+template <int64_t kBytes>
+void unpack_numbers(const StripRow& row, float* out) {
+  for (int64_t i = 0; i < row.k; ++i) {
+    dequantize_row(row.dtype, row.strip + (i * kDotFeatures + row.index) * kBytes, out + i, 1);
+  }
+}
+
+void unpack_tile_row(const StripRow& row, float* out) {
+  constexpr int64_t kTileBytes = 16 * kTileDepth * 2;
+  const std::byte* from = row.strip + row.index / 16 * kTileBytes + row.index % 16 * kTileDepth * 2;
+  for (int64_t i = 0; i < row.k; i += kTileDepth, from += 2 * kTileBytes) {
+    dequantize_row(row.dtype, from, out + i, std::min(kTileDepth, row.k - i));
+  }
+}
+
+void unpack_channel(const StripRow& row, float* out) {
+  float scale;
+  std::memcpy(&scale, row.strip + row.index * static_cast<int64_t>(sizeof(float)), sizeof(scale));
+  const std::byte* from = row.strip + kStripHeader + row.index * 4;
+  for (int64_t i = 0; i < row.k; ++i) {
+    out[i] = scale * static_cast<float>(static_cast<int8_t>(from[i / 4 * kDotFeatures * 4 + i % 4]));
+  }
+}
+
+// Where scale, min and code of an input stand in a block of 16 features.
+struct CodePlace {
+  int64_t scale;  // of half-precision numbers, as is the min
+  int64_t code;   // of bytes, within the codes
+  int shift;      // of a nibble within its byte, 4 or 0
+};
+
+// `i`: input within its block; `r`: feature within its 16.
+CodePlace dot_place(const CodeType& type, int64_t i, int64_t r) {
+  const int64_t group = i / type.group;
+  const int64_t within = i % type.group;
+  const int64_t group_bytes = type.group * kDotFeatures * type.bits / 8;
+  const int64_t byte = type.bits == 8 ? within : within % 16;
+  return {group * kDotFeatures + r, group * group_bytes + byte / 4 * kDotFeatures * 4 + r * 4 + byte % 4,
+          type.bits == 4 && within >= 16 ? 4 : 0};
+}
+
+CodePlace tile_place(const CodeType& type, int64_t i, int64_t r) {
+  const int64_t scale = r * (kCodeBlock / type.group) + i / type.group;
+  if (type.bits == 8) return {scale, r * kCodeBlock + i, 0};
+  return {scale, r * kCodeBlock / 2 + i % 32 * 2 + i / 64, i / 32 % 2 == 0 ? 0 : 4};
+}
+
+void unpack_codes(const StripRow& row, bool tiles, float* out) {
+  const CodeType type = code_type(row.dtype);
+  const int64_t scale_bytes = 16 * (kCodeBlock / type.group) * 2;
+  float unit;
+  std::memcpy(&unit, row.strip, sizeof(unit));
+  const auto half_at = [unit](const std::byte* from) {
+    uint16_t bits;
+    std::memcpy(&bits, from, sizeof(bits));
+    return f16_to_f32(bits) * unit;
+  };
+  for (int64_t i = 0; i < row.k; ++i) {
+    const int64_t block = tiles ? i / kCodeBlock * 2 + row.index / 16 : i / kCodeBlock;
+    const std::byte* from = row.strip + kStripHeader + block * code_block_bytes(type);
+    const CodePlace place =
+        tiles ? tile_place(type, i % kCodeBlock, row.index % 16) : dot_place(type, i % kCodeBlock, row.index);
+    const float scale = half_at(from + place.scale * 2);
+    const float min = type.has_min ? half_at(from + scale_bytes + place.scale * 2) : 0;
+    const std::byte stored = from[(type.has_min ? 2 : 1) * scale_bytes + place.code];
+    const int code = type.bits == 4 ? (static_cast<int>(stored) >> place.shift & 15) - type.zero_code
+                                    : static_cast<int8_t>(stored);
+    out[i] = scale * static_cast<float>(code) - min;
+  }
+}
+
+}  // namespace
+
+void unpack_row(const PackedMatrix& packed, int64_t row, float* out) {
+  const int64_t strip = row / packed.strip_features;
+  // Only read from here on.
+  auto* bytes = const_cast<std::byte*>(packed.data.data()) + strip * packed.strip_bytes;
+  const StripRow place = {packed.dtype, packed.k, nullptr, bytes, row % packed.strip_features};
+  switch (packed.form) {
+    case WeightForm::kRows:
+      return dequantize_row(packed.dtype, bytes, out, packed.k);
+    case WeightForm::kStrips:
+      return packed.dtype == DType::kF32 ? unpack_numbers<4>(place, out) : unpack_numbers<2>(place, out);
+    case WeightForm::kTiles:
+      return unpack_tile_row(place, out);
+    case WeightForm::kChannels:
+      return unpack_channel(place, out);
+    case WeightForm::kDotNibbles:
+    case WeightForm::kDotBytes:
+      return unpack_codes(place, false, out);
+    case WeightForm::kTileNibbles:
+    case WeightForm::kTileBytes:
+      return unpack_codes(place, true, out);
+  }
+}
+
+}  // namespace outrider

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of what a layer does between its matrix products: norm, rotation, gate. Sizes are TinyLlama's.
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -31,12 +30,10 @@ void time_rms_norm(benchmark::State& state, const KernelTable& kernels) {
 void time_rope(benchmark::State& state, const KernelTable& kernels) {
   const int64_t rows = state.range(0);
   std::vector<float> x = random_floats(rows * kHeads * kHeadDim);
-  const std::vector<float> frequency = random_floats(kHeadDim / 2);
-  std::vector<int32_t> positions(static_cast<size_t>(rows));
-  std::iota(positions.begin(), positions.end(), 512);
+  const std::vector<float> rotations = random_floats(rows * kHeadDim);
   for ([[maybe_unused]] auto iteration : state) {
     bench_pool().run([&](Worker worker) {
-      kernels.rope({x.data(), positions.data(), frequency.data(), rows, kHeads, kHeadDim}, worker);
+      kernels.rope({x.data(), rotations.data(), rows, kHeads, kHeadDim}, worker);
     });
   }
   const int64_t numbers = rows * kHeads * kHeadDim;

@@ -23,6 +23,7 @@ enum class AcceptanceRule : uint8_t {
 struct DrafterTraits {
   std::string name;                  // as in statistics: "NGram"
   bool emits_probabilities = false;  // sets the law of the nodes it expands
+  bool wants_choices = false;        // learns from the target's likeliest token after every drafted node
 };
 
 // What one sequence asks of its drafter in one step.

@@ -21,17 +21,68 @@
 
 namespace outrider {
 
-// Names and meaning of TensorRT-LLM's speculative_config.
+// Shape of drafted trees.
+enum class TreeKind : uint8_t {
+  kChain,    // one node per level
+  kStatic,   // SpecInfer's expansion: every node of level i gets expansion[i] children (2305.09781)
+  kDynamic,  // EAGLE-2's: the likeliest paths, whatever their shape (2406.16858)
+};
+
+// How a drafter with probabilities picks the children of a node.
+enum class ChildrenChoice : uint8_t {
+  kSampled,      // drawn without replacement; under the coupled rule with the target's own noise
+  kTop,          // the likeliest
+  kIndependent,  // drawn with replacement
+};
+
+enum class LengthSchedule : uint8_t {
+  kConstant,   // max_draft_len levels, always
+  kHeuristic,  // two more after a draft accepted whole, else one less (Hugging Face's)
+};
+
+// Names and meaning of TensorRT-LLM's speculative_config, where it has them.
 struct SpeculativeOptions {
-  std::string decoding_type = "None";       // None, NGram, DraftTarget, UserProvided
-  int max_draft_len = 4;                    // depth of the drafted chain, 1..64
-  std::filesystem::path speculative_model;  // DraftTarget: the draft model
+  std::string decoding_type = "None";  // see docs/options.md
+  int max_draft_len = 4;               // depth of the drafted tree, 1..64
+
+  TreeKind tree = TreeKind::kChain;
+  std::vector<int> expansion = {1, 1, 3, 1, 1, 1, 1, 1};  // kStatic
+  int dynamic_tree_max_top_k = 4;                         // kDynamic: children asked of a node
+  int max_total_draft_tokens = 16;                        // kDynamic: nodes of the tree
+  ChildrenChoice children = ChildrenChoice::kSampled;
+
+  // Drafting stops early, after the token that says so (0: never): when its probability is below this
+  // (Hugging Face's), or when sqrt(0.15 * entropy of its law) is above that (SVIP).
+  double assistant_confidence_threshold = 0.0;
+  double entropy_threshold = 0.0;
+  LengthSchedule draft_len_schedule = LengthSchedule::kConstant;
+
+  std::filesystem::path speculative_model;                // DraftTarget: the draft model
+  std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several
+  std::vector<std::string> combine;                       // Combined: decoding types that share one tree
+
   // NGram:
   int max_matching_ngram_size = 2;  // longest pattern looked up
   bool is_keep_all = true;          // keep every continuation of a pattern, else only the longest newest one
   bool is_use_oldest = true;        // propose the oldest continuation kept, else the newest
   bool is_public_pool = false;      // one pool for all sequences (leaks text between them), else one each
   int64_t max_pool_patterns = 1 << 20;  // patterns kept; the oldest leave first
+
+  // Suffix (ArcticInference's names without their prefix):
+  int suffix_max_tree_depth = 64;          // tokens of the longest suffix kept
+  int64_t suffix_max_cached_requests = 0;  // finished requests in the tree all share (leaks text); 0: none
+  double suffix_max_spec_factor = 1.0;     // drafted tokens per token matched, at most
+  double suffix_min_token_prob = 0.1;      // of a path
+
+  // Lookahead:
+  int max_window_size = 4;            // W: columns of the window
+  int max_ngram_size = 3;             // N: tokens of an n-gram, its key included
+  int max_verification_set_size = 4;  // G: n-grams verified per step
+
+  // EarlyExit:
+  int exit_layer = 0;                      // draft with the first layers alone; 0: a third of them
+  std::vector<int> skip_attention_layers;  // draft with all layers but these parts (Draft & Verify)
+  std::vector<int> skip_mlp_layers;
 };
 
 // Type of cached keys and values; kAuto: bf16. Q8_0: one scale per 32 numbers.

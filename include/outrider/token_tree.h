@@ -11,10 +11,19 @@
 
 namespace outrider {
 
-// How the children of a node were found; decides which acceptance test is lossless for them.
+// How children were found; decides which acceptance test is lossless for them.
 enum class ChildrenKind : uint8_t {
-  kChosen,   // without looking at randomness: n-gram hits, top-k, user drafters
-  kSampled,  // drawn one after the other from `law`, without replacement
+  kChosen,       // without looking at randomness: n-gram hits, top-k, user drafters
+  kSampled,      // drawn one after the other from a law, without replacement
+  kIndependent,  // drawn from a law, each without regard to the others; may repeat a token
+};
+
+// One try at a node: `child` of `parent` was chosen (law == -1), or drawn from TokenTree::law_at(law). Two
+// tries of the same token share the child.
+struct Proposal {
+  int parent = 0;
+  int child = 0;
+  int law = -1;
 };
 
 // Drafted continuations of one sequence. Node 0 is the pending token (chosen, not yet in the KV cache); every
@@ -27,31 +36,60 @@ class TokenTree {
   void reset(TokenId pending);
 
   // Adds a child and returns its index; a child of `parent` with that token that is there already is returned
-  // instead. Precondition: 0 <= parent < size().
-  int add(int parent, TokenId token);
+  // instead. `probability`: the drafter's guess, in (0, 1], that the child is accepted if its parent is;
+  // steers which nodes are kept, never what is accepted. Precondition: 0 <= parent < size().
+  int add(int parent, TokenId token, double probability = 1.0);
 
-  // States that the children of `node` are, or will be, drawn from `law`, in the order they are added.
-  void set_law(int node, const Distribution& law);
+  // States that children added to `node` from now on are drawn from `law`, in the order they are added.
+  void set_law(int node, const Distribution& law, ChildrenKind kind = ChildrenKind::kSampled);
+
+  // Adds every path of `other`, a tree of drafter number `source` (0..31) with the same root. Its tries come
+  // after those that are here, so that each keeps the law it was drawn from.
+  void merge(const TokenTree& other, int source);
+
+  // Drops the nodes i with kept[i] == 0 and everything below them; the root stays. Where a drawn child is
+  // dropped, its siblings from the same law count as chosen, which is lossless for whatever reason it was
+  // dropped.
+  void keep(std::span<const uint8_t> kept);
 
   int size() const { return static_cast<int>(tokens_.size()); }
   int drafted() const { return size() - 1; }
   TokenId token(int node) const { return tokens_[static_cast<size_t>(node)]; }
   int parent(int node) const { return parents_[static_cast<size_t>(node)]; }  // of the root: -1
   int depth(int node) const { return depths_[static_cast<size_t>(node)]; }    // of the root: 0
+  double probability(int node) const { return probabilities_[static_cast<size_t>(node)]; }
+  uint32_t sources(int node) const { return sources_[static_cast<size_t>(node)]; }  // bit i: drafter i
   std::span<const TokenId> tokens() const { return tokens_; }
   std::span<const int> parents() const { return parents_; }
 
+  // All tries, those of one node in the order in which they are made.
+  std::span<const Proposal> proposals() const { return proposals_; }
+  const Distribution& law_at(int index) const { return laws_[static_cast<size_t>(index)].law; }
+  ChildrenKind kind_at(int index) const { return laws_[static_cast<size_t>(index)].kind; }
+
+  // Of the children added to `node` last: how they were found, and the law they were drawn from (empty for
+  // kChosen).
   ChildrenKind children_kind(int node) const;
-  // The law the children of `node` were drawn from; empty for kChosen.
   const Distribution& law(int node) const;
 
  private:
+  struct Law {
+    Distribution law;
+    ChildrenKind kind = ChildrenKind::kSampled;
+  };
+
   std::vector<TokenId> tokens_;
   std::vector<int> parents_;
   std::vector<int> depths_;
-  std::vector<int> law_index_;      // per node; -1: chosen
-  std::vector<Distribution> laws_;  // the first law_count_ are in use; reset() keeps the memory of all
+  std::vector<double> probabilities_;
+  std::vector<uint32_t> sources_;
+  std::vector<int> law_index_;  // per node, of the children to come; -1: chosen
+  std::vector<Proposal> proposals_;
+  std::vector<Law> laws_;  // the first law_count_ are in use; reset() keeps the memory of all
   size_t law_count_ = 0;
+  // Scratch of merge() and keep(): new indices of nodes and laws, -1: none; laws that lost a drawn child.
+  std::vector<int> place_, law_place_;
+  std::vector<uint8_t> broken_;
 };
 
 // What became of a drafted node.
@@ -76,12 +114,15 @@ struct Verdict {
   std::vector<TokenId> tokens;
   std::vector<TokenOrigin> origins;  // of `tokens`
   std::vector<NodeFate> fates;       // by node; the root counts as accepted
+  std::vector<TokenId> choices;      // by node: the target's likeliest next token; empty unless the drafter's
+                                 // traits ask for it
 
   void clear() {
     path.clear();
     tokens.clear();
     origins.clear();
     fates.clear();
+    choices.clear();
   }
 };
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "config/message_text.h"
 #include "config/option_table.h"
+#include "config/option_value.h"
 
 namespace outrider {
 namespace {
@@ -98,7 +100,8 @@ std::string option_reference() {
     std::string aliases(key.aliases);
     std::replace(aliases.begin(), aliases.end(), '|', ' ');
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, aliases,
-                        key.methods.empty() ? "all" : key.methods, key.default_text, key.help);
+                        key.methods.empty() ? "all" : joined(split(key.methods, '|')), key.default_text,
+                        key.help);
   }
   return text;
 }

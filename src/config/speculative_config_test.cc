@@ -94,10 +94,30 @@ TEST(SpeculativeConfig, ErrorsNameTheNearest) {
 }
 
 TEST(SpeculativeConfig, MethodsOfLaterAreNamedAsSuch) {
-  for (const char* name : {"SpecInfer", "EarlyExit", "Suffix", "Medusa", "Eagle", "eagle-3", "MTP", "MoA",
-                           "auto", "UserProvided"}) {
+  for (const char* name : {"Medusa", "Eagle", "eagle-3", "MTP", "MoA", "UserProvided"}) {
     EXPECT_NE(error_of(name).find("None, NGram, DraftTarget"), std::string::npos) << error_of(name);
   }
+}
+
+TEST(SpeculativeConfig, ListsStandInBracketsOrAreLists) {
+  const std::vector<int> expansion = {2, 1, 3};
+  for (const char* text :
+       {"draft_target,expansion=[2, 1,3]", R"({"method": "DraftTarget", "expansion": [2, 1, 3]})",
+        R"({"method": "DraftTarget", "tree": "static", "expansion": "2,1,3"})"}) {
+    const auto config = parse_speculative(text);
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    EXPECT_EQ(config->options.expansion, expansion);
+    EXPECT_EQ(config->options.tree, TreeKind::kStatic);
+    EXPECT_EQ(config->options.max_draft_len, 3);
+  }
+  const auto combined = parse_speculative("combine=[ngram, draft-target],max_total_draft_tokens=24");
+  ASSERT_TRUE(combined.ok()) << combined.error().message;
+  EXPECT_EQ(combined->options.decoding_type, "Combined");
+  EXPECT_EQ(combined->options.combine, (std::vector<std::string>{"NGram", "DraftTarget"}));
+  EXPECT_EQ(combined->options.tree, TreeKind::kDynamic);
+  EXPECT_NE(error_of("combine=[ngram,none]").find("methods that draft"), std::string::npos);
+  EXPECT_NE(error_of("draft_target,tree=bush").find("chain, static, dynamic"), std::string::npos);
+  EXPECT_NE(error_of("draft_target,expansion=[2,0]").find("from 1 to 64"), std::string::npos);
 }
 
 TEST(SpeculativeConfig, MalformedTextIsRefusedInOneLine) {

@@ -32,11 +32,11 @@ TEST(WithinLimits, CutsDepthCountAndForeignTokensWithTheirDescendants) {
   tree.add(foreign, 1);
   tree.add(0, -1);
   const int good = tree.add(0, 2);
+  tree.set_law(good, {.tokens = {3}, .probabilities = {1.0}});
   const int deep = tree.add(good, 3);
   tree.add(deep, 4);  // depth 3
   tree.add(0, 6);
   tree.add(0, 7);
-  tree.set_law(good, {.tokens = {3}, .probabilities = {1.0}});
   const TokenTree kept = within_limits(tree, request_after(tokens, 2, 3), 10);
   ASSERT_EQ(kept.size(), 4);
   EXPECT_EQ(kept.token(1), 2);

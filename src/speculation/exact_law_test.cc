@@ -206,15 +206,17 @@ void ToyGeneration::grow(const TreeShape& shape, int node, Prefix& path, TokenTr
   const Distribution& law = draft_.law(path);
   const int first = tree.size();
   const auto count = static_cast<int>(shape.children.size());
-  if (sampled_at(tree.depth(node))) {
-    system_.propose({&tree, node, &law, count, kToyPromptLength + length(path), scenario_.rule, &randomness});
-  } else {
-    for (const TokenId token : chosen_children(law, path, shape.children.size())) tree.add(node, token);
-  }
-  if (scenario_.corrupt && sampled_at(tree.depth(node))) {
+  if (sampled_at(tree.depth(node)) && scenario_.corrupt) {
+    TokenTree drawn;
+    system_.propose({&drawn, 0, &law, count, kToyPromptLength + length(path), scenario_.rule, &randomness});
     Distribution corrupted = law;
     scenario_.corrupt(corrupted);
     tree.set_law(node, corrupted);
+    for (const TokenId token : drawn.tokens().subspan(1)) tree.add(node, token);
+  } else if (sampled_at(tree.depth(node))) {
+    system_.propose({&tree, node, &law, count, kToyPromptLength + length(path), scenario_.rule, &randomness});
+  } else {
+    for (const TokenId token : chosen_children(law, path, shape.children.size())) tree.add(node, token);
   }
   const int end = tree.size();
   for (int child = first; child < end; ++child) {

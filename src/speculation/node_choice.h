@@ -40,10 +40,10 @@ NodeChoice choose_child(const TokenTree& tree, int node, TokenId token);
 // The target's token is its coupled pick.
 NodeChoice choose_coupled(const ReachedNode& reached, Randomness& randomness);
 
-// Speculative sampling: children are tried in order against the target's law p, each rejection replaces p by
-// the law of what is still missing, and p chooses when none is left. Children drawn from their law q (without
-// replacement) pass with min(1, p/q), leaving max(0, p - q) and q without the token (2211.17192, 2305.09781);
-// other children pass with p, leaving p without the token.
+// Speculative sampling: tries are made in order against the target's law p, each rejection replaces p by the
+// law of what is still missing, and p chooses when none is left. Children drawn from a law q pass with
+// min(1, p/q), leaving max(0, p - q) and, if drawn without replacement, q without the token (2211.17192,
+// 2305.09781); other children pass with p, leaving p without the token. Tries of several laws may be mixed.
 NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomness);
 
 }  // namespace outrider

@@ -261,25 +261,27 @@ std::vector<TokenId> tokens_to_add(Bug bug, const ProposalArgs& args) {
 int propose_with(Bug bug, const ProposalArgs& args) {
   if (args.rule == AcceptanceRule::kCoupled) return propose(args);
   const std::vector<TokenId> tokens = tokens_to_add(bug, args);
-  for (const TokenId token : tokens) args.tree->add(args.node, token);
   Law stated = to_map(*args.law);
   if (bug == Bug::kSharpenedLaw) {
     for (auto& [token, mass] : stated) mass *= mass;
     stated = normalised(stated);
   }
   args.tree->set_law(args.node, to_distribution(stated));
+  for (const TokenId token : tokens) args.tree->add(args.node, token);
   return static_cast<int>(tokens.size());
 }
 
 // Draws with replacement and skips repeats: the same law as draws without replacement, so not a bug.
 int propose_skipping_repeats(const ProposalArgs& args) {
   const int before = args.tree->size();
+  TokenTree drawn;
   for (int draw = 0; draw < args.count; ++draw) {
     const size_t i = args.randomness->categorical(args.law->probabilities, args.position,
                                                   RandomPurpose::kDraft, static_cast<uint64_t>(draw));
-    args.tree->add(args.node, args.law->tokens[i]);
+    drawn.add(0, args.law->tokens[i]);
   }
   args.tree->set_law(args.node, *args.law);
+  for (const TokenId token : drawn.tokens().subspan(1)) args.tree->add(args.node, token);
   return args.tree->size() - before;
 }
 

@@ -18,19 +18,6 @@ bool normalise(std::vector<double>& law) {
   return true;
 }
 
-// A drafted law that cannot be what the children were drawn from is not used: they count as chosen, which is
-// lossless however they came about.
-bool ratio_test_applies(const ReachedNode& reached) {
-  if (reached.tree.children_kind(reached.node) != ChildrenKind::kSampled) return false;
-  const Distribution& q = reached.tree.law(reached.node);
-  if (!is_proper(q)) return false;
-  int child = next_child(reached.tree, reached.node, reached.node);
-  while (child != kNoChild && probability(q, reached.tree.token(child)) > 0.0) {
-    child = next_child(reached.tree, reached.node, child);
-  }
-  return child == kNoChild;
-}
-
 // max(0, p - q); p itself when p and q agree but for rounding.
 void subtract(Distribution& p, const Distribution& q) {
   std::vector<double> residual = p.probabilities;
@@ -52,31 +39,56 @@ void remove(Distribution& law, TokenId token) {
   if (!normalise(law.probabilities)) mass = removed;
 }
 
+// A law that children of the node were drawn from, as the tries so far left it.
+struct DrawnFrom {
+  int law = 0;  // index in the tree
+  bool is_usable = false;
+  Distribution q;
+};
+
+// A drafted law that cannot be what the children were drawn from is not used: they count as chosen, which is
+// lossless however they came about.
+bool can_have_drawn(const TokenTree& tree, int node, int law) {
+  const Distribution& q = tree.law_at(law);
+  const auto proposals = tree.proposals();
+  return is_proper(q) && std::all_of(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
+           return proposal.parent != node || proposal.law != law ||
+                  probability(q, tree.token(proposal.child)) > 0.0;
+         });
+}
+
+DrawnFrom& drawn_from(std::vector<DrawnFrom>& all, const ReachedNode& reached, int law) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const DrawnFrom& one) { return one.law == law; });
+  if (found != all.end()) return *found;
+  all.push_back({law, can_have_drawn(reached.tree, reached.node, law), reached.tree.law_at(law)});
+  return all.back();
+}
+
 }  // namespace
 
 NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomness) {
-  int child = next_child(reached.tree, reached.node, reached.node);
-  if (child == kNoChild) {
-    const Distribution& p = reached.target_law;
-    return {p.tokens[randomness.categorical(p.probabilities, reached.position, RandomPurpose::kToken, 0)]};
-  }
-  const bool sampled = ratio_test_applies(reached);
+  const TokenTree& tree = reached.tree;
   Distribution p = reached.target_law;
-  Distribution q = sampled ? reached.tree.law(reached.node) : Distribution{};
+  std::vector<DrawnFrom> laws;
   uint64_t draw = 0;
-  for (; child != kNoChild; child = next_child(reached.tree, reached.node, child)) {
-    const TokenId token = reached.tree.token(child);
-    const double drafted = sampled ? probability(q, token) : 1.0;
+  for (const Proposal& proposal : tree.proposals()) {
+    if (proposal.parent != reached.node) continue;
+    const TokenId token = tree.token(proposal.child);
+    DrawnFrom* drawn = proposal.law < 0 ? nullptr : &drawn_from(laws, reached, proposal.law);
+    if (drawn != nullptr && !drawn->is_usable) drawn = nullptr;
+    const double drafted = drawn == nullptr ? 1.0 : probability(drawn->q, token);
     if (randomness.bernoulli(probability(p, token) / drafted, reached.position, draw++))
-      return {token, child};
-    if (sampled) {
-      subtract(p, q);
-      remove(q, token);
-    } else {
+      return {token, proposal.child};
+    if (drawn == nullptr) {
       remove(p, token);
+      continue;
     }
+    subtract(p, drawn->q);
+    if (tree.kind_at(proposal.law) == ChildrenKind::kSampled) remove(drawn->q, token);
   }
-  return {p.tokens[randomness.categorical(p.probabilities, reached.position, RandomPurpose::kResidual, 0)]};
+  const auto purpose = draw == 0 ? RandomPurpose::kToken : RandomPurpose::kResidual;
+  return {p.tokens[randomness.categorical(p.probabilities, reached.position, purpose, 0)]};
 }
 
 }  // namespace outrider

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "outrider/token_tree.h"
 
+#include <algorithm>
+
 namespace outrider {
 namespace {
 
 constexpr int kNoLaw = -1;
+constexpr uint32_t kFirstSource = 1;
 
 }  // namespace
 
@@ -12,39 +15,112 @@ void TokenTree::reset(TokenId pending) {
   tokens_.assign(1, pending);
   parents_.assign(1, -1);
   depths_.assign(1, 0);
+  probabilities_.assign(1, 1.0);
+  sources_.assign(1, kFirstSource);
   law_index_.assign(1, kNoLaw);
+  proposals_.clear();
   law_count_ = 0;
 }
 
-int TokenTree::add(int parent, TokenId token) {
-  for (int node = parent + 1; node < size(); ++node) {
-    if (this->parent(node) == parent && this->token(node) == token) return node;
-  }
-  const int child_depth = depth(parent) + 1;
+int TokenTree::add(int parent, TokenId token, double probability) {
+  int child = parent + 1;
+  while (child < size() && (this->parent(child) != parent || this->token(child) != token)) ++child;
+  const int law = law_index_[static_cast<size_t>(parent)];
+  const bool is_new = child == size();
+  // Only a draw from a law may be tried again: it says something about what the next one may be.
+  if (is_new || law != kNoLaw) proposals_.push_back({parent, child, law});
+  if (!is_new) return child;
   tokens_.push_back(token);
   parents_.push_back(parent);
-  depths_.push_back(child_depth);
+  depths_.push_back(depth(parent) + 1);
+  probabilities_.push_back(probability);
+  sources_.push_back(kFirstSource);
   law_index_.push_back(kNoLaw);
-  return size() - 1;
+  return child;
 }
 
-void TokenTree::set_law(int node, const Distribution& law) {
-  int& index = law_index_[static_cast<size_t>(node)];
-  if (index == kNoLaw) {
-    index = static_cast<int>(law_count_++);
-    if (laws_.size() < law_count_) laws_.emplace_back();
+void TokenTree::set_law(int node, const Distribution& law, ChildrenKind kind) {
+  law_index_[static_cast<size_t>(node)] = static_cast<int>(law_count_++);
+  if (laws_.size() < law_count_) laws_.emplace_back();
+  laws_[law_count_ - 1].law = law;
+  laws_[law_count_ - 1].kind = kind;
+}
+
+void TokenTree::merge(const TokenTree& other, int source) {
+  const uint32_t bit = uint32_t{1} << source;
+  sources_[0] = size() == 1 ? bit : sources_[0] | bit;
+  place_.assign(static_cast<size_t>(other.size()), 0);
+  law_place_.assign(other.law_count_, kNoLaw);
+  for (const Proposal& proposal : other.proposals_) {
+    const int parent = place_[static_cast<size_t>(proposal.parent)];
+    int& law = law_index_[static_cast<size_t>(parent)];
+    law = kNoLaw;
+    if (proposal.law != kNoLaw) {
+      int& index = law_place_[static_cast<size_t>(proposal.law)];
+      if (index == kNoLaw) {
+        set_law(parent, other.law_at(proposal.law), other.kind_at(proposal.law));
+        index = law;
+      }
+      law = index;
+    }
+    const int before = size();
+    const double probability = other.probability(proposal.child);
+    const auto child = static_cast<size_t>(add(parent, other.token(proposal.child), probability));
+    if (static_cast<int>(child) == before) sources_[child] = 0;
+    sources_[child] |= bit;
+    probabilities_[child] = std::max(probabilities_[child], probability);
+    place_[static_cast<size_t>(proposal.child)] = static_cast<int>(child);
   }
-  laws_[static_cast<size_t>(index)] = law;
+}
+
+void TokenTree::keep(std::span<const uint8_t> kept) {
+  place_.assign(tokens_.size(), -1);
+  place_[0] = 0;
+  int count = 1;
+  for (int node = 1; node < size(); ++node) {
+    const auto i = static_cast<size_t>(node);
+    if (kept[i] == 0 || place_[static_cast<size_t>(parents_[i])] < 0) continue;
+    const auto to = static_cast<size_t>(count);
+    tokens_[to] = tokens_[i];
+    parents_[to] = place_[static_cast<size_t>(parents_[i])];
+    depths_[to] = depths_[i];
+    probabilities_[to] = probabilities_[i];
+    sources_[to] = sources_[i];
+    law_index_[to] = law_index_[i];
+    place_[i] = count++;
+  }
+  broken_.assign(law_count_, 0);
+  for (const Proposal& proposal : proposals_) {
+    if (proposal.law != kNoLaw && place_[static_cast<size_t>(proposal.child)] < 0)
+      broken_[static_cast<size_t>(proposal.law)] = 1;
+  }
+  std::erase_if(proposals_, [&](Proposal& proposal) {
+    proposal.parent = place_[static_cast<size_t>(proposal.parent)];
+    proposal.child = place_[static_cast<size_t>(proposal.child)];
+    if (proposal.law != kNoLaw && broken_[static_cast<size_t>(proposal.law)] != 0) proposal.law = kNoLaw;
+    return proposal.parent < 0 || proposal.child < 0;
+  });
+  const auto size = static_cast<size_t>(count);
+  tokens_.resize(size);
+  parents_.resize(size);
+  depths_.resize(size);
+  probabilities_.resize(size);
+  sources_.resize(size);
+  law_index_.resize(size);
+  for (int& law : law_index_) {
+    if (law != kNoLaw && broken_[static_cast<size_t>(law)] != 0) law = kNoLaw;
+  }
 }
 
 ChildrenKind TokenTree::children_kind(int node) const {
-  return law_index_[static_cast<size_t>(node)] == kNoLaw ? ChildrenKind::kChosen : ChildrenKind::kSampled;
+  const int index = law_index_[static_cast<size_t>(node)];
+  return index == kNoLaw ? ChildrenKind::kChosen : kind_at(index);
 }
 
 const Distribution& TokenTree::law(int node) const {
   static const Distribution kEmpty;
   const int index = law_index_[static_cast<size_t>(node)];
-  return index == kNoLaw ? kEmpty : laws_[static_cast<size_t>(index)];
+  return index == kNoLaw ? kEmpty : law_at(index);
 }
 
 }  // namespace outrider

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 namespace outrider {
 namespace {
 
@@ -65,11 +68,60 @@ TEST(TokenTree, ResetForgetsEverything) {
   EXPECT_EQ(tree.children_kind(child), ChildrenKind::kChosen);
 }
 
+// The tries of `node`: token and law of each.
+std::vector<std::pair<TokenId, int>> tries(const TokenTree& tree, int node) {
+  std::vector<std::pair<TokenId, int>> found;
+  for (const Proposal& proposal : tree.proposals()) {
+    if (proposal.parent == node) found.emplace_back(tree.token(proposal.child), proposal.law);
+  }
+  return found;
+}
+
+TEST(TokenTree, MergingSharesPathsAndKeepsEveryTryWithItsLaw) {
+  TokenTree a(1);
+  a.set_law(0, {{5, 6}, {0.5, 0.5}});
+  a.add(a.add(0, 5, 0.25), 7);
+  TokenTree b(1);
+  b.set_law(0, {{5, 9}, {0.1, 0.9}}, ChildrenKind::kIndependent);
+  b.add(0, 9);
+  b.add(b.add(0, 5, 0.75), 8);
+  TokenTree merged(1);
+  merged.merge(a, 0);
+  merged.merge(b, 1);
+  EXPECT_THAT(merged.tokens(), ElementsAre(1, 5, 7, 9, 8));
+  EXPECT_THAT(merged.parents(), ElementsAre(-1, 0, 1, 0, 1));
+  EXPECT_EQ(merged.probability(1), 0.75);
+  std::vector<uint32_t> sources;
+  for (int node = 0; node < merged.size(); ++node) sources.push_back(merged.sources(node));
+  EXPECT_THAT(sources, ElementsAre(3, 3, 1, 2, 2));
+  EXPECT_THAT(tries(merged, 0), ElementsAre(std::pair(5, 0), std::pair(9, 1), std::pair(5, 1)));
+  EXPECT_THAT(tries(merged, 1), ElementsAre(std::pair(7, -1), std::pair(8, -1)));
+  EXPECT_EQ(merged.law_at(1).probabilities[0], 0.1);
+  EXPECT_EQ(merged.kind_at(0), ChildrenKind::kSampled);
+  EXPECT_EQ(merged.kind_at(1), ChildrenKind::kIndependent);
+}
+
+TEST(TokenTree, DroppingADrawnChildMakesItsSiblingsChosen) {
+  TokenTree tree(1);
+  tree.set_law(0, {{5, 6, 7}, {0.2, 0.3, 0.5}});
+  const int dropped = tree.add(0, 5);
+  tree.add(dropped, 8);
+  const int left = tree.add(0, 6);
+  tree.set_law(left, {{9}, {1.0}});
+  tree.add(left, 9);
+  tree.keep(std::vector<uint8_t>{1, 0, 1, 1, 1});
+  EXPECT_THAT(tree.tokens(), ElementsAre(1, 6, 9));
+  EXPECT_THAT(tree.parents(), ElementsAre(-1, 0, 1));
+  EXPECT_THAT(tries(tree, 0), ElementsAre(std::pair(6, -1)));
+  EXPECT_EQ(tree.children_kind(0), ChildrenKind::kChosen);
+  EXPECT_EQ(tree.children_kind(1), ChildrenKind::kSampled);
+}
+
 TEST(Verdict, ClearForgetsEverything) {
-  Verdict verdict{{0}, {3}, {TokenOrigin::kPlain}, {NodeFate::kAccepted}};
+  Verdict verdict{{0}, {3}, {TokenOrigin::kPlain}, {NodeFate::kAccepted}, {7}};
   verdict.clear();
   EXPECT_TRUE(verdict.path.empty() && verdict.tokens.empty());
-  EXPECT_TRUE(verdict.origins.empty() && verdict.fates.empty());
+  EXPECT_TRUE(verdict.origins.empty() && verdict.fates.empty() && verdict.choices.empty());
 }
 
 }  // namespace

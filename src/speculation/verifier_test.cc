@@ -180,9 +180,9 @@ TEST(VerifyByRejection, ImpossibleTokensNeverPassAtTheEdgesOfTheUniform) {
   const Distribution target{{1, 2, 3}, {0.0, 0.5, 0.5}};
   for (const bool sampled : {false, true}) {
     TokenTree tree;
+    if (sampled) tree.set_law(0, {{1, 4}, {0.5, 0.5}});
     tree.add(0, 1);  // probability 0 in the target's law
     tree.add(0, 4);  // not in the target's law
-    if (sampled) tree.set_law(0, {{1, 4}, {0.5, 0.5}});
     for (const double u : {0.0, kLastUniform}) {
       const Verdict verdict = verdict_of(tree, {target}, AcceptanceRule::kRejection, u);
       EXPECT_THAT(verdict.path, ElementsAre(0));
@@ -199,15 +199,17 @@ TEST(VerifyByRejection, CertainTokensPassAtTheEdgesOfTheUniform) {
                 ElementsAre(0, 1));
   }
   const Distribution law{{1, 2}, {0.3, 0.7}};
+  tree.reset(0);
   tree.set_law(0, law);  // p = q
+  tree.add(0, 1);
   EXPECT_THAT(verdict_of(tree, {law, certain(2)}, AcceptanceRule::kRejection, kLastUniform).path,
               ElementsAre(0, 1));
 }
 
 TEST(VerifyByRejection, RatioRuleByHand) {
   TokenTree tree;
-  tree.add(0, 1);
   tree.set_law(0, {{1, 2}, {0.8, 0.2}});
+  tree.add(0, 1);
   const std::vector<Distribution> laws = {{{1, 2}, {0.4, 0.6}}, certain(9)};
   EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.49).tokens, ElementsAre(1, 9));
   EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.51).tokens, ElementsAre(2));
@@ -225,12 +227,12 @@ TEST(VerifyByRejection, PointMassRuleByHand) {
 
 // An unusable law must not be divided by: with it the child would pass for sure.
 TEST(VerifyByRejection, ChildrenOfABrokenLawCountAsChosen) {
-  TokenTree tree;
-  tree.add(0, 1);
   const std::vector<Distribution> laws = {{{1, 2}, {0.4, 0.6}}, certain(9)};
   for (const Distribution& broken : {Distribution{{1, 2}, {0.1, 0.1}}, Distribution{{2}, {1.0}},
                                      Distribution{{1, 2}, {0.1, std::nan("")}}, Distribution{}}) {
+    TokenTree tree;
     tree.set_law(0, broken);
+    tree.add(0, 1);
     EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.39).tokens, ElementsAre(1, 9));
     EXPECT_THAT(verdict_of(tree, laws, AcceptanceRule::kRejection, 0.41).tokens, ElementsAre(2));
   }
@@ -241,15 +243,15 @@ TEST(VerifyByRejection, GreedyLawsLeaveNothingToChance) {
   chosen.add(0, 3);
   chosen.add(0, 7);
   TokenTree hit;
-  hit.add(0, 7);
   hit.set_law(0, certain(7));
+  hit.add(0, 7);
   TokenTree miss;
-  miss.add(0, 3);
   miss.set_law(0, certain(3));
+  miss.add(0, 3);
   TokenTree wide;
+  wide.set_law(0, {{3, 7}, {0.99, 0.01}});
   wide.add(0, 3);
   wide.add(0, 7);
-  wide.set_law(0, {{3, 7}, {0.99, 0.01}});
   for (const double u : {0.0, 0.3, 0.7, kLastUniform}) {
     for (const TokenTree& tree : {chosen, hit, miss, wide}) {
       const Verdict verdict =

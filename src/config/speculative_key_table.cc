@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/speculative_key_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "config/message_text.h"
+#include "config/option_value.h"
+
+namespace outrider {
+namespace {
+
+struct Method {
+  std::string_view name;
+  bool built;
+};
+
+// TensorRT-LLM's names; UserProvided exists, but only a program that links the library can provide the
+// drafter.
+constexpr std::array kMethods = {
+    Method{"None", true},      Method{"NGram", true},    Method{"DraftTarget", true},
+    Method{"SpecInfer", true}, Method{"Suffix", true},   Method{"Lookahead", true},
+    Method{"EarlyExit", true}, Method{"Combined", true}, Method{"Medusa", false},
+    Method{"Eagle", false},    Method{"Eagle3", false},  Method{"MTP", false},
+    Method{"MoA", false},
+};
+std::string built_methods() {
+  std::vector<std::string_view> names;
+  for (const Method& method : kMethods) {
+    if (method.built) names.push_back(method.name);
+  }
+  return joined(names);
+}
+
+Result<std::string> canonical_method(std::string_view text) {
+  const std::string folded = folded_name(text);
+  const std::string_view wanted = folded == "draftmodel" ? "drafttarget" : std::string_view(folded);
+  for (const Method& method : kMethods) {
+    if (folded_name(method.name) != wanted) continue;
+    if (method.built) return std::string(method.name);
+    return usage_error(
+        fmt::format("{} is not available in this version; use one of {}", method.name, built_methods()));
+  }
+  if (wanted == "auto") {
+    return usage_error(
+        fmt::format("choosing a method by itself (auto) is not available in this version; use one of {}",
+                    built_methods()));
+  }
+  if (wanted == "userprovided") {
+    return usage_error(
+        fmt::format("UserProvided needs a drafter from a C++ program (EngineOptions::user_drafter); "
+                    "use one of {}",
+                    built_methods()));
+  }
+  std::vector<std::string_view> names;
+  for (const Method& method : kMethods) names.push_back(method.name);
+  return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?", built_methods(),
+                                 quote(text), nearest_name(text, names)));
+}
+
+template <int64_t kMin, int64_t kMax, auto kMember>
+Status assign_integer(SpeculativeConfig& config, std::string_view text) {
+  OUTRIDER_TRY(const int64_t value, parse_integer(text, kMin, kMax));
+  config.options.*kMember = static_cast<std::remove_reference_t<decltype(config.options.*kMember)>>(value);
+  return {};
+}
+
+template <auto kMember>
+Status assign_flag(SpeculativeConfig& config, std::string_view text) {
+  OUTRIDER_TRY(config.options.*kMember, parse_flag(text));
+  return {};
+}
+
+template <auto kMember>
+Status assign_number(SpeculativeConfig& config, std::string_view text) {
+  constexpr double kMost = 100.0;
+  OUTRIDER_TRY(config.options.*kMember, parse_number(text, 0.0, kMost));
+  return {};
+}
+
+// "a,b", in brackets or not.
+std::vector<std::string_view> list_parts(std::string_view text) {
+  text = trimmed(text);
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  if (trimmed(text).empty()) return {};
+  std::vector<std::string_view> parts = split(text, ',');
+  for (std::string_view& part : parts) part = trimmed(part);
+  return parts;
+}
+
+template <int64_t kMin, int64_t kMax, auto kMember>
+Status assign_integers(SpeculativeConfig& config, std::string_view text) {
+  auto& list = config.options.*kMember;
+  list.clear();
+  for (const std::string_view part : list_parts(text)) {
+    OUTRIDER_TRY(const int64_t value, parse_integer(part, kMin, kMax));
+    list.push_back(static_cast<int>(value));
+  }
+  return {};
+}
+
+template <auto kMember, typename Value, size_t kCount>
+Status assign_choice(SpeculativeConfig& config, std::string_view text,
+                     const std::array<std::pair<std::string_view, Value>, kCount>& names) {
+  std::vector<std::string_view> known;
+  for (const auto& [name, value] : names) {
+    known.push_back(name);
+    if (folded_name(text) != folded_name(name)) continue;
+    config.options.*kMember = value;
+    return {};
+  }
+  return usage_error(fmt::format("expected one of {}, found {}", joined(known), quote(text)));
+}
+
+Status assign_tree(SpeculativeConfig& config, std::string_view text) {
+  return assign_choice<&SpeculativeOptions::tree>(
+      config, text,
+      std::array<std::pair<std::string_view, TreeKind>, 3>{
+          {{"chain", TreeKind::kChain}, {"static", TreeKind::kStatic}, {"dynamic", TreeKind::kDynamic}}});
+}
+
+Status assign_children(SpeculativeConfig& config, std::string_view text) {
+  return assign_choice<&SpeculativeOptions::children>(
+      config, text,
+      std::array<std::pair<std::string_view, ChildrenChoice>, 3>{
+          {{"sampled", ChildrenChoice::kSampled},
+           {"top", ChildrenChoice::kTop},
+           {"independent", ChildrenChoice::kIndependent}}});
+}
+
+Status assign_schedule(SpeculativeConfig& config, std::string_view text) {
+  return assign_choice<&SpeculativeOptions::draft_len_schedule>(
+      config, text,
+      std::array<std::pair<std::string_view, LengthSchedule>, 2>{
+          {{"constant", LengthSchedule::kConstant}, {"heuristic", LengthSchedule::kHeuristic}}});
+}
+
+Status assign_method(SpeculativeConfig& config, std::string_view text) {
+  OUTRIDER_TRY(config.options.decoding_type, canonical_method(text));
+  return {};
+}
+
+Status assign_model(SpeculativeConfig& config, std::string_view text) {
+  if (text.empty()) return usage_error("expected the path of a draft model, found nothing");
+  config.options.speculative_model = std::string(text);
+  return {};
+}
+
+Status assign_models(SpeculativeConfig& config, std::string_view text) {
+  config.options.speculative_models.clear();
+  for (const std::string_view part : list_parts(text)) {
+    if (part.empty()) return usage_error("expected paths of draft models, found an empty one");
+    config.options.speculative_models.emplace_back(std::string(part));
+  }
+  return {};
+}
+
+Status assign_combine(SpeculativeConfig& config, std::string_view text) {
+  config.options.combine.clear();
+  for (const std::string_view part : list_parts(text)) {
+    OUTRIDER_TRY(std::string method, canonical_method(part));
+    if (method == "None" || method == "Combined") {
+      return usage_error(
+          fmt::format("expected methods that draft, as in [NGram, DraftTarget], found {}", method));
+    }
+    config.options.combine.push_back(std::move(method));
+  }
+  return {};
+}
+
+Status warn_shortest_pattern(SpeculativeConfig& config, std::string_view text) {
+  OUTRIDER_TRY(const int64_t value, parse_integer(text, 1, 16));
+  if (value > 1) {
+    config.warnings.push_back("prompt_lookup_min has no effect: NGram looks up every length down to 1");
+  }
+  return {};
+}
+
+// decoding_type comes first.
+constexpr std::array kKeys = {
+    SpeculativeKeyRow{{"decoding_type", "method", "", "None",
+                       "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit or Combined; case, "
+                       "- and _ do not "
+                       "matter"},
+                      assign_method},
+    SpeculativeKeyRow{{"max_draft_len", "num_speculative_tokens", "", "4",
+                       "levels of the drafted tree, 0 to 64; 0 drafts nothing"},
+                      assign_integer<0, 64, &SpeculativeOptions::max_draft_len>},
+    SpeculativeKeyRow{{"tree", "", "", "chain",
+                       "chain, static (expansion) or dynamic (the likeliest paths, whatever their shape)"},
+                      assign_tree},
+    SpeculativeKeyRow{
+        {"expansion", "", "", "[1,1,3,1,1,1,1,1]",
+         "tree: static: children of every node of each level, from the root down; sets max_draft_len"},
+        assign_integers<1, 64, &SpeculativeOptions::expansion>},
+    SpeculativeKeyRow{
+        {"dynamic_tree_max_topK", "", "", "4", "tree: dynamic: children asked of a node, 1 to 64"},
+        assign_integer<1, 64, &SpeculativeOptions::dynamic_tree_max_top_k>},
+    SpeculativeKeyRow{{"max_total_draft_tokens", "", "", "16", "tree: dynamic: nodes of the tree, 1 to 1024"},
+                      assign_integer<1, 1024, &SpeculativeOptions::max_total_draft_tokens>},
+    SpeculativeKeyRow{
+        {"children", "", "", "sampled",
+         "at temperatures above 0: sampled (without replacement), top (the likeliest) or independent"},
+        assign_children},
+    SpeculativeKeyRow{{"assistant_confidence_threshold", "", "", "0",
+                       "stop drafting after a token of lower probability; 0: never"},
+                      assign_number<&SpeculativeOptions::assistant_confidence_threshold>},
+    SpeculativeKeyRow{
+        {"entropy_threshold", "", "", "0",
+         "stop drafting after a token whose law has sqrt(0.15 entropy) above this (SVIP); 0: never"},
+        assign_number<&SpeculativeOptions::entropy_threshold>},
+    SpeculativeKeyRow{{"draft_len_schedule", "num_assistant_tokens_schedule", "", "constant",
+                       "constant, or heuristic: two levels more after a draft accepted whole, else one less"},
+                      assign_schedule},
+    SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model", "DraftTarget|Combined", "",
+                       "the draft model; with the default target, the default draft"},
+                      assign_model},
+    SpeculativeKeyRow{
+        {"speculative_models", "", "SpecInfer|Combined", "", "several draft models that share one tree"},
+        assign_models},
+    SpeculativeKeyRow{
+        {"combine", "", "Combined", "", "methods that share one tree, as in [NGram, DraftTarget]"},
+        assign_combine},
+    SpeculativeKeyRow{{"max_matching_ngram_size", "prompt_lookup_max", "NGram|Combined", "2",
+                       "longest pattern looked up, 1 to 16"},
+                      assign_integer<1, 16, &SpeculativeOptions::max_matching_ngram_size>},
+    SpeculativeKeyRow{{"is_keep_all", "", "NGram|Combined", "true",
+                       "keep every continuation of a pattern, else the longest newest one"},
+                      assign_flag<&SpeculativeOptions::is_keep_all>},
+    SpeculativeKeyRow{{"is_use_oldest", "", "NGram|Combined", "true",
+                       "propose the oldest continuation kept, else the newest"},
+                      assign_flag<&SpeculativeOptions::is_use_oldest>},
+    SpeculativeKeyRow{{"is_public_pool", "", "NGram|Combined", "false",
+                       "one pool for all sequences, which shows one request's text to others; else one each"},
+                      assign_flag<&SpeculativeOptions::is_public_pool>},
+    SpeculativeKeyRow{{"max_pool_patterns", "", "NGram|Combined", "1048576",
+                       "patterns kept in a pool, 1 to 2^30; the oldest leave first"},
+                      assign_integer<1, int64_t{1} << 30, &SpeculativeOptions::max_pool_patterns>},
+    SpeculativeKeyRow{{"suffix_max_tree_depth", "suffix_decoding_max_tree_depth", "Suffix|Combined", "64",
+                       "longest suffix kept, 2 to 256 tokens"},
+                      assign_integer<2, 256, &SpeculativeOptions::suffix_max_tree_depth>},
+    SpeculativeKeyRow{
+        {"suffix_max_cached_requests", "suffix_decoding_max_cached_requests", "Suffix|Combined", "0",
+         "finished requests that later ones draft from, which shows one request's text to others; 0: none"},
+        assign_integer<0, 1 << 20, &SpeculativeOptions::suffix_max_cached_requests>},
+    SpeculativeKeyRow{{"suffix_max_spec_factor", "suffix_decoding_max_spec_factor", "Suffix|Combined", "1",
+                       "drafted tokens per token matched, at most"},
+                      assign_number<&SpeculativeOptions::suffix_max_spec_factor>},
+    SpeculativeKeyRow{{"suffix_min_token_prob", "suffix_decoding_min_token_prob", "Suffix|Combined", "0.1",
+                       "least probability of a drafted path by the counts of the suffix tree"},
+                      assign_number<&SpeculativeOptions::suffix_min_token_prob>},
+    SpeculativeKeyRow{{"max_window_size", "", "Lookahead|Combined", "4", "columns of the window, 1 to 32"},
+                      assign_integer<1, 32, &SpeculativeOptions::max_window_size>},
+    SpeculativeKeyRow{
+        {"max_ngram_size", "", "Lookahead|Combined", "3", "tokens of an n-gram, its first included, 2 to 16"},
+        assign_integer<2, 16, &SpeculativeOptions::max_ngram_size>},
+    SpeculativeKeyRow{
+        {"max_verification_set_size", "", "Lookahead|Combined", "4", "n-grams verified per step, 0 to 64"},
+        assign_integer<0, 64, &SpeculativeOptions::max_verification_set_size>},
+    SpeculativeKeyRow{{"exit_layer", "", "EarlyExit|Combined", "0",
+                       "draft with the first so many layers of the target; 0: a third of them"},
+                      assign_integer<0, 1024, &SpeculativeOptions::exit_layer>},
+    SpeculativeKeyRow{{"skip_attention_layers", "", "EarlyExit|Combined", "",
+                       "draft with all layers but the attention of these, as in [2,3]"},
+                      assign_integers<0, 1023, &SpeculativeOptions::skip_attention_layers>},
+    SpeculativeKeyRow{{"skip_mlp_layers", "", "EarlyExit|Combined", "", "the same for their MLPs"},
+                      assign_integers<0, 1023, &SpeculativeOptions::skip_mlp_layers>},
+    SpeculativeKeyRow{{"prompt_lookup_min", "", "NGram|Combined", "", "vLLM's; read and without effect"},
+                      warn_shortest_pattern},
+};
+
+}  // namespace
+
+std::span<const SpeculativeKeyRow> speculative_key_table() { return kKeys; }
+
+std::string built_speculative_methods() { return built_methods(); }
+
+}  // namespace outrider

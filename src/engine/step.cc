@@ -211,7 +211,7 @@ void Step::prune() {
                            work.plan.sequence->request().sampling.temperature > 0.0;
     grown_.push_back({work.plan.sequence->id(), &work.tree, !has_draws});
   }
-  parts_.policy->prune(load_, grown_);
+  parts_.policy->prune(grown_);
 }
 
 void Step::reserve() {

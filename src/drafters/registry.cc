@@ -8,6 +8,7 @@
 #include "drafters/draft_target.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
+#include "drafters/suffix.h"
 
 namespace outrider {
 namespace {
@@ -30,6 +31,7 @@ constexpr std::array kDrafters = {
     Entry{"None", make_none_drafter},
     Entry{"NGram", make_ngram_drafter},
     Entry{"DraftTarget", make_draft_target_drafter},
+    Entry{"Suffix", make_suffix_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "drafters/draft_target.h"
+#include "drafters/lookahead.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
 #include "drafters/suffix.h"
@@ -32,6 +33,7 @@ constexpr std::array kDrafters = {
     Entry{"NGram", make_ngram_drafter},
     Entry{"DraftTarget", make_draft_target_drafter},
     Entry{"Suffix", make_suffix_drafter},
+    Entry{"Lookahead", make_lookahead_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 

@@ -9,10 +9,12 @@ namespace outrider {
 namespace {
 
 constexpr int kAbsent = -1;
+constexpr double kNoOpinion = 1.0;
+constexpr double kUnlikely = 0.05;  // cells of the window are there to be learned from
 
-int add_child(const DraftRequest& request, TokenTree& tree, int parent, TokenId token) {
+int add_child(const DraftRequest& request, TokenTree& tree, int parent, TokenId token, double probability) {
   const bool is_full = tree.depth(parent) == request.max_depth || tree.drafted() == request.max_nodes;
-  return is_full ? kAbsent : tree.add(parent, token);
+  return is_full ? kAbsent : tree.add(parent, token, probability);
 }
 
 int find_child(const TokenTree& tree, int parent, TokenId token) {
@@ -66,15 +68,15 @@ void LookaheadWindow::draft(const DraftRequest& request, TokenTree& tree) const 
   for (; !guesses.empty(); guesses = guesses.first(guesses.size() - length)) {
     int node = 0;
     for (const TokenId token : guesses.last(length)) {
-      if (node != kAbsent) node = add_child(request, tree, node, token);
+      if (node != kAbsent) node = add_child(request, tree, node, token, kNoOpinion);
     }
   }
   int top = 0;
   for (size_t column = 0; column < static_cast<size_t>(columns()) && top != kAbsent; ++column) {
-    if (column > 0) top = add_child(request, tree, top, levels_[0].tokens[column - 1]);
+    if (column > 0) top = add_child(request, tree, top, levels_[0].tokens[column - 1], kUnlikely);
     int node = top;
     for (size_t level = 1; level < levels_.size() && node != kAbsent; ++level) {
-      node = add_child(request, tree, node, levels_[level].tokens[column]);
+      node = add_child(request, tree, node, levels_[level].tokens[column], kUnlikely);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "drafters/combined.h"
 #include "drafters/draft_target.h"
 #include "drafters/lookahead.h"
 #include "drafters/ngram.h"
@@ -32,6 +33,8 @@ constexpr std::array kDrafters = {
     Entry{"None", make_none_drafter},
     Entry{"NGram", make_ngram_drafter},
     Entry{"DraftTarget", make_draft_target_drafter},
+    Entry{"SpecInfer", make_spec_infer_drafter},
+    Entry{"Combined", make_combined_drafter},
     Entry{"Suffix", make_suffix_drafter},
     Entry{"Lookahead", make_lookahead_drafter},
     Entry{"UserProvided", use_user_drafter},

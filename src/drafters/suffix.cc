@@ -50,6 +50,9 @@ class OutputCache {
   std::deque<Output> outputs_;
 };
 
+// Of a node that followed its parent every time; 1 would say that nothing is known of it.
+constexpr double kCertain = 0.99;
+
 class SuffixDrafter final : public Drafter {
  public:
   explicit SuffixDrafter(const SpeculativeOptions& options)
@@ -113,7 +116,7 @@ class SuffixDrafter final : public Drafter {
     nodes_.clear();
     for (const SuffixDraft::Node& node : best_.nodes) {
       const int parent = node.parent < 0 ? 0 : nodes_[static_cast<size_t>(node.parent)];
-      nodes_.push_back(tree.add(parent, node.token, node.probability));
+      nodes_.push_back(tree.add(parent, node.token, std::min(node.probability, kCertain)));
     }
   }
 

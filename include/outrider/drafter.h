@@ -29,6 +29,8 @@ struct DrafterTraits {
                                           // TokenTree::sources(); empty: its own name
 };
 
+class AcceptanceEstimates;
+
 // What one sequence asks of its drafter in one step.
 struct DraftRequest {
   uint64_t sequence = 0;  // as given to begin()
@@ -41,6 +43,9 @@ struct DraftRequest {
   uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
+  double rate = 0;  // tokens a millisecond of this sequence is worth: drafting further should bring more;
+                    // 0: draft as far as the limits allow
+  const AcceptanceEstimates* estimates = nullptr;  // internal: what probabilities proved to be worth, or none
 };
 
 class Drafter {

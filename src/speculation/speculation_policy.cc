@@ -8,12 +8,12 @@
 namespace outrider {
 namespace {
 
-constexpr double kStepsRemembered = 24.0;  // of one sequence
+constexpr double kStepsRemembered = 48.0;  // of one sequence
 constexpr double kStepsOfPrior = 4.0;      // that the others' experience counts for
-constexpr double kStepsToJudge = 8.0;
-constexpr double kHysteresis = 0.01;
+constexpr double kStepsToJudge = 16.0;
+constexpr double kHysteresis = 0.03;
 // Of a sequence's account, in tokens.
-constexpr double kFirstBalance = 1.5;
+constexpr double kFirstBalance = 2.5;
 constexpr double kLargestBalance = 6.0;
 constexpr double kIncome = 0.01;  // per plain step
 constexpr double kPriceOfTry = 1.0;
@@ -48,14 +48,23 @@ SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
     state.means.steps = std::min(all_means_.steps, kStepsOfPrior);
     state.means.timed_steps = std::min(all_means_.timed_steps, kStepsOfPrior);
     state.length = options_.max_depth;
-    state.balance = kFirstBalance;
+    const bool is_hopeless = all_means_.steps >= kStepsToJudge &&
+                             (1.0 + all_means_.gain) / drafting_ms(all_means_) < 1.0 / plain_ms();
+    state.balance = is_hopeless ? 0.0 : kFirstBalance;
+    state.is_on = !is_hopeless;
   }
   return state;
 }
 
+double SpeculationPolicy::plain_ms() const {
+  return costs_.pass_ms(load_.rows, load_.context) +
+         (plain_rest_ms_ > 0.0 ? plain_rest_ms_ : drafting_rest_ms_);
+}
+
 // Of a step in which one sequence drafts as it did so far; the others as they are.
 double SpeculationPolicy::drafting_ms(const Means& means) const {
-  return costs_.pass_ms(load_.rows + means.rows, load_.context) + means.draft_ms;
+  return costs_.pass_ms(load_.rows + means.rows, load_.context) + means.draft_ms +
+         (drafting_rest_ms_ > 0.0 ? drafting_rest_ms_ : plain_rest_ms_);
 }
 
 // Whether this sequence drafts in this step.
@@ -64,7 +73,7 @@ bool SpeculationPolicy::decide(State& state) const {
   const double plain = load_.sequences / plain_ms();
   const double drafted = (load_.sequences + means.gain) / drafting_ms(means);
   if (means.steps >= kStepsToJudge && drafted < plain * (1.0 - kHysteresis)) state.is_on = false;
-  if (drafted > plain * (1.0 + kHysteresis)) state.is_on = true;
+  if (drafted > plain) state.is_on = true;
   if (state.balance >= (state.is_on ? 0.0 : kPriceOfTry)) return true;
   state.balance += kIncome;
   return false;
@@ -151,9 +160,23 @@ void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int v
     // A drafter that was not asked for a while first reads what it missed.
     if (state.has_just_drafted) means->learn_time(draft_ms);
   }
+  // Reading the prompt, once, is what all later drafts share.
+  constexpr double kMostSurprise = 1.5;
+  const double expected_ms = state.means.timed_steps > 0.0 ? state.means.draft_ms : draft_ms;
+  draft_ms = std::min(draft_ms, (std::exchange(state.is_first, false) ? 1.0 : kMostSurprise) * expected_ms);
   state.has_just_drafted = true;
-  const double extra_ms = costs_.pass_ms(load_.rows + verified, load_.context) - plain_ms() + draft_ms;
+  Means step = state.means;
+  step.rows = verified;
+  step.draft_ms = draft_ms;
+  const double extra_ms = drafting_ms(step) - plain_ms();
   state.balance = std::min(state.balance + gain - extra_ms / plain_ms(), kLargestBalance);
+}
+
+void SpeculationPolicy::observe_rest(bool has_drafted, double ms) {
+  constexpr double kFading = 0.05;
+  constexpr double kMostSurprise = 2.0;
+  double& known = has_drafted ? drafting_rest_ms_ : plain_rest_ms_;
+  known = known == 0.0 ? ms : known + kFading * (std::min(ms, kMostSurprise * known) - known);
 }
 
 void SpeculationPolicy::observe_pass(double rows, double context, double ms) {

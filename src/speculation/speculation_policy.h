@@ -60,6 +60,8 @@ class SpeculationPolicy {
   // its share of the time that drafting took.
   void observe(uint64_t sequence, const Verdict& verdict, int verified, double draft_ms);
   void observe_pass(double rows, double context, double ms);
+  // What a step took besides drafting and the target pass.
+  void observe_rest(bool has_drafted, double ms);
   void forget(uint64_t sequence) { states_.erase(sequence); }
 
   const PassCosts& costs() const { return costs_; }
@@ -81,14 +83,15 @@ class SpeculationPolicy {
     TokenTree drafted;  // the last tree, before it was cut
     Means means;
     bool is_on = true;
+    bool is_first = true;           // nothing was drafted yet
     bool has_just_drafted = false;  // in the step before: nothing is caught up on
-    double balance = 0.0;  // tokens
-    int length = 0;        // of the heuristic schedule
+    double balance = 0.0;           // tokens
+    int length = 0;                 // of the heuristic schedule
   };
 
   State& state_of(uint64_t sequence);
   bool decide(State& state) const;
-  double plain_ms() const { return costs_.pass_ms(load_.rows, load_.context); }
+  double plain_ms() const;
   double drafting_ms(const Means& means) const;
 
   Options options_;
@@ -96,7 +99,9 @@ class SpeculationPolicy {
   AcceptanceEstimates all_estimates_;  // of all sequences, where a new one starts from
   Means all_means_;
   std::unordered_map<uint64_t, State> states_;
-  StepLoad load_;      // of this step
+  StepLoad load_;  // of this step
+  // Of steps that draft nothing, and of those that do, besides drafting and the pass; fading. 0: none yet.
+  double plain_rest_ms_ = 0.0, drafting_rest_ms_ = 0.0;
   double rate_ = 0.0;  // tokens per millisecond that a sequence gets by the better of both ways, fading
   // Scratch of prune().
   struct Candidate {

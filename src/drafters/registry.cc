@@ -7,8 +7,10 @@
 
 #include "drafters/combined.h"
 #include "drafters/draft_target.h"
+#include "drafters/lookahead.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
+#include "drafters/suffix.h"
 
 namespace outrider {
 namespace {
@@ -33,6 +35,8 @@ constexpr std::array kDrafters = {
     Entry{"DraftTarget", make_draft_target_drafter},
     Entry{"SpecInfer", make_spec_infer_drafter},
     Entry{"Combined", make_combined_drafter},
+    Entry{"Suffix", make_suffix_drafter},
+    Entry{"Lookahead", make_lookahead_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 

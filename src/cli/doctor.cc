@@ -40,7 +40,9 @@ Shape expansion(SpeculativeOptions options, std::vector<int> widths) {
   options.tree = TreeKind::kStatic;
   options.max_draft_len = static_cast<int>(widths.size());
   options.expansion = std::move(widths);
-  return {fmt::format("expansion=[{}]", fmt::join(options.expansion, ",")), options};
+  std::string keys = "expansion=[";
+  for (const int width : options.expansion) keys += (keys.back() == '[' ? "" : ",") + std::to_string(width);
+  return {keys + "]", std::move(options)};
 }
 
 Shape dynamic(SpeculativeOptions options, int nodes) {

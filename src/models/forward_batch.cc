@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/forward_batch.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace outrider {
@@ -17,9 +19,11 @@ int32_t add_sequence(ForwardBatch& batch, const KvSequence& sequence) {
 }  // namespace
 
 void ForwardBatch::clear() {
-  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &tails, &pages, &logits_rows}) {
+  for (auto* field :
+       {&positions, &slots, &sequences, &prefix_len, &tails, &pages, &logits_rows, &resumed_rows}) {
     field->clear();
   }
+  resumed_states.clear();
   tokens.clear();
   tail_begin.assign(1, 0);
   page_begin.assign(1, 0);
@@ -57,23 +61,19 @@ int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransa
 }
 
 int append_tree(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
-                std::span<const TokenId> tokens, std::span<const int> parents) {
+                std::span<const TokenId> tokens, std::span<const int> parents, int computed) {
   const auto count = static_cast<int>(tokens.size());
   OUTRIDER_CHECK(count <= transaction.count() && tokens.size() == parents.size());
   const int32_t index = add_sequence(batch, sequence);
   const auto first_wanted = static_cast<int>(batch.logits_rows.size());
-  const int first_row = batch.rows();
-  for (int i = 0; i < count; ++i) {
-    const int parent = parents[static_cast<size_t>(i)];
-    OUTRIDER_CHECK(parent >= -1 && parent < i);
-    if (parent >= 0) {  // what the parent sees
-      const auto row = static_cast<size_t>(first_row + parent);
-      for (int32_t j = batch.tail_begin[row]; j < batch.tail_begin[row + 1]; ++j) {
-        batch.tails.push_back(batch.tails[static_cast<size_t>(j)]);
-      }
+  for (int i = computed; i < count; ++i) {
+    for (int node = i; node >= 0; node = parents[static_cast<size_t>(node)]) {
+      OUTRIDER_CHECK(parents[static_cast<size_t>(node)] < node);
+      batch.tails.push_back(sequence.length() + node);
     }
-    batch.tails.push_back(sequence.length() + i);
-    const auto depth = static_cast<int32_t>(batch.tails.size()) - batch.tail_begin.back() - 1;
+    const auto tail = batch.tails.begin() + batch.tail_begin.back();
+    std::reverse(tail, batch.tails.end());
+    const auto depth = static_cast<int32_t>(batch.tails.end() - tail) - 1;
     batch.logits_rows.push_back(batch.rows());
     batch.tokens.push_back(tokens[static_cast<size_t>(i)]);
     batch.positions.push_back(sequence.length() + depth);

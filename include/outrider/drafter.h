@@ -37,6 +37,7 @@ struct DraftRequest {
   const SamplingParams* sampling = nullptr;
   uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
+  bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
 };
 
 class Drafter {

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "sampling/logit_scan.h"
 #include "speculation/verifier.h"
 
 namespace outrider {
@@ -58,18 +59,17 @@ TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int6
   if (is_within_limits(tree, request, vocab_size)) return tree;
   const TokenId pending = request.tokens.back();
   if (!has_root(tree, request)) return TokenTree(pending);
-  TokenTree kept(pending);
-  std::vector<int> place(static_cast<size_t>(tree.size()), -1);
-  place[0] = 0;
-  if (!tree.law(0).empty()) kept.set_law(0, tree.law(0));
-  for (int node = 1; node < tree.size() && kept.drafted() < request.max_nodes; ++node) {
-    const int parent = place[static_cast<size_t>(tree.parent(node))];
-    if (parent < 0 || !is_fine(tree, node, request, vocab_size)) continue;
-    const int added = kept.add(parent, tree.token(node));
-    place[static_cast<size_t>(node)] = added;
-    if (!tree.law(node).empty()) kept.set_law(added, tree.law(node));
+  TokenTree cut = tree;
+  std::vector<uint8_t> kept(static_cast<size_t>(tree.size()), 1);
+  int drafted = 0;
+  for (int node = 1; node < tree.size(); ++node) {
+    uint8_t& stays = kept[static_cast<size_t>(node)];
+    const bool has_parent = kept[static_cast<size_t>(tree.parent(node))] != 0;
+    stays = has_parent && drafted < request.max_nodes && is_fine(tree, node, request, vocab_size) ? 1 : 0;
+    drafted += stays;
   }
-  return kept;
+  cut.keep(kept);
+  return cut;
 }
 
 Step::Step(const Parts& parts) : parts_(parts) {
@@ -82,6 +82,7 @@ Step::Step(const Parts& parts) : parts_(parts) {
     work.verdict.tokens.reserve(longest);
     work.verdict.origins.reserve(longest);
     work.verdict.fates.reserve(static_cast<size_t>(parts.limits.rows));
+    work.verdict.choices.reserve(static_cast<size_t>(parts.limits.rows));
   }
   trees_.resize(sequences);
   requests_.reserve(sequences);
@@ -96,13 +97,15 @@ void Step::run(std::span<const SequencePlan> plans) {
     work_[i].plan = plans[i];
     work_[i].tree.reset(plans[i].sequence->tokens().back());
   }
+  reserve();
   const double start = now_ms();
   draft();
   const double drafted = now_ms();
-  reserve_and_flatten();
+  flatten();
   const std::span<const float> logits = parts_.target->forward(batch_, *parts_.cache);
   for (Work& work : work()) {
     if (work.plan.extends) verify_one(work, logits);
+    if (work.plan.draft_depth > 0 && parts_.drafter->traits().wants_choices) list_choices(work, logits);
     commit_one(work);
   }
   account(drafted - start, now_ms() - drafted);
@@ -159,23 +162,36 @@ void Step::draft() {
   }
 }
 
-void Step::reserve_and_flatten() {
+void Step::reserve() {
+  for (Work& work : work()) {
+    auto transaction = parts_.cache->stage(work.plan.sequence->kv, work.plan.entries());
+    OUTRIDER_CHECK(transaction.ok());  // the scheduler planned within the pages there are
+    work.transaction = std::move(*transaction);
+  }
+}
+
+void Step::flatten() {
   batch_.clear();
   for (Work& work : work()) {
     Sequence& sequence = *work.plan.sequence;
-    const int rows = work.plan.catch_up + (work.plan.extends ? work.tree.size() : 0);
-    auto transaction = parts_.cache->stage(sequence.kv, rows);
-    OUTRIDER_CHECK(transaction.ok());  // the scheduler planned within the pages there are
-    work.transaction = std::move(*transaction);
     if (work.plan.catch_up == 0) {
-      work.logits_index =
-          append_tree(batch_, sequence.kv, *work.transaction, work.tree.tokens(), work.tree.parents());
+      work.logits_index = append_tree(batch_, sequence.kv, *work.transaction,
+                                      {work.tree.tokens(), work.tree.parents()}, LogitsWanted::kAll);
     } else {
-      const auto chunk =
-          sequence.tokens().subspan(static_cast<size_t>(sequence.kv.length()), static_cast<size_t>(rows));
+      const auto chunk = sequence.tokens().subspan(static_cast<size_t>(sequence.kv.length()),
+                                                   static_cast<size_t>(work.plan.entries()));
       work.logits_index = append_chain(batch_, sequence.kv, *work.transaction, chunk,
                                        work.plan.extends ? LogitsWanted::kLast : LogitsWanted::kNone);
     }
+  }
+}
+
+// The target's likeliest token after every node, for drafters that learn from nodes off the path, too.
+void Step::list_choices(Work& work, std::span<const float> logits) {
+  const auto row_size = static_cast<size_t>(parts_.target->config().vocab_size);
+  for (int node = 0; node < work.tree.size(); ++node) {
+    const auto row = logits.subspan(static_cast<size_t>(work.logits_index + node) * row_size);
+    work.verdict.choices.push_back(largest_logit(row.first(static_cast<size_t>(parts_.vocab_size))).token);
   }
 }
 

@@ -43,8 +43,10 @@ class Step {
   };
 
   void draft();
-  void reserve_and_flatten();
+  void reserve();
+  void flatten();
   void verify_one(Work& work, std::span<const float> logits);
+  void list_choices(Work& work, std::span<const float> logits);
   void commit_one(Work& work);
   void observe_one(Work& work);
   void account(double draft_ms, double verify_ms);

@@ -31,7 +31,9 @@ void ForwardBatch::clear() {
 
 void ForwardBatch::reserve(const Limits& limits) {
   const auto rows = static_cast<size_t>(limits.rows);
-  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &logits_rows}) field->reserve(rows);
+  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &logits_rows, &resumed_rows}) {
+    field->reserve(rows);
+  }
   tokens.reserve(rows);
   tail_begin.reserve(rows + 1);
   tails.reserve(rows * static_cast<size_t>(limits.max_depth + 1));
@@ -61,21 +63,23 @@ int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransa
 }
 
 int append_tree(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
-                std::span<const TokenId> tokens, std::span<const int> parents, int computed) {
-  const auto count = static_cast<int>(tokens.size());
-  OUTRIDER_CHECK(count <= transaction.count() && tokens.size() == parents.size());
+                const StagedTree& tree, LogitsWanted wanted) {
+  const auto count = static_cast<int>(tree.tokens.size());
+  OUTRIDER_CHECK(count <= transaction.count() && tree.tokens.size() == tree.parents.size());
   const int32_t index = add_sequence(batch, sequence);
   const auto first_wanted = static_cast<int>(batch.logits_rows.size());
-  for (int i = computed; i < count; ++i) {
-    for (int node = i; node >= 0; node = parents[static_cast<size_t>(node)]) {
-      OUTRIDER_CHECK(parents[static_cast<size_t>(node)] < node);
-      batch.tails.push_back(sequence.length() + node);
+  for (int i = tree.first; i < count; ++i) {
+    const auto begin = static_cast<std::ptrdiff_t>(batch.tails.size());
+    for (int entry = i; entry >= 0; entry = tree.parents[static_cast<size_t>(entry)]) {
+      OUTRIDER_CHECK(tree.parents[static_cast<size_t>(entry)] < entry);
+      batch.tails.push_back(sequence.length() + entry);
     }
-    const auto tail = batch.tails.begin() + batch.tail_begin.back();
-    std::reverse(tail, batch.tails.end());
-    const auto depth = static_cast<int32_t>(batch.tails.end() - tail) - 1;
-    batch.logits_rows.push_back(batch.rows());
-    batch.tokens.push_back(tokens[static_cast<size_t>(i)]);
+    std::reverse(batch.tails.begin() + begin, batch.tails.end());
+    const auto depth = static_cast<int32_t>(batch.tails.size()) - batch.tail_begin.back() - 1;
+    if (wanted == LogitsWanted::kAll || (wanted == LogitsWanted::kLast && i + 1 == count)) {
+      batch.logits_rows.push_back(batch.rows());
+    }
+    batch.tokens.push_back(tree.tokens[static_cast<size_t>(i)]);
     batch.positions.push_back(sequence.length() + depth);
     batch.slots.push_back(transaction.slot(i));
     batch.sequences.push_back(index);

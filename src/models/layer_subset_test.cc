@@ -85,8 +85,10 @@ class Feed {
     while (computed_ < count) {
       const int next = std::min(count, computed_ + 1 + static_cast<int>(random_() % 4));
       ForwardBatch batch;
-      append_tree(batch, sequence_, *transaction_, std::span(tree_.tokens).first(static_cast<size_t>(next)),
-                  std::span(tree_.parents).first(static_cast<size_t>(next)), computed_);
+      const auto nodes = static_cast<size_t>(next);
+      append_tree(batch, sequence_, *transaction_,
+                  {std::span(tree_.tokens).first(nodes), std::span(tree_.parents).first(nodes), computed_},
+                  LogitsWanted::kAll);
       const SubsetOutput output =
           model_->forward_subset(batch, cache_, {.count = layers, .skip_attention = {}, .skip_mlp = {}});
       states_.insert(states_.end(), output.states.begin(), output.states.end());
@@ -101,7 +103,7 @@ class Feed {
     }
     for (int i = 0; i < computed_; ++i) batch.resumed_rows.push_back(batch.rows() + i);
     batch.resumed_states.insert(batch.resumed_states.end(), states_.begin(), states_.end());
-    first_ = append_tree(batch, sequence_, *transaction_, tree_.tokens, tree_.parents);
+    first_ = append_tree(batch, sequence_, *transaction_, {tree_.tokens, tree_.parents}, LogitsWanted::kAll);
   }
 
   void check_and_commit(std::span<const float> logits) {

@@ -24,7 +24,10 @@ struct DrafterTraits {
   std::string name;                  // as in statistics: "NGram"
   bool emits_probabilities = false;  // sets the law of the nodes it expands
   bool wants_choices = false;        // learns from the target's likeliest token after every drafted node
+  bool uses_target = false;          // drafts with a part of the target, see DraftRequest::target
 };
+
+struct TargetAccess;  // internal
 
 // What one sequence asks of its drafter in one step.
 struct DraftRequest {
@@ -38,6 +41,7 @@ struct DraftRequest {
   uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
+  const TargetAccess* target = nullptr;  // set where the traits ask for it
 };
 
 class Drafter {

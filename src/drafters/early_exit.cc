@@ -135,7 +135,11 @@ EarlyExitDrafter::Growing& EarlyExitDrafter::start(const DraftRequest& request, 
   sequence.max_depth = request.max_depth;
   Growing& growing = *growing_[active_.size()];
   growing.target = request.target;
-  growing.target->exits->clear();
+  ExitStates& exits = *growing.target->exits;
+  const auto entries = static_cast<size_t>(growing.target->staged->count());
+  exits.clear();
+  exits.rows.reserve(entries);
+  exits.states.reserve(entries * static_cast<size_t>(growing.target->model->config().hidden_size));
   growing.tokens.clear();
   growing.parents.clear();
   growing.entries.clear();

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "drafters/draft_target.h"
+#include "drafters/early_exit.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
 
@@ -30,6 +31,7 @@ constexpr std::array kDrafters = {
     Entry{"None", make_none_drafter},
     Entry{"NGram", make_ngram_drafter},
     Entry{"DraftTarget", make_draft_target_drafter},
+    Entry{"EarlyExit", make_early_exit_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 

@@ -84,6 +84,10 @@ Step::Step(const Parts& parts) : parts_(parts) {
     work.verdict.fates.reserve(static_cast<size_t>(parts.limits.rows));
     work.verdict.choices.reserve(static_cast<size_t>(parts.limits.rows));
   }
+  if (parts.drafter->traits().uses_target) {
+    batch_.resumed_states.reserve(
+        static_cast<size_t>(parts.limits.rows * parts.target->config().hidden_size));
+  }
   trees_.resize(sequences);
   requests_.reserve(sequences);
   drafting_.reserve(sequences);
@@ -96,6 +100,7 @@ void Step::run(std::span<const SequencePlan> plans) {
   for (size_t i = 0; i < work_count_; ++i) {
     work_[i].plan = plans[i];
     work_[i].tree.reset(plans[i].sequence->tokens().back());
+    work_[i].exits.clear();
   }
   reserve();
   const double start = now_ms();
@@ -139,13 +144,15 @@ void Step::draft() {
                          .max_nodes = plan.draft_nodes,
                          .sampling = &sequence.request().sampling,
                          .stream = 0,
-                         .acceptance = parts_.acceptance});
+                         .acceptance = parts_.acceptance,
+                         .target = parts_.drafter->traits().uses_target ? give_access(work_[i]) : nullptr});
   }
   if (requests_.empty()) return;
   const auto trees = std::span(trees_).first(drafting_.size());
   const Status status = guarded([&] { return parts_.drafter->draft(requests_, trees); });
   draft_failed_ = !status.ok();
   if (draft_failed_) {
+    for (const size_t i : drafting_) work_[i].exits.clear();
     if (!std::exchange(draft_failure_logged_, true)) {
       log_warning("drafter " + parts_.drafter->traits().name +
                   " failed, going on without it: " + status.error().message);
@@ -162,6 +169,15 @@ void Step::draft() {
   }
 }
 
+const TargetAccess* Step::give_access(Work& work) {
+  work.access = {.model = parts_.target,
+                 .cache = parts_.cache,
+                 .sequence = &work.plan.sequence->kv,
+                 .staged = &*work.transaction,
+                 .exits = &work.exits};
+  return &work.access;
+}
+
 void Step::reserve() {
   for (Work& work : work()) {
     auto transaction = parts_.cache->stage(work.plan.sequence->kv, work.plan.entries());
@@ -175,6 +191,7 @@ void Step::flatten() {
   for (Work& work : work()) {
     Sequence& sequence = *work.plan.sequence;
     if (work.plan.catch_up == 0) {
+      resume(work, batch_.rows());
       work.logits_index = append_tree(batch_, sequence.kv, *work.transaction,
                                       {work.tree.tokens(), work.tree.parents()}, LogitsWanted::kAll);
     } else {
@@ -184,6 +201,20 @@ void Step::flatten() {
                                        work.plan.extends ? LogitsWanted::kLast : LogitsWanted::kNone);
     }
   }
+}
+
+// Lets the rows that the drafter took through the first layers enter behind them, unless the tree has changed
+// since. `first_row`: of the tree.
+void Step::resume(const Work& work, int first_row) {
+  const ExitStates& exits = work.exits;
+  const bool is_unchanged = std::ranges::all_of(exits.rows, [&](const ExitStates::Row& row) {
+    return row.node < work.tree.size() && work.tree.token(row.node) == row.token &&
+           work.tree.parent(row.node) == row.parent;
+  });
+  if (exits.rows.empty() || !is_unchanged) return;
+  batch_.resume_layer = exits.layers;
+  for (const ExitStates::Row& row : exits.rows) batch_.resumed_rows.push_back(first_row + row.node);
+  batch_.resumed_states.insert(batch_.resumed_states.end(), exits.states.begin(), exits.states.end());
 }
 
 // The target's likeliest token after every node, for drafters that learn from nodes off the path, too.

@@ -76,6 +76,49 @@ TEST(Lossless, GreedyRejectionIsIdenticalToo) {
   }
 }
 
+// One variant with each table and type, and every variant with the defaults.
+void check_early_exit(const Workload& workload, AcceptanceRule acceptance) {
+  const std::vector<Variant> variants = early_exit_variants();
+  size_t next = 0;
+  for (const Numerics& numerics : all_numerics()) {
+    if (numerics.kernels == "reference") continue;  // see models/layer_subset_test.cc
+    Variant variant = variants[next++ % variants.size()];
+    variant.acceptance = acceptance;
+    expect_same(run_variant(numerics, {.batch = 8, .acceptance = acceptance}, workload),
+                run_variant(numerics, variant, workload), describe(numerics) + ", " + describe(variant));
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  const auto plain = run_variant({.kernels = ""}, {.batch = 8, .acceptance = acceptance}, workload);
+  for (Variant variant : variants) {
+    variant.acceptance = acceptance;
+    expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(Lossless, EarlyExitIsIdentical) {
+  check_early_exit({.prompts = mixed_prompts(8), .max_tokens = 24}, AcceptanceRule::kCoupled);
+}
+
+TEST(Lossless, SampledEarlyExitIsIdentical) {
+  SamplingParams sampling;
+  sampling.temperature = 0.7;
+  sampling.top_p = 0.9;
+  sampling.presence_penalty = 0.3;
+  sampling.seed = 11;
+  check_early_exit({.prompts = mixed_prompts(8), .max_tokens = 24, .sampling = sampling},
+                   AcceptanceRule::kCoupled);
+}
+
+TEST(Lossless, GreedyEarlyExitRejectionIsIdenticalToo) {
+  const Workload workload{.prompts = mixed_prompts(8), .max_tokens = 24};
+  const auto plain = run_variant({.kernels = ""}, {.batch = 8}, workload);
+  for (Variant variant : early_exit_variants()) {
+    variant.acceptance = AcceptanceRule::kRejection;
+    expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
+  }
+}
+
 // The suite itself: other weights, another seed or another draft length must be seen.
 TEST(Lossless, TheComparisonSeesADifference) {
   const Workload workload{.prompts = mixed_prompts(4), .max_tokens = 32};
@@ -88,14 +131,17 @@ TEST(Lossless, TheComparisonSeesADifference) {
 
 TEST(Lossless, DraftedTokensAreAccepted) {
   const Workload workload{.prompts = mixed_prompts(12), .max_tokens = 64};
-  const auto completions = run_variant({.kernels = ""}, {.drafter = "DraftTarget"}, workload);
-  int64_t drafted = 0;
-  int64_t accepted = 0;
-  for (const Completion& completion : completions) {
-    drafted += completion.speculation.drafted;
-    accepted += completion.speculation.accepted;
+  const Variant last_layer_left_out{.drafter = "EarlyExit", .exit_layer = 5};
+  for (const Variant& variant : {Variant{.drafter = "DraftTarget"}, last_layer_left_out}) {
+    const auto completions = run_variant({.kernels = ""}, variant, workload);
+    int64_t drafted = 0;
+    int64_t accepted = 0;
+    for (const Completion& completion : completions) {
+      drafted += completion.speculation.drafted;
+      accepted += completion.speculation.accepted;
+    }
+    EXPECT_GT(accepted, drafted / 3) << describe(variant);
   }
-  EXPECT_GT(accepted, drafted / 3);
 }
 
 }  // namespace

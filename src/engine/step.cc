@@ -152,7 +152,6 @@ void Step::draft() {
   const Status status = guarded([&] { return parts_.drafter->draft(requests_, trees); });
   draft_failed_ = !status.ok();
   if (draft_failed_) {
-    for (const size_t i : drafting_) work_[i].exits.clear();
     if (!std::exchange(draft_failure_logged_, true)) {
       log_warning("drafter " + parts_.drafter->traits().name +
                   " failed, going on without it: " + status.error().message);

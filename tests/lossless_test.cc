@@ -76,38 +76,30 @@ TEST(Lossless, GreedyRejectionIsIdenticalToo) {
   }
 }
 
-// One variant with each table and type, and every variant with the defaults.
-void check_early_exit(const Workload& workload, AcceptanceRule acceptance) {
-  const std::vector<Variant> variants = early_exit_variants();
-  size_t next = 0;
-  for (const Numerics& numerics : all_numerics()) {
-    if (numerics.kernels == "reference") continue;  // see models/layer_subset_test.cc
-    Variant variant = variants[next++ % variants.size()];
-    variant.acceptance = acceptance;
-    expect_same(run_variant(numerics, {.batch = 8, .acceptance = acceptance}, workload),
-                run_variant(numerics, variant, workload), describe(numerics) + ", " + describe(variant));
-    if (::testing::Test::HasFatalFailure()) return;
-  }
-  const auto plain = run_variant({.kernels = ""}, {.batch = 8, .acceptance = acceptance}, workload);
-  for (Variant variant : variants) {
-    variant.acceptance = acceptance;
-    expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
-    if (::testing::Test::HasFatalFailure()) return;
-  }
-}
-
+// Every table and every type with some variant, greedy and sampled in turn, and every variant with the
+// defaults. All tables with all types: models/layer_subset_test.cc.
 TEST(Lossless, EarlyExitIsIdentical) {
-  check_early_exit({.prompts = mixed_prompts(8), .max_tokens = 24}, AcceptanceRule::kCoupled);
-}
-
-TEST(Lossless, SampledEarlyExitIsIdentical) {
-  SamplingParams sampling;
-  sampling.temperature = 0.7;
-  sampling.top_p = 0.9;
-  sampling.presence_penalty = 0.3;
-  sampling.seed = 11;
-  check_early_exit({.prompts = mixed_prompts(8), .max_tokens = 24, .sampling = sampling},
-                   AcceptanceRule::kCoupled);
+  const std::vector<Variant> variants = early_exit_variants();
+  const Workload greedy{.prompts = mixed_prompts(8), .max_tokens = 24};
+  Workload sampled = greedy;
+  sampled.sampling.temperature = 0.7;
+  sampled.sampling.top_p = 0.9;
+  sampled.sampling.presence_penalty = 0.3;
+  sampled.sampling.seed = 11;
+  const std::vector<Numerics> all = all_numerics();
+  for (size_t i = 0; i < all.size(); i += 3) {
+    const Numerics& numerics = all[i];
+    if (numerics.kernels == "reference") continue;
+    const Workload& workload = i % 2 == 0 ? greedy : sampled;
+    const Variant& variant = variants[i % variants.size()];
+    expect_same(run_variant(numerics, {.batch = 8}, workload), run_variant(numerics, variant, workload),
+                describe(numerics) + ", " + describe(variant));
+  }
+  for (const Workload& workload : {greedy, sampled}) {
+    const auto plain = run_variant({.kernels = ""}, {.batch = 8}, workload);
+    for (const Variant& variant : variants)
+      expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
+  }
 }
 
 TEST(Lossless, GreedyEarlyExitRejectionIsIdenticalToo) {

@@ -52,7 +52,7 @@ class EarlyExitDrafter final : public Drafter {
   bool resumes_;  // the target's pass can go on where drafting stopped
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
-  bool adapts_;  // see make_early_exit_drafter()
+  bool adapts_;  // AdaptiveThreshold rules
   int64_t vocab_;
   size_t longest_;  // sequence there will be, and its tree
   ForwardBatch batch_;

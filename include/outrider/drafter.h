@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
@@ -21,10 +22,12 @@ enum class AcceptanceRule : uint8_t {
 };
 
 struct DrafterTraits {
-  std::string name;                  // as in statistics: "NGram"
-  bool emits_probabilities = false;  // sets the law of the nodes it expands
-  bool wants_choices = false;        // learns from the target's likeliest token after every drafted node
-  bool uses_target = false;          // drafts with a part of the target, see DraftRequest::target
+  std::string name;                       // as in statistics: "NGram"
+  bool emits_probabilities = false;       // sets the law of the nodes it expands
+  bool wants_choices = false;             // learns from the target's likeliest token after every drafted node
+  bool uses_target = false;               // drafts with a part of the target, see DraftRequest::target
+  std::vector<std::string> sources = {};  // names of drafters that share its trees, by bit of
+                                          // TokenTree::sources(); empty: its own name
 };
 
 struct TargetAccess;  // internal
@@ -40,7 +43,7 @@ struct DraftRequest {
   const SamplingParams* sampling = nullptr;
   uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
-  bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
+  bool wants_probabilities = false;      // the probabilities of nodes are used; else they may be left out
   const TargetAccess* target = nullptr;  // set where the traits ask for it
 };
 

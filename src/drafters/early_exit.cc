@@ -29,12 +29,14 @@ class EarlyExitDrafter final : public Drafter {
     RequestHistory history;
     AdaptiveThreshold threshold;
     GrowthOptions growth;
-    int max_depth = 0;  // of the last draft
+    std::vector<TokenId> chain;  // drafted last, if the threshold rules
+    int max_depth = 0;           // of that draft
   };
   // A sequence while its tree grows.
   struct Growing {
     TreeGrowth growth;
     const TargetAccess* target = nullptr;
+    Sequence* state = nullptr;
     // Staged entries: the nodes computed, ascending.
     std::vector<TokenId> tokens;  // by entry
     std::vector<int> parents;     // by entry: that of its parent, -1 for the root
@@ -120,21 +122,30 @@ Status EarlyExitDrafter::draft(std::span<const DraftRequest> requests, std::span
       });
     }
   }
-  for (size_t i = 0; resumes_ && i < used; ++i) hand_over(*growing_[i]);
+  for (size_t i = 0; i < used; ++i) {
+    if (resumes_) hand_over(*growing_[i]);
+    const std::span<const TokenId> drafted = growing_[i]->growth.tree().tokens().subspan(1);
+    if (adapts_) growing_[i]->state->chain.assign(drafted.begin(), drafted.end());
+  }
   return {};
 }
 
 EarlyExitDrafter::Growing& EarlyExitDrafter::start(const DraftRequest& request, TokenTree& tree) {
   const double start = request.sampling->temperature == 0.0 ? 0.8 : 0.5;
-  auto [found, is_new] = sequences_.try_emplace(
-      request.sequence,
-      Sequence{.history = {}, .threshold = AdaptiveThreshold(start), .growth = growth_, .max_depth = 0});
+  auto [found, is_new] =
+      sequences_.try_emplace(request.sequence, Sequence{.history = {},
+                                                        .threshold = AdaptiveThreshold(start),
+                                                        .growth = growth_,
+                                                        .chain = {},
+                                                        .max_depth = 0});
   Sequence& sequence = found->second;
   if (is_new) sequence.history.reserve(longest_);
   if (adapts_) sequence.growth.least_probability = sequence.threshold.value();
+  sequence.chain.clear();
   sequence.max_depth = request.max_depth;
   Growing& growing = *growing_[active_.size()];
   growing.target = request.target;
+  growing.state = &sequence;
   ExitStates& exits = *growing.target->exits;
   const auto entries = static_cast<size_t>(growing.target->staged->count());
   exits.clear();
@@ -202,10 +213,13 @@ void EarlyExitDrafter::hand_over(Growing& growing) {
   }
 }
 
-void EarlyExitDrafter::observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) {
+// The tree may hold other drafters' nodes, too: what counts is how far the target follows the chain.
+void EarlyExitDrafter::observe(uint64_t sequence, const TokenTree&, const Verdict& verdict) {
   const auto found = sequences_.find(sequence);
-  if (found == sequences_.end() || tree.drafted() == 0) return;
-  found->second.threshold.update(static_cast<int>(verdict.path.size()) - 1, tree.drafted(),
+  if (found == sequences_.end() || found->second.chain.empty()) return;
+  const std::vector<TokenId>& chain = found->second.chain;
+  const auto followed = std::ranges::mismatch(chain, verdict.tokens).in1 - chain.begin();
+  found->second.threshold.update(static_cast<int>(followed), static_cast<int>(chain.size()),
                                  found->second.max_depth);
 }
 

@@ -356,6 +356,11 @@ SpeculativeOptions random_early_exit(std::mt19937& random, int max_draft_len) {
   if (random() % 2 == 0) options.assistant_confidence_threshold = 0.05;
   if (random() % 4 == 0) options.entropy_threshold = 0.5;
   if (random() % 4 == 0) options.skip_mlp_layers = {1};
+  if (random() % 4 == 0) {
+    options.decoding_type = "Combined";
+    options.combine = {"EarlyExit", "NGram"};
+    if (random() % 2 == 0) std::swap(options.combine[0], options.combine[1]);
+  }
   return options;
 }
 

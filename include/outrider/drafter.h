@@ -30,7 +30,8 @@ struct DrafterTraits {
                                           // TokenTree::sources(); empty: its own name
 };
 
-struct TargetAccess;  // internal
+class AcceptanceEstimates;
+struct TargetAccess;
 
 // What one sequence asks of its drafter in one step.
 struct DraftRequest {
@@ -43,8 +44,11 @@ struct DraftRequest {
   const SamplingParams* sampling = nullptr;
   uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
-  bool wants_probabilities = false;      // the probabilities of nodes are used; else they may be left out
-  const TargetAccess* target = nullptr;  // set where the traits ask for it
+  bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
+  double rate = 0;  // tokens a millisecond of this sequence is worth: drafting further should bring more;
+                    // 0: draft as far as the limits allow
+  const AcceptanceEstimates* estimates = nullptr;  // internal: what probabilities proved to be worth, or none
+  const TargetAccess* target = nullptr;            // internal: set where the traits ask for it
 };
 
 class Drafter {

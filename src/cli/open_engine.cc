@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "config/environment.h"
 #include "formats/random_model.h"
 
 namespace outrider {
@@ -99,6 +100,11 @@ Result<fs::path> chosen_model(const Settings& settings) {
 Result<EngineOptions> complete_engine_options(const Settings& settings) {
   EngineOptions options = settings.engine;
   OUTRIDER_TRY(options.model, chosen_model(settings));
+  if (options.cache_dir.empty()) {
+    options.cache_dir = user_cache_directory();
+  } else if (options.cache_dir == "none") {
+    options.cache_dir.clear();
+  }
   SpeculativeOptions& speculation = options.speculation;
   if (!settings.draft_shape.empty() &&
       (speculation.decoding_type != "DraftTarget" || !speculation.speculative_model.empty())) {

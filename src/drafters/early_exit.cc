@@ -2,6 +2,7 @@
 #include "drafters/early_exit.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +15,11 @@
 
 namespace outrider {
 namespace {
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 class EarlyExitDrafter final : public Drafter {
  public:
@@ -47,6 +53,7 @@ class EarlyExitDrafter final : public Drafter {
 
   Growing& start(const DraftRequest& request, TokenTree& tree);
   bool append_frontier(Growing& growing);
+  void learn_cost(double ms);
   void hand_over(Growing& growing);
 
   DrafterTraits traits_{.name = "EarlyExit", .emits_probabilities = true, .uses_target = true};
@@ -54,7 +61,8 @@ class EarlyExitDrafter final : public Drafter {
   bool resumes_;  // the target's pass can go on where drafting stopped
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
-  bool adapts_;  // AdaptiveThreshold rules
+  bool adapts_;            // AdaptiveThreshold rules
+  double level_ms_ = 0.0;  // what a level costs one sequence
   int64_t vocab_;
   size_t longest_;  // sequence there will be, and its tree
   ForwardBatch batch_;
@@ -103,7 +111,9 @@ Status EarlyExitDrafter::draft(std::span<const DraftRequest> requests, std::span
     std::erase_if(active_, [&](Growing* growing) { return !append_frontier(*growing); });
     if (active_.empty()) break;
     const TargetAccess& target = *active_.front()->target;
+    const double start = now_ms();
     const SubsetOutput output = target.model->forward_subset(batch_, *target.cache, layers_);
+    learn_cost(now_ms() - start);
     const size_t rows = batch_.logits_rows.size();
     const size_t vocab = output.logits.size() / rows;
     const size_t hidden = output.states.size() / rows;
@@ -140,7 +150,9 @@ EarlyExitDrafter::Growing& EarlyExitDrafter::start(const DraftRequest& request, 
                                                         .max_depth = 0});
   Sequence& sequence = found->second;
   if (is_new) sequence.history.reserve(longest_);
-  if (adapts_) sequence.growth.least_probability = sequence.threshold.value();
+  sequence.growth.level_ms = level_ms_;
+  const bool adapts = adapts_ && request.estimates == nullptr;
+  if (adapts) sequence.growth.least_probability = sequence.threshold.value();
   sequence.chain.clear();
   sequence.max_depth = request.max_depth;
   Growing& growing = *growing_[active_.size()];
@@ -156,6 +168,15 @@ EarlyExitDrafter::Growing& EarlyExitDrafter::start(const DraftRequest& request, 
   growing.entries.clear();
   growing.growth.start(sequence.growth, request, tree, sequence.history.sync(request));
   return growing;
+}
+
+// Of a pass over all sequences that grow. One that lost its processor says little.
+void EarlyExitDrafter::learn_cost(double ms) {
+  constexpr double kFading = 0.1;
+  constexpr double kMostSurprise = 2.0;
+  const double each = ms / static_cast<double>(active_.size());
+  level_ms_ =
+      level_ms_ == 0.0 ? each : level_ms_ + kFading * (std::min(each, kMostSurprise * level_ms_) - level_ms_);
 }
 
 // Adds the frontier's rows to the pass; false when there are none, or no entries for them.

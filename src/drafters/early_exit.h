@@ -18,7 +18,7 @@ Result<std::shared_ptr<Drafter>> make_early_exit_drafter(const SpeculativeOption
 // Draft & Verify's threshold: a chain ends after a token of lower probability, which stays in it, and the
 // threshold moves so that about nine in ten drafted tokens are accepted. Each sequence has its own, from 0.8
 // greedily and 0.5 at other temperatures. It rules the chains of both ways of drafting, unless
-// assistant_confidence_threshold fixes one; trees have their number of nodes instead.
+// assistant_confidence_threshold fixes one or policy: auto decides; trees have their number of nodes instead.
 class AdaptiveThreshold {
  public:
   explicit AdaptiveThreshold(double start) : value_(start) {}

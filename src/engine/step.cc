@@ -91,6 +91,8 @@ Step::Step(const Parts& parts) : parts_(parts) {
   trees_.resize(sequences);
   requests_.reserve(sequences);
   drafting_.reserve(sequences);
+  drafts_.reserve(sequences);
+  grown_.reserve(sequences);
   path_.reserve(static_cast<size_t>(parts.limits.rows));
 }
 
@@ -102,12 +104,21 @@ void Step::run(std::span<const SequencePlan> plans) {
     work_[i].tree.reset(plans[i].sequence->tokens().back());
     work_[i].exits.clear();
   }
+  measure_load();
   reserve();
   const double start = now_ms();
+  plan_drafts();
   draft();
+  prune();
   const double drafted = now_ms();
+  draft_ms_ = drafting_.empty() ? 0.0 : (drafted - start) / static_cast<double>(drafting_.size());
   flatten();
+  const double forward_start = now_ms();
   const std::span<const float> logits = parts_.target->forward(batch_, *parts_.cache);
+  const double forward_ms = now_ms() - forward_start;
+  const auto catches_up = [](const Work& work) { return work.plan.catch_up > 0; };
+  if (std::none_of(work().begin(), work().end(), catches_up))
+    parts_.policy->observe_pass(batch_.rows(), load_.context, forward_ms);
   for (Work& work : work()) {
     if (work.plan.extends) verify_one(work, logits);
     if (work.plan.draft_depth > 0 && parts_.drafter->traits().wants_choices) list_choices(work, logits);
@@ -120,6 +131,31 @@ void Step::run(std::span<const SequencePlan> plans) {
 void Step::forget(Sequence& sequence) {
   if (!std::exchange(sequence.started, false)) return;
   (void)guarded([&] { return parts_.drafter->end(sequence.id()), Status(); });
+  parts_.policy->forget(sequence.id());
+}
+
+void Step::measure_load() {
+  load_ = {.rows = 0.0, .context = 0.0, .sequences = 0.0};
+  for (const Work& work : work()) {
+    load_.rows += work.plan.catch_up + (work.plan.extends ? 1 : 0);
+    load_.sequences += work.plan.extends ? 1 : 0;
+    load_.context += work.plan.sequence->kv.length() / static_cast<double>(work_count_);
+  }
+}
+
+// Lets the policy say how much is drafted, within the limits of each sequence's plan.
+void Step::plan_drafts() {
+  drafts_.clear();
+  for (Work& work : work()) {
+    if (work.plan.draft_depth > 0)
+      drafts_.push_back({.sequence = work.plan.sequence->id(), .depth = work.plan.draft_depth});
+  }
+  parts_.policy->plan(load_, drafts_);
+  auto next = drafts_.begin();
+  for (Work& work : work()) {
+    if (work.plan.draft_depth > 0) work.plan.draft_depth = (next++)->depth;
+  }
+  std::erase_if(drafts_, [](const SpeculationPolicy::Draft& draft) { return draft.depth == 0; });
 }
 
 void Step::draft() {
@@ -145,6 +181,9 @@ void Step::draft() {
                          .sampling = &sequence.request().sampling,
                          .stream = 0,
                          .acceptance = parts_.acceptance,
+                         .wants_probabilities = parts_.policy->is_auto(),
+                         .rate = drafts_[requests_.size()].rate,
+                         .estimates = drafts_[requests_.size()].estimates,
                          .target = parts_.drafter->traits().uses_target ? give_access(work_[i]) : nullptr});
   }
   if (requests_.empty()) return;
@@ -177,6 +216,19 @@ const TargetAccess* Step::give_access(Work& work) {
   return &work.access;
 }
 
+void Step::prune() {
+  if (drafting_.empty() || draft_failed_) return;
+  grown_.clear();
+  for (const size_t i : drafting_) {
+    Work& work = work_[i];
+    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often.
+    const bool has_draws = parts_.acceptance == AcceptanceRule::kRejection &&
+                           work.plan.sequence->request().sampling.temperature > 0.0;
+    grown_.push_back({work.plan.sequence->id(), &work.tree, !has_draws});
+  }
+  parts_.policy->prune(load_, grown_);
+}
+
 void Step::reserve() {
   for (Work& work : work()) {
     auto transaction = parts_.cache->stage(work.plan.sequence->kv, work.plan.entries());
@@ -202,18 +254,21 @@ void Step::flatten() {
   }
 }
 
-// Lets the rows that the drafter took through the first layers enter behind them, unless the tree has changed
-// since. `first_row`: of the tree.
+// Lets the rows that the drafter took through the first layers enter behind them, up to the first that is no
+// longer what it was in the tree: those after it may descend from it. `first_row`: of the tree.
 void Step::resume(const Work& work, int first_row) {
   const ExitStates& exits = work.exits;
-  const bool is_unchanged = std::ranges::all_of(exits.rows, [&](const ExitStates::Row& row) {
+  const auto changed = std::ranges::find_if_not(exits.rows, [&](const ExitStates::Row& row) {
     return row.node < work.tree.size() && work.tree.token(row.node) == row.token &&
            work.tree.parent(row.node) == row.parent;
   });
-  if (exits.rows.empty() || !is_unchanged) return;
+  if (changed == exits.rows.begin()) return;
   batch_.resume_layer = exits.layers;
-  for (const ExitStates::Row& row : exits.rows) batch_.resumed_rows.push_back(first_row + row.node);
-  batch_.resumed_states.insert(batch_.resumed_states.end(), exits.states.begin(), exits.states.end());
+  for (auto row = exits.rows.begin(); row != changed; ++row)
+    batch_.resumed_rows.push_back(first_row + row->node);
+  const auto hidden = static_cast<std::ptrdiff_t>(exits.states.size() / exits.rows.size());
+  batch_.resumed_states.insert(batch_.resumed_states.end(), exits.states.begin(),
+                               exits.states.begin() + (changed - exits.rows.begin()) * hidden);
 }
 
 // The target's likeliest token after every node, for drafters that learn from nodes off the path, too.
@@ -311,6 +366,7 @@ void Step::account(double draft_ms, double verify_ms) {
 
 void Step::observe_one(Work& work) {
   if (!work.plan.extends || work.plan.draft_depth == 0 || draft_failed_) return;
+  parts_.policy->observe(work.plan.sequence->id(), work.verdict, work.tree.drafted(), draft_ms_);
   (void)guarded(
       [&] { return parts_.drafter->observe(work.plan.sequence->id(), work.tree, work.verdict), Status(); });
 }

@@ -152,7 +152,7 @@ EarlyExitDrafter::Growing& EarlyExitDrafter::start(const DraftRequest& request, 
   if (is_new) sequence.history.reserve(longest_);
   sequence.growth.level_ms = level_ms_;
   const bool adapts = adapts_ && request.estimates == nullptr;
-  if (adapts) sequence.growth.least_probability = sequence.threshold.value();
+  sequence.growth.least_probability = adapts ? sequence.threshold.value() : growth_.least_probability;
   sequence.chain.clear();
   sequence.max_depth = request.max_depth;
   Growing& growing = *growing_[active_.size()];

@@ -117,8 +117,8 @@ void Step::run(std::span<const SequencePlan> plans) {
   const std::span<const float> logits = parts_.target->forward(batch_, *parts_.cache);
   const double forward_ms = now_ms() - forward_start;
   const auto catches_up = [](const Work& work) { return work.plan.catch_up > 0; };
-  if (std::none_of(work().begin(), work().end(), catches_up))
-    parts_.policy->observe_pass(batch_.rows(), load_.context, forward_ms);
+  const bool is_decoding = std::none_of(work().begin(), work().end(), catches_up);
+  if (is_decoding) parts_.policy->observe_pass(batch_.rows(), load_.context, forward_ms);
   for (Work& work : work()) {
     if (work.plan.extends) verify_one(work, logits);
     if (work.plan.draft_depth > 0 && parts_.drafter->traits().wants_choices) list_choices(work, logits);
@@ -126,6 +126,7 @@ void Step::run(std::span<const SequencePlan> plans) {
   }
   account(drafted - start, now_ms() - drafted);
   for (Work& work : work()) observe_one(work);
+  if (is_decoding) parts_.policy->observe_rest(!drafting_.empty(), now_ms() - drafted - forward_ms);
 }
 
 void Step::forget(Sequence& sequence) {
@@ -226,7 +227,7 @@ void Step::prune() {
                            work.plan.sequence->request().sampling.temperature > 0.0;
     grown_.push_back({work.plan.sequence->id(), &work.tree, !has_draws});
   }
-  parts_.policy->prune(load_, grown_);
+  parts_.policy->prune(grown_);
 }
 
 void Step::reserve() {

@@ -16,7 +16,7 @@ PassCosts::PassCosts(std::vector<Point> points) : points_(std::move(points)) {
   for (size_t i = 1; i < points_.size(); ++i) points_[i].ms = std::max(points_[i].ms, points_[i - 1].ms);
 }
 
-double PassCosts::shape_ms(double rows, double context) const {
+double PassCosts::pass_ms(double rows, double context) const {
   const auto at = [&](const Point& point) { return point.ms + point.ms_per_thousand * context / 1000.0; };
   if (points_.size() == 1) return at(points_[0]);
   size_t right = 1;
@@ -26,8 +26,6 @@ double PassCosts::shape_ms(double rows, double context) const {
   const double share = (rows - a.rows) / static_cast<double>(b.rows - a.rows);
   return at(a) + std::max(0.0, share) * (at(b) - at(a));
 }
-
-double PassCosts::pass_ms(double rows, double context) const { return slowness_ * shape_ms(rows, context); }
 
 size_t PassCosts::nearest(double rows) const {
   size_t best = 0;
@@ -43,8 +41,9 @@ void PassCosts::learn(double rows, double context, double ms) {
   constexpr double kMostSurprise = 2.0;  // a thread that lost its processor says nothing about the machine
   if (points_.empty() || !(ms > 0.0)) return;
   const double surprise = std::clamp(ms / pass_ms(rows, context), 1.0 / kMostSurprise, kMostSurprise);
-  slowness_ *= 1.0 + kQuick * (surprise - 1.0);
-  points_[nearest(rows)].ms *= 1.0 + kSlow * (surprise - 1.0);
+  const size_t own = nearest(rows);
+  for (size_t i = 0; i < points_.size(); ++i)
+    points_[i].ms *= 1.0 + (i == own ? kQuick : kSlow) * (surprise - 1.0);
 }
 
 }  // namespace outrider

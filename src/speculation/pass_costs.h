@@ -26,16 +26,14 @@ class PassCosts {
   // Linear between the points and beyond the last. Preconditions: not empty, rows >= 1.
   double pass_ms(double rows, double context) const;
 
-  // A pass took so long. The machine's speed of the moment is told apart from the shape of the curve: one
-  // pass corrects the first for all row counts, many correct the second for those near it.
+  // A pass took so long. It corrects the costs of such row counts quickly and, as the machine may have become
+  // faster or slower, all others slowly.
   void learn(double rows, double context, double ms);
 
  private:
-  double shape_ms(double rows, double context) const;
   size_t nearest(double rows) const;
 
   std::vector<Point> points_;
-  double slowness_ = 1.0;  // of the machine now, against when the points were measured
 };
 
 }  // namespace outrider

@@ -22,8 +22,9 @@ struct StepLoad {
 
 // Decides, step by step and sequence by sequence, whether drafting pays and how much: so that tokens per
 // second are the most that measured costs and observed acceptance promise. Never changes what is accepted.
-// Two brakes keep it from costing much where it does not pay: a sequence whose drafts are not worth their
-// time is decoded plainly, and tried again only so seldom that the tries cost about one hundredth.
+// Each sequence has an account, in tokens: a step that drafts pays in what it brought beyond plain decoding
+// of the same time, or takes out what it lost; plain steps pay in a hundredth each. Nothing is drafted on
+// credit, so that a drafter that never helps costs little more than that hundredth, however long it fails.
 class SpeculationPolicy {
  public:
   struct Options {
@@ -53,12 +54,14 @@ class SpeculationPolicy {
     TokenTree* tree = nullptr;
     bool may_drop = true;
   };
-  void prune(const StepLoad& load, std::span<const Grown> trees);
+  void prune(std::span<const Grown> trees);
 
   // After the step: what became of the tree of a sequence that drafted, in the words of `verdict`; draft_ms:
   // its share of the time that drafting took.
   void observe(uint64_t sequence, const Verdict& verdict, int verified, double draft_ms);
   void observe_pass(double rows, double context, double ms);
+  // What a step took besides drafting and the target pass.
+  void observe_rest(bool has_drafted, double ms);
   void forget(uint64_t sequence) { states_.erase(sequence); }
 
   const PassCosts& costs() const { return costs_; }
@@ -69,27 +72,36 @@ class SpeculationPolicy {
     double steps = 0.0;
     double gain = 0.0;  // tokens beyond the one that plain decoding gives
     double rows = 0.0;  // verified beyond the pending token
+    double timed_steps = 0.0;
     double draft_ms = 0.0;
-    void learn(double weight, double new_gain, double new_rows, double new_draft_ms);
+
+    void learn(double new_gain, double new_rows);
+    void learn_time(double new_draft_ms);
   };
   struct State {
     AcceptanceEstimates estimates;
     TokenTree drafted;  // the last tree, before it was cut
     Means means;
     bool is_on = true;
-    int since_try = 0;  // steps decoded plainly
-    int pause = 0;      // of them before the next try
-    int length = 0;     // of the heuristic schedule
+    bool is_first = true;           // nothing was drafted yet
+    bool has_just_drafted = false;  // in the step before: nothing is caught up on
+    double balance = 0.0;           // tokens
+    int length = 0;                 // of the heuristic schedule
   };
 
   State& state_of(uint64_t sequence);
-  bool decide(State& state, const StepLoad& load);
+  bool decide(State& state) const;
+  double plain_ms() const;
+  double drafting_ms(const Means& means) const;
 
   Options options_;
   PassCosts costs_;
   AcceptanceEstimates all_estimates_;  // of all sequences, where a new one starts from
   Means all_means_;
   std::unordered_map<uint64_t, State> states_;
+  StepLoad load_;  // of this step
+  // Of steps that draft nothing, and of those that do, besides drafting and the pass; fading. 0: none yet.
+  double plain_rest_ms_ = 0.0, drafting_rest_ms_ = 0.0;
   double rate_ = 0.0;  // tokens per millisecond that a sequence gets by the better of both ways, fading
   // Scratch of prune().
   struct Candidate {

@@ -60,8 +60,8 @@ TEST(EarlyExit, ADynamicTreeFitsItsStagedEntries) {
   EXPECT_THAT(refusal(options, 6), AllOf(HasSubstr("at least 24"), HasSubstr("found 23")));
 }
 
-// g' = g + .01 below nine in ten, g - .01 above unless all that may be was drafted; g = .9 g + .1 g'; the rate
-// is a running mean of halves (2309.08168).
+// g' = g + .01 below nine in ten, g - .01 above unless all that may be was drafted; g = .9 g + .1 g'; the
+// rate is a running mean of halves (2309.08168).
 TEST(EarlyExit, TheThresholdFollowsTheAcceptanceRate) {
   AdaptiveThreshold threshold(0.8);
   threshold.update(1, 2, 4);  // rate .5

@@ -12,9 +12,11 @@
 #include <random>
 #include <string>
 
+#include "drafters/registry.h"
 #include "engine/engine_parts.h"
 #include "sampling/randomness.h"
 #include "sampling/target_law.h"
+#include "speculation/tree_policy.h"
 
 namespace outrider {
 namespace {
@@ -137,6 +139,63 @@ class OracleDrafter final : public Drafter {
   std::vector<std::vector<TokenId>> continuations_;
 };
 
+// Changes the trees of another drafter, so that they are no longer what it computed.
+class Meddler final : public Drafter {
+ public:
+  Meddler(std::shared_ptr<Drafter> drafter, uint32_t seed) : drafter_(std::move(drafter)), random_(seed) {}
+
+  const DrafterTraits& traits() const override { return drafter_->traits(); }
+  void begin(uint64_t sequence, std::span<const TokenId> prompt) override {
+    drafter_->begin(sequence, prompt);
+  }
+  void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override {
+    drafter_->observe(sequence, tree, verdict);
+  }
+  void end(uint64_t sequence) override { drafter_->end(sequence); }
+
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    OUTRIDER_RETURN_IF_ERROR(drafter_->draft(requests, trees));
+    if (random_() % 9 == 0) throw std::runtime_error("the meddler is angry");
+    for (TokenTree& tree : trees) {
+      switch (random_() % 6) {
+        case 0:
+          tree = with_rival(tree);
+          break;
+        case 1:
+          tree = flattened(tree);
+          break;
+        case 2: {
+          std::vector<uint8_t> kept(static_cast<size_t>(tree.size()));
+          for (uint8_t& keeps : kept) keeps = random_() % 3 != 0 ? 1 : 0;
+          tree.keep(kept);
+          break;
+        }
+        default:
+          break;
+      }
+    }
+    return {};
+  }
+
+ private:
+  TokenTree with_rival(const TokenTree& tree) {
+    TokenTree other(tree.token(0));
+    other.add(0, static_cast<TokenId>(random_() % kLetters));
+    other.merge(tree, 1);
+    return other;
+  }
+
+  // The same tokens in the same places, as children of the root.
+  static TokenTree flattened(const TokenTree& tree) {
+    TokenTree other(tree.token(0));
+    for (int node = 1; node < tree.size(); ++node) other.add(0, tree.token(node));
+    return other;
+  }
+
+  std::shared_ptr<Drafter> drafter_;
+  std::mt19937 random_;
+};
+
 Request random_request(std::mt19937& random) {
   const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
   Request request;
@@ -173,6 +232,13 @@ struct Setup {
   int prefill_chunk = 16;
   int max_draft_len = 4;
   int64_t context = 100;
+  SpeculativeOptions speculation = user_provided();
+
+  static SpeculativeOptions user_provided() {
+    SpeculativeOptions options;
+    options.decoding_type = "UserProvided";
+    return options;
+  }
 };
 
 std::unique_ptr<EngineParts> make_parts(const Setup& setup, std::shared_ptr<Drafter> drafter) {
@@ -180,7 +246,7 @@ std::unique_ptr<EngineParts> make_parts(const Setup& setup, std::shared_ptr<Draf
   parts->options.max_batch = setup.max_batch;
   parts->options.prefill_chunk = setup.prefill_chunk;
   parts->options.context = setup.context;
-  parts->options.speculation.decoding_type = "UserProvided";
+  parts->options.speculation = setup.speculation;
   parts->options.speculation.max_draft_len = setup.max_draft_len;
   parts->tokenizer = letters();
   auto model = std::make_unique<HashModel>(kLetters + 1 + kPadding);
@@ -195,18 +261,24 @@ std::unique_ptr<EngineParts> make_parts(const Setup& setup, std::shared_ptr<Draf
   return parts;
 }
 
-void run_round(uint32_t seed) {
-  std::mt19937 random(seed);
+Setup random_setup(std::mt19937& random) {
   constexpr int kPageSizes[] = {1, 2, 16, 64};
-  constexpr double kErrorRates[] = {0, 0.1, 0.5, 0.9, 1};
   Setup setup;
   setup.page_size = kPageSizes[random() % 4];
   setup.max_batch = 1 + static_cast<int>(random() % 8);
   setup.prefill_chunk = 1 + static_cast<int>(random() % 40);
   setup.max_draft_len = 1 + static_cast<int>(random() % 16);
   if (random() % 2 == 0) setup.kv_pages = 1;  // as few as one sequence needs: preemption
-  auto drafter = std::make_shared<OracleDrafter>(kErrorRates[random() % 5], static_cast<int>(random() % 2),
-                                                 random() % 3 == 0, static_cast<uint32_t>(random()));
+  return setup;
+}
+
+// `oracle`: null, or the drafter to tell the right output.
+struct RoundTotals {
+  int64_t steps = 0;
+  int64_t committed = 0;
+};
+void run_round(std::mt19937& random, const Setup& setup, const std::shared_ptr<Drafter>& drafter,
+               OracleDrafter* oracle, RoundTotals& totals) {
   const HashModel model(kLetters + 1 + kPadding);
   auto parts = make_parts(setup, drafter);
   parts->target = std::make_unique<HashModel>(model);
@@ -225,7 +297,7 @@ void run_round(uint32_t seed) {
     Request request = random_request(random);
     request.prompt.resize(std::min<size_t>(request.prompt.size(), 99));
     expected.push_back(reference(model, request, setup.context));
-    drafter->know(request.prompt, expected.back().tokens);
+    if (oracle != nullptr) oracle->know(request.prompt, expected.back().tokens);
     const auto id = engine->submit(request, [&](RequestId from, const Progress& progress) {
       streamed[from] += progress.text;
       if (progress.completion != nullptr) completions[from] = *progress.completion;
@@ -248,16 +320,71 @@ void run_round(uint32_t seed) {
     ASSERT_EQ(got.speculation.committed, static_cast<int64_t>(got.tokens.size()));
     ASSERT_EQ(got.origins.size(), got.tokens.size());
     ASSERT_LE(got.speculation.accepted, got.speculation.drafted);
+    totals.steps += got.speculation.steps;
+    totals.committed += got.speculation.committed;
   }
   ASSERT_EQ(engine->free_pages(), all_pages);
 }
 
 TEST(HashModel, EveryRequestGetsWhatPlainDecodingGives) {
+  constexpr double kErrorRates[] = {0, 0.1, 0.5, 0.9, 1};
+  RoundTotals totals;
   for (uint32_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    run_round(seed);
+    std::mt19937 random(seed);
+    const auto setup = random_setup(random);
+    const auto drafter =
+        std::make_shared<OracleDrafter>(kErrorRates[random() % 5], static_cast<int>(random() % 2),
+                                        random() % 3 == 0, static_cast<uint32_t>(random()));
+    run_round(random, setup, drafter, drafter.get(), totals);
     if (HasFatalFailure()) return;
   }
+}
+
+SpeculativeOptions random_early_exit(std::mt19937& random, int max_draft_len) {
+  SpeculativeOptions options;
+  options.decoding_type = "EarlyExit";
+  options.max_draft_len = max_draft_len;
+  options.tree = static_cast<TreeKind>(random() % 3);
+  options.expansion.assign(static_cast<size_t>(max_draft_len), 1);
+  for (int& width : options.expansion)
+    width = largest_tree(options) < 100 ? 1 + static_cast<int>(random() % 3) : 1;
+  options.dynamic_tree_max_top_k = 1 + static_cast<int>(random() % 4);
+  options.max_total_draft_tokens =
+      options.dynamic_tree_max_top_k * max_draft_len + static_cast<int>(random() % 8);
+  options.children = static_cast<ChildrenChoice>(random() % 3);
+  if (random() % 2 == 0) options.assistant_confidence_threshold = 0.05;
+  if (random() % 4 == 0) options.entropy_threshold = 0.5;
+  if (random() % 4 == 0) options.skip_mlp_layers = {1};
+  if (random() % 4 == 0) {
+    options.decoding_type = "Combined";
+    options.combine = {"EarlyExit", "NGram"};
+    if (random() % 2 == 0) std::swap(options.combine[0], options.combine[1]);
+  }
+  return options;
+}
+
+// Keys and values of the first layer and the states that enter the second are the drafter's.
+TEST(HashModel, TheTargetTakesUpWhatEarlyExitComputed) {
+  RoundTotals totals;
+  for (uint32_t seed = 1; seed <= 250; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    auto setup = random_setup(random);
+    setup.speculation = random_early_exit(random, setup.max_draft_len);
+    DrafterContext context;
+    context.vocab_size = kLetters + 1;
+    context.layer_count = 2;
+    context.context = setup.context;
+    context.max_batch = setup.max_batch;
+    auto made = make_drafter(setup.speculation, context);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    std::shared_ptr<Drafter> drafter = *made;
+    if (random() % 3 == 0) drafter = std::make_shared<Meddler>(drafter, static_cast<uint32_t>(random()));
+    run_round(random, setup, drafter, nullptr, totals);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(totals.committed, totals.steps * 5 / 4);
 }
 
 TEST(HashModel, AGoodDrafterNeedsFewerPasses) {

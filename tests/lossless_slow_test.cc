@@ -28,7 +28,7 @@ void check_all(const Numerics& numerics, const SamplingParams& sampling) {
                       .sampling = sampling};
     workload.sampling.seed += static_cast<uint64_t>(begin);
     const auto plain = run_variant(numerics, {.batch = 8}, workload);
-    for (const char* drafter : {"None", "NGram", "DraftTarget", "Suffix", "Lookahead"}) {
+    for (const char* drafter : {"None", "NGram", "DraftTarget", "Suffix", "Lookahead", "EarlyExit"}) {
       const Variant variant{.drafter = drafter,
                             .draft_len = 1 + turn * 5 % 16,
                             .page_size = kPages[static_cast<size_t>(turn % 3)],

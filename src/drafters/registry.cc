@@ -8,6 +8,7 @@
 
 #include "drafters/combined.h"
 #include "drafters/draft_target.h"
+#include "drafters/early_exit.h"
 #include "drafters/lookahead.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
@@ -39,6 +40,7 @@ constexpr std::array kDrafters = {
     Entry{"Combined", make_combined_drafter},
     Entry{"Suffix", make_suffix_drafter},
     Entry{"Lookahead", make_lookahead_drafter},
+    Entry{"EarlyExit", make_early_exit_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 

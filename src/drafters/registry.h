@@ -18,6 +18,7 @@ namespace outrider {
 struct DrafterContext {
   const Tokenizer* tokenizer = nullptr;  // the target's
   int64_t vocab_size = 0;                // ids the target can choose: [0, vocab_size)
+  int64_t layer_count = 0;               // of the target
   int64_t context = 0;                   // longest sequence in tokens
   int max_batch = 1;
   int prefill_chunk = 256;

@@ -150,6 +150,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
   const DrafterContext context{.tokenizer = parts->tokenizer.get(),
                                .vocab_size = parts->vocab_size,
+                               .layer_count = parts->target->config().layer_count,
                                .context = parts->options.context,
                                .max_batch = parts->options.max_batch,
                                .prefill_chunk = parts->options.prefill_chunk,

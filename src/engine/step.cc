@@ -84,6 +84,10 @@ Step::Step(const Parts& parts) : parts_(parts) {
     work.verdict.fates.reserve(static_cast<size_t>(parts.limits.rows));
     work.verdict.choices.reserve(static_cast<size_t>(parts.limits.rows));
   }
+  if (parts.drafter->traits().uses_target) {
+    batch_.resumed_states.reserve(
+        static_cast<size_t>(parts.limits.rows * parts.target->config().hidden_size));
+  }
   trees_.resize(sequences);
   requests_.reserve(sequences);
   drafting_.reserve(sequences);
@@ -98,6 +102,7 @@ void Step::run(std::span<const SequencePlan> plans) {
   for (size_t i = 0; i < work_count_; ++i) {
     work_[i].plan = plans[i];
     work_[i].tree.reset(plans[i].sequence->tokens().back());
+    work_[i].exits.clear();
   }
   measure_load();
   reserve();
@@ -179,7 +184,8 @@ void Step::draft() {
                          .acceptance = parts_.acceptance,
                          .wants_probabilities = parts_.policy->is_auto(),
                          .rate = drafts_[requests_.size()].rate,
-                         .estimates = drafts_[requests_.size()].estimates});
+                         .estimates = drafts_[requests_.size()].estimates,
+                         .target = parts_.drafter->traits().uses_target ? give_access(work_[i]) : nullptr});
   }
   if (requests_.empty()) return;
   const auto trees = std::span(trees_).first(drafting_.size());
@@ -200,6 +206,15 @@ void Step::draft() {
       tree = within_limits(trees[j], requests_[j], parts_.vocab_size);
     }
   }
+}
+
+const TargetAccess* Step::give_access(Work& work) {
+  work.access = {.model = parts_.target,
+                 .cache = parts_.cache,
+                 .sequence = &work.plan.sequence->kv,
+                 .staged = &*work.transaction,
+                 .exits = &work.exits};
+  return &work.access;
 }
 
 void Step::prune() {
@@ -230,6 +245,7 @@ void Step::flatten() {
   for (Work& work : work()) {
     Sequence& sequence = *work.plan.sequence;
     if (work.plan.catch_up == 0) {
+      resume(work, batch_.rows());
       work.logits_index = append_tree(batch_, sequence.kv, *work.transaction,
                                       {work.tree.tokens(), work.tree.parents()}, LogitsWanted::kAll);
     } else {
@@ -239,6 +255,23 @@ void Step::flatten() {
                                        work.plan.extends ? LogitsWanted::kLast : LogitsWanted::kNone);
     }
   }
+}
+
+// Lets the rows that the drafter took through the first layers enter behind them, up to the first that is no
+// longer what it was in the tree: those after it may descend from it. `first_row`: of the tree.
+void Step::resume(const Work& work, int first_row) {
+  const ExitStates& exits = work.exits;
+  const auto changed = std::ranges::find_if_not(exits.rows, [&](const ExitStates::Row& row) {
+    return row.node < work.tree.size() && work.tree.token(row.node) == row.token &&
+           work.tree.parent(row.node) == row.parent;
+  });
+  if (changed == exits.rows.begin()) return;
+  batch_.resume_layer = exits.layers;
+  for (auto row = exits.rows.begin(); row != changed; ++row)
+    batch_.resumed_rows.push_back(first_row + row->node);
+  const auto hidden = static_cast<std::ptrdiff_t>(exits.states.size() / exits.rows.size());
+  batch_.resumed_states.insert(batch_.resumed_states.end(), exits.states.begin(),
+                               exits.states.begin() + (changed - exits.rows.begin()) * hidden);
 }
 
 // The target's likeliest token after every node, for drafters that learn from nodes off the path, too.

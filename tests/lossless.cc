@@ -2,12 +2,15 @@
 #include "lossless.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <memory>
 
+#include "config/speculative_config.h"
 #include "kernels/kernel_table.h"
 
 namespace outrider {
@@ -58,13 +61,7 @@ std::vector<std::string> mixed_prompts(int count) {
 }
 
 std::string describe(const Variant& variant) {
-  const std::string shape = variant.tree == TreeKind::kChain    ? ""
-                            : variant.tree == TreeKind::kStatic ? " static tree"
-                                                                : " dynamic tree";
-  const std::string part = variant.exit_layer > 0 ? " exit " + std::to_string(variant.exit_layer) : "";
-  const bool skips = !variant.skip_attention_layers.empty() || !variant.skip_mlp_layers.empty();
-  return variant.drafter + shape + part + (skips ? " with skips" : "") + " length " +
-         std::to_string(variant.draft_len) + " page " + std::to_string(variant.page_size) + " batch " +
+  return variant.speculative + " page " + std::to_string(variant.page_size) + " batch " +
          std::to_string(variant.batch) + " chunk " + std::to_string(variant.prefill_chunk) +
          (variant.acceptance == AcceptanceRule::kCoupled ? " coupled" : " rejection");
 }
@@ -81,33 +78,53 @@ std::string describe(const Numerics& numerics) {
   return numerics.kernels + " " + kNames.at(numerics.weights) + " kv " + kKvNames.at(numerics.kv_cache_type);
 }
 
-std::vector<Variant> early_exit_variants() {
-  const Variant chain{.drafter = "EarlyExit"};
-  std::vector<Variant> all(7, chain);
-  all[0].exit_layer = 2;
-  all[0].batch = 8;
-  all[1].exit_layer = 5;
-  all[1].draft_len = 7;
-  all[1].least_probability = 0.01;
-  all[1].page_size = 1;
-  all[2].exit_layer = 1;
-  all[2].tree = TreeKind::kStatic;
-  all[2].batch = 8;
-  all[2].page_size = 64;
-  all[3].exit_layer = 3;
-  all[3].tree = TreeKind::kDynamic;
-  all[3].batch = 8;
-  all[3].prefill_chunk = 7;
-  all[4].skip_attention_layers = {1, 3};
-  all[4].skip_mlp_layers = {4};
-  all[4].batch = 8;
-  all[4].page_size = 1;
-  all[5].skip_attention_layers = {5};
-  all[5].tree = TreeKind::kDynamic;
-  all[6].exit_layer = 4;
-  all[6].tree = TreeKind::kStatic;
-  all[6].draft_len = 3;
-  all[6].page_size = 1;
+std::vector<std::string> drafters() {
+  return {"ngram",
+          "suffix",
+          "lookahead",
+          "draft_target",
+          "spec_infer,speculative_models=[draft]",
+          "spec_infer,speculative_models=[draft,target,draft]",
+          "early_exit,exit_layer=2",
+          "early_exit,skip_attention_layers=[1,3],skip_mlp_layers=[4]",
+          "combine=[ngram,draft_target]",
+          "combine=[suffix,draft_target,lookahead]",
+          "combine=[ngram,early_exit]",
+          "auto"};
+}
+
+std::vector<std::string> shapes() {
+  return {"max_draft_len=4",
+          "expansion=[2,2]",
+          "expansion=[4,2,1]",
+          "expansion=[1,1,3,1,1,1,1,1]",
+          "max_draft_len=4,dynamic_tree_max_topK=2,max_total_draft_tokens=8",
+          "max_draft_len=6,dynamic_tree_max_topK=3,max_total_draft_tokens=24",
+          "max_draft_len=8,dynamic_tree_max_topK=8,max_total_draft_tokens=64"};
+}
+
+std::vector<std::string> stops() {
+  return {"policy=fixed", "policy=auto", "draft_len_schedule=heuristic", "assistant_confidence_threshold=0.4",
+          "entropy_threshold=0.4"};
+}
+
+std::vector<std::string> children_choices() {
+  return {"children=sampled", "children=top", "children=independent"};
+}
+
+std::vector<SamplingParams> warps() {
+  std::vector<SamplingParams> all(4);
+  all[1].top_k = 20;
+  all[2].top_p = 0.9;
+  all[3].min_p = 0.05;
+  return all;
+}
+
+std::vector<SamplingParams> penalties() {
+  std::vector<SamplingParams> all(3);
+  all[1].repetition_penalty = 1.2;
+  all[2].presence_penalty = 0.3;
+  all[2].frequency_penalty = 0.2;
   return all;
 }
 
@@ -128,6 +145,33 @@ std::vector<Numerics> all_numerics() {
   return all;
 }
 
+namespace {
+
+// Where engines of this program keep what passes cost; measuring that for each of them would take long.
+const std::filesystem::path& cost_directory() {
+  static const struct Directory {
+    std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("outrider_lossless_" + std::to_string(getpid()));
+    ~Directory() { std::filesystem::remove_all(path); }
+  } kDirectory;
+  return kDirectory.path;
+}
+
+SpeculativeOptions parsed(const std::string& speculative) {
+  const auto config = parse_speculative(speculative);
+  if (!config.ok()) {
+    ADD_FAILURE() << config.error().message;
+    return {};
+  }
+  SpeculativeOptions options = config->options;
+  options.speculative_model = default_draft();
+  for (auto& model : options.speculative_models)
+    model = model == "target" ? default_target() : default_draft();
+  return options;
+}
+
+}  // namespace
+
 std::vector<Completion> run_variant(const Numerics& numerics, const Variant& variant,
                                     const Workload& workload) {
   EngineOptions options;
@@ -139,16 +183,8 @@ std::vector<Completion> run_variant(const Numerics& numerics, const Variant& var
   options.max_batch = variant.batch;
   options.prefill_chunk = variant.prefill_chunk;
   options.acceptance = variant.acceptance;
-  options.speculation.decoding_type = variant.drafter;
-  options.speculation.max_draft_len = variant.draft_len;
-  options.speculation.tree = variant.tree;
-  options.speculation.expansion.assign(static_cast<size_t>(variant.draft_len), 1);
-  std::fill_n(options.speculation.expansion.begin(), std::min(2, variant.draft_len), 2);
-  options.speculation.assistant_confidence_threshold = variant.least_probability;
-  options.speculation.exit_layer = variant.exit_layer;
-  options.speculation.skip_attention_layers = variant.skip_attention_layers;
-  options.speculation.skip_mlp_layers = variant.skip_mlp_layers;
-  if (variant.drafter == "DraftTarget") options.speculation.speculative_model = default_draft();
+  options.speculation = parsed(variant.speculative);
+  options.cache_dir = cost_directory();
   auto engine = Engine::open(options);
   if (!engine.ok()) {
     ADD_FAILURE() << engine.error().message;
@@ -163,7 +199,9 @@ std::vector<Completion> run_variant(const Numerics& numerics, const Variant& var
     request.sampling = workload.sampling;
     request.sampling.seed += i;
     const auto id = (*engine)->submit(request, [&](RequestId from, const Progress& progress) {
-      if (progress.completion != nullptr) completions[places.at(from)] = *progress.completion;
+      if (progress.completion == nullptr) return;
+      EXPECT_EQ(progress.completion->speculation.draft_failures, 0) << describe(variant);
+      completions[places.at(from)] = *progress.completion;
     });
     if (!id.ok()) {
       ADD_FAILURE() << id.error().message;

@@ -18,17 +18,13 @@ std::vector<std::string> mixed_prompts(int count);
 
 // One way to produce the same output.
 struct Variant {
-  std::string drafter = "None";
-  int draft_len = 4;
+  // As in --speculative. The draft model is the default one; speculative_models may name `draft` and
+  // `target`.
+  std::string speculative = "none";
   int page_size = 16;
   int batch = 1;
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   int prefill_chunk = 256;
-  TreeKind tree = TreeKind::kChain;  // static: two children per node, one below the second level
-  double least_probability = 0.0;    // assistant_confidence_threshold
-  int exit_layer = 0;
-  std::vector<int> skip_attention_layers = {};
-  std::vector<int> skip_mlp_layers = {};
 };
 std::string describe(const Variant& variant);
 
@@ -43,8 +39,14 @@ std::string describe(const Numerics& numerics);
 // KV cache takes its turn.
 std::vector<Numerics> all_numerics();
 
-// Both ways of EarlyExit with trees of every shape.
-std::vector<Variant> early_exit_variants();
+// The choices that a variant and its sampling are put together of. A variant's text is one of drafters(), and
+// behind commas one each of the next three.
+std::vector<std::string> drafters();  // all that draft, alone and combined
+std::vector<std::string> shapes();
+std::vector<std::string> stops();  // what ends a draft early
+std::vector<std::string> children_choices();
+std::vector<SamplingParams> warps();      // temperature aside
+std::vector<SamplingParams> penalties();  // these alone
 
 struct Workload {
   std::vector<std::string> prompts;
@@ -52,7 +54,7 @@ struct Workload {
   SamplingParams sampling = {};  // seeds are seed + index of the prompt
 };
 
-// Output of every prompt. Fails the running test when the engine cannot be opened.
+// Output of every prompt. Fails the running test when the engine cannot be opened or a draft failed.
 std::vector<Completion> run_variant(const Numerics& numerics, const Variant& variant,
                                     const Workload& workload);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slow suite: 200 prompts x 128 tokens for every kernel table and weight type, greedy and sampled; every
-// prompt runs with every drafter, and draft lengths 1 to 16, page sizes and batches take turns.
+// prompt runs with every drafter, and every drafter with every tree; stops, children, warps, penalties, page
+// sizes and batches take turns.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,25 +18,42 @@ constexpr int kGroup = 25;             // prompts that share one engine
 
 class LosslessSlow : public ::testing::TestWithParam<Numerics> {};
 
-void check_all(const Numerics& numerics, const SamplingParams& sampling) {
+SamplingParams sampling_of(double temperature, size_t group) {
+  SamplingParams sampling = penalties()[group % 3];
+  const SamplingParams warp = warps()[group % 4];
+  sampling.top_k = warp.top_k;
+  sampling.top_p = warp.top_p;
+  sampling.min_p = warp.min_p;
+  sampling.temperature = temperature;
+  sampling.seed = 1000 + 100 * group;
+  return sampling;
+}
+
+// The drafter's turn in that group of prompts: with all groups it has had all shapes.
+Variant variant_of(size_t drafter, size_t group) {
   constexpr std::array kPages = {1, 16, 64};
+  const size_t turn = group * drafters().size() + drafter;
+  return {.speculative = drafters()[drafter] + "," + shapes()[(drafter + group) % shapes().size()] + "," +
+                         stops()[turn % stops().size()] + "," +
+                         children_choices()[turn / 5 % children_choices().size()],
+          .page_size = kPages[turn % 3],
+          .batch = turn % 4 == 0 ? 1 : 8,
+          .prefill_chunk = 1 + static_cast<int>(turn * 37 % 300)};
+}
+
+void check_all(const Numerics& numerics, std::array<double, 2> temperatures) {
   const std::vector<std::string> prompts = mixed_prompts(kPrompts);
-  const int count = numerics.kernels == "reference" ? kReferencePrompts : kPrompts;
-  int turn = 0;
-  for (int begin = 0; begin < count; begin += kGroup) {
-    Workload workload{.prompts = {prompts.begin() + begin, prompts.begin() + begin + kGroup},
-                      .max_tokens = 128,
-                      .sampling = sampling};
-    workload.sampling.seed += static_cast<uint64_t>(begin);
+  const size_t count = numerics.kernels == "reference" ? kReferencePrompts : kPrompts;
+  for (size_t group = 0; group * kGroup < count; ++group) {
+    const auto first = prompts.begin() + static_cast<ptrdiff_t>(group * kGroup);
+    const Workload workload{.prompts = {first, first + kGroup},
+                            .max_tokens = 128,
+                            .sampling = sampling_of(temperatures[group / 4 % 2], group)};
     const auto plain = run_variant(numerics, {.batch = 8}, workload);
-    for (const char* drafter : {"None", "NGram", "DraftTarget", "Suffix", "Lookahead", "EarlyExit"}) {
-      const Variant variant{.drafter = drafter,
-                            .draft_len = 1 + turn * 5 % 16,
-                            .page_size = kPages[static_cast<size_t>(turn % 3)],
-                            .batch = turn % 4 == 0 ? 1 : 8,
-                            .prefill_chunk = 1 + turn * 37 % 300,
-                            .tree = turn % 2 == 0 ? TreeKind::kChain : TreeKind::kDynamic};
-      ++turn;
+    expect_same(plain, run_variant(numerics, {.page_size = 1, .prefill_chunk = 33}, workload),
+                describe(numerics) + ", plain");
+    for (size_t drafter = 0; drafter < drafters().size(); ++drafter) {
+      const Variant variant = variant_of(drafter, group);
       expect_same(plain, run_variant(numerics, variant, workload),
                   describe(numerics) + ", " + describe(variant));
       if (::testing::Test::HasFatalFailure()) return;
@@ -43,15 +61,9 @@ void check_all(const Numerics& numerics, const SamplingParams& sampling) {
   }
 }
 
-TEST_P(LosslessSlow, Greedy) { check_all(GetParam(), {}); }
+TEST_P(LosslessSlow, Greedy) { check_all(GetParam(), {0.0, 0.0}); }
 
-TEST_P(LosslessSlow, Sampled) {
-  SamplingParams sampling;
-  sampling.temperature = 0.7;
-  sampling.top_p = 0.9;
-  sampling.seed = 1000;
-  check_all(GetParam(), sampling);
-}
+TEST_P(LosslessSlow, Sampled) { check_all(GetParam(), {0.7, 1.0}); }
 
 INSTANTIATE_TEST_SUITE_P(All, LosslessSlow, ::testing::ValuesIn(all_numerics()), [](const auto& info) {
   std::string name = describe(info.param);

@@ -9,17 +9,29 @@ namespace outrider {
 namespace {
 
 const std::vector<Variant> kVariants = {
-    {.drafter = "None", .page_size = 1, .batch = 8, .prefill_chunk = 7},
-    {.drafter = "NGram", .draft_len = 1, .page_size = 64, .batch = 1},
-    {.drafter = "NGram", .draft_len = 16, .page_size = 1, .batch = 8},
-    {.drafter = "NGram", .draft_len = 5, .page_size = 16, .batch = 8, .tree = TreeKind::kDynamic},
-    {.drafter = "Suffix", .draft_len = 8, .page_size = 16, .batch = 8},
-    {.drafter = "Suffix", .draft_len = 8, .page_size = 1, .batch = 3, .tree = TreeKind::kDynamic},
-    {.drafter = "Lookahead", .page_size = 16, .batch = 8, .prefill_chunk = 40},
-    {.drafter = "DraftTarget", .draft_len = 1, .page_size = 16, .batch = 8, .prefill_chunk = 33},
-    {.drafter = "DraftTarget", .draft_len = 3, .page_size = 1, .batch = 1},
-    {.drafter = "DraftTarget", .draft_len = 4, .page_size = 64, .batch = 8},
-    {.drafter = "DraftTarget", .draft_len = 16, .page_size = 64, .batch = 8},
+    {.speculative = "none", .page_size = 1, .batch = 8, .prefill_chunk = 7},
+    {.speculative = "ngram,max_draft_len=1", .page_size = 64, .batch = 1},
+    {.speculative = "ngram,max_draft_len=16", .page_size = 1, .batch = 8},
+    {.speculative = "ngram,max_draft_len=5,tree=dynamic", .page_size = 16, .batch = 8},
+    {.speculative = "suffix,max_draft_len=8", .page_size = 16, .batch = 8},
+    {.speculative = "suffix,max_draft_len=8,tree=dynamic", .page_size = 1, .batch = 3},
+    {.speculative = "lookahead", .page_size = 16, .batch = 8, .prefill_chunk = 40},
+    {.speculative = "draft_target,max_draft_len=1", .page_size = 16, .batch = 8, .prefill_chunk = 33},
+    {.speculative = "draft_target,max_draft_len=3", .page_size = 1, .batch = 1},
+    {.speculative = "draft_target,max_draft_len=4", .page_size = 64, .batch = 8},
+    {.speculative = "draft_target,max_draft_len=16", .page_size = 64, .batch = 8},
+};
+
+// Both ways of EarlyExit with trees of every shape.
+const std::vector<Variant> kEarlyExitVariants = {
+    {.speculative = "early_exit,exit_layer=2", .batch = 8},
+    {.speculative = "early_exit,exit_layer=5,max_draft_len=7,assistant_confidence_threshold=0.01",
+     .page_size = 1},
+    {.speculative = "early_exit,exit_layer=1,expansion=[2,2,1,1]", .page_size = 64, .batch = 8},
+    {.speculative = "early_exit,exit_layer=3,tree=dynamic", .batch = 8, .prefill_chunk = 7},
+    {.speculative = "early_exit,skip_attention_layers=[1,3],skip_mlp_layers=[4]", .page_size = 1, .batch = 8},
+    {.speculative = "early_exit,skip_attention_layers=[5],tree=dynamic"},
+    {.speculative = "early_exit,exit_layer=4,expansion=[2,2,1]", .page_size = 1},
 };
 
 void check(const Workload& workload, AcceptanceRule acceptance) {
@@ -83,7 +95,6 @@ TEST(Lossless, GreedyRejectionIsIdenticalToo) {
 // Every table and every type with some variant, greedy and sampled in turn, and every variant with the
 // defaults. All tables with all types: models/layer_subset_test.cc.
 TEST(Lossless, EarlyExitIsIdentical) {
-  const std::vector<Variant> variants = early_exit_variants();
   const Workload greedy{.prompts = mixed_prompts(8), .max_tokens = 24};
   Workload sampled = greedy;
   sampled.sampling.temperature = 0.7;
@@ -95,13 +106,13 @@ TEST(Lossless, EarlyExitIsIdentical) {
     const Numerics& numerics = all[i];
     if (numerics.kernels == "reference") continue;
     const Workload& workload = i % 2 == 0 ? greedy : sampled;
-    const Variant& variant = variants[i % variants.size()];
+    const Variant& variant = kEarlyExitVariants[i % kEarlyExitVariants.size()];
     expect_same(run_variant(numerics, {.batch = 8}, workload), run_variant(numerics, variant, workload),
                 describe(numerics) + ", " + describe(variant));
   }
   for (const Workload& workload : {greedy, sampled}) {
     const auto plain = run_variant({.kernels = ""}, {.batch = 8}, workload);
-    for (const Variant& variant : variants)
+    for (const Variant& variant : kEarlyExitVariants)
       expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
   }
 }
@@ -109,7 +120,7 @@ TEST(Lossless, EarlyExitIsIdentical) {
 TEST(Lossless, GreedyEarlyExitRejectionIsIdenticalToo) {
   const Workload workload{.prompts = mixed_prompts(8), .max_tokens = 24};
   const auto plain = run_variant({.kernels = ""}, {.batch = 8}, workload);
-  for (Variant variant : early_exit_variants()) {
+  for (Variant variant : kEarlyExitVariants) {
     variant.acceptance = AcceptanceRule::kRejection;
     expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
   }
@@ -127,16 +138,15 @@ TEST(Lossless, TheComparisonSeesADifference) {
 
 TEST(Lossless, DraftedTokensAreAccepted) {
   const Workload workload{.prompts = mixed_prompts(12), .max_tokens = 64};
-  const Variant last_layer_left_out{.drafter = "EarlyExit", .exit_layer = 5};
-  for (const Variant& variant : {Variant{.drafter = "DraftTarget"}, last_layer_left_out}) {
-    const auto completions = run_variant({.kernels = ""}, variant, workload);
+  for (const char* drafter : {"draft_target", "early_exit,exit_layer=5"}) {
+    const auto completions = run_variant({.kernels = ""}, {.speculative = drafter}, workload);
     int64_t drafted = 0;
     int64_t accepted = 0;
     for (const Completion& completion : completions) {
       drafted += completion.speculation.drafted;
       accepted += completion.speculation.accepted;
     }
-    EXPECT_GT(accepted, drafted / 3) << describe(variant);
+    EXPECT_GT(accepted, drafted / 3) << drafter;
   }
 }
 

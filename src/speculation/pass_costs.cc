@@ -12,8 +12,17 @@ namespace outrider {
 
 PassCosts::PassCosts(std::vector<Point> points) : points_(std::move(points)) {
   OUTRIDER_CHECK(!points_.empty());
-  // A noisy measurement must not say that more rows take less time.
-  for (size_t i = 1; i < points_.size(); ++i) points_[i].ms = std::max(points_[i].ms, points_[i - 1].ms);
+  for (size_t i = 1; i < points_.size(); ++i) {
+    double& per_thousand = points_[i].ms_per_thousand;
+    per_thousand = std::max(per_thousand, points_[i - 1].ms_per_thousand);
+  }
+  fit_to(0);
+}
+
+void PassCosts::fit_to(size_t own) {
+  for (size_t i = own + 1; i < points_.size(); ++i)
+    points_[i].ms = std::max(points_[i].ms, points_[i - 1].ms);
+  for (size_t i = own; i-- > 0;) points_[i].ms = std::min(points_[i].ms, points_[i + 1].ms);
 }
 
 double PassCosts::pass_ms(double rows, double context) const {
@@ -44,6 +53,7 @@ void PassCosts::learn(double rows, double context, double ms) {
   const size_t own = nearest(rows);
   for (size_t i = 0; i < points_.size(); ++i)
     points_[i].ms *= 1.0 + (i == own ? kQuick : kSlow) * (surprise - 1.0);
+  fit_to(own);
 }
 
 }  // namespace outrider

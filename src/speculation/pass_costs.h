@@ -23,7 +23,8 @@ class PassCosts {
   bool empty() const { return points_.empty(); }
   const std::vector<Point>& points() const { return points_; }
 
-  // Linear between the points and beyond the last. Preconditions: not empty, rows >= 1.
+  // Linear between the points and beyond the last; more rows never cost less. Preconditions: not empty, rows
+  // >= 1.
   double pass_ms(double rows, double context) const;
 
   // A pass took so long. It corrects the costs of such row counts quickly and, as the machine may have become
@@ -32,6 +33,8 @@ class PassCosts {
 
  private:
   size_t nearest(double rows) const;
+  // Other points give way to this one, so that more rows never take less time: noise must not say so.
+  void fit_to(size_t own);
 
   std::vector<Point> points_;
 };

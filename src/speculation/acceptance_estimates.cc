@@ -13,13 +13,14 @@ constexpr double kNoOpinion = 0.5;    // of a drafter that says 1 of everything
 constexpr double kContinued = 0.7;
 constexpr double kLeast = 0.01;
 
+bool has_opinion(double probability) { return probability < 1.0; }  // NaN is none
+
 }  // namespace
 
 size_t AcceptanceEstimates::index(int depth, double probability) {
   const int row = std::clamp(depth, 1, kDepths) - 1;
-  const int level = probability >= 1.0
-                        ? kLevels - 1
-                        : std::clamp(static_cast<int>(probability * (kLevels - 1)), 0, kLevels - 2);
+  const int level =
+      has_opinion(probability) ? static_cast<int>(std::max(0.0, probability) * (kLevels - 1)) : kLevels - 1;
   return static_cast<size_t>(row * kLevels + level);
 }
 
@@ -39,7 +40,7 @@ void AcceptanceEstimates::count(Cell& cell, bool is_accepted) {
 }
 
 double AcceptanceEstimates::estimate(int depth, double probability) const {
-  const double own = probability >= 1.0 ? kNoOpinion : probability;
+  const double own = has_opinion(probability) ? probability : kNoOpinion;
   return mean(cells_[index(depth, probability)],
               prior_ != nullptr ? prior_->estimate(depth, probability) : own);
 }

@@ -20,14 +20,7 @@ constexpr size_t kMostMembers = 32;
 
 class CombinedDrafter final : public Drafter {
  public:
-  struct Member {
-    std::unique_ptr<ThreadPool> pool;  // its own, if it drafts beside others
-    std::shared_ptr<Drafter> drafter;
-    double ms = 0.0;  // of one sequence's draft, fading; 0: not yet known
-  };
-
-  // team: who runs members side by side; null: one after the other.
-  CombinedDrafter(std::string name, std::vector<Member> members, ThreadPool* team);
+  CombinedDrafter(std::string name, CombinedParts parts);
 
   const DrafterTraits& traits() const override { return traits_; }
   void begin(uint64_t sequence, std::span<const TokenId> prompt) override;
@@ -36,6 +29,10 @@ class CombinedDrafter final : public Drafter {
   void end(uint64_t sequence) override;
 
  private:
+  struct Member {
+    std::shared_ptr<Drafter> drafter;
+    double ms = 0.0;  // of one sequence's draft, fading; 0: not yet known
+  };
   // What one member made of one sequence.
   struct Share {
     AcceptanceEstimates worth;
@@ -55,13 +52,14 @@ class CombinedDrafter final : public Drafter {
   Shares& shares_of(uint64_t sequence);
   void prepare(const DraftRequest& request, size_t place);
   std::vector<int> deal(const Shares& shares, int nodes) const;
-  std::vector<size_t> by_cost() const;
+  std::vector<size_t> order(std::span<const DraftRequest> requests) const;
   void leave_out(size_t member, std::span<const DraftRequest> requests, std::span<const TokenTree> trees);
   void call(size_t member);
   static void learn_cost(Member& member, double ms);
   void merge(size_t member, std::span<TokenTree> trees);
 
   DrafterTraits traits_;
+  std::vector<std::unique_ptr<ThreadPool>> own_pools_;  // outlive their users
   std::vector<Member> members_;
   ThreadPool* team_;
   std::vector<Call> calls_;  // one per member
@@ -69,15 +67,16 @@ class CombinedDrafter final : public Drafter {
   LikeliestNodes likeliest_;
 };
 
-CombinedDrafter::CombinedDrafter(std::string name, std::vector<Member> members, ThreadPool* team)
-    : members_(std::move(members)), team_(team), calls_(members_.size()) {
+CombinedDrafter::CombinedDrafter(std::string name, CombinedParts parts)
+    : own_pools_(std::move(parts.own_pools)), team_(parts.team), calls_(parts.drafters.size()) {
   traits_.name = std::move(name);
-  for (const Member& member : members_) {
-    const DrafterTraits& traits = member.drafter->traits();
+  for (std::shared_ptr<Drafter>& drafter : parts.drafters) {
+    const DrafterTraits& traits = drafter->traits();
     traits_.emits_probabilities |= traits.emits_probabilities;
     traits_.wants_choices |= traits.wants_choices;
     traits_.uses_target |= traits.uses_target;
     traits_.sources.push_back(traits.name);
+    members_.push_back({std::move(drafter)});
   }
 }
 
@@ -108,7 +107,7 @@ Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<
                [&](Worker worker) { call(static_cast<size_t>(worker.index)); });
     for (size_t m = 0; m < members_.size(); ++m) merge(m, trees);
   } else {
-    for (const size_t m : by_cost()) {
+    for (const size_t m : order(requests)) {
       leave_out(m, requests, trees);
       call(m);
       merge(m, trees);
@@ -120,10 +119,13 @@ Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<
   return {};
 }
 
-// Members, those that take least time first.
-std::vector<size_t> CombinedDrafter::by_cost() const {
+// Members as they are named, so that nothing depends on how long they take; but where time has a price those
+// that take least of it come first.
+std::vector<size_t> CombinedDrafter::order(std::span<const DraftRequest> requests) const {
   std::vector<size_t> order(members_.size());
   std::iota(order.begin(), order.end(), size_t{0});
+  if (std::all_of(requests.begin(), requests.end(), [](const auto& request) { return request.rate == 0.0; }))
+    return order;
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return members_[a].ms < members_[b].ms; });
   return order;
@@ -162,8 +164,9 @@ void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> req
     double drafted = 0.0;
     for (const int node : likeliest_.order(trees[place])) drafted += likeliest_.path_probability(node);
     const double expected = std::accumulate(share.alive.begin(), share.alive.end(), 0.0);
-    const bool pays = drafted == 0.0 || share.alive.empty() ||
-                      expected - drafted > requests[place].rate * members_[member].ms;
+    const double rate = requests[place].rate;
+    const bool pays = rate == 0.0 || drafted == 0.0 || share.alive.empty() ||
+                      expected - drafted > rate * members_[member].ms;
     share.left_out = pays ? 0 : (share.left_out + 1) % kMostLeftOut;
     if (share.left_out > 0) continue;
     call.requests[kept] = call.requests[j];
@@ -204,6 +207,8 @@ void CombinedDrafter::call(size_t member) {
     call.status = members_[member].drafter->draft(call.requests, trees);
   } catch (const std::exception& error) {
     call.status = input_error(traits_.sources[member] + " threw: " + error.what());
+  } catch (...) {
+    call.status = input_error(traits_.sources[member] + " threw an unknown exception");
   }
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
   learn_cost(members_[member], spent.count() / static_cast<double>(trees.size()));
@@ -252,12 +257,6 @@ void CombinedDrafter::observe(uint64_t sequence, const TokenTree& tree, const Ve
   }
 }
 
-std::string joined_names(const std::vector<CombinedDrafter::Member>& members) {
-  std::string names;
-  for (const auto& member : members) names += (names.empty() ? "" : "+") + member.drafter->traits().name;
-  return names;
-}
-
 Status check_count(std::string_view key, size_t count) {
   if (count >= 1 && count <= kMostMembers) return {};
   return usage_error(std::string(key) + " must name 1 to " + std::to_string(kMostMembers) +
@@ -266,41 +265,46 @@ Status check_count(std::string_view key, size_t count) {
 
 }  // namespace
 
+std::shared_ptr<Drafter> combine_drafters(std::string name, CombinedParts parts) {
+  return std::make_shared<CombinedDrafter>(std::move(name), std::move(parts));
+}
+
 Result<std::shared_ptr<Drafter>> make_combined_drafter(const SpeculativeOptions& options,
                                                        const DrafterContext& context) {
   OUTRIDER_RETURN_IF_ERROR(check_count("combine", options.combine.size()));
-  std::vector<CombinedDrafter::Member> members;
+  CombinedParts parts;
+  std::string name;
   for (const std::string& method : options.combine) {
+    if (method == "Combined") return usage_error("combine must name methods that draft, found Combined");
     SpeculativeOptions own = options;
     own.decoding_type = method;
     OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, context));
-    members.push_back({nullptr, std::move(drafter)});
+    name += (name.empty() ? "" : "+") + drafter->traits().name;
+    parts.drafters.push_back(std::move(drafter));
   }
-  std::string name = joined_names(members);
-  return std::shared_ptr<Drafter>(
-      std::make_shared<CombinedDrafter>(std::move(name), std::move(members), nullptr));
+  return combine_drafters(std::move(name), std::move(parts));
 }
 
 Result<std::shared_ptr<Drafter>> make_spec_infer_drafter(const SpeculativeOptions& options,
                                                          const DrafterContext& context) {
   const size_t count = options.speculative_models.size();
   OUTRIDER_RETURN_IF_ERROR(check_count("speculative_models", count));
-  std::vector<CombinedDrafter::Member> members;
+  CombinedParts parts;
   for (const auto& path : options.speculative_models) {
     SpeculativeOptions own = options;
     own.decoding_type = "DraftTarget";
     own.speculative_model = path;
     DrafterContext own_context = context;
-    std::unique_ptr<ThreadPool> pool;
     if (count > 1) {
-      pool = std::make_unique<ThreadPool>(std::max(1, context.pool->size() / static_cast<int>(count)));
-      own_context.pool = pool.get();
+      const int threads = std::max(1, context.pool->size() / static_cast<int>(count));
+      parts.own_pools.push_back(std::make_unique<ThreadPool>(threads));
+      own_context.pool = parts.own_pools.back().get();
     }
     OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, own_context));
-    members.push_back({std::move(pool), std::move(drafter)});
+    parts.drafters.push_back(std::move(drafter));
   }
-  ThreadPool* team = count > 1 ? context.pool : nullptr;
-  return std::shared_ptr<Drafter>(std::make_shared<CombinedDrafter>("SpecInfer", std::move(members), team));
+  if (count > 1) parts.team = context.pool;
+  return combine_drafters("SpecInfer", std::move(parts));
 }
 
 }  // namespace outrider

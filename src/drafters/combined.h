@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "drafters/registry.h"
 
@@ -17,5 +19,13 @@ Result<std::shared_ptr<Drafter>> make_combined_drafter(const SpeculativeOptions&
                                                        const DrafterContext& context);
 Result<std::shared_ptr<Drafter>> make_spec_infer_drafter(const SpeculativeOptions& options,
                                                          const DrafterContext& context);
+
+// The same over drafters made elsewhere.
+struct CombinedParts {
+  std::vector<std::shared_ptr<Drafter>> drafters;           // 1 to 32
+  std::vector<std::unique_ptr<ThreadPool>> own_pools = {};  // what drafters that run side by side run on
+  ThreadPool* team = nullptr;  // runs them side by side; null: one after the other
+};
+std::shared_ptr<Drafter> combine_drafters(std::string name, CombinedParts parts);
 
 }  // namespace outrider

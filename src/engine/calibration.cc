@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,7 +22,23 @@ namespace {
 
 constexpr int kRowCounts[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 constexpr int64_t kContext = 1024;
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+
+int64_t largest_pass(const EngineParts& parts) {
+  return batch_limits(parts).rows - parts.options.prefill_chunk;  // reserved with logits
+}
+
+// Tokens of context that passes are timed with; a power of two, so that few differ in it.
+int64_t timed_context(const EngineParts& parts) {
+  const int64_t room = std::clamp(parts.options.context - largest_pass(parts), int64_t{0}, kContext);
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(room)));
+}
+
+bool covers_all_passes(const std::vector<PassCosts::Point>& points, const EngineParts& parts) {
+  const int64_t largest = largest_pass(parts);
+  const auto beyond = std::upper_bound(std::begin(kRowCounts), std::end(kRowCounts), largest);
+  return !points.empty() && (beyond == std::begin(kRowCounts) || points.back().rows >= *(beyond - 1));
+}
 
 double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
@@ -86,10 +105,10 @@ std::optional<double> least_time(TimedPasses& passes, int rows, int64_t context)
 
 std::vector<PassCosts::Point> measure(EngineParts& parts) {
   TimedPasses passes(parts);
-  const int64_t largest = batch_limits(parts).rows - parts.options.prefill_chunk;  // reserved with logits
-  const int64_t context = std::min(kContext, parts.options.context - largest);
+  const int64_t largest = largest_pass(parts);
+  const int64_t context = timed_context(parts);
   std::vector<PassCosts::Point> points;
-  passes.touch(std::max(context, int64_t{0}) + largest);
+  passes.touch(context + largest);
   passes.time(1, 0);  // the first pass touches memory for the first time
   for (const int rows : kRowCounts) {
     if (rows > largest) break;
@@ -116,10 +135,11 @@ std::string processor_name() {
 std::string fingerprint(const EngineParts& parts) {
   const EngineInfo& info = parts.info;
   const ModelConfig& config = parts.target->config();
-  const std::string text = fmt::format(
-      "{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", kVersion, processor_name(), info.kernels, info.weights,
-      info.kv_cache_type, info.threads, info.weight_bytes, config.layer_count, config.hidden_size,
-      config.ffn_size, config.head_count * 1000 + config.kv_head_count, config.vocab_size);
+  const std::string text =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", kVersion, processor_name(), info.kernels,
+                  info.weights, info.kv_cache_type, info.threads, info.weight_bytes, config.layer_count,
+                  config.hidden_size, config.ffn_size, config.head_count * 1000 + config.kv_head_count,
+                  config.vocab_size, timed_context(parts));
   uint64_t hash = 0;
   for (const char c : text) hash = mix64(hash ^ static_cast<unsigned char>(c));
   return fmt::format("{:016x}", hash);
@@ -127,18 +147,21 @@ std::string fingerprint(const EngineParts& parts) {
 
 // Lines of "rows ms ms_per_thousand"; empty when the file is absent or not of that form.
 std::vector<PassCosts::Point> read_points(const std::filesystem::path& path) {
+  constexpr double kMostMs = 1e7;
   std::ifstream file(path);
   std::vector<PassCosts::Point> points;
-  PassCosts::Point point;
-  constexpr double kMostMs = 1e7;
-  while (file >> point.rows >> point.ms >> point.ms_per_thousand) {
+  for (std::string line; std::getline(file, line);) {
+    PassCosts::Point point;
+    std::istringstream fields(line);
+    const bool is_whole = !file.eof() && fields >> point.rows >> point.ms >> point.ms_per_thousand &&
+                          (fields >> std::ws).eof() && points.size() < std::size(kRowCounts);
     const bool rises = points.empty() ? point.rows == 1 : point.rows > points.back().rows;
     const bool is_sane = point.ms > 0.0 && point.ms < kMostMs && point.ms_per_thousand >= 0.0 &&
                          point.ms_per_thousand < kMostMs;
-    if (!rises || !is_sane) return {};
+    if (!is_whole || !rises || !is_sane) return {};
     points.push_back(point);
   }
-  return file.eof() ? points : std::vector<PassCosts::Point>();
+  return points;
 }
 
 void write_points(const std::filesystem::path& path, const std::vector<PassCosts::Point>& points) {
@@ -155,7 +178,7 @@ PassCosts calibrate(EngineParts& parts) {
   const std::filesystem::path path = directory / ("pass-costs-" + fingerprint(parts) + ".txt");
   if (!directory.empty()) {
     std::vector<PassCosts::Point> points = read_points(path);
-    if (!points.empty()) return PassCosts(std::move(points));
+    if (covers_all_passes(points, parts)) return PassCosts(std::move(points));
   }
   std::vector<PassCosts::Point> points = measure(parts);
   if (points.empty()) return {};

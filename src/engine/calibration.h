@@ -7,8 +7,8 @@ namespace outrider {
 
 // Times passes of the opened target over a few row counts, without and with context. Takes about a second of
 // a large model and a few milliseconds of a small one. The result is kept in options.cache_dir, if that is
-// set, under the model, the machine and the number of threads, and found there the next time; a file that
-// cannot be read or written is no error.
+// set, under the model, the machine and the number of threads, and found there the next time unless it lacks
+// row counts that are now needed; a file that cannot be read or written is no error.
 PassCosts calibrate(EngineParts& parts);
 
 }  // namespace outrider

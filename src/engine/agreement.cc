@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "drafters/target_access.h"
 #include "sampling/distribution.h"
 #include "sampling/logit_scan.h"
 #include "sampling/target_law.h"
@@ -14,29 +15,92 @@ namespace {
 
 constexpr size_t kChunk = 16;
 
-// What the drafter would draw the next token from.
-class DrafterLaws {
+// One sequence as the target and the drafter read it.
+class Reader {
  public:
-  explicit DrafterLaws(Drafter& drafter) : drafter_(drafter) { sampling_.temperature = 1.0; }
+  Reader(EngineParts& parts, uint64_t sequence, const GivenText& text)
+      : parts_(parts),
+        text_(text),
+        sequence_(sequence),
+        most_nodes_(static_cast<int>(std::max<size_t>(1, parts.drafter->traits().sources.size()))),
+        kv_(parts.cache->open({})) {
+    sampling_.temperature = 1.0;
+    parts.drafter->begin(sequence, std::span(text.tokens).first(prompt_length()));
+  }
+  ~Reader() { parts_.drafter->end(sequence_); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
 
-  const TokenTree& after(uint64_t sequence, std::span<const TokenId> tokens, int64_t prompt_length) {
+  size_t prompt_length() const { return static_cast<size_t>(std::max<int64_t>(1, text_.prompt_length)); }
+
+  // The target's logits after these tokens of the text.
+  Result<std::span<const float>> read(std::span<const TokenId> tokens) {
+    std::span<const float> logits;
+    while (!tokens.empty()) {
+      const auto chunk = tokens.first(std::min(kChunk, tokens.size()));
+      OUTRIDER_TRY(KvTransaction transaction, parts_.cache->stage(kv_, static_cast<int>(chunk.size())));
+      batch_.clear();
+      append_chain(batch_, kv_, transaction, chunk, LogitsWanted::kLast);
+      logits = parts_.target->forward(batch_, *parts_.cache);
+      path_.resize(chunk.size());
+      std::iota(path_.begin(), path_.end(), 0);
+      transaction.commit(path_, chunk);
+      tokens = tokens.subspan(chunk.size());
+    }
+    return logits.first(std::min(logits.size(), static_cast<size_t>(parts_.vocab_size)));
+  }
+
+  // What the drafter would draw the token after the first `known` ones from; all but the last of them are
+  // read. Drafters that share a tree propose one each.
+  Result<const TokenTree*> draft(size_t known) {
+    const auto tokens = std::span(text_.tokens).first(known);
     tree_.reset(tokens.back());
-    const DraftRequest request{.sequence = sequence,
+    OUTRIDER_TRY(KvTransaction staged, parts_.cache->stage(kv_, 1 + most_nodes_));
+    const TargetAccess target{.model = parts_.target.get(),
+                              .cache = parts_.cache.get(),
+                              .sequence = &kv_,
+                              .staged = &staged,
+                              .exits = &exits_};
+    const DraftRequest request{.sequence = sequence_,
                                .tokens = tokens,
-                               .prompt_length = static_cast<int>(prompt_length),
+                               .prompt_length = static_cast<int>(prompt_length()),
                                .max_depth = 1,
-                               .max_nodes = 1,
+                               .max_nodes = most_nodes_,
                                .sampling = &sampling_,
-                               .acceptance = AcceptanceRule::kRejection};
-    if (!drafter_.draft({&request, 1}, {&tree_, 1}).ok()) tree_.reset(tokens.back());
-    return tree_;
+                               .acceptance = AcceptanceRule::kRejection,
+                               .target = parts_.drafter->traits().uses_target ? &target : nullptr};
+    if (!parts_.drafter->draft({&request, 1}, {&tree_, 1}).ok()) tree_.reset(tokens.back());
+    return &tree_;
   }
 
  private:
-  Drafter& drafter_;
+  EngineParts& parts_;
+  const GivenText& text_;
+  uint64_t sequence_;
+  int most_nodes_;
+  KvSequence kv_;
   SamplingParams sampling_;
   TokenTree tree_;
+  ExitStates exits_;
+  ForwardBatch batch_;
+  std::vector<int> path_;
 };
+
+// What the root's children were drawn from, the last law if there are several; empty if they were chosen.
+const Distribution& law_of_root(const TokenTree& tree) {
+  int law = -1;
+  for (const Proposal& proposal : tree.proposals()) {
+    if (proposal.parent == 0 && proposal.law >= 0) law = proposal.law;
+  }
+  return law < 0 ? tree.law(0) : tree.law_at(law);
+}
+
+bool proposes(const TokenTree& tree, TokenId token) {
+  for (int node = 1; node < tree.size(); ++node) {
+    if (tree.parent(node) == 0 && tree.token(node) == token) return true;
+  }
+  return false;
+}
 
 double divergence(const Distribution& p, const Distribution& q) {
   constexpr double kFloor = 1e-30;  // what the draft rules out altogether
@@ -73,9 +137,9 @@ struct Sums {
 
   void add(const Distribution& p, TokenId likeliest, const TokenTree& drafted, bool is_early) {
     ++total.places;
-    const Distribution& q = drafted.law(0);
+    const Distribution& q = law_of_root(drafted);
     if (q.empty()) {
-      const bool hit = drafted.drafted() > 0 && drafted.token(1) == likeliest;
+      const bool hit = proposes(drafted, likeliest);
       for (double& covered : total.coverage) covered += hit ? 1.0 : 0.0;
       return;
     }
@@ -111,32 +175,14 @@ Status add_text(EngineParts& parts, const GivenText& text, uint64_t sequence, Su
   sampling.temperature = 1.0;
   LawBuilder laws;
   const TokenHistory history;
-  DrafterLaws drafter(*parts.drafter);
-  parts.drafter->begin(sequence, tokens.first(static_cast<size_t>(text.prompt_length)));
-  const int64_t middle = (text.prompt_length + static_cast<int64_t>(tokens.size())) / 2;
-  KvSequence kv = parts.cache->open({});
-  ForwardBatch batch;
-  std::vector<int> path;
-  for (size_t begin = 0; begin + 1 < tokens.size(); begin += kChunk) {
-    const auto chunk = tokens.subspan(begin, std::min(kChunk, tokens.size() - 1 - begin));
-    OUTRIDER_TRY(KvTransaction transaction, parts.cache->stage(kv, static_cast<int>(chunk.size())));
-    batch.clear();
-    append_chain(batch, kv, transaction, chunk, LogitsWanted::kAll);
-    const std::span<const float> logits = parts.target->forward(batch, *parts.cache);
-    const auto row_size = static_cast<size_t>(parts.target->config().vocab_size);
-    for (size_t i = 0; i < chunk.size(); ++i) {
-      const auto known = static_cast<int64_t>(begin + i) + 1;
-      if (known < text.prompt_length) continue;
-      const auto row = logits.subspan(i * row_size, static_cast<size_t>(parts.vocab_size));
-      const auto so_far = tokens.first(static_cast<size_t>(known));
-      sums.add(laws.build(row, sampling, history), largest_logit(row).token,
-               drafter.after(sequence, so_far, text.prompt_length), known < middle);
-    }
-    path.resize(chunk.size());
-    std::iota(path.begin(), path.end(), 0);
-    transaction.commit(path, chunk);
+  Reader reader(parts, sequence, text);
+  OUTRIDER_RETURN_IF_ERROR(reader.read(tokens.first(reader.prompt_length() - 1)));
+  const size_t middle = (reader.prompt_length() + tokens.size()) / 2;
+  for (size_t known = reader.prompt_length(); known < tokens.size(); ++known) {
+    OUTRIDER_TRY(const TokenTree* drafted, reader.draft(known));
+    OUTRIDER_TRY(const std::span<const float> logits, reader.read(tokens.subspan(known - 1, 1)));
+    sums.add(laws.build(logits, sampling, history), largest_logit(logits).token, *drafted, known < middle);
   }
-  parts.drafter->end(sequence);
   return {};
 }
 

@@ -101,6 +101,37 @@ TEST(Agreement, OfAModelWithItselfIsWhole) {
   EXPECT_THAT(agreement.coverage, Each(1.0));
 }
 
+// Two layers: the first alone, or all but one of the second's parts.
+TEST(Agreement, OfADrafterThatRunsAPartOfTheTarget) {
+  EngineOptions options;
+  options.model = kModel;
+  options.speculation.decoding_type = "EarlyExit";
+  for (const bool skips : {false, true}) {
+    if (skips) options.speculation.skip_mlp_layers = {1};
+    const Agreement agreement = measured(options, {{random_tokens(60), 20}});
+    EXPECT_EQ(agreement.places, 40);
+    EXPECT_TRUE(agreement.has_laws);
+    EXPECT_GT(agreement.variation, 0.001);
+    EXPECT_LT(agreement.variation, 0.9);
+    EXPECT_GT(agreement.coverage.back(), 0.1);
+  }
+}
+
+TEST(Agreement, OfSeveralDraftersIsThatOfTheModelAmongThem) {
+  EngineOptions options;
+  options.model = kModel;
+  options.speculation.speculative_model = kModel;
+  options.speculation.decoding_type = "Combined";
+  for (const auto& combine : {std::vector<std::string>{"NGram", "DraftTarget"}, {"DraftTarget", "NGram"}}) {
+    options.speculation.combine = combine;
+    std::vector<TokenId> tokens(40, 7);  // NGram always has something to say
+    const Agreement agreement = measured(options, {{tokens, 20}});
+    EXPECT_TRUE(agreement.has_laws);
+    EXPECT_NEAR(agreement.variation, 0.0, 1e-12);
+    EXPECT_THAT(agreement.coverage, Each(1.0));
+  }
+}
+
 TEST(Agreement, WithAUniformLawIsWhatTheTargetsOwnLawSays) {
   constexpr int kPrompt = 4, kSize = 9;  // places behind 4, 5, 6, 7 and 8 tokens; the middle is at 6
   const std::vector<TokenId> tokens = random_tokens(kSize);

@@ -16,6 +16,7 @@
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
 #include "config/message_text.h"
+#include "drafters/registry.h"
 #include "engine/engine_parts.h"
 
 namespace outrider {
@@ -45,16 +46,24 @@ Shape expansion(SpeculativeOptions options, std::vector<int> widths) {
   return {keys + "]", std::move(options)};
 }
 
-Shape dynamic(SpeculativeOptions options, int nodes) {
+// fits_entries: every node that may be drafted needs an entry of the target's, those dropped later included.
+Shape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
   options.tree = TreeKind::kDynamic;
   options.max_draft_len = 8;
   options.dynamic_tree_max_top_k = 4;
   options.max_total_draft_tokens = nodes;
-  return {fmt::format("max_draft_len=8,max_total_draft_tokens={}", nodes), std::move(options)};
+  std::string keys;
+  if (fits_entries && nodes < 32) {
+    options.dynamic_tree_max_top_k = 2;
+    options.max_draft_len = std::min(8, nodes / 2);
+    keys = "dynamic_tree_max_topK=2,";
+  }
+  keys += fmt::format("max_draft_len={},max_total_draft_tokens={}", options.max_draft_len, nodes);
+  return {std::move(keys), std::move(options)};
 }
 
 // An expansion vector is for drafters that can say what comes second.
-std::vector<Shape> shapes_for(SpeculativeOptions options, bool has_laws) {
+std::vector<Shape> shapes_for(SpeculativeOptions options, bool has_laws, bool uses_target) {
   options.is_auto = false;
   std::vector<Shape> shapes;
   for (const int length : {1, 2, 4, 8}) shapes.push_back(chain(options, length));
@@ -62,12 +71,30 @@ std::vector<Shape> shapes_for(SpeculativeOptions options, bool has_laws) {
   for (const auto& widths : expansions) {
     if (has_laws) shapes.push_back(expansion(options, widths));
   }
-  for (const int nodes : {8, 16, 32}) shapes.push_back(dynamic(options, nodes));
-  Shape automatic = dynamic(options, 16);
+  for (const int nodes : {8, 16, 32}) shapes.push_back(dynamic(options, nodes, uses_target));
+  Shape automatic = dynamic(options, 16, uses_target);
   automatic.options.is_auto = true;
   automatic.keys += ",policy=auto";
   shapes.push_back(std::move(automatic));
   return shapes;
+}
+
+// The method as a user would write it.
+std::string method_text(const SpeculativeOptions& given, const SpeculativeOptions& completed) {
+  const SpeculativeOptions options = settled(completed);
+  std::string text = snake_name(options.decoding_type);
+  if (options.decoding_type == "Combined") {
+    text = "combine=[";
+    for (const std::string& method : options.combine) {
+      text += (text.back() == '[' ? "" : ",") + snake_name(method);
+    }
+    text += "]";
+  }
+  if (!given.speculative_model.empty()) text += ",speculative_model=" + given.speculative_model.string();
+  for (size_t i = 0; i < given.speculative_models.size(); ++i) {
+    text += (i == 0 ? ",speculative_models=[" : ",") + given.speculative_models[i].string();
+  }
+  return given.speculative_models.empty() ? text : text + "]";
 }
 
 class Doctor {
@@ -78,9 +105,11 @@ class Doctor {
   Result<Diagnosis> examine(const EngineOptions& options) {
     diagnosis_.prompts = prompts_.size();
     diagnosis_.temperature = settings_.request.sampling.temperature;
+    diagnosis_.speculative = method_text(settings_.engine.speculation, options.speculation);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_laws(options));
-    const std::vector<Shape> shapes = shapes_for(options.speculation, diagnosis_.agreement.has_laws);
+    const std::vector<Shape> shapes =
+        shapes_for(options.speculation, diagnosis_.agreement.has_laws, uses_target_);
     ProgressBar progress("doctor", static_cast<int64_t>(shapes.size()));
     for (const Shape& shape : shapes) {
       OUTRIDER_RETURN_IF_ERROR(run_shape(options, shape));
@@ -148,6 +177,7 @@ class Doctor {
     options.speculation.is_auto = false;
     OUTRIDER_TRY(const auto parts, open_parts(std::move(options)));
     diagnosis_.method = snake_name(parts->info.drafter);
+    uses_target_ = parts->drafter->traits().uses_target;
     OUTRIDER_TRY(diagnosis_.agreement, measure_agreement(*parts, texts_));
     return {};
   }
@@ -156,6 +186,7 @@ class Doctor {
   std::vector<PromptRecord> prompts_;
   std::vector<std::vector<TokenId>> tokens_;  // of the prompts
   std::vector<GivenText> texts_;              // prompts with the target's own continuation
+  bool uses_target_ = false;
   Diagnosis diagnosis_;
 };
 

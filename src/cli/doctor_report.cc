@@ -67,11 +67,15 @@ double break_even(const Diagnosis& diagnosis, const ShapeResult& shape) {
   return plain > 0.0 ? per_step(shape.decode_ms, shape) / plain : 0.0;
 }
 
+double credible_speed_up(const Diagnosis& diagnosis, const ShapeResult& shape) {
+  return std::min(speed_up(diagnosis, shape), shape.stats.acceptance_length());
+}
+
 const ShapeResult* best_shape(const Diagnosis& diagnosis) {
-  const auto best = std::max_element(diagnosis.shapes.begin(), diagnosis.shapes.end(),
-                                     [](const ShapeResult& a, const ShapeResult& b) {
-                                       return a.tokens_per_second() < b.tokens_per_second();
-                                     });
+  const auto best = std::max_element(
+      diagnosis.shapes.begin(), diagnosis.shapes.end(), [&](const ShapeResult& a, const ShapeResult& b) {
+        return credible_speed_up(diagnosis, a) < credible_speed_up(diagnosis, b);
+      });
   return best == diagnosis.shapes.end() ? nullptr : &*best;
 }
 
@@ -86,10 +90,10 @@ std::string verdict_of(const Diagnosis& diagnosis) {
   const ShapeResult* best = best_shape(diagnosis);
   if (best == nullptr) return "nothing was measured";
   if (is_miswired(diagnosis)) return "do not use it: it never agrees with the target";
-  const double gain = speed_up(diagnosis, *best);
+  const double gain = credible_speed_up(diagnosis, *best);
   if (gain >= kWorthwhile) {
-    return fmt::format("use it: {:.2f}x, tree of {:.0f} nodes: --speculative {},{}", gain,
-                       nodes_per_step(*best), diagnosis.method, best->keys);
+    return fmt::format("use it: {:.2f}x, tree of {:.1f} nodes: --speculative {},{}", gain,
+                       nodes_per_step(*best), diagnosis.speculative, best->keys);
   }
   const double draft_share = best->stats.draft_ms / std::max(1e-9, best->decode_ms);
   constexpr double kMostly = 0.5;
@@ -106,10 +110,12 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   text += "vocabulary       fits\n";
   text += agreement_text(diagnosis.agreement);
   text += fmt::format("plain decoding   {:.3f} ms per token\n\n", plain_ms_per_token(diagnosis));
-  text += fmt::format("{:<44} {:>6} {:>8} {:>9} {:>9} {:>11} {:>9}\n", "tree", "nodes", "length", "draft ms",
-                      "other ms", "break-even", "speed-up");
+  size_t width = 0;
+  for (const ShapeResult& shape : diagnosis.shapes) width = std::max(width, shape.keys.size());
+  text += fmt::format("{:<{}} {:>6} {:>8} {:>9} {:>9} {:>11} {:>9}\n", "tree", width, "nodes", "length",
+                      "draft ms", "other ms", "break-even", "speed-up");
   for (const ShapeResult& shape : diagnosis.shapes) {
-    text += fmt::format("{:<44} {:>6.1f} {:>8.2f} {:>9.3f} {:>9.3f} {:>11.2f} {:>8.2f}x\n", shape.keys,
+    text += fmt::format("{:<{}} {:>6.1f} {:>8.2f} {:>9.3f} {:>9.3f} {:>11.2f} {:>8.2f}x\n", shape.keys, width,
                         nodes_per_step(shape), shape.stats.acceptance_length(),
                         per_step(shape.stats.draft_ms, shape),
                         per_step(shape.decode_ms - shape.stats.draft_ms, shape), break_even(diagnosis, shape),

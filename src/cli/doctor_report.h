@@ -24,7 +24,8 @@ struct ShapeResult {
 
 struct Diagnosis {
   EngineInfo info;
-  std::string method;  // snake case
+  std::string method;       // as in statistics, snake case
+  std::string speculative;  // as in --speculative
   Agreement agreement;
   ShapeResult plain;
   std::vector<ShapeResult> shapes;
@@ -32,11 +33,13 @@ struct Diagnosis {
   size_t prompts = 0;
 };
 
-// Speed over plain decoding.
+// Speed over plain decoding, as measured.
 double speed_up(const Diagnosis& diagnosis, const ShapeResult& shape);
 // Tokens per target pass from which on a shape is faster than plain decoding, at its measured cost.
 double break_even(const Diagnosis& diagnosis, const ShapeResult& shape);
-// The fastest shape; null when there is none.
+// The same, but for noise: no more than the tokens per pass, since no pass is faster than a plain one.
+double credible_speed_up(const Diagnosis& diagnosis, const ShapeResult& shape);
+// The fastest shape by that; null when there is none.
 const ShapeResult* best_shape(const Diagnosis& diagnosis);
 // The drafter agrees so seldom that something must be wrong with how it was put together.
 bool is_miswired(const Diagnosis& diagnosis);

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "config/environment.h"
+#include "config/message_text.h"
 #include "formats/random_model.h"
 
 namespace outrider {
@@ -75,10 +76,12 @@ Result<fs::path> chosen_draft_shape(const Settings& settings) {
   return shape_path(settings.draft_shape, shape_type(settings.engine.weights), target.vocab_size);
 }
 
-Result<fs::path> chosen_draft(const Settings& settings) {
+// missing: the key that would name it.
+Result<fs::path> chosen_draft(const Settings& settings, std::string_view missing) {
   if (!settings.draft_shape.empty()) return chosen_draft_shape(settings);
   if (settings.engine.model.empty() && settings.shape.empty()) return default_model(kDraft);
-  return usage_error("DraftTarget needs a draft model: --speculative draft_target,speculative_model=DIR");
+  return usage_error(fmt::format("{} needs a draft model, found none: add {} to --speculative",
+                                 snake_name(settings.engine.speculation.decoding_type), missing));
 }
 
 // Whether `method` drafts, alone or with others.
@@ -112,15 +115,17 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
     return usage_error(
         "--draft-shape names the draft model of draft_target; found another one, or another method");
   }
+  constexpr std::string_view kOne = "speculative_model=DIR";
+  constexpr std::string_view kSeveral = "speculative_models=[DIR,DIR]";
   if (needs_draft(speculation, "DraftTarget") && speculation.speculative_model.empty()) {
-    OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings));
+    OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings, kOne));
   }
   // Auto drafts with what there is.
   if (speculation.decoding_type == "Auto" && speculation.speculative_model.empty()) {
-    if (const auto draft = chosen_draft(settings); draft.ok()) speculation.speculative_model = *draft;
+    if (const auto draft = chosen_draft(settings, kOne); draft.ok()) speculation.speculative_model = *draft;
   }
   if (needs_draft(speculation, "SpecInfer") && speculation.speculative_models.empty()) {
-    OUTRIDER_TRY(const fs::path draft, chosen_draft(settings));
+    OUTRIDER_TRY(const fs::path draft, chosen_draft(settings, kSeveral));
     speculation.speculative_models = {draft};
   }
   return options;

@@ -116,6 +116,7 @@ TEST(SpeculativeConfig, ListsStandInBracketsOrAreLists) {
   EXPECT_EQ(combined->options.combine, (std::vector<std::string>{"NGram", "DraftTarget"}));
   EXPECT_EQ(combined->options.tree, TreeKind::kDynamic);
   EXPECT_NE(error_of("combine=[ngram,none]").find("methods that draft"), std::string::npos);
+  EXPECT_NE(error_of("combine=[]").find("methods that draft"), std::string::npos);
   EXPECT_NE(error_of("draft_target,tree=bush").find("chain, static, dynamic"), std::string::npos);
   EXPECT_NE(error_of("draft_target,expansion=[2,0]").find("from 1 to 64"), std::string::npos);
 }

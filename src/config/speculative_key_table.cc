@@ -167,6 +167,8 @@ Status assign_combine(SpeculativeConfig& config, std::string_view text) {
     }
     config.options.combine.push_back(std::move(method));
   }
+  if (config.options.combine.empty())
+    return usage_error("expected methods that draft, as in [NGram, DraftTarget], found none");
   return {};
 }
 

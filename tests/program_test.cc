@@ -164,6 +164,87 @@ TEST_F(ProgramTest, SpeculationLeavesTheOutputAlone) {
   EXPECT_GT(draft["speculation"]["accepted"], 0);
 }
 
+TEST_F(ProgramTest, SeveralDraftersLeaveTheOutputAlone) {
+  const std::string common =
+      "generate " + kModel + " -p 'a b a b a b' --max-tokens 24 --temperature 0.8 --seed 5 --json";
+  const std::string model = "speculative_model=" + kModel;
+  const Json plain = run_json(common);
+  const std::vector<std::pair<std::string, std::string>> methods = {
+      {"auto", "ngram"},
+      {"auto," + model, "ngram+draft_target"},
+      {"auto," + model + ",policy=fixed", "ngram+draft_target"},
+      {"spec_infer,speculative_models=[" + kModel + "]", "spec_infer"},
+      {"spec_infer,speculative_models=[" + kModel + "," + kModel + "],expansion=[2,2]", "spec_infer"},
+      {"combine=[ngram,draft_target],max_total_draft_tokens=12," + model, "ngram+draft_target"},
+      {"combine=[suffix,lookahead,early_exit],exit_layer=1,policy=auto", "suffix+lookahead+early_exit"},
+      {"combine=[ngram,spec_infer],speculative_models=[" + kModel + "]", "ngram+spec_infer"},
+  };
+  for (const auto& [speculative, method] : methods) {
+    const Json json = run_json(common + " --cache-dir none --speculative '" + speculative + "'");
+    EXPECT_EQ(json["token_ids"], plain["token_ids"]) << speculative;
+    EXPECT_EQ(json["speculation"]["method"], method) << speculative;
+    EXPECT_GE(json["speculation"]["drafted"], method == "ngram" ? 0 : 1) << speculative;
+  }
+}
+
+TEST_F(ProgramTest, WhatDraftersCannotBeCombinedOf) {
+  const std::string common = "generate " + kModel + " -p x --speculative ";
+  expect_refused(common + "combined", 2, "combine must name 1 to 32 drafters, found 0");
+  expect_refused(common + "'combine=[]'", 2, "combine: expected methods that draft");
+  expect_refused(common + "'combine=[ngram,none]'", 2, "found None");
+  expect_refused(common + "'combine=[ngram,combined]'", 2, "found Combined");
+  expect_refused(common + "'combine=[ngram,ngrm]'", 2, "did you mean 'NGram'");
+  expect_refused(common + "'combine=[user_provided]'", 2, "UserProvided needs a drafter from a C++ program");
+  expect_refused(common + "'combine=[ngram,draft_target]'", 2, "add speculative_model=DIR");
+  expect_refused(common + "'combine=[ngram,spec_infer]'", 2, "add speculative_models=[DIR,DIR]");
+  expect_refused(common + "spec_infer", 2, "spec_infer needs a draft model");
+  expect_refused(common + "'ngram,combine=[ngram]'", 2, "belongs to Combined, found decoding_type NGram");
+  expect_refused(common + "'auto,combine=[ngram]'", 2, "belongs to Combined, found decoding_type Auto");
+  expect_refused(common + "'combine=[early_exit],exit_layer=2'", 2, "1 to 1 for a model of 2 layers");
+  expect_refused(common + "'spec_infer,speculative_models=[/nonexistent]'", 1, "/nonexistent");
+  expect_refused(common + "'combine=[ngram,draft_target],speculative_model=" + kOtherVocabulary + "'", 1,
+                 "vocabular");
+}
+
+TEST_F(ProgramTest, DoctorTriesShapesThatCanBeUsed) {
+  const std::string speculative = "draft_target,speculative_model=" + kModel;
+  const std::string common = "doctor " + kModel + " --limit 1 --max-tokens 8 --ignore-eos --cache-dir none";
+  const Json json = run_json(common + " --json --speculative " + speculative);
+  EXPECT_EQ(json["method"], "draft_target");
+  EXPECT_EQ(json["prompts"], 1);
+  EXPECT_EQ(json["agreement"]["places"], 8);
+  EXPECT_NEAR(json["agreement"]["kl_divergence"].get<double>(), 0.0, 1e-12);
+  EXPECT_EQ(json["agreement"]["top_k_coverage"], Json({1.0, 1.0, 1.0, 1.0, 1.0}));
+  EXPECT_EQ(json["miswired"], false);
+  EXPECT_GT(json["plain_ms_per_token"], 0.0);
+  EXPECT_EQ(json["shapes"].size(), 11u);
+  for (const Json& shape : json["shapes"]) {
+    const auto keys = shape["keys"].get<std::string>();
+    EXPECT_GE(shape["acceptance_length"], 1.0) << keys;
+    EXPECT_EQ(run("generate " + kModel + " -p x --max-tokens 2 --cache-dir none --speculative '" +
+                  speculative + "," + keys + "'")
+                  .exit_code,
+              0)
+        << keys;
+  }
+  EXPECT_GT(json["shapes"][2]["acceptance_length"], 2.0);  // it drafts for itself
+  const Outcome text = run(common + " --speculative 'combine=[ngram,early_exit]'");
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_EQ(text.errors, "");
+  EXPECT_NE(text.output.find("agreement        over 8 places"), std::string::npos) << text.output;
+  EXPECT_NE(text.output.find("\nverdict          "), std::string::npos) << text.output;
+  EXPECT_EQ(run_json(common + " --json --speculative ngram")["agreement"].contains("kl_divergence"), false);
+}
+
+TEST_F(ProgramTest, DoctorNeedsADrafter) {
+  expect_refused("doctor " + kModel + " --speculative none", 2, "expected a method in --speculative");
+  expect_refused("doctor " + kModel + " --speculative ngram,max_draft_len=0", 2, "expected a method");
+  expect_refused("doctor " + kModel + " --speculative draft_target,speculative_model=/nonexistent", 1,
+                 "/nonexistent");
+  expect_refused("doctor " + kModel + " --speculative draft_target,speculative_model=" + kOtherVocabulary, 1,
+                 "vocabular");
+}
+
 TEST_F(ProgramTest, CommandLineBeforeEnvironmentBeforeFile) {
   const std::string config = " --config " + write("run.yaml", "max_tokens: 3\n");
   const std::string common = "generate " + kModel + " -p a --ignore-eos --json";

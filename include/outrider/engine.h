@@ -97,6 +97,11 @@ enum class WeightPrecision : uint8_t {
   kQ4,    // GGUF's Q4_0
 };
 
+// Whether each thread of the engine, but for the caller's, stays on one processor: one per core first, in
+// turn over the memory nodes. kAuto: where there are several nodes and a thread for every processor this
+// process may use.
+enum class ThreadPinning : uint8_t { kAuto, kOn, kOff };
+
 struct EngineOptions {
   std::filesystem::path model;  // Hugging Face directory or .gguf file
   SpeculativeOptions speculation;
@@ -105,6 +110,7 @@ struct EngineOptions {
   WeightPrecision weights = WeightPrecision::kAuto;
   std::string kernels;  // name of a kernel table; empty: the fastest this machine has
   int threads = 0;      // 0: one per core
+  ThreadPinning pinning = ThreadPinning::kAuto;
   int64_t context = 0;  // longest sequence in tokens; 0: what the model was made for, at most 8192
   int page_size = 16;   // tokens per KV page
   KvCacheType kv_cache_type = KvCacheType::kAuto;
@@ -175,6 +181,7 @@ struct EngineInfo {
   std::string kv_cache_type;
   std::string drafter;
   int threads = 0;
+  bool is_pinned = false;  // each thread to a processor
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
   int64_t context = 0;

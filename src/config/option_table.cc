@@ -74,6 +74,13 @@ Status set_kv_cache_type(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status set_pinning(Settings& settings, const OptionValue& value) {
+  settings.engine.pinning = value.text() == "on"    ? ThreadPinning::kOn
+                            : value.text() == "off" ? ThreadPinning::kOff
+                                                    : ThreadPinning::kAuto;
+  return {};
+}
+
 Status set_prompt_ids(Settings& settings, const OptionValue& value) {
   OUTRIDER_TRY(settings.prompt_ids, parse_token_ids(value.text()));
   return {};
@@ -308,6 +315,10 @@ const OptionRow kOptions[] = {
      .default_text = "0", .help = "threads; 0: one per core",
      .apply = [](S& s, const V& v) { s.engine.threads = static_cast<int>(v.integer); return Status(); },
      .min = 0, .max = 1024},
+    {.name = "pin", .metavar = "WHEN", .type = Type::kChoice, .group = kMachine, .commands = kRuns,
+     .default_text = "auto",
+     .help = "keep each thread on one processor; auto: with several memory nodes and a thread for every processor",
+     .apply = set_pinning, .choices = "auto|on|off"},
     {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",
      .apply = [](S& s, const V& v) { s.engine.kernels = v.text(); return Status(); },

@@ -82,12 +82,28 @@ Status WeightLoader::pack(const std::vector<TensorView>& views, Allocate allocat
                           PackedMatrix& packed) const {
   const MatrixSource source{views, loaded_type(views.front())};
   OUTRIDER_TRY(packed, allocate(source));
+  if (options_.pool->is_pinned()) place(packed);
   const Status status = share([&](Worker worker) { options_.kernels->pack(source, packed, worker); });
   for (const TensorView& view : views) file_.drop_pages(view);
   return status;
 }
 
-// Memory is first touched by the worker that will read it: products are shared out in the same order.
+// Touches memory first from the worker whose share of products it is, so that it lies on that worker's node.
+void WeightLoader::place(PackedMatrix& packed) const {
+  constexpr int64_t kPage = 4096;
+  options_.pool->run_unshared([&](Worker worker) {
+    const Range share = share_of(worker, packed.n, packed.strip_features);
+    const auto offset = [&](int64_t feature) {
+      return (feature + packed.strip_features - 1) / packed.strip_features * packed.strip_bytes;
+    };
+    for (int64_t at = offset(share.begin); at < offset(share.end); at += kPage) {
+      static_cast<volatile std::byte&>(packed.data.data()[at]) = std::byte{0};
+    }
+  });
+}
+
+// Shares follow those of products, but a worker that is late is helped, so that memory may be touched first
+// by another than the one who will read it.
 template <typename Work>
 Status WeightLoader::share(Work&& work) const {
   constexpr int kSharesEach = 4;  // evens out what page faults cost

@@ -53,6 +53,7 @@ class WeightLoader {
   using Allocate = Result<PackedMatrix> (*)(const MatrixSource& source);
   Status pack(const std::vector<TensorView>& views, Allocate allocate, PackedMatrix& packed) const;
 
+  void place(PackedMatrix& packed) const;
   // Runs work(share) for the shares of a matrix on all workers. Error: out of memory.
   template <typename Work>
   Status share(Work&& work) const;

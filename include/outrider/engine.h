@@ -108,8 +108,9 @@ struct EngineOptions {
   std::shared_ptr<Drafter> user_drafter;  // for decoding_type UserProvided
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   WeightPrecision weights = WeightPrecision::kAuto;
-  std::string kernels;  // name of a kernel table; empty: the fastest this machine has
-  int threads = 0;      // 0: one per core
+  std::filesystem::path packed_cache;  // folder for packed weights, which later starts map; empty: none
+  std::string kernels;                 // name of a kernel table; empty: the fastest this machine has
+  int threads = 0;                     // 0: one per core
   ThreadPinning pinning = ThreadPinning::kAuto;
   int64_t context = 0;  // longest sequence in tokens; 0: what the model was made for, at most 8192
   int page_size = 16;   // tokens per KV page
@@ -184,6 +185,7 @@ struct EngineInfo {
   bool is_pinned = false;  // each thread to a processor
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
+  bool maps_weights = false;  // they come packed from EngineOptions::packed_cache
   int64_t context = 0;
   int64_t vocab_size = 0;
   double load_ms = 0;

@@ -166,6 +166,9 @@ const OptionRow kOptions[] = {
     {.name = "weights", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kRuns,
      .default_text = "auto", .help = "type the weights are held in; auto: as stored, q8: one scale per output, q4: q4_0",
      .apply = set_weights, .choices = "auto|f32|bf16|q8_0|q8|q4"},
+    {.name = "packed-cache", .metavar = "DIR", .group = kModel, .commands = kRuns,
+     .help = "folder for weights in the layout of the kernels: written by the first start, mapped by later ones",
+     .apply = [](S& s, const V& v) { s.engine.packed_cache = v.text(); return Status(); }},
     {.name = "shape", .metavar = "NAME", .group = kModel, .commands = kBench,
      .help = "instead of MODEL: random weights of this shape, such as llama-1b, in the type of --weights "
              "(auto: bf16)",

@@ -137,8 +137,10 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
   OUTRIDER_TRY(std::vector<int> cpus, pinned_cpus(parts.options));
   parts.pool = std::make_unique<ThreadPool>(parts.options.threads, std::move(cpus));
   const std::optional<DType> weights = storage_type(parts.options.weights);
-  OUTRIDER_TRY(parts.target,
-               Model::load(file, {.kernels = kernels, .pool = parts.pool.get(), .weights = weights}));
+  OUTRIDER_TRY(parts.target, Model::load(file, {.kernels = kernels,
+                                                .pool = parts.pool.get(),
+                                                .weights = weights,
+                                                .packed_cache = parts.options.packed_cache}));
   // So that no step allocates or runs out of memory.
   const int64_t rows = batch_limits(parts).rows;
   OUTRIDER_RETURN_IF_ERROR(parts.target->reserve(rows, rows - parts.options.prefill_chunk));
@@ -156,6 +158,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                 .is_pinned = parts.pool->is_pinned(),
                 .parameters = parts.target->parameter_count(),
                 .weight_bytes = parts.target->weight_bytes(),
+                .maps_weights = parts.target->maps_weights(),
                 .context = parts.options.context,
                 .vocab_size = parts.vocab_size,
                 .load_ms = 0};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
@@ -21,10 +22,14 @@ enum class AcceptanceRule : uint8_t {
 };
 
 struct DrafterTraits {
-  std::string name;                  // as in statistics: "NGram"
-  bool emits_probabilities = false;  // sets the law of the nodes it expands
-  bool wants_choices = false;        // learns from the target's likeliest token after every drafted node
+  std::string name;                       // as in statistics: "NGram"
+  bool emits_probabilities = false;       // sets the law of the nodes it expands
+  bool wants_choices = false;             // learns from the target's likeliest token after every drafted node
+  std::vector<std::string> sources = {};  // names of drafters that share its trees, by bit of
+                                          // TokenTree::sources(); empty: its own name
 };
+
+class AcceptanceEstimates;
 
 // What one sequence asks of its drafter in one step.
 struct DraftRequest {
@@ -37,6 +42,10 @@ struct DraftRequest {
   const SamplingParams* sampling = nullptr;
   uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
+  bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
+  double rate = 0;  // tokens a millisecond of this sequence is worth: drafting further should bring more;
+                    // 0: draft as far as the limits allow
+  const AcceptanceEstimates* estimates = nullptr;  // internal: what probabilities proved to be worth, or none
 };
 
 class Drafter {

@@ -79,7 +79,7 @@ Result<double> RowPasses::time(int rows) {
   const auto start = std::chrono::steady_clock::now();
   batch_.clear();
   if (rows <= kLargestTree) {
-    append_tree(batch_, sequence_, transaction, tokens, parents);
+    append_tree(batch_, sequence_, transaction, {tokens, parents}, LogitsWanted::kAll);
   } else {
     append_chain(batch_, sequence_, transaction, tokens, LogitsWanted::kAll);
   }

@@ -322,6 +322,10 @@ const OptionRow kOptions[] = {
      .default_text = "auto",
      .help = "keep each thread on one processor; auto: with several memory nodes and a thread for every processor",
      .apply = set_pinning, .choices = "auto|on|off"},
+    {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns,
+     .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "
+             "~/.cache/outrider; none: nowhere",
+     .apply = [](S& s, const V& v) { s.engine.cache_dir = v.text(); return Status(); }},
     {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",
      .apply = [](S& s, const V& v) { s.engine.kernels = v.text(); return Status(); },

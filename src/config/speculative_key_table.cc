@@ -138,6 +138,11 @@ Status assign_schedule(SpeculativeConfig& config, std::string_view text) {
           {{"constant", LengthSchedule::kConstant}, {"heuristic", LengthSchedule::kHeuristic}}});
 }
 
+Status assign_policy(SpeculativeConfig& config, std::string_view text) {
+  return assign_choice<&SpeculativeOptions::is_auto>(
+      config, text, std::array<std::pair<std::string_view, bool>, 2>{{{"fixed", false}, {"auto", true}}});
+}
+
 Status assign_method(SpeculativeConfig& config, std::string_view text) {
   OUTRIDER_TRY(config.options.decoding_type, canonical_method(text));
   return {};
@@ -215,6 +220,11 @@ constexpr std::array kKeys = {
     SpeculativeKeyRow{{"draft_len_schedule", "num_assistant_tokens_schedule", "", "constant",
                        "constant, or heuristic: two levels more after a draft accepted whole, else one less"},
                       assign_schedule},
+    SpeculativeKeyRow{{"policy", "", "", "fixed",
+                       "fixed: every step drafts what the other keys say; auto: at most that, as measured "
+                       "costs and observed "
+                       "acceptance advise, down to nothing"},
+                      assign_policy},
     SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model", "DraftTarget|Combined", "",
                        "the draft model; with the default target, the default draft"},
                       assign_model},

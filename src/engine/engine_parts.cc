@@ -14,8 +14,10 @@
 
 #include "device/cpu_topology.h"
 #include "drafters/registry.h"
+#include "engine/calibration.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
+#include "speculation/tree_policy.h"
 
 namespace outrider {
 namespace {
@@ -109,7 +111,7 @@ Result<std::vector<int>> pinned_cpus(const EngineOptions& options) {
 Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   shape.page_size = options.page_size;
   shape.type = storage_type(options.kv_cache_type);
-  const int64_t longest = options.context + options.speculation.max_draft_len + 1;
+  const int64_t longest = options.context + largest_tree(options.speculation) + 1;
   const int64_t pages_per_sequence = (longest + options.page_size - 1) / options.page_size;
   if (options.kv_pages != 0) {
     if (options.kv_pages < pages_per_sequence) {
@@ -185,6 +187,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
                                .user_drafter = parts->options.user_drafter};
   OUTRIDER_TRY(parts->drafter, make_drafter(parts->options.speculation, context));
   parts->info.drafter = parts->drafter->traits().name;
+  if (parts->options.speculation.is_auto && max_draft_depth(*parts) > 0) parts->costs = calibrate(*parts);
   parts->info.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return parts;
@@ -196,10 +199,12 @@ int max_draft_depth(const EngineParts& parts) {
   return parts.options.speculation.decoding_type == "None" ? 0 : parts.options.speculation.max_draft_len;
 }
 
-// Drafters of the library draft chains; trees come from users, who get room to branch.
+// User drafters get room to branch.
 int max_draft_nodes(const EngineParts& parts) {
   constexpr int kUserTreeNodes = 64;
-  return parts.options.speculation.decoding_type == "UserProvided" ? kUserTreeNodes : max_draft_depth(parts);
+  const SpeculativeOptions& options = parts.options.speculation;
+  if (options.decoding_type == "None") return 0;
+  return options.decoding_type == "UserProvided" ? kUserTreeNodes : largest_tree(options);
 }
 
 ForwardBatch::Limits batch_limits(const EngineParts& parts) {

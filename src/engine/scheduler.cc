@@ -15,7 +15,7 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
   // Pages: draft less first, then let the latest arrivals wait.
   const auto pages = [&] {
     int64_t needed = 0;
-    for (const SequencePlan& plan : plans_) needed += cache_->pages_needed(plan.sequence->kv, entries(plan));
+    for (const SequencePlan& plan : plans_) needed += cache_->pages_needed(plan.sequence->kv, plan.entries());
     return needed;
   };
   if (pages() > cache_->available_pages()) {
@@ -29,7 +29,7 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
     waiting_.push_front(std::move(running_.back()));
     running_.pop_back();
   }
-  std::erase_if(plans_, [](const SequencePlan& plan) { return entries(plan) == 0; });
+  std::erase_if(plans_, [](const SequencePlan& plan) { return plan.entries() == 0; });
   return plans_;
 }
 
@@ -66,10 +66,6 @@ SequencePlan Scheduler::plan_one(Sequence& sequence, int& chunk_left) const {
     plan.draft_nodes = plan.draft_depth > 0 ? options_.max_draft_nodes : 0;
   }
   return plan;
-}
-
-int Scheduler::entries(const SequencePlan& plan) {
-  return plan.catch_up + (plan.extends ? 1 + plan.draft_nodes : 0);
 }
 
 Sequence* Scheduler::find(RequestId id) {

@@ -26,6 +26,9 @@ struct SequencePlan {
   bool extends = false;  // the pending token is computed too, and the sequence grows
   int draft_depth = 0;   // limits of the tree; 0: nothing is drafted
   int draft_nodes = 0;
+
+  // Of the KV cache: what the step may write.
+  int entries() const { return catch_up + (extends ? 1 + draft_nodes : 0); }
 };
 
 // Who runs, and what each does next. Sequences are served in the order they came; when pages run short, the
@@ -50,7 +53,6 @@ class Scheduler {
  private:
   void admit();
   SequencePlan plan_one(Sequence& sequence, int& chunk_left) const;
-  static int entries(const SequencePlan& plan);
 
   SchedulerOptions options_;
   KvCache* cache_;

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "sampling/logit_scan.h"
 #include "speculation/verifier.h"
 
 namespace outrider {
@@ -58,18 +59,17 @@ TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int6
   if (is_within_limits(tree, request, vocab_size)) return tree;
   const TokenId pending = request.tokens.back();
   if (!has_root(tree, request)) return TokenTree(pending);
-  TokenTree kept(pending);
-  std::vector<int> place(static_cast<size_t>(tree.size()), -1);
-  place[0] = 0;
-  if (!tree.law(0).empty()) kept.set_law(0, tree.law(0));
-  for (int node = 1; node < tree.size() && kept.drafted() < request.max_nodes; ++node) {
-    const int parent = place[static_cast<size_t>(tree.parent(node))];
-    if (parent < 0 || !is_fine(tree, node, request, vocab_size)) continue;
-    const int added = kept.add(parent, tree.token(node));
-    place[static_cast<size_t>(node)] = added;
-    if (!tree.law(node).empty()) kept.set_law(added, tree.law(node));
+  TokenTree cut = tree;
+  std::vector<uint8_t> kept(static_cast<size_t>(tree.size()), 1);
+  int drafted = 0;
+  for (int node = 1; node < tree.size(); ++node) {
+    uint8_t& stays = kept[static_cast<size_t>(node)];
+    const bool has_parent = kept[static_cast<size_t>(tree.parent(node))] != 0;
+    stays = has_parent && drafted < request.max_nodes && is_fine(tree, node, request, vocab_size) ? 1 : 0;
+    drafted += stays;
   }
-  return kept;
+  cut.keep(kept);
+  return cut;
 }
 
 Step::Step(const Parts& parts) : parts_(parts) {
@@ -82,10 +82,13 @@ Step::Step(const Parts& parts) : parts_(parts) {
     work.verdict.tokens.reserve(longest);
     work.verdict.origins.reserve(longest);
     work.verdict.fates.reserve(static_cast<size_t>(parts.limits.rows));
+    work.verdict.choices.reserve(static_cast<size_t>(parts.limits.rows));
   }
   trees_.resize(sequences);
   requests_.reserve(sequences);
   drafting_.reserve(sequences);
+  drafts_.reserve(sequences);
+  grown_.reserve(sequences);
   path_.reserve(static_cast<size_t>(parts.limits.rows));
 }
 
@@ -96,22 +99,59 @@ void Step::run(std::span<const SequencePlan> plans) {
     work_[i].plan = plans[i];
     work_[i].tree.reset(plans[i].sequence->tokens().back());
   }
+  measure_load();
+  reserve();
   const double start = now_ms();
+  plan_drafts();
   draft();
+  prune();
   const double drafted = now_ms();
-  reserve_and_flatten();
+  draft_ms_ = drafting_.empty() ? 0.0 : (drafted - start) / static_cast<double>(drafting_.size());
+  flatten();
+  const double forward_start = now_ms();
   const std::span<const float> logits = parts_.target->forward(batch_, *parts_.cache);
+  const double forward_ms = now_ms() - forward_start;
+  const auto catches_up = [](const Work& work) { return work.plan.catch_up > 0; };
+  const bool is_decoding = std::none_of(work().begin(), work().end(), catches_up);
+  if (is_decoding) parts_.policy->observe_pass(batch_.rows(), load_.context, forward_ms);
   for (Work& work : work()) {
     if (work.plan.extends) verify_one(work, logits);
+    if (work.plan.draft_depth > 0 && parts_.drafter->traits().wants_choices) list_choices(work, logits);
     commit_one(work);
   }
   account(drafted - start, now_ms() - drafted);
   for (Work& work : work()) observe_one(work);
+  if (is_decoding) parts_.policy->observe_rest(!drafting_.empty(), now_ms() - drafted - forward_ms);
 }
 
 void Step::forget(Sequence& sequence) {
   if (!std::exchange(sequence.started, false)) return;
   (void)guarded([&] { return parts_.drafter->end(sequence.id()), Status(); });
+  parts_.policy->forget(sequence.id());
+}
+
+void Step::measure_load() {
+  load_ = {.rows = 0.0, .context = 0.0, .sequences = 0.0};
+  for (const Work& work : work()) {
+    load_.rows += work.plan.catch_up + (work.plan.extends ? 1 : 0);
+    load_.sequences += work.plan.extends ? 1 : 0;
+    load_.context += work.plan.sequence->kv.length() / static_cast<double>(work_count_);
+  }
+}
+
+// Lets the policy say how much is drafted, within the limits of each sequence's plan.
+void Step::plan_drafts() {
+  drafts_.clear();
+  for (Work& work : work()) {
+    if (work.plan.draft_depth > 0)
+      drafts_.push_back({.sequence = work.plan.sequence->id(), .depth = work.plan.draft_depth});
+  }
+  parts_.policy->plan(load_, drafts_);
+  auto next = drafts_.begin();
+  for (Work& work : work()) {
+    if (work.plan.draft_depth > 0) work.plan.draft_depth = (next++)->depth;
+  }
+  std::erase_if(drafts_, [](const SpeculationPolicy::Draft& draft) { return draft.depth == 0; });
 }
 
 void Step::draft() {
@@ -136,7 +176,10 @@ void Step::draft() {
                          .max_nodes = plan.draft_nodes,
                          .sampling = &sequence.request().sampling,
                          .stream = 0,
-                         .acceptance = parts_.acceptance});
+                         .acceptance = parts_.acceptance,
+                         .wants_probabilities = parts_.policy->is_auto(),
+                         .rate = drafts_[requests_.size()].rate,
+                         .estimates = drafts_[requests_.size()].estimates});
   }
   if (requests_.empty()) return;
   const auto trees = std::span(trees_).first(drafting_.size());
@@ -159,23 +202,49 @@ void Step::draft() {
   }
 }
 
-void Step::reserve_and_flatten() {
+void Step::prune() {
+  if (drafting_.empty() || draft_failed_) return;
+  grown_.clear();
+  for (const size_t i : drafting_) {
+    Work& work = work_[i];
+    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often.
+    const bool has_draws = parts_.acceptance == AcceptanceRule::kRejection &&
+                           work.plan.sequence->request().sampling.temperature > 0.0;
+    grown_.push_back({work.plan.sequence->id(), &work.tree, !has_draws});
+  }
+  parts_.policy->prune(grown_);
+}
+
+void Step::reserve() {
+  for (Work& work : work()) {
+    auto transaction = parts_.cache->stage(work.plan.sequence->kv, work.plan.entries());
+    OUTRIDER_CHECK(transaction.ok());  // the scheduler planned within the pages there are
+    work.transaction = std::move(*transaction);
+  }
+}
+
+void Step::flatten() {
   batch_.clear();
   for (Work& work : work()) {
     Sequence& sequence = *work.plan.sequence;
-    const int rows = work.plan.catch_up + (work.plan.extends ? work.tree.size() : 0);
-    auto transaction = parts_.cache->stage(sequence.kv, rows);
-    OUTRIDER_CHECK(transaction.ok());  // the scheduler planned within the pages there are
-    work.transaction = std::move(*transaction);
     if (work.plan.catch_up == 0) {
-      work.logits_index =
-          append_tree(batch_, sequence.kv, *work.transaction, work.tree.tokens(), work.tree.parents());
+      work.logits_index = append_tree(batch_, sequence.kv, *work.transaction,
+                                      {work.tree.tokens(), work.tree.parents()}, LogitsWanted::kAll);
     } else {
-      const auto chunk =
-          sequence.tokens().subspan(static_cast<size_t>(sequence.kv.length()), static_cast<size_t>(rows));
+      const auto chunk = sequence.tokens().subspan(static_cast<size_t>(sequence.kv.length()),
+                                                   static_cast<size_t>(work.plan.entries()));
       work.logits_index = append_chain(batch_, sequence.kv, *work.transaction, chunk,
                                        work.plan.extends ? LogitsWanted::kLast : LogitsWanted::kNone);
     }
+  }
+}
+
+// The target's likeliest token after every node, for drafters that learn from nodes off the path, too.
+void Step::list_choices(Work& work, std::span<const float> logits) {
+  const auto row_size = static_cast<size_t>(parts_.target->config().vocab_size);
+  for (int node = 0; node < work.tree.size(); ++node) {
+    const auto row = logits.subspan(static_cast<size_t>(work.logits_index + node) * row_size);
+    work.verdict.choices.push_back(largest_logit(row.first(static_cast<size_t>(parts_.vocab_size))).token);
   }
 }
 
@@ -265,6 +334,7 @@ void Step::account(double draft_ms, double verify_ms) {
 
 void Step::observe_one(Work& work) {
   if (!work.plan.extends || work.plan.draft_depth == 0 || draft_failed_) return;
+  parts_.policy->observe(work.plan.sequence->id(), work.verdict, work.tree.drafted(), draft_ms_);
   (void)guarded(
       [&] { return parts_.drafter->observe(work.plan.sequence->id(), work.tree, work.verdict), Status(); });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/forward_batch.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace outrider {
@@ -57,25 +59,23 @@ int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransa
 }
 
 int append_tree(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
-                std::span<const TokenId> tokens, std::span<const int> parents) {
-  const auto count = static_cast<int>(tokens.size());
-  OUTRIDER_CHECK(count <= transaction.count() && tokens.size() == parents.size());
+                const StagedTree& tree, LogitsWanted wanted) {
+  const auto count = static_cast<int>(tree.tokens.size());
+  OUTRIDER_CHECK(count <= transaction.count() && tree.tokens.size() == tree.parents.size());
   const int32_t index = add_sequence(batch, sequence);
   const auto first_wanted = static_cast<int>(batch.logits_rows.size());
-  const int first_row = batch.rows();
-  for (int i = 0; i < count; ++i) {
-    const int parent = parents[static_cast<size_t>(i)];
-    OUTRIDER_CHECK(parent >= -1 && parent < i);
-    if (parent >= 0) {  // what the parent sees
-      const auto row = static_cast<size_t>(first_row + parent);
-      for (int32_t j = batch.tail_begin[row]; j < batch.tail_begin[row + 1]; ++j) {
-        batch.tails.push_back(batch.tails[static_cast<size_t>(j)]);
-      }
+  for (int i = tree.first; i < count; ++i) {
+    const auto begin = static_cast<std::ptrdiff_t>(batch.tails.size());
+    for (int entry = i; entry >= 0; entry = tree.parents[static_cast<size_t>(entry)]) {
+      OUTRIDER_CHECK(tree.parents[static_cast<size_t>(entry)] < entry);
+      batch.tails.push_back(sequence.length() + entry);
     }
-    batch.tails.push_back(sequence.length() + i);
+    std::reverse(batch.tails.begin() + begin, batch.tails.end());
     const auto depth = static_cast<int32_t>(batch.tails.size()) - batch.tail_begin.back() - 1;
-    batch.logits_rows.push_back(batch.rows());
-    batch.tokens.push_back(tokens[static_cast<size_t>(i)]);
+    if (wanted == LogitsWanted::kAll || (wanted == LogitsWanted::kLast && i + 1 == count)) {
+      batch.logits_rows.push_back(batch.rows());
+    }
+    batch.tokens.push_back(tree.tokens[static_cast<size_t>(i)]);
     batch.positions.push_back(sequence.length() + depth);
     batch.slots.push_back(transaction.slot(i));
     batch.sequences.push_back(index);

@@ -49,9 +49,15 @@ enum class LogitsWanted : uint8_t { kNone, kLast, kAll };
 int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
                  std::span<const TokenId> tokens, LogitsWanted wanted);
 
-// The same for a tree in topological order (parents[0] == -1): a row sees the committed entries and its
-// ancestors. Logits of all rows are wanted.
+// The same for a tree, of which entries first.. are appended (the others were computed by earlier passes):
+// staged entry i holds tokens[i] and continues entry parents[i] < i, or what is committed (-1). A row sees
+// the committed entries and its ancestors.
+struct StagedTree {
+  std::span<const TokenId> tokens;
+  std::span<const int> parents;
+  int first = 0;
+};
 int append_tree(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
-                std::span<const TokenId> tokens, std::span<const int> parents);
+                const StagedTree& tree, LogitsWanted wanted);
 
 }  // namespace outrider

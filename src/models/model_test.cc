@@ -153,7 +153,7 @@ TEST(ForwardBatch, TreeRowsSeeAncestorsAndTakeTheirDepthAsPosition) {
   ForwardBatch batch;
   const std::vector<TokenId> tokens = {10, 11, 12, 13, 14};
   const std::vector<int> parents = {-1, 0, 0, 2, 1};
-  EXPECT_EQ(append_tree(batch, sequence, *transaction, tokens, parents), 0);
+  EXPECT_EQ(append_tree(batch, sequence, *transaction, {tokens, parents}, LogitsWanted::kAll), 0);
   EXPECT_THAT(batch.positions, ElementsAre(2, 3, 3, 4, 4));
   EXPECT_THAT(batch.prefix_len, ElementsAre(2, 2, 2, 2, 2));
   EXPECT_THAT(batch.tail_begin, ElementsAre(0, 1, 3, 5, 8, 11));

@@ -79,7 +79,7 @@ Rows decode_by_trees(TestModel& model, std::span<const TokenId> tokens, int page
     auto transaction = cache->stage(sequence, static_cast<int>(tree.tokens.size()));
     EXPECT_TRUE(transaction.ok());
     ForwardBatch batch;
-    append_tree(batch, sequence, *transaction, tree.tokens, tree.parents);
+    append_tree(batch, sequence, *transaction, {tree.tokens, tree.parents}, LogitsWanted::kAll);
     const auto logits = model->forward(batch, *cache);
     tree.path.resize(1 + random() % tree.path.size());
     std::vector<TokenId> accepted;

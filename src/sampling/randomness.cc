@@ -32,28 +32,52 @@ double arrival(const Distribution& law, size_t i, uint64_t noise) {
   return exponential_of(mix64(noise ^ static_cast<uint64_t>(law.tokens[i]))) / law.probabilities[i];
 }
 
-// Race among all tokens with weights e^((logit - largest) / temperature). A token can come first only if its
-// exponential E is below first_arrival * weight; E = -log u >= 1 - u, and 1 - u is what the top bits of the
-// noise say, so that almost every token is out after a look at a table of bounds by whole steps of the log
-// weight.
-class LogitRace {
+// The first `capacity` arrivals, ascending.
+class Podium {
  public:
-  LogitRace(std::span<const float> logits, const LargestLogit& largest, double temperature, uint64_t noise)
-      : logits_(logits), largest_(largest.value), temperature_(temperature), noise_(noise) {
-    enter(largest.token, mix64(noise ^ static_cast<uint64_t>(largest.token)));
+  Podium(size_t capacity, std::vector<Arrival>& arrivals) : capacity_(capacity), arrivals_(arrivals) {
+    arrivals_.clear();
   }
 
-  TokenId run() {
+  bool is_full() const { return arrivals_.size() == capacity_; }
+  double last_time() const { return arrivals_.back().time; }
+  // Whether it was among the first.
+  bool enter(const Arrival& arrival) {
+    if (is_full() && !(arrival < arrivals_.back())) return false;
+    if (is_full()) arrivals_.pop_back();
+    arrivals_.insert(std::upper_bound(arrivals_.begin(), arrivals_.end(), arrival), arrival);
+    return true;
+  }
+
+ private:
+  size_t capacity_;
+  std::vector<Arrival>& arrivals_;
+};
+
+// Race among all tokens with weights e^((logit - largest) / temperature). A token can be among the first only
+// if its exponential E is below last_time * weight; E = -log u >= 1 - u, and 1 - u is what the top bits of
+// the noise say, so that almost every token is out after a look at a table of bounds by whole steps of the
+// log weight.
+class LogitRace {
+ public:
+  LogitRace(std::span<const float> logits, float largest, double temperature, uint64_t noise)
+      : logits_(logits), largest_(largest), temperature_(temperature), noise_(noise) {
+    std::fill(std::begin(bounds_), std::end(bounds_), ~uint64_t{0});
+  }
+
+  // `first`: a token that is likely to come early; starting with it rules out more.
+  void run(Podium& podium, TokenId first) {
     constexpr double kLargestScale = std::numeric_limits<float>::max();
     const auto scale = static_cast<float>(std::min(1.0 / temperature_, kLargestScale));
+    enter(podium, first, mix64(noise_ ^ static_cast<uint64_t>(first)));
     for (size_t i = 0; i < logits_.size(); ++i) {
       const uint64_t bits = mix64(noise_ ^ static_cast<uint64_t>(i));
       const float steps = (largest_ - logits_[i]) * scale;
       // Also false for NaN. Beyond the last step no double of the race could come first.
       if (!(steps < static_cast<float>(kSteps))) continue;
-      if (~bits >> 12 <= bounds_[static_cast<size_t>(steps)]) enter(static_cast<TokenId>(i), bits);
+      if (~bits >> 12 <= bounds_[static_cast<size_t>(steps)] && static_cast<TokenId>(i) != first)
+        enter(podium, static_cast<TokenId>(i), bits);
     }
-    return first_;
   }
 
  private:
@@ -62,14 +86,11 @@ class LogitRace {
   // Covers the rounding of `steps`.
   static constexpr double kMargin = 1.001;
 
-  void enter(TokenId token, uint64_t bits) {
+  void enter(Podium& podium, TokenId token, uint64_t bits) {
     const double logit = logits_[static_cast<size_t>(token)];
     const double weight = std::exp((logit - static_cast<double>(largest_)) / temperature_);
-    const double arrival = exponential_of(bits) / weight;
-    if (first_ >= 0 && !(arrival < first_arrival_) && !(arrival == first_arrival_ && token < first_)) return;
-    first_ = token;
-    first_arrival_ = arrival;
-    double bound = first_arrival_ * kMargin * 0x1.0p52;
+    if (!podium.enter({exponential_of(bits) / weight, token}) || !podium.is_full()) return;
+    double bound = podium.last_time() * kMargin * 0x1.0p52;
     for (uint64_t& by_step : bounds_) {
       by_step = bound >= 0x1.0p52 ? ~uint64_t{0} : static_cast<uint64_t>(bound);
       bound *= 0.36787944117144233;  // 1 / e
@@ -80,8 +101,6 @@ class LogitRace {
   float largest_;
   double temperature_;
   uint64_t noise_;
-  TokenId first_ = -1;
-  double first_arrival_ = 0;
   uint64_t bounds_[kSteps];  // of the noise's complement, for weights of at most e^-step
 };
 
@@ -89,51 +108,43 @@ class LogitRace {
 
 TokenId CounterRandomness::coupled_pick(const Distribution& law, int64_t position) {
   const uint64_t noise = noise_at(position);
-  size_t first = 0;
-  double first_arrival = arrival(law, 0, noise);
+  Arrival first{arrival(law, 0, noise), law.tokens[0]};
   for (size_t i = 1; i < law.tokens.size(); ++i) {
-    const double candidate = arrival(law, i, noise);
-    if (candidate < first_arrival) {
-      first = i;
-      first_arrival = candidate;
-    }
+    first = std::min(first, Arrival{arrival(law, i, noise), law.tokens[i]});
   }
-  return law.tokens[first];
+  return first.token;
 }
 
-TokenId CounterRandomness::coupled_pick(std::span<const float> logits, double temperature,
-                                        int64_t position) const {
+void CounterRandomness::coupled_race(const Distribution& law, int64_t position, int count,
+                                     std::vector<Arrival>& arrivals) const {
+  const uint64_t noise = noise_at(position);
+  Podium podium(static_cast<size_t>(count), arrivals);
+  for (size_t i = 0; i < law.tokens.size(); ++i) podium.enter({arrival(law, i, noise), law.tokens[i]});
+}
+
+void CounterRandomness::coupled_race(std::span<const float> logits, double temperature, int64_t position,
+                                     int count, std::vector<Arrival>& arrivals) const {
   const LargestLogit largest = largest_logit(logits);
   const uint64_t noise = noise_at(position);
-  if (largest.token < 0) return -1;
+  Podium podium(static_cast<size_t>(count), arrivals);
+  if (largest.token < 0) return;
   if (largest.value < std::numeric_limits<float>::infinity()) {
-    return LogitRace(logits, largest, temperature, noise).run();
+    LogitRace(logits, largest.value, temperature, noise).run(podium, largest.token);
+    return;
   }
   // Infinite logits share all mass.
-  TokenId first = -1;
-  double first_arrival = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] != largest.value) continue;
-    const double candidate = exponential_of(mix64(noise ^ static_cast<uint64_t>(i)));
-    if (first >= 0 && !(candidate < first_arrival)) continue;
-    first = static_cast<TokenId>(i);
-    first_arrival = candidate;
+    podium.enter({exponential_of(mix64(noise ^ static_cast<uint64_t>(i))), static_cast<TokenId>(i)});
   }
-  return first;
 }
 
 std::vector<TokenId> CounterRandomness::coupled_top(const Distribution& law, int64_t position, int count) {
-  const uint64_t noise = noise_at(position);
-  std::vector<std::pair<double, TokenId>> arrivals;  // ascending pairs: ties go to the lower id
-  arrivals.reserve(law.tokens.size());
-  for (size_t i = 0; i < law.tokens.size(); ++i) {
-    arrivals.emplace_back(arrival(law, i, noise), law.tokens[i]);
-  }
-  const size_t kept = std::min(arrivals.size(), static_cast<size_t>(std::max(count, 0)));
-  std::partial_sort(arrivals.begin(), arrivals.begin() + static_cast<ptrdiff_t>(kept), arrivals.end());
-  std::vector<TokenId> tokens(kept);
-  std::transform(arrivals.begin(), arrivals.begin() + static_cast<ptrdiff_t>(kept), tokens.begin(),
-                 [](const auto& entry) { return entry.second; });
+  std::vector<Arrival> arrivals;
+  if (count > 0) coupled_race(law, position, count, arrivals);
+  std::vector<TokenId> tokens(arrivals.size());
+  std::transform(arrivals.begin(), arrivals.end(), tokens.begin(),
+                 [](const Arrival& arrival) { return arrival.token; });
   return tokens;
 }
 

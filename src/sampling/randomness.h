@@ -42,16 +42,30 @@ size_t inverse_cdf(std::span<const double> weights, double u);
 // Whether an event of probability p happens for the uniform draw u in [0, 1).
 constexpr bool passes(double p, double u) { return u < p; }
 
+// A token in the race of a coupled pick: the lower its time, the likelier the target chooses it, too.
+struct Arrival {
+  double time = 0.0;  // of exponentials with rate p: e^-(log p + g)
+  TokenId token = -1;
+
+  bool operator<(const Arrival& other) const {
+    return time < other.time || (time == other.time && token < other.token);
+  }
+};
+
 // Counter-based randomness of one sequence.
 class CounterRandomness final : public Randomness {
  public:
   CounterRandomness(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
 
   TokenId coupled_pick(const Distribution& law, int64_t position) override;
+  // The first `count` tokens, ascending, into `arrivals`; the first is coupled_pick().
+  void coupled_race(const Distribution& law, int64_t position, int count,
+                    std::vector<Arrival>& arrivals) const;
   // The same under the softmax of logits / temperature, without computing it: most tokens are ruled out by
-  // their noise alone. May differ from the other by a tie of rounded numbers. -1 when no token is left.
+  // their noise alone. May differ from the other by a tie of rounded numbers. None when no token is left.
   // Precondition: temperature > 0.
-  TokenId coupled_pick(std::span<const float> logits, double temperature, int64_t position) const;
+  void coupled_race(std::span<const float> logits, double temperature, int64_t position, int count,
+                    std::vector<Arrival>& arrivals) const;
   std::vector<TokenId> coupled_top(const Distribution& law, int64_t position, int count) override;
   size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
                      uint64_t draw) override;

@@ -243,13 +243,25 @@ void LawBuilder::normalise() {
 
 TokenId CoupledChooser::choose(std::span<const float> logits, const SamplingParams& params,
                                const TokenHistory& history, const Place& place) {
-  if (leaves_logits_alone(params)) {
-    if (params.temperature == 0.0) return largest_logit(logits).token;
-    const bool is_cut = params.top_k > 0 || params.top_p < 1.0 || params.min_p > 0.0;
-    if (!is_cut) return place.randomness->coupled_pick(logits, params.temperature, place.position);
+  if (params.temperature > 0.0) {
+    const auto first = choose_first(1, logits, params, history, place);
+    return first.empty() ? -1 : first[0].token;
   }
+  if (leaves_logits_alone(params)) return largest_logit(logits).token;
   const Distribution& law = laws_.build(logits, params, history);
-  return law.empty() ? -1 : place.randomness->coupled_pick(law, place.position);
+  return law.empty() ? -1 : law.tokens[0];
+}
+
+std::span<const Arrival> CoupledChooser::choose_first(int count, std::span<const float> logits,
+                                                      const SamplingParams& params,
+                                                      const TokenHistory& history, const Place& place) {
+  const bool is_cut = params.top_k > 0 || params.top_p < 1.0 || params.min_p > 0.0;
+  if (leaves_logits_alone(params) && !is_cut) {
+    place.randomness->coupled_race(logits, params.temperature, place.position, count, arrivals_);
+  } else {
+    place.randomness->coupled_race(laws_.build(logits, params, history), place.position, count, arrivals_);
+  }
+  return arrivals_;
 }
 
 }  // namespace outrider

@@ -64,20 +64,26 @@ class LawBuilder {
 // No bias and no penalty: logits are used as they are.
 bool leaves_logits_alone(const SamplingParams& params);
 
-// The token that the coupled rule chooses after `logits`: what coupled_pick() gives for the law that
-// LawBuilder builds, without building it where sampling is greedy or a plain softmax.
+// The tokens that the coupled rule chooses first after `logits`: what coupled_race() gives for the law that
+// LawBuilder builds, without building it where sampling is a plain softmax.
 class CoupledChooser {
  public:
-  // -1 when the law is empty. Preconditions as for LawBuilder::build().
   struct Place {
     CounterRandomness* randomness = nullptr;
     int64_t position = 0;
   };
+  // -1 when the law is empty. Preconditions as for LawBuilder::build().
   TokenId choose(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history,
                  const Place& place);
+  // Up to `count` tokens in falling order of log p + g; lives until the next call. Precondition: temperature
+  // > 0.
+  std::span<const Arrival> choose_first(int count, std::span<const float> logits,
+                                        const SamplingParams& params, const TokenHistory& history,
+                                        const Place& place);
 
  private:
   LawBuilder laws_;
+  std::vector<Arrival> arrivals_;
 };
 
 }  // namespace outrider

@@ -208,13 +208,27 @@ void ToyGeneration::grow(const TreeShape& shape, int node, Prefix& path, TokenTr
   const auto count = static_cast<int>(shape.children.size());
   if (sampled_at(tree.depth(node)) && scenario_.corrupt) {
     TokenTree drawn;
-    system_.propose({&drawn, 0, &law, count, kToyPromptLength + length(path), scenario_.rule, &randomness});
+    system_.propose({.tree = &drawn,
+                     .node = 0,
+                     .law = &law,
+                     .count = count,
+                     .position = kToyPromptLength + length(path),
+                     .rule = scenario_.rule,
+                     .kind = scenario_.kind,
+                     .randomness = &randomness});
     Distribution corrupted = law;
     scenario_.corrupt(corrupted);
     tree.set_law(node, corrupted);
     for (const TokenId token : drawn.tokens().subspan(1)) tree.add(node, token);
   } else if (sampled_at(tree.depth(node))) {
-    system_.propose({&tree, node, &law, count, kToyPromptLength + length(path), scenario_.rule, &randomness});
+    system_.propose({.tree = &tree,
+                     .node = node,
+                     .law = &law,
+                     .count = count,
+                     .position = kToyPromptLength + length(path),
+                     .rule = scenario_.rule,
+                     .kind = scenario_.kind,
+                     .randomness = &randomness});
   } else {
     for (const TokenId token : chosen_children(law, path, shape.children.size())) tree.add(node, token);
   }

@@ -109,6 +109,7 @@ struct Scenario {
   TreeShape shape;
   Drafting drafting = Drafting::kSampled;
   AcceptanceRule rule = AcceptanceRule::kRejection;
+  ChildrenKind kind = ChildrenKind::kSampled;  // of sampled children
   std::function<void(Distribution&)> corrupt;  // what a broken drafter makes of the law of a sampled node
 };
 

@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-std::vector<TokenId> draw_without_replacement(const ProposalArgs& args) {
+std::vector<TokenId> draw(const ProposalArgs& args) {
   std::vector<double> remaining = args.law->probabilities;
   const auto positive = [](double weight) { return weight > 0.0; };
   std::vector<TokenId> drawn;
@@ -16,7 +16,7 @@ std::vector<TokenId> draw_without_replacement(const ProposalArgs& args) {
     const size_t i = args.randomness->categorical(remaining, args.position, RandomPurpose::kDraft,
                                                   static_cast<uint64_t>(draw));
     drawn.push_back(args.law->tokens[i]);
-    remaining[i] = 0.0;
+    if (args.kind == ChildrenKind::kSampled) remaining[i] = 0.0;
   }
   return drawn;
 }
@@ -25,15 +25,13 @@ std::vector<TokenId> draw_without_replacement(const ProposalArgs& args) {
 
 int propose(const ProposalArgs& args) {
   if (args.count <= 0 || !is_proper(*args.law)) return 0;
-  args.tree->set_law(args.node, *args.law);
-  if (args.count == 1 && args.rule == AcceptanceRule::kCoupled) {
-    args.tree->add(args.node, args.randomness->coupled_pick(*args.law, args.position));
-    return 1;
+  const bool is_coupled = args.rule == AcceptanceRule::kCoupled;
+  const std::vector<TokenId> tokens =
+      is_coupled ? args.randomness->coupled_top(*args.law, args.position, args.count) : draw(args);
+  args.tree->set_law(args.node, *args.law, is_coupled ? ChildrenKind::kSampled : args.kind);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    args.tree->add(args.node, tokens[i], i < args.probabilities.size() ? args.probabilities[i] : 1.0);
   }
-  const std::vector<TokenId> tokens = args.rule == AcceptanceRule::kCoupled
-                                          ? args.randomness->coupled_top(*args.law, args.position, args.count)
-                                          : draw_without_replacement(args);
-  for (const TokenId token : tokens) args.tree->add(args.node, token);
   return static_cast<int>(tokens.size());
 }
 

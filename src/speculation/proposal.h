@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "outrider/drafter.h"
@@ -11,8 +12,9 @@ namespace outrider {
 
 // Adds up to `count` children of `node`, the way the acceptance rule wants drafters with probabilities to
 // propose: coupled: the first `count` of log q + g with the target's own noise g at `position`; rejection:
-// drawn from q without replacement. Sets the node's law. Returns the number of children added: fewer when q
-// has fewer tokens, none when q is not a law (NaN, not normalised). Precondition: `node` has no children.
+// drawn from q, without replacement or independently. Sets the node's law. Returns the number of children
+// added: fewer when q has fewer tokens, none when q is not a law (NaN, not normalised). Precondition: `node`
+// has no children.
 struct ProposalArgs {
   TokenTree* tree = nullptr;
   int node = 0;
@@ -20,7 +22,10 @@ struct ProposalArgs {
   int count = 1;
   int64_t position = 0;  // absolute position of the proposed tokens
   AcceptanceRule rule = AcceptanceRule::kCoupled;
+  ChildrenKind kind = ChildrenKind::kSampled;  // kSampled or kIndependent; rejection only
   Randomness* randomness = nullptr;
+  std::span<const double> probabilities =
+      {};  // guesses that child i is accepted, see TokenTree::add; or none
 };
 int propose(const ProposalArgs& args);
 

@@ -26,7 +26,12 @@ struct Proposed {
 Proposed propose_from(const Distribution& law, int count, AcceptanceRule rule, uint64_t seed = 1) {
   CounterRandomness randomness(seed, 0);
   Proposed proposed;
-  proposed.count = propose({&proposed.tree, 0, &law, count, 11, rule, &randomness});
+  proposed.count = propose({.tree = &proposed.tree,
+                            .law = &law,
+                            .count = count,
+                            .position = 11,
+                            .rule = rule,
+                            .randomness = &randomness});
   return proposed;
 }
 

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/tree_growth.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "speculation/acceptance_estimates.h"
+#include "speculation/proposal.h"
+
+namespace outrider {
+namespace {
+
+// Tokens that share the probability beyond those asked for, so that a lone child's means something.
+constexpr int kRivals = 8;
+
+// -sum p log p, in nats.
+double entropy(const Distribution& law) {
+  double sum = 0.0;
+  for (const double p : law.probabilities) sum -= p > 0.0 ? p * std::log(p) : 0.0;
+  return sum;
+}
+
+// SVIP: a draft from a law with entropy H is accepted with probability at least 1 - sqrt(c H).
+double svip_uncertainty(double entropy) {
+  constexpr double kScale = 0.15;
+  return std::sqrt(kScale * entropy);
+}
+
+}  // namespace
+
+void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request, TokenTree& tree,
+                       TokenHistory& history) {
+  options_ = &options;
+  request_ = &request;
+  tree_ = &tree;
+  history_ = &history;
+  randomness_ = CounterRandomness(request.sampling->seed, request.stream);
+  ranking_ = *request.sampling;
+  if (ranking_.temperature == 0.0) {
+    ranking_.temperature = 1.0;
+    ranking_.top_k = 0;
+    ranking_.top_p = 1.0;
+    ranking_.min_p = 0.0;
+  }
+  const bool drops = options.policy->drops() && !draws();
+  candidates_ = drops ? std::numeric_limits<int>::max() : request.max_nodes;
+  scores_.assign(1, 1.0);
+  next_.assign(1, 0);
+  plan_level();
+}
+
+bool TreeGrowth::draws() const {
+  return request_->acceptance == AcceptanceRule::kRejection && request_->sampling->temperature > 0.0 &&
+         options_->children != ChildrenChoice::kTop;
+}
+
+bool TreeGrowth::wants_probabilities() const {
+  return request_->wants_probabilities || request_->estimates != nullptr || options_->policy->drops() ||
+         options_->least_probability > 0.0;
+}
+
+// Makes the nodes drafted last the frontier, as far as the policy wants them expanded.
+void TreeGrowth::plan_level() {
+  frontier_.swap(next_);
+  const int depth = frontier_.empty() ? 0 : tree_->depth(frontier_.front());
+  const int nodes_left = candidates_ - tree_->drafted();
+  if (frontier_.empty() || depth >= request_->max_depth || nodes_left <= 0 || !pays(depth)) {
+    frontier_.clear();
+  } else {
+    children_ = options_->policy->plan_level({.depth = depth,
+                                              .nodes_left = nodes_left,
+                                              .levels_left = request_->max_depth - depth,
+                                              .may_drop = !draws()},
+                                             scores_, frontier_);
+    if (children_ == 0) frontier_.clear();
+  }
+  if (frontier_.empty()) likeliest_.keep(*tree_, request_->max_nodes);
+}
+
+// Whether another level below the frontier should bring more tokens than its time is worth.
+bool TreeGrowth::pays(int depth) const {
+  if (request_->rate == 0.0 || request_->estimates == nullptr || depth == 0) return true;
+  double reached = 0.0;
+  for (const int node : frontier_) reached += scores_[static_cast<size_t>(node)];
+  return reached * request_->estimates->continuation(depth) > request_->rate * options_->level_ms;
+}
+
+void TreeGrowth::expand_node(int node, int count, std::span<const float> logits) {
+  count = std::min(count, candidates_ - tree_->drafted());
+  if (count <= 0) return;
+  path_.clear();
+  for (int ancestor = node; ancestor > 0; ancestor = tree_->parent(ancestor))
+    path_.push_back(tree_->token(ancestor));
+  for (size_t i = path_.size(); i > 0; --i) history_->push(path_[i - 1]);
+  const size_t before = next_.size();
+  const bool is_greedy = request_->sampling->temperature == 0.0;
+  if (draws()) {
+    add_drawn(node, count, logits);
+  } else if (request_->acceptance == AcceptanceRule::kCoupled && !is_greedy &&
+             options_->children != ChildrenChoice::kTop) {
+    add_coupled(node, count, logits);
+  } else {
+    add_likeliest(node, count, logits);
+  }
+  if (options_->most_uncertainty > 0.0 && uncertainty(logits) > options_->most_uncertainty)
+    next_.resize(before);
+  for (size_t i = 0; i < path_.size(); ++i) history_->pop();
+}
+
+void TreeGrowth::add(int node, TokenId token, double probability) {
+  enter(node, tree_->add(node, token, probability));
+}
+
+// A node that stops its branch stays in the tree, so that stopping loses nothing (algorithms 0.3 R4).
+void TreeGrowth::enter(int node, int child) {
+  const double probability = tree_->probability(child);
+  const double worth = request_->estimates == nullptr
+                           ? probability
+                           : request_->estimates->estimate(tree_->depth(child), probability);
+  scores_.push_back(scores_[static_cast<size_t>(node)] * worth);
+  if (!(probability < options_->least_probability)) next_.push_back(child);
+}
+
+void TreeGrowth::add_likeliest(int node, int count, std::span<const float> logits) {
+  if (count == 1 && request_->sampling->temperature == 0.0 && !wants_probabilities()) {
+    const TokenId token = chooser_.choose(logits, *request_->sampling, *history_, {});
+    if (token >= 0) add(node, token, 1.0);
+    return;
+  }
+  if (request_->sampling->temperature == 0.0) ranking_.top_k = count + kRivals;
+  const Distribution& law = laws_.build(logits, ranking_, *history_);
+  order_.resize(law.tokens.size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  const auto kept = std::min(order_.size(), static_cast<size_t>(count));
+  std::partial_sort(order_.begin(), order_.begin() + static_cast<ptrdiff_t>(kept), order_.end(),
+                    [&](size_t a, size_t b) {
+                      const double p_a = law.probabilities[a];
+                      const double p_b = law.probabilities[b];
+                      return p_a != p_b ? p_a > p_b : a < b;
+                    });
+  for (size_t i = 0; i < kept; ++i) add(node, law.tokens[order_[i]], law.probabilities[order_[i]]);
+}
+
+void TreeGrowth::add_coupled(int node, int count, std::span<const float> logits) {
+  const int rivals = wants_probabilities() ? kRivals : 0;
+  const int64_t position = static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node);
+  const auto first =
+      chooser_.choose_first(count + rivals, logits, *request_->sampling, *history_, {&randomness_, position});
+  // The target's choice falls among those that come first, by how far they are ahead: softmax of log q + g.
+  double sum = 0.0;
+  for (const Arrival& arrival : first) sum += 1.0 / arrival.time;
+  const auto kept = std::min(first.size(), static_cast<size_t>(count));
+  for (size_t i = 0; i < kept; ++i) {
+    const double share = 1.0 / (first[i].time * sum);
+    add(node, first[i].token, rivals > 0 && share > 0.0 && share <= 1.0 ? share : 1.0);
+  }
+}
+
+void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
+  const Distribution& law = laws_.build(logits, *request_->sampling, *history_);
+  if (law.empty()) return;
+  // Every draw passes with about the probability that the laws have in common, whatever the token.
+  constexpr double kLeast = 0.05;
+  const double agreement = std::clamp(1.0 - svip_uncertainty(entropy(law)), kLeast, 1.0);
+  guesses_.assign(1, agreement);
+  while (std::cmp_less(guesses_.size(), count))
+    guesses_.push_back(guesses_.back() * std::max(kLeast, 1.0 - agreement));
+  const int before = tree_->size();
+  const bool is_independent = options_->children == ChildrenChoice::kIndependent;
+  propose({.tree = tree_,
+           .node = node,
+           .law = &law,
+           .count = count,
+           .position = static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node),
+           .rule = request_->acceptance,
+           .kind = is_independent ? ChildrenKind::kIndependent : ChildrenKind::kSampled,
+           .randomness = &randomness_,
+           .probabilities = guesses_});
+  for (int child = before; child < tree_->size(); ++child) enter(node, child);
+}
+
+double TreeGrowth::uncertainty(std::span<const float> logits) {
+  if (request_->sampling->temperature == 0.0) ranking_.top_k = 0;
+  return svip_uncertainty(entropy(laws_.build(logits, ranking_, *history_)));
+}
+
+}  // namespace outrider

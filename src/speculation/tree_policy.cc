@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/tree_policy.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+int largest_tree_of_one(const SpeculativeOptions& options) {
+  if (options.tree == TreeKind::kChain) return options.max_draft_len;
+  constexpr int kMost = 1024;
+  int level = 1, nodes = 0;
+  for (const int width : options.expansion) {
+    level = std::min(level * width, kMost);
+    nodes = std::min(nodes + level, kMost);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+int StaticTreePolicy::plan_level(const TreeLevel& level, std::span<const double>,
+                                 std::vector<int>& frontier) const {
+  const auto depth = static_cast<size_t>(level.depth);
+  if (depth >= expansion_.size()) frontier.clear();
+  return frontier.empty() ? 0 : expansion_[depth];
+}
+
+int DynamicTreePolicy::plan_level(const TreeLevel& level, std::span<const double> scores,
+                                  std::vector<int>& frontier) const {
+  std::sort(frontier.begin(), frontier.end(), [&](int a, int b) {
+    const double score_a = scores[static_cast<size_t>(a)];
+    const double score_b = scores[static_cast<size_t>(b)];
+    return score_a != score_b ? score_a > score_b : a < b;
+  });
+  const auto keep_first = [&](int count) {
+    if (std::cmp_less(count, frontier.size())) frontier.resize(static_cast<size_t>(count));
+  };
+  if (level.may_drop) {
+    keep_first(width_);
+    return width_;
+  }
+  if (level.nodes_left <= 0 || frontier.empty()) return 0;
+  const int share = std::max(1, level.nodes_left / std::max(1, level.levels_left));
+  const int width = std::min(width_, share);
+  keep_first((share + width - 1) / width);
+  return width;
+}
+
+std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options) {
+  switch (options.tree) {
+    case TreeKind::kStatic:
+      return std::make_unique<StaticTreePolicy>(options.expansion);
+    case TreeKind::kDynamic:
+      return std::make_unique<DynamicTreePolicy>(options.dynamic_tree_max_top_k);
+    case TreeKind::kChain:
+      break;
+  }
+  return std::make_unique<StaticTreePolicy>(std::vector<int>(static_cast<size_t>(options.max_draft_len), 1));
+}
+
+int largest_tree(const SpeculativeOptions& options) {
+  if (options.tree == TreeKind::kDynamic) return options.max_total_draft_tokens;
+  const std::string& method = options.decoding_type;
+  const size_t drafters = method == "Combined"    ? options.combine.size()
+                          : method == "SpecInfer" ? options.speculative_models.size()
+                                                  : 1;
+  return static_cast<int>(std::max<size_t>(1, drafters)) * largest_tree_of_one(options);
+}
+
+}  // namespace outrider

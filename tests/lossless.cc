@@ -61,6 +61,9 @@ std::string describe(const Variant& variant) {
   return variant.drafter + " length " + std::to_string(variant.draft_len) + " page " +
          std::to_string(variant.page_size) + " batch " + std::to_string(variant.batch) + " chunk " +
          std::to_string(variant.prefill_chunk) +
+         (variant.tree == TreeKind::kChain    ? " chain"
+          : variant.tree == TreeKind::kStatic ? " static"
+                                              : " dynamic") +
          (variant.acceptance == AcceptanceRule::kCoupled ? " coupled" : " rejection");
 }
 
@@ -106,6 +109,7 @@ std::vector<Completion> run_variant(const Numerics& numerics, const Variant& var
   options.acceptance = variant.acceptance;
   options.speculation.decoding_type = variant.drafter;
   options.speculation.max_draft_len = variant.draft_len;
+  options.speculation.tree = variant.tree;
   if (variant.drafter == "DraftTarget") options.speculation.speculative_model = default_draft();
   auto engine = Engine::open(options);
   if (!engine.ok()) {

@@ -24,6 +24,7 @@ struct Variant {
   int batch = 1;
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   int prefill_chunk = 256;
+  TreeKind tree = TreeKind::kChain;
 };
 std::string describe(const Variant& variant);
 

@@ -107,12 +107,17 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
   }
   SpeculativeOptions& speculation = options.speculation;
   if (!settings.draft_shape.empty() &&
-      (speculation.decoding_type != "DraftTarget" || !speculation.speculative_model.empty())) {
+      ((speculation.decoding_type != "DraftTarget" && speculation.decoding_type != "Auto") ||
+       !speculation.speculative_model.empty())) {
     return usage_error(
         "--draft-shape names the draft model of draft_target; found another one, or another method");
   }
   if (needs_draft(speculation, "DraftTarget") && speculation.speculative_model.empty()) {
     OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings));
+  }
+  // Auto drafts with what there is.
+  if (speculation.decoding_type == "Auto" && speculation.speculative_model.empty()) {
+    if (const auto draft = chosen_draft(settings); draft.ok()) speculation.speculative_model = *draft;
   }
   if (needs_draft(speculation, "SpecInfer") && speculation.speculative_models.empty()) {
     OUTRIDER_TRY(const fs::path draft, chosen_draft(settings));

@@ -15,7 +15,8 @@ constexpr double kHysteresis = 0.03;
 // Of a sequence's account, in tokens.
 constexpr double kFirstBalance = 2.5;
 constexpr double kLargestBalance = 6.0;
-constexpr double kIncome = 0.01;  // per plain step
+constexpr double kIncome = 0.01;          // per plain step
+constexpr double kPromisedIncome = 0.05;  // where drafting should pay, by all that is known
 constexpr double kPriceOfTry = 1.0;
 
 }  // namespace
@@ -75,7 +76,7 @@ bool SpeculationPolicy::decide(State& state) const {
   if (means.steps >= kStepsToJudge && drafted < plain * (1.0 - kHysteresis)) state.is_on = false;
   if (drafted > plain) state.is_on = true;
   if (state.balance >= (state.is_on ? 0.0 : kPriceOfTry)) return true;
-  state.balance += kIncome;
+  state.balance += state.is_on ? kPromisedIncome : kIncome;
   return false;
 }
 

@@ -281,6 +281,27 @@ TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {
   expect_refused("bench " + kModel + " --context 60", 2, "goes with --rows");
 }
 
+TEST_F(ProgramTest, ThreadsArePinnedWhenAsked) {
+  const std::string bench = "bench " + kModel + " --rows 1 --context 8 --runs 1 ";
+  EXPECT_EQ(run_json(bench + "--json --pin on")["pinned"], true);
+  EXPECT_EQ(run_json(bench + "--json --pin off")["pinned"], false);
+  expect_refused(bench + "--pin on --threads 1024", 2, "one for each processor");
+}
+
+TEST_F(ProgramTest, PackedWeightsAreMappedByLaterStarts) {
+  const std::string cache = " --packed-cache " + (folder_ / "packed").string();
+  const std::string generate = "generate " + kModel + " -p hello --max-tokens 8";
+  const Outcome plain = run(generate);
+  const Outcome first = run(generate + cache);
+  const Outcome second = run(generate + cache);
+  EXPECT_EQ(first.output, plain.output);
+  EXPECT_EQ(second.output, plain.output);
+  EXPECT_EQ(second.errors, plain.errors);
+  const std::string bench = "bench " + kModel + " --rows 1 --context 8 --runs 1 --json";
+  EXPECT_EQ(run_json(bench)["maps_weights"], false);
+  EXPECT_EQ(run_json(bench + cache)["maps_weights"], true);
+}
+
 TEST_F(ProgramTest, BenchRunsShapesAndSyntheticDrafts) {
   const std::string shape = "bench --shape llama-25m --weights q8 --runs 1 ";
   const Json rows = run_json(shape + "--rows 1,4 --context 8 --json");

@@ -99,15 +99,22 @@ enum class WeightPrecision : uint8_t {
   kQ4,    // GGUF's Q4_0
 };
 
+// Whether each thread of the engine, but for the caller's, stays on one processor: one per core first, in
+// turn over the memory nodes. kAuto: where there are several nodes and a thread for every processor this
+// process may use.
+enum class ThreadPinning : uint8_t { kAuto, kOn, kOff };
+
 struct EngineOptions {
   std::filesystem::path model;  // Hugging Face directory or .gguf file
   SpeculativeOptions speculation;
   std::shared_ptr<Drafter> user_drafter;  // for decoding_type UserProvided
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   WeightPrecision weights = WeightPrecision::kAuto;
-  std::filesystem::path cache_dir;  // where measured costs are kept from run to run; empty: nowhere
-  std::string kernels;              // name of a kernel table; empty: the fastest this machine has
-  int threads = 0;                  // 0: one per core
+  std::filesystem::path cache_dir;     // where measured costs are kept from run to run; empty: nowhere
+  std::filesystem::path packed_cache;  // folder for packed weights, which later starts map; empty: none
+  std::string kernels;                 // name of a kernel table; empty: the fastest this machine has
+  int threads = 0;                     // 0: one per core
+  ThreadPinning pinning = ThreadPinning::kAuto;
   int64_t context = 0;  // longest sequence in tokens; 0: what the model was made for, at most 8192
   int page_size = 16;   // tokens per KV page
   KvCacheType kv_cache_type = KvCacheType::kAuto;
@@ -178,8 +185,10 @@ struct EngineInfo {
   std::string kv_cache_type;
   std::string drafter;
   int threads = 0;
+  bool is_pinned = false;  // each thread to a processor
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
+  bool maps_weights = false;  // they come packed from EngineOptions::packed_cache
   int64_t context = 0;
   int64_t vocab_size = 0;
   double load_ms = 0;

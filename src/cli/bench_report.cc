@@ -147,6 +147,8 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
   json["weights"] = setup.info.weights;
   json["kernels"] = setup.info.kernels;
   json["threads"] = setup.info.threads;
+  json["pinned"] = setup.info.is_pinned;
+  json["maps_weights"] = setup.info.maps_weights;
   json["method"] = snake_name(all.stats.method);
   json["max_draft_len"] = setup.speculation.max_draft_len;
   json["speculative_model"] = setup.speculation.speculative_model.string();

@@ -75,6 +75,13 @@ Status set_kv_cache_type(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status set_pinning(Settings& settings, const OptionValue& value) {
+  settings.engine.pinning = value.text() == "on"    ? ThreadPinning::kOn
+                            : value.text() == "off" ? ThreadPinning::kOff
+                                                    : ThreadPinning::kAuto;
+  return {};
+}
+
 Status set_prompt_ids(Settings& settings, const OptionValue& value) {
   OUTRIDER_TRY(settings.prompt_ids, parse_token_ids(value.text()));
   return {};
@@ -160,6 +167,9 @@ const OptionRow kOptions[] = {
     {.name = "weights", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kRuns,
      .default_text = "auto", .help = "type the weights are held in; auto: as stored, q8: one scale per output, q4: q4_0",
      .apply = set_weights, .choices = "auto|f32|bf16|q8_0|q8|q4"},
+    {.name = "packed-cache", .metavar = "DIR", .group = kModel, .commands = kRuns,
+     .help = "folder for weights in the layout of the kernels: written by the first start, mapped by later ones",
+     .apply = [](S& s, const V& v) { s.engine.packed_cache = v.text(); return Status(); }},
     {.name = "shape", .metavar = "NAME", .group = kModel, .commands = kBench,
      .help = "instead of MODEL: random weights of this shape, such as llama-1b, in the type of --weights "
              "(auto: bf16)",
@@ -309,6 +319,10 @@ const OptionRow kOptions[] = {
      .default_text = "0", .help = "threads; 0: one per core",
      .apply = [](S& s, const V& v) { s.engine.threads = static_cast<int>(v.integer); return Status(); },
      .min = 0, .max = 1024},
+    {.name = "pin", .metavar = "WHEN", .type = Type::kChoice, .group = kMachine, .commands = kRuns,
+     .default_text = "auto",
+     .help = "keep each thread on one processor; auto: with several memory nodes and a thread for every processor",
+     .apply = set_pinning, .choices = "auto|on|off"},
     {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns,
      .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "
              "~/.cache/outrider; none: nowhere",

@@ -29,6 +29,12 @@ Status write_all(int fd, std::string_view bytes, const std::filesystem::path& pa
   return {};
 }
 
+std::filesystem::path beside(const std::filesystem::path& path) {
+  std::filesystem::path temporary = path;
+  temporary += ".tmp";
+  return temporary;
+}
+
 Status write_and_sync(const std::filesystem::path& path,
                       const std::function<Status(const ByteSink&)>& produce) {
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -43,8 +49,7 @@ Status write_and_sync(const std::filesystem::path& path,
 
 Status write_durably(const std::filesystem::path& path,
                      const std::function<Status(const ByteSink&)>& produce) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
+  const std::filesystem::path temporary = beside(path);
   if (Status status = write_and_sync(temporary, produce); !status.ok()) {
     ::unlink(temporary.c_str());
     return status;
@@ -55,6 +60,13 @@ Status write_durably(const std::filesystem::path& path,
 
 Status write_durably(const std::filesystem::path& path, std::string_view bytes) {
   return write_durably(path, [&](const ByteSink& sink) { return sink(bytes); });
+}
+
+Status check_writable(const std::filesystem::path& path) {
+  const std::filesystem::path temporary = beside(path);
+  OUTRIDER_RETURN_IF_ERROR(write_and_sync(temporary, [](const ByteSink&) { return Status(); }));
+  ::unlink(temporary.c_str());
+  return {};
 }
 
 Status sync_directory(const std::filesystem::path& directory) {

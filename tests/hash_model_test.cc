@@ -239,6 +239,7 @@ struct Setup {
     options.decoding_type = "UserProvided";
     return options;
   }
+  bool traces = false;  // a sink follows every step
 };
 
 std::unique_ptr<EngineParts> make_parts(const Setup& setup, std::shared_ptr<Drafter> drafter) {
@@ -269,6 +270,7 @@ Setup random_setup(std::mt19937& random) {
   setup.prefill_chunk = 1 + static_cast<int>(random() % 40);
   setup.max_draft_len = 1 + static_cast<int>(random() % 16);
   if (random() % 2 == 0) setup.kv_pages = 1;  // as few as one sequence needs: preemption
+  setup.traces = random() % 3 == 0;
   return setup;
 }
 
@@ -291,6 +293,13 @@ void run_round(std::mt19937& random, const Setup& setup, const std::shared_ptr<D
   std::vector<Expected> expected;
   std::map<RequestId, Completion> completions;
   std::map<RequestId, std::string> streamed;
+  std::map<RequestId, std::vector<TokenId>> traced;
+  if (setup.traces) {
+    engine->set_trace_sink([&](const StepTrace& trace) {
+      auto& tokens = traced[trace.request];
+      tokens.insert(tokens.end(), trace.tokens.begin(), trace.tokens.end());
+    });
+  }
   std::vector<RequestId> ids;
   const int count = 1 + static_cast<int>(random() % 12);
   for (int i = 0; i < count; ++i) {
@@ -320,6 +329,11 @@ void run_round(std::mt19937& random, const Setup& setup, const std::shared_ptr<D
     ASSERT_EQ(got.speculation.committed, static_cast<int64_t>(got.tokens.size()));
     ASSERT_EQ(got.origins.size(), got.tokens.size());
     ASSERT_LE(got.speculation.accepted, got.speculation.drafted);
+    ASSERT_EQ(got.speculation.accepted,
+              std::count(got.origins.begin(), got.origins.end(), TokenOrigin::kAccepted));
+    if (setup.traces) {
+      ASSERT_EQ(traced[ids[i]], got.tokens);
+    }
     totals.steps += got.speculation.steps;
     totals.committed += got.speculation.committed;
   }

@@ -18,6 +18,7 @@
 #include "outrider/sampling_params.h"
 #include "outrider/token.h"
 #include "outrider/token_tree.h"
+#include "outrider/trace.h"
 
 namespace outrider {
 
@@ -184,6 +185,7 @@ struct EngineInfo {
   std::string weights;  // storage type of most weights: "bf16"
   std::string kv_cache_type;
   std::string drafter;
+  std::vector<std::string> sources;  // names of the drafters that share its trees, by number
   int threads = 0;
   bool is_pinned = false;  // each thread to a processor
   int64_t parameters = 0;
@@ -223,6 +225,10 @@ class Engine {
   // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
   // idle.
   bool step();
+
+  // From the next step on, `sink` gets what every sequence did, once per step, after the requests' sinks; an
+  // empty one ends it. Not to be called from a sink. Tracing costs time, and changes no output.
+  void set_trace_sink(TraceSink sink);
 
   // submit() and step() until this request is done.
   Result<Completion> generate(Request request, ProgressSink sink = nullptr);

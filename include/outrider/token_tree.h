@@ -97,10 +97,11 @@ class TokenTree {
 
 // What became of a drafted node.
 enum class NodeFate : uint8_t {
-  kAccepted,   // committed
-  kRejected,   // its parent was reached, the target chose otherwise
-  kUnreached,  // its parent was not accepted, or an earlier sibling was
-  kPastStop,   // on the accepted path, but the sequence ended before it
+  kAccepted,    // committed
+  kRejected,    // its parent was reached, the target chose otherwise
+  kUnreached,   // its parent was not accepted, or an earlier sibling was
+  kPastStop,    // on the accepted path, but the sequence ended before it
+  kOverBudget,  // cut before the pass; in traces alone
 };
 
 enum class TokenOrigin : uint8_t {

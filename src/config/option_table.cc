@@ -315,6 +315,13 @@ const OptionRow kOptions[] = {
     {.name = "show-draft", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
      .help = "mark which tokens were drafted and accepted, corrected, or added by the target",
      .apply = [](S& s, const V& v) { s.show_draft = v.flag; return Status(); }},
+    {.name = "show-tree", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
+     .help = "print the tree of every step: probabilities, what was accepted, and why the rest was not; with "
+             "--json as part of the object",
+     .apply = [](S& s, const V& v) { s.show_tree = v.flag; return Status(); }},
+    {.name = "trace", .metavar = "FILE", .group = kSpeculation, .commands = kGenerate | kBench,
+     .help = "write an HTML page with the timeline, the trees and the acceptance of every step; replaces FILE",
+     .apply = [](S& s, const V& v) { s.trace_file = v.text(); return Status(); }},
     {.name = "threads", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns | kQuantize,
      .default_text = "0", .help = "threads; 0: one per core",
      .apply = [](S& s, const V& v) { s.engine.threads = static_cast<int>(v.integer); return Status(); },

@@ -31,6 +31,12 @@ Status write_all(int fd, std::string_view bytes, const std::filesystem::path& pa
   return {};
 }
 
+std::filesystem::path beside(const std::filesystem::path& path) {
+  std::filesystem::path temporary = path;
+  temporary += ".tmp";
+  return temporary;
+}
+
 // False: another process writes it, or just renamed it away.
 bool take(int fd, const std::filesystem::path& path) {
   struct stat held = {};
@@ -53,8 +59,7 @@ Status write_and_rename(int fd, const std::filesystem::path& temporary, const st
 
 Status write_durably(const std::filesystem::path& path,
                      const std::function<Status(const ByteSink&)>& produce) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
+  const std::filesystem::path temporary = beside(path);
   const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (file.get() < 0) return system_error("create", temporary);
   if (!take(file.get(), temporary)) return io_error("another process is writing " + path.string());
@@ -67,6 +72,14 @@ Status write_durably(const std::filesystem::path& path,
 
 Status write_durably(const std::filesystem::path& path, std::string_view bytes) {
   return write_durably(path, [&](const ByteSink& sink) { return sink(bytes); });
+}
+
+Status check_writable(const std::filesystem::path& path) {
+  const std::filesystem::path temporary = beside(path);
+  const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (file.get() < 0) return system_error("create", temporary);
+  ::unlink(temporary.c_str());
+  return {};
 }
 
 Status sync_directory(const std::filesystem::path& directory) {

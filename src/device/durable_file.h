@@ -19,6 +19,9 @@ Status write_durably(const std::filesystem::path& path,
                      const std::function<Status(const ByteSink&)>& produce);
 Status write_durably(const std::filesystem::path& path, std::string_view bytes);
 
+// Error: write_durably() could not create the file at `path`. Leaves nothing behind.
+Status check_writable(const std::filesystem::path& path);
+
 // Flushes a folder's entries, so that a rename in it survives a power cut.
 Status sync_directory(const std::filesystem::path& directory);
 

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/counter_rng.h"
 #include "device/durable_file.h"
 
@@ -20,11 +20,6 @@ namespace {
 constexpr int kRowCounts[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 constexpr int64_t kContext = 1024;
 constexpr int kVersion = 1;
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Passes of chosen shapes over entries that hold nothing, which cost what others cost.
 class TimedPasses {

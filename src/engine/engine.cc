@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "engine/engine_parts.h"
 #include "engine/scheduler.h"
 #include "engine/step.h"
+#include "engine/step_tracer.h"
 #include "sampling/target_law.h"
 
 namespace outrider {
@@ -55,6 +57,7 @@ struct Engine::Impl {
   Scheduler scheduler;
   SpeculationPolicy policy;
   Step pass;
+  std::optional<StepTracer> tracer;  // where a sink wants traces
   RequestId next_id = 1;
   std::vector<RequestId> cancelled;  // since the last step
 };
@@ -154,10 +157,13 @@ bool Engine::step() {
     impl_->retire(id);
   }
   if (impl_->scheduler.idle()) return false;
+  StepTracer* tracer = impl_->tracer ? &*impl_->tracer : nullptr;
+  if (tracer != nullptr) tracer->start_step();
   std::vector<Sequence*> preempted;
   const std::span<const SequencePlan> plans = impl_->scheduler.plan(preempted);
   for (Sequence* sequence : preempted) impl_->pass.forget(*sequence);
-  impl_->pass.run(plans);
+  if (tracer != nullptr) tracer->plan(plans);
+  impl_->pass.run(plans, tracer);
   for (const SequencePlan& plan : plans) {
     if (plan.sequence->finished()) {
       impl_->retire(plan.sequence->id());
@@ -165,7 +171,13 @@ bool Engine::step() {
       plan.sequence->publish();
     }
   }
+  if (tracer != nullptr) tracer->finish_step();
   return !impl_->scheduler.idle();
+}
+
+void Engine::set_trace_sink(TraceSink sink) {
+  impl_->tracer.reset();
+  if (sink) impl_->tracer.emplace(std::move(sink), impl_->parts->vocab_size);
 }
 
 Result<Completion> Engine::generate(Request request, ProgressSink sink) {

@@ -155,6 +155,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                 .weights = std::string(dtype_name(weights.value_or(main_type(file)))),
                 .kv_cache_type = std::string(dtype_name(shape.type)),
                 .drafter = {},
+                .sources = {},
                 .threads = parts.options.threads,
                 .is_pinned = parts.pool->is_pinned(),
                 .parameters = parts.target->parameter_count(),
@@ -187,7 +188,9 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
                                .weights = storage_type(parts->options.weights),
                                .user_drafter = parts->options.user_drafter};
   OUTRIDER_TRY(parts->drafter, make_drafter(parts->options.speculation, context));
-  parts->info.drafter = parts->drafter->traits().name;
+  const DrafterTraits& traits = parts->drafter->traits();
+  parts->info.drafter = traits.name;
+  parts->info.sources = traits.sources.empty() ? std::vector{traits.name} : traits.sources;
   if (parts->options.speculation.is_auto && max_draft_depth(*parts) > 0) parts->costs = calibrate(*parts);
   parts->info.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -36,6 +36,7 @@ struct DraftRequest {
   int max_nodes = 0;  // nodes below the root, >= 1
   const SamplingParams* sampling = nullptr;
   uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
+  int source = 0;       // number of the drafter among those that share a tree; part of the key of its draws
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
 };
@@ -50,8 +51,8 @@ class Drafter {
   virtual void begin(uint64_t sequence, std::span<const TokenId> prompt);
 
   // Grows one tree per request; trees[i] holds the pending token of requests[i]. A tree left alone means
-  // "nothing to propose". Nodes beyond the request's limits are cut. An error means that no tree of this call
-  // is used.
+  // "nothing to propose". Nodes beyond the request's limits are cut; trees of drawn children must keep them,
+  // as what is cut would depend on what was drawn. An error means that no tree of this call is used.
   virtual Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) = 0;
 
   // What became of the tree drafted for `sequence`.

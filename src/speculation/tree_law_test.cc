@@ -250,7 +250,7 @@ TEST_F(TreeLaw, GrownTreesOfEveryPolicyAndBudget) {
          {ChildrenChoice::kSampled, ChildrenChoice::kIndependent, ChildrenChoice::kTop}) {
       for (int nodes = 2; nodes <= 6; ++nodes) {
         for (const auto& [least, most] : {std::pair{0.0, 0.0}, {0.4, 0.0}, {0.0, 0.35}}) {
-          const int vocabulary = nodes <= 4 ? 3 : 2;
+          const int vocabulary = nodes <= 4 ? 4 : 3;
           ToyDrafter drafter =
               drafter_of(vocabulary, static_cast<uint64_t>(50 + nodes), {}, kWithoutReplacement);
           drafter.growth = {{made.get(), children, least, most}, policy.max_depth, nodes};
@@ -265,11 +265,11 @@ TEST_F(TreeLaw, GrownTreesOfTwoDrafters) {
   for (const Policy& policy : kPolicies) {
     const auto made = policy_of(policy);
     for (const ChildrenChoice children : {ChildrenChoice::kSampled, ChildrenChoice::kIndependent}) {
-      ToyDrafter first = drafter_of(2, 3, {}, kWithoutReplacement);
-      first.growth = {{made.get(), children}, policy.max_depth, 3};
+      ToyDrafter first = drafter_of(4, 3, {}, kWithoutReplacement);
+      first.growth = {{made.get(), children}, policy.max_depth, 2};
       ToyDrafter second = first;
       second.draft.other_seed = 4;
-      ASSERT_NO_FATAL_FAILURE(expect_lossless(one_step_of(2, {first, second})));
+      ASSERT_NO_FATAL_FAILURE(expect_lossless(one_step_of(4, {first, second})));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
@@ -21,9 +22,11 @@ enum class AcceptanceRule : uint8_t {
 };
 
 struct DrafterTraits {
-  std::string name;                  // as in statistics: "NGram"
-  bool emits_probabilities = false;  // sets the law of the nodes it expands
-  bool wants_choices = false;        // learns from the target's likeliest token after every drafted node
+  std::string name;                       // as in statistics: "NGram"
+  bool emits_probabilities = false;       // sets the law of the nodes it expands
+  bool wants_choices = false;             // learns from the target's likeliest token after every drafted node
+  std::vector<std::string> sources = {};  // names of drafters that share its trees, by bit of
+                                          // TokenTree::sources(); empty: its own name
 };
 
 // What one sequence asks of its drafter in one step.

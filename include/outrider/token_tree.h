@@ -57,6 +57,9 @@ class TokenTree {
   TokenId token(int node) const { return tokens_[static_cast<size_t>(node)]; }
   int parent(int node) const { return parents_[static_cast<size_t>(node)]; }  // of the root: -1
   int depth(int node) const { return depths_[static_cast<size_t>(node)]; }    // of the root: 0
+  void set_probability(int node, double probability) {
+    probabilities_[static_cast<size_t>(node)] = probability;
+  }
   double probability(int node) const { return probabilities_[static_cast<size_t>(node)]; }
   uint32_t sources(int node) const { return sources_[static_cast<size_t>(node)]; }  // bit i: drafter i
   std::span<const TokenId> tokens() const { return tokens_; }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <system_error>
@@ -79,6 +80,14 @@ Result<fs::path> chosen_draft(const Settings& settings) {
   return usage_error("DraftTarget needs a draft model: --speculative draft_target,speculative_model=DIR");
 }
 
+// Whether `method` drafts, alone or with others.
+bool needs_draft(const SpeculativeOptions& options, std::string_view method) {
+  const auto& combined = options.combine;
+  return options.decoding_type == method ||
+         (options.decoding_type == "Combined" &&
+          std::find(combined.begin(), combined.end(), method) != combined.end());
+}
+
 }  // namespace
 
 Result<fs::path> chosen_model(const Settings& settings) {
@@ -96,8 +105,12 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
     return usage_error(
         "--draft-shape names the draft model of draft_target; found another one, or another method");
   }
-  if (speculation.decoding_type == "DraftTarget" && speculation.speculative_model.empty()) {
+  if (needs_draft(speculation, "DraftTarget") && speculation.speculative_model.empty()) {
     OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings));
+  }
+  if (needs_draft(speculation, "SpecInfer") && speculation.speculative_models.empty()) {
+    OUTRIDER_TRY(const fs::path draft, chosen_draft(settings));
+    speculation.speculative_models = {draft};
   }
   return options;
 }

@@ -60,6 +60,9 @@ template <typename Gives>
 void settle(SpeculativeConfig& config, Gives&& gives) {
   SpeculativeOptions& options = config.options;
   if (gives("expansion") && !gives("tree")) options.tree = TreeKind::kStatic;
+  const bool gives_shape = gives("tree") || gives("expansion") || gives("dynamic_tree_max_topK") ||
+                           gives("max_total_draft_tokens");
+  if (options.decoding_type == "SpecInfer" && !gives_shape) options.tree = TreeKind::kStatic;
   if (options.tree == TreeKind::kStatic && !options.expansion.empty() && options.max_draft_len > 0)
     options.max_draft_len = static_cast<int>(std::min<size_t>(options.expansion.size(), 64));
   const bool gives_dynamic = gives("dynamic_tree_max_topK") || gives("max_total_draft_tokens");

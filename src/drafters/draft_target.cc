@@ -61,6 +61,7 @@ class DraftTargetDrafter final : public Drafter {
   KvCache cache_;
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
+  int most_nodes_;   // of one tree
   int64_t vocab_;    // ids both models know
   int64_t context_;  // longest sequence the draft model was made for
   int64_t longest_;  // longest sequence there will be
@@ -89,6 +90,7 @@ DraftTargetDrafter::DraftTargetDrafter(std::unique_ptr<Model> model, const KvSha
               .children = options.children,
               .least_probability = options.assistant_confidence_threshold,
               .most_uncertainty = options.entropy_threshold},
+      most_nodes_(largest_tree(options)),
       vocab_(std::min(context.vocab_size, model_->config().vocab_size)),
       context_(model_->config().max_context),
       longest_(context.context),
@@ -153,8 +155,9 @@ DraftTargetDrafter::Growing* DraftTargetDrafter::prepare(const DraftRequest& req
     if (!compute(sequence, uncached.first(uncached.size() - 1))) return nullptr;
     uncached = uncached.last(1);
   }
-  auto staged = cache_.stage(sequence.kv, static_cast<int>(uncached.size()) +
-                                              policy_->most_expanded(request.max_nodes, request.max_depth));
+  auto staged = cache_.stage(
+      sequence.kv, static_cast<int>(uncached.size()) +
+                       policy_->most_expanded(std::min(request.max_nodes, most_nodes_), request.max_depth));
   if (!staged.ok()) return nullptr;
   sequence.staged = std::move(*staged);
   sequence.tokens.assign(uncached.begin(), uncached.end());
@@ -173,8 +176,9 @@ DraftTargetDrafter::Sequence& DraftTargetDrafter::open(const DraftRequest& reque
   auto [found, is_new] = sequences_.try_emplace(request.sequence);
   Sequence& sequence = found->second;
   if (is_new) {
-    const int64_t staged = static_cast<int64_t>(kMostUncached) + 1 +
-                           policy_->most_expanded(request.max_nodes, request.max_depth);
+    const int64_t staged =
+        static_cast<int64_t>(kMostUncached) + 1 +
+        policy_->most_expanded(std::min(request.max_nodes, most_nodes_), request.max_depth);
     const int64_t entries = std::min(context_, longest_) + staged;
     sequence.kv = cache_.open(request.tokens);
     sequence.kv.reserve(entries);

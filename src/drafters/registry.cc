@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "drafters/combined.h"
 #include "drafters/draft_target.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
@@ -30,6 +31,8 @@ constexpr std::array kDrafters = {
     Entry{"None", make_none_drafter},
     Entry{"NGram", make_ngram_drafter},
     Entry{"DraftTarget", make_draft_target_drafter},
+    Entry{"SpecInfer", make_spec_infer_drafter},
+    Entry{"Combined", make_combined_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 

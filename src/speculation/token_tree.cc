@@ -66,9 +66,13 @@ void TokenTree::merge(const TokenTree& other, int source) {
     const int before = size();
     const double probability = other.probability(proposal.child);
     const auto child = static_cast<size_t>(add(parent, other.token(proposal.child), probability));
-    if (static_cast<int>(child) == before) sources_[child] = 0;
+    double& known = probabilities_[child];
+    if (static_cast<int>(child) == before) {
+      sources_[child] = 0;
+    } else if ((sources_[child] & bit) == 0) {
+      known = 1.0 - (1.0 - known) * (1.0 - probability);  // as if they erred independently
+    }
     sources_[child] |= bit;
-    probabilities_[child] = std::max(probabilities_[child], probability);
     place_[static_cast<size_t>(proposal.child)] = static_cast<int>(child);
   }
 }

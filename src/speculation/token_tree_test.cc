@@ -90,7 +90,7 @@ TEST(TokenTree, MergingSharesPathsAndKeepsEveryTryWithItsLaw) {
   merged.merge(b, 1);
   EXPECT_THAT(merged.tokens(), ElementsAre(1, 5, 7, 9, 8));
   EXPECT_THAT(merged.parents(), ElementsAre(-1, 0, 1, 0, 1));
-  EXPECT_EQ(merged.probability(1), 0.75);
+  EXPECT_EQ(merged.probability(1), 1.0 - 0.75 * 0.25);
   std::vector<uint32_t> sources;
   for (int node = 0; node < merged.size(); ++node) sources.push_back(merged.sources(node));
   EXPECT_THAT(sources, ElementsAre(3, 3, 1, 2, 2));

@@ -75,22 +75,7 @@ void TreeGrowth::plan_level() {
                                              scores_, frontier_);
     if (children_ == 0) frontier_.clear();
   }
-  if (frontier_.empty()) finish();
-}
-
-// Keeps the likeliest nodes. No child is likelier than its parent and none was drafted before it, so that
-// parents stay with their children.
-void TreeGrowth::finish() {
-  if (tree_->drafted() <= request_->max_nodes) return;
-  nodes_.resize(static_cast<size_t>(tree_->drafted()));
-  std::iota(nodes_.begin(), nodes_.end(), 1);
-  std::stable_sort(nodes_.begin(), nodes_.end(), [&](int a, int b) {
-    return scores_[static_cast<size_t>(a)] > scores_[static_cast<size_t>(b)];
-  });
-  kept_.assign(scores_.size(), 0);
-  for (int i = 0; i < request_->max_nodes; ++i)
-    kept_[static_cast<size_t>(nodes_[static_cast<size_t>(i)])] = 1;
-  tree_->keep(kept_);
+  if (frontier_.empty()) likeliest_.keep(*tree_, request_->max_nodes);
 }
 
 void TreeGrowth::expand_node(int node, int count, std::span<const float> logits) {

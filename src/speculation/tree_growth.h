@@ -8,6 +8,7 @@
 #include "outrider/engine.h"
 #include "sampling/target_law.h"
 #include "sampling/token_history.h"
+#include "speculation/likeliest_nodes.h"
 #include "speculation/tree_policy.h"
 
 namespace outrider {
@@ -50,7 +51,6 @@ class TreeGrowth {
  private:
   void expand_node(int node, int count, std::span<const float> logits);
   void plan_level();
-  void finish();
   void add_likeliest(int node, int count, std::span<const float> logits);
   void add_coupled(int node, int count, std::span<const float> logits);
   void add_drawn(int node, int count, std::span<const float> logits);
@@ -76,8 +76,7 @@ class TreeGrowth {
   // Scratch.
   std::vector<size_t> order_;
   std::vector<double> guesses_;
-  std::vector<int> nodes_;
-  std::vector<uint8_t> kept_;
+  LikeliestNodes likeliest_;
   std::vector<TokenId> path_;
 };
 

@@ -5,6 +5,20 @@
 #include <utility>
 
 namespace outrider {
+namespace {
+
+int largest_tree_of_one(const SpeculativeOptions& options) {
+  if (options.tree == TreeKind::kChain) return options.max_draft_len;
+  constexpr int kMost = 1024;
+  int level = 1, nodes = 0;
+  for (const int width : options.expansion) {
+    level = std::min(level * width, kMost);
+    nodes = std::min(nodes + level, kMost);
+  }
+  return nodes;
+}
+
+}  // namespace
 
 int StaticTreePolicy::plan_level(const TreeLevel& level, std::span<const double>,
                                  std::vector<int>& frontier) const {
@@ -48,14 +62,11 @@ std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options) 
 
 int largest_tree(const SpeculativeOptions& options) {
   if (options.tree == TreeKind::kDynamic) return options.max_total_draft_tokens;
-  if (options.tree == TreeKind::kChain) return options.max_draft_len;
-  constexpr int kMost = 1024;
-  int level = 1, nodes = 0;
-  for (const int width : options.expansion) {
-    level = std::min(level * width, kMost);
-    nodes = std::min(nodes + level, kMost);
-  }
-  return nodes;
+  const std::string& method = options.decoding_type;
+  const size_t drafters = method == "Combined"    ? options.combine.size()
+                          : method == "SpecInfer" ? options.speculative_models.size()
+                                                  : 1;
+  return static_cast<int>(std::max<size_t>(1, drafters)) * largest_tree_of_one(options);
 }
 
 }  // namespace outrider

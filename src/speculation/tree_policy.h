@@ -67,7 +67,7 @@ class DynamicTreePolicy final : public TreePolicy {
 // As options.tree says.
 std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options);
 
-// Nodes of the largest tree that a drafter of such options grows.
+// Nodes of the largest tree that drafters of such options grow, all those that share it together.
 int largest_tree(const SpeculativeOptions& options);
 
 }  // namespace outrider

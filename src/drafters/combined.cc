@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/combined.h"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "speculation/acceptance_estimates.h"
+#include "speculation/likeliest_nodes.h"
+
+namespace outrider {
+namespace {
+
+constexpr size_t kMostMembers = 32;
+
+class CombinedDrafter final : public Drafter {
+ public:
+  struct Member {
+    std::unique_ptr<ThreadPool> pool;  // its own, if it drafts beside others
+    std::shared_ptr<Drafter> drafter;
+  };
+
+  // team: who runs members side by side; null: one after the other.
+  CombinedDrafter(std::string name, std::vector<Member> members, ThreadPool* team);
+
+  const DrafterTraits& traits() const override { return traits_; }
+  void begin(uint64_t sequence, std::span<const TokenId> prompt) override;
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+  void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override;
+  void end(uint64_t sequence) override;
+
+ private:
+  // What one member made of one sequence.
+  struct Share {
+    AcceptanceEstimates worth;
+    TokenTree tree;             // of the last draft, with the member's own probabilities
+    std::vector<double> alive;  // by depth - 1: how often its path went so deep, fading
+  };
+  using Shares = std::vector<Share>;  // one per member
+  // What one member is asked in one draft.
+  struct Call {
+    std::vector<DraftRequest> requests;
+    std::vector<TokenTree> trees;
+    std::vector<size_t> places;  // of the requests among all
+    Status status;
+  };
+
+  Shares& shares_of(uint64_t sequence);
+  void prepare(const DraftRequest& request, size_t place);
+  std::vector<int> deal(const Shares& shares, int nodes) const;
+  void call(size_t member);
+
+  DrafterTraits traits_;
+  std::vector<Member> members_;
+  ThreadPool* team_;
+  std::vector<Call> calls_;  // one per member
+  std::unordered_map<uint64_t, Shares> sequences_;
+  LikeliestNodes likeliest_;
+};
+
+CombinedDrafter::CombinedDrafter(std::string name, std::vector<Member> members, ThreadPool* team)
+    : members_(std::move(members)), team_(team), calls_(members_.size()) {
+  traits_.name = std::move(name);
+  for (const Member& member : members_) {
+    const DrafterTraits& traits = member.drafter->traits();
+    traits_.emits_probabilities |= traits.emits_probabilities;
+    traits_.wants_choices |= traits.wants_choices;
+    traits_.sources.push_back(traits.name);
+  }
+}
+
+CombinedDrafter::Shares& CombinedDrafter::shares_of(uint64_t sequence) {
+  Shares& shares = sequences_[sequence];
+  shares.resize(members_.size());
+  return shares;
+}
+
+void CombinedDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt) {
+  for (const Member& member : members_) member.drafter->begin(sequence, prompt);
+}
+
+void CombinedDrafter::end(uint64_t sequence) {
+  sequences_.erase(sequence);
+  for (const Member& member : members_) member.drafter->end(sequence);
+}
+
+Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  for (Call& call : calls_) {
+    call.requests.clear();
+    call.places.clear();
+    call.status = Status();
+  }
+  for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], i);
+  const auto members = static_cast<int>(members_.size());
+  if (team_ != nullptr) {
+    team_->run(members, [&](Worker worker) { call(static_cast<size_t>(worker.index)); });
+  } else {
+    for (int m = 0; m < members; ++m) call(static_cast<size_t>(m));
+  }
+  const auto failed = [](const Call& call) { return !call.status.ok(); };
+  if (std::all_of(calls_.begin(), calls_.end(), failed)) return calls_.front().status;
+  for (size_t m = 0; m < calls_.size(); ++m) {
+    if (failed(calls_[m])) continue;
+    for (size_t j = 0; j < calls_[m].requests.size(); ++j) {
+      Share& share = shares_of(calls_[m].requests[j].sequence)[m];
+      std::swap(share.tree, calls_[m].trees[j]);
+      TokenTree weighed = share.tree;
+      for (int node = 1; node < weighed.size(); ++node) {
+        weighed.set_probability(node, share.worth.estimate(weighed.depth(node), weighed.probability(node)));
+      }
+      trees[calls_[m].places[j]].merge(weighed, static_cast<int>(m));
+    }
+  }
+  for (size_t i = 0; i < requests.size(); ++i) likeliest_.keep(trees[i], requests[i].max_nodes);
+  return {};
+}
+
+// Hands the request on to the members.
+void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
+  Shares& shares = shares_of(request.sequence);
+  const bool all_draws_stay =
+      request.acceptance == AcceptanceRule::kRejection && request.sampling->temperature > 0.0;
+  std::vector<int> nodes(members_.size(), request.max_nodes);
+  if (all_draws_stay) nodes = deal(shares, request.max_nodes);
+  for (size_t m = 0; m < members_.size(); ++m) {
+    Call& call = calls_[m];
+    shares[m].tree.reset(request.tokens.back());
+    if (nodes[m] == 0) continue;
+    call.places.push_back(place);
+    call.requests.push_back(request);
+    call.requests.back().max_nodes = nodes[m];
+    call.requests.back().wants_probabilities = true;
+    if (call.trees.size() < call.requests.size()) call.trees.emplace_back();
+    call.trees[call.requests.size() - 1].reset(request.tokens.back());
+  }
+}
+
+// Nodes for each member: one each, then always one more to whose next node is accepted most often.
+std::vector<int> CombinedDrafter::deal(const Shares& shares, int nodes) const {
+  constexpr double kUnknown = 0.5;
+  std::vector<int> dealt(members_.size(), 0);
+  const auto gain = [&](size_t m) {
+    const auto next = static_cast<size_t>(dealt[m]);
+    if (next == 0) return 1.0;
+    double known = 1.0;
+    for (size_t level = 0; level <= next; ++level)
+      known = level < shares[m].alive.size() ? shares[m].alive[level] : known * kUnknown;
+    return known;
+  };
+  for (; nodes > 0; --nodes) {
+    size_t best = 0;
+    for (size_t m = 1; m < members_.size(); ++m) best = gain(m) > gain(best) ? m : best;
+    ++dealt[best];
+  }
+  return dealt;
+}
+
+void CombinedDrafter::call(size_t member) {
+  Call& call = calls_[member];
+  if (call.requests.empty()) return;
+  try {
+    call.status =
+        members_[member].drafter->draft(call.requests, std::span(call.trees).first(call.requests.size()));
+  } catch (const std::exception& error) {
+    call.status = input_error(traits_.sources[member] + " threw: " + error.what());
+  }
+}
+
+void CombinedDrafter::observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) {
+  constexpr double kFading = 0.1;
+  Shares& shares = shares_of(sequence);
+  for (size_t m = 0; m < members_.size(); ++m) {
+    Share& share = shares[m];
+    const auto followed = static_cast<size_t>(share.worth.learn(share.tree, verdict.tokens));
+    int levels = 0;
+    for (int node = 1; node < share.tree.size(); ++node) levels = std::max(levels, share.tree.depth(node));
+    for (size_t level = 0; std::cmp_less(level, levels); ++level) {
+      if (level == share.alive.size()) share.alive.push_back(level == 0 ? 0.5 : share.alive.back());
+      share.alive[level] += kFading * ((followed > level ? 1.0 : 0.0) - share.alive[level]);
+    }
+    members_[m].drafter->observe(sequence, tree, verdict);
+  }
+}
+
+std::string joined_names(const std::vector<CombinedDrafter::Member>& members) {
+  std::string names;
+  for (const auto& member : members) names += (names.empty() ? "" : "+") + member.drafter->traits().name;
+  return names;
+}
+
+Status check_count(std::string_view key, size_t count) {
+  if (count >= 1 && count <= kMostMembers) return {};
+  return usage_error(std::string(key) + " must name 1 to " + std::to_string(kMostMembers) +
+                     " drafters, found " + std::to_string(count));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Drafter>> make_combined_drafter(const SpeculativeOptions& options,
+                                                       const DrafterContext& context) {
+  OUTRIDER_RETURN_IF_ERROR(check_count("combine", options.combine.size()));
+  std::vector<CombinedDrafter::Member> members;
+  for (const std::string& method : options.combine) {
+    SpeculativeOptions own = options;
+    own.decoding_type = method;
+    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, context));
+    members.push_back({nullptr, std::move(drafter)});
+  }
+  std::string name = joined_names(members);
+  return std::shared_ptr<Drafter>(
+      std::make_shared<CombinedDrafter>(std::move(name), std::move(members), nullptr));
+}
+
+Result<std::shared_ptr<Drafter>> make_spec_infer_drafter(const SpeculativeOptions& options,
+                                                         const DrafterContext& context) {
+  const size_t count = options.speculative_models.size();
+  OUTRIDER_RETURN_IF_ERROR(check_count("speculative_models", count));
+  std::vector<CombinedDrafter::Member> members;
+  for (const auto& path : options.speculative_models) {
+    SpeculativeOptions own = options;
+    own.decoding_type = "DraftTarget";
+    own.speculative_model = path;
+    DrafterContext own_context = context;
+    std::unique_ptr<ThreadPool> pool;
+    if (count > 1) {
+      pool = std::make_unique<ThreadPool>(std::max(1, context.pool->size() / static_cast<int>(count)));
+      own_context.pool = pool.get();
+    }
+    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, own_context));
+    members.push_back({std::move(pool), std::move(drafter)});
+  }
+  ThreadPool* team = count > 1 ? context.pool : nullptr;
+  return std::shared_ptr<Drafter>(std::make_shared<CombinedDrafter>("SpecInfer", std::move(members), team));
+}
+
+}  // namespace outrider

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/acceptance_estimates.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace outrider {
+namespace {
+
+constexpr double kPriorWeight = 6.0;  // tries that the prior counts for
+constexpr double kMemory = 128.0;     // tries of a cell that are remembered
+constexpr double kNoOpinion = 0.5;    // of a drafter that says 1 of everything
+constexpr double kLeast = 0.01;
+
+}  // namespace
+
+size_t AcceptanceEstimates::index(int depth, double probability) {
+  const int row = std::clamp(depth, 1, kDepths) - 1;
+  const int level = probability >= 1.0
+                        ? kLevels - 1
+                        : std::clamp(static_cast<int>(probability * (kLevels - 1)), 0, kLevels - 2);
+  return static_cast<size_t>(row * kLevels + level);
+}
+
+double AcceptanceEstimates::estimate(int depth, double probability) const {
+  const Cell& cell = cells_[index(depth, probability)];
+  const double own = probability >= 1.0 ? kNoOpinion : probability;
+  const double prior = prior_ != nullptr ? prior_->estimate(depth, probability) : own;
+  const double mean = (cell.accepted + kPriorWeight * prior) / (cell.tried + kPriorWeight);
+  return std::clamp(mean, kLeast, 1.0 - kLeast);
+}
+
+void AcceptanceEstimates::learn(int depth, double probability, bool is_accepted) {
+  Cell& cell = cells_[index(depth, probability)];
+  if (cell.tried >= kMemory) {
+    const double fade = 1.0 - 1.0 / kMemory;
+    cell.tried *= fade;
+    cell.accepted *= fade;
+  }
+  cell.tried += 1.0;
+  cell.accepted += is_accepted ? 1.0 : 0.0;
+}
+
+int AcceptanceEstimates::learn(const TokenTree& tree, std::span<const TokenId> tokens) {
+  // The path's node by depth; -1: it left the tree before.
+  constexpr int kMostLevels = 64;
+  std::array<int, kMostLevels + 1> path;
+  path.fill(-1);
+  path[0] = 0;
+  int followed = 0;
+  for (int node = 1; node < tree.size(); ++node) {
+    const auto depth = static_cast<size_t>(tree.depth(node));
+    if (depth > tokens.size() || depth > kMostLevels || path[depth - 1] != tree.parent(node)) continue;
+    const bool is_accepted = tree.token(node) == tokens[depth - 1];
+    learn(tree.depth(node), tree.probability(node), is_accepted);
+    if (!is_accepted) continue;
+    path[depth] = node;
+    followed = std::max(followed, tree.depth(node));
+  }
+  return followed;
+}
+
+}  // namespace outrider

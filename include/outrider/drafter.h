@@ -14,12 +14,20 @@
 
 namespace outrider {
 
-// Rules for accepting drafted tokens. Both are lossless.
+// Rules for accepting drafted tokens.
 enum class AcceptanceRule : uint8_t {
   kCoupled,    // the target's own token is fixed by the seed; a draft is accepted iff it is that token
                // (2408.07978)
   kRejection,  // speculative sampling (2211.17192), multi-step over siblings (2305.09781)
+  kTypical,    // lossy: whatever the target finds likely enough for its uncertainty (Medusa, 2401.10774)
+  kRelaxed,    // lossy: while the model thinks, what is near the target's likeliest (TensorRT-LLM); coupled
+               // before and after
 };
+
+// Whether the output has the target's own law, whatever is drafted.
+constexpr bool is_lossless(AcceptanceRule rule) {
+  return rule == AcceptanceRule::kCoupled || rule == AcceptanceRule::kRejection;
+}
 
 struct DrafterTraits {
   std::string name;                       // as in statistics: "NGram"

@@ -71,7 +71,9 @@ Error in_prompt(const PromptRecord& prompt, const Error& error) {
 }
 
 bool promises_equal_output(const Settings& settings) {
-  return settings.engine.acceptance == AcceptanceRule::kCoupled || settings.request.sampling.temperature == 0;
+  const AcceptanceRule rule = acceptance_rule(settings.engine);
+  return rule == AcceptanceRule::kCoupled ||
+         (rule == AcceptanceRule::kRejection && settings.request.sampling.temperature == 0);
 }
 
 Status check_together(const Settings& settings, const EngineOptions& options) {

@@ -131,8 +131,9 @@ struct EngineOptions {
 
 // The rule in force.
 inline AcceptanceRule acceptance_rule(const EngineOptions& options) {
-  return options.speculation.use_relaxed_acceptance_for_thinking ? AcceptanceRule::kRelaxed
-                                                                 : options.acceptance;
+  const bool is_relaxed = options.speculation.use_relaxed_acceptance_for_thinking;
+  return is_relaxed && options.acceptance == AcceptanceRule::kCoupled ? AcceptanceRule::kRelaxed
+                                                                      : options.acceptance;
 }
 
 struct Request {

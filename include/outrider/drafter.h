@@ -37,6 +37,8 @@ struct DrafterTraits {
                                           // TokenTree::sources(); empty: its own name
 };
 
+class AcceptanceEstimates;
+
 // What one sequence asks of its drafter in one step.
 struct DraftRequest {
   uint64_t sequence = 0;  // as given to begin()
@@ -50,6 +52,9 @@ struct DraftRequest {
   int source = 0;       // number of the drafter among those that share a tree; part of the key of its draws
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
+  double rate = 0;  // tokens a millisecond of this sequence is worth: drafting further should bring more;
+                    // 0: draft as far as the limits allow
+  const AcceptanceEstimates* estimates = nullptr;  // internal: what probabilities proved to be worth, or none
 };
 
 class Drafter {

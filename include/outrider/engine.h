@@ -59,6 +59,8 @@ struct SpeculativeOptions {
   double assistant_confidence_threshold = 0.0;
   double entropy_threshold = 0.0;
   LengthSchedule draft_len_schedule = LengthSchedule::kConstant;
+  bool is_auto =
+      false;  // policy: auto; measured costs and acceptance decide how much is drafted, if anything
 
   std::filesystem::path speculative_model;                // DraftTarget: the draft model
   std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several
@@ -119,8 +121,9 @@ struct EngineOptions {
   std::shared_ptr<Drafter> user_drafter;  // for decoding_type UserProvided
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   WeightPrecision weights = WeightPrecision::kAuto;
-  std::string kernels;  // name of a kernel table; empty: the fastest this machine has
-  int threads = 0;      // 0: one per core
+  std::filesystem::path cache_dir;  // where measured costs are kept from run to run; empty: nowhere
+  std::string kernels;              // name of a kernel table; empty: the fastest this machine has
+  int threads = 0;                  // 0: one per core
   int64_t context = 0;  // longest sequence in tokens; 0: what the model was made for, at most 8192
   int page_size = 16;   // tokens per KV page
   KvCacheType kv_cache_type = KvCacheType::kAuto;

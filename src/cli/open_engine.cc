@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "config/environment.h"
 #include "formats/random_model.h"
 
 namespace outrider {
@@ -99,14 +100,24 @@ Result<fs::path> chosen_model(const Settings& settings) {
 Result<EngineOptions> complete_engine_options(const Settings& settings) {
   EngineOptions options = settings.engine;
   OUTRIDER_TRY(options.model, chosen_model(settings));
+  if (options.cache_dir.empty()) {
+    options.cache_dir = user_cache_directory();
+  } else if (options.cache_dir == "none") {
+    options.cache_dir.clear();
+  }
   SpeculativeOptions& speculation = options.speculation;
   if (!settings.draft_shape.empty() &&
-      (speculation.decoding_type != "DraftTarget" || !speculation.speculative_model.empty())) {
+      ((speculation.decoding_type != "DraftTarget" && speculation.decoding_type != "Auto") ||
+       !speculation.speculative_model.empty())) {
     return usage_error(
         "--draft-shape names the draft model of draft_target; found another one, or another method");
   }
   if (needs_draft(speculation, "DraftTarget") && speculation.speculative_model.empty()) {
     OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings));
+  }
+  // Auto drafts with what there is.
+  if (speculation.decoding_type == "Auto" && speculation.speculative_model.empty()) {
+    if (const auto draft = chosen_draft(settings); draft.ok()) speculation.speculative_model = *draft;
   }
   if (needs_draft(speculation, "SpecInfer") && speculation.speculative_models.empty()) {
     OUTRIDER_TRY(const fs::path draft, chosen_draft(settings));

@@ -19,6 +19,16 @@ std::map<std::string, std::string> read_environment() {
   return variables;
 }
 
+std::filesystem::path user_cache_directory() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::filesystem::path(value == nullptr ? "" : value);
+  };
+  if (const auto cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "outrider";
+  if (const auto home = variable("HOME"); home.is_absolute()) return home / ".cache" / "outrider";
+  return {};
+}
+
 bool colour_refused() {
   const char* value = std::getenv("NO_COLOR");
   return value != nullptr && *value != '\0';

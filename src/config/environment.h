@@ -2,6 +2,7 @@
 // The only place that reads the process environment.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -9,6 +10,9 @@ namespace outrider {
 
 // All variables whose name begins with OUTRIDER_.
 std::map<std::string, std::string> read_environment();
+
+// $XDG_CACHE_HOME/outrider or ~/.cache/outrider; empty when neither variable is set.
+std::filesystem::path user_cache_directory();
 
 // NO_COLOR is set and not empty (no-color.org).
 bool colour_refused();

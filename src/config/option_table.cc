@@ -316,6 +316,10 @@ const OptionRow kOptions[] = {
      .default_text = "0", .help = "threads; 0: one per core",
      .apply = [](S& s, const V& v) { s.engine.threads = static_cast<int>(v.integer); return Status(); },
      .min = 0, .max = 1024},
+    {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns,
+     .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "
+             "~/.cache/outrider; none: nowhere",
+     .apply = [](S& s, const V& v) { s.engine.cache_dir = v.text(); return Status(); }},
     {.name = "kernels", .metavar = "NAME", .group = kMachine, .commands = kRuns,
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",
      .apply = [](S& s, const V& v) { s.engine.kernels = v.text(); return Status(); },

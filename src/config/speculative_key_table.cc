@@ -22,11 +22,10 @@ struct Method {
 // TensorRT-LLM's names; UserProvided exists, but only a program that links the library can provide the
 // drafter.
 constexpr std::array kMethods = {
-    Method{"None", true},      Method{"NGram", true},    Method{"DraftTarget", true},
-    Method{"SpecInfer", true}, Method{"Suffix", true},   Method{"Lookahead", true},
-    Method{"EarlyExit", true}, Method{"Combined", true}, Method{"Medusa", false},
-    Method{"Eagle", false},    Method{"Eagle3", false},  Method{"MTP", false},
-    Method{"MoA", false},
+    Method{"None", true},   Method{"NGram", true},     Method{"DraftTarget", true}, Method{"SpecInfer", true},
+    Method{"Suffix", true}, Method{"Lookahead", true}, Method{"EarlyExit", true},   Method{"Combined", true},
+    Method{"Auto", true},   Method{"Medusa", false},   Method{"Eagle", false},      Method{"Eagle3", false},
+    Method{"MTP", false},   Method{"MoA", false},
 };
 std::string built_methods() {
   std::vector<std::string_view> names;
@@ -44,11 +43,6 @@ Result<std::string> canonical_method(std::string_view text) {
     if (method.built) return std::string(method.name);
     return usage_error(
         fmt::format("{} is not available in this version; use one of {}", method.name, built_methods()));
-  }
-  if (wanted == "auto") {
-    return usage_error(
-        fmt::format("choosing a method by itself (auto) is not available in this version; use one of {}",
-                    built_methods()));
   }
   if (wanted == "userprovided") {
     return usage_error(
@@ -148,6 +142,11 @@ Status assign_relaxed_space(SpeculativeConfig& config, std::string_view text) {
           {{"probability", RelaxedSpace::kProbability}, {"log_probability", RelaxedSpace::kLogProbability}}});
 }
 
+Status assign_policy(SpeculativeConfig& config, std::string_view text) {
+  return assign_choice<&SpeculativeOptions::is_auto>(
+      config, text, std::array<std::pair<std::string_view, bool>, 2>{{{"fixed", false}, {"auto", true}}});
+}
+
 Status assign_method(SpeculativeConfig& config, std::string_view text) {
   OUTRIDER_TRY(config.options.decoding_type, canonical_method(text));
   return {};
@@ -172,7 +171,7 @@ Status assign_combine(SpeculativeConfig& config, std::string_view text) {
   config.options.combine.clear();
   for (const std::string_view part : list_parts(text)) {
     OUTRIDER_TRY(std::string method, canonical_method(part));
-    if (method == "None" || method == "Combined") {
+    if (method == "None" || method == "Combined" || method == "Auto") {
       return usage_error(
           fmt::format("expected methods that draft, as in [NGram, DraftTarget], found {}", method));
     }
@@ -225,58 +224,64 @@ constexpr std::array kKeys = {
     SpeculativeKeyRow{{"draft_len_schedule", "num_assistant_tokens_schedule", "", "constant",
                        "constant, or heuristic: two levels more after a draft accepted whole, else one less"},
                       assign_schedule},
-    SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model", "DraftTarget|Combined", "",
+    SpeculativeKeyRow{{"policy", "", "", "fixed",
+                       "fixed: every step drafts what the other keys say; auto: at most that, as measured "
+                       "costs and observed "
+                       "acceptance advise, down to nothing"},
+                      assign_policy},
+    SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model", "DraftTarget|Combined|Auto", "",
                        "the draft model; with the default target, the default draft"},
                       assign_model},
     SpeculativeKeyRow{
-        {"speculative_models", "", "SpecInfer|Combined", "", "several draft models that share one tree"},
+        {"speculative_models", "", "SpecInfer|Combined|Auto", "", "several draft models that share one tree"},
         assign_models},
     SpeculativeKeyRow{
         {"combine", "", "Combined", "", "methods that share one tree, as in [NGram, DraftTarget]"},
         assign_combine},
-    SpeculativeKeyRow{{"max_matching_ngram_size", "prompt_lookup_max", "NGram|Combined", "2",
+    SpeculativeKeyRow{{"max_matching_ngram_size", "prompt_lookup_max", "NGram|Combined|Auto", "2",
                        "longest pattern looked up, 1 to 16"},
                       assign_integer<1, 16, &SpeculativeOptions::max_matching_ngram_size>},
-    SpeculativeKeyRow{{"is_keep_all", "", "NGram|Combined", "true",
+    SpeculativeKeyRow{{"is_keep_all", "", "NGram|Combined|Auto", "true",
                        "keep every continuation of a pattern, else the longest newest one"},
                       assign_flag<&SpeculativeOptions::is_keep_all>},
-    SpeculativeKeyRow{{"is_use_oldest", "", "NGram|Combined", "true",
+    SpeculativeKeyRow{{"is_use_oldest", "", "NGram|Combined|Auto", "true",
                        "propose the oldest continuation kept, else the newest"},
                       assign_flag<&SpeculativeOptions::is_use_oldest>},
-    SpeculativeKeyRow{{"is_public_pool", "", "NGram|Combined", "false",
+    SpeculativeKeyRow{{"is_public_pool", "", "NGram|Combined|Auto", "false",
                        "one pool for all sequences, which shows one request's text to others; else one each"},
                       assign_flag<&SpeculativeOptions::is_public_pool>},
-    SpeculativeKeyRow{{"max_pool_patterns", "", "NGram|Combined", "1048576",
+    SpeculativeKeyRow{{"max_pool_patterns", "", "NGram|Combined|Auto", "1048576",
                        "patterns kept in a pool, 1 to 2^30; the oldest leave first"},
                       assign_integer<1, int64_t{1} << 30, &SpeculativeOptions::max_pool_patterns>},
-    SpeculativeKeyRow{{"suffix_max_tree_depth", "suffix_decoding_max_tree_depth", "Suffix|Combined", "64",
-                       "longest suffix kept, 2 to 256 tokens"},
+    SpeculativeKeyRow{{"suffix_max_tree_depth", "suffix_decoding_max_tree_depth", "Suffix|Combined|Auto",
+                       "64", "longest suffix kept, 2 to 256 tokens"},
                       assign_integer<2, 256, &SpeculativeOptions::suffix_max_tree_depth>},
     SpeculativeKeyRow{
-        {"suffix_max_cached_requests", "suffix_decoding_max_cached_requests", "Suffix|Combined", "0",
+        {"suffix_max_cached_requests", "suffix_decoding_max_cached_requests", "Suffix|Combined|Auto", "0",
          "finished requests that later ones draft from, which shows one request's text to others; 0: none"},
         assign_integer<0, 1 << 20, &SpeculativeOptions::suffix_max_cached_requests>},
-    SpeculativeKeyRow{{"suffix_max_spec_factor", "suffix_decoding_max_spec_factor", "Suffix|Combined", "1",
-                       "drafted tokens per token matched, at most"},
+    SpeculativeKeyRow{{"suffix_max_spec_factor", "suffix_decoding_max_spec_factor", "Suffix|Combined|Auto",
+                       "1", "drafted tokens per token matched, at most"},
                       assign_number<&SpeculativeOptions::suffix_max_spec_factor>},
-    SpeculativeKeyRow{{"suffix_min_token_prob", "suffix_decoding_min_token_prob", "Suffix|Combined", "0.1",
-                       "least probability of a drafted path by the counts of the suffix tree"},
+    SpeculativeKeyRow{{"suffix_min_token_prob", "suffix_decoding_min_token_prob", "Suffix|Combined|Auto",
+                       "0.1", "least probability of a drafted path by the counts of the suffix tree"},
                       assign_number<&SpeculativeOptions::suffix_min_token_prob>},
-    SpeculativeKeyRow{{"max_window_size", "", "Lookahead|Combined", "4", "columns of the window, 1 to 32"},
-                      assign_integer<1, 32, &SpeculativeOptions::max_window_size>},
     SpeculativeKeyRow{
-        {"max_ngram_size", "", "Lookahead|Combined", "3", "tokens of an n-gram, its first included, 2 to 16"},
-        assign_integer<2, 16, &SpeculativeOptions::max_ngram_size>},
-    SpeculativeKeyRow{
-        {"max_verification_set_size", "", "Lookahead|Combined", "4", "n-grams verified per step, 0 to 64"},
-        assign_integer<0, 64, &SpeculativeOptions::max_verification_set_size>},
-    SpeculativeKeyRow{{"exit_layer", "", "EarlyExit|Combined", "0",
+        {"max_window_size", "", "Lookahead|Combined|Auto", "4", "columns of the window, 1 to 32"},
+        assign_integer<1, 32, &SpeculativeOptions::max_window_size>},
+    SpeculativeKeyRow{{"max_ngram_size", "", "Lookahead|Combined|Auto", "3",
+                       "tokens of an n-gram, its first included, 2 to 16"},
+                      assign_integer<2, 16, &SpeculativeOptions::max_ngram_size>},
+    SpeculativeKeyRow{{"max_verification_set_size", "", "Lookahead|Combined|Auto", "4",
+                       "n-grams verified per step, 0 to 64"},
+                      assign_integer<0, 64, &SpeculativeOptions::max_verification_set_size>},
+    SpeculativeKeyRow{{"exit_layer", "", "EarlyExit|Combined|Auto", "0",
                        "draft with the first so many layers of the target; 0: a third of them"},
                       assign_integer<0, 1024, &SpeculativeOptions::exit_layer>},
-    SpeculativeKeyRow{{"skip_attention_layers", "", "EarlyExit|Combined", "",
+    SpeculativeKeyRow{{"skip_attention_layers", "", "EarlyExit|Combined|Auto", "",
                        "draft with all layers but the attention of these, as in [2,3]"},
                       assign_integers<0, 1023, &SpeculativeOptions::skip_attention_layers>},
-    SpeculativeKeyRow{{"skip_mlp_layers", "", "EarlyExit|Combined", "", "the same for their MLPs"},
+    SpeculativeKeyRow{{"skip_mlp_layers", "", "EarlyExit|Combined|Auto", "", "the same for their MLPs"},
                       assign_integers<0, 1023, &SpeculativeOptions::skip_mlp_layers>},
     SpeculativeKeyRow{{"typical_epsilon", "", "", "0.09",
                        "--acceptance typical: tokens likelier than this always pass, 0 to 1"},
@@ -303,7 +308,7 @@ constexpr std::array kKeys = {
     SpeculativeKeyRow{
         {"end_thinking_phase_token", "", "", "128799", "--acceptance relaxed: id that closes it"},
         assign_integer<0, kLargestToken, &SpeculativeOptions::end_thinking_phase_token>},
-    SpeculativeKeyRow{{"prompt_lookup_min", "", "NGram|Combined", "", "vLLM's; read and without effect"},
+    SpeculativeKeyRow{{"prompt_lookup_min", "", "NGram|Combined|Auto", "", "vLLM's; read and without effect"},
                       warn_shortest_pattern},
 };
 

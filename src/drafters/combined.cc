@@ -2,7 +2,9 @@
 #include "drafters/combined.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -21,6 +23,7 @@ class CombinedDrafter final : public Drafter {
   struct Member {
     std::unique_ptr<ThreadPool> pool;  // its own, if it drafts beside others
     std::shared_ptr<Drafter> drafter;
+    double ms = 0.0;  // of one sequence's draft, fading; 0: not yet known
   };
 
   // team: who runs members side by side; null: one after the other.
@@ -38,6 +41,7 @@ class CombinedDrafter final : public Drafter {
     AcceptanceEstimates worth;
     TokenTree tree;             // of the last draft, with the member's own probabilities
     std::vector<double> alive;  // by depth - 1: how often its path went so deep, fading
+    int left_out = 0;           // steps since it was asked last
   };
   using Shares = std::vector<Share>;  // one per member
   // What one member is asked in one draft.
@@ -51,7 +55,11 @@ class CombinedDrafter final : public Drafter {
   Shares& shares_of(uint64_t sequence);
   void prepare(const DraftRequest& request, size_t place);
   std::vector<int> deal(const Shares& shares, int nodes) const;
+  std::vector<size_t> by_cost() const;
+  void leave_out(size_t member, std::span<const DraftRequest> requests, std::span<const TokenTree> trees);
   void call(size_t member);
+  static void learn_cost(Member& member, double ms);
+  void merge(size_t member, std::span<TokenTree> trees);
 
   DrafterTraits traits_;
   std::vector<Member> members_;
@@ -94,28 +102,30 @@ Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<
     call.status = Status();
   }
   for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], i);
-  const auto members = static_cast<int>(members_.size());
   if (team_ != nullptr) {
-    team_->run(members, [&](Worker worker) { call(static_cast<size_t>(worker.index)); });
+    team_->run(static_cast<int>(members_.size()),
+               [&](Worker worker) { call(static_cast<size_t>(worker.index)); });
+    for (size_t m = 0; m < members_.size(); ++m) merge(m, trees);
   } else {
-    for (int m = 0; m < members; ++m) call(static_cast<size_t>(m));
+    for (const size_t m : by_cost()) {
+      leave_out(m, requests, trees);
+      call(m);
+      merge(m, trees);
+    }
   }
   const auto failed = [](const Call& call) { return !call.status.ok(); };
   if (std::all_of(calls_.begin(), calls_.end(), failed)) return calls_.front().status;
-  for (size_t m = 0; m < calls_.size(); ++m) {
-    if (failed(calls_[m])) continue;
-    for (size_t j = 0; j < calls_[m].requests.size(); ++j) {
-      Share& share = shares_of(calls_[m].requests[j].sequence)[m];
-      std::swap(share.tree, calls_[m].trees[j]);
-      TokenTree weighed = share.tree;
-      for (int node = 1; node < weighed.size(); ++node) {
-        weighed.set_probability(node, share.worth.estimate(weighed.depth(node), weighed.probability(node)));
-      }
-      trees[calls_[m].places[j]].merge(weighed, static_cast<int>(m));
-    }
-  }
   for (size_t i = 0; i < requests.size(); ++i) likeliest_.keep(trees[i], requests[i].max_nodes);
   return {};
+}
+
+// Members, those that take least time first.
+std::vector<size_t> CombinedDrafter::by_cost() const {
+  std::vector<size_t> order(members_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return members_[a].ms < members_[b].ms; });
+  return order;
 }
 
 // Hands the request on to the members.
@@ -131,11 +141,35 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
     if (nodes[m] == 0) continue;
     call.places.push_back(place);
     call.requests.push_back(request);
-    call.requests.back().max_nodes = nodes[m];
-    call.requests.back().wants_probabilities = true;
-    if (call.trees.size() < call.requests.size()) call.trees.emplace_back();
-    call.trees[call.requests.size() - 1].reset(request.tokens.back());
+    DraftRequest& own = call.requests.back();
+    own.max_nodes = nodes[m];
+    own.wants_probabilities = true;
+    if (own.estimates != nullptr) own.estimates = &shares[m].worth;
   }
+}
+
+// Where time has a price, a member is not asked for sequences to which it should bring less than it costs,
+// beyond what the members before it drafted; but now and then, to see whether that is still so.
+void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> requests,
+                                std::span<const TokenTree> trees) {
+  constexpr int kMostLeftOut = 16;
+  Call& call = calls_[member];
+  size_t kept = 0;
+  for (size_t j = 0; j < call.requests.size(); ++j) {
+    const size_t place = call.places[j];
+    Share& share = shares_of(requests[place].sequence)[member];
+    double drafted = 0.0;
+    for (const int node : likeliest_.order(trees[place])) drafted += likeliest_.path_probability(node);
+    const double expected = std::accumulate(share.alive.begin(), share.alive.end(), 0.0);
+    const bool pays = drafted == 0.0 || share.alive.empty() ||
+                      expected - drafted > requests[place].rate * members_[member].ms;
+    share.left_out = pays ? 0 : (share.left_out + 1) % kMostLeftOut;
+    if (share.left_out > 0) continue;
+    call.requests[kept] = call.requests[j];
+    call.places[kept++] = place;
+  }
+  call.requests.resize(kept);
+  call.places.resize(kept);
 }
 
 // Nodes for each member: one each, then always one more to whose next node is accepted most often.
@@ -161,11 +195,39 @@ std::vector<int> CombinedDrafter::deal(const Shares& shares, int nodes) const {
 void CombinedDrafter::call(size_t member) {
   Call& call = calls_[member];
   if (call.requests.empty()) return;
+  const auto start = std::chrono::steady_clock::now();
+  call.trees.resize(std::max(call.trees.size(), call.requests.size()));
+  const auto trees = std::span(call.trees).first(call.requests.size());
+  for (size_t j = 0; j < trees.size(); ++j) trees[j].reset(call.requests[j].tokens.back());
   try {
-    call.status =
-        members_[member].drafter->draft(call.requests, std::span(call.trees).first(call.requests.size()));
+    call.status = members_[member].drafter->draft(call.requests, trees);
   } catch (const std::exception& error) {
     call.status = input_error(traits_.sources[member] + " threw: " + error.what());
+  }
+  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+  learn_cost(members_[member], spent.count() / static_cast<double>(trees.size()));
+}
+
+// A thread that lost its processor says little of the member.
+void CombinedDrafter::learn_cost(Member& member, double ms) {
+  constexpr double kFading = 0.1;
+  constexpr double kMostSurprise = 2.0;
+  member.ms =
+      member.ms == 0.0 ? ms : member.ms + kFading * (std::min(ms, kMostSurprise * member.ms) - member.ms);
+}
+
+// Adds what the member drafted, with probabilities that say what its own proved to be worth.
+void CombinedDrafter::merge(size_t member, std::span<TokenTree> trees) {
+  Call& call = calls_[member];
+  if (!call.status.ok()) return;
+  for (size_t j = 0; j < call.requests.size(); ++j) {
+    Share& share = shares_of(call.requests[j].sequence)[member];
+    std::swap(share.tree, call.trees[j]);
+    TokenTree weighed = share.tree;
+    for (int node = 1; node < weighed.size(); ++node) {
+      weighed.set_probability(node, share.worth.estimate(weighed.depth(node), weighed.probability(node)));
+    }
+    trees[call.places[j]].merge(weighed, static_cast<int>(member));
   }
 }
 
@@ -174,6 +236,10 @@ void CombinedDrafter::observe(uint64_t sequence, const TokenTree& tree, const Ve
   Shares& shares = shares_of(sequence);
   for (size_t m = 0; m < members_.size(); ++m) {
     Share& share = shares[m];
+    if (share.tree.drafted() == 0) {
+      members_[m].drafter->observe(sequence, tree, verdict);
+      continue;
+    }
     const auto followed = static_cast<size_t>(share.worth.learn(share.tree, verdict.tokens));
     int levels = 0;
     for (int node = 1; node < share.tree.size(); ++node) levels = std::max(levels, share.tree.depth(node));

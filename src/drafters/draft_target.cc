@@ -2,6 +2,7 @@
 #include "drafters/draft_target.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -55,6 +56,7 @@ class DraftTargetDrafter final : public Drafter {
   bool compute(Sequence& sequence, std::span<const TokenId> tokens);
   static void sync_history(Sequence& sequence, const DraftRequest& request);
   void append_frontier(Growing& growing);
+  void learn_cost(double ms);
 
   DrafterTraits traits_{.name = "DraftTarget", .emits_probabilities = true};
   std::unique_ptr<Model> model_;
@@ -72,6 +74,11 @@ class DraftTargetDrafter final : public Drafter {
   std::vector<int> path_;                             // scratch of settle() and compute()
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before cache_, which their pages belong to
 };
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 // Tokens that a tree's first pass computes besides the pending one; more of them are computed beforehand.
 constexpr size_t kMostUncached = 15;
@@ -121,7 +128,9 @@ Status DraftTargetDrafter::draft(std::span<const DraftRequest> requests, std::sp
   while (!active_.empty()) {
     batch_.clear();
     for (Growing* growing : active_) append_frontier(*growing);
+    const double start = now_ms();
     const std::span<const float> logits = model_->forward(batch_, cache_);
+    learn_cost(now_ms() - start);
     std::erase_if(active_, [&](Growing* growing) {
       growing->state->computed = growing->state->tokens.size();
       growing->growth.expand([&](size_t i) {
@@ -231,6 +240,15 @@ void DraftTargetDrafter::sync_history(Sequence& sequence, const DraftRequest& re
   for (; sequence.history_size < request.tokens.size(); ++sequence.history_size) {
     sequence.history.push(request.tokens[sequence.history_size]);
   }
+}
+
+// Of a pass over all sequences that grow. One that lost its processor says little.
+void DraftTargetDrafter::learn_cost(double ms) {
+  constexpr double kFading = 0.1;
+  constexpr double kMostSurprise = 2.0;
+  const double each = ms / static_cast<double>(active_.size());
+  double& known = growth_.level_ms;
+  known = known == 0.0 ? each : known + kFading * (std::min(each, kMostSurprise * known) - known);
 }
 
 // Rows of the next pass: the nodes of the frontier; for the root, all tokens that are not yet cached.

@@ -38,6 +38,14 @@ constexpr std::array kDrafters = {
 
 }  // namespace
 
+SpeculativeOptions settled(SpeculativeOptions options) {
+  if (options.decoding_type != "Auto") return options;
+  options.decoding_type = "Combined";
+  options.combine = {"NGram"};
+  if (!options.speculative_model.empty()) options.combine.emplace_back("DraftTarget");
+  return options;
+}
+
 Result<std::shared_ptr<Drafter>> make_drafter(const SpeculativeOptions& options,
                                               const DrafterContext& context) {
   if (options.max_draft_len < 1 || options.max_draft_len > 64) {

@@ -29,6 +29,10 @@ struct DrafterContext {
   std::shared_ptr<Drafter> user_drafter;
 };
 
+// What decoding_type Auto stands for: drafters that need no model, and the draft model if one is named, in
+// one tree. Other options are returned as they are.
+SpeculativeOptions settled(SpeculativeOptions options);
+
 // The drafter that options.decoding_type names. Errors: unknown name (lists the known ones), options out of
 // range, or whatever keeps this drafter from serving this target.
 Result<std::shared_ptr<Drafter>> make_drafter(const SpeculativeOptions& options,

@@ -35,9 +35,14 @@ struct Engine::Impl {
                    .max_draft_depth = max_draft_depth(*parts),
                    .max_draft_nodes = max_draft_nodes(*parts)},
                   parts->cache.get()),
+        policy({.is_auto = parts->options.speculation.is_auto,
+                .schedule = parts->options.speculation.draft_len_schedule,
+                .max_depth = max_draft_depth(*parts)},
+               parts->costs),
         pass({.target = parts->target.get(),
               .cache = parts->cache.get(),
               .drafter = parts->drafter.get(),
+              .policy = &policy,
               .vocab_size = parts->vocab_size,
               .acceptance = acceptance_rule(parts->options),
               .options = &parts->options.speculation,
@@ -49,6 +54,7 @@ struct Engine::Impl {
 
   std::unique_ptr<EngineParts> parts;
   Scheduler scheduler;
+  SpeculationPolicy policy;
   Step pass;
   RequestId next_id = 1;
   std::vector<RequestId> cancelled;  // since the last step

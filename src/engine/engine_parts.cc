@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "drafters/registry.h"
+#include "engine/calibration.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "speculation/tree_policy.h"
@@ -144,6 +145,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
   const auto start = std::chrono::steady_clock::now();
   auto parts = std::make_unique<EngineParts>();
   parts->options = std::move(options);
+  parts->options.speculation = settled(std::move(parts->options.speculation));
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
@@ -160,6 +162,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
                                .user_drafter = parts->options.user_drafter};
   OUTRIDER_TRY(parts->drafter, make_drafter(parts->options.speculation, context));
   parts->info.drafter = parts->drafter->traits().name;
+  if (parts->options.speculation.is_auto && max_draft_depth(*parts) > 0) parts->costs = calibrate(*parts);
   parts->info.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return parts;

@@ -9,6 +9,7 @@
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/engine.h"
+#include "speculation/pass_costs.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -26,6 +27,7 @@ struct EngineParts {
   std::unique_ptr<Model> target;
   std::unique_ptr<KvCache> cache;
   std::shared_ptr<Drafter> drafter;
+  PassCosts costs;         // of the target; empty unless the policy needs them
   int64_t vocab_size = 0;  // ids that have a meaning; rows of the output head beyond them are never chosen
 };
 

@@ -100,6 +100,8 @@ Step::Step(const Parts& parts) : parts_(parts) {
   trees_.resize(sequences);
   requests_.reserve(sequences);
   drafting_.reserve(sequences);
+  drafts_.reserve(sequences);
+  grown_.reserve(sequences);
   path_.reserve(static_cast<size_t>(parts.limits.rows));
 }
 
@@ -110,12 +112,21 @@ void Step::run(std::span<const SequencePlan> plans) {
     work_[i].plan = plans[i];
     work_[i].tree.reset(plans[i].sequence->tokens().back());
   }
+  measure_load();
   reserve();
   const double start = now_ms();
+  plan_drafts();
   draft();
+  prune();
   const double drafted = now_ms();
+  draft_ms_ = drafting_.empty() ? 0.0 : (drafted - start) / static_cast<double>(drafting_.size());
   flatten();
+  const double forward_start = now_ms();
   const std::span<const float> logits = parts_.target->forward(batch_, *parts_.cache);
+  const double forward_ms = now_ms() - forward_start;
+  const auto catches_up = [](const Work& work) { return work.plan.catch_up > 0; };
+  const bool is_decoding = std::none_of(work().begin(), work().end(), catches_up);
+  if (is_decoding) parts_.policy->observe_pass(batch_.rows(), load_.context, forward_ms);
   for (Work& work : work()) {
     if (work.plan.extends) verify_one(work, logits);
     if (work.plan.draft_depth > 0 && parts_.drafter->traits().wants_choices) list_choices(work, logits);
@@ -123,11 +134,37 @@ void Step::run(std::span<const SequencePlan> plans) {
   }
   account(drafted - start, now_ms() - drafted);
   for (Work& work : work()) observe_one(work);
+  if (is_decoding) parts_.policy->observe_rest(!drafting_.empty(), now_ms() - drafted - forward_ms);
 }
 
 void Step::forget(Sequence& sequence) {
   if (!std::exchange(sequence.started, false)) return;
   (void)guarded([&] { return parts_.drafter->end(sequence.id()), Status(); });
+  parts_.policy->forget(sequence.id());
+}
+
+void Step::measure_load() {
+  load_ = {.rows = 0.0, .context = 0.0, .sequences = 0.0};
+  for (const Work& work : work()) {
+    load_.rows += work.plan.catch_up + (work.plan.extends ? 1 : 0);
+    load_.sequences += work.plan.extends ? 1 : 0;
+    load_.context += work.plan.sequence->kv.length() / static_cast<double>(work_count_);
+  }
+}
+
+// Lets the policy say how much is drafted, within the limits of each sequence's plan.
+void Step::plan_drafts() {
+  drafts_.clear();
+  for (Work& work : work()) {
+    if (work.plan.draft_depth > 0)
+      drafts_.push_back({.sequence = work.plan.sequence->id(), .depth = work.plan.draft_depth});
+  }
+  parts_.policy->plan(load_, drafts_);
+  auto next = drafts_.begin();
+  for (Work& work : work()) {
+    if (work.plan.draft_depth > 0) work.plan.draft_depth = (next++)->depth;
+  }
+  std::erase_if(drafts_, [](const SpeculationPolicy::Draft& draft) { return draft.depth == 0; });
 }
 
 void Step::draft() {
@@ -152,7 +189,10 @@ void Step::draft() {
                          .max_nodes = plan.draft_nodes,
                          .sampling = &sequence.request().sampling,
                          .stream = 0,
-                         .acceptance = drafted_for(parts_.acceptance)});
+                         .acceptance = drafted_for(parts_.acceptance),
+                         .wants_probabilities = parts_.policy->is_auto(),
+                         .rate = drafts_[requests_.size()].rate,
+                         .estimates = drafts_[requests_.size()].estimates});
   }
   if (requests_.empty()) return;
   const auto trees = std::span(trees_).first(drafting_.size());
@@ -173,6 +213,19 @@ void Step::draft() {
       tree = within_limits(trees[j], requests_[j], parts_.vocab_size);
     }
   }
+}
+
+void Step::prune() {
+  if (drafting_.empty() || draft_failed_) return;
+  grown_.clear();
+  for (const size_t i : drafting_) {
+    Work& work = work_[i];
+    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often.
+    const bool has_draws = parts_.acceptance == AcceptanceRule::kRejection &&
+                           work.plan.sequence->request().sampling.temperature > 0.0;
+    grown_.push_back({work.plan.sequence->id(), &work.tree, !has_draws});
+  }
+  parts_.policy->prune(grown_);
 }
 
 void Step::reserve() {
@@ -304,6 +357,7 @@ void Step::account(double draft_ms, double verify_ms) {
 
 void Step::observe_one(Work& work) {
   if (!work.plan.extends || work.plan.draft_depth == 0 || draft_failed_) return;
+  parts_.policy->observe(work.plan.sequence->id(), work.verdict, work.tree.drafted(), draft_ms_);
   (void)guarded(
       [&] { return parts_.drafter->observe(work.plan.sequence->id(), work.tree, work.verdict), Status(); });
 }

@@ -10,6 +10,7 @@
 #include "models/model.h"
 #include "outrider/drafter.h"
 #include "sampling/target_law.h"
+#include "speculation/speculation_policy.h"
 
 namespace outrider {
 
@@ -21,6 +22,7 @@ class Step {
     Model* target = nullptr;
     KvCache* cache = nullptr;
     Drafter* drafter = nullptr;
+    SpeculationPolicy* policy = nullptr;
     int64_t vocab_size = 0;  // ids that may be chosen: [0, vocab_size)
     AcceptanceRule acceptance = AcceptanceRule::kCoupled;
     const SpeculativeOptions* options = nullptr;  // of the lossy rules
@@ -44,6 +46,9 @@ class Step {
   };
 
   void draft();
+  void measure_load();
+  void plan_drafts();
+  void prune();
   void reserve();
   void flatten();
   void verify_one(Work& work, std::span<const float> logits);
@@ -60,12 +65,16 @@ class Step {
   ForwardBatch batch_;
   LawBuilder laws_, untruncated_laws_;
   CoupledChooser chooser_;
+  StepLoad load_;
+  double draft_ms_ = 0.0;  // of this step, by each sequence that drafted
   bool draft_failed_ = false;
   bool draft_failure_logged_ = false;
   // Scratch of draft() and commit_one().
   std::vector<DraftRequest> requests_;
   std::vector<TokenTree> trees_;  // one per request, and spare ones
   std::vector<size_t> drafting_;  // index into work() of each request
+  std::vector<SpeculationPolicy::Draft> drafts_;
+  std::vector<SpeculationPolicy::Grown> grown_;
   std::vector<int> path_;
 };
 

@@ -10,6 +10,7 @@ namespace {
 constexpr double kPriorWeight = 6.0;  // tries that the prior counts for
 constexpr double kMemory = 128.0;     // tries of a cell that are remembered
 constexpr double kNoOpinion = 0.5;    // of a drafter that says 1 of everything
+constexpr double kContinued = 0.7;
 constexpr double kLeast = 0.01;
 
 }  // namespace
@@ -22,23 +23,34 @@ size_t AcceptanceEstimates::index(int depth, double probability) {
   return static_cast<size_t>(row * kLevels + level);
 }
 
-double AcceptanceEstimates::estimate(int depth, double probability) const {
-  const Cell& cell = cells_[index(depth, probability)];
-  const double own = probability >= 1.0 ? kNoOpinion : probability;
-  const double prior = prior_ != nullptr ? prior_->estimate(depth, probability) : own;
+double AcceptanceEstimates::mean(const Cell& cell, double prior) {
   const double mean = (cell.accepted + kPriorWeight * prior) / (cell.tried + kPriorWeight);
   return std::clamp(mean, kLeast, 1.0 - kLeast);
 }
 
-void AcceptanceEstimates::learn(int depth, double probability, bool is_accepted) {
-  Cell& cell = cells_[index(depth, probability)];
+void AcceptanceEstimates::count(Cell& cell, bool is_accepted) {
   if (cell.tried >= kMemory) {
-    const double fade = 1.0 - 1.0 / kMemory;
-    cell.tried *= fade;
-    cell.accepted *= fade;
+    constexpr double kFade = 1.0 - 1.0 / kMemory;
+    cell.tried *= kFade;
+    cell.accepted *= kFade;
   }
   cell.tried += 1.0;
   cell.accepted += is_accepted ? 1.0 : 0.0;
+}
+
+double AcceptanceEstimates::estimate(int depth, double probability) const {
+  const double own = probability >= 1.0 ? kNoOpinion : probability;
+  return mean(cells_[index(depth, probability)],
+              prior_ != nullptr ? prior_->estimate(depth, probability) : own);
+}
+
+double AcceptanceEstimates::continuation(int depth) const {
+  const auto level = static_cast<size_t>(std::clamp(depth, 0, kDepths - 1));
+  return mean(continued_[level], prior_ != nullptr ? prior_->continuation(depth) : kContinued);
+}
+
+void AcceptanceEstimates::learn(int depth, double probability, bool is_accepted) {
+  count(cells_[index(depth, probability)], is_accepted);
 }
 
 int AcceptanceEstimates::learn(const TokenTree& tree, std::span<const TokenId> tokens) {
@@ -47,15 +59,21 @@ int AcceptanceEstimates::learn(const TokenTree& tree, std::span<const TokenId> t
   std::array<int, kMostLevels + 1> path;
   path.fill(-1);
   path[0] = 0;
+  std::array<bool, kMostLevels + 1> is_tried{};  // whether the path's node of that depth has children
   int followed = 0;
   for (int node = 1; node < tree.size(); ++node) {
     const auto depth = static_cast<size_t>(tree.depth(node));
     if (depth > tokens.size() || depth > kMostLevels || path[depth - 1] != tree.parent(node)) continue;
     const bool is_accepted = tree.token(node) == tokens[depth - 1];
+    is_tried[depth - 1] = true;
     learn(tree.depth(node), tree.probability(node), is_accepted);
     if (!is_accepted) continue;
     path[depth] = node;
     followed = std::max(followed, tree.depth(node));
+  }
+  for (int depth = 0; depth <= followed && depth < kMostLevels; ++depth) {
+    const auto level = static_cast<size_t>(std::min(depth, kDepths - 1));
+    if (is_tried[static_cast<size_t>(depth)]) count(continued_[level], followed > depth);
   }
   return followed;
 }

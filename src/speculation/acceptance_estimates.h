@@ -19,6 +19,9 @@ class AcceptanceEstimates {
   // Of a node at that depth (1: a child of the root) whose drafter said `probability`. In (0, 1).
   double estimate(int depth, double probability) const;
 
+  // Of a node at that depth being followed by an accepted one, if it is accepted and has children.
+  double continuation(int depth) const;
+
   // A node whose parent was accepted.
   void learn(int depth, double probability, bool is_accepted);
 
@@ -35,7 +38,11 @@ class AcceptanceEstimates {
   static constexpr int kLevels = 10;  // of the probability; the last one: the drafter has no opinion
   static size_t index(int depth, double probability);
 
+  static double mean(const Cell& cell, double prior);
+  static void count(Cell& cell, bool is_accepted);
+
   const AcceptanceEstimates* prior_;
+  std::array<Cell, kDepths> continued_{};
   std::array<Cell, static_cast<size_t>(kDepths) * kLevels> cells_{};
 };
 

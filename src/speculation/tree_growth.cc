@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "speculation/acceptance_estimates.h"
 #include "speculation/proposal.h"
 
 namespace outrider {
@@ -57,7 +58,8 @@ bool TreeGrowth::draws() const {
 }
 
 bool TreeGrowth::wants_probabilities() const {
-  return request_->wants_probabilities || options_->policy->drops() || options_->least_probability > 0.0;
+  return request_->wants_probabilities || request_->estimates != nullptr || options_->policy->drops() ||
+         options_->least_probability > 0.0;
 }
 
 // Makes the nodes drafted last the frontier, as far as the policy wants them expanded.
@@ -65,7 +67,7 @@ void TreeGrowth::plan_level() {
   frontier_.swap(next_);
   const int depth = frontier_.empty() ? 0 : tree_->depth(frontier_.front());
   const int nodes_left = candidates_ - tree_->drafted();
-  if (frontier_.empty() || depth >= request_->max_depth || nodes_left <= 0) {
+  if (frontier_.empty() || depth >= request_->max_depth || nodes_left <= 0 || !pays(depth)) {
     frontier_.clear();
   } else {
     children_ = options_->policy->plan_level({.depth = depth,
@@ -76,6 +78,14 @@ void TreeGrowth::plan_level() {
     if (children_ == 0) frontier_.clear();
   }
   if (frontier_.empty()) likeliest_.keep(*tree_, request_->max_nodes);
+}
+
+// Whether another level below the frontier should bring more tokens than its time is worth.
+bool TreeGrowth::pays(int depth) const {
+  if (request_->rate == 0.0 || request_->estimates == nullptr || depth == 0) return true;
+  double reached = 0.0;
+  for (const int node : frontier_) reached += scores_[static_cast<size_t>(node)];
+  return reached * request_->estimates->continuation(depth) > request_->rate * options_->level_ms;
 }
 
 void TreeGrowth::expand_node(int node, int count, std::span<const float> logits) {
@@ -107,7 +117,10 @@ void TreeGrowth::add(int node, TokenId token, double probability) {
 // A node that stops its branch stays in the tree, so that stopping loses nothing.
 void TreeGrowth::enter(int node, int child) {
   const double probability = tree_->probability(child);
-  scores_.push_back(scores_[static_cast<size_t>(node)] * probability);
+  const double worth = request_->estimates == nullptr
+                           ? probability
+                           : request_->estimates->estimate(tree_->depth(child), probability);
+  scores_.push_back(scores_[static_cast<size_t>(node)] * worth);
   if (!(probability < options_->least_probability)) next_.push_back(child);
 }
 

@@ -19,7 +19,8 @@ struct GrowthOptions {
   ChildrenChoice children = ChildrenChoice::kSampled;
   double least_probability = 0.0;  // a node below it is not expanded; 0: all are
   double most_uncertainty = 0.0;   // nor one from a law with sqrt(0.15 * entropy) above this; 0: all are
-  Randomness* draws = nullptr;     // instead of the request's: tests enumerate it
+  double level_ms = 0.0;        // what a level costs one sequence, for requests that say what time is worth
+  Randomness* draws = nullptr;  // instead of the request's: tests enumerate it
 };
 
 // Grows the tree of one sequence, level by level, from the draft's logits after the nodes of its frontier.
@@ -51,6 +52,7 @@ class TreeGrowth {
  private:
   void expand_node(int node, int count, std::span<const float> logits);
   void plan_level();
+  bool pays(int depth) const;
   void add_likeliest(int node, int count, std::span<const float> logits);
   void add_coupled(int node, int count, std::span<const float> logits);
   void add_drawn(int node, int count, std::span<const float> logits);
@@ -71,7 +73,7 @@ class TreeGrowth {
   CoupledChooser chooser_;
   int children_ = 0;            // asked of each node of the frontier
   int candidates_ = 0;          // nodes that may be drafted, those dropped in the end included
-  std::vector<double> scores_;  // by node: product of the probabilities on its path
+  std::vector<double> scores_;  // by node: product of what the probabilities on its path are worth
   std::vector<int> frontier_, next_;
   // Scratch.
   std::vector<size_t> order_;

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/counter_rng.h"
+#include "device/durable_file.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kRowCounts[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128};
+constexpr int64_t kContext = 1024;
+constexpr int kVersion = 1;
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Passes of chosen shapes over entries that hold nothing, which cost what others cost.
+class TimedPasses {
+ public:
+  explicit TimedPasses(EngineParts& parts) : parts_(parts) {
+    const TokenId first[] = {0};
+    sequence_ = parts.cache->open(first);
+  }
+
+  // Entries that were never written stand on one page of zeros, which would be read too fast.
+  void touch(int64_t entries) {
+    const auto transaction = parts_.cache->stage(sequence_, static_cast<int>(entries));
+    if (!transaction.ok()) return;
+    const KvShape& shape = parts_.cache->shape();
+    const int64_t row_bytes = shape.row_bytes();
+    for (int64_t layer = 0; layer < shape.layer_count; ++layer) {
+      for (int entry = 0; entry < transaction->count(); ++entry) {
+        const int64_t offset = transaction->slot(entry) * row_bytes;
+        std::memset(parts_.cache->keys(layer) + offset, 0, static_cast<size_t>(row_bytes));
+        std::memset(parts_.cache->values(layer) + offset, 0, static_cast<size_t>(row_bytes));
+      }
+    }
+  }
+
+  // Null: there is no room for it.
+  std::optional<double> time(int rows, int64_t context) {
+    auto transaction = parts_.cache->stage(sequence_, static_cast<int>(rows + context));
+    if (!transaction.ok()) return std::nullopt;
+    tokens_.assign(static_cast<size_t>(rows), 0);
+    batch_.clear();
+    append_chain(batch_, sequence_, *transaction, tokens_, LogitsWanted::kAll);
+    for (int32_t& length : batch_.prefix_len) length += static_cast<int32_t>(context);
+    const double start = now_ms();
+    parts_.target->forward(batch_, *parts_.cache);
+    return now_ms() - start;
+  }
+
+ private:
+  EngineParts& parts_;
+  KvSequence sequence_;
+  ForwardBatch batch_;
+  std::vector<TokenId> tokens_;
+};
+
+// The least of a few: what disturbs a pass only ever makes it longer.
+std::optional<double> least_time(TimedPasses& passes, int rows, int64_t context) {
+  constexpr int kMostRounds = 5;
+  constexpr double kEnoughMs = 60.0;
+  double spent = 0.0;
+  std::optional<double> least;
+  for (int round = 0; round < kMostRounds && (round < 2 || spent < kEnoughMs); ++round) {
+    const std::optional<double> ms = passes.time(rows, context);
+    if (!ms) return std::nullopt;
+    least = least ? std::min(*least, *ms) : *ms;
+    spent += *ms;
+  }
+  return least;
+}
+
+std::vector<PassCosts::Point> measure(EngineParts& parts) {
+  TimedPasses passes(parts);
+  const int64_t largest = batch_limits(parts).rows - parts.options.prefill_chunk;  // reserved with logits
+  const int64_t context = std::min(kContext, parts.options.context - largest);
+  std::vector<PassCosts::Point> points;
+  passes.touch(std::max(context, int64_t{0}) + largest);
+  passes.time(1, 0);  // the first pass touches memory for the first time
+  for (const int rows : kRowCounts) {
+    if (rows > largest) break;
+    const std::optional<double> ms = least_time(passes, rows, 0);
+    if (!ms) break;
+    PassCosts::Point point{.rows = rows, .ms = *ms, .ms_per_thousand = 0.0};
+    if (const auto with = context > 0 ? least_time(passes, rows, context) : std::nullopt) {
+      point.ms_per_thousand = std::max(0.0, *with - *ms) * 1000.0 / static_cast<double>(context);
+    }
+    points.push_back(point);
+  }
+  return points;
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line;
+  }
+  return {};
+}
+
+// All that the times depend on, but for what else the machine does.
+std::string fingerprint(const EngineParts& parts) {
+  const EngineInfo& info = parts.info;
+  const ModelConfig& config = parts.target->config();
+  const std::string text = fmt::format(
+      "{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", kVersion, processor_name(), info.kernels, info.weights,
+      info.kv_cache_type, info.threads, info.weight_bytes, config.layer_count, config.hidden_size,
+      config.ffn_size, config.head_count * 1000 + config.kv_head_count, config.vocab_size);
+  uint64_t hash = 0;
+  for (const char c : text) hash = mix64(hash ^ static_cast<unsigned char>(c));
+  return fmt::format("{:016x}", hash);
+}
+
+// Lines of "rows ms ms_per_thousand"; empty when the file is absent or not of that form.
+std::vector<PassCosts::Point> read_points(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<PassCosts::Point> points;
+  PassCosts::Point point;
+  constexpr double kMostMs = 1e7;
+  while (file >> point.rows >> point.ms >> point.ms_per_thousand) {
+    const bool rises = points.empty() ? point.rows == 1 : point.rows > points.back().rows;
+    const bool is_sane = point.ms > 0.0 && point.ms < kMostMs && point.ms_per_thousand >= 0.0 &&
+                         point.ms_per_thousand < kMostMs;
+    if (!rises || !is_sane) return {};
+    points.push_back(point);
+  }
+  return file.eof() ? points : std::vector<PassCosts::Point>();
+}
+
+void write_points(const std::filesystem::path& path, const std::vector<PassCosts::Point>& points) {
+  std::string text;
+  for (const auto& point : points)
+    text += fmt::format("{} {:.6g} {:.6g}\n", point.rows, point.ms, point.ms_per_thousand);
+  if (make_directories(path.parent_path()).ok()) (void)write_durably(path, text);
+}
+
+}  // namespace
+
+PassCosts calibrate(EngineParts& parts) {
+  const std::filesystem::path directory = parts.options.cache_dir;
+  const std::filesystem::path path = directory / ("pass-costs-" + fingerprint(parts) + ".txt");
+  if (!directory.empty()) {
+    std::vector<PassCosts::Point> points = read_points(path);
+    if (!points.empty()) return PassCosts(std::move(points));
+  }
+  std::vector<PassCosts::Point> points = measure(parts);
+  if (points.empty()) return {};
+  if (!directory.empty()) write_points(path, points);
+  return PassCosts(std::move(points));
+}
+
+}  // namespace outrider

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/speculation_policy.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+constexpr double kStepsRemembered = 48.0;  // of one sequence
+constexpr double kStepsOfPrior = 4.0;      // that the others' experience counts for
+constexpr double kStepsToJudge = 16.0;
+constexpr double kHysteresis = 0.03;
+// Of a sequence's account, in tokens.
+constexpr double kFirstBalance = 2.5;
+constexpr double kLargestBalance = 6.0;
+constexpr double kIncome = 0.01;          // per plain step
+constexpr double kPromisedIncome = 0.05;  // where drafting should pay, by all that is known
+constexpr double kPriceOfTry = 1.0;
+
+}  // namespace
+
+void SpeculationPolicy::Means::learn(double new_gain, double new_rows) {
+  steps = std::min(steps + 1.0, kStepsRemembered);
+  gain += (new_gain - gain) / steps;
+  rows += (new_rows - rows) / steps;
+}
+
+// A stalled thread is no news about the drafter.
+void SpeculationPolicy::Means::learn_time(double new_draft_ms) {
+  constexpr double kMostSurprise = 2.0;
+  timed_steps = std::min(timed_steps + 1.0, kStepsRemembered);
+  if (timed_steps > 1.0) new_draft_ms = std::min(new_draft_ms, kMostSurprise * draft_ms);
+  draft_ms += (new_draft_ms - draft_ms) / timed_steps;
+}
+
+SpeculationPolicy::SpeculationPolicy(const Options& options, PassCosts costs)
+    : options_(options), costs_(std::move(costs)) {
+  options_.is_auto = options_.is_auto && !costs_.empty();
+}
+
+SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
+  const auto [found, is_new] = states_.try_emplace(sequence);
+  State& state = found->second;
+  if (is_new) {
+    state.estimates = AcceptanceEstimates(&all_estimates_);
+    state.means = all_means_;
+    state.means.steps = std::min(all_means_.steps, kStepsOfPrior);
+    state.means.timed_steps = std::min(all_means_.timed_steps, kStepsOfPrior);
+    state.length = options_.max_depth;
+    const bool is_hopeless = all_means_.steps >= kStepsToJudge &&
+                             (1.0 + all_means_.gain) / drafting_ms(all_means_) < 1.0 / plain_ms();
+    state.balance = is_hopeless ? 0.0 : kFirstBalance;
+    state.is_on = !is_hopeless;
+  }
+  return state;
+}
+
+double SpeculationPolicy::plain_ms() const {
+  return costs_.pass_ms(load_.rows, load_.context) +
+         (plain_rest_ms_ > 0.0 ? plain_rest_ms_ : drafting_rest_ms_);
+}
+
+// Of a step in which one sequence drafts as it did so far; the others as they are.
+double SpeculationPolicy::drafting_ms(const Means& means) const {
+  return costs_.pass_ms(load_.rows + means.rows, load_.context) + means.draft_ms +
+         (drafting_rest_ms_ > 0.0 ? drafting_rest_ms_ : plain_rest_ms_);
+}
+
+// Whether this sequence drafts in this step.
+bool SpeculationPolicy::decide(State& state) const {
+  const Means& means = state.means;
+  const double plain = load_.sequences / plain_ms();
+  const double drafted = (load_.sequences + means.gain) / drafting_ms(means);
+  if (means.steps >= kStepsToJudge && drafted < plain * (1.0 - kHysteresis)) state.is_on = false;
+  if (drafted > plain) state.is_on = true;
+  if (state.balance >= (state.is_on ? 0.0 : kPriceOfTry)) return true;
+  state.balance += state.is_on ? kPromisedIncome : kIncome;
+  return false;
+}
+
+void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
+  constexpr double kFading = 0.05;
+  load_ = load;
+  for (Draft& draft : drafts) {
+    State& state = state_of(draft.sequence);
+    state.drafted.reset(0);
+    if (options_.schedule == LengthSchedule::kHeuristic) draft.depth = std::min(draft.depth, state.length);
+    if (!options_.is_auto) continue;
+    if (!decide(state)) {
+      draft.depth = 0;
+      state.has_just_drafted = false;
+      continue;
+    }
+    const double rate = std::max(1.0 / plain_ms(), (1.0 + state.means.gain) / drafting_ms(state.means));
+    rate_ = rate_ == 0.0 ? rate : rate_ + kFading * (rate - rate_);
+    draft.rate = rate_;
+    draft.estimates = &state.estimates;
+  }
+}
+
+void SpeculationPolicy::prune(std::span<const Grown> trees) {
+  if (!options_.is_auto) return;
+  candidates_.clear();
+  double rows = load_.rows;
+  for (size_t i = 0; i < trees.size(); ++i) {
+    const TokenTree& tree = *trees[i].tree;
+    State& state = state_of(trees[i].sequence);
+    state.drafted = tree;
+    if (!trees[i].may_drop) {
+      rows += tree.drafted();
+      continue;
+    }
+    products_.assign(1, 1.0);
+    for (int node = 1; node < tree.size(); ++node) {
+      products_.push_back(products_[static_cast<size_t>(tree.parent(node))] *
+                          state.estimates.estimate(tree.depth(node), tree.probability(node)));
+      candidates_.push_back({products_.back(), i, node});
+    }
+  }
+  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.probability != b.probability) return a.probability > b.probability;
+    return a.tree != b.tree ? a.tree < b.tree : a.node < b.node;
+  });
+  // Keep as many nodes as bring the most beyond what their time is worth.
+  const double rate = rate_ * load_.sequences;
+  size_t kept = 0;
+  double sum = 0.0;
+  double best = -rate * costs_.pass_ms(rows, load_.context);
+  for (size_t count = 1; count <= candidates_.size(); ++count) {
+    sum += candidates_[count - 1].probability;
+    const double value = sum - rate * costs_.pass_ms(rows + static_cast<double>(count), load_.context);
+    if (value <= best) continue;
+    best = value;
+    kept = count;
+  }
+  if (kept == candidates_.size()) return;
+  for (size_t i = 0; i < trees.size(); ++i) {
+    if (!trees[i].may_drop) continue;
+    kept_.assign(static_cast<size_t>(trees[i].tree->size()), 0);
+    for (size_t j = 0; j < kept; ++j) {
+      if (candidates_[j].tree == i) kept_[static_cast<size_t>(candidates_[j].node)] = 1;
+    }
+    trees[i].tree->keep(kept_);
+  }
+}
+
+void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int verified, double draft_ms) {
+  State& state = state_of(sequence);
+  const auto gain = static_cast<double>(verdict.tokens.size()) - 1.0;
+  if (options_.schedule == LengthSchedule::kHeuristic) {
+    const bool is_whole = std::cmp_equal(verdict.path.size(), state.length + 1);
+    state.length = std::clamp(is_whole ? state.length + 2 : state.length - 1, 1, options_.max_depth);
+  }
+  if (!options_.is_auto) return;
+  state.estimates.learn(state.drafted, verdict.tokens);
+  all_estimates_.learn(state.drafted, verdict.tokens);
+  for (Means* means : {&all_means_, &state.means}) {
+    means->learn(gain, verified);
+    // A drafter that was not asked for a while first reads what it missed.
+    if (state.has_just_drafted) means->learn_time(draft_ms);
+  }
+  // Reading the prompt, once, is what all later drafts share.
+  constexpr double kMostSurprise = 1.5;
+  const double expected_ms = state.means.timed_steps > 0.0 ? state.means.draft_ms : draft_ms;
+  draft_ms = std::min(draft_ms, (std::exchange(state.is_first, false) ? 1.0 : kMostSurprise) * expected_ms);
+  state.has_just_drafted = true;
+  Means step = state.means;
+  step.rows = verified;
+  step.draft_ms = draft_ms;
+  const double extra_ms = drafting_ms(step) - plain_ms();
+  state.balance = std::min(state.balance + gain - extra_ms / plain_ms(), kLargestBalance);
+}
+
+void SpeculationPolicy::observe_rest(bool has_drafted, double ms) {
+  constexpr double kFading = 0.05;
+  constexpr double kMostSurprise = 2.0;
+  double& known = has_drafted ? drafting_rest_ms_ : plain_rest_ms_;
+  known = known == 0.0 ? ms : known + kFading * (std::min(ms, kMostSurprise * known) - known);
+}
+
+void SpeculationPolicy::observe_pass(double rows, double context, double ms) {
+  if (options_.is_auto) costs_.learn(rows, context, ms);
+}
+
+}  // namespace outrider

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/speculation_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace outrider {
+namespace {
+
+// A machine and a drafter of chains, simulated: passes of r rows take pass(r) ms, each drafted level
+// level_ms, and every drafted token is right with a probability that its confidence tells more or less well.
+struct World {
+  double pass_of_one = 1.0;
+  double per_row = 0.02;
+  double level_ms = 0.15;
+  double mean_acceptance = 0.7;
+  double spread = 0.25;       // of the true acceptance around its mean, and known to the drafter
+  double exaggeration = 0.0;  // added to the confidence
+  double noise = 0.05;        // of all times
+
+  double pass(double rows) const { return pass_of_one + per_row * (rows - 1.0); }
+};
+
+struct Outcome {
+  double tokens = 0.0;
+  double ms = 0.0;
+  double rate() const { return tokens / ms; }
+};
+
+class Simulation {
+ public:
+  Simulation(const World& world, uint64_t seed) : world_(world), random_(seed) {}
+
+  Outcome run(SpeculationPolicy& policy, int sequences, int tokens_each, int most_levels) {
+    Outcome outcome;
+    for (int s = 0; s < sequences; ++s) {
+      const auto id = static_cast<uint64_t>(next_id_++);
+      for (int tokens = 0; tokens < tokens_each;) {
+        const int committed = step(policy, id, most_levels, outcome.ms);
+        tokens += committed;
+        outcome.tokens += committed;
+      }
+      policy.forget(id);
+    }
+    return outcome;
+  }
+
+ private:
+  double noisy(double ms) { return ms * std::exp(world_.noise * normal_(random_)); }
+
+  int step(SpeculationPolicy& policy, uint64_t id, int most_levels, double& ms) {
+    const StepLoad load{.rows = 1.0, .context = 100.0, .sequences = 1.0};
+    SpeculationPolicy::Draft draft{.sequence = id, .depth = most_levels};
+    policy.plan(load, {&draft, 1});
+    TokenTree tree(0);
+    std::vector<double> truth;
+    double draft_ms = 0.0;
+    double reached = 1.0;
+    for (int level = 0; level < draft.depth; ++level) {
+      if (level > 0 && draft.estimates != nullptr &&
+          reached * draft.estimates->continuation(level) <= draft.rate * world_.level_ms) {
+        break;
+      }
+      draft_ms += noisy(world_.level_ms);
+      const double p =
+          std::clamp(world_.mean_acceptance + world_.spread * (2.0 * uniform_(random_) - 1.0), 0.0, 1.0);
+      truth.push_back(p);
+      const double said = std::clamp(p + world_.exaggeration, 0.01, 0.99);
+      tree.add(level, level + 1, said);
+      reached *= draft.estimates == nullptr ? said : draft.estimates->estimate(level + 1, said);
+    }
+    const SpeculationPolicy::Grown grown{.sequence = id, .tree = &tree};
+    if (draft.depth > 0) policy.prune({&grown, 1});
+    int accepted = 0;
+    while (accepted < tree.drafted() && uniform_(random_) < truth[static_cast<size_t>(accepted)]) ++accepted;
+    Verdict verdict;
+    for (int i = 0; i <= accepted; ++i) {
+      verdict.path.push_back(i);
+      verdict.tokens.push_back(i < accepted ? i + 1 : -1);
+    }
+    const double pass_ms = noisy(world_.pass(1.0 + tree.drafted()));
+    policy.observe_pass(1.0 + tree.drafted(), load.context, pass_ms);
+    if (draft.depth > 0) policy.observe(id, verdict, tree.drafted(), draft_ms);
+    ms += pass_ms + draft_ms;
+    return accepted + 1;
+  }
+
+  World world_;
+  std::mt19937_64 random_;
+  std::uniform_real_distribution<double> uniform_{0.0, 1.0};
+  std::normal_distribution<double> normal_;
+  int next_id_ = 1;
+};
+
+PassCosts costs_of(const World& world) {
+  std::vector<PassCosts::Point> points;
+  for (const int rows : {1, 2, 4, 8, 16, 32}) points.push_back({rows, world.pass(rows), 0.0});
+  return PassCosts(points);
+}
+
+Outcome simulate(const World& world, bool is_auto, int levels, PassCosts costs) {
+  SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, std::move(costs));
+  return Simulation(world, 7).run(policy, 30, 128, levels);
+}
+
+Outcome simulate(const World& world, bool is_auto, int levels) {
+  return simulate(world, is_auto, levels, costs_of(world));
+}
+
+constexpr double kNoSlower = 0.97;
+constexpr double kOfBestFixed = 0.93;
+constexpr int kMostLevels = 8;
+
+TEST(SpeculationPolicy, NeverMuchSlowerThanPlain) {
+  for (const double acceptance : {0.0, 0.05, 0.15, 0.3, 0.5}) {
+    for (const double exaggeration : {0.0, 0.9}) {
+      for (const double level_ms : {0.01, 0.15, 0.6}) {
+        for (const double per_row : {0.01, 0.1, 0.5}) {
+          const World world{.per_row = per_row,
+                            .level_ms = level_ms,
+                            .mean_acceptance = acceptance,
+                            .spread = std::min(0.25, acceptance),
+                            .exaggeration = exaggeration};
+          const double plain = 1.0 / world.pass(1);
+          EXPECT_GE(simulate(world, true, kMostLevels).rate(), kNoSlower * plain)
+              << acceptance << ' ' << exaggeration << ' ' << level_ms << ' ' << per_row;
+        }
+      }
+    }
+  }
+}
+
+TEST(SpeculationPolicy, AboutAsFastAsTheBestFixedLength) {
+  for (const double acceptance : {0.5, 0.7, 0.85, 0.95}) {
+    for (const double level_ms : {0.02, 0.1, 0.25}) {
+      for (const double per_row : {0.01, 0.05}) {
+        const World world{
+            .per_row = per_row, .level_ms = level_ms, .mean_acceptance = acceptance, .spread = 0.3};
+        double best = 1.0 / world.pass(1);
+        for (int levels = 1; levels <= kMostLevels; ++levels)
+          best = std::max(best, simulate(world, false, levels).rate());
+        EXPECT_GE(simulate(world, true, kMostLevels).rate(), kOfBestFixed * best)
+            << acceptance << ' ' << level_ms << ' ' << per_row;
+      }
+    }
+  }
+}
+
+// Costs measured on a machine that has become half as fast, in a shape that was not right either.
+TEST(SpeculationPolicy, CorrectsWrongCosts) {
+  const World world{.per_row = 0.3, .level_ms = 0.15, .mean_acceptance = 0.6};
+  PassCosts wrong({{1, 0.5, 0.0}, {8, 0.5, 0.0}, {32, 0.6, 0.0}});
+  double best = 1.0 / world.pass(1);
+  for (int levels = 1; levels <= kMostLevels; ++levels)
+    best = std::max(best, simulate(world, false, levels).rate());
+  EXPECT_GE(simulate(world, true, kMostLevels, wrong).rate(), 0.9 * best);
+}
+
+TEST(SpeculationPolicy, FixedDraftsWhatTheLimitsAllow) {
+  SpeculationPolicy policy({.is_auto = false, .max_depth = 5}, {});
+  SpeculationPolicy::Draft draft{.sequence = 1, .depth = 5};
+  policy.plan({}, {&draft, 1});
+  EXPECT_EQ(draft.depth, 5);
+  EXPECT_EQ(draft.estimates, nullptr);
+  TokenTree tree(0);
+  tree.add(0, 1, 1e-6);
+  const SpeculationPolicy::Grown grown{.sequence = 1, .tree = &tree};
+  policy.prune({&grown, 1});
+  EXPECT_EQ(tree.drafted(), 1);
+}
+
+// Hugging Face's: two more after a draft accepted whole, else one less.
+TEST(SpeculationPolicy, TheHeuristicScheduleFollowsAcceptance) {
+  SpeculationPolicy policy({.schedule = LengthSchedule::kHeuristic, .max_depth = 8}, {});
+  const auto length = [&] {
+    SpeculationPolicy::Draft draft{.sequence = 1, .depth = 8};
+    policy.plan({}, {&draft, 1});
+    return draft.depth;
+  };
+  const auto accept = [&](int nodes) {
+    Verdict verdict;
+    verdict.path.resize(static_cast<size_t>(nodes) + 1);
+    verdict.tokens.resize(static_cast<size_t>(nodes) + 1);
+    policy.observe(1, verdict, 8, 0.0);
+  };
+  EXPECT_EQ(length(), 8);
+  accept(3);
+  EXPECT_EQ(length(), 7);
+  for (int i = 0; i < 10; ++i) accept(0);
+  EXPECT_EQ(length(), 1);
+  accept(1);
+  EXPECT_EQ(length(), 3);
+  accept(3);
+  EXPECT_EQ(length(), 5);
+  policy.forget(1);
+  EXPECT_EQ(length(), 8);
+}
+
+TEST(SpeculationPolicy, KeepsTheNodesThatAreWorthTheirRows) {
+  const auto kept_with = [](double per_row) {
+    const World world{.per_row = per_row};
+    SpeculationPolicy policy({.is_auto = true, .max_depth = 8}, costs_of(world));
+    SpeculationPolicy::Draft draft{.sequence = 1, .depth = 8};
+    policy.plan({}, {&draft, 1});
+    TokenTree tree(0);
+    tree.add(0, 1, 0.9);
+    tree.add(0, 2, 0.05);
+    tree.add(1, 3, 0.8);
+    const SpeculationPolicy::Grown grown{.sequence = 1, .tree = &tree};
+    policy.prune({&grown, 1});
+    return tree.drafted();
+  };
+  EXPECT_EQ(kept_with(0.001), 3);
+  EXPECT_EQ(kept_with(0.2), 2);  // 0.05 of a token is not worth a fifth of a pass
+  EXPECT_EQ(kept_with(2.0), 0);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -76,6 +76,8 @@ EngineOptions options_with(const std::string& drafter) {
   options.context = 512;
   options.speculation.decoding_type = drafter;
   options.speculation.speculative_model = models + "outrider-draft";
+  // Drafts of full length from the start, so that no depth is reached for the first time later.
+  if (drafter == "EarlyExit") options.speculation.assistant_confidence_threshold = 1e-300;
   if (drafter == "NGram") {
     auto ngram = make_drafter(options.speculation, {});
     options.user_drafter = std::make_shared<Uncounted>(std::move(ngram).value());
@@ -114,7 +116,7 @@ TEST(Allocation, SteadyStepsAllocateNothing) {
   cut.top_k = 40;
   cut.top_p = 0.9;
   cut.repetition_penalty = 1.1;
-  for (const std::string drafter : {"None", "NGram", "DraftTarget"}) {
+  for (const std::string drafter : {"None", "NGram", "DraftTarget", "EarlyExit"}) {
     auto engine = Engine::open(options_with(drafter));
     ASSERT_TRUE(engine.ok()) << engine.error().message;
     for (const SamplingParams& sampling : {SamplingParams(), softmax, cut}) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model without numerics: an entry of its cache is (token, position), and its logits are a pure function of
-// all entries a row sees, in order. One stale, missing, extra or mis-positioned entry changes the next token.
+// A model without numerics, of two layers: an entry of the first is (token, position), one of the second a
+// hash of all entries of the first that the row saw, in order, and the logits are a pure function of all
+// entries of the second that the row sees. One stale, missing, extra or mis-positioned entry of either layer
+// changes the next token.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +18,23 @@ class HashModel final : public Model {
   explicit HashModel(int64_t vocab_size);
 
   const ModelConfig& config() const override { return config_; }
-  KvShape kv_shape() const override { return {.layer_count = 1, .kv_head_count = 1, .head_dim = 2}; }
+  KvShape kv_shape() const override { return {.layer_count = 2, .kv_head_count = 1, .head_dim = 2}; }
   int64_t parameter_count() const override { return 0; }
   int64_t weight_bytes() const override { return 0; }
   Status reserve(int64_t, int64_t) override { return {}; }
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
+  // The first layer alone, whatever is asked for: logits that resemble those of both.
+  SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
 
   // The logits after `tokens`, computed without batch, cache or positions given from outside.
   std::vector<float> logits_after(std::span<const TokenId> tokens) const;
 
  private:
+  class View;
+  void run_first_layer(const ForwardBatch& batch, KvCache& cache);
+
   ModelConfig config_;
-  std::vector<float> logits_;
+  std::vector<float> logits_, states_;
 };
 
 }  // namespace outrider

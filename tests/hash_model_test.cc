@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "covering_array.h"
+#include "drafters/registry.h"
 #include "hash_run.h"
 #include "speculation/thinking_phase.h"
+#include "speculation/tree_policy.h"
 
 namespace outrider {
 namespace {
@@ -24,6 +27,54 @@ TEST(HashModel, EveryRequestGetsWhatPlainDecodingGives) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+SpeculativeOptions random_early_exit(std::mt19937& random, int max_draft_len) {
+  SpeculativeOptions options;
+  options.decoding_type = "EarlyExit";
+  options.max_draft_len = max_draft_len;
+  options.tree = static_cast<TreeKind>(random() % 3);
+  options.expansion.assign(static_cast<size_t>(max_draft_len), 1);
+  for (int& width : options.expansion)
+    width = largest_tree(options) < 100 ? 1 + static_cast<int>(random() % 3) : 1;
+  options.dynamic_tree_max_top_k = 1 + static_cast<int>(random() % 4);
+  options.max_total_draft_tokens =
+      options.dynamic_tree_max_top_k * max_draft_len + static_cast<int>(random() % 8);
+  options.children = static_cast<ChildrenChoice>(random() % 3);
+  if (random() % 2 == 0) options.assistant_confidence_threshold = 0.05;
+  if (random() % 4 == 0) options.entropy_threshold = 0.5;
+  if (random() % 4 == 0) options.skip_mlp_layers = {1};
+  if (random() % 4 == 0) {
+    options.decoding_type = "Combined";
+    options.combine = {"EarlyExit", "NGram"};
+    if (random() % 2 == 0) std::swap(options.combine[0], options.combine[1]);
+  }
+  return options;
+}
+
+// Keys and values of the first layer and the states that enter the second are the drafter's.
+TEST(HashModel, TheTargetTakesUpWhatEarlyExitComputed) {
+  RunTotals totals;
+  for (uint32_t seed = 1; seed <= 250; ++seed) {
+    std::mt19937 random(seed);
+    HashConfiguration configuration;
+    for (size_t factor = 0; factor < configuration.size(); ++factor)
+      configuration[factor] = static_cast<int>(random() % static_cast<unsigned>(kHashLevels[factor]));
+    EngineSetup setup = setup_of(configuration);
+    setup.speculation = random_early_exit(random, 1 + static_cast<int>(random() % 16));
+    DrafterContext context;
+    context.vocab_size = kLetters + 1;
+    context.layer_count = 2;
+    context.context = setup.context;
+    context.max_batch = setup.max_batch;
+    auto made = make_drafter(setup.speculation, context);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    std::shared_ptr<Drafter> drafter = *made;
+    if (random() % 3 == 0) drafter = meddled(drafter, static_cast<uint32_t>(random()));
+    run_on_hash_model(configuration, seed, setup, drafter, totals);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(totals.committed, totals.steps * 5 / 4);
 }
 
 TEST(HashModel, AGoodDrafterNeedsFewerPasses) {

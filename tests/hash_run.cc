@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 #include "base/counter_rng.h"
@@ -32,6 +33,63 @@ std::shared_ptr<const Tokenizer> letters() {
   EXPECT_TRUE(made.ok()) << made.error().message;
   return *made;
 }
+
+// Changes the trees of another drafter, so that they are no longer what it computed.
+class Meddler final : public Drafter {
+ public:
+  Meddler(std::shared_ptr<Drafter> drafter, uint32_t seed) : drafter_(std::move(drafter)), random_(seed) {}
+
+  const DrafterTraits& traits() const override { return drafter_->traits(); }
+  void begin(uint64_t sequence, std::span<const TokenId> prompt) override {
+    drafter_->begin(sequence, prompt);
+  }
+  void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override {
+    drafter_->observe(sequence, tree, verdict);
+  }
+  void end(uint64_t sequence) override { drafter_->end(sequence); }
+
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    OUTRIDER_RETURN_IF_ERROR(drafter_->draft(requests, trees));
+    if (random_() % 9 == 0) throw std::runtime_error("the meddler is angry");
+    for (TokenTree& tree : trees) {
+      switch (random_() % 6) {
+        case 0:
+          tree = with_rival(tree);
+          break;
+        case 1:
+          tree = flattened(tree);
+          break;
+        case 2: {
+          std::vector<uint8_t> kept(static_cast<size_t>(tree.size()));
+          for (uint8_t& keeps : kept) keeps = random_() % 3 != 0 ? 1 : 0;
+          tree.keep(kept);
+          break;
+        }
+        default:
+          break;
+      }
+    }
+    return {};
+  }
+
+ private:
+  TokenTree with_rival(const TokenTree& tree) {
+    TokenTree other(tree.token(0));
+    other.add(0, static_cast<TokenId>(random_() % kLetters));
+    other.merge(tree, 1);
+    return other;
+  }
+
+  // The same tokens in the same places, as children of the root.
+  static TokenTree flattened(const TokenTree& tree) {
+    TokenTree other(tree.token(0));
+    for (int node = 1; node < tree.size(); ++node) other.add(0, tree.token(node));
+    return other;
+  }
+
+  std::shared_ptr<Drafter> drafter_;
+  std::mt19937 random_;
+};
 
 // Grows trees as drafters with probabilities do, by the target's own logits, or, at a given rate, by others.
 class HashDraft {
@@ -218,7 +276,40 @@ const std::vector<Tree> kTrees = {
     {TreeKind::kDynamic, {}, 8, 64},
 };
 
-enum class Kind { kNone, kOracleChain, kOracleTree, kHostileOracle, kNGram, kCombined, kHash, kMergedHash };
+enum class Kind {
+  kNone,
+  kOracleChain,
+  kOracleTree,
+  kHostileOracle,
+  kHash,
+  kMergedHash,
+  kMeddled,  // EarlyExit
+  kNGram,
+  kSuffix,
+  kLookahead,
+  kEarlyExit,
+  kCombined,
+};
+
+std::string decoding_type(Kind kind) {
+  switch (kind) {
+    case Kind::kNone:
+      return "None";
+    case Kind::kNGram:
+      return "NGram";
+    case Kind::kSuffix:
+      return "Suffix";
+    case Kind::kLookahead:
+      return "Lookahead";
+    case Kind::kMeddled:
+    case Kind::kEarlyExit:
+      return "EarlyExit";
+    case Kind::kCombined:
+      return "Combined";
+    default:
+      return "UserProvided";
+  }
+}
 
 constexpr double kErrorRates[] = {0, 0.1, 0.5, 0.9, 1};
 constexpr int kPageSizes[] = {1, 2, 3, 8, 16, 32, 64};
@@ -233,16 +324,17 @@ constexpr AcceptanceRule kRules[] = {AcceptanceRule::kCoupled, AcceptanceRule::k
 
 SpeculativeOptions speculation_of(const HashConfiguration& configuration) {
   const Tree& tree = kTrees[static_cast<size_t>(configuration[kTreeFactor])];
-  SpeculativeOptions options = user_provided();
+  SpeculativeOptions options;
   const auto kind = static_cast<Kind>(configuration[kDrafterFactor]);
-  if (kind == Kind::kNone) options.decoding_type = "None";
-  if (kind == Kind::kNGram) options.decoding_type = "NGram";
-  if (kind == Kind::kCombined) options.decoding_type = "Combined";
-  if (kind == Kind::kCombined) options.combine = {"NGram", "NGram"};
+  options.decoding_type = decoding_type(kind);
+  if (kind == Kind::kCombined) options.combine = {"NGram", "EarlyExit", "Suffix"};
   options.max_draft_len = tree.max_draft_len;
   options.tree = tree.kind;
   if (!tree.expansion.empty()) options.expansion = tree.expansion;
-  if (tree.nodes > 0) options.max_total_draft_tokens = tree.nodes;
+  if (tree.nodes > 0) {
+    options.max_total_draft_tokens = tree.nodes;
+    options.dynamic_tree_max_top_k = std::min(4, tree.nodes / tree.max_draft_len);
+  }
   return options;
 }
 
@@ -252,13 +344,15 @@ std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, cons
   const auto kind = static_cast<Kind>(configuration[kDrafterFactor]);
   if (kind == Kind::kHash) return std::make_shared<HashDrafter>(options, error_rate, 1);
   if (kind == Kind::kMergedHash) return std::make_shared<HashDrafter>(options, error_rate, 3);
-  if (kind == Kind::kNone || kind == Kind::kNGram || kind == Kind::kCombined) {
+  if (options.decoding_type != "UserProvided") {
     DrafterContext context;
     context.vocab_size = kLetters + 1;
+    context.layer_count = 2;
     context.context = kContext;
+    context.max_batch = kBatches[configuration[kBatchFactor]];
     auto made = make_drafter(options, context);
     EXPECT_TRUE(made.ok()) << made.error().message;
-    return *made;
+    return kind == Kind::kMeddled ? meddled(*made, seed) : *made;
   }
   return std::make_shared<OracleDrafter>(error_rate, kind != Kind::kOracleChain, kind == Kind::kHostileOracle,
                                          seed);
@@ -314,6 +408,12 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   return request;
 }
 
+}  // namespace
+
+std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed) {
+  return std::make_shared<Meddler>(std::move(drafter), seed);
+}
+
 EngineSetup setup_of(const HashConfiguration& configuration) {
   EngineSetup setup;
   setup.page_size = kPageSizes[configuration[kPageFactor]];
@@ -327,6 +427,8 @@ EngineSetup setup_of(const HashConfiguration& configuration) {
   setup.kv_pages = pages[configuration[kPagesFactor]];
   return setup;
 }
+
+namespace {
 
 struct Run {
   std::vector<RequestId> ids;
@@ -359,10 +461,15 @@ std::string describe(const HashConfiguration& configuration, uint32_t seed) {
 }
 
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
+  const EngineSetup setup = setup_of(configuration);
+  RunTotals totals;
+  run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup.speculation, seed), totals);
+}
+
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, const EngineSetup& setup,
+                       const std::shared_ptr<Drafter>& drafter, RunTotals& totals) {
   SCOPED_TRACE(describe(configuration, seed));
   std::mt19937 random(seed);
-  const EngineSetup setup = setup_of(configuration);
-  const auto drafter = drafter_of(configuration, setup.speculation, seed);
   auto* oracle = dynamic_cast<OracleDrafter*>(drafter.get());
   auto parts = hash_parts(setup, drafter);
   KvCache* cache = parts->cache.get();
@@ -389,6 +496,10 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
     ASSERT_TRUE(status.ok()) << status.error().message;
   }
   ASSERT_NO_FATAL_FAILURE(compare(run, requests));
+  for (const auto& [id, completion] : run.completions) {
+    totals.steps += completion.speculation.steps;
+    totals.committed += completion.speculation.committed;
+  }
   ASSERT_EQ(engine->free_pages(), all_pages);
 }
 

@@ -83,11 +83,24 @@ enum HashFactor {
   kHashFactors,
 };
 using HashConfiguration = std::array<int, kHashFactors>;
-inline constexpr HashConfiguration kHashLevels = {8, 5, 9, 7, 6, 3, 6, 3, 3, 4, 4};
+inline constexpr HashConfiguration kHashLevels = {12, 5, 9, 7, 6, 3, 6, 3, 3, 4, 4};
 
 std::string describe(const HashConfiguration& configuration, uint32_t seed);
 
-// Fails, as a test does, where anything differs from plain decoding. `seed` decides the requests.
+// A drafter whose trees are changed, so that they are no longer what it computed.
+std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed);
+
+struct RunTotals {
+  int64_t steps = 0;
+  int64_t committed = 0;
+};
+
+EngineSetup setup_of(const HashConfiguration& configuration);
+
+// Fails, as a test does, where anything differs from plain decoding. `seed` decides the requests. The second
+// takes its own setup and drafter instead of those of the configuration.
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed);
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, const EngineSetup& setup,
+                       const std::shared_ptr<Drafter>& drafter, RunTotals& totals);
 
 }  // namespace outrider

@@ -58,9 +58,14 @@ std::vector<std::string> mixed_prompts(int count) {
 }
 
 std::string describe(const Variant& variant) {
-  return variant.drafter + " length " + std::to_string(variant.draft_len) + " page " +
-         std::to_string(variant.page_size) + " batch " + std::to_string(variant.batch) + " chunk " +
-         std::to_string(variant.prefill_chunk) +
+  const std::string shape = variant.tree == TreeKind::kChain    ? ""
+                            : variant.tree == TreeKind::kStatic ? " static tree"
+                                                                : " dynamic tree";
+  const std::string part = variant.exit_layer > 0 ? " exit " + std::to_string(variant.exit_layer) : "";
+  const bool skips = !variant.skip_attention_layers.empty() || !variant.skip_mlp_layers.empty();
+  return variant.drafter + shape + part + (skips ? " with skips" : "") + " length " +
+         std::to_string(variant.draft_len) + " page " + std::to_string(variant.page_size) + " batch " +
+         std::to_string(variant.batch) + " chunk " + std::to_string(variant.prefill_chunk) +
          (variant.acceptance == AcceptanceRule::kCoupled ? " coupled" : " rejection");
 }
 
@@ -74,6 +79,36 @@ std::string describe(const Numerics& numerics) {
                                                               {KvCacheType::kF16, "f16"},
                                                               {KvCacheType::kQ8_0, "q8_0"}};
   return numerics.kernels + " " + kNames.at(numerics.weights) + " kv " + kKvNames.at(numerics.kv_cache_type);
+}
+
+std::vector<Variant> early_exit_variants() {
+  const Variant chain{.drafter = "EarlyExit"};
+  std::vector<Variant> all(7, chain);
+  all[0].exit_layer = 2;
+  all[0].batch = 8;
+  all[1].exit_layer = 5;
+  all[1].draft_len = 7;
+  all[1].least_probability = 0.01;
+  all[1].page_size = 1;
+  all[2].exit_layer = 1;
+  all[2].tree = TreeKind::kStatic;
+  all[2].batch = 8;
+  all[2].page_size = 64;
+  all[3].exit_layer = 3;
+  all[3].tree = TreeKind::kDynamic;
+  all[3].batch = 8;
+  all[3].prefill_chunk = 7;
+  all[4].skip_attention_layers = {1, 3};
+  all[4].skip_mlp_layers = {4};
+  all[4].batch = 8;
+  all[4].page_size = 1;
+  all[5].skip_attention_layers = {5};
+  all[5].tree = TreeKind::kDynamic;
+  all[6].exit_layer = 4;
+  all[6].tree = TreeKind::kStatic;
+  all[6].draft_len = 3;
+  all[6].page_size = 1;
+  return all;
 }
 
 // Every weight type with the default cache, every other cache with the default models' own weights.
@@ -106,6 +141,13 @@ std::vector<Completion> run_variant(const Numerics& numerics, const Variant& var
   options.acceptance = variant.acceptance;
   options.speculation.decoding_type = variant.drafter;
   options.speculation.max_draft_len = variant.draft_len;
+  options.speculation.tree = variant.tree;
+  options.speculation.expansion.assign(static_cast<size_t>(variant.draft_len), 1);
+  std::fill_n(options.speculation.expansion.begin(), std::min(2, variant.draft_len), 2);
+  options.speculation.assistant_confidence_threshold = variant.least_probability;
+  options.speculation.exit_layer = variant.exit_layer;
+  options.speculation.skip_attention_layers = variant.skip_attention_layers;
+  options.speculation.skip_mlp_layers = variant.skip_mlp_layers;
   if (variant.drafter == "DraftTarget") options.speculation.speculative_model = default_draft();
   auto engine = Engine::open(options);
   if (!engine.ok()) {

@@ -24,6 +24,11 @@ struct Variant {
   int batch = 1;
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   int prefill_chunk = 256;
+  TreeKind tree = TreeKind::kChain;  // static: two children per node, one below the second level
+  double least_probability = 0.0;    // assistant_confidence_threshold
+  int exit_layer = 0;
+  std::vector<int> skip_attention_layers = {};
+  std::vector<int> skip_mlp_layers = {};
 };
 std::string describe(const Variant& variant);
 
@@ -37,6 +42,9 @@ std::string describe(const Numerics& numerics);
 // The kernel tables of this machine times f32, bf16, 8 and 4 bit weights; with every table each type of the
 // KV cache takes its turn.
 std::vector<Numerics> all_numerics();
+
+// Both ways of EarlyExit with trees of every shape.
+std::vector<Variant> early_exit_variants();
 
 struct Workload {
   std::vector<std::string> prompts;

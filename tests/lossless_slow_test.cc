@@ -28,12 +28,13 @@ void check_all(const Numerics& numerics, const SamplingParams& sampling) {
                       .sampling = sampling};
     workload.sampling.seed += static_cast<uint64_t>(begin);
     const auto plain = run_variant(numerics, {.batch = 8}, workload);
-    for (const char* drafter : {"None", "NGram", "DraftTarget"}) {
+    for (const char* drafter : {"None", "NGram", "DraftTarget", "Suffix", "Lookahead", "EarlyExit"}) {
       const Variant variant{.drafter = drafter,
                             .draft_len = 1 + turn * 5 % 16,
                             .page_size = kPages[static_cast<size_t>(turn % 3)],
                             .batch = turn % 4 == 0 ? 1 : 8,
-                            .prefill_chunk = 1 + turn * 37 % 300};
+                            .prefill_chunk = 1 + turn * 37 % 300,
+                            .tree = turn % 2 == 0 ? TreeKind::kChain : TreeKind::kDynamic};
       ++turn;
       expect_same(plain, run_variant(numerics, variant, workload),
                   describe(numerics) + ", " + describe(variant));

@@ -12,6 +12,10 @@ const std::vector<Variant> kVariants = {
     {.drafter = "None", .page_size = 1, .batch = 8, .prefill_chunk = 7},
     {.drafter = "NGram", .draft_len = 1, .page_size = 64, .batch = 1},
     {.drafter = "NGram", .draft_len = 16, .page_size = 1, .batch = 8},
+    {.drafter = "NGram", .draft_len = 5, .page_size = 16, .batch = 8, .tree = TreeKind::kDynamic},
+    {.drafter = "Suffix", .draft_len = 8, .page_size = 16, .batch = 8},
+    {.drafter = "Suffix", .draft_len = 8, .page_size = 1, .batch = 3, .tree = TreeKind::kDynamic},
+    {.drafter = "Lookahead", .page_size = 16, .batch = 8, .prefill_chunk = 40},
     {.drafter = "DraftTarget", .draft_len = 1, .page_size = 16, .batch = 8, .prefill_chunk = 33},
     {.drafter = "DraftTarget", .draft_len = 3, .page_size = 1, .batch = 1},
     {.drafter = "DraftTarget", .draft_len = 4, .page_size = 64, .batch = 8},
@@ -76,6 +80,41 @@ TEST(Lossless, GreedyRejectionIsIdenticalToo) {
   }
 }
 
+// Every table and every type with some variant, greedy and sampled in turn, and every variant with the
+// defaults. All tables with all types: models/layer_subset_test.cc.
+TEST(Lossless, EarlyExitIsIdentical) {
+  const std::vector<Variant> variants = early_exit_variants();
+  const Workload greedy{.prompts = mixed_prompts(8), .max_tokens = 24};
+  Workload sampled = greedy;
+  sampled.sampling.temperature = 0.7;
+  sampled.sampling.top_p = 0.9;
+  sampled.sampling.presence_penalty = 0.3;
+  sampled.sampling.seed = 11;
+  const std::vector<Numerics> all = all_numerics();
+  for (size_t i = 0; i < all.size(); i += 3) {
+    const Numerics& numerics = all[i];
+    if (numerics.kernels == "reference") continue;
+    const Workload& workload = i % 2 == 0 ? greedy : sampled;
+    const Variant& variant = variants[i % variants.size()];
+    expect_same(run_variant(numerics, {.batch = 8}, workload), run_variant(numerics, variant, workload),
+                describe(numerics) + ", " + describe(variant));
+  }
+  for (const Workload& workload : {greedy, sampled}) {
+    const auto plain = run_variant({.kernels = ""}, {.batch = 8}, workload);
+    for (const Variant& variant : variants)
+      expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
+  }
+}
+
+TEST(Lossless, GreedyEarlyExitRejectionIsIdenticalToo) {
+  const Workload workload{.prompts = mixed_prompts(8), .max_tokens = 24};
+  const auto plain = run_variant({.kernels = ""}, {.batch = 8}, workload);
+  for (Variant variant : early_exit_variants()) {
+    variant.acceptance = AcceptanceRule::kRejection;
+    expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
+  }
+}
+
 // The suite itself: other weights, another seed or another draft length must be seen.
 TEST(Lossless, TheComparisonSeesADifference) {
   const Workload workload{.prompts = mixed_prompts(4), .max_tokens = 32};
@@ -88,14 +127,17 @@ TEST(Lossless, TheComparisonSeesADifference) {
 
 TEST(Lossless, DraftedTokensAreAccepted) {
   const Workload workload{.prompts = mixed_prompts(12), .max_tokens = 64};
-  const auto completions = run_variant({.kernels = ""}, {.drafter = "DraftTarget"}, workload);
-  int64_t drafted = 0;
-  int64_t accepted = 0;
-  for (const Completion& completion : completions) {
-    drafted += completion.speculation.drafted;
-    accepted += completion.speculation.accepted;
+  const Variant last_layer_left_out{.drafter = "EarlyExit", .exit_layer = 5};
+  for (const Variant& variant : {Variant{.drafter = "DraftTarget"}, last_layer_left_out}) {
+    const auto completions = run_variant({.kernels = ""}, variant, workload);
+    int64_t drafted = 0;
+    int64_t accepted = 0;
+    for (const Completion& completion : completions) {
+      drafted += completion.speculation.drafted;
+      accepted += completion.speculation.accepted;
+    }
+    EXPECT_GT(accepted, drafted / 3) << describe(variant);
   }
-  EXPECT_GT(accepted, drafted / 3);
 }
 
 }  // namespace

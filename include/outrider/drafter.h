@@ -33,11 +33,13 @@ struct DrafterTraits {
   std::string name;                       // as in statistics: "NGram"
   bool emits_probabilities = false;       // sets the law of the nodes it expands
   bool wants_choices = false;             // learns from the target's likeliest token after every drafted node
+  bool uses_target = false;               // drafts with a part of the target, see DraftRequest::target
   std::vector<std::string> sources = {};  // names of drafters that share its trees, by bit of
                                           // TokenTree::sources(); empty: its own name
 };
 
 class AcceptanceEstimates;
+struct TargetAccess;
 
 // What one sequence asks of its drafter in one step.
 struct DraftRequest {
@@ -55,6 +57,7 @@ struct DraftRequest {
   double rate = 0;  // tokens a millisecond of this sequence is worth: drafting further should bring more;
                     // 0: draft as far as the limits allow
   const AcceptanceEstimates* estimates = nullptr;  // internal: what probabilities proved to be worth, or none
+  const TargetAccess* target = nullptr;            // internal: set where the traits ask for it
 };
 
 class Drafter {

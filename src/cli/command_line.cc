@@ -47,6 +47,8 @@ Run function_of(Command command) {
       return run_bench;
     case Command::kVerifyLossless:
       return run_verify_lossless;
+    case Command::kDoctor:
+      return run_doctor;
     case Command::kQuantize:
       return run_quantize;
   }

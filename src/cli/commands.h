@@ -15,6 +15,8 @@ Status run_inspect(const Settings& settings);
 Status run_bench(const Settings& settings);
 // An error when any output differs.
 Status run_verify_lossless(const Settings& settings);
+// Whether a drafter fits a target and helps.
+Status run_doctor(const Settings& settings);
 Status run_quantize(const Settings& settings);
 
 }  // namespace outrider

@@ -29,7 +29,8 @@ constexpr unsigned kInspect = bit(Command::kInspect);
 constexpr unsigned kBench = bit(Command::kBench);
 constexpr unsigned kVerify = bit(Command::kVerifyLossless);
 constexpr unsigned kQuantize = bit(Command::kQuantize);
-constexpr unsigned kWrites = kGenerate | kChat | kBench;
+constexpr unsigned kDoctor = bit(Command::kDoctor);
+constexpr unsigned kWrites = kGenerate | kChat | kBench | kDoctor;
 constexpr unsigned kDecodes = kWrites | kVerify;
 constexpr unsigned kRuns = kDecodes | kScore;
 constexpr unsigned kEvery = kRuns | kTokenize | kInspect;
@@ -206,11 +207,11 @@ const OptionRow kOptions[] = {
     {.name = "system", .metavar = "TEXT", .group = kInput, .commands = kChat,
      .help = "system message at the start of the conversation",
      .apply = [](S& s, const V& v) { s.system_message = v.text(); return Status(); }},
-    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kVerify,
+    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kVerify | kDoctor,
      .help = "JSONL file with prompt, turns or question per line; without it built-in prompts",
      .apply = [](S& s, const V& v) { s.prompt_set = v.text(); return Status(); }},
-    {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench | kVerify,
-     .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all",
+    {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench | kVerify | kDoctor,
+     .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
      .apply = [](S& s, const V& v) { s.prompt_limit = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
     {.name = "runs", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
@@ -275,7 +276,7 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { sampling(s).seed = static_cast<uint64_t>(v.integer); return Status(); },
      .min = 0, .max = kMaxSeed},
     {.name = "max-tokens", .metavar = "N", .type = Type::kInteger, .group = kLength,
-     .commands = kGenerate | kBench | kVerify,
+     .commands = kGenerate | kBench | kVerify | kDoctor,
      .default_text = "128", .help = "most tokens of output",
      .apply = [](S& s, const V& v) { s.request.max_tokens = v.integer; return Status(); },
      .min = 1, .max = kMaxTokens},
@@ -291,8 +292,8 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.request.ignore_eos = v.flag; return Status(); }},
     {.name = "speculative", .metavar = "CONFIG", .type = Type::kSpeculation, .group = kSpeculation,
      .commands = kDecodes,
-     .help = "method,key=value,... or a YAML or JSON file: none, ngram, draft_target; keys are listed in "
-             "docs/options.md",
+     .help = "method,key=value,... or a YAML or JSON file: none, ngram, draft_target, auto, ...; keys are listed "
+             "in docs/options.md",
      .apply = set_speculation},
     {.name = "draft-shape", .metavar = "NAME", .group = kSpeculation, .commands = kBench,
      .help = "with --shape: draft with random weights of this shape, such as llama-68m",
@@ -360,6 +361,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
     CommandRow{Command::kVerifyLossless, "verify-lossless",
                "prove that speculation does not change the output"},
+    CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},
     CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
 };
 

@@ -23,6 +23,7 @@ enum class Command : unsigned {
   kBench = 1u << 5,
   kVerifyLossless = 1u << 6,
   kQuantize = 1u << 7,
+  kDoctor = 1u << 8,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };

@@ -215,7 +215,8 @@ constexpr std::array kKeys = {
          "at temperatures above 0: sampled (without replacement), top (the likeliest) or independent"},
         assign_children},
     SpeculativeKeyRow{{"assistant_confidence_threshold", "", "", "0",
-                       "stop drafting after a token of lower probability; 0: never"},
+                       "stop drafting after a token of lower probability; 0: never, except that "
+                       "EarlyExit's chains adapt a threshold"},
                       assign_number<&SpeculativeOptions::assistant_confidence_threshold>},
     SpeculativeKeyRow{
         {"entropy_threshold", "", "", "0",

@@ -76,6 +76,7 @@ CombinedDrafter::CombinedDrafter(std::string name, std::vector<Member> members, 
     const DrafterTraits& traits = member.drafter->traits();
     traits_.emits_probabilities |= traits.emits_probabilities;
     traits_.wants_choices |= traits.wants_choices;
+    traits_.uses_target |= traits.uses_target;
     traits_.sources.push_back(traits.name);
   }
 }

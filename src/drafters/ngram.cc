@@ -11,8 +11,8 @@ namespace {
 
 class NgramDrafter final : public Drafter {
  public:
-  NgramDrafter(const NgramPoolOptions& options, bool is_public)
-      : options_(options), is_public_(is_public), public_pool_(options) {}
+  NgramDrafter(const NgramPoolOptions& options, bool is_public, bool is_tree)
+      : options_(options), is_public_(is_public), is_tree_(is_tree), public_pool_(options) {}
 
   const DrafterTraits& traits() const override { return traits_; }
 
@@ -38,8 +38,19 @@ class NgramDrafter final : public Drafter {
     NgramPool& pool = is_public_ ? public_pool_ : sequence.pool;
     pool.learn(request.tokens, sequence.known);
     sequence.known = request.tokens.size();
+    if (is_tree_) {
+      pool.find_all(request.tokens, [&](std::span<const TokenId> continuation) {
+        add_path(request, continuation, tree);
+        return tree.drafted() < request.max_nodes;
+      });
+    } else {
+      add_path(request, pool.find(request.tokens), tree);
+    }
+  }
+
+  static void add_path(const DraftRequest& request, std::span<const TokenId> tokens, TokenTree& tree) {
     int node = 0;
-    for (const TokenId token : pool.find(request.tokens)) {
+    for (const TokenId token : tokens) {
       if (tree.depth(node) >= request.max_depth || tree.drafted() >= request.max_nodes) break;
       node = tree.add(node, token);
     }
@@ -48,6 +59,7 @@ class NgramDrafter final : public Drafter {
   DrafterTraits traits_{.name = "NGram"};
   NgramPoolOptions options_;
   bool is_public_;
+  bool is_tree_;  // several continuations share a tree, else the best one is drafted
   NgramPool public_pool_;
   std::unordered_map<uint64_t, Sequence> sequences_;
 };
@@ -69,7 +81,8 @@ Result<std::shared_ptr<Drafter>> make_ngram_drafter(const SpeculativeOptions& op
                               .keep_all = options.is_keep_all,
                               .use_oldest = options.is_use_oldest,
                               .max_patterns = options.max_pool_patterns};
-  return std::shared_ptr<Drafter>(std::make_shared<NgramDrafter>(pool, options.is_public_pool));
+  return std::shared_ptr<Drafter>(
+      std::make_shared<NgramDrafter>(pool, options.is_public_pool, options.tree != TreeKind::kChain));
 }
 
 }  // namespace outrider

@@ -74,15 +74,18 @@ void NgramPool::insert(std::span<const TokenId> pattern, std::span<const TokenId
   }
 }
 
+const std::vector<NgramPool::Tokens>* NgramPool::continuations(std::span<const TokenId> tokens, size_t size) {
+  key_.assign(tokens.end() - static_cast<std::ptrdiff_t>(size), tokens.end());
+  const auto found = entries_.find(key_);
+  if (found == entries_.end()) return nullptr;
+  touch(found->second);
+  return &found->second.continuations;
+}
+
 std::span<const TokenId> NgramPool::find(std::span<const TokenId> tokens) {
-  const size_t longest = std::min(static_cast<size_t>(options_.max_pattern), tokens.size());
-  for (size_t size = longest; size >= 1; --size) {
-    key_.assign(tokens.end() - static_cast<std::ptrdiff_t>(size), tokens.end());
-    const auto found = entries_.find(key_);
-    if (found == entries_.end()) continue;
-    touch(found->second);
-    const std::vector<Tokens>& kept = found->second.continuations;
-    return options_.use_oldest ? kept.front() : kept.back();
+  for (size_t size = longest_pattern(tokens); size >= 1; --size) {
+    const std::vector<Tokens>* kept = continuations(tokens, size);
+    if (kept != nullptr) return options_.use_oldest ? kept->front() : kept->back();
   }
   return {};
 }

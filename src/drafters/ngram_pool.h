@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -34,6 +35,11 @@ class NgramPool {
   // The continuation of the longest pattern that ends `tokens`; empty when no pattern does.
   std::span<const TokenId> find(std::span<const TokenId> tokens);
 
+  // Calls visit(continuation) for every continuation kept of every pattern that ends `tokens`, in the order
+  // in which they are worth proposing: longest pattern first, then by age. Stops when visit returns false.
+  template <typename Visit>
+  void find_all(std::span<const TokenId> tokens, Visit&& visit);
+
   size_t pattern_count() const { return entries_.size(); }
 
  private:
@@ -48,11 +54,26 @@ class NgramPool {
 
   void insert(std::span<const TokenId> pattern, std::span<const TokenId> continuation);
   void touch(Entry& entry);
+  // Of the last `size` tokens; null: never seen before anything.
+  const std::vector<Tokens>* continuations(std::span<const TokenId> tokens, size_t size);
+  size_t longest_pattern(std::span<const TokenId> tokens) const {
+    return std::min(static_cast<size_t>(options_.max_pattern), tokens.size());
+  }
 
   NgramPoolOptions options_;
   std::unordered_map<Tokens, Entry, TokensHash> entries_;
   std::list<const Tokens*> ages_;  // keys of entries_, least recently used first
   Tokens key_;                     // scratch
 };
+
+template <typename Visit>
+void NgramPool::find_all(std::span<const TokenId> tokens, Visit&& visit) {
+  for (size_t size = longest_pattern(tokens); size >= 1; --size) {
+    const std::vector<Tokens>* kept = continuations(tokens, size);
+    for (size_t i = 0; kept != nullptr && i < kept->size(); ++i) {
+      if (!visit((*kept)[options_.use_oldest ? i : kept->size() - 1 - i])) return;
+    }
+  }
+}
 
 }  // namespace outrider

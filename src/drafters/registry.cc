@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafters/registry.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 
 #include "drafters/combined.h"
 #include "drafters/draft_target.h"
+#include "drafters/early_exit.h"
+#include "drafters/lookahead.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
+#include "drafters/suffix.h"
+#include "speculation/tree_policy.h"
 
 namespace outrider {
 namespace {
@@ -33,6 +38,9 @@ constexpr std::array kDrafters = {
     Entry{"DraftTarget", make_draft_target_drafter},
     Entry{"SpecInfer", make_spec_infer_drafter},
     Entry{"Combined", make_combined_drafter},
+    Entry{"Suffix", make_suffix_drafter},
+    Entry{"Lookahead", make_lookahead_drafter},
+    Entry{"EarlyExit", make_early_exit_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 
@@ -44,6 +52,22 @@ SpeculativeOptions settled(SpeculativeOptions options) {
   options.combine = {"NGram"};
   if (!options.speculative_model.empty()) options.combine.emplace_back("DraftTarget");
   return options;
+}
+
+DraftLimits limits_of(const SpeculativeOptions& options) {
+  constexpr int kUserTreeNodes = 64;  // room to branch
+  if (options.decoding_type == "None") return {};
+  if (options.decoding_type == "UserProvided") return {options.max_draft_len, kUserTreeNodes};
+  const DraftLimits window{lookahead_depth(options), lookahead_nodes(options)};
+  if (options.decoding_type == "Lookahead") return window;
+  DraftLimits limits{options.max_draft_len, largest_tree(options)};
+  const auto& combined = options.combine;
+  if (options.decoding_type == "Combined" &&
+      std::find(combined.begin(), combined.end(), "Lookahead") != combined.end()) {
+    limits.depth = std::max(limits.depth, window.depth);
+    limits.nodes += window.nodes;
+  }
+  return limits;
 }
 
 Result<std::shared_ptr<Drafter>> make_drafter(const SpeculativeOptions& options,

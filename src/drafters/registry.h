@@ -18,6 +18,7 @@ namespace outrider {
 struct DrafterContext {
   const Tokenizer* tokenizer = nullptr;  // the target's
   int64_t vocab_size = 0;                // ids the target can choose: [0, vocab_size)
+  int64_t layer_count = 0;               // of the target
   int64_t context = 0;                   // longest sequence in tokens
   int max_batch = 1;
   int prefill_chunk = 256;
@@ -32,6 +33,13 @@ struct DrafterContext {
 // What decoding_type Auto stands for: drafters that need no model, and the draft model if one is named, in
 // one tree. Other options are returned as they are.
 SpeculativeOptions settled(SpeculativeOptions options);
+
+// Limits of the trees that options ask for.
+struct DraftLimits {
+  int depth = 0;
+  int nodes = 0;
+};
+DraftLimits limits_of(const SpeculativeOptions& options);
 
 // The drafter that options.decoding_type names. Errors: unknown name (lists the known ones), options out of
 // range, or whatever keeps this drafter from serving this target.

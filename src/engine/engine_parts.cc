@@ -15,7 +15,6 @@
 #include "engine/calibration.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
-#include "speculation/tree_policy.h"
 
 namespace outrider {
 namespace {
@@ -90,7 +89,7 @@ Status resolve(EngineOptions& options, const ModelConfig& config) {
 Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   shape.page_size = options.page_size;
   shape.type = storage_type(options.kv_cache_type);
-  const int64_t longest = options.context + largest_tree(options.speculation) + 1;
+  const int64_t longest = options.context + limits_of(options.speculation).nodes + 1;
   const int64_t pages_per_sequence = (longest + options.page_size - 1) / options.page_size;
   if (options.kv_pages != 0) {
     if (options.kv_pages < pages_per_sequence) {
@@ -151,6 +150,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
   const DrafterContext context{.tokenizer = parts->tokenizer.get(),
                                .vocab_size = parts->vocab_size,
+                               .layer_count = parts->target->config().layer_count,
                                .context = parts->options.context,
                                .max_batch = parts->options.max_batch,
                                .prefill_chunk = parts->options.prefill_chunk,
@@ -170,17 +170,9 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
 
 }  // namespace
 
-int max_draft_depth(const EngineParts& parts) {
-  return parts.options.speculation.decoding_type == "None" ? 0 : parts.options.speculation.max_draft_len;
-}
+int max_draft_depth(const EngineParts& parts) { return limits_of(parts.options.speculation).depth; }
 
-// User drafters get room to branch.
-int max_draft_nodes(const EngineParts& parts) {
-  constexpr int kUserTreeNodes = 64;
-  const SpeculativeOptions& options = parts.options.speculation;
-  if (options.decoding_type == "None") return 0;
-  return options.decoding_type == "UserProvided" ? kUserTreeNodes : largest_tree(options);
-}
+int max_draft_nodes(const EngineParts& parts) { return limits_of(parts.options.speculation).nodes; }
 
 ForwardBatch::Limits batch_limits(const EngineParts& parts) {
   const EngineOptions& options = parts.options;

@@ -97,6 +97,10 @@ Step::Step(const Parts& parts) : parts_(parts) {
     work.verdict.fates.reserve(static_cast<size_t>(parts.limits.rows));
     work.verdict.choices.reserve(static_cast<size_t>(parts.limits.rows));
   }
+  if (parts.drafter->traits().uses_target) {
+    batch_.resumed_states.reserve(
+        static_cast<size_t>(parts.limits.rows * parts.target->config().hidden_size));
+  }
   trees_.resize(sequences);
   requests_.reserve(sequences);
   drafting_.reserve(sequences);
@@ -111,6 +115,7 @@ void Step::run(std::span<const SequencePlan> plans) {
   for (size_t i = 0; i < work_count_; ++i) {
     work_[i].plan = plans[i];
     work_[i].tree.reset(plans[i].sequence->tokens().back());
+    work_[i].exits.clear();
   }
   measure_load();
   reserve();
@@ -192,7 +197,8 @@ void Step::draft() {
                          .acceptance = drafted_for(parts_.acceptance),
                          .wants_probabilities = parts_.policy->is_auto(),
                          .rate = drafts_[requests_.size()].rate,
-                         .estimates = drafts_[requests_.size()].estimates});
+                         .estimates = drafts_[requests_.size()].estimates,
+                         .target = parts_.drafter->traits().uses_target ? give_access(work_[i]) : nullptr});
   }
   if (requests_.empty()) return;
   const auto trees = std::span(trees_).first(drafting_.size());
@@ -215,15 +221,26 @@ void Step::draft() {
   }
 }
 
+const TargetAccess* Step::give_access(Work& work) {
+  work.access = {.model = parts_.target,
+                 .cache = parts_.cache,
+                 .sequence = &work.plan.sequence->kv,
+                 .staged = &*work.transaction,
+                 .exits = &work.exits};
+  return &work.access;
+}
+
 void Step::prune() {
   if (drafting_.empty() || draft_failed_) return;
   grown_.clear();
   for (const size_t i : drafting_) {
     Work& work = work_[i];
-    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often.
+    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often; and some drafters
+    // learn from nodes that are never accepted.
     const bool has_draws = parts_.acceptance == AcceptanceRule::kRejection &&
                            work.plan.sequence->request().sampling.temperature > 0.0;
-    grown_.push_back({work.plan.sequence->id(), &work.tree, !has_draws});
+    grown_.push_back(
+        {work.plan.sequence->id(), &work.tree, !has_draws && !parts_.drafter->traits().wants_choices});
   }
   parts_.policy->prune(grown_);
 }
@@ -241,6 +258,7 @@ void Step::flatten() {
   for (Work& work : work()) {
     Sequence& sequence = *work.plan.sequence;
     if (work.plan.catch_up == 0) {
+      resume(work, batch_.rows());
       work.logits_index = append_tree(batch_, sequence.kv, *work.transaction,
                                       {work.tree.tokens(), work.tree.parents()}, LogitsWanted::kAll);
     } else {
@@ -250,6 +268,23 @@ void Step::flatten() {
                                        work.plan.extends ? LogitsWanted::kLast : LogitsWanted::kNone);
     }
   }
+}
+
+// Lets the rows that the drafter took through the first layers enter behind them, up to the first that is no
+// longer what it was in the tree: those after it may descend from it. `first_row`: of the tree.
+void Step::resume(const Work& work, int first_row) {
+  const ExitStates& exits = work.exits;
+  const auto changed = std::ranges::find_if_not(exits.rows, [&](const ExitStates::Row& row) {
+    return row.node < work.tree.size() && work.tree.token(row.node) == row.token &&
+           work.tree.parent(row.node) == row.parent;
+  });
+  if (changed == exits.rows.begin()) return;
+  batch_.resume_layer = exits.layers;
+  for (auto row = exits.rows.begin(); row != changed; ++row)
+    batch_.resumed_rows.push_back(first_row + row->node);
+  const auto hidden = static_cast<std::ptrdiff_t>(exits.states.size() / exits.rows.size());
+  batch_.resumed_states.insert(batch_.resumed_states.end(), exits.states.begin(),
+                               exits.states.begin() + (changed - exits.rows.begin()) * hidden);
 }
 
 // The target's likeliest token after every node, for drafters that learn from nodes off the path, too.

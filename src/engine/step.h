@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "drafters/target_access.h"
 #include "engine/scheduler.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
@@ -41,16 +42,20 @@ class Step {
     SequencePlan plan;
     TokenTree tree;
     std::optional<KvTransaction> transaction;
+    TargetAccess access;   // for drafters that use the target
+    ExitStates exits;      // what such a drafter left to take up
     int logits_index = 0;  // of the root's row among the rows with logits
     Verdict verdict;
   };
 
   void draft();
+  const TargetAccess* give_access(Work& work);
   void measure_load();
   void plan_drafts();
   void prune();
   void reserve();
   void flatten();
+  void resume(const Work& work, int first_row);
   void verify_one(Work& work, std::span<const float> logits);
   void list_choices(Work& work, std::span<const float> logits);
   void commit_one(Work& work);

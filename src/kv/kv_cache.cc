@@ -98,6 +98,8 @@ int32_t KvTransaction::slot(int i) const {
   return static_cast<int32_t>(sequence_->cache_->slot_of(*sequence_, sequence_->length() + i));
 }
 
+void KvTransaction::copy(int from, int to) { sequence_->cache_->move_rows(slot(from), slot(to), 1); }
+
 void KvTransaction::commit(std::span<const int> path, std::span<const TokenId> tokens) {
   OUTRIDER_CHECK(sequence_ != nullptr && path.size() == tokens.size());
   KvCache& cache = *sequence_->cache_;

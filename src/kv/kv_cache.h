@@ -79,6 +79,8 @@ class KvTransaction {
   int count() const { return count_; }
   // Row of the key and value arrays where staged entry i is written.
   int32_t slot(int i) const;
+  // Writes staged entry `from` over staged entry `to`, in every layer.
+  void copy(int from, int to);
 
   // Keeps the staged entries `path` (ascending), moves them together behind the committed ones in every
   // layer, and frees the rest. tokens[i] is the token of path[i].

@@ -66,7 +66,8 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
     : config_(std::move(config)),
       kernels_(options.kernels),
       pool_(options.pool),
-      weights_(std::move(weights)) {
+      weights_(std::move(weights)),
+      whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}} {
   for (const DecoderLayer& layer : weights_.layers) {
     for (const auto* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down}) {
       if (projection->parts.size() > 1) widest_split_ = std::max(widest_split_, projection->n);
@@ -81,20 +82,33 @@ KvShape Decoder::kv_shape() const {
           .page_count = 0};
 }
 
-std::span<const float> Decoder::forward(const ForwardBatch& batch, KvCache& cache) {
+SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
+  OUTRIDER_CHECK(layers.count >= 1 && layers.count <= config_.layer_count);
+  OUTRIDER_CHECK(batch.logits_rows.size() == batch.tokens.size() && batch.resumed_rows.empty());
+  return run(batch, cache, layers);
+}
+
+SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   if (batch.rows() == 0) return {};
   OUTRIDER_CHECK(cache.shape().layer_count == config_.layer_count &&
                  cache.shape().kv_head_count == config_.kv_head_count &&
                  cache.shape().head_dim == config_.head_dim);
+  const bool is_resumed = !batch.resumed_rows.empty();
+  OUTRIDER_CHECK(!is_resumed || (batch.resume_layer >= 1 && batch.resume_layer < layers.count));
   const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
   grow(batch.rows(), wanted);
-  list_attention_rows(batch);
+  list_rows(batch, !is_resumed);
   embed(batch);
-  add_and_normalize(nullptr, weights_.layers.front().attention_norm, batch.rows());
-  for (int64_t i = 0; i < config_.layer_count; ++i) run_layer(batch, i, cache);
+  for (int64_t i = 0; i < layers.count; ++i) {
+    if (is_resumed && i == batch.resume_layer) resume(batch);
+    if (layers.runs_attention(i)) run_attention(batch, i, i + 1 == layers.count, cache);
+    if (layers.runs_mlp(i)) run_mlp(weights_.layers[static_cast<size_t>(i)]);
+  }
   if (wanted == 0) return {};
+  add_and_normalize(weights_.final_norm);
   project(weights_.lm_head, normed_.data(), logits_.data(), wanted);
-  return {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)};
+  return {.logits = {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)},
+          .states = {hidden_.data(), static_cast<size_t>(wanted * config_.hidden_size)}};
 }
 
 Status Decoder::reserve(int64_t rows, int64_t logits_rows) {
@@ -119,6 +133,7 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   gated_.reserve(rows, config_.ffn_size);
   parts_.reserve(rows, widest_split_);
   logits_.reserve(logits_rows, config_.vocab_size);
+  rows_.reserve(static_cast<size_t>(rows));
   attention_rows_.reserve(static_cast<size_t>(rows));
   int64_t packed = 0;  // bytes
   const auto count = [&](const Projection& projection, int64_t projected_rows) {
@@ -134,10 +149,18 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   packed_x_.reserve(1, (packed + 3) / 4);
 }
 
-void Decoder::list_attention_rows(const ForwardBatch& batch) {
+void Decoder::list_rows(const ForwardBatch& batch, bool with_resumed) {
+  rows_.clear();
   attention_rows_.clear();
-  for (size_t r = 0; r < static_cast<size_t>(batch.rows()); ++r) {
+  auto resumed = batch.resumed_rows.begin();
+  for (int32_t row = 0; row < batch.rows(); ++row) {
+    if (!with_resumed && resumed != batch.resumed_rows.end() && *resumed == row) {
+      ++resumed;
+      continue;
+    }
+    const auto r = static_cast<size_t>(row);
     const auto sequence = static_cast<size_t>(batch.sequences[r]);
+    rows_.push_back(row);
     attention_rows_.push_back({.pages = batch.pages.data() + batch.page_begin[sequence],
                                .prefix_len = batch.prefix_len[r],
                                .tail = batch.tails.data() + batch.tail_begin[r],
@@ -146,39 +169,66 @@ void Decoder::list_attention_rows(const ForwardBatch& batch) {
 }
 
 void Decoder::embed(const ForwardBatch& batch) {
+  is_delta_pending_ = false;
   pool_->run(shares_for(batch.rows() * config_.hidden_size), [&](Worker worker) {
     const Range share = share_of(worker, batch.rows());
     for (int64_t r = share.begin; r < share.end; ++r) {
-      const TokenId token = batch.tokens[static_cast<size_t>(r)];
-      OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
-      unpack_row(weights_.embedding(), token, hidden_.data() + r * config_.hidden_size);
       fill_rotations(batch.positions[static_cast<size_t>(r)], weights_.inverse_frequency,
                      rotations_.data() + r * config_.head_dim);
+    }
+    const Range computed = share_of(worker, row_count());
+    for (int64_t i = computed.begin; i < computed.end; ++i) {
+      const TokenId token = batch.tokens[static_cast<size_t>(rows_[static_cast<size_t>(i)])];
+      OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
+      unpack_row(weights_.embedding(), token, hidden_.data() + i * config_.hidden_size);
     }
   });
 }
 
-void Decoder::run_layer(const ForwardBatch& batch, int64_t index, KvCache& cache) {
+void Decoder::resume(const ForwardBatch& batch) {
+  const int64_t dim = config_.hidden_size;
+  auto resumed = static_cast<int64_t>(batch.resumed_rows.size());
+  OUTRIDER_CHECK(static_cast<int64_t>(batch.resumed_states.size()) == resumed * dim);
+  int64_t computed = row_count();
+  // From the end, so that moving rows up in place is safe.
+  for (int64_t row = batch.rows() - 1; row >= 0; --row) {
+    float* hidden = hidden_.data() + row * dim;
+    if (resumed > 0 && batch.resumed_rows[static_cast<size_t>(resumed - 1)] == row) {
+      std::copy_n(batch.resumed_states.data() + --resumed * dim, dim, hidden);
+      continue;
+    }
+    const float* from = hidden_.data() + --computed * dim;
+    const float* delta = delta_.data() + computed * dim;
+    for (int64_t i = 0; i < dim; ++i) hidden[i] = from[i] + delta[i];
+  }
+  OUTRIDER_CHECK(resumed == 0 && computed == 0);
+  is_delta_pending_ = false;
+  list_rows(batch, true);
+}
+
+void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache) {
+  if (row_count() == 0) return;
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
-  const bool last = index + 1 == config_.layer_count;
-  const auto& next_norm =
-      last ? weights_.final_norm : weights_.layers[static_cast<size_t>(index) + 1].attention_norm;
-
-  project(layer.qkv, normed_.data(), qkv_.data(), batch.rows());
+  add_and_normalize(layer.attention_norm);
+  project(layer.qkv, normed_.data(), qkv_.data(), row_count());
   rotate_and_store(batch, layer, index, cache);
-  if (last) keep_wanted_rows(batch);
-  const auto rows = static_cast<int64_t>(attention_rows_.size());
-  if (rows == 0) return;
+  if (is_last) keep_wanted_rows(batch);
+  if (row_count() == 0) return;
   attend(index, cache);
-  project(layer.attention_output, attended_.data(), delta_.data(), rows);
-  add_and_normalize(delta_.data(), layer.mlp_norm, rows);
+  project(layer.attention_output, attended_.data(), delta_.data(), row_count());
+  is_delta_pending_ = true;
+}
 
+void Decoder::run_mlp(const DecoderLayer& layer) {
+  const int64_t rows = row_count();
+  if (rows == 0) return;
+  add_and_normalize(layer.mlp_norm);
   project(layer.gate_up, normed_.data(), gate_up_.data(), rows);
   pool_->run(shares_for(rows * config_.ffn_size), [&](Worker worker) {
     kernels_->swiglu(gate_up_.data(), gated_.data(), rows, config_.ffn_size, worker);
   });
   project(layer.down, gated_.data(), delta_.data(), rows);
-  add_and_normalize(delta_.data(), next_norm, rows);
+  is_delta_pending_ = true;
 }
 
 // Once the last layer has stored its keys and values, nothing depends any more on rows without logits.
@@ -259,20 +309,21 @@ void Decoder::rotate_and_store(const ForwardBatch& batch, const DecoderLayer& la
     kernels_->rms_norm({x, norm.data(), x, heads, dim, config_.rms_epsilon}, kAlone);
   };
   pool_->run([&](Worker worker) {
-    const Range share = share_of(worker, batch.rows());
-    for (int64_t r = share.begin; r < share.end; ++r) {
-      float* q = qkv_.data() + r * qkv_size();
+    const Range share = share_of(worker, row_count());
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      const int64_t row = rows_[static_cast<size_t>(i)];
+      float* q = qkv_.data() + i * qkv_size();
       float* k = q + q_size();
       const float* v = k + kv_size();
       normalize_heads(q, layer.q_norm, config_.head_count);
       normalize_heads(k, layer.k_norm, config_.kv_head_count);
       kernels_->rope({.x = q,  // the heads of k follow those of q
-                      .rotations = rotations_.data() + r * dim,
+                      .rotations = rotations_.data() + row * dim,
                       .rows = 1,
                       .heads = config_.head_count + config_.kv_head_count,
                       .head_dim = dim},
                      kAlone);
-      const int64_t slot = batch.slots[static_cast<size_t>(r)];
+      const int64_t slot = batch.slots[static_cast<size_t>(row)];
       store(k, cache.keys(index), slot);
       store(v, cache.values(index), slot);
     }
@@ -295,13 +346,13 @@ void Decoder::attend(int64_t index, KvCache& cache) {
   pool_->run([&](Worker worker) { kernels_->attention(args, worker); });
 }
 
-void Decoder::add_and_normalize(const float* delta, const std::vector<float>& norm, int64_t rows) {
+void Decoder::add_and_normalize(const std::vector<float>& norm) {
   const int64_t dim = config_.hidden_size;
-  pool_->run(shares_for(rows * dim), [&](Worker worker) {
-    const Range share = share_of(worker, rows);
+  pool_->run(shares_for(row_count() * dim), [&](Worker worker) {
+    const Range share = share_of(worker, row_count());
     float* hidden = hidden_.data();
-    if (delta != nullptr) {
-      for (int64_t i = share.begin * dim; i < share.end * dim; ++i) hidden[i] += delta[i];
+    if (is_delta_pending_) {
+      for (int64_t i = share.begin * dim; i < share.end * dim; ++i) hidden[i] += delta_.data()[i];
     }
     kernels_->rms_norm({.x = hidden + share.begin * dim,
                         .weight = norm.data(),
@@ -311,6 +362,7 @@ void Decoder::add_and_normalize(const float* delta, const std::vector<float>& no
                         .epsilon = config_.rms_epsilon},
                        kAlone);
   });
+  is_delta_pending_ = false;
 }
 
 }  // namespace outrider

@@ -52,13 +52,21 @@ class Decoder final : public Model {
     return weights_.bytes() - (weights_.table ? static_cast<int64_t>(weights_.table->data.size()) : 0);
   }
   Status reserve(int64_t rows, int64_t logits_rows) override;
-  std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
+  std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override {
+    return run(batch, cache, whole_).logits;
+  }
+  SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
 
  private:
   void grow(int64_t rows, int64_t logits_rows);
-  void list_attention_rows(const ForwardBatch& batch);
+  SubsetOutput run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
+  // Makes `rows_` all rows of the batch, or those that do not resume.
+  void list_rows(const ForwardBatch& batch, bool with_resumed);
   void embed(const ForwardBatch& batch);
-  void run_layer(const ForwardBatch& batch, int64_t index, KvCache& cache);
+  // From here on the resumed rows are computed with the others.
+  void resume(const ForwardBatch& batch);
+  void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
+  void run_mlp(const DecoderLayer& layer);
   // From here on the batch is its rows with logits, in their order.
   void keep_wanted_rows(const ForwardBatch& batch);
   // For an element-wise stage over that many numbers.
@@ -69,8 +77,10 @@ class Decoder final : public Model {
   void multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows);
   void rotate_and_store(const ForwardBatch& batch, const DecoderLayer& layer, int64_t index, KvCache& cache);
   void attend(int64_t index, KvCache& cache);
-  // hidden += delta (nullptr: nothing to add); normed = RMSNorm(hidden)
-  void add_and_normalize(const float* delta, const std::vector<float>& norm, int64_t rows);
+  // hidden += pending delta; normed = RMSNorm(hidden)
+  void add_and_normalize(const std::vector<float>& norm);
+  // Rows being computed.
+  int64_t row_count() const { return static_cast<int64_t>(attention_rows_.size()); }
 
   int64_t q_size() const { return config_.head_count * config_.head_dim; }
   int64_t kv_size() const { return config_.kv_head_count * config_.head_dim; }
@@ -80,20 +90,23 @@ class Decoder final : public Model {
   const KernelTable* kernels_;
   ThreadPool* pool_;
   DecoderWeights weights_;
+  LayerSubset whole_;
   int64_t widest_split_ = 0;  // n of the widest projection of several parts
 
-  // Scratch of one pass, one row per batch row.
-  Scratch hidden_;     // [rows, hidden_size]: the residual stream
-  Scratch normed_;     // [rows, hidden_size]
-  Scratch delta_;      // [rows, hidden_size]: what a block adds to the residual stream
-  Scratch rotations_;  // [rows, head_dim], see fill_rotations
-  Scratch qkv_;        // [rows, q_size + 2 * kv_size]
-  Scratch attended_;   // [rows, q_size]
-  Scratch gate_up_;    // [rows, 2 * ffn_size]
-  Scratch gated_;      // [rows, ffn_size]
-  Scratch parts_;      // [rows, n] of a projection of several parts, part after part
-  Scratch packed_x_;   // inputs of a projection in the form its weights ask for
-  Scratch logits_;     // [wanted rows, vocab_size]
+  // Scratch of one pass, one row per row being computed.
+  Scratch hidden_;                 // [rows, hidden_size]: the residual stream
+  Scratch normed_;                 // [rows, hidden_size]
+  Scratch delta_;                  // [rows, hidden_size]: what a block adds to the residual stream
+  bool is_delta_pending_ = false;  // not yet added
+  Scratch rotations_;              // [batch rows, head_dim], see fill_rotations
+  Scratch qkv_;                    // [rows, q_size + 2 * kv_size]
+  Scratch attended_;               // [rows, q_size]
+  Scratch gate_up_;                // [rows, 2 * ffn_size]
+  Scratch gated_;                  // [rows, ffn_size]
+  Scratch parts_;                  // [rows, n] of a projection of several parts, part after part
+  Scratch packed_x_;               // inputs of a projection in the form its weights ask for
+  Scratch logits_;                 // [wanted rows, vocab_size]
+  std::vector<int32_t> rows_;      // of the batch, being computed; until keep_wanted_rows()
   std::vector<AttentionRow> attention_rows_;
 };
 

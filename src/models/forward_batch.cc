@@ -19,9 +19,11 @@ int32_t add_sequence(ForwardBatch& batch, const KvSequence& sequence) {
 }  // namespace
 
 void ForwardBatch::clear() {
-  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &tails, &pages, &logits_rows}) {
+  for (auto* field :
+       {&positions, &slots, &sequences, &prefix_len, &tails, &pages, &logits_rows, &resumed_rows}) {
     field->clear();
   }
+  resumed_states.clear();
   tokens.clear();
   tail_begin.assign(1, 0);
   page_begin.assign(1, 0);
@@ -29,7 +31,9 @@ void ForwardBatch::clear() {
 
 void ForwardBatch::reserve(const Limits& limits) {
   const auto rows = static_cast<size_t>(limits.rows);
-  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &logits_rows}) field->reserve(rows);
+  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &logits_rows, &resumed_rows}) {
+    field->reserve(rows);
+  }
   tokens.reserve(rows);
   tail_begin.reserve(rows + 1);
   tails.reserve(rows * static_cast<size_t>(limits.max_depth + 1));

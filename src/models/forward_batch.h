@@ -26,6 +26,11 @@ struct ForwardBatch {
   std::vector<int32_t> page_begin;  // [sequences + 1] into `pages`
   std::vector<int32_t> pages;
   std::vector<int32_t> logits_rows;  // rows whose logits are wanted, ascending
+  // Rows that an earlier pass over the first layers has computed, ascending: the keys and values of these
+  // layers are in their slots, and they enter at `resume_layer`; the others enter at 0.
+  int64_t resume_layer = 0;
+  std::vector<int32_t> resumed_rows;
+  std::vector<float> resumed_states;  // [resumed_rows, hidden_size]: the residual stream they enter with
 
   ForwardBatch() { clear(); }
   void clear();

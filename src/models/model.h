@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "formats/model_file.h"
@@ -19,6 +20,25 @@ struct ModelOptions {
   const KernelTable* kernels = nullptr;
   ThreadPool* pool = nullptr;    // must outlive the model
   std::optional<DType> weights;  // stored matrices are converted to this type; nullopt: as stored
+};
+
+// What a drafting pass of the network itself runs; final norm and output head follow.
+struct LayerSubset {
+  int64_t count = 0;                              // the first so many layers, less what is skipped of them
+  std::vector<uint8_t> skip_attention, skip_mlp;  // by layer, 1: left out; empty: none is
+
+  bool runs_attention(int64_t layer) const { return runs(skip_attention, layer); }
+  bool runs_mlp(int64_t layer) const { return runs(skip_mlp, layer); }
+
+ private:
+  static bool runs(const std::vector<uint8_t>& skip, int64_t layer) {
+    return skip.empty() || skip[static_cast<size_t>(layer)] == 0;
+  }
+};
+
+struct SubsetOutput {
+  std::span<const float> logits;  // [rows, vocab_size]
+  std::span<const float> states;  // [rows, hidden_size]: the residual stream after the last layer
 };
 
 // A decoder-only network, ready to run. Weights are packed for the kernel table; the file may be closed
@@ -44,6 +64,12 @@ class Model {
   // [batch.logits_rows.size(), vocab_size], valid until the next call. Ids must be within the vocabulary.
   // Larger batches than reserved make it grow, which throws std::bad_alloc when memory is out.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
+
+  // The same with a part of the network; writes keys and values of the layers whose attention runs, which are
+  // those of forward() where all layers before run whole. Precondition: logits of every row are wanted, and
+  // no row resumes.
+  virtual SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache,
+                                      const LayerSubset& layers) = 0;
 };
 
 }  // namespace outrider

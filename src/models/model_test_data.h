@@ -25,7 +25,22 @@ struct TestModelOptions {
   std::optional<DType> weights = std::nullopt;
   int workers = 1;
   DType kv_type = DType::kF32;
+  int64_t layers = 0;  // those of the file in turn, so many of them; 0: as they are
 };
+
+// Gives the model `count` layers, those it has in turn.
+inline void repeat_layers(ModelFile& file, int64_t count) {
+  const auto prefix = [](int64_t layer) { return "model.layers." + std::to_string(layer) + "."; };
+  std::vector<std::pair<std::string, TensorView>> added;
+  for (int64_t layer = file.config.layer_count; layer < count; ++layer) {
+    const std::string from = prefix(layer % file.config.layer_count);
+    for (const auto& [name, tensor] : file.tensors) {
+      if (name.starts_with(from)) added.emplace_back(prefix(layer) + name.substr(from.size()), tensor);
+    }
+  }
+  file.tensors.insert(added.begin(), added.end());
+  file.config.layer_count = count;
+}
 
 // A model with the workers that run it.
 class TestModel {
@@ -37,6 +52,7 @@ class TestModel {
     const auto kernels = select_kernels(options.kernels);
     EXPECT_TRUE(kernels.ok()) << kernels.error().message;
     if (!kernels.ok()) return;
+    if (options.layers > 0) repeat_layers(*file, options.layers);
     auto model = Model::load(*file, {.kernels = *kernels, .pool = &pool_, .weights = options.weights});
     EXPECT_TRUE(model.ok()) << model.error().message;
     if (model.ok()) model_ = std::move(model).value();

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/completion_json.h"
+#include "cli/doctor_report.h"
+#include "cli/open_engine.h"
+#include "cli/prompt_set.h"
+#include "cli/terminal.h"
+#include "cli/timed_completion.h"
+#include "config/message_text.h"
+#include "engine/engine_parts.h"
+
+namespace outrider {
+namespace {
+
+constexpr int64_t kDefaultPrompts = 6;
+constexpr int64_t kMostPlaces = 48;  // of one text that laws are compared at
+
+// A shape to try: keys as a user would write them.
+struct Shape {
+  std::string keys;
+  SpeculativeOptions options;
+};
+
+Shape chain(SpeculativeOptions options, int length) {
+  options.tree = TreeKind::kChain;
+  options.max_draft_len = length;
+  return {fmt::format("max_draft_len={}", length), std::move(options)};
+}
+
+Shape expansion(SpeculativeOptions options, std::vector<int> widths) {
+  options.tree = TreeKind::kStatic;
+  options.max_draft_len = static_cast<int>(widths.size());
+  options.expansion = std::move(widths);
+  std::string keys = "expansion=[";
+  for (const int width : options.expansion) keys += (keys.back() == '[' ? "" : ",") + std::to_string(width);
+  return {keys + "]", std::move(options)};
+}
+
+Shape dynamic(SpeculativeOptions options, int nodes) {
+  options.tree = TreeKind::kDynamic;
+  options.max_draft_len = 8;
+  options.dynamic_tree_max_top_k = 4;
+  options.max_total_draft_tokens = nodes;
+  return {fmt::format("max_draft_len=8,max_total_draft_tokens={}", nodes), std::move(options)};
+}
+
+// An expansion vector is for drafters that can say what comes second.
+std::vector<Shape> shapes_for(SpeculativeOptions options, bool has_laws) {
+  options.is_auto = false;
+  std::vector<Shape> shapes;
+  for (const int length : {1, 2, 4, 8}) shapes.push_back(chain(options, length));
+  const std::vector<std::vector<int>> expansions = {{2, 2}, {4, 2, 1}, {1, 1, 3, 1, 1, 1, 1, 1}};
+  for (const auto& widths : expansions) {
+    if (has_laws) shapes.push_back(expansion(options, widths));
+  }
+  for (const int nodes : {8, 16, 32}) shapes.push_back(dynamic(options, nodes));
+  Shape automatic = dynamic(options, 16);
+  automatic.options.is_auto = true;
+  automatic.keys += ",policy=auto";
+  shapes.push_back(std::move(automatic));
+  return shapes;
+}
+
+class Doctor {
+ public:
+  Doctor(const Settings& settings, std::vector<PromptRecord> prompts)
+      : settings_(settings), prompts_(std::move(prompts)) {}
+
+  Result<Diagnosis> examine(const EngineOptions& options) {
+    diagnosis_.prompts = prompts_.size();
+    diagnosis_.temperature = settings_.request.sampling.temperature;
+    OUTRIDER_RETURN_IF_ERROR(run_plain(options));
+    OUTRIDER_RETURN_IF_ERROR(compare_laws(options));
+    const std::vector<Shape> shapes = shapes_for(options.speculation, diagnosis_.agreement.has_laws);
+    ProgressBar progress("doctor", static_cast<int64_t>(shapes.size()));
+    for (const Shape& shape : shapes) {
+      OUTRIDER_RETURN_IF_ERROR(run_shape(options, shape));
+      progress.advance();
+    }
+    return std::move(diagnosis_);
+  }
+
+ private:
+  Status run_plain(EngineOptions options) {
+    options.speculation = {};
+    OUTRIDER_TRY(const auto engine, Engine::open(options));
+    diagnosis_.info = engine->info();
+    OUTRIDER_TRY(tokens_, tokenize_prompts(prompts_, *engine));
+    return run_twice(*engine, diagnosis_.plain);
+  }
+
+  Status run_shape(EngineOptions options, const Shape& shape) {
+    options.speculation = shape.options;
+    OUTRIDER_TRY(const auto engine, Engine::open(options));
+    ShapeResult result{.keys = shape.keys};
+    OUTRIDER_RETURN_IF_ERROR(run_twice(*engine, result));
+    diagnosis_.shapes.push_back(std::move(result));
+    return {};
+  }
+
+  // The faster of two runs: what disturbs one makes it slower.
+  Status run_twice(Engine& engine, ShapeResult& result) {
+    ShapeResult second{.keys = result.keys};
+    OUTRIDER_RETURN_IF_ERROR(run(engine, result));
+    texts_.clear();
+    OUTRIDER_RETURN_IF_ERROR(run(engine, second));
+    if (second.tokens_per_second() > result.tokens_per_second()) result = std::move(second);
+    return {};
+  }
+
+  Status run(Engine& engine, ShapeResult& result) {
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      Request request = settings_.request;
+      request.prompt = tokens_[i];
+      request.sampling.seed += i;
+      OUTRIDER_TRY(const TimedCompletion timed, generate_timed(engine, std::move(request)));
+      const Completion& completion = timed.completion;
+      result.tokens += static_cast<int64_t>(completion.tokens.size()) - timed.prompt_pass_tokens;
+      result.decode_ms += completion.decode_ms;
+      result.stats.steps += completion.speculation.steps;
+      result.stats.drafted += completion.speculation.drafted;
+      result.stats.accepted += completion.speculation.accepted;
+      result.stats.committed += completion.speculation.committed;
+      result.stats.draft_ms += completion.speculation.draft_ms;
+      if (result.keys.empty()) keep_text(i, completion.tokens);
+    }
+    return {};
+  }
+
+  void keep_text(size_t prompt, const std::vector<TokenId>& output) {
+    GivenText text{.tokens = tokens_[prompt], .prompt_length = static_cast<int64_t>(tokens_[prompt].size())};
+    const auto count = std::min<size_t>(output.size(), kMostPlaces);
+    text.tokens.insert(text.tokens.end(), output.begin(), output.begin() + static_cast<ptrdiff_t>(count));
+    texts_.push_back(std::move(text));
+  }
+
+  Status compare_laws(EngineOptions options) {
+    options.speculation = chain(options.speculation, 1).options;
+    options.speculation.is_auto = false;
+    OUTRIDER_TRY(const auto parts, open_parts(std::move(options)));
+    diagnosis_.method = snake_name(parts->info.drafter);
+    OUTRIDER_TRY(diagnosis_.agreement, measure_agreement(*parts, texts_));
+    return {};
+  }
+
+  const Settings& settings_;
+  std::vector<PromptRecord> prompts_;
+  std::vector<std::vector<TokenId>> tokens_;  // of the prompts
+  std::vector<GivenText> texts_;              // prompts with the target's own continuation
+  Diagnosis diagnosis_;
+};
+
+}  // namespace
+
+Status run_doctor(const Settings& settings) {
+  Settings limited = settings;
+  if (limited.prompt_limit == 0) limited.prompt_limit = kDefaultPrompts;
+  OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(limited));
+  OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
+  if (options.speculation.decoding_type == "None")
+    return usage_error("doctor examines a drafter: expected a method in --speculative, found none");
+  OUTRIDER_TRY(const Diagnosis diagnosis, Doctor(settings, std::move(prompts)).examine(options));
+  write_output(settings.json ? json_line(diagnosis_json(diagnosis)) : diagnosis_text(diagnosis));
+  return {};
+}
+
+}  // namespace outrider

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace outrider {
+namespace {
+
+constexpr double kWorthwhile = 1.03;
+constexpr double kNeverAgrees = 0.02;
+
+double plain_ms_per_token(const Diagnosis& diagnosis) {
+  return diagnosis.plain.tokens == 0
+             ? 0.0
+             : diagnosis.plain.decode_ms / static_cast<double>(diagnosis.plain.tokens);
+}
+
+double per_step(double ms, const ShapeResult& shape) {
+  return shape.stats.steps == 0 ? 0.0 : ms / static_cast<double>(shape.stats.steps);
+}
+
+double nodes_per_step(const ShapeResult& shape) {
+  return per_step(static_cast<double>(shape.stats.drafted), shape);
+}
+
+std::string agreement_text(const Agreement& agreement) {
+  const auto percent = [](double share) { return 100.0 * share; };
+  if (!agreement.has_laws) {
+    return fmt::format(
+        "agreement        over {} places: proposes the target's likeliest token at {:.1f}% of them\n"
+        "                 (this drafter gives no probabilities to compare)\n",
+        agreement.places, percent(agreement.coverage[0]));
+  }
+  return fmt::format(
+      "agreement        over {} places at temperature 1: KL(target || draft) {:.3f} nats, total variation "
+      "{:.3f}\n"
+      "                 ({:.3f} in the first half of each text, {:.3f} in the second)\n"
+      "top-k coverage   the target's likeliest token is among the draft's first 1..5 at {:.1f} {:.1f} {:.1f} "
+      "{:.1f} "
+      "{:.1f}%\n",
+      agreement.places, agreement.divergence, agreement.variation, agreement.early_variation,
+      agreement.late_variation, percent(agreement.coverage[0]), percent(agreement.coverage[1]),
+      percent(agreement.coverage[2]), percent(agreement.coverage[3]), percent(agreement.coverage[4]));
+}
+
+constexpr std::string_view kCauses =
+    "  This drafter practically never agrees with the target: it looks mis-wired rather than weak. Likely "
+    "causes:\n"
+    "  - it was made for another model, or another fine-tune of it;\n"
+    "  - its ids mean the same text, but it expects another chat template or a beginning-of-text token;\n"
+    "  - its weights are damaged, or lost too much to quantisation (outrider inspect shows their types);\n"
+    "  - its RoPE parameters are wrong: then it agrees at the beginning of a text and less and less later "
+    "on.\n";
+
+}  // namespace
+
+double speed_up(const Diagnosis& diagnosis, const ShapeResult& shape) {
+  const double plain = diagnosis.plain.tokens_per_second();
+  return plain > 0.0 ? shape.tokens_per_second() / plain : 0.0;
+}
+
+double break_even(const Diagnosis& diagnosis, const ShapeResult& shape) {
+  const double plain = plain_ms_per_token(diagnosis);
+  return plain > 0.0 ? per_step(shape.decode_ms, shape) / plain : 0.0;
+}
+
+const ShapeResult* best_shape(const Diagnosis& diagnosis) {
+  const auto best = std::max_element(diagnosis.shapes.begin(), diagnosis.shapes.end(),
+                                     [](const ShapeResult& a, const ShapeResult& b) {
+                                       return a.tokens_per_second() < b.tokens_per_second();
+                                     });
+  return best == diagnosis.shapes.end() ? nullptr : &*best;
+}
+
+bool is_miswired(const Diagnosis& diagnosis) {
+  if (diagnosis.agreement.places == 0) return false;
+  // A drafter without a model may simply find nothing in this text.
+  return diagnosis.agreement.has_laws && diagnosis.agreement.coverage.back() < 5.0 * kNeverAgrees &&
+         diagnosis.agreement.coverage.front() < kNeverAgrees;
+}
+
+std::string verdict_of(const Diagnosis& diagnosis) {
+  const ShapeResult* best = best_shape(diagnosis);
+  if (best == nullptr) return "nothing was measured";
+  if (is_miswired(diagnosis)) return "do not use it: it never agrees with the target";
+  const double gain = speed_up(diagnosis, *best);
+  if (gain >= kWorthwhile) {
+    return fmt::format("use it: {:.2f}x, tree of {:.0f} nodes: --speculative {},{}", gain,
+                       nodes_per_step(*best), diagnosis.method, best->keys);
+  }
+  const double draft_share = best->stats.draft_ms / std::max(1e-9, best->decode_ms);
+  constexpr double kMostly = 0.5;
+  return fmt::format("do not use it here: {:.2f}x at best ({}); {}", gain, best->keys,
+                     draft_share > kMostly ? "drafting takes most of the time: a smaller drafter would help"
+                                           : "too few of its tokens are accepted for what a step costs");
+}
+
+std::string diagnosis_text(const Diagnosis& diagnosis) {
+  std::string text =
+      fmt::format("{}: {}, {} kernels, {} threads; {} drafts; {} prompts, temperature {}\n\n",
+                  diagnosis.info.model_path, diagnosis.info.weights, diagnosis.info.kernels,
+                  diagnosis.info.threads, diagnosis.method, diagnosis.prompts, diagnosis.temperature);
+  text += "vocabulary       fits\n";
+  text += agreement_text(diagnosis.agreement);
+  text += fmt::format("plain decoding   {:.3f} ms per token\n\n", plain_ms_per_token(diagnosis));
+  text += fmt::format("{:<44} {:>6} {:>8} {:>9} {:>9} {:>11} {:>9}\n", "tree", "nodes", "length", "draft ms",
+                      "other ms", "break-even", "speed-up");
+  for (const ShapeResult& shape : diagnosis.shapes) {
+    text += fmt::format("{:<44} {:>6.1f} {:>8.2f} {:>9.3f} {:>9.3f} {:>11.2f} {:>8.2f}x\n", shape.keys,
+                        nodes_per_step(shape), shape.stats.acceptance_length(),
+                        per_step(shape.stats.draft_ms, shape),
+                        per_step(shape.decode_ms - shape.stats.draft_ms, shape), break_even(diagnosis, shape),
+                        speed_up(diagnosis, shape));
+  }
+  text +=
+      "\nlength: tokens per target pass, bonus token included; break-even: the length at which such steps "
+      "are as\n"
+      "fast as plain decoding; draft and other: milliseconds per step\n\n";
+  if (is_miswired(diagnosis)) text += kCauses;
+  return text + fmt::format("verdict          {}\n", verdict_of(diagnosis));
+}
+
+nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
+  nlohmann::ordered_json json;
+  json["model"] = diagnosis.info.model_path;
+  json["method"] = diagnosis.method;
+  json["kernels"] = diagnosis.info.kernels;
+  json["threads"] = diagnosis.info.threads;
+  json["prompts"] = diagnosis.prompts;
+  json["temperature"] = diagnosis.temperature;
+  const Agreement& agreement = diagnosis.agreement;
+  json["agreement"] = {{"places", agreement.places}, {"top_k_coverage", agreement.coverage}};
+  if (agreement.has_laws) {
+    json["agreement"]["kl_divergence"] = agreement.divergence;
+    json["agreement"]["total_variation"] = agreement.variation;
+    json["agreement"]["total_variation_first_half"] = agreement.early_variation;
+    json["agreement"]["total_variation_second_half"] = agreement.late_variation;
+  }
+  json["plain_ms_per_token"] = plain_ms_per_token(diagnosis);
+  json["shapes"] = nlohmann::ordered_json::array();
+  for (const ShapeResult& shape : diagnosis.shapes) {
+    json["shapes"].push_back({{"keys", shape.keys},
+                              {"nodes", nodes_per_step(shape)},
+                              {"acceptance_length", shape.stats.acceptance_length()},
+                              {"draft_ms", per_step(shape.stats.draft_ms, shape)},
+                              {"other_ms", per_step(shape.decode_ms - shape.stats.draft_ms, shape)},
+                              {"break_even", break_even(diagnosis, shape)},
+                              {"speed_up", speed_up(diagnosis, shape)}});
+  }
+  json["miswired"] = is_miswired(diagnosis);
+  json["verdict"] = verdict_of(diagnosis);
+  return json;
+}
+
+}  // namespace outrider

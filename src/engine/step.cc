@@ -235,8 +235,8 @@ void Step::prune() {
   grown_.clear();
   for (const size_t i : drafting_) {
     Work& work = work_[i];
-    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often; and some drafters
-    // learn from nodes that are never accepted.
+    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often; and some
+    // drafters learn from nodes that are never accepted.
     const bool has_draws = parts_.acceptance == AcceptanceRule::kRejection &&
                            work.plan.sequence->request().sampling.temperature > 0.0;
     grown_.push_back(

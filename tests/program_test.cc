@@ -94,7 +94,7 @@ TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   expect_refused("generate " + kModel + " -p x --speculative eagle3", 2, "None, NGram, DraftTarget");
   expect_refused("generate " + kModel + " -p x --speculative ngram,max_draft_len=65", 2, "from 0 to 64");
   expect_refused("generate " + kModel + " -p x --speculative draft_target", 2, "speculative_model=DIR");
-  expect_refused("generate " + kModel + " -p x --acceptance typical", 2, "coupled, rejection");
+  expect_refused("generate " + kModel + " -p x --acceptance lenient", 2, "coupled, rejection");
   expect_refused("generate " + kModel + " -p x --weights f16", 2, "auto, f32, bf16");
   expect_refused("generate " + kModel + " -p x --kernels sse9", 2, "reference");
   expect_refused("generate " + kModel + " -p x", 2, "OUTRIDER_SEED: expected", "OUTRIDER_SEED=minus");
@@ -148,6 +148,7 @@ TEST_F(ProgramTest, GenerateJsonHasTheContractsShape) {
     EXPECT_TRUE(json["timings"][key].is_number()) << key;
   }
   EXPECT_EQ(json["speculation"]["method"], "ngram");
+  EXPECT_EQ(json["speculation"]["lossless"], true);
   for (const char* key : {"steps", "drafted", "accepted", "acceptance_length", "draft_ms", "verify_ms"}) {
     EXPECT_TRUE(json["speculation"][key].is_number()) << key;
   }
@@ -164,6 +165,28 @@ TEST_F(ProgramTest, SpeculationLeavesTheOutputAlone) {
   EXPECT_EQ(plain["token_ids"], draft["token_ids"]);
   EXPECT_EQ(draft["speculation"]["method"], "draft_target");
   EXPECT_GT(draft["speculation"]["accepted"], 0);
+}
+
+TEST_F(ProgramTest, LossyRulesAreMarkedAndNeverVerified) {
+  const std::string common =
+      "generate " + kModel + " -p 'a b a b a b' --max-tokens 4 --json --speculative ngram";
+  const Outcome typical = run(common + " --acceptance typical");
+  EXPECT_EQ(typical.exit_code, 0) << typical.errors;
+  EXPECT_EQ(Json::parse(typical.output)["speculation"]["lossless"], false);
+  EXPECT_EQ(
+      typical.errors,
+      "outrider: warning: typical acceptance is lossy: with speculation the output is not the model's own\n");
+  const Outcome relaxed = run(common + ",use_relaxed_acceptance_for_thinking=true,relaxed_topk=10");
+  EXPECT_EQ(Json::parse(relaxed.output)["speculation"]["lossless"], false);
+  EXPECT_NE(relaxed.errors.find("relaxed acceptance is lossy"), std::string::npos);
+  EXPECT_EQ(run(common + " --acceptance rejection").errors, "");
+  for (const char* rule : {"--acceptance typical", "--acceptance relaxed",
+                           "--speculative ngram,use_relaxed_acceptance_for_thinking=true"}) {
+    expect_refused("verify-lossless " + kModel + " " + rule, 2, "expects acceptance coupled or rejection");
+  }
+  expect_refused(common + ",use_relaxed_acceptance_for_thinking=true --acceptance rejection", 2,
+                 "goes with coupled or relaxed");
+  expect_refused(common + ",relaxed_space=bits", 2, "probability, log_probability");
 }
 
 TEST_F(ProgramTest, CommandLineBeforeEnvironmentBeforeFile) {

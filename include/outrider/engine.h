@@ -41,6 +41,9 @@ enum class LengthSchedule : uint8_t {
   kHeuristic,  // two more after a draft accepted whole, else one less (Hugging Face's)
 };
 
+// What the relaxed rule compares with its delta.
+enum class RelaxedSpace : uint8_t { kProbability, kLogProbability };
+
 // Names and meaning of TensorRT-LLM's speculative_config, where it has them.
 struct SpeculativeOptions {
   std::string decoding_type = "None";  // see docs/options.md
@@ -86,6 +89,19 @@ struct SpeculativeOptions {
   int exit_layer = 0;                      // draft with the first layers alone; 0: a third of them
   std::vector<int> skip_attention_layers;  // draft with all layers but these parts (Draft & Verify)
   std::vector<int> skip_mlp_layers;
+
+  // AcceptanceRule::kTypical: the target's probability of a token must exceed
+  // min(epsilon, delta * exp(-entropy)).
+  double typical_epsilon = 0.09;
+  double typical_delta = 0.3;
+
+  // AcceptanceRule::kRelaxed: a token passes among the target's top k, if it is within delta of the first.
+  bool use_relaxed_acceptance_for_thinking = false;  // asks for the rule
+  int relaxed_topk = 1;
+  double relaxed_delta = 0.0;
+  RelaxedSpace relaxed_space = RelaxedSpace::kProbability;
+  TokenId begin_thinking_phase_token = 128798;  // DeepSeek-R1's
+  TokenId end_thinking_phase_token = 128799;
 };
 
 // Type of cached keys and values; kAuto: bf16. Q8_0: one scale per 32 numbers.
@@ -124,6 +140,13 @@ struct EngineOptions {
   int prefill_chunk = 256;  // prompt tokens computed in one pass
 };
 
+// The rule in force.
+inline AcceptanceRule acceptance_rule(const EngineOptions& options) {
+  const bool is_relaxed = options.speculation.use_relaxed_acceptance_for_thinking;
+  return is_relaxed && options.acceptance == AcceptanceRule::kCoupled ? AcceptanceRule::kRelaxed
+                                                                      : options.acceptance;
+}
+
 struct Request {
   std::vector<TokenId> prompt = {};  // at least one token
   SamplingParams sampling = {};
@@ -139,6 +162,7 @@ std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", 
 
 struct SpeculationStats {
   std::string method;
+  bool lossless = true;                        // by the acceptance rule, for whatever was drafted
   int64_t steps = 0;                           // target passes that committed output
   int64_t drafted = 0;                         // drafted tokens verified
   int64_t accepted = 0;                        // of these committed

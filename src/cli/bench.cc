@@ -73,7 +73,9 @@ Error in_prompt(const PromptRecord& prompt, const Error& error) {
 }
 
 bool promises_equal_output(const Settings& settings) {
-  return settings.engine.acceptance == AcceptanceRule::kCoupled || settings.request.sampling.temperature == 0;
+  const AcceptanceRule rule = acceptance_rule(settings.engine);
+  return rule == AcceptanceRule::kCoupled ||
+         (rule == AcceptanceRule::kRejection && settings.request.sampling.temperature == 0);
 }
 
 // One more run of every prompt, which nothing is measured in: tracing takes time.

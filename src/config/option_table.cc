@@ -103,8 +103,15 @@ Status set_row_counts(Settings& settings, const OptionValue& value) {
 }
 
 Status set_acceptance(Settings& settings, const OptionValue& value) {
-  settings.engine.acceptance =
-      value.text() == "rejection" ? AcceptanceRule::kRejection : AcceptanceRule::kCoupled;
+  constexpr std::array<std::pair<std::string_view, AcceptanceRule>, 4> kNames = {{
+      {"coupled", AcceptanceRule::kCoupled},
+      {"rejection", AcceptanceRule::kRejection},
+      {"typical", AcceptanceRule::kTypical},
+      {"relaxed", AcceptanceRule::kRelaxed},
+  }};
+  for (const auto& [name, rule] : kNames) {
+    if (value.text() == name) settings.engine.acceptance = rule;
+  }
   return {};
 }
 
@@ -310,8 +317,9 @@ const OptionRow kOptions[] = {
     {.name = "acceptance", .metavar = "RULE", .type = Type::kChoice, .group = kSpeculation,
      .commands = kDecodes,
      .default_text = "coupled",
-     .help = "how drafts are accepted, both lossless; coupled: same seed, same text as without speculation",
-     .apply = set_acceptance, .choices = "coupled|rejection"},
+     .help = "how drafts are accepted; coupled (same seed, same text as without speculation) and rejection "
+             "(same law) are lossless, typical and relaxed are not",
+     .apply = set_acceptance, .choices = "coupled|rejection|typical|relaxed"},
     {.name = "show-draft", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
      .help = "mark which tokens were drafted and accepted, corrected, or added by the target",
      .apply = [](S& s, const V& v) { s.show_draft = v.flag; return Status(); }},

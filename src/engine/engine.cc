@@ -46,7 +46,8 @@ struct Engine::Impl {
               .drafter = parts->drafter.get(),
               .policy = &policy,
               .vocab_size = parts->vocab_size,
-              .acceptance = parts->options.acceptance,
+              .acceptance = acceptance_rule(parts->options),
+              .options = &parts->options.speculation,
               .limits = batch_limits(*parts)}) {}
 
   Status check(const Request& request) const;
@@ -97,6 +98,11 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+  if (options.speculation.use_relaxed_acceptance_for_thinking &&
+      options.acceptance != AcceptanceRule::kCoupled && options.acceptance != AcceptanceRule::kRelaxed) {
+    return usage_error(
+        "use_relaxed_acceptance_for_thinking goes with coupled or relaxed acceptance, found another rule");
+  }
   OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(std::move(options)));
   return assemble(std::move(parts));
 }
@@ -137,9 +143,12 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
   OUTRIDER_RETURN_IF_ERROR(impl_->check(request));
   const RequestId id = impl_->next_id++;
   const bool nothing_to_do = request.max_tokens == 0;
+  const SpeculativeOptions& speculation = impl_->parts->options.speculation;
   const Sequence::Limits limits{.context = impl_->parts->options.context,
                                 .max_draft_nodes = max_draft_nodes(*impl_->parts),
-                                .model_stop_tokens = impl_->parts->target->config().stop_tokens};
+                                .model_stop_tokens = impl_->parts->target->config().stop_tokens,
+                                .thinking = {.begin = speculation.begin_thinking_phase_token,
+                                             .end = speculation.end_thinking_phase_token}};
   impl_->scheduler.add(
       std::make_unique<Sequence>(id, std::move(request), std::move(sink), impl_->parts->tokenizer, limits));
   if (nothing_to_do) {

@@ -34,8 +34,21 @@ Status guarded(Call&& call) {
 
 namespace {
 
+// Outside of thinking the relaxed rule is the coupled one.
+AcceptanceRule drafted_for(AcceptanceRule rule) {
+  return rule == AcceptanceRule::kRelaxed ? AcceptanceRule::kCoupled : rule;
+}
+
 bool is_fine(const TokenTree& tree, int node, const DraftRequest& request, int64_t vocab_size) {
   return tree.depth(node) <= request.max_depth && tree.token(node) >= 0 && tree.token(node) < vocab_size;
+}
+
+SamplingParams without_truncation(SamplingParams params) {
+  if (params.temperature == 0.0) params.temperature = 1.0;
+  params.top_k = 0;
+  params.top_p = 1.0;
+  params.min_p = 0.0;
+  return params;
 }
 
 bool has_root(const TokenTree& tree, const DraftRequest& request) {
@@ -182,7 +195,7 @@ void Step::draft() {
                          .max_nodes = plan.draft_nodes,
                          .sampling = &sequence.request().sampling,
                          .stream = 0,
-                         .acceptance = parts_.acceptance,
+                         .acceptance = drafted_for(parts_.acceptance),
                          .wants_probabilities = parts_.policy->is_auto() || tracer_ != nullptr,
                          .rate = drafts_[requests_.size()].rate,
                          .estimates = drafts_[requests_.size()].estimates,
@@ -307,12 +320,21 @@ void Step::verify_one(Work& work, std::span<const float> logits) {
     return chooser_.choose(logits_after(node), sequence.request().sampling, sequence.history,
                            {&sequence.randomness, position + work.tree.depth(node)});
   };
+  SamplingParams untruncated;
+  if (parts_.acceptance == AcceptanceRule::kRelaxed)
+    untruncated = without_truncation(sequence.request().sampling);
+  const auto untruncated_law = [&](int node) -> const Distribution& {
+    return untruncated_laws_.build(logits_after(node), untruncated, sequence.history);
+  };
   verify({.tree = &work.tree,
           .target_law = std::ref(target_law),  // by reference: nothing to allocate
           .position = position,
           .rule = parts_.acceptance,
           .randomness = &sequence.randomness,
-          .target_token = std::ref(target_token)},
+          .target_token = std::ref(target_token),
+          .options = parts_.options,
+          .untruncated_law = std::ref(untruncated_law),
+          .thinking = sequence.thinking()},
          work.verdict);
   for (; depth > 0; --depth) sequence.history.pop();
 }
@@ -352,6 +374,7 @@ void Step::account(double draft_ms, double verify_ms) {
     if (!work.plan.extends) continue;
     SpeculationStats& stats = completion.speculation;
     stats.method = work.plan.sequence->request().speculate ? parts_.drafter->traits().name : "None";
+    stats.lossless = is_lossless(parts_.acceptance) || stats.method == "None";
     stats.steps += 1;
     stats.committed += static_cast<int64_t>(work.verdict.tokens.size());
     stats.drafted += work.tree.drafted();

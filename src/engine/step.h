@@ -28,7 +28,8 @@ class Step {
     SpeculationPolicy* policy = nullptr;
     int64_t vocab_size = 0;  // ids that may be chosen: [0, vocab_size)
     AcceptanceRule acceptance = AcceptanceRule::kCoupled;
-    ForwardBatch::Limits limits;  // of a batch
+    const SpeculativeOptions* options = nullptr;  // of the lossy rules
+    ForwardBatch::Limits limits;                  // of a batch
   };
 
   explicit Step(const Parts& parts);
@@ -71,7 +72,7 @@ class Step {
   std::vector<Work> work_;  // the first work_count_ are of this step; all keep their memory
   size_t work_count_ = 0;
   ForwardBatch batch_;
-  LawBuilder laws_;
+  LawBuilder laws_, untruncated_laws_;
   CoupledChooser chooser_;
   StepTracer* tracer_ = nullptr;  // of the step that runs; mostly none
   StepLoad load_;

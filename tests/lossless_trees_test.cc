@@ -5,8 +5,8 @@
 
 #include <array>
 #include <map>
-#include <set>
 
+#include "covering_array.h"
 #include "lossless.h"
 
 namespace outrider {
@@ -24,55 +24,15 @@ enum Kind : size_t {
   kBatch,
   kKinds
 };
-using Row = std::array<size_t, kKinds>;  // one choice of each kind
+using Row = std::array<int, kKinds>;  // one choice of each kind
 
 constexpr std::array kTemperatures = {0.0, 0.7, 1.0};
 constexpr std::array kPages = {1, 16, 64};
 constexpr std::array kBatches = {1, 3, 8};
 
-using Pair = std::array<size_t, 4>;  // a kind, its choice, a later kind, its choice
-
-Pair pair_of(size_t f, size_t a, size_t g, size_t b) { return f < g ? Pair{f, a, g, b} : Pair{g, b, f, a}; }
-
-// Rows that hold every pair of choices of two kinds, each row as many new ones as a greedy choice finds.
-std::vector<Row> covering_rows(const Row& sizes) {
-  std::set<Pair> missing;
-  for (size_t f = 0; f < kKinds; ++f) {
-    for (size_t g = f + 1; g < kKinds; ++g) {
-      for (size_t a = 0; a < sizes[f]; ++a) {
-        for (size_t b = 0; b < sizes[g]; ++b) missing.insert({f, a, g, b});
-      }
-    }
-  }
-  constexpr auto kOpen = static_cast<size_t>(-1);
-  std::vector<Row> rows;
-  while (!missing.empty()) {
-    const auto [f, a, g, b] = *missing.begin();
-    Row row;
-    row.fill(kOpen);
-    row[f] = a;
-    row[g] = b;
-    for (size_t kind = 0; kind < kKinds; ++kind) {
-      if (row[kind] != kOpen) continue;
-      size_t best = 0, most = 0;
-      for (size_t i = 0; i < sizes[kind]; ++i) {
-        const size_t choice = (i + rows.size()) % sizes[kind];  // equal ones take turns
-        size_t fresh = 1;
-        for (size_t other = 0; other < kKinds; ++other) {
-          if (row[other] != kOpen) fresh += missing.count(pair_of(kind, choice, other, row[other]));
-        }
-        if (fresh <= most) continue;
-        most = fresh;
-        best = choice;
-      }
-      row[kind] = best;
-    }
-    for (size_t i = 0; i < kKinds; ++i) {
-      for (size_t j = i + 1; j < kKinds; ++j) missing.erase({i, row[i], j, row[j]});
-    }
-    rows.push_back(row);
-  }
-  return rows;
+template <typename Choices>
+auto chosen(const Choices& choices, int choice) {
+  return choices[static_cast<size_t>(choice)];
 }
 
 class LosslessTrees : public ::testing::Test {
@@ -86,21 +46,21 @@ class LosslessTrees : public ::testing::Test {
 
   Workload workload(const Row& row) const {
     Workload workload{.prompts = prompts_, .max_tokens = 20};
-    workload.sampling = penalties()[row[kPenalty]];
-    const SamplingParams warp = warps()[row[kWarp]];
+    workload.sampling = chosen(penalties(), row[kPenalty]);
+    const SamplingParams warp = chosen(warps(), row[kWarp]);
     workload.sampling.top_k = warp.top_k;
     workload.sampling.top_p = warp.top_p;
     workload.sampling.min_p = warp.min_p;
-    workload.sampling.temperature = kTemperatures[row[kTemperature]];
+    workload.sampling.temperature = chosen(kTemperatures, row[kTemperature]);
     workload.sampling.seed = 5;
     return workload;
   }
 
   static Variant variant(const Row& row) {
-    return {.speculative = drafters()[row[kDrafter]] + "," + shapes()[row[kShape]] + "," +
-                           stops()[row[kStop]] + "," + children_choices()[row[kChildren]],
-            .page_size = kPages[row[kPage]],
-            .batch = kBatches[row[kBatch]],
+    return {.speculative = chosen(drafters(), row[kDrafter]) + "," + chosen(shapes(), row[kShape]) + "," +
+                           chosen(stops(), row[kStop]) + "," + chosen(children_choices(), row[kChildren]),
+            .page_size = chosen(kPages, row[kPage]),
+            .batch = chosen(kBatches, row[kBatch]),
             .prefill_chunk = row[kPage] == row[kBatch] ? 7 : 256};
   }
 
@@ -117,14 +77,15 @@ class LosslessTrees : public ::testing::Test {
   }
 
   static std::vector<Row> rows() {
-    return covering_rows({drafters().size(), shapes().size(), stops().size(), children_choices().size(),
-                          kTemperatures.size(), warps().size(), penalties().size(), kPages.size(),
-                          kBatches.size()});
+    const auto count = [](const auto& choices) { return static_cast<int>(std::size(choices)); };
+    return covering_array<2>(Row{count(drafters()), count(shapes()), count(stops()),
+                                 count(children_choices()), count(kTemperatures), count(warps()),
+                                 count(penalties()), count(kPages), count(kBatches)});
   }
 
  private:
   std::vector<std::string> prompts_ = one_of_each_length();
-  std::map<std::array<size_t, 3>, std::vector<Completion>> plain_;
+  std::map<std::array<int, 3>, std::vector<Completion>> plain_;
 };
 
 TEST_F(LosslessTrees, PairsOfAllChoicesAreIdentical) {
@@ -134,7 +95,7 @@ TEST_F(LosslessTrees, PairsOfAllChoicesAreIdentical) {
     expect_same(plain(row), speculative, describe(variant(row)) + describe_sampling(workload(row).sampling));
     if (HasFatalFailure()) return;
     for (const Completion& completion : speculative)
-      accepted[row[kDrafter]] += completion.speculation.accepted;
+      accepted[static_cast<size_t>(row[kDrafter])] += completion.speculation.accepted;
   }
   for (size_t i = 0; i < accepted.size(); ++i) EXPECT_GT(accepted[i], 0) << drafters()[i];
 }
@@ -142,7 +103,7 @@ TEST_F(LosslessTrees, PairsOfAllChoicesAreIdentical) {
 // At temperature 0 the target's law is one token, whatever the rule.
 TEST_F(LosslessTrees, GreedyRejectionIsIdenticalToo) {
   for (const Row& row : rows()) {
-    if (kTemperatures[row[kTemperature]] > 0.0) continue;
+    if (chosen(kTemperatures, row[kTemperature]) > 0.0) continue;
     Variant rejection = variant(row);
     rejection.acceptance = AcceptanceRule::kRejection;
     expect_same(plain(row), run_variant({}, rejection, workload(row)), describe(rejection));

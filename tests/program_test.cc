@@ -94,11 +94,13 @@ TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   expect_refused("generate " + kModel + " -p x --speculative eagle3", 2, "None, NGram, DraftTarget");
   expect_refused("generate " + kModel + " -p x --speculative ngram,max_draft_len=65", 2, "from 0 to 64");
   expect_refused("generate " + kModel + " -p x --speculative draft_target", 2, "speculative_model=DIR");
-  expect_refused("generate " + kModel + " -p x --acceptance typical", 2, "coupled, rejection");
+  expect_refused("generate " + kModel + " -p x --acceptance lenient", 2, "coupled, rejection");
   expect_refused("generate " + kModel + " -p x --weights f16", 2, "auto, f32, bf16");
   expect_refused("generate " + kModel + " -p x --kernels sse9", 2, "reference");
   expect_refused("generate " + kModel + " -p x", 2, "OUTRIDER_SEED: expected", "OUTRIDER_SEED=minus");
   expect_refused("bench " + kModel + " --show-draft", 2, "unknown option '--show-draft'");
+  expect_refused("generate " + kModel + " -p x --show-draft --show-tree", 2, "found both");
+  expect_refused("bench " + kModel + " --rows 1 --trace x.html", 2, "--rows or --trace");
 }
 
 TEST_F(ProgramTest, FailedRunsExitWithOne) {
@@ -146,6 +148,7 @@ TEST_F(ProgramTest, GenerateJsonHasTheContractsShape) {
     EXPECT_TRUE(json["timings"][key].is_number()) << key;
   }
   EXPECT_EQ(json["speculation"]["method"], "ngram");
+  EXPECT_EQ(json["speculation"]["lossless"], true);
   for (const char* key : {"steps", "drafted", "accepted", "acceptance_length", "draft_ms", "verify_ms"}) {
     EXPECT_TRUE(json["speculation"][key].is_number()) << key;
   }
@@ -170,9 +173,9 @@ TEST_F(ProgramTest, SeveralDraftersLeaveTheOutputAlone) {
   const std::string model = "speculative_model=" + kModel;
   const Json plain = run_json(common);
   const std::vector<std::pair<std::string, std::string>> methods = {
-      {"auto", "ngram"},
-      {"auto," + model, "ngram+draft_target"},
-      {"auto," + model + ",policy=fixed", "ngram+draft_target"},
+      {"auto", "suffix"},
+      {"auto," + model, "suffix+draft_target"},
+      {"auto," + model + ",policy=fixed", "suffix+draft_target"},
       {"spec_infer,speculative_models=[" + kModel + "]", "spec_infer"},
       {"spec_infer,speculative_models=[" + kModel + "," + kModel + "],expansion=[2,2]", "spec_infer"},
       {"combine=[ngram,draft_target],max_total_draft_tokens=12," + model, "ngram+draft_target"},
@@ -183,7 +186,7 @@ TEST_F(ProgramTest, SeveralDraftersLeaveTheOutputAlone) {
     const Json json = run_json(common + " --cache-dir none --speculative '" + speculative + "'");
     EXPECT_EQ(json["token_ids"], plain["token_ids"]) << speculative;
     EXPECT_EQ(json["speculation"]["method"], method) << speculative;
-    EXPECT_GE(json["speculation"]["drafted"], method == "ngram" ? 0 : 1) << speculative;
+    EXPECT_GE(json["speculation"]["drafted"], method == "suffix" ? 0 : 1) << speculative;
   }
 }
 
@@ -245,6 +248,28 @@ TEST_F(ProgramTest, DoctorNeedsADrafter) {
                  "vocabular");
 }
 
+TEST_F(ProgramTest, LossyRulesAreMarkedAndNeverVerified) {
+  const std::string common =
+      "generate " + kModel + " -p 'a b a b a b' --max-tokens 4 --json --speculative ngram";
+  const Outcome typical = run(common + " --acceptance typical");
+  EXPECT_EQ(typical.exit_code, 0) << typical.errors;
+  EXPECT_EQ(Json::parse(typical.output)["speculation"]["lossless"], false);
+  EXPECT_EQ(
+      typical.errors,
+      "outrider: warning: typical acceptance is lossy: with speculation the output is not the model's own\n");
+  const Outcome relaxed = run(common + ",use_relaxed_acceptance_for_thinking=true,relaxed_topk=10");
+  EXPECT_EQ(Json::parse(relaxed.output)["speculation"]["lossless"], false);
+  EXPECT_NE(relaxed.errors.find("relaxed acceptance is lossy"), std::string::npos);
+  EXPECT_EQ(run(common + " --acceptance rejection").errors, "");
+  for (const char* rule : {"--acceptance typical", "--acceptance relaxed",
+                           "--speculative ngram,use_relaxed_acceptance_for_thinking=true"}) {
+    expect_refused("verify-lossless " + kModel + " " + rule, 2, "expects acceptance coupled or rejection");
+  }
+  expect_refused(common + ",use_relaxed_acceptance_for_thinking=true --acceptance rejection", 2,
+                 "goes with coupled or relaxed");
+  expect_refused(common + ",relaxed_space=bits", 2, "probability, log_probability");
+}
+
 TEST_F(ProgramTest, CommandLineBeforeEnvironmentBeforeFile) {
   const std::string config = " --config " + write("run.yaml", "max_tokens: 3\n");
   const std::string common = "generate " + kModel + " -p a --ignore-eos --json";
@@ -288,19 +313,93 @@ TEST_F(ProgramTest, ShowDraftAddsMarksAlone) {
   EXPECT_EQ(without, expected);
 }
 
+TEST_F(ProgramTest, ShowTreePrintsEveryStep) {
+  const std::string common = "generate " + kModel +
+                             " -p 'a b a b' --max-tokens 20 --temperature 0.9 --top-p 0.5 --speculative "
+                             "draft_target,expansion=[3,2],children=top,speculative_model=" +
+                             kModel;
+  const Outcome shown = run(common + " --show-tree");
+  EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+  EXPECT_EQ(shown.errors, "");
+  EXPECT_EQ(shown.output.find('\x1b'), std::string::npos);
+  const Json json = run_json(common + " --show-tree --json");
+  for (const char* part : {"step 1: ", "├─ ", "└─ + ", " ✓ ", " ✗ ", "not reached", "sampled out"})
+    EXPECT_NE(shown.output.find(part), std::string::npos) << part << shown.output;
+  const std::string cut =
+      run("generate -p 'one two three one two four one two' --max-tokens 24 --temperature 1 --top-p 0.3 "
+          "--show-tree --speculative ngram")
+          .output;
+  EXPECT_NE(cut.find("cut by top-p"), std::string::npos) << cut;
+  EXPECT_NE(shown.output.find("\n" + json["text"].get<std::string>() + "\n"), std::string::npos);
+  EXPECT_NE(shown.output.find("step " + std::to_string(json["speculation"]["steps"].get<int>()) + ": "),
+            std::string::npos);
+  EXPECT_NE(shown.output.find("acceptance length"), std::string::npos);
+}
+
+TEST_F(ProgramTest, JsonTraceAgreesWithTheCompletion) {
+  const std::string common = "generate " + kModel +
+                             " -p 'a b a b' --max-tokens 20 --json --speculative "
+                             "draft_target,expansion=[2,2],speculative_model=" +
+                             kModel;
+  const Json json = run_json(common + " --show-tree");
+  EXPECT_FALSE(run_json(common).contains("trace"));
+  const Json& trace = json["trace"];
+  EXPECT_EQ(trace["sources"], Json({"DraftTarget"}));
+  EXPECT_EQ(trace["acceptance"], "coupled");
+  Json committed = Json::array();
+  int drafted = 0, accepted = 0;
+  for (const Json& step : trace["steps"]) {
+    for (const Json& token : step["committed"]["tokens"]) {
+      committed.push_back(token);
+      EXPECT_TRUE(trace["token_texts"].contains(token.dump()));
+    }
+    const Json& nodes = step["nodes"];
+    for (const char* column : {"parents", "draft", "target", "sources", "fates", "causes"})
+      EXPECT_EQ(nodes[column].size(), nodes["tokens"].size()) << column;
+    drafted += static_cast<int>(nodes["tokens"].size()) - 1;
+    for (size_t i = 1; i < nodes["fates"].size(); ++i) {
+      accepted += nodes["fates"][i] == "accepted" ? 1 : 0;
+      EXPECT_EQ(nodes["fates"][i] == "accepted", nodes["causes"][i] == "");
+      EXPECT_LT(nodes["parents"][i], i);
+    }
+    EXPECT_GT(step["verify_ms"], 0.0);
+    EXPECT_GE(step["other_ms"], 0.0);
+  }
+  EXPECT_EQ(committed, json["token_ids"]);
+  EXPECT_EQ(drafted, json["speculation"]["drafted"]);
+  EXPECT_EQ(accepted, json["speculation"]["accepted"]);
+}
+
+TEST_F(ProgramTest, TraceWritesAPageOrRefusesBeforehand) {
+  const std::string page = write("trace.html", "old");
+  const std::string generate = "generate " + kModel + " -p 'a b a b' --max-tokens 8 ";
+  EXPECT_EQ(run(generate + "--speculative ngram --trace " + page).output, run(generate).output);
+  EXPECT_TRUE(contents(page).starts_with("<!doctype html>"));
+  EXPECT_NE(contents(page).find("\"sources\":[\"NGram\"]"), std::string::npos);
+  const std::string prompts = write("p.jsonl", "{\"id\": \"</script>\", \"prompt\": \"a b a b a b\"}\n");
+  const std::string bench = "bench " + kModel + " --runs 1 --max-tokens 8 --ignore-eos --speculative ngram ";
+  EXPECT_EQ(run(bench + "--prompts " + prompts + " --trace " + page).exit_code, 0);
+  EXPECT_NE(contents(page).find("\"runs\":[\"\\u003c/script>\"]"), std::string::npos);
+  expect_refused(generate + "--trace /nonexistent/trace.html", 1, "--trace: cannot create /nonexistent");
+  expect_refused(generate + "--trace " + folder_.string(), 1, "not a file");
+  expect_refused(generate + "--trace /dev/full", 1, "not a file");
+}
+
 TEST_F(ProgramTest, ColourOnATerminalUnlessRefused) {
   if (std::system("command -v script >/dev/null") != 0)
     GTEST_SKIP() << "no script(1) to make a terminal with";
-  const std::string command = OUTRIDER_PROGRAM " generate " + kModel + " -p a --max-tokens 4 --show-draft";
-  const auto on_terminal = [&](const std::string& before) {
+  const auto on_terminal = [&](const std::string& before, const std::string& view) {
+    const std::string command = OUTRIDER_PROGRAM " generate " + kModel + " -p a --max-tokens 4 " + view;
     const std::string out = (folder_ / "typescript").string();
     EXPECT_EQ(
         std::system((before + " script -qec '" + command + "' " + out + " >/dev/null </dev/null").c_str()),
         0);
     return contents(out);
   };
-  EXPECT_NE(on_terminal("env -u NO_COLOR").find("\x1b[32m"), std::string::npos);
-  EXPECT_EQ(on_terminal("NO_COLOR=1").find("\x1b[32m"), std::string::npos);
+  EXPECT_NE(on_terminal("env -u NO_COLOR", "--show-draft").find("\x1b[32m"), std::string::npos);
+  EXPECT_EQ(on_terminal("NO_COLOR=1", "--show-draft").find("\x1b[32m"), std::string::npos);
+  EXPECT_NE(on_terminal("env -u NO_COLOR", "--show-tree").find("\x1b[34m"), std::string::npos);
+  EXPECT_EQ(on_terminal("NO_COLOR=1", "--show-tree").find("\x1b["), std::string::npos);
 }
 
 TEST_F(ProgramTest, ScoreGivesOneNumberPerToken) {
@@ -360,6 +459,27 @@ TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {
   expect_refused("bench " + kModel + " --rows 8 --context 60 --ctx 64", 2, "60 tokens and 8 rows exceed");
   expect_refused("bench " + kModel + " --rows 65 --ctx 64", 2, "raise --ctx");
   expect_refused("bench " + kModel + " --context 60", 2, "goes with --rows");
+}
+
+TEST_F(ProgramTest, ThreadsArePinnedWhenAsked) {
+  const std::string bench = "bench " + kModel + " --rows 1 --context 8 --runs 1 ";
+  EXPECT_EQ(run_json(bench + "--json --pin on")["pinned"], true);
+  EXPECT_EQ(run_json(bench + "--json --pin off")["pinned"], false);
+  expect_refused(bench + "--pin on --threads 1024", 2, "one for each processor");
+}
+
+TEST_F(ProgramTest, PackedWeightsAreMappedByLaterStarts) {
+  const std::string cache = " --packed-cache " + (folder_ / "packed").string();
+  const std::string generate = "generate " + kModel + " -p hello --max-tokens 8";
+  const Outcome plain = run(generate);
+  const Outcome first = run(generate + cache);
+  const Outcome second = run(generate + cache);
+  EXPECT_EQ(first.output, plain.output);
+  EXPECT_EQ(second.output, plain.output);
+  EXPECT_EQ(second.errors, plain.errors);
+  const std::string bench = "bench " + kModel + " --rows 1 --context 8 --runs 1 --json";
+  EXPECT_EQ(run_json(bench)["maps_weights"], false);
+  EXPECT_EQ(run_json(bench + cache)["maps_weights"], true);
 }
 
 TEST_F(ProgramTest, BenchRunsShapesAndSyntheticDrafts) {

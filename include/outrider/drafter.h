@@ -14,12 +14,20 @@
 
 namespace outrider {
 
-// Rules for accepting drafted tokens. Both are lossless.
+// Rules for accepting drafted tokens.
 enum class AcceptanceRule : uint8_t {
   kCoupled,    // the target's own token is fixed by the seed; a draft is accepted iff it is that token
                // (2408.07978)
   kRejection,  // speculative sampling (2211.17192), multi-step over siblings (2305.09781)
+  kTypical,    // lossy: whatever the target finds likely enough for its uncertainty (Medusa, 2401.10774)
+  kRelaxed,    // lossy: while the model thinks, what is near the target's likeliest (TensorRT-LLM); coupled
+               // before and after
 };
+
+// Whether the output has the target's own law, whatever is drafted.
+constexpr bool is_lossless(AcceptanceRule rule) {
+  return rule == AcceptanceRule::kCoupled || rule == AcceptanceRule::kRejection;
+}
 
 struct DrafterTraits {
   std::string name;                       // as in statistics: "NGram"
@@ -43,6 +51,7 @@ struct DraftRequest {
   int max_nodes = 0;  // nodes below the root, >= 1
   const SamplingParams* sampling = nullptr;
   uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
+  int source = 0;       // number of the drafter among those that share a tree; part of the key of its draws
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
   double rate = 0;  // tokens a millisecond of this sequence is worth: drafting further should bring more;
@@ -61,8 +70,8 @@ class Drafter {
   virtual void begin(uint64_t sequence, std::span<const TokenId> prompt);
 
   // Grows one tree per request; trees[i] holds the pending token of requests[i]. A tree left alone means
-  // "nothing to propose". Nodes beyond the request's limits are cut. An error means that no tree of this call
-  // is used.
+  // "nothing to propose". Nodes beyond the request's limits are cut; trees of drawn children must keep them,
+  // as what is cut would depend on what was drawn. An error means that no tree of this call is used.
   virtual Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) = 0;
 
   // What became of the tree drafted for `sequence`.

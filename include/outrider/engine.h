@@ -18,6 +18,7 @@
 #include "outrider/sampling_params.h"
 #include "outrider/token.h"
 #include "outrider/token_tree.h"
+#include "outrider/trace.h"
 
 namespace outrider {
 
@@ -39,6 +40,9 @@ enum class LengthSchedule : uint8_t {
   kConstant,   // max_draft_len levels, always
   kHeuristic,  // two more after a draft accepted whole, else one less (Hugging Face's)
 };
+
+// What the relaxed rule compares with its delta.
+enum class RelaxedSpace : uint8_t { kProbability, kLogProbability };
 
 // Names and meaning of TensorRT-LLM's speculative_config, where it has them.
 struct SpeculativeOptions {
@@ -85,6 +89,19 @@ struct SpeculativeOptions {
   int exit_layer = 0;                      // draft with the first layers alone; 0: a third of them
   std::vector<int> skip_attention_layers;  // draft with all layers but these parts (Draft & Verify)
   std::vector<int> skip_mlp_layers;
+
+  // AcceptanceRule::kTypical: the target's probability of a token must exceed
+  // min(epsilon, delta * exp(-entropy)).
+  double typical_epsilon = 0.09;
+  double typical_delta = 0.3;
+
+  // AcceptanceRule::kRelaxed: a token passes among the target's top k, if it is within delta of the first.
+  bool use_relaxed_acceptance_for_thinking = false;  // asks for the rule
+  int relaxed_topk = 1;
+  double relaxed_delta = 0.0;
+  RelaxedSpace relaxed_space = RelaxedSpace::kProbability;
+  TokenId begin_thinking_phase_token = 128798;  // DeepSeek-R1's
+  TokenId end_thinking_phase_token = 128799;
 };
 
 // Type of cached keys and values; kAuto: bf16. Q8_0: one scale per 32 numbers.
@@ -99,15 +116,22 @@ enum class WeightPrecision : uint8_t {
   kQ4,    // GGUF's Q4_0
 };
 
+// Whether each thread of the engine, but for the caller's, stays on one processor: one per core first, in
+// turn over the memory nodes. kAuto: where there are several nodes and a thread for every processor this
+// process may use.
+enum class ThreadPinning : uint8_t { kAuto, kOn, kOff };
+
 struct EngineOptions {
   std::filesystem::path model;  // Hugging Face directory or .gguf file
   SpeculativeOptions speculation;
   std::shared_ptr<Drafter> user_drafter;  // for decoding_type UserProvided
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   WeightPrecision weights = WeightPrecision::kAuto;
-  std::filesystem::path cache_dir;  // where measured costs are kept from run to run; empty: nowhere
-  std::string kernels;              // name of a kernel table; empty: the fastest this machine has
-  int threads = 0;                  // 0: one per core
+  std::filesystem::path cache_dir;     // where measured costs are kept from run to run; empty: nowhere
+  std::filesystem::path packed_cache;  // folder for packed weights, which later starts map; empty: none
+  std::string kernels;                 // name of a kernel table; empty: the fastest this machine has
+  int threads = 0;                     // 0: one per core
+  ThreadPinning pinning = ThreadPinning::kAuto;
   int64_t context = 0;  // longest sequence in tokens; 0: what the model was made for, at most 8192
   int page_size = 16;   // tokens per KV page
   KvCacheType kv_cache_type = KvCacheType::kAuto;
@@ -115,6 +139,13 @@ struct EngineOptions {
   int max_batch = 8;     // sequences that run together
   int prefill_chunk = 256;  // prompt tokens computed in one pass
 };
+
+// The rule in force.
+inline AcceptanceRule acceptance_rule(const EngineOptions& options) {
+  const bool is_relaxed = options.speculation.use_relaxed_acceptance_for_thinking;
+  return is_relaxed && options.acceptance == AcceptanceRule::kCoupled ? AcceptanceRule::kRelaxed
+                                                                      : options.acceptance;
+}
 
 struct Request {
   std::vector<TokenId> prompt = {};  // at least one token
@@ -131,6 +162,7 @@ std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", 
 
 struct SpeculationStats {
   std::string method;
+  bool lossless = true;                        // by the acceptance rule, for whatever was drafted
   int64_t steps = 0;                           // target passes that committed output
   int64_t drafted = 0;                         // drafted tokens verified
   int64_t accepted = 0;                        // of these committed
@@ -177,9 +209,12 @@ struct EngineInfo {
   std::string weights;  // storage type of most weights: "bf16"
   std::string kv_cache_type;
   std::string drafter;
+  std::vector<std::string> sources;  // names of the drafters that share its trees, by number
   int threads = 0;
+  bool is_pinned = false;  // each thread to a processor
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
+  bool maps_weights = false;  // they come packed from EngineOptions::packed_cache
   int64_t context = 0;
   int64_t vocab_size = 0;
   double load_ms = 0;
@@ -214,6 +249,10 @@ class Engine {
   // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
   // idle.
   bool step();
+
+  // From the next step on, `sink` gets what every sequence did, once per step, after the requests' sinks; an
+  // empty one ends it. Not to be called from a sink. Tracing costs time, and changes no output.
+  void set_trace_sink(TraceSink sink);
 
   // submit() and step() until this request is done.
   Result<Completion> generate(Request request, ProgressSink sink = nullptr);

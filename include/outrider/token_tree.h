@@ -47,9 +47,9 @@ class TokenTree {
   // after those that are here, so that each keeps the law it was drawn from.
   void merge(const TokenTree& other, int source);
 
-  // Drops the nodes i with kept[i] == 0 and everything below them; the root stays. Where a drawn child is
-  // dropped, its siblings from the same law count as chosen, which is lossless for whatever reason it was
-  // dropped.
+  // Drops the nodes i with kept[i] == 0 and everything below them; the root stays. All that stay count as
+  // chosen: which nodes were worth keeping may tell something about any draw. Call it whatever was drawn or
+  // not at all: a tree left alone because of its draws is no longer made of fair ones.
   void keep(std::span<const uint8_t> kept);
 
   int size() const { return static_cast<int>(tokens_.size()); }
@@ -90,17 +90,17 @@ class TokenTree {
   std::vector<Proposal> proposals_;
   std::vector<Law> laws_;  // the first law_count_ are in use; reset() keeps the memory of all
   size_t law_count_ = 0;
-  // Scratch of merge() and keep(): new indices of nodes and laws, -1: none; laws that lost a drawn child.
+  // Scratch of merge() and keep(): new indices of nodes and laws, -1: none.
   std::vector<int> place_, law_place_;
-  std::vector<uint8_t> broken_;
 };
 
 // What became of a drafted node.
 enum class NodeFate : uint8_t {
-  kAccepted,   // committed
-  kRejected,   // its parent was reached, the target chose otherwise
-  kUnreached,  // its parent was not accepted, or an earlier sibling was
-  kPastStop,   // on the accepted path, but the sequence ended before it
+  kAccepted,    // committed
+  kRejected,    // its parent was reached, the target chose otherwise
+  kUnreached,   // its parent was not accepted, or an earlier sibling was
+  kPastStop,    // on the accepted path, but the sequence ended before it
+  kOverBudget,  // cut before the pass; in traces alone
 };
 
 enum class TokenOrigin : uint8_t {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/thread_pool.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 
 namespace outrider {
 namespace {
@@ -26,9 +30,23 @@ inline void pause_cpu() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : taken_(static_cast<size_t>(threads)) {
+ThreadPool::ThreadPool(int threads, std::vector<int> cpus) : taken_(static_cast<size_t>(threads)) {
   OUTRIDER_CHECK(threads >= 1);
+  OUTRIDER_CHECK(cpus.empty() || cpus.size() == taken_.size());
   for (int i = 1; i < threads; ++i) threads_.emplace_back([this, i] { work(i); });
+  if (!cpus.empty()) pin(cpus);
+}
+
+void ThreadPool::pin(const std::vector<int>& cpus) {
+  is_pinned_ = true;
+  for (size_t i = 0; i < threads_.size(); ++i) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    const int cpu = cpus[i + 1];
+    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &one);
+    if (pthread_setaffinity_np(threads_[i].native_handle(), sizeof(one), &one) != 0) is_pinned_ = false;
+  }
+  if (!is_pinned_) log_warning("cannot keep every thread on a processor of its own; going on without");
 }
 
 ThreadPool::~ThreadPool() {
@@ -67,7 +85,8 @@ void ThreadPool::run_erased(int shares, ErasedJob job, void* context) {
 }
 
 void ThreadPool::run_shares(Ticket current, int worker) {
-  for (int i = 0; i < size(); ++i) {
+  const int owners = may_take_over_.load(std::memory_order_relaxed) ? size() : 1;
+  for (int i = 0; i < owners; ++i) {
     const int owner = (worker + i) % size();
     const Range shares = share_of({owner, size()}, current.shares());
     const auto count = static_cast<int>(shares.end - shares.begin);

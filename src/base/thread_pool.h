@@ -41,13 +41,16 @@ inline Range share_of(Worker worker, int64_t total, int64_t grain = 1) {
 // middle of a share holds everybody up; after that the caller works alone for a while.
 class ThreadPool {
  public:
-  // threads >= 1, the caller included.
-  explicit ThreadPool(int threads);
+  // threads >= 1, the caller included. `cpus`: empty, or the processor of each worker; that of the caller,
+  // who belongs to somebody else, is only left free.
+  explicit ThreadPool(int threads, std::vector<int> cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
+  // Every worker but the caller stays on a processor of its own.
+  bool is_pinned() const { return is_pinned_; }
 
   // Cuts a job into 1 <= shares <= kMaxShares and calls job({index, shares}) once for each; returns when all
   // are done. Neighbouring shares go to the same worker in every job, if it is awake. One share is done by
@@ -69,6 +72,17 @@ class ThreadPool {
     run(size(), job);
   }
 
+  // One share per worker, done by that worker even if the others have to wait for it: for memory that is to
+  // be first touched by the one who will read it.
+  template <typename Job>
+  void run_unshared(Job&& job) {
+    alone_until_ = {};
+    may_take_over_.store(false, std::memory_order_relaxed);
+    run(job);
+    may_take_over_.store(true, std::memory_order_relaxed);
+    alone_until_ = {};
+  }
+
   static constexpr int kMaxShares = 0xFFFF;
 
  private:
@@ -88,6 +102,7 @@ class ThreadPool {
   };
 
   void run_erased(int shares, ErasedJob job, void* context);
+  void pin(const std::vector<int>& cpus);
   void work(int worker);
   // Runs shares of the job until none is left to take: the worker's own, then those of the others.
   void run_shares(Ticket current, int worker);
@@ -97,9 +112,12 @@ class ThreadPool {
 
   std::vector<std::thread> threads_;
   std::vector<Taken> taken_;  // by worker
+  bool is_pinned_ = false;
   alignas(64) std::atomic<uint64_t> current_{0};
   ErasedJob job_ = nullptr;
   void* context_ = nullptr;
+  // Of the current job. Who still looks for shares of an earlier one finds none, whatever this says.
+  std::atomic<bool> may_take_over_{true};
   std::atomic<bool> stopping_{false};
   alignas(64) std::atomic<int> unfinished_{0};
   alignas(64) std::atomic<int> parked_{0};

@@ -2,8 +2,10 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 namespace outrider {
@@ -50,6 +52,63 @@ TEST(ThreadPool, EveryShareOfEveryJobRunsOnce) {
       for (int i = 0; i < 40; ++i) ASSERT_EQ(calls[static_cast<size_t>(i)], i < shares ? 1 : 0);
     }
   }
+}
+
+TEST(ThreadPool, UnsharedWorkIsDoneByItsOwner) {
+  using std::chrono::milliseconds;
+  for (int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    std::vector<std::thread::id> owners(static_cast<size_t>(threads));
+    std::atomic<int> calls = 0;
+    const auto at = [&](Worker worker) -> std::thread::id& {
+      return owners[static_cast<size_t>(worker.index)];
+    };
+    pool.run_unshared([&](Worker worker) { at(worker) = std::this_thread::get_id(); });
+    EXPECT_EQ(owners[0], std::this_thread::get_id());
+    for (int job = 0; job < 200; ++job) {
+      // Workers that fall asleep between jobs, and work that others would have long begun.
+      if (job % 50 == 0) std::this_thread::sleep_for(milliseconds(5));
+      pool.run_unshared([&](Worker worker) {
+        EXPECT_EQ(at(worker), std::this_thread::get_id());
+        ++calls;
+      });
+      pool.run(7, [](Worker) {});
+    }
+    EXPECT_EQ(calls, 200 * threads);
+  }
+}
+
+std::vector<int> cpus_of_this_thread() {
+  cpu_set_t mask;
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &mask)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+TEST(ThreadPool, PinnedWorkersStayWhereTheyArePutAndTheCallerIsLeftAlone) {
+  const std::vector<int> all = cpus_of_this_thread();
+  ASSERT_FALSE(all.empty());
+  std::vector<int> cpus;
+  for (size_t i = 0; i < 3; ++i) cpus.push_back(all[i % all.size()]);
+  ThreadPool pool(3, cpus);
+  EXPECT_TRUE(pool.is_pinned());
+  std::vector<std::vector<int>> found(3);
+  pool.run_unshared([&](Worker worker) { found[static_cast<size_t>(worker.index)] = cpus_of_this_thread(); });
+  EXPECT_EQ(found[0], all);
+  EXPECT_EQ(found[1], std::vector<int>{cpus[1]});
+  EXPECT_EQ(found[2], std::vector<int>{cpus[2]});
+  EXPECT_FALSE(ThreadPool(2).is_pinned());
+}
+
+TEST(ThreadPool, ProcessorsThatAreNotThereAreDoneWithout) {
+  ThreadPool pool(2, {0, CPU_SETSIZE - 1});
+  EXPECT_FALSE(pool.is_pinned());
+  int calls = 0;
+  pool.run(5, [&](Worker worker) { calls += worker.index == 0 ? 1 : 0; });
+  EXPECT_EQ(calls, 1);
 }
 
 // A worker that sleeps in its share stands for one that lost its processor.

@@ -15,6 +15,8 @@
 #include "cli/synthetic_drafter.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
+#include "cli/trace_log.h"
+#include "cli/trace_page.h"
 #include "engine/engine_parts.h"
 
 namespace outrider {
@@ -71,7 +73,23 @@ Error in_prompt(const PromptRecord& prompt, const Error& error) {
 }
 
 bool promises_equal_output(const Settings& settings) {
-  return settings.engine.acceptance == AcceptanceRule::kCoupled || settings.request.sampling.temperature == 0;
+  const AcceptanceRule rule = acceptance_rule(settings.engine);
+  return rule == AcceptanceRule::kCoupled ||
+         (rule == AcceptanceRule::kRejection && settings.request.sampling.temperature == 0);
+}
+
+// One more run of every prompt, which nothing is measured in: tracing takes time.
+Status trace_all(const Settings& settings, Engine& engine, const std::vector<BenchPrompt>& prompts) {
+  TraceLog log(engine, settings);
+  engine.set_trace_sink([&](const StepTrace& trace) { log.add(trace); });
+  Request request = settings.request;
+  for (const BenchPrompt& prompt : prompts) {
+    log.begin_run(prompt.record.id);
+    request.prompt = prompt.tokens;
+    OUTRIDER_TRY([[maybe_unused]] const Completion completion, engine.generate(request));
+  }
+  engine.set_trace_sink(nullptr);
+  return write_trace_page(settings.trace_file, log.json());
 }
 
 Status check_together(const Settings& settings, const EngineOptions& options) {
@@ -140,7 +158,11 @@ Result<std::vector<PromptMeasurement>> measure_all(const Settings& settings, Ben
 }  // namespace
 
 Status run_bench(const Settings& settings) {
-  if (!settings.row_counts.empty()) return run_row_bench(settings);
+  if (!settings.row_counts.empty()) {
+    if (!settings.trace_file.empty()) return usage_error("expected --rows or --trace, found both");
+    return run_row_bench(settings);
+  }
+  if (!settings.trace_file.empty()) OUTRIDER_RETURN_IF_ERROR(check_trace_file(settings.trace_file));
   std::vector<PromptRecord> records;
   if (!wants_random_prompts(settings)) {
     OUTRIDER_TRY(records, load_prompts(settings));
@@ -152,6 +174,7 @@ Status run_bench(const Settings& settings) {
 
   const int64_t runs = settings.runs == 0 ? kDefaultRuns : settings.runs;
   OUTRIDER_TRY(const auto measurements, measure_all(settings, bench, prompts, runs));
+  if (!settings.trace_file.empty()) OUTRIDER_RETURN_IF_ERROR(trace_all(settings, *bench.engine, prompts));
   const bool compared = promises_equal_output(settings);
   const BenchSetup setup = {.info = bench.engine->info(),
                             .speculation = options.speculation,

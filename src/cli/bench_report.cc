@@ -51,6 +51,7 @@ void add_counts(std::vector<int64_t>& sum, const std::vector<int64_t>& counts) {
 
 void add_stats(SpeculationStats& sum, const SpeculationStats& stats) {
   sum.method = stats.method;
+  sum.lossless = stats.lossless;
   sum.steps += stats.steps;
   sum.drafted += stats.drafted;
   sum.accepted += stats.accepted;
@@ -120,6 +121,7 @@ nlohmann::ordered_json identical_json(const BenchSetup& setup, const Figures& fi
 }
 
 std::string identical_text(const BenchSetup& setup, const Figures& figures) {
+  if (!setup.compared && !figures.stats.lossless) return "not compared: the acceptance rule is lossy";
   if (!setup.compared) return "not compared: the rejection rule keeps the law of sampled text, not the text";
   if (figures.differing == 0) return fmt::format("identical, all {} prompts", figures.prompts);
   return fmt::format("DIFFERENT for {} of {} prompts", figures.differing, figures.prompts);
@@ -147,7 +149,10 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
   json["weights"] = setup.info.weights;
   json["kernels"] = setup.info.kernels;
   json["threads"] = setup.info.threads;
+  json["pinned"] = setup.info.is_pinned;
+  json["maps_weights"] = setup.info.maps_weights;
   json["method"] = snake_name(all.stats.method);
+  json["lossless"] = all.stats.lossless;
   json["max_draft_len"] = setup.speculation.max_draft_len;
   json["speculative_model"] = setup.speculation.speculative_model.string();
   if (setup.synthetic_acceptance) json["synthetic_acceptance"] = *setup.synthetic_acceptance;

@@ -30,7 +30,7 @@ struct BenchSetup {
   int64_t runs = 0;
   int64_t max_tokens = 0;
   std::optional<double> synthetic_acceptance = {};  // the rate at which drafted tokens were made right
-  bool compared = true;  // false where only the law of the output is promised: rejection rule, sampled
+  bool compared = true;  // false where the output may differ: rejection rule, sampled; lossy rules
 };
 
 double median(std::vector<double> values);  // 0 for none

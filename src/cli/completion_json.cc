@@ -26,6 +26,7 @@ nlohmann::ordered_json completion_json(const EngineInfo& info, const std::vector
                      {"decode_ms", completion.decode_ms},
                      {"tokens_per_second", timed.tokens_per_second()}};
   json["speculation"] = {{"method", snake_name(stats.method)},
+                         {"lossless", stats.lossless},
                          {"steps", stats.steps},
                          {"drafted", stats.drafted},
                          {"accepted", stats.accepted},

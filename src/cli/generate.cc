@@ -10,12 +10,30 @@
 #include "cli/prompt_text.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
+#include "cli/trace_log.h"
+#include "cli/trace_page.h"
+#include "cli/tree_view.h"
 
 namespace outrider {
+namespace {
+
+Status check_views(const Settings& settings) {
+  if (settings.json && settings.show_draft) return usage_error("expected --json or --show-draft, found both");
+  if (settings.show_tree && settings.show_draft)
+    return usage_error("expected --show-tree or --show-draft, found both");
+  return settings.trace_file.empty() ? Status() : check_trace_file(settings.trace_file);
+}
+
+void print_tree(const Engine& engine, const StepTrace& trace, bool colour) {
+  write_output(tree_view(engine, trace, colour) + "\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
 
 Status run_generate(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_one_input(settings, "--prompt, --prompt-file and --prompt-ids"));
-  if (settings.json && settings.show_draft) return usage_error("expected --json or --show-draft, found both");
+  OUTRIDER_RETURN_IF_ERROR(check_views(settings));
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
   Request request = settings.request;
   OUTRIDER_TRY(request.prompt, input_tokens(settings, *engine));
@@ -23,24 +41,32 @@ Status run_generate(const Settings& settings) {
   const bool colour = output_takes_colour();
   MarkedStream marked(*engine, colour);
   const auto show = [&](RequestId, const Progress& progress) {
-    if (settings.json) return;
-    if (settings.show_draft) {
-      write_output(marked.push(progress));
-    } else {
-      write_output(progress.text);
-    }
+    if (settings.json || settings.show_tree) return;
+    write_output(settings.show_draft ? marked.push(progress) : std::string(progress.text));
     std::fflush(stdout);
   };
+  TraceLog log(*engine, settings);
+  log.begin_run("prompt");
+  const bool keeps_log = !settings.trace_file.empty() || (settings.show_tree && settings.json);
+  if (keeps_log || settings.show_tree) {
+    engine->set_trace_sink([&](const StepTrace& trace) {
+      if (keeps_log) log.add(trace);
+      if (settings.show_tree && !settings.json) print_tree(*engine, trace, colour);
+    });
+  }
   OUTRIDER_TRY(const TimedCompletion timed, generate_timed(*engine, request, show));
   if (settings.json) {
-    write_output(json_line(completion_json(engine->info(), request.prompt, timed)));
-  } else if (settings.show_draft) {
-    write_output(marked.finish() + "\n\n" + mark_legend(colour) + "\n");
+    auto json = completion_json(engine->info(), request.prompt, timed);
+    if (settings.show_tree) json["trace"] = log.json();
+    write_output(json_line(json));
+  } else if (settings.show_draft || settings.show_tree) {
+    write_output(settings.show_draft ? marked.finish() + "\n\n" + mark_legend(colour) + "\n"
+                                     : timed.completion.text + "\n\n" + tree_legend() + "\n");
     write_output(statistics_line(timed.completion, timed.tokens_per_second()) + "\n");
   } else {
     write_output("\n");
   }
-  return {};
+  return settings.trace_file.empty() ? Status() : write_trace_page(settings.trace_file, log.json());
 }
 
 }  // namespace outrider

@@ -46,6 +46,8 @@ nlohmann::ordered_json row_bench_json(const RowBench& bench) {
   json["weights"] = bench.info.weights;
   json["kernels"] = bench.info.kernels;
   json["threads"] = bench.info.threads;
+  json["pinned"] = bench.info.is_pinned;
+  json["maps_weights"] = bench.info.maps_weights;
   json["parameters"] = bench.info.parameters;
   json["weight_bytes"] = bench.info.weight_bytes;
   json["streamed_bytes"] = bench.streamed_bytes;

@@ -123,7 +123,7 @@ std::vector<Mode> modes_for(const Settings& settings) {
   SamplingParams greedy = sampling;
   greedy.temperature = 0;
   std::vector<Mode> modes = {{"greedy", greedy}};
-  if (sampling.temperature > 0 && settings.engine.acceptance == AcceptanceRule::kCoupled) {
+  if (sampling.temperature > 0 && acceptance_rule(settings.engine) == AcceptanceRule::kCoupled) {
     modes.push_back({fmt::format("sampled (temperature {}, top-p {}, seed {})", sampling.temperature,
                                  sampling.top_p, sampling.seed),
                      sampling});
@@ -171,6 +171,10 @@ nlohmann::ordered_json proof_json(const Proof& proof, size_t prompts, const Engi
 }  // namespace
 
 Status run_verify_lossless(const Settings& settings) {
+  if (!is_lossless(acceptance_rule(settings.engine))) {
+    return usage_error(
+        "verify-lossless expects acceptance coupled or rejection, found a lossy rule; leave it out");
+  }
   OUTRIDER_TRY(const std::vector<PromptRecord> prompts, load_prompts(settings));
   OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(options));

@@ -75,6 +75,13 @@ Status set_kv_cache_type(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status set_pinning(Settings& settings, const OptionValue& value) {
+  settings.engine.pinning = value.text() == "on"    ? ThreadPinning::kOn
+                            : value.text() == "off" ? ThreadPinning::kOff
+                                                    : ThreadPinning::kAuto;
+  return {};
+}
+
 Status set_prompt_ids(Settings& settings, const OptionValue& value) {
   OUTRIDER_TRY(settings.prompt_ids, parse_token_ids(value.text()));
   return {};
@@ -96,8 +103,15 @@ Status set_row_counts(Settings& settings, const OptionValue& value) {
 }
 
 Status set_acceptance(Settings& settings, const OptionValue& value) {
-  settings.engine.acceptance =
-      value.text() == "rejection" ? AcceptanceRule::kRejection : AcceptanceRule::kCoupled;
+  constexpr std::array<std::pair<std::string_view, AcceptanceRule>, 4> kNames = {{
+      {"coupled", AcceptanceRule::kCoupled},
+      {"rejection", AcceptanceRule::kRejection},
+      {"typical", AcceptanceRule::kTypical},
+      {"relaxed", AcceptanceRule::kRelaxed},
+  }};
+  for (const auto& [name, rule] : kNames) {
+    if (value.text() == name) settings.engine.acceptance = rule;
+  }
   return {};
 }
 
@@ -160,6 +174,9 @@ const OptionRow kOptions[] = {
     {.name = "weights", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kRuns,
      .default_text = "auto", .help = "type the weights are held in; auto: as stored, q8: one scale per output, q4: q4_0",
      .apply = set_weights, .choices = "auto|f32|bf16|q8_0|q8|q4"},
+    {.name = "packed-cache", .metavar = "DIR", .group = kModel, .commands = kRuns,
+     .help = "folder for weights in the layout of the kernels: written by the first start, mapped by later ones",
+     .apply = [](S& s, const V& v) { s.engine.packed_cache = v.text(); return Status(); }},
     {.name = "shape", .metavar = "NAME", .group = kModel, .commands = kBench,
      .help = "instead of MODEL: random weights of this shape, such as llama-1b, in the type of --weights "
              "(auto: bf16)",
@@ -300,15 +317,27 @@ const OptionRow kOptions[] = {
     {.name = "acceptance", .metavar = "RULE", .type = Type::kChoice, .group = kSpeculation,
      .commands = kDecodes,
      .default_text = "coupled",
-     .help = "how drafts are accepted, both lossless; coupled: same seed, same text as without speculation",
-     .apply = set_acceptance, .choices = "coupled|rejection"},
+     .help = "how drafts are accepted; coupled (same seed, same text as without speculation) and rejection "
+             "(same law) are lossless, typical and relaxed are not",
+     .apply = set_acceptance, .choices = "coupled|rejection|typical|relaxed"},
     {.name = "show-draft", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
      .help = "mark which tokens were drafted and accepted, corrected, or added by the target",
      .apply = [](S& s, const V& v) { s.show_draft = v.flag; return Status(); }},
+    {.name = "show-tree", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
+     .help = "print the tree of every step: probabilities, what was accepted, and why the rest was not; with "
+             "--json as part of the object",
+     .apply = [](S& s, const V& v) { s.show_tree = v.flag; return Status(); }},
+    {.name = "trace", .metavar = "FILE", .group = kSpeculation, .commands = kGenerate | kBench,
+     .help = "write an HTML page with the timeline, the trees and the acceptance of every step; replaces FILE",
+     .apply = [](S& s, const V& v) { s.trace_file = v.text(); return Status(); }},
     {.name = "threads", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns | kQuantize,
      .default_text = "0", .help = "threads; 0: one per core",
      .apply = [](S& s, const V& v) { s.engine.threads = static_cast<int>(v.integer); return Status(); },
      .min = 0, .max = 1024},
+    {.name = "pin", .metavar = "WHEN", .type = Type::kChoice, .group = kMachine, .commands = kRuns,
+     .default_text = "auto",
+     .help = "keep each thread on one processor; auto: with several memory nodes and a thread for every processor",
+     .apply = set_pinning, .choices = "auto|on|off"},
     {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns,
      .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "
              "~/.cache/outrider; none: nowhere",

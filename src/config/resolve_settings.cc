@@ -122,6 +122,7 @@ class Resolver {
     for (const OptionRow& row : option_table()) {
       if (row.belongs_to(given_.command)) OUTRIDER_RETURN_IF_ERROR(resolve(row));
     }
+    warn_of_loss();
     return std::move(settings_);
   }
 
@@ -162,6 +163,14 @@ class Resolver {
       settings_.warnings.push_back(fmt::format("environment variable {} is not read; did you mean '{}'?",
                                                name, nearest_name(name, views)));
     }
+  }
+
+  void warn_of_loss() {
+    const AcceptanceRule rule = acceptance_rule(settings_.engine);
+    if (is_lossless(rule) || given_.command == Command::kVerifyLossless) return;
+    settings_.warnings.push_back(
+        fmt::format("{} acceptance is lossy: with speculation the output is not the model's own",
+                    rule == AcceptanceRule::kTypical ? "typical" : "relaxed"));
   }
 
   Status resolve(const OptionRow& row) {

@@ -142,7 +142,7 @@ TEST(ResolveSettings, ValuesOutOfRangeNameTheOption) {
       {"seed", "99999999999999999999"},
       {"repetition-penalty", "0"},
       {"weights", "f16"},
-      {"acceptance", "typical"},
+      {"acceptance", "lenient"},
       {"prompt-ids", "1,,2"},
       {"prompt-ids", "a"},
       {"prompt-ids", "-1"},

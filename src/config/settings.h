@@ -60,6 +60,8 @@ struct Settings {
   bool force = false;             // quantize: replace `output` if it exists
 
   bool show_draft = false;
+  bool show_tree = false;
+  std::filesystem::path trace_file;  // a page about every step; empty: none
   bool json = false;
 
   std::vector<std::string> warnings;                   // for the user, one line each

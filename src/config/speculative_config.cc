@@ -65,11 +65,6 @@ void settle(SpeculativeConfig& config, Gives&& gives) {
   if (options.decoding_type == "Auto") {
     options.is_auto = true;
     if (!gives("max_draft_len")) options.max_draft_len = 8;
-    if (!gives_shape) {
-      options.tree = TreeKind::kDynamic;
-      options.dynamic_tree_max_top_k = 2;
-      options.max_total_draft_tokens = 15;  // with the pending token 16 rows, which cost little more than one
-    }
   }
   if (options.decoding_type == "SpecInfer" && !gives_shape) options.tree = TreeKind::kStatic;
   if (options.tree == TreeKind::kStatic && !options.expansion.empty() && options.max_draft_len > 0)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "config/message_text.h"
@@ -54,6 +55,8 @@ Result<std::string> canonical_method(std::string_view text) {
   return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?", built_methods(),
                                  quote(text), nearest_name(text, names)));
 }
+
+constexpr int64_t kLargestToken = std::numeric_limits<TokenId>::max();
 
 template <int64_t kMin, int64_t kMax, auto kMember>
 Status assign_integer(SpeculativeConfig& config, std::string_view text) {
@@ -130,6 +133,13 @@ Status assign_schedule(SpeculativeConfig& config, std::string_view text) {
       config, text,
       std::array<std::pair<std::string_view, LengthSchedule>, 2>{
           {{"constant", LengthSchedule::kConstant}, {"heuristic", LengthSchedule::kHeuristic}}});
+}
+
+Status assign_relaxed_space(SpeculativeConfig& config, std::string_view text) {
+  return assign_choice<&SpeculativeOptions::relaxed_space>(
+      config, text,
+      std::array<std::pair<std::string_view, RelaxedSpace>, 2>{
+          {{"probability", RelaxedSpace::kProbability}, {"log_probability", RelaxedSpace::kLogProbability}}});
 }
 
 Status assign_policy(SpeculativeConfig& config, std::string_view text) {
@@ -276,6 +286,31 @@ constexpr std::array kKeys = {
                       assign_integers<0, 1023, &SpeculativeOptions::skip_attention_layers>},
     SpeculativeKeyRow{{"skip_mlp_layers", "", "EarlyExit|Combined|Auto", "", "the same for their MLPs"},
                       assign_integers<0, 1023, &SpeculativeOptions::skip_mlp_layers>},
+    SpeculativeKeyRow{{"typical_epsilon", "", "", "0.09",
+                       "--acceptance typical: tokens likelier than this always pass, 0 to 1"},
+                      assign_number<&SpeculativeOptions::typical_epsilon>},
+    SpeculativeKeyRow{{"typical_delta", "", "", "0.3",
+                       "--acceptance typical: so do tokens likelier than this times exp(-entropy)"},
+                      assign_number<&SpeculativeOptions::typical_delta>},
+    SpeculativeKeyRow{{"use_relaxed_acceptance_for_thinking", "", "", "false",
+                       "the same as --acceptance relaxed: lossy while the model thinks"},
+                      assign_flag<&SpeculativeOptions::use_relaxed_acceptance_for_thinking>},
+    SpeculativeKeyRow{{"relaxed_topk", "", "", "1",
+                       "--acceptance relaxed: tokens among the target's so many likeliest pass, 1 to 1024"},
+                      assign_integer<1, 1024, &SpeculativeOptions::relaxed_topk>},
+    SpeculativeKeyRow{
+        {"relaxed_delta", "", "", "0", "--acceptance relaxed: if no more than this below the likeliest"},
+        assign_number<&SpeculativeOptions::relaxed_delta>},
+    SpeculativeKeyRow{{"relaxed_space", "", "", "probability",
+                       "--acceptance relaxed: what relaxed_delta is measured in, probability or "
+                       "log_probability"},
+                      assign_relaxed_space},
+    SpeculativeKeyRow{
+        {"begin_thinking_phase_token", "", "", "128798", "--acceptance relaxed: id that opens the thinking"},
+        assign_integer<0, kLargestToken, &SpeculativeOptions::begin_thinking_phase_token>},
+    SpeculativeKeyRow{
+        {"end_thinking_phase_token", "", "", "128799", "--acceptance relaxed: id that closes it"},
+        assign_integer<0, kLargestToken, &SpeculativeOptions::end_thinking_phase_token>},
     SpeculativeKeyRow{{"prompt_lookup_min", "", "NGram|Combined|Auto", "", "vLLM's; read and without effect"},
                       warn_shortest_pattern},
 };

@@ -2,6 +2,8 @@
 #include "device/durable_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,13 +31,27 @@ Status write_all(int fd, std::string_view bytes, const std::filesystem::path& pa
   return {};
 }
 
-Status write_and_sync(const std::filesystem::path& path,
-                      const std::function<Status(const ByteSink&)>& produce) {
-  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.get() < 0) return system_error("create", path);
-  OUTRIDER_RETURN_IF_ERROR(
-      produce([&](std::string_view bytes) { return write_all(file.get(), bytes, path); }));
-  if (::fsync(file.get()) != 0) return system_error("flush", path);
+std::filesystem::path beside(const std::filesystem::path& path) {
+  std::filesystem::path temporary = path;
+  temporary += ".tmp";
+  return temporary;
+}
+
+// False: another process writes it, or just renamed it away.
+bool take(int fd, const std::filesystem::path& path) {
+  struct stat held = {};
+  struct stat named = {};
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &held) == 0 &&
+         ::stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+// Fills the file behind `fd`, which nobody else writes, and gives it its name.
+Status write_and_rename(int fd, const std::filesystem::path& temporary, const std::filesystem::path& path,
+                        const std::function<Status(const ByteSink&)>& produce) {
+  if (::ftruncate(fd, 0) != 0) return system_error("empty", temporary);
+  OUTRIDER_RETURN_IF_ERROR(produce([&](std::string_view bytes) { return write_all(fd, bytes, temporary); }));
+  if (::fsync(fd) != 0) return system_error("flush", temporary);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return system_error("rename to", path);
   return {};
 }
 
@@ -43,18 +59,27 @@ Status write_and_sync(const std::filesystem::path& path,
 
 Status write_durably(const std::filesystem::path& path,
                      const std::function<Status(const ByteSink&)>& produce) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
-  if (Status status = write_and_sync(temporary, produce); !status.ok()) {
+  const std::filesystem::path temporary = beside(path);
+  const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (file.get() < 0) return system_error("create", temporary);
+  if (!take(file.get(), temporary)) return io_error("another process is writing " + path.string());
+  if (Status status = write_and_rename(file.get(), temporary, path, produce); !status.ok()) {
     ::unlink(temporary.c_str());
     return status;
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return system_error("rename to", path);
   return sync_directory(path.parent_path());
 }
 
 Status write_durably(const std::filesystem::path& path, std::string_view bytes) {
   return write_durably(path, [&](const ByteSink& sink) { return sink(bytes); });
+}
+
+Status check_writable(const std::filesystem::path& path) {
+  const std::filesystem::path temporary = beside(path);
+  const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (file.get() < 0) return system_error("create", temporary);
+  ::unlink(temporary.c_str());
+  return {};
 }
 
 Status sync_directory(const std::filesystem::path& directory) {

@@ -2,12 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 
 #include "outrider/result.h"
 
 namespace outrider {
+
+// Tells apart what a file held at different times. Every write to a file of this machine's moves `changed`,
+// which no program can set back.
+struct FileStamp {
+  int64_t bytes = 0;
+  int64_t modified = 0;  // ns since 1970
+  int64_t changed = 0;
+  bool is_settled = true;  // false: changed so shortly before that a write to come could leave the same stamp
+};
 
 // A whole file mapped read-only and privately. Move only; the bytes stay valid, at the same address, until
 // the object is destroyed. A file that another process shortens meanwhile ends this process with SIGBUS, as
@@ -22,15 +32,21 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Of the moment before it was mapped.
+  const FileStamp& stamp() const { return stamp_; }
 
  private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  MappedFile(std::span<const std::byte> bytes, const FileStamp& stamp) : bytes_(bytes), stamp_(stamp) {}
 
   std::span<const std::byte> bytes_;
+  FileStamp stamp_;
 };
 
 // Takes the pages that lie wholly within `bytes`, a part of a MappedFile, out of this process's memory;
 // reading them brings them back.
 void drop_mapped_pages(std::span<const std::byte> bytes);
+
+// Brings them in, so that reading them meets no page faults. A hint.
+void populate_mapped_pages(std::span<const std::byte> bytes);
 
 }  // namespace outrider

@@ -146,6 +146,7 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
     call.requests.push_back(request);
     DraftRequest& own = call.requests.back();
     own.max_nodes = nodes[m];
+    own.source = static_cast<int>(m);
     own.wants_probabilities = true;
     if (own.estimates != nullptr) own.estimates = &shares[m].worth;
   }

@@ -49,7 +49,7 @@ constexpr std::array kDrafters = {
 SpeculativeOptions settled(SpeculativeOptions options) {
   if (options.decoding_type != "Auto") return options;
   options.decoding_type = "Combined";
-  options.combine = {"NGram"};
+  options.combine = {"Suffix"};
   if (!options.speculative_model.empty()) options.combine.emplace_back("DraftTarget");
   return options;
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/counter_rng.h"
 #include "device/durable_file.h"
 
@@ -38,11 +38,6 @@ bool covers_all_passes(const std::vector<PassCosts::Point>& points, const Engine
   const int64_t largest = largest_pass(parts);
   const auto beyond = std::upper_bound(std::begin(kRowCounts), std::end(kRowCounts), largest);
   return !points.empty() && (beyond == std::begin(kRowCounts) || points.back().rows >= *(beyond - 1));
-}
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 // Passes of chosen shapes over entries that hold nothing, which cost what others cost.

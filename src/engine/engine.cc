@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "engine/engine_parts.h"
 #include "engine/scheduler.h"
 #include "engine/step.h"
+#include "engine/step_tracer.h"
 #include "sampling/target_law.h"
 
 namespace outrider {
@@ -44,7 +46,8 @@ struct Engine::Impl {
               .drafter = parts->drafter.get(),
               .policy = &policy,
               .vocab_size = parts->vocab_size,
-              .acceptance = parts->options.acceptance,
+              .acceptance = acceptance_rule(parts->options),
+              .options = &parts->options.speculation,
               .limits = batch_limits(*parts)}) {}
 
   Status check(const Request& request) const;
@@ -55,6 +58,7 @@ struct Engine::Impl {
   Scheduler scheduler;
   SpeculationPolicy policy;
   Step pass;
+  std::optional<StepTracer> tracer;  // where a sink wants traces
   RequestId next_id = 1;
   std::vector<RequestId> cancelled;  // since the last step
 };
@@ -94,6 +98,11 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+  if (options.speculation.use_relaxed_acceptance_for_thinking &&
+      options.acceptance != AcceptanceRule::kCoupled && options.acceptance != AcceptanceRule::kRelaxed) {
+    return usage_error(
+        "use_relaxed_acceptance_for_thinking goes with coupled or relaxed acceptance, found another rule");
+  }
   OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(std::move(options)));
   return assemble(std::move(parts));
 }
@@ -134,9 +143,12 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
   OUTRIDER_RETURN_IF_ERROR(impl_->check(request));
   const RequestId id = impl_->next_id++;
   const bool nothing_to_do = request.max_tokens == 0;
+  const SpeculativeOptions& speculation = impl_->parts->options.speculation;
   const Sequence::Limits limits{.context = impl_->parts->options.context,
                                 .max_draft_nodes = max_draft_nodes(*impl_->parts),
-                                .model_stop_tokens = impl_->parts->target->config().stop_tokens};
+                                .model_stop_tokens = impl_->parts->target->config().stop_tokens,
+                                .thinking = {.begin = speculation.begin_thinking_phase_token,
+                                             .end = speculation.end_thinking_phase_token}};
   impl_->scheduler.add(
       std::make_unique<Sequence>(id, std::move(request), std::move(sink), impl_->parts->tokenizer, limits));
   if (nothing_to_do) {
@@ -154,10 +166,13 @@ bool Engine::step() {
     impl_->retire(id);
   }
   if (impl_->scheduler.idle()) return false;
+  StepTracer* tracer = impl_->tracer ? &*impl_->tracer : nullptr;
+  if (tracer != nullptr) tracer->start_step();
   std::vector<Sequence*> preempted;
   const std::span<const SequencePlan> plans = impl_->scheduler.plan(preempted);
   for (Sequence* sequence : preempted) impl_->pass.forget(*sequence);
-  impl_->pass.run(plans);
+  if (tracer != nullptr) tracer->plan(plans);
+  impl_->pass.run(plans, tracer);
   for (const SequencePlan& plan : plans) {
     if (plan.sequence->finished()) {
       impl_->retire(plan.sequence->id());
@@ -165,7 +180,13 @@ bool Engine::step() {
       plan.sequence->publish();
     }
   }
+  if (tracer != nullptr) tracer->finish_step();
   return !impl_->scheduler.idle();
+}
+
+void Engine::set_trace_sink(TraceSink sink) {
+  impl_->tracer.reset();
+  if (sink) impl_->tracer.emplace(std::move(sink), impl_->parts->vocab_size);
 }
 
 Result<Completion> Engine::generate(Request request, ProgressSink sink) {

@@ -10,7 +10,9 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "device/cpu_topology.h"
 #include "drafters/registry.h"
 #include "engine/calibration.h"
 #include "formats/model_file.h"
@@ -84,6 +86,25 @@ Status resolve(EngineOptions& options, const ModelConfig& config) {
   return {};
 }
 
+// The processor of every worker; none: they run where the system puts them. Left alone when threads are fewer
+// than processors: somebody else is to have the others, and two engines would choose the same ones. Left
+// alone on one node, too: there it gains nothing, and costs where other programs run.
+Result<std::vector<int>> pinned_cpus(const EngineOptions& options) {
+  if (options.pinning == ThreadPinning::kOff) return std::vector<int>();
+  const std::vector<int> allowed = allowed_cpus();
+  const auto threads = static_cast<size_t>(options.threads);
+  const std::vector<CpuPlace> places = places_of(allowed);
+  if (options.pinning == ThreadPinning::kAuto && (threads != allowed.size() || node_count(places) < 2)) {
+    return std::vector<int>();
+  }
+  if (threads > allowed.size()) {
+    return usage_error("expected at most " + std::to_string(allowed.size()) +
+                       " threads to pin, one for each processor this process may use, found " +
+                       std::to_string(threads) + "; lower --threads or leave out --pin on");
+  }
+  return cpus_for_workers(places, options.threads);
+}
+
 // Pages for max_batch sequences of full context and their trees, within a third of the free memory, but never
 // fewer than one sequence needs.
 Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
@@ -114,10 +135,13 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
   parts.bos_token = file.bos_token;
   parts.eos_token = file.eos_token;
   OUTRIDER_RETURN_IF_ERROR(resolve(parts.options, file.config));
-  parts.pool = std::make_unique<ThreadPool>(parts.options.threads);
+  OUTRIDER_TRY(std::vector<int> cpus, pinned_cpus(parts.options));
+  parts.pool = std::make_unique<ThreadPool>(parts.options.threads, std::move(cpus));
   const std::optional<DType> weights = storage_type(parts.options.weights);
-  OUTRIDER_TRY(parts.target,
-               Model::load(file, {.kernels = kernels, .pool = parts.pool.get(), .weights = weights}));
+  OUTRIDER_TRY(parts.target, Model::load(file, {.kernels = kernels,
+                                                .pool = parts.pool.get(),
+                                                .weights = weights,
+                                                .packed_cache = parts.options.packed_cache}));
   // So that no step allocates or runs out of memory.
   const int64_t rows = batch_limits(parts).rows;
   OUTRIDER_RETURN_IF_ERROR(parts.target->reserve(rows, rows - parts.options.prefill_chunk));
@@ -131,9 +155,12 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                 .weights = std::string(dtype_name(weights.value_or(main_type(file)))),
                 .kv_cache_type = std::string(dtype_name(shape.type)),
                 .drafter = {},
+                .sources = {},
                 .threads = parts.options.threads,
+                .is_pinned = parts.pool->is_pinned(),
                 .parameters = parts.target->parameter_count(),
                 .weight_bytes = parts.target->weight_bytes(),
+                .maps_weights = parts.target->maps_weights(),
                 .context = parts.options.context,
                 .vocab_size = parts.vocab_size,
                 .load_ms = 0};
@@ -161,7 +188,9 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
                                .weights = storage_type(parts->options.weights),
                                .user_drafter = parts->options.user_drafter};
   OUTRIDER_TRY(parts->drafter, make_drafter(parts->options.speculation, context));
-  parts->info.drafter = parts->drafter->traits().name;
+  const DrafterTraits& traits = parts->drafter->traits();
+  parts->info.drafter = traits.name;
+  parts->info.sources = traits.sources.empty() ? std::vector{traits.name} : traits.sources;
   if (parts->options.speculation.is_auto && max_draft_depth(*parts) > 0) parts->costs = calibrate(*parts);
   parts->info.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -27,12 +27,14 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
       context_(limits.context),
       stop_tokens_(request_.stop_tokens.begin(), request_.stop_tokens.end()),
       tokens_(request_.prompt),
+      thinking_(limits.thinking),
       decoder_(std::move(tokenizer)),
       stops_(request_.stop) {
   if (!request_.ignore_eos)
     stop_tokens_.insert(limits.model_stop_tokens.begin(), limits.model_stop_tokens.end());
   reserve(limits.max_draft_nodes);
   history.add_prompt(request_.prompt);
+  for (const TokenId token : request_.prompt) thinking_.push(token);
   completion_.prompt_tokens = prompt_length();
 }
 
@@ -67,6 +69,7 @@ int Sequence::commit(std::span<const TokenId> tokens, std::span<const TokenOrigi
 std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) {
   tokens_.push_back(token);
   history.push(token);
+  thinking_.push(token);
   completion_.tokens.push_back(token);
   completion_.origins.push_back(origin);
   if (stop_tokens_.contains(token)) return FinishReason::kStop;

@@ -13,6 +13,7 @@
 #include "outrider/engine.h"
 #include "sampling/randomness.h"
 #include "sampling/token_history.h"
+#include "speculation/thinking_phase.h"
 #include "text/tokenizer.h"
 
 namespace outrider {
@@ -25,6 +26,7 @@ class Sequence {
     int64_t context = 0;                         // longest sequence in tokens
     int max_draft_nodes = 0;                     // of one tree
     std::span<const TokenId> model_stop_tokens;  // end-of-text ids of the model
+    ThinkingPhase thinking = {};                 // with its tokens
   };
 
   Sequence(RequestId id, Request request, ProgressSink sink, std::shared_ptr<const Tokenizer> tokenizer,
@@ -41,6 +43,7 @@ class Sequence {
   int64_t longest() const {
     return std::min(prompt_length() + std::min(request_.max_tokens, context_), context_);
   }
+  const ThinkingPhase& thinking() const { return thinking_; }
   bool finished() const { return finish_reason_.has_value(); }
   Completion& completion() { return completion_; }
 
@@ -68,6 +71,7 @@ class Sequence {
   int64_t context_;
   std::unordered_set<TokenId> stop_tokens_;
   std::vector<TokenId> tokens_;
+  ThinkingPhase thinking_;
   StreamDecoder decoder_;
   StopMatcher stops_;
   std::optional<FinishReason> finish_reason_;

@@ -2,7 +2,6 @@
 #include "engine/step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <numeric>
@@ -10,17 +9,14 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "engine/step_tracer.h"
 #include "sampling/logit_scan.h"
 #include "speculation/verifier.h"
 
 namespace outrider {
 namespace {
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Runs a call of a drafter, which may be foreign code: an exception becomes an error.
 template <typename Call>
@@ -38,8 +34,21 @@ Status guarded(Call&& call) {
 
 namespace {
 
+// Outside of thinking the relaxed rule is the coupled one.
+AcceptanceRule drafted_for(AcceptanceRule rule) {
+  return rule == AcceptanceRule::kRelaxed ? AcceptanceRule::kCoupled : rule;
+}
+
 bool is_fine(const TokenTree& tree, int node, const DraftRequest& request, int64_t vocab_size) {
   return tree.depth(node) <= request.max_depth && tree.token(node) >= 0 && tree.token(node) < vocab_size;
+}
+
+SamplingParams without_truncation(SamplingParams params) {
+  if (params.temperature == 0.0) params.temperature = 1.0;
+  params.top_k = 0;
+  params.top_p = 1.0;
+  params.min_p = 0.0;
+  return params;
 }
 
 bool has_root(const TokenTree& tree, const DraftRequest& request) {
@@ -96,7 +105,8 @@ Step::Step(const Parts& parts) : parts_(parts) {
   path_.reserve(static_cast<size_t>(parts.limits.rows));
 }
 
-void Step::run(std::span<const SequencePlan> plans) {
+void Step::run(std::span<const SequencePlan> plans, StepTracer* tracer) {
+  tracer_ = tracer;
   work_count_ = plans.size();
   if (work_.size() < work_count_) work_.resize(work_count_);
   for (size_t i = 0; i < work_count_; ++i) {
@@ -123,10 +133,14 @@ void Step::run(std::span<const SequencePlan> plans) {
     if (work.plan.extends) verify_one(work, logits);
     if (work.plan.draft_depth > 0 && parts_.drafter->traits().wants_choices) list_choices(work, logits);
     commit_one(work);
+    if (tracer_ != nullptr && work.plan.extends) tracer_->record(index_of(work), work.tree, work.verdict);
   }
-  account(drafted - start, now_ms() - drafted);
+  const double tracing_ms = tracer_ == nullptr ? 0.0 : tracer_->own_ms();
+  account(drafted - start, now_ms() - drafted - tracing_ms);
+  if (tracer_ != nullptr) tracer_->time(drafted - start, forward_ms, batch_.rows(), draft_failed_);
   for (Work& work : work()) observe_one(work);
-  if (is_decoding) parts_.policy->observe_rest(!drafting_.empty(), now_ms() - drafted - forward_ms);
+  if (is_decoding)
+    parts_.policy->observe_rest(!drafting_.empty(), now_ms() - drafted - forward_ms - tracing_ms);
 }
 
 void Step::forget(Sequence& sequence) {
@@ -181,8 +195,8 @@ void Step::draft() {
                          .max_nodes = plan.draft_nodes,
                          .sampling = &sequence.request().sampling,
                          .stream = 0,
-                         .acceptance = parts_.acceptance,
-                         .wants_probabilities = parts_.policy->is_auto(),
+                         .acceptance = drafted_for(parts_.acceptance),
+                         .wants_probabilities = parts_.policy->is_auto() || tracer_ != nullptr,
                          .rate = drafts_[requests_.size()].rate,
                          .estimates = drafts_[requests_.size()].estimates,
                          .target = parts_.drafter->traits().uses_target ? give_access(work_[i]) : nullptr});
@@ -199,6 +213,7 @@ void Step::draft() {
     return;
   }
   for (size_t j = 0; j < drafting_.size(); ++j) {
+    if (tracer_ != nullptr) tracer_->list_nodes(drafting_[j], trees[j]);
     TokenTree& tree = work_[drafting_[j]].tree;
     if (is_within_limits(trees[j], requests_[j], parts_.vocab_size)) {
       std::swap(tree, trees[j]);
@@ -222,8 +237,8 @@ void Step::prune() {
   grown_.clear();
   for (const size_t i : drafting_) {
     Work& work = work_[i];
-    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often; and some drafters
-    // learn from nodes that are never accepted.
+    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often; and some
+    // drafters learn from nodes that are never accepted.
     const bool has_draws = parts_.acceptance == AcceptanceRule::kRejection &&
                            work.plan.sequence->request().sampling.temperature > 0.0;
     grown_.push_back(
@@ -293,8 +308,10 @@ void Step::verify_one(Work& work, std::span<const float> logits) {
       sequence.history.push(work.tree.token(node));
       ++depth;
     }
-    return logits.subspan(static_cast<size_t>(work.logits_index + node) * row_size,
-                          static_cast<size_t>(parts_.vocab_size));
+    const auto row = logits.subspan(static_cast<size_t>(work.logits_index + node) * row_size,
+                                    static_cast<size_t>(parts_.vocab_size));
+    if (tracer_ != nullptr) tracer_->reach(index_of(work), work.tree, node, row);
+    return row;
   };
   const auto target_law = [&](int node) -> const Distribution& {
     return laws_.build(logits_after(node), sequence.request().sampling, sequence.history);
@@ -303,12 +320,21 @@ void Step::verify_one(Work& work, std::span<const float> logits) {
     return chooser_.choose(logits_after(node), sequence.request().sampling, sequence.history,
                            {&sequence.randomness, position + work.tree.depth(node)});
   };
+  SamplingParams untruncated;
+  if (parts_.acceptance == AcceptanceRule::kRelaxed)
+    untruncated = without_truncation(sequence.request().sampling);
+  const auto untruncated_law = [&](int node) -> const Distribution& {
+    return untruncated_laws_.build(logits_after(node), untruncated, sequence.history);
+  };
   verify({.tree = &work.tree,
           .target_law = std::ref(target_law),  // by reference: nothing to allocate
           .position = position,
           .rule = parts_.acceptance,
           .randomness = &sequence.randomness,
-          .target_token = std::ref(target_token)},
+          .target_token = std::ref(target_token),
+          .options = parts_.options,
+          .untruncated_law = std::ref(untruncated_law),
+          .thinking = sequence.thinking()},
          work.verdict);
   for (; depth > 0; --depth) sequence.history.pop();
 }
@@ -324,7 +350,8 @@ void Step::commit_one(Work& work) {
     // The token after the last kept node is pending; nodes accepted past the end of the sequence are dropped.
     for (int i = 0; i < committed; ++i)
       path_.push_back(work.plan.catch_up + work.verdict.path[static_cast<size_t>(i)]);
-    for (size_t i = static_cast<size_t>(committed); i < work.verdict.path.size(); ++i) {
+    // path[committed] holds the last committed token, if that was drafted.
+    for (size_t i = static_cast<size_t>(committed) + 1; i < work.verdict.path.size(); ++i) {
       work.verdict.fates[static_cast<size_t>(work.verdict.path[i])] = NodeFate::kPastStop;
     }
     work.verdict.path.resize(static_cast<size_t>(committed));
@@ -347,6 +374,7 @@ void Step::account(double draft_ms, double verify_ms) {
     if (!work.plan.extends) continue;
     SpeculationStats& stats = completion.speculation;
     stats.method = work.plan.sequence->request().speculate ? parts_.drafter->traits().name : "None";
+    stats.lossless = is_lossless(parts_.acceptance) || stats.method == "None";
     stats.steps += 1;
     stats.committed += static_cast<int64_t>(work.verdict.tokens.size());
     stats.drafted += work.tree.drafted();

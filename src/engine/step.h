@@ -15,6 +15,8 @@
 
 namespace outrider {
 
+class StepTracer;
+
 // One step of the engine: draft, one target pass over everything, verify, commit. Plain decoding, chains,
 // trees and prompt chunks all go through here.
 class Step {
@@ -26,12 +28,14 @@ class Step {
     SpeculationPolicy* policy = nullptr;
     int64_t vocab_size = 0;  // ids that may be chosen: [0, vocab_size)
     AcceptanceRule acceptance = AcceptanceRule::kCoupled;
-    ForwardBatch::Limits limits;  // of a batch
+    const SpeculativeOptions* options = nullptr;  // of the lossy rules
+    ForwardBatch::Limits limits;                  // of a batch
   };
 
   explicit Step(const Parts& parts);
 
-  void run(std::span<const SequencePlan> plans);
+  // tracer: follows the step, or null.
+  void run(std::span<const SequencePlan> plans, StepTracer* tracer);
 
   // The sequence is over, or lost its pages: its drafter may forget it.
   void forget(Sequence& sequence);
@@ -61,14 +65,16 @@ class Step {
   void observe_one(Work& work);
   void account(double draft_ms, double verify_ms);
 
+  size_t index_of(const Work& work) const { return static_cast<size_t>(&work - work_.data()); }
   std::span<Work> work() { return std::span(work_).first(work_count_); }
 
   Parts parts_;
   std::vector<Work> work_;  // the first work_count_ are of this step; all keep their memory
   size_t work_count_ = 0;
   ForwardBatch batch_;
-  LawBuilder laws_;
+  LawBuilder laws_, untruncated_laws_;
   CoupledChooser chooser_;
+  StepTracer* tracer_ = nullptr;  // of the step that runs; mostly none
   StepLoad load_;
   double draft_ms_ = 0.0;  // of this step, by each sequence that drafted
   bool draft_failed_ = false;

@@ -43,7 +43,7 @@ TEST(WithinLimits, CutsDepthCountAndForeignTokensWithTheirDescendants) {
   EXPECT_EQ(kept.token(2), 3);
   EXPECT_EQ(kept.parent(2), 1);
   EXPECT_EQ(kept.token(3), 6);
-  EXPECT_EQ(kept.children_kind(1), ChildrenKind::kSampled);
+  EXPECT_EQ(kept.children_kind(1), ChildrenKind::kChosen);
 }
 
 TEST(WithinLimits, ATreeWithAnotherRootIsDropped) {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "device/mapped_file.h"
 #include "formats/gguf_model.h"
 #include "formats/hf_directory.h"
 #include "formats/random_model.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device/mapped_file.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
 #include "tensor/tensor_view.h"
@@ -34,6 +35,7 @@ struct ModelFile {
   std::map<std::string, std::string> metadata;     // for `inspect`: key -> short printable value
   std::shared_ptr<void> storage;                   // keeps mapped files and converted rows alive
   std::vector<std::span<const std::byte>> mapped;  // of `storage`: the mapped files
+  std::vector<FileStamp> stamps;                   // of these
 
   // The tensor will not be read again soon: its pages leave memory if they are a mapped file's.
   void drop_pages(const TensorView& tensor) const;

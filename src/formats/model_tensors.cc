@@ -73,7 +73,10 @@ Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFi
     }
     model->tensors.emplace(std::move(expected.name), std::move(view));
   }
-  for (const MappedFile& file : storage->files) model->mapped.push_back(file.bytes());
+  for (const MappedFile& file : storage->files) {
+    model->mapped.push_back(file.bytes());
+    model->stamps.push_back(file.stamp());
+  }
   const auto pieces = static_cast<int64_t>(model->tokenizer.pieces.size());
   if (pieces > model->config.vocab_size) {
     return input_error(name + ": the tokenizer has " + std::to_string(pieces) + " tokens, the model only " +

@@ -32,8 +32,8 @@ int64_t input_items(InputForm form, int64_t rows, int64_t k) {
 // Divides the work of a call among workers and hands plain data to the instruction set's loops.
 template <IsaOps (*ops)(), WeightForm (*form_of)(DType)>
 struct Shared {
-  static Result<PackedMatrix> allocate(const MatrixSource& source) {
-    return allocate_packed(source, form_of(source.dtype));
+  static Result<PackedMatrix> layout(const MatrixSource& source) {
+    return packed_layout(source, form_of(source.dtype));
   }
 
   static void pack_inputs(const LinearArgs& args, Worker worker) {
@@ -89,7 +89,7 @@ template <IsaOps (*ops)(), WeightForm (*form_of)(DType)>
 constexpr KernelTable make_table(std::string_view name) {
   using Table = Shared<ops, form_of>;
   return {name,
-          Table::allocate,
+          Table::layout,
           pack_strips,
           Table::pack_inputs,
           Table::linear,
@@ -175,7 +175,8 @@ int64_t input_bytes(InputForm form, int64_t rows, int64_t k) {
 
 Result<PackedMatrix> pack_matrix(const KernelTable& kernels, const TensorView& matrix) {
   const MatrixSource source{{&matrix, 1}, matrix.dtype};
-  OUTRIDER_TRY(PackedMatrix packed, kernels.allocate(source));
+  OUTRIDER_TRY(PackedMatrix packed, kernels.layout(source));
+  OUTRIDER_RETURN_IF_ERROR(allocate(packed));
   kernels.pack(source, packed, Worker{});
   return packed;
 }

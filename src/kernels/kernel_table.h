@@ -51,6 +51,9 @@ struct PackedMatrix {
   int64_t strip_features = 1;
   int64_t strip_bytes = 0;
   Buffer data;
+
+  int64_t strip_count() const { return (n + strip_features - 1) / strip_features; }
+  int64_t bytes() const { return strip_count() * strip_bytes; }
 };
 
 // A matrix to be packed: the rows of the parts one after the other, each converted to `dtype` (a part of
@@ -128,8 +131,10 @@ struct RopeArgs {
 struct KernelTable {
   std::string_view name;
 
-  // Any DType; k must be a multiple of the dtype's block. The matrix is zero until pack() has filled it.
-  Result<PackedMatrix> (*allocate)(const MatrixSource& source);
+  // The packed matrix but for its data, which allocate() adds. Any DType; k must be a multiple of the dtype's
+  // block.
+  Result<PackedMatrix> (*layout)(const MatrixSource& source);
+  // Takes a share of the strips from the source, converted, to the allocated matrix.
   void (*pack)(const MatrixSource& source, PackedMatrix& packed, Worker worker);
 
   // Brings x to the form the weights ask for, once for all products of the same x and form; nothing to do for
@@ -159,15 +164,17 @@ Result<const KernelTable*> select_kernels(std::string_view name);
 // Bytes that `rows` rows of k inputs take in that form.
 int64_t input_bytes(InputForm form, int64_t rows, int64_t k);
 
-// A matrix to be read by rows alone, kept as stored; any table's pack() fills it. Errors: those of
-// allocate().
-Result<PackedMatrix> allocate_rows(const MatrixSource& source);
+// Of a matrix to be read by rows alone, kept as stored; any table's pack() fills it.
+Result<PackedMatrix> row_layout(const MatrixSource& source);
+
+// The data of a matrix that has its layout, zero until pack() has filled it. Error: out of memory.
+Status allocate(PackedMatrix& packed);
 
 // Row `row` of a packed matrix as f32 [k]: what dequantize_row() gives, but that scales of K-quants were
 // rounded to half precision when they were packed for vectors or tiles.
 void unpack_row(const PackedMatrix& packed, int64_t row, float* out);
 
-// allocate() and pack() by one worker.
+// layout(), allocate() and pack() by one worker.
 Result<PackedMatrix> pack_matrix(const KernelTable& kernels, const TensorView& matrix);
 
 // Converts `elements` stored numbers of one row to f32: the scalar reading of the format's description.

@@ -259,8 +259,9 @@ TEST(Linear, PartsOfSeveralTypesArePackedAsOneMatrix) {
   for (const KernelTable* table : tables_to_test()) {
     for (DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kI8}) {
       const MatrixSource source{parts, dtype};
-      auto packed = table->allocate(source);
+      auto packed = table->layout(source);
       ASSERT_TRUE(packed.ok());
+      ASSERT_TRUE(allocate(*packed).ok());
       run_shares(3, [&](Worker worker) { table->pack(source, *packed, worker); });
       Floats expected;
       for (const StoredMatrix* matrix : {&first, &second}) {

@@ -257,11 +257,11 @@ WeightForm tile_form(DType dtype) {
   return code_type(dtype).bits == 4 ? WeightForm::kTileNibbles : WeightForm::kTileBytes;
 }
 
-Result<PackedMatrix> allocate_rows(const MatrixSource& source) {
-  return allocate_packed(source, WeightForm::kRows);
+Result<PackedMatrix> row_layout(const MatrixSource& source) {
+  return packed_layout(source, WeightForm::kRows);
 }
 
-Result<PackedMatrix> allocate_packed(const MatrixSource& source, WeightForm form) {
+Result<PackedMatrix> packed_layout(const MatrixSource& source, WeightForm form) {
   OUTRIDER_RETURN_IF_ERROR(check_source(source));
   PackedMatrix packed{.form = form,
                       .inputs = inputs_of(form),
@@ -273,14 +273,17 @@ Result<PackedMatrix> allocate_packed(const MatrixSource& source, WeightForm form
                       .data = {}};
   for (const TensorView& part : source.parts) packed.n += part.rows();
   packed.strip_bytes = strip_bytes(form, source.dtype, packed.k);
-  const int64_t bytes = blocks_of(packed.n, packed.strip_features) * packed.strip_bytes;
+  return packed;
+}
+
+Status allocate(PackedMatrix& packed) {
   try {
-    packed.data = Buffer(static_cast<size_t>(bytes));
+    packed.data = Buffer(static_cast<size_t>(packed.bytes()));
   } catch (const std::bad_alloc&) {
-    return resource_error("out of memory: packing a weight matrix needs " + std::to_string(bytes) +
+    return resource_error("out of memory: packing a weight matrix needs " + std::to_string(packed.bytes()) +
                           " bytes; use a smaller model or a smaller weight type");
   }
-  return packed;
+  return {};
 }
 
 void pack_strips(const MatrixSource& source, PackedMatrix& packed, Worker worker) {

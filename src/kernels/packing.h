@@ -15,8 +15,8 @@ WeightForm row_form(DType dtype);   // as stored
 WeightForm dot_form(DType dtype);   // for vectors of 16 features
 WeightForm tile_form(DType dtype);  // for AMX tiles
 
-// Error: no matrix of whole blocks; out of memory.
-Result<PackedMatrix> allocate_packed(const MatrixSource& source, WeightForm form);
+// Error: no matrix of whole blocks.
+Result<PackedMatrix> packed_layout(const MatrixSource& source, WeightForm form);
 
 // Packs the worker's share of the strips.
 void pack_strips(const MatrixSource& source, PackedMatrix& packed, Worker worker);

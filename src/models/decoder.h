@@ -48,6 +48,7 @@ class Decoder final : public Model {
   KvShape kv_shape() const override;
   int64_t parameter_count() const override { return weights_.parameter_count(); }
   int64_t weight_bytes() const override { return weights_.bytes(); }
+  bool maps_weights() const override { return weights_.packed_file.has_value(); }
   int64_t streamed_bytes() const override {
     return weights_.bytes() - (weights_.table ? static_cast<int64_t>(weights_.table->data.size()) : 0);
   }

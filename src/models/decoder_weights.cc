@@ -93,7 +93,7 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{config.tied_embeddings ? embedding : "lm_head", config.vocab_size}},
                                        config.hidden_size,
                                        /*bias=*/false, weights.lm_head));
-  OUTRIDER_RETURN_IF_ERROR(loader.pack_all());
+  OUTRIDER_TRY(weights.packed_file, loader.pack_all());
   weights.inverse_frequency = rope_inverse_frequencies(config);
   return weights;
 }

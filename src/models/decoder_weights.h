@@ -19,6 +19,7 @@ struct DecoderLayer {
 };
 
 struct DecoderWeights {
+  std::optional<MappedFile> packed_file;  // that matrices borrow their data from, if any
   std::optional<PackedMatrix> table;  // [vocab_size, hidden_size]; nullopt when lm_head is the embedding, too
   std::vector<DecoderLayer> layers;   // [layer_count]
   std::vector<float> final_norm;      // [hidden_size]

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,8 +19,9 @@ namespace outrider {
 
 struct ModelOptions {
   const KernelTable* kernels = nullptr;
-  ThreadPool* pool = nullptr;    // must outlive the model
-  std::optional<DType> weights;  // stored matrices are converted to this type; nullopt: as stored
+  ThreadPool* pool = nullptr;               // must outlive the model
+  std::optional<DType> weights;             // stored matrices are converted to this type; nullopt: as stored
+  std::filesystem::path packed_cache = {};  // folder for packed weights that later starts map; empty: none
 };
 
 // What a drafting pass of the network itself runs; final norm and output head follow.
@@ -54,6 +56,8 @@ class Model {
   virtual KvShape kv_shape() const = 0;
   virtual int64_t parameter_count() const = 0;
   virtual int64_t weight_bytes() const = 0;
+  // Matrices are those of a file of packed weights, mapped.
+  virtual bool maps_weights() const { return false; }
   // Of these, what every pass reads: all but the embedding table.
   virtual int64_t streamed_bytes() const { return weight_bytes(); }
 

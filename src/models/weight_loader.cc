@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "base/log.h"
+
 namespace outrider {
 namespace {
 
@@ -42,27 +44,37 @@ DType WeightLoader::loaded_type(const TensorView& view) const {
 }
 
 Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection) {
-  std::vector<std::vector<TensorView>> runs;  // neighbours that load as one type
+  struct Run {  // neighbours that load as one type
+    std::string names;
+    std::vector<TensorView> views;
+  };
+  std::vector<Run> runs;
   for (const Part& part : parts) {
     OUTRIDER_TRY(const TensorView view, find(part.name + ".weight", {part.n, k}));
-    if (runs.empty() || loaded_type(runs.back().back()) != loaded_type(view)) runs.emplace_back();
-    runs.back().push_back(view);
+    if (runs.empty() || loaded_type(runs.back().views.back()) != loaded_type(view)) runs.emplace_back();
+    runs.back().names += (runs.back().names.empty() ? "" : ",") + part.name;
+    runs.back().views.push_back(view);
     projection.n += part.n;
     if (bias) OUTRIDER_RETURN_IF_ERROR(read_vector(part.name + ".bias", part.n, projection.bias));
   }
   projection.k = k;
   projection.parts.resize(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
-    jobs_.emplace_back([this, views = std::move(runs[i]), &packed = projection.parts[i]] {
-      return pack(views, options_.kernels->allocate, packed);
-    });
+    OUTRIDER_RETURN_IF_ERROR(plan_matrix(std::move(runs[i].names), std::move(runs[i].views),
+                                         options_.kernels->layout, projection.parts[i]));
   }
   return {};
 }
 
 Status WeightLoader::plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table) {
   OUTRIDER_TRY(const TensorView view, find(name + ".weight", {n, k}));
-  jobs_.emplace_back([this, view, &table] { return pack({view}, allocate_rows, table); });
+  return plan_matrix(name, {view}, row_layout, table);
+}
+
+Status WeightLoader::plan_matrix(std::string names, std::vector<TensorView> parts, Layout layout,
+                                 PackedMatrix& packed) {
+  OUTRIDER_TRY(packed, layout({parts, loaded_type(parts.front())}));
+  jobs_.push_back({std::move(names), std::move(parts), &packed});
   return {};
 }
 
@@ -78,16 +90,31 @@ Status WeightLoader::read_vector(const std::string& tensor_name, int64_t size, s
   return {};
 }
 
-Status WeightLoader::pack(const std::vector<TensorView>& views, Allocate allocate,
-                          PackedMatrix& packed) const {
-  const MatrixSource source{views, loaded_type(views.front())};
-  OUTRIDER_TRY(packed, allocate(source));
-  const Status status = share([&](Worker worker) { options_.kernels->pack(source, packed, worker); });
-  for (const TensorView& view : views) file_.drop_pages(view);
+Status WeightLoader::pack(const PackingJob& job) const {
+  OUTRIDER_RETURN_IF_ERROR(allocate(*job.packed));
+  if (options_.pool->is_pinned()) place(*job.packed);
+  const Status status =
+      share([&](Worker worker) { options_.kernels->pack(job.source(), *job.packed, worker); });
+  for (const TensorView& part : job.parts) file_.drop_pages(part);
   return status;
 }
 
-// Memory is first touched by the worker that will read it: products are shared out in the same order.
+// Touches memory first from the worker whose share of products it is, so that it lies on that worker's node.
+void WeightLoader::place(PackedMatrix& packed) const {
+  constexpr int64_t kPage = 4096;
+  options_.pool->run_unshared([&](Worker worker) {
+    const Range share = share_of(worker, packed.n, packed.strip_features);
+    const auto offset = [&](int64_t feature) {
+      return (feature + packed.strip_features - 1) / packed.strip_features * packed.strip_bytes;
+    };
+    for (int64_t at = offset(share.begin); at < offset(share.end); at += kPage) {
+      static_cast<volatile std::byte&>(packed.data.data()[at]) = std::byte{0};
+    }
+  });
+}
+
+// Shares follow those of products, but a worker that is late is helped, so that memory may be touched first
+// by another than the one who will read it.
 template <typename Work>
 Status WeightLoader::share(Work&& work) const {
   constexpr int kSharesEach = 4;  // evens out what page faults cost
@@ -109,15 +136,33 @@ Error WeightLoader::no_memory() const {
       ": not enough memory for its weights; choose a smaller model, or a smaller weight type");
 }
 
-Status WeightLoader::pack_all() {
-  for (const auto& job : std::exchange(jobs_, {})) {
+Result<std::optional<MappedFile>> WeightLoader::pack_all() {
+  const std::vector<PackingJob> jobs = std::exchange(jobs_, {});
+  // Weights that are made up have no file that says whether they changed.
+  const bool is_cached = !options_.packed_cache.empty() && !file_.stamps.empty();
+  const PackedCache cache(options_.packed_cache, file_, *options_.kernels, jobs);
+  if (is_cached) {
+    if (std::optional<MappedFile> mapped = cache.open(*options_.pool)) {
+      for (size_t i = 0; i < jobs.size(); ++i) {
+        jobs[i].packed->data = Buffer::borrowed(cache.bytes(*mapped, i));
+        for (const TensorView& part : jobs[i].parts) file_.drop_pages(part);
+      }
+      return mapped;
+    }
+  }
+  for (const PackingJob& job : jobs) {
     try {
-      OUTRIDER_RETURN_IF_ERROR(job());
+      OUTRIDER_RETURN_IF_ERROR(pack(job));
     } catch (const std::bad_alloc&) {
       return no_memory();
     }
   }
-  return {};
+  if (is_cached) {
+    if (const Status written = cache.write(); !written.ok()) {
+      log_warning("packed weights are not kept: " + written.error().message);
+    }
+  }
+  return std::optional<MappedFile>();
 }
 
 }  // namespace outrider

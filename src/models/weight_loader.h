@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "formats/model_file.h"
 #include "models/model.h"
+#include "models/packed_cache.h"
 
 namespace outrider {
 
@@ -44,15 +45,18 @@ class WeightLoader {
   // A norm's weight or a bias [size] as f32, appended to `values`.
   Status read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values);
 
-  // Does what was planned. Error: the first matrix that could not be converted or packed.
-  Status pack_all();
+  // Does what was planned, or finds it done in ModelOptions::packed_cache: then matrices borrow their data
+  // from the file returned. Error: the first matrix that could not be converted or packed.
+  Result<std::optional<MappedFile>> pack_all();
 
  private:
   Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
   DType loaded_type(const TensorView& view) const;
-  using Allocate = Result<PackedMatrix> (*)(const MatrixSource& source);
-  Status pack(const std::vector<TensorView>& views, Allocate allocate, PackedMatrix& packed) const;
+  using Layout = Result<PackedMatrix> (*)(const MatrixSource& source);
+  Status plan_matrix(std::string names, std::vector<TensorView> parts, Layout layout, PackedMatrix& packed);
+  Status pack(const PackingJob& job) const;
 
+  void place(PackedMatrix& packed) const;
   // Runs work(share) for the shares of a matrix on all workers. Error: out of memory.
   template <typename Work>
   Status share(Work&& work) const;
@@ -60,7 +64,7 @@ class WeightLoader {
 
   const ModelFile& file_;
   const ModelOptions& options_;
-  std::vector<std::function<Status()>> jobs_;
+  std::vector<PackingJob> jobs_;
 };
 
 }  // namespace outrider

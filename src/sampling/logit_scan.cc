@@ -2,6 +2,7 @@
 #include "sampling/logit_scan.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 
@@ -13,6 +14,9 @@ constexpr size_t kBlock = 64;
 
 // Four numbers: what every x86-64 has registers for.
 typedef float Four __attribute__((vector_size(16)));
+typedef float TwoFloats __attribute__((vector_size(8)));
+typedef double Two __attribute__((vector_size(16)));
+typedef int64_t TwoBits __attribute__((vector_size(16)));
 
 // Of a whole block.
 float largest_of_block(const float* logits) {
@@ -47,6 +51,16 @@ void scan(std::span<const float> logits, Passes&& passes, Visit&& visit) {
     if (!passes(largest_of(block))) continue;
     for (size_t i = 0; i < block.size(); ++i) visit(static_cast<TokenId>(begin + i), block[i]);
   }
+}
+
+// 2^x for -1000 <= x <= 0, within 4e-10 of it: Taylor's series of e^y up to y^8 around the nearest whole x.
+Two exp2_roughly(Two x) {
+  constexpr double kRound = 0x1.8p52;  // added, it leaves the nearest whole number in the lowest bits
+  const Two shifted = x + kRound;
+  const Two y = (x - (shifted - kRound)) * 0.69314718055994531;
+  Two sum = y * (1.0 / 40320) + 1.0 / 5040;
+  for (const double factor : {1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0}) sum = sum * y + factor;
+  return (Two)((TwoBits)sum + ((TwoBits)shifted << 52));
 }
 
 }  // namespace
@@ -93,6 +107,30 @@ void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& f
         if (found.size() >= full) cut();
       });
   cut();
+}
+
+double exp_sum(std::span<const float> logits, double largest, double temperature) {
+  constexpr double kLeast = -1000;  // NaN counts as that, too
+  const double scale = 1.4426950408889634 / temperature;
+  const auto terms = [&](const float* two) {
+    TwoFloats logit;
+    std::memcpy(&logit, two, sizeof(logit));
+    const Two x = (__builtin_convertvector(logit, Two) - largest) * scale;
+    return exp2_roughly(x > kLeast ? x : Two{kLeast, kLeast});
+  };
+  Two even = {0, 0};
+  Two odd = {0, 0};
+  const float* at = logits.data();
+  const float* end = at + logits.size() / 4 * 4;
+  for (; at != end; at += 4) {
+    even += terms(at);
+    odd += terms(at + 2);
+  }
+  float last[4] = {kNothing, kNothing, kNothing, kNothing};
+  std::copy(end, logits.data() + logits.size(), last);
+  even += terms(last);
+  odd += terms(last + 2);
+  return even[0] + even[1] + odd[0] + odd[1];
 }
 
 }  // namespace outrider

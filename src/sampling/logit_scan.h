@@ -22,4 +22,8 @@ void tokens_from(std::span<const float> logits, float least, std::vector<TokenId
 // The k tokens with the largest logits above -infinity, in no order; of equal ones the lowest ids. k >= 1.
 void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& found);
 
+// Sum of exp((logit - largest) / temperature), no logit above `largest`: within 1e-9 of it and what sums
+// round. Terms below e^-690 count as that. temperature: 1e-6 to 1e6.
+double exp_sum(std::span<const float> logits, double largest, double temperature);
+
 }  // namespace outrider

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -58,6 +59,25 @@ TEST(LogitScan, AgreesWithAFullSort) {
       if (logits[t] >= least) expected.push_back(static_cast<TokenId>(t));
     }
     ASSERT_EQ(found, expected);
+  }
+}
+
+TEST(ExpSum, IsWithinItsErrorOfTheSumOfExponentials) {
+  std::mt19937_64 engine(3);
+  for (const double temperature : {1e-6, 0.1, 1.0, 7.0, 1e6}) {
+    for (const size_t count : {1, 2, 3, 4, 5, 1000, 4099}) {
+      std::vector<float> logits(count);
+      std::normal_distribution<float> normal(-3, 5);
+      for (float& logit : logits) logit = normal(engine);
+      const double largest = *std::max_element(logits.begin(), logits.end());
+      if (count > 10) logits[5] = kNan, logits[6] = -kInf, logits[7] = -3e38F;
+      double expected = 0;
+      for (const float logit : logits) {
+        if (!std::isnan(logit)) expected += std::exp((logit - largest) / temperature);
+      }
+      EXPECT_NEAR(exp_sum(logits, largest, temperature) / expected, 1.0, 1e-9)
+          << count << " at " << temperature;
+    }
   }
 }
 

@@ -47,17 +47,21 @@ const Distribution& LawBuilder::build(std::span<const float> logits, const Sampl
     return law_;
   }
   candidates_.reserve(logits.size());  // once and for all
+  found_.reserve(logits.size());
   law_.tokens.reserve(logits.size());
   law_.probabilities.reserve(logits.size());
-  collect(logits, params, history);
-  if (params.temperature == 0.0) {
-    set_greedy();
-    return law_;
+  if (!keep_likeliest(logits, params, history)) {
+    collect(logits, params, history);
+    if (params.temperature == 0.0) {
+      set_greedy();
+      return law_;
+    }
+    drop_impossible();
+    if (params.top_k > 0) keep_top_k(static_cast<size_t>(params.top_k));
+    exponentiate(params.temperature);
+    const double total = sum_of_weights();
+    if (params.top_p < 1.0) keep_top_p(params.top_p, {total, total});
   }
-  drop_impossible();
-  if (params.top_k > 0) keep_top_k(static_cast<size_t>(params.top_k));
-  exponentiate(params.temperature);
-  if (params.top_p < 1.0) keep_top_p(params.top_p);
   if (params.min_p > 0.0) keep_min_p(params.min_p);
   normalise();
   return law_;
@@ -77,7 +81,17 @@ void LawBuilder::collect(std::span<const float> logits, const SamplingParams& pa
 // The top k of the tokens without bias and penalty, and all others.
 void LawBuilder::collect_top(std::span<const float> logits, const SamplingParams& params,
                              const TokenHistory& history) {
+  logits = set_adjusted_apart(logits, params, history);
+  top_tokens(logits, static_cast<size_t>(params.top_k), found_);
+  for (const TokenId token : found_) candidates_.push_back({token, logits[static_cast<size_t>(token)]});
+}
+
+// Makes candidates of the tokens with bias or penalty; returns the logits with NaN in their place.
+std::span<const float> LawBuilder::set_adjusted_apart(std::span<const float> logits,
+                                                      const SamplingParams& params,
+                                                      const TokenHistory& history) {
   candidates_.clear();
+  if (leaves_logits_alone(params)) return logits;
   const auto set_apart = [&](TokenId token) {
     if (token < 0 || static_cast<size_t>(token) >= logits.size()) return;
     float& logit = unadjusted_[static_cast<size_t>(token)];
@@ -85,15 +99,52 @@ void LawBuilder::collect_top(std::span<const float> logits, const SamplingParams
     candidates_.push_back({token, logit});
     logit = std::numeric_limits<float>::quiet_NaN();
   };
-  if (!leaves_logits_alone(params)) {
-    unadjusted_.assign(logits.begin(), logits.end());
-    for (const auto& [token, bias] : params.logit_bias) set_apart(token);
-    for (const auto& [token, counts] : history.entries()) set_apart(token);
-    adjust(params, history);
-    logits = unadjusted_;
+  unadjusted_.assign(logits.begin(), logits.end());
+  for (const auto& [token, bias] : params.logit_bias) set_apart(token);
+  for (const auto& [token, counts] : history.entries()) set_apart(token);
+  adjust(params, history);
+  return unadjusted_;
+}
+
+// For top-p and min-p without top-k: finds what they keep among the likeliest tokens, whose weights alone are
+// computed exactly; of all others a quick sum is enough, unless it leaves open where the nucleus ends. False:
+// all tokens are needed.
+bool LawBuilder::keep_likeliest(std::span<const float> logits, const SamplingParams& params,
+                                const TokenHistory& history) {
+  const double temperature = params.temperature;
+  if (params.top_k > 0 || (params.top_p == 1.0 && params.min_p == 0.0)) return false;
+  if (temperature < 1e-6 || temperature > 1e6) return false;
+  const auto count = static_cast<double>(logits.size());
+  logits = set_adjusted_apart(logits, params, history);
+  const LargestLogit found = largest_logit(logits);
+  double largest = found.token < 0 ? -kInfinity : found.value;
+  for (const Candidate& candidate : candidates_) largest = std::max(largest, candidate.value);
+  if (std::isinf(largest)) return false;
+  drop_impossible();
+
+  double total = 0.0;
+  double depth = 0.0;  // tokens further below the largest, in units of temperature, cannot be kept
+  if (params.top_p < 1.0) {
+    total = exp_sum(logits, largest, temperature);
+    for (const Candidate& candidate : candidates_) {
+      total += std::exp((candidate.value - largest) / temperature);
+    }
+    depth = std::log(count / ((1.0 - params.top_p) * total));  // together less than 1 - top_p of the total
+  } else {
+    depth = -std::log(params.min_p);
   }
-  top_tokens(logits, static_cast<size_t>(params.top_k), found_);
+  constexpr double kMargin = 1e-6;  // far above what the numbers here are rounded by
+  const double least =
+      std::max<double>(largest - (depth + kMargin) * temperature, std::numeric_limits<float>::lowest());
+  const float bound = std::nextafter(static_cast<float>(least), -std::numeric_limits<float>::infinity());
+  tokens_from(logits, bound, found_);
+  if (found_.size() > logits.size() / 2) return false;
   for (const TokenId token : found_) candidates_.push_back({token, logits[static_cast<size_t>(token)]});
+  exponentiate(temperature);
+  if (params.top_p == 1.0) return true;
+  const double error = total * (1e-9 + count * 0x1p-51);
+  if (!keep_top_p(params.top_p, {total - error, total + error})) return false;
+  return candidates_.back().value > std::exp((bound - largest) / temperature) * (1.0 + kMargin);
 }
 
 // Candidates are all tokens, or some, ascending.
@@ -148,10 +199,15 @@ void LawBuilder::exponentiate(double temperature) {
   std::erase_if(candidates_, [](const Candidate& c) { return c.value < std::numeric_limits<double>::min(); });
 }
 
-// Sorts only as far down as the nucleus reaches, in blocks of growing size.
-void LawBuilder::keep_top_p(double top_p) {
+double LawBuilder::sum_of_weights() const {
   double total = 0.0;
   for (const Candidate& candidate : candidates_) total += candidate.value;
+  return total;
+}
+
+// Sorts only as far down as the nucleus reaches, in blocks of growing size. False: what is known of the total
+// of all weights does not tell where it ends.
+bool LawBuilder::keep_top_p(double top_p, Bounds total) {
   double reached = 0.0;
   size_t sorted = 0;
   for (size_t block = 64; sorted < candidates_.size(); block *= 4) {
@@ -162,12 +218,12 @@ void LawBuilder::keep_top_p(double top_p) {
     std::sort(from, to, kLikelierFirst);
     for (; sorted < end; ++sorted) {
       reached += candidates_[sorted].value;
-      if (reached >= top_p * total) {
-        candidates_.resize(sorted + 1);
-        return;
-      }
+      if (reached < top_p * total.low) continue;
+      candidates_.resize(sorted + 1);
+      return reached >= top_p * total.high;
     }
   }
+  return false;
 }
 
 void LawBuilder::keep_min_p(double min_p) {
@@ -178,8 +234,7 @@ void LawBuilder::normalise() {
   if (!std::is_sorted(candidates_.begin(), candidates_.end(), kLowerId)) {
     std::sort(candidates_.begin(), candidates_.end(), kLowerId);
   }
-  double total = 0.0;
-  for (const Candidate& candidate : candidates_) total += candidate.value;
+  const double total = sum_of_weights();
   for (const Candidate& candidate : candidates_) {
     law_.tokens.push_back(candidate.token);
     law_.probabilities.push_back(candidate.value / total);

@@ -33,14 +33,25 @@ class LawBuilder {
     double value;  // a logit; after exponentiate() a weight: its probability over the likeliest one's
   };
 
+  // What is known of a sum before all its terms are.
+  struct Bounds {
+    double low;
+    double high;
+  };
+
   void collect(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history);
   void collect_top(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history);
+  std::span<const float> set_adjusted_apart(std::span<const float> logits, const SamplingParams& params,
+                                            const TokenHistory& history);
+  bool keep_likeliest(std::span<const float> logits, const SamplingParams& params,
+                      const TokenHistory& history);
   void adjust(const SamplingParams& params, const TokenHistory& history);
   void set_greedy();
   void drop_impossible();
   void keep_top_k(size_t k);
   void exponentiate(double temperature);
-  void keep_top_p(double top_p);
+  double sum_of_weights() const;
+  bool keep_top_p(double top_p, Bounds total);
   void keep_min_p(double min_p);
   void normalise();
 

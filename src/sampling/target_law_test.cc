@@ -154,6 +154,120 @@ TEST(LawBuilder, AgreesWithTheFullSortReference) {
   }
 }
 
+// The law of top-p and min-p in the plainest way: every weight exact, all of them sorted. LawBuilder has to
+// give the same bits.
+Distribution exact_nucleus(const std::vector<float>& logits, const SamplingParams& params) {
+  struct Weighed {
+    TokenId token;
+    double weight;
+  };
+  double largest = -kInf;
+  for (const float logit : logits) largest = logit > largest ? logit : largest;
+  std::vector<Weighed> all;
+  double total = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double weight = std::exp((static_cast<double>(logits[i]) - largest) / params.temperature);
+    if (!(weight >= std::numeric_limits<double>::min())) continue;
+    all.push_back({static_cast<TokenId>(i), weight});
+    total += weight;
+  }
+  if (params.top_p < 1) {
+    std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.weight > b.weight; });
+    double reached = 0;
+    size_t kept = 0;
+    while (kept < all.size() && reached < params.top_p * total) reached += all[kept++].weight;
+    all.resize(kept);
+    std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.token < b.token; });
+  }
+  std::erase_if(all, [&](auto& one) { return one.weight < params.min_p; });
+  double kept_total = 0;
+  for (const Weighed& one : all) kept_total += one.weight;
+  Distribution law;
+  for (const Weighed& one : all) {
+    law.tokens.push_back(one.token);
+    law.probabilities.push_back(one.weight / kept_total);
+  }
+  return law;
+}
+
+// Logits of many shapes: steep, flat, with plateaus of equal ones, with NaN and -infinity.
+std::vector<float> shaped_logits(std::mt19937_64& engine) {
+  std::uniform_real_distribution<float> uniform(0, 1);
+  const float widths[] = {0.0F, 1e-6F, 0.3F, 3.0F, 30.0F, 1e4F};
+  const float width = widths[engine() % 6];
+  const float step = engine() % 3 == 0 ? 0.5F : 0.0F;
+  const size_t lifted = engine() % 4 == 0 ? 0 : engine() % 200;
+  std::normal_distribution<float> normal(uniform(engine) * 40 - 20, 1);
+  std::vector<float> logits(1 + engine() % 5000);
+  for (float& logit : logits) {
+    logit = width * normal(engine);
+    if (step > 0) logit = std::round(logit / step) * step;
+    if (engine() % 100 == 0) logit = engine() % 2 == 0 ? -kInf : kNan;
+  }
+  for (size_t i = 0; i < lifted; ++i) logits[engine() % logits.size()] += 16 * uniform(engine);
+  return logits;
+}
+
+TEST(LawBuilder, CutsOfTheWholeVocabularyHaveTheBitsOfTheExactNucleus) {
+  std::mt19937_64 engine(7);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  LawBuilder builder;
+  size_t partial = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const std::vector<float> logits = shaped_logits(engine);
+    const double temperatures[] = {1e-7, 1e-5, 0.1, 0.7, 1, 3, 1e5, 1e7};
+    SamplingParams params = at_temperature(temperatures[engine() % 8]);
+    const double nuclei[] = {
+        1e-9, 0.5, 0.9, 0.95, 0.999999, std::nextafter(1.0, 0.0), uniform(engine) + 1e-12};
+    if (engine() % 4 != 0) params.top_p = nuclei[engine() % 7];
+    if (engine() % 2 == 0) params.min_p = engine() % 5 == 0 ? 1.0 : uniform(engine) * uniform(engine);
+    const Distribution expected = exact_nucleus(logits, params);
+    const Distribution& law = builder.build(logits, params, {});
+    ASSERT_EQ(law.tokens, expected.tokens) << "case " << i;
+    ASSERT_EQ(law.probabilities, expected.probabilities) << "case " << i;
+    partial += law.tokens.size() < logits.size() / 2 ? 1 : 0;
+  }
+  EXPECT_GT(partial, 1000u);
+}
+
+// Adjusted tokens are set apart from the others; the same logits adjusted beforehand give the same law.
+TEST(LawBuilder, CutsOfAdjustedLogitsHaveTheBitsOfTheExactNucleus) {
+  std::mt19937_64 engine(8);
+  LawBuilder builder;
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<float> logits = shaped_logits(engine);
+    SamplingParams params = at_temperature(0.7);
+    params.top_p = 0.9;
+    std::vector<float> adjusted = logits;
+    for (int j = 0; j < 20; ++j) {
+      const size_t token = engine() % logits.size();
+      const float bias = j % 5 == 0 ? -kInf : 8.0F;
+      if (std::find_if(params.logit_bias.begin(), params.logit_bias.end(), [&](auto& entry) {
+            return entry.first == static_cast<TokenId>(token);
+          }) != params.logit_bias.end())
+        continue;
+      params.logit_bias.emplace_back(token, bias);
+      logits[token] = std::round(logits[token]);  // so that the sum is a float
+      adjusted[token] = logits[token] + bias;
+    }
+    const Distribution expected = exact_nucleus(adjusted, params);
+    const Distribution& law = builder.build(logits, params, {});
+    ASSERT_EQ(law.tokens, expected.tokens) << "case " << i;
+    ASSERT_EQ(law.probabilities, expected.probabilities) << "case " << i;
+  }
+}
+
+// What the quick sum cannot tell: the nucleus ends exactly where half of the mass is reached.
+TEST(LawBuilder, NucleusEndsExactlyAtItsMass) {
+  std::vector<float> logits(1000, -1e4F);
+  for (const size_t token : {10, 20, 30, 40}) logits[token] = 3;
+  SamplingParams params = at_temperature(1);
+  params.top_p = 0.5;
+  EXPECT_THAT(law_of(logits, params).tokens, ElementsAre(10, 20));
+  params.top_p = std::nextafter(0.5, 1.0);
+  EXPECT_THAT(law_of(logits, params).tokens, ElementsAre(10, 20, 30));
+}
+
 TEST(LawBuilder, GreedyTakesTheLowestOfEqualLogits) {
   EXPECT_THAT(law_of({1, 3, -2, 3}, at_temperature(0)).tokens, ElementsAre(1));
   EXPECT_THAT(law_of({kNan, -kInf, -5, kNan}, at_temperature(0)).tokens, ElementsAre(2));

@@ -7,9 +7,10 @@
 namespace outrider {
 namespace {
 
-constexpr double kPriorWeight = 6.0;  // tries that the prior counts for
-constexpr double kMemory = 128.0;     // tries of a cell that are remembered
-constexpr double kNoOpinion = 0.5;    // of a drafter that says 1 of everything
+constexpr double kOwnWordWeight = 2.0;  // tries that the drafter's own word counts for
+constexpr double kPriorWeight = 6.0;    // tries that the prior counts for
+constexpr double kMemory = 128.0;       // tries of a cell that are remembered
+constexpr double kNoOpinion = 0.4;      // of a drafter that says 1 of everything
 constexpr double kContinued = 0.7;
 constexpr double kLeast = 0.01;
 
@@ -24,8 +25,9 @@ size_t AcceptanceEstimates::index(int depth, double probability) {
   return static_cast<size_t>(row * kLevels + level);
 }
 
-double AcceptanceEstimates::mean(const Cell& cell, double prior) {
-  const double mean = (cell.accepted + kPriorWeight * prior) / (cell.tried + kPriorWeight);
+double AcceptanceEstimates::mean(const Cell& cell, double prior) const {
+  const double weight = prior_ != nullptr ? kPriorWeight : kOwnWordWeight;
+  const double mean = (cell.accepted + weight * prior) / (cell.tried + weight);
   return std::clamp(mean, kLeast, 1.0 - kLeast);
 }
 

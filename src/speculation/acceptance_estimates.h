@@ -38,7 +38,7 @@ class AcceptanceEstimates {
   static constexpr int kLevels = 10;  // of the probability; the last one: the drafter has no opinion
   static size_t index(int depth, double probability);
 
-  static double mean(const Cell& cell, double prior);
+  double mean(const Cell& cell, double prior) const;
   static void count(Cell& cell, bool is_accepted);
 
   const AcceptanceEstimates* prior_;

@@ -9,9 +9,9 @@
 namespace outrider {
 namespace {
 
-// The prior counts for 6 tries.
-double mean_of(double accepted, double tried, double prior) {
-  return (accepted + 6.0 * prior) / (tried + 6.0);
+// The drafter's own word counts for 2 tries, what is known of other sequences for 6.
+double mean_of(double accepted, double tried, double own, double weight = 2.0) {
+  return (accepted + weight * own) / (tried + weight);
 }
 
 void learn_often(AcceptanceEstimates& estimates, int count, bool is_accepted) {
@@ -22,7 +22,7 @@ TEST(AcceptanceEstimates, WithoutExperienceTheDraftersWordCounts) {
   const AcceptanceEstimates estimates;
   EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.3), 0.3);
   EXPECT_DOUBLE_EQ(estimates.estimate(40, 0.85), 0.85);
-  EXPECT_DOUBLE_EQ(estimates.estimate(1, 1.0), 0.5);  // said of everything: no opinion
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 1.0), 0.4);  // said of everything: no opinion
   EXPECT_DOUBLE_EQ(estimates.continuation(0), 0.7);
 }
 
@@ -43,12 +43,12 @@ TEST(AcceptanceEstimates, NonsenseIsNoOpinion) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   AcceptanceEstimates estimates;
   for (const double nonsense : {std::numeric_limits<double>::quiet_NaN(), kInfinity, 7.0}) {
-    EXPECT_DOUBLE_EQ(estimates.estimate(2, nonsense), 0.5);
+    EXPECT_DOUBLE_EQ(estimates.estimate(2, nonsense), 0.4);
   }
   EXPECT_DOUBLE_EQ(estimates.estimate(2, -kInfinity), 0.01);
   EXPECT_DOUBLE_EQ(estimates.estimate(2, -3.0), 0.01);
   estimates.learn(2, std::numeric_limits<double>::quiet_NaN(), true);
-  EXPECT_DOUBLE_EQ(estimates.estimate(2, 1.0), mean_of(1, 1, 0.5));
+  EXPECT_DOUBLE_EQ(estimates.estimate(2, 1.0), mean_of(1, 1, 0.4));
 }
 
 TEST(AcceptanceEstimates, LearnsByDepthAndProbability) {
@@ -60,8 +60,8 @@ TEST(AcceptanceEstimates, LearnsByDepthAndProbability) {
   EXPECT_DOUBLE_EQ(estimates.estimate(2, 0.3), 0.3);
   EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.5), 0.5);
   estimates.learn(8, 1.0, true);
-  EXPECT_DOUBLE_EQ(estimates.estimate(60, 1.0), mean_of(1, 1, 0.5));  // all deep ones together
-  EXPECT_DOUBLE_EQ(estimates.estimate(7, 1.0), 0.5);
+  EXPECT_DOUBLE_EQ(estimates.estimate(60, 1.0), mean_of(1, 1, 0.4));  // all deep ones together
+  EXPECT_DOUBLE_EQ(estimates.estimate(7, 1.0), 0.4);
   EXPECT_DOUBLE_EQ(estimates.estimate(8, 0.95), 0.95);  // one with an opinion is another matter
 }
 
@@ -79,7 +79,7 @@ TEST(AcceptanceEstimates, APriorStandsInForWhatWasNotSeen) {
   const double prior = mean_of(6, 6, 0.3);
   EXPECT_DOUBLE_EQ(own.estimate(1, 0.3), prior);
   learn_often(own, 2, false);
-  EXPECT_DOUBLE_EQ(own.estimate(1, 0.3), mean_of(0, 2, prior));
+  EXPECT_DOUBLE_EQ(own.estimate(1, 0.3), mean_of(0, 2, prior, 6.0));
   EXPECT_DOUBLE_EQ(all.estimate(1, 0.3), prior);
 }
 

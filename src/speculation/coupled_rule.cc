@@ -3,15 +3,10 @@
 
 namespace outrider {
 
-NodeChoice choose_child(const TokenTree& tree, int node, TokenId token) {
+NodeChoice choose_child(const TokenTree& tree, int node, TokenId own) {
   int child = next_child(tree, node, node);
-  while (child != kNoChild && tree.token(child) != token) child = next_child(tree, node, child);
-  return {token, child};
-}
-
-NodeChoice choose_coupled(const ReachedNode& reached, Randomness& randomness) {
-  return choose_child(reached.tree, reached.node,
-                      randomness.coupled_pick(reached.target_law, reached.position));
+  while (child != kNoChild && tree.token(child) != own) child = next_child(tree, node, child);
+  return {own, child};
 }
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "sampling/randomness.h"
 #include "sampling/target_law.h"
 #include "speculation/proposal.h"
+#include "speculation/tree_growth.h"
 #include "speculation/verifier.h"
 
 namespace outrider {
@@ -79,11 +81,18 @@ class ToyModel {
   explicit ToyModel(Options options) : options_(std::move(options)) {}
 
   int vocabulary() const { return options_.vocabulary; }
-  const Distribution& law(const Prefix& prefix);
+  const Distribution& law(const Prefix& prefix) { return after(prefix).law; }
+  std::span<const float> logits(const Prefix& prefix) { return after(prefix).logits; }
 
  private:
+  struct Output {
+    std::vector<float> logits;
+    Distribution law;
+  };
+  const Output& after(const Prefix& prefix);
+
   Options options_;
-  std::unordered_map<uint64_t, Distribution> laws_;  // by prefix, read as a number
+  std::unordered_map<uint64_t, Output> outputs_;  // by prefix, read as a number
 };
 
 // A node is asked to have one child per entry; it has fewer when the drafted law has fewer tokens.
@@ -102,42 +111,70 @@ enum class Drafting {
   kAlternating  // sampled at even depths, likeliest at odd ones
 };
 
-struct Scenario {
-  ToyModel::Options target;
+// Trees that TreeGrowth grows, instead of those of a shape.
+struct ToyGrowth {
+  GrowthOptions options;
+  int max_depth = 1;
+  int max_nodes = 1;
+};
+
+struct ToyDrafter {
   ToyModel::Options draft;
-  int length = 1;  // tokens to put out
   TreeShape shape;
   Drafting drafting = Drafting::kSampled;
-  AcceptanceRule rule = AcceptanceRule::kRejection;
   ChildrenKind kind = ChildrenKind::kSampled;  // of sampled children
+  std::optional<ToyGrowth> growth;
   std::function<void(Distribution&)> corrupt;  // what a broken drafter makes of the law of a sampled node
 };
 
-// What is under test; planted bugs replace one of the two.
+struct Scenario : ToyDrafter {
+  ToyModel::Options target;
+  int length = 1;  // tokens to put out
+  int steps = 0;   // with drafts; the target goes on alone after them. 0: all
+  AcceptanceRule rule = AcceptanceRule::kRejection;
+  std::vector<ToyDrafter> others;  // their trees are merged into the first drafter's, in this order
+  std::function<void(TokenTree&)> prune;
+};
+
+inline void merge_trees(TokenTree& tree, const TokenTree& other, int source) { tree.merge(other, source); }
+
+// What is under test; planted bugs replace one of these.
 struct SpeculativeSystem {
   std::function<int(const ProposalArgs&)> propose = &outrider::propose;
   std::function<void(const VerifyArgs&, Verdict&)> verify = &outrider::verify;
+  std::function<void(TokenTree&, const TokenTree&, int)> merge = &merge_trees;
+  bool drafters_share_draws = false;
 };
 
 // Generates `scenario.length` tokens on the toy models, step by step. Keeps references to both arguments.
 class ToyGeneration {
  public:
-  ToyGeneration(const Scenario& scenario, const SpeculativeSystem& system)
-      : scenario_(scenario), system_(system), target_(scenario.target), draft_(scenario.draft) {}
+  ToyGeneration(const Scenario& scenario, const SpeculativeSystem& system);
 
-  Prefix run(Randomness& randomness);
-  std::map<Prefix, double> target_alone();  // exact law of the output without speculation
+  Prefix run(Randomness& randomness);  // shorter than `length` where the target goes on alone
+  // Adds weight * (law of what the target makes of `output`) to `law`.
+  void add_continuations(const Prefix& output, double weight, std::map<Prefix, double>& law);
 
  private:
-  bool sampled_at(int depth) const;
-  const Distribution& target_law_after(const Prefix& output, const TokenTree& tree, int node);
-  std::vector<TokenId> chosen_children(const Distribution& law, const Prefix& path, size_t count) const;
-  void grow(const TreeShape& shape, int node, Prefix& path, TokenTree& tree, Randomness& randomness);
+  struct Member {
+    const ToyDrafter* drafter;
+    int source;
+    ToyModel model;
+    TokenTree tree;
+    TreeGrowth growth;
+  };
+
+  void draft(const Prefix& output, Randomness& randomness);
+  const Distribution& target_law_after(const Prefix& output, int node);
+  void grow(Member& member, const TreeShape& shape, int node, Prefix& path, Randomness& randomness);
+  void grow_by_policy(Member& member, const Prefix& output, Randomness& randomness);
+  uint64_t first_draw(const Member& member) const;
 
   const Scenario& scenario_;
   const SpeculativeSystem& system_;
   ToyModel target_;
-  ToyModel draft_;
+  std::vector<Member> members_;
+  TokenTree tree_;
 };
 
 struct ExactComparison {

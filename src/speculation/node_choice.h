@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The acceptance rules: how the token after one node is chosen. Each is lossless on its own: the law of
-// NodeChoice::token is the target's, whatever children there are.
+// The acceptance rules: how the token after one node is chosen. The lossless ones are so on their own: the
+// law of NodeChoice::token is the target's, whatever children there are.
 #pragma once
 
 #include <cstdint>
 
+#include "outrider/engine.h"
 #include "outrider/token_tree.h"
 #include "sampling/randomness.h"
 
@@ -34,16 +35,21 @@ struct NodeChoice {
   int accepted = kNoChild;  // the child that holds `token`
 };
 
-// The target's token stands; the child that equals it is accepted.
-NodeChoice choose_child(const TokenTree& tree, int node, TokenId token);
-
-// The target's token is its coupled pick.
-NodeChoice choose_coupled(const ReachedNode& reached, Randomness& randomness);
+// The coupled rule: the target's own token stands; the child that equals it is accepted.
+NodeChoice choose_child(const TokenTree& tree, int node, TokenId own);
 
 // Speculative sampling: tries are made in order against the target's law p, each rejection replaces p by the
 // law of what is still missing, and p chooses when none is left. Children drawn from a law q pass with
 // min(1, p/q), leaving max(0, p - q) and, if drawn without replacement, q without the token (2211.17192,
 // 2305.09781); other children pass with p, leaving p without the token. Tries of several laws may be mixed.
 NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomness);
+
+// Lossy: of the children likelier than min(epsilon, delta * exp(-entropy)) the likeliest; without one, the
+// target's own token.
+NodeChoice choose_typical(const ReachedNode& reached, const SpeculativeOptions& options, TokenId own);
+
+// Lossy: the target's own token if it was drafted, else the likeliest child that is among the top k and
+// within delta of the likeliest token, else the target's own token.
+NodeChoice choose_relaxed(const ReachedNode& reached, const SpeculativeOptions& options, TokenId own);
 
 }  // namespace outrider

@@ -14,7 +14,7 @@ std::vector<TokenId> draw(const ProposalArgs& args) {
   std::vector<TokenId> drawn;
   for (int draw = 0; draw < args.count && std::any_of(remaining.begin(), remaining.end(), positive); ++draw) {
     const size_t i = args.randomness->categorical(remaining, args.position, RandomPurpose::kDraft,
-                                                  static_cast<uint64_t>(draw));
+                                                  args.first_draw + static_cast<uint64_t>(draw));
     drawn.push_back(args.law->tokens[i]);
     if (args.kind == ChildrenKind::kSampled) remaining[i] = 0.0;
   }

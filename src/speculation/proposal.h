@@ -24,6 +24,7 @@ struct ProposalArgs {
   AcceptanceRule rule = AcceptanceRule::kCoupled;
   ChildrenKind kind = ChildrenKind::kSampled;  // kSampled or kIndependent; rejection only
   Randomness* randomness = nullptr;
+  uint64_t first_draw = 0;  // of those at this position; nodes that share draws are not independent
   std::span<const double> probabilities =
       {};  // guesses that child i is accepted, see TokenTree::add; or none
 };

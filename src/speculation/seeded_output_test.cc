@@ -142,31 +142,81 @@ double chi_square(const std::map<Prefix, int>& observed, const std::map<Prefix, 
   return sum;
 }
 
-TEST(SeededLaw, FitsTheTargetUnderBothRules) {
+// By a total variation of 0.02.
+std::map<Prefix, double> shifted(std::map<Prefix, double> law) {
+  law.begin()->second += 0.02;
+  std::max_element(law.begin(), law.end(), [](const auto& a, const auto& b) {
+    return a.second < b.second;
+  })->second -= 0.02;
+  return law;
+}
+
+std::map<Prefix, int> outputs_of(ToyGeneration& generation) {
+  std::map<Prefix, int> observed;
+  for (uint64_t seed = 0; seed < kRuns; ++seed) {
+    CounterRandomness randomness(seed, 0);
+    ++observed[generation.run(randomness)];
+  }
+  return observed;
+}
+
+Scenario three_of_four_letters() {
   SamplingParams params;
   params.temperature = 1.5;
-  Scenario scenario = scenario_of(params, 4, 3);
+  return scenario_of(params, 4, 3);
+}
+
+// Growth, merging and acceptance on one seed: two drafters whose trees are grown by a policy.
+TEST(SeededLaw, FitsTheTargetOnGrownAndSharedTrees) {
+  const StaticTreePolicy wide({3, 2});
+  const DynamicTreePolicy dynamic(2);
+  for (const TreePolicy* policy :
+       {static_cast<const TreePolicy*>(&wide), static_cast<const TreePolicy*>(&dynamic)}) {
+    for (const ChildrenChoice children : {ChildrenChoice::kSampled, ChildrenChoice::kIndependent}) {
+      Scenario scenario = three_of_four_letters();
+      scenario.growth = {{.policy = policy, .children = children}, 2, 5};
+      scenario.others.push_back(scenario);
+      scenario.others[0].draft.other_seed = 9;
+      const SpeculativeSystem system;
+      ToyGeneration generation(scenario, system);
+      std::map<Prefix, double> law;
+      generation.add_continuations({}, 1.0, law);
+      const std::map<Prefix, int> observed = outputs_of(generation);
+      EXPECT_LT(chi_square(observed, law), kCritical63);
+      EXPECT_GT(chi_square(observed, shifted(law)), kCritical63) << "the control law was not told apart";
+    }
+  }
+}
+
+TEST(SeededLaw, FitsTheTargetUnderBothRules) {
+  Scenario scenario = three_of_four_letters();
   const int widths[] = {2, 1};
   scenario.shape = uniform_shape(widths);
   const SpeculativeSystem system;
   ToyGeneration generation(scenario, system);
-  const std::map<Prefix, double> law = generation.target_alone();
+  std::map<Prefix, double> law;
+  generation.add_continuations({}, 1.0, law);
   ASSERT_EQ(law.size(), 64u);
-  std::map<Prefix, double> shifted = law;
-  shifted.begin()->second += 0.02;
-  std::max_element(shifted.begin(), shifted.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  })->second -= 0.02;
   for (const AcceptanceRule rule : {AcceptanceRule::kRejection, AcceptanceRule::kCoupled}) {
     scenario.rule = rule;
-    std::map<Prefix, int> observed;
-    for (uint64_t seed = 0; seed < kRuns; ++seed) {
-      CounterRandomness randomness(seed, 0);
-      ++observed[generation.run(randomness)];
-    }
+    const std::map<Prefix, int> observed = outputs_of(generation);
     EXPECT_LT(chi_square(observed, law), kCritical63);
-    EXPECT_GT(chi_square(observed, shifted), kCritical63) << "the control law was not told apart";
+    EXPECT_GT(chi_square(observed, shifted(law)), kCritical63) << "the control law was not told apart";
   }
+}
+
+TEST(SeededLaw, ADrafterThatDrawsFromAnotherLawIsNoticed) {
+  Scenario scenario = three_of_four_letters();
+  const int widths[] = {2, 1};
+  scenario.shape = uniform_shape(widths);
+  scenario.corrupt = [](Distribution& law) {
+    std::reverse(law.probabilities.begin(), law.probabilities.end());
+  };
+  const SpeculativeSystem system;
+  ToyGeneration generation(scenario, system);
+  std::map<Prefix, double> law;
+  generation.add_continuations({}, 1.0, law);
+  EXPECT_GT(chi_square(outputs_of(generation), law), kCritical63);
 }
 
 }  // namespace

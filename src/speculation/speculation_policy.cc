@@ -2,6 +2,7 @@
 #include "speculation/speculation_policy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -10,13 +11,14 @@ namespace {
 
 constexpr double kStepsRemembered = 48.0;  // of one sequence
 constexpr double kStepsOfPrior = 4.0;      // that the others' experience counts for
-constexpr double kStepsToJudge = 16.0;
-constexpr double kHysteresis = 0.03;
-// Of a sequence's account, in tokens.
+constexpr double kStepsToJudge = 12.0;
+constexpr double kHopeless = 0.9;  // of plain speed: not worth a new sequence's own account
+constexpr double kDoubt = 1.0;     // tokens: about what one step differs from the mean
+// Of the accounts, in tokens.
 constexpr double kFirstBalance = 2.5;
 constexpr double kLargestBalance = 6.0;
-constexpr double kIncome = 0.01;          // per plain step
-constexpr double kPromisedIncome = 0.05;  // where drafting should pay, by all that is known
+constexpr double kIncome = 0.01;          // of the tries, per plain step
+constexpr double kPromisedIncome = 0.02;  // of a sequence, where drafting should pay by all that is known
 constexpr double kPriceOfTry = 1.0;
 
 }  // namespace
@@ -50,8 +52,8 @@ SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
     state.means.timed_steps = std::min(all_means_.timed_steps, kStepsOfPrior);
     state.length = options_.max_depth;
     const bool is_hopeless = all_means_.steps >= kStepsToJudge &&
-                             (1.0 + all_means_.gain) / drafting_ms(all_means_) < 1.0 / plain_ms();
-    state.balance = is_hopeless ? 0.0 : kFirstBalance;
+                             (1.0 + all_means_.gain) / drafting_ms(all_means_) < kHopeless / plain_ms();
+    state.balance = kFirstBalance;
     state.is_on = !is_hopeless;
   }
   return state;
@@ -69,14 +71,19 @@ double SpeculationPolicy::drafting_ms(const Means& means) const {
 }
 
 // Whether this sequence drafts in this step.
-bool SpeculationPolicy::decide(State& state) const {
+bool SpeculationPolicy::decide(State& state) {
   const Means& means = state.means;
   const double plain = load_.sequences / plain_ms();
   const double drafted = (load_.sequences + means.gain) / drafting_ms(means);
-  if (means.steps >= kStepsToJudge && drafted < plain * (1.0 - kHysteresis)) state.is_on = false;
+  // What a few steps brought says little: only what is too bad for chance ends drafting.
+  const double doubt = kDoubt / std::sqrt(std::max(1.0, means.steps));
+  const double at_best = (load_.sequences + means.gain + doubt) / drafting_ms(means);
+  if (means.steps >= kStepsToJudge && at_best < plain) state.is_on = false;
   if (drafted > plain) state.is_on = true;
-  if (state.balance >= (state.is_on ? 0.0 : kPriceOfTry)) return true;
-  state.balance += state.is_on ? kPromisedIncome : kIncome;
+  state.is_try = !state.is_on;
+  double& balance = state.is_try ? try_balance_ : state.balance;
+  if (balance >= (state.is_try ? kPriceOfTry : 0.0)) return true;
+  balance += state.is_try ? kIncome : kPromisedIncome;
   return false;
 }
 
@@ -161,16 +168,18 @@ void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int v
     // A drafter that was not asked for a while first reads what it missed.
     if (state.has_just_drafted) means->learn_time(draft_ms);
   }
-  // Reading the prompt, once, is what all later drafts share.
+  // Reading the prompt, once, is what all later drafts of a sequence share; but a try may be the only one.
   constexpr double kMostSurprise = 1.5;
-  const double expected_ms = state.means.timed_steps > 0.0 ? state.means.draft_ms : draft_ms;
-  draft_ms = std::min(draft_ms, (std::exchange(state.is_first, false) ? 1.0 : kMostSurprise) * expected_ms);
+  const double known_ms = state.means.timed_steps > 0.0 ? state.means.draft_ms : draft_ms;
+  const bool reads_prompt = std::exchange(state.is_first, false);
+  if (!state.is_try) draft_ms = std::min(draft_ms, reads_prompt ? known_ms : kMostSurprise * known_ms);
   state.has_just_drafted = true;
   Means step = state.means;
   step.rows = verified;
   step.draft_ms = draft_ms;
   const double extra_ms = drafting_ms(step) - plain_ms();
-  state.balance = std::min(state.balance + gain - extra_ms / plain_ms(), kLargestBalance);
+  double& balance = state.is_try ? try_balance_ : state.balance;
+  balance = std::min(balance + gain - extra_ms / plain_ms(), kLargestBalance);
 }
 
 void SpeculationPolicy::observe_rest(bool has_drafted, double ms) {

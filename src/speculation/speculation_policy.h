@@ -23,7 +23,8 @@ struct StepLoad {
 // Decides, step by step and sequence by sequence, whether drafting pays and how much: so that tokens per
 // second are the most that measured costs and observed acceptance promise. Never changes what is accepted.
 // Each sequence has an account, in tokens: a step that drafts pays in what it brought beyond plain decoding
-// of the same time, or takes out what it lost; plain steps pay in a hundredth each. Nothing is drafted on
+// of the same time, or takes out what it lost. Where drafting does not pay by all that is known, plain steps
+// of all sequences pay a hundredth each into a common account that tries are paid from. Nothing is drafted on
 // credit, so that a drafter that never helps costs little more than that hundredth, however long it fails.
 class SpeculationPolicy {
  public:
@@ -83,6 +84,7 @@ class SpeculationPolicy {
     TokenTree drafted;  // the last tree, before it was cut
     Means means;
     bool is_on = true;
+    bool is_try = false;            // this step's draft is paid from the common account
     bool is_first = true;           // nothing was drafted yet
     bool has_just_drafted = false;  // in the step before: nothing is caught up on
     double balance = 0.0;           // tokens
@@ -90,7 +92,7 @@ class SpeculationPolicy {
   };
 
   State& state_of(uint64_t sequence);
-  bool decide(State& state) const;
+  bool decide(State& state);
   double plain_ms() const;
   double drafting_ms(const Means& means) const;
 
@@ -102,6 +104,7 @@ class SpeculationPolicy {
   StepLoad load_;  // of this step
   // Of steps that draft nothing, and of those that do, besides drafting and the pass; fading. 0: none yet.
   double plain_rest_ms_ = 0.0, drafting_rest_ms_ = 0.0;
+  double try_balance_ = 0.0;  // tokens, of all sequences
   double rate_ = 0.0;  // tokens per millisecond that a sequence gets by the better of both ways, fading
   // Scratch of prune().
   struct Candidate {

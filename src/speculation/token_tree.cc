@@ -90,18 +90,12 @@ void TokenTree::keep(std::span<const uint8_t> kept) {
     depths_[to] = depths_[i];
     probabilities_[to] = probabilities_[i];
     sources_[to] = sources_[i];
-    law_index_[to] = law_index_[i];
     place_[i] = count++;
-  }
-  broken_.assign(law_count_, 0);
-  for (const Proposal& proposal : proposals_) {
-    if (proposal.law != kNoLaw && place_[static_cast<size_t>(proposal.child)] < 0)
-      broken_[static_cast<size_t>(proposal.law)] = 1;
   }
   std::erase_if(proposals_, [&](Proposal& proposal) {
     proposal.parent = place_[static_cast<size_t>(proposal.parent)];
     proposal.child = place_[static_cast<size_t>(proposal.child)];
-    if (proposal.law != kNoLaw && broken_[static_cast<size_t>(proposal.law)] != 0) proposal.law = kNoLaw;
+    proposal.law = kNoLaw;
     return proposal.parent < 0 || proposal.child < 0;
   });
   const auto size = static_cast<size_t>(count);
@@ -110,10 +104,8 @@ void TokenTree::keep(std::span<const uint8_t> kept) {
   depths_.resize(size);
   probabilities_.resize(size);
   sources_.resize(size);
-  law_index_.resize(size);
-  for (int& law : law_index_) {
-    if (law != kNoLaw && broken_[static_cast<size_t>(law)] != 0) law = kNoLaw;
-  }
+  law_index_.assign(size, kNoLaw);
+  law_count_ = 0;
 }
 
 ChildrenKind TokenTree::children_kind(int node) const {

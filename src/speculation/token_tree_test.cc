@@ -101,7 +101,7 @@ TEST(TokenTree, MergingSharesPathsAndKeepsEveryTryWithItsLaw) {
   EXPECT_EQ(merged.kind_at(1), ChildrenKind::kIndependent);
 }
 
-TEST(TokenTree, DroppingADrawnChildMakesItsSiblingsChosen) {
+TEST(TokenTree, WhatPruningLeavesCountsAsChosen) {
   TokenTree tree(1);
   tree.set_law(0, {{5, 6, 7}, {0.2, 0.3, 0.5}});
   const int dropped = tree.add(0, 5);
@@ -114,7 +114,8 @@ TEST(TokenTree, DroppingADrawnChildMakesItsSiblingsChosen) {
   EXPECT_THAT(tree.parents(), ElementsAre(-1, 0, 1));
   EXPECT_THAT(tries(tree, 0), ElementsAre(std::pair(6, -1)));
   EXPECT_EQ(tree.children_kind(0), ChildrenKind::kChosen);
-  EXPECT_EQ(tree.children_kind(1), ChildrenKind::kSampled);
+  EXPECT_EQ(tree.children_kind(1), ChildrenKind::kChosen);
+  EXPECT_THAT(tries(tree, 1), ElementsAre(std::pair(9, -1)));
 }
 
 TEST(Verdict, ClearForgetsEverything) {

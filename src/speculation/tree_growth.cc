@@ -114,7 +114,7 @@ void TreeGrowth::add(int node, TokenId token, double probability) {
   enter(node, tree_->add(node, token, probability));
 }
 
-// A node that stops its branch stays in the tree, so that stopping loses nothing (algorithms 0.3 R4).
+// A node that stops its branch stays in the tree, so that stopping loses nothing.
 void TreeGrowth::enter(int node, int child) {
   const double probability = tree_->probability(child);
   const double worth = request_->estimates == nullptr
@@ -177,9 +177,18 @@ void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
            .position = static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node),
            .rule = request_->acceptance,
            .kind = is_independent ? ChildrenKind::kIndependent : ChildrenKind::kSampled,
-           .randomness = &randomness_,
+           .randomness = options_->draws != nullptr ? options_->draws : &randomness_,
+           .first_draw = first_draw(node),
            .probabilities = guesses_});
   for (int child = before; child < tree_->size(); ++child) enter(node, child);
+}
+
+// No two nodes share draws, whoever drafted them: how many children a node gets may depend on what others
+// drew, and several drafters may draw at one node. Both are lossless only for independent draws.
+uint64_t TreeGrowth::first_draw(int node) const {
+  constexpr int kNodeShift = 16;
+  constexpr int kSourceShift = 48;
+  return static_cast<uint64_t>(request_->source) << kSourceShift | static_cast<uint64_t>(node) << kNodeShift;
 }
 
 double TreeGrowth::uncertainty(std::span<const float> logits) {

@@ -19,7 +19,8 @@ struct GrowthOptions {
   ChildrenChoice children = ChildrenChoice::kSampled;
   double least_probability = 0.0;  // a node below it is not expanded; 0: all are
   double most_uncertainty = 0.0;   // nor one from a law with sqrt(0.15 * entropy) above this; 0: all are
-  double level_ms = 0.0;  // what a level costs one sequence, for requests that say what time is worth
+  double level_ms = 0.0;        // what a level costs one sequence, for requests that say what time is worth
+  Randomness* draws = nullptr;  // instead of the request's: tests enumerate it
 };
 
 // Grows the tree of one sequence, level by level, from the draft's logits after the nodes of its frontier.
@@ -59,6 +60,7 @@ class TreeGrowth {
   void enter(int node, int child);  // a new child of the node
   double uncertainty(std::span<const float> logits);
   bool draws() const;  // nodes keep the law they were drawn from
+  uint64_t first_draw(int node) const;
   bool wants_probabilities() const;
 
   const GrowthOptions* options_ = nullptr;

@@ -6,17 +6,27 @@
 namespace outrider {
 namespace {
 
-NodeChoice choose(const VerifyArgs& args, int node) {
-  const TokenTree& tree = *args.tree;
-  if (args.target_token && args.rule == AcceptanceRule::kCoupled) {
-    const TokenId token = args.target_token(node);
-    return token < 0 ? NodeChoice{} : choose_child(tree, node, token);
-  }
+// -1 where the law is empty.
+TokenId own_token(const VerifyArgs& args, int node) {
+  if (args.target_token) return args.target_token(node);
   const Distribution& law = args.target_law(node);
-  if (law.empty()) return {};
-  const ReachedNode reached{tree, node, law, args.position + tree.depth(node)};
-  return args.rule == AcceptanceRule::kCoupled ? choose_coupled(reached, *args.randomness)
-                                               : choose_by_rejection(reached, *args.randomness);
+  return law.empty() ? -1 : args.randomness->coupled_pick(law, args.position + args.tree->depth(node));
+}
+
+NodeChoice choose(const VerifyArgs& args, int node, bool is_thinking) {
+  const TokenTree& tree = *args.tree;
+  const int64_t position = args.position + tree.depth(node);
+  if (args.rule == AcceptanceRule::kRejection) {
+    const Distribution& law = args.target_law(node);
+    return law.empty() ? NodeChoice{} : choose_by_rejection({tree, node, law, position}, *args.randomness);
+  }
+  const TokenId own = own_token(args, node);
+  if (own < 0) return {};
+  if (args.rule == AcceptanceRule::kTypical)
+    return choose_typical({tree, node, args.target_law(node), position}, *args.options, own);
+  if (args.rule == AcceptanceRule::kRelaxed && is_thinking)
+    return choose_relaxed({tree, node, args.untruncated_law(node), position}, *args.options, own);
+  return choose_child(tree, node, own);
 }
 
 // Siblings after the accepted one are never looked at. Returns whether there is a child.
@@ -41,8 +51,10 @@ void verify(const VerifyArgs& args, Verdict& verdict) {
   verdict.clear();
   verdict.fates.assign(static_cast<size_t>(args.tree->size()), NodeFate::kUnreached);
   verdict.fates[0] = NodeFate::kAccepted;
+  ThinkingPhase thinking = args.thinking;
   for (int node = 0; node != kNoChild;) {
-    const NodeChoice choice = choose(args, node);
+    const NodeChoice choice = choose(args, node, thinking.is_open);
+    thinking.push(choice.token);
     const bool drafted_here = set_fates(*args.tree, node, choice.accepted, verdict.fates);
     verdict.path.push_back(node);
     verdict.tokens.push_back(choice.token);

@@ -4,8 +4,10 @@
 #include <functional>
 
 #include "outrider/drafter.h"
+#include "outrider/engine.h"
 #include "outrider/token_tree.h"
 #include "sampling/randomness.h"
+#include "speculation/thinking_phase.h"
 
 namespace outrider {
 
@@ -13,7 +15,7 @@ namespace outrider {
 // order. The reference is used up before the next call.
 using TargetLaw = std::function<const Distribution&(int node)>;
 
-// The same for what the coupled rule needs alone: the target's own token, -1 where the law is empty.
+// The target's own token after `node`: its coupled pick, -1 where the law is empty.
 using TargetToken = std::function<TokenId(int node)>;
 
 struct VerifyArgs {
@@ -23,14 +25,18 @@ struct VerifyArgs {
       0;  // absolute position of the first token to choose: committed tokens, the pending one included
   AcceptanceRule rule = AcceptanceRule::kCoupled;
   Randomness* randomness = nullptr;
-  TargetToken target_token = {};  // if set, the coupled rule asks this instead of target_law and randomness
+  TargetToken target_token = {};  // if set, the target's own token is asked of it, not of target_law
+  // Lossy rules:
+  const SpeculativeOptions* options = nullptr;
+  TargetLaw untruncated_law = {};  // kRelaxed: as target_law, without truncation and never greedy
+  ThinkingPhase thinking = {};     // kRelaxed: before the first token to choose
 };
 
 // Walks from the root as long as a child is accepted, then lets the target choose the last token. Never knows
-// which drafter made the tree. The law of the tokens is the target's as long as kSampled children really are
-// drawn from the law of their node and no drafter saw the randomness of acceptance; for `coupled`, the tokens
-// are those of an empty tree whatever was drafted. An empty target law ends the walk with the lowest valid id
-// (token 0).
+// which drafter made the tree. Under a lossless rule the law of the tokens is the target's as long as
+// kSampled children really are drawn from the law of their node and no drafter saw the randomness of
+// acceptance; for `coupled`, the tokens are those of an empty tree whatever was drafted. An empty target law
+// ends the walk with the lowest valid id (token 0).
 void verify(const VerifyArgs& args, Verdict& verdict);
 
 }  // namespace outrider

@@ -23,6 +23,7 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
     return;
   }
   if (bytes > SIZE_MAX - kHugePage) throw std::bad_alloc();
+  source_ = Source::kMapping;
   // Not rounded to huge pages: the last part, touched, would take a whole one.
   mapped_ = (bytes + kPage - 1) / kPage * kPage;
   // One huge page more than needed, so that an aligned part exists; what hangs over is given back.
@@ -38,24 +39,39 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   madvise(data_, mapped_, MADV_HUGEPAGE);  // a hint: refusal costs speed only
 }
 
+Buffer Buffer::borrowed(std::span<const std::byte> bytes) {
+  Buffer buffer;
+  buffer.data_ = const_cast<std::byte*>(bytes.data());
+  buffer.bytes_ = bytes.size();
+  buffer.source_ = Source::kBorrowed;
+  return buffer;
+}
+
 Buffer::~Buffer() {
   if (data_ == nullptr) return;
-  if (mapped_ != 0) {
-    munmap(data_, mapped_);
-  } else {
-    ::operator delete (data_, std::align_val_t{kAlignment});
+  switch (source_) {
+    case Source::kHeap:
+      ::operator delete (data_, std::align_val_t{kAlignment});
+      return;
+    case Source::kMapping:
+      munmap(data_, mapped_);
+      return;
+    case Source::kBorrowed:
+      return;
   }
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
-      mapped_(std::exchange(other.mapped_, 0)) {}
+      mapped_(std::exchange(other.mapped_, 0)),
+      source_(std::exchange(other.source_, Source::kHeap)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   std::swap(mapped_, other.mapped_);
+  std::swap(source_, other.source_);
   return *this;
 }
 

@@ -13,12 +13,15 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(size_t bytes);
+  // Bytes of somebody who outlives it, only to be read, at least as well aligned.
+  static Buffer borrowed(std::span<const std::byte> bytes);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
+  bool is_borrowed() const { return source_ == Source::kBorrowed; }
   size_t size() const { return bytes_; }
 
   template <typename T>
@@ -31,9 +34,12 @@ class Buffer {
   }
 
  private:
+  enum class Source : uint8_t { kHeap, kMapping, kBorrowed };
+
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
-  size_t mapped_ = 0;  // bytes of the mapping, or 0 when the heap serves
+  size_t mapped_ = 0;  // bytes of the mapping
+  Source source_ = Source::kHeap;
 };
 
 }  // namespace outrider

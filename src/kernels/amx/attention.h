@@ -32,15 +32,13 @@ struct Tile {
 
 // 2^x within 3e-6 of its value for x <= 127; NaN for NaN.
 __m512 exp2(__m512 x) {
-  x = _mm512_max_ps(_mm512_set1_ps(-200), x);  // in this order of operands NaN passes
-  const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  const __m512 r = _mm512_sub_ps(x, n);
-  __m512 series = _mm512_set1_ps(0.009570101908089415F);
+  const __m512 r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);  // x - floor(x)
+  __m512 series = _mm512_set1_ps(0.013534167911712688F);
   for (const float coefficient :
-       {0.05591786031930501F, 0.2402474482794381F, 0.6931218147367706F, 0.9999992614457146F}) {
+       {0.0520114606190201F, 0.24144275688621092F, 0.6930038344710604F, 1.0000025933690804F}) {
     series = _mm512_fmadd_ps(series, r, _mm512_set1_ps(coefficient));
   }
-  return _mm512_scalef_ps(series, n);
+  return _mm512_scalef_ps(series, x);  // times 2^floor(x)
 }
 
 // scores [queries, 16 * tiles] = queries times keys.
@@ -115,7 +113,10 @@ __m512 weigh(int queries, float scale, Tile& tile, float* largest, float (*total
   const __mmask16 used = Avx512::first(queries);
   _mm512_mask_storeu_ps(largest, used, now);
   const __m512 bits = _mm512_set1_ps(scale * 1.44269504F);
-  const __m512 shrink = exp2(_mm512_mul_ps(_mm512_sub_ps(old, now), bits));
+  // Exactly 1 where the largest score stays: then sums need no pass over them.
+  const __mmask16 grows = _mm512_cmp_ps_mask(old, now, _CMP_NEQ_UQ);
+  const __m512 shrink =
+      _mm512_mask_mov_ps(_mm512_set1_ps(1), grows, exp2(_mm512_mul_ps(_mm512_sub_ps(old, now), bits)));
   alignas(64) float shrinks[kQueries];
   alignas(64) float shifts[kQueries];
   _mm512_store_ps(shrinks, shrink);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/trace_page.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "device/durable_file.h"
+
+namespace outrider {
+
+// The page around the trace; made from trace_page/ by the build.
+extern const std::string_view kTracePage;
+
+std::string trace_page(const nlohmann::ordered_json& trace) {
+  constexpr std::string_view kPlace = "{{trace}}";
+  const std::string json = trace.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const size_t place = kTracePage.find(kPlace);
+  std::string page(kTracePage.substr(0, place));
+  page.reserve(kTracePage.size() + json.size());
+  // No text in it may end its script element, or begin a comment there.
+  for (const char c : json) c == '<' ? page += "\\u003c" : page += c;
+  page += kTracePage.substr(place + kPlace.size());
+  return page;
+}
+
+Status check_trace_file(const std::filesystem::path& file) {
+  std::error_code code;
+  const auto status = std::filesystem::status(file, code);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return input_error(
+        fmt::format("--trace: {} exists and is not a file; choose another FILE", file.string()));
+  }
+  if (const Status writable = check_writable(file); !writable.ok()) {
+    return io_error(fmt::format("--trace: {}", writable.error().message));
+  }
+  return {};
+}
+
+Status write_trace_page(const std::filesystem::path& file, const nlohmann::ordered_json& trace) {
+  return write_durably(file, trace_page(trace));
+}
+
+}  // namespace outrider

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step_tracer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "sampling/distribution.h"
+
+namespace outrider {
+namespace {
+
+// The law that makes probabilities worth showing: greedily that of temperature 1.
+SamplingParams shown_law(SamplingParams sampling) {
+  if (sampling.temperature > 0.0) return sampling;
+  sampling.temperature = 1.0;
+  sampling.top_k = 0;
+  sampling.top_p = 1.0;
+  sampling.min_p = 0.0;
+  return sampling;
+}
+
+NodeCause cause_of(NodeFate fate, NodeCause if_rejected) {
+  switch (fate) {
+    case NodeFate::kAccepted:
+      return NodeCause::kNone;
+    case NodeFate::kRejected:
+      return if_rejected;
+    case NodeFate::kUnreached:
+      return NodeCause::kNotReached;
+    case NodeFate::kPastStop:
+      return NodeCause::kPastStop;
+    case NodeFate::kOverBudget:
+      return NodeCause::kOverBudget;
+  }
+  return NodeCause::kNone;
+}
+
+// Of `token` among the nodes drafted below the node at `parent`; -1: not among them.
+int rank_of(TokenId token, int parent, const std::vector<TraceNode>& nodes) {
+  int rank = 0;
+  for (const TraceNode& node : nodes) {
+    if (node.parent != parent) continue;
+    if (node.token == token) return rank;
+    ++rank;
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::string_view cause_name(NodeCause cause) {
+  switch (cause) {
+    case NodeCause::kNone:
+      return "";
+    case NodeCause::kLostArgMax:
+      return "lost arg-max";
+    case NodeCause::kSampledOut:
+      return "sampled out";
+    case NodeCause::kCutByTopK:
+      return "cut by top-k";
+    case NodeCause::kCutByTopP:
+      return "cut by top-p";
+    case NodeCause::kCutByMinP:
+      return "cut by min-p";
+    case NodeCause::kForbidden:
+      return "forbidden";
+    case NodeCause::kNotReached:
+      return "not reached";
+    case NodeCause::kPastStop:
+      return "past stop";
+    case NodeCause::kOverBudget:
+      return "over budget";
+    case NodeCause::kOutsideVocabulary:
+      return "outside the vocabulary";
+  }
+  return "";
+}
+
+StepTracer::StepTracer(TraceSink sink, int64_t vocab_size)
+    : sink_(std::move(sink)), vocab_size_(vocab_size), first_start_ms_(now_ms()) {}
+
+void StepTracer::start_step() {
+  start_ms_ = now_ms();
+  own_ms_ = 0;
+}
+
+void StepTracer::plan(std::span<const SequencePlan> plans) {
+  plans_ = plans;
+  followed_.clear();
+  followed_.resize(plans.size());
+  for (size_t i = 0; i < plans.size(); ++i) {
+    StepTrace& trace = followed_[i].trace;
+    trace.step = next_step_;
+    trace.request = plans[i].sequence->id();
+    trace.start_ms = start_ms_ - first_start_ms_;
+    trace.sequences = static_cast<int>(plans.size());
+    trace.prompt_rows = plans[i].catch_up;
+    trace.context = static_cast<int64_t>(plans[i].sequence->tokens().size());
+  }
+  ++next_step_;
+}
+
+void StepTracer::list_nodes(size_t sequence, const TokenTree& drafted) {
+  StepTrace& trace = followed_[sequence].trace;
+  const auto pending = static_cast<size_t>(trace.context) - 1;
+  if (drafted.size() == 0 || drafted.token(0) != plans_[sequence].sequence->tokens()[pending]) return;
+  for (int node = 0; node < drafted.size(); ++node) {
+    trace.nodes.push_back({.token = drafted.token(node),
+                           .parent = drafted.parent(node),
+                           .draft_probability = drafted.probability(node),
+                           .sources = drafted.sources(node)});
+  }
+}
+
+// Siblings hold different tokens, so that a path of tokens is a node.
+void StepTracer::place_nodes(Followed& followed, const TokenTree& tree) const {
+  followed.places.assign(1, 0);
+  for (size_t i = 1; i < followed.trace.nodes.size(); ++i) {
+    TraceNode& node = followed.trace.nodes[i];
+    const int parent = followed.places[static_cast<size_t>(node.parent)];
+    int place = parent < 0 ? tree.size() : parent + 1;
+    while (place < tree.size() && (tree.parent(place) != parent || tree.token(place) != node.token)) ++place;
+    followed.places.push_back(place < tree.size() ? place : -1);
+    if (place < tree.size()) continue;
+    node.fate = NodeFate::kOverBudget;
+    const bool is_token = node.token >= 0 && node.token < vocab_size_;
+    node.cause = is_token ? NodeCause::kOverBudget : NodeCause::kOutsideVocabulary;
+  }
+}
+
+void StepTracer::reach(size_t sequence, const TokenTree& tree, int node, std::span<const float> logits) {
+  const double start = now_ms();
+  Followed& followed = followed_[sequence];
+  const Sequence& reached = *plans_[sequence].sequence;
+  const SamplingParams& sampling = reached.request().sampling;
+  followed.reached.push_back(node);
+  followed.laws.push_back(laws_.build(logits, shown_law(sampling), reached.history));
+  const bool is_greedy = sampling.temperature == 0.0;
+  followed.refusals.resize(static_cast<size_t>(tree.size()),
+                           is_greedy ? NodeCause::kLostArgMax : NodeCause::kSampledOut);
+  for (int child = node + 1; child < tree.size() && !is_greedy; ++child) {
+    if (tree.parent(child) != node || probability(followed.laws.back(), tree.token(child)) > 0.0) continue;
+    followed.refusals[static_cast<size_t>(child)] = filter_that_cut(tree.token(child), reached, logits);
+  }
+  own_ms_ += now_ms() - start;
+}
+
+// Adds the filters in the order they are applied, until the token is gone.
+NodeCause StepTracer::filter_that_cut(TokenId token, const Sequence& sequence,
+                                      std::span<const float> logits) {
+  const SamplingParams& sampling = sequence.request().sampling;
+  SamplingParams open = sampling;
+  const auto is_gone = [&] { return probability(laws_.build(logits, open, sequence.history), token) == 0.0; };
+  open.top_k = 0;
+  open.top_p = 1.0;
+  open.min_p = 0.0;
+  if (is_gone()) return NodeCause::kForbidden;
+  open.top_k = sampling.top_k;
+  if (is_gone()) return NodeCause::kCutByTopK;
+  open.top_p = sampling.top_p;
+  return is_gone() ? NodeCause::kCutByTopP : NodeCause::kCutByMinP;
+}
+
+void StepTracer::explain_nodes(Followed& followed, const TokenTree& tree, const Verdict& verdict) const {
+  std::vector<TraceNode>& nodes = followed.trace.nodes;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (const int place = followed.places[i]; place >= 0) {
+      const bool is_past = std::cmp_greater(tree.depth(place), verdict.tokens.size());
+      const NodeFate fate = verdict.fates[static_cast<size_t>(place)];
+      nodes[i].fate = is_past && fate == NodeFate::kRejected ? NodeFate::kPastStop : fate;
+      nodes[i].cause = cause_of(nodes[i].fate, followed.refusals[static_cast<size_t>(place)]);
+    }
+    if (i == 0) continue;
+    const int parent = followed.places[static_cast<size_t>(nodes[i].parent)];
+    if (parent < 0) continue;
+    const auto depth = static_cast<size_t>(tree.depth(parent));
+    if (depth < followed.reached.size() && followed.reached[depth] == parent)
+      nodes[i].target_probability = probability(followed.laws[depth], nodes[i].token);
+  }
+}
+
+void StepTracer::record(size_t sequence, const TokenTree& tree, const Verdict& verdict) {
+  const double start = now_ms();
+  Followed& followed = followed_[sequence];
+  if (followed.trace.nodes.empty()) list_nodes(sequence, tree);
+  place_nodes(followed, tree);
+  explain_nodes(followed, tree, verdict);
+  StepTrace& trace = followed.trace;
+  trace.tokens = verdict.tokens;
+  trace.origins = verdict.origins;
+  for (size_t i = 0; i < verdict.tokens.size(); ++i) {
+    const auto parent = std::find(followed.places.begin(), followed.places.end(), verdict.path[i]);
+    trace.probabilities.push_back(probability(followed.laws[i], verdict.tokens[i]));
+    trace.ranks.push_back(
+        rank_of(verdict.tokens[i], static_cast<int>(parent - followed.places.begin()), trace.nodes));
+  }
+  own_ms_ += now_ms() - start;
+}
+
+void StepTracer::time(double draft_ms, double verify_ms, int rows, bool draft_failed) {
+  for (size_t i = 0; i < followed_.size(); ++i) {
+    StepTrace& trace = followed_[i].trace;
+    trace.draft_ms = draft_ms;
+    trace.verify_ms = verify_ms;
+    trace.rows = rows;
+    trace.draft_failed = draft_failed && plans_[i].draft_depth > 0;
+  }
+}
+
+void StepTracer::finish_step() {
+  const double total_ms = now_ms() - start_ms_ - own_ms_;
+  for (Followed& followed : followed_) {
+    followed.trace.other_ms = total_ms - followed.trace.draft_ms - followed.trace.verify_ms;
+    sink_(followed.trace);
+  }
+}
+
+}  // namespace outrider

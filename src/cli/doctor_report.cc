@@ -140,6 +140,7 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
   const Agreement& agreement = diagnosis.agreement;
   json["agreement"] = {{"places", agreement.places}, {"top_k_coverage", agreement.coverage}};
   if (agreement.has_laws) {
+    json["agreement"]["sampled_top_k_coverage"] = agreement.sampled_coverage;
     json["agreement"]["kl_divergence"] = agreement.divergence;
     json["agreement"]["total_variation"] = agreement.variation;
     json["agreement"]["total_variation_first_half"] = agreement.early_variation;

@@ -150,6 +150,20 @@ struct Sums {
     (is_early ? early : late) += tv;
     early_places += is_early ? 1 : 0;
     for (size_t k = rank(q, likeliest); k < Agreement::kRanks; ++k) total.coverage[k] += 1.0;
+    add_sampled_coverage(p, q);
+  }
+
+  void add_sampled_coverage(const Distribution& p, const Distribution& q) {
+    std::vector<size_t> order(q.tokens.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const size_t first = std::min(order.size(), Agreement::kRanks);
+    std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(first), order.end(),
+                      [&](size_t a, size_t b) { return q.probabilities[a] > q.probabilities[b]; });
+    double mass = 0.0;
+    for (size_t k = 0; k < Agreement::kRanks; ++k) {
+      if (k < first) mass += probability(p, q.tokens[order[k]]);
+      total.sampled_coverage[k] += mass;
+    }
   }
 
   Agreement mean() const {
@@ -163,6 +177,7 @@ struct Sums {
     result.early_variation = over(early, early_places);
     result.late_variation = over(late, laws - early_places);
     for (double& covered : result.coverage) covered = over(covered, total.places);
+    for (double& covered : result.sampled_coverage) covered = over(covered, laws);
     return result;
   }
 };

@@ -24,6 +24,7 @@ struct Agreement {
   double early_variation = 0.0, late_variation = 0.0;  // of the first and second half of each text
   std::array<double, kRanks>
       coverage{};  // share of places with the target's likeliest token among q's first k
+  std::array<double, kRanks> sampled_coverage{};  // mean mass of p on q's first k
 };
 
 // A text and how many of its tokens are the prompt; places are those after it.

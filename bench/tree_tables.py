@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What trees bring: SpecInfer's Tables 1 and 2, the two lossless rules side by side, and merged trees.
+
+Runs `outrider doctor` and `outrider bench` and prints the four tables as Markdown. Acceptance lengths (tokens per target
+pass, bonus token included) do not depend on the machine.
+"""
+import argparse
+import json
+import subprocess
+import sys
+
+WIDTHS = (1, 2, 3, 4, 5)
+RULE_SHAPES = ("max_draft_len=4", "expansion=[2,1,1,1]", "expansion=[3,1,1,1]", "expansion=[4,1,1,1]", "expansion=[3,3]",
+               "expansion=[4,2,1]")
+MERGED = ("ngram", "suffix", "draft_target", "combine=[ngram,draft_target]", "combine=[suffix,draft_target]")
+
+
+def run(args, command, speculative, *options):
+    words = [args.outrider, command, "--prompts", args.prompts, "--limit", str(args.limit), "--max-tokens",
+             str(args.max_tokens), "--json", "--speculative", speculative, *options]
+    if command == "bench":
+        words += ["--runs", "1"]
+    result = subprocess.run(words, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"tree_tables: {' '.join(words)}: {result.stderr.strip()}")
+    return json.loads(result.stdout)
+
+
+def length(args, speculative, temperature, rule="coupled"):
+    return run(args, "bench", speculative, "--temperature", str(temperature), "--acceptance", rule)["acceptance_length"]
+
+
+def table(title, head, rows):
+    print(f"\n{title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    for row in rows:
+        print(f"| {' | '.join(cell if isinstance(cell, str) else f'{cell:.2f}' for cell in row)} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--outrider", default="build/release/bin/outrider")
+    parser.add_argument("--prompts", required=True, help="JSONL file")
+    parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--max-tokens", type=int, default=128)
+    args = parser.parse_args()
+
+    agreement = run(args, "doctor", "draft_target")["agreement"]
+    table("Chance that the target's token is among the draft's first k (SpecInfer, Table 1)",
+          ("", *(f"k={k}" for k in WIDTHS)),
+          [("greedy", *agreement["top_k_coverage"]), ("sampled", *agreement["sampled_top_k_coverage"])])
+
+    def widths(temperature, rule):
+        return [length(args, f"draft_target,expansion=[1,1,{k},1,1,1,1,1]", temperature, rule) for k in WIDTHS]
+
+    table("Tokens per step by tree width at depth 8 (SpecInfer, Table 2)", ("", *(f"width {k}" for k in WIDTHS)),
+          [("greedy", *widths(0, "coupled")), ("temperature 1, coupled", *widths(1, "coupled")),
+           ("temperature 1, rejection", *widths(1, "rejection"))])
+
+    rows = []
+    for shape in RULE_SHAPES:
+        coupled = length(args, f"draft_target,{shape}", 1, "coupled")
+        rejection = length(args, f"draft_target,{shape}", 1, "rejection")
+        rows.append((f"`{shape}`", coupled, rejection, coupled / rejection))
+    table("Tokens per step at temperature 1", ("tree", "coupled", "rejection", "ratio"), rows)
+
+    rows = []
+    for method in MERGED:
+        budget = "max_draft_len=6,tree=dynamic,max_total_draft_tokens={}"
+        rows.append((f"`{method}`", *(length(args, f"{method},{budget.format(n)}", 0) for n in (8, 12, 16))))
+    table("Tokens per step, greedy, dynamic trees of equal budgets", ("drafters", "8 nodes", "12", "16"), rows)
+
+
+if __name__ == "__main__":
+    main()

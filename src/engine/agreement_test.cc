@@ -180,6 +180,10 @@ TEST(Agreement, CoverageCountsRanks) {
                                        {{tokens, 7}});
   EXPECT_EQ(agreement.places, 1);
   EXPECT_THAT(agreement.coverage, ElementsAre(0.0, 0.0, 1.0, 1.0, 1.0));
+  const auto mass = [&](int after) { return law[static_cast<size_t>(likeliest + after) % kVocab]; };
+  EXPECT_NEAR(agreement.sampled_coverage[0], mass(1), 1e-9);
+  EXPECT_NEAR(agreement.sampled_coverage[1], mass(1) + mass(2), 1e-9);
+  EXPECT_NEAR(agreement.sampled_coverage[2], mass(1) + mass(2) + mass(0), 1e-9);
 }
 
 TEST(Agreement, WithoutLawsOnlyTheFirstChoiceCounts) {

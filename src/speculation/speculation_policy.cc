@@ -17,6 +17,7 @@ constexpr double kDoubt = 1.0;     // tokens: about what one step differs from t
 // Of the accounts, in tokens.
 constexpr double kFirstBalance = 2.5;
 constexpr double kLargestBalance = 6.0;
+constexpr double kMostLost = 2.0;         // by one step
 constexpr double kIncome = 0.01;          // of the tries, per plain step
 constexpr double kPromisedIncome = 0.02;  // of a sequence, where drafting should pay by all that is known
 constexpr double kPriceOfTry = 1.0;
@@ -179,7 +180,10 @@ void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int v
   step.draft_ms = draft_ms;
   const double extra_ms = drafting_ms(step) - plain_ms();
   double& balance = state.is_try ? try_balance_ : state.balance;
-  balance = std::min(balance + gain - extra_ms / plain_ms(), kLargestBalance);
+  double won = gain - extra_ms / plain_ms();
+  // One stalled draft is no verdict; a drafter that is always so slow shows in the means.
+  if (!state.is_try) won = std::max(won, -kMostLost);
+  balance = std::min(balance + won, kLargestBalance);
 }
 
 void SpeculationPolicy::observe_rest(bool has_drafted, double ms) {

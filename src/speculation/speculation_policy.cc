@@ -10,16 +10,18 @@ namespace outrider {
 namespace {
 
 constexpr double kStepsRemembered = 48.0;  // of one sequence
+constexpr double kTimesRemembered = 24.0;  // the first ones run on cold caches
 constexpr double kStepsOfPrior = 4.0;      // that the others' experience counts for
 constexpr double kStepsToJudge = 12.0;
-constexpr double kHopeless = 0.9;  // of plain speed: not worth a new sequence's own account
-constexpr double kDoubt = 1.0;     // tokens: about what one step differs from the mean
+constexpr double kStepsToTrust = 24.0;  // of all sequences, to judge a new one by
+constexpr double kHopeless = 0.9;       // of plain speed: not worth a new sequence's own account
+constexpr double kDoubt = 1.0;          // tokens: about what one step differs from the mean
 // Of the accounts, in tokens.
-constexpr double kFirstBalance = 2.5;
+constexpr double kFirstBalance = 3.5;
 constexpr double kLargestBalance = 6.0;
-constexpr double kMostLost = 2.0;         // by one step
-constexpr double kIncome = 0.01;          // of the tries, per plain step
-constexpr double kPromisedIncome = 0.02;  // of a sequence, where drafting should pay by all that is known
+constexpr double kMostLost = 2.0;        // by one step
+constexpr double kIncome = 0.01;         // of the tries, per plain step
+constexpr double kPromisedIncome = 0.06;  // of a sequence, where drafting should pay by all that is known
 constexpr double kPriceOfTry = 1.0;
 
 }  // namespace
@@ -33,7 +35,7 @@ void SpeculationPolicy::Means::learn(double new_gain, double new_rows) {
 // A stalled thread is no news about the drafter.
 void SpeculationPolicy::Means::learn_time(double new_draft_ms) {
   constexpr double kMostSurprise = 2.0;
-  timed_steps = std::min(timed_steps + 1.0, kStepsRemembered);
+  timed_steps = std::min(timed_steps + 1.0, kTimesRemembered);
   if (timed_steps > 1.0) new_draft_ms = std::min(new_draft_ms, kMostSurprise * draft_ms);
   draft_ms += (new_draft_ms - draft_ms) / timed_steps;
 }
@@ -52,7 +54,7 @@ SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
     state.means.steps = std::min(all_means_.steps, kStepsOfPrior);
     state.means.timed_steps = std::min(all_means_.timed_steps, kStepsOfPrior);
     state.length = options_.max_depth;
-    const bool is_hopeless = all_means_.steps >= kStepsToJudge &&
+    const bool is_hopeless = all_means_.steps >= kStepsToTrust &&
                              (1.0 + all_means_.gain) / drafting_ms(all_means_) < kHopeless / plain_ms();
     state.balance = kFirstBalance;
     state.is_on = !is_hopeless;

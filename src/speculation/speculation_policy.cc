@@ -19,8 +19,8 @@ constexpr double kDoubt = 1.0;          // tokens: about what one step differs f
 // Of the accounts, in tokens.
 constexpr double kFirstBalance = 3.5;
 constexpr double kLargestBalance = 6.0;
-constexpr double kMostLost = 2.0;        // by one step
-constexpr double kIncome = 0.01;         // of the tries, per plain step
+constexpr double kMostLost = 2.0;         // by one step
+constexpr double kIncome = 0.01;          // of the tries, per plain step
 constexpr double kPromisedIncome = 0.06;  // of a sequence, where drafting should pay by all that is known
 constexpr double kPriceOfTry = 1.0;
 

@@ -2,7 +2,6 @@
 #include "drafters/draft_target.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -11,10 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "drafters/request_history.h"
 #include "drafters/vocabulary_match.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
-#include "sampling/token_history.h"
 #include "speculation/tree_growth.h"
 #include "speculation/tree_policy.h"
 
@@ -33,8 +33,7 @@ class DraftTargetDrafter final : public Drafter {
  private:
   struct Sequence {
     KvSequence kv;
-    TokenHistory history;
-    size_t history_size = 0;  // tokens of the request in `history`
+    RequestHistory history;
     // Entries of the last draft, kept until it is known which of them became text: first tokens that were not
     // yet cached, the pending one last, then the nodes that were expanded.
     std::optional<KvTransaction> staged;
@@ -54,7 +53,6 @@ class DraftTargetDrafter final : public Drafter {
   Sequence& open(const DraftRequest& request);
   void settle(Sequence& sequence, std::span<const TokenId> tokens);
   bool compute(Sequence& sequence, std::span<const TokenId> tokens);
-  static void sync_history(Sequence& sequence, const DraftRequest& request);
   void append_frontier(Growing& growing);
   void learn_cost(double ms);
 
@@ -74,11 +72,6 @@ class DraftTargetDrafter final : public Drafter {
   std::vector<int> path_;                             // scratch of settle() and compute()
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before cache_, which their pages belong to
 };
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Tokens that a tree's first pass computes besides the pending one; more of them are computed beforehand.
 constexpr size_t kMostUncached = 15;
@@ -176,11 +169,10 @@ DraftTargetDrafter::Growing* DraftTargetDrafter::prepare(const DraftRequest& req
   sequence.parents.resize(uncached.size());
   std::iota(sequence.parents.begin(), sequence.parents.end(), -1);
   sequence.computed = 0;
-  sync_history(sequence, request);
   Growing* growing = growing_[active_.size()].get();
   growing->state = &sequence;
   growing->entries.assign(1, static_cast<int>(uncached.size()) - 1);
-  growing->growth.start(growth_, request, tree, sequence.history);
+  growing->growth.start(growth_, request, tree, sequence.history.sync(request));
   return growing->growth.frontier().empty() ? nullptr : growing;
 }
 
@@ -232,17 +224,6 @@ bool DraftTargetDrafter::compute(Sequence& sequence, std::span<const TokenId> to
     tokens = tokens.subspan(chunk.size());
   }
   return true;
-}
-
-void DraftTargetDrafter::sync_history(Sequence& sequence, const DraftRequest& request) {
-  const auto prompt = static_cast<size_t>(request.prompt_length);
-  if (sequence.history_size == 0) {
-    sequence.history.add_prompt(request.tokens.first(prompt));
-    sequence.history_size = prompt;
-  }
-  for (; sequence.history_size < request.tokens.size(); ++sequence.history_size) {
-    sequence.history.push(request.tokens[sequence.history_size]);
-  }
 }
 
 // Of a pass over all sequences that grow. One that lost its processor says little.

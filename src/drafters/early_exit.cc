@@ -2,12 +2,12 @@
 #include "drafters/early_exit.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "drafters/request_history.h"
 #include "drafters/target_access.h"
 #include "speculation/tree_growth.h"
@@ -15,11 +15,6 @@
 
 namespace outrider {
 namespace {
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 class EarlyExitDrafter final : public Drafter {
  public:

@@ -404,7 +404,7 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   request.sampling.temperature = is_sampled ? kTemperatures[configuration[kTemperatureFactor]] : 0.0;
   add_features(configuration[kFeatureFactor], random, request);
   request.ignore_eos = below(2) == 0;
-  request.speculate = configuration[kBatchFactor] != kPlainToo || below(2) == 0;
+  request.speculation.enabled = configuration[kBatchFactor] != kPlainToo || below(2) == 0;
   return request;
 }
 

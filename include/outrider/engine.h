@@ -17,6 +17,7 @@
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
 #include "outrider/token.h"
+#include "outrider/token_constraint.h"
 #include "outrider/token_tree.h"
 #include "outrider/trace.h"
 
@@ -147,6 +148,14 @@ inline AcceptanceRule acceptance_rule(const EngineOptions& options) {
                                                                       : options.acceptance;
 }
 
+// How one request speculates, within what the engine was opened for.
+struct RequestSpeculation {
+  bool enabled = true;          // false: decoded plainly
+  std::optional<bool> is_auto;  // measured costs decide how much is drafted; unset: as the engine
+  int max_draft_tokens = 0;     // nodes of a tree; 0: as the engine
+  std::optional<AcceptanceRule> acceptance;  // unset: the engine's
+};
+
 struct Request {
   std::vector<TokenId> prompt = {};  // at least one token
   SamplingParams sampling = {};
@@ -154,7 +163,18 @@ struct Request {
   std::vector<std::string> stop = {};     // text that ends the output and is not part of it
   std::vector<TokenId> stop_tokens = {};  // beyond those of the model
   bool ignore_eos = false;
-  bool speculate = true;  // false: this request is decoded plainly
+  RequestSpeculation speculation = {};
+  uint64_t stream = 0;  // which of several answers to one prompt: each has draws of its own
+  int logprobs = -1;    // of every output token, and of so many likeliest beside it; -1: none; at most 20
+  uint64_t cache_scope = 0;  // cached prompts are shared within a scope only
+  // Masks the target's law and prunes drafts; of this request alone.
+  std::shared_ptr<TokenConstraint> constraint = {};
+};
+
+// Natural log-probabilities of the target itself, before temperature, penalties, truncation and masks.
+struct TokenLogprobs {
+  float logprob = 0;
+  std::vector<std::pair<TokenId, float>> top;  // falling; ties by id
 };
 
 enum class FinishReason : uint8_t { kStop, kLength, kCancelled };
@@ -180,11 +200,14 @@ struct SpeculationStats {
 };
 
 struct Completion {
-  std::vector<TokenId> tokens;       // the output, stop token included where one ended it
-  std::vector<TokenOrigin> origins;  // of `tokens`
-  std::string text;                  // without special tokens, cut before a stop string
+  std::vector<TokenId> tokens;          // the output, stop token included where one ended it
+  std::vector<TokenOrigin> origins;     // of `tokens`
+  std::vector<TokenLogprobs> logprobs;  // of `tokens`, where the request asked for them
+  std::string text;                     // without special tokens, cut before a stop string
   FinishReason finish_reason = FinishReason::kStop;
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompt, found in the cache
+  double queue_ms = 0;        // from submit() to the first step
   double prompt_ms = 0;
   double decode_ms = 0;
   SpeculationStats speculation;
@@ -195,7 +218,8 @@ struct Progress {
   std::string_view text;            // new text, may be empty
   std::span<const TokenId> tokens;  // newly committed tokens
   std::span<const TokenOrigin> origins;
-  const Completion* completion = nullptr;  // set once, with the last news
+  std::span<const TokenLogprobs> logprobs;  // of `tokens`, or empty
+  const Completion* completion = nullptr;   // set once, with the last news
 };
 
 using RequestId = uint64_t;
@@ -218,6 +242,22 @@ struct EngineInfo {
   int64_t context = 0;
   int64_t vocab_size = 0;
   double load_ms = 0;
+};
+
+// What the engine is doing, and did since it was opened; all requests together.
+struct EngineStatus {
+  int running = 0;  // requests in the batch
+  int waiting = 0;
+  int64_t pages = 0;  // of the KV pool
+  int64_t used_pages = 0;
+  int64_t steps = 0;
+  int64_t rows = 0;  // of all target passes
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of these, found in the cache
+  int64_t output_tokens = 0;
+  int64_t preemptions = 0;
+  SpeculationStats speculation;
+  double speedup = 0;  // tokens per second against plain decoding, of late; 0: not known
 };
 
 struct EngineParts;  // internal
@@ -263,6 +303,10 @@ class Engine {
   // Pages not in use by any sequence; equal to the pool's size when idle (pages kept for prefix reuse
   // included).
   int64_t free_pages() const;
+
+  EngineStatus status() const;
+
+  const EngineParts& parts() const;  // internal
 
  private:
   struct Impl;

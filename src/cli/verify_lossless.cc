@@ -77,7 +77,7 @@ class Verifier {
   Result<std::vector<Completion>> one_at_a_time(std::vector<Request>& requests, bool speculate) {
     std::vector<Completion> completions;
     for (size_t i = 0; i < requests.size(); ++i) {
-      requests[i].speculate = speculate;
+      requests[i].speculation.enabled = speculate;
       auto completion = engine_.generate(requests[i]);
       if (!completion.ok()) {
         return Error{completion.error().kind,
@@ -90,7 +90,7 @@ class Verifier {
   }
 
   Result<std::vector<Completion>> together(std::vector<Request>& requests, bool speculate) {
-    for (Request& request : requests) request.speculate = speculate;
+    for (Request& request : requests) request.speculation.enabled = speculate;
     OUTRIDER_TRY(std::vector<Completion> completions, generate_together(engine_, requests));
     for (size_t i = 0; i < requests.size(); ++i) progress_.advance();
     return completions;

@@ -229,6 +229,14 @@ Result<std::vector<double>> Engine::score(std::span<const TokenId> tokens) {
   return log_probabilities;
 }
 
+EngineStatus Engine::status() const {
+  const KvCache& cache = *impl_->parts->cache;
+  return {.pages = cache.shape().page_count,
+          .used_pages = cache.shape().page_count - cache.available_pages()};
+}
+
+const EngineParts& Engine::parts() const { return *impl_->parts; }
+
 int64_t Engine::free_pages() const { return impl_->parts->cache->available_pages(); }
 
 }  // namespace outrider

@@ -60,7 +60,7 @@ SequencePlan Scheduler::plan_one(Sequence& sequence, int& chunk_left) const {
   plan.catch_up = static_cast<int>(std::min<int64_t>(uncomputed, chunk_left));
   chunk_left -= plan.catch_up;
   plan.extends = plan.catch_up == uncomputed;
-  if (plan.extends && uncomputed == 0 && sequence.request().speculate) {
+  if (plan.extends && uncomputed == 0 && sequence.request().speculation.enabled) {
     // The last token committed always comes from the target, so one less than what fits is worth drafting.
     plan.draft_depth = static_cast<int>(std::min<int64_t>(options_.max_draft_depth, sequence.room() - 1));
     plan.draft_nodes = plan.draft_depth > 0 ? options_.max_draft_nodes : 0;

@@ -373,7 +373,7 @@ void Step::account(double draft_ms, double verify_ms) {
     }
     if (!work.plan.extends) continue;
     SpeculationStats& stats = completion.speculation;
-    stats.method = work.plan.sequence->request().speculate ? parts_.drafter->traits().name : "None";
+    stats.method = work.plan.sequence->request().speculation.enabled ? parts_.drafter->traits().name : "None";
     stats.lossless = is_lossless(parts_.acceptance) || stats.method == "None";
     stats.steps += 1;
     stats.committed += static_cast<int64_t>(work.verdict.tokens.size());

@@ -218,7 +218,7 @@ struct Progress {
   std::string_view text;            // new text, may be empty
   std::span<const TokenId> tokens;  // newly committed tokens
   std::span<const TokenOrigin> origins;
-  std::span<const TokenLogprobs> logprobs;  // of `tokens`, or empty
+  std::span<const TokenLogprobs> logprobs = {};  // of `tokens`, or empty
   const Completion* completion = nullptr;   // set once, with the last news
 };
 
@@ -256,7 +256,7 @@ struct EngineStatus {
   int64_t cached_tokens = 0;  // of these, found in the cache
   int64_t output_tokens = 0;
   int64_t preemptions = 0;
-  SpeculationStats speculation;
+  SpeculationStats speculation = {};
   double speedup = 0;  // tokens per second against plain decoding, of late; 0: not known
 };
 

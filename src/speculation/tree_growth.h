@@ -73,9 +73,11 @@ class TreeGrowth {
   CoupledChooser chooser_;
   int children_ = 0;            // asked of each node of the frontier
   int candidates_ = 0;          // nodes that may be drafted, those dropped in the end included
+  std::vector<TokenConstraint::State> states_;  // by node, of the request's constraint, if it has one
   std::vector<double> scores_;  // by node: product of what the probabilities on its path are worth
   std::vector<int> frontier_, next_;
   // Scratch.
+  std::vector<float> masked_;
   std::vector<size_t> order_;
   std::vector<double> guesses_;
   LikeliestNodes likeliest_;

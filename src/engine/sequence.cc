@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "sampling/token_mask.h"
 
 namespace outrider {
 
@@ -74,35 +73,21 @@ void Sequence::admit(KvSequence cached) {
 int Sequence::commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins) {
   int committed = 0;
   while (committed < static_cast<int>(tokens.size()) && !finished()) {
-    const auto i = static_cast<size_t>(committed);
-    if (!append(tokens[i], origins[i])) break;
-    ++committed;
+    const auto i = static_cast<size_t>(committed++);
+    if (const auto reason = append(tokens[i], origins[i])) finish(*reason);
   }
   return committed;
 }
 
-// The one place where a sequence grows. False: it ends without this token.
-bool Sequence::append(TokenId token, TokenOrigin origin) {
-  if (constraint_) {
-    const ConstraintMove move = advanced(*constraint_, constraint_state_, token);
-    if (!move.is_allowed) {
-      finish(FinishReason::kStop);
-      return false;
-    }
-    constraint_state_ = move.state;
-  }
+// The one place where a sequence grows. Stop rules come before the length rule, so that a stop on the last
+// allowed token is reported as a stop.
+std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) {
+  if (constraint_) constraint_state_ = constraint_->advance(constraint_state_, token);
   tokens_.push_back(token);
   history.push(token);
   thinking_.push(token);
   completion_.tokens.push_back(token);
   completion_.origins.push_back(origin);
-  if (const auto reason = reason_to_finish(token)) finish(*reason);
-  return true;
-}
-
-// Of the last token. Stop rules come before the length rule, so that a stop on the last allowed token is
-// reported as a stop.
-std::optional<FinishReason> Sequence::reason_to_finish(TokenId token) {
   if (stop_tokens_.contains(token)) return FinishReason::kStop;
   stops_.push(decoder_.push(token), completion_.text);
   if (stops_.matched()) return FinishReason::kStop;

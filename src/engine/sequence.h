@@ -56,8 +56,7 @@ class Sequence {
   void admit(KvSequence cached);
 
   // Commits tokens one at a time, in the way plain decoding does, until one of them ends the sequence.
-  // Returns how many were committed, and streams the text they completed. At least 1, unless the constraint
-  // lets nothing come: a token that it forbids is what verification makes of that, and ends the sequence.
+  // Returns how many were committed, and streams the text they completed.
   int commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins);
   // Ends the sequence, if nothing has yet, and completes its text.
   void finish(FinishReason reason);
@@ -72,8 +71,7 @@ class Sequence {
 
  private:
   void reserve(int max_draft_nodes);
-  bool append(TokenId token, TokenOrigin origin);
-  std::optional<FinishReason> reason_to_finish(TokenId token);
+  std::optional<FinishReason> append(TokenId token, TokenOrigin origin);
 
   RequestId id_;
   Request request_;

@@ -312,6 +312,7 @@ void Step::verify_one(Work& work) {
   const SamplingParams& sampling = sequence.request().sampling;
   const auto position = static_cast<int64_t>(sequence.tokens().size());
   const AcceptanceRule rule = rule_of(sequence);
+  bool is_empty = false;  // the law of the node reached last
   walk_.start(sequence, work.tree, logits_of(work));
   const auto logits_after = [&](int node) {
     const bool is_new = node != walk_.node();
@@ -320,11 +321,15 @@ void Step::verify_one(Work& work) {
     return row;
   };
   const auto target_law = [&](int node) -> const Distribution& {
-    return laws_.build(logits_after(node), sampling, sequence.history);
+    const Distribution& law = laws_.build(logits_after(node), sampling, sequence.history);
+    is_empty = law.empty();
+    return law;
   };
   const auto target_token = [&](int node) {
-    return chooser_.choose(logits_after(node), sampling, sequence.history,
-                           {&sequence.randomness, position + work.tree.depth(node)});
+    const TokenId token = chooser_.choose(logits_after(node), sampling, sequence.history,
+                                          {&sequence.randomness, position + work.tree.depth(node)});
+    is_empty = token < 0;
+    return token;
   };
   SamplingParams untruncated;
   if (rule == AcceptanceRule::kRelaxed) untruncated = without_truncation(sampling);
@@ -342,6 +347,10 @@ void Step::verify_one(Work& work) {
           .thinking = sequence.thinking()},
          work.verdict);
   walk_.finish();
+  work.is_dead_end = is_empty && sequence.constraint() != nullptr;
+  if (!work.is_dead_end) return;
+  work.verdict.tokens.pop_back();
+  work.verdict.origins.pop_back();
 }
 
 void Step::commit_one(Work& work) {
@@ -352,6 +361,7 @@ void Step::commit_one(Work& work) {
   size_t computed = path_.size();
   if (work.plan.extends) {
     const int committed = sequence.commit(work.verdict.tokens, work.verdict.origins);
+    if (work.is_dead_end) sequence.finish(FinishReason::kStop);
     // The token after the last kept node is pending; nodes accepted past the end of the sequence are dropped.
     for (int i = 0; i < committed; ++i)
       path_.push_back(work.plan.catch_up + work.verdict.path[static_cast<size_t>(i)]);

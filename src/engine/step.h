@@ -50,6 +50,7 @@ class Step {
     ExitStates exits;      // what such a drafter left to take up
     int logits_index = 0;  // of the root's row among the rows with logits
     Verdict verdict;
+    bool is_dead_end = false;  // the constraint lets nothing come behind the verdict's tokens
   };
 
   void draft();

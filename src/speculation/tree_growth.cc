@@ -79,7 +79,12 @@ void TreeGrowth::plan_level() {
                                              scores_, frontier_);
     if (children_ == 0) frontier_.clear();
   }
-  if (frontier_.empty()) likeliest_.keep(*tree_, request_->max_nodes);
+  if (frontier_.empty()) stop();
+}
+
+void TreeGrowth::stop() {
+  frontier_.clear();
+  likeliest_.keep(*tree_, request_->max_nodes);
 }
 
 // Whether another level below the frontier should bring more tokens than its time is worth.

@@ -46,6 +46,9 @@ class TreeGrowth {
     plan_level();
   }
 
+  // The tree stays as it is, but for nodes beyond the limit.
+  void stop();
+
   const DraftRequest& request() const { return *request_; }
   TokenTree& tree() const { return *tree_; }
 

@@ -558,8 +558,12 @@ std::string describe(const HashConfiguration& configuration, uint32_t seed) {
 }
 
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
-  const EngineSetup setup = setup_of(configuration);
   RunTotals totals;
+  run_on_hash_model(configuration, seed, totals);
+}
+
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals) {
+  const EngineSetup setup = setup_of(configuration);
   run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup.speculation, seed), totals);
 }
 
@@ -604,6 +608,8 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
   for (const auto& [id, completion] : run.completions) {
     totals.steps += completion.speculation.steps;
     totals.committed += completion.speculation.committed;
+    totals.drafted += completion.speculation.drafted;
+    totals.accepted += completion.speculation.accepted;
   }
   ASSERT_EQ(engine->free_pages(), all_pages);
 }

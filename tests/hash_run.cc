@@ -241,8 +241,7 @@ Expected plain_output(const HashModel& model, const Request& request, int64_t co
     language.take(token);
     tokens.push_back(token);
     expected.tokens.push_back(token);
-    if (request.logprobs >= 0)
-      expected.logprobs.push_back(LogSoftmax(row).list(token, request.logprobs));
+    if (request.logprobs >= 0) expected.logprobs.push_back(LogSoftmax(row).list(token, request.logprobs));
     const bool is_stop =
         std::find(request.stop_tokens.begin(), request.stop_tokens.end(), token) != request.stop_tokens.end();
     if (is_stop || (token == kEos && !request.ignore_eos)) {
@@ -473,10 +472,11 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   const bool is_sampled = rule == AcceptanceRule::kCoupled || rule == AcceptanceRule::kRelaxed;
   request.sampling.temperature = is_sampled ? kTemperatures[configuration[kTemperatureFactor]] : 0.0;
   add_features(configuration[kFeatureFactor], random, request);
-  request.constraint = ToyConstraint::make({.language = static_cast<ToyLanguage>(configuration[kLanguageFactor]),
-                                            .seed = random(),
-                                            .vocabulary = kLetters + 1,
-                                            .eos = kEos});
+  request.constraint =
+      ToyConstraint::make({.language = static_cast<ToyLanguage>(configuration[kLanguageFactor]),
+                           .seed = random(),
+                           .vocabulary = kLetters + 1,
+                           .eos = kEos});
   request.stream = random() % 3;
   request.logprobs = below(3) - 1;
   request.ignore_eos = below(2) == 0;

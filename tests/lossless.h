@@ -52,7 +52,7 @@ std::vector<SamplingParams> penalties();  // these alone
 struct Workload {
   std::vector<std::string> prompts;
   int64_t max_tokens = 32;
-  SamplingParams sampling = {};  // seeds are seed + index of the prompt
+  SamplingParams sampling = {};              // seeds are seed + index of the prompt
   ToyLanguage language = ToyLanguage::kAny;  // of seeds likewise
   int logprobs = -1;
 };

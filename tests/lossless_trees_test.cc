@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every drafter with every tree, way to stop, way to sample and constraint, as far as pairs go: each choice of one kind
-// meets each choice of every other kind in some run. On the fastest kernels alone; the slow suite takes all.
+// Every drafter with every tree, way to stop, way to sample and constraint, as far as pairs go: each choice
+// of one kind meets each choice of every other kind in some run. On the fastest kernels alone; the slow suite
+// takes all.
 #include <gtest/gtest.h>
 
 #include <array>

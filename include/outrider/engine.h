@@ -219,7 +219,7 @@ struct Progress {
   std::span<const TokenId> tokens;  // newly committed tokens
   std::span<const TokenOrigin> origins;
   std::span<const TokenLogprobs> logprobs = {};  // of `tokens`, or empty
-  const Completion* completion = nullptr;   // set once, with the last news
+  const Completion* completion = nullptr;        // set once, with the last news
 };
 
 using RequestId = uint64_t;

@@ -48,7 +48,7 @@ class CombinedDrafter final : public Drafter {
   struct Call {
     std::vector<DraftRequest> requests;
     std::vector<TokenTree> trees;
-    std::vector<size_t> places;  // of the requests among all
+    std::vector<size_t> places;                // of the requests among all
     std::deque<SharedConstraint> constraints;  // of the requests, where members run side by side
     Status status;
   };

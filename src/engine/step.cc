@@ -229,10 +229,9 @@ void Step::prune() {
     // Dropping a drawn node would turn its siblings into chosen ones, which pass less often; and some
     // drafters learn from nodes that are never accepted.
     const Sequence& sequence = *work.plan.sequence;
-    const bool has_draws = rule_of(sequence) == AcceptanceRule::kRejection &&
-                           sequence.request().sampling.temperature > 0.0;
-    grown_.push_back(
-        {sequence.id(), &work.tree, !has_draws && !parts_.drafter->traits().wants_choices});
+    const bool has_draws =
+        rule_of(sequence) == AcceptanceRule::kRejection && sequence.request().sampling.temperature > 0.0;
+    grown_.push_back({sequence.id(), &work.tree, !has_draws && !parts_.drafter->traits().wants_choices});
   }
   parts_.policy->prune(grown_);
 }

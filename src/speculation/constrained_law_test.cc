@@ -45,7 +45,8 @@ void cut_forbidden_by(const Language& language, int vocabulary, TokenTree& tree)
   for (int node = 1; node < tree.size(); ++node) {
     const auto parent = static_cast<size_t>(tree.parent(node));
     const bool may_come = kept[parent] != 0;
-    states.push_back(may_come ? constraint.advance(states[parent], tree.token(node)) : TokenConstraint::kDead);
+    states.push_back(may_come ? constraint.advance(states[parent], tree.token(node))
+                              : TokenConstraint::kDead);
     kept.push_back(states.back() != TokenConstraint::kDead ? 1 : 0);
     all_stay = all_stay && kept.back() != 0;
   }
@@ -100,9 +101,8 @@ TEST_F(ConstrainedLaw, OfTreesThatGrowUnderTheMask) {
       for (uint64_t seed = 0; seed < 6; ++seed) {
         Scenario scenario = scenario_of(4, seed);
         scenario.draft.language = scenario.target.language;
-        scenario.growth = {.options = {.policy = policy.get(), .children = children},
-                           .max_depth = 2,
-                           .max_nodes = 4};
+        scenario.growth = {
+            .options = {.policy = policy.get(), .children = children}, .max_depth = 2, .max_nodes = 4};
         scenario.steps = 1;
         ASSERT_NO_FATAL_FAILURE(expect_lossless(scenario));
         // Nothing that grew is wasted.

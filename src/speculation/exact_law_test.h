@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sampling/randomness.h"
 #include "outrider/token_constraint.h"
+#include "sampling/randomness.h"
 #include "sampling/target_law.h"
 #include "speculation/proposal.h"
 #include "speculation/tree_growth.h"
@@ -75,8 +75,7 @@ using Language = std::function<bool(const Prefix&, TokenId)>;
 // A constraint whose states stand for prefixes.
 class ToyLanguage final : public TokenConstraint {
  public:
-  ToyLanguage(Language language, int vocabulary)
-      : language_(std::move(language)), vocabulary_(vocabulary) {}
+  ToyLanguage(Language language, int vocabulary) : language_(std::move(language)), vocabulary_(vocabulary) {}
 
   State state_of(const Prefix& prefix);
   State start() override { return state_of({}); }

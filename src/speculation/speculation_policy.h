@@ -43,7 +43,7 @@ class SpeculationPolicy {
   // where costs decide.
   struct Draft {
     uint64_t sequence = 0;
-    int depth = 0;  // in: the limit; out: 0: not worth it
+    int depth = 0;                     // in: the limit; out: 0: not worth it
     std::optional<bool> is_auto = {};  // unset: as the options say
     double rate = 0.0;
     const AcceptanceEstimates* estimates = nullptr;

@@ -74,8 +74,8 @@ class TreeGrowth {
   SamplingParams ranking_;  // for the order of the likeliest: at temperature 0 that of temperature 1
   LawBuilder laws_;
   CoupledChooser chooser_;
-  int children_ = 0;            // asked of each node of the frontier
-  int candidates_ = 0;          // nodes that may be drafted, those dropped in the end included
+  int children_ = 0;    // asked of each node of the frontier
+  int candidates_ = 0;  // nodes that may be drafted, those dropped in the end included
   std::vector<TokenConstraint::State> states_;  // by node, of the request's constraint, if it has one
   std::vector<double> scores_;  // by node: product of what the probabilities on its path are worth
   std::vector<int> frontier_, next_;

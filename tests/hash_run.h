@@ -12,6 +12,7 @@
 
 #include "engine/engine_parts.h"
 #include "hash_model.h"
+#include "toy_constraint.h"
 
 namespace outrider {
 
@@ -23,6 +24,7 @@ struct Expected {
   std::vector<TokenId> tokens;
   std::string text;
   FinishReason reason = FinishReason::kLength;
+  std::vector<TokenLogprobs> logprobs;  // where asked for
 };
 
 // Plain decoding, one token at a time, over whole texts: no pages, no trees, no incremental state.
@@ -80,10 +82,11 @@ enum HashFactor {
   kPromptFactor,
   kChunkFactor,
   kRuleFactor,
+  kLanguageFactor,
   kHashFactors,
 };
 using HashConfiguration = std::array<int, kHashFactors>;
-inline constexpr HashConfiguration kHashLevels = {12, 5, 9, 7, 6, 3, 6, 3, 3, 4, 4};
+inline constexpr HashConfiguration kHashLevels = {12, 5, 9, 7, 6, 3, 6, 3, 3, 4, 4, 5};
 
 std::string describe(const HashConfiguration& configuration, uint32_t seed);
 

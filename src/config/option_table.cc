@@ -378,6 +378,12 @@ const OptionRow kOptions[] = {
      .default_text = "256", .help = "prompt tokens computed in one pass",
      .apply = [](S& s, const V& v) { s.engine.prefill_chunk = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 65536},
+    {.name = "logprobs", .metavar = "N", .type = Type::kInteger, .group = kOutput, .commands = kGenerate,
+     .default_text = "-1",
+     .help = "with --json: the log-probability of every output token, and of the N likeliest in its place; "
+             "-1: none",
+     .apply = [](S& s, const V& v) { s.request.logprobs = static_cast<int>(v.integer); return Status(); },
+     .min = -1, .max = 20},
     {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~kChat) | kQuantize,
      .help = "print one JSON object",
      .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},

@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <exception>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "drafters/shared_constraint.h"
 #include "speculation/acceptance_estimates.h"
 #include "speculation/likeliest_nodes.h"
 
@@ -46,6 +49,7 @@ class CombinedDrafter final : public Drafter {
     std::vector<DraftRequest> requests;
     std::vector<TokenTree> trees;
     std::vector<size_t> places;  // of the requests among all
+    std::deque<SharedConstraint> constraints;  // of the requests, where members run side by side
     Status status;
   };
 
@@ -63,6 +67,7 @@ class CombinedDrafter final : public Drafter {
   std::vector<Member> members_;
   ThreadPool* team_;
   std::vector<Call> calls_;  // one per member
+  std::mutex constraint_mutex_;
   std::unordered_map<uint64_t, Shares> sequences_;
   LikeliestNodes likeliest_;
 };
@@ -99,6 +104,7 @@ Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<
   for (Call& call : calls_) {
     call.requests.clear();
     call.places.clear();
+    call.constraints.clear();
     call.status = Status();
   }
   for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], i);
@@ -148,6 +154,8 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
     own.max_nodes = nodes[m];
     own.source = static_cast<int>(m);
     own.wants_probabilities = true;
+    if (team_ != nullptr && own.constraint != nullptr)
+      own.constraint = &call.constraints.emplace_back(own.constraint, &constraint_mutex_);
     if (own.estimates != nullptr) own.estimates = &shares[m].worth;
   }
 }

@@ -46,7 +46,7 @@ void Scheduler::admit() {
         cache_->pages_needed(next.kv, static_cast<int>(first_chunk)) + reserve > cache_->available_pages()) {
       return;
     }
-    next.kv = cache_->open(next.tokens());
+    next.admit(cache_->open(next.tokens()));
     next.kv.reserve(next.longest() + 1 + options_.max_draft_nodes);
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();

@@ -7,6 +7,7 @@
 
 #include "drafters/target_access.h"
 #include "engine/scheduler.h"
+#include "engine/target_walk.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
@@ -27,7 +28,7 @@ class Step {
     Drafter* drafter = nullptr;
     SpeculationPolicy* policy = nullptr;
     int64_t vocab_size = 0;  // ids that may be chosen: [0, vocab_size)
-    AcceptanceRule acceptance = AcceptanceRule::kCoupled;
+    AcceptanceRule acceptance = AcceptanceRule::kCoupled;  // of sequences that ask for no other
     const SpeculativeOptions* options = nullptr;  // of the lossy rules
     ForwardBatch::Limits limits;                  // of a batch
   };
@@ -49,9 +50,12 @@ class Step {
     ExitStates exits;      // what such a drafter left to take up
     int logits_index = 0;  // of the root's row among the rows with logits
     Verdict verdict;
+    bool is_dead_end = false;  // the constraint lets nothing come behind the verdict's tokens
   };
 
   void draft();
+  void ask(size_t index);
+  void take_trees(std::span<TokenTree> trees);
   const TargetAccess* give_access(Work& work);
   void measure_load();
   void plan_drafts();
@@ -59,8 +63,11 @@ class Step {
   void reserve();
   void flatten();
   void resume(const Work& work, int first_row);
-  void verify_one(Work& work, std::span<const float> logits);
-  void list_choices(Work& work, std::span<const float> logits);
+  AcceptanceRule rule_of(const Sequence& sequence) const;
+  TreeLogits logits_of(const Work& work) const;
+  void verify_one(Work& work);
+  void list_choices(Work& work);
+  void list_logprobs(const Work& work);
   void commit_one(Work& work);
   void observe_one(Work& work);
   void account(double draft_ms, double verify_ms);
@@ -74,6 +81,8 @@ class Step {
   ForwardBatch batch_;
   LawBuilder laws_, untruncated_laws_;
   CoupledChooser chooser_;
+  TargetWalk walk_;
+  std::span<const float> logits_;  // of this step's pass
   StepTracer* tracer_ = nullptr;  // of the step that runs; mostly none
   StepLoad load_;
   double draft_ms_ = 0.0;  // of this step, by each sequence that drafted
@@ -87,12 +96,5 @@ class Step {
   std::vector<SpeculationPolicy::Grown> grown_;
   std::vector<int> path_;
 };
-
-// Whether it keeps the request's limits, the vocabulary, and the pending token as its root.
-bool is_within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size);
-
-// `tree` without the nodes that break the request's limits or the vocabulary, and without their descendants.
-// A tree with another root becomes the lone pending token.
-TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size);
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/step.h"
+#include "engine/draft_checks.h"
 
 #include <gtest/gtest.h>
 

@@ -97,7 +97,8 @@ void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
     State& state = state_of(draft.sequence);
     state.drafted.reset(0);
     if (options_.schedule == LengthSchedule::kHeuristic) draft.depth = std::min(draft.depth, state.length);
-    if (!options_.is_auto) continue;
+    state.is_auto = draft.is_auto.value_or(options_.is_auto) && !costs_.empty();
+    if (!state.is_auto) continue;
     if (!decide(state)) {
       draft.depth = 0;
       state.has_just_drafted = false;
@@ -111,14 +112,14 @@ void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
 }
 
 void SpeculationPolicy::prune(std::span<const Grown> trees) {
-  if (!options_.is_auto) return;
+  if (costs_.empty()) return;
   candidates_.clear();
   double rows = load_.rows;
   for (size_t i = 0; i < trees.size(); ++i) {
     const TokenTree& tree = *trees[i].tree;
     State& state = state_of(trees[i].sequence);
-    state.drafted = tree;
-    if (!trees[i].may_drop) {
+    if (state.is_auto) state.drafted = tree;
+    if (!state.is_auto || !trees[i].may_drop) {
       rows += tree.drafted();
       continue;
     }
@@ -147,7 +148,7 @@ void SpeculationPolicy::prune(std::span<const Grown> trees) {
   }
   if (kept == candidates_.size()) return;
   for (size_t i = 0; i < trees.size(); ++i) {
-    if (!trees[i].may_drop) continue;
+    if (!trees[i].may_drop || !state_of(trees[i].sequence).is_auto) continue;
     kept_.assign(static_cast<size_t>(trees[i].tree->size()), 0);
     for (size_t j = 0; j < kept; ++j) {
       if (candidates_[j].tree == i) kept_[static_cast<size_t>(candidates_[j].node)] = 1;
@@ -163,7 +164,7 @@ void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int v
     const bool is_whole = std::cmp_equal(verdict.path.size(), state.length + 1);
     state.length = std::clamp(is_whole ? state.length + 2 : state.length - 1, 1, options_.max_depth);
   }
-  if (!options_.is_auto) return;
+  if (!state.is_auto) return;
   state.estimates.learn(state.drafted, verdict.tokens);
   all_estimates_.learn(state.drafted, verdict.tokens);
   for (Means* means : {&all_means_, &state.means}) {
@@ -196,7 +197,7 @@ void SpeculationPolicy::observe_rest(bool has_drafted, double ms) {
 }
 
 void SpeculationPolicy::observe_pass(double rows, double context, double ms) {
-  if (options_.is_auto) costs_.learn(rows, context, ms);
+  if (!costs_.empty()) costs_.learn(rows, context, ms);
 }
 
 }  // namespace outrider

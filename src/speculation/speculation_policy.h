@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -38,12 +39,12 @@ class SpeculationPolicy {
   SpeculationPolicy(const SpeculationPolicy&) = delete;
   SpeculationPolicy& operator=(const SpeculationPolicy&) = delete;
 
-  bool is_auto() const { return options_.is_auto; }
-
-  // One sequence that may draft in this step; the last three are the answer.
+  // One sequence that may draft in this step; depth, rate and estimates are the answer, the last two only
+  // where costs decide.
   struct Draft {
     uint64_t sequence = 0;
     int depth = 0;  // in: the limit; out: 0: not worth it
+    std::optional<bool> is_auto = {};  // unset: as the options say
     double rate = 0.0;
     const AcceptanceEstimates* estimates = nullptr;
   };
@@ -83,6 +84,7 @@ class SpeculationPolicy {
     AcceptanceEstimates estimates;
     TokenTree drafted;  // the last tree, before it was cut
     Means means;
+    bool is_auto = false;
     bool is_on = true;
     bool is_try = false;            // this step's draft is paid from the common account
     bool is_first = true;           // nothing was drafted yet

@@ -361,6 +361,12 @@ const OptionRow kOptions[] = {
      .default_text = "8", .help = "sequences that run together",
      .apply = [](S& s, const V& v) { s.engine.max_batch = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 1024},
+    {.name = "max-batch-rows", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "0",
+     .help = "rows of one pass: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0: what "
+             "--prefill-chunk and a full batch with its drafts need",
+     .apply = [](S& s, const V& v) { s.engine.max_batch_rows = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 65536},
     {.name = "kv-pages", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
      .default_text = "0",
      .help = "pages of the KV cache; 0: enough for a full batch, within a third of free memory",

@@ -2,6 +2,7 @@
 #include "speculation/speculation_policy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -22,7 +23,15 @@ constexpr double kLargestBalance = 6.0;
 constexpr double kMostLost = 2.0;         // by one step
 constexpr double kIncome = 0.01;          // of the tries, per plain step
 constexpr double kPromisedIncome = 0.06;  // of a sequence, where drafting should pay by all that is known
-constexpr double kPriceOfTry = 1.0;
+constexpr double kPriceOfTry = 1.0;       // of each sequence that may draft
+
+// Moves a figure towards what was measured; the first time it is `first`. A stall says little.
+void fade(double& known, double first, double measured) {
+  constexpr double kFading = 0.05;
+  constexpr double kMostSurprise = 2.0;
+  if (known == 0.0) known = first;
+  known += kFading * (std::min(measured, kMostSurprise * known) - known);
+}
 
 }  // namespace
 
@@ -54,38 +63,86 @@ SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
     state.means.steps = std::min(all_means_.steps, kStepsOfPrior);
     state.means.timed_steps = std::min(all_means_.timed_steps, kStepsOfPrior);
     state.length = options_.max_depth;
-    const bool is_hopeless = all_means_.steps >= kStepsToTrust &&
-                             (1.0 + all_means_.gain) / drafting_ms(all_means_) < kHopeless / plain_ms();
     state.balance = kFirstBalance;
-    state.is_on = !is_hopeless;
+    state.is_on = !is_hopeless();
   }
   return state;
 }
 
+size_t SpeculationPolicy::BySize::index(double size) {
+  const auto power = static_cast<size_t>(std::bit_width(static_cast<unsigned>(std::max(1.0, size)))) - 1;
+  return std::min(power, decltype(known)().size() - 1);
+}
+
+double SpeculationPolicy::BySize::nearest(double size) const {
+  const auto own = static_cast<int>(index(size));
+  const int count = static_cast<int>(known.size());
+  for (int distance = 0; distance < count; ++distance) {
+    for (const int index : {own - distance, own + distance}) {
+      if (index >= 0 && index < count && known[static_cast<size_t>(index)] > 0.0)
+        return known[static_cast<size_t>(index)];
+    }
+  }
+  return 0.0;
+}
+
+// Of what drafting takes by itself, what each takes if so many draft together.
+double SpeculationPolicy::share_of_batch(double drafting) const {
+  if (drafting <= 1.0) return 1.0;
+  const double known = draft_shares_[drafting];
+  return known > 0.0 ? known : 1.0 / std::sqrt(drafting);
+}
+
+double SpeculationPolicy::rest_ms(bool has_drafted) const {
+  const double own = (has_drafted ? drafting_rest_ : plain_rest_).nearest(load_.sequences);
+  const double other = (has_drafted ? plain_rest_ : drafting_rest_).nearest(load_.sequences);
+  return load_.sequences * (own > 0.0 ? own : other);
+}
+
 double SpeculationPolicy::plain_ms() const {
-  return costs_.pass_ms(load_.rows, load_.context) +
-         (plain_rest_ms_ > 0.0 ? plain_rest_ms_ : drafting_rest_ms_);
+  return costs_.pass_ms(load_.rows, load_.context) + rest_ms(false);
 }
 
-// Of a step in which one sequence drafts as it did so far; the others as they are.
-double SpeculationPolicy::drafting_ms(const Means& means) const {
-  return costs_.pass_ms(load_.rows + means.rows, load_.context) + means.draft_ms +
-         (drafting_rest_ms_ > 0.0 ? drafting_rest_ms_ : plain_rest_ms_);
+double SpeculationPolicy::rate_of(const Outlook& outlook) const {
+  return outlook.tokens / (costs_.pass_ms(load_.rows + outlook.rows, load_.context) + outlook.ms);
 }
 
-// Whether this sequence drafts in this step.
-bool SpeculationPolicy::decide(State& state) {
-  const Means& means = state.means;
-  const double plain = load_.sequences / plain_ms();
-  const double drafted = (load_.sequences + means.gain) / drafting_ms(means);
+// If one more sequence drafts, as it did so far.
+SpeculationPolicy::Outlook SpeculationPolicy::with(const Outlook& outlook, const Means& means) const {
+  const double rest = (rest_ms(true) - rest_ms(false)) / drafting_;
+  return {.tokens = outlook.tokens + means.gain,
+          .rows = outlook.rows + means.rows,
+          .ms = outlook.ms + means.draft_ms * share_of_batch(drafting_) + rest,
+          .steps = outlook.steps + means.steps,
+          .variance = outlook.variance + kDoubt * kDoubt / std::max(1.0, means.steps)};
+}
+
+// Whether by what all sequences learned a new one would lose more than a tenth of its tokens.
+bool SpeculationPolicy::is_hopeless() const {
+  if (costs_.empty() || all_means_.steps < kStepsToTrust) return false;
+  const Outlook now = plain();
+  const Outlook drafted = with(now, all_means_);
+  const double lost = rate_of(now) * drafted.tokens / rate_of(drafted) - now.tokens;
+  return 1.0 + all_means_.gain < kHopeless * (1.0 + lost);
+}
+
+// Whether by what is known of it this sequence should draft beside those in `outlook`, which it joins then.
+void SpeculationPolicy::weigh(State& state, Outlook& outlook) const {
+  const Outlook joined = with(outlook, state.means);
+  const double now = rate_of(outlook);
   // What a few steps brought says little: only what is too bad for chance ends drafting.
-  const double doubt = kDoubt / std::sqrt(std::max(1.0, means.steps));
-  const double at_best = (load_.sequences + means.gain + doubt) / drafting_ms(means);
-  if (means.steps >= kStepsToJudge && at_best < plain) state.is_on = false;
-  if (drafted > plain) state.is_on = true;
-  state.is_try = !state.is_on;
+  Outlook at_best = joined;
+  at_best.tokens += kDoubt / std::sqrt(std::max(1.0, state.means.steps));
+  if (state.means.steps >= kStepsToJudge && rate_of(at_best) < now) state.is_on = false;
+  if (rate_of(joined) > now) state.is_on = true;
+  if (state.is_on) outlook = joined;
+}
+
+// Whether the account that would pay for it lets this sequence draft.
+bool SpeculationPolicy::decide(State& state, bool may_try) {
+  state.is_try = is_off_ || !state.is_on;
   double& balance = state.is_try ? try_balance_ : state.balance;
-  if (balance >= (state.is_try ? kPriceOfTry : 0.0)) return true;
+  if (state.is_try ? may_try : balance >= 0.0) return true;
   balance += state.is_try ? kIncome : kPromisedIncome;
   return false;
 }
@@ -93,34 +150,52 @@ bool SpeculationPolicy::decide(State& state) {
 void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
   constexpr double kFading = 0.05;
   load_ = load;
+  order_.clear();
+  drafting_ = static_cast<double>(drafts.size());
   for (Draft& draft : drafts) {
     State& state = state_of(draft.sequence);
     state.drafted.reset(0);
     if (options_.schedule == LengthSchedule::kHeuristic) draft.depth = std::min(draft.depth, state.length);
     state.is_auto = draft.is_auto.value_or(options_.is_auto) && !costs_.empty();
-    if (!state.is_auto) continue;
-    if (!decide(state)) {
-      draft.depth = 0;
+    if (state.is_auto) order_.push_back(&draft);
+  }
+  if (order_.empty()) return;
+  const auto gain = [&](const Draft* draft) { return state_of(draft->sequence).means.gain; };
+  std::ranges::sort(order_, [&](const Draft* a, const Draft* b) {
+    return gain(a) != gain(b) ? gain(a) > gain(b) : a->sequence < b->sequence;
+  });
+  Outlook outlook = plain();
+  const double plain_rate = rate_of(outlook);
+  for (const Draft* draft : order_) weigh(state_of(draft->sequence), outlook);
+  Outlook at_best = outlook;
+  at_best.tokens += std::sqrt(outlook.variance);
+  is_off_ = outlook.steps >= kStepsToJudge && rate_of(at_best) < plain_rate;
+  const double better = is_off_ ? 1.0 : std::max(1.0, rate_of(outlook) / plain_rate);
+  const bool may_try = try_balance_ >= kPriceOfTry * drafting_;
+  advantage_ += kFading * (better - advantage_);
+  for (Draft* draft : order_) {
+    State& state = state_of(draft->sequence);
+    if (!decide(state, may_try)) {
+      draft->depth = 0;
       state.has_just_drafted = false;
       continue;
     }
-    const double rate = std::max(1.0 / plain_ms(), (1.0 + state.means.gain) / drafting_ms(state.means));
-    rate_ = rate_ == 0.0 ? rate : rate_ + kFading * (rate - rate_);
-    draft.rate = rate_;
-    draft.estimates = &state.estimates;
+    draft->rate = advantage_ * plain_rate;
+    draft->estimates = &state.estimates;
   }
 }
 
-void SpeculationPolicy::prune(std::span<const Grown> trees) {
+void SpeculationPolicy::prune(std::span<const Grown> trees, int most_rows) {
+  drafting_ = static_cast<double>(trees.size());
+  verified_rows_ = 0.0;
   if (costs_.empty()) return;
   candidates_.clear();
-  double rows = load_.rows;
   for (size_t i = 0; i < trees.size(); ++i) {
     const TokenTree& tree = *trees[i].tree;
     State& state = state_of(trees[i].sequence);
     if (state.is_auto) state.drafted = tree;
     if (!state.is_auto || !trees[i].may_drop) {
-      rows += tree.drafted();
+      verified_rows_ += tree.drafted();
       continue;
     }
     products_.assign(1, 1.0);
@@ -135,17 +210,20 @@ void SpeculationPolicy::prune(std::span<const Grown> trees) {
     return a.tree != b.tree ? a.tree < b.tree : a.node < b.node;
   });
   // Keep as many nodes as bring the most beyond what their time is worth.
-  const double rate = rate_ * load_.sequences;
+  const double rate = advantage_ * rate_of(plain());
+  const double rows = load_.rows + verified_rows_;
+  const auto most = static_cast<size_t>(std::max(0.0, most_rows - verified_rows_));
   size_t kept = 0;
   double sum = 0.0;
   double best = -rate * costs_.pass_ms(rows, load_.context);
-  for (size_t count = 1; count <= candidates_.size(); ++count) {
+  for (size_t count = 1; count <= std::min(candidates_.size(), most); ++count) {
     sum += candidates_[count - 1].probability;
     const double value = sum - rate * costs_.pass_ms(rows + static_cast<double>(count), load_.context);
     if (value <= best) continue;
     best = value;
     kept = count;
   }
+  verified_rows_ += static_cast<double>(kept);
   if (kept == candidates_.size()) return;
   for (size_t i = 0; i < trees.size(); ++i) {
     if (!trees[i].may_drop || !state_of(trees[i].sequence).is_auto) continue;
@@ -167,37 +245,53 @@ void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int v
   if (!state.is_auto) return;
   state.estimates.learn(state.drafted, verdict.tokens);
   all_estimates_.learn(state.drafted, verdict.tokens);
+  const double share = share_of_batch(drafting_);
   for (Means* means : {&all_means_, &state.means}) {
     means->learn(gain, verified);
-    // A drafter that was not asked for a while first reads what it missed.
-    if (state.has_just_drafted) means->learn_time(draft_ms);
+    // A drafter that was not asked for a while first reads what it missed: only that it took less is news.
+    if (state.has_just_drafted || draft_ms < share * means->draft_ms) means->learn_time(draft_ms / share);
   }
+  if (drafting_ > 1.0 && state.has_just_drafted && all_means_.draft_ms > 0.0)
+    fade(draft_shares_[drafting_], share, draft_ms / all_means_.draft_ms);
+  settle(state, gain, verified, draft_ms);
+}
+
+// Pays what a draft brought into the account that paid for it, or takes out what it lost.
+void SpeculationPolicy::settle(State& state, double gain, int verified, double draft_ms) {
   // Reading the prompt, once, is what all later drafts of a sequence share; but a try may be the only one.
   constexpr double kMostSurprise = 1.5;
-  const double known_ms = state.means.timed_steps > 0.0 ? state.means.draft_ms : draft_ms;
+  const double known_ms =
+      state.means.timed_steps > 0.0 ? state.means.draft_ms * share_of_batch(drafting_) : draft_ms;
   const bool reads_prompt = std::exchange(state.is_first, false);
   if (!state.is_try) draft_ms = std::min(draft_ms, reads_prompt ? known_ms : kMostSurprise * known_ms);
   state.has_just_drafted = true;
-  Means step = state.means;
-  step.rows = verified;
-  step.draft_ms = draft_ms;
-  const double extra_ms = drafting_ms(step) - plain_ms();
+  const double pass_ms = costs_.pass_ms(load_.rows + verified_rows_, load_.context) -
+                         costs_.pass_ms(load_.rows, load_.context);
+  const double own_pass_ms = verified == 0 ? 0.0 : pass_ms * verified / verified_rows_;
+  const double extra_ms = own_pass_ms + draft_ms + (rest_ms(true) - rest_ms(false)) / drafting_;
   double& balance = state.is_try ? try_balance_ : state.balance;
-  double won = gain - extra_ms / plain_ms();
+  double won = gain - extra_ms * load_.sequences / plain_ms();
   // One stalled draft is no verdict; a drafter that is always so slow shows in the means.
   if (!state.is_try) won = std::max(won, -kMostLost);
-  balance = std::min(balance + won, kLargestBalance);
+  balance = std::min(balance + won, kLargestBalance * (state.is_try ? drafting_ : 1.0));
 }
 
 void SpeculationPolicy::observe_rest(bool has_drafted, double ms) {
-  constexpr double kFading = 0.05;
-  constexpr double kMostSurprise = 2.0;
-  double& known = has_drafted ? drafting_rest_ms_ : plain_rest_ms_;
-  known = known == 0.0 ? ms : known + kFading * (std::min(ms, kMostSurprise * known) - known);
+  const double each = ms / load_.sequences;
+  double& known = (has_drafted ? drafting_rest_ : plain_rest_)[load_.sequences];
+  fade(known, each, each);
 }
 
 void SpeculationPolicy::observe_pass(double rows, double context, double ms) {
   if (!costs_.empty()) costs_.learn(rows, context, ms);
+}
+
+void SpeculationPolicy::observe_step(double tokens, double ms) {
+  constexpr double kRememberedMs = 10000.0;
+  if (costs_.empty()) return;
+  const double kept = std::exp(-ms / kRememberedMs);
+  plain_equivalent_ms_ = kept * plain_equivalent_ms_ + tokens / load_.sequences * plain_ms();
+  spent_ms_ = kept * spent_ms_ + ms;
 }
 
 }  // namespace outrider

@@ -62,8 +62,8 @@ Result<Run> run_together(Engine& engine, const std::vector<Request>& requests, i
   return run;
 }
 
-// `count` requests over the prompts from number `first` on. A cache scope of their own: every run computes its
-// prompts.
+// `count` requests over the prompts from number `first` on. A cache scope of their own: every run computes
+// its prompts.
 std::vector<Request> requests_of(const Settings& settings, const std::vector<std::vector<TokenId>>& prompts,
                                  size_t first, size_t count, uint64_t scope) {
   std::vector<Request> requests(count, settings.request);

@@ -48,12 +48,12 @@ nlohmann::ordered_json batch_bench_json(const BatchBench& bench) {
 
 std::string batch_bench_text(const BatchBench& bench) {
   const size_t rounds = bench.measurements.empty() ? 0 : bench.measurements.front().plain_rates.size();
-  std::string text = fmt::format("{}: {}, policy {}, {} kernels, {} threads; {} tokens each, {} rounds\n\n",
-                                 bench.info.model_path, bench.info.drafter,
-                                 bench.speculation.is_auto ? "auto" : "fixed", bench.info.kernels,
-                                 bench.info.threads, bench.max_tokens, rounds);
-  text += fmt::format("{:>8} {:>12} {:>12} {:>8} {:>8} {:>10} {:>8}\n", "at once", "plain tok/s", "spec. tok/s",
-                      "speedup", "tok/pass", "drafted", "drafting");
+  std::string text =
+      fmt::format("{}: {}, policy {}, {} kernels, {} threads; {} tokens each, {} rounds\n\n",
+                  bench.info.model_path, bench.info.drafter, bench.speculation.is_auto ? "auto" : "fixed",
+                  bench.info.kernels, bench.info.threads, bench.max_tokens, rounds);
+  text += fmt::format("{:>8} {:>12} {:>12} {:>8} {:>8} {:>10} {:>8}\n", "at once", "plain tok/s",
+                      "spec. tok/s", "speedup", "tok/pass", "drafted", "drafting");
   for (const BatchMeasurement& m : bench.measurements) {
     text += fmt::format("{:>8} {:>12.1f} {:>12.1f} {:>8.3f} {:>8.2f} {:>10} {:>7.1f}%\n", m.concurrency,
                         median(m.plain_rates), median(m.speculative_rates), median_speedup(m),

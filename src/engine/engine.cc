@@ -103,7 +103,8 @@ Status Engine::Impl::check_room(const Sequence& sequence) const {
   const int most = parts->options.max_waiting;
   if (most > 0 && scheduler.queued() >= most) {
     return resource_error("the queue is full: " + std::to_string(scheduler.queued()) +
-                          " requests wait, expected fewer than " + std::to_string(most) + "; try again later");
+                          " requests wait, expected fewer than " + std::to_string(most) +
+                          "; try again later");
   }
   return {};
 }

@@ -27,7 +27,7 @@ struct EngineParts {
   std::unique_ptr<Model> target;
   std::unique_ptr<KvCache> cache;
   std::shared_ptr<Drafter> drafter;
-  PassCosts costs;         // of the target; empty unless the policy needs them
+  PassCosts costs;          // of the target; empty unless the policy needs them
   int max_preemptions = 8;  // of one request; then it runs to its end
   int preempt_every = 0;    // steps; for tests: a request loses its pages without need; 0: never
   int64_t vocab_size = 0;   // ids that have a meaning; rows of the output head beyond them are never chosen

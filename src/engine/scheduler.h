@@ -46,9 +46,9 @@ struct SequencePlan {
 //
 // Pages: when they run short, first nothing is drafted, then juniors give their pages back and are computed
 // again later, which changes nothing but time. Seniority is the order in which sequences first ran. The most
-// senior one is never preempted, nor is one that was preempted max_preemptions times: that one comes back only
-// when all that is senior to it could grow to full length beside it, so that those who cannot be preempted
-// always fit.
+// senior one is never preempted, nor is one that was preempted max_preemptions times: that one comes back
+// only when all that is senior to it could grow to full length beside it, so that those who cannot be
+// preempted always fit.
 //
 // Admission: preempted sequences first, by seniority; then the scope (of the KV cache: an API key) with the
 // fewest running, and of equals who came first. Who comes next waits for pages; nobody overtakes.
@@ -85,7 +85,8 @@ class Scheduler {
     std::unique_ptr<Sequence> sequence;
     uint64_t seniority = 0;  // smaller: ran earlier; 0: has not run
     int preemptions = 0;
-    bool is_counted = false;  // in scopes_: runs, or waits for pages that another computes and keeps its place
+    bool is_counted =
+        false;  // in scopes_: runs, or waits for pages that another computes and keeps its place
   };
   using Entries = std::deque<Entry>;
 
@@ -106,9 +107,9 @@ class Scheduler {
 
   SchedulerOptions options_;
   KvCache* cache_;
-  Entries waiting_;             // by arrival
-  Entries preempted_;           // by seniority
-  std::vector<Entry> running_;  // by seniority
+  Entries waiting_;                           // by arrival
+  Entries preempted_;                         // by seniority
+  std::vector<Entry> running_;                // by seniority
   std::unordered_map<uint64_t, int> scopes_;  // sequences of a scope that run or hold a place
   uint64_t last_seniority_ = 0;
   int64_t preemptions_ = 0;

@@ -116,7 +116,8 @@ void Step::run(std::span<const SequencePlan> plans, int draft_rows, StepTracer* 
   account(drafted - start, now_ms() - drafted - tracing_ms);
   if (tracer_ != nullptr) tracer_->time(drafted - start, forward_ms, batch_.rows(), draft_failed_);
   for (Work& work : work()) observe_one(work);
-  if (is_decoding) observe_times({.start = start, .drafted = drafted, .forward = forward_ms, .tracing = tracing_ms});
+  if (is_decoding)
+    observe_times({.start = start, .drafted = drafted, .forward = forward_ms, .tracing = tracing_ms});
 }
 
 void Step::observe_times(const Times& times) {
@@ -171,11 +172,11 @@ void Step::share_rows() {
   }
 }
 
-// Whether the policy does, and may: dropping a drawn node would turn its siblings into chosen ones, which pass
-// less often; and some drafters learn from nodes that are never accepted.
+// Whether the policy does, and may: dropping a drawn node would turn its siblings into chosen ones, which
+// pass less often; and some drafters learn from nodes that are never accepted.
 bool Step::may_cut(const Sequence& sequence) {
-  const bool has_draws = rule_of(sequence) == AcceptanceRule::kRejection &&
-                         sequence.request().sampling.temperature > 0.0;
+  const bool has_draws =
+      rule_of(sequence) == AcceptanceRule::kRejection && sequence.request().sampling.temperature > 0.0;
   return !has_draws && !parts_.drafter->traits().wants_choices && parts_.policy->cuts(sequence.id());
 }
 

@@ -27,10 +27,10 @@ class Step {
     KvCache* cache = nullptr;
     Drafter* drafter = nullptr;
     SpeculationPolicy* policy = nullptr;
-    int64_t vocab_size = 0;  // ids that may be chosen: [0, vocab_size)
+    int64_t vocab_size = 0;                                // ids that may be chosen: [0, vocab_size)
     AcceptanceRule acceptance = AcceptanceRule::kCoupled;  // of sequences that ask for no other
-    const SpeculativeOptions* options = nullptr;  // of the lossy rules
-    ForwardBatch::Limits limits;                  // of a batch
+    const SpeculativeOptions* options = nullptr;           // of the lossy rules
+    ForwardBatch::Limits limits;                           // of a batch
   };
 
   explicit Step(const Parts& parts);
@@ -99,7 +99,7 @@ class Step {
   CoupledChooser chooser_;
   TargetWalk walk_;
   std::span<const float> logits_;  // of this step's pass
-  StepTracer* tracer_ = nullptr;  // of the step that runs; mostly none
+  StepTracer* tracer_ = nullptr;   // of the step that runs; mostly none
   Totals totals_;
   StepLoad load_;
   int draft_rows_ = 0;

@@ -96,8 +96,8 @@ class KvTransaction {
 
 // Paged keys and values of one model for all its sequences. Between steps: free + cached + in use ==
 // page_count, and nothing is staged. Not thread-safe. Pages are shared copy-free between sequences with the
-// same beginning; only full pages of committed entries are shared, and they are never written again. Two sequences
-// that computed the same page end up with one.
+// same beginning; only full pages of committed entries are shared, and they are never written again. Two
+// sequences that computed the same page end up with one.
 class KvCache {
  public:
   // Throws std::bad_alloc when the entries do not fit in memory.
@@ -110,7 +110,8 @@ class KvCache {
   int64_t pages_for(int64_t entries) const { return (entries + shape_.page_size - 1) / shape_.page_size; }
 
   // A sequence that already holds the longest run of full cached pages that begins `tokens`, but always less
-  // than all of `tokens`, so that at least one token is left to compute. Pages are shared within a scope only.
+  // than all of `tokens`, so that at least one token is left to compute. Pages are shared within a scope
+  // only.
   KvSequence open(std::span<const TokenId> tokens, uint64_t scope = 0);
 
   // What open() would find: entries, and how many of their pages no sequence uses.

@@ -29,8 +29,7 @@ uint64_t PrefixCache::hash(const Place& place, std::span<const TokenId> tokens) 
   return state & hash_mask_;
 }
 
-std::optional<PrefixCache::Hit> PrefixCache::find(const Place& place,
-                                                  std::span<const TokenId> tokens) const {
+std::optional<PrefixCache::Hit> PrefixCache::find(const Place& place, std::span<const TokenId> tokens) const {
   const uint64_t wanted = hash(place, tokens);
   for (int32_t page = chains_[wanted & (chains_.size() - 1)]; page >= 0;) {
     const Entry& entry = entries_[static_cast<size_t>(page)];

@@ -14,9 +14,9 @@ namespace outrider {
 using PrefixId = uint64_t;
 constexpr PrefixId kEmptyPrefix = 0;
 
-// Finds pages by the committed tokens they hold and all tokens before them, within a scope: texts of different
-// scopes never meet. An entry is (scope, prefix before the page, tokens of the page); hashes only speed up the
-// search, equality decides, so any hash width is right.
+// Finds pages by the committed tokens they hold and all tokens before them, within a scope: texts of
+// different scopes never meet. An entry is (scope, prefix before the page, tokens of the page); hashes only
+// speed up the search, equality decides, so any hash width is right.
 class PrefixCache {
  public:
   // hash_bits: 0..64; narrow ones force collisions in tests.

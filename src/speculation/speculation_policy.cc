@@ -16,7 +16,6 @@ constexpr double kStepsOfPrior = 4.0;      // that the others' experience counts
 constexpr double kStepsToJudge = 12.0;
 constexpr double kStepsToTrust = 24.0;  // of all sequences, to judge a new one by
 constexpr double kHopeless = 0.9;       // of plain speed: not worth a new sequence's own account
-constexpr double kDoubt = 1.0;          // tokens: about what one step differs from the mean
 // Of the accounts, in tokens.
 constexpr double kFirstBalance = 3.5;
 constexpr double kLargestBalance = 6.0;
@@ -37,7 +36,9 @@ void fade(double& known, double first, double measured) {
 
 void SpeculationPolicy::Means::learn(double new_gain, double new_rows) {
   steps = std::min(steps + 1.0, kStepsRemembered);
-  gain += (new_gain - gain) / steps;
+  const double surprise = new_gain - gain;
+  variance += (surprise * surprise - variance) / (steps + kStepsOfPrior);
+  gain += surprise / steps;
   rows += (new_rows - rows) / steps;
 }
 
@@ -47,6 +48,15 @@ void SpeculationPolicy::Means::learn_time(double new_draft_ms) {
   timed_steps = std::min(timed_steps + 1.0, kTimesRemembered);
   if (timed_steps > 1.0) new_draft_ms = std::min(new_draft_ms, kMostSurprise * draft_ms);
   draft_ms += (new_draft_ms - draft_ms) / timed_steps;
+}
+
+void SpeculationPolicy::Means::fade_into(const Means& all) {
+  constexpr double kFading = 0.03;
+  if (steps <= kStepsOfPrior) return;
+  steps += kFading * (kStepsOfPrior - steps);
+  gain += kFading * (all.gain - gain);
+  variance += kFading * (all.variance - variance);
+  rows += kFading * (all.rows - rows);
 }
 
 SpeculationPolicy::SpeculationPolicy(const Options& options, PassCosts costs)
@@ -86,11 +96,18 @@ double SpeculationPolicy::BySize::nearest(double size) const {
   return 0.0;
 }
 
+void SpeculationPolicy::Outlook::add(const Means& means, double sign) {
+  drafting += sign;
+  tokens += sign * means.gain;
+  rows += sign * means.rows;
+  draft_ms += sign * means.draft_ms;
+  steps += sign * means.steps;
+  variance += sign * means.variance / std::max(1.0, means.steps);
+}
+
 // Of what drafting takes by itself, what each takes if so many draft together.
 double SpeculationPolicy::share_of_batch(double drafting) const {
-  if (drafting <= 1.0) return 1.0;
-  const double known = draft_shares_[drafting];
-  return known > 0.0 ? known : 1.0 / std::sqrt(drafting);
+  return drafting <= 1.0 ? 1.0 : std::pow(drafting, -batching_);
 }
 
 double SpeculationPolicy::rest_ms(bool has_drafted) const {
@@ -104,51 +121,66 @@ double SpeculationPolicy::plain_ms() const {
 }
 
 double SpeculationPolicy::rate_of(const Outlook& outlook) const {
-  return outlook.tokens / (costs_.pass_ms(load_.rows + outlook.rows, load_.context) + outlook.ms);
-}
-
-// If one more sequence drafts, as it did so far.
-SpeculationPolicy::Outlook SpeculationPolicy::with(const Outlook& outlook, const Means& means) const {
-  const double rest = (rest_ms(true) - rest_ms(false)) / drafting_;
-  return {.tokens = outlook.tokens + means.gain,
-          .rows = outlook.rows + means.rows,
-          .ms = outlook.ms + means.draft_ms * share_of_batch(drafting_) + rest,
-          .steps = outlook.steps + means.steps,
-          .variance = outlook.variance + kDoubt * kDoubt / std::max(1.0, means.steps)};
+  const double rows = load_.rows + std::max(0.0, outlook.rows);
+  const double rest = (rest_ms(true) - rest_ms(false)) * outlook.drafting / drafting_ + rest_ms(false);
+  const double draft_ms = outlook.draft_ms * share_of_batch(outlook.drafting);
+  return outlook.tokens / (costs_.pass_ms(rows, load_.context) + rest + draft_ms);
 }
 
 // Whether by what all sequences learned a new one would lose more than a tenth of its tokens.
 bool SpeculationPolicy::is_hopeless() const {
   if (costs_.empty() || all_means_.steps < kStepsToTrust) return false;
-  const Outlook now = plain();
-  const Outlook drafted = with(now, all_means_);
-  const double lost = rate_of(now) * drafted.tokens / rate_of(drafted) - now.tokens;
+  Outlook drafted{.tokens = load_.sequences};
+  drafted.add(all_means_, 1.0);
+  const double lost = plain_rate() * drafted.tokens / rate_of(drafted) - load_.sequences;
   return 1.0 + all_means_.gain < kHopeless * (1.0 + lost);
 }
 
-// Whether by what is known of it this sequence should draft beside those in `outlook`, which it joins then.
+// Whether by what is known of it this sequence should draft beside the others in `outlook`, which it leaves
+// if not.
 void SpeculationPolicy::weigh(State& state, Outlook& outlook) const {
-  const Outlook joined = with(outlook, state.means);
-  const double now = rate_of(outlook);
+  Outlook without = outlook;
+  without.add(state.means, -1.0);
+  const double rate = rate_of(without);
   // What a few steps brought says little: only what is too bad for chance ends drafting.
-  Outlook at_best = joined;
-  at_best.tokens += kDoubt / std::sqrt(std::max(1.0, state.means.steps));
-  if (state.means.steps >= kStepsToJudge && rate_of(at_best) < now) state.is_on = false;
-  if (rate_of(joined) > now) state.is_on = true;
-  if (state.is_on) outlook = joined;
+  Outlook at_best = outlook;
+  at_best.tokens += std::sqrt(state.means.variance / std::max(1.0, state.means.steps));
+  if (state.means.steps >= kStepsToJudge && rate_of(at_best) < rate) state.is_on = false;
+  if (rate_of(outlook) > rate) state.is_on = true;
+  if (!state.is_on) outlook = without;
+}
+
+// Who should draft.
+void SpeculationPolicy::choose(double plain_rate) {
+  constexpr double kFading = 0.1;
+  const auto means = [&](const Draft* draft) -> const Means& { return state_of(draft->sequence).means; };
+  std::ranges::sort(order_, [&](const Draft* a, const Draft* b) {
+    return means(a).gain != means(b).gain ? means(a).gain < means(b).gain : a->sequence < b->sequence;
+  });
+  Outlook outlook{.tokens = load_.sequences};
+  for (const Draft* draft : order_) outlook.add(means(draft), 1.0);
+  for (const Draft* draft : order_) weigh(state_of(draft->sequence), outlook);
+  Outlook at_best = outlook;
+  at_best.tokens += std::sqrt(std::max(0.0, outlook.variance));
+  is_off_ = outlook.steps >= kStepsToJudge && rate_of(at_best) < plain_rate;
+  const double better = is_off_ ? 1.0 : std::max(1.0, rate_of(outlook) / plain_rate);
+  advantage_ += kFading * (better - advantage_);
+  pool_ = 0.0;
+  for (const Draft* draft : order_) {
+    const State& state = state_of(draft->sequence);
+    if (state.is_on) pool_ += state.balance;
+  }
 }
 
 // Whether the account that would pay for it lets this sequence draft.
-bool SpeculationPolicy::decide(State& state, bool may_try) {
+bool SpeculationPolicy::decide(State& state) {
   state.is_try = is_off_ || !state.is_on;
-  double& balance = state.is_try ? try_balance_ : state.balance;
-  if (state.is_try ? may_try : balance >= 0.0) return true;
-  balance += state.is_try ? kIncome : kPromisedIncome;
+  if (state.is_try ? may_try_ : pool_ >= 0.0) return true;
+  (state.is_try ? try_balance_ : state.balance) += state.is_try ? kIncome : kPromisedIncome;
   return false;
 }
 
 void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
-  constexpr double kFading = 0.05;
   load_ = load;
   order_.clear();
   drafting_ = static_cast<double>(drafts.size());
@@ -160,29 +192,23 @@ void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
     if (state.is_auto) order_.push_back(&draft);
   }
   if (order_.empty()) return;
-  const auto gain = [&](const Draft* draft) { return state_of(draft->sequence).means.gain; };
-  std::ranges::sort(order_, [&](const Draft* a, const Draft* b) {
-    return gain(a) != gain(b) ? gain(a) > gain(b) : a->sequence < b->sequence;
-  });
-  Outlook outlook = plain();
-  const double plain_rate = rate_of(outlook);
-  for (const Draft* draft : order_) weigh(state_of(draft->sequence), outlook);
-  Outlook at_best = outlook;
-  at_best.tokens += std::sqrt(outlook.variance);
-  is_off_ = outlook.steps >= kStepsToJudge && rate_of(at_best) < plain_rate;
-  const double better = is_off_ ? 1.0 : std::max(1.0, rate_of(outlook) / plain_rate);
-  const bool may_try = try_balance_ >= kPriceOfTry * drafting_;
-  advantage_ += kFading * (better - advantage_);
+  const double plain = plain_rate();
+  choose(plain);
+  may_try_ = try_balance_ >= kPriceOfTry * drafting_;
+  const bool is_plain = ++steps_since_plain_ >= kStepsToPlain;
   for (Draft* draft : order_) {
     State& state = state_of(draft->sequence);
-    if (!decide(state, may_try)) {
+    if (is_plain || !decide(state)) {
       draft->depth = 0;
+      state.means.fade_into(all_means_);
       state.has_just_drafted = false;
       continue;
     }
-    draft->rate = advantage_ * plain_rate;
+    draft->rate = advantage_ * plain;
     draft->estimates = &state.estimates;
   }
+  if (std::ranges::all_of(drafts, [](const Draft& draft) { return draft.depth == 0; }))
+    steps_since_plain_ = 0;
 }
 
 void SpeculationPolicy::prune(std::span<const Grown> trees, int most_rows) {
@@ -210,7 +236,7 @@ void SpeculationPolicy::prune(std::span<const Grown> trees, int most_rows) {
     return a.tree != b.tree ? a.tree < b.tree : a.node < b.node;
   });
   // Keep as many nodes as bring the most beyond what their time is worth.
-  const double rate = advantage_ * rate_of(plain());
+  const double rate = advantage_ * plain_rate();
   const double rows = load_.rows + verified_rows_;
   const auto most = static_cast<size_t>(std::max(0.0, most_rows - verified_rows_));
   size_t kept = 0;
@@ -245,14 +271,17 @@ void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int v
   if (!state.is_auto) return;
   state.estimates.learn(state.drafted, verdict.tokens);
   all_estimates_.learn(state.drafted, verdict.tokens);
+  constexpr double kFading = 0.05;  // per step
   const double share = share_of_batch(drafting_);
   for (Means* means : {&all_means_, &state.means}) {
     means->learn(gain, verified);
     // A drafter that was not asked for a while first reads what it missed: only that it took less is news.
     if (state.has_just_drafted || draft_ms < share * means->draft_ms) means->learn_time(draft_ms / share);
   }
-  if (drafting_ > 1.0 && state.has_just_drafted && all_means_.draft_ms > 0.0)
-    fade(draft_shares_[drafting_], share, draft_ms / all_means_.draft_ms);
+  if (drafting_ > 1.0 && state.has_just_drafted && all_means_.draft_ms > 0.0) {
+    const double seen = std::log(all_means_.draft_ms / draft_ms) / std::log(drafting_);
+    batching_ += kFading / drafting_ * (std::clamp(seen, 0.0, 1.0) - batching_);
+  }
   settle(state, gain, verified, draft_ms);
 }
 
@@ -265,8 +294,8 @@ void SpeculationPolicy::settle(State& state, double gain, int verified, double d
   const bool reads_prompt = std::exchange(state.is_first, false);
   if (!state.is_try) draft_ms = std::min(draft_ms, reads_prompt ? known_ms : kMostSurprise * known_ms);
   state.has_just_drafted = true;
-  const double pass_ms = costs_.pass_ms(load_.rows + verified_rows_, load_.context) -
-                         costs_.pass_ms(load_.rows, load_.context);
+  const double pass_ms =
+      costs_.pass_ms(load_.rows + verified_rows_, load_.context) - costs_.pass_ms(load_.rows, load_.context);
   const double own_pass_ms = verified == 0 ? 0.0 : pass_ms * verified / verified_rows_;
   const double extra_ms = own_pass_ms + draft_ms + (rest_ms(true) - rest_ms(false)) / drafting_;
   double& balance = state.is_try ? try_balance_ : state.balance;

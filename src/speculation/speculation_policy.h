@@ -26,12 +26,14 @@ struct StepLoad {
 // Decides, step by step and sequence by sequence, whether drafting pays and how much: so that tokens per
 // second are the most that measured costs and observed acceptance promise. Never changes what is accepted.
 // All sequences of a batch wait for its step: what a draft takes of its time costs the tokens that the whole
-// batch gets in that time. Those who draft are chosen one after another, who gains most first, as long as the
-// batch gets faster; if they all together make it slower than plain decoding, nobody drafts.
+// batch gets in that time. Who gains least is left out as long as that makes the batch faster; if those who
+// remain make it slower than plain decoding, nobody drafts.
 // Each sequence has an account, in tokens: a step that drafts pays in what it brought beyond plain decoding
 // of the same time, or takes out what it lost. Where drafting does not pay by all that is known, plain steps
 // of all sequences pay a hundredth each into a common account that tries are paid from. Nothing is drafted on
 // credit, so that a drafter that never helps costs little more than that hundredth, however long it fails.
+// Sequences of a batch stand in for one another: they draft together as long as their accounts together
+// allow.
 class SpeculationPolicy {
  public:
   struct Options {
@@ -48,7 +50,7 @@ class SpeculationPolicy {
   // where costs decide.
   struct Draft {
     uint64_t sequence = 0;
-    int depth = 0;  // in: the limit; out: 0: not worth it
+    int depth = 0;                     // in: the limit; out: 0: not worth it
     std::optional<bool> is_auto = {};  // unset: as the options say
     double rate = 0.0;
     const AcceptanceEstimates* estimates = nullptr;
@@ -84,21 +86,28 @@ class SpeculationPolicy {
   // Fading means of what drafting brings and costs per step.
   struct Means {
     double steps = 0.0;
-    double gain = 0.0;  // tokens beyond the one that plain decoding gives
-    double rows = 0.0;  // verified beyond the pending token
+    double gain = 0.0;      // tokens beyond the one that plain decoding gives
+    double variance = 1.0;  // of what a step gains
+    double rows = 0.0;      // verified beyond the pending token
     double timed_steps = 0.0;
     double draft_ms = 0.0;  // if no other sequence drafted
 
     void learn(double new_gain, double new_rows);
     void learn_time(double new_draft_ms);
+    // What a sequence learned fades into what all learn, while it does not draft.
+    void fade_into(const Means& all);
   };
   // What a step brings and takes if some sequences draft.
   struct Outlook {
+    double drafting = 0.0;  // sequences
     double tokens = 0.0;
     double rows = 0.0;      // drafted
-    double ms = 0.0;        // besides the target pass
+    double draft_ms = 0.0;  // if each drafted alone
     double steps = 0.0;     // that it is learned from
     double variance = 0.0;  // of `tokens`
+
+    // With one more sequence (sign: 1) that drafts as it did so far, or without (-1).
+    void add(const Means& means, double sign);
   };
   struct State {
     AcceptanceEstimates estimates;
@@ -125,14 +134,17 @@ class SpeculationPolicy {
   State& state_of(uint64_t sequence);
   bool is_hopeless() const;
   void weigh(State& state, Outlook& outlook) const;
-  bool decide(State& state, bool may_try);
+  void choose(double plain_rate);
+  bool decide(State& state);
   void settle(State& state, double gain, int verified, double draft_ms);
   double share_of_batch(double drafting) const;
   double rest_ms(bool has_drafted) const;
   double plain_ms() const;
   double rate_of(const Outlook& outlook) const;  // tokens per millisecond
-  Outlook plain() const { return {.tokens = load_.sequences, .ms = rest_ms(false)}; }
-  Outlook with(const Outlook& outlook, const Means& means) const;
+  double plain_rate() const { return load_.sequences / plain_ms(); }
+
+  // So often nothing is drafted, so that it stays known what plain decoding takes.
+  static constexpr int kStepsToPlain = 100;
 
   Options options_;
   PassCosts costs_;
@@ -142,13 +154,16 @@ class SpeculationPolicy {
   StepLoad load_;  // of this step
   // By sequences of the step, what it takes for each besides drafting and the pass; fading.
   BySize plain_rest_, drafting_rest_;
-  BySize draft_shares_;  // by drafting sequences: each one's time over that of a lone one; fading
+  double batching_ = 0.5;      // n that draft together take n^(1 - this) times what one takes; fading
   std::vector<Draft*> order_;  // scratch of plan(): those the policy decides about
-  bool is_off_ = false;         // in this step nobody should draft
+  bool is_off_ = false;        // in this step nobody should draft
+  double pool_ = 0.0;          // the balance of all that should
+  int steps_since_plain_ = kStepsToPlain - 10;
   double drafting_ = 0.0;       // sequences that may draft in this step, then those that did
   double verified_rows_ = 0.0;  // of their trees
-  double try_balance_ = 0.0;  // tokens, of all sequences
-  double advantage_ = 1.0;    // of the better of both ways over plain decoding, fading
+  bool may_try_ = false;        // the tries of this step are paid for
+  double try_balance_ = 0.0;    // tokens, of all sequences
+  double advantage_ = 1.0;      // of the better of both ways over plain decoding, fading
   double plain_equivalent_ms_ = 0.0, spent_ms_ = 0.0;  // of late
   // Scratch of prune().
   struct Candidate {

@@ -19,9 +19,9 @@ constexpr int kTokensEach = 96;
 
 struct World {
   int batch = 1;
-  double acceptance = 0.6;   // mean over nodes
-  double spread = 0.3;       // around it, known to the drafter
-  double level_ms = 0.05;    // of a drafted level, however many draft
+  double acceptance = 0.6;  // mean over nodes
+  double spread = 0.3;      // around it, known to the drafter
+  double level_ms = 0.05;   // of a drafted level, however many draft
   double level_row_ms = 0.006;
   double noise = 0.05;
   int most_rows = 1000;  // that drafts may take
@@ -128,10 +128,10 @@ class BatchSimulation {
     return committed;
   }
 
-
   double grow(const std::vector<SpeculationPolicy::Draft>& drafts, std::vector<Grown>& grown) {
     double ms = 0.0;
-    const auto drafting = static_cast<double>(std::ranges::count_if(drafts, [](auto& d) { return d.depth > 0; }));
+    const auto drafting =
+        static_cast<double>(std::ranges::count_if(drafts, [](auto& d) { return d.depth > 0; }));
     for (int level = 0; level < levels_; ++level) {
       double active = 0.0;
       for (size_t i = 0; i < drafts.size(); ++i) {
@@ -197,13 +197,32 @@ TEST(SpeculationPolicyBatch, NeverMuchSlowerThanPlainNorThanTheBestFixedLength) 
         best = std::max(best, BatchSimulation(world, levels, false).run(requests));
       BatchSimulation simulation(world, kMostLevels, true);
       const double rate = simulation.run(requests);
-      printf("batch %2d acceptance %.2f: auto/plain %.3f best/plain %.3f live %.3f\n", batch, acceptance,
-             rate / plain, best / plain, simulation.speedup());
       EXPECT_GE(rate, kNoSlower * plain) << batch << ' ' << acceptance;
       EXPECT_GE(rate, kOfBestFixed * best) << batch << ' ' << acceptance;
       EXPECT_NEAR(simulation.speedup(), rate / plain, 0.1 * rate / plain) << batch << ' ' << acceptance;
     }
   }
+}
+
+// Where drafts may take few rows, these go to the nodes that are likeliest accepted, whoever drafted them.
+TEST(SpeculationPolicyBatch, RowsGoWhereTheyCommitMost) {
+  SpeculationPolicy policy({.is_auto = true, .max_depth = 4}, PassCosts({{1, 1.0, 0.0}, {64, 1.001, 0.0}}));
+  std::vector<SpeculationPolicy::Draft> drafts = {{.sequence = 1, .depth = 4}, {.sequence = 2, .depth = 4}};
+  policy.plan({.rows = 2.0, .context = 0.0, .sequences = 2.0}, drafts);
+  TokenTree sure(0), unsure(0);
+  for (int level = 0; level < 3; ++level) {
+    sure.add(level, level + 1, 0.95);
+    unsure.add(level, level + 1, 0.4);
+  }
+  const std::vector<SpeculationPolicy::Grown> trees = {{1, &unsure, true}, {2, &sure, true}};
+  policy.prune(trees, 4);
+  EXPECT_EQ(sure.drafted(), 3);
+  EXPECT_EQ(unsure.drafted(), 1);
+}
+
+TEST(SpeculationPolicyBatch, RowsAreLimited) {
+  const World world{.batch = 8, .acceptance = 0.9, .spread = 0.1, .most_rows = 5};
+  EXPECT_GT(BatchSimulation(world, kMostLevels, true).run(40), plain_rate(world));
 }
 
 }  // namespace

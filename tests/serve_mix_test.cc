@@ -34,9 +34,10 @@ EngineOptions options_for(const std::string& drafter) {
   return options;
 }
 
-std::unique_ptr<Engine> open(EngineOptions options) {
+std::unique_ptr<Engine> open(EngineOptions options, int preempt_every = 0) {
   auto parts = open_parts(std::move(options));
   EXPECT_TRUE(parts.ok()) << parts.error().message;
+  (*parts)->preempt_every = preempt_every;
   return Engine::assemble(std::move(parts).value());
 }
 
@@ -180,7 +181,7 @@ TEST_P(ServeMix, EveryRequestGetsWhatItGetsAlone) {
     EngineOptions options = options_for(drafter);
     options.kv_pages = static_cast<int64_t>(kShareOfDemand *
                                             static_cast<double>(pages_of_demand(*plain, Mix(*plain, seed))));
-    const auto engine = open(std::move(options));
+    const auto engine = open(std::move(options), /*preempt_every=*/1);
     const Mix mix(*engine, seed);
     const std::vector<Streamed> served = run_together(*engine, mix, seed);
     for (int i = 0; i < kConcurrent; ++i) {
@@ -200,7 +201,7 @@ TEST_P(ServeMix, EveryRequestGetsWhatItGetsAlone) {
   }
   EXPECT_GT(accepted, 50);
   EXPECT_GT(cached, 0);
-  EXPECT_GT(preemptions, 0);
+  EXPECT_GT(preemptions, 2 * kConcurrent);
 }
 
 INSTANTIATE_TEST_SUITE_P(Drafters, ServeMix, testing::Values("DraftTarget", "NGram", "EarlyExit", "auto"),

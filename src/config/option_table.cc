@@ -87,18 +87,26 @@ Status set_prompt_ids(Settings& settings, const OptionValue& value) {
   return {};
 }
 
-Status set_row_counts(Settings& settings, const OptionValue& value) {
-  constexpr int kMaxRows = 4096;
-  settings.row_counts.clear();
-  for (const std::string_view part : split(value.text(), ',')) {
-    const auto rows = parse_integer(trimmed(part), 1, kMaxRows);
-    if (!rows.ok()) {
-      return usage_error(
-          fmt::format("expected row counts from 1 to {} separated by commas, as in 1,2,4; found {}", kMaxRows,
-                      quote(value.text())));
+Result<std::vector<int>> parse_counts(std::string_view text, std::string_view what, int most) {
+  std::vector<int> counts;
+  for (const std::string_view part : split(text, ',')) {
+    const auto count = parse_integer(trimmed(part), 1, most);
+    if (!count.ok()) {
+      return usage_error(fmt::format(
+          "expected {} from 1 to {} separated by commas, as in 1,2,4; found {}", what, most, quote(text)));
     }
-    settings.row_counts.push_back(static_cast<int>(*rows));
+    counts.push_back(static_cast<int>(*count));
   }
+  return counts;
+}
+
+Status set_row_counts(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.row_counts, parse_counts(value.text(), "row counts", 4096));
+  return {};
+}
+
+Status set_batch_sizes(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.batch_sizes, parse_counts(value.text(), "numbers of prompts", 1024));
   return {};
 }
 
@@ -232,6 +240,9 @@ const OptionRow kOptions[] = {
     {.name = "rows", .metavar = "LIST", .group = kInput, .commands = kBench,
      .help = "time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights' bytes",
      .apply = set_row_counts},
+    {.name = "batch", .metavar = "LIST", .group = kInput, .commands = kBench,
+     .help = "measure throughput with so many prompts running at once, as in 1,2,4,8, instead of prompt by prompt",
+     .apply = set_batch_sizes},
     {.name = "context", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
      .help = "with --rows: tokens already in the KV cache; without it 512, or what fits",
      .apply = [](S& s, const V& v) { s.cached_context = v.integer; return Status(); },
@@ -350,6 +361,12 @@ const OptionRow kOptions[] = {
      .default_text = "8", .help = "sequences that run together",
      .apply = [](S& s, const V& v) { s.engine.max_batch = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 1024},
+    {.name = "max-batch-rows", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "0",
+     .help = "rows of one pass: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0: what "
+             "--prefill-chunk and a full batch with its drafts need",
+     .apply = [](S& s, const V& v) { s.engine.max_batch_rows = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 65536},
     {.name = "kv-pages", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
      .default_text = "0",
      .help = "pages of the KV cache; 0: enough for a full batch, within a third of free memory",

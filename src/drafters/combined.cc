@@ -161,7 +161,8 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
 }
 
 // Where time has a price, a member is not asked for sequences to which it should bring less than it costs,
-// beyond what the members before it drafted; but now and then, to see whether that is still so.
+// beyond what the members before it drafted; but now and then, to see whether that is still so. Seldom enough
+// that of a batch, too, few steps see a member run for one sequence alone.
 void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> requests,
                                 std::span<const TokenTree> trees) {
   constexpr int kMostLeftOut = 16;
@@ -176,7 +177,7 @@ void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> req
     const double rate = requests[place].rate;
     const bool pays = rate == 0.0 || drafted == 0.0 || share.alive.empty() ||
                       expected - drafted > rate * members_[member].ms;
-    share.left_out = pays ? 0 : (share.left_out + 1) % kMostLeftOut;
+    share.left_out = pays ? 0 : (share.left_out + 1) % (kMostLeftOut * static_cast<int>(requests.size()));
     if (share.left_out > 0) continue;
     call.requests[kept] = call.requests[j];
     call.places[kept++] = place;

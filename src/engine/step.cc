@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/draft_checks.h"
+#include "engine/step_figures.h"
 #include "engine/step_tracer.h"
 #include "sampling/log_probability.h"
 #include "sampling/logit_scan.h"
@@ -80,8 +81,9 @@ Step::Step(const Parts& parts) : parts_(parts) {
   path_.reserve(static_cast<size_t>(parts.limits.rows));
 }
 
-void Step::run(std::span<const SequencePlan> plans, StepTracer* tracer) {
+void Step::run(std::span<const SequencePlan> plans, int draft_rows, StepTracer* tracer) {
   tracer_ = tracer;
+  draft_rows_ = draft_rows;
   work_count_ = plans.size();
   if (work_.size() < work_count_) work_.resize(work_count_);
   for (size_t i = 0; i < work_count_; ++i) {
@@ -115,7 +117,15 @@ void Step::run(std::span<const SequencePlan> plans, StepTracer* tracer) {
   if (tracer_ != nullptr) tracer_->time(drafted - start, forward_ms, batch_.rows(), draft_failed_);
   for (Work& work : work()) observe_one(work);
   if (is_decoding)
-    parts_.policy->observe_rest(!drafting_.empty(), now_ms() - drafted - forward_ms - tracing_ms);
+    observe_times({.start = start, .drafted = drafted, .forward = forward_ms, .tracing = tracing_ms});
+}
+
+void Step::observe_times(const Times& times) {
+  const double end = now_ms();
+  double tokens = 0.0;
+  for (const Work& work : work()) tokens += static_cast<double>(work.verdict.tokens.size());
+  parts_.policy->observe_rest(!drafting_.empty(), end - times.drafted - times.forward - times.tracing);
+  parts_.policy->observe_step(tokens, end - times.start - times.tracing);
 }
 
 void Step::forget(Sequence& sequence) {
@@ -143,11 +153,31 @@ void Step::plan_drafts() {
                          .is_auto = work.plan.sequence->request().speculation.is_auto});
   }
   parts_.policy->plan(load_, drafts_);
-  auto next = drafts_.begin();
-  for (Work& work : work()) {
-    if (work.plan.draft_depth > 0) work.plan.draft_depth = (next++)->depth;
-  }
+  share_rows();
   std::erase_if(drafts_, [](const SpeculationPolicy::Draft& draft) { return draft.depth == 0; });
+}
+
+// Trees that cannot be cut when all are grown get equal parts of the rows that drafts may take.
+void Step::share_rows() {
+  const auto drafting = std::ranges::count_if(drafts_, [](const auto& draft) { return draft.depth > 0; });
+  auto draft = drafts_.begin();
+  for (Work& work : work()) {
+    if (work.plan.draft_depth == 0) continue;
+    SequencePlan& plan = work.plan;
+    if (draft->depth > 0 && !may_cut(*plan.sequence)) {
+      plan.draft_nodes = std::min(plan.draft_nodes, draft_rows_ / static_cast<int>(drafting));
+      draft->depth = std::min(draft->depth, plan.draft_nodes);
+    }
+    plan.draft_depth = (draft++)->depth;
+  }
+}
+
+// Whether the policy does, and may: dropping a drawn node would turn its siblings into chosen ones, which
+// pass less often; and some drafters learn from nodes that are never accepted.
+bool Step::may_cut(const Sequence& sequence) {
+  const bool has_draws =
+      rule_of(sequence) == AcceptanceRule::kRejection && sequence.request().sampling.temperature > 0.0;
+  return !has_draws && !parts_.drafter->traits().wants_choices && parts_.policy->cuts(sequence.id());
 }
 
 void Step::draft() {
@@ -226,14 +256,10 @@ void Step::prune() {
   grown_.clear();
   for (const size_t i : drafting_) {
     Work& work = work_[i];
-    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often; and some
-    // drafters learn from nodes that are never accepted.
     const Sequence& sequence = *work.plan.sequence;
-    const bool has_draws =
-        rule_of(sequence) == AcceptanceRule::kRejection && sequence.request().sampling.temperature > 0.0;
-    grown_.push_back({sequence.id(), &work.tree, !has_draws && !parts_.drafter->traits().wants_choices});
+    grown_.push_back({sequence.id(), &work.tree, may_cut(sequence)});
   }
-  parts_.policy->prune(grown_);
+  parts_.policy->prune(grown_, draft_rows_);
 }
 
 void Step::reserve() {
@@ -390,24 +416,19 @@ void Step::account(double draft_ms, double verify_ms) {
     SpeculationStats& stats = completion.speculation;
     stats.method = work.plan.sequence->request().speculation.enabled ? parts_.drafter->traits().name : "None";
     stats.lossless = is_lossless(rule_of(*work.plan.sequence)) || stats.method == "None";
-    stats.steps += work.verdict.tokens.empty() ? 0 : 1;
-    stats.committed += static_cast<int64_t>(work.verdict.tokens.size());
-    stats.drafted += work.tree.drafted();
-    stats.draft_failures += draft_failed_ && work.plan.draft_depth > 0 ? 1 : 0;
+    const bool has_failed = draft_failed_ && work.plan.draft_depth > 0;
+    stats.draft_failures += has_failed ? 1 : 0;
     stats.draft_ms += draft_ms;
     stats.verify_ms += verify_ms;
-    for (int node = 1; node < work.tree.size(); ++node) {
-      const auto level = static_cast<size_t>(work.tree.depth(node) - 1);
-      if (stats.drafted_per_position.size() <= level) {
-        stats.drafted_per_position.resize(level + 1);
-        stats.accepted_per_position.resize(level + 1);
-      }
-      const bool is_accepted = work.verdict.fates[static_cast<size_t>(node)] == NodeFate::kAccepted;
-      ++stats.drafted_per_position[level];
-      stats.accepted_per_position[level] += is_accepted ? 1 : 0;
-      stats.accepted += is_accepted ? 1 : 0;
-    }
+    add_tree(stats, work.tree, work.verdict);
+    add_tree(totals_.speculation, work.tree, work.verdict);
+    totals_.speculation.draft_failures += has_failed ? 1 : 0;
+    totals_.speculation.lossless &= stats.lossless;
   }
+  totals_.steps += 1;
+  totals_.rows += batch_.rows();
+  totals_.speculation.draft_ms += draft_ms;
+  totals_.speculation.verify_ms += verify_ms;
 }
 
 void Step::observe_one(Work& work) {

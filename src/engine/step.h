@@ -35,8 +35,16 @@ class Step {
 
   explicit Step(const Parts& parts);
 
-  // tracer: follows the step, or null.
-  void run(std::span<const SequencePlan> plans, StepTracer* tracer);
+  // What all steps did.
+  struct Totals {
+    int64_t steps = 0;
+    int64_t rows = 0;  // of the target passes
+    SpeculationStats speculation;
+  };
+
+  // draft_rows: that all trees together may take. tracer: follows the step, or null.
+  void run(std::span<const SequencePlan> plans, int draft_rows, StepTracer* tracer);
+  const Totals& totals() const { return totals_; }
 
   // The sequence is over, or lost its pages: its drafter may forget it.
   void forget(Sequence& sequence);
@@ -59,6 +67,8 @@ class Step {
   const TargetAccess* give_access(Work& work);
   void measure_load();
   void plan_drafts();
+  void share_rows();
+  bool may_cut(const Sequence& sequence);
   void prune();
   void reserve();
   void flatten();
@@ -71,6 +81,12 @@ class Step {
   void commit_one(Work& work);
   void observe_one(Work& work);
   void account(double draft_ms, double verify_ms);
+  // Of one step, in milliseconds.
+  struct Times {
+    double start = 0, drafted = 0;  // points in time
+    double forward = 0, tracing = 0;
+  };
+  void observe_times(const Times& times);
 
   size_t index_of(const Work& work) const { return static_cast<size_t>(&work - work_.data()); }
   std::span<Work> work() { return std::span(work_).first(work_count_); }
@@ -84,7 +100,9 @@ class Step {
   TargetWalk walk_;
   std::span<const float> logits_;  // of this step's pass
   StepTracer* tracer_ = nullptr;   // of the step that runs; mostly none
+  Totals totals_;
   StepLoad load_;
+  int draft_rows_ = 0;
   double draft_ms_ = 0.0;  // of this step, by each sequence that drafted
   bool draft_failed_ = false;
   bool draft_failure_logged_ = false;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares what Outrider's grammars accept with Python's `re` and the `jsonschema` package.
 
-usage: compare_grammars.py build/release/bin/grammar_probe [--count 2000] [--seed 7]
+usage: compare_grammars.py build/release/bin/grammar_probe [--count 2000] [--seed 7] [--record VERDICTS.jsonl]
 
 Regular expressions (also written as GBNF, and as the pattern of a string in a schema) are tried on every text over a
 small alphabet; schemas on valid and broken instances, and on texts that the automaton itself makes up.
@@ -23,13 +23,21 @@ ALPHABET = 'ab"1'
 
 
 class Probe:
+    """Records, where asked to, up to 30 verdicts per grammar; main() keeps them only where nothing differs."""
+
     def __init__(self, program):
+        self.records = []
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, **question):
         self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        answer = json.loads(self.process.stdout.readline())
+        if "error" not in answer:
+            verdicts = list(zip(question["texts"], answer["accepts"]))
+            verdicts = verdicts[::max(1, len(verdicts) // 30)]
+            self.records.append({"kind": question["kind"], "grammar": question["grammar"], "verdicts": dict(verdicts)})
+        return answer
 
 
 # ---- regular expressions, as trees: (regex, GBNF) pairs
@@ -292,11 +300,16 @@ def main():
     parser.add_argument("probe", help="the program grammar_probe")
     parser.add_argument("--count", type=int, default=2000, help="expressions, and as many schemas")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--record", help="where the verdicts go: tests/data/grammar/verdicts.jsonl")
     options = parser.parse_args()
     probe = Probe(options.probe)
     rng = random.Random(options.seed)
     different = compare_regexes(probe, rng, options.count)
     different += compare_schemas(probe, rng, options.count)
+    if options.record and not different:
+        with open(options.record, "w", encoding="utf-8") as file:
+            for record in probe.records:
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return 1 if different else 0
 
 

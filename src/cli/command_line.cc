@@ -51,6 +51,8 @@ Run function_of(Command command) {
       return run_doctor;
     case Command::kQuantize:
       return run_quantize;
+    case Command::kServe:
+      return run_serve;
   }
   return run_generate;
 }

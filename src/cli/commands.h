@@ -18,5 +18,7 @@ Status run_verify_lossless(const Settings& settings);
 // Whether a drafter fits a target and helps.
 Status run_doctor(const Settings& settings);
 Status run_quantize(const Settings& settings);
+// Until a signal ends it.
+Status run_serve(const Settings& settings);
 
 }  // namespace outrider

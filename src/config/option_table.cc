@@ -30,9 +30,10 @@ constexpr unsigned kBench = bit(Command::kBench);
 constexpr unsigned kVerify = bit(Command::kVerifyLossless);
 constexpr unsigned kQuantize = bit(Command::kQuantize);
 constexpr unsigned kDoctor = bit(Command::kDoctor);
+constexpr unsigned kServe = bit(Command::kServe);
 constexpr unsigned kWrites = kGenerate | kChat | kBench | kDoctor;
 constexpr unsigned kDecodes = kWrites | kVerify;
-constexpr unsigned kRuns = kDecodes | kScore;
+constexpr unsigned kRuns = kDecodes | kScore | kServe;
 constexpr unsigned kEvery = kRuns | kTokenize | kInspect;
 
 constexpr std::string_view kModel = "Model";
@@ -41,6 +42,7 @@ constexpr std::string_view kSampling = "Sampling";
 constexpr std::string_view kLength = "Length and stopping";
 constexpr std::string_view kSpeculation = "Speculation";
 constexpr std::string_view kMachine = "Machine";
+constexpr std::string_view kServing = "Serving";
 constexpr std::string_view kOutput = "Output";
 
 constexpr double kMaxTokens = 1 << 24;
@@ -189,6 +191,44 @@ const OptionRow kOptions[] = {
      .help = "YAML file of options; command line and environment come before it",
      .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
      .command_line_only = true},
+    {.name = "host", .metavar = "ADDRESS", .group = kServing, .commands = kServe, .default_text = "127.0.0.1",
+     .help = "address to listen on; any but a loopback one needs --api-key-file",
+     .apply = [](S& s, const V& v) { s.server.host = v.text(); return Status(); }},
+    {.name = "port", .metavar = "N", .type = Type::kInteger, .group = kServing, .commands = kServe,
+     .default_text = "8000", .help = "port to listen on; 0: any that is free",
+     .apply = [](S& s, const V& v) { s.server.port = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 65535},
+    {.name = "api-key-file", .metavar = "FILE", .group = kServing, .commands = kServe,
+     .help = "keys, one per line, that requests must show; read again on SIGHUP; not readable by others",
+     .apply = [](S& s, const V& v) { s.server.api_key_file = v.text(); return Status(); }},
+    {.name = "served-model-name", .metavar = "NAME", .group = kServing, .commands = kServe,
+     .help = "the model's name in the API; without it that of its folder or file",
+     .apply = [](S& s, const V& v) { s.served_model_name = v.text(); return Status(); }},
+    {.name = "max-queue", .metavar = "N", .type = Type::kInteger, .group = kServing, .commands = kServe,
+     .default_text = "256", .help = "requests that wait beyond the batch; more are refused with 429",
+     .apply = [](S& s, const V& v) { s.server.max_queue = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 1 << 20},
+    {.name = "max-connections", .metavar = "N", .type = Type::kInteger, .group = kServing, .commands = kServe,
+     .default_text = "4096", .help = "open connections; more are closed",
+     .apply = [](S& s, const V& v) { s.server.max_connections = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 1 << 20},
+    {.name = "max-connections-per-address", .metavar = "N", .type = Type::kInteger, .group = kServing,
+     .commands = kServe, .default_text = "2048", .help = "open connections of one client address",
+     .apply = [](S& s, const V& v) {
+       s.server.max_connections_per_address = static_cast<int>(v.integer);
+       return Status();
+     },
+     .min = 1, .max = 1 << 20},
+    {.name = "drain-timeout", .metavar = "SECONDS", .type = Type::kNumber, .group = kServing, .commands = kServe,
+     .default_text = "30", .help = "how long running requests may go on after SIGTERM",
+     .apply = [](S& s, const V& v) { s.server.drain_timeout = v.number; return Status(); },
+     .min = 0, .max = 86400},
+    {.name = "allowed-host", .metavar = "NAME", .type = Type::kTextList, .group = kServing, .commands = kServe,
+     .help = "a name under which clients may reach the server, beside its address; may be repeated",
+     .apply = [](S& s, const V& v) { s.server.allowed_hosts = v.texts; return Status(); }},
+    {.name = "cors-origin", .metavar = "ORIGIN", .type = Type::kTextList, .group = kServing, .commands = kServe,
+     .help = "let pages from there call, as in https://example.org; *: from anywhere; may be repeated",
+     .apply = [](S& s, const V& v) { s.server.cors_origins = v.texts; return Status(); }},
     {.name = "prompt", .metavar = "TEXT", .group = kInput, .commands = kGenerate,
      .help = "the prompt; - reads standard input",
      .apply = [](S& s, const V& v) { s.prompt = v.text(); return Status(); },
@@ -244,11 +284,15 @@ const OptionRow kOptions[] = {
      .default_text = "0.7", .help = "temperature of the sampled half of the proof; 0: greedy only",
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
      .min = 0, .max = 100},
-    {.name = "top-k", .metavar = "K", .type = Type::kInteger, .group = kSampling, .commands = kDecodes,
+    {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kServe,
+     .default_text = "1", .help = "where a request does not say; 0 is greedy",
+     .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
+     .min = 0, .max = 100},
+    {.name = "top-k", .metavar = "K", .type = Type::kInteger, .group = kSampling, .commands = kDecodes | kServe,
      .default_text = "0", .help = "keep the K likeliest tokens; 0: all",
      .apply = [](S& s, const V& v) { sampling(s).top_k = static_cast<int32_t>(v.integer); return Status(); },
      .min = 0, .max = kMaxTokens},
-    {.name = "top-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kWrites,
+    {.name = "top-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kWrites | kServe,
      .default_text = "1", .help = "keep the smallest set of likeliest tokens that reaches this probability",
      .apply = [](S& s, const V& v) { sampling(s).top_p = v.number; return Status(); },
      .min = 0, .max = 1},
@@ -256,24 +300,24 @@ const OptionRow kOptions[] = {
      .default_text = "0.9", .help = "the same, for the sampled half of the proof",
      .apply = [](S& s, const V& v) { sampling(s).top_p = v.number; return Status(); },
      .min = 0, .max = 1},
-    {.name = "min-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kDecodes,
+    {.name = "min-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kDecodes | kServe,
      .default_text = "0",
      .help = "keep tokens with at least this fraction of the likeliest one's probability",
      .apply = [](S& s, const V& v) { sampling(s).min_p = v.number; return Status(); },
      .min = 0, .max = 1},
     {.name = "repetition-penalty", .metavar = "R", .type = Type::kNumber, .group = kSampling,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .default_text = "1",
      .help = "divides positive logits of tokens seen in prompt or output, multiplies negative ones",
      .apply = [](S& s, const V& v) { sampling(s).repetition_penalty = v.number; return Status(); },
      .min = 0.001, .max = 1000},
     {.name = "presence-penalty", .metavar = "P", .type = Type::kNumber, .group = kSampling,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .default_text = "0", .help = "subtracted once from tokens already in the output",
      .apply = [](S& s, const V& v) { sampling(s).presence_penalty = v.number; return Status(); },
      .min = -1000, .max = 1000},
     {.name = "frequency-penalty", .metavar = "F", .type = Type::kNumber, .group = kSampling,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .default_text = "0", .help = "subtracted once per occurrence in the output",
      .apply = [](S& s, const V& v) { sampling(s).frequency_penalty = v.number; return Status(); },
      .min = -1000, .max = 1000},
@@ -301,7 +345,7 @@ const OptionRow kOptions[] = {
      .help = "go on after the model's end-of-text token",
      .apply = [](S& s, const V& v) { s.request.ignore_eos = v.flag; return Status(); }},
     {.name = "speculative", .metavar = "CONFIG", .type = Type::kSpeculation, .group = kSpeculation,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .help = "method,key=value,... or a YAML or JSON file: none, ngram, draft_target, auto, ...; keys are listed "
              "in docs/options.md",
      .apply = set_speculation},
@@ -315,7 +359,7 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.synthetic_acceptance = v.number; return Status(); },
      .min = 0, .max = 1},
     {.name = "acceptance", .metavar = "RULE", .type = Type::kChoice, .group = kSpeculation,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .default_text = "coupled",
      .help = "how drafts are accepted; coupled (same seed, same text as without speculation) and rejection "
              "(same law) are lossless, typical and relaxed are not",
@@ -346,7 +390,11 @@ const OptionRow kOptions[] = {
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",
      .apply = [](S& s, const V& v) { s.engine.kernels = v.text(); return Status(); },
      .environment = "OUTRIDER_FORCE_KERNELS"},
-    {.name = "max-batch", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+    {.name = "max-batch", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kServe,
+     .default_text = "32", .help = "sequences that run together",
+     .apply = [](S& s, const V& v) { s.engine.max_batch = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 1024},
+    {.name = "max-batch", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns & ~kServe,
      .default_text = "8", .help = "sequences that run together",
      .apply = [](S& s, const V& v) { s.engine.max_batch = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 1024},
@@ -367,7 +415,7 @@ const OptionRow kOptions[] = {
      .default_text = "256", .help = "prompt tokens computed in one pass",
      .apply = [](S& s, const V& v) { s.engine.prefill_chunk = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 65536},
-    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~kChat) | kQuantize,
+    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~(kChat | kServe)) | kQuantize,
      .help = "print one JSON object",
      .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},
 };
@@ -383,6 +431,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kVerifyLossless, "verify-lossless",
                "prove that speculation does not change the output"},
     CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},
+    CommandRow{Command::kServe, "serve", "an OpenAI-compatible server"},
     CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
 };
 

@@ -24,6 +24,7 @@ enum class Command : unsigned {
   kVerifyLossless = 1u << 6,
   kQuantize = 1u << 7,
   kDoctor = 1u << 8,
+  kServe = 1u << 9,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
@@ -33,6 +34,19 @@ enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
 struct Origin {
   OriginKind kind = OriginKind::kDefault;
   std::string place;
+};
+
+// How `serve` meets the world.
+struct ServerOptions {
+  std::string host = "127.0.0.1";  // an address; names are not looked up
+  int port = 8000;                 // 0: any that is free
+  std::filesystem::path api_key_file;
+  std::vector<std::string> allowed_hosts;  // names in Host headers, beyond those of this machine
+  std::vector<std::string> cors_origins;   // of pages elsewhere that may call; "*": all
+  int max_queue = 256;                     // requests that wait beyond the batch
+  int max_connections = 4096;
+  int max_connections_per_address = 2048;
+  double drain_timeout = 30;  // seconds
 };
 
 // Everything a run was asked for, each value checked against its own range. Immutable once resolved.
@@ -58,6 +72,9 @@ struct Settings {
   std::filesystem::path output;   // quantize: the file to write
   std::string quantization_type;  // "q4_k"; empty: none was given
   bool force = false;             // quantize: replace `output` if it exists
+
+  ServerOptions server;
+  std::string served_model_name;  // serve: empty: that of the model's folder or file
 
   bool show_draft = false;
   bool show_tree = false;

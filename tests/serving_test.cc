@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "malformed_requests.h"
 #include "server/router.h"
 #include "serving.h"
 
@@ -461,6 +462,44 @@ TEST(Server, AnswersExpectations) {
   ASSERT_TRUE(client.receive_until("100 Continue\r\n\r\n", std::chrono::seconds(5)));
   client.send(kShort);
   EXPECT_EQ(client.read_answer().status, 200);
+}
+
+TEST(Server, MalformedRequestsAreErrors) {
+  TestServer server([](ServerParts& parts) {
+    parts.limits.header_time = milliseconds(500);  // what never ends is cut off soon
+    parts.limits.body_gap = milliseconds(500);
+    parts.limits.close_time = milliseconds(300);
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::vector<MalformedRequest> cases = malformed_requests();
+  EXPECT_GE(cases.size(), 100u);
+  for (const MalformedRequest& item : cases) {
+    TestClient client(server.port());
+    client.send(item.bytes);
+    const TestAnswer answer = client.read_answer(std::chrono::seconds(10));
+    if (answer.status == 0) continue;  // closed
+    EXPECT_GE(answer.status, 400) << item.name;
+    EXPECT_LT(answer.status, 500) << item.name;
+    EXPECT_FALSE(error_type(answer).empty()) << item.name << ": " << answer.body;
+    EXPECT_EQ(answer.body.find(OUTRIDER_SOURCE_DIR), std::string::npos) << item.name;
+  }
+  TestClient client(server.port());
+  EXPECT_EQ(client.post("/v1/completions", kShort).status, 200);
+}
+
+// Cut anywhere, a request is no request.
+TEST(Server, CutRequestsAreNotAnswered) {
+  TestServer server;
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string whole = post_text("/v1/completions", kShort);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    TestClient client(server.port());
+    client.send(whole.substr(0, size));
+    client.half_close();
+    const TestAnswer answer = client.read_answer(std::chrono::seconds(10));
+    EXPECT_TRUE(answer.status == 0 || answer.status == 400) << size << ": " << answer.status;
+  }
+  ASSERT_TRUE(server.wait_until_free());
 }
 
 }  // namespace

@@ -10,12 +10,13 @@
   let isFollowing = true;
   let running = null;   // AbortController of the answer under way
 
-  const ORIGINS = {accepted: "drafted and accepted", recovered: "corrected by the model", bonus: "added by the model",
-                   plain: "decoded plainly"};
+  const ORIGINS = {accepted: "drafted and accepted", recovered: "corrected", bonus: "bonus", plain: "plain"};
+  const MEANINGS = {accepted: "drafted, and accepted by the model", recovered: "corrected: drafts were rejected here",
+                    bonus: "bonus: added by the model after accepted drafts", plain: "plain: nothing was drafted here"};
 
   function showLegend() {
     byId("legend").append(...Object.entries(ORIGINS).map(([origin, meaning]) =>
-      element("span", {}, element("b", {class: `token ${origin}`, "aria-hidden": "true"}, "token"), meaning)));
+      element("span", {title: MEANINGS[origin]}, element("b", {class: `token ${origin}`, "aria-hidden": "true"}, "token"), meaning)));
   }
 
   function addMessage(kind, who, text) {
@@ -88,7 +89,7 @@
   class Answer {
     constructor() {
       const {message, body, figures} = addMessage("assistant", "Model", "");
-      Object.assign(this, {message, body, figures, text: "", tokens: 0, passes: 0, drafted: 0, accepted: 0, firstAt: 0, lastAt: 0});
+      Object.assign(this, {message, body, figures, text: "", tokens: 0, passes: 0, drafted: 0, accepted: 0, timed: 0, speed: 0, firstAt: 0, lastAt: 0});
       this.steps = [];
       body.classList.add("pending");
       byId("messages").setAttribute("aria-busy", "true");
@@ -111,11 +112,11 @@
       if (tokens.length === 0) return;
       const now = performance.now();
       if (this.tokens === 0) this.firstAt = now;
-      else this.timed = (this.timed || 0) + tokens.length;
+      else this.timed += tokens.length;
       this.lastAt = now;
       const index = this.steps.length;
       const spans = tokens.map(({text, origin}) =>
-        element("span", {class: `token ${ORIGINS[origin] ? origin : "plain"}`, title: ORIGINS[origin] || origin}, text));
+        element("span", {class: `token ${ORIGINS[origin] ? origin : "plain"}`, title: MEANINGS[origin] || origin}, text));
       for (const span of spans) {
         span.addEventListener("click", () => {
           steps = this.steps;
@@ -148,16 +149,21 @@
       const seconds = (this.lastAt - this.firstAt) / 1000;
       this.speed = seconds > 0 ? this.timed / seconds : 0;
       byId("speed").textContent = this.speed > 0 ? short(this.speed) : "–";
+      this.figures.textContent = this.summary().join(" · ");
+    }
+
+    summary() {
+      const parts = [plural(this.tokens, "token")];
+      if (this.passes > 0) parts.push(`${(this.tokens / this.passes).toFixed(2)} per pass`);
+      if (this.drafted > 0) parts.push(`${percent(this.accepted, this.drafted)} of ${plural(this.drafted, "draft")} accepted`);
+      if (this.speed > 0) parts.push(`${short(this.speed)} tokens per second`);
+      return parts;
     }
 
     finish(note) {
       this.body.classList.remove("pending");
       byId("messages").setAttribute("aria-busy", "false");
-      const parts = [plural(this.tokens, "token")];
-      if (this.passes > 0) parts.push(`${(this.tokens / this.passes).toFixed(2)} per pass`);
-      if (this.drafted > 0) parts.push(`${percent(this.accepted, this.drafted)} of ${plural(this.drafted, "draft")} accepted`);
-      if (this.speed > 0) parts.push(`${short(this.speed)} tokens per second`);
-      if (note) parts.push(note);
+      const parts = this.summary().concat(note ? [note] : []);
       this.figures.textContent = parts.join(" · ");
       say(`Answer ${note || "complete"}: ${parts.join(", ")}`);
       scrollToEnd(false);

@@ -28,7 +28,7 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
       stop_tokens_(request_.stop_tokens.begin(), request_.stop_tokens.end()),
       tokens_(request_.prompt),
       thinking_(limits.thinking),
-      decoder_(std::move(tokenizer)),
+      decoder_(std::move(tokenizer), request_.skip_special),
       stops_(request_.stop) {
   if (!request_.ignore_eos)
     stop_tokens_.insert(limits.model_stop_tokens.begin(), limits.model_stop_tokens.end());

@@ -170,6 +170,7 @@ struct Request {
   std::vector<std::string> stop = {};     // text that ends the output and is not part of it
   std::vector<TokenId> stop_tokens = {};  // beyond those of the model
   bool ignore_eos = false;
+  bool skip_special = true;  // control tokens give no text
   RequestSpeculation speculation = {};
   uint64_t stream = 0;  // which of several answers to one prompt: each has draws of its own
   int logprobs = -1;    // of every output token, and of so many likeliest beside it; -1: none; at most 20

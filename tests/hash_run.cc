@@ -241,8 +241,7 @@ Expected plain_output(const HashModel& model, const Request& request, int64_t co
     language.take(token);
     tokens.push_back(token);
     expected.tokens.push_back(token);
-    if (request.logprobs >= 0)
-      expected.logprobs.push_back(LogSoftmax(row).list(token, request.logprobs));
+    if (request.logprobs >= 0) expected.logprobs.push_back(LogSoftmax(row).list(token, request.logprobs));
     const bool is_stop =
         std::find(request.stop_tokens.begin(), request.stop_tokens.end(), token) != request.stop_tokens.end();
     if (is_stop || (token == kEos && !request.ignore_eos)) {
@@ -310,6 +309,9 @@ std::unique_ptr<EngineParts> hash_parts(const EngineSetup& setup, std::shared_pt
   auto parts = std::make_unique<EngineParts>();
   parts->options.max_batch = setup.max_batch;
   parts->options.prefill_chunk = setup.prefill_chunk;
+  parts->options.max_batch_rows = setup.max_batch_rows;
+  parts->preempt_every = setup.preempt_every;
+  parts->max_preemptions = setup.max_preemptions;
   parts->options.context = setup.context;
   parts->options.acceptance = setup.acceptance;
   parts->options.speculation = setup.speculation;
@@ -473,10 +475,11 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   const bool is_sampled = rule == AcceptanceRule::kCoupled || rule == AcceptanceRule::kRelaxed;
   request.sampling.temperature = is_sampled ? kTemperatures[configuration[kTemperatureFactor]] : 0.0;
   add_features(configuration[kFeatureFactor], random, request);
-  request.constraint = ToyConstraint::make({.language = static_cast<ToyLanguage>(configuration[kLanguageFactor]),
-                                            .seed = random(),
-                                            .vocabulary = kLetters + 1,
-                                            .eos = kEos});
+  request.constraint =
+      ToyConstraint::make({.language = static_cast<ToyLanguage>(configuration[kLanguageFactor]),
+                           .seed = random(),
+                           .vocabulary = kLetters + 1,
+                           .eos = kEos});
   request.stream = random() % 3;
   request.logprobs = below(3) - 1;
   request.ignore_eos = below(2) == 0;
@@ -558,7 +561,11 @@ std::string describe(const HashConfiguration& configuration, uint32_t seed) {
 }
 
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
-  const EngineSetup setup = setup_of(configuration);
+  EngineSetup setup = setup_of(configuration);
+  // Few rows, and pages that are lost without need.
+  setup.max_batch_rows = seed % 5 < 2 ? setup.max_batch + static_cast<int>(seed % 9) : 0;
+  setup.preempt_every = seed % 4 == 0 ? 1 + static_cast<int>(seed % 3) : 0;
+  setup.max_preemptions = seed % 8 == 0 ? 1000 : 8;
   RunTotals totals;
   run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup.speculation, seed), totals);
 }
@@ -584,6 +591,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
   std::vector<Request> requests;
   for (int i = 0; i < kRequests[configuration[kBatchFactor]]; ++i) {
     requests.push_back(request_of(configuration, random));
+    requests.back().cache_scope = seed % 2 == 0 ? static_cast<uint64_t>(i % 2) : 0;
     run.expected.push_back(plain_output(model, requests.back(), setup.context));
     if (oracle != nullptr) oracle->know(requests.back().prompt, run.expected.back().tokens);
     const auto id = engine->submit(requests.back(), [&](RequestId from, const Progress& progress) {

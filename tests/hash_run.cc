@@ -561,12 +561,16 @@ std::string describe(const HashConfiguration& configuration, uint32_t seed) {
 }
 
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
+  RunTotals totals;
+  run_on_hash_model(configuration, seed, totals);
+}
+
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals) {
   EngineSetup setup = setup_of(configuration);
   // Few rows, and pages that are lost without need.
   setup.max_batch_rows = seed % 5 < 2 ? setup.max_batch + static_cast<int>(seed % 9) : 0;
   setup.preempt_every = seed % 4 == 0 ? 1 + static_cast<int>(seed % 3) : 0;
   setup.max_preemptions = seed % 8 == 0 ? 1000 : 8;
-  RunTotals totals;
   run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup.speculation, seed), totals);
 }
 
@@ -612,6 +616,8 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
   for (const auto& [id, completion] : run.completions) {
     totals.steps += completion.speculation.steps;
     totals.committed += completion.speculation.committed;
+    totals.drafted += completion.speculation.drafted;
+    totals.accepted += completion.speculation.accepted;
   }
   ASSERT_EQ(engine->free_pages(), all_pages);
 }

@@ -99,13 +99,16 @@ std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed
 struct RunTotals {
   int64_t steps = 0;
   int64_t committed = 0;
+  int64_t drafted = 0;
+  int64_t accepted = 0;
 };
 
 EngineSetup setup_of(const HashConfiguration& configuration);
 
-// Fails, as a test does, where anything differs from plain decoding. `seed` decides the requests. The second
+// Fails, as a test does, where anything differs from plain decoding. `seed` decides the requests. The last
 // takes its own setup and drafter instead of those of the configuration.
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed);
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals);
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, const EngineSetup& setup,
                        const std::shared_ptr<Drafter>& drafter, RunTotals& totals);
 

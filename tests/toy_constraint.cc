@@ -33,8 +33,7 @@ bool ToyConstraint::may_come(State state, TokenId token) const {
   if (token == options_.eos)
     return options_.language == ToyLanguage::kAutomaton && hash(state, kMayEnd) % 3 == 0;
   if (options_.language == ToyLanguage::kHostile && state % 11 == 7) return false;
-  if (options_.language == ToyLanguage::kPhrases && state % 4 != 0)
-    return token == only_token(state);
+  if (options_.language == ToyLanguage::kPhrases && state % 4 != 0) return token == only_token(state);
   return hash(state, id) % 100 < 40;
 }
 

@@ -13,8 +13,7 @@ namespace outrider {
 // One of several threads' view of a constraint that all of them ask under the same mutex.
 class SharedConstraint final : public TokenConstraint {
  public:
-  SharedConstraint(TokenConstraint* constraint, std::mutex* mutex)
-      : constraint_(constraint), mutex_(mutex) {}
+  SharedConstraint(TokenConstraint* constraint, std::mutex* mutex) : constraint_(constraint), mutex_(mutex) {}
 
   State start() override {
     const std::scoped_lock lock(*mutex_);

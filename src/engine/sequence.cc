@@ -30,7 +30,7 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
       stop_tokens_(request_.stop_tokens.begin(), request_.stop_tokens.end()),
       tokens_(request_.prompt),
       thinking_(limits.thinking),
-      decoder_(std::move(tokenizer)),
+      decoder_(std::move(tokenizer), request_.skip_special),
       stops_(request_.stop),
       submitted_ms_(now_ms()) {
   if (!request_.ignore_eos)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "grammar/grammar_builder.h"
+
+namespace outrider {
+
+// A decimal number without exponent: digits without leading zeros ("0") and without trailing ones ("").
+struct Decimal {
+  bool is_negative = false;
+  std::string whole = "0";
+  std::string fraction;
+  bool is_zero() const { return whole == "0" && fraction.empty(); }
+};
+
+// nullopt: more than 18 digits before or behind the point. Precondition: a JSON number.
+std::optional<Decimal> parse_decimal(std::string_view number);
+bool operator<(const Decimal& a, const Decimal& b);
+
+struct NumberBounds {
+  struct Bound {
+    Decimal value;
+    bool is_exclusive = false;
+  };
+  std::optional<Bound> low, high;
+};
+
+// Integers within the bounds, up to 18 digits where there is none on a side.
+GrammarExpr integer_range(GrammarBuilder& builder, const NumberBounds& bounds);
+// Numbers without exponent within the bounds, up to 18 digits before and behind the point.
+GrammarExpr number_range(GrammarBuilder& builder, const NumberBounds& bounds);
+
+}  // namespace outrider

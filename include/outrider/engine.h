@@ -60,6 +60,9 @@ struct SpeculativeOptions {
   // (Hugging Face's), or when sqrt(0.15 * entropy of its law) is above that (SVIP).
   double assistant_confidence_threshold = 0.0;
   double entropy_threshold = 0.0;
+  // Drafts are proposed at the request's temperature times this: one that is too sure agrees more often
+  // above 1.
+  double draft_temperature = 1.0;
   LengthSchedule draft_len_schedule = LengthSchedule::kConstant;
   bool is_auto =
       false;  // policy: auto; measured costs and acceptance decide how much is drafted, if anything
@@ -219,7 +222,7 @@ struct Progress {
   std::span<const TokenId> tokens;  // newly committed tokens
   std::span<const TokenOrigin> origins;
   std::span<const TokenLogprobs> logprobs = {};  // of `tokens`, or empty
-  const Completion* completion = nullptr;   // set once, with the last news
+  const Completion* completion = nullptr;        // set once, with the last news
 };
 
 using RequestId = uint64_t;

@@ -26,6 +26,27 @@ double nodes_per_step(const ShapeResult& shape) {
   return per_step(static_cast<double>(shape.stats.drafted), shape);
 }
 
+// The draft temperature that accepts most under the coupled rule, if that is worth a word.
+constexpr double kWorthAWord = 1.02;
+
+std::string temperature_text(const Agreement& agreement) {
+  const auto at = [](double temperature) {
+    return static_cast<size_t>(std::ranges::find(Agreement::kTemperatures, temperature) -
+                               Agreement::kTemperatures.begin());
+  };
+  const double plain = agreement.coupled[at(1.0)];
+  const size_t best =
+      static_cast<size_t>(std::ranges::max_element(agreement.coupled) - agreement.coupled.begin());
+  std::string text =
+      fmt::format("when sampling    {:.1f}% of drafts pass the coupled rule, {:.1f}% the rejection rule",
+                  100.0 * plain, 100.0 * (1.0 - agreement.variation));
+  if (agreement.coupled[best] > kWorthAWord * plain) {
+    text += fmt::format(";\n                 {:.1f}% coupled with draft_temperature={}",
+                        100.0 * agreement.coupled[best], Agreement::kTemperatures[best]);
+  }
+  return text + "\n";
+}
+
 std::string agreement_text(const Agreement& agreement) {
   const auto percent = [](double share) { return 100.0 * share; };
   if (!agreement.has_laws) {
@@ -35,15 +56,18 @@ std::string agreement_text(const Agreement& agreement) {
         agreement.places, percent(agreement.coverage[0]));
   }
   return fmt::format(
-      "agreement        over {} places at temperature 1: KL(target || draft) {:.3f} nats, total variation "
-      "{:.3f}\n"
-      "                 ({:.3f} in the first half of each text, {:.3f} in the second)\n"
-      "top-k coverage   the target's likeliest token is among the draft's first 1..5 at {:.1f} {:.1f} {:.1f} "
-      "{:.1f} "
-      "{:.1f}%\n",
-      agreement.places, agreement.divergence, agreement.variation, agreement.early_variation,
-      agreement.late_variation, percent(agreement.coverage[0]), percent(agreement.coverage[1]),
-      percent(agreement.coverage[2]), percent(agreement.coverage[3]), percent(agreement.coverage[4]));
+             "agreement        over {} places at temperature 1: KL(target || draft) {:.3f} nats, total "
+             "variation "
+             "{:.3f}\n"
+             "                 ({:.3f} in the first half of each text, {:.3f} in the second)\n"
+             "top-k coverage   the target's likeliest token is among the draft's first 1..5 at {:.1f} {:.1f} "
+             "{:.1f} "
+             "{:.1f} "
+             "{:.1f}%\n",
+             agreement.places, agreement.divergence, agreement.variation, agreement.early_variation,
+             agreement.late_variation, percent(agreement.coverage[0]), percent(agreement.coverage[1]),
+             percent(agreement.coverage[2]), percent(agreement.coverage[3]), percent(agreement.coverage[4])) +
+         temperature_text(agreement);
 }
 
 constexpr std::string_view kCauses =
@@ -141,6 +165,11 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
   json["agreement"] = {{"places", agreement.places}, {"top_k_coverage", agreement.coverage}};
   if (agreement.has_laws) {
     json["agreement"]["sampled_top_k_coverage"] = agreement.sampled_coverage;
+    json["agreement"]["coupled_acceptance"] = nlohmann::ordered_json::array();
+    for (size_t i = 0; i < agreement.coupled.size(); ++i) {
+      json["agreement"]["coupled_acceptance"].push_back(
+          {{"draft_temperature", Agreement::kTemperatures[i]}, {"accepted", agreement.coupled[i]}});
+    }
     json["agreement"]["kl_divergence"] = agreement.divergence;
     json["agreement"]["total_variation"] = agreement.variation;
     json["agreement"]["total_variation_first_half"] = agreement.early_variation;

@@ -78,6 +78,12 @@ Status assign_number(SpeculativeConfig& config, std::string_view text) {
   return {};
 }
 
+Status assign_draft_temperature(SpeculativeConfig& config, std::string_view text) {
+  constexpr double kLeast = 0.1, kMost = 10.0;
+  OUTRIDER_TRY(config.options.draft_temperature, parse_number(text, kLeast, kMost));
+  return {};
+}
+
 // "a,b", in brackets or not.
 std::vector<std::string_view> list_parts(std::string_view text) {
   text = trimmed(text);
@@ -224,6 +230,11 @@ constexpr std::array kKeys = {
         {"entropy_threshold", "", "", "0",
          "stop drafting after a token whose law has sqrt(0.15 entropy) above this (SVIP); 0: never"},
         assign_number<&SpeculativeOptions::entropy_threshold>},
+    SpeculativeKeyRow{
+        {"draft_temperature", "", "", "1",
+         "drafters with probabilities propose at the temperature of the request times this, 0.1 to "
+         "10; `outrider doctor` says which is best"},
+        assign_draft_temperature},
     SpeculativeKeyRow{{"draft_len_schedule", "num_assistant_tokens_schedule", "", "constant",
                        "constant, or heuristic: two levels more after a draft accepted whole, else one less"},
                       assign_schedule},

@@ -75,7 +75,8 @@ EarlyExitDrafter::EarlyExitDrafter(LayerSubset layers, const SpeculativeOptions&
       growth_{.policy = policy_.get(),
               .children = options.children,
               .least_probability = options.assistant_confidence_threshold,
-              .most_uncertainty = options.entropy_threshold},
+              .most_uncertainty = options.entropy_threshold,
+              .temperature_factor = options.draft_temperature},
       adapts_(options.tree == TreeKind::kChain && options.assistant_confidence_threshold == 0.0),
       vocab_(context.vocab_size) {
   const auto batch = static_cast<size_t>(context.max_batch);

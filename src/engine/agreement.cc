@@ -9,6 +9,7 @@
 #include "sampling/distribution.h"
 #include "sampling/logit_scan.h"
 #include "sampling/target_law.h"
+#include "speculation/coupled_agreement.h"
 
 namespace outrider {
 namespace {
@@ -151,6 +152,8 @@ struct Sums {
     early_places += is_early ? 1 : 0;
     for (size_t k = rank(q, likeliest); k < Agreement::kRanks; ++k) total.coverage[k] += 1.0;
     add_sampled_coverage(p, q);
+    for (size_t i = 0; i < Agreement::kTemperatures.size(); ++i)
+      total.coupled[i] += coupled_agreement(p, q, Agreement::kTemperatures[i]);
   }
 
   void add_sampled_coverage(const Distribution& p, const Distribution& q) {
@@ -178,6 +181,7 @@ struct Sums {
     result.late_variation = over(late, laws - early_places);
     for (double& covered : result.coverage) covered = over(covered, total.places);
     for (double& covered : result.sampled_coverage) covered = over(covered, laws);
+    for (double& accepted : result.coupled) accepted = over(accepted, laws);
     return result;
   }
 };

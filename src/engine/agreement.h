@@ -24,6 +24,9 @@ struct Agreement {
   double early_variation = 0.0, late_variation = 0.0;  // of the first and second half of each text
   std::array<double, kRanks>
       coverage{};  // share of places with the target's likeliest token among q's first k
+  // What the coupled rule accepts if drafts are proposed at so many times the temperature.
+  static constexpr std::array<double, 7> kTemperatures = {0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5};
+  std::array<double, kTemperatures.size()> coupled{};
   std::array<double, kRanks> sampled_coverage{};  // mean mass of p on q's first k
 };
 

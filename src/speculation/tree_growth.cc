@@ -38,7 +38,9 @@ void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request
   tree_ = &tree;
   history_ = &history;
   randomness_ = CounterRandomness(request.sampling->seed, request.stream);
-  ranking_ = *request.sampling;
+  sampling_ = *request.sampling;
+  sampling_.temperature *= options.temperature_factor;
+  ranking_ = sampling_;
   if (ranking_.temperature == 0.0) {
     ranking_.temperature = 1.0;
     ranking_.top_k = 0;
@@ -53,7 +55,7 @@ void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request
 }
 
 bool TreeGrowth::draws() const {
-  return request_->acceptance == AcceptanceRule::kRejection && request_->sampling->temperature > 0.0 &&
+  return request_->acceptance == AcceptanceRule::kRejection && sampling_.temperature > 0.0 &&
          options_->children != ChildrenChoice::kTop;
 }
 
@@ -96,7 +98,7 @@ void TreeGrowth::expand_node(int node, int count, std::span<const float> logits)
     path_.push_back(tree_->token(ancestor));
   for (size_t i = path_.size(); i > 0; --i) history_->push(path_[i - 1]);
   const size_t before = next_.size();
-  const bool is_greedy = request_->sampling->temperature == 0.0;
+  const bool is_greedy = sampling_.temperature == 0.0;
   if (draws()) {
     add_drawn(node, count, logits);
   } else if (request_->acceptance == AcceptanceRule::kCoupled && !is_greedy &&
@@ -125,12 +127,12 @@ void TreeGrowth::enter(int node, int child) {
 }
 
 void TreeGrowth::add_likeliest(int node, int count, std::span<const float> logits) {
-  if (count == 1 && request_->sampling->temperature == 0.0 && !wants_probabilities()) {
-    const TokenId token = chooser_.choose(logits, *request_->sampling, *history_, {});
+  if (count == 1 && sampling_.temperature == 0.0 && !wants_probabilities()) {
+    const TokenId token = chooser_.choose(logits, sampling_, *history_, {});
     if (token >= 0) add(node, token, 1.0);
     return;
   }
-  if (request_->sampling->temperature == 0.0) ranking_.top_k = count + kRivals;
+  if (sampling_.temperature == 0.0) ranking_.top_k = count + kRivals;
   const Distribution& law = laws_.build(logits, ranking_, *history_);
   order_.resize(law.tokens.size());
   std::iota(order_.begin(), order_.end(), size_t{0});
@@ -148,7 +150,7 @@ void TreeGrowth::add_coupled(int node, int count, std::span<const float> logits)
   const int rivals = wants_probabilities() ? kRivals : 0;
   const int64_t position = static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node);
   const auto first =
-      chooser_.choose_first(count + rivals, logits, *request_->sampling, *history_, {&randomness_, position});
+      chooser_.choose_first(count + rivals, logits, sampling_, *history_, {&randomness_, position});
   // The target's choice falls among those that come first, by how far they are ahead: softmax of log q + g.
   double sum = 0.0;
   for (const Arrival& arrival : first) sum += 1.0 / arrival.time;
@@ -160,7 +162,7 @@ void TreeGrowth::add_coupled(int node, int count, std::span<const float> logits)
 }
 
 void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
-  const Distribution& law = laws_.build(logits, *request_->sampling, *history_);
+  const Distribution& law = laws_.build(logits, sampling_, *history_);
   if (law.empty()) return;
   // Every draw passes with about the probability that the laws have in common, whatever the token.
   constexpr double kLeast = 0.05;
@@ -192,7 +194,7 @@ uint64_t TreeGrowth::first_draw(int node) const {
 }
 
 double TreeGrowth::uncertainty(std::span<const float> logits) {
-  if (request_->sampling->temperature == 0.0) ranking_.top_k = 0;
+  if (sampling_.temperature == 0.0) ranking_.top_k = 0;
   return svip_uncertainty(entropy(laws_.build(logits, ranking_, *history_)));
 }
 

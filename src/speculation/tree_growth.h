@@ -17,8 +17,9 @@ namespace outrider {
 struct GrowthOptions {
   const TreePolicy* policy = nullptr;
   ChildrenChoice children = ChildrenChoice::kSampled;
-  double least_probability = 0.0;  // a node below it is not expanded; 0: all are
-  double most_uncertainty = 0.0;   // nor one from a law with sqrt(0.15 * entropy) above this; 0: all are
+  double least_probability = 0.0;   // a node below it is not expanded; 0: all are
+  double most_uncertainty = 0.0;    // nor one from a law with sqrt(0.15 * entropy) above this; 0: all are
+  double temperature_factor = 1.0;  // on the request's temperature: a draft that is too sure is asked above 1
   double level_ms = 0.0;        // what a level costs one sequence, for requests that say what time is worth
   Randomness* draws = nullptr;  // instead of the request's: tests enumerate it
 };
@@ -68,7 +69,8 @@ class TreeGrowth {
   TokenTree* tree_ = nullptr;
   TokenHistory* history_ = nullptr;
   CounterRandomness randomness_{0, 0};
-  SamplingParams ranking_;  // for the order of the likeliest: at temperature 0 that of temperature 1
+  SamplingParams sampling_;  // the draft's: the request's at its own temperature
+  SamplingParams ranking_;   // for the order of the likeliest: at temperature 0 that of temperature 1
   LawBuilder laws_;
   CoupledChooser chooser_;
   int children_ = 0;            // asked of each node of the frontier

@@ -23,7 +23,7 @@ std::string times(std::string_view text, int count) {
 std::string chain(int count, const std::string& last) {
   std::string definitions;
   for (int i = 0; i < count; ++i) {
-    definitions += "\"d" + std::to_string(i) + R"(":{"$ref":"#/$defs/d)" + std::to_string(i + 1) + "\"},";
+    definitions += "\"d" + std::to_string(i) + "\":{\"$ref\":\"#/$defs/d" + std::to_string(i + 1) + "\"},";
   }
   return "{\"$defs\":{" + definitions + "\"d" + std::to_string(count) + "\":" + last +
          R"(},"$ref":"#/$defs/d0"})";

@@ -142,6 +142,10 @@ struct EngineOptions {
   int64_t kv_pages = 0;  // 0: enough for max_batch sequences of full context, within a third of free memory
   int max_batch = 8;     // sequences that run together
   int prefill_chunk = 256;  // prompt tokens computed in one pass
+  int max_batch_rows = 0;  // rows of one pass: prompts, pending tokens, drafts; 0: what the two above ask for
+  int max_waiting = 0;     // requests that wait for a place in the batch; 0: any number
+  bool calibrate = false;  // measure what passes cost even if no policy needs it, for EngineStatus::speedup and
+                           // requests with a policy of their own
 };
 
 // The rule in force.
@@ -166,6 +170,7 @@ struct Request {
   std::vector<std::string> stop = {};     // text that ends the output and is not part of it
   std::vector<TokenId> stop_tokens = {};  // beyond those of the model
   bool ignore_eos = false;
+  bool skip_special = true;  // control tokens give no text
   RequestSpeculation speculation = {};
   uint64_t stream = 0;  // which of several answers to one prompt: each has draws of its own
   int logprobs = -1;    // of every output token, and of so many likeliest beside it; -1: none; at most 20
@@ -284,7 +289,7 @@ class Engine {
                                           bool add_generation_prompt = true) const;
 
   // Queues a request. Error: empty prompt, ids outside the vocabulary, prompt not shorter than the context,
-  // parameters out of range.
+  // parameters out of range, or it could outgrow the KV cache; kResource: max_waiting requests wait.
   Result<RequestId> submit(Request request, ProgressSink sink = nullptr);
   // Takes effect with the next step; may be called from a sink. Unknown and finished requests are ignored.
   void cancel(RequestId id);

@@ -26,7 +26,9 @@ enum class NodeCause : uint8_t {
   kOverBudget,         // cut before the pass: the tree was larger or deeper than allowed
   kOutsideVocabulary,  // cut before the pass: no token of the target
 };
-std::string_view cause_name(NodeCause cause);  // "lost arg-max"
+std::string_view cause_name(NodeCause cause);      // "lost arg-max"
+std::string_view fate_name(NodeFate fate);         // "accepted"
+std::string_view origin_name(TokenOrigin origin);  // "recovered"
 
 struct TraceNode {
   static constexpr double kUnknown = -1.0;

@@ -70,36 +70,6 @@ std::string token_text(const Engine& engine, TokenId token) {
   return engine.detokenize(twice, false).substr(once.size());
 }
 
-std::string_view fate_name(NodeFate fate) {
-  switch (fate) {
-    case NodeFate::kAccepted:
-      return "accepted";
-    case NodeFate::kRejected:
-      return "rejected";
-    case NodeFate::kUnreached:
-      return "unreached";
-    case NodeFate::kPastStop:
-      return "past stop";
-    case NodeFate::kOverBudget:
-      return "over budget";
-  }
-  return "";
-}
-
-std::string_view origin_name(TokenOrigin origin) {
-  switch (origin) {
-    case TokenOrigin::kPlain:
-      return "plain";
-    case TokenOrigin::kAccepted:
-      return "accepted";
-    case TokenOrigin::kRecovered:
-      return "recovered";
-    case TokenOrigin::kBonus:
-      return "bonus";
-  }
-  return "";
-}
-
 void TraceLog::add(const StepTrace& trace) {
   entries_.push_back({runs_.empty() ? 0 : runs_.size() - 1, trace});
   const auto note = [&](TokenId token) {

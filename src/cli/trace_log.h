@@ -15,9 +15,6 @@ namespace outrider {
 // What one token adds to a text; special tokens by their spelling, ids that are no tokens as "<id>".
 std::string token_text(const Engine& engine, TokenId token);
 
-std::string_view fate_name(NodeFate fate);         // "accepted"
-std::string_view origin_name(TokenOrigin origin);  // "recovered"
-
 // The traces of one command, and what is needed to read them.
 class TraceLog {
  public:

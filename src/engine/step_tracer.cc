@@ -49,6 +49,36 @@ int rank_of(TokenId token, int parent, const std::vector<TraceNode>& nodes) {
 
 }  // namespace
 
+std::string_view fate_name(NodeFate fate) {
+  switch (fate) {
+    case NodeFate::kAccepted:
+      return "accepted";
+    case NodeFate::kRejected:
+      return "rejected";
+    case NodeFate::kUnreached:
+      return "unreached";
+    case NodeFate::kPastStop:
+      return "past stop";
+    case NodeFate::kOverBudget:
+      return "over budget";
+  }
+  return "";
+}
+
+std::string_view origin_name(TokenOrigin origin) {
+  switch (origin) {
+    case TokenOrigin::kPlain:
+      return "plain";
+    case TokenOrigin::kAccepted:
+      return "accepted";
+    case TokenOrigin::kRecovered:
+      return "recovered";
+    case TokenOrigin::kBonus:
+      return "bonus";
+  }
+  return "";
+}
+
 std::string_view cause_name(NodeCause cause) {
   switch (cause) {
     case NodeCause::kNone:

@@ -21,12 +21,14 @@ struct ApiLimits {
   int json_depth = 64;
   int choices = 16;  // n, times the prompts of a completion
   int stop_strings = 16;
-  int stop_bytes = 256;   // of one stop string
+  int stop_bytes = 256;  // of one stop string
+  int stop_tokens = 1024;
   int logit_bias = 1024;  // entries
   int top_logprobs = 20;
   int messages = 4096;
   int tools = 128;
   int grammar_bytes = 256 << 10;
+  bool template_flags = false;  // chat_template_kwargs may set them
 };
 
 // What one step brought to one choice, in a form that may leave the engine's thread.

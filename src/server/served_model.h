@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "grammar/token_trie.h"
 #include "outrider/engine.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -20,11 +21,12 @@ struct ServedModel {
   EngineInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;
   const ChatTemplate* chat_template = nullptr;  // null: none
+  std::shared_ptr<const TokenTrie> token_trie;  // null: output cannot be held to grammars
   std::string bos_token, eos_token;             // for the template
   std::vector<TokenId> stop_tokens;             // of the model
   int64_t context = 0;                          // tokens
   int64_t vocab_size = 0;
-  SamplingParams sampling;  // where a request says nothing
+  SamplingParams sampling = {.logit_bias = {}, .temperature = 1.0};  // where a request says nothing
 };
 
 }  // namespace outrider

@@ -67,6 +67,11 @@ AddedTokenMatcher::Match AddedTokenMatcher::longest_match(std::string_view text)
   return match;
 }
 
+bool AddedTokenMatcher::starts_special(std::string_view text) const {
+  const Match match = longest_match(text);
+  return match.entry >= 0 && tokens_[match.entry].special;
+}
+
 std::vector<AddedTokenSpan> AddedTokenMatcher::split(std::string_view text, bool parse_special) const {
   std::vector<AddedTokenSpan> spans;
   size_t covered = 0;

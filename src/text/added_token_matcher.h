@@ -29,6 +29,9 @@ class AddedTokenMatcher {
   void add(std::string_view spelling, const AddedToken& token, bool special);
   bool empty() const { return tokens_.empty(); }
 
+  // A special token is spelled at the start of `text`, which is not empty.
+  bool starts_special(std::string_view text) const;
+
   // Spans that cover `text` (valid UTF-8). Special tokens are passed over when parse_special is false.
   std::vector<AddedTokenSpan> split(std::string_view text, bool parse_special) const;
 

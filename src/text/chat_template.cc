@@ -7,34 +7,105 @@
 #include "text/jinja_interpreter.h"
 #include "text/jinja_json.h"
 #include "text/jinja_parser.h"
+#include "text/tokenizer.h"
 
 namespace outrider {
 
 namespace {
 
-Result<jinja::Value> message_value(const ChatMessage& message) {
+// Makes values of what came from outside.
+class InputReader {
+ public:
+  explicit InputReader(const Tokenizer* marker) : marker_(marker) {}
+
+  jinja::Value text(const std::string& text) const {
+    return jinja::Value(marker_ == nullptr ? text : marker_->mark_input(text));
+  }
+  Result<jinja::Value> json(const std::string& json) const {
+    OUTRIDER_TRY(jinja::Value value, jinja::parse_json(json));
+    return marker_ == nullptr ? Result<jinja::Value>(std::move(value)) : mark(value);
+  }
+  Result<jinja::Value> message(const ChatMessage& message) const;
+
+ private:
+  Result<jinja::Value> mark(const jinja::Value& value) const;
+  Result<jinja::Value> tool_call(const ChatToolCall& call) const;
+
+  const Tokenizer* marker_;
+};
+
+Result<jinja::Value> InputReader::mark(const jinja::Value& value) const {
+  if (value.is(jinja::Kind::kString)) return text(value.string());
+  if (value.is(jinja::Kind::kList)) {
+    std::vector<jinja::Value> items;
+    for (const jinja::Value& item : value.list().items) {
+      OUTRIDER_TRY(jinja::Value marked, mark(item));
+      items.push_back(std::move(marked));
+    }
+    return jinja::make_list(std::move(items));
+  }
+  if (!value.is(jinja::Kind::kDict)) return value;
   jinja::Dict dict;
-  OUTRIDER_RETURN_IF_ERROR(dict.set("role", message.role));
-  OUTRIDER_RETURN_IF_ERROR(dict.set("content", message.content));
+  for (const auto& [key, item] : value.dict().entries()) {
+    OUTRIDER_TRY(jinja::Value marked, mark(item));
+    OUTRIDER_RETURN_IF_ERROR(dict.set(text(key.string()), std::move(marked)));
+  }
   return jinja::make_dict(std::move(dict));
 }
 
-Result<jinja::Value> tools_value(const std::string& json) {
+Result<jinja::Value> InputReader::tool_call(const ChatToolCall& call) const {
+  OUTRIDER_TRY(jinja::Value arguments, json(call.arguments));
+  jinja::Dict function, dict;
+  OUTRIDER_RETURN_IF_ERROR(function.set("name", text(call.name)));
+  OUTRIDER_RETURN_IF_ERROR(function.set("arguments", std::move(arguments)));
+  OUTRIDER_TRY(jinja::Value function_value, jinja::make_dict(std::move(function)));
+  OUTRIDER_RETURN_IF_ERROR(dict.set("id", text(call.id)));
+  OUTRIDER_RETURN_IF_ERROR(dict.set("type", "function"));
+  OUTRIDER_RETURN_IF_ERROR(dict.set("function", std::move(function_value)));
+  return jinja::make_dict(std::move(dict));
+}
+
+Result<jinja::Value> InputReader::message(const ChatMessage& message) const {
+  jinja::Dict dict;
+  OUTRIDER_RETURN_IF_ERROR(dict.set("role", message.role));
+  OUTRIDER_RETURN_IF_ERROR(
+      dict.set("content", message.content ? text(*message.content) : jinja::Value(jinja::None{})));
+  const std::pair<const char*, const std::string*> optional[] = {
+      {"reasoning_content", &message.reasoning_content},
+      {"name", &message.name},
+      {"tool_call_id", &message.tool_call_id}};
+  for (const auto& [key, value] : optional) {
+    if (!value->empty()) OUTRIDER_RETURN_IF_ERROR(dict.set(key, text(*value)));
+  }
+  if (!message.tool_calls.empty()) {
+    std::vector<jinja::Value> calls;
+    for (const ChatToolCall& call : message.tool_calls) {
+      OUTRIDER_TRY(jinja::Value value, tool_call(call));
+      calls.push_back(std::move(value));
+    }
+    OUTRIDER_TRY(jinja::Value list, jinja::make_list(std::move(calls)));
+    OUTRIDER_RETURN_IF_ERROR(dict.set("tool_calls", std::move(list)));
+  }
+  return jinja::make_dict(std::move(dict));
+}
+
+Result<jinja::Value> tools_value(const InputReader& reader, const std::string& json) {
   if (json.empty()) return jinja::Value(jinja::None{});
-  OUTRIDER_TRY(jinja::Value tools, jinja::parse_json(json));
+  OUTRIDER_TRY(jinja::Value tools, reader.json(json));
   if (!tools.is(jinja::Kind::kList)) return usage_error("tools: expected a JSON array, found another value");
   return tools;
 }
 
 // The names transformers defines for a template.
 Result<jinja::Dict> make_variables(const ChatContext& context) {
+  const InputReader reader(context.input_marker);
   std::vector<jinja::Value> messages;
   for (const ChatMessage& message : context.messages) {
-    OUTRIDER_TRY(jinja::Value value, message_value(message));
+    OUTRIDER_TRY(jinja::Value value, reader.message(message));
     messages.push_back(std::move(value));
   }
   OUTRIDER_TRY(jinja::Value message_list, jinja::make_list(std::move(messages)));
-  OUTRIDER_TRY(jinja::Value tools, tools_value(context.tools_json));
+  OUTRIDER_TRY(jinja::Value tools, tools_value(reader, context.tools_json));
   jinja::Dict variables;
   OUTRIDER_RETURN_IF_ERROR(variables.set("messages", std::move(message_list)));
   OUTRIDER_RETURN_IF_ERROR(variables.set("tools", std::move(tools)));
@@ -49,6 +120,7 @@ Result<jinja::Dict> make_variables(const ChatContext& context) {
 }  // namespace
 
 struct ChatTemplate::Impl {
+  std::string source;
   jinja::Body body;
 };
 
@@ -59,10 +131,12 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source) try {
   OUTRIDER_TRY(jinja::Body body, jinja::parse_template(source));
-  return ChatTemplate(std::make_unique<Impl>(Impl{std::move(body)}));
+  return ChatTemplate(std::make_unique<Impl>(Impl{std::string(source), std::move(body)}));
 } catch (const std::exception& error) {
   return resource_error(std::string("chat template: ") + error.what());
 }
+
+const std::string& ChatTemplate::source() const { return impl_->source; }
 
 Result<std::string> ChatTemplate::render(const ChatContext& context) const try {
   OUTRIDER_TRY(const jinja::Dict variables, make_variables(context));

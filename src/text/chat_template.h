@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,9 +12,22 @@
 
 namespace outrider {
 
+class Tokenizer;
+
+struct ChatToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  // JSON object
+};
+
 struct ChatMessage {
-  std::string role;  // "system", "user", "assistant", "tool"
-  std::string content;
+  std::string role;                    // "system", "user", "assistant", "tool"
+  std::optional<std::string> content;  // none where there are but tool calls
+  // What is empty is not there for the template:
+  std::string reasoning_content = {};
+  std::string name = {};
+  std::vector<ChatToolCall> tool_calls = {};
+  std::string tool_call_id = {};
 };
 
 // Inputs of a chat template, as Hugging Face's apply_chat_template passes them.
@@ -24,6 +38,8 @@ struct ChatContext {
   std::string eos_token;
   std::string tools_json;                           // JSON array, or empty for none
   std::vector<std::pair<std::string, bool>> flags;  // further variables, e.g. {"enable_thinking", false}
+  // Where set, its control tokens inside of messages and tools are broken by marks (text/input_marks.h).
+  const Tokenizer* input_marker = nullptr;
 };
 
 // A model's Jinja chat template. Rendering is bounded in steps, depth and output, because templates come with
@@ -38,6 +54,7 @@ class ChatTemplate {
   // Errors: the template raised an exception, used something unsupported (named, with its line), or ran over
   // a limit.
   Result<std::string> render(const ChatContext& context) const;
+  const std::string& source() const;
 
  private:
   struct Impl;

@@ -9,6 +9,7 @@
 
 #include "text/added_token_matcher.h"
 #include "text/bpe_model.h"
+#include "text/input_marks.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer_check.h"
 #include "text/tokenizer_pieces.h"
@@ -40,15 +41,16 @@ struct Tokenizer::Impl {
   std::vector<std::string> token_bytes;  // by id
   AddedTokenMatcher raw_matcher;         // before normalization
   AddedTokenMatcher normalized_matcher;  // after it
+  AddedTokenMatcher control_matcher;     // control tokens of both, as spelled
   std::optional<PreTokenizer> pre_tokenizer;
   std::optional<BpeModel> model;
   std::vector<TokenId> prefix, suffix;
 
   void index_added_tokens();
   std::string normalize(std::string_view text) const;
-  void encode_valid(std::string_view text, bool at_start, bool parse_special,
+  void encode_valid(std::string_view text, bool at_start, const EncodeOptions& options,
                     std::vector<TokenId>& tokens) const;
-  void encode_stretch(std::string_view text, bool at_start, bool parse_special,
+  void encode_stretch(std::string_view text, bool at_start, const EncodeOptions& options,
                       std::vector<TokenId>& tokens) const;
   void encode_plain(std::string_view text, bool at_start, std::vector<TokenId>& tokens) const;
   std::string add_prefix(std::string_view text, bool at_start) const;
@@ -63,6 +65,7 @@ void Tokenizer::Impl::index_added_tokens() {
   for (const AddedToken& token : spec.added_tokens) {
     const std::string& piece = spec.pieces[token.id];
     const bool special = is_special(spec.attributes[token.id]);
+    if (special) control_matcher.add(piece, token, special);
     if (token.normalized) {
       normalized_matcher.add(normalize(piece), token, special);
     } else {
@@ -97,27 +100,30 @@ void Tokenizer::Impl::encode_plain(std::string_view text, bool at_start, std::ve
 }
 
 // Text between added tokens that are looked for as they are.
-void Tokenizer::Impl::encode_stretch(std::string_view text, bool at_start, bool parse_special,
+void Tokenizer::Impl::encode_stretch(std::string_view text, bool at_start, const EncodeOptions& options,
                                      std::vector<TokenId>& tokens) const {
   const std::string normalized = normalize(text);
   const std::string_view view = normalized;
-  for (const AddedTokenSpan& span : normalized_matcher.split(view, parse_special)) {
+  for (const AddedTokenSpan& span : normalized_matcher.split(view, options.parse_special)) {
+    const std::string_view part = view.substr(span.begin, span.end - span.begin);
     if (span.token) {
       tokens.push_back(*span.token);
+    } else if (options.drop_marks) {
+      encode_plain(drop_input_marks(part), at_start && span.begin == 0, tokens);
     } else {
-      encode_plain(view.substr(span.begin, span.end - span.begin), at_start && span.begin == 0, tokens);
+      encode_plain(part, at_start && span.begin == 0, tokens);
     }
   }
 }
 
-void Tokenizer::Impl::encode_valid(std::string_view text, bool at_start, bool parse_special,
+void Tokenizer::Impl::encode_valid(std::string_view text, bool at_start, const EncodeOptions& options,
                                    std::vector<TokenId>& tokens) const {
-  for (const AddedTokenSpan& span : raw_matcher.split(text, parse_special)) {
+  for (const AddedTokenSpan& span : raw_matcher.split(text, options.parse_special)) {
     if (span.token) {
       tokens.push_back(*span.token);
     } else {
-      encode_stretch(text.substr(span.begin, span.end - span.begin), at_start && span.begin == 0,
-                     parse_special, tokens);
+      encode_stretch(text.substr(span.begin, span.end - span.begin), at_start && span.begin == 0, options,
+                     tokens);
     }
   }
 }
@@ -154,7 +160,7 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOption
   for (size_t position = 0; position < text.size();) {
     const size_t valid = utf8::valid_prefix(text.substr(position));
     if (valid > 0) {
-      impl_->encode_valid(text.substr(position, valid), position == 0, options.parse_special, tokens);
+      impl_->encode_valid(text.substr(position, valid), position == 0, options, tokens);
     } else {
       impl_->model->encode_byte(static_cast<unsigned char>(text[position]), tokens);
     }
@@ -162,6 +168,21 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOption
   }
   if (options.add_special) tokens.insert(tokens.end(), impl_->suffix.begin(), impl_->suffix.end());
   return tokens;
+}
+
+std::string Tokenizer::mark_input(std::string_view text) const {
+  std::string marked;
+  marked.reserve(text.size());
+  while (!text.empty()) {
+    const bool starts_token = impl_->control_matcher.starts_special(text);
+    const bool starts_mark = text.starts_with(kMarkStart);
+    const auto length = static_cast<size_t>(std::max(utf8::decode(text).length, 1));
+    marked += text.substr(0, length);
+    if (starts_mark) marked += kEscape;
+    if (starts_token) marked.append(kMarkStart).append(kMark);
+    text.remove_prefix(length);
+  }
+  return marked;
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> tokens, bool skip_special) const {

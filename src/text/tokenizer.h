@@ -18,6 +18,7 @@ namespace outrider {
 struct EncodeOptions {
   bool add_special = true;    // BOS / EOS as the tokenizer's own files say
   bool parse_special = true;  // "<|im_end|>" in the text is the special token; false: it is plain text
+  bool drop_marks = false;    // the text has parts that went through mark_input()
 };
 
 // Text <-> token ids, byte for byte as the model's own tokenizer does it. Immutable, shareable between
@@ -33,6 +34,9 @@ class Tokenizer {
   // Any bytes may be given, up to 2 GiB; what is not valid UTF-8 is encoded byte by byte where the vocabulary
   // allows. A pattern that exceeds its match limit leaves the rest of its stretch of text unsplit.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  // Spellings of control tokens broken by marks, so that encode() with drop_marks takes them for text.
+  std::string mark_input(std::string_view text) const;
 
   // Text of a whole sequence. `skip_special` leaves control tokens out. Bytes that do not form UTF-8 stay as
   // they are: callers that need valid text use StreamDecoder. Ids outside the vocabulary give nothing.

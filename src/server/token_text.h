@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "outrider/engine.h"
+#include "text/tokenizer.h"
+
+namespace outrider {
+
+// What a token stands for in lists of tokens: its bytes, or the spelling of a control token.
+std::string_view shown_token(const Tokenizer& tokenizer, TokenId token);
+
+// Chat's log-probabilities: entries of logprobs.content, separated by commas.
+void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                          std::span<const TokenLogprobs> logprobs);
+
+// The four lists of a completion's logprobs, gathered token by token.
+class CompletionLogprobs {
+ public:
+  CompletionLogprobs(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special, int top)
+      : tokenizer_(std::move(tokenizer)), decoder_(tokenizer_, skip_special), top_(top) {}
+
+  void add(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
+  // The object; what was added since the last call.
+  void append_to(std::string& out);
+
+ private:
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  StreamDecoder decoder_;
+  int top_;
+  int64_t offset_ = 0;                              // characters
+  std::string tokens_, logprobs_, tops_, offsets_;  // items, separated by commas
+};
+
+}  // namespace outrider

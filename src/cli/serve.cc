@@ -11,6 +11,7 @@
 #include "cli/open_engine.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
+#include "server/page/page_text.h"
 #include "server/server.h"
 
 namespace outrider {
@@ -42,7 +43,7 @@ Status run_serve(const Settings& settings) {
   parts.model_name = model_name(settings, options.model);
   parts.max_batch = options.max_batch;
   parts.sampling = settings.request.sampling;
-  parts.page = [] { return std::string_view("<!doctype html><title>Outrider</title>"); };
+  parts.page = page_text;
   parts.notify_socket = notify_socket();
   OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));
   server->handle_signals();

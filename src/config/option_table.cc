@@ -31,6 +31,7 @@ constexpr unsigned kVerify = bit(Command::kVerifyLossless);
 constexpr unsigned kQuantize = bit(Command::kQuantize);
 constexpr unsigned kDoctor = bit(Command::kDoctor);
 constexpr unsigned kServe = bit(Command::kServe);
+constexpr unsigned kBenchServe = bit(Command::kBenchServe);
 constexpr unsigned kWrites = kGenerate | kChat | kBench | kDoctor;
 constexpr unsigned kDecodes = kWrites | kVerify;
 constexpr unsigned kRuns = kDecodes | kScore | kServe;
@@ -43,6 +44,7 @@ constexpr std::string_view kLength = "Length and stopping";
 constexpr std::string_view kSpeculation = "Speculation";
 constexpr std::string_view kMachine = "Machine";
 constexpr std::string_view kServing = "Serving";
+constexpr std::string_view kLoad = "Load";
 constexpr std::string_view kOutput = "Output";
 
 constexpr double kMaxTokens = 1 << 24;
@@ -89,18 +91,46 @@ Status set_prompt_ids(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+// "1,2,4"
+Result<std::vector<int>> parse_counts(std::string_view text, std::string_view what, int most) {
+  std::vector<int> counts;
+  for (const std::string_view part : split(text, ',')) {
+    const auto count = parse_integer(trimmed(part), 1, most);
+    if (!count.ok()) {
+      return usage_error(fmt::format(
+          "expected {} from 1 to {} separated by commas, as in 1,2,4; found {}", what, most, quote(text)));
+    }
+    counts.push_back(static_cast<int>(*count));
+  }
+  return counts;
+}
+
 Status set_row_counts(Settings& settings, const OptionValue& value) {
-  constexpr int kMaxRows = 4096;
-  settings.row_counts.clear();
+  OUTRIDER_TRY(settings.row_counts, parse_counts(value.text(), "row counts", 4096));
+  return {};
+}
+
+Status set_concurrency(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.load.concurrency, parse_counts(value.text(), "numbers of requests", 1 << 14));
+  return {};
+}
+
+Status set_request_rates(Settings& settings, const OptionValue& value) {
+  settings.load.request_rates.clear();
   for (const std::string_view part : split(value.text(), ',')) {
-    const auto rows = parse_integer(trimmed(part), 1, kMaxRows);
-    if (!rows.ok()) {
+    const auto rate = parse_number(trimmed(part), 0.001, 1e5);
+    if (!rate.ok()) {
       return usage_error(
-          fmt::format("expected row counts from 1 to {} separated by commas, as in 1,2,4; found {}", kMaxRows,
+          fmt::format("expected requests per second, 0.001 to 100000, separated by commas, as in 0.5,2; found {}",
                       quote(value.text())));
     }
-    settings.row_counts.push_back(static_cast<int>(*rows));
+    settings.load.request_rates.push_back(*rate);
   }
+  return {};
+}
+
+Status set_batch_sizes(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.batch_sizes, parse_counts(value.text(), "numbers of prompts", 1024));
   return {};
 }
 
@@ -187,7 +217,7 @@ const OptionRow kOptions[] = {
      .default_text = "0", .help = "longest sequence in tokens; 0: what the model was made for, at most 8192",
      .apply = [](S& s, const V& v) { s.engine.context = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
-    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize,
+    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize | kBenchServe,
      .help = "YAML file of options; command line and environment come before it",
      .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
      .command_line_only = true},
@@ -229,6 +259,48 @@ const OptionRow kOptions[] = {
     {.name = "cors-origin", .metavar = "ORIGIN", .type = Type::kTextList, .group = kServing, .commands = kServe,
      .help = "let pages from there call, as in https://example.org; *: from anywhere; may be repeated",
      .apply = [](S& s, const V& v) { s.server.cors_origins = v.texts; return Status(); }},
+    {.name = "url", .metavar = "URL", .group = kLoad, .commands = kBenchServe,
+     .help = "the server, as in http://127.0.0.1:8000; without TLS",
+     .apply = [](S& s, const V& v) { s.load.url = v.text(); return Status(); }},
+    {.name = "api-key-file", .metavar = "FILE", .group = kLoad, .commands = kBenchServe,
+     .help = "file with the key to show, in its first line",
+     .apply = [](S& s, const V& v) { s.load.api_key_file = v.text(); return Status(); }},
+    {.name = "served-model-name", .metavar = "NAME", .group = kLoad, .commands = kBenchServe,
+     .help = "the model to ask for; without it the first that the server lists",
+     .apply = [](S& s, const V& v) { s.served_model_name = v.text(); return Status(); }},
+    {.name = "endpoint", .metavar = "NAME", .type = Type::kChoice, .group = kLoad, .commands = kBenchServe,
+     .default_text = "chat", .help = "what is asked: chat or text completions",
+     .apply = [](S& s, const V& v) { s.load.is_chat = v.text() == "chat"; return Status(); },
+     .choices = "chat|completions"},
+    {.name = "concurrency", .metavar = "LIST", .group = kLoad, .commands = kBenchServe,
+     .help = "requests at a time, a level each, as in 1,2,4,8; without it and --request-rate 1",
+     .apply = set_concurrency},
+    {.name = "request-rate", .metavar = "LIST", .group = kLoad, .commands = kBenchServe,
+     .help = "instead of --concurrency: requests begun per second, by a Poisson process, a level each",
+     .apply = set_request_rates},
+    {.name = "requests", .metavar = "N", .type = Type::kInteger, .group = kLoad, .commands = kBenchServe,
+     .default_text = "0",
+     .help = "requests per level; 0: every prompt once, and four times the concurrency at least, or until --duration",
+     .apply = [](S& s, const V& v) { s.load.requests = v.integer; return Status(); },
+     .min = 0, .max = kMaxTokens},
+    {.name = "duration", .metavar = "SECONDS", .type = Type::kNumber, .group = kLoad, .commands = kBenchServe,
+     .default_text = "0", .help = "begin no request later in a level; 0: no such end",
+     .apply = [](S& s, const V& v) { s.load.duration = v.number; return Status(); },
+     .min = 0, .max = 1e6},
+    {.name = "warmup", .metavar = "N", .type = Type::kInteger, .group = kLoad, .commands = kBenchServe,
+     .default_text = "1", .help = "requests before the first level that are not measured",
+     .apply = [](S& s, const V& v) { s.load.warmup = v.integer; return Status(); },
+     .min = 0, .max = kMaxTokens},
+    {.name = "timeout", .metavar = "SECONDS", .type = Type::kNumber, .group = kLoad, .commands = kBenchServe,
+     .default_text = "600", .help = "of one request",
+     .apply = [](S& s, const V& v) { s.load.timeout = v.number; return Status(); },
+     .min = 0.001, .max = 1e6},
+    {.name = "goodput", .metavar = "GOALS", .group = kLoad, .commands = kBenchServe,
+     .help = "count the requests that keep these milliseconds, as in ttft:200,tpot:50,e2e:2000",
+     .apply = [](S& s, const V& v) { s.load.goodput = v.text(); return Status(); }},
+    {.name = "output", .metavar = "FILE", .group = kLoad, .commands = kBenchServe,
+     .help = "write an HTML page with distributions and timelines; replaces FILE",
+     .apply = [](S& s, const V& v) { s.output = v.text(); return Status(); }, .command_line_only = true},
     {.name = "prompt", .metavar = "TEXT", .group = kInput, .commands = kGenerate,
      .help = "the prompt; - reads standard input",
      .apply = [](S& s, const V& v) { s.prompt = v.text(); return Status(); },
@@ -257,11 +329,11 @@ const OptionRow kOptions[] = {
     {.name = "system", .metavar = "TEXT", .group = kInput, .commands = kChat,
      .help = "system message at the start of the conversation",
      .apply = [](S& s, const V& v) { s.system_message = v.text(); return Status(); }},
-    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kVerify | kDoctor,
+    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kBenchServe | kVerify | kDoctor,
      .help = "JSONL file with prompt, turns or question per line; without it built-in prompts",
      .apply = [](S& s, const V& v) { s.prompt_set = v.text(); return Status(); }},
-    {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench | kVerify | kDoctor,
-     .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
+    {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput,
+     .commands = kBench | kBenchServe | kVerify | kDoctor, .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
      .apply = [](S& s, const V& v) { s.prompt_limit = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
     {.name = "runs", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
@@ -272,11 +344,15 @@ const OptionRow kOptions[] = {
     {.name = "rows", .metavar = "LIST", .group = kInput, .commands = kBench,
      .help = "time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights' bytes",
      .apply = set_row_counts},
+    {.name = "batch", .metavar = "LIST", .group = kInput, .commands = kBench,
+     .help = "measure throughput with so many prompts running at once, as in 1,2,4,8, instead of prompt by prompt",
+     .apply = set_batch_sizes},
     {.name = "context", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
      .help = "with --rows: tokens already in the KV cache; without it 512, or what fits",
      .apply = [](S& s, const V& v) { s.cached_context = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
-    {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kWrites,
+    {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling,
+     .commands = kWrites | kBenchServe,
      .default_text = "0", .help = "0 is greedy: always the likeliest token",
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
      .min = 0, .max = 100},
@@ -325,12 +401,12 @@ const OptionRow kOptions[] = {
      .commands = kDecodes,
      .help = "added to the logit of a token; -inf forbids it; may be repeated",
      .apply = set_logit_bias},
-    {.name = "seed", .metavar = "S", .type = Type::kInteger, .group = kSampling, .commands = kDecodes,
+    {.name = "seed", .metavar = "S", .type = Type::kInteger, .group = kSampling, .commands = kDecodes | kBenchServe,
      .default_text = "0", .help = "seed of all randomness; the same seed gives the same text",
      .apply = [](S& s, const V& v) { sampling(s).seed = static_cast<uint64_t>(v.integer); return Status(); },
      .min = 0, .max = kMaxSeed},
     {.name = "max-tokens", .metavar = "N", .type = Type::kInteger, .group = kLength,
-     .commands = kGenerate | kBench | kVerify | kDoctor,
+     .commands = kGenerate | kBench | kBenchServe | kVerify | kDoctor,
      .default_text = "128", .help = "most tokens of output",
      .apply = [](S& s, const V& v) { s.request.max_tokens = v.integer; return Status(); },
      .min = 1, .max = kMaxTokens},
@@ -341,7 +417,7 @@ const OptionRow kOptions[] = {
     {.name = "stop", .metavar = "TEXT", .type = Type::kTextList, .group = kLength, .commands = kDecodes,
      .help = "end the output before this text; may be repeated",
      .apply = set_stop},
-    {.name = "ignore-eos", .type = Type::kFlag, .group = kLength, .commands = kDecodes,
+    {.name = "ignore-eos", .type = Type::kFlag, .group = kLength, .commands = kDecodes | kBenchServe,
      .help = "go on after the model's end-of-text token",
      .apply = [](S& s, const V& v) { s.request.ignore_eos = v.flag; return Status(); }},
     {.name = "speculative", .metavar = "CONFIG", .type = Type::kSpeculation, .group = kSpeculation,
@@ -398,6 +474,12 @@ const OptionRow kOptions[] = {
      .default_text = "8", .help = "sequences that run together",
      .apply = [](S& s, const V& v) { s.engine.max_batch = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 1024},
+    {.name = "max-batch-rows", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "0",
+     .help = "rows of one pass: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0: what "
+             "--prefill-chunk and a full batch with its drafts need",
+     .apply = [](S& s, const V& v) { s.engine.max_batch_rows = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 65536},
     {.name = "kv-pages", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
      .default_text = "0",
      .help = "pages of the KV cache; 0: enough for a full batch, within a third of free memory",
@@ -415,7 +497,13 @@ const OptionRow kOptions[] = {
      .default_text = "256", .help = "prompt tokens computed in one pass",
      .apply = [](S& s, const V& v) { s.engine.prefill_chunk = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 65536},
-    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~(kChat | kServe)) | kQuantize,
+    {.name = "logprobs", .metavar = "N", .type = Type::kInteger, .group = kOutput, .commands = kGenerate,
+     .default_text = "-1",
+     .help = "with --json: the log-probability of every output token, and of the N likeliest in its place; "
+             "-1: none",
+     .apply = [](S& s, const V& v) { s.request.logprobs = static_cast<int>(v.integer); return Status(); },
+     .min = -1, .max = 20},
+    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~(kChat | kServe)) | kQuantize | kBenchServe,
      .help = "print one JSON object",
      .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},
 };
@@ -428,6 +516,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kTokenize, "tokenize", "text to token ids and back"},
     CommandRow{Command::kInspect, "inspect", "what a model file holds"},
     CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
+    CommandRow{Command::kBenchServe, "bench serve", "load on a server: latencies, throughput, acceptance"},
     CommandRow{Command::kVerifyLossless, "verify-lossless",
                "prove that speculation does not change the output"},
     CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},

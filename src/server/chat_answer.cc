@@ -62,16 +62,15 @@ bool ChatAnswer::add_choice(int index, std::string_view text, const ChoiceNews& 
   if (spec().streams) {
     append_delta(out, index, delta);
     append_logprobs(out, news);
-    return !delta.empty() || !news.logprobs.empty();
+    return !delta.empty() || (!news.logprobs.empty() && text_tokens(news) > 0);
   }
   choice.whole.reasoning += delta.reasoning;
   choice.whole.content += delta.content;
   for (auto& call : delta.calls) choice.whole.calls.push_back(std::move(call));
-  if (!news.logprobs.empty()) {
-    if (!choice.logprobs.empty()) choice.logprobs += ',';
-    append_chat_logprobs(choice.logprobs, tokenizer(), news.tokens,
-                         std::span(news.logprobs).first(text_tokens(news)));
-  }
+  if (news.logprobs.empty() || text_tokens(news) == 0) return false;
+  if (!choice.logprobs.empty()) choice.logprobs += ',';
+  append_chat_logprobs(choice.logprobs, tokenizer(), news.tokens,
+                       std::span(news.logprobs).first(text_tokens(news)));
   return false;
 }
 
@@ -100,7 +99,7 @@ void ChatAnswer::append_delta(std::string& out, int index, const OutputDelta& de
 
 void ChatAnswer::append_logprobs(std::string& out, const ChoiceNews& news) const {
   out += ",\"logprobs\":";
-  if (!logprobs_ || news.logprobs.empty()) {
+  if (!logprobs_ || news.logprobs.empty() || text_tokens(news) == 0) {
     out += "null";
     return;
   }

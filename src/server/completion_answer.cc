@@ -50,7 +50,7 @@ bool CompletionAnswer::add_choice(int index, std::string_view text, const Choice
   }
   append_text(out, text);
   append_logprobs(out, choice.logprobs);
-  return !text.empty() || !news.logprobs.empty();
+  return !text.empty() || (choice.logprobs && text_tokens(news) > 0);
 }
 
 void CompletionAnswer::end_choice(int, std::string& out) { out += ",\"text\":\"\",\"logprobs\":null"; }

@@ -52,8 +52,9 @@ std::string item_path(const std::string& path, size_t index) {
 
 ApiStatus check_keys(element value, const std::string& path) {
   if (value.is_array()) {
+    const simdjson::dom::array array = value.get_array().value_unsafe();
     size_t index = 0;
-    for (const element item : value.get_array().value_unsafe()) {
+    for (const element item : array) {
       if (item.is_array() || item.is_object()) {
         OUTRIDER_RETURN_IF_ERROR(check_keys(item, item_path(path, index)));
       }
@@ -61,8 +62,9 @@ ApiStatus check_keys(element value, const std::string& path) {
     }
     return api_ok();
   }
+  const simdjson::dom::object object = value.get_object().value_unsafe();
   std::vector<std::string_view> keys;
-  for (const auto& [key, item] : value.get_object().value_unsafe()) {
+  for (const auto& [key, item] : object) {
     keys.push_back(key);
     if (item.is_array() || item.is_object())
       OUTRIDER_RETURN_IF_ERROR(check_keys(item, member_path(path, key)));

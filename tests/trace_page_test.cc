@@ -235,7 +235,7 @@ TEST_F(TracePageTest, OneStepAndThousands) {
 
 TEST(TracePage, NeedsNothingElse) {
   std::string page = trace_page(made_trace(1, "</script>"));
-  EXPECT_EQ(page.find("{{trace}}"), std::string::npos);
+  EXPECT_EQ(page.find("{{data}}"), std::string::npos);
   EXPECT_EQ(page.find("</script>\""), std::string::npos);
   replace_all(page, "http://www.w3.org/2000/svg", "");
   for (const char* part : {"http:", "https:", "src=", "@import", "url("})

@@ -8,19 +8,19 @@ import sys
 
 RANKS = {
     "base": 0,
-    "config": 1, "device": 1, "text": 1,
+    "config": 1, "device": 1, "page": 1, "text": 1,
     "tensor": 2, "grammar": 2,
     "formats": 3, "kernels": 3,
     "kv": 4, "sampling": 4,
     "models": 5, "speculation": 5,
     "drafters": 6,
     "engine": 7, "training": 7,
-    "server": 8,
+    "load": 8, "server": 8,
     "cli": 9,
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.
-HEAVY = {"torch/": {"training"}, "CLI/": {"cli", "training"}, "nlohmann/": {"cli", "config", "grammar", "server", "training"}, "boost/": {"cli", "server"}}
+HEAVY = {"torch/": {"training"}, "CLI/": {"cli", "training"}, "nlohmann/": {"cli", "config", "grammar", "load", "server", "training"}, "boost/": {"load", "server"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
 
 

@@ -45,12 +45,16 @@ Run function_of(Command command) {
       return run_inspect;
     case Command::kBench:
       return run_bench;
+    case Command::kBenchServe:
+      return run_bench_serve;
     case Command::kVerifyLossless:
       return run_verify_lossless;
     case Command::kDoctor:
       return run_doctor;
     case Command::kQuantize:
       return run_quantize;
+    case Command::kServe:
+      return run_serve;
   }
   return run_generate;
 }
@@ -70,7 +74,10 @@ std::string help_of(const OptionRow& row) {
 class CommandParser {
  public:
   CommandParser(const CommandRow& command, CLI::App& app) : command_(command.command) {
-    parser_ = app.add_subcommand(std::string(command.name), std::string(command.summary));
+    const size_t space = command.name.rfind(' ');  // "bench serve" is a command of the command "bench"
+    CLI::App* parent =
+        space == std::string_view::npos ? &app : app.get_subcommand(std::string(command.name.substr(0, space)));
+    parser_ = parent->add_subcommand(std::string(command.name.substr(space + 1)), std::string(command.summary));
     parser_->allow_extras();
     parser_->footer(std::string(kFooter));
     for (const OptionRow& row : option_table()) {
@@ -78,7 +85,7 @@ class CommandParser {
     }
   }
 
-  bool chosen() const { return parser_->parsed(); }
+  bool chosen() const { return parser_->parsed() && parser_->get_subcommands().empty(); }
 
   Result<GivenOptions> given() const {
     GivenOptions given;
@@ -86,6 +93,7 @@ class CommandParser {
     for (const auto& [row, option] : options_) {
       if (option->count() > 0) given.command_line.emplace(row->name, option->results());
     }
+    OUTRIDER_RETURN_IF_ERROR(check_parent());
     OUTRIDER_RETURN_IF_ERROR(check_extras(parser_->remaining()));
     given.environment = read_environment();
     return given;
@@ -105,6 +113,19 @@ class CommandParser {
     option->multi_option_policy(row.type == OptionType::kTextList ? CLI::MultiOptionPolicy::TakeAll
                                                                   : CLI::MultiOptionPolicy::TakeLast);
     options_.emplace_back(&row, option);
+  }
+
+  // `outrider bench --limit 3 serve` would lose the 3.
+  Status check_parent() const {
+    const CLI::App* parent = parser_->get_parent();
+    if (parent->get_parent() == nullptr) return {};
+    std::vector<std::string> early = parent->remaining();
+    for (const CLI::Option* option : parent->get_options()) {
+      if (option->count() > 0) early.push_back(option->get_name());
+    }
+    if (early.empty()) return {};
+    return usage_error(fmt::format("expected {} behind '{} {}', found it before", quote(early.front()),
+                                   parent->get_name(), parser_->get_name()));
   }
 
   Status check_extras(const std::vector<std::string>& extras) const {
@@ -134,7 +155,7 @@ class CommandParser {
 
 Status check_command(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const CommandRow& row : command_table()) names.push_back(row.name);
+  for (const CommandRow& row : command_table()) names.push_back(row.name.substr(0, row.name.find(' ')));
   if (std::find(names.begin(), names.end(), name) != names.end() || name.starts_with("-")) return {};
   return usage_error(fmt::format("unknown command {}; did you mean '{}'? commands: {}", quote(name),
                                  nearest_name(name, names), joined(names)));

@@ -10,6 +10,7 @@
 
 #include "config/environment.h"
 #include "config/message_text.h"
+#include "config/speculative_config.h"
 #include "formats/random_model.h"
 
 namespace outrider {
@@ -138,6 +139,14 @@ Result<EngineOptions> complete_speculative_options(const Settings& settings) {
       !settings.draft_shape.empty() || (settings.engine.model.empty() && settings.shape.empty());
   speculative.engine.speculation.decoding_type = has_draft ? "DraftTarget" : "NGram";
   return complete_engine_options(speculative);
+}
+
+Result<EngineOptions> complete_serving_options(const Settings& settings) {
+  if (settings.speculation_given) return complete_engine_options(settings);
+  Settings serving = settings;
+  OUTRIDER_TRY(const SpeculativeConfig automatic, parse_speculative("auto"));
+  serving.engine.speculation = automatic.options;
+  return complete_engine_options(serving);
 }
 
 Result<std::unique_ptr<Engine>> open_engine(const Settings& settings) {

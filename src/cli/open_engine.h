@@ -21,6 +21,9 @@ Result<EngineOptions> complete_engine_options(const Settings& settings);
 // the default draft on the default target, NGram on any other.
 Result<EngineOptions> complete_speculative_options(const Settings& settings);
 
+// For a server: where no speculation was asked for, auto, which drafts only as much as pays.
+Result<EngineOptions> complete_serving_options(const Settings& settings);
+
 // Opens the model that `settings` names, or the default one.
 Result<std::unique_ptr<Engine>> open_engine(const Settings& settings);
 

@@ -44,4 +44,20 @@ class ProgressBar {
   bool visible_;
 };
 
+// The same for what is done in parts of 0..1, under a name that may change.
+class ProgressLine {
+ public:
+  ProgressLine() : visible_(error_is_terminal()) {}
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(std::string_view name, double done);
+  void clear();
+
+ private:
+  bool visible_;
+  std::string shown_;
+};
+
 }  // namespace outrider

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "device/durable_file.h"
+#include "page/filled_page.h"
 
 namespace outrider {
 
@@ -14,15 +15,8 @@ namespace outrider {
 extern const std::string_view kTracePage;
 
 std::string trace_page(const nlohmann::ordered_json& trace) {
-  constexpr std::string_view kPlace = "{{trace}}";
-  const std::string json = trace.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  const size_t place = kTracePage.find(kPlace);
-  std::string page(kTracePage.substr(0, place));
-  page.reserve(kTracePage.size() + json.size());
-  // No text in it may end its script element, or begin a comment there.
-  for (const char c : json) c == '<' ? page += "\\u003c" : page += c;
-  page += kTracePage.substr(place + kPlace.size());
-  return page;
+  return filled_page(kTracePage,
+                     trace.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 Status check_trace_file(const std::filesystem::path& file) {

@@ -29,6 +29,11 @@ std::filesystem::path user_cache_directory() {
   return {};
 }
 
+std::string notify_socket() {
+  const char* value = std::getenv("NOTIFY_SOCKET");
+  return value == nullptr ? "" : value;
+}
+
 bool colour_refused() {
   const char* value = std::getenv("NO_COLOR");
   return value != nullptr && *value != '\0';

@@ -30,9 +30,11 @@ constexpr unsigned kBench = bit(Command::kBench);
 constexpr unsigned kVerify = bit(Command::kVerifyLossless);
 constexpr unsigned kQuantize = bit(Command::kQuantize);
 constexpr unsigned kDoctor = bit(Command::kDoctor);
+constexpr unsigned kServe = bit(Command::kServe);
+constexpr unsigned kBenchServe = bit(Command::kBenchServe);
 constexpr unsigned kWrites = kGenerate | kChat | kBench | kDoctor;
 constexpr unsigned kDecodes = kWrites | kVerify;
-constexpr unsigned kRuns = kDecodes | kScore;
+constexpr unsigned kRuns = kDecodes | kScore | kServe;
 constexpr unsigned kEvery = kRuns | kTokenize | kInspect;
 
 constexpr std::string_view kModel = "Model";
@@ -41,6 +43,8 @@ constexpr std::string_view kSampling = "Sampling";
 constexpr std::string_view kLength = "Length and stopping";
 constexpr std::string_view kSpeculation = "Speculation";
 constexpr std::string_view kMachine = "Machine";
+constexpr std::string_view kServing = "Serving";
+constexpr std::string_view kLoad = "Load";
 constexpr std::string_view kOutput = "Output";
 
 constexpr double kMaxTokens = 1 << 24;
@@ -87,18 +91,46 @@ Status set_prompt_ids(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+// "1,2,4"
+Result<std::vector<int>> parse_counts(std::string_view text, std::string_view what, int most) {
+  std::vector<int> counts;
+  for (const std::string_view part : split(text, ',')) {
+    const auto count = parse_integer(trimmed(part), 1, most);
+    if (!count.ok()) {
+      return usage_error(fmt::format(
+          "expected {} from 1 to {} separated by commas, as in 1,2,4; found {}", what, most, quote(text)));
+    }
+    counts.push_back(static_cast<int>(*count));
+  }
+  return counts;
+}
+
 Status set_row_counts(Settings& settings, const OptionValue& value) {
-  constexpr int kMaxRows = 4096;
-  settings.row_counts.clear();
+  OUTRIDER_TRY(settings.row_counts, parse_counts(value.text(), "row counts", 4096));
+  return {};
+}
+
+Status set_concurrency(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.load.concurrency, parse_counts(value.text(), "numbers of requests", 1 << 14));
+  return {};
+}
+
+Status set_request_rates(Settings& settings, const OptionValue& value) {
+  settings.load.request_rates.clear();
   for (const std::string_view part : split(value.text(), ',')) {
-    const auto rows = parse_integer(trimmed(part), 1, kMaxRows);
-    if (!rows.ok()) {
+    const auto rate = parse_number(trimmed(part), 0.001, 1e5);
+    if (!rate.ok()) {
       return usage_error(
-          fmt::format("expected row counts from 1 to {} separated by commas, as in 1,2,4; found {}", kMaxRows,
+          fmt::format("expected requests per second, 0.001 to 100000, separated by commas, as in 0.5,2; found {}",
                       quote(value.text())));
     }
-    settings.row_counts.push_back(static_cast<int>(*rows));
+    settings.load.request_rates.push_back(*rate);
   }
+  return {};
+}
+
+Status set_batch_sizes(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.batch_sizes, parse_counts(value.text(), "numbers of prompts", 1024));
   return {};
 }
 
@@ -185,10 +217,90 @@ const OptionRow kOptions[] = {
      .default_text = "0", .help = "longest sequence in tokens; 0: what the model was made for, at most 8192",
      .apply = [](S& s, const V& v) { s.engine.context = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
-    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize,
+    {.name = "config", .metavar = "FILE", .group = kModel, .commands = kEvery | kQuantize | kBenchServe,
      .help = "YAML file of options; command line and environment come before it",
      .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
      .command_line_only = true},
+    {.name = "host", .metavar = "ADDRESS", .group = kServing, .commands = kServe, .default_text = "127.0.0.1",
+     .help = "address to listen on; any but a loopback one needs --api-key-file",
+     .apply = [](S& s, const V& v) { s.server.host = v.text(); return Status(); }},
+    {.name = "port", .metavar = "N", .type = Type::kInteger, .group = kServing, .commands = kServe,
+     .default_text = "8000", .help = "port to listen on; 0: any that is free",
+     .apply = [](S& s, const V& v) { s.server.port = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 65535},
+    {.name = "api-key-file", .metavar = "FILE", .group = kServing, .commands = kServe,
+     .help = "keys, one per line, that requests must show; read again on SIGHUP; not readable by others",
+     .apply = [](S& s, const V& v) { s.server.api_key_file = v.text(); return Status(); }},
+    {.name = "served-model-name", .metavar = "NAME", .group = kServing, .commands = kServe,
+     .help = "the model's name in the API; without it that of its folder or file",
+     .apply = [](S& s, const V& v) { s.served_model_name = v.text(); return Status(); }},
+    {.name = "max-queue", .metavar = "N", .type = Type::kInteger, .group = kServing, .commands = kServe,
+     .default_text = "256", .help = "requests that wait beyond the batch; more are refused with 429",
+     .apply = [](S& s, const V& v) { s.server.max_queue = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 1 << 20},
+    {.name = "max-connections", .metavar = "N", .type = Type::kInteger, .group = kServing, .commands = kServe,
+     .default_text = "4096", .help = "open connections; more are closed",
+     .apply = [](S& s, const V& v) { s.server.max_connections = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 1 << 20},
+    {.name = "max-connections-per-address", .metavar = "N", .type = Type::kInteger, .group = kServing,
+     .commands = kServe, .default_text = "2048", .help = "open connections of one client address",
+     .apply = [](S& s, const V& v) {
+       s.server.max_connections_per_address = static_cast<int>(v.integer);
+       return Status();
+     },
+     .min = 1, .max = 1 << 20},
+    {.name = "drain-timeout", .metavar = "SECONDS", .type = Type::kNumber, .group = kServing, .commands = kServe,
+     .default_text = "30", .help = "how long running requests may go on after SIGTERM",
+     .apply = [](S& s, const V& v) { s.server.drain_timeout = v.number; return Status(); },
+     .min = 0, .max = 86400},
+    {.name = "allowed-host", .metavar = "NAME", .type = Type::kTextList, .group = kServing, .commands = kServe,
+     .help = "a name under which clients may reach the server, beside its address; may be repeated",
+     .apply = [](S& s, const V& v) { s.server.allowed_hosts = v.texts; return Status(); }},
+    {.name = "cors-origin", .metavar = "ORIGIN", .type = Type::kTextList, .group = kServing, .commands = kServe,
+     .help = "let pages from there call, as in https://example.org; *: from anywhere; may be repeated",
+     .apply = [](S& s, const V& v) { s.server.cors_origins = v.texts; return Status(); }},
+    {.name = "url", .metavar = "URL", .group = kLoad, .commands = kBenchServe,
+     .help = "the server, as in http://127.0.0.1:8000; without TLS",
+     .apply = [](S& s, const V& v) { s.load.url = v.text(); return Status(); }},
+    {.name = "api-key-file", .metavar = "FILE", .group = kLoad, .commands = kBenchServe,
+     .help = "file with the key to show, in its first line",
+     .apply = [](S& s, const V& v) { s.load.api_key_file = v.text(); return Status(); }},
+    {.name = "served-model-name", .metavar = "NAME", .group = kLoad, .commands = kBenchServe,
+     .help = "the model to ask for; without it the first that the server lists",
+     .apply = [](S& s, const V& v) { s.served_model_name = v.text(); return Status(); }},
+    {.name = "endpoint", .metavar = "NAME", .type = Type::kChoice, .group = kLoad, .commands = kBenchServe,
+     .default_text = "chat", .help = "what is asked: chat or text completions",
+     .apply = [](S& s, const V& v) { s.load.is_chat = v.text() == "chat"; return Status(); },
+     .choices = "chat|completions"},
+    {.name = "concurrency", .metavar = "LIST", .group = kLoad, .commands = kBenchServe,
+     .help = "requests at a time, a level each, as in 1,2,4,8; without it and --request-rate 1",
+     .apply = set_concurrency},
+    {.name = "request-rate", .metavar = "LIST", .group = kLoad, .commands = kBenchServe,
+     .help = "instead of --concurrency: requests begun per second, by a Poisson process, a level each",
+     .apply = set_request_rates},
+    {.name = "requests", .metavar = "N", .type = Type::kInteger, .group = kLoad, .commands = kBenchServe,
+     .default_text = "0",
+     .help = "requests per level; 0: every prompt once, and four times the concurrency at least, or until --duration",
+     .apply = [](S& s, const V& v) { s.load.requests = v.integer; return Status(); },
+     .min = 0, .max = kMaxTokens},
+    {.name = "duration", .metavar = "SECONDS", .type = Type::kNumber, .group = kLoad, .commands = kBenchServe,
+     .default_text = "0", .help = "begin no request later in a level; 0: no such end",
+     .apply = [](S& s, const V& v) { s.load.duration = v.number; return Status(); },
+     .min = 0, .max = 1e6},
+    {.name = "warmup", .metavar = "N", .type = Type::kInteger, .group = kLoad, .commands = kBenchServe,
+     .default_text = "1", .help = "requests before the first level that are not measured",
+     .apply = [](S& s, const V& v) { s.load.warmup = v.integer; return Status(); },
+     .min = 0, .max = kMaxTokens},
+    {.name = "timeout", .metavar = "SECONDS", .type = Type::kNumber, .group = kLoad, .commands = kBenchServe,
+     .default_text = "600", .help = "of one request",
+     .apply = [](S& s, const V& v) { s.load.timeout = v.number; return Status(); },
+     .min = 0.001, .max = 1e6},
+    {.name = "goodput", .metavar = "GOALS", .group = kLoad, .commands = kBenchServe,
+     .help = "count the requests that keep these milliseconds, as in ttft:200,tpot:50,e2e:2000",
+     .apply = [](S& s, const V& v) { s.load.goodput = v.text(); return Status(); }},
+    {.name = "output", .metavar = "FILE", .group = kLoad, .commands = kBenchServe,
+     .help = "write an HTML page with distributions and timelines; replaces FILE",
+     .apply = [](S& s, const V& v) { s.output = v.text(); return Status(); }, .command_line_only = true},
     {.name = "prompt", .metavar = "TEXT", .group = kInput, .commands = kGenerate,
      .help = "the prompt; - reads standard input",
      .apply = [](S& s, const V& v) { s.prompt = v.text(); return Status(); },
@@ -217,11 +329,11 @@ const OptionRow kOptions[] = {
     {.name = "system", .metavar = "TEXT", .group = kInput, .commands = kChat,
      .help = "system message at the start of the conversation",
      .apply = [](S& s, const V& v) { s.system_message = v.text(); return Status(); }},
-    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kVerify | kDoctor,
+    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kBenchServe | kVerify | kDoctor,
      .help = "JSONL file with prompt, turns or question per line; without it built-in prompts",
      .apply = [](S& s, const V& v) { s.prompt_set = v.text(); return Status(); }},
-    {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench | kVerify | kDoctor,
-     .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
+    {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput,
+     .commands = kBench | kBenchServe | kVerify | kDoctor, .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
      .apply = [](S& s, const V& v) { s.prompt_limit = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
     {.name = "runs", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
@@ -232,11 +344,15 @@ const OptionRow kOptions[] = {
     {.name = "rows", .metavar = "LIST", .group = kInput, .commands = kBench,
      .help = "time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights' bytes",
      .apply = set_row_counts},
+    {.name = "batch", .metavar = "LIST", .group = kInput, .commands = kBench,
+     .help = "measure throughput with so many prompts running at once, as in 1,2,4,8, instead of prompt by prompt",
+     .apply = set_batch_sizes},
     {.name = "context", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
      .help = "with --rows: tokens already in the KV cache; without it 512, or what fits",
      .apply = [](S& s, const V& v) { s.cached_context = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
-    {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kWrites,
+    {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling,
+     .commands = kWrites | kBenchServe,
      .default_text = "0", .help = "0 is greedy: always the likeliest token",
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
      .min = 0, .max = 100},
@@ -244,11 +360,15 @@ const OptionRow kOptions[] = {
      .default_text = "0.7", .help = "temperature of the sampled half of the proof; 0: greedy only",
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
      .min = 0, .max = 100},
-    {.name = "top-k", .metavar = "K", .type = Type::kInteger, .group = kSampling, .commands = kDecodes,
+    {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kServe,
+     .default_text = "1", .help = "where a request does not say; 0 is greedy",
+     .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
+     .min = 0, .max = 100},
+    {.name = "top-k", .metavar = "K", .type = Type::kInteger, .group = kSampling, .commands = kDecodes | kServe,
      .default_text = "0", .help = "keep the K likeliest tokens; 0: all",
      .apply = [](S& s, const V& v) { sampling(s).top_k = static_cast<int32_t>(v.integer); return Status(); },
      .min = 0, .max = kMaxTokens},
-    {.name = "top-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kWrites,
+    {.name = "top-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kWrites | kServe,
      .default_text = "1", .help = "keep the smallest set of likeliest tokens that reaches this probability",
      .apply = [](S& s, const V& v) { sampling(s).top_p = v.number; return Status(); },
      .min = 0, .max = 1},
@@ -256,24 +376,24 @@ const OptionRow kOptions[] = {
      .default_text = "0.9", .help = "the same, for the sampled half of the proof",
      .apply = [](S& s, const V& v) { sampling(s).top_p = v.number; return Status(); },
      .min = 0, .max = 1},
-    {.name = "min-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kDecodes,
+    {.name = "min-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kDecodes | kServe,
      .default_text = "0",
      .help = "keep tokens with at least this fraction of the likeliest one's probability",
      .apply = [](S& s, const V& v) { sampling(s).min_p = v.number; return Status(); },
      .min = 0, .max = 1},
     {.name = "repetition-penalty", .metavar = "R", .type = Type::kNumber, .group = kSampling,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .default_text = "1",
      .help = "divides positive logits of tokens seen in prompt or output, multiplies negative ones",
      .apply = [](S& s, const V& v) { sampling(s).repetition_penalty = v.number; return Status(); },
      .min = 0.001, .max = 1000},
     {.name = "presence-penalty", .metavar = "P", .type = Type::kNumber, .group = kSampling,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .default_text = "0", .help = "subtracted once from tokens already in the output",
      .apply = [](S& s, const V& v) { sampling(s).presence_penalty = v.number; return Status(); },
      .min = -1000, .max = 1000},
     {.name = "frequency-penalty", .metavar = "F", .type = Type::kNumber, .group = kSampling,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .default_text = "0", .help = "subtracted once per occurrence in the output",
      .apply = [](S& s, const V& v) { sampling(s).frequency_penalty = v.number; return Status(); },
      .min = -1000, .max = 1000},
@@ -281,12 +401,12 @@ const OptionRow kOptions[] = {
      .commands = kDecodes,
      .help = "added to the logit of a token; -inf forbids it; may be repeated",
      .apply = set_logit_bias},
-    {.name = "seed", .metavar = "S", .type = Type::kInteger, .group = kSampling, .commands = kDecodes,
+    {.name = "seed", .metavar = "S", .type = Type::kInteger, .group = kSampling, .commands = kDecodes | kBenchServe,
      .default_text = "0", .help = "seed of all randomness; the same seed gives the same text",
      .apply = [](S& s, const V& v) { sampling(s).seed = static_cast<uint64_t>(v.integer); return Status(); },
      .min = 0, .max = kMaxSeed},
     {.name = "max-tokens", .metavar = "N", .type = Type::kInteger, .group = kLength,
-     .commands = kGenerate | kBench | kVerify | kDoctor,
+     .commands = kGenerate | kBench | kBenchServe | kVerify | kDoctor,
      .default_text = "128", .help = "most tokens of output",
      .apply = [](S& s, const V& v) { s.request.max_tokens = v.integer; return Status(); },
      .min = 1, .max = kMaxTokens},
@@ -297,11 +417,11 @@ const OptionRow kOptions[] = {
     {.name = "stop", .metavar = "TEXT", .type = Type::kTextList, .group = kLength, .commands = kDecodes,
      .help = "end the output before this text; may be repeated",
      .apply = set_stop},
-    {.name = "ignore-eos", .type = Type::kFlag, .group = kLength, .commands = kDecodes,
+    {.name = "ignore-eos", .type = Type::kFlag, .group = kLength, .commands = kDecodes | kBenchServe,
      .help = "go on after the model's end-of-text token",
      .apply = [](S& s, const V& v) { s.request.ignore_eos = v.flag; return Status(); }},
     {.name = "speculative", .metavar = "CONFIG", .type = Type::kSpeculation, .group = kSpeculation,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .help = "method,key=value,... or a YAML or JSON file: none, ngram, draft_target, auto, ...; keys are listed "
              "in docs/options.md",
      .apply = set_speculation},
@@ -315,7 +435,7 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.synthetic_acceptance = v.number; return Status(); },
      .min = 0, .max = 1},
     {.name = "acceptance", .metavar = "RULE", .type = Type::kChoice, .group = kSpeculation,
-     .commands = kDecodes,
+     .commands = kDecodes | kServe,
      .default_text = "coupled",
      .help = "how drafts are accepted; coupled (same seed, same text as without speculation) and rejection "
              "(same law) are lossless, typical and relaxed are not",
@@ -346,10 +466,20 @@ const OptionRow kOptions[] = {
      .help = "kernel table, such as reference or avx2; without it the fastest this machine has",
      .apply = [](S& s, const V& v) { s.engine.kernels = v.text(); return Status(); },
      .environment = "OUTRIDER_FORCE_KERNELS"},
-    {.name = "max-batch", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+    {.name = "max-batch", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kServe,
+     .default_text = "32", .help = "sequences that run together",
+     .apply = [](S& s, const V& v) { s.engine.max_batch = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 1024},
+    {.name = "max-batch", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns & ~kServe,
      .default_text = "8", .help = "sequences that run together",
      .apply = [](S& s, const V& v) { s.engine.max_batch = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 1024},
+    {.name = "max-batch-rows", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "0",
+     .help = "rows of one pass: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0: what "
+             "--prefill-chunk and a full batch with its drafts need",
+     .apply = [](S& s, const V& v) { s.engine.max_batch_rows = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 65536},
     {.name = "kv-pages", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
      .default_text = "0",
      .help = "pages of the KV cache; 0: enough for a full batch, within a third of free memory",
@@ -367,7 +497,13 @@ const OptionRow kOptions[] = {
      .default_text = "256", .help = "prompt tokens computed in one pass",
      .apply = [](S& s, const V& v) { s.engine.prefill_chunk = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 65536},
-    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~kChat) | kQuantize,
+    {.name = "logprobs", .metavar = "N", .type = Type::kInteger, .group = kOutput, .commands = kGenerate,
+     .default_text = "-1",
+     .help = "with --json: the log-probability of every output token, and of the N likeliest in its place; "
+             "-1: none",
+     .apply = [](S& s, const V& v) { s.request.logprobs = static_cast<int>(v.integer); return Status(); },
+     .min = -1, .max = 20},
+    {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~(kChat | kServe)) | kQuantize | kBenchServe,
      .help = "print one JSON object",
      .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},
 };
@@ -380,9 +516,11 @@ constexpr std::array kCommands = {
     CommandRow{Command::kTokenize, "tokenize", "text to token ids and back"},
     CommandRow{Command::kInspect, "inspect", "what a model file holds"},
     CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
+    CommandRow{Command::kBenchServe, "bench serve", "load on a server: latencies, throughput, acceptance"},
     CommandRow{Command::kVerifyLossless, "verify-lossless",
                "prove that speculation does not change the output"},
     CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},
+    CommandRow{Command::kServe, "serve", "an OpenAI-compatible server"},
     CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
 };
 

@@ -24,6 +24,8 @@ enum class Command : unsigned {
   kVerifyLossless = 1u << 6,
   kQuantize = 1u << 7,
   kDoctor = 1u << 8,
+  kServe = 1u << 9,
+  kBenchServe = 1u << 10,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
@@ -33,6 +35,33 @@ enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
 struct Origin {
   OriginKind kind = OriginKind::kDefault;
   std::string place;
+};
+
+// How `serve` meets the world.
+struct ServerOptions {
+  std::string host = "127.0.0.1";  // an address; names are not looked up
+  int port = 8000;                 // 0: any that is free
+  std::filesystem::path api_key_file;
+  std::vector<std::string> allowed_hosts;  // names in Host headers, beyond those of this machine
+  std::vector<std::string> cors_origins;   // of pages elsewhere that may call; "*": all
+  int max_queue = 256;                     // requests that wait beyond the batch
+  int max_connections = 4096;
+  int max_connections_per_address = 2048;
+  double drain_timeout = 30;  // seconds
+};
+
+// What `bench serve` sends, and where; the rest is that of any benchmark.
+struct LoadOptions {
+  std::string url;  // empty: none was given
+  std::filesystem::path api_key_file;
+  bool is_chat = true;                // else text completions
+  std::vector<int> concurrency;       // a level each; empty with rates: none
+  std::vector<double> request_rates;  // a level each, per second
+  int64_t requests = 0;               // per level; 0: by the number of prompts, or no end but the duration's
+  double duration = 0;                // seconds per level; 0: no such end
+  int64_t warmup = 0;
+  double timeout = 0;   // seconds
+  std::string goodput;  // "ttft:200,tpot:50"; empty: no goals
 };
 
 // Everything a run was asked for, each value checked against its own range. Immutable once resolved.
@@ -50,14 +79,19 @@ struct Settings {
   int64_t prompt_limit = 0;          // 0: all
   int64_t runs = 0;             // bench: repetitions of each prompt and mode, or rounds over the row counts
   std::vector<int> row_counts;  // bench: measure passes of so many rows instead of prompts
+  std::vector<int> batch_sizes;  // bench: measure throughput with so many prompts running at once
   std::optional<int64_t> cached_context;       // bench: tokens in the cache before such a pass
   std::string shape, draft_shape;              // bench: random weights of these shapes instead of a model
   std::optional<double> synthetic_acceptance;  // bench: drafts are right with this probability
   std::string system_message;
 
-  std::filesystem::path output;   // quantize: the file to write
+  LoadOptions load;
+  std::filesystem::path output;   // quantize: the file to write; bench serve: the report, if any
   std::string quantization_type;  // "q4_k"; empty: none was given
   bool force = false;             // quantize: replace `output` if it exists
+
+  ServerOptions server;
+  std::string served_model_name;  // serve: empty: that of the model's folder or file; bench serve: the first
 
   bool show_draft = false;
   bool show_tree = false;

@@ -12,10 +12,10 @@ namespace outrider {
 struct ApiError {
   int status = 400;
   std::string type = "invalid_request_error";
-  std::string message;             // one line: what was expected, what was found
-  std::string param;               // the field at fault: "messages[2].content"; empty: null
-  std::string code;                // "context_length_exceeded"; empty: null
-  std::optional<int> retry_after;  // seconds; a header, not part of the body
+  std::string message = {};             // one line: what was expected, what was found
+  std::string param = {};               // the field at fault: "messages[2].content"; empty: null
+  std::string code = {};                // "context_length_exceeded"; empty: null
+  std::optional<int> retry_after = {};  // seconds; a header, not part of the body
 };
 
 template <typename T>

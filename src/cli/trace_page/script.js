@@ -1,37 +1,15 @@
-"use strict";
-// Draws the trace. Text of tokens and names reaches the page through textContent alone.
+// Draws the trace.
 (() => {
-  const trace = JSON.parse(document.getElementById("trace").textContent);
+  const {byId, element, short, milliseconds, percent, sum, plural, clipped, factList, totalsList, hasGuesses, drawTree,
+         treeKinds, legend} = shared;
+  const trace = JSON.parse(byId("data").textContent);
   const steps = trace.steps;
-  const byId = (id) => document.getElementById(id);
-
-  const SVG_NAMES = new Set(["svg", "g", "rect", "text", "path", "line", "title", "polygon"]);
-  function element(name, attributes, ...children) {
-    const isSvg = SVG_NAMES.has(name);
-    const made = isSvg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-    for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
-  }
-  const short = (value) => Number(value.toPrecision(3)).toString();
-  const milliseconds = (value) => `${short(value)} ms`;
-  const percent = (part, whole) => (whole === 0 ? "–" : `${(100 * part / whole).toFixed(1)} %`);
-  const probability = (value) => (value === null ? "not known" : short(value));
-  const sum = (values) => values.reduce((total, value) => total + value, 0);
-  const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
   const tokenText = (token) => trace.token_texts[token];
-  const quoted = (text) => JSON.stringify(text);
-  function clipped(text, length) {
-    const characters = [...text];
-    return characters.length <= length ? text : characters.slice(0, length - 1).join("") + "…";
-  }
-
   // ---- Figures over all steps.
 
   const total = (step) => step.draft_ms + step.verify_ms + step.other_ms;
   const isVerified = (fate) => fate !== "over budget";
-  // Drafters without probabilities say 1 of every node.
-  const hasGuesses = steps.some((step) => step.nodes.draft.some((guess) => guess < 1));
+  const guesses = steps.some((step) => hasGuesses(treeOf(step)));
 
   function passes() {  // a pass of several sequences counts once
     const seen = new Set();
@@ -92,8 +70,7 @@
       ["drafts accepted", percent(all.accepted, all.drafted)],
       ["time drafting", percent(sum(passes().map((step) => step.draft_ms)), time)],
     ];
-    byId("totals").append(...rows.map(([name, value]) =>
-      element("div", {}, element("dt", {}, name), element("dd", {}, String(value)))));
+    byId("totals").append(...totalsList(rows));
     const sampling = trace.temperature === 0 ? "greedy" :
       `temperature ${trace.temperature}` + (trace.top_k > 0 ? `, top-k ${trace.top_k}` : "") +
       (trace.top_p < 1 ? `, top-p ${trace.top_p}` : "") + (trace.min_p > 0 ? `, min-p ${trace.min_p}` : "") +
@@ -217,8 +194,7 @@
     });
     byId("timeline").append(svg, timelineAxis(scale));
     const names = [["verify", "verify: the target pass"], ["draft", "draft"], ["other", "other: scheduling, acceptance, commit, output"]];
-    byId("timeline-legend").append(...names.map(([part, text]) =>
-      element("span", {}, element("i", {style: `background: var(--${part})`}), text)));
+    byId("timeline-legend").append(...legend(names));
     byId("timeline-legend").append(element("span", {}, group > 1 ? `each bar: the mean of ${group} steps` :
       "bars beyond the top: prompts and outliers"));
   }
@@ -250,108 +226,27 @@
 
   // ---- The selected step.
 
-  // Children of every node in their order; the target's own token follows the last accepted node.
-  function layout(step) {
-    const {parents, fates} = step.nodes;
-    const children = parents.map(() => []);
-    parents.forEach((parent, node) => { if (parent >= 0) children[parent].push(node); });
-    const last = fates.lastIndexOf("accepted");
-    const origins = step.committed.origins;
-    const hasOwn = origins.length > 0 && origins[origins.length - 1] !== "accepted";
-    const places = [], depth = depths(step);
-    let row = 0;
-    const place = (node) => {  // returns the row of the node: that of its first child
-      const rows = children[node].map(place);
-      let own = null;
-      if (hasOwn && node === last) {
-        own = row++;
-        rows.push(own);
-      }
-      places[node] = {row: rows.length > 0 ? rows[0] : row++, depth: depth[node]};
-      if (own !== null) places.own = {row: own, depth: depth[node] + 1, parent: node};
-      return places[node].row;
-    };
-    if (parents.length > 0) place(0);
-    return {places, rows: row, columns: 1 + Math.max(0, ...depth, places.own ? places.own.depth : 0)};
-  }
-
-  const box = {width: 124, height: 56, gapX: 40, gapY: 10};
-  const boxX = (place) => 4 + place.depth * (box.width + box.gapX);
-  const boxY = (place) => 4 + place.row * (box.height + box.gapY);
-
-  function edge(from, to, kind) {
-    const x1 = boxX(from) + box.width, y1 = boxY(from) + box.height / 2, x2 = boxX(to), y2 = boxY(to) + box.height / 2;
-    const middle = (x1 + x2) / 2;
-    return element("path", {class: `edge ${kind}`, d: `M${x1},${y1} C${middle},${y1} ${middle},${y2} ${x2},${y2}`});
-  }
-
-  const MARKS = {accepted: "✓", rejected: "✗"};
-
-  function nodeBox(place, kind, lines, facts) {
-    const group = element("g", {class: `node ${kind}`, tabindex: 0, role: "button",
-      transform: `translate(${boxX(place)},${boxY(place)})`,
-      "aria-label": facts.map(([name, value]) => `${name} ${value}`).join(", ")});
-    group.append(element("rect", {width: box.width, height: box.height, rx: 6}));
-    lines.forEach((line, i) => group.append(element("text", {x: 8, y: 17 + 15 * i, class: i > 0 ? "faint" : "token"}, line)));
-    const show = () => showDetails(group, facts);
-    for (const event of ["pointerenter", "focus", "click"]) group.addEventListener(event, show);
-    return group;
-  }
-
-  function showDetails(group, facts) {
-    for (const other of document.querySelectorAll(".node.chosen")) other.classList.remove("chosen");
-    group.classList.add("chosen");
-    byId("details").replaceChildren(element("dl", {}, ...facts.map(([name, value]) =>
-      element("div", {}, element("dt", {}, name), element("dd", {}, String(value))))));
-  }
-
-  function nodeFacts(step, node, depth) {
-    const {tokens, draft, target, fates, causes} = step.nodes;
-    const facts = [["token", quoted(tokenText(tokens[node]))], ["id", tokens[node]]];
-    if (node === 0) return [...facts, ["outcome", "pending: committed before this step"]];
-    return [...facts, ["depth", depth], ["outcome", causes[node] || fates[node]],
-      ["drafter's probability", hasGuesses ? probability(draft[node]) : "none given"], ["target's probability", probability(target[node])],
-      ["drafted by", sourcesOf(step, node).join(", ")]];
+  // As drawTree() takes it.
+  function treeOf(step) {
+    const {tokens, parents, draft, target, fates, causes} = step.nodes;
+    const nodes = tokens.map((id, i) => ({id, parent: parents[i], text: tokenText(id), fate: fates[i], cause: causes[i],
+      draft: draft[i], target: target[i], sources: sourcesOf(step, i)}));
+    const {origins, tokens: committed, target: chances} = step.committed;
+    const last = committed.length - 1;
+    const own = last < 0 || origins[last] === "accepted" ? null :
+      {id: committed[last], text: tokenText(committed[last]), origin: origins[last], target: chances[last]};
+    return {nodes, own};
   }
 
   function showTree(step) {
-    const {places, rows, columns} = layout(step);
-    byId("details").replaceChildren(element("p", {class: "legend"}, "Point at a node, or go there by Tab, for its probabilities."));
-    if (rows === 0) {
-      byId("tree").replaceChildren(element("p", {class: "legend"}, "Prompt tokens alone: nothing to verify."));
-      return;
-    }
-    const width = columns * (box.width + box.gapX) - box.gapX + 8, height = rows * (box.height + box.gapY) + 4;
-    const svg = element("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
-      "aria-label": `Drafted tree of ${plural(step.nodes.tokens.length - 1, "node")}`});
-    const {parents, fates, tokens, draft, target, causes} = step.nodes;
-    parents.forEach((parent, node) => {
-      if (parent >= 0) svg.append(edge(places[parent], places[node], fates[node].split(" ")[0]));
-    });
-    if (places.own) svg.append(edge(places[places.own.parent], places.own, "own"));
-    tokens.forEach((token, node) => {
-      const mark = node === 0 ? "" : `${MARKS[fates[node]] || "·"} `;
-      const numbers = (hasGuesses ? `q ${short(draft[node])}` : "") +
-        (target[node] === null ? "" : `${hasGuesses ? ", " : ""}p ${short(target[node])}`);
-      const lines = [mark + clipped(quoted(tokenText(token)), 14)]
-        .concat(node === 0 ? ["pending"] : [numbers, causes[node] || fates[node]]);
-      const group = nodeBox(places[node], node === 0 ? "root" : fates[node].split(" ")[0], lines,
-                            nodeFacts(step, node, places[node].depth));
-      group.dataset.cause = causes[node];
-      svg.append(group);
-    });
-    if (places.own) svg.append(ownBox(step, places.own));
-    byId("tree").replaceChildren(svg);
+    const hint = nodesOf(step) === 0 ? "Prompt tokens alone: nothing to verify." :
+      "Point at a node, or go there by Tab, for its probabilities.";
+    byId("details").replaceChildren(element("p", {class: "legend"}, hint));
+    byId("tree").replaceChildren(...(nodesOf(step) === 0 ? [] :
+      [drawTree(treeOf(step), guesses, (facts) => byId("details").replaceChildren(factList(facts)))]));
+    byId("tree").hidden = nodesOf(step) === 0;
   }
-
-  function ownBox(step, place) {
-    const {tokens, origins, target} = step.committed;
-    const last = tokens.length - 1;
-    const text = quoted(tokenText(tokens[last]));
-    return nodeBox(place, "own", [`+ ${clipped(text, 14)}`, `p ${short(target[last])}`, origins[last]],
-      [["token", text], ["id", tokens[last]], ["outcome", `${origins[last]}: chosen by the target`],
-       ["target's probability", probability(target[last])]]);
-  }
+  const nodesOf = (step) => step.nodes.tokens.length;
 
   function showText(index) {
     const step = steps[index];
@@ -394,11 +289,8 @@
   }
 
   function showLegend() {
-    const kinds = [["yes", "✓ accepted"], ["no", "✗ rejected"], ["other", "· not reached, past stop or over budget"],
-                   ["own", "+ the target's own token"]];
-    byId("tree-legend").append(...kinds.map(([colour, text]) =>
-      element("span", {}, element("i", {style: `background: var(--${colour})`}), text)));
-    byId("tree-legend").append(element("span", {}, (hasGuesses ? "q: drafter's probability, " : "") + "p: target's" +
+    byId("tree-legend").append(...legend(treeKinds));
+    byId("tree-legend").append(element("span", {}, (guesses ? "q: drafter's probability, " : "") + "p: target's" +
       (trace.temperature === 0 ? " at temperature 1" : "")));
   }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/open_engine.h"
+#include "cli/terminal.h"
+#include "config/environment.h"
+#include "server/page/page_text.h"
+#include "server/server.h"
+
+namespace outrider {
+namespace {
+
+std::string model_name(const Settings& settings, const std::filesystem::path& model) {
+  if (!settings.served_model_name.empty()) return settings.served_model_name;
+  const std::filesystem::path path = model.lexically_normal();
+  const std::filesystem::path last = path.has_filename() ? path.filename() : path.parent_path().filename();
+  return last.extension() == ".gguf" ? last.stem().string() : last.string();
+}
+
+// A connection is a file descriptor, and the usual limit is 1024.
+void raise_file_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+Status run_serve(const Settings& settings) {
+  OUTRIDER_TRY(const EngineOptions options, complete_serving_options(settings));
+  raise_file_limit();
+  ServerParts parts;
+  parts.options = settings.server;
+  parts.open = [options] { return Engine::open(options); };
+  parts.model_name = model_name(settings, options.model);
+  parts.max_batch = options.max_batch;
+  parts.sampling = settings.request.sampling;
+  parts.page = page_text;
+  parts.notify_socket = notify_socket();
+  OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));
+  server->handle_signals();
+  write_output(fmt::format("listening on {}\n", server->url()));
+  std::fflush(stdout);
+  return server->run();
+}
+
+}  // namespace outrider

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace outrider {
+
+enum class Route : uint8_t {
+  kPage,
+  kHealth,
+  kMetrics,
+  kVersion,
+  kStats,
+  kModels,
+  kModel,
+  kChatCompletions,
+  kCompletions,
+  kTokenize,
+  kDetokenize,
+  kApplyTemplate,
+  kCancel,
+};
+
+struct RouteRow {
+  Route route;
+  std::string_view method;
+  std::string_view pattern;  // "{id}" stands for one segment
+  bool needs_model = false;  // 503 before it is loaded
+};
+
+// All there is; whatever is not in it does not exist.
+std::span<const RouteRow> route_table();
+
+struct RouteMatch {
+  const RouteRow* row = nullptr;  // null: no such path, or not with this method
+  std::string argument;           // what {id} stands for
+  std::string allowed;            // methods of this path; empty: no such path
+};
+RouteMatch match_route(std::string_view method, std::string_view path);
+
+}  // namespace outrider

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/server.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/clock.h"
+#include "engine/engine_parts.h"
+#include "server/listener.h"
+#include "server/notify.h"
+#include "server/service.h"
+
+namespace outrider {
+namespace {
+
+namespace asio = boost::asio;
+using Code = boost::system::error_code;
+
+constexpr auto kPollInterval = std::chrono::milliseconds(10);
+
+Service make_service(ServerParts& parts, ApiKeys keys) {
+  const LiveCalls::Limits calls{.calls = parts.max_batch + parts.options.max_queue,
+                                .stream_bytes = parts.limits.stream_bytes};
+  return {.options = parts.options,
+          .limits = parts.limits,
+          .hosts = HostNames(parts.options.host, parts.options.allowed_hosts),
+          .keys = std::move(keys),
+          .page = std::move(parts.page),
+          .model = {},
+          .metrics = {},
+          .calls = LiveCalls(calls),
+          .worker = nullptr,
+          .engine = nullptr,
+          .max_batch = parts.max_batch};
+}
+
+ServedModel served_model(const Engine& engine, const ServerParts& parts) {
+  const EngineParts& opened = engine.parts();
+  return {.name = parts.model_name,
+          .created = std::time(nullptr),
+          .info = opened.info,
+          .tokenizer = opened.tokenizer,
+          .chat_template = opened.chat_template ? &*opened.chat_template : nullptr,
+          .token_trie = TokenTrie::create(*opened.tokenizer),
+          .bos_token = opened.bos_token,
+          .eos_token = opened.eos_token,
+          .stop_tokens = opened.target->config().stop_tokens,
+          .context = opened.options.context,
+          .vocab_size = opened.vocab_size,
+          .sampling = parts.sampling};
+}
+
+}  // namespace
+
+std::string random_id() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
+
+struct Server::Impl {
+  Impl(ServerParts given, ApiKeys keys)
+      : parts(std::move(given)),
+        service(make_service(parts, std::move(keys))),
+        listener(&io, &service),
+        signals(io) {
+    service.calls.set_metrics(&service.metrics);
+    service.started_ms = now_ms();
+  }
+
+  EngineLoop::Events engine_events();
+  void on_opened(ServedModel model);
+  void on_failure(const Error& error);
+  void on_drain();
+  Connection::Task<void> drain();
+  Connection::Task<void> wait_while(std::function<bool()> condition, Connection::Duration time);
+  Connection::Task<void> take_signals();
+  void read_keys();
+
+  ServerParts parts;
+  asio::io_context io{1};
+  Service service;
+  Listener listener;
+  asio::signal_set signals;
+  bool is_aborted = false;
+  std::optional<Error> failure;
+};
+
+EngineLoop::Events Server::Impl::engine_events() {
+  return {
+      .opened =
+          [this](const Engine& engine) {
+            asio::post(
+                io, [this, model = served_model(engine, parts)]() mutable { on_opened(std::move(model)); });
+          },
+      .failed = [this](const Error& error) { asio::post(io, [this, error] { on_failure(error); }); },
+      .has_news = [this] { asio::post(io, [this] { service.calls.deliver(service.engine->take_news()); }); }};
+}
+
+void Server::Impl::on_opened(ServedModel model) {
+  service.model = std::move(model);
+  if (service.phase != Phase::kLoading) return;
+  service.phase = Phase::kReady;
+  log_event("ready",
+            fmt::format("{} after {:.1f} s", parts.model_name, (now_ms() - service.started_ms) / 1e3));
+  notify_manager(parts.notify_socket, "READY=1\nSTATUS=serving " + parts.model_name);
+}
+
+void Server::Impl::on_failure(const Error& error) {
+  failure = error;
+  is_aborted = true;
+  if (service.phase != Phase::kDraining) on_drain();
+  service.calls.abort_all(
+      {.status = 500, .type = "server_error", .message = "the engine failed", .code = "engine_failed"},
+      nullptr);
+}
+
+void Server::Impl::on_drain() {
+  if (service.phase == Phase::kDraining) {
+    is_aborted = true;
+    return;
+  }
+  service.phase = Phase::kDraining;
+  log_event("draining", fmt::format("{} calls", service.calls.load()));
+  notify_manager(parts.notify_socket, "STOPPING=1");
+  asio::co_spawn(io, drain(), asio::detached);
+}
+
+Connection::Task<void> Server::Impl::wait_while(std::function<bool()> condition, Connection::Duration time) {
+  const auto end = Connection::Clock::now() + time;
+  asio::steady_timer timer(io);
+  while (condition() && Connection::Clock::now() < end) {
+    timer.expires_after(kPollInterval);
+    Code ignored;
+    co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+Connection::Task<void> Server::Impl::drain() {
+  const auto drain_time = std::chrono::duration_cast<Connection::Duration>(
+      std::chrono::duration<double>(service.options.drain_timeout));
+  std::function<bool()> is_working = [this] { return !service.calls.empty() && !is_aborted; };
+  co_await wait_while(std::move(is_working), drain_time);
+  if (!service.calls.empty() && !failure) {
+    ApiError error{.status = 503,
+                   .type = "unavailable_error",
+                   .message = "the server is shutting down",
+                   .code = "draining"};
+    service.calls.abort_all(error, service.engine.get());
+  }
+  listener.stop();
+  std::function<bool()> is_open = [this] { return listener.size() > 0; };
+  co_await wait_while(is_open, service.limits.close_time);
+  listener.close_all();
+  co_await wait_while(is_open, service.limits.close_time);
+  Code ignored;
+  signals.cancel(ignored);
+}
+
+void Server::Impl::read_keys() {
+  if (service.options.api_key_file.empty()) return;
+  auto keys = ApiKeys::read(service.options.api_key_file);
+  if (!keys.ok()) return log_event("keys_kept", keys.error().message);
+  service.keys = std::move(keys).value();
+  log_event("keys_reloaded", "");
+}
+
+Connection::Task<void> Server::Impl::take_signals() {
+  while (true) {
+    Code error;
+    const int signal = co_await signals.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    if (error) co_return;
+    if (signal == SIGHUP) {
+      read_keys();
+      continue;
+    }
+    // Nothing is under way, and opening a model cannot be interrupted.
+    if (service.phase == Phase::kLoading) std::_Exit(0);
+    on_drain();
+  }
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+Result<std::unique_ptr<Server>> Server::listen(ServerParts parts) {
+  ApiKeys keys;
+  if (!parts.options.api_key_file.empty()) {
+    OUTRIDER_TRY(keys, ApiKeys::read(parts.options.api_key_file));
+  }
+  auto impl = std::make_unique<Impl>(std::move(parts), std::move(keys));
+  OUTRIDER_RETURN_IF_ERROR(impl->listener.open());
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+int Server::port() const { return impl_->listener.port(); }
+
+std::string Server::url() const {
+  const std::string& host = impl_->service.options.host;
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return fmt::format("http://{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port());
+}
+
+Status Server::run() {
+  Impl& impl = *impl_;
+  impl.listener.start();
+  impl.service.worker = std::make_unique<PreparationWorker>();
+  impl.service.engine = std::make_unique<EngineLoop>(impl.parts.open, impl.engine_events());
+  impl.io.run();
+  impl.service.worker.reset();
+  impl.service.engine.reset();
+  return impl.failure ? Status(*impl.failure) : Status();
+}
+
+void Server::drain() {
+  asio::post(impl_->io, [this] { impl_->on_drain(); });
+}
+
+void Server::reload_keys() {
+  asio::post(impl_->io, [this] { impl_->read_keys(); });
+}
+
+void Server::handle_signals() {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) impl_->signals.add(signal);
+  asio::co_spawn(impl_->io, impl_->take_signals(), asio::detached);
+}
+
+}  // namespace outrider

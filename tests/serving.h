@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A blocking HTTP client over plain sockets, and a server to talk to; for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "server/server.h"
+
+namespace outrider {
+
+// What came back for one request. `status` 0: the connection closed without an answer.
+struct TestAnswer {
+  int status = 0;
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;                            // chunks joined
+  bool is_whole = false;                       // it ended as its headers promised
+};
+
+class TestClient {
+ public:
+  explicit TestClient(int port, const std::string& from = "127.0.0.1", int receive_buffer = 0);
+  ~TestClient();
+  TestClient(const TestClient&) = delete;
+  TestClient& operator=(const TestClient&) = delete;
+  TestClient(TestClient&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), rest_(std::move(other.rest_)) {}
+
+  bool is_connected() const { return fd_ >= 0; }
+  // False: the peer has closed.
+  bool send(std::string_view bytes);
+  // What there is within this time; empty: closed, or nothing.
+  std::string receive(std::chrono::milliseconds time);
+  // Up to and with `text`. Nothing: closed or out of time.
+  std::optional<std::string> receive_until(std::string_view text, std::chrono::milliseconds time);
+  TestAnswer read_answer(std::chrono::milliseconds time = std::chrono::seconds(60));
+  bool is_closed(std::chrono::milliseconds time);
+  void half_close();
+  void close();
+  // Closes with a reset instead of an orderly end.
+  void abort();
+
+  TestAnswer get(const std::string& path, const std::string& headers = "");
+  TestAnswer post(const std::string& path, const std::string& body, const std::string& headers = "");
+
+ private:
+  bool fill(std::chrono::steady_clock::time_point end);
+
+  int fd_ = -1;
+  std::string rest_;  // received, not yet taken
+};
+
+std::string post_text(const std::string& path, const std::string& body, const std::string& headers = "");
+
+// Runs a server on a thread of its own, on 127.0.0.1 and a free port.
+class TestServer {
+ public:
+  // `change` may set whatever it wants; the model is the small one of tests/data unless it says otherwise.
+  explicit TestServer(const std::function<void(ServerParts&)>& change = {});
+  ~TestServer();
+
+  int port() const { return server_->port(); }
+  Server& server() { return *server_; }
+  // False: not within a minute.
+  bool wait_until_ready() const;
+  // Value of a sample in /metrics, as in "vllm:num_requests_running" or with labels beyond the common ones.
+  double metric(const std::string& name, const std::string& label = "") const;
+  // Waits until the engine has nothing to do and all its pages are free, or until it runs something. False:
+  // not within a minute.
+  bool wait_until_free() const;
+  bool wait_until_busy() const;
+  // Ends it; what run() returned.
+  Status stop();
+  // Until run() returns by itself.
+  Status wait();
+
+ private:
+  bool wait_for_stats(const std::function<bool(int64_t pages, int64_t calls)>& condition) const;
+
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+  std::optional<Status> result_;
+};
+
+// The model of tests/data/models/llama, whose context is 256 tokens.
+EngineOptions tiny_engine();
+// The same, but every step takes at least this long.
+EngineOptions slow_engine(std::chrono::milliseconds step);
+
+}  // namespace outrider

@@ -22,9 +22,9 @@ struct LevelRecord {
 };
 
 struct LoadOutcome {
-  std::string model;
+  std::string model = {};
   bool is_interrupted = false;  // the last level is not whole
-  std::vector<LevelRecord> levels;
+  std::vector<LevelRecord> levels = {};
 };
 
 struct LoadProgress {

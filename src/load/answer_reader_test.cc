@@ -16,12 +16,14 @@ using ::testing::ElementsAre;
 std::string event(const std::string& text, int tokens = -1) {
   const std::string usage =
       tokens < 0 ? "null" : fmt::format(R"({{"prompt_tokens":7,"completion_tokens":{}}})", tokens);
-  return fmt::format("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{}\"}},\"finish_reason\":null}}],"
-                     "\"usage\":{}}}\n\n",
-                     text, usage);
+  return fmt::format(
+      "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{}\"}},\"finish_reason\":null}}],"
+      "\"usage\":{}}}\n\n",
+      text, usage);
 }
 std::string usage_event(int tokens) {
-  return fmt::format("data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":7,\"completion_tokens\":{}}}}}\n\n", tokens);
+  return fmt::format(
+      "data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":7,\"completion_tokens\":{}}}}}\n\n", tokens);
 }
 const std::string kEnd = "data: [DONE]\n\n";
 
@@ -77,7 +79,8 @@ TEST(AnswerReader, SpreadsATotalOverTheChunks) {
 
 TEST(AnswerReader, SpreadingKeepsTheSum) {
   for (int64_t total = 0; total < 40; ++total) {
-    std::vector<Arrival> arrivals = {{.chunks = 2, .bytes = 3}, {.chunks = 1, .bytes = 11}, {.chunks = 3, .bytes = 4}};
+    std::vector<Arrival> arrivals = {
+        {.chunks = 2, .bytes = 3}, {.chunks = 1, .bytes = 11}, {.chunks = 3, .bytes = 4}};
     spread_tokens(arrivals, total);
     EXPECT_EQ(arrivals[0].tokens + arrivals[1].tokens + arrivals[2].tokens, total);
     for (const Arrival& arrival : arrivals) EXPECT_GE(arrival.tokens, total >= 6 ? arrival.chunks : 0);
@@ -85,7 +88,8 @@ TEST(AnswerReader, SpreadingKeepsTheSum) {
 }
 
 TEST(AnswerReader, CountsByLogprobsOrChunksWithoutUsage) {
-  const std::string two = R"(data: {"choices":[{"text":"ab","logprobs":{"tokens":["a","b"]},"finish_reason":"stop"}]})";
+  const std::string two =
+      R"(data: {"choices":[{"text":"ab","logprobs":{"tokens":["a","b"]},"finish_reason":"stop"}]})";
   RequestRecord record;
   AnswerReader reader(record);
   ASSERT_TRUE(reader.feed(two + "\n\n" + kEnd, 10));
@@ -103,8 +107,9 @@ TEST(AnswerReader, CountsByLogprobsOrChunksWithoutUsage) {
 }
 
 TEST(AnswerReader, ReadsBytesHoweverTheyAreCut) {
-  const std::string stream = ": ping\r\n\r\nevent: x\r\ndata: {\"choices\":[{\"delta\":\r\ndata: {\"content\":\"a\"}}]}\r\n\r\n" +
-                             event("b", 3) + usage_event(3) + kEnd;
+  const std::string stream =
+      ": ping\r\n\r\nevent: x\r\ndata: {\"choices\":[{\"delta\":\r\ndata: {\"content\":\"a\"}}]}\r\n\r\n" +
+      event("b", 3) + usage_event(3) + kEnd;
   for (size_t size = 1; size <= stream.size(); ++size) {
     RequestRecord record;
     AnswerReader reader(record);
@@ -124,19 +129,26 @@ TEST(AnswerReader, FailsWhatMakesNoSense) {
     reader.finish();
     return record.failure + "|" + record.message;
   };
-  EXPECT_EQ(failure("data: {\"choices\n\n"), "broken stream|an event holds '{\"choices', which is no JSON object");
-  EXPECT_EQ(failure(event("a") + "data: {\"error\":{\"message\":\"out of pages\"}}\n\n"), "error event|out of pages");
+  EXPECT_EQ(failure("data: {\"choices\n\n"),
+            "broken stream|an event holds '{\"choices', which is no JSON object");
+  EXPECT_EQ(failure(event("a") + "data: {\"error\":{\"message\":\"out of pages\"}}\n\n"),
+            "error event|out of pages");
   EXPECT_EQ(failure(event("a")), "broken stream|the stream ended before the answer did");
   EXPECT_EQ(failure("data: [1]\n\n" + kEnd), "broken stream|an event holds '[1]', which is no JSON object");
-  EXPECT_EQ(failure("data: {\"choices\":[{\"delta\":7,\"text\":[]}],\"usage\":{\"completion_tokens\":\"x\"}}\n\n" + kEnd), "|");
+  EXPECT_EQ(
+      failure("data: {\"choices\":[{\"delta\":7,\"text\":[]}],\"usage\":{\"completion_tokens\":\"x\"}}\n\n" +
+              kEnd),
+      "|");
 }
 
 TEST(AnswerReader, TakesTheAnswersOwnFiguresOfSpeculation) {
   RequestRecord record;
   AnswerReader reader(record);
-  ASSERT_TRUE(reader.feed("data: {\"choices\":[],\"metrics\":{\"speculative_decoding\":{\"num_spec_steps\":4,"
-                          "\"num_draft_tokens\":16,\"num_accepted_draft_tokens\":10}}}\n\n" + kEnd,
-                          1));
+  ASSERT_TRUE(
+      reader.feed("data: {\"choices\":[],\"metrics\":{\"speculative_decoding\":{\"num_spec_steps\":4,"
+                  "\"num_draft_tokens\":16,\"num_accepted_draft_tokens\":10}}}\n\n" +
+                      kEnd,
+                  1));
   reader.finish();
   ASSERT_TRUE(record.speculation);
   EXPECT_DOUBLE_EQ(record.speculation->acceptance_length(), 3.5);
@@ -169,7 +181,8 @@ TEST(LoadFigures, CountOnlyWhatSucceeded) {
   RequestRecord refused{.failure = "429"};
   RequestRecord stopped = good;
   stopped.is_interrupted = true;
-  const LevelRecord level{.level = {.concurrency = 2}, .duration_ms = 2000, .requests = {good, slow, refused, stopped}};
+  const LevelRecord level{
+      .level = {.concurrency = 2}, .duration_ms = 2000, .requests = {good, slow, refused, stopped}};
   const LevelFigures figures = figures_of(level, {.ttft = 100, .tpot = 20, .e2e = 100});
   EXPECT_EQ(figures.succeeded, 2);
   EXPECT_EQ(figures.interrupted, 1);
@@ -193,16 +206,19 @@ TEST(LoadPlan, ReadsAddressesAndGoals) {
   EXPECT_EQ(text("http://h/"), "http://h:80");
   EXPECT_EQ(text("http://[::1]:9/base/v1/"), "http://[::1]:9/base");
   EXPECT_EQ(text("http://h:1/v1"), "http://h:1");
-  EXPECT_THAT(text("https://h"), ::testing::StartsWith("expected http://, found 'https://h'; TLS is not spoken"));
-  for (const char* wrong : {"", "h:80", "http://", "http://:80", "http://h:0", "http://h:70000", "http://h:8x", "http://[::1",
-                            "http://u@h", "http://h/a?b", "http://h/a\r\nX: y", "ftp://h"})
+  EXPECT_THAT(text("https://h"),
+              ::testing::StartsWith("expected http://, found 'https://h'; TLS is not spoken"));
+  for (const char* wrong :
+       {"", "h:80", "http://", "http://:80", "http://h:0", "http://h:70000", "http://h:8x", "http://[::1",
+        "http://u@h", "http://h/a?b", "http://h/a\r\nX: y", "ftp://h"})
     EXPECT_THAT(text(wrong), ::testing::StartsWith("expected the address of a server")) << wrong;
   const auto goals = parse_latency_goals("ttft:200,e2e:1.5");
   ASSERT_TRUE(goals.ok());
   EXPECT_THAT(*goals->ttft, DoubleEq(200));
   EXPECT_FALSE(goals->tpot);
   EXPECT_THAT(*goals->e2e, DoubleEq(1.5));
-  for (const char* wrong : {"", "ttft", "ttft:", "ttft:x", "ttft:1,ttft:2", "itl:3", "ttft:-1", "ttft:1;e2e:2"})
+  for (const char* wrong :
+       {"", "ttft", "ttft:", "ttft:x", "ttft:1,ttft:2", "itl:3", "ttft:-1", "ttft:1;e2e:2"})
     EXPECT_FALSE(parse_latency_goals(wrong).ok()) << wrong;
 }
 

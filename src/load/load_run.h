@@ -32,8 +32,8 @@ struct LoadProgress {
   double done = 0;  // of the level, 0..1
 };
 
-// Error: the server does not answer, or not in a form that can be measured. Requests that fail later are part of
-// the outcome.
+// Error: the server does not answer, or not in a form that can be measured. Requests that fail later are part
+// of the outcome.
 Result<LoadOutcome> run_load(const LoadPlan& plan,
                              const std::function<void(const LoadProgress&)>& on_progress);
 

@@ -77,12 +77,14 @@ class ScriptedServer {
       http::read(socket, buffer, request, code);
       if (code) return;
       const Script script = answer_(request);
-      std::string head = fmt::format("HTTP/1.1 {} X\r\nContent-Type: {}\r\nTransfer-Encoding: chunked\r\n\r\n",
-                                     script.status, script.type);
+      std::string head =
+          fmt::format("HTTP/1.1 {} X\r\nContent-Type: {}\r\nTransfer-Encoding: chunked\r\n\r\n",
+                      script.status, script.type);
       net::write(socket, net::buffer(head), code);
       for (const Part& part : script.parts) {
         for (int waited = 0; waited < part.delay_ms && !ending_; waited += 10)
           std::this_thread::sleep_for(std::chrono::milliseconds(std::min(10, part.delay_ms - waited)));
+        if (part.text.empty()) continue;  // it would end the body
         net::write(socket, net::buffer(fmt::format("{:x}\r\n{}\r\n", part.text.size(), part.text)), code);
       }
       if (script.cuts) return;
@@ -105,14 +107,16 @@ Script plain(std::string body, int status = 200) {
 }
 
 std::string event(const std::string& text, int tokens) {
-  return fmt::format("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}],\"usage\":{{\"prompt_tokens\":3,"
-                     "\"completion_tokens\":{}}}}}\n\n",
-                     text, tokens);
+  return fmt::format(
+      "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}],\"usage\":{{\"prompt_tokens\":3,"
+      "\"completion_tokens\":{}}}}}\n\n",
+      text, tokens);
 }
 
 // 2, 3 and 1 tokens, 30 ms apart.
 Script answer_of_six() {
-  return {.parts = {{30, event("ab", 2)}, {30, event("cde", 5)}, {30, event("f", 6)}, {0, "data: [DONE]\n\n"}}};
+  return {
+      .parts = {{30, event("ab", 2)}, {30, event("cde", 5)}, {30, event("f", 6)}, {0, "data: [DONE]\n\n"}}};
 }
 
 bool is_model_list(const Request& request) { return request.target() == "/v1/models"; }
@@ -128,7 +132,9 @@ LoadPlan plan_for(const ScriptedServer& server) {
   return plan;
 }
 
-Result<LoadOutcome> run(const LoadPlan& plan) { return run_load(plan, [](const LoadProgress&) {}); }
+Result<LoadOutcome> run(const LoadPlan& plan) {
+  return run_load(plan, [](const LoadProgress&) {});
+}
 
 TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
   std::atomic<int> scrapes = 0;
@@ -139,9 +145,10 @@ TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
     if (is_model_list(request)) return model_list();
     if (request.target() == "/metrics") {
       const int n = ++scrapes;
-      return plain(fmt::format("vllm:spec_decode_num_drafts_total {}\nvllm:spec_decode_num_draft_tokens_total {}\n"
-                               "vllm:spec_decode_num_accepted_tokens_total {}\n",
-                               10 * n, 40 * n, 25 * n));
+      return plain(
+          fmt::format("vllm:spec_decode_num_drafts_total {}\nvllm:spec_decode_num_draft_tokens_total {}\n"
+                      "vllm:spec_decode_num_accepted_tokens_total {}\n",
+                      10 * n, 40 * n, 25 * n));
     }
     const std::lock_guard lock(mutex);
     bodies.push_back(request.body());
@@ -183,7 +190,10 @@ TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
   const std::string all = bodies[2] + bodies[3];
   EXPECT_THAT(all, HasSubstr("\"seed\":5"));
   EXPECT_THAT(all, HasSubstr("\"seed\":6"));
-  EXPECT_THAT(all, HasSubstr(R"({"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"})"));
+  EXPECT_THAT(
+      all,
+      HasSubstr(
+          R"({"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"})"));
 }
 
 TEST(LoadRun, CountsEveryKindOfFailure) {
@@ -241,7 +251,8 @@ TEST(LoadRun, AsksForLessUsageWhereMoreIsRefused) {
 TEST(LoadRun, SaysWhyAServerCannotBeMeasured) {
   int status = 200;
   ScriptedServer server([&](const Request& request) -> Script {
-    if (is_model_list(request)) return status == 401 ? plain(R"({"error":{"message":"no key"}})", 401) : model_list();
+    if (is_model_list(request))
+      return status == 401 ? plain(R"({"error":{"message":"no key"}})", 401) : model_list();
     return plain(R"({"error":{"message":"no such model"}})", 404);
   });
   LoadPlan plan = plan_for(server);
@@ -330,8 +341,10 @@ TEST(LoadPage, NeedsNothingElse) {
   EXPECT_EQ(page.find("{{data}}"), std::string::npos);
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   for (const char* known : {"http://www.w3.org/2000/svg", "http://h:80"})
-    for (size_t at = 0; (at = page.find(known)) != std::string::npos;) page.erase(at, std::string_view(known).size());
-  for (const char* part : {"http:", "https:", "src=\"", "@import", "url("}) EXPECT_EQ(page.find(part), std::string::npos) << part;
+    for (size_t at = 0; (at = page.find(known)) != std::string::npos;)
+      page.erase(at, std::string_view(known).size());
+  for (const char* part : {"http:", "https:", "src=\"", "@import", "url("})
+    EXPECT_EQ(page.find(part), std::string::npos) << part;
 }
 
 }  // namespace

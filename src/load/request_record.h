@@ -62,8 +62,8 @@ struct RequestRecord {
   std::optional<double> tpot_ms() const;
 };
 
-// Between two tokens: those of one arrival share the time since the arrival before it, and those that came with
-// the first token took none. So a request of N tokens has N - 1, and their mean is its TPOT.
+// Between two tokens: those of one arrival share the time since the arrival before it, and those that came
+// with the first token took none. So a request of N tokens has N - 1, and their mean is its TPOT.
 struct TokenLatency {
   double at_ms = 0;
   double ms = 0;

@@ -80,7 +80,8 @@ class ProgramTest : public ::testing::Test {
 TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   expect_refused("", 2, "expected a command");
   expect_refused("generat", 2, "did you mean 'generate'");
-  expect_refused("serve", 2, "unknown command 'serve'");
+  expect_refused("serv", 2, "did you mean 'serve'");
+  expect_refused("serve " + kModel + " --port 70000", 2, "--port");
   expect_refused("generate " + kModel + " -p x --max-token 4", 2, "did you mean '--max-tokens'");
   expect_refused("generate " + kModel + " -p x --max-tokens -4", 2, "--max-tokens: expected a whole number");
   expect_refused("generate " + kModel + " -p x --max-tokens four", 2, "found 'four'");

@@ -49,7 +49,8 @@ Result<LoadPlan> make_plan(const Settings& settings) {
   for (PromptRecord& prompt : prompts)
     plan.prompts.push_back({.id = std::move(prompt.id), .turns = std::move(prompt.turns)});
   for (const int concurrency : load.concurrency) plan.levels.push_back({.concurrency = concurrency});
-  for (const double rate : load.request_rates) plan.levels.push_back({.concurrency = 0, .request_rate = rate});
+  for (const double rate : load.request_rates)
+    plan.levels.push_back({.concurrency = 0, .request_rate = rate});
   if (plan.levels.empty()) plan.levels.push_back({.concurrency = 1});
   plan.model = settings.served_model_name;
   plan.endpoint = load.is_chat ? LoadEndpoint::kChat : LoadEndpoint::kCompletions;
@@ -68,7 +69,8 @@ Status check_report_file(const std::filesystem::path& file) {
   if (file.empty()) return {};
   std::error_code code;
   if (std::filesystem::exists(file, code) && !std::filesystem::is_regular_file(file, code)) {
-    return input_error(fmt::format("--output: {} exists and is not a file; choose another FILE", file.string()));
+    return input_error(
+        fmt::format("--output: {} exists and is not a file; choose another FILE", file.string()));
   }
   if (const Status writable = check_writable(file); !writable.ok())
     return io_error(fmt::format("--output: {}", writable.error().message));
@@ -89,11 +91,13 @@ Status run_bench_serve(const Settings& settings) {
   write_output(settings.json ? json_line(load_json(plan, outcome)) : load_text(plan, outcome));
   if (!settings.output.empty())
     OUTRIDER_RETURN_IF_ERROR(write_durably(settings.output, load_page(plan, outcome)));
-  const bool has_answers = std::any_of(outcome.levels.begin(), outcome.levels.end(), [](const LevelRecord& level) {
-    return std::any_of(level.requests.begin(), level.requests.end(),
-                       [](const RequestRecord& request) { return request.succeeded(); });
-  });
-  if (!has_answers && !outcome.is_interrupted) return io_error("no request was answered; the report says why");
+  const bool has_answers =
+      std::any_of(outcome.levels.begin(), outcome.levels.end(), [](const LevelRecord& level) {
+        return std::any_of(level.requests.begin(), level.requests.end(),
+                           [](const RequestRecord& request) { return request.succeeded(); });
+      });
+  if (!has_answers && !outcome.is_interrupted)
+    return io_error("no request was answered; the report says why");
   return {};
 }
 

@@ -75,9 +75,11 @@ class CommandParser {
  public:
   CommandParser(const CommandRow& command, CLI::App& app) : command_(command.command) {
     const size_t space = command.name.rfind(' ');  // "bench serve" is a command of the command "bench"
-    CLI::App* parent =
-        space == std::string_view::npos ? &app : app.get_subcommand(std::string(command.name.substr(0, space)));
-    parser_ = parent->add_subcommand(std::string(command.name.substr(space + 1)), std::string(command.summary));
+    CLI::App* parent = space == std::string_view::npos
+                           ? &app
+                           : app.get_subcommand(std::string(command.name.substr(0, space)));
+    parser_ =
+        parent->add_subcommand(std::string(command.name.substr(space + 1)), std::string(command.summary));
     parser_->allow_extras();
     parser_->footer(std::string(kFooter));
     for (const OptionRow& row : option_table()) {

@@ -97,8 +97,8 @@ Result<std::vector<int>> parse_counts(std::string_view text, std::string_view wh
   for (const std::string_view part : split(text, ',')) {
     const auto count = parse_integer(trimmed(part), 1, most);
     if (!count.ok()) {
-      return usage_error(fmt::format(
-          "expected {} from 1 to {} separated by commas, as in 1,2,4; found {}", what, most, quote(text)));
+      return usage_error(fmt::format("expected {} from 1 to {} separated by commas, as in 1,2,4; found {}",
+                                     what, most, quote(text)));
     }
     counts.push_back(static_cast<int>(*count));
   }
@@ -120,9 +120,9 @@ Status set_request_rates(Settings& settings, const OptionValue& value) {
   for (const std::string_view part : split(value.text(), ',')) {
     const auto rate = parse_number(trimmed(part), 0.001, 1e5);
     if (!rate.ok()) {
-      return usage_error(
-          fmt::format("expected requests per second, 0.001 to 100000, separated by commas, as in 0.5,2; found {}",
-                      quote(value.text())));
+      return usage_error(fmt::format(
+          "expected requests per second, 0.001 to 100000, separated by commas, as in 0.5,2; found {}",
+          quote(value.text())));
     }
     settings.load.request_rates.push_back(*rate);
   }

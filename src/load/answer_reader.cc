@@ -69,14 +69,12 @@ void AnswerReader::fail(std::string failure, std::string message) {
 bool AnswerReader::feed(std::string_view bytes_come, double at_ms) {
   Counts counts;
   const int64_t usage_before = usage_.value_or(0);
-  const bool fits = parser_.feed(bytes_come, [&](std::string_view name, std::string_view data) {
-    take_event(name, data, counts);
-  });
+  const bool fits = parser_.feed(
+      bytes_come, [&](std::string_view name, std::string_view data) { take_event(name, data, counts); });
   if (!fits) fail("broken stream", "an event is longer than 16 MiB");
   const int64_t growth = usage_.value_or(0) - usage_before;
   if (counts.chunks > 0 || growth > 0) {
-    record_.arrivals.push_back(
-        {.at_ms = at_ms, .tokens = 0, .chunks = counts.chunks, .bytes = counts.bytes});
+    record_.arrivals.push_back({.at_ms = at_ms, .tokens = 0, .chunks = counts.chunks, .bytes = counts.bytes});
     usage_growth_.push_back(growth);
     logprobs_.push_back(counts.logprobs);
   }

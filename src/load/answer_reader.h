@@ -34,8 +34,8 @@ class AnswerReader {
 
   RequestRecord& record_;
   SseParser parser_;
-  bool is_done_ = false;         // [DONE]
-  bool all_have_usage_ = true;   // every chunk with text said how many tokens there are so far
+  bool is_done_ = false;          // [DONE]
+  bool all_have_usage_ = true;    // every chunk with text said how many tokens there are so far
   std::optional<int64_t> usage_;  // completion_tokens as last told
   // By arrival; one that only usage speaks of is text held back, or the total at the end.
   std::vector<int64_t> usage_growth_, logprobs_;

@@ -94,7 +94,7 @@ struct HttpClient::Impl {
         if (parser.is_header_done()) body.append(piece.data(), piece.size() - parser.get().body().size);
         if (parsed == http::error::need_buffer) parsed = {};
       }
-      if (code == net::error::eof && (!parsed || parsed == http::error::need_more)) {
+      if (code == net::error::eof && parser.got_some() && (!parsed || parsed == http::error::need_more)) {
         parsed = {};
         parser.put_eof(parsed);
       }
@@ -116,7 +116,7 @@ struct HttpClient::Impl {
       }
     }
     end = {};
-    co_return parser.keep_alive();
+    co_return parser.keep_alive() && connection.buffer.size() == 0;
   }
 
   std::unique_ptr<Connection> take() {
@@ -199,7 +199,8 @@ HttpClient::~HttpClient() = default;
 
 void HttpClient::send(HttpRequest request, std::shared_ptr<HttpHandler> handler) {
   ++impl_->under_way;
-  net::co_spawn(impl_->io, impl_->exchange(std::move(request), std::move(handler), impl_->cancels), net::detached);
+  net::co_spawn(impl_->io, impl_->exchange(std::move(request), std::move(handler), impl_->cancels),
+                net::detached);
 }
 
 void HttpClient::after(double ms, std::function<void()> call) {

@@ -49,7 +49,8 @@ class HttpClient {
   static Result<std::unique_ptr<HttpClient>> open(const ServerAddress& server, std::string api_key);
   ~HttpClient();
 
-  // Over an idle connection if there is one; a request that finds it closed goes out once more over a new one.
+  // Over an idle connection if there is one; a request that finds it closed goes out once more over a new
+  // one.
   void send(HttpRequest request, std::shared_ptr<HttpHandler> handler);
   // Calls it that much later.
   void after(double ms, std::function<void()> call);

@@ -68,8 +68,8 @@ Result<ServerAddress> parse_server_address(std::string_view url) {
 Result<LatencyGoals> parse_latency_goals(std::string_view text) {
   LatencyGoals goals;
   const auto problem = [&] {
-    return usage_error(
-        fmt::format("expected goals in milliseconds, as in ttft:200,tpot:50,e2e:2000; found {}", quote(text)));
+    return usage_error(fmt::format(
+        "expected goals in milliseconds, as in ttft:200,tpot:50,e2e:2000; found {}", quote(text)));
   };
   for (std::string_view rest = text; !rest.empty();) {
     const size_t comma = std::min(rest.find(','), rest.size());

@@ -31,7 +31,7 @@ enum class LoadEndpoint : uint8_t { kChat, kCompletions };
 
 // What a request has to keep to count for goodput; milliseconds.
 struct LatencyGoals {
-  std::optional<double> ttft, tpot, e2e;
+  std::optional<double> ttft = {}, tpot = {}, e2e = {};
   bool any() const { return ttft || tpot || e2e; }
 };
 

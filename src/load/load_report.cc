@@ -116,8 +116,9 @@ std::string speculation_text(const LevelFigures& figures) {
   text += line("Draft tokens:", counts.drafted);
   text += line("Accepted tokens:", counts.accepted);
   for (size_t i = 0; i < counts.accepted_per_position.size() && counts.steps > 0; ++i) {
-    text += line(fmt::format("  Accepted at position {} (% of drafts):", i),
-                 100.0 * static_cast<double>(counts.accepted_per_position[i]) / static_cast<double>(counts.steps));
+    text += line(
+        fmt::format("  Accepted at position {} (% of drafts):", i),
+        100.0 * static_cast<double>(counts.accepted_per_position[i]) / static_cast<double>(counts.steps));
   }
   text += line("Source:", figures.speculation_is_servers ? "/metrics" : "answers");
   return text;
@@ -159,7 +160,8 @@ std::string level_text(const LevelRecord& level, const LevelFigures& figures, co
   text += std::string(57, '=') + "\n";
   for (const auto& [counted, count] : figures.counted) {
     if (counted == TokenCount::kSpread)
-      text += fmt::format("{} requests: the server told only the total of tokens; they are spread over the chunks\n", count);
+      text += fmt::format(
+          "{} requests: the server told only the total of tokens; they are spread over the chunks\n", count);
     if (counted == TokenCount::kChunks)
       text += fmt::format("{} requests: the server told no usage; every chunk counts as one token\n", count);
   }
@@ -267,16 +269,19 @@ Json load_json(const LoadPlan& plan, const LoadOutcome& outcome) {
 }
 
 std::string load_text(const LoadPlan& plan, const LoadOutcome& outcome) {
-  std::string text = fmt::format("{} at {}, {} prompts, at most {} tokens each, temperature {}\n\n", outcome.model,
-                                 plan.server.text(), plan.prompts.size(), plan.max_tokens, plan.temperature);
+  std::string text =
+      fmt::format("{} at {}, {} prompts, at most {} tokens each, temperature {}\n\n", outcome.model,
+                  plan.server.text(), plan.prompts.size(), plan.max_tokens, plan.temperature);
   for (const LevelRecord& level : outcome.levels)
     text += level_text(level, figures_of(level, plan.goals), plan.goals);
   if (outcome.levels.size() < 2) return text;
-  text += fmt::format("{:<28} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "", "tok/s", "req/s", "TTFT p50", "ITL mean", "E2EL p50");
+  text += fmt::format("{:<28} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "", "tok/s", "req/s", "TTFT p50", "ITL mean",
+                      "E2EL p50");
   for (const LevelRecord& level : outcome.levels) {
     const LevelFigures figures = figures_of(level, plan.goals);
-    text += fmt::format("{:<28} {:>9.1f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}\n", level.level.name(), figures.output_rate,
-                        figures.request_rate, figures.ttft.p50, figures.token_latency.mean, figures.e2e.p50);
+    text += fmt::format("{:<28} {:>9.1f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}\n", level.level.name(),
+                        figures.output_rate, figures.request_rate, figures.ttft.p50,
+                        figures.token_latency.mean, figures.e2e.p50);
   }
   return text;
 }

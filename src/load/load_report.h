@@ -28,10 +28,10 @@ struct LevelFigures {
   int64_t prompt_tokens = 0, output_tokens = 0;
   double duration_s = 0;
   double request_rate = 0, output_rate = 0, total_rate = 0;  // per second
-  double goodput = 0;  // requests per second that kept all goals
+  double goodput = 0;                                        // requests per second that kept all goals
   // Milliseconds; of succeeded requests alone.
   Spread ttft, tpot, token_latency, chunk_gap, e2e;
-  std::map<TokenCount, int64_t> counted;  // requests by how their tokens were counted
+  std::map<TokenCount, int64_t> counted;         // requests by how their tokens were counted
   std::optional<SpeculationCounts> speculation;  // by /metrics, else by the answers' own figures
   bool speculation_is_servers = false;
 };

@@ -32,8 +32,7 @@ std::string request_body(const LoadPlan& plan, const std::string& model, const L
     body["messages"] = Json::array();
     for (size_t i = 0; i < prompt.turns.size(); ++i) {
       const bool from_user = (prompt.turns.size() - i) % 2 == 1;
-      body["messages"].push_back(
-          {{"role", from_user ? "user" : "assistant"}, {"content", prompt.turns[i]}});
+      body["messages"].push_back({{"role", from_user ? "user" : "assistant"}, {"content", prompt.turns[i]}});
     }
   }
   body["max_tokens"] = max_tokens;
@@ -170,12 +169,14 @@ class LoadRunner {
     if (answer.end.kind != HttpEndKind::kComplete)
       return unusable(fmt::format("{}; is the server running?", answer.end.message));
     if (answer.status == 401 || answer.status == 403)
-      return unusable(fmt::format("{}: {}; --api-key-file gives the key", answer.status, error_text(answer.body)));
+      return unusable(
+          fmt::format("{}: {}; --api-key-file gives the key", answer.status, error_text(answer.body)));
     const Json json = Json::parse(answer.body, nullptr, false);
     const Json::json_pointer first("/data/0/id");
     if (answer.status != 200 || json.is_discarded() || !json.contains(first) || !json[first].is_string()) {
-      return unusable(fmt::format("expected a list of models at /v1/models, found {} {}; --served-model-name names one",
-                                  answer.status, quote(answer.body)));
+      return unusable(
+          fmt::format("expected a list of models at /v1/models, found {} {}; --served-model-name names one",
+                      answer.status, quote(answer.body)));
     }
     model_ = json[first].get<std::string>();
     return {};
@@ -193,7 +194,8 @@ class LoadRunner {
       if (record.succeeded() || is_stopped_) return {};
       const bool may_be_the_option = record.failure == "400" || record.failure == "422";
       if (may_be_the_option && usage != UsageOption::kNone) continue;
-      return unusable(fmt::format("expected a streamed answer, found {}: {}", record.failure, record.message));
+      return unusable(
+          fmt::format("expected a streamed answer, found {}: {}", record.failure, record.message));
     }
     return {};
   }

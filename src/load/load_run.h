@@ -22,9 +22,9 @@ struct LevelRecord {
 };
 
 struct LoadOutcome {
-  std::string model;
+  std::string model = {};
   bool is_interrupted = false;  // the last level is not whole
-  std::vector<LevelRecord> levels;
+  std::vector<LevelRecord> levels = {};
 };
 
 struct LoadProgress {
@@ -32,8 +32,8 @@ struct LoadProgress {
   double done = 0;  // of the level, 0..1
 };
 
-// Error: the server does not answer, or not in a form that can be measured. Requests that fail later are part of
-// the outcome.
+// Error: the server does not answer, or not in a form that can be measured. Requests that fail later are part
+// of the outcome.
 Result<LoadOutcome> run_load(const LoadPlan& plan,
                              const std::function<void(const LoadProgress&)>& on_progress);
 

@@ -29,7 +29,7 @@ struct SpeculationCounts {
   int64_t steps = 0;  // target passes that verified drafts
   int64_t drafted = 0;
   int64_t accepted = 0;
-  std::vector<int64_t> accepted_per_position;
+  std::vector<int64_t> accepted_per_position = {};
 
   // The bonus token included.
   double acceptance_length() const {
@@ -42,18 +42,18 @@ struct SpeculationCounts {
 };
 
 struct RequestRecord {
-  std::string prompt;  // its id
+  std::string prompt = {};  // its id
   double start_ms = 0;
   double end_ms = 0;
-  std::vector<Arrival> arrivals;
+  std::vector<Arrival> arrivals = {};
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
   TokenCount counted = TokenCount::kUsage;
-  std::string finish_reason;
-  std::string failure;  // empty: none; "429", "timeout", "error event"
-  std::string message;  // of a failure
+  std::string finish_reason = {};
+  std::string failure = {};  // empty: none; "429", "timeout", "error event"
+  std::string message = {};  // of a failure
   bool is_interrupted = false;
-  std::optional<SpeculationCounts> speculation;
+  std::optional<SpeculationCounts> speculation = {};
 
   bool succeeded() const { return failure.empty() && !is_interrupted; }
   double ttft_ms() const { return arrivals.empty() ? 0 : arrivals.front().at_ms - start_ms; }
@@ -62,8 +62,8 @@ struct RequestRecord {
   std::optional<double> tpot_ms() const;
 };
 
-// Between two tokens: those of one arrival share the time since the arrival before it, and those that came with
-// the first token took none. So a request of N tokens has N - 1, and their mean is its TPOT.
+// Between two tokens: those of one arrival share the time since the arrival before it, and those that came
+// with the first token took none. So a request of N tokens has N - 1, and their mean is its TPOT.
 struct TokenLatency {
   double at_ms = 0;
   double ms = 0;

@@ -10,8 +10,8 @@ namespace outrider {
 // Server-sent events out of the bytes of a stream, however these were cut.
 class SseParser {
  public:
-  // Calls `sink` with name ("" for none) and data of every event that is complete now. False: an event is longer
-  // than 16 MiB.
+  // Calls `sink` with name ("" for none) and data of every event that is complete now. False: an event is
+  // longer than 16 MiB.
   using Sink = std::function<void(std::string_view name, std::string_view data)>;
   [[nodiscard]] bool feed(std::string_view bytes, const Sink& sink);
 

@@ -228,8 +228,9 @@ TEST(ServingSlow, SlowReadersAreBounded) {
   std::vector<TestClient> readers;
   for (int i = 0; i < 200; ++i) {
     readers.emplace_back(server.port(), "127.0.0.1", 2048);
-    readers.back().send(post_text("/v1/completions", call("Once upon a time", 1500, true)));
+    readers.back().send(post_text("/v1/completions", call("Once upon a time", 1000, true)));
   }
+  for (TestClient& reader : readers) ASSERT_TRUE(reader.receive_until("text/event-stream", seconds(30)));
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(TestClient(server.port()).get("/health").status, 200);
     for (TestClient& reader : readers) reader.receive(milliseconds(0));
@@ -272,9 +273,10 @@ TEST(ServingSlow, AThousandIdleStreamsAreSmall) {
   std::vector<TestClient> streams;
   for (int i = 0; i < 1001; ++i) {
     streams.emplace_back(server.port());
-    streams.back().send(post_text("/v1/completions", call("Once upon a time", 1500, true)));
+    streams.back().send(post_text("/v1/completions", call("Once upon a time", 1000, true)));
   }
-  for (TestClient& stream : streams) ASSERT_TRUE(stream.receive_until("\r\n\r\n", seconds(30)));
+  for (TestClient& stream : streams) ASSERT_TRUE(stream.receive_until("text/event-stream", seconds(30)));
+  EXPECT_GE(server.stats()["calls"], 900);
   const double grown = server.resident_mib() - before;
   std::printf("1000 idle streams: %.1f MiB\n", grown);
   EXPECT_LT(grown, 60);
@@ -296,7 +298,7 @@ TEST(ServingSlow, KilledAndStartedAgain) {
     ASSERT_TRUE(server.wait_until_ready());
     EXPECT_LE(seconds_since(start), load_s + 2);
     TestClient client(server.port());
-    client.send(post_text("/v1/completions", call("Once", 1000, true)));
+    client.send(post_text("/v1/completions", call("Once", 900, true)));
     std::this_thread::sleep_for(milliseconds(13 * i));
     server.end(SIGKILL);
   }

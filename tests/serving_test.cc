@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -38,6 +39,17 @@ std::string text_of(const TestAnswer& answer) {
 
 void with_slow_engine(ServerParts& parts) {
   parts.open = [] { return Engine::open(slow_engine(milliseconds(5))); };
+}
+
+std::string streamed_text(const std::string& events) {
+  std::string text;
+  std::istringstream lines(events);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("data: {")) continue;
+    const Json chunk = Json::parse(line.substr(6));
+    if (!chunk["choices"].empty()) text += chunk["choices"][0]["text"].get<std::string>();
+  }
+  return text;
 }
 
 // The type of the error object; empty: it is none.
@@ -97,14 +109,7 @@ TEST(Server, StreamsWhatItAnswersWhole) {
   EXPECT_EQ(stream.headers.at("x-accel-buffering"), "no");
   EXPECT_TRUE(stream.is_whole);
   EXPECT_TRUE(stream.body.ends_with("data: [DONE]\n\n")) << stream.body;
-  std::string text;
-  std::istringstream lines(stream.body);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("data: {")) continue;
-    const Json chunk = Json::parse(line.substr(6));
-    if (!chunk["choices"].empty()) text += chunk["choices"][0]["text"].get<std::string>();
-  }
-  EXPECT_EQ(text, whole);
+  EXPECT_EQ(streamed_text(stream.body), whole);
   EXPECT_EQ(client.get("/health").status, 200);  // the connection goes on
 }
 
@@ -402,6 +407,45 @@ TEST(Server, SlowHeadersAndBodiesAreCutOff) {
   EXPECT_EQ(idle.get("/health").status, 200);
   EXPECT_TRUE(idle.is_closed(std::chrono::seconds(5)));
   EXPECT_EQ(server.metric("outrider:dropped_connections_total", "slow_body"), 1);
+}
+
+void with_small_buffers(ServerParts& parts) {
+  parts.limits.stream_bytes = 100;
+  parts.limits.send_buffer_bytes = 1;  // as small as the system makes it
+}
+
+TEST(Server, SlowReadersMissNothing) {
+  TestServer server(with_small_buffers);
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string whole = text_of(TestClient(server.port()).post("/v1/completions", long_call(false)));
+  TestClient slow(server.port(), "127.0.0.1", 1);
+  slow.send(post_text("/v1/completions", long_call(true)));
+  ASSERT_TRUE(server.wait_until_free());  // all is made, little of it is taken
+  const TestAnswer answer = slow.read_answer();
+  EXPECT_TRUE(answer.is_whole);
+  EXPECT_TRUE(answer.body.ends_with("data: [DONE]\n\n"));
+  EXPECT_EQ(streamed_text(answer.body), whole);
+  const auto events = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n') / 2; };
+  EXPECT_LT(events(answer.body), 150);  // of 200 steps: what waited was merged
+}
+
+TEST(Server, ReadersThatStallAreDropped) {
+  TestServer server([](ServerParts& parts) {
+    with_small_buffers(parts);
+    parts.limits.write_stall = milliseconds(300);
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  TestClient stalled(server.port(), "127.0.0.1", 1);
+  stalled.send(post_text("/v1/completions",
+                         R"({"prompt": "hello", "max_tokens": 200, "ignore_eos": true, "stream": true,
+                                               "n": 4, "logprobs": 5})"));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (server.metric("outrider:dropped_connections_total", "slow_reader") == 0 &&
+         std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  EXPECT_EQ(server.metric("outrider:dropped_connections_total", "slow_reader"), 1);
+  EXPECT_TRUE(server.wait_until_free());
 }
 
 TEST(Server, PingsSilentStreams) {

@@ -77,6 +77,33 @@ TEST(HashModel, TheTargetTakesUpWhatEarlyExitComputed) {
   EXPECT_GT(totals.committed, totals.steps * 5 / 4);
 }
 
+// A drafter that errs nowhere drafts what the target will say, under its constraint and with its noise: all
+// is accepted but what lies behind the end.
+TEST(HashModel, DraftsAreMadeUnderTheRequestsConstraintAndStream) {
+  constexpr int kHashDrafter = 4;
+  constexpr int kOwnOfOne = 1;  // batch of two
+  for (int language = 0; language < kHashLevels[kLanguageFactor]; ++language) {
+    for (const int temperature : {0, 1, 2}) {
+      HashConfiguration configuration{};
+      configuration[kDrafterFactor] = kHashDrafter;
+      configuration[kTreeFactor] = 1;
+      configuration[kPageFactor] = 4;
+      configuration[kBatchFactor] = kOwnOfOne;
+      configuration[kTemperatureFactor] = temperature;
+      configuration[kLanguageFactor] = language;
+      RunTotals totals;
+      for (uint32_t seed = 1; seed <= 40; ++seed) {
+        run_on_hash_model(configuration, seed, totals);
+        if (HasFatalFailure()) return;
+      }
+      EXPECT_GT(totals.drafted, 100) << "language " << language;
+      EXPECT_GT(totals.accepted * 10, totals.drafted * 8)
+          << "language " << language << ", temperature " << temperature << ": " << totals.accepted << " of "
+          << totals.drafted;
+    }
+  }
+}
+
 TEST(HashModel, AGoodDrafterNeedsFewerPasses) {
   auto drafter = std::make_shared<OracleDrafter>(0.0, false, false, 7);
   auto parts = hash_parts({}, drafter);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 
 #include "base/counter_rng.h"
 #include "drafters/registry.h"
+#include "sampling/log_probability.h"
 #include "sampling/randomness.h"
 #include "sampling/target_law.h"
 #include "speculation/likeliest_nodes.h"
@@ -161,22 +163,85 @@ class HashDrafter final : public Drafter {
   LikeliestNodes likeliest_;
 };
 
+// A constraint as plain decoding reads it; where it throws, nothing comes.
+class Language {
+ public:
+  explicit Language(TokenConstraint* constraint) : constraint_(constraint) {
+    if (constraint != nullptr) state_ = constraint->start();
+  }
+
+  std::span<const float> masked(std::span<const float> logits) {
+    if (constraint_ == nullptr) return logits;
+    const std::vector<uint64_t> words = allowed();
+    masked_.assign(logits.begin(), logits.end());
+    for (size_t token = 0; token < masked_.size(); ++token) {
+      const bool may_come = token / 64 < words.size() && (words[token / 64] >> token % 64 & 1) != 0;
+      if (!may_come) masked_[token] = -std::numeric_limits<float>::infinity();
+    }
+    return masked_;
+  }
+
+  void take(TokenId token) {
+    if (constraint_ == nullptr) return;
+    try {
+      state_ = constraint_->advance(state_, token);
+    } catch (...) {
+      state_ = TokenConstraint::kDead;
+    }
+  }
+
+  bool has_ended() {
+    if (constraint_ == nullptr) return false;
+    try {
+      return state_ == TokenConstraint::kDead || constraint_->is_complete(state_);
+    } catch (...) {
+      return true;
+    }
+  }
+
+ private:
+  std::vector<uint64_t> allowed() {
+    try {
+      const std::span<const uint64_t> words = constraint_->allowed(state_);
+      return {words.begin(), words.end()};
+    } catch (...) {
+      return {};
+    }
+  }
+
+  TokenConstraint* constraint_;
+  TokenConstraint::State state_ = 0;
+  std::vector<float> masked_;
+};
+
 }  // namespace
 
 Expected plain_output(const HashModel& model, const Request& request, int64_t context) {
   Expected expected;
   std::vector<TokenId> tokens = request.prompt;
   LawBuilder laws;
+  Language language(request.constraint.get());
+  if (language.has_ended()) {
+    expected.reason = FinishReason::kStop;
+    return expected;
+  }
   while (true) {
     TokenHistory history;
     history.add_prompt(request.prompt);
     for (const TokenId token : expected.tokens) history.push(token);
     const std::vector<float> logits = model.logits_after(tokens);
-    const Distribution& law = laws.build(std::span(logits).first(kLetters + 1), request.sampling, history);
-    CounterRandomness randomness(request.sampling.seed, 0);
+    const auto row = std::span(logits).first(kLetters + 1);
+    const Distribution& law = laws.build(language.masked(row), request.sampling, history);
+    if (law.empty()) {
+      expected.reason = FinishReason::kStop;
+      return expected;
+    }
+    CounterRandomness randomness(request.sampling.seed, request.stream);
     const TokenId token = randomness.coupled_pick(law, static_cast<int64_t>(tokens.size()));
+    language.take(token);
     tokens.push_back(token);
     expected.tokens.push_back(token);
+    if (request.logprobs >= 0) expected.logprobs.push_back(LogSoftmax(row).list(token, request.logprobs));
     const bool is_stop =
         std::find(request.stop_tokens.begin(), request.stop_tokens.end(), token) != request.stop_tokens.end();
     if (is_stop || (token == kEos && !request.ignore_eos)) {
@@ -191,6 +256,10 @@ Expected plain_output(const HashModel& model, const Request& request, int64_t co
     for (const std::string& stop : request.stop) cut = std::min(cut, expected.text.find(stop));
     if (cut != std::string::npos) {
       expected.text.resize(cut);
+      expected.reason = FinishReason::kStop;
+      return expected;
+    }
+    if (language.has_ended()) {
       expected.reason = FinishReason::kStop;
       return expected;
     }
@@ -403,8 +472,21 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   const bool is_sampled = rule == AcceptanceRule::kCoupled || rule == AcceptanceRule::kRelaxed;
   request.sampling.temperature = is_sampled ? kTemperatures[configuration[kTemperatureFactor]] : 0.0;
   add_features(configuration[kFeatureFactor], random, request);
+  request.constraint =
+      ToyConstraint::make({.language = static_cast<ToyLanguage>(configuration[kLanguageFactor]),
+                           .seed = random(),
+                           .vocabulary = kLetters + 1,
+                           .eos = kEos});
+  request.stream = random() % 3;
+  request.logprobs = below(3) - 1;
   request.ignore_eos = below(2) == 0;
   request.speculation.enabled = configuration[kBatchFactor] != kPlainToo || below(2) == 0;
+  if (below(4) == 0) request.speculation.max_draft_tokens = 1 + below(6);
+  if (below(4) == 0) {
+    const AcceptanceRule sampled[] = {AcceptanceRule::kCoupled, AcceptanceRule::kRelaxed};
+    const bool is_greedy = request.sampling.temperature == 0.0;
+    request.speculation.acceptance = is_greedy ? kRules[below(4)] : sampled[below(2)];
+  }
   return request;
 }
 
@@ -435,6 +517,7 @@ struct Run {
   std::vector<Expected> expected;
   std::map<RequestId, Completion> completions;
   std::map<RequestId, std::string> streamed;
+  std::map<RequestId, size_t> streamed_logprobs;
   bool is_traced = false;  // a sink follows every step
   std::map<RequestId, std::vector<TokenId>> traced;
 };
@@ -451,9 +534,16 @@ void compare(const Run& run, const std::vector<Request>& requests) {
     ASSERT_EQ(got.speculation.committed, static_cast<int64_t>(got.tokens.size()));
     ASSERT_EQ(got.origins.size(), got.tokens.size());
     ASSERT_LE(got.speculation.accepted, got.speculation.drafted);
+    ASSERT_EQ(got.logprobs.size(), run.expected[i].logprobs.size());
+    for (size_t j = 0; j < got.logprobs.size(); ++j) {
+      ASSERT_EQ(got.logprobs[j].logprob, run.expected[i].logprobs[j].logprob);
+      ASSERT_EQ(got.logprobs[j].top, run.expected[i].logprobs[j].top);
+    }
+    ASSERT_EQ(run.streamed_logprobs.contains(run.ids[i]) ? run.streamed_logprobs.at(run.ids[i]) : 0,
+              got.logprobs.size());
     ASSERT_EQ(got.speculation.accepted,
               std::count(got.origins.begin(), got.origins.end(), TokenOrigin::kAccepted));
-    if (run.is_traced) {
+    if (run.is_traced && !got.tokens.empty()) {
       ASSERT_EQ(run.traced.at(run.ids[i]), got.tokens);
     }
   }
@@ -468,8 +558,12 @@ std::string describe(const HashConfiguration& configuration, uint32_t seed) {
 }
 
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
-  const EngineSetup setup = setup_of(configuration);
   RunTotals totals;
+  run_on_hash_model(configuration, seed, totals);
+}
+
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals) {
+  const EngineSetup setup = setup_of(configuration);
   run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup.speculation, seed), totals);
 }
 
@@ -498,6 +592,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
     if (oracle != nullptr) oracle->know(requests.back().prompt, run.expected.back().tokens);
     const auto id = engine->submit(requests.back(), [&](RequestId from, const Progress& progress) {
       run.streamed[from] += progress.text;
+      run.streamed_logprobs[from] += progress.logprobs.size();
       if (progress.completion != nullptr) run.completions[from] = *progress.completion;
     });
     ASSERT_TRUE(id.ok()) << id.error().message;
@@ -513,6 +608,8 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
   for (const auto& [id, completion] : run.completions) {
     totals.steps += completion.speculation.steps;
     totals.committed += completion.speculation.committed;
+    totals.drafted += completion.speculation.drafted;
+    totals.accepted += completion.speculation.accepted;
   }
   ASSERT_EQ(engine->free_pages(), all_pages);
 }

@@ -12,6 +12,7 @@
 
 #include "engine/engine_parts.h"
 #include "hash_model.h"
+#include "toy_constraint.h"
 
 namespace outrider {
 
@@ -23,6 +24,7 @@ struct Expected {
   std::vector<TokenId> tokens;
   std::string text;
   FinishReason reason = FinishReason::kLength;
+  std::vector<TokenLogprobs> logprobs;  // where asked for
 };
 
 // Plain decoding, one token at a time, over whole texts: no pages, no trees, no incremental state.
@@ -80,10 +82,11 @@ enum HashFactor {
   kPromptFactor,
   kChunkFactor,
   kRuleFactor,
+  kLanguageFactor,
   kHashFactors,
 };
 using HashConfiguration = std::array<int, kHashFactors>;
-inline constexpr HashConfiguration kHashLevels = {12, 5, 9, 7, 6, 3, 6, 3, 3, 4, 4};
+inline constexpr HashConfiguration kHashLevels = {12, 5, 9, 7, 6, 3, 6, 3, 3, 4, 4, 5};
 
 std::string describe(const HashConfiguration& configuration, uint32_t seed);
 
@@ -93,13 +96,16 @@ std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed
 struct RunTotals {
   int64_t steps = 0;
   int64_t committed = 0;
+  int64_t drafted = 0;
+  int64_t accepted = 0;
 };
 
 EngineSetup setup_of(const HashConfiguration& configuration);
 
-// Fails, as a test does, where anything differs from plain decoding. `seed` decides the requests. The second
+// Fails, as a test does, where anything differs from plain decoding. `seed` decides the requests. The last
 // takes its own setup and drafter instead of those of the configuration.
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed);
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals);
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, const EngineSetup& setup,
                        const std::shared_ptr<Drafter>& drafter, RunTotals& totals);
 

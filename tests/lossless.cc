@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "config/speculative_config.h"
+#include "engine/engine_parts.h"
 #include "kernels/kernel_table.h"
 
 namespace outrider {
@@ -198,6 +199,12 @@ std::vector<Completion> run_variant(const Numerics& numerics, const Variant& var
     request.max_tokens = workload.max_tokens;
     request.sampling = workload.sampling;
     request.sampling.seed += i;
+    request.logprobs = workload.logprobs;
+    request.constraint =
+        ToyConstraint::make({.language = workload.language,
+                             .seed = request.sampling.seed,
+                             .vocabulary = static_cast<TokenId>((*engine)->info().vocab_size),
+                             .eos = (*engine)->parts().target->config().stop_tokens.front()});
     const auto id = (*engine)->submit(request, [&](RequestId from, const Progress& progress) {
       if (progress.completion == nullptr) return;
       EXPECT_EQ(progress.completion->speculation.draft_failures, 0) << describe(variant);
@@ -224,6 +231,11 @@ void expect_same(const std::vector<Completion>& plain, const std::vector<Complet
         << what << ": prompt " << i << " differs at output token " << a - plain[i].tokens.begin();
     ASSERT_EQ(plain[i].text, other[i].text) << what;
     ASSERT_EQ(plain[i].finish_reason, other[i].finish_reason) << what;
+    ASSERT_EQ(plain[i].logprobs.size(), other[i].logprobs.size()) << what;
+    for (size_t j = 0; j < plain[i].logprobs.size(); ++j) {
+      ASSERT_EQ(plain[i].logprobs[j].logprob, other[i].logprobs[j].logprob) << what << ", token " << j;
+      ASSERT_EQ(plain[i].logprobs[j].top, other[i].logprobs[j].top) << what << ", token " << j;
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "outrider/engine.h"
+#include "toy_constraint.h"
 
 namespace outrider {
 
@@ -51,14 +52,16 @@ std::vector<SamplingParams> penalties();  // these alone
 struct Workload {
   std::vector<std::string> prompts;
   int64_t max_tokens = 32;
-  SamplingParams sampling = {};  // seeds are seed + index of the prompt
+  SamplingParams sampling = {};              // seeds are seed + index of the prompt
+  ToyLanguage language = ToyLanguage::kAny;  // of seeds likewise
+  int logprobs = -1;
 };
 
 // Output of every prompt. Fails the running test when the engine cannot be opened or a draft failed.
 std::vector<Completion> run_variant(const Numerics& numerics, const Variant& variant,
                                     const Workload& workload);
 
-// Fails the running test at the first differing token.
+// Fails the running test at the first differing token or log-probability.
 void expect_same(const std::vector<Completion>& plain, const std::vector<Completion>& other,
                  const std::string& what);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every drafter with every tree, way to stop and way to sample, as far as pairs go: each choice of one kind
-// meets each choice of every other kind in some run. On the fastest kernels alone; the slow suite takes all.
+// Every drafter with every tree, way to stop, way to sample and constraint, as far as pairs go: each choice
+// of one kind meets each choice of every other kind in some run. On the fastest kernels alone; the slow suite
+// takes all.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,6 +23,7 @@ enum Kind : size_t {
   kPenalty,
   kPage,
   kBatch,
+  kLanguage,
   kKinds
 };
 using Row = std::array<int, kKinds>;  // one choice of each kind
@@ -29,6 +31,7 @@ using Row = std::array<int, kKinds>;  // one choice of each kind
 constexpr std::array kTemperatures = {0.0, 0.7, 1.0};
 constexpr std::array kPages = {1, 16, 64};
 constexpr std::array kBatches = {1, 3, 8};
+constexpr std::array kLanguages = {ToyLanguage::kAny, ToyLanguage::kAutomaton, ToyLanguage::kPhrases};
 
 template <typename Choices>
 auto chosen(const Choices& choices, int choice) {
@@ -39,13 +42,14 @@ class LosslessTrees : public ::testing::Test {
  protected:
   // Output without speculation, computed once for each way to sample.
   const std::vector<Completion>& plain(const Row& row) {
-    auto& completions = plain_[{row[kTemperature], row[kWarp], row[kPenalty]}];
+    auto& completions = plain_[{row[kTemperature], row[kWarp], row[kPenalty], row[kLanguage]}];
     if (completions.empty()) completions = run_variant({.kernels = ""}, {.batch = 8}, workload(row));
     return completions;
   }
 
   Workload workload(const Row& row) const {
-    Workload workload{.prompts = prompts_, .max_tokens = 20};
+    Workload workload{.prompts = prompts_, .max_tokens = 20, .logprobs = 2};
+    workload.language = chosen(kLanguages, row[kLanguage]);
     workload.sampling = chosen(penalties(), row[kPenalty]);
     const SamplingParams warp = chosen(warps(), row[kWarp]);
     workload.sampling.top_k = warp.top_k;
@@ -80,19 +84,21 @@ class LosslessTrees : public ::testing::Test {
     const auto count = [](const auto& choices) { return static_cast<int>(std::size(choices)); };
     return covering_array<2>(Row{count(drafters()), count(shapes()), count(stops()),
                                  count(children_choices()), count(kTemperatures), count(warps()),
-                                 count(penalties()), count(kPages), count(kBatches)});
+                                 count(penalties()), count(kPages), count(kBatches), count(kLanguages)});
   }
 
  private:
   std::vector<std::string> prompts_ = one_of_each_length();
-  std::map<std::array<int, 3>, std::vector<Completion>> plain_;
+  std::map<std::array<int, 4>, std::vector<Completion>> plain_;
 };
 
 TEST_F(LosslessTrees, PairsOfAllChoicesAreIdentical) {
   std::vector<int64_t> accepted(drafters().size());
   for (const Row& row : rows()) {
     const auto speculative = run_variant({}, variant(row), workload(row));
-    expect_same(plain(row), speculative, describe(variant(row)) + describe_sampling(workload(row).sampling));
+    expect_same(plain(row), speculative,
+                describe(variant(row)) + describe_sampling(workload(row).sampling) + " language " +
+                    std::to_string(row[kLanguage]));
     if (HasFatalFailure()) return;
     for (const Completion& completion : speculative)
       accepted[static_cast<size_t>(row[kDrafter])] += completion.speculation.accepted;

@@ -147,12 +147,28 @@ TEST_F(ProgramTest, GenerateJsonHasTheContractsShape) {
   for (const char* key : {"load_ms", "prompt_ms", "decode_ms", "tokens_per_second"}) {
     EXPECT_TRUE(json["timings"][key].is_number()) << key;
   }
+  EXPECT_FALSE(json.contains("logprobs"));
   EXPECT_EQ(json["speculation"]["method"], "ngram");
   EXPECT_EQ(json["speculation"]["lossless"], true);
   for (const char* key : {"steps", "drafted", "accepted", "acceptance_length", "draft_ms", "verify_ms"}) {
     EXPECT_TRUE(json["speculation"][key].is_number()) << key;
   }
   EXPECT_TRUE(json["speculation"]["accepted_per_position"].is_array());
+}
+
+TEST_F(ProgramTest, GenerateListsLogProbabilities) {
+  const std::string common = "generate " + kModel + " --prompt-ids 1,2,3 --max-tokens 6 --ignore-eos --json";
+  const Json json = run_json(common + " --logprobs 2");
+  ASSERT_EQ(json["logprobs"].size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    const Json& one = json["logprobs"][i];
+    EXPECT_EQ(one["token_id"], json["token_ids"][i]);
+    ASSERT_EQ(one["top_logprobs"].size(), 2u);
+    EXPECT_EQ(one["top_logprobs"][0]["logprob"], one["logprob"]);  // greedy
+    EXPECT_GE(one["logprob"], one["top_logprobs"][1]["logprob"]);
+  }
+  EXPECT_EQ(run_json(common + " --logprobs 0")["logprobs"][5]["top_logprobs"].size(), 0u);
+  expect_refused("generate " + kModel + " -p x --logprobs 21", 2, "logprobs");
 }
 
 TEST_F(ProgramTest, SpeculationLeavesTheOutputAlone) {

@@ -10,6 +10,7 @@
 
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
+#include "outrider/token_constraint.h"
 #include "outrider/token_tree.h"
 
 namespace outrider {
@@ -53,6 +54,8 @@ struct DraftRequest {
   uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
   int source = 0;       // number of the drafter among those that share a tree; part of the key of its draws
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
+  TokenConstraint* constraint = nullptr;  // what the output may be; nodes that may not come are wasted
+  TokenConstraint::State constraint_state = TokenConstraint::kDead;  // behind the pending token
   bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
   double rate = 0;  // tokens a millisecond of this sequence is worth: drafting further should bring more;
                     // 0: draft as far as the limits allow

@@ -142,6 +142,10 @@ struct EngineOptions {
   int64_t kv_pages = 0;  // 0: enough for max_batch sequences of full context, within a third of free memory
   int max_batch = 8;     // sequences that run together
   int prefill_chunk = 256;  // prompt tokens computed in one pass
+  int max_batch_rows = 0;  // rows of one pass: prompts, pending tokens, drafts; 0: what the two above ask for
+  int max_waiting = 0;     // requests that wait for a place in the batch; 0: any number
+  bool calibrate = false;  // measure what passes cost even if no policy needs it, for EngineStatus::speedup and
+                           // requests with a policy of their own
 };
 
 // The rule in force.
@@ -285,7 +289,7 @@ class Engine {
                                           bool add_generation_prompt = true) const;
 
   // Queues a request. Error: empty prompt, ids outside the vocabulary, prompt not shorter than the context,
-  // parameters out of range.
+  // parameters out of range, or it could outgrow the KV cache; kResource: max_waiting requests wait.
   Result<RequestId> submit(Request request, ProgressSink sink = nullptr);
   // Takes effect with the next step; may be called from a sink. Unknown and finished requests are ignored.
   void cancel(RequestId id);

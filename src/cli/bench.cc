@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/batch_bench.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
 #include "cli/completion_json.h"
@@ -161,6 +162,10 @@ Status run_bench(const Settings& settings) {
   if (!settings.row_counts.empty()) {
     if (!settings.trace_file.empty()) return usage_error("expected --rows or --trace, found both");
     return run_row_bench(settings);
+  }
+  if (!settings.batch_sizes.empty()) {
+    if (!settings.trace_file.empty()) return usage_error("expected --batch or --trace, found both");
+    return run_batch_bench(settings);
   }
   if (!settings.trace_file.empty()) OUTRIDER_RETURN_IF_ERROR(check_trace_file(settings.trace_file));
   std::vector<PromptRecord> records;

@@ -18,6 +18,14 @@ nlohmann::ordered_json completion_json(const EngineInfo& info, const std::vector
   json["token_ids"] = completion.tokens;
   json["text"] = completion.text;
   json["finish_reason"] = finish_reason_name(completion.finish_reason);
+  for (size_t i = 0; i < completion.logprobs.size(); ++i) {
+    const TokenLogprobs& logprobs = completion.logprobs[i];
+    auto top = nlohmann::ordered_json::array();
+    for (const auto& [token, logprob] : logprobs.top)
+      top.push_back({{"token_id", token}, {"logprob", logprob}});
+    json["logprobs"].push_back(
+        {{"token_id", completion.tokens[i]}, {"logprob", logprobs.logprob}, {"top_logprobs", top}});
+  }
   json["usage"] = {{"prompt_tokens", prompt.size()},
                    {"completion_tokens", output},
                    {"total_tokens", prompt.size() + output}};

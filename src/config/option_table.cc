@@ -92,14 +92,13 @@ Status set_prompt_ids(Settings& settings, const OptionValue& value) {
 }
 
 // "1,2,4"
-Result<std::vector<int>> counts_of(const OptionValue& value, int most) {
+Result<std::vector<int>> parse_counts(std::string_view text, std::string_view what, int most) {
   std::vector<int> counts;
-  for (const std::string_view part : split(value.text(), ',')) {
+  for (const std::string_view part : split(text, ',')) {
     const auto count = parse_integer(trimmed(part), 1, most);
     if (!count.ok()) {
-      return usage_error(
-          fmt::format("expected numbers from 1 to {} separated by commas, as in 1,2,4; found {}", most,
-                      quote(value.text())));
+      return usage_error(fmt::format("expected {} from 1 to {} separated by commas, as in 1,2,4; found {}",
+                                     what, most, quote(text)));
     }
     counts.push_back(static_cast<int>(*count));
   }
@@ -107,12 +106,12 @@ Result<std::vector<int>> counts_of(const OptionValue& value, int most) {
 }
 
 Status set_row_counts(Settings& settings, const OptionValue& value) {
-  OUTRIDER_TRY(settings.row_counts, counts_of(value, 4096));
+  OUTRIDER_TRY(settings.row_counts, parse_counts(value.text(), "row counts", 4096));
   return {};
 }
 
 Status set_concurrency(Settings& settings, const OptionValue& value) {
-  OUTRIDER_TRY(settings.load.concurrency, counts_of(value, 1 << 14));
+  OUTRIDER_TRY(settings.load.concurrency, parse_counts(value.text(), "numbers of requests", 1 << 14));
   return {};
 }
 
@@ -127,6 +126,11 @@ Status set_request_rates(Settings& settings, const OptionValue& value) {
     }
     settings.load.request_rates.push_back(*rate);
   }
+  return {};
+}
+
+Status set_batch_sizes(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.batch_sizes, parse_counts(value.text(), "numbers of prompts", 1024));
   return {};
 }
 
@@ -340,6 +344,9 @@ const OptionRow kOptions[] = {
     {.name = "rows", .metavar = "LIST", .group = kInput, .commands = kBench,
      .help = "time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights' bytes",
      .apply = set_row_counts},
+    {.name = "batch", .metavar = "LIST", .group = kInput, .commands = kBench,
+     .help = "measure throughput with so many prompts running at once, as in 1,2,4,8, instead of prompt by prompt",
+     .apply = set_batch_sizes},
     {.name = "context", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
      .help = "with --rows: tokens already in the KV cache; without it 512, or what fits",
      .apply = [](S& s, const V& v) { s.cached_context = v.integer; return Status(); },
@@ -467,6 +474,12 @@ const OptionRow kOptions[] = {
      .default_text = "8", .help = "sequences that run together",
      .apply = [](S& s, const V& v) { s.engine.max_batch = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 1024},
+    {.name = "max-batch-rows", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "0",
+     .help = "rows of one pass: prompt tokens, pending tokens and drafted ones; at least --max-batch; 0: what "
+             "--prefill-chunk and a full batch with its drafts need",
+     .apply = [](S& s, const V& v) { s.engine.max_batch_rows = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 65536},
     {.name = "kv-pages", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
      .default_text = "0",
      .help = "pages of the KV cache; 0: enough for a full batch, within a third of free memory",
@@ -484,6 +497,12 @@ const OptionRow kOptions[] = {
      .default_text = "256", .help = "prompt tokens computed in one pass",
      .apply = [](S& s, const V& v) { s.engine.prefill_chunk = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 65536},
+    {.name = "logprobs", .metavar = "N", .type = Type::kInteger, .group = kOutput, .commands = kGenerate,
+     .default_text = "-1",
+     .help = "with --json: the log-probability of every output token, and of the N likeliest in its place; "
+             "-1: none",
+     .apply = [](S& s, const V& v) { s.request.logprobs = static_cast<int>(v.integer); return Status(); },
+     .min = -1, .max = 20},
     {.name = "json", .type = Type::kFlag, .group = kOutput, .commands = (kEvery & ~(kChat | kServe)) | kQuantize | kBenchServe,
      .help = "print one JSON object",
      .apply = [](S& s, const V& v) { s.json = v.flag; return Status(); }},

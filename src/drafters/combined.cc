@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <exception>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "drafters/shared_constraint.h"
 #include "speculation/acceptance_estimates.h"
 #include "speculation/likeliest_nodes.h"
 
@@ -45,7 +48,8 @@ class CombinedDrafter final : public Drafter {
   struct Call {
     std::vector<DraftRequest> requests;
     std::vector<TokenTree> trees;
-    std::vector<size_t> places;  // of the requests among all
+    std::vector<size_t> places;                // of the requests among all
+    std::deque<SharedConstraint> constraints;  // of the requests, where members run side by side
     Status status;
   };
 
@@ -63,6 +67,7 @@ class CombinedDrafter final : public Drafter {
   std::vector<Member> members_;
   ThreadPool* team_;
   std::vector<Call> calls_;  // one per member
+  std::mutex constraint_mutex_;
   std::unordered_map<uint64_t, Shares> sequences_;
   LikeliestNodes likeliest_;
 };
@@ -99,6 +104,7 @@ Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<
   for (Call& call : calls_) {
     call.requests.clear();
     call.places.clear();
+    call.constraints.clear();
     call.status = Status();
   }
   for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], i);
@@ -148,12 +154,15 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
     own.max_nodes = nodes[m];
     own.source = static_cast<int>(m);
     own.wants_probabilities = true;
+    if (team_ != nullptr && own.constraint != nullptr)
+      own.constraint = &call.constraints.emplace_back(own.constraint, &constraint_mutex_);
     if (own.estimates != nullptr) own.estimates = &shares[m].worth;
   }
 }
 
 // Where time has a price, a member is not asked for sequences to which it should bring less than it costs,
-// beyond what the members before it drafted; but now and then, to see whether that is still so.
+// beyond what the members before it drafted; but now and then, to see whether that is still so. Seldom enough
+// that of a batch, too, few steps see a member run for one sequence alone.
 void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> requests,
                                 std::span<const TokenTree> trees) {
   constexpr int kMostLeftOut = 16;
@@ -168,7 +177,7 @@ void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> req
     const double rate = requests[place].rate;
     const bool pays = rate == 0.0 || drafted == 0.0 || share.alive.empty() ||
                       expected - drafted > rate * members_[member].ms;
-    share.left_out = pays ? 0 : (share.left_out + 1) % kMostLeftOut;
+    share.left_out = pays ? 0 : (share.left_out + 1) % (kMostLeftOut * static_cast<int>(requests.size()));
     if (share.left_out > 0) continue;
     call.requests[kept] = call.requests[j];
     call.places[kept++] = place;

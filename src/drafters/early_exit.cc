@@ -182,7 +182,11 @@ bool EarlyExitDrafter::append_frontier(Growing& growing) {
   std::sort(ascending_.begin(), ascending_.end());
   const TargetAccess& target = *growing.target;
   growing.first = static_cast<int>(growing.tokens.size());
-  if (ascending_.empty() || growing.first + std::ssize(ascending_) > target.staged->count()) return false;
+  if (ascending_.empty()) return false;
+  if (growing.first + std::ssize(ascending_) > target.staged->count()) {
+    growing.growth.stop();  // a request may allow fewer nodes than the tree expands
+    return false;
+  }
   growing.entries.resize(static_cast<size_t>(tree.size()), -1);
   for (const int node : ascending_) {
     const int parent = tree.parent(node);

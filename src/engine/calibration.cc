@@ -24,18 +24,14 @@ constexpr int kRowCounts[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 constexpr int64_t kContext = 1024;
 constexpr int kVersion = 2;
 
-int64_t largest_pass(const EngineParts& parts) {
-  return batch_limits(parts).rows - parts.options.prefill_chunk;  // reserved with logits
-}
-
 // Tokens of context that passes are timed with; a power of two, so that few differ in it.
 int64_t timed_context(const EngineParts& parts) {
-  const int64_t room = std::clamp(parts.options.context - largest_pass(parts), int64_t{0}, kContext);
+  const int64_t room = std::clamp(parts.options.context - most_logits(parts), int64_t{0}, kContext);
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(room)));
 }
 
 bool covers_all_passes(const std::vector<PassCosts::Point>& points, const EngineParts& parts) {
-  const int64_t largest = largest_pass(parts);
+  const int64_t largest = most_logits(parts);
   const auto beyond = std::upper_bound(std::begin(kRowCounts), std::end(kRowCounts), largest);
   return !points.empty() && (beyond == std::begin(kRowCounts) || points.back().rows >= *(beyond - 1));
 }
@@ -100,7 +96,7 @@ std::optional<double> least_time(TimedPasses& passes, int rows, int64_t context)
 
 std::vector<PassCosts::Point> measure(EngineParts& parts) {
   TimedPasses passes(parts);
-  const int64_t largest = largest_pass(parts);
+  const int64_t largest = most_logits(parts);
   const int64_t context = timed_context(parts);
   std::vector<PassCosts::Point> points;
   passes.touch(context + largest);

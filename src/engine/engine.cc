@@ -2,7 +2,6 @@
 #include "outrider/engine.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "engine/scheduler.h"
 #include "engine/step.h"
 #include "engine/step_tracer.h"
+#include "sampling/log_probability.h"
 #include "sampling/target_law.h"
 
 namespace outrider {
@@ -20,12 +20,7 @@ namespace {
 // Rows of logits held at once while scoring.
 constexpr size_t kScoreChunk = 32;
 
-double log_probability(std::span<const float> logits, TokenId token) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
-  return static_cast<double>(logits[static_cast<size_t>(token)]) - largest - std::log(sum);
-}
+constexpr int kMostLogprobs = 20;  // beside each token
 
 }  // namespace
 
@@ -33,9 +28,12 @@ struct Engine::Impl {
   explicit Impl(std::unique_ptr<EngineParts> opened)
       : parts(std::move(opened)),
         scheduler({.max_batch = parts->options.max_batch,
+                   .max_batch_rows = static_cast<int>(batch_limits(*parts).rows),
                    .prefill_chunk = parts->options.prefill_chunk,
                    .max_draft_depth = max_draft_depth(*parts),
-                   .max_draft_nodes = max_draft_nodes(*parts)},
+                   .max_draft_nodes = max_draft_nodes(*parts),
+                   .max_preemptions = parts->max_preemptions,
+                   .preempt_every = parts->preempt_every},
                   parts->cache.get()),
         policy({.is_auto = parts->options.speculation.is_auto,
                 .schedule = parts->options.speculation.draft_len_schedule,
@@ -52,6 +50,8 @@ struct Engine::Impl {
 
   Status check(const Request& request) const;
   Status check_tokens(std::span<const TokenId> tokens) const;
+  Status check_room(const Sequence& sequence) const;
+  Status check_speculation(const RequestSpeculation& speculation) const;
   void retire(RequestId id);
 
   std::unique_ptr<EngineParts> parts;
@@ -84,7 +84,43 @@ Status Engine::Impl::check(const Request& request) const {
   if (request.max_tokens < 0) {
     return usage_error("max tokens must be 0 or more, found " + std::to_string(request.max_tokens));
   }
+  if (request.logprobs < -1 || request.logprobs > kMostLogprobs) {
+    return usage_error("logprobs must be 0 to " + std::to_string(kMostLogprobs) + ", or -1 for none, found " +
+                       std::to_string(request.logprobs));
+  }
+  OUTRIDER_RETURN_IF_ERROR(check_speculation(request.speculation));
   return validate(request.sampling);
+}
+
+Status Engine::Impl::check_room(const Sequence& sequence) const {
+  const int64_t pages = scheduler.pages_for(sequence);
+  const int64_t all = parts->cache->shape().page_count;
+  if (pages > all) {
+    return input_error("the request can grow to " + std::to_string(sequence.longest()) + " tokens, " +
+                       std::to_string(pages) + " pages of the KV cache, which has " + std::to_string(all) +
+                       "; shorten the prompt, lower max tokens or raise --kv-pages");
+  }
+  const int most = parts->options.max_waiting;
+  if (most > 0 && scheduler.queued() >= most) {
+    return resource_error("the queue is full: " + std::to_string(scheduler.queued()) +
+                          " requests wait, expected fewer than " + std::to_string(most) +
+                          "; try again later");
+  }
+  return {};
+}
+
+Status Engine::Impl::check_speculation(const RequestSpeculation& speculation) const {
+  if (speculation.max_draft_tokens < 0) {
+    return usage_error("a request's max draft tokens must be 0 or more, found " +
+                       std::to_string(speculation.max_draft_tokens));
+  }
+  if (speculation.enabled && speculation.is_auto.value_or(false) && parts->costs.empty() &&
+      max_draft_depth(*parts) > 0) {
+    return usage_error(
+        "a request asks for policy auto, but no costs were measured when the model was opened; open it with "
+        "policy=auto or calibrate, or leave the request's policy out");
+  }
+  return {};
 }
 
 void Engine::Impl::retire(RequestId id) {
@@ -142,19 +178,19 @@ Result<std::string> Engine::apply_chat_template(std::span<const std::pair<std::s
 Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
   OUTRIDER_RETURN_IF_ERROR(impl_->check(request));
   const RequestId id = impl_->next_id++;
-  const bool nothing_to_do = request.max_tokens == 0;
   const SpeculativeOptions& speculation = impl_->parts->options.speculation;
   const Sequence::Limits limits{.context = impl_->parts->options.context,
                                 .max_draft_nodes = max_draft_nodes(*impl_->parts),
                                 .model_stop_tokens = impl_->parts->target->config().stop_tokens,
                                 .thinking = {.begin = speculation.begin_thinking_phase_token,
                                              .end = speculation.end_thinking_phase_token}};
-  impl_->scheduler.add(
-      std::make_unique<Sequence>(id, std::move(request), std::move(sink), impl_->parts->tokenizer, limits));
-  if (nothing_to_do) {
-    impl_->scheduler.find(id)->finish(FinishReason::kLength);
-    impl_->retire(id);
-  }
+  auto sequence =
+      std::make_unique<Sequence>(id, std::move(request), std::move(sink), impl_->parts->tokenizer, limits);
+  if (sequence->room() <= 0) sequence->finish(FinishReason::kLength);
+  const bool nothing_to_do = sequence->finished();
+  if (!nothing_to_do) OUTRIDER_RETURN_IF_ERROR(impl_->check_room(*sequence));
+  impl_->scheduler.add(std::move(sequence));
+  if (nothing_to_do) impl_->retire(id);
   return id;
 }
 
@@ -172,7 +208,7 @@ bool Engine::step() {
   const std::span<const SequencePlan> plans = impl_->scheduler.plan(preempted);
   for (Sequence* sequence : preempted) impl_->pass.forget(*sequence);
   if (tracer != nullptr) tracer->plan(plans);
-  impl_->pass.run(plans, tracer);
+  impl_->pass.run(plans, impl_->scheduler.draft_rows(), tracer);
   for (const SequencePlan& plan : plans) {
     if (plan.sequence->finished()) {
       impl_->retire(plan.sequence->id());
@@ -220,7 +256,7 @@ Result<std::vector<double>> Engine::score(std::span<const TokenId> tokens) {
     const auto row_size = static_cast<size_t>(parts.target->config().vocab_size);
     for (size_t i = 0; i < chunk.size(); ++i) {
       const auto row = logits.subspan(i * row_size, static_cast<size_t>(parts.vocab_size));
-      log_probabilities.push_back(log_probability(row, tokens[begin + i + 1]));
+      log_probabilities.push_back(LogSoftmax(row).of(tokens[begin + i + 1]));
     }
     path.resize(chunk.size());
     std::iota(path.begin(), path.end(), 0);
@@ -231,8 +267,22 @@ Result<std::vector<double>> Engine::score(std::span<const TokenId> tokens) {
 
 EngineStatus Engine::status() const {
   const KvCache& cache = *impl_->parts->cache;
-  return {.pages = cache.shape().page_count,
-          .used_pages = cache.shape().page_count - cache.available_pages()};
+  const Scheduler& scheduler = impl_->scheduler;
+  const Step::Totals& totals = impl_->pass.totals();
+  EngineStatus status{.running = scheduler.running(),
+                      .waiting = scheduler.waiting(),
+                      .pages = cache.shape().page_count,
+                      .used_pages = cache.shape().page_count - cache.available_pages(),
+                      .steps = totals.steps,
+                      .rows = totals.rows,
+                      .prompt_tokens = scheduler.prompt_tokens(),
+                      .cached_tokens = scheduler.cached_tokens(),
+                      .output_tokens = totals.speculation.committed,
+                      .preemptions = scheduler.preemptions(),
+                      .speculation = totals.speculation,
+                      .speedup = impl_->policy.speedup()};
+  status.speculation.method = impl_->parts->info.drafter;
+  return status;
 }
 
 const EngineParts& Engine::parts() const { return *impl_->parts; }

@@ -74,6 +74,9 @@ Status resolve(EngineOptions& options, const ModelConfig& config) {
   OUTRIDER_RETURN_IF_ERROR(check_range("page size", options.page_size, 1, 4096));
   OUTRIDER_RETURN_IF_ERROR(check_range("max batch", options.max_batch, 1, 4096));
   OUTRIDER_RETURN_IF_ERROR(check_range("prefill chunk", options.prefill_chunk, 1, 8192));
+  if (options.max_batch_rows != 0)
+    OUTRIDER_RETURN_IF_ERROR(check_range("max batch rows", options.max_batch_rows, options.max_batch, 65536));
+  OUTRIDER_RETURN_IF_ERROR(check_range("max waiting", options.max_waiting, 0, 1 << 30));
   OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
   if (options.threads == 0)
     options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -143,8 +146,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                                                 .weights = weights,
                                                 .packed_cache = parts.options.packed_cache}));
   // So that no step allocates or runs out of memory.
-  const int64_t rows = batch_limits(parts).rows;
-  OUTRIDER_RETURN_IF_ERROR(parts.target->reserve(rows, rows - parts.options.prefill_chunk));
+  OUTRIDER_RETURN_IF_ERROR(parts.target->reserve(batch_limits(parts).rows, most_logits(parts)));
   OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
   parts.cache = std::make_unique<KvCache>(shape);
   parts.options.kv_pages = shape.page_count;
@@ -191,10 +193,24 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
   const DrafterTraits& traits = parts->drafter->traits();
   parts->info.drafter = traits.name;
   parts->info.sources = traits.sources.empty() ? std::vector{traits.name} : traits.sources;
-  if (parts->options.speculation.is_auto && max_draft_depth(*parts) > 0) parts->costs = calibrate(*parts);
+  const bool needs_costs = parts->options.speculation.is_auto || parts->options.calibrate;
+  if (needs_costs && max_draft_depth(*parts) > 0) parts->costs = calibrate(*parts);
   parts->info.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return parts;
+}
+
+}  // namespace
+
+namespace {
+
+// Rows of pending tokens and trees, where options limit no rows: large trees share what a large batch gives
+// small ones.
+int64_t most_logits_without_limit(const EngineParts& parts) {
+  constexpr int64_t kMostDrafted = 1024;
+  const int64_t batch = parts.options.max_batch;
+  const int64_t nodes = max_draft_nodes(parts);
+  return batch + std::min(batch * nodes, std::max(nodes, kMostDrafted));
 }
 
 }  // namespace
@@ -206,11 +222,16 @@ int max_draft_nodes(const EngineParts& parts) { return limits_of(parts.options.s
 ForwardBatch::Limits batch_limits(const EngineParts& parts) {
   const EngineOptions& options = parts.options;
   const int64_t tree = 1 + max_draft_nodes(parts);
-  return {.rows = options.prefill_chunk + options.max_batch * tree,
+  return {.rows = options.max_batch_rows != 0 ? options.max_batch_rows
+                                              : options.prefill_chunk + most_logits_without_limit(parts),
           .max_sequences = options.max_batch,
           .max_entries = options.context + tree,
           .page_size = options.page_size,
           .max_depth = max_draft_depth(parts)};
+}
+
+int64_t most_logits(const EngineParts& parts) {
+  return std::min(batch_limits(parts).rows, most_logits_without_limit(parts));
 }
 
 Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options) {

@@ -27,15 +27,18 @@ struct EngineParts {
   std::unique_ptr<Model> target;
   std::unique_ptr<KvCache> cache;
   std::shared_ptr<Drafter> drafter;
-  PassCosts costs;         // of the target; empty unless the policy needs them
-  int64_t vocab_size = 0;  // ids that have a meaning; rows of the output head beyond them are never chosen
+  PassCosts costs;          // of the target; empty unless the policy needs them
+  int max_preemptions = 8;  // of one request; then it runs to its end
+  int preempt_every = 0;    // steps; for tests: a request loses its pages without need; 0: never
+  int64_t vocab_size = 0;   // ids that have a meaning; rows of the output head beyond them are never chosen
 };
 
 // Limits of one drafted tree.
 int max_draft_depth(const EngineParts& parts);
 int max_draft_nodes(const EngineParts& parts);
-// The largest batch that a step can make.
+// The largest batch that a step can make, and how many of its rows may want logits.
 ForwardBatch::Limits batch_limits(const EngineParts& parts);
+int64_t most_logits(const EngineParts& parts);
 
 Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options);
 

@@ -2,93 +2,272 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "base/check.h"
+
 namespace outrider {
+namespace {
+
+// Committed tokens whose entries are not cached, the pending one left out.
+int64_t uncomputed(const Sequence& sequence) {
+  return static_cast<int64_t>(sequence.tokens().size()) - 1 - sequence.kv.length();
+}
+
+int64_t length_of_common_beginning(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerOptions& options, KvCache* cache) : options_(options), cache_(cache) {
+  OUTRIDER_CHECK(options.max_batch >= 1 && options.max_batch_rows >= options.max_batch);
+  const auto batch = static_cast<size_t>(options.max_batch);
+  running_.reserve(batch);
+  plans_.reserve(batch);
+  prompts_.reserve(batch);
+}
+
+void Scheduler::add(std::unique_ptr<Sequence> sequence) {
+  waiting_.push_back({.sequence = std::move(sequence)});
+}
+
+int64_t Scheduler::pages_for(const Sequence& sequence) const { return cache_->pages_for(sequence.longest()); }
 
 std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted) {
   admit();
-  plans_.clear();
-  int chunk_left = options_.prefill_chunk;
-  for (const auto& sequence : running_) plans_.push_back(plan_one(*sequence, chunk_left));
-
-  // Pages: draft less first, then let the latest arrivals wait.
-  const auto pages = [&] {
-    int64_t needed = 0;
-    for (const SequencePlan& plan : plans_) needed += cache_->pages_needed(plan.sequence->kv, plan.entries());
-    return needed;
-  };
-  if (pages() > cache_->available_pages()) {
+  ++steps_;
+  if (options_.preempt_every > 0 && steps_ % options_.preempt_every == 0) {
+    if (const size_t index = victim(); index > 0) preempt(index, preempted);
+  }
+  plan_rows();
+  if (pages_needed() > cache_->available_pages()) {
     for (SequencePlan& plan : plans_) plan.draft_depth = plan.draft_nodes = 0;
   }
-  while (plans_.size() > 1 && pages() > cache_->available_pages()) {
-    Sequence* victim = plans_.back().sequence;
-    plans_.pop_back();
-    victim->kv = KvSequence();
-    preempted.push_back(victim);
-    waiting_.push_front(std::move(running_.back()));
-    running_.pop_back();
+  while (pages_needed() > cache_->available_pages()) {
+    const size_t index = victim();
+    OUTRIDER_CHECK(index > 0);  // those that may not be preempted fit
+    preempt(index, preempted);
+    plans_.erase(plans_.begin() + static_cast<std::ptrdiff_t>(index));
   }
-  std::erase_if(plans_, [](const SequencePlan& plan) { return plan.entries() == 0; });
   return plans_;
 }
 
+// The most junior one that may lose its pages; 0, the most senior one: there is none.
+size_t Scheduler::victim() const {
+  for (size_t i = running_.size(); i-- > 1;) {
+    if (running_[i].preemptions < options_.max_preemptions) return i;
+  }
+  return 0;
+}
+
+void Scheduler::preempt(size_t index, std::vector<Sequence*>& preempted) {
+  Entry entry = std::move(running_[index]);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
+  entry.sequence->kv = KvSequence();
+  ++entry.preemptions;
+  ++preemptions_;
+  leave_scope(entry);
+  preempted.push_back(entry.sequence.get());
+  preempted_.insert(std::ranges::upper_bound(preempted_, entry.seniority, {}, &Entry::seniority),
+                    std::move(entry));
+}
+
 void Scheduler::admit() {
-  while (!waiting_.empty() && static_cast<int>(running_.size()) < options_.max_batch) {
-    Sequence& next = *waiting_.front();
-    // Room for its first chunk must be there beyond what the running ones may take in this step.
-    const int64_t first_chunk =
-        std::min<int64_t>(static_cast<int64_t>(next.tokens().size()), options_.prefill_chunk);
-    const int64_t reserve =
-        static_cast<int64_t>(running_.size()) * (1 + options_.max_draft_nodes) / cache_->shape().page_size +
-        static_cast<int64_t>(running_.size());
-    if (!running_.empty() &&
-        cache_->pages_needed(next.kv, static_cast<int>(first_chunk)) + reserve > cache_->available_pages()) {
-      return;
+  for (Entries* queue : {&preempted_, &waiting_}) {
+    for (Entry& entry : *queue) {
+      if (entry.is_counted) leave_scope(entry);
     }
-    next.kv = cache_->open(next.tokens());
-    next.kv.reserve(next.longest() + 1 + options_.max_draft_nodes);
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+  }
+  for (int places = options_.max_batch - running(); places > 0; --places) {
+    const auto [queue, index] = next_to_admit();
+    if (queue == nullptr) return;
+    Entry& entry = (*queue)[index];
+    if (awaits_prefix(*entry.sequence)) {
+      join_scope(entry);
+      continue;
+    }
+    if (!keeps_guarantees(entry) || !fits(*entry.sequence)) return;
+    Entry started = std::move(entry);
+    queue->erase(queue->begin() + static_cast<std::ptrdiff_t>(index));
+    start(std::move(started));
   }
 }
 
-SequencePlan Scheduler::plan_one(Sequence& sequence, int& chunk_left) const {
-  SequencePlan plan{.sequence = &sequence};
-  const auto length = static_cast<int64_t>(sequence.tokens().size());
-  const int64_t uncomputed = length - 1 - sequence.kv.length();
-  plan.catch_up = static_cast<int>(std::min<int64_t>(uncomputed, chunk_left));
-  chunk_left -= plan.catch_up;
-  plan.extends = plan.catch_up == uncomputed;
-  if (plan.extends && uncomputed == 0 && sequence.request().speculation.enabled) {
-    // The last token committed always comes from the target, so one less than what fits is worth drafting.
-    plan.draft_depth = static_cast<int>(std::min<int64_t>(options_.max_draft_depth, sequence.room() - 1));
-    plan.draft_nodes = plan.draft_depth > 0 ? options_.max_draft_nodes : 0;
+std::pair<Scheduler::Entries*, size_t> Scheduler::next_to_admit() {
+  for (size_t i = 0; i < preempted_.size(); ++i) {
+    if (!preempted_[i].is_counted) return {&preempted_, i};
   }
-  return plan;
+  int fewest = std::numeric_limits<int>::max();
+  size_t best = 0;
+  for (size_t i = 0; i < waiting_.size() && fewest > 0; ++i) {
+    if (waiting_[i].is_counted) continue;
+    const auto scope = scopes_.find(waiting_[i].sequence->request().cache_scope);
+    const int others = scope == scopes_.end() ? 0 : scope->second;
+    if (others >= fewest) continue;
+    fewest = others;
+    best = i;
+  }
+  if (fewest == std::numeric_limits<int>::max()) return {nullptr, 0};
+  return {&waiting_, best};
+}
+
+// Whether its prompt has room beside what the running ones need for theirs and a step or two.
+bool Scheduler::fits(const Sequence& sequence) const {
+  if (running_.empty()) return true;
+  const KvCache::Cached cached = cache_->find(sequence.tokens(), sequence.request().cache_scope);
+  const auto length = static_cast<int64_t>(sequence.tokens().size());
+  int64_t needed = cached.idle_pages + cache_->pages_for(length) - cache_->pages_for(cached.length);
+  for (const Entry& entry : running_) {
+    const int64_t entries = uncomputed(*entry.sequence) + 1 + options_.max_draft_nodes;
+    needed += cache_->pages_needed(entry.sequence->kv, static_cast<int>(entries)) + 1;
+  }
+  return needed <= cache_->available_pages();
+}
+
+// Sequences that cannot be preempted, and all that are senior to one of them, must be able to grow to full
+// length side by side.
+bool Scheduler::keeps_guarantees(const Entry& entry) const {
+  const uint64_t seniority = entry.seniority == 0 ? last_seniority_ + 1 : entry.seniority;
+  uint64_t last = entry.preemptions >= options_.max_preemptions ? seniority : 0;
+  for (const Entry& other : running_) {
+    if (other.preemptions >= options_.max_preemptions) last = std::max(last, other.seniority);
+  }
+  if (seniority > last) return true;
+  int64_t pages = pages_for(*entry.sequence);
+  for (const Entry& other : running_) {
+    if (other.seniority <= last) pages += pages_for(*other.sequence);
+  }
+  return pages <= cache_->shape().page_count;
+}
+
+// Whether a running sequence is about to compute pages that this one begins with, and enough of them to be
+// worth the wait. It ends when they are computed, or that sequence no longer runs.
+bool Scheduler::awaits_prefix(const Sequence& sequence) const {
+  constexpr int64_t kFewestPages = 2;
+  constexpr int64_t kLeastShare = 4;  // one in so many of the tokens left to compute
+  const std::span<const TokenId> tokens = sequence.tokens();
+  const auto page_size = int64_t{cache_->shape().page_size};
+  int64_t shared = 0;
+  for (const Entry& entry : running_) {
+    const Sequence& other = *entry.sequence;
+    if (uncomputed(other) == 0 || other.request().cache_scope != sequence.request().cache_scope) continue;
+    const int64_t common = length_of_common_beginning(tokens, other.tokens());
+    const int64_t pages = std::min<int64_t>(common, static_cast<int64_t>(tokens.size()) - 1) / page_size;
+    if (other.kv.length() < pages * page_size) shared = std::max(shared, pages * page_size);
+  }
+  if (shared == 0) return false;
+  const int64_t cached = cache_->find(tokens, sequence.request().cache_scope).length;
+  const int64_t saved = shared - cached;
+  return saved >= kFewestPages * page_size &&
+         saved * kLeastShare >= static_cast<int64_t>(tokens.size()) - cached;
+}
+
+void Scheduler::start(Entry entry) {
+  Sequence& sequence = *entry.sequence;
+  join_scope(entry);
+  sequence.admit(cache_->open(sequence.tokens(), sequence.request().cache_scope));
+  if (entry.seniority == 0) {
+    entry.seniority = ++last_seniority_;
+    prompt_tokens_ += sequence.prompt_length();
+    cached_tokens_ += sequence.kv.length();
+  }
+  sequence.kv.reserve(sequence.longest() + 1 + options_.max_draft_nodes);
+  running_.insert(std::ranges::upper_bound(running_, entry.seniority, {}, &Entry::seniority),
+                  std::move(entry));
+}
+
+void Scheduler::join_scope(Entry& entry) {
+  entry.is_counted = true;
+  ++scopes_[entry.sequence->request().cache_scope];
+}
+
+void Scheduler::leave_scope(Entry& entry) {
+  entry.is_counted = false;
+  const auto scope = scopes_.find(entry.sequence->request().cache_scope);
+  if (--scope->second == 0) scopes_.erase(scope);
+}
+
+void Scheduler::plan_rows() {
+  plans_.clear();
+  prompts_.clear();
+  for (const Entry& entry : running_) {
+    const int64_t left = uncomputed(*entry.sequence);
+    if (left > 0) prompts_.push_back(plans_.size());
+    plans_.push_back({.sequence = entry.sequence.get(), .catch_up = left > 0 ? 1 : 0, .extends = left == 0});
+  }
+  draft_rows_ = options_.max_batch_rows - running();
+  if (!prompts_.empty()) share_prompts();
+  for (SequencePlan& plan : plans_) {
+    if (plan.catch_up == 0) plan_draft(plan);
+  }
+}
+
+// Half of the rows in equal parts, so that short prompts are soon done; the rest to the most senior, so that
+// long ones get done one after another.
+void Scheduler::share_prompts() {
+  const auto left = [&](size_t i) {
+    return static_cast<int>(std::min<int64_t>(uncomputed(*plans_[i].sequence) - plans_[i].catch_up,
+                                              std::numeric_limits<int>::max()));
+  };
+  const auto count = static_cast<int>(prompts_.size());
+  int chunk = std::clamp(options_.prefill_chunk - count, 0, draft_rows_);
+  int equal = chunk / 2;
+  const auto give = [&](size_t i, int most) {
+    const int rows = std::min(most, left(i));
+    plans_[i].catch_up += rows;
+    chunk -= rows;
+    draft_rows_ -= rows;
+    return rows;
+  };
+  std::ranges::sort(prompts_, {}, left);
+  for (int i = 0; i < count; ++i) equal -= give(prompts_[static_cast<size_t>(i)], equal / (count - i));
+  std::ranges::sort(prompts_);
+  for (const size_t i : prompts_) give(i, chunk);
+  for (const size_t i : prompts_) {
+    plans_[i].extends = left(i) == 0 && draft_rows_ > 0;
+    draft_rows_ -= plans_[i].extends ? 1 : 0;
+  }
+}
+
+void Scheduler::plan_draft(SequencePlan& plan) const {
+  if (!plan.sequence->request().speculation.enabled) return;
+  plan.draft_nodes = std::min(options_.max_draft_nodes, draft_rows_);
+  // The last token committed always comes from the target, so one less than what fits is worth drafting.
+  plan.draft_depth = static_cast<int>(
+      std::min<int64_t>({options_.max_draft_depth, plan.sequence->room() - 1, plan.draft_nodes}));
+  if (plan.draft_depth <= 0) plan.draft_depth = plan.draft_nodes = 0;
+}
+
+int64_t Scheduler::pages_needed() const {
+  int64_t pages = 0;
+  for (const SequencePlan& plan : plans_) pages += cache_->pages_needed(plan.sequence->kv, plan.entries());
+  return pages;
 }
 
 Sequence* Scheduler::find(RequestId id) {
-  for (const auto& sequence : running_) {
-    if (sequence->id() == id) return sequence.get();
-  }
-  for (const auto& sequence : waiting_) {
-    if (sequence->id() == id) return sequence.get();
-  }
-  return nullptr;
+  const auto search = [id](auto& entries) -> Sequence* {
+    const auto found = std::ranges::find(entries, id, [](const Entry& one) { return one.sequence->id(); });
+    return found == entries.end() ? nullptr : found->sequence.get();
+  };
+  if (Sequence* sequence = search(running_)) return sequence;
+  if (Sequence* sequence = search(preempted_)) return sequence;
+  return search(waiting_);
 }
 
 std::unique_ptr<Sequence> Scheduler::remove(RequestId id) {
-  const auto take = [id](auto& list) -> std::unique_ptr<Sequence> {
-    const auto found =
-        std::find_if(list.begin(), list.end(), [id](const auto& one) { return one->id() == id; });
-    if (found == list.end()) return nullptr;
-    std::unique_ptr<Sequence> taken = std::move(*found);
-    list.erase(found);
+  const auto take = [&](auto& entries) -> std::unique_ptr<Sequence> {
+    const auto found = std::ranges::find(entries, id, [](const Entry& one) { return one.sequence->id(); });
+    if (found == entries.end()) return nullptr;
+    if (found->is_counted) leave_scope(*found);
+    std::unique_ptr<Sequence> taken = std::move(found->sequence);
+    entries.erase(found);
     return taken;
   };
-  std::unique_ptr<Sequence> taken = take(running_);
-  return taken != nullptr ? std::move(taken) : take(waiting_);
+  if (auto taken = take(running_)) return taken;
+  if (auto taken = take(preempted_)) return taken;
+  return take(waiting_);
 }
 
 }  // namespace outrider

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace outrider {
 
 std::string_view finish_reason_name(FinishReason reason) {
@@ -20,7 +22,7 @@ std::string_view finish_reason_name(FinishReason reason) {
 
 Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
                    std::shared_ptr<const Tokenizer> tokenizer, const Limits& limits)
-    : randomness(request.sampling.seed, /*stream=*/0),
+    : randomness(request.sampling.seed, request.stream),
       id_(id),
       request_(std::move(request)),
       sink_(std::move(sink)),
@@ -29,13 +31,18 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
       tokens_(request_.prompt),
       thinking_(limits.thinking),
       decoder_(std::move(tokenizer), request_.skip_special),
-      stops_(request_.stop) {
+      stops_(request_.stop),
+      submitted_ms_(now_ms()) {
   if (!request_.ignore_eos)
     stop_tokens_.insert(limits.model_stop_tokens.begin(), limits.model_stop_tokens.end());
   reserve(limits.max_draft_nodes);
   history.add_prompt(request_.prompt);
   for (const TokenId token : request_.prompt) thinking_.push(token);
   completion_.prompt_tokens = prompt_length();
+  if (request_.constraint == nullptr) return;
+  constraint_.emplace(request_.constraint);
+  constraint_state_ = constraint_->start();
+  if (constraint_->is_complete(constraint_state_)) finish(FinishReason::kStop);
 }
 
 // Steps should not allocate. Very long sequences, and text of tokens that stand for many bytes, grow as they
@@ -48,11 +55,19 @@ void Sequence::reserve(int max_draft_nodes) {
   completion_.tokens.reserve(room);
   completion_.origins.reserve(room);
   completion_.text.reserve(kBytesPerToken * room);
+  if (request_.logprobs >= 0) completion_.logprobs.reserve(room);
   history.reserve(tokens_.size() + room + static_cast<size_t>(max_draft_nodes));
 }
 
 int64_t Sequence::room() const {
   return std::min(request_.max_tokens - output_length(), context_ - static_cast<int64_t>(tokens_.size()));
+}
+
+void Sequence::admit(KvSequence cached) {
+  kv = std::move(cached);
+  if (std::exchange(is_admitted_, true)) return;
+  completion_.cached_tokens = kv.length();
+  completion_.queue_ms = now_ms() - submitted_ms_;
 }
 
 int Sequence::commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins) {
@@ -67,6 +82,7 @@ int Sequence::commit(std::span<const TokenId> tokens, std::span<const TokenOrigi
 // The one place where a sequence grows. Stop rules come before the length rule, so that a stop on the last
 // allowed token is reported as a stop.
 std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) {
+  if (constraint_) constraint_state_ = constraint_->advance(constraint_state_, token);
   tokens_.push_back(token);
   history.push(token);
   thinking_.push(token);
@@ -75,6 +91,7 @@ std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) 
   if (stop_tokens_.contains(token)) return FinishReason::kStop;
   stops_.push(decoder_.push(token), completion_.text);
   if (stops_.matched()) return FinishReason::kStop;
+  if (constraint_ && constraint_->is_complete(constraint_state_)) return FinishReason::kStop;
   if (room() <= 0) return FinishReason::kLength;
   return std::nullopt;
 }
@@ -93,6 +110,8 @@ void Sequence::publish() {
         .text = std::string_view(completion_.text).substr(published_text_),
         .tokens = std::span<const TokenId>(completion_.tokens).subspan(published_tokens_),
         .origins = std::span<const TokenOrigin>(completion_.origins).subspan(published_tokens_),
+        .logprobs = std::span<const TokenLogprobs>(completion_.logprobs)
+                        .subspan(std::min(published_tokens_, completion_.logprobs.size())),
         .completion = finished() ? &completion_ : nullptr,
     };
     sink_(id_, progress);

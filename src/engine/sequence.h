@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/guarded_constraint.h"
 #include "engine/stop_matcher.h"
 #include "kv/kv_cache.h"
 #include "outrider/engine.h"
@@ -47,8 +48,15 @@ class Sequence {
   bool finished() const { return finish_reason_.has_value(); }
   Completion& completion() { return completion_; }
 
+  // Null: the output may be anything.
+  TokenConstraint* constraint() { return constraint_ ? &*constraint_ : nullptr; }
+  TokenConstraint::State constraint_state() const { return constraint_state_; }  // behind the last token
+
+  // Takes its pages: `cached` holds what the cache had of its tokens.
+  void admit(KvSequence cached);
+
   // Commits tokens one at a time, in the way plain decoding does, until one of them ends the sequence.
-  // Returns how many were committed (at least 1), and streams the text they completed.
+  // Returns how many were committed, and streams the text they completed.
   int commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins);
   // Ends the sequence, if nothing has yet, and completes its text.
   void finish(FinishReason reason);
@@ -72,10 +80,14 @@ class Sequence {
   std::unordered_set<TokenId> stop_tokens_;
   std::vector<TokenId> tokens_;
   ThinkingPhase thinking_;
+  std::optional<GuardedConstraint> constraint_;
+  TokenConstraint::State constraint_state_ = TokenConstraint::kDead;
   StreamDecoder decoder_;
   StopMatcher stops_;
   std::optional<FinishReason> finish_reason_;
   Completion completion_;
+  double submitted_ms_;
+  bool is_admitted_ = false;   // has had pages
   size_t published_text_ = 0;  // bytes of completion_.text the sink has seen
   size_t published_tokens_ = 0;
 };

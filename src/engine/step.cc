@@ -11,7 +11,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/draft_checks.h"
+#include "engine/step_figures.h"
 #include "engine/step_tracer.h"
+#include "sampling/log_probability.h"
 #include "sampling/logit_scan.h"
 #include "speculation/verifier.h"
 
@@ -30,17 +33,18 @@ Status guarded(Call&& call) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Outside of thinking the relaxed rule is the coupled one.
 AcceptanceRule drafted_for(AcceptanceRule rule) {
   return rule == AcceptanceRule::kRelaxed ? AcceptanceRule::kCoupled : rule;
 }
 
-bool is_fine(const TokenTree& tree, int node, const DraftRequest& request, int64_t vocab_size) {
-  return tree.depth(node) <= request.max_depth && tree.token(node) >= 0 && tree.token(node) < vocab_size;
+SequencePlan within_request(SequencePlan plan) {
+  const int most = plan.sequence->request().speculation.max_draft_tokens;
+  if (most > 0) {
+    plan.draft_depth = std::min(plan.draft_depth, most);
+    plan.draft_nodes = std::min(plan.draft_nodes, most);
+  }
+  return plan;
 }
 
 SamplingParams without_truncation(SamplingParams params) {
@@ -51,35 +55,7 @@ SamplingParams without_truncation(SamplingParams params) {
   return params;
 }
 
-bool has_root(const TokenTree& tree, const DraftRequest& request) {
-  return tree.size() > 0 && tree.token(0) == request.tokens.back();
-}
-
 }  // namespace
-
-bool is_within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size) {
-  bool all_fine = has_root(tree, request) && tree.drafted() <= request.max_nodes;
-  for (int node = 1; node < tree.size() && all_fine; ++node)
-    all_fine = is_fine(tree, node, request, vocab_size);
-  return all_fine;
-}
-
-TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size) {
-  if (is_within_limits(tree, request, vocab_size)) return tree;
-  const TokenId pending = request.tokens.back();
-  if (!has_root(tree, request)) return TokenTree(pending);
-  TokenTree cut = tree;
-  std::vector<uint8_t> kept(static_cast<size_t>(tree.size()), 1);
-  int drafted = 0;
-  for (int node = 1; node < tree.size(); ++node) {
-    uint8_t& stays = kept[static_cast<size_t>(node)];
-    const bool has_parent = kept[static_cast<size_t>(tree.parent(node))] != 0;
-    stays = has_parent && drafted < request.max_nodes && is_fine(tree, node, request, vocab_size) ? 1 : 0;
-    drafted += stays;
-  }
-  cut.keep(kept);
-  return cut;
-}
 
 Step::Step(const Parts& parts) : parts_(parts) {
   const auto sequences = static_cast<size_t>(parts.limits.max_sequences);
@@ -105,12 +81,13 @@ Step::Step(const Parts& parts) : parts_(parts) {
   path_.reserve(static_cast<size_t>(parts.limits.rows));
 }
 
-void Step::run(std::span<const SequencePlan> plans, StepTracer* tracer) {
+void Step::run(std::span<const SequencePlan> plans, int draft_rows, StepTracer* tracer) {
   tracer_ = tracer;
+  draft_rows_ = draft_rows;
   work_count_ = plans.size();
   if (work_.size() < work_count_) work_.resize(work_count_);
   for (size_t i = 0; i < work_count_; ++i) {
-    work_[i].plan = plans[i];
+    work_[i].plan = within_request(plans[i]);
     work_[i].tree.reset(plans[i].sequence->tokens().back());
     work_[i].exits.clear();
   }
@@ -124,14 +101,14 @@ void Step::run(std::span<const SequencePlan> plans, StepTracer* tracer) {
   draft_ms_ = drafting_.empty() ? 0.0 : (drafted - start) / static_cast<double>(drafting_.size());
   flatten();
   const double forward_start = now_ms();
-  const std::span<const float> logits = parts_.target->forward(batch_, *parts_.cache);
+  logits_ = parts_.target->forward(batch_, *parts_.cache);
   const double forward_ms = now_ms() - forward_start;
   const auto catches_up = [](const Work& work) { return work.plan.catch_up > 0; };
   const bool is_decoding = std::none_of(work().begin(), work().end(), catches_up);
   if (is_decoding) parts_.policy->observe_pass(batch_.rows(), load_.context, forward_ms);
   for (Work& work : work()) {
-    if (work.plan.extends) verify_one(work, logits);
-    if (work.plan.draft_depth > 0 && parts_.drafter->traits().wants_choices) list_choices(work, logits);
+    if (work.plan.extends) verify_one(work);
+    if (work.plan.draft_depth > 0 && parts_.drafter->traits().wants_choices) list_choices(work);
     commit_one(work);
     if (tracer_ != nullptr && work.plan.extends) tracer_->record(index_of(work), work.tree, work.verdict);
   }
@@ -140,7 +117,15 @@ void Step::run(std::span<const SequencePlan> plans, StepTracer* tracer) {
   if (tracer_ != nullptr) tracer_->time(drafted - start, forward_ms, batch_.rows(), draft_failed_);
   for (Work& work : work()) observe_one(work);
   if (is_decoding)
-    parts_.policy->observe_rest(!drafting_.empty(), now_ms() - drafted - forward_ms - tracing_ms);
+    observe_times({.start = start, .drafted = drafted, .forward = forward_ms, .tracing = tracing_ms});
+}
+
+void Step::observe_times(const Times& times) {
+  const double end = now_ms();
+  double tokens = 0.0;
+  for (const Work& work : work()) tokens += static_cast<double>(work.verdict.tokens.size());
+  parts_.policy->observe_rest(!drafting_.empty(), end - times.drafted - times.forward - times.tracing);
+  parts_.policy->observe_step(tokens, end - times.start - times.tracing);
 }
 
 void Step::forget(Sequence& sequence) {
@@ -163,14 +148,36 @@ void Step::plan_drafts() {
   drafts_.clear();
   for (Work& work : work()) {
     if (work.plan.draft_depth > 0)
-      drafts_.push_back({.sequence = work.plan.sequence->id(), .depth = work.plan.draft_depth});
+      drafts_.push_back({.sequence = work.plan.sequence->id(),
+                         .depth = work.plan.draft_depth,
+                         .is_auto = work.plan.sequence->request().speculation.is_auto});
   }
   parts_.policy->plan(load_, drafts_);
-  auto next = drafts_.begin();
-  for (Work& work : work()) {
-    if (work.plan.draft_depth > 0) work.plan.draft_depth = (next++)->depth;
-  }
+  share_rows();
   std::erase_if(drafts_, [](const SpeculationPolicy::Draft& draft) { return draft.depth == 0; });
+}
+
+// Trees that cannot be cut when all are grown get equal parts of the rows that drafts may take.
+void Step::share_rows() {
+  const auto drafting = std::ranges::count_if(drafts_, [](const auto& draft) { return draft.depth > 0; });
+  auto draft = drafts_.begin();
+  for (Work& work : work()) {
+    if (work.plan.draft_depth == 0) continue;
+    SequencePlan& plan = work.plan;
+    if (draft->depth > 0 && !may_cut(*plan.sequence)) {
+      plan.draft_nodes = std::min(plan.draft_nodes, draft_rows_ / static_cast<int>(drafting));
+      draft->depth = std::min(draft->depth, plan.draft_nodes);
+    }
+    plan.draft_depth = (draft++)->depth;
+  }
+}
+
+// Whether the policy does, and may: dropping a drawn node would turn its siblings into chosen ones, which
+// pass less often; and some drafters learn from nodes that are never accepted.
+bool Step::may_cut(const Sequence& sequence) {
+  const bool has_draws =
+      rule_of(sequence) == AcceptanceRule::kRejection && sequence.request().sampling.temperature > 0.0;
+  return !has_draws && !parts_.drafter->traits().wants_choices && parts_.policy->cuts(sequence.id());
 }
 
 void Step::draft() {
@@ -184,34 +191,44 @@ void Step::draft() {
       sequence.started = true;
       (void)guarded([&] { return parts_.drafter->begin(sequence.id(), sequence.tokens()), Status(); });
     }
-    if (plan.draft_depth == 0) continue;
-    drafting_.push_back(i);
-    if (trees_.size() < drafting_.size()) trees_.emplace_back();
-    trees_[drafting_.size() - 1].reset(work_[i].tree.token(0));
-    requests_.push_back({.sequence = sequence.id(),
-                         .tokens = sequence.tokens(),
-                         .prompt_length = static_cast<int>(sequence.prompt_length()),
-                         .max_depth = plan.draft_depth,
-                         .max_nodes = plan.draft_nodes,
-                         .sampling = &sequence.request().sampling,
-                         .stream = 0,
-                         .acceptance = drafted_for(parts_.acceptance),
-                         .wants_probabilities = parts_.policy->is_auto() || tracer_ != nullptr,
-                         .rate = drafts_[requests_.size()].rate,
-                         .estimates = drafts_[requests_.size()].estimates,
-                         .target = parts_.drafter->traits().uses_target ? give_access(work_[i]) : nullptr});
+    if (plan.draft_depth > 0) ask(i);
   }
   if (requests_.empty()) return;
   const auto trees = std::span(trees_).first(drafting_.size());
   const Status status = guarded([&] { return parts_.drafter->draft(requests_, trees); });
   draft_failed_ = !status.ok();
-  if (draft_failed_) {
-    if (!std::exchange(draft_failure_logged_, true)) {
-      log_warning("drafter " + parts_.drafter->traits().name +
-                  " failed, going on without it: " + status.error().message);
-    }
-    return;
+  if (!draft_failed_) return take_trees(trees);
+  if (!std::exchange(draft_failure_logged_, true)) {
+    log_warning("drafter " + parts_.drafter->traits().name +
+                " failed, going on without it: " + status.error().message);
   }
+}
+
+// Adds what sequence number `index` asks of the drafter.
+void Step::ask(size_t index) {
+  Work& work = work_[index];
+  Sequence& sequence = *work.plan.sequence;
+  const SpeculationPolicy::Draft& draft = drafts_[requests_.size()];
+  drafting_.push_back(index);
+  if (trees_.size() < drafting_.size()) trees_.emplace_back();
+  trees_[drafting_.size() - 1].reset(work.tree.token(0));
+  requests_.push_back({.sequence = sequence.id(),
+                       .tokens = sequence.tokens(),
+                       .prompt_length = static_cast<int>(sequence.prompt_length()),
+                       .max_depth = work.plan.draft_depth,
+                       .max_nodes = work.plan.draft_nodes,
+                       .sampling = &sequence.request().sampling,
+                       .stream = sequence.request().stream,
+                       .acceptance = drafted_for(rule_of(sequence)),
+                       .constraint = sequence.constraint(),
+                       .constraint_state = sequence.constraint_state(),
+                       .wants_probabilities = draft.estimates != nullptr || tracer_ != nullptr,
+                       .rate = draft.rate,
+                       .estimates = draft.estimates,
+                       .target = parts_.drafter->traits().uses_target ? give_access(work) : nullptr});
+}
+
+void Step::take_trees(std::span<TokenTree> trees) {
   for (size_t j = 0; j < drafting_.size(); ++j) {
     if (tracer_ != nullptr) tracer_->list_nodes(drafting_[j], trees[j]);
     TokenTree& tree = work_[drafting_[j]].tree;
@@ -220,6 +237,8 @@ void Step::draft() {
     } else {
       tree = within_limits(trees[j], requests_[j], parts_.vocab_size);
     }
+    // Some drafters learn from nodes that are never accepted.
+    if (!parts_.drafter->traits().wants_choices) cut_forbidden(tree, requests_[j]);
   }
 }
 
@@ -237,14 +256,10 @@ void Step::prune() {
   grown_.clear();
   for (const size_t i : drafting_) {
     Work& work = work_[i];
-    // Dropping a drawn node would turn its siblings into chosen ones, which pass less often; and some
-    // drafters learn from nodes that are never accepted.
-    const bool has_draws = parts_.acceptance == AcceptanceRule::kRejection &&
-                           work.plan.sequence->request().sampling.temperature > 0.0;
-    grown_.push_back(
-        {work.plan.sequence->id(), &work.tree, !has_draws && !parts_.drafter->traits().wants_choices});
+    const Sequence& sequence = *work.plan.sequence;
+    grown_.push_back({sequence.id(), &work.tree, may_cut(sequence)});
   }
-  parts_.policy->prune(grown_);
+  parts_.policy->prune(grown_, draft_rows_);
 }
 
 void Step::reserve() {
@@ -289,54 +304,78 @@ void Step::resume(const Work& work, int first_row) {
                                exits.states.begin() + (changed - exits.rows.begin()) * hidden);
 }
 
-// The target's likeliest token after every node, for drafters that learn from nodes off the path, too.
-void Step::list_choices(Work& work, std::span<const float> logits) {
+AcceptanceRule Step::rule_of(const Sequence& sequence) const {
+  return sequence.request().speculation.acceptance.value_or(parts_.acceptance);
+}
+
+TreeLogits Step::logits_of(const Work& work) const {
   const auto row_size = static_cast<size_t>(parts_.target->config().vocab_size);
-  for (int node = 0; node < work.tree.size(); ++node) {
-    const auto row = logits.subspan(static_cast<size_t>(work.logits_index + node) * row_size);
-    work.verdict.choices.push_back(largest_logit(row.first(static_cast<size_t>(parts_.vocab_size))).token);
+  return {.rows = logits_.subspan(static_cast<size_t>(work.logits_index) * row_size),
+          .row_size = row_size,
+          .vocab_size = static_cast<size_t>(parts_.vocab_size)};
+}
+
+// The target's likeliest token after every node, for drafters that learn from nodes off the path, too.
+void Step::list_choices(Work& work) {
+  const TreeLogits logits = logits_of(work);
+  for (int node = 0; node < work.tree.size(); ++node)
+    work.verdict.choices.push_back(largest_logit(logits.after(node)).token);
+}
+
+// Of the tokens just committed.
+void Step::list_logprobs(const Work& work) {
+  const TreeLogits logits = logits_of(work);
+  for (size_t i = 0; i < work.verdict.tokens.size(); ++i) {
+    const LogSoftmax law(logits.after(work.verdict.path[i]));
+    work.plan.sequence->completion().logprobs.push_back(
+        law.list(work.verdict.tokens[i], work.plan.sequence->request().logprobs));
   }
 }
 
-void Step::verify_one(Work& work, std::span<const float> logits) {
+void Step::verify_one(Work& work) {
   Sequence& sequence = *work.plan.sequence;
-  const auto row_size = static_cast<size_t>(parts_.target->config().vocab_size);
+  const SamplingParams& sampling = sequence.request().sampling;
   const auto position = static_cast<int64_t>(sequence.tokens().size());
-  int depth = 0;
+  const AcceptanceRule rule = rule_of(sequence);
+  bool is_empty = false;  // the law of the node reached last
+  walk_.start(sequence, work.tree, logits_of(work));
   const auto logits_after = [&](int node) {
-    if (work.tree.depth(node) > depth) {
-      sequence.history.push(work.tree.token(node));
-      ++depth;
-    }
-    const auto row = logits.subspan(static_cast<size_t>(work.logits_index + node) * row_size,
-                                    static_cast<size_t>(parts_.vocab_size));
-    if (tracer_ != nullptr) tracer_->reach(index_of(work), work.tree, node, row);
+    const bool is_new = node != walk_.node();
+    const std::span<const float> row = walk_.reach(node);
+    if (is_new && tracer_ != nullptr) tracer_->reach(index_of(work), work.tree, node, row);
     return row;
   };
   const auto target_law = [&](int node) -> const Distribution& {
-    return laws_.build(logits_after(node), sequence.request().sampling, sequence.history);
+    const Distribution& law = laws_.build(logits_after(node), sampling, sequence.history);
+    is_empty = law.empty();
+    return law;
   };
   const auto target_token = [&](int node) {
-    return chooser_.choose(logits_after(node), sequence.request().sampling, sequence.history,
-                           {&sequence.randomness, position + work.tree.depth(node)});
+    const TokenId token = chooser_.choose(logits_after(node), sampling, sequence.history,
+                                          {&sequence.randomness, position + work.tree.depth(node)});
+    is_empty = token < 0;
+    return token;
   };
   SamplingParams untruncated;
-  if (parts_.acceptance == AcceptanceRule::kRelaxed)
-    untruncated = without_truncation(sequence.request().sampling);
+  if (rule == AcceptanceRule::kRelaxed) untruncated = without_truncation(sampling);
   const auto untruncated_law = [&](int node) -> const Distribution& {
     return untruncated_laws_.build(logits_after(node), untruncated, sequence.history);
   };
   verify({.tree = &work.tree,
           .target_law = std::ref(target_law),  // by reference: nothing to allocate
           .position = position,
-          .rule = parts_.acceptance,
+          .rule = rule,
           .randomness = &sequence.randomness,
           .target_token = std::ref(target_token),
           .options = parts_.options,
           .untruncated_law = std::ref(untruncated_law),
           .thinking = sequence.thinking()},
          work.verdict);
-  for (; depth > 0; --depth) sequence.history.pop();
+  walk_.finish();
+  work.is_dead_end = is_empty && sequence.constraint() != nullptr;
+  if (!work.is_dead_end) return;
+  work.verdict.tokens.pop_back();
+  work.verdict.origins.pop_back();
 }
 
 void Step::commit_one(Work& work) {
@@ -347,6 +386,7 @@ void Step::commit_one(Work& work) {
   size_t computed = path_.size();
   if (work.plan.extends) {
     const int committed = sequence.commit(work.verdict.tokens, work.verdict.origins);
+    if (work.is_dead_end) sequence.finish(FinishReason::kStop);
     // The token after the last kept node is pending; nodes accepted past the end of the sequence are dropped.
     for (int i = 0; i < committed; ++i)
       path_.push_back(work.plan.catch_up + work.verdict.path[static_cast<size_t>(i)]);
@@ -358,6 +398,7 @@ void Step::commit_one(Work& work) {
     work.verdict.tokens.resize(static_cast<size_t>(committed));
     work.verdict.origins.resize(static_cast<size_t>(committed));
     computed += static_cast<size_t>(committed);
+    if (sequence.request().logprobs >= 0) list_logprobs(work);
   }
   work.transaction->commit(path_, sequence.tokens().subspan(length, computed));
   work.transaction.reset();
@@ -374,29 +415,25 @@ void Step::account(double draft_ms, double verify_ms) {
     if (!work.plan.extends) continue;
     SpeculationStats& stats = completion.speculation;
     stats.method = work.plan.sequence->request().speculation.enabled ? parts_.drafter->traits().name : "None";
-    stats.lossless = is_lossless(parts_.acceptance) || stats.method == "None";
-    stats.steps += 1;
-    stats.committed += static_cast<int64_t>(work.verdict.tokens.size());
-    stats.drafted += work.tree.drafted();
-    stats.draft_failures += draft_failed_ && work.plan.draft_depth > 0 ? 1 : 0;
+    stats.lossless = is_lossless(rule_of(*work.plan.sequence)) || stats.method == "None";
+    const bool has_failed = draft_failed_ && work.plan.draft_depth > 0;
+    stats.draft_failures += has_failed ? 1 : 0;
     stats.draft_ms += draft_ms;
     stats.verify_ms += verify_ms;
-    for (int node = 1; node < work.tree.size(); ++node) {
-      const auto level = static_cast<size_t>(work.tree.depth(node) - 1);
-      if (stats.drafted_per_position.size() <= level) {
-        stats.drafted_per_position.resize(level + 1);
-        stats.accepted_per_position.resize(level + 1);
-      }
-      const bool is_accepted = work.verdict.fates[static_cast<size_t>(node)] == NodeFate::kAccepted;
-      ++stats.drafted_per_position[level];
-      stats.accepted_per_position[level] += is_accepted ? 1 : 0;
-      stats.accepted += is_accepted ? 1 : 0;
-    }
+    add_tree(stats, work.tree, work.verdict);
+    add_tree(totals_.speculation, work.tree, work.verdict);
+    totals_.speculation.draft_failures += has_failed ? 1 : 0;
+    totals_.speculation.lossless &= stats.lossless;
   }
+  totals_.steps += 1;
+  totals_.rows += batch_.rows();
+  totals_.speculation.draft_ms += draft_ms;
+  totals_.speculation.verify_ms += verify_ms;
 }
 
 void Step::observe_one(Work& work) {
   if (!work.plan.extends || work.plan.draft_depth == 0 || draft_failed_) return;
+  if (work.verdict.tokens.empty()) return;  // the constraint let nothing come: the sequence is over
   parts_.policy->observe(work.plan.sequence->id(), work.verdict, work.tree.drafted(), draft_ms_);
   (void)guarded(
       [&] { return parts_.drafter->observe(work.plan.sequence->id(), work.tree, work.verdict), Status(); });

@@ -7,6 +7,7 @@
 
 #include "drafters/target_access.h"
 #include "engine/scheduler.h"
+#include "engine/target_walk.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
@@ -26,16 +27,24 @@ class Step {
     KvCache* cache = nullptr;
     Drafter* drafter = nullptr;
     SpeculationPolicy* policy = nullptr;
-    int64_t vocab_size = 0;  // ids that may be chosen: [0, vocab_size)
-    AcceptanceRule acceptance = AcceptanceRule::kCoupled;
-    const SpeculativeOptions* options = nullptr;  // of the lossy rules
-    ForwardBatch::Limits limits;                  // of a batch
+    int64_t vocab_size = 0;                                // ids that may be chosen: [0, vocab_size)
+    AcceptanceRule acceptance = AcceptanceRule::kCoupled;  // of sequences that ask for no other
+    const SpeculativeOptions* options = nullptr;           // of the lossy rules
+    ForwardBatch::Limits limits;                           // of a batch
   };
 
   explicit Step(const Parts& parts);
 
-  // tracer: follows the step, or null.
-  void run(std::span<const SequencePlan> plans, StepTracer* tracer);
+  // What all steps did.
+  struct Totals {
+    int64_t steps = 0;
+    int64_t rows = 0;  // of the target passes
+    SpeculationStats speculation;
+  };
+
+  // draft_rows: that all trees together may take. tracer: follows the step, or null.
+  void run(std::span<const SequencePlan> plans, int draft_rows, StepTracer* tracer);
+  const Totals& totals() const { return totals_; }
 
   // The sequence is over, or lost its pages: its drafter may forget it.
   void forget(Sequence& sequence);
@@ -49,21 +58,35 @@ class Step {
     ExitStates exits;      // what such a drafter left to take up
     int logits_index = 0;  // of the root's row among the rows with logits
     Verdict verdict;
+    bool is_dead_end = false;  // the constraint lets nothing come behind the verdict's tokens
   };
 
   void draft();
+  void ask(size_t index);
+  void take_trees(std::span<TokenTree> trees);
   const TargetAccess* give_access(Work& work);
   void measure_load();
   void plan_drafts();
+  void share_rows();
+  bool may_cut(const Sequence& sequence);
   void prune();
   void reserve();
   void flatten();
   void resume(const Work& work, int first_row);
-  void verify_one(Work& work, std::span<const float> logits);
-  void list_choices(Work& work, std::span<const float> logits);
+  AcceptanceRule rule_of(const Sequence& sequence) const;
+  TreeLogits logits_of(const Work& work) const;
+  void verify_one(Work& work);
+  void list_choices(Work& work);
+  void list_logprobs(const Work& work);
   void commit_one(Work& work);
   void observe_one(Work& work);
   void account(double draft_ms, double verify_ms);
+  // Of one step, in milliseconds.
+  struct Times {
+    double start = 0, drafted = 0;  // points in time
+    double forward = 0, tracing = 0;
+  };
+  void observe_times(const Times& times);
 
   size_t index_of(const Work& work) const { return static_cast<size_t>(&work - work_.data()); }
   std::span<Work> work() { return std::span(work_).first(work_count_); }
@@ -74,8 +97,12 @@ class Step {
   ForwardBatch batch_;
   LawBuilder laws_, untruncated_laws_;
   CoupledChooser chooser_;
-  StepTracer* tracer_ = nullptr;  // of the step that runs; mostly none
+  TargetWalk walk_;
+  std::span<const float> logits_;  // of this step's pass
+  StepTracer* tracer_ = nullptr;   // of the step that runs; mostly none
+  Totals totals_;
   StepLoad load_;
+  int draft_rows_ = 0;
   double draft_ms_ = 0.0;  // of this step, by each sequence that drafted
   bool draft_failed_ = false;
   bool draft_failure_logged_ = false;
@@ -87,12 +114,5 @@ class Step {
   std::vector<SpeculationPolicy::Grown> grown_;
   std::vector<int> path_;
 };
-
-// Whether it keeps the request's limits, the vocabulary, and the pending token as its root.
-bool is_within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size);
-
-// `tree` without the nodes that break the request's limits or the vocabulary, and without their descendants.
-// A tree with another root becomes the lone pending token.
-TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size);
 
 }  // namespace outrider

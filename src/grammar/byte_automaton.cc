@@ -163,6 +163,7 @@ struct ByteAutomaton::Closure {
 
 ByteAutomaton::ByteAutomaton(std::shared_ptr<const Grammar> grammar, int longest)
     : grammar_(std::move(grammar)),
+      class_count_(grammar_->class_byte.size()),
       stacks_(*grammar_, longest),
       closure_(std::make_unique<Closure>(*grammar_, stacks_)) {
   Closure& closure = *closure_;
@@ -176,19 +177,16 @@ ByteAutomaton::ByteAutomaton(std::shared_ptr<const Grammar> grammar, int longest
 
 ByteAutomaton::~ByteAutomaton() = default;
 
-ByteAutomaton::State ByteAutomaton::advance(State state, uint8_t byte) {
-  if (state == kDead) return kDead;
-  const size_t classes = grammar_->class_byte.size();
-  const int byte_class = grammar_->byte_class[byte];
+ByteAutomaton::State ByteAutomaton::advance_anew(State state, int byte_class) {
   if (records_[state].row < 0) {
     if (rows_.size() > kMaxRowEntries) clear_rows();
     records_[state].row = static_cast<int32_t>(row_owners_.size());
     row_owners_.push_back(state);
-    rows_.resize(rows_.size() + classes, kUnknown);
+    rows_.resize(rows_.size() + class_count_, kUnknown);
   }
-  const size_t entry = static_cast<size_t>(records_[state].row) * classes + byte_class;
-  if (rows_[entry] == kUnknown) rows_[entry] = step(state, byte_class);
-  return rows_[entry];
+  const State next = step(state, byte_class);
+  rows_[static_cast<size_t>(records_[state].row) * class_count_ + byte_class] = next;
+  return next;
 }
 
 ByteAutomaton::State ByteAutomaton::step(State state, int byte_class) {
@@ -250,11 +248,11 @@ ByteAutomaton::State ByteAutomaton::canonical(State state) {
   return records_[state].canonical;
 }
 
-ByteAutomaton::State ByteAutomaton::local_state(std::span<const Item> items) {
+ByteAutomaton::LocalState ByteAutomaton::local_state(std::span<const Item> items) {
   std::vector<Item> local(items.begin(), items.end());
-  const StackSet context = stacks_.local_context(local.front().stacks);
-  for (Item& item : local) item.stacks = context;
-  return intern(local, false, false);
+  const StackSets::LocalContext context = stacks_.local_context(local.front().stacks);
+  for (Item& item : local) item.stacks = context.stacks;
+  return {intern(local, false, false), context.horizon};
 }
 
 void ByteAutomaton::clear_rows() {

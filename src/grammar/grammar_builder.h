@@ -21,8 +21,8 @@ class GrammarBuilder {
   enum class Kind : uint8_t { kBytes, kLiteral, kCharacters, kSequence, kChoice, kRepeat, kReference };
   struct Node {
     Kind kind = Kind::kSequence;
-    int32_t index = 0;               // of the byte set, literal, code point set or rule
-    int32_t min = 0, max = 0;        // kRepeat
+    int32_t index = 0;                    // of the byte set, literal, code point set or rule
+    int32_t min = 0, max = 0;             // kRepeat
     std::vector<GrammarExpr> parts = {};  // kSequence, kChoice, kRepeat
   };
   struct Rule {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/quote.h"
+#include "grammar/byte_automaton.h"
 #include "grammar/expression_analysis.h"
 #include "grammar/grammar_builder.h"
 
@@ -40,7 +41,11 @@ class Compiler {
     if (!problem_.empty()) return input_error("grammar: " + problem_);
     OUTRIDER_RETURN_IF_ERROR(rank_procedures());
     classify_bytes();
-    return SharedGrammar(std::move(grammar_));
+    SharedGrammar grammar = std::move(grammar_);
+    if (ByteAutomaton(grammar, 1).start() == ByteAutomaton::kDead) {
+      return input_error("grammar: too many ways to begin a text");
+    }
+    return grammar;
   }
 
  private:

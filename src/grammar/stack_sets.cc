@@ -51,7 +51,7 @@ StackSet StackSets::intern(const std::vector<StackFrame>& frames) {
   bool is_plain = true;
   for (StackFrame& frame : plain) {
     const StackFrame before = frame;
-    frame.count = canonical_count(frame);
+    frame.count = canonical_count(frame, longest_);
     frame.below = frame.below == kNone ? kNone : canonical_[frame.below];
     is_plain = is_plain && frame == before;
   }
@@ -108,25 +108,38 @@ StackSet StackSets::unite(StackSet a, StackSet b, int depth) {
 
 // A frame's loop is in its count-th run. A word of n bytes ends at most n runs, so it asks only whether
 // count, ..., count + n - 1 reach min and stay below max.
-int32_t StackSets::canonical_count(const StackFrame& frame) const {
+bool StackSets::is_far_from_bounds(const StackFrame& frame, int horizon) const {
   const Grammar::Loop* loop = loop_of(frame.node);
-  if (loop == nullptr) return frame.count;
-  const int32_t last = frame.count + longest_ - 1;
-  if (last < loop->min) return 1;
-  if (frame.count >= loop->min && loop->max >= 0 && last < loop->max) return std::max(loop->min, 1);
-  return frame.count;
+  if (loop == nullptr) return true;
+  const int32_t last = frame.count + horizon - 1;
+  return last < loop->min || (frame.count >= loop->min && (loop->max < 0 || last < loop->max));
 }
 
-StackSet StackSets::local_context(StackSet set) {
+int32_t StackSets::canonical_count(const StackFrame& frame, int horizon) const {
+  const Grammar::Loop* loop = loop_of(frame.node);
+  if (loop == nullptr || !is_far_from_bounds(frame, horizon)) return frame.count;
+  return frame.count < loop->min ? 1 : std::max(loop->min, 1);
+}
+
+StackSets::LocalContext StackSets::local_context(StackSet set) {
   std::vector<StackFrame> chain;
   while (frames(set).size() == 1 && loop_of(frames(set)[0].node) != nullptr) {
     chain.push_back(frames(set)[0]);
     set = chain.back().below;
   }
-  StackSet context = kUnknown;
+  LocalContext context{kUnknown, longest_};
+  for (const int horizon : {longest_, 32, 16, 8}) {
+    const bool is_far = horizon <= longest_ &&
+                        std::all_of(chain.begin(), chain.end(),
+                                    [&](const StackFrame& f) { return is_far_from_bounds(f, horizon); });
+    if (!is_far) continue;
+    context.horizon = horizon;
+    break;
+  }
   for (size_t i = chain.size(); i-- > 0;) {
-    std::vector<StackFrame> frame = {{chain[i].node, chain[i].count, context}};
-    context = make(frame);
+    std::vector<StackFrame> frame = {
+        {chain[i].node, canonical_count(chain[i], context.horizon), context.stacks}};
+    context.stacks = make(frame);
   }
   return context;
 }

@@ -59,8 +59,14 @@ class StackSets {
   StackSet unite(StackSet a, StackSet b) { return unite(a, b, 0); }
   // The set with counts in the place of which no word of `longest` bytes can tell the true ones.
   StackSet canonical(StackSet set) const { return canonical_[set]; }
-  // The frames of loops on top, where there is but one stack, and the unknown below.
-  StackSet local_context(StackSet set);
+  // The frames of loops on top, where there is but one stack, and the unknown below; with counts that no word
+  // of `horizon` bytes can tell from the true ones.
+  struct LocalContext {
+    StackSet stacks = kUnknown;
+    int horizon = 0;
+  };
+  // The longest horizon that makes the true counts matter least: of long loops most contexts are the same.
+  LocalContext local_context(StackSet set);
 
   size_t bytes() const { return frames_.capacity() * sizeof(StackFrame) + begin_.size() * 64; }
 
@@ -69,7 +75,9 @@ class StackSets {
   // Sorts, joins frames that differ in what lies below, leaves out those that others cover.
   bool normalize(std::vector<StackFrame>& frames, int depth);
   StackSet intern(const std::vector<StackFrame>& frames);
-  int32_t canonical_count(const StackFrame& frame) const;
+  // The count that stands for all counts no word of `horizon` bytes tells from it.
+  int32_t canonical_count(const StackFrame& frame, int horizon) const;
+  bool is_far_from_bounds(const StackFrame& frame, int horizon) const;
   const Grammar::Loop* loop_of(int32_t node) const;
 
   const Grammar& grammar_;

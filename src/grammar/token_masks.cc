@@ -35,8 +35,8 @@ std::shared_ptr<const TokenMask> TokenMasks::compute(State state) {
   for (size_t begin = 0; begin < items.size() && !is_too_large;) {
     size_t end = begin + 1;
     while (end < items.size() && items[end].stacks == items[begin].stacks) ++end;
-    const State above = automaton_.local_state({items.data() + begin, end - begin});
-    if (above == kDead) {
+    const ByteAutomaton::LocalState above = automaton_.local_state({items.data() + begin, end - begin});
+    if (above.state == kDead) {
       is_too_large = true;
       break;
     }
@@ -54,7 +54,7 @@ std::shared_ptr<const TokenMask> TokenMasks::compute(State state) {
     if (is_too_large) break;
     if (node < done) continue;
     done = trie_->subtree_end(node);
-    is_too_large = !walk(before(state, node), node, *mask, nullptr);
+    is_too_large = !walk(before(state, node), node, *mask);
   }
   if (is_too_large) {
     std::fill(mask->begin(), mask->end(), 0);
@@ -63,45 +63,62 @@ std::shared_ptr<const TokenMask> TokenMasks::compute(State state) {
   return mask;
 }
 
-const TokenMasks::Local& TokenMasks::local(State state) {
-  const auto known = local_.find(state);
+const TokenMasks::Local& TokenMasks::local(const ByteAutomaton::LocalState& above) {
+  const int64_t key = static_cast<int64_t>(above.state) << 32 | above.horizon;
+  const auto known = local_.find(key);
   if (known != local_.end()) return known->second;
   if (local_.size() * trie_->mask_words() * sizeof(uint64_t) > kMaxCachedBytes) local_.clear();
-  Local& found = local_[state];
+  Local& found = local_[key];
   found.allowed.assign(trie_->mask_words(), 0);
-  ++walk_;
-  work_ = 0;
-  for (int32_t child = 1; child < trie_->node_count() && !found.is_too_large;
-       child = trie_->subtree_end(child)) {
-    found.is_too_large = !walk(state, child, found.allowed, &found.open);
-  }
+  found.is_too_large = !walk_locally(above, found);
   return found;
 }
 
-bool TokenMasks::walk(State state, int32_t subtree, TokenMask& mask, std::vector<int32_t>* open) {
-  const int top = trie_->depth(subtree) - 1;
-  path_.assign(1, state);
-  escaped_.assign(1, false);
-  for (int32_t node = subtree; node < trie_->subtree_end(subtree);) {
-    const int level = trie_->depth(node) - top;
-    const State next =
-        path_[level - 1] == kDead ? kDead : automaton_.advance(path_[level - 1], trie_->byte(node));
+// Counts a state that this walk had not met. False: that was too much.
+bool TokenMasks::meet(State state) {
+  if (static_cast<size_t>(state) >= met_in_.size()) met_in_.resize(2 * automaton_.state_count(), 0);
+  if (met_in_[state] == walk_) return true;
+  met_in_[state] = walk_;
+  work_ += 1 + automaton_.items(state).size();
+  return work_ <= kMaxWork;
+}
+
+bool TokenMasks::walk_locally(const ByteAutomaton::LocalState& above, Local& found) {
+  ++walk_;
+  work_ = 0;
+  path_[0] = {above.state, false};
+  for (int32_t node = 1; node < trie_->node_count();) {
+    const int depth = trie_->depth(node);
+    const Step before = path_[depth - 1];
+    const State next = depth > above.horizon ? kDead : automaton_.advance(before.state, trie_->byte(node));
     if (next == kDead) {
-      if (open != nullptr && escaped_[level - 1]) open->push_back(node);
+      if (before.has_escaped || depth > above.horizon) found.open.push_back(node);
       node = trie_->subtree_end(node);
       continue;
     }
-    if (static_cast<size_t>(next) >= met_in_.size()) met_in_.resize(automaton_.state_count(), 0);
-    if (met_in_[next] != walk_) {
-      met_in_[next] = walk_;
-      work_ += 1 + automaton_.items(next).size();
-      if (work_ > kMaxWork) return false;
+    if (next != before.state && !meet(next)) return false;
+    add_tokens(node, found.allowed);
+    path_[depth] = {next, before.has_escaped || automaton_.may_escape(next)};
+    ++node;
+  }
+  return true;
+}
+
+bool TokenMasks::walk(State state, int32_t subtree, TokenMask& mask) {
+  if (state == kDead) return true;
+  const int top = trie_->depth(subtree) - 1;
+  path_[top].state = state;
+  const int32_t end = trie_->subtree_end(subtree);
+  for (int32_t node = subtree; node < end;) {
+    const int depth = trie_->depth(node);
+    const State next = automaton_.advance(path_[depth - 1].state, trie_->byte(node));
+    if (next == kDead) {
+      node = trie_->subtree_end(node);
+      continue;
     }
+    if (!meet(next)) return false;
     add_tokens(node, mask);
-    path_.resize(level);
-    path_.push_back(next);
-    escaped_.resize(level);
-    escaped_.push_back(escaped_[level - 1] || automaton_.may_escape(next));
+    path_[depth].state = next;
     ++node;
   }
   return true;

@@ -64,6 +64,7 @@ KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
   pages_ = std::move(other.pages_);
   tokens_ = std::move(other.tokens_);
   prefixes_ = std::move(other.prefixes_);
+  scope_ = other.scope_;
   other.pages_.clear();
   other.tokens_.clear();
   other.prefixes_.clear();
@@ -130,23 +131,41 @@ KvCache::KvCache(const KvShape& shape, const KvOptions& options)
 
 KvCache::~KvCache() { OUTRIDER_CHECK(sequences_.empty()); }
 
-KvSequence KvCache::open(std::span<const TokenId> tokens) {
+// Calls take(hit) for every cached page that begins `tokens`, as long as a token is left beyond them.
+template <typename Take>
+void KvCache::for_each_hit(std::span<const TokenId> tokens, uint64_t scope, Take&& take) const {
+  const auto page_size = static_cast<size_t>(shape_.page_size);
+  PrefixCache::Place place{.scope = scope};
+  for (size_t end = page_size; end < tokens.size(); end += page_size) {
+    const auto hit = prefixes_.find(place, tokens.subspan(end - page_size, page_size));
+    if (!hit) return;
+    place.before = hit->prefix;
+    take(*hit);
+  }
+}
+
+KvSequence KvCache::open(std::span<const TokenId> tokens, uint64_t scope) {
   KvSequence sequence;
   sequence.cache_ = this;
+  sequence.scope_ = scope;
   sequences_.push_back(&sequence);
-  const auto page_size = static_cast<size_t>(shape_.page_size);
-  PrefixId prefix = kEmptyPrefix;
-  for (size_t end = page_size; end < tokens.size(); end += page_size) {
-    const auto hit = prefixes_.find(prefix, tokens.subspan(end - page_size, page_size));
-    if (!hit) break;
-    pool_.share(hit->page);
-    prefix = hit->prefix;
-    sequence.pages_.push_back(hit->page);
-    sequence.prefixes_.push_back(prefix);
-  }
-  const auto found = static_cast<std::ptrdiff_t>(sequence.pages_.size() * page_size);
+  for_each_hit(tokens, scope, [&](const PrefixCache::Hit& hit) {
+    pool_.share(hit.page);
+    sequence.pages_.push_back(hit.page);
+    sequence.prefixes_.push_back(hit.prefix);
+  });
+  const auto found = static_cast<std::ptrdiff_t>(sequence.pages_.size()) * shape_.page_size;
   sequence.tokens_.assign(tokens.begin(), tokens.begin() + found);
   return sequence;
+}
+
+KvCache::Cached KvCache::find(std::span<const TokenId> tokens, uint64_t scope) const {
+  Cached cached;
+  for_each_hit(tokens, scope, [&](const PrefixCache::Hit& hit) {
+    cached.length += shape_.page_size;
+    cached.idle_pages += pool_.references(hit.page) == 0 ? 1 : 0;
+  });
+  return cached;
 }
 
 Result<KvTransaction> KvCache::stage(KvSequence& sequence, int count) {
@@ -212,10 +231,14 @@ void KvCache::release_pages(KvSequence& sequence, size_t keep) {
   while (sequence.pages_.size() > keep) {
     const int32_t page = sequence.pages_.back();
     sequence.pages_.pop_back();
-    pool_.release(page, prefixes_.holds(page));
-    if (options_.poison && pool_.references(page) == 0 && !pool_.kept(page)) {
-      poison(int64_t{page} * shape_.page_size, shape_.page_size);
-    }
+    release_page(page);
+  }
+}
+
+void KvCache::release_page(int32_t page) {
+  pool_.release(page, prefixes_.holds(page));
+  if (options_.poison && pool_.references(page) == 0 && !pool_.kept(page)) {
+    poison(int64_t{page} * shape_.page_size, shape_.page_size);
   }
 }
 
@@ -241,13 +264,22 @@ void KvCache::move_rows(int64_t from_slot, int64_t to_slot, int64_t count) {
   }
 }
 
+// Where another sequence has published the same page, that one takes the place of the own: its entries have
+// the same bits. So whoever holds a page holds the findable pages before it, and the end of a kept text is
+// given up before its beginning.
 void KvCache::publish_full_pages(KvSequence& sequence) {
   const auto page_size = static_cast<size_t>(shape_.page_size);
   while ((sequence.prefixes_.size() + 1) * page_size <= sequence.tokens_.size()) {
     const size_t index = sequence.prefixes_.size();
-    const PrefixId before = index == 0 ? kEmptyPrefix : sequence.prefixes_.back();
+    const PrefixCache::Place place{.scope = sequence.scope_,
+                                   .before = index == 0 ? kEmptyPrefix : sequence.prefixes_.back()};
     const auto tokens = std::span(sequence.tokens_).subspan(index * page_size, page_size);
-    sequence.prefixes_.push_back(prefixes_.publish(before, tokens, sequence.pages_[index]));
+    int32_t& page = sequence.pages_[index];
+    const PrefixCache::Hit found = prefixes_.publish(place, tokens, page);
+    sequence.prefixes_.push_back(found.prefix);
+    if (found.page == page) continue;
+    pool_.share(found.page);
+    release_page(std::exchange(page, found.page));
   }
 }
 

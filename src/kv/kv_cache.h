@@ -65,7 +65,8 @@ class KvSequence {
   std::vector<int32_t> pages_;
   std::vector<TokenId> tokens_;
   std::vector<PrefixId> prefixes_;  // one per full page of committed tokens: the prefix that it ends
-  int staged_ = 0;                  // entries staged by the open transaction
+  uint64_t scope_ = 0;
+  int staged_ = 0;  // entries staged by the open transaction
 };
 
 // Entries reserved for one forward pass: staged entry i of a sequence is its entry length() + i. Either a
@@ -95,7 +96,8 @@ class KvTransaction {
 
 // Paged keys and values of one model for all its sequences. Between steps: free + cached + in use ==
 // page_count, and nothing is staged. Not thread-safe. Pages are shared copy-free between sequences with the
-// same beginning; only full pages of committed entries are shared, and they are never written again.
+// same beginning; only full pages of committed entries are shared, and they are never written again. Two
+// sequences that computed the same page end up with one.
 class KvCache {
  public:
   // Throws std::bad_alloc when the entries do not fit in memory.
@@ -105,10 +107,19 @@ class KvCache {
   KvCache& operator=(const KvCache&) = delete;
 
   const KvShape& shape() const { return shape_; }
+  int64_t pages_for(int64_t entries) const { return (entries + shape_.page_size - 1) / shape_.page_size; }
 
   // A sequence that already holds the longest run of full cached pages that begins `tokens`, but always less
-  // than all of `tokens`, so that at least one token is left to compute.
-  KvSequence open(std::span<const TokenId> tokens);
+  // than all of `tokens`, so that at least one token is left to compute. Pages are shared within a scope
+  // only.
+  KvSequence open(std::span<const TokenId> tokens, uint64_t scope = 0);
+
+  // What open() would find: entries, and how many of their pages no sequence uses.
+  struct Cached {
+    int64_t length = 0;
+    int64_t idle_pages = 0;
+  };
+  Cached find(std::span<const TokenId> tokens, uint64_t scope) const;
 
   // Reserves count >= 1 entries. Error (kResource): not enough pages; nothing changes.
   Result<KvTransaction> stage(KvSequence& sequence, int count);
@@ -133,13 +144,15 @@ class KvCache {
   friend class KvSequence;
   friend class KvTransaction;
 
+  template <typename Take>
+  void for_each_hit(std::span<const TokenId> tokens, uint64_t scope, Take&& take) const;
   int64_t slot_count() const { return shape_.page_count * shape_.page_size; }
-  int64_t pages_for(int64_t entries) const { return (entries + shape_.page_size - 1) / shape_.page_size; }
   int64_t slot_of(const KvSequence& sequence, int64_t entry) const;
   // Whether the page that holds the sequence's next entry also holds others' or findable entries.
   bool writes_into_published_page(const KvSequence& sequence) const;
 
   int32_t take_page();
+  void release_page(int32_t page);
   void release_pages(KvSequence& sequence, size_t keep);
   void own_last_page(KvSequence& sequence);
   void move_rows(int64_t from_slot, int64_t to_slot, int64_t count);

@@ -33,7 +33,14 @@ Status KvCache::check_sequence(const KvSequence& sequence) const {
     if (writable && (pool_.references(page) != 1 || prefixes_.holds(page))) {
       return broken("references to a page with staged entries", 1, pool_.references(page));
     }
+    if (index < length / shape_.page_size && !prefixes_.holds(page)) {
+      return broken("full pages that are found, of those before page", page, index);
+    }
     if (!prefixes_.holds(page)) continue;
+    if (prefixes_.scope(page) != sequence.scope_) {
+      return broken("the scope of page " + std::to_string(page), static_cast<int64_t>(sequence.scope_),
+                    static_cast<int64_t>(prefixes_.scope(page)));
+    }
     const auto own =
         std::span(sequence.tokens_).subspan(static_cast<size_t>(begin), static_cast<size_t>(committed));
     if (!std::ranges::equal(own, prefixes_.tokens(page).first(own.size()))) {

@@ -5,6 +5,8 @@
 #include <bit>
 #include <utility>
 
+#include "base/counter_rng.h"
+
 namespace outrider {
 
 PrefixCache::PrefixCache(int64_t page_count, int page_size, int hash_bits)
@@ -18,8 +20,8 @@ std::span<const TokenId> PrefixCache::tokens(int32_t page) const {
   return std::span(tokens_).subspan(static_cast<size_t>(page) * page_size_, page_size_);
 }
 
-uint64_t PrefixCache::hash(PrefixId before, std::span<const TokenId> tokens) const {
-  uint64_t state = before * 0x9E3779B97F4A7C15ull;
+uint64_t PrefixCache::hash(const Place& place, std::span<const TokenId> tokens) const {
+  uint64_t state = mix64(place.scope) ^ (place.before * 0x9E3779B97F4A7C15ull);
   for (const TokenId token : tokens) {
     state = (state ^ static_cast<uint32_t>(token)) * 0xD6E8FEB86659FD93ull;
     state ^= state >> 32;
@@ -27,11 +29,11 @@ uint64_t PrefixCache::hash(PrefixId before, std::span<const TokenId> tokens) con
   return state & hash_mask_;
 }
 
-std::optional<PrefixCache::Hit> PrefixCache::find(PrefixId before, std::span<const TokenId> tokens) const {
-  const uint64_t wanted = hash(before, tokens);
+std::optional<PrefixCache::Hit> PrefixCache::find(const Place& place, std::span<const TokenId> tokens) const {
+  const uint64_t wanted = hash(place, tokens);
   for (int32_t page = chains_[wanted & (chains_.size() - 1)]; page >= 0;) {
     const Entry& entry = entries_[static_cast<size_t>(page)];
-    if (entry.hash == wanted && entry.before == before && std::ranges::equal(this->tokens(page), tokens)) {
+    if (entry.hash == wanted && entry.place == place && std::ranges::equal(this->tokens(page), tokens)) {
       return Hit{page, entry.prefix};
     }
     page = entry.next;
@@ -39,14 +41,14 @@ std::optional<PrefixCache::Hit> PrefixCache::find(PrefixId before, std::span<con
   return std::nullopt;
 }
 
-PrefixId PrefixCache::publish(PrefixId before, std::span<const TokenId> tokens, int32_t page) {
-  if (const auto hit = find(before, tokens)) return hit->prefix;
+PrefixCache::Hit PrefixCache::publish(const Place& place, std::span<const TokenId> tokens, int32_t page) {
+  if (const auto hit = find(place, tokens)) return *hit;
   Entry& entry = entries_[static_cast<size_t>(page)];
-  const uint64_t hashed = hash(before, tokens);
-  entry = {before, ++last_prefix_, hashed, std::exchange(chain(hashed), page)};
+  const uint64_t hashed = hash(place, tokens);
+  entry = {place, ++last_prefix_, hashed, std::exchange(chain(hashed), page)};
   ++size_;
   std::ranges::copy(tokens, tokens_.begin() + static_cast<std::ptrdiff_t>(page * page_size_));
-  return entry.prefix;
+  return {page, entry.prefix};
 }
 
 void PrefixCache::forget(int32_t page) {

@@ -14,8 +14,9 @@ namespace outrider {
 using PrefixId = uint64_t;
 constexpr PrefixId kEmptyPrefix = 0;
 
-// Finds pages by the committed tokens they hold and all tokens before them. An entry is (prefix before the
-// page, tokens of the page); hashes only speed up the search, equality decides, so any hash width is right.
+// Finds pages by the committed tokens they hold and all tokens before them, within a scope: texts of
+// different scopes never meet. An entry is (scope, prefix before the page, tokens of the page); hashes only
+// speed up the search, equality decides, so any hash width is right.
 class PrefixCache {
  public:
   // hash_bits: 0..64; narrow ones force collisions in tests.
@@ -25,12 +26,18 @@ class PrefixCache {
     int32_t page = 0;
     PrefixId prefix = kEmptyPrefix;  // the prefix that ends with this page
   };
-  // The page that holds `tokens` (one page full) after the prefix `before`.
-  std::optional<Hit> find(PrefixId before, std::span<const TokenId> tokens) const;
+  // A place in the texts of one scope: behind the prefix `before`.
+  struct Place {
+    uint64_t scope = 0;
+    PrefixId before = kEmptyPrefix;
+    bool operator==(const Place&) const = default;
+  };
+  // The page that holds `tokens` (one page full) at that place.
+  std::optional<Hit> find(const Place& place, std::span<const TokenId> tokens) const;
 
-  // Makes `page` findable, unless another page with the same contents is already. Returns the prefix that
-  // ends with these tokens in both cases.
-  PrefixId publish(PrefixId before, std::span<const TokenId> tokens, int32_t page);
+  // Makes `page` findable, unless another page with the same contents is already. Returns the page that is
+  // found from now on.
+  Hit publish(const Place& place, std::span<const TokenId> tokens, int32_t page);
 
   // The page is not findable any more; nothing happens when it was not.
   void forget(int32_t page);
@@ -38,17 +45,18 @@ class PrefixCache {
   bool holds(int32_t page) const { return entries_[static_cast<size_t>(page)].prefix != kEmptyPrefix; }
   // Precondition: holds(page).
   std::span<const TokenId> tokens(int32_t page) const;
+  uint64_t scope(int32_t page) const { return entries_[static_cast<size_t>(page)].place.scope; }
   int64_t size() const { return size_; }
 
  private:
   struct Entry {
-    PrefixId before = kEmptyPrefix;
+    Place place;
     PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: not published
     uint64_t hash = 0;
     int32_t next = -1;  // page with the same chain
   };
   int32_t& chain(uint64_t hash) { return chains_[hash & (chains_.size() - 1)]; }
-  uint64_t hash(PrefixId before, std::span<const TokenId> tokens) const;
+  uint64_t hash(const Place& place, std::span<const TokenId> tokens) const;
 
   size_t page_size_;
   uint64_t hash_mask_;

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/clock.h"
+#include "server/text_routes.h"
 
 namespace outrider {
 namespace {
@@ -28,33 +30,9 @@ Reply health(const Service& service) {
   return reply;
 }
 
-Json model_object(const ServedModel& model) {
-  const EngineInfo& info = model.info;
-  return {{"id", model.name},
-          {"object", "model"},
-          {"created", model.created},
-          {"owned_by", "outrider"},
-          {"max_model_len", model.context},
-          {"meta",
-           {{"n_vocab", model.vocab_size},
-            {"n_params", info.parameters},
-            {"n_ctx", model.context},
-            {"size", info.weight_bytes},
-            {"family", info.family},
-            {"weights", info.weights},
-            {"kv_cache_type", info.kv_cache_type},
-            {"kernels", info.kernels},
-            {"drafter", info.drafter},
-            {"has_chat_template", model.chat_template != nullptr}}}};
-}
-
 Reply model(const Service& service, const std::string& name) {
-  if (name == service.model.name) return json_reply(model_object(service.model));
-  return error_reply({.status = 404,
-                      .type = "not_found_error",
-                      .message = "this model is not served; GET /v1/models lists what is",
-                      .param = "model",
-                      .code = "model_not_found"});
+  auto body = model_body(name, service.model);
+  return body.ok() ? Reply{.body = std::move(body).value()} : error_reply(body.error());
 }
 
 Json speculation_object(const EngineStatus& engine) {
@@ -144,11 +122,11 @@ Reply answer(Service& service, const RouteMatch& match, uint64_t scope) {
     case Route::kMetrics:
       return metrics(service);
     case Route::kVersion:
-      return json_reply({{"version", OUTRIDER_VERSION}});
+      return {.body = version_body()};
     case Route::kStats:
       return stats(service);
     case Route::kModels:
-      return json_reply({{"object", "list"}, {"data", Json::array({model_object(service.model)})}});
+      return {.body = models_body(service.model)};
     case Route::kModel:
       return model(service, match.argument);
     case Route::kCancel:

@@ -4,22 +4,22 @@
 #include <utility>
 
 #include "server/generation_answer.h"
-#include "server/text_calls.h"
+#include "server/text_routes.h"
 #include "server/worker_task.h"
 
 namespace outrider {
 namespace {
 
-using Answer = ApiResult<std::string> (*)(const ServedModel&, std::string_view);
+using Answer = ApiResult<std::string> (*)(std::string_view, const ServedModel&, const ApiLimits&);
 
 Answer function_of(Route route) {
   switch (route) {
     case Route::kDetokenize:
-      return detokenize_answer;
+      return detokenize_body;
     case Route::kApplyTemplate:
-      return apply_template_answer;
+      return apply_template_body;
     default:
-      return tokenize_answer;
+      return tokenize_body;
   }
 }
 
@@ -49,7 +49,7 @@ Connection::Task<bool> answer_prepared(Exchange& exchange) {
   prepared->body = std::move(exchange.body);
   const ServedModel* model = &connection.service().model;
   std::function<void()> job = [prepared, model, function = function_of(exchange.admission.match.row->route)] {
-    auto made = function(*model, prepared->body);
+    auto made = function(prepared->body, *model, {});
     prepared->reply = made.ok() ? Reply{.body = std::move(made).value()} : error_reply(made.error());
   };
   std::function<bool()> ends = [] { return false; };

@@ -55,6 +55,7 @@ ServedModel served_model(const Engine& engine, const ServerParts& parts) {
           .info = opened.info,
           .tokenizer = opened.tokenizer,
           .chat_template = opened.chat_template ? &*opened.chat_template : nullptr,
+          .token_trie = TokenTrie::create(*opened.tokenizer),
           .bos_token = opened.bos_token,
           .eos_token = opened.eos_token,
           .stop_tokens = opened.target->config().stop_tokens,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace outrider {
@@ -95,9 +96,35 @@ const ToyModel::Output& ToyModel::after(const Prefix& prefix) {
     output.logits.push_back(static_cast<float>((1.0 - options_.other_share) * noise(options_.seed) +
                                                options_.other_share * noise(options_.other_seed)));
   }
+  std::vector<float> masked = output.logits;
+  for (int token = 0; token < vocabulary() && options_.language; ++token) {
+    if (!options_.language(prefix, token))
+      masked[static_cast<size_t>(token)] = -std::numeric_limits<float>::infinity();
+  }
   LawBuilder builder;
-  output.law = builder.build(output.logits, options_.params, history);
+  output.law = builder.build(masked, options_.params, history);
   return output;
+}
+
+TokenConstraint::State ToyLanguage::state_of(const Prefix& prefix) {
+  const auto [found, is_new] = states_.try_emplace(prefix, static_cast<State>(prefixes_.size()));
+  if (is_new) prefixes_.push_back(prefix);
+  return found->second;
+}
+
+TokenConstraint::State ToyLanguage::advance(State state, TokenId token) {
+  Prefix prefix = prefixes_[static_cast<size_t>(state)];
+  if (!language_(prefix, token)) return kDead;
+  prefix.push_back(token);
+  return state_of(prefix);
+}
+
+std::span<const uint64_t> ToyLanguage::allowed(State state) {
+  word_ = 0;
+  for (int token = 0; token < vocabulary_; ++token) {
+    if (language_(prefixes_[static_cast<size_t>(state)], token)) word_ |= uint64_t{1} << token;
+  }
+  return {&word_, 1};
 }
 
 TreeShape uniform_shape(std::span<const int> widths) {

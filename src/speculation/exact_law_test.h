@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "outrider/token_constraint.h"
 #include "sampling/randomness.h"
 #include "sampling/target_law.h"
 #include "speculation/proposal.h"
@@ -68,6 +69,28 @@ class ForkingRandomness final : public Randomness {
 
 using Prefix = std::vector<TokenId>;
 
+// Whether a token may come after these; empty: all may.
+using Language = std::function<bool(const Prefix&, TokenId)>;
+
+// A constraint whose states stand for prefixes.
+class ToyLanguage final : public TokenConstraint {
+ public:
+  ToyLanguage(Language language, int vocabulary) : language_(std::move(language)), vocabulary_(vocabulary) {}
+
+  State state_of(const Prefix& prefix);
+  State start() override { return state_of({}); }
+  State advance(State state, TokenId token) override;
+  std::span<const uint64_t> allowed(State state) override;
+  bool is_complete(State) override { return false; }
+
+ private:
+  Language language_;
+  int vocabulary_;
+  std::vector<Prefix> prefixes_;  // by state
+  std::map<Prefix, State> states_;
+  uint64_t word_ = 0;
+};
+
 // Random logits that depend on the whole prefix, through LawBuilder.
 class ToyModel {
  public:
@@ -77,12 +100,13 @@ class ToyModel {
     SamplingParams params;
     uint64_t other_seed = 0;  // of a second model, mixed in with this share
     double other_share = 0.0;
+    Language language = {};
   };
   explicit ToyModel(Options options) : options_(std::move(options)) {}
 
   int vocabulary() const { return options_.vocabulary; }
   const Distribution& law(const Prefix& prefix) { return after(prefix).law; }
-  std::span<const float> logits(const Prefix& prefix) { return after(prefix).logits; }
+  std::span<const float> logits(const Prefix& prefix) { return after(prefix).logits; }  // without the mask
 
  private:
   struct Output {

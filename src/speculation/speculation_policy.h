@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -22,10 +25,15 @@ struct StepLoad {
 
 // Decides, step by step and sequence by sequence, whether drafting pays and how much: so that tokens per
 // second are the most that measured costs and observed acceptance promise. Never changes what is accepted.
+// All sequences of a batch wait for its step: what a draft takes of its time costs the tokens that the whole
+// batch gets in that time. Who gains least is left out as long as that makes the batch faster; if those who
+// remain make it slower than plain decoding, nobody drafts.
 // Each sequence has an account, in tokens: a step that drafts pays in what it brought beyond plain decoding
 // of the same time, or takes out what it lost. Where drafting does not pay by all that is known, plain steps
 // of all sequences pay a hundredth each into a common account that tries are paid from. Nothing is drafted on
 // credit, so that a drafter that never helps costs little more than that hundredth, however long it fails.
+// Sequences of a batch stand in for one another: they draft together as long as their accounts together
+// allow.
 class SpeculationPolicy {
  public:
   struct Options {
@@ -38,12 +46,12 @@ class SpeculationPolicy {
   SpeculationPolicy(const SpeculationPolicy&) = delete;
   SpeculationPolicy& operator=(const SpeculationPolicy&) = delete;
 
-  bool is_auto() const { return options_.is_auto; }
-
-  // One sequence that may draft in this step; the last three are the answer.
+  // One sequence that may draft in this step; depth, rate and estimates are the answer, the last two only
+  // where costs decide.
   struct Draft {
     uint64_t sequence = 0;
-    int depth = 0;  // in: the limit; out: 0: not worth it
+    int depth = 0;                     // in: the limit; out: 0: not worth it
+    std::optional<bool> is_auto = {};  // unset: as the options say
     double rate = 0.0;
     const AcceptanceEstimates* estimates = nullptr;
   };
@@ -55,7 +63,10 @@ class SpeculationPolicy {
     TokenTree* tree = nullptr;
     bool may_drop = true;
   };
-  void prune(std::span<const Grown> trees);
+  // At most `most_rows` of nodes stay in all trees together, as far as those left alone allow it.
+  void prune(std::span<const Grown> trees, int most_rows);
+  // Whether prune() can cut the trees of this sequence, which plan() has seen.
+  bool cuts(uint64_t sequence) { return state_of(sequence).is_auto; }
 
   // After the step: what became of the tree of a sequence that drafted, in the words of `verdict`; draft_ms:
   // its share of the time that drafting took.
@@ -63,6 +74,10 @@ class SpeculationPolicy {
   void observe_pass(double rows, double context, double ms);
   // What a step took besides drafting and the target pass.
   void observe_rest(bool has_drafted, double ms);
+  // A step that only decoded: tokens committed, and all its time.
+  void observe_step(double tokens, double ms);
+  // Of late: time that plain decoding would have taken over time taken; 0: not known.
+  double speedup() const { return spent_ms_ > 0.0 ? plain_equivalent_ms_ / spent_ms_ : 0.0; }
   void forget(uint64_t sequence) { states_.erase(sequence); }
 
   const PassCosts& costs() const { return costs_; }
@@ -71,18 +86,34 @@ class SpeculationPolicy {
   // Fading means of what drafting brings and costs per step.
   struct Means {
     double steps = 0.0;
-    double gain = 0.0;  // tokens beyond the one that plain decoding gives
-    double rows = 0.0;  // verified beyond the pending token
+    double gain = 0.0;      // tokens beyond the one that plain decoding gives
+    double variance = 1.0;  // of what a step gains
+    double rows = 0.0;      // verified beyond the pending token
     double timed_steps = 0.0;
-    double draft_ms = 0.0;
+    double draft_ms = 0.0;  // if no other sequence drafted
 
     void learn(double new_gain, double new_rows);
     void learn_time(double new_draft_ms);
+    // What a sequence learned fades into what all learn, while it does not draft.
+    void fade_into(const Means& all);
+  };
+  // What a step brings and takes if some sequences draft.
+  struct Outlook {
+    double drafting = 0.0;  // sequences
+    double tokens = 0.0;
+    double rows = 0.0;      // drafted
+    double draft_ms = 0.0;  // if each drafted alone
+    double steps = 0.0;     // that it is learned from
+    double variance = 0.0;  // of `tokens`
+
+    // With one more sequence (sign: 1) that drafts as it did so far, or without (-1).
+    void add(const Means& means, double sign);
   };
   struct State {
     AcceptanceEstimates estimates;
     TokenTree drafted;  // the last tree, before it was cut
     Means means;
+    bool is_auto = false;
     bool is_on = true;
     bool is_try = false;            // this step's draft is paid from the common account
     bool is_first = true;           // nothing was drafted yet
@@ -91,10 +122,29 @@ class SpeculationPolicy {
     int length = 0;                 // of the heuristic schedule
   };
 
+  // A figure of batches by their size; those of like size share one.
+  struct BySize {
+    std::array<double, 12> known{};  // by the power of two that the size reaches
+    static size_t index(double size);
+    double& operator[](double size) { return known[index(size)]; }  // 0: never seen
+    double operator[](double size) const { return known[index(size)]; }
+    double nearest(double size) const;  // 0: none was ever seen
+  };
+
   State& state_of(uint64_t sequence);
+  bool is_hopeless() const;
+  void weigh(State& state, Outlook& outlook) const;
+  void choose(double plain_rate);
   bool decide(State& state);
+  void settle(State& state, double gain, int verified, double draft_ms);
+  double share_of_batch(double drafting) const;
+  double rest_ms(bool has_drafted) const;
   double plain_ms() const;
-  double drafting_ms(const Means& means) const;
+  double rate_of(const Outlook& outlook) const;  // tokens per millisecond
+  double plain_rate() const { return load_.sequences / plain_ms(); }
+
+  // So often nothing is drafted, so that it stays known what plain decoding takes.
+  static constexpr int kStepsToPlain = 100;
 
   Options options_;
   PassCosts costs_;
@@ -102,10 +152,19 @@ class SpeculationPolicy {
   Means all_means_;
   std::unordered_map<uint64_t, State> states_;
   StepLoad load_;  // of this step
-  // Of steps that draft nothing, and of those that do, besides drafting and the pass; fading. 0: none yet.
-  double plain_rest_ms_ = 0.0, drafting_rest_ms_ = 0.0;
-  double try_balance_ = 0.0;  // tokens, of all sequences
-  double rate_ = 0.0;  // tokens per millisecond that a sequence gets by the better of both ways, fading
+  // By sequences of the step, what it takes for each besides drafting and the pass; fading.
+  BySize plain_rest_, drafting_rest_;
+  double batching_ = 0.5;      // n that draft together take n^(1 - this) times what one takes; fading
+  std::vector<Draft*> order_;  // scratch of plan(): those the policy decides about
+  bool is_off_ = false;        // in this step nobody should draft
+  double pool_ = 0.0;          // the balance of all that should
+  int steps_since_plain_ = kStepsToPlain - 10;
+  double drafting_ = 0.0;       // sequences that may draft in this step, then those that did
+  double verified_rows_ = 0.0;  // of their trees
+  bool may_try_ = false;        // the tries of this step are paid for
+  double try_balance_ = 0.0;    // tokens, of all sequences
+  double advantage_ = 1.0;      // of the better of both ways over plain decoding, fading
+  double plain_equivalent_ms_ = 0.0, spent_ms_ = 0.0;  // of late
   // Scratch of prune().
   struct Candidate {
     double probability;  // that all nodes down to it are accepted

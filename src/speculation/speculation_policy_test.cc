@@ -74,7 +74,7 @@ class Simulation {
       reached *= draft.estimates == nullptr ? said : draft.estimates->estimate(level + 1, said);
     }
     const SpeculationPolicy::Grown grown{.sequence = id, .tree = &tree};
-    if (draft.depth > 0) policy.prune({&grown, 1});
+    if (draft.depth > 0) policy.prune({&grown, 1}, 1000);
     int accepted = 0;
     while (accepted < tree.drafted() && uniform_(random_) < truth[static_cast<size_t>(accepted)]) ++accepted;
     Verdict verdict;
@@ -169,7 +169,7 @@ TEST(SpeculationPolicy, FixedDraftsWhatTheLimitsAllow) {
   TokenTree tree(0);
   tree.add(0, 1, 1e-6);
   const SpeculationPolicy::Grown grown{.sequence = 1, .tree = &tree};
-  policy.prune({&grown, 1});
+  policy.prune({&grown, 1}, 1000);
   EXPECT_EQ(tree.drafted(), 1);
 }
 
@@ -211,7 +211,7 @@ TEST(SpeculationPolicy, KeepsTheNodesThatAreWorthTheirRows) {
     tree.add(0, 2, 0.05);
     tree.add(1, 3, 0.8);
     const SpeculationPolicy::Grown grown{.sequence = 1, .tree = &tree};
-    policy.prune({&grown, 1});
+    policy.prune({&grown, 1}, 1000);
     return tree.drafted();
   };
   EXPECT_EQ(kept_with(0.001), 3);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sampling/token_mask.h"
 #include "speculation/acceptance_estimates.h"
 #include "speculation/proposal.h"
 
@@ -50,6 +51,7 @@ void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request
   const bool drops = options.policy->drops() && !draws();
   candidates_ = drops ? std::numeric_limits<int>::max() : request.max_nodes;
   scores_.assign(1, 1.0);
+  states_.assign(1, request.constraint_state);
   next_.assign(1, 0);
   plan_level();
 }
@@ -79,7 +81,12 @@ void TreeGrowth::plan_level() {
                                              scores_, frontier_);
     if (children_ == 0) frontier_.clear();
   }
-  if (frontier_.empty()) likeliest_.keep(*tree_, request_->max_nodes);
+  if (frontier_.empty()) stop();
+}
+
+void TreeGrowth::stop() {
+  frontier_.clear();
+  likeliest_.keep(*tree_, request_->max_nodes);
 }
 
 // Whether another level below the frontier should bring more tokens than its time is worth.
@@ -93,6 +100,10 @@ bool TreeGrowth::pays(int depth) const {
 void TreeGrowth::expand_node(int node, int count, std::span<const float> logits) {
   count = std::min(count, candidates_ - tree_->drafted());
   if (count <= 0) return;
+  if (request_->constraint != nullptr) {
+    mask_logits(logits, request_->constraint->allowed(states_[static_cast<size_t>(node)]), masked_);
+    logits = masked_;
+  }
   path_.clear();
   for (int ancestor = node; ancestor > 0; ancestor = tree_->parent(ancestor))
     path_.push_back(tree_->token(ancestor));
@@ -116,14 +127,20 @@ void TreeGrowth::add(int node, TokenId token, double probability) {
   enter(node, tree_->add(node, token, probability));
 }
 
-// A node that stops its branch stays in the tree, so that stopping loses nothing.
+// A node that stops its branch stays in the tree, so that stopping loses nothing. Behind the end of what the
+// constraint lets come nothing is worth drafting.
 void TreeGrowth::enter(int node, int child) {
   const double probability = tree_->probability(child);
   const double worth = request_->estimates == nullptr
                            ? probability
                            : request_->estimates->estimate(tree_->depth(child), probability);
   scores_.push_back(scores_[static_cast<size_t>(node)] * worth);
-  if (!(probability < options_->least_probability)) next_.push_back(child);
+  bool may_go_on = true;
+  if (TokenConstraint* constraint = request_->constraint) {
+    states_.push_back(constraint->advance(states_[static_cast<size_t>(node)], tree_->token(child)));
+    may_go_on = states_.back() != TokenConstraint::kDead && !constraint->is_complete(states_.back());
+  }
+  if (may_go_on && !(probability < options_->least_probability)) next_.push_back(child);
 }
 
 void TreeGrowth::add_likeliest(int node, int count, std::span<const float> logits) {

@@ -47,6 +47,9 @@ class TreeGrowth {
     plan_level();
   }
 
+  // The tree stays as it is, but for nodes beyond the limit.
+  void stop();
+
   const DraftRequest& request() const { return *request_; }
   TokenTree& tree() const { return *tree_; }
 
@@ -73,11 +76,13 @@ class TreeGrowth {
   SamplingParams ranking_;   // for the order of the likeliest: at temperature 0 that of temperature 1
   LawBuilder laws_;
   CoupledChooser chooser_;
-  int children_ = 0;            // asked of each node of the frontier
-  int candidates_ = 0;          // nodes that may be drafted, those dropped in the end included
+  int children_ = 0;    // asked of each node of the frontier
+  int candidates_ = 0;  // nodes that may be drafted, those dropped in the end included
+  std::vector<TokenConstraint::State> states_;  // by node, of the request's constraint, if it has one
   std::vector<double> scores_;  // by node: product of what the probabilities on its path are worth
   std::vector<int> frontier_, next_;
   // Scratch.
+  std::vector<float> masked_;
   std::vector<size_t> order_;
   std::vector<double> guesses_;
   LikeliestNodes likeliest_;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/target_walk.h"
+
+#include "sampling/token_mask.h"
+
+namespace outrider {
+
+void TargetWalk::start(Sequence& sequence, const TokenTree& tree, const TreeLogits& logits) {
+  sequence_ = &sequence;
+  tree_ = &tree;
+  logits_ = logits;
+  node_ = -1;
+  state_ = sequence.constraint_state();
+}
+
+std::span<const float> TargetWalk::reach(int node) {
+  if (node == node_) return row_;
+  TokenConstraint* constraint = sequence_->constraint();
+  if (node != 0) {
+    sequence_->history.push(tree_->token(node));
+    if (constraint != nullptr) state_ = constraint->advance(state_, tree_->token(node));
+  }
+  node_ = node;
+  row_ = logits_.after(node);
+  if (constraint != nullptr) {
+    mask_logits(row_, constraint->allowed(state_), masked_);
+    row_ = masked_;
+  }
+  return row_;
+}
+
+void TargetWalk::finish() {
+  for (int node = node_; node > 0; node = tree_->parent(node)) sequence_->history.pop();
+}
+
+}  // namespace outrider

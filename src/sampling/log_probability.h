@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "outrider/engine.h"
+
+namespace outrider {
+
+// Natural log-probabilities of the softmax of one row of logits; within 1e-8. NaN counts as -infinity; logits
+// of +infinity share all mass.
+class LogSoftmax {
+ public:
+  // The row must outlive this.
+  explicit LogSoftmax(std::span<const float> logits);
+
+  double of(TokenId token) const;
+  // Of `token`, and of the `top` likeliest; fewer where fewer have a probability.
+  TokenLogprobs list(TokenId token, int top) const;
+
+ private:
+  std::span<const float> logits_;
+  bool is_infinite_ = false;  // some logits are
+  double total_ = 0.0;        // log of the sum of exp(logit); of their number, if some are infinite
+};
+
+}  // namespace outrider

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets of tokens as TokenConstraint::allowed() gives them: bit t % 64 of word t / 64. Tokens beyond the last
+// word are not in the set.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "outrider/token_constraint.h"
+
+namespace outrider {
+
+bool contains(std::span<const uint64_t> set, TokenId token);
+
+// The logits of the tokens in `allowed`, -infinity for all others.
+void mask_logits(std::span<const float> logits, std::span<const uint64_t> allowed,
+                 std::vector<float>& masked);
+
+// One token further: whether it may come, and the state behind it, kDead too behind one that ends the output.
+struct ConstraintMove {
+  bool is_allowed = false;
+  TokenConstraint::State state = TokenConstraint::kDead;
+};
+ConstraintMove advanced(TokenConstraint& constraint, TokenConstraint::State state, TokenId token);
+
+}  // namespace outrider

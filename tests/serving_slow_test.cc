@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server under load, long: overload, clients that vanish, read slowly or never finish, and a soak. The
+// program is run as its users run it, so that its memory and its restarts can be watched.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "config/environment.h"
+#include "serving.h"
+
+namespace outrider {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string call(const std::string& prompt, int tokens, bool streams) {
+  return fmt::format(
+      R"({{"prompt": "{}", "max_tokens": {}, "temperature": 0, "ignore_eos": true, "stream": {}}})", prompt,
+      tokens, streams ? "true" : "false");
+}
+
+void raise_file_limit() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// `outrider serve` on the default models, as a process.
+class ServeProcess {
+ public:
+  explicit ServeProcess(const std::vector<std::string>& options = {}) {
+    raise_file_limit();
+    int out[2];
+    if (pipe(out) != 0) std::abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(out[1], STDOUT_FILENO);
+      dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
+      ::close(out[0]);
+      std::vector<std::string> words = {OUTRIDER_PROGRAM, "serve", "--port", "0"};
+      words.insert(words.end(), options.begin(), options.end());
+      std::vector<char*> arguments;
+      for (std::string& word : words) arguments.push_back(word.data());
+      arguments.push_back(nullptr);
+      execv(OUTRIDER_PROGRAM, arguments.data());
+      _exit(127);
+    }
+    ::close(out[1]);
+    std::string line;
+    for (char c = 0; read(out[0], &c, 1) == 1 && c != '\n';) line += c;
+    ::close(out[0]);
+    port_ = std::atoi(line.substr(line.rfind(':') + 1).c_str());
+  }
+  ~ServeProcess() {
+    if (pid_ > 0) end(SIGKILL);
+  }
+  ServeProcess(const ServeProcess&) = delete;
+  ServeProcess& operator=(const ServeProcess&) = delete;
+
+  int port() const { return port_; }
+
+  bool wait_until_ready() const {
+    const auto end = Clock::now() + seconds(60);
+    while (Clock::now() < end) {
+      if (TestClient(port_).get("/health").status == 200) return true;
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    return false;
+  }
+
+  int end(int signal) {
+    int status = 0;
+    kill(pid_, signal);
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return status;
+  }
+
+  double resident_mib() const {
+    std::ifstream file(fmt::format("/proc/{}/status", pid_));
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("VmRSS:")) return std::atof(line.c_str() + 6) / 1024;
+    }
+    return -1;
+  }
+
+  int64_t descriptors() const {
+    const auto folder = std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid_));
+    return std::distance(begin(folder), end_of(folder));
+  }
+
+  Json stats() const { return Json::parse(TestClient(port_).get("/stats").body, nullptr, false); }
+
+  bool wait_until_free() const {
+    const auto end = Clock::now() + seconds(60);
+    while (Clock::now() < end) {
+      const Json now = stats();
+      if (now.is_object() && now["used_pages"] == 0 && now["calls"] == 0) return true;
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    return false;
+  }
+
+ private:
+  static std::filesystem::directory_iterator end_of(const std::filesystem::directory_iterator&) { return {}; }
+
+  pid_t pid_ = -1;
+  int port_ = 0;
+};
+
+std::string text_of(const TestAnswer& answer) {
+  const Json json = Json::parse(answer.body, nullptr, false);
+  return answer.status == 200 && json.is_object() ? json["choices"][0]["text"].get<std::string>() : "";
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+TEST(ServingSlow, OverloadIsRefusedFastAndForgotten) {
+  ServeProcess server({"--max-batch", "8", "--max-queue", "8"});
+  ASSERT_TRUE(server.wait_until_ready());
+  ASSERT_EQ(TestClient(server.port()).post("/v1/completions", call("Once", 64, false)).status, 200);
+  const double before = server.resident_mib();
+  std::atomic<int> served = 0, refused = 0, other = 0;
+  std::mutex mutex;
+  std::vector<double> refusal_ms;
+  const auto end = Clock::now() + seconds(20);
+  std::vector<std::thread> clients;  // ten times what the batch and the queue hold
+  for (int i = 0; i < 160; ++i) {
+    clients.emplace_back([&] {
+      TestClient client(server.port());
+      while (Clock::now() < end) {
+        const auto start = Clock::now();
+        client.send(post_text("/v1/completions", call("Once upon a time", 64, false)));
+        const TestAnswer answer = client.read_answer();
+        if (answer.status == 429) {
+          ++refused;
+          const std::lock_guard lock(mutex);
+          refusal_ms.push_back(seconds_since(start) * 1e3);
+          EXPECT_EQ(answer.headers.count("retry-after"), 1u);
+        } else {
+          ++(answer.status == 200 ? served : other);
+        }
+        if (answer.status != 200) std::this_thread::sleep_for(milliseconds(50));
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  std::sort(refusal_ms.begin(), refusal_ms.end());
+  ASSERT_GT(refusal_ms.size(), 100u);
+  const double p99 = refusal_ms[refusal_ms.size() * 99 / 100];
+  std::printf("served %d, refused %d, refusal p50 %.1f ms p99 %.1f ms, resident %.1f -> %.1f MiB\n",
+              served.load(), refused.load(), refusal_ms[refusal_ms.size() / 2], p99, before,
+              server.resident_mib());
+  EXPECT_EQ(other, 0);
+  EXPECT_GT(served, 0);
+  EXPECT_LE(p99, 50);
+  const auto start = Clock::now();
+  ASSERT_TRUE(server.wait_until_free());
+  EXPECT_EQ(TestClient(server.port()).post("/v1/completions", call("Once", 16, false)).status, 200);
+  EXPECT_LE(seconds_since(start), 2);
+}
+
+TEST(ServingSlow, DisconnectsLeaveSurvivorsAlone) {
+  ServeProcess server({"--max-batch", "8"});
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::vector<std::string> prompts = {"Once upon a time", "The dog", "One day, Lily", "It was"};
+  std::vector<std::string> expected;
+  for (const std::string& prompt : prompts) {
+    expected.push_back(text_of(TestClient(server.port()).post("/v1/completions", call(prompt, 100, false))));
+    ASSERT_FALSE(expected.back().empty());
+  }
+  std::atomic<int> left = 10'000, survivors = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      std::mt19937 random(static_cast<unsigned>(i));
+      while (left-- > 0) {
+        TestClient client(server.port());
+        const std::string text =
+            post_text("/v1/completions", call(prompts[random() % 4], 200, random() % 2 == 0));
+        // Half of the head, queued, in prefill, in the middle of streaming.
+        client.send(random() % 8 == 0 ? text.substr(0, random() % text.size()) : text);
+        if (random() % 3 != 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+        random() % 2 == 0 ? client.abort() : client.close();
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    for (size_t i = 0; left > 0; ++i) {
+      const TestAnswer answer =
+          TestClient(server.port()).post("/v1/completions", call(prompts[i % 4], 100, false));
+      if (answer.status == 429) continue;
+      EXPECT_EQ(text_of(answer), expected[i % 4]);
+      ++survivors;
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  std::printf("%d survivors\n", survivors.load());
+  EXPECT_GT(survivors, 10);
+  EXPECT_TRUE(server.wait_until_free());
+}
+
+TEST(ServingSlow, SlowReadersAreBounded) {
+  ServeProcess server({"--max-batch", "16"});
+  ASSERT_TRUE(server.wait_until_ready());
+  const double before = server.resident_mib();
+  std::vector<TestClient> readers;
+  for (int i = 0; i < 200; ++i) {
+    readers.emplace_back(server.port(), "127.0.0.1", 2048);
+    readers.back().send(post_text("/v1/completions", call("Once upon a time", 1500, true)));
+  }
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(TestClient(server.port()).get("/health").status, 200);
+    for (TestClient& reader : readers) reader.receive(milliseconds(0));
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  EXPECT_EQ(text_of(TestClient(server.port()).post("/v1/completions", call("The dog", 16, false))).empty(),
+            false);
+  const double most = server.resident_mib();
+  std::printf("resident %.1f -> %.1f MiB with 200 slow readers\n", before, most);
+  EXPECT_LE(most - before, 200.0 * 0.5 + 60);
+  readers.clear();
+  EXPECT_TRUE(server.wait_until_free());
+}
+
+TEST(ServingSlow, SlowHeadersDoNotKeepOthersOut) {
+  ServeProcess server;
+  ASSERT_TRUE(server.wait_until_ready());
+  std::vector<TestClient> slow;
+  for (int i = 0; i < 1000; ++i) slow.emplace_back(server.port());
+  for (TestClient& client : slow) client.send("GET /health HTTP/1.1\r\nX-A: ");
+  const auto start = Clock::now();
+  while (seconds_since(start) < 8) {
+    for (TestClient& client : slow) client.send("a");
+    const auto asked = Clock::now();
+    EXPECT_EQ(TestClient(server.port()).get("/health").status, 200);
+    EXPECT_LE(seconds_since(asked), 0.2);
+    std::this_thread::sleep_for(milliseconds(500));
+  }
+  int closed = 0;
+  std::this_thread::sleep_for(seconds(5));
+  for (TestClient& client : slow) closed += client.is_closed(milliseconds(100)) ? 1 : 0;
+  EXPECT_EQ(closed, 1000);
+}
+
+TEST(ServingSlow, AThousandIdleStreamsAreSmall) {
+  ServeProcess server({"--max-batch", "1", "--max-queue", "1200"});
+  ASSERT_TRUE(server.wait_until_ready());
+  ASSERT_EQ(TestClient(server.port()).post("/v1/completions", call("Once", 64, false)).status, 200);
+  const double before = server.resident_mib();
+  std::vector<TestClient> streams;
+  for (int i = 0; i < 1001; ++i) {
+    streams.emplace_back(server.port());
+    streams.back().send(post_text("/v1/completions", call("Once upon a time", 1500, true)));
+  }
+  for (TestClient& stream : streams) ASSERT_TRUE(stream.receive_until("\r\n\r\n", seconds(30)));
+  const double grown = server.resident_mib() - before;
+  std::printf("1000 idle streams: %.1f MiB\n", grown);
+  EXPECT_LT(grown, 60);
+  streams.clear();
+  EXPECT_TRUE(server.wait_until_free());
+}
+
+TEST(ServingSlow, KilledAndStartedAgain) {
+  double load_s = 0;
+  {
+    const auto start = Clock::now();
+    ServeProcess server;
+    ASSERT_TRUE(server.wait_until_ready());
+    load_s = seconds_since(start);
+  }
+  for (int i = 0; i < 20; ++i) {
+    const auto start = Clock::now();
+    ServeProcess server;
+    ASSERT_TRUE(server.wait_until_ready());
+    EXPECT_LE(seconds_since(start), load_s + 2);
+    TestClient client(server.port());
+    client.send(post_text("/v1/completions", call("Once", 1000, true)));
+    std::this_thread::sleep_for(milliseconds(13 * i));
+    server.end(SIGKILL);
+  }
+}
+
+TEST(ServingSlow, EndsOnSignals) {
+  ServeProcess server({"--drain-timeout", "1"});
+  ASSERT_TRUE(server.wait_until_ready());
+  TestClient client(server.port());
+  client.send(post_text("/v1/completions", call("Once", 32, true)));
+  ASSERT_TRUE(client.receive_until("data: ", seconds(10)));
+  EXPECT_EQ(server.end(SIGTERM), 0);
+}
+
+// OUTRIDER_SOAK_SECONDS of mixed work (60): memory and file descriptors do not grow after the first third.
+TEST(ServingSlow, Soak) {
+  const auto variables = read_environment();
+  const auto given = variables.find("OUTRIDER_SOAK_SECONDS");
+  const double length = given == variables.end() ? 60 : std::atof(given->second.c_str());
+  ServeProcess server({"--max-batch", "8", "--max-queue", "64"});
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string expected =
+      text_of(TestClient(server.port()).post("/v1/completions", call("The dog", 60, false)));
+  const auto start = Clock::now();
+  std::atomic<bool> is_over = false;
+  std::atomic<int64_t> done = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&, i] {
+      std::mt19937 random(static_cast<unsigned>(i));
+      while (!is_over) {
+        TestClient client(server.port());
+        const bool is_checked = random() % 2 == 0;
+        client.send(post_text("/v1/completions", is_checked ? call("The dog", 60, false)
+                                                            : call(fmt::format("Tale {}", random() % 1000),
+                                                                   100, random() % 2 == 0)));
+        if (!is_checked && random() % 3 == 0) {
+          std::this_thread::sleep_for(milliseconds(random() % 20));
+          continue;  // hangs up
+        }
+        const TestAnswer answer = client.read_answer();
+        if (is_checked && answer.status == 200) {
+          EXPECT_EQ(text_of(answer), expected);
+        }
+        ++done;
+      }
+    });
+  }
+  double early = 0, late = 0;
+  int64_t early_files = 0;
+  while (seconds_since(start) < length) {
+    std::this_thread::sleep_for(seconds(1));
+    const double now = server.resident_mib();
+    if (seconds_since(start) < length / 3) {
+      early = std::max(early, now);
+      early_files = std::max(early_files, server.descriptors());
+    } else {
+      late = std::max(late, now);
+    }
+  }
+  is_over = true;
+  for (std::thread& client : clients) client.join();
+  std::printf("%ld answers, resident %.1f MiB in the first third, %.1f MiB later\n",
+              static_cast<long>(done.load()), early, late);
+  EXPECT_LE(late, early + 4 + length / 3600);
+  EXPECT_TRUE(server.wait_until_free());
+  EXPECT_LE(server.descriptors(), early_files + 16);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -13,7 +13,8 @@ namespace {
 using namespace outrider;
 
 constexpr std::string_view kTemplate =
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] "
+    "%}<tool_call>"
     "{{ c.function.arguments | tojson }}</tool_call>{% endfor %}<|im_end|>{% endfor %}{{ tools | tojson }}";
 
 // All bytes and the control tokens of ChatML.
@@ -63,7 +64,8 @@ void answer(GenerationCall& call) {
   std::string events;
   call.start(events);
   for (size_t i = 0; i < call.requests().size(); ++i) {
-    for (const std::string_view text : {"<tool_call>{\"name\": \"f\", \"arg", "uments\": {}}</tool_call> x"}) {
+    for (const std::string_view text :
+         {"<tool_call>{\"name\": \"f\", \"arg", "uments\": {}}</tool_call> x"}) {
       ChoiceNews news;
       news.text = text;
       news.tokens = served_model().tokenizer->encode(text);

@@ -309,6 +309,9 @@ std::unique_ptr<EngineParts> hash_parts(const EngineSetup& setup, std::shared_pt
   auto parts = std::make_unique<EngineParts>();
   parts->options.max_batch = setup.max_batch;
   parts->options.prefill_chunk = setup.prefill_chunk;
+  parts->options.max_batch_rows = setup.max_batch_rows;
+  parts->preempt_every = setup.preempt_every;
+  parts->max_preemptions = setup.max_preemptions;
   parts->options.context = setup.context;
   parts->options.acceptance = setup.acceptance;
   parts->options.speculation = setup.speculation;
@@ -563,7 +566,11 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
 }
 
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals) {
-  const EngineSetup setup = setup_of(configuration);
+  EngineSetup setup = setup_of(configuration);
+  // Few rows, and pages that are lost without need.
+  setup.max_batch_rows = seed % 5 < 2 ? setup.max_batch + static_cast<int>(seed % 9) : 0;
+  setup.preempt_every = seed % 4 == 0 ? 1 + static_cast<int>(seed % 3) : 0;
+  setup.max_preemptions = seed % 8 == 0 ? 1000 : 8;
   run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup.speculation, seed), totals);
 }
 
@@ -588,6 +595,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
   std::vector<Request> requests;
   for (int i = 0; i < kRequests[configuration[kBatchFactor]]; ++i) {
     requests.push_back(request_of(configuration, random));
+    requests.back().cache_scope = seed % 2 == 0 ? static_cast<uint64_t>(i % 2) : 0;
     run.expected.push_back(plain_output(model, requests.back(), setup.context));
     if (oracle != nullptr) oracle->know(requests.back().prompt, run.expected.back().tokens);
     const auto id = engine->submit(requests.back(), [&](RequestId from, const Progress& progress) {

@@ -63,6 +63,9 @@ struct EngineSetup {
   int64_t kv_pages = 0;  // 0: plenty
   int max_batch = 4;
   int prefill_chunk = 16;
+  int max_batch_rows = 0;
+  int preempt_every = 0;
+  int max_preemptions = 8;
   int64_t context = 100;
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   SpeculativeOptions speculation = user_provided();

@@ -125,7 +125,7 @@ TEST_F(PageTest, PlainDecodingShowsPlainTokens) {
 }
 
 TEST_F(PageTest, EscapeStopsTheAnswer) {
-  set("max-tokens", "1500");
+  set("max-tokens", "900");
   set("temperature", "1");
   browser_->type("Tell me a very long story.");
   browser_->press("Enter");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "outrider/engine.h"
+#include "toy_constraint.h"
 
 namespace outrider {
 namespace {
@@ -120,6 +121,25 @@ TEST(Trace, GreedyTreeWithProbabilitiesRanksAndCauses) {
   EXPECT_EQ(trace.sequences, 1);
   EXPECT_GT(trace.verify_ms, 0.0);
   EXPECT_GE(trace.other_ms, 0.0);
+}
+
+TEST(Trace, WhatTheConstraintCutIsForbidden) {
+  const auto even = [] {
+    return ToyConstraint::make({.language = ToyLanguage::kEven, .seed = 0, .vocabulary = 288, .eos = 287});
+  };
+  Request request = request_with({});
+  request.constraint = even();
+  const std::vector<TokenId> right = plain_tokens(request);
+  request.constraint = even();
+  const StepTrace trace = first_tree({{0, 7}, {1, 4}, {0, right[0]}, {3, right[1]}}, request);
+  ASSERT_EQ(trace.nodes.size(), 5u);
+  for (const size_t cut : {1, 2}) {
+    EXPECT_EQ(trace.nodes[cut].fate, NodeFate::kOverBudget);
+    EXPECT_EQ(trace.nodes[cut].cause, NodeCause::kForbidden);
+  }
+  EXPECT_EQ(trace.nodes[4].fate, NodeFate::kAccepted);
+  EXPECT_EQ(trace.rows, 3);
+  EXPECT_EQ(trace.tokens.size(), 3u);
 }
 
 TEST(Trace, SampledCausesNameTheFilter) {

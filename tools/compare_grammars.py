@@ -137,7 +137,7 @@ def random_number_schema(rng):
             value = r.choice(near) if near and r.random() < 0.4 else number(r)
             if abs(value) > 1e-4 or value == 0:
                 if validator.is_valid(value):
-                    return value
+                    return value + 0  # not -0.0
         raise LookupError
     return schema, make
 

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes tests/data/chat/*.json: templates and snippets with what Jinja2 renders for them.
 
-Needs jinja2 >= 3.1.6. The environment is set up as transformers does for chat templates. The templates in
+Needs jinja2 >= 3.1.6; with transformers >= 4.50 it also makes openai_requests.json, where transformers' own
+apply_chat_template renders what a request in OpenAI's words asks for. The environment is set up as transformers does for chat templates. The templates in
 tools/chat_templates.py are our own; they use the constructs of each model family, not the vendors' text.
 Usage: make_chat_goldens.py [output folder]
 """
 
+import copy
 import datetime
 import json
 import pathlib
@@ -68,6 +70,48 @@ def write(path, data):
     print(f"{path}: {len(data['cases'])} cases")
 
 
+def request_of(context):
+    """The body of /v1/chat/completions that asks for a context of chat_templates."""
+    messages = json.loads(json.dumps(context["messages"]))
+    for message in messages:
+        for call in message.get("tool_calls", []):
+            call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
+        if message["role"] == "user":
+            message["content"] = [{"type": "text", "text": line} for line in message["content"].split("\n")]
+    body = {"messages": messages, "add_generation_prompt": context["add_generation_prompt"]}
+    return body | ({"tools": context["tools"]} if context["tools"] else {})
+
+
+def transformers_render(template, context):
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    try:
+        rendered = render_jinja_template(
+            conversations=[context["messages"]],
+            tools=context["tools"],
+            chat_template=template,
+            add_generation_prompt=context["add_generation_prompt"],
+            bos_token=context["bos_token"],
+            eos_token=context["eos_token"],
+        )[0][0]
+        return {"output": rendered.replace(datetime.datetime.now().strftime("%d %b %Y"), "@DATE@")}
+    except Exception as error:
+        return {"error": str(error).splitlines()[0]}
+
+
+def openai_cases():
+    for family, template in chat_templates.TEMPLATES.items():
+        if family == "schema_macros":  # wants variables that no request has
+            continue
+        for name, context in chat_templates.contexts(family):
+            if not context["messages"] or set(context) - {"roles", "tools", "documents", "bos_token", "eos_token",
+                                                          "messages", "add_generation_prompt"}:
+                continue
+            # None of the templates may change a context.
+            expected = transformers_render(template, copy.deepcopy(context))
+            yield {"family": family, "name": name, "body": request_of(context)} | expected
+
+
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data/chat")
     environment = make_environment()
@@ -83,6 +127,12 @@ def main():
     for case in unexpected:
         print("not as sorted into SNIPPETS and REFUSED:", case, file=sys.stderr)
     write(folder / "snippets.json", {"context": chat_snippets.CONTEXT, "cases": cases})
+    try:
+        import transformers
+    except ImportError:
+        print("without transformers: openai_requests.json stays as it is", file=sys.stderr)
+    else:
+        write(folder / "openai_requests.json", {"transformers": transformers.__version__, "cases": list(openai_cases())})
     return 1 if unexpected else 0
 
 

@@ -144,8 +144,8 @@ struct EngineOptions {
   int prefill_chunk = 256;  // prompt tokens computed in one pass
   int max_batch_rows = 0;  // rows of one pass: prompts, pending tokens, drafts; 0: what the two above ask for
   int max_waiting = 0;     // requests that wait for a place in the batch; 0: any number
-  bool calibrate = false;  // measure what passes cost even if no policy needs it, for EngineStatus::speedup and
-                           // requests with a policy of their own
+  bool calibrate = false;  // measure what passes cost even if no policy needs it, for EngineStatus::speedup
+                           // and requests with a policy of their own
 };
 
 // The rule in force.

@@ -20,7 +20,7 @@ enum class NodeCause : uint8_t {
   kCutByTopK,          // the target could not have chosen it: top-k left it out
   kCutByTopP,          // nor this: top-p
   kCutByMinP,          // nor this: min-p
-  kForbidden,          // its probability was 0 before any of these: a logit of -infinity
+  kForbidden,          // its probability was 0 before any of these: a logit of -infinity, or a constraint
   kNotReached,         // its parent was not accepted, or an earlier sibling was
   kPastStop,           // the sequence ended before it
   kOverBudget,         // cut before the pass: the tree was larger or deeper than allowed

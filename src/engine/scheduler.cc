@@ -145,7 +145,6 @@ bool Scheduler::keeps_guarantees(const Entry& entry) const {
 // Whether a running sequence is about to compute pages that this one begins with, and enough of them to be
 // worth the wait. It ends when they are computed, or that sequence no longer runs.
 bool Scheduler::awaits_prefix(const Sequence& sequence) const {
-  constexpr int64_t kFewestPages = 2;
   constexpr int64_t kLeastShare = 4;  // one in so many of the tokens left to compute
   const std::span<const TokenId> tokens = sequence.tokens();
   const auto page_size = int64_t{cache_->shape().page_size};
@@ -160,8 +159,7 @@ bool Scheduler::awaits_prefix(const Sequence& sequence) const {
   if (shared == 0) return false;
   const int64_t cached = cache_->find(tokens, sequence.request().cache_scope).length;
   const int64_t saved = shared - cached;
-  return saved >= kFewestPages * page_size &&
-         saved * kLeastShare >= static_cast<int64_t>(tokens.size()) - cached;
+  return saved > 0 && saved * kLeastShare >= static_cast<int64_t>(tokens.size()) - cached;
 }
 
 void Scheduler::start(Entry entry) {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "sampling/distribution.h"
+#include "sampling/token_mask.h"
 
 namespace outrider {
 namespace {
@@ -125,6 +126,7 @@ void StepTracer::plan(std::span<const SequencePlan> plans) {
     trace.request = plans[i].sequence->id();
     trace.start_ms = start_ms_ - first_start_ms_;
     trace.sequences = static_cast<int>(plans.size());
+    followed_[i].state = plans[i].sequence->constraint_state();
     trace.prompt_rows = plans[i].catch_up;
     trace.context = static_cast<int64_t>(plans[i].sequence->tokens().size());
   }
@@ -157,6 +159,21 @@ void StepTracer::place_nodes(Followed& followed, const TokenTree& tree) const {
     const bool is_token = node.token >= 0 && node.token < vocab_size_;
     node.cause = is_token ? NodeCause::kOverBudget : NodeCause::kOutsideVocabulary;
   }
+}
+
+// By listed node: whether the constraint forbids it where it stands.
+std::vector<uint8_t> StepTracer::forbidden_nodes(size_t sequence) const {
+  const Followed& followed = followed_[sequence];
+  std::vector<uint8_t> forbidden(followed.trace.nodes.size(), 0);
+  TokenConstraint* constraint = plans_[sequence].sequence->constraint();
+  std::vector<TokenConstraint::State> states = {followed.state};
+  for (size_t i = 1; constraint != nullptr && i < forbidden.size(); ++i) {
+    const TraceNode& node = followed.trace.nodes[i];
+    const ConstraintMove move = advanced(*constraint, states[static_cast<size_t>(node.parent)], node.token);
+    states.push_back(move.state);
+    forbidden[i] = move.is_allowed ? 0 : 1;
+  }
+  return forbidden;
 }
 
 void StepTracer::reach(size_t sequence, const TokenTree& tree, int node, std::span<const float> logits) {
@@ -215,6 +232,11 @@ void StepTracer::record(size_t sequence, const TokenTree& tree, const Verdict& v
   Followed& followed = followed_[sequence];
   if (followed.trace.nodes.empty()) list_nodes(sequence, tree);
   place_nodes(followed, tree);
+  const std::vector<uint8_t> forbidden = forbidden_nodes(sequence);
+  for (size_t i = 1; i < forbidden.size(); ++i) {
+    TraceNode& node = followed.trace.nodes[i];
+    if (forbidden[i] != 0 && node.cause == NodeCause::kOverBudget) node.cause = NodeCause::kForbidden;
+  }
   explain_nodes(followed, tree, verdict);
   StepTrace& trace = followed.trace;
   trace.tokens = verdict.tokens;

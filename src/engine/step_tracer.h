@@ -36,13 +36,15 @@ class StepTracer {
  private:
   struct Followed {
     StepTrace trace;
-    std::vector<int> places;          // of trace.nodes in the verified tree; -1: cut
-    std::vector<int> reached;         // nodes of the tree, by depth
-    std::vector<Distribution> laws;   // of the target after these
+    TokenConstraint::State state = TokenConstraint::kDead;  // of the constraint, behind the pending token
+    std::vector<int> places;                                // of trace.nodes in the verified tree; -1: cut
+    std::vector<int> reached;                               // nodes of the tree, by depth
+    std::vector<Distribution> laws;                         // of the target after these
     std::vector<NodeCause> refusals;  // by node of the tree: its cause if it is rejected
   };
 
   void place_nodes(Followed& followed, const TokenTree& tree) const;
+  std::vector<uint8_t> forbidden_nodes(size_t sequence) const;
   void explain_nodes(Followed& followed, const TokenTree& tree, const Verdict& verdict) const;
   NodeCause filter_that_cut(TokenId token, const Sequence& sequence, std::span<const float> logits);
 

@@ -23,7 +23,7 @@ std::string times(std::string_view text, int count) {
 std::string chain(int count, const std::string& last) {
   std::string definitions;
   for (int i = 0; i < count; ++i) {
-    definitions += "\"d" + std::to_string(i) + R"(":{"$ref":"#/$defs/d)" + std::to_string(i + 1) + "\"},";
+    definitions += "\"d" + std::to_string(i) + "\":{\"$ref\":\"#/$defs/d" + std::to_string(i + 1) + "\"},";
   }
   return "{\"$defs\":{" + definitions + "\"d" + std::to_string(count) + "\":" + last +
          R"(},"$ref":"#/$defs/d0"})";
@@ -153,8 +153,8 @@ std::vector<Hostile> hostile_schemas() {
       {'s', R"({"allOf":[{"$ref":"#"},{"type":"null"}]})", "deeper than 200"},
       {'s', R"({"properties":{"a":{"$ref":"#"}},"required":["a"]})", "no finite text"},
       {'s', R"({"$ref":"#/$defs/none"})", "there is no '#/$defs/none'"},
-      {'s', R"({"$ref":"http://example.org/schema"})", "only references into this schema"},
-      {'s', R"({"$ref":"file:///etc/passwd"})", "only references into this schema"},
+      {'s', R"({"$ref":"other.json#/a"})", "only references into this schema"},
+      {'s', R"({"$ref":"urn:uuid:1"})", "only references into this schema"},
       {'s', R"({"$ref":7})", "$.$ref: expected a string"},
       {'s', R"({"$ref":"#/a~2"})", "there is no"},
       {'s', R"({"properties":[]})", "$.properties: expected an object"},

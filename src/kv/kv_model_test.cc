@@ -4,14 +4,22 @@
 // shows.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
+#include <set>
 
 #include "kv/kv_cache.h"
 
 namespace outrider {
 namespace {
 
+#ifdef OUTRIDER_SLOW_TEST
+constexpr int kRuns = 250;
+#else
+constexpr int kRuns = 20;
+#endif
 constexpr int kVocabulary = 3;
+constexpr int kScopes = 3;
 constexpr int kLayers = 2;
 
 // Stands for the state of a network after reading `tokens`; exact in f32.
@@ -39,7 +47,9 @@ class KvFuzzer {
     } else if (operation < 85) {
       rewind(pick());
     } else if (operation < 95) {
-      sequences_.erase(sequences_.begin() + static_cast<std::ptrdiff_t>(pick()));
+      const auto at = static_cast<std::ptrdiff_t>(pick());
+      sequences_.erase(sequences_.begin() + at);
+      scopes_.erase(scopes_.begin() + at);
     } else {
       for (const KvSequence& sequence : sequences_) check(sequence);
     }
@@ -66,8 +76,19 @@ class KvFuzzer {
     std::vector<TokenId> prompt(beginning.begin(),
                                 beginning.begin() + below(static_cast<int>(beginning.size())));
     prompt.push_back(below(kVocabulary));
-    sequences_.push_back(cache_.open(prompt));
+    const uint64_t scope = static_cast<uint64_t>(below(kScopes));
+    const KvCache::Cached cached = cache_.find(prompt, scope);
+    const int64_t available = cache_.available_pages();
+    sequences_.push_back(cache_.open(prompt, scope));
     const KvSequence& sequence = sequences_.back();
+    ASSERT_EQ(sequence.length(), cached.length);
+    ASSERT_EQ(available - cache_.available_pages(), cached.idle_pages);
+    // Only what was committed in this scope may be found: a draft that was rejected never is.
+    for (size_t end = 1; end <= static_cast<size_t>(sequence.length()); ++end) {
+      ASSERT_TRUE(committed_[scope].contains(payload(sequence.tokens().first(end))))
+          << "entry " << end - 1 << " was never committed in scope " << scope;
+    }
+    scopes_.push_back(scope);
     ASSERT_LT(sequence.length(), static_cast<int32_t>(prompt.size()));
     ASSERT_EQ(sequence.length() % cache_.shape().page_size, 0);
     ASSERT_TRUE(std::equal(sequence.tokens().begin(), sequence.tokens().end(), prompt.begin()));
@@ -127,6 +148,8 @@ class KvFuzzer {
     }
     const auto& expected = last >= 0 ? texts[static_cast<size_t>(last)] : before;
     ASSERT_TRUE(std::ranges::equal(sequence.tokens(), expected));
+    for (size_t end = before.size() + 1; end <= expected.size(); ++end)
+      committed_[scopes_[index]].insert(payload(std::span(expected).first(end)));
     check(sequence);
   }
 
@@ -169,6 +192,8 @@ class KvFuzzer {
   std::mt19937 random_;
   KvCache cache_;
   std::vector<KvSequence> sequences_;
+  std::vector<uint64_t> scopes_;                    // of sequences_
+  std::array<std::set<float>, kScopes> committed_;  // texts, by what stands for their end
   std::array<std::vector<TokenId>, 3> beginnings_;
   int64_t hits_ = 0;
   int64_t refusals_ = 0;
@@ -189,11 +214,10 @@ TEST_P(KvModelTest, RandomOperationsKeepEveryRow) {
                       .head_dim = 1,
                       .page_size = param.page_size,
                       .page_count = param.page_count};
-  constexpr int kRuns = 20;
   constexpr int kSteps = 1000;
   int64_t hits = 0;
   int64_t refusals = 0;
-  for (uint32_t seed = 0; seed < kRuns; ++seed) {
+  for (uint32_t seed = 0; seed < static_cast<uint32_t>(kRuns); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     KvFuzzer fuzzer(shape, param.hash_bits, seed);
     for (int i = 0; i < kSteps && !testing::Test::HasFatalFailure(); ++i) fuzzer.step();

@@ -148,7 +148,7 @@ Connection::Task<std::optional<Reply>> read_body(Connection& connection, Parser&
       is_broken = true;
       break;
     }
-    if (!account.set(parser.get().body().capacity())) {
+    if (!account.set(parser.get().body().size())) {
       co_return overloaded_reply();
     }
   }
@@ -188,7 +188,17 @@ Reply refusal_reply(const Exchange& exchange, const Refusal& refusal) {
   return reply;
 }
 
+// The queue may have filled while the body came.
+bool lost_its_place(const Service& service, const RouteRow& row) {
+  return row.method == "POST" && row.route != Route::kCancel && service.calls.is_full();
+}
+
 Connection::Task<bool> dispatch(Exchange& exchange) {
+  const Service& service = exchange.connection->service();
+  if (lost_its_place(service, *exchange.admission.match.row)) {
+    const Reply refused = error_reply(queue_full_error(service));
+    co_return co_await send(exchange, refused);
+  }
   switch (exchange.admission.match.row->route) {
     case Route::kChatCompletions:
     case Route::kCompletions:

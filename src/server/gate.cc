@@ -20,8 +20,6 @@ std::optional<Refusal> check_host(const Service& service, const RequestHead& hea
                   .code = "host_not_allowed"});
 }
 
-bool is_work(Route route) { return route == Route::kChatCompletions || route == Route::kCompletions; }
-
 std::optional<Refusal> check_phase(const Service& service, const RouteRow& row) {
   if (!row.needs_model || row.route == Route::kCancel) return std::nullopt;
   if (service.phase == Phase::kLoading) {
@@ -79,13 +77,17 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHead& head
   }
   if (auto refused = check_phase(service, *match.row)) return *std::move(refused);
   if (match.row->method == "POST" && match.row->route != Route::kCancel && service.calls.is_full()) {
-    return refusal({.status = 429,
-                    .type = "rate_limit_error",
-                    .message = is_work(match.row->route) ? "the queue is full" : "the server is busy",
-                    .code = "queue_full",
-                    .retry_after = service.calls.retry_after()});
+    return refusal(queue_full_error(service));
   }
   return Admission{.match = std::move(match), .scope = scope};
+}
+
+ApiError queue_full_error(const Service& service) {
+  return {.status = 429,
+          .type = "rate_limit_error",
+          .message = "the queue is full",
+          .code = "queue_full",
+          .retry_after = service.calls.retry_after()};
 }
 
 std::string allowed_origin(const ServerOptions& options, std::string_view origin) {

@@ -37,6 +37,8 @@ struct Refusal {
 // Everything that is decided before a body is read, in this order: host, key, route, type, phase, queue.
 Result<Admission, Refusal> admit(const Service& service, const RequestHead& head);
 
+ApiError queue_full_error(const Service& service);
+
 // What Access-Control-Allow-Origin says to this origin; empty: nothing.
 std::string allowed_origin(const ServerOptions& options, std::string_view origin);
 

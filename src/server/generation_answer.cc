@@ -74,14 +74,6 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   };
 }
 
-Reply full_reply(const Service& service) {
-  return error_reply({.status = 429,
-                      .type = "rate_limit_error",
-                      .message = "the queue has no place for so many choices",
-                      .code = "queue_full",
-                      .retry_after = service.calls.retry_after()});
-}
-
 Reply stream_head() {
   Reply head{.content_type = "text/event-stream; charset=utf-8"};
   head.headers.emplace_back("X-Accel-Buffering", "no");
@@ -160,7 +152,7 @@ Connection::Task<bool> generate(Exchange& exchange, CallPointer call) {
   if (!service.calls.submit(*call, *service.engine)) {
     service.calls.close(*call);
     call->is_finished = true;
-    const Reply reply = full_reply(service);
+    const Reply reply = error_reply(queue_full_error(service));
     co_return co_await send(exchange, reply);
   }
   co_await wait_for_engine(exchange, *call);

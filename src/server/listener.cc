@@ -142,11 +142,18 @@ void Listener::take(Socket socket) {
 Connection::Task<void> Listener::serve(Socket socket, std::string address) {
   Connection connection(service_, std::move(socket), std::move(address));
   const Registration registration(this, &connection);
-  bool goes_on = co_await connection.wait_for_bytes(service_->limits.header_time);
-  while (goes_on) {
-    goes_on = co_await exchange_one(connection);
-    if (goes_on) goes_on = co_await connection.wait_for_bytes(service_->limits.idle_time);
+  std::exception_ptr failure;
+  try {
+    bool goes_on = co_await connection.wait_for_bytes(service_->limits.header_time);
+    while (goes_on) {
+      goes_on = co_await exchange_one(connection);
+      if (goes_on) goes_on = co_await connection.wait_for_bytes(service_->limits.idle_time);
+    }
+  } catch (const std::exception&) {
+    failure = std::current_exception();
   }
+  co_await connection.stop_watch();  // still runs after an exception
+  if (failure != nullptr) std::rethrow_exception(failure);
   if (!connection.is_gone()) co_await connection.linger();
 }
 

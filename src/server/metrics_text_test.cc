@@ -20,7 +20,7 @@ TEST(MetricsText, CountersGaugesHistograms) {
   values.observe(1.0);
   values.observe(2.0, 3);
   values.observe(100);
-  MetricsText text({{"model_name", "a\"b\\c\nd"}});
+  MetricsText text(MetricsText::Labels{{"model_name", "a\"b\\c\nd"}});
   text.counter("x:made", "What was made.", 3);
   text.histogram("x:seconds", "How long.", values);
   text.begin_gauge("x:kinds", "By kind.");

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "text/byte_mapping.h"
+#include "text/input_marks.h"
 
 namespace outrider {
 namespace {
@@ -106,6 +107,18 @@ TEST(Tokenizer, ControlTokensAreTextUnlessParsed) {
   EXPECT_TRUE(tokenizer->is_control(258));
   EXPECT_EQ(tokenizer->token_bytes(258), "");
   EXPECT_EQ(tokenizer->token_piece(258), "<eot>");
+}
+
+TEST(Tokenizer, MarkedControlTokensAreText) {
+  const auto tokenizer = Tokenizer::create(byte_level_spec()).value();
+  const std::string text = "a<eot><<eot>\xEF\xB7\x90\xEF\xB7\x91\xEF\xB7\x92";  // marks of its own, too
+  const std::string marked = tokenizer->mark_input(text);
+  EXPECT_EQ(drop_input_marks(marked), text);
+  EXPECT_EQ(tokenizer->encode(marked, {.drop_marks = true}),
+            tokenizer->encode(text, {.parse_special = false}));
+  // Those around it are tokens as ever.
+  EXPECT_EQ(tokenizer->encode("<eot>" + tokenizer->mark_input("<eot>") + "<eot>", {.drop_marks = true}),
+            (std::vector<TokenId>{258, '<', 'e', 'o', 't', '>', 258}));
 }
 
 TEST(Tokenizer, UserDefinedLetterIsNotTheByteThatIsSpelledLikeIt) {

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random arrivals, cancellations and steps on the scheduler and its pages; what must always hold is checked
+// after every operation. Compiled once more, with more runs, for the slow suite.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "engine/scheduler.h"
+
+namespace outrider {
+namespace {
+
+#ifdef OUTRIDER_SLOW_TEST
+constexpr uint32_t kRuns = 2000;
+#else
+constexpr uint32_t kRuns = 60;
+#endif
+constexpr int kOperations = 1500;  // of a run
+constexpr int kAlphabet = 3;
+constexpr int64_t kContext = 64;
+
+std::shared_ptr<const Tokenizer> tokenizer() {
+  static const std::shared_ptr<const Tokenizer> made = [] {
+    TokenizerSpec spec;
+    spec.pieces = {"a", "b", "c", "<eos>"};
+    spec.attributes.assign(3, TokenAttribute::kNormal);
+    spec.attributes.push_back(TokenAttribute::kControl);
+    spec.eos = kAlphabet;
+    return *Tokenizer::create(std::move(spec));
+  }();
+  return made;
+}
+
+struct Shape {
+  SchedulerOptions options;
+  int page_size = 4;
+  int64_t pages = 0;
+  bool shares_beginnings = false;  // else no prompt begins like another
+  bool long_prompts = false;
+};
+
+Shape shape_of(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  Shape shape;
+  shape.options.max_batch = 1 + below(9);
+  shape.options.max_batch_rows = shape.options.max_batch + (below(3) == 0 ? below(4) : below(60));
+  shape.options.prefill_chunk = 1 + below(below(2) == 0 ? 4 : 40);
+  shape.options.max_draft_nodes = below(3) == 0 ? 0 : 1 + below(12);
+  shape.options.max_draft_depth = std::min(shape.options.max_draft_nodes, 5);
+  shape.options.preempt_every = below(3) == 0 ? 1 + below(3) : 0;
+  shape.page_size = 1 << below(5);
+  const int64_t least = (kContext + shape.page_size - 1) / shape.page_size;
+  shape.pages = least + (below(3) == 0 ? 0 : below(static_cast<int>(least) * 4));
+  shape.shares_beginnings = below(2) == 0;
+  shape.long_prompts = below(2) == 0;
+  return shape;
+}
+
+class SchedulerModel {
+ public:
+  SchedulerModel(const Shape& shape, uint32_t seed)
+      : shape_(shape),
+        random_(seed),
+        cache_({.layer_count = 1,
+                .kv_head_count = 1,
+                .head_dim = 1,
+                .page_size = shape.page_size,
+                .page_count = shape.pages}),
+        scheduler_(shape.options, &cache_) {}
+
+  void operate() {
+    const int operation = below(100);
+    if (operation < 15 && requests_.size() < 40) {
+      submit();
+    } else if (operation < 20 && !requests_.empty()) {
+      end(std::next(requests_.begin(), below(static_cast<int>(requests_.size())))->first);
+    } else if (!scheduler_.idle()) {
+      step();
+    }
+    check();
+  }
+
+  // All that was accepted comes to its end, in a bounded number of steps.
+  void drain() {
+    int64_t work = 0;
+    for (const auto& [id, request] : requests_)
+      work += request.sequence->longest() * (shape_.options.max_preemptions + 2) + 1;
+    while (!scheduler_.idle()) {
+      ASSERT_GE(work--, 0) << "no end in sight";
+      ASSERT_NO_FATAL_FAILURE(step());
+      ASSERT_NO_FATAL_FAILURE(check());
+    }
+    ASSERT_TRUE(requests_.empty());
+    ASSERT_EQ(ended_, submitted_);
+    ASSERT_EQ(cache_.available_pages(), shape_.pages);
+  }
+
+  int64_t preemptions() const { return scheduler_.preemptions(); }
+  int64_t most_preempted() const { return most_preempted_; }
+  int64_t cached() const { return scheduler_.cached_tokens(); }
+
+ private:
+  struct Model {
+    Sequence* sequence = nullptr;
+    int preemptions = 0;
+    uint64_t first_run = 0;  // order; 0: has not run
+    bool runs = false;
+  };
+
+  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+
+  void submit() {
+    Request request;
+    const int length = 1 + below(shape_.long_prompts ? static_cast<int>(kContext) - 2 : 10);
+    std::mt19937 beginning(shape_.shares_beginnings ? random_() % 2 : random_());
+    for (int i = 0; i < length; ++i) request.prompt.push_back(static_cast<TokenId>(beginning() % kAlphabet));
+    // Its first token is its own, so that nothing is shared.
+    if (!shape_.shares_beginnings) request.prompt[0] = static_cast<TokenId>(100 + submitted_);
+    request.max_tokens = 1 + below(40);
+    request.cache_scope = static_cast<uint64_t>(below(3));
+    request.ignore_eos = true;
+    request.speculation.enabled = below(4) != 0;
+    const RequestId id = ++submitted_;
+    auto sequence = std::make_unique<Sequence>(
+        id, std::move(request), nullptr, tokenizer(),
+        Sequence::Limits{
+            .context = kContext, .max_draft_nodes = shape_.options.max_draft_nodes, .model_stop_tokens = {}});
+    requests_[id].sequence = sequence.get();
+    scheduler_.add(std::move(sequence));
+  }
+
+  // Finished, or cancelled by the client.
+  void end(RequestId id) {
+    const auto sequence = scheduler_.remove(id);
+    ASSERT_NE(sequence, nullptr) << "request " << id << " was lost";
+    ASSERT_EQ(scheduler_.find(id), nullptr);
+    requests_.erase(id);
+    ++ended_;
+  }
+
+  void step() {
+    std::vector<Sequence*> preempted;
+    const std::span<const SequencePlan> plans = scheduler_.plan(preempted);
+    ASSERT_NO_FATAL_FAILURE(check_rows(plans));
+    if (!shape_.shares_beginnings && preempted.empty()) {
+      ASSERT_NO_FATAL_FAILURE(check_order(plans));
+    }
+    for (auto& [id, request] : requests_) request.runs = false;
+    for (const SequencePlan& plan : plans) {
+      Model& model = requests_.at(plan.sequence->id());
+      model.runs = true;
+      if (model.first_run == 0) model.first_run = ++last_run_;
+    }
+    // Those that lost their pages in the step they started in were the most junior, the last one first.
+    for (size_t i = preempted.size(); i-- > 0;) {
+      Model& model = requests_.at(preempted[i]->id());
+      if (model.first_run == 0) model.first_run = ++last_run_;
+    }
+    ASSERT_NO_FATAL_FAILURE(check_preempted(plans, preempted));
+    std::vector<RequestId> finished;
+    for (const SequencePlan& plan : plans) {
+      ASSERT_NO_FATAL_FAILURE(compute(plan));
+      if (plan.sequence->finished()) finished.push_back(plan.sequence->id());
+    }
+    for (const RequestId id : finished) ASSERT_NO_FATAL_FAILURE(end(id));
+  }
+
+  // Everyone who runs advances in every step: B = 1.
+  void check_rows(std::span<const SequencePlan> plans) {
+    ASSERT_EQ(static_cast<int>(plans.size()), scheduler_.running());
+    ASSERT_LE(scheduler_.running(), shape_.options.max_batch);
+    int rows = 0, prompt_rows = 0, prompts = 0;
+    for (const SequencePlan& plan : plans) {
+      ASSERT_GE(plan.rows(), 1) << "request " << plan.sequence->id() << " stands still";
+      rows += plan.rows();
+      prompt_rows += plan.catch_up;
+      prompts += plan.catch_up > 0 ? 1 : 0;
+      ASSERT_TRUE(plan.extends || plan.draft_nodes == 0);
+      ASSERT_LE(plan.draft_nodes, std::max(0, scheduler_.draft_rows()));
+      ASSERT_LE(plan.draft_depth, plan.draft_nodes);
+      ASSERT_LT(plan.draft_depth, std::max<int64_t>(plan.sequence->room(), 1));
+    }
+    ASSERT_LE(rows + std::max(0, scheduler_.draft_rows()), shape_.options.max_batch_rows);
+    ASSERT_LE(prompt_rows, std::max(shape_.options.prefill_chunk, prompts));
+  }
+
+  void check_preempted(std::span<const SequencePlan> plans, const std::vector<Sequence*>& preempted) {
+    for (const Sequence* sequence : preempted) {
+      Model& model = requests_.at(sequence->id());
+      ASSERT_LE(++model.preemptions, shape_.options.max_preemptions);
+      most_preempted_ = std::max<int64_t>(most_preempted_, model.preemptions);
+      ASSERT_EQ(sequence->kv.length(), 0);
+      ASSERT_TRUE(std::ranges::any_of(plans, [&](const SequencePlan& plan) {
+        return requests_.at(plan.sequence->id()).first_run < model.first_run;
+      })) << "the oldest was preempted";
+    }
+  }
+
+  // Who started: preempted ones first, then by scope and arrival.
+  void check_order(std::span<const SequencePlan> plans) {
+    std::map<uint64_t, int> scopes;
+    std::vector<Sequence*> started;
+    std::set<RequestId> waiting;
+    for (const auto& [id, request] : requests_) {
+      if (request.first_run == 0) waiting.insert(id);
+    }
+    bool all_preempted_run = true;
+    std::set<RequestId> running;
+    for (const SequencePlan& plan : plans) {
+      running.insert(plan.sequence->id());
+      if (requests_.at(plan.sequence->id()).first_run == 0) {
+        started.push_back(plan.sequence);
+      } else {
+        ++scopes[plan.sequence->request().cache_scope];
+      }
+    }
+    for (const auto& [id, request] : requests_)
+      all_preempted_run = all_preempted_run && (request.first_run == 0 || running.contains(id));
+    ASSERT_TRUE(started.empty() || all_preempted_run) << "a preempted request was overtaken";
+    for (const Sequence* sequence : started) {
+      const auto scope_of = [&](RequestId id) { return requests_.at(id).sequence->request().cache_scope; };
+      const RequestId expected = *std::ranges::min_element(
+          waiting, {}, [&](RequestId id) { return std::pair(scopes[scope_of(id)], id); });
+      ASSERT_EQ(sequence->id(), expected) << "another was next";
+      ++scopes[scope_of(expected)];
+      waiting.erase(expected);
+    }
+  }
+
+  // What the engine's step does: stage, keep a path, commit.
+  void compute(const SequencePlan& plan) {
+    Sequence& sequence = *plan.sequence;
+    auto transaction = cache_.stage(sequence.kv, plan.entries());
+    ASSERT_TRUE(transaction.ok()) << transaction.error().message;
+    std::vector<int> path;
+    for (int i = 0; i < plan.catch_up; ++i) path.push_back(i);
+    const auto length = static_cast<size_t>(sequence.kv.length());
+    if (plan.extends) {
+      const int accepted = plan.draft_depth == 0 ? 0 : below(plan.draft_depth + 1);
+      std::vector<TokenId> tokens;
+      for (int i = 0; i <= accepted; ++i) tokens.push_back(below(kAlphabet));
+      const std::vector<TokenOrigin> origins(tokens.size(), TokenOrigin::kAccepted);
+      const int committed = sequence.commit(tokens, origins);
+      for (int i = 0; i < committed; ++i) path.push_back(plan.catch_up + i);
+    }
+    transaction->commit(path, sequence.tokens().subspan(length, path.size()));
+  }
+
+  void check() {
+    const Status status = cache_.check_invariants();
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    ASSERT_EQ(scheduler_.running() + scheduler_.waiting(), static_cast<int>(requests_.size()));
+    for (const auto& [id, request] : requests_) {
+      ASSERT_EQ(scheduler_.find(id), request.sequence);
+      const auto cached = request.sequence->kv.tokens();
+      ASSERT_TRUE(std::ranges::equal(cached, request.sequence->tokens().first(cached.size())));
+    }
+  }
+
+  Shape shape_;
+  std::mt19937 random_;
+  KvCache cache_;
+  Scheduler scheduler_;
+  std::map<RequestId, Model> requests_;
+  RequestId submitted_ = 0;
+  uint64_t ended_ = 0;
+  uint64_t last_run_ = 0;
+  int64_t most_preempted_ = 0;
+};
+
+TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
+  int64_t preemptions = 0, most = 0, cached = 0;
+  for (uint32_t seed = 1; seed <= kRuns; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SchedulerModel model(shape_of(seed), seed);
+    for (int i = 0; i < kOperations && !testing::Test::HasFatalFailure(); ++i) model.operate();
+    if (testing::Test::HasFatalFailure()) return;
+    model.drain();
+    if (testing::Test::HasFatalFailure()) return;
+    preemptions += model.preemptions();
+    most = std::max(most, model.most_preempted());
+    cached += model.cached();
+  }
+  EXPECT_GT(preemptions, 100);
+  EXPECT_EQ(most, SchedulerOptions().max_preemptions);  // the limit was reached
+  EXPECT_GT(cached, 100);
+}
+
+}  // namespace
+}  // namespace outrider

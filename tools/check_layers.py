@@ -7,7 +7,7 @@ import re
 import sys
 
 RANKS = {
-    "base": 0,
+    "asio": 0, "base": 0,
     "config": 1, "device": 1, "page": 1, "text": 1,
     "tensor": 2, "grammar": 2,
     "formats": 3, "kernels": 3,
@@ -20,7 +20,7 @@ RANKS = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.
-HEAVY = {"torch/": {"training"}, "CLI/": {"cli", "training"}, "nlohmann/": {"cli", "config", "grammar", "load", "server", "training"}, "boost/": {"load", "server"}}
+HEAVY = {"torch/": {"training"}, "CLI/": {"cli", "training"}, "nlohmann/": {"cli", "config", "grammar", "load", "server", "training"}, "boost/": {"asio", "load", "server"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
 
 

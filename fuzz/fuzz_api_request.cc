@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "server/generation_call.h"
-#include "server/text_routes.h"
+#include "server/api/generation_call.h"
+#include "server/api/text_routes.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "server/api/request_head.h"
 #include "server/api_keys.h"
-#include "server/request_head.h"
 #include "server/router.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "outrider/engine.h"
-#include "server/generation_call.h"
+#include "server/api/generation_call.h"
 
 namespace outrider {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 #include "server/router.h"
 #include "server/service.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "server/generation_call.h"
+#include "server/api/generation_call.h"
 #include "server/worker_task.h"
 
 namespace outrider {

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/api/generation_call.h"
 #include "server/engine_loop.h"
-#include "server/generation_call.h"
 #include "server/request_log.h"
 #include "server/server_metrics.h"
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "server/api/text_routes.h"
 #include "server/generation_answer.h"
-#include "server/text_routes.h"
 #include "server/worker_task.h"
 
 namespace outrider {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 
 namespace outrider {
 

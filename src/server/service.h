@@ -8,13 +8,13 @@
 #include <string_view>
 
 #include "config/settings.h"
+#include "server/api/request_head.h"
+#include "server/api/served_model.h"
 #include "server/api_keys.h"
 #include "server/engine_loop.h"
 #include "server/limits.h"
 #include "server/live_calls.h"
 #include "server/preparation_worker.h"
-#include "server/request_head.h"
-#include "server/served_model.h"
 #include "server/server_metrics.h"
 
 namespace outrider {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/completion_answer.h"
+
+#include "server/api/json_text.h"
+
+namespace outrider {
+namespace {
+
+constexpr Answer::Names kNames = {"cmpl-", "text_completion", "text_completion"};
+
+void append_text(std::string& out, std::string_view text) {
+  out += ",\"text\":";
+  append_json_string(out, text);
+}
+
+void append_logprobs(std::string& out, std::optional<CompletionLogprobs>& logprobs) {
+  out += ",\"logprobs\":";
+  logprobs ? logprobs->append_to(out) : void(out += "null");
+}
+
+}  // namespace
+
+CompletionAnswer::CompletionAnswer(const CompletionSpec& spec, const Context& context,
+                                   std::vector<Request> requests)
+    : Answer(spec, context, kNames, std::move(requests)), choices_(choices()) {
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    if (spec.echo) choices_[i].echo = spec.prompts[i / static_cast<size_t>(spec.n)].text;
+    if (spec.logprobs >= 0) {
+      choices_[i].logprobs.emplace(spec.model->tokenizer, spec.request.skip_special, spec.logprobs);
+    }
+  }
+}
+
+bool CompletionAnswer::begin_choice(int index, std::string& out) {
+  const Choice& choice = choices_[static_cast<size_t>(index)];
+  append_text(out, choice.echo);
+  out += ",\"logprobs\":null";
+  return !choice.echo.empty();
+}
+
+bool CompletionAnswer::add_choice(int index, std::string_view text, const ChoiceNews& news,
+                                  std::string& out) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  if (choice.logprobs && !news.logprobs.empty()) {
+    choice.logprobs->add(news.tokens, std::span(news.logprobs).first(text_tokens(news)));
+  }
+  if (!spec().streams) {
+    choice.text += text;
+    return false;
+  }
+  append_text(out, text);
+  append_logprobs(out, choice.logprobs);
+  return !text.empty() || (choice.logprobs && text_tokens(news) > 0);
+}
+
+void CompletionAnswer::end_choice(int, std::string& out) { out += ",\"text\":\"\",\"logprobs\":null"; }
+
+void CompletionAnswer::whole_choice(int index, std::string& out) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  append_text(out, choice.echo + choice.text);
+  append_logprobs(out, choice.logprobs);
+}
+
+}  // namespace outrider

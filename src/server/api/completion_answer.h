@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api/answer.h"
+#include "server/api/completion_request.h"
+#include "server/api/token_text.h"
+
+namespace outrider {
+
+class CompletionAnswer final : public Answer {
+ public:
+  CompletionAnswer(const CompletionSpec& spec, const Context& context, std::vector<Request> requests);
+
+ protected:
+  bool begin_choice(int choice, std::string& out) override;
+  bool add_choice(int choice, std::string_view text, const ChoiceNews& news, std::string& out) override;
+  void end_choice(int choice, std::string& out) override;
+  void whole_choice(int choice, std::string& out) override;
+
+ private:
+  struct Choice {
+    std::string echo;  // the prompt, where it is part of the answer
+    std::string text;  // of an answer that is not streamed
+    std::optional<CompletionLogprobs> logprobs;
+  };
+  std::vector<Choice> choices_;
+};
+
+}  // namespace outrider

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "server/router.h"
-
 namespace outrider {
 namespace {
 
@@ -77,19 +75,6 @@ TEST(JsonType, WithAndWithoutParameters) {
   EXPECT_FALSE(is_json_type("text/plain"));
   EXPECT_FALSE(is_json_type("application/jsonp"));
   EXPECT_FALSE(is_json_type(""));
-}
-
-TEST(Router, FindsEveryRouteAndNothingElse) {
-  for (const RouteRow& row : route_table()) EXPECT_EQ(match_route(row.method, row.pattern).row, &row);
-  EXPECT_EQ(match_route("GET", "/v1/models/org/name").argument, "org/name");
-  EXPECT_EQ(match_route("POST", "/v1/requests/a-1/cancel").argument, "a-1");
-  EXPECT_EQ(match_route("GET", "/v1/completions").allowed, "POST");
-  for (const char* path :
-       {"", "//", "/v1", "/v1/models/", "/v1/requests//cancel", "/v1/requests/a/b/cancel", "/health/"}) {
-    const RouteMatch match = match_route("GET", path);
-    EXPECT_EQ(match.row, nullptr) << path;
-    EXPECT_EQ(match.allowed, "") << path;
-  }
 }
 
 }  // namespace

@@ -142,10 +142,12 @@ Result<EngineOptions> complete_speculative_options(const Settings& settings) {
 }
 
 Result<EngineOptions> complete_serving_options(const Settings& settings) {
-  if (settings.speculation_given) return complete_engine_options(settings);
   Settings serving = settings;
-  OUTRIDER_TRY(const SpeculativeConfig automatic, parse_speculative("auto"));
-  serving.engine.speculation = automatic.options;
+  if (!settings.speculation_given) {
+    OUTRIDER_TRY(const SpeculativeConfig automatic, parse_speculative("auto"));
+    serving.engine.speculation = automatic.options;
+  }
+  serving.engine.calibrate = true;  // requests may ask for policy auto, and /metrics tells the speed-up
   return complete_engine_options(serving);
 }
 

@@ -94,7 +94,7 @@ Status run_bench_serve(const Settings& settings) {
   const bool has_answers =
       std::any_of(outcome.levels.begin(), outcome.levels.end(), [](const LevelRecord& level) {
         return std::any_of(level.requests.begin(), level.requests.end(),
-                           [](const RequestRecord& request) { return request.succeeded(); });
+                           [](const AnswerRecord& request) { return request.succeeded(); });
       });
   if (!has_answers && !outcome.is_interrupted)
     return io_error("no request was answered; the report says why");

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "load/request_record.h"
+#include "load/answer_record.h"
 #include "load/sse_parser.h"
 
 namespace outrider {
@@ -15,7 +15,7 @@ namespace outrider {
 // Turns the body of a streamed completion, as it comes, into the record of its request.
 class AnswerReader {
  public:
-  explicit AnswerReader(RequestRecord& record) : record_(record) {}
+  explicit AnswerReader(AnswerRecord& record) : record_(record) {}
 
   // False: the stream makes no sense, and the record says so.
   bool feed(std::string_view bytes, double at_ms);
@@ -32,7 +32,7 @@ class AnswerReader {
   void count_tokens();
   void fail(std::string failure, std::string message);
 
-  RequestRecord& record_;
+  AnswerRecord& record_;
   SseParser parser_;
   bool is_done_ = false;          // [DONE]
   bool all_have_usage_ = true;    // every chunk with text said how many tokens there are so far

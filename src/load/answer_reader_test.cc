@@ -27,14 +27,14 @@ std::string usage_event(int tokens) {
 }
 const std::string kEnd = "data: [DONE]\n\n";
 
-std::vector<double> milliseconds_of(const RequestRecord& record) {
+std::vector<double> milliseconds_of(const AnswerRecord& record) {
   std::vector<double> result;
   for (const TokenLatency& latency : token_latencies(record)) result.push_back(latency.ms);
   return result;
 }
 
 TEST(AnswerReader, SharesTheTimeOfAChunkAmongItsTokens) {
-  RequestRecord record{.start_ms = 10};
+  AnswerRecord record{.start_ms = 10};
   AnswerReader reader(record);
   ASSERT_TRUE(reader.feed(event("", 0), 50));  // the role
   ASSERT_TRUE(reader.feed(event("ab", 2), 110));
@@ -55,7 +55,7 @@ TEST(AnswerReader, SharesTheTimeOfAChunkAmongItsTokens) {
 }
 
 TEST(AnswerReader, TokensWithoutTextCountWhenTheyCame) {
-  RequestRecord record;
+  AnswerRecord record;
   AnswerReader reader(record);
   ASSERT_TRUE(reader.feed(event("a", 1), 10));
   ASSERT_TRUE(reader.feed(event("", 2), 20));  // half a character: its text comes later
@@ -66,7 +66,7 @@ TEST(AnswerReader, TokensWithoutTextCountWhenTheyCame) {
 }
 
 TEST(AnswerReader, SpreadsATotalOverTheChunks) {
-  RequestRecord record;
+  AnswerRecord record;
   AnswerReader reader(record);
   ASSERT_TRUE(reader.feed(event("ab"), 10));
   // The total comes together with the last text, and still is no news about that moment.
@@ -90,14 +90,14 @@ TEST(AnswerReader, SpreadingKeepsTheSum) {
 TEST(AnswerReader, CountsByLogprobsOrChunksWithoutUsage) {
   const std::string two =
       R"(data: {"choices":[{"text":"ab","logprobs":{"tokens":["a","b"]},"finish_reason":"stop"}]})";
-  RequestRecord record;
+  AnswerRecord record;
   AnswerReader reader(record);
   ASSERT_TRUE(reader.feed(two + "\n\n" + kEnd, 10));
   reader.finish();
   EXPECT_EQ(record.counted, TokenCount::kLogprobs);
   EXPECT_EQ(record.output_tokens, 2);
 
-  RequestRecord bare;
+  AnswerRecord bare;
   AnswerReader bare_reader(bare);
   ASSERT_TRUE(bare_reader.feed(event("ab") + event("c"), 10));
   ASSERT_TRUE(bare_reader.feed(event("d") + kEnd, 20));
@@ -111,7 +111,7 @@ TEST(AnswerReader, ReadsBytesHoweverTheyAreCut) {
       ": ping\r\n\r\nevent: x\r\ndata: {\"choices\":[{\"delta\":\r\ndata: {\"content\":\"a\"}}]}\r\n\r\n" +
       event("b", 3) + usage_event(3) + kEnd;
   for (size_t size = 1; size <= stream.size(); ++size) {
-    RequestRecord record;
+    AnswerRecord record;
     AnswerReader reader(record);
     for (size_t at = 0; at < stream.size(); at += size)
       ASSERT_TRUE(reader.feed(std::string_view(stream).substr(at, size), static_cast<double>(at)));
@@ -123,7 +123,7 @@ TEST(AnswerReader, ReadsBytesHoweverTheyAreCut) {
 
 TEST(AnswerReader, FailsWhatMakesNoSense) {
   const auto failure = [](const std::string& stream) {
-    RequestRecord record;
+    AnswerRecord record;
     AnswerReader reader(record);
     static_cast<void>(reader.feed(stream, 1));
     reader.finish();
@@ -142,7 +142,7 @@ TEST(AnswerReader, FailsWhatMakesNoSense) {
 }
 
 TEST(AnswerReader, TakesTheAnswersOwnFiguresOfSpeculation) {
-  RequestRecord record;
+  AnswerRecord record;
   AnswerReader reader(record);
   ASSERT_TRUE(
       reader.feed("data: {\"choices\":[],\"metrics\":{\"speculative_decoding\":{\"num_spec_steps\":4,"
@@ -173,13 +173,13 @@ TEST(SpeculationOfMetrics, SumsOverLabels) {
 }
 
 TEST(LoadFigures, CountOnlyWhatSucceeded) {
-  RequestRecord good{.start_ms = 0, .end_ms = 100};
+  AnswerRecord good{.start_ms = 0, .end_ms = 100};
   good.arrivals = {{.at_ms = 20, .tokens = 1, .chunks = 1}, {.at_ms = 80, .tokens = 3, .chunks = 1}};
   good.output_tokens = 4;
-  RequestRecord slow = good;
+  AnswerRecord slow = good;
   slow.start_ms = -400;
-  RequestRecord refused{.failure = "429"};
-  RequestRecord stopped = good;
+  AnswerRecord refused{.failure = "429"};
+  AnswerRecord stopped = good;
   stopped.is_interrupted = true;
   const LevelRecord level{
       .level = {.concurrency = 2}, .duration_ms = 2000, .requests = {good, slow, refused, stopped}};

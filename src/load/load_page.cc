@@ -27,7 +27,7 @@ Json hundredths(std::vector<double> values) {
 
 Json distributions(const LevelRecord& level) {
   std::vector<double> ttft, tpot, token_latency, gaps, e2e;
-  for (const RequestRecord& request : level.requests) {
+  for (const AnswerRecord& request : level.requests) {
     if (!request.succeeded() || request.arrivals.empty()) continue;
     ttft.push_back(request.ttft_ms());
     e2e.push_back(request.e2e_ms());
@@ -46,7 +46,7 @@ Json distributions(const LevelRecord& level) {
 Json timeline(const LevelRecord& level) {
   constexpr size_t kSlices = 120;
   std::vector<std::vector<double>> slices(kSlices);
-  for (const RequestRecord& request : level.requests) {
+  for (const AnswerRecord& request : level.requests) {
     if (!request.succeeded()) continue;
     for (const TokenLatency& latency : token_latencies(request)) {
       const double share = level.duration_ms > 0 ? latency.at_ms / level.duration_ms : 0;

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool keeps(const RequestRecord& request, const LatencyGoals& goals) {
+bool keeps(const AnswerRecord& request, const LatencyGoals& goals) {
   return (!goals.ttft || request.ttft_ms() <= *goals.ttft) &&
          (!goals.tpot || request.tpot_ms().value_or(0) <= *goals.tpot) &&
          (!goals.e2e || request.e2e_ms() <= *goals.e2e);
@@ -36,7 +36,7 @@ Json speculation_json(const LevelFigures& figures) {
           {"accepted_tokens_per_position", counts.accepted_per_position}};
 }
 
-Json request_json(const RequestRecord& request) {
+Json request_json(const AnswerRecord& request) {
   Json json = {{"prompt", request.prompt},
                {"start_ms", request.start_ms},
                {"prompt_tokens", request.prompt_tokens},
@@ -129,7 +129,7 @@ std::string failures_text(const LevelRecord& level, const LevelFigures& figures)
   std::string text;
   for (const auto& [kind, count] : figures.failures) {
     const auto first = std::find_if(level.requests.begin(), level.requests.end(),
-                                    [&](const RequestRecord& request) { return request.failure == kind; });
+                                    [&](const AnswerRecord& request) { return request.failure == kind; });
     text += line(fmt::format("  {}:", kind), count);
     if (!first->message.empty()) text += fmt::format("    {}\n", first->message);
   }
@@ -196,7 +196,7 @@ LevelFigures figures_of(const LevelRecord& level, const LatencyGoals& goals) {
   std::vector<double> ttft, tpot, token_latency, gaps, e2e;
   int64_t good = 0;
   std::optional<SpeculationCounts> told;
-  for (const RequestRecord& request : level.requests) {
+  for (const AnswerRecord& request : level.requests) {
     if (!request.failure.empty()) ++figures.failures[request.failure];
     if (request.is_interrupted) ++figures.interrupted;
     if (!request.succeeded()) continue;
@@ -262,7 +262,7 @@ Json load_json(const LoadPlan& plan, const LoadOutcome& outcome) {
   for (const LevelRecord& level : outcome.levels) {
     Json figures = level_json(level, figures_of(level, plan.goals));
     figures["requests"] = Json::array();
-    for (const RequestRecord& request : level.requests) figures["requests"].push_back(request_json(request));
+    for (const AnswerRecord& request : level.requests) figures["requests"].push_back(request_json(request));
     json["levels"].push_back(std::move(figures));
   }
   return json;

@@ -75,7 +75,7 @@ std::string error_text(const std::string& body) {
 // One measured request.
 class MeasuredCall : public HttpHandler {
  public:
-  using Done = std::function<void(RequestRecord)>;
+  using Done = std::function<void(AnswerRecord)>;
   MeasuredCall(std::string prompt, double origin_ms, Done done)
       : origin_ms_(origin_ms), done_(std::move(done)), reader_(record_) {
     record_.prompt = std::move(prompt);
@@ -115,7 +115,7 @@ class MeasuredCall : public HttpHandler {
  private:
   double origin_ms_;
   Done done_;
-  RequestRecord record_;
+  AnswerRecord record_;
   AnswerReader reader_;
   int status_ = 0;
   bool is_stream_ = false;
@@ -187,9 +187,9 @@ class LoadRunner {
     constexpr int64_t kTokens = 4;
     for (const UsageOption usage : {UsageOption::kContinuous, UsageOption::kFinal, UsageOption::kNone}) {
       usage_ = usage;
-      RequestRecord record;
+      AnswerRecord record;
       begin(plan_.prompts.front(), std::min(plan_.max_tokens, kTokens), 0, now_ms(),
-            [&](RequestRecord done) { record = std::move(done); });
+            [&](AnswerRecord done) { record = std::move(done); });
       wait();
       if (record.succeeded() || is_stopped_) return {};
       const bool may_be_the_option = record.failure == "400" || record.failure == "422";
@@ -235,7 +235,7 @@ class LoadRunner {
       client_.after(0, [this] { arrive(); });
     }
     wait();
-    for (const RequestRecord& request : record_.requests)
+    for (const AnswerRecord& request : record_.requests)
       record_.duration_ms = std::max(record_.duration_ms, request.end_ms);
   }
 
@@ -250,7 +250,7 @@ class LoadRunner {
     record_.peak_concurrency = std::max(record_.peak_concurrency, ++running_);
     record_.requests.emplace_back();
     begin(plan_.prompts[index % plan_.prompts.size()], plan_.max_tokens, index, origin_ms_,
-          [this, index](RequestRecord done) {
+          [this, index](AnswerRecord done) {
             const bool failed = !done.succeeded();
             record_.requests[index] = std::move(done);
             --running_;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "load/answer_record.h"
 #include "load/load_plan.h"
-#include "load/request_record.h"
 #include "outrider/result.h"
 
 namespace outrider {
@@ -17,7 +17,7 @@ struct LevelRecord {
   LoadLevel level = {};
   double duration_ms = 0;  // from the first request to the last answer
   int peak_concurrency = 0;
-  std::vector<RequestRecord> requests = {};  // in the order in which they began, which is time 0
+  std::vector<AnswerRecord> requests = {};  // in the order in which they began, which is time 0
   std::optional<SpeculationCounts> server_speculation = {};  // by /metrics before and after
 };
 

@@ -166,7 +166,7 @@ TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
   const LevelRecord& level = outcome->levels[0];
   ASSERT_EQ(level.requests.size(), 6u);
   EXPECT_EQ(level.peak_concurrency, 2);
-  for (const RequestRecord& request : level.requests) {
+  for (const AnswerRecord& request : level.requests) {
     ASSERT_TRUE(request.succeeded()) << request.failure << request.message;
     EXPECT_EQ(request.output_tokens, 6);
     EXPECT_EQ(request.counted, TokenCount::kUsage);
@@ -225,7 +225,7 @@ TEST(LoadRun, CountsEveryKindOfFailure) {
   const auto outcome = run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error().message;
   std::vector<std::string> failures;
-  for (const RequestRecord& request : outcome->levels[0].requests) failures.push_back(request.failure);
+  for (const AnswerRecord& request : outcome->levels[0].requests) failures.push_back(request.failure);
   EXPECT_THAT(failures, ElementsAre("429", "broken stream", "error event", "connection broken", "timeout",
                                     "no event stream", ""));
   EXPECT_EQ(outcome->levels[0].requests[0].message, "the queue is full");
@@ -282,7 +282,7 @@ TEST(LoadRun, SurvivesConnectionsThatCloseBetweenRequests) {
   });
   const auto outcome = run(plan_for(server));
   ASSERT_TRUE(outcome.ok()) << outcome.error().message;
-  for (const RequestRecord& request : outcome->levels[0].requests)
+  for (const AnswerRecord& request : outcome->levels[0].requests)
     EXPECT_TRUE(request.succeeded()) << request.failure << ": " << request.message;
 }
 
@@ -306,7 +306,7 @@ TEST(LoadRun, BeginsRequestsAtARate) {
   const auto timed = run(plan);
   ASSERT_TRUE(timed.ok());
   EXPECT_GE(timed->levels[0].requests.size(), 3u);
-  for (const RequestRecord& request : timed->levels[0].requests) {
+  for (const AnswerRecord& request : timed->levels[0].requests) {
     EXPECT_LT(request.start_ms, 220);
     EXPECT_TRUE(request.succeeded());
   }

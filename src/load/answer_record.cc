@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "load/request_record.h"
+#include "load/answer_record.h"
 
 #include <algorithm>
 
@@ -14,12 +14,12 @@ void SpeculationCounts::add(const SpeculationCounts& other) {
   for (size_t i = 0; i < positions; ++i) accepted_per_position[i] += other.accepted_per_position[i];
 }
 
-std::optional<double> RequestRecord::tpot_ms() const {
+std::optional<double> AnswerRecord::tpot_ms() const {
   if (output_tokens < 2 || arrivals.empty()) return std::nullopt;
   return (arrivals.back().at_ms - arrivals.front().at_ms) / static_cast<double>(output_tokens - 1);
 }
 
-std::vector<TokenLatency> token_latencies(const RequestRecord& record) {
+std::vector<TokenLatency> token_latencies(const AnswerRecord& record) {
   std::vector<TokenLatency> latencies;
   const Arrival* before = nullptr;
   for (const Arrival& arrival : record.arrivals) {
@@ -36,7 +36,7 @@ std::vector<TokenLatency> token_latencies(const RequestRecord& record) {
   return latencies;
 }
 
-std::vector<double> chunk_gaps(const RequestRecord& record) {
+std::vector<double> chunk_gaps(const AnswerRecord& record) {
   std::vector<double> gaps;
   for (size_t i = 1; i < record.arrivals.size(); ++i)
     gaps.push_back(record.arrivals[i].at_ms - record.arrivals[i - 1].at_ms);

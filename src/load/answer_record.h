@@ -41,7 +41,7 @@ struct SpeculationCounts {
   void add(const SpeculationCounts& other);
 };
 
-struct RequestRecord {
+struct AnswerRecord {
   std::string prompt = {};  // its id
   double start_ms = 0;
   double end_ms = 0;
@@ -68,10 +68,10 @@ struct TokenLatency {
   double at_ms = 0;
   double ms = 0;
 };
-std::vector<TokenLatency> token_latencies(const RequestRecord& record);
+std::vector<TokenLatency> token_latencies(const AnswerRecord& record);
 
 // Between arrivals: what most tools call inter-token latency.
-std::vector<double> chunk_gaps(const RequestRecord& record);
+std::vector<double> chunk_gaps(const AnswerRecord& record);
 
 // Gives every arrival its tokens where only their total is known.
 void spread_tokens(std::vector<Arrival>& arrivals, int64_t total);

@@ -37,7 +37,7 @@ class PageTest : public ::testing::Test {
     if (browser_ == nullptr) GTEST_SKIP() << "no chromium on this machine: the page is not opened";
     ASSERT_NE(url_, "");
     browser_->open(url_ + "/");
-    ASSERT_TRUE(wait_until("/ of /.test(text('batch'))"));
+    ASSERT_TRUE(wait_until("is_ready() && / of /.test(text('batch'))"));
     browser_->take_problems();
   }
 
@@ -66,7 +66,9 @@ class PageTest : public ::testing::Test {
 
 const std::string PageTest::kDefinitions =
     "var text = (id) => document.getElementById(id).textContent;"
-    "var count = (selector) => document.querySelectorAll(selector).length;";
+    "var count = (selector) => document.querySelectorAll(selector).length;"
+    "var is_ready = () => { const health = new XMLHttpRequest(); health.open('GET', '/health', false);"
+    " health.send(); return health.status === 200; };";
 std::filesystem::path PageTest::folder_;
 std::string PageTest::url_;
 std::unique_ptr<Child> PageTest::server_;

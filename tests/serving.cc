@@ -187,7 +187,7 @@ EngineOptions slow_engine(milliseconds step) {
   return options;
 }
 
-TestServer::TestServer(const std::function<void(ServerParts&)>& change) {
+TestServer::TestServer(const std::function<void(ServerParts&)>& change, bool takes_signals) {
   ServerParts parts;
   parts.options.port = 0;
   parts.open = [] { return Engine::open(tiny_engine()); };
@@ -201,6 +201,7 @@ TestServer::TestServer(const std::function<void(ServerParts&)>& change) {
     std::abort();
   }
   server_ = std::move(server).value();
+  if (takes_signals) server_->handle_signals();
   thread_ = std::thread([this] { result_ = server_->run(); });
 }
 

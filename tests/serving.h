@@ -65,7 +65,7 @@ std::string post_text(const std::string& path, const std::string& body, const st
 class TestServer {
  public:
   // `change` may set whatever it wants; the model is the small one of tests/data unless it says otherwise.
-  explicit TestServer(const std::function<void(ServerParts&)>& change = {});
+  explicit TestServer(const std::function<void(ServerParts&)>& change = {}, bool takes_signals = false);
   ~TestServer();
 
   int port() const { return server_->port(); }

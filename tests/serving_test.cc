@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -369,6 +370,13 @@ TEST(Server, DrainsWhatRuns) {
   const TestAnswer refused = TestClient(server.port()).post("/v1/completions", kShort);
   EXPECT_TRUE(refused.status == 503 || refused.status == 0) << refused.status;
   EXPECT_TRUE(client.receive_until("data: [DONE]", std::chrono::seconds(30)));
+}
+
+TEST(Server, ASignalEndsAnIdleServer) {
+  TestServer server([](ServerParts&) {}, /*takes_signals=*/true);
+  ASSERT_TRUE(server.wait_until_ready());
+  ASSERT_EQ(std::raise(SIGTERM), 0);
+  EXPECT_TRUE(server.wait().ok());
 }
 
 TEST(Server, AbortedStreamsEndWithAnError) {

@@ -96,6 +96,7 @@ struct Server::Impl {
   Listener listener;
   asio::signal_set signals;
   bool is_aborted = false;
+  bool is_stopped = false;
   std::optional<Error> failure;
 };
 
@@ -166,6 +167,7 @@ Connection::Task<void> Server::Impl::drain() {
   co_await wait_while(is_open, service.limits.close_time);
   listener.close_all();
   co_await wait_while(is_open, service.limits.close_time);
+  is_stopped = true;
   Code ignored;
   signals.cancel(ignored);
 }
@@ -179,7 +181,7 @@ void Server::Impl::read_keys() {
 }
 
 Connection::Task<void> Server::Impl::take_signals() {
-  while (true) {
+  while (!is_stopped) {  // drain() may be done before it returns here
     Code error;
     const int signal = co_await signals.async_wait(asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return;

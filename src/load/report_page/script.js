@@ -24,7 +24,7 @@
 
   // lines: [{points: [[x, y]], second, dots}]; marks: [{x, name}] are drawn as vertical rules.
   function plot({title, caption, lines, marks = [], xName, yName, width = 440, height = 220, fromZero = true}) {
-    const left = 52, right = 14, top = 14, bottom = 40;
+    const left = 52, right = 14, top = 24, bottom = 40;
     const points = lines.flatMap(({points: some}) => some);
     const xs = points.map(([x]) => x);
     const xLow = fromZero ? 0 : Math.min(...xs), xTop = niceTop(Math.max(...xs, 0)), yTop = niceTop(Math.max(...points.map(([, y]) => y), 0));

@@ -12,10 +12,8 @@ namespace outrider {
 //        "speculation": {"acceptance_length", "acceptance_rate", "speedup"}}
 //   POST /v1/chat/completions with "stream", "stream_options": {"include_usage": true} and
 //        "speculative": {"mode": "off|fixed|auto", "budget": nodes, "trace": "detailed"}; and of each chunk's
-//        choice "delta": {"content"} and "speculation": {"tokens": [{"text", "origin"}], "tree": {"nodes":
-//        [{"text", "parent", "draft_probability", "target_probability", "sources": [names], "fate",
-//        "cause"}], "draft_ms", "verify_ms", "other_ms"}}; origins, fates and causes are named as in
-//        docs/trace.md. Without "speculation" it shows the text alone.
+//        choice "delta": {"content"} and "speculation", as speculation_writer.h has it.
+//        Without "speculation" it shows the text alone.
 //   An API key, where one was entered, goes along as "Authorization: Bearer".
 std::string_view page_text();
 

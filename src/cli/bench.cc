@@ -43,7 +43,8 @@ Result<PromptMeasurement> measure(Bench& bench, Request request, int64_t runs, P
     TimedCompletion plain, speculative;
     for (int turn = 0; turn < 2; ++turn) {
       request.speculation.enabled = (run + turn) % 2 == 1;
-      OUTRIDER_TRY((request.speculation.enabled ? speculative : plain), generate_timed(*bench.engine, request));
+      OUTRIDER_TRY((request.speculation.enabled ? speculative : plain),
+                   generate_timed(*bench.engine, request));
       if (bench.synthetic != nullptr && !request.speculation.enabled) {
         std::vector<TokenId> expected = request.prompt;
         expected.insert(expected.end(), plain.completion.tokens.begin(), plain.completion.tokens.end());

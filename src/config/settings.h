@@ -77,8 +77,8 @@ struct Settings {
   std::optional<std::vector<TokenId>> prompt_ids;
   std::filesystem::path prompt_set;  // JSONL; empty: the built-in prompts
   int64_t prompt_limit = 0;          // 0: all
-  int64_t runs = 0;             // bench: repetitions of each prompt and mode, or rounds over the row counts
-  std::vector<int> row_counts;  // bench: measure passes of so many rows instead of prompts
+  int64_t runs = 0;              // bench: repetitions of each prompt and mode, or rounds over the row counts
+  std::vector<int> row_counts;   // bench: measure passes of so many rows instead of prompts
   std::vector<int> batch_sizes;  // bench: measure throughput with so many prompts running at once
   std::optional<int64_t> cached_context;       // bench: tokens in the cache before such a pass
   std::string shape, draft_shape;              // bench: random weights of these shapes instead of a model

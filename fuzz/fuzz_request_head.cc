@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "server/api/api_keys.h"
 #include "server/api/request_head.h"
-#include "server/api_keys.h"
-#include "server/router.h"
+#include "server/api/router.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

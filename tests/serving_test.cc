@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "malformed_requests.h"
-#include "server/router.h"
+#include "server/api/router.h"
 #include "serving.h"
 
 namespace outrider {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "server/api/api_error.h"
-#include "server/router.h"
+#include "server/api/router.h"
 #include "server/service.h"
 
 namespace outrider {

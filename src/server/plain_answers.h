@@ -2,8 +2,8 @@
 // Answers that need no engine: made at once, on the I/O thread.
 #pragma once
 
+#include "server/api/router.h"
 #include "server/reply.h"
-#include "server/router.h"
 #include "server/service.h"
 
 namespace outrider {

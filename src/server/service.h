@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "config/settings.h"
+#include "server/api/api_keys.h"
 #include "server/api/request_head.h"
 #include "server/api/served_model.h"
-#include "server/api_keys.h"
 #include "server/engine_loop.h"
 #include "server/limits.h"
 #include "server/live_calls.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/api_keys.h"
+#include "server/api/api_keys.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/router.h"
+#include "server/api/router.h"
 
 #include <array>
 #include <optional>

@@ -19,29 +19,37 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kDefaultRounds = 5;
-constexpr size_t kFewestRequests = 4;  // of a run, so that the first prompt does not decide
+// Of a run: so many requests, and so many for each that runs at once.
+constexpr size_t kFewestRequests = 8;
+constexpr size_t kRequestsEach = 4;
 
 struct Run {
   std::vector<std::vector<TokenId>> outputs;
-  int64_t tokens = 0;
-  double ms = 0;
+  int64_t tokens = 0;  // of all requests, as long as `concurrency` ran
+  double ms = 0;       // that they took
   double draft_ms = 0;
   SpeculationStats stats;
 };
 
-// Keeps `concurrency` requests running until all are done.
+size_t requests_for(int concurrency) {
+  return std::max(kFewestRequests, static_cast<size_t>(concurrency) * kRequestsEach);
+}
+
+// Keeps `concurrency` requests running until there are too few, and ends those left off the clock: how a
+// batch runs empty depends on how alike the requests' lengths are.
 Result<Run> run_together(Engine& engine, const std::vector<Request>& requests, int concurrency) {
   Run run;
   run.outputs.resize(requests.size());
   size_t next = 0, done = 0;
+  int64_t tokens = 0;
   const auto submit_next = [&]() -> Status {
     const size_t i = next++;
     OUTRIDER_TRY([[maybe_unused]] const RequestId id,
-                 engine.submit(requests[i], [&run, &done, i](RequestId, const Progress& progress) {
+                 engine.submit(requests[i], [&run, &tokens, &done, i](RequestId, const Progress& progress) {
+                   tokens += static_cast<int64_t>(progress.tokens.size());
                    if (progress.completion == nullptr) return;
                    run.outputs[i] = progress.completion->tokens;
                    const SpeculationStats& stats = progress.completion->speculation;
-                   run.tokens += static_cast<int64_t>(run.outputs[i].size());
                    run.stats.steps += stats.steps;
                    run.stats.drafted += stats.drafted;
                    run.stats.accepted += stats.accepted;
@@ -55,18 +63,27 @@ Result<Run> run_together(Engine& engine, const std::vector<Request>& requests, i
   while (done < requests.size()) {
     while (next < requests.size() && next - done < static_cast<size_t>(concurrency))
       OUTRIDER_RETURN_IF_ERROR(submit_next());
+    const bool is_full = next - done == static_cast<size_t>(concurrency);
     engine.step();
+    if (!is_full) continue;
+    run.tokens = tokens;
+    run.ms = now_ms() - start;
+    run.draft_ms = engine.status().speculation.draft_ms - draft_ms;
   }
-  run.ms = now_ms() - start;
-  run.draft_ms = engine.status().speculation.draft_ms - draft_ms;
   return run;
 }
 
-// `count` requests over the prompts from number `first` on. A cache scope of their own: every run computes
-// its prompts.
+// Requests over the prompts from number `first` on. A cache scope of their own: every run computes its
+// prompts. Those that begin together end one after another: from then on requests come and go as on a server,
+// not all in the same step.
 std::vector<Request> requests_of(const Settings& settings, const std::vector<std::vector<TokenId>>& prompts,
-                                 size_t first, size_t count, uint64_t scope) {
+                                 size_t first, int concurrency, uint64_t scope) {
+  const size_t count = requests_for(concurrency);
   std::vector<Request> requests(count, settings.request);
+  for (int i = 0; i < concurrency; ++i) {
+    int64_t& most = requests[static_cast<size_t>(i)].max_tokens;
+    most = std::max<int64_t>(1, most * (i + 1) / concurrency);
+  }
   for (size_t i = 0; i < count; ++i) {
     requests[i].prompt = prompts[(first + i) % prompts.size()];
     requests[i].sampling.seed += i;
@@ -122,10 +139,10 @@ Status run_batch_bench(const Settings& settings) {
   uint64_t scope = 1;
   for (int64_t round = 0; round < rounds; ++round) {
     for (BatchMeasurement& measurement : bench.measurements) {
-      const size_t count = std::max(kFewestRequests, static_cast<size_t>(measurement.concurrency) * 2);
-      OUTRIDER_RETURN_IF_ERROR(measure_round(
-          *engine, requests_of(settings, prompts, static_cast<size_t>(round) * count, count, scope), round,
-          measurement));
+      const size_t first = static_cast<size_t>(round) * requests_for(measurement.concurrency);
+      OUTRIDER_RETURN_IF_ERROR(
+          measure_round(*engine, requests_of(settings, prompts, first, measurement.concurrency, scope), round,
+                        measurement));
       scope += 2;
       progress.advance();
     }

@@ -73,9 +73,9 @@ void Step::run(std::span<const SequencePlan> plans, int draft_rows, StepTracer* 
     work_[i].exits.clear();
   }
   measure_load();
-  reserve();
   const double start = now_ms();
   plan_drafts();
+  reserve();
   draft();
   prune();
   const double drafted = now_ms();

@@ -45,6 +45,7 @@ void Step::share_rows() {
       draft->depth = std::min(draft->depth, plan.draft_nodes);
     }
     plan.draft_depth = (draft++)->depth;
+    if (plan.draft_depth == 0) plan.draft_nodes = 0;
   }
 }
 

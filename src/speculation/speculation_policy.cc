@@ -15,10 +15,14 @@ constexpr double kTimesRemembered = 24.0;  // the first ones run on cold caches
 constexpr double kStepsOfPrior = 4.0;      // that the others' experience counts for
 constexpr double kStepsToJudge = 12.0;
 constexpr double kStepsToTrust = 24.0;  // of all sequences, to judge a new one by
-constexpr double kHopeless = 0.9;       // of plain speed: not worth a new sequence's own account
+// Of plain speed, over the sequences of the batch, which learn for one another: a new one that is expected to
+// lose more waits for a try.
+constexpr double kHopefulLoss = 0.1;
 // Of the accounts, in tokens.
+constexpr double kStepsOfRun = 16.0;  // that drafting goes on for once it begins
 constexpr double kFirstBalance = 3.5;
 constexpr double kLargestBalance = 6.0;
+constexpr double kLargestPurse = 20.0;    // left to sequences that begin
 constexpr double kMostLost = 2.0;         // by one step
 constexpr double kIncome = 0.01;          // of the tries, per plain step
 constexpr double kPromisedIncome = 0.06;  // of a sequence, where drafting should pay by all that is known
@@ -42,12 +46,15 @@ void SpeculationPolicy::Means::learn(double new_gain, double new_rows) {
   rows += (new_rows - rows) / steps;
 }
 
-// A stalled thread is no news about the drafter.
-void SpeculationPolicy::Means::learn_time(double new_draft_ms) {
+void SpeculationPolicy::Time::learn(double new_ms) {
   constexpr double kMostSurprise = 2.0;
-  timed_steps = std::min(timed_steps + 1.0, kTimesRemembered);
-  if (timed_steps > 1.0) new_draft_ms = std::min(new_draft_ms, kMostSurprise * draft_ms);
-  draft_ms += (new_draft_ms - draft_ms) / timed_steps;
+  steps = std::min(steps + 1.0, kTimesRemembered);
+  if (steps > 1.0) new_ms = std::min(new_ms, kMostSurprise * ms);
+  ms += (new_ms - ms) / steps;
+}
+
+void SpeculationPolicy::Means::be_prior() {
+  for (double* known : {&steps, &draft.steps, &resume.steps}) *known = std::min(*known, kStepsOfPrior);
 }
 
 void SpeculationPolicy::Means::fade_into(const Means& all) {
@@ -69,11 +76,11 @@ SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
   State& state = found->second;
   if (is_new) {
     state.estimates = AcceptanceEstimates(&all_estimates_);
-    state.means = all_means_;
-    state.means.steps = std::min(all_means_.steps, kStepsOfPrior);
-    state.means.timed_steps = std::min(all_means_.timed_steps, kStepsOfPrior);
+    state.means = all_means();
+    state.means.be_prior();
     state.length = options_.max_depth;
-    state.balance = kFirstBalance;
+    state.balance = std::clamp(purse_, -kMostLost, kFirstBalance);
+    purse_ -= state.balance;
     state.is_on = !is_hopeless();
   }
   return state;
@@ -82,6 +89,19 @@ SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
 size_t SpeculationPolicy::BySize::index(double size) {
   const auto power = static_cast<size_t>(std::bit_width(static_cast<unsigned>(std::max(1.0, size)))) - 1;
   return std::min(power, decltype(known)().size() - 1);
+}
+
+// What all sequences learned in batches like this one; in the first of its size, a little of what they
+// learned in others.
+SpeculationPolicy::Means& SpeculationPolicy::all_means() {
+  Means& own = all_means_[BySize::index(load_.sequences)];
+  if (own.steps > 0.0) return own;
+  const auto distance = [&](const Means& means) {
+    return means.steps > 0.0 ? std::abs(&means - &own) : std::ssize(all_means_);
+  };
+  own = *std::ranges::min_element(all_means_, {}, distance);
+  own.be_prior();
+  return own;
 }
 
 double SpeculationPolicy::BySize::nearest(double size) const {
@@ -96,51 +116,60 @@ double SpeculationPolicy::BySize::nearest(double size) const {
   return 0.0;
 }
 
-void SpeculationPolicy::Outlook::add(const Means& means, double sign) {
+void SpeculationPolicy::Outlook::add(const Means& means, bool resumes, double sign) {
   drafting += sign;
   tokens += sign * means.gain;
   rows += sign * means.rows;
-  draft_ms += sign * means.draft_ms;
+  draft_ms += sign * (means.draft.ms + (resumes ? means.resume.ms / kStepsOfRun : 0.0));
   steps += sign * means.steps;
   variance += sign * means.variance / std::max(1.0, means.steps);
 }
 
 // Of what drafting takes by itself, what each takes if so many draft together.
 double SpeculationPolicy::share_of_batch(double drafting) const {
-  return drafting <= 1.0 ? 1.0 : std::pow(drafting, -batching_);
+  const auto count = static_cast<size_t>(std::lround(std::max(1.0, drafting)));
+  return count < shares_.size() ? shares_[count] : std::pow(drafting, -batching_);
 }
 
-double SpeculationPolicy::rest_ms(bool has_drafted) const {
-  const double own = (has_drafted ? drafting_rest_ : plain_rest_).nearest(load_.sequences);
-  const double other = (has_drafted ? plain_rest_ : drafting_rest_).nearest(load_.sequences);
-  return load_.sequences * (own > 0.0 ? own : other);
+// What stays the same for all questions of a step.
+void SpeculationPolicy::prepare(const StepLoad& load) {
+  load_ = load;
+  const double plain = plain_rest_.nearest(load.sequences), drafting = drafting_rest_.nearest(load.sequences);
+  plain_rest_ms_ = load.sequences * (plain > 0.0 ? plain : drafting);
+  drafting_rest_ms_ = load.sequences * (drafting > 0.0 ? drafting : plain);
+  const auto count = static_cast<size_t>(drafting_) + 2;
+  if (shares_.size() >= count && shared_by_ == batching_) return;
+  shares_.resize(std::max(shares_.size(), count));
+  shared_by_ = batching_;
+  for (size_t i = 0; i < shares_.size(); ++i)
+    shares_[i] = std::pow(static_cast<double>(std::max<size_t>(1, i)), -batching_);
 }
 
 double SpeculationPolicy::plain_ms() const {
-  return costs_.pass_ms(load_.rows, load_.context) + rest_ms(false);
+  return costs_.pass_ms(load_.rows, load_.context) + plain_rest_ms_;
 }
 
 double SpeculationPolicy::rate_of(const Outlook& outlook) const {
   const double rows = load_.rows + std::max(0.0, outlook.rows);
-  const double rest = (rest_ms(true) - rest_ms(false)) * outlook.drafting / drafting_ + rest_ms(false);
+  const double rest = (drafting_rest_ms_ - plain_rest_ms_) * outlook.drafting / drafting_ + plain_rest_ms_;
   const double draft_ms = outlook.draft_ms * share_of_batch(outlook.drafting);
   return outlook.tokens / (costs_.pass_ms(rows, load_.context) + rest + draft_ms);
 }
 
-// Whether by what all sequences learned a new one would lose more than a tenth of its tokens.
-bool SpeculationPolicy::is_hopeless() const {
-  if (costs_.empty() || all_means_.steps < kStepsToTrust) return false;
+// Whether a new sequence would lose too much by what all learned.
+bool SpeculationPolicy::is_hopeless() {
+  if (costs_.empty() || all_means().steps < kStepsToTrust) return false;
   Outlook drafted{.tokens = load_.sequences};
-  drafted.add(all_means_, 1.0);
+  drafted.add(all_means(), true, 1.0);
   const double lost = plain_rate() * drafted.tokens / rate_of(drafted) - load_.sequences;
-  return 1.0 + all_means_.gain < kHopeless * (1.0 + lost);
+  return 1.0 + all_means().gain < (1.0 - kHopefulLoss / load_.sequences) * (1.0 + lost);
 }
 
 // Whether by what is known of it this sequence should draft beside the others in `outlook`, which it leaves
 // if not.
 void SpeculationPolicy::weigh(State& state, Outlook& outlook) const {
   Outlook without = outlook;
-  without.add(state.means, -1.0);
+  without.add(state.means, state.resumes(), -1.0);
   const double rate = rate_of(without);
   // What a few steps brought says little: only what is too bad for chance ends drafting.
   Outlook at_best = outlook;
@@ -153,27 +182,27 @@ void SpeculationPolicy::weigh(State& state, Outlook& outlook) const {
 // Who should draft.
 void SpeculationPolicy::choose(double plain_rate) {
   constexpr double kFading = 0.1;
-  const auto means = [&](const Draft* draft) -> const Means& { return state_of(draft->sequence).means; };
-  std::ranges::sort(order_, [&](const Draft* a, const Draft* b) {
-    return means(a).gain != means(b).gain ? means(a).gain < means(b).gain : a->sequence < b->sequence;
+  std::ranges::sort(order_, [](const Asked& a, const Asked& b) {
+    const double gain = a.state->means.gain, other = b.state->means.gain;
+    return gain != other ? gain < other : a.draft->sequence < b.draft->sequence;
   });
   Outlook outlook{.tokens = load_.sequences};
-  for (const Draft* draft : order_) outlook.add(means(draft), 1.0);
-  for (const Draft* draft : order_) weigh(state_of(draft->sequence), outlook);
+  for (const Asked& asked : order_) outlook.add(asked.state->means, asked.state->resumes(), 1.0);
+  for (const Asked& asked : order_) weigh(*asked.state, outlook);
   Outlook at_best = outlook;
   at_best.tokens += std::sqrt(std::max(0.0, outlook.variance));
   is_off_ = outlook.steps >= kStepsToJudge && rate_of(at_best) < plain_rate;
   const double better = is_off_ ? 1.0 : std::max(1.0, rate_of(outlook) / plain_rate);
   advantage_ += kFading * (better - advantage_);
   pool_ = 0.0;
-  for (const Draft* draft : order_) {
-    const State& state = state_of(draft->sequence);
-    if (state.is_on) pool_ += state.balance;
+  for (const Asked& asked : order_) {
+    if (asked.state->is_on) pool_ += asked.state->balance;
   }
 }
 
 // Whether the account that would pay for it lets this sequence draft.
 bool SpeculationPolicy::decide(State& state) {
+  if (state.is_run_new) return true;
   state.is_try = is_off_ || !state.is_on;
   if (state.is_try ? may_try_ : pool_ >= 0.0) return true;
   (state.is_try ? try_balance_ : state.balance) += state.is_try ? kIncome : kPromisedIncome;
@@ -181,27 +210,28 @@ bool SpeculationPolicy::decide(State& state) {
 }
 
 void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
-  load_ = load;
   order_.clear();
   drafting_ = static_cast<double>(drafts.size());
+  prepare(load);
   for (Draft& draft : drafts) {
     State& state = state_of(draft.sequence);
     state.drafted.reset(0);
     if (options_.schedule == LengthSchedule::kHeuristic) draft.depth = std::min(draft.depth, state.length);
     state.is_auto = draft.is_auto.value_or(options_.is_auto) && !costs_.empty();
-    if (state.is_auto) order_.push_back(&draft);
+    if (state.is_auto) order_.push_back({&draft, &state});
   }
   if (order_.empty()) return;
   const double plain = plain_rate();
   choose(plain);
   may_try_ = try_balance_ >= kPriceOfTry * drafting_;
   const bool is_plain = ++steps_since_plain_ >= kStepsToPlain;
-  for (Draft* draft : order_) {
-    State& state = state_of(draft->sequence);
+  for (const auto& [draft, asked_state] : order_) {
+    State& state = *asked_state;
     if (is_plain || !decide(state)) {
       draft->depth = 0;
-      state.means.fade_into(all_means_);
-      state.has_just_drafted = false;
+      state.means.fade_into(all_means());
+      ++state.idle;
+      state.is_run_new = false;
       continue;
     }
     draft->rate = advantage_ * plain;
@@ -213,6 +243,8 @@ void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
 
 void SpeculationPolicy::prune(std::span<const Grown> trees, int most_rows) {
   drafting_ = static_cast<double>(trees.size());
+  resuming_ = static_cast<double>(
+      std::ranges::count_if(trees, [&](const Grown& grown) { return state_of(grown.sequence).resumes(); }));
   verified_rows_ = 0.0;
   if (costs_.empty()) return;
   candidates_.clear();
@@ -271,36 +303,48 @@ void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int v
   if (!state.is_auto) return;
   state.estimates.learn(state.drafted, verdict.tokens);
   all_estimates_.learn(state.drafted, verdict.tokens);
+  for (Means* means : {&all_means(), &state.means}) means->learn(gain, verified);
+  learn_time(state, draft_ms);
+  settle(state, gain, verified, draft_ms);
+  state.is_run_new = state.resumes();
+  state.idle = 0;
+}
+
+// Of a step in which some resume, only what these took beyond the others is learned, and by them.
+void SpeculationPolicy::learn_time(State& state, double draft_ms) {
   constexpr double kFading = 0.05;  // per step
   const double share = share_of_batch(drafting_);
-  for (Means* means : {&all_means_, &state.means}) {
-    means->learn(gain, verified);
-    // A drafter that was not asked for a while first reads what it missed: only that it took less is news.
-    if (state.has_just_drafted || draft_ms < share * means->draft_ms) means->learn_time(draft_ms / share);
+  const double alone_ms = draft_ms / share;
+  if (resuming_ > 0.0) {
+    const double steady_ms = all_means().draft.ms;
+    for (Means* means : {&all_means(), &state.means}) {
+      if (alone_ms < means->draft.ms) means->draft.learn(alone_ms);
+      if (state.resumes()) means->resume.learn(std::max(0.0, alone_ms - steady_ms) * drafting_ / resuming_);
+    }
+    return;
   }
-  if (drafting_ > 1.0 && state.has_just_drafted && all_means_.draft_ms > 0.0) {
-    const double seen = std::log(all_means_.draft_ms / draft_ms) / std::log(drafting_);
+  if (drafting_ > 1.0 && all_means().draft.ms > 0.0) {
+    const double seen = std::log(all_means().draft.ms / draft_ms) / std::log(drafting_);
     batching_ += kFading / drafting_ * (std::clamp(seen, 0.0, 1.0) - batching_);
   }
-  settle(state, gain, verified, draft_ms);
+  for (Means* means : {&all_means(), &state.means}) means->draft.learn(alone_ms);
+}
+
+void SpeculationPolicy::forget(uint64_t sequence) {
+  const auto found = states_.find(sequence);
+  if (found == states_.end()) return;
+  purse_ = std::min(purse_ + found->second.balance, kLargestPurse);
+  states_.erase(found);
 }
 
 // Pays what a draft brought into the account that paid for it, or takes out what it lost.
 void SpeculationPolicy::settle(State& state, double gain, int verified, double draft_ms) {
-  // Reading the prompt, once, is what all later drafts of a sequence share; but a try may be the only one.
-  constexpr double kMostSurprise = 1.5;
-  const double known_ms =
-      state.means.timed_steps > 0.0 ? state.means.draft_ms * share_of_batch(drafting_) : draft_ms;
-  const bool reads_prompt = std::exchange(state.is_first, false);
-  if (!state.is_try) draft_ms = std::min(draft_ms, reads_prompt ? known_ms : kMostSurprise * known_ms);
-  state.has_just_drafted = true;
   const double pass_ms =
       costs_.pass_ms(load_.rows + verified_rows_, load_.context) - costs_.pass_ms(load_.rows, load_.context);
   const double own_pass_ms = verified == 0 ? 0.0 : pass_ms * verified / verified_rows_;
-  const double extra_ms = own_pass_ms + draft_ms + (rest_ms(true) - rest_ms(false)) / drafting_;
+  const double extra_ms = own_pass_ms + draft_ms + (drafting_rest_ms_ - plain_rest_ms_) / drafting_;
   double& balance = state.is_try ? try_balance_ : state.balance;
   double won = gain - extra_ms * load_.sequences / plain_ms();
-  // One stalled draft is no verdict; a drafter that is always so slow shows in the means.
   if (!state.is_try) won = std::max(won, -kMostLost);
   balance = std::min(balance + won, kLargestBalance * (state.is_try ? drafting_ : 1.0));
 }

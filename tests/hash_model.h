@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/check.h"
 #include "models/model.h"
 
 namespace outrider {
@@ -25,6 +26,13 @@ class HashModel final : public Model {
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
   // The first layer alone, whatever is asked for: logits that resemble those of both.
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
+
+  void tap(FeatureTaps taps) override { OUTRIDER_CHECK(taps.count() == 0); }  // it has no inner state
+  int64_t feature_size() const override { return 0; }
+  std::span<const float> features() override { return {}; }
+  void embed_tokens(std::span<const TokenId>, float*) const override {}
+  std::span<const float> output_head(const float*, int64_t) override { return {}; }
+  void normalize_output(const float*, float*, int64_t) const override {}
 
   // The logits after `tokens`, computed without batch, cache or positions given from outside.
   std::vector<float> logits_after(std::span<const TokenId> tokens) const;

@@ -13,10 +13,11 @@ RANKS = {
     "formats": 3, "kernels": 3,
     "kv": 4, "sampling": 4,
     "models": 5, "speculation": 5,
-    "drafters": 6,
-    "engine": 7, "training": 7,
-    "load": 8, "server": 8,
-    "cli": 9,
+    "heads": 6,
+    "drafters": 7,
+    "engine": 8, "training": 9,
+    "load": 9, "server": 9,
+    "cli": 10,
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.

@@ -30,11 +30,34 @@ constexpr bool is_lossless(AcceptanceRule rule) {
   return rule == AcceptanceRule::kCoupled || rule == AcceptanceRule::kRejection;
 }
 
+// What of the target's inner state a drafter learns from, token by token: the parts side by side, in this
+// order.
+struct FeatureTaps {
+  std::vector<int64_t> layers = {};  // rising: the residual stream that enters this layer (0-based; the layer
+                                     // count: that leaves the last one), not normalised
+  bool final_norm = false;           // the output of the final norm
+
+  int64_t count() const { return static_cast<int64_t>(layers.size()) + (final_norm ? 1 : 0); }
+};
+
+// The features of tokens of one sequence that were computed and committed in this step.
+struct CommittedFeatures {
+  uint64_t sequence = 0;
+  std::span<const TokenId> tokens;  // all committed ones, the pending one last
+  int first = 0;                    // index of the first token with features here
+  std::span<const int> rows;        // by token from `first` on: its row in `features`
+  const float* features = nullptr;  // [rows of the pass, size]
+  int64_t size = 0;                 // FeatureTaps::count() * hidden size of the target
+
+  std::span<const float> at(size_t i) const { return {features + rows[i] * size, static_cast<size_t>(size)}; }
+};
+
 struct DrafterTraits {
   std::string name;                       // as in statistics: "NGram"
   bool emits_probabilities = false;       // sets the law of the nodes it expands
   bool wants_choices = false;             // learns from the target's likeliest token after every drafted node
   bool uses_target = false;               // drafts with a part of the target, see DraftRequest::target
+  FeatureTaps features = {};              // what absorb() is given; none: it is not called
   std::vector<std::string> sources = {};  // names of drafters that share its trees, by bit of
                                           // TokenTree::sources(); empty: its own name
 };
@@ -79,6 +102,15 @@ class Drafter {
 
   // What became of the tree drafted for `sequence`.
   virtual void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict);
+
+  // What a step made known of the target's state, for all its sequences; every token that was computed, once
+  // and in order, but for those that known_tokens() left out. Valid during the call. Whatever has begun and
+  // not ended takes part, those that this step finished included.
+  virtual void absorb(std::span<const CommittedFeatures> committed);
+
+  // Of a sequence that is about to begin (or to come back) with these tokens: how many of the first ones the
+  // drafter needs no features of. The target computes all others again, though its cache may have them.
+  virtual int64_t known_tokens(std::span<const TokenId> tokens);
 
   virtual void end(uint64_t sequence);
 };

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/thread_pool.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
+#include "models/model.h"
 #include "outrider/drafter.h"
 #include "outrider/engine.h"
 #include "outrider/result.h"
@@ -17,8 +19,10 @@ namespace outrider {
 // What a drafter may need to know of the target and the engine when it is made.
 struct DrafterContext {
   const Tokenizer* tokenizer = nullptr;  // the target's
+  std::string target_fingerprint = {};   // see heads/head_file.h
   int64_t vocab_size = 0;                // ids the target can choose: [0, vocab_size)
   int64_t layer_count = 0;               // of the target
+  Model* target = nullptr;               // that learned drafters share embedding and output head with
   int64_t context = 0;                   // longest sequence in tokens
   int max_batch = 1;
   int prefill_chunk = 256;

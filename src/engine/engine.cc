@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/engine_parts.h"
+#include "engine/guarded_call.h"
 #include "engine/scheduler.h"
 #include "engine/step.h"
 #include "engine/step_tracer.h"
@@ -33,7 +34,8 @@ struct Engine::Impl {
                    .max_draft_depth = max_draft_depth(*parts),
                    .max_draft_nodes = max_draft_nodes(*parts),
                    .max_preemptions = parts->max_preemptions,
-                   .preempt_every = parts->preempt_every},
+                   .preempt_every = parts->preempt_every,
+                   .most_cached = [this](auto tokens) { return known_tokens(tokens); }},
                   parts->cache.get()),
         policy({.is_auto = parts->options.speculation.is_auto,
                 .schedule = parts->options.speculation.draft_len_schedule,
@@ -53,6 +55,7 @@ struct Engine::Impl {
   Status check_room(const Sequence& sequence) const;
   Status check_speculation(const RequestSpeculation& speculation) const;
   void retire(RequestId id);
+  int64_t known_tokens(std::span<const TokenId> tokens) const;
 
   std::unique_ptr<EngineParts> parts;
   Scheduler scheduler;
@@ -62,6 +65,13 @@ struct Engine::Impl {
   RequestId next_id = 1;
   std::vector<RequestId> cancelled;  // since the last step
 };
+
+// To the drafter; what it cannot say, it does not know.
+int64_t Engine::Impl::known_tokens(std::span<const TokenId> tokens) const {
+  int64_t known = 0;
+  (void)guarded([&] { return known = parts->drafter->known_tokens(tokens), Status(); });
+  return std::max<int64_t>(0, known);
+}
 
 Status Engine::Impl::check_tokens(std::span<const TokenId> tokens) const {
   if (tokens.empty()) return input_error("the prompt is empty, expected at least one token");

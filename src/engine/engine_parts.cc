@@ -16,6 +16,7 @@
 #include "drafters/registry.h"
 #include "engine/calibration.h"
 #include "formats/model_file.h"
+#include "heads/head_file.h"
 #include "kernels/kernel_table.h"
 
 namespace outrider {
@@ -169,6 +170,16 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
   return {};
 }
 
+Status check_taps(const FeatureTaps& taps, int64_t layer_count) {
+  for (size_t i = 0; i < taps.layers.size(); ++i) {
+    const int64_t layer = taps.layers[i];
+    if (layer >= 0 && layer <= layer_count && (i == 0 || layer > taps.layers[i - 1])) continue;
+    return input_error("the drafter learns from layer " + std::to_string(layer) +
+                       " of the target; expected rising layers from 0 to " + std::to_string(layer_count));
+  }
+  return {};
+}
+
 Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
   const auto start = std::chrono::steady_clock::now();
   auto parts = std::make_unique<EngineParts>();
@@ -178,8 +189,10 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
   OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
   const DrafterContext context{.tokenizer = parts->tokenizer.get(),
+                               .target_fingerprint = target_fingerprint(file),
                                .vocab_size = parts->vocab_size,
                                .layer_count = parts->target->config().layer_count,
+                               .target = parts->target.get(),
                                .context = parts->options.context,
                                .max_batch = parts->options.max_batch,
                                .prefill_chunk = parts->options.prefill_chunk,
@@ -191,6 +204,11 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
                                .user_drafter = parts->options.user_drafter};
   OUTRIDER_TRY(parts->drafter, make_drafter(parts->options.speculation, context));
   const DrafterTraits& traits = parts->drafter->traits();
+  if (traits.features.count() > 0) {
+    OUTRIDER_RETURN_IF_ERROR(check_taps(traits.features, parts->target->config().layer_count));
+    parts->target->tap(traits.features);
+    OUTRIDER_RETURN_IF_ERROR(parts->target->reserve(batch_limits(*parts).rows, most_logits(*parts)));
+  }
   parts->info.drafter = traits.name;
   parts->info.sources = traits.sources.empty() ? std::vector{traits.name} : traits.sources;
   const bool needs_costs = parts->options.speculation.is_auto || parts->options.calibrate;

@@ -165,7 +165,12 @@ bool Scheduler::awaits_prefix(const Sequence& sequence) const {
 void Scheduler::start(Entry entry) {
   Sequence& sequence = *entry.sequence;
   join_scope(entry);
-  sequence.admit(cache_->open(sequence.tokens(), sequence.request().cache_scope));
+  KvSequence cached = cache_->open(sequence.tokens(), sequence.request().cache_scope);
+  if (options_.most_cached) {
+    const int64_t most = options_.most_cached(sequence.tokens());
+    if (most < cached.length()) cache_->rewind(cached, static_cast<int32_t>(most));
+  }
+  sequence.admit(std::move(cached));
   if (entry.seniority == 0) {
     entry.seniority = ++last_seniority_;
     prompt_tokens_ += sequence.prompt_length();

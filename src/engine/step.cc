@@ -50,6 +50,11 @@ Step::Step(const Parts& parts) : parts_(parts) {
     work.verdict.fates.reserve(static_cast<size_t>(parts.limits.rows));
     work.verdict.choices.reserve(static_cast<size_t>(parts.limits.rows));
   }
+  wants_features_ = parts.drafter->traits().features.count() > 0;
+  for (Work& work : work_) {
+    if (wants_features_) work.feature_rows.reserve(static_cast<size_t>(parts.limits.rows));
+  }
+  features_.reserve(sequences);
   if (parts.drafter->traits().uses_target) {
     batch_.resumed_states.reserve(
         static_cast<size_t>(parts.limits.rows * parts.target->config().hidden_size));
@@ -93,6 +98,7 @@ void Step::run(std::span<const SequencePlan> plans, int draft_rows, StepTracer* 
     commit_one(work);
     if (tracer_ != nullptr && work.plan.extends) tracer_->record(index_of(work), work.tree, work.verdict);
   }
+  hand_over_features();
   const double tracing_ms = tracer_ == nullptr ? 0.0 : tracer_->own_ms();
   account(drafted - start, now_ms() - drafted - tracing_ms);
   if (tracer_ != nullptr) tracer_->time(drafted - start, forward_ms, batch_.rows(), draft_failed_);
@@ -136,6 +142,7 @@ void Step::flatten() {
   batch_.clear();
   for (Work& work : work()) {
     Sequence& sequence = *work.plan.sequence;
+    work.first_row = batch_.rows();
     if (work.plan.catch_up == 0) {
       resume(work, batch_.rows());
       work.logits_index = append_tree(batch_, sequence.kv, *work.transaction,
@@ -264,6 +271,27 @@ void Step::commit_one(Work& work) {
   }
   work.transaction->commit(path_, sequence.tokens().subspan(length, computed));
   work.transaction.reset();
+  work.feature_rows.clear();
+  if (!wants_features_) return;
+  for (const int entry : path_) work.feature_rows.push_back(work.first_row + entry);
+}
+
+// Of all tokens that have their entries since this step.
+void Step::hand_over_features() {
+  if (!wants_features_) return;
+  features_.clear();
+  const std::span<const float> features = parts_.target->features();
+  for (const Work& work : work()) {
+    const Sequence& sequence = *work.plan.sequence;
+    const auto count = static_cast<int>(work.feature_rows.size());
+    features_.push_back({.sequence = sequence.id(),
+                         .tokens = sequence.tokens(),
+                         .first = sequence.kv.length() - count,
+                         .rows = work.feature_rows,
+                         .features = features.data(),
+                         .size = parts_.target->feature_size()});
+  }
+  (void)guarded([&] { return parts_.drafter->absorb(features_), Status(); });
 }
 
 void Step::account(double draft_ms, double verify_ms) {

@@ -54,9 +54,11 @@ class Step {
     SequencePlan plan;
     TokenTree tree;
     std::optional<KvTransaction> transaction;
-    TargetAccess access;   // for drafters that use the target
-    ExitStates exits;      // what such a drafter left to take up
-    int logits_index = 0;  // of the root's row among the rows with logits
+    TargetAccess access;            // for drafters that use the target
+    ExitStates exits;               // what such a drafter left to take up
+    int first_row = 0;              // of the batch
+    int logits_index = 0;           // of the root's row among the rows with logits
+    std::vector<int> feature_rows;  // of the batch, by token committed with its entry in this step
     Verdict verdict;
     bool is_dead_end = false;  // the constraint lets nothing come behind the verdict's tokens
   };
@@ -79,6 +81,7 @@ class Step {
   void list_choices(Work& work);
   void list_logprobs(const Work& work);
   void commit_one(Work& work);
+  void hand_over_features();
   void observe_one(Work& work);
   void account(double draft_ms, double verify_ms);
   // Of one step, in milliseconds.
@@ -103,7 +106,8 @@ class Step {
   Totals totals_;
   StepLoad load_;
   int draft_rows_ = 0;
-  double draft_ms_ = 0.0;  // of this step, by each sequence that drafted
+  double draft_ms_ = 0.0;        // of this step, by each sequence that drafted
+  bool wants_features_ = false;  // the drafter does
   bool draft_failed_ = false;
   bool draft_failure_logged_ = false;
   // Scratch of draft() and commit_one().
@@ -113,6 +117,7 @@ class Step {
   std::vector<SpeculationPolicy::Draft> drafts_;
   std::vector<SpeculationPolicy::Grown> grown_;
   std::vector<int> path_;
+  std::vector<CommittedFeatures> features_;  // scratch of hand_over_features()
 };
 
 }  // namespace outrider

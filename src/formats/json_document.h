@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed, strict reading of small JSON files. Internal to formats.
+// Typed, strict reading of small JSON files.
 #pragma once
 
 #include <simdjson.h>

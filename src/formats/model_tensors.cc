@@ -53,6 +53,14 @@ std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
   return expected;
 }
 
+TensorView aligned(TensorView view, ModelStorage& storage) {
+  if (reinterpret_cast<uintptr_t>(view.data) % alignment_of(view.dtype) == 0) return view;
+  Buffer& copy = storage.copies.emplace_back(static_cast<size_t>(view.bytes()));
+  std::memcpy(copy.data(), view.data, copy.size());
+  view.data = copy.data();
+  return view;
+}
+
 Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFile* model) {
   const std::string name = model->path.string();
   for (ExpectedTensor& expected : expected_tensors(model->config)) {
@@ -66,12 +74,7 @@ Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFi
       return input_error(name + ": tensor " + expected.name + " must be f32, f16 or bf16, found " +
                          std::string(dtype_name(view.dtype)));
     }
-    if (reinterpret_cast<uintptr_t>(view.data) % alignment_of(view.dtype) != 0) {
-      Buffer& copy = storage->copies.emplace_back(static_cast<size_t>(view.bytes()));
-      std::memcpy(copy.data(), view.data, copy.size());
-      view.data = copy.data();
-    }
-    model->tensors.emplace(std::move(expected.name), std::move(view));
+    model->tensors.emplace(std::move(expected.name), aligned(std::move(view), *storage));
   }
   for (const MappedFile& file : storage->files) {
     model->mapped.push_back(file.bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors a configuration calls for, whatever the container. Internal to formats.
+// Which tensors a configuration calls for, whatever the container.
 #pragma once
 
 #include <filesystem>
@@ -30,6 +30,9 @@ struct ModelStorage {
   std::vector<std::filesystem::path> paths;  // of GGUF files among them
   std::vector<Buffer> copies;  // rows put into another order, tensors that were misaligned in the file
 };
+
+// The tensor, or a copy of it in `storage` if its data are not aligned to its elements.
+TensorView aligned(TensorView view, ModelStorage& storage);
 
 // Finds a tensor by its Hugging Face name; an error says that it is missing or of a type that cannot hold
 // weights.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/decoder_weights.h"
+#include "models/layer_ops.h"
 #include "models/model.h"
 
 namespace outrider {
@@ -24,21 +25,6 @@ struct DecoderTraits {
 Result<std::unique_ptr<Model>> load_decoder(const ModelFile& file, const ModelOptions& options,
                                             const DecoderTraits& traits);
 
-// Rows of f32 that grow with the largest batch seen and never shrink, so that a steady state does not
-// allocate.
-class Scratch {
- public:
-  // Contents are lost when it grows.
-  void reserve(int64_t rows, int64_t dim) {
-    const auto bytes = static_cast<size_t>(rows * dim) * sizeof(float);
-    if (buffer_.size() < bytes) buffer_ = Buffer(bytes);
-  }
-  float* data() { return buffer_.as<float>().data(); }
-
- private:
-  Buffer buffer_;
-};
-
 // The network that the families share.
 class Decoder final : public Model {
  public:
@@ -57,6 +43,12 @@ class Decoder final : public Model {
     return run(batch, cache, whole_).logits;
   }
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
+  void tap(FeatureTaps taps) override;
+  int64_t feature_size() const override;
+  std::span<const float> features() override;
+  void embed_tokens(std::span<const TokenId> tokens, float* out) const override;
+  std::span<const float> output_head(const float* states, int64_t rows) override;
+  void normalize_output(const float* states, float* out, int64_t rows) const override;
 
  private:
   void grow(int64_t rows, int64_t logits_rows);
@@ -70,29 +62,25 @@ class Decoder final : public Model {
   void run_mlp(const DecoderLayer& layer);
   // From here on the batch is its rows with logits, in their order.
   void keep_wanted_rows(const ForwardBatch& batch);
-  // For an element-wise stage over that many numbers.
-  int shares_for(int64_t numbers) const;
-  // y = x W' + bias
-  void project(const Projection& projection, const float* x, float* y, int64_t rows);
-  // The products of matrices that read x in one form, [rows, part.n] after [rows, part.n].
-  void multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows);
-  void rotate_and_store(const ForwardBatch& batch, const DecoderLayer& layer, int64_t index, KvCache& cache);
-  void attend(int64_t index, KvCache& cache);
-  // hidden += pending delta; normed = RMSNorm(hidden)
-  void add_and_normalize(const std::vector<float>& norm);
+  void keep_wanted_outputs(const ForwardBatch& batch);
+  // hidden += pending delta; normed = RMSNorm(hidden). `tapped_layer`: whose input hidden is then; -1:
+  // none's.
+  void add_and_normalize(const std::vector<float>& norm, int64_t tapped_layer = -1);
+  void copy_feature(const float* states, int64_t index);
+  // Whether features are wanted that only the last layer makes.
+  bool taps_end() const {
+    return taps_.final_norm || (!taps_.layers.empty() && taps_.layers.back() == config_.layer_count);
+  }
   // Rows being computed.
   int64_t row_count() const { return static_cast<int64_t>(attention_rows_.size()); }
 
-  int64_t q_size() const { return config_.head_count * config_.head_dim; }
-  int64_t kv_size() const { return config_.kv_head_count * config_.head_dim; }
-  int64_t qkv_size() const { return q_size() + 2 * kv_size(); }
-
   ModelConfig config_;
-  const KernelTable* kernels_;
-  ThreadPool* pool_;
+  LayerOps ops_;
   DecoderWeights weights_;
+  AttentionShape attention_;
   LayerSubset whole_;
-  int64_t widest_split_ = 0;  // n of the widest projection of several parts
+  FeatureTaps taps_;
+  int64_t feature_rows_ = 0;
 
   // Scratch of one pass, one row per row being computed.
   Scratch hidden_;                 // [rows, hidden_size]: the residual stream
@@ -100,12 +88,11 @@ class Decoder final : public Model {
   Scratch delta_;                  // [rows, hidden_size]: what a block adds to the residual stream
   bool is_delta_pending_ = false;  // not yet added
   Scratch rotations_;              // [batch rows, head_dim], see fill_rotations
-  Scratch qkv_;                    // [rows, q_size + 2 * kv_size]
+  Scratch qkv_;                    // [rows, qkv_size]
   Scratch attended_;               // [rows, q_size]
   Scratch gate_up_;                // [rows, 2 * ffn_size]
   Scratch gated_;                  // [rows, ffn_size]
-  Scratch parts_;                  // [rows, n] of a projection of several parts, part after part
-  Scratch packed_x_;               // inputs of a projection in the form its weights ask for
+  Scratch features_;               // [batch rows, feature_size()]
   Scratch logits_;                 // [wanted rows, vocab_size]
   std::vector<int32_t> rows_;      // of the batch, being computed; until keep_wanted_rows()
   std::vector<AttentionRow> attention_rows_;

@@ -13,6 +13,7 @@
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
 #include "models/forward_batch.h"
+#include "outrider/drafter.h"
 #include "outrider/result.h"
 
 namespace outrider {
@@ -74,6 +75,21 @@ class Model {
   // no row resumes.
   virtual SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache,
                                       const LayerSubset& layers) = 0;
+
+  // From now on every pass keeps these features of all its rows, which costs the last layer of rows without
+  // logits where its output is tapped. Rows must not resume then. Layers rise within [0, layer count].
+  virtual void tap(FeatureTaps taps) = 0;
+  virtual int64_t feature_size() const = 0;  // numbers per row
+  // Of the last pass: [batch rows, feature_size()], valid until the next one.
+  virtual std::span<const float> features() = 0;
+
+  // What drafters share with the target. Rows of its embedding, [tokens, hidden_size]:
+  virtual void embed_tokens(std::span<const TokenId> tokens, float* out) const = 0;
+  // states [rows, hidden_size] W' of its output head, without the final norm: [rows, vocab_size], valid until
+  // the next call or pass.
+  virtual std::span<const float> output_head(const float* states, int64_t rows) = 0;
+  // Its final norm, [rows, hidden_size]; out may be states.
+  virtual void normalize_output(const float* states, float* out, int64_t rows) const = 0;
 };
 
 }  // namespace outrider

@@ -7,6 +7,12 @@ void Drafter::begin(uint64_t /*sequence*/, std::span<const TokenId> /*prompt*/) 
 
 void Drafter::observe(uint64_t /*sequence*/, const TokenTree& /*tree*/, const Verdict& /*verdict*/) {}
 
+void Drafter::absorb(std::span<const CommittedFeatures> /*committed*/) {}
+
+int64_t Drafter::known_tokens(std::span<const TokenId> tokens) {
+  return traits().features.count() == 0 ? static_cast<int64_t>(tokens.size()) : 0;
+}
+
 void Drafter::end(uint64_t /*sequence*/) {}
 
 }  // namespace outrider

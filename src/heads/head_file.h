@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/json_document.h"
+#include "formats/model_file.h"
+#include "formats/safetensors.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+// Networks that draft from the target's inner state, by the layout of their published checkpoints.
+enum class HeadKind : uint8_t { kEagle, kEagle3, kMedusa, kMtp, kMoa, kDFlash };
+
+// As decoding_type spells it: "Eagle3".
+std::string_view head_kind_name(HeadKind kind);
+
+// A learned drafter's files: a directory with config.json and safetensors. Its kind shows in the names of its
+// tensors; configs are too unlike.
+struct HeadFile {
+  HeadKind kind = HeadKind::kEagle;
+  JsonDocument config;
+  ModelFile file;  // path and tensors that can hold weights, for a WeightLoader; no config, no tokenizer
+  std::map<std::string, SafetensorsEntry, std::less<>> tensors;  // all, integers included
+
+  Error fail(const std::string& what) const { return input_error(file.path.string() + ": " + what); }
+};
+
+// Errors: no such directory, those of its files, tensors that are no drafter's.
+Result<HeadFile> open_head(const std::filesystem::path& directory);
+
+struct HeadTensor {
+  std::string name;
+  Shape shape;
+  bool is_optional = false;
+};
+// Error: the first tensor that is missing, has another shape, or is not listed. Names that begin with
+// `ignored_prefix` (if it is not empty) may be there without being listed.
+Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expected,
+                          std::string_view ignored_prefix = {});
+
+// Says which target a head was trained for: a hash of all norms' weights as f32, which stay as they are when
+// matrices are quantised. Heads carry it in config.json as "outrider_target".
+std::string target_fingerprint(const ModelFile& target);
+
+// Error: the head names another target. Heads that name none pass.
+Status check_target(const HeadFile& head, std::string_view fingerprint);
+
+}  // namespace outrider

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/layer_ops.h"
+
+#include <algorithm>
+
+namespace outrider {
+namespace {
+
+// For a kernel called inside one worker's share.
+constexpr Worker kAlone{0, 1};
+
+// Numbers of an element-wise stage from which on handing half of it over (about 0.5 us) saves time.
+constexpr int64_t kWorthSharing = 4096;
+
+struct RowOf {
+  int64_t row;
+  int64_t rows;
+};
+
+// Gathers one row of the parts [rows, part.n], which stand one after the other.
+void join_parts(const Projection& projection, const float* parts, RowOf which, float* out) {
+  for (const PackedMatrix& part : projection.parts) {
+    out = std::copy_n(parts + which.row * part.n, part.n, out);
+    parts += which.rows * part.n;
+  }
+}
+
+}  // namespace
+
+AttentionRow attention_row(const ForwardBatch& batch, int32_t row) {
+  const auto r = static_cast<size_t>(row);
+  const auto sequence = static_cast<size_t>(batch.sequences[r]);
+  return {.pages = batch.pages.data() + batch.page_begin[sequence],
+          .prefix_len = batch.prefix_len[r],
+          .tail = batch.tails.data() + batch.tail_begin[r],
+          .tail_len = batch.tail_begin[r + 1] - batch.tail_begin[r]};
+}
+
+void LayerOps::reserve(const Projection& projection, int64_t rows) {
+  if (projection.parts.size() > 1) parts_.reserve(rows, projection.n);
+  for (const PackedMatrix& part : projection.parts)
+    packed_x_.reserve(1, (input_bytes(part.inputs, rows, part.k) + 3) / 4);
+}
+
+int LayerOps::shares_for(int64_t numbers) const { return numbers < kWorthSharing ? 1 : pool_->size(); }
+
+void LayerOps::project(const Projection& projection, const float* x, float* y, int64_t rows) {
+  if (rows == 0) return;
+  reserve(projection, rows);
+  // Parts of one row stand side by side as they are.
+  const bool split = projection.parts.size() > 1 && rows > 1;
+  float* parts = split ? parts_.data() : y;
+  float* out = parts;
+  for (size_t begin = 0, end = 0; begin < projection.parts.size(); begin = end) {
+    // Neighbours that read the inputs in one form share a stage.
+    int64_t features = 0;
+    for (; end < projection.parts.size() && projection.parts[end].inputs == projection.parts[begin].inputs;
+         ++end)
+      features += projection.parts[end].n;
+    multiply(std::span(projection.parts).subspan(begin, end - begin), x, out, rows);
+    out += rows * features;
+  }
+  if (!split && projection.bias.empty()) return;
+  pool_->run(shares_for(rows * projection.n), [&](Worker worker) {
+    const Range share = share_of(worker, rows);
+    for (int64_t r = share.begin; r < share.end; ++r) {
+      float* row = y + r * projection.n;
+      if (split) join_parts(projection, parts, {r, rows}, row);
+      for (size_t i = 0; i < projection.bias.size(); ++i) row[i] += projection.bias[i];
+    }
+  });
+}
+
+void LayerOps::multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows) {
+  LinearArgs args{.weights = &parts.front(),
+                  .x = x,
+                  .packed_x = reinterpret_cast<std::byte*>(packed_x_.data()),
+                  .y = y,
+                  .rows = rows};
+  if (parts.front().inputs != InputForm::kF32) {
+    pool_->run(shares_for(rows * parts.front().k),
+               [&](Worker worker) { kernels_->pack_inputs(args, worker); });
+  }
+  pool_->run([&](Worker worker) {
+    LinearArgs part_args = args;
+    for (const PackedMatrix& part : parts) {
+      part_args.weights = &part;
+      kernels_->linear(part_args, worker);
+      part_args.y += rows * part.n;
+    }
+  });
+}
+
+void LayerOps::normalize(const float* x, std::span<const float> weight, float* y, int64_t rows,
+                         float epsilon) const {
+  const auto dim = static_cast<int64_t>(weight.size());
+  pool_->run(shares_for(rows * dim), [&](Worker worker) {
+    kernels_->rms_norm({x, weight.data(), y, rows, dim, epsilon}, worker);
+  });
+}
+
+void LayerOps::add_and_normalize(const AddAndNormalize& args) const {
+  const auto dim = static_cast<int64_t>(args.weight.size());
+  pool_->run(shares_for(args.rows * dim), [&](Worker worker) {
+    const Range share = share_of(worker, args.rows);
+    if (args.delta != nullptr) {
+      for (int64_t i = share.begin * dim; i < share.end * dim; ++i) args.x[i] += args.delta[i];
+    }
+    kernels_->rms_norm({.x = args.x + share.begin * dim,
+                        .weight = args.weight.data(),
+                        .y = args.y + share.begin * dim,
+                        .rows = share.end - share.begin,
+                        .dim = dim,
+                        .epsilon = args.epsilon},
+                       kAlone);
+  });
+}
+
+void LayerOps::swiglu(const float* gate_up, float* y, int64_t rows, int64_t dim) const {
+  pool_->run(shares_for(rows * dim), [&](Worker worker) { kernels_->swiglu(gate_up, y, rows, dim, worker); });
+}
+
+void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const {
+  KvCache& cache = *args.cache;
+  const auto store = [&](const float* x, std::byte* rows, int64_t slot) {
+    kernels_->store_kv({.x = x,
+                        .out = rows + slot * cache.shape().row_bytes(),
+                        .type = cache.shape().type,
+                        .heads = shape.kv_head_count,
+                        .head_dim = shape.head_dim});
+  };
+  const auto normalize_heads = [&](float* x, std::span<const float> norm, int64_t heads) {
+    if (norm.empty()) return;
+    kernels_->rms_norm({x, norm.data(), x, heads, shape.head_dim, shape.epsilon}, kAlone);
+  };
+  pool_->run([&](Worker worker) {
+    const Range share = share_of(worker, std::ssize(args.rows));
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      const int64_t row = args.rows[static_cast<size_t>(i)];
+      float* q = args.qkv + i * shape.qkv_size();
+      float* k = q + shape.q_size();
+      const float* v = k + shape.kv_size();
+      normalize_heads(q, args.q_norm, shape.head_count);
+      normalize_heads(k, args.k_norm, shape.kv_head_count);
+      kernels_->rope({.x = q,  // the heads of k follow those of q
+                      .rotations = args.rotations + row * shape.head_dim,
+                      .rows = 1,
+                      .heads = shape.head_count + shape.kv_head_count,
+                      .head_dim = shape.head_dim},
+                     kAlone);
+      const int64_t slot = args.slots[static_cast<size_t>(row)];
+      store(k, cache.keys(args.layer), slot);
+      store(v, cache.values(args.layer), slot);
+    }
+  });
+}
+
+void LayerOps::attend(const AttentionShape& shape, const Attend& args) const {
+  const AttentionArgs kernel_args{.q = args.qkv,
+                                  .q_stride = shape.qkv_size(),
+                                  .k = args.cache->keys(args.layer),
+                                  .v = args.cache->values(args.layer),
+                                  .kv_type = args.cache->shape().type,
+                                  .y = args.y,
+                                  .rows = args.rows,
+                                  .head_count = shape.head_count,
+                                  .kv_head_count = shape.kv_head_count,
+                                  .head_dim = shape.head_dim,
+                                  .page_size = args.cache->shape().page_size,
+                                  .window = shape.window};
+  pool_->run([&](Worker worker) { kernels_->attention(kernel_args, worker); });
+}
+
+}  // namespace outrider

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/kernel_table.h"
+#include "kv/kv_cache.h"
+#include "models/forward_batch.h"
+#include "models/weight_loader.h"
+
+namespace outrider {
+
+// Rows of f32 that grow with the largest batch seen and never shrink, so that a steady state does not
+// allocate.
+class Scratch {
+ public:
+  // Contents are lost when it grows.
+  void reserve(int64_t rows, int64_t dim) {
+    const auto bytes = static_cast<size_t>(rows * dim) * sizeof(float);
+    if (buffer_.size() < bytes) buffer_ = Buffer(bytes);
+  }
+  float* data() { return buffer_.as<float>().data(); }
+
+ private:
+  Buffer buffer_;
+};
+
+// One layer's attention as its kernels see it.
+struct AttentionShape {
+  int64_t head_count = 0;
+  int64_t kv_head_count = 0;
+  int64_t head_dim = 0;
+  int64_t window = 0;  // see AttentionArgs
+  float epsilon = 0;   // of q_norm and k_norm
+
+  int64_t q_size() const { return head_count * head_dim; }
+  int64_t kv_size() const { return kv_head_count * head_dim; }
+  int64_t qkv_size() const { return q_size() + 2 * kv_size(); }
+};
+
+// What networks are made of, each over all workers and with a barrier at its end: the steps of a layer over
+// the rows of one pass. Holds the scratch that products need; nothing else lasts from call to call.
+class LayerOps {
+ public:
+  // Both must outlive it.
+  LayerOps(const KernelTable* kernels, ThreadPool* pool) : kernels_(kernels), pool_(pool) {}
+
+  ThreadPool& pool() const { return *pool_; }
+  // Makes room for products of so many rows; without it the first ones allocate.
+  void reserve(const Projection& projection, int64_t rows);
+
+  // y[rows, n] = x[rows, k] W' + bias
+  void project(const Projection& projection, const float* x, float* y, int64_t rows);
+  // y = RMSNorm(x) * weight, [rows, weight.size()]; y may be x.
+  void normalize(const float* x, std::span<const float> weight, float* y, int64_t rows, float epsilon) const;
+  // x += delta, then y = RMSNorm(x) * weight
+  struct AddAndNormalize {
+    float* x = nullptr;            // [rows, dim]
+    const float* delta = nullptr;  // [rows, dim], or null: nothing to add
+    std::span<const float> weight;
+    float* y = nullptr;  // [rows, dim]
+    int64_t rows = 0;
+    float epsilon = 0;
+  };
+  void add_and_normalize(const AddAndNormalize& args) const;
+  // y[rows, dim] = silu(gate) * up; gate_up is [rows, 2 * dim], gate first.
+  void swiglu(const float* gate_up, float* y, int64_t rows, int64_t dim) const;
+
+  // Row i computes row rows[i] of the batch. Queries and keys are normalised by heads (where norms are given)
+  // and rotated, keys and values go to the cache.
+  struct RotateAndStore {
+    float* qkv = nullptr;  // [rows, shape.qkv_size()], changed in place
+    std::span<const int32_t> rows;
+    std::span<const int32_t> slots;    // [batch rows]
+    const float* rotations = nullptr;  // [batch rows, head_dim], see fill_rotations
+    std::span<const float> q_norm, k_norm;
+    KvCache* cache = nullptr;
+    int64_t layer = 0;  // of the cache
+  };
+  void rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const;
+
+  // y[rows, q_size] over the cached entries that each row sees; queries first in every row of qkv.
+  struct Attend {
+    const float* qkv = nullptr;  // [rows, shape.qkv_size()]
+    std::span<const AttentionRow> rows;
+    KvCache* cache = nullptr;
+    int64_t layer = 0;
+    float* y = nullptr;
+  };
+  void attend(const AttentionShape& shape, const Attend& args) const;
+
+  // How many workers an element-wise stage over that many numbers is worth. Which worker does a share never
+  // changes its bits.
+  int shares_for(int64_t numbers) const;
+  const KernelTable& kernels() const { return *kernels_; }
+
+ private:
+  void multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows);
+
+  const KernelTable* kernels_;
+  ThreadPool* pool_;
+  Scratch parts_;     // [rows, n] of a projection of several parts, part after part
+  Scratch packed_x_;  // inputs of a projection in the form its weights ask for
+};
+
+// What attention needs to know of a row of the batch.
+AttentionRow attention_row(const ForwardBatch& batch, int32_t row);
+
+}  // namespace outrider

@@ -24,8 +24,8 @@ struct Method {
 constexpr std::array kMethods = {
     Method{"None", true},   Method{"NGram", true},     Method{"DraftTarget", true}, Method{"SpecInfer", true},
     Method{"Suffix", true}, Method{"Lookahead", true}, Method{"EarlyExit", true},   Method{"Combined", true},
-    Method{"Auto", true},   Method{"Medusa", false},   Method{"Eagle", false},      Method{"Eagle3", false},
-    Method{"MTP", false},   Method{"MoA", false},
+    Method{"Auto", true},   Method{"Medusa", false},   Method{"Eagle", true},       Method{"Eagle3", true},
+    Method{"MTP", true},    Method{"MoA", false},
 };
 std::string built_methods() {
   std::vector<std::string_view> names;
@@ -198,11 +198,11 @@ Status warn_shortest_pattern(SpeculativeConfig& config, std::string_view text) {
 
 // decoding_type comes first.
 constexpr std::array kKeys = {
-    SpeculativeKeyRow{{"decoding_type", "method", "", "None",
-                       "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit or Combined; case, "
-                       "- and _ do not "
-                       "matter"},
-                      assign_method},
+    SpeculativeKeyRow{
+        {"decoding_type", "method", "", "None",
+         "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit, Eagle, Eagle3, MTP "
+         "or Combined; case, - and _ do not matter"},
+        assign_method},
     SpeculativeKeyRow{{"max_draft_len", "num_speculative_tokens", "", "4",
                        "levels of the drafted tree, 0 to 64; 0 drafts nothing"},
                       assign_integer<0, 64, &SpeculativeOptions::max_draft_len>},
@@ -243,9 +243,11 @@ constexpr std::array kKeys = {
                        "costs and observed "
                        "acceptance advise, down to nothing"},
                       assign_policy},
-    SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model", "DraftTarget|Combined|Auto", "",
-                       "the draft model; with the default target, the default draft"},
-                      assign_model},
+    SpeculativeKeyRow{
+        {"speculative_model", "speculative_model_dir|model", "DraftTarget|Eagle|Eagle3|MTP|Combined|Auto", "",
+         "the draft model, with the default target the default draft; of learned drafters, their "
+         "directory"},
+        assign_model},
     SpeculativeKeyRow{
         {"speculative_models", "", "SpecInfer|Combined|Auto", "", "several draft models that share one tree"},
         assign_models},

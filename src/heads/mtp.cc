@@ -34,7 +34,9 @@ struct Layout {
               .hidden_norm = "mtp.pre_fc_norm_hidden.weight",
               .fc = "mtp.fc",
               .norm = "mtp.norm.weight",
-              .layer = "mtp.layers.0."};
+              .layer = "mtp.layers.0.",
+              .embed_tokens = {},
+              .output = {}};
     }
     const std::string prefix = fmt::format("model.layers.{}.", first_layer + module);
     return {.embedding_norm = prefix + "enorm.weight",

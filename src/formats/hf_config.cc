@@ -275,6 +275,19 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_vi
   return config;
 }
 
+Result<ModelConfig> read_layer_config(const JsonObject& root) {
+  const Family& llama = kFamilies.front();
+  OUTRIDER_RETURN_IF_ERROR(refuse_quantization(root));
+  ModelConfig config;
+  config.family = llama.model_type;
+  OUTRIDER_RETURN_IF_ERROR(read_sizes(root, llama, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_rope(root, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_flags(root, llama, &config));
+  config.qkv_bias = config.output_bias = config.mlp_bias = false;
+  if (const Status valid = validate(config); !valid.ok()) return root.fail(valid.error().message);
+  return config;
+}
+
 Result<ModelConfig> read_hf_config(const std::filesystem::path& directory) {
   const auto text = [](const MappedFile& file) {
     return std::string_view(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());

@@ -201,6 +201,139 @@ TEST(RecurrentCache, SharedBeginningsAreComputedOnce) {
   EXPECT_EQ(other->cached_tokens, 0);
 }
 
+// A drafter by itself, told made-up features of made-up texts.
+class LoneDrafter {
+ public:
+  explicit LoneDrafter(const std::string& head) : engine_(open_engine({.head = head, .page_size = 4})) {}
+
+  Drafter& operator*() { return *engine_->parts().drafter; }
+  Drafter* operator->() { return engine_->parts().drafter.get(); }
+
+  // Tokens first.. of a text become known, the last one pending.
+  void absorb(uint64_t sequence, std::span<const TokenId> tokens, int first) {
+    const int64_t size = (*this)->traits().features.count() * 64;
+    std::vector<float> features;
+    std::vector<int> rows;
+    for (size_t i = static_cast<size_t>(first); i + 1 < tokens.size(); ++i) {
+      // Of all tokens up to this one, as the target's are.
+      std::string text;
+      for (const TokenId token : tokens.first(i + 1)) text += std::to_string(token) + " ";
+      const auto row = made_up_tensor(text, {size});
+      features.insert(features.end(), row.begin(), row.end());
+      rows.push_back(static_cast<int>(rows.size()));
+    }
+    const CommittedFeatures committed{.sequence = sequence,
+                                      .tokens = tokens,
+                                      .first = first,
+                                      .rows = rows,
+                                      .features = features.data(),
+                                      .size = size};
+    (*this)->absorb({&committed, 1});
+  }
+
+  std::vector<TokenId> draft(uint64_t sequence, std::span<const TokenId> tokens) {
+    const SamplingParams sampling;
+    const DraftRequest request{.sequence = sequence,
+                               .tokens = tokens,
+                               .prompt_length = static_cast<int>(tokens.size()),
+                               .max_depth = 3,
+                               .max_nodes = 3,
+                               .sampling = &sampling};
+    TokenTree tree(tokens.back());
+    EXPECT_TRUE((*this)->draft({&request, 1}, {&tree, 1}).ok());
+    return {tree.tokens().begin(), tree.tokens().end()};
+  }
+
+  // What is drafted for a text that is known at once.
+  std::vector<TokenId> draft_afresh(uint64_t sequence, std::span<const TokenId> tokens) {
+    (*this)->begin(sequence, tokens);
+    absorb(sequence, tokens, 0);
+    return draft(sequence, tokens);
+  }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+std::vector<TokenId> made_up_text(size_t length) {
+  std::vector<TokenId> text;
+  for (size_t i = 0; i < length; ++i) text.push_back(static_cast<TokenId>((i * i * 5 + i + 9) % 280));
+  return text;
+}
+
+class RecurrentState : public testing::TestWithParam<const char*> {};
+
+TEST_P(RecurrentState, HowFeaturesCameChangesNoDraft) {
+  const std::vector<TokenId> text = made_up_text(70);
+  const auto until = [&](size_t length) { return std::span(text).first(length); };
+  LoneDrafter fresh(GetParam()), paused(GetParam()), steady(GetParam());
+  const auto expected = fresh.draft_afresh(1, text);
+  ASSERT_EQ(expected.size(), 4u);
+  paused->begin(1, until(20));
+  steady->begin(1, until(20));
+  paused.absorb(1, until(20), 0);
+  steady.absorb(1, until(20), 0);
+  for (size_t length = 21, had = 20; length <= text.size(); length += 1 + length % 4) {
+    // Drafted entries of wrong tokens must leave nothing behind.
+    EXPECT_EQ(steady.draft(1, until(had)).size(), 4u);
+    paused.absorb(1, until(length), static_cast<int>(had) - 1);
+    steady.absorb(1, until(length), static_cast<int>(had) - 1);
+    had = length;
+    if (length + 1 + length % 4 > text.size()) {
+      const auto last = LoneDrafter(GetParam()).draft_afresh(1, until(length));
+      EXPECT_EQ(paused.draft(1, until(length)), last);
+      EXPECT_EQ(steady.draft(1, until(length)), last);
+    }
+  }
+  // What was told before is told again.
+  LoneDrafter again(GetParam());
+  again->begin(1, text);
+  again.absorb(1, until(40), 0);
+  again.absorb(1, text, 11);
+  EXPECT_EQ(again.draft(1, text), expected);
+}
+
+TEST_P(RecurrentState, MissingFeaturesEndTheDrafting) {
+  const std::vector<TokenId> text = made_up_text(40);
+  LoneDrafter drafter(GetParam());
+  drafter->begin(1, text);
+  EXPECT_EQ(drafter.draft(1, text).size(), 1u);  // nothing was told yet
+  drafter.absorb(1, std::span(text).first(10), 0);
+  EXPECT_EQ(drafter.draft(1, text).size(), 1u);  // not up to the pending token
+  drafter.absorb(1, text, 12);
+  EXPECT_EQ(drafter.draft(1, text).size(), 1u);
+  drafter->end(1);
+  EXPECT_EQ(drafter.draft_afresh(1, text).size(), 4u);
+}
+
+TEST_P(RecurrentState, EntriesAreSharedByTextsThatBeginAlike) {
+  std::vector<TokenId> text = made_up_text(40);
+  LoneDrafter drafter(GetParam());
+  const auto expected = drafter.draft_afresh(1, text);
+  const bool carries = std::string(GetParam()) == "mtp_chained";
+  // Entries for 39 - 1 tokens, in full pages of 4.
+  const int64_t known = drafter->known_tokens(text);
+  EXPECT_EQ(known, carries ? 0 : 36);
+  drafter->begin(2, text);
+  drafter.absorb(2, text, static_cast<int>(known));
+  EXPECT_EQ(drafter.draft(2, text), expected);
+  // Drafted tokens are nobody's text.
+  const auto longer = [&](std::vector<TokenId> tail) {
+    auto tokens = text;
+    tokens.insert(tokens.end(), tail.begin(), tail.end());
+    return tokens;
+  };
+  const auto drafted = longer({expected.begin() + 1, expected.end()});
+  EXPECT_EQ(drafter->known_tokens(drafted), carries ? 0 : 36);
+  // The first token is in every entry's state, though in no entry's tokens.
+  text.front() += 1;
+  EXPECT_EQ(drafter->known_tokens(text), 0);
+  EXPECT_EQ(drafter.draft_afresh(3, text), LoneDrafter(GetParam()).draft_afresh(3, text));
+}
+
+INSTANTIATE_TEST_SUITE_P(Heads, RecurrentState, testing::Values("eagle", "eagle3", "mtp_chained", "mtp_qwen"),
+                         [](const auto& info) { return std::string(info.param); });
+
 TEST(RecurrentOptions, OtherKindsAndTargetsAreRefused) {
   MadeUpHead made;
   fill_head(made, head_golden("eagle"));

@@ -95,10 +95,11 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
   flushed_.reserve(static_cast<size_t>(context.max_batch));
 }
 
-// The first token belongs to every entry's state and to no entry's tokens.
+// The first token belongs to every entry's state and to no entry's tokens. States that are carried are not in
+// the cache: such a sequence computes all its entries.
 KvSequence RecurrentDrafter::open(std::span<const TokenId> tokens) {
-  if (head_->carries_state() || tokens.empty()) return growth_.cache().open({});
-  return growth_.cache().open(tokens.subspan(1), static_cast<uint64_t>(tokens.front()));
+  const auto scope = static_cast<uint64_t>(tokens.front());
+  return growth_.cache().open(tokens.subspan(head_->carries_state() ? tokens.size() : 1), scope);
 }
 
 int64_t RecurrentDrafter::known_tokens(std::span<const TokenId> tokens) {

@@ -121,6 +121,9 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
   if (needs_draft(speculation, "DraftTarget") && speculation.speculative_model.empty()) {
     OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings, kOne));
   }
+  // Modules mostly lie among the target's own tensors.
+  if (needs_draft(speculation, "MTP") && speculation.speculative_model.empty())
+    speculation.speculative_model = options.model;
   // Auto drafts with what there is.
   if (speculation.decoding_type == "Auto" && speculation.speculative_model.empty()) {
     if (const auto draft = chosen_draft(settings, kOne); draft.ok()) speculation.speculative_model = *draft;

@@ -60,9 +60,15 @@ Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const
     OUTRIDER_RETURN_IF_ERROR(
         loader.read_vector(prefix + "input_layernorm.weight", place.input_size, layer.attention_norm));
   }
-  OUTRIDER_RETURN_IF_ERROR(loader.plan(
-      {{attention + "q_proj", q_size}, {attention + "k_proj", kv_size}, {attention + "v_proj", kv_size}},
-      place.input_size, config.qkv_bias, layer.qkv));
+  std::vector<WeightLoader::Part> queries = {{attention + "q_proj", q_size}};
+  const std::vector<WeightLoader::Part> others = {{attention + "k_proj", kv_size},
+                                                  {attention + "v_proj", kv_size}};
+  if (place.splits_queries) {
+    OUTRIDER_RETURN_IF_ERROR(loader.plan(others, place.input_size, config.qkv_bias, layer.kv));
+  } else {
+    queries.insert(queries.end(), others.begin(), others.end());
+  }
+  OUTRIDER_RETURN_IF_ERROR(loader.plan(queries, place.input_size, config.qkv_bias, layer.qkv));
   if (config.qk_norm) {
     const int64_t dim = config.head_dim;
     OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "q_norm.weight", dim, layer.q_norm));

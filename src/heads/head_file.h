@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,14 @@ struct HeadFile {
 
 // Errors: no such directory, those of its files, tensors that are no drafter's.
 Result<HeadFile> open_head(const std::filesystem::path& directory);
+
+// The same for a drafter of that kind. Errors: no directory, one that holds another kind, another target's.
+Result<HeadFile> open_head_for(HeadKind kind, const std::filesystem::path& directory,
+                               std::string_view fingerprint);
+
+// The same where it may as well be a draft model, or nothing at all: then there is no head. Error: a head
+// whose files cannot be read.
+Result<std::optional<HeadFile>> find_head(const std::filesystem::path& path);
 
 struct HeadTensor {
   std::string name;

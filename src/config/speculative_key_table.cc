@@ -25,7 +25,7 @@ constexpr std::array kMethods = {
     Method{"None", true},   Method{"NGram", true},     Method{"DraftTarget", true}, Method{"SpecInfer", true},
     Method{"Suffix", true}, Method{"Lookahead", true}, Method{"EarlyExit", true},   Method{"Combined", true},
     Method{"Auto", true},   Method{"Medusa", true},    Method{"Eagle", false},      Method{"Eagle3", false},
-    Method{"MTP", false},   Method{"MoA", false},
+    Method{"MTP", false},   Method{"MoA", true},       Method{"DFlash", true},
 };
 std::string built_methods() {
   std::vector<std::string_view> names;
@@ -275,11 +275,11 @@ constexpr std::array kKeys = {
                        "costs and observed "
                        "acceptance advise, down to nothing"},
                       assign_policy},
-    SpeculativeKeyRow{
-        {"speculative_model", "speculative_model_dir|model", "DraftTarget|Medusa|Combined|Auto", "",
-         "the draft model, or the directory of a learned drafter; without decoding_type it "
-         "decides that, too; with the default target, the default draft"},
-        assign_model},
+    SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model",
+                       "DraftTarget|Medusa|MoA|DFlash|Combined|Auto", "",
+                       "the draft model, or the directory of a learned drafter; without decoding_type it "
+                       "decides that, too; with the default target, the default draft"},
+                      assign_model},
     SpeculativeKeyRow{
         {"speculative_models", "", "SpecInfer|Combined|Auto", "", "several draft models that share one tree"},
         assign_models},

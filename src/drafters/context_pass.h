@@ -15,6 +15,8 @@ namespace outrider {
 
 // Features of a sequence's last tokens, until they are needed.
 struct WaitingFeatures {
+  static constexpr int kMost = 16;  // tokens that may wait for the next draft
+
   std::vector<float> values;  // [tokens, size]
   int first = 0;              // token that they begin with
   int end = 0;                // behind the last one
@@ -30,6 +32,13 @@ struct WaitingFeatures {
       ++end;
     }
   }
+  // Those of `count` tokens from `token` on.
+  std::span<const float> of(int token, int64_t count) const {
+    const auto size = static_cast<int64_t>(values.size()) / (end - first);
+    return std::span(values).subspan(static_cast<size_t>((token - first) * size),
+                                     static_cast<size_t>(count * size));
+  }
+  int count() const { return end - first; }
   // They begin again with token `next`, which is not yet there.
   void clear(int next) {
     values.clear();
@@ -38,7 +47,8 @@ struct WaitingFeatures {
 };
 
 // Caches committed tokens whose entries depend on the token and its features alone, so that those of several
-// sequences are computed together, `most` at a time.
+// sequences are computed together. An Owner has its entries in `kv`, and in `waiting` what they are made of,
+// if that is features.
 template <typename Owner>
 class ContextPass {
  public:
@@ -50,6 +60,7 @@ class ContextPass {
     KvTransaction transaction;
   };
 
+  // At most so many rows at a time.
   explicit ContextPass(int64_t most) : most_(static_cast<size_t>(most)) {}
 
   // The tokens that follow on owner.kv. compute(batch, pieces) caches what has been added, whenever that is
@@ -66,14 +77,33 @@ class ContextPass {
                          .tokens = chunk,
                          .transaction = std::move(transaction).value()});
       tokens = tokens.subspan(chunk.size());
-      if (static_cast<size_t>(batch_.rows()) == most_) finish(compute);
+      if (static_cast<size_t>(batch_.rows()) == most_) run(compute);
     }
     return true;
   }
 
+  // Those of `tokens`, all of the sequence, whose features wait.
+  template <typename Compute>
+  void add_waiting(KvCache& cache, Owner& owner, std::span<const TokenId> tokens, Compute&& compute) {
+    WaitingFeatures& waiting = owner.waiting;
+    const auto length = static_cast<size_t>(owner.kv.length());
+    if (!waiting.is_complete || std::cmp_less_equal(waiting.end, length)) return;
+    owners_.push_back(&owner);
+    const auto known = tokens.first(static_cast<size_t>(waiting.end));
+    waiting.is_complete = add(cache, owner, known.subspan(length), compute);
+  }
+
+  // What has been added is cached then, and its features wait no more.
   template <typename Compute>
   void finish(Compute&& compute) {
-    if (pieces_.empty()) return;
+    if (!pieces_.empty()) run(compute);
+    for (Owner* owner : owners_) owner->waiting.clear(owner->kv.length());
+    owners_.clear();
+  }
+
+ private:
+  template <typename Compute>
+  void run(Compute&& compute) {
     compute(std::as_const(batch_), std::span<const Piece>(pieces_));
     for (Piece& piece : pieces_) {
       path_.resize(piece.tokens.size());
@@ -84,10 +114,10 @@ class ContextPass {
     batch_.clear();
   }
 
- private:
   size_t most_;  // rows
   ForwardBatch batch_;
   std::vector<Piece> pieces_;
+  std::vector<Owner*> owners_;  // whose features are being cached
   std::vector<int> path_;
 };
 

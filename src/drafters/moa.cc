@@ -21,7 +21,7 @@ class MoaDrafter final : public Drafter {
              const DrafterContext& context)
       : network_(std::move(network)),
         growth_(options, context, shape, context.vocab_size),
-        width_(options.tree == TreeKind::kDynamic ? options.dynamic_tree_max_top_k : 0),
+        policy_(make_tree_policy(options)),
         longest_(context.context),
         learns_(network_->config().uses_cross && !network_->config().uses_layers) {
     traits_.features.final_norm = learns_;
@@ -33,6 +33,9 @@ class MoaDrafter final : public Drafter {
   void absorb(std::span<const CommittedFeatures> committed) override;
   int64_t known_tokens(std::span<const TokenId> tokens) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  DrafterMemory memory() const override {
+    return {.weight_bytes = network_->weight_bytes(), .cache_bytes = growth_.cache().shape().total_bytes()};
+  }
 
  private:
   struct Sequence : DraftSequence {
@@ -52,7 +55,7 @@ class MoaDrafter final : public Drafter {
   DrafterTraits traits_{.name = "MoA", .emits_probabilities = true, .uses_target = true};
   std::unique_ptr<MoaNetwork> network_;
   CachedGrowth growth_;
-  int width_;  // of a dynamic tree, else 0
+  std::unique_ptr<TreePolicy> policy_;
   int64_t longest_;
   bool learns_;  // from features; else what is needed is in the target's cache
   Context context_{MoaNetwork::most_context()};
@@ -83,17 +86,25 @@ int64_t MoaDrafter::known_tokens(std::span<const TokenId> tokens) {
 }
 
 void MoaDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
   for (const CommittedFeatures& features : committed) {
     const auto found = sequences_.find(features.sequence);
-    if (found != sequences_.end()) found->second.waiting.take(features);
+    if (found == sequences_.end()) continue;
+    WaitingFeatures& waiting = found->second.waiting;
+    waiting.take(features);
+    if (waiting.count() > WaitingFeatures::kMost)
+      context_.add_waiting(growth_.cache(), found->second, features.tokens, compute);
   }
+  context_.finish(compute);
 }
 
-// Rows that run through the target's layers need its staged entries: a dynamic tree may expand no more nodes
-// than these.
+// Rows that run through the target's layers need its staged entries, one per node of the tree: no more nodes
+// than these are expanded, those of the last level never.
 DraftRequest MoaDrafter::within_staged(DraftRequest request) const {
-  if (network_->config().target_layers > 0 && width_ > 0)
-    request.max_depth = std::min(request.max_depth, 1 + request.max_nodes / width_);
+  if (network_->config().target_layers == 0) return request;
+  while (request.max_depth > 1 &&
+         policy_->most_expanded(request.max_nodes, request.max_depth - 1) > request.max_nodes)
+    --request.max_depth;
   return request;
 }
 
@@ -119,25 +130,19 @@ Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<Token
 
 // Brings the caches of all sequences to their pending tokens.
 void MoaDrafter::cache_context(std::span<const DraftRequest> requests) {
-  const auto compute = [&](const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
-    compute_context(batch, pieces);
-  };
+  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
   for (const DraftRequest& request : requests) {
     Sequence& sequence = open(request.sequence, request.tokens);
     sequence.target = request.target;
-    const auto before_pending = request.tokens.first(request.tokens.size() - 1);
     const auto length = static_cast<size_t>(sequence.kv.length());
-    if (length >= before_pending.size()) continue;
-    if (learns_ && (!sequence.waiting.is_complete ||
-                    std::cmp_not_equal(sequence.waiting.end, before_pending.size())))
-      continue;
-    context_.add(growth_.cache(), sequence, before_pending.subspan(length), compute);
+    const auto before_pending = request.tokens.first(request.tokens.size() - 1);
+    if (learns_) {
+      context_.add_waiting(growth_.cache(), sequence, request.tokens, compute);
+    } else if (length < before_pending.size()) {
+      context_.add(growth_.cache(), sequence, before_pending.subspan(length), compute);
+    }
   }
   context_.finish(compute);
-  for (const DraftRequest& request : requests) {
-    Sequence& sequence = sequences_.at(request.sequence);
-    if (sequence.kv.length() == sequence.waiting.end) sequence.waiting.clear(sequence.waiting.end);
-  }
 }
 
 void MoaDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
@@ -145,10 +150,8 @@ void MoaDrafter::compute_context(const ForwardBatch& batch, std::span<const Cont
   if (learns_) {
     states_.clear();
     for (const auto& [owner, first, tokens, transaction] : pieces) {
-      const WaitingFeatures& waiting = owner->waiting;
-      const auto size = std::ssize(waiting.values) / (waiting.end - waiting.first);
-      const auto begin = waiting.values.begin() + (first - waiting.first) * size;
-      states_.insert(states_.end(), begin, begin + std::ssize(tokens) * size);
+      const auto features = owner->waiting.of(first, std::ssize(tokens));
+      states_.insert(states_.end(), features.begin(), features.end());
     }
     return network_->add_context(batch, states_.data(), growth_.cache());
   }
@@ -194,23 +197,15 @@ std::span<const float> MoaDrafter::run_target_layers(std::span<const float> stat
 
 Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& options,
                                                   const DrafterContext& context) {
-  if (options.speculative_model.empty()) {
-    return usage_error(
-        "decoding_type MoA expects speculative_model, the directory of a Mixture of Attentions drafter; "
-        "found none");
-  }
-  OUTRIDER_TRY(const HeadFile head, open_head(options.speculative_model));
-  OUTRIDER_RETURN_IF_ERROR(check_kind(head, HeadKind::kMoa));
-  OUTRIDER_RETURN_IF_ERROR(check_target(head, context.target_fingerprint));
+  OUTRIDER_TRY(const HeadFile head,
+               open_head_for(HeadKind::kMoa, options.speculative_model, context.target_fingerprint));
   OUTRIDER_TRY(
       std::unique_ptr<MoaNetwork> network,
       MoaNetwork::load(head, *context.target,
                        {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
   network->reserve(int64_t{context.max_batch} * CachedGrowth::most_staged(options));
-  const KvShape shape =
-      CachedGrowth::cache_shape(network->kv_shape(), context.context, options, context);
-  return std::shared_ptr<Drafter>(
-      std::make_shared<MoaDrafter>(std::move(network), shape, options, context));
+  const KvShape shape = CachedGrowth::cache_shape(network->kv_shape(), context.context, options, context);
+  return std::shared_ptr<Drafter>(std::make_shared<MoaDrafter>(std::move(network), shape, options, context));
 }
 
 }  // namespace outrider

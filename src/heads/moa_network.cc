@@ -55,8 +55,8 @@ Status MoaNetwork::load_weights(const HeadFile& head, const ModelOptions& option
     OUTRIDER_RETURN_IF_ERROR(loader.plan({{"Ekv2E", config_.self_attention.hidden_size}}, layers.hidden_size,
                                          /*bias=*/true, to_hidden_));
   }
-  const auto packed = loader.pack_all();
-  return packed.ok() ? Status() : Status(packed.error());
+  OUTRIDER_TRY(packed_file_, loader.pack_all());
+  return {};
 }
 
 KvShape MoaNetwork::kv_shape() const { return layers_.kv_shape(config_.uses_cross ? 2 : 1); }

@@ -23,6 +23,10 @@ class MoaNetwork {
 
   const MoaConfig& config() const { return config_; }
   KvShape kv_shape() const;  // pages excepted
+  int64_t weight_bytes() const {
+    return self_attention_.bytes() + cross_attention_.bytes() + layer_self_attention_.bytes() +
+           to_hidden_.bytes();
+  }
   // Makes room for drafting passes of so many rows, and for contexts of most_context().
   void reserve(int64_t rows);
   // Tokens whose state is worked out together.
@@ -53,8 +57,9 @@ class MoaNetwork {
   HeadLayers layers_;
   std::optional<HeadLayers> target_layers_;  // that of layer self-attention
   DecoderLayer self_attention_, cross_attention_, layer_self_attention_;
-  Projection to_hidden_;                  // Ekv2E
-  std::unique_ptr<KvCache> layer_cache_;  // a page per token, an entry per layer of the target
+  std::optional<MappedFile> packed_file_;  // that matrices borrow their data from, if any
+  Projection to_hidden_;                   // Ekv2E
+  std::unique_ptr<KvCache> layer_cache_;   // a page per token, an entry per layer of the target
   ForwardBatch layer_batch_;
   Scratch states_;    // [rows, hidden_size]
   Scratch normed_;    // [rows, hidden_size]

@@ -19,6 +19,8 @@ struct DecoderLayer {
   std::vector<float> mlp_norm;  // [hidden_size]
   Projection gate_up;           // gate, up
   Projection down;
+
+  int64_t bytes() const;
 };
 
 struct DecoderWeights {

@@ -49,6 +49,7 @@ class CachedGrowth {
                int64_t vocab);
 
   KvCache& cache() { return cache_; }
+  const KvCache& cache() const { return cache_; }
   // Scratch between drafts.
   ForwardBatch& batch() { return batch_; }
   // Makes room for a sequence of that length and its drafts.

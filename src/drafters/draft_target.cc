@@ -32,6 +32,9 @@ class DraftTargetDrafter final : public Drafter {
   const DrafterTraits& traits() const override { return traits_; }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  DrafterMemory memory() const override {
+    return {.weight_bytes = model_->weight_bytes(), .cache_bytes = growth_.cache().shape().total_bytes()};
+  }
 
  private:
   void prepare(const DraftRequest& request, TokenTree& tree);

@@ -108,7 +108,8 @@ TreeChoices best_choices(std::span<const std::vector<double>> accuracies, size_t
     child.push_back(0);
     ++sibling.back();
     offer(node.product, std::move(child));
-    offer(product_above(sibling), std::move(sibling));
+    const double above = product_above(sibling);
+    offer(above, std::move(sibling));
     best.push_back(std::move(node.choice));
   }
   return best;

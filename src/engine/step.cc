@@ -159,7 +159,6 @@ void Step::flatten() {
 // Lets the rows that the drafter took through the first layers enter behind them, up to the first that is no
 // longer what it was in the tree: those after it may descend from it. `first_row`: of the tree.
 void Step::resume(const Work& work, int first_row) {
-  if (wants_features_) return;  // resumed passes have none
   const ExitStates& exits = work.exits;
   const auto changed = std::ranges::find_if_not(exits.rows, [&](const ExitStates::Row& row) {
     return row.node < work.tree.size() && work.tree.token(row.node) == row.token &&

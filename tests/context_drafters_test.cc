@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "config/speculative_config.h"
+#include "drafters/target_access.h"
 #include "engine/engine_parts.h"
 #include "heads/head_file.h"
 #include "heads/made_up_head.h"
@@ -117,7 +120,7 @@ std::vector<Completion> complete(const Variant& variant, const std::filesystem::
     const size_t length = i == 1 ? 1 : 9 + 13 * (i % 3);
     for (size_t j = 0; j < length; ++j)
       request.prompt.push_back(static_cast<TokenId>((j * j + 3 * j + (i < 3 ? i : 0)) % 280));
-    request.max_tokens = 40;
+    request.max_tokens = 24;
     request.ignore_eos = true;
     request.sampling.temperature = temperature;
     request.sampling.seed = 7 + i;
@@ -170,8 +173,10 @@ std::vector<Variant> variants(const std::string& method) {
 TEST_P(ContextDrafters, TokensAreThoseOfPlainDecoding) {
   int64_t accepted = 0;
   for (const double temperature : {0.0, 1.0}) {
+    std::map<std::pair<WeightPrecision, KvCacheType>, std::vector<Completion>> plain_by_numerics;
     for (const Variant& variant : variants(GetParam().method)) {
-      const auto plain = complete({.weights = variant.weights, .kv = variant.kv}, "", temperature);
+      auto& plain = plain_by_numerics[{variant.weights, variant.kv}];
+      if (plain.empty()) plain = complete({.weights = variant.weights, .kv = variant.kv}, "", temperature);
       const auto drafted = complete(variant, path_, temperature);
       ASSERT_EQ(plain.size(), drafted.size());
       for (size_t i = 0; i < plain.size(); ++i) {
@@ -186,7 +191,7 @@ TEST_P(ContextDrafters, TokensAreThoseOfPlainDecoding) {
       }
     }
   }
-  EXPECT_GT(accepted, 100);
+  EXPECT_GT(accepted, 50);
 }
 
 // Under the rejection rule the output depends on what is drafted: equal output means equal drafts, alone and
@@ -212,6 +217,70 @@ TEST_P(ContextDrafters, DraftsDependOnTheTextAlone) {
         ASSERT_EQ(alone[i].tokens, found[i].tokens) << describe(other) << ", request " << i;
     }
   }
+}
+
+// All that the cache holds of a sequence's committed entries.
+std::vector<std::byte> committed_bytes(KvCache& cache, const KvSequence& sequence) {
+  const KvShape& shape = cache.shape();
+  std::vector<std::byte> bytes;
+  for (int64_t layer = 0; layer < shape.layer_count; ++layer) {
+    for (const std::byte* rows : {cache.keys(layer), cache.values(layer)}) {
+      for (int entry = 0; entry < sequence.length(); ++entry) {
+        const int32_t page = sequence.pages()[static_cast<size_t>(entry / shape.page_size)];
+        const std::byte* row = rows + (page * shape.page_size + entry % shape.page_size) * shape.row_bytes();
+        bytes.insert(bytes.end(), row, row + shape.row_bytes());
+      }
+    }
+  }
+  return bytes;
+}
+
+TEST_P(ContextDrafters, DraftingLeavesTheTargetsCacheAsItWas) {
+  const auto parts = parts_of({.speculative = GetParam().method + std::string(",expansion=[3,2]")}, path_);
+  ASSERT_TRUE(parts.ok()) << parts.error().message;
+  Model& target = *(*parts)->target;
+  KvCache& cache = *(*parts)->cache;
+  Drafter& drafter = *(*parts)->drafter;
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < 21; ++i) tokens.push_back(i * i % 280);
+  KvSequence sequence = cache.open({});
+  drafter.begin(1, tokens);
+  {
+    auto prompt = cache.stage(sequence, 20).value();
+    ForwardBatch batch;
+    append_chain(batch, sequence, prompt, std::span(tokens).first(20), LogitsWanted::kNone);
+    target.forward(batch, cache);
+    std::vector<int> path(20);
+    std::iota(path.begin(), path.end(), 0);
+    prompt.commit(path, std::span(tokens).first(20));
+    const CommittedFeatures features{.sequence = 1,
+                                     .tokens = tokens,
+                                     .first = 0,
+                                     .rows = path,
+                                     .features = target.features().data(),
+                                     .size = target.feature_size()};
+    if (drafter.traits().features.count() > 0) drafter.absorb({&features, 1});
+  }
+  const auto before = committed_bytes(cache, sequence);
+  auto staged = cache.stage(sequence, 10).value();
+  ExitStates exits;
+  const TargetAccess access{
+      .model = &target, .cache = &cache, .sequence = &sequence, .staged = &staged, .exits = &exits};
+  const SamplingParams sampling;
+  const DraftRequest request{.sequence = 1,
+                             .tokens = tokens,
+                             .prompt_length = 20,
+                             .max_depth = 2,
+                             .max_nodes = 9,
+                             .sampling = &sampling,
+                             .target = &access};
+  TokenTree tree;
+  tree.reset(tokens.back());
+  ASSERT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
+  EXPECT_EQ(tree.drafted(), 9);
+  EXPECT_EQ(committed_bytes(cache, sequence), before);
+  EXPECT_TRUE(exits.rows.empty());  // nothing the target's pass would take up
+  drafter.end(1);
 }
 
 TEST_P(ContextDrafters, HeadsOfOtherTargetsAreRefused) {

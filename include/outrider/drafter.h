@@ -52,6 +52,12 @@ struct CommittedFeatures {
   std::span<const float> at(size_t i) const { return {features + rows[i] * size, static_cast<size_t>(size)}; }
 };
 
+// Bytes that a drafter holds for itself, whatever it shares with the target left out.
+struct DrafterMemory {
+  int64_t weight_bytes = 0;
+  int64_t cache_bytes = 0;  // room for keys and values of its own
+};
+
 struct DrafterTraits {
   std::string name;                       // as in statistics: "NGram"
   bool emits_probabilities = false;       // sets the law of the nodes it expands
@@ -113,6 +119,8 @@ class Drafter {
   virtual int64_t known_tokens(std::span<const TokenId> tokens);
 
   virtual void end(uint64_t sequence);
+
+  virtual DrafterMemory memory() const { return {}; }
 };
 
 }  // namespace outrider

@@ -28,6 +28,7 @@ enum class TreeKind : uint8_t {
   kChain,    // one node per level
   kStatic,   // SpecInfer's expansion: every node of level i gets expansion[i] children (2305.09781)
   kDynamic,  // EAGLE-2's: the likeliest paths, whatever their shape (2406.16858)
+  kChoices,  // Medusa's: nodes listed by the ranks on their paths (2401.10774)
 };
 
 // How a drafter with probabilities picks the children of a node.
@@ -54,6 +55,8 @@ struct SpeculativeOptions {
   std::vector<int> expansion = {1, 1, 3, 1, 1, 1, 1, 1};  // kStatic
   int dynamic_tree_max_top_k = 4;                         // kDynamic: children asked of a node
   int max_total_draft_tokens = 16;                        // kDynamic: nodes of the tree
+  std::vector<std::vector<int>> medusa_choices;  // kChoices: by node, the rank of each token on its path;
+                                                 // empty: the head's own, or the published ones
   ChildrenChoice children = ChildrenChoice::kSampled;
 
   // Drafting stops early, after the token that says so (0: never): when its probability is below this
@@ -67,7 +70,8 @@ struct SpeculativeOptions {
   bool is_auto =
       false;  // policy: auto; measured costs and acceptance decide how much is drafted, if anything
 
-  std::filesystem::path speculative_model;                // DraftTarget: the draft model
+  std::filesystem::path speculative_model;  // DraftTarget: the draft model; else a learned drafter's files
+  bool is_method_open = false;              // what speculative_model holds says which decoding_type this is
   std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several
   std::vector<std::string> combine;                       // Combined: decoding types that share one tree
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,21 @@ struct SamplingParams {
   double top_p = 1.0;               // keep the smallest set of likeliest tokens that reaches this probability
   double min_p = 0.0;  // keep tokens with at least this fraction of the likeliest one's probability
   uint64_t seed = 0;
+};
+
+// Some of them, as the makers of a model recommend them (Hugging Face's generation_config.json) or an option
+// sets them.
+struct SamplingChoices {
+  std::optional<double> temperature, top_p, min_p, repetition_penalty;
+  std::optional<int32_t> top_k;
+
+  void apply_to(SamplingParams& params) const {
+    params.temperature = temperature.value_or(params.temperature);
+    params.top_p = top_p.value_or(params.top_p);
+    params.min_p = min_p.value_or(params.min_p);
+    params.repetition_penalty = repetition_penalty.value_or(params.repetition_penalty);
+    params.top_k = top_k.value_or(params.top_k);
+  }
 };
 
 // A law over a few tokens of the vocabulary: ids ascending, probabilities > 0 that sum to 1.

@@ -80,8 +80,7 @@ std::vector<Shape> shapes_for(SpeculativeOptions options, bool has_laws, bool us
 }
 
 // The method as a user would write it.
-std::string method_text(const SpeculativeOptions& given, const SpeculativeOptions& completed) {
-  const SpeculativeOptions options = settled(completed);
+std::string method_text(const SpeculativeOptions& given, const SpeculativeOptions& options) {
   std::string text = snake_name(options.decoding_type);
   if (options.decoding_type == "Combined") {
     text = "combine=[";
@@ -105,7 +104,8 @@ class Doctor {
   Result<Diagnosis> examine(const EngineOptions& options) {
     diagnosis_.prompts = prompts_.size();
     diagnosis_.temperature = settings_.request.sampling.temperature;
-    diagnosis_.speculative = method_text(settings_.engine.speculation, options.speculation);
+    OUTRIDER_TRY(const SpeculativeOptions speculation, settled(options.speculation));
+    diagnosis_.speculative = method_text(settings_.engine.speculation, speculation);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_laws(options));
     const std::vector<Shape> shapes =

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cli/commands.h"
@@ -32,6 +33,22 @@ void raise_file_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Those that were given, by option or file or environment.
+SamplingChoices sampling_choices(const Settings& settings) {
+  const SamplingParams& asked = settings.request.sampling;
+  const auto given = [&](std::string_view name) {
+    const auto origin = settings.origins.find(name);
+    return origin != settings.origins.end() && origin->second.kind != OriginKind::kDefault;
+  };
+  SamplingChoices choices;
+  if (given("temperature")) choices.temperature = asked.temperature;
+  if (given("top-p")) choices.top_p = asked.top_p;
+  if (given("top-k")) choices.top_k = asked.top_k;
+  if (given("min-p")) choices.min_p = asked.min_p;
+  if (given("repetition-penalty")) choices.repetition_penalty = asked.repetition_penalty;
+  return choices;
+}
+
 }  // namespace
 
 Status run_serve(const Settings& settings) {
@@ -43,6 +60,7 @@ Status run_serve(const Settings& settings) {
   parts.model_name = model_name(settings, options.model);
   parts.max_batch = options.max_batch;
   parts.sampling = settings.request.sampling;
+  parts.sampling_choices = sampling_choices(settings);
   parts.page = page_text;
   parts.notify_socket = notify_socket();
   OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));

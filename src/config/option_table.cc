@@ -361,7 +361,7 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
      .min = 0, .max = 100},
     {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kServe,
-     .default_text = "1", .help = "where a request does not say; 0 is greedy",
+     .default_text = "1", .help = "where neither a request nor the model's generation_config.json says; 0 is greedy",
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
      .min = 0, .max = 100},
     {.name = "top-k", .metavar = "K", .type = Type::kInteger, .group = kSampling, .commands = kDecodes | kServe,

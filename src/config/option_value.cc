@@ -24,6 +24,20 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::vector<std::string_view> split_outside_brackets(std::string_view text) {
+  std::vector<std::string_view> parts;
+  size_t begin = 0;
+  int open = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    open += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
+    if (text[i] != ',' || open > 0) continue;
+    parts.push_back(text.substr(begin, i - begin));
+    begin = i + 1;
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const size_t begin = text.find_first_not_of(kSpace);

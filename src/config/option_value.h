@@ -22,6 +22,8 @@ Result<std::string_view> parse_choice(std::string_view text, std::string_view ch
 Result<std::vector<TokenId>> parse_token_ids(std::string_view text);
 
 std::vector<std::string_view> split(std::string_view text, char separator);
+// At commas outside brackets.
+std::vector<std::string_view> split_outside_brackets(std::string_view text);
 std::string_view trimmed(std::string_view text);
 
 }  // namespace outrider

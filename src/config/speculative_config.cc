@@ -69,8 +69,11 @@ void settle(SpeculativeConfig& config, Gives&& gives) {
   if (options.decoding_type == "SpecInfer" && !gives_shape) options.tree = TreeKind::kStatic;
   if (options.tree == TreeKind::kStatic && !options.expansion.empty() && options.max_draft_len > 0)
     options.max_draft_len = static_cast<int>(std::min<size_t>(options.expansion.size(), 64));
+  const bool is_medusa = options.decoding_type == "Medusa" && !gives_shape && !gives("max_draft_len");
+  if (is_medusa || (gives("medusa_choices") && !gives("tree"))) options.tree = TreeKind::kChoices;
   const bool gives_dynamic = gives("dynamic_tree_max_topK") || gives("max_total_draft_tokens");
-  if (gives_dynamic && !gives("tree") && !gives("expansion")) options.tree = TreeKind::kDynamic;
+  if (gives_dynamic && !gives("tree") && !gives("expansion") && !gives("medusa_choices"))
+    options.tree = TreeKind::kDynamic;
 }
 
 Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
@@ -101,9 +104,11 @@ Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
           "{}: expected a method, as in ngram,max_draft_len=8, found none; use one of {}",
           settings.empty() ? "--speculative" : settings.front().place, built_speculative_methods()));
     }
-    config.options.decoding_type = "DraftTarget";  // a draft model alone says what to do with it
+    config.options.decoding_type = "DraftTarget";  // what the files are says what to do with them
+    config.options.is_method_open = true;
   }
   for (size_t i = 0; i < settings.size(); ++i) {
+    if (config.options.is_method_open) break;
     OUTRIDER_RETURN_IF_ERROR(check_belongs(settings[i], *rows[i], config.options.decoding_type));
   }
   settle(config, gives);
@@ -114,27 +119,15 @@ Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
   return config;
 }
 
-// At commas outside brackets.
-std::vector<std::string_view> split_outside_brackets(std::string_view text) {
-  std::vector<std::string_view> parts;
-  size_t begin = 0;
-  int open = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    open += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
-    if (text[i] != ',' || open > 0) continue;
-    parts.push_back(text.substr(begin, i - begin));
-    begin = i + 1;
-  }
-  parts.push_back(text.substr(begin));
-  return parts;
-}
-
-// [a, b] of a YAML or JSON file as the text of an inline value.
+// [a, [b]] of a YAML or JSON file as the text of an inline value.
 std::optional<std::string> list_text(const ConfigNode& node) {
   std::string text = "[";
   for (const ConfigNode& item : node.items) {
-    if (item.kind != ConfigNode::Kind::kScalar) return std::nullopt;
-    text += (text.size() > 1 ? "," : "") + item.text;
+    std::optional<std::string> part;
+    if (item.kind == ConfigNode::Kind::kScalar) part = item.text;
+    if (item.kind == ConfigNode::Kind::kList) part = list_text(item);
+    if (!part) return std::nullopt;
+    text += (text.size() > 1 ? "," : "") + *part;
   }
   return text + "]";
 }

@@ -24,8 +24,8 @@ struct Method {
 constexpr std::array kMethods = {
     Method{"None", true},   Method{"NGram", true},     Method{"DraftTarget", true}, Method{"SpecInfer", true},
     Method{"Suffix", true}, Method{"Lookahead", true}, Method{"EarlyExit", true},   Method{"Combined", true},
-    Method{"Auto", true},   Method{"Medusa", false},   Method{"Eagle", false},      Method{"Eagle3", false},
-    Method{"MTP", false},   Method{"MoA", false},
+    Method{"Auto", true},   Method{"Medusa", true},    Method{"Eagle", true},       Method{"Eagle3", true},
+    Method{"MTP", true},    Method{"MoA", false},
 };
 std::string built_methods() {
   std::vector<std::string_view> names;
@@ -105,6 +105,29 @@ Status assign_integers(SpeculativeConfig& config, std::string_view text) {
   return {};
 }
 
+// [[0],[0,0],[1]]
+Status assign_medusa_choices(SpeculativeConfig& config, std::string_view text) {
+  auto& choices = config.options.medusa_choices;
+  choices.clear();
+  const auto wrong = [&] {
+    return usage_error(fmt::format("expected lists of ranks, as in [[0],[0,0],[1]], found {}", quote(text)));
+  };
+  std::string_view lists = trimmed(text);
+  if (!lists.starts_with('[') || !lists.ends_with(']')) return wrong();
+  lists = lists.substr(1, lists.size() - 2);
+  for (const std::string_view part : split_outside_brackets(lists)) {
+    const std::string_view list = trimmed(part);
+    if (!list.starts_with('[') || !list.ends_with(']')) return wrong();
+    choices.emplace_back();
+    for (const std::string_view rank : list_parts(list)) {
+      const auto value = parse_integer(rank, 0, 63);
+      if (!value.ok()) return wrong();
+      choices.back().push_back(static_cast<int>(*value));
+    }
+  }
+  return {};
+}
+
 template <auto kMember, typename Value, size_t kCount>
 Status assign_choice(SpeculativeConfig& config, std::string_view text,
                      const std::array<std::pair<std::string_view, Value>, kCount>& names) {
@@ -121,8 +144,10 @@ Status assign_choice(SpeculativeConfig& config, std::string_view text,
 Status assign_tree(SpeculativeConfig& config, std::string_view text) {
   return assign_choice<&SpeculativeOptions::tree>(
       config, text,
-      std::array<std::pair<std::string_view, TreeKind>, 3>{
-          {{"chain", TreeKind::kChain}, {"static", TreeKind::kStatic}, {"dynamic", TreeKind::kDynamic}}});
+      std::array<std::pair<std::string_view, TreeKind>, 4>{{{"chain", TreeKind::kChain},
+                                                            {"static", TreeKind::kStatic},
+                                                            {"dynamic", TreeKind::kDynamic},
+                                                            {"choices", TreeKind::kChoices}}});
 }
 
 Status assign_children(SpeculativeConfig& config, std::string_view text) {
@@ -198,16 +223,17 @@ Status warn_shortest_pattern(SpeculativeConfig& config, std::string_view text) {
 
 // decoding_type comes first.
 constexpr std::array kKeys = {
-    SpeculativeKeyRow{{"decoding_type", "method", "", "None",
-                       "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit or Combined; case, "
-                       "- and _ do not "
-                       "matter"},
-                      assign_method},
+    SpeculativeKeyRow{
+        {"decoding_type", "method", "", "None",
+         "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit, Medusa, Eagle, Eagle3, MTP "
+         "or Combined; case, - and _ do not matter"},
+        assign_method},
     SpeculativeKeyRow{{"max_draft_len", "num_speculative_tokens", "", "4",
                        "levels of the drafted tree, 0 to 64; 0 drafts nothing"},
                       assign_integer<0, 64, &SpeculativeOptions::max_draft_len>},
     SpeculativeKeyRow{{"tree", "", "", "chain",
-                       "chain, static (expansion) or dynamic (the likeliest paths, whatever their shape)"},
+                       "chain, static (expansion), dynamic (the likeliest paths, whatever their shape) or "
+                       "choices (medusa_choices; what Medusa does if nothing is said)"},
                       assign_tree},
     SpeculativeKeyRow{
         {"expansion", "", "", "[1,1,3,1,1,1,1,1]",
@@ -216,8 +242,14 @@ constexpr std::array kKeys = {
     SpeculativeKeyRow{
         {"dynamic_tree_max_topK", "", "", "4", "tree: dynamic: children asked of a node, 1 to 64"},
         assign_integer<1, 64, &SpeculativeOptions::dynamic_tree_max_top_k>},
-    SpeculativeKeyRow{{"max_total_draft_tokens", "", "", "16", "tree: dynamic: nodes of the tree, 1 to 1024"},
+    SpeculativeKeyRow{{"max_total_draft_tokens", "", "", "16",
+                       "tree: dynamic, or choices by accuracies: nodes of the tree, 1 to 1024"},
                       assign_integer<1, 1024, &SpeculativeOptions::max_total_draft_tokens>},
+    SpeculativeKeyRow{{"medusa_choices", "", "", "",
+                       "tree: choices: the nodes, each by the ranks of the tokens on its path, as in "
+                       "[[0],[0,0],[1]]; without it those that config.json of a Medusa drafter lists, the "
+                       "max_total_draft_tokens best by its medusa_accuracies, or mc_sim_7b_63"},
+                      assign_medusa_choices},
     SpeculativeKeyRow{
         {"children", "", "", "sampled",
          "at temperatures above 0: sampled (without replacement), top (the likeliest) or independent"},
@@ -243,8 +275,10 @@ constexpr std::array kKeys = {
                        "costs and observed "
                        "acceptance advise, down to nothing"},
                       assign_policy},
-    SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model", "DraftTarget|Combined|Auto", "",
-                       "the draft model; with the default target, the default draft"},
+    SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model",
+                       "DraftTarget|Medusa|Eagle|Eagle3|MTP|Combined|Auto", "",
+                       "the draft model, or the directory of a learned drafter; without decoding_type it "
+                       "decides that, too; with the default target, the default draft"},
                       assign_model},
     SpeculativeKeyRow{
         {"speculative_models", "", "SpecInfer|Combined|Auto", "", "several draft models that share one tree"},

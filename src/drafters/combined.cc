@@ -7,11 +7,13 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "drafters/feature_share.h"
 #include "drafters/shared_constraint.h"
 #include "speculation/acceptance_estimates.h"
 #include "speculation/likeliest_nodes.h"
@@ -29,12 +31,16 @@ class CombinedDrafter final : public Drafter {
   void begin(uint64_t sequence, std::span<const TokenId> prompt) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override;
+  void absorb(std::span<const CommittedFeatures> committed) override;
+  int64_t known_tokens(std::span<const TokenId> tokens) override;
   void end(uint64_t sequence) override;
+  DrafterMemory memory() const override;
 
  private:
   struct Member {
     std::shared_ptr<Drafter> drafter;
-    double ms = 0.0;  // of one sequence's draft, fading; 0: not yet known
+    double ms = 0.0;                            // of one sequence's draft, fading; 0: not yet known
+    std::optional<FeatureShare> features = {};  // if it learns from the target's state
   };
   // What one member made of one sequence.
   struct Share {
@@ -81,7 +87,12 @@ CombinedDrafter::CombinedDrafter(std::string name, CombinedParts parts)
     traits_.wants_choices |= traits.wants_choices;
     traits_.uses_target |= traits.uses_target;
     traits_.sources.push_back(traits.name);
+    traits_.features = united(traits_.features, traits.features);
     members_.push_back({std::move(drafter)});
+  }
+  for (Member& member : members_) {
+    const FeatureTaps& own = member.drafter->traits().features;
+    if (own.count() > 0) member.features.emplace(own, traits_.features);
   }
 }
 
@@ -98,6 +109,28 @@ void CombinedDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt) 
 void CombinedDrafter::end(uint64_t sequence) {
   sequences_.erase(sequence);
   for (const Member& member : members_) member.drafter->end(sequence);
+}
+
+void CombinedDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  for (Member& member : members_) {
+    if (member.features) member.drafter->absorb(member.features->of(committed));
+  }
+}
+
+int64_t CombinedDrafter::known_tokens(std::span<const TokenId> tokens) {
+  int64_t known = std::ssize(tokens);
+  for (const Member& member : members_) known = std::min(known, member.drafter->known_tokens(tokens));
+  return known;
+}
+
+DrafterMemory CombinedDrafter::memory() const {
+  DrafterMemory all;
+  for (const Member& member : members_) {
+    const DrafterMemory own = member.drafter->memory();
+    all.weight_bytes += own.weight_bytes;
+    all.cache_bytes += own.cache_bytes;
+  }
+  return all;
 }
 
 Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,9 +11,14 @@
 #include "drafters/draft_target.h"
 #include "drafters/early_exit.h"
 #include "drafters/lookahead.h"
+#include "drafters/medusa.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
+#include "drafters/recurrent.h"
 #include "drafters/suffix.h"
+#include "heads/head_file.h"
+#include "heads/medusa.h"
+#include "speculation/tree_choices.h"
 #include "speculation/tree_policy.h"
 
 namespace outrider {
@@ -41,16 +47,40 @@ constexpr std::array kDrafters = {
     Entry{"Suffix", make_suffix_drafter},
     Entry{"Lookahead", make_lookahead_drafter},
     Entry{"EarlyExit", make_early_exit_drafter},
+    Entry{"Eagle", make_recurrent_drafter},
+    Entry{"Eagle3", make_recurrent_drafter},
+    Entry{"MTP", make_recurrent_drafter},
+    Entry{"Medusa", make_medusa_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 
 }  // namespace
 
-SpeculativeOptions settled(SpeculativeOptions options) {
-  if (options.decoding_type != "Auto") return options;
-  options.decoding_type = "Combined";
-  options.combine = {"Suffix"};
-  if (!options.speculative_model.empty()) options.combine.emplace_back("DraftTarget");
+Result<SpeculativeOptions> settled(SpeculativeOptions options) {
+  OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(options.speculative_model));
+  const std::string method(head ? head_kind_name(head->kind) : "DraftTarget");
+  if (options.is_method_open) {
+    options.decoding_type = method;
+    options.is_method_open = false;
+  }
+  if (head && options.decoding_type == "DraftTarget") {
+    return head->fail("holds a drafter of the kind " + method +
+                      ", found decoding_type DraftTarget; leave decoding_type out");
+  }
+  if (options.decoding_type == "Auto") {
+    options.decoding_type = "Combined";
+    options.combine = {"Suffix"};
+    if (!options.speculative_model.empty()) options.combine.push_back(method);
+  }
+  if (options.tree == TreeKind::kChoices) {
+    if (options.medusa_choices.empty() && head && head->kind == HeadKind::kMedusa) {
+      OUTRIDER_TRY(options.medusa_choices,
+                   medusa_tree(*head, static_cast<size_t>(options.max_total_draft_tokens)));
+    }
+    if (options.medusa_choices.empty()) options.medusa_choices = published_choices();
+    OUTRIDER_RETURN_IF_ERROR(check_tree_choices(options.medusa_choices));
+    options.max_draft_len = depth_of(options.medusa_choices);
+  }
   return options;
 }
 

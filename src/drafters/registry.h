@@ -34,9 +34,11 @@ struct DrafterContext {
   std::shared_ptr<Drafter> user_drafter;
 };
 
-// What decoding_type Auto stands for: drafters that need no model, and the draft model if one is named, in
-// one tree. Other options are returned as they are.
-SpeculativeOptions settled(SpeculativeOptions options);
+// The options with everything filled in that files decide: which method speculative_model is for, where none
+// was named; what decoding_type Auto stands for: drafters that need no model, and what speculative_model
+// holds, in one tree; and the nodes of a tree of choices, where none were listed. Errors: a learned drafter
+// that cannot be read, or is named as another method's; choices that make no tree.
+Result<SpeculativeOptions> settled(SpeculativeOptions options);
 
 // Limits of the trees that options ask for.
 struct DraftLimits {

@@ -184,7 +184,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
   const auto start = std::chrono::steady_clock::now();
   auto parts = std::make_unique<EngineParts>();
   parts->options = std::move(options);
-  parts->options.speculation = settled(std::move(parts->options.speculation));
+  OUTRIDER_TRY(parts->options.speculation, settled(std::move(parts->options.speculation)));
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));

@@ -144,7 +144,7 @@ void Step::flatten() {
     Sequence& sequence = *work.plan.sequence;
     work.first_row = batch_.rows();
     if (work.plan.catch_up == 0) {
-      resume(work, batch_.rows());
+      if (!wants_features_) resume(work, batch_.rows());  // features come from whole passes
       work.logits_index = append_tree(batch_, sequence.kv, *work.transaction,
                                       {work.tree.tokens(), work.tree.parents()}, LogitsWanted::kAll);
     } else {

@@ -227,6 +227,30 @@ Status read_stop_tokens(const JsonObject& root, std::vector<TokenId>* stop_token
   return {};
 }
 
+Result<std::optional<double>> read_within(const JsonObject& root, std::string_view key, double least,
+                                          double most) {
+  OUTRIDER_TRY(const auto value, root.number(key));
+  if (!value || (*value >= least && *value <= most)) return value;
+  return root.fail(std::string(key) + " must be " + std::to_string(least) + " to " + std::to_string(most) +
+                   ", found " + std::to_string(*value));
+}
+
+// What the makers recommend; nothing where they recommend the likeliest token (do_sample: false).
+Result<SamplingChoices> read_sampling(const JsonObject& root) {
+  SamplingChoices sampling;
+  OUTRIDER_TRY(const auto does_sample, root.boolean("do_sample"));
+  if (does_sample && !*does_sample) return sampling;
+  OUTRIDER_TRY(sampling.temperature, read_within(root, "temperature", 0.0, 100.0));
+  OUTRIDER_TRY(sampling.top_p, read_within(root, "top_p", 0.0, 1.0));
+  OUTRIDER_TRY(sampling.min_p, read_within(root, "min_p", 0.0, 1.0));
+  OUTRIDER_TRY(sampling.repetition_penalty, read_within(root, "repetition_penalty", 0.001, 1000.0));
+  OUTRIDER_TRY(const auto top_k, root.integer("top_k"));
+  if (top_k && (*top_k < 0 || *top_k > std::numeric_limits<int32_t>::max()))
+    return root.fail("top_k must not be negative, found " + std::to_string(*top_k));
+  if (top_k) sampling.top_k = static_cast<int32_t>(*top_k);
+  return sampling;
+}
+
 }  // namespace
 
 Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_view generation_config_json) {
@@ -245,7 +269,23 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_vi
     OUTRIDER_TRY(const JsonDocument generation,
                  JsonDocument::parse(generation_config_json, "generation_config.json"));
     OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(generation.root(), &config.stop_tokens));
+    OUTRIDER_TRY(config.sampling, read_sampling(generation.root()));
   }
+  if (const Status valid = validate(config); !valid.ok()) return root.fail(valid.error().message);
+  return config;
+}
+
+Result<ModelConfig> read_layer_config(const JsonObject& root) {
+  const Family& llama = kFamilies.front();
+  OUTRIDER_RETURN_IF_ERROR(refuse_quantization(root));
+  ModelConfig config;
+  config.family = llama.model_type;
+  OUTRIDER_RETURN_IF_ERROR(read_sizes(root, llama, &config));
+  // A window counts where the config turns it on, as in Qwen's.
+  OUTRIDER_RETURN_IF_ERROR(read_sliding_window(root, kFamilies.back(), &config));
+  OUTRIDER_RETURN_IF_ERROR(read_rope(root, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_flags(root, llama, &config));
+  config.qkv_bias = config.output_bias = config.mlp_bias = false;
   if (const Status valid = validate(config); !valid.ok()) return root.fail(valid.error().message);
   return config;
 }

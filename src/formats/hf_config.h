@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "formats/json_document.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
 
@@ -19,5 +20,9 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
 
 // config.json and generation_config.json (optional) of a directory.
 Result<ModelConfig> read_hf_config(const std::filesystem::path& directory);
+
+// The same keys of the layers of a drafter, whose architecture says nothing of them: biases and norms of
+// queries and keys are left out, what is absent is as in Llama.
+Result<ModelConfig> read_layer_config(const JsonObject& root);
 
 }  // namespace outrider

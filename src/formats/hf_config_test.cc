@@ -101,6 +101,23 @@ TEST(HfConfigTest, StopTokensComeFromTheGenerationConfigFirst) {
   expect_refused(parse_hf_config(config, "nonsense"), "generation_config.json: not valid JSON");
 }
 
+TEST(HfConfigTest, SamplingIsWhatTheGenerationConfigRecommends) {
+  const std::string config = config_with({});
+  const auto sampling =
+      parse_hf_config(config, R"({"do_sample":true,"temperature":0.6,"top_k":20,"top_p":0.95})")->sampling;
+  SamplingParams params{.logit_bias = {}, .temperature = 1.0, .min_p = 0.25};
+  sampling.apply_to(params);
+  EXPECT_EQ(params.temperature, 0.6);
+  EXPECT_EQ(params.top_k, 20);
+  EXPECT_EQ(params.top_p, 0.95);
+  EXPECT_EQ(params.min_p, 0.25);
+  EXPECT_FALSE(parse_hf_config(config, R"({"do_sample":false,"temperature":0.6})")->sampling.temperature);
+  EXPECT_FALSE(parse_hf_config(config)->sampling.temperature);
+  expect_refused(parse_hf_config(config, R"({"top_p":1.5})"), "top_p must be");
+  expect_refused(parse_hf_config(config, R"({"top_k":-1})"), "top_k must not be negative");
+  expect_refused(parse_hf_config(config, R"({"temperature":"warm"})"), "temperature");
+}
+
 TEST(HfConfigTest, NewSpellingOfRopeOverridesTheOld) {
   const auto config =
       parse_hf_config(config_with({{"rope_theta", "1.0"},

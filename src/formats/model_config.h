@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "outrider/result.h"
+#include "outrider/sampling_params.h"
 #include "outrider/token.h"
 
 namespace outrider {
@@ -49,6 +50,7 @@ struct ModelConfig {
   bool qk_norm = false;  // RMS norm of every q and k head before RoPE
   // What generation_config.json (or GGUF metadata) recommends.
   std::vector<TokenId> stop_tokens;  // end-of-text ids
+  SamplingChoices sampling;          // generation_config.json alone
 };
 
 // Checks that the numbers are positive, within limits, and consistent with one another.

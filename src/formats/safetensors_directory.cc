@@ -48,11 +48,12 @@ Result<ShardOfTensor> read_index(const fs::path& path) {
 }  // namespace
 
 Result<SafetensorsDirectory> SafetensorsDirectory::open(const fs::path& directory,
-                                                        std::vector<MappedFile>& files) {
+                                                        std::vector<MappedFile>& files,
+                                                        const std::string& file_name) {
   SafetensorsDirectory found(directory);
   const fs::path index = directory / "model.safetensors.index.json";
-  if (file_exists(directory / "model.safetensors")) {
-    OUTRIDER_RETURN_IF_ERROR(found.open_shard("model.safetensors", files));
+  if (file_exists(directory / file_name)) {
+    OUTRIDER_RETURN_IF_ERROR(found.open_shard(file_name, files));
     return found;
   }
   if (file_exists(index)) {

@@ -15,10 +15,12 @@ namespace outrider {
 // The tensors of a Hugging Face directory: model.safetensors, or model.safetensors.index.json and its shards.
 class SafetensorsDirectory {
  public:
-  // The mapped files are added to `files`, which views into them must not outlive.
+  // The mapped files are added to `files`, which views into them must not outlive. `file_name` in place of
+  // model.safetensors has no shards.
   // Errors: no such file, those of parse_safetensors(), a bad index, a tensor in two shards.
   static Result<SafetensorsDirectory> open(const std::filesystem::path& directory,
-                                           std::vector<MappedFile>& files);
+                                           std::vector<MappedFile>& files,
+                                           const std::string& file_name = "model.safetensors");
 
   // Error: missing, or of a type that cannot hold weights.
   Result<TensorView> find(const std::string& name) const;

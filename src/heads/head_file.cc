@@ -50,6 +50,52 @@ uint64_t fnv1a(uint64_t hash, std::span<const std::byte> bytes) {
   return hash;
 }
 
+// Files of Medusa's first checkpoints, beside config.json.
+constexpr std::string_view kMedusaFile = "medusa_lm_head.safetensors";
+constexpr std::string_view kMedusaPickle = "medusa_lm_head.pt";
+
+struct OpenTensors {
+  std::shared_ptr<ModelStorage> storage;
+  SafetensorsDirectory directory;
+};
+
+Result<OpenTensors> open_tensors(const fs::path& directory) {
+  auto storage = std::make_shared<ModelStorage>();
+  std::error_code ignored;
+  if (fs::exists(directory / kMedusaFile, ignored)) {
+    OUTRIDER_TRY(SafetensorsDirectory tensors,
+                 SafetensorsDirectory::open(directory, storage->files, std::string(kMedusaFile)));
+    return OpenTensors{std::move(storage), std::move(tensors)};
+  }
+  if (fs::exists(directory / kMedusaPickle, ignored)) {
+    return input_error(fmt::format(
+        "{}: a pickle may run code and is not read; write its tensors to {} once: python -c \"import torch, "
+        "safetensors.torch; safetensors.torch.save_file({{name: x.clone() for name, x in torch.load('{}', "
+        "map_location='cpu', weights_only=True).items()}}, '{}')\"",
+        (directory / kMedusaPickle).string(), kMedusaFile, kMedusaPickle, kMedusaFile));
+  }
+  OUTRIDER_TRY(SafetensorsDirectory tensors, SafetensorsDirectory::open(directory, storage->files));
+  return OpenTensors{std::move(storage), std::move(tensors)};
+}
+
+Result<HeadFile> make_head(HeadKind kind, const fs::path& directory, OpenTensors opened) {
+  OUTRIDER_TRY(JsonDocument config, JsonDocument::read(directory / "config.json"));
+  const auto& tensors = opened.directory.tensors();
+  ModelFile file;
+  file.path = directory;
+  file.format = "safetensors";
+  for (const auto& [name, entry] : tensors) {
+    if (!entry.dtype) continue;
+    file.tensors.emplace(name, aligned({*entry.dtype, entry.shape, entry.data.data()}, *opened.storage));
+  }
+  for (const MappedFile& mapped : opened.storage->files) {
+    file.mapped.push_back(mapped.bytes());
+    file.stamps.push_back(mapped.stamp());
+  }
+  file.storage = std::move(opened.storage);
+  return HeadFile{.kind = kind, .config = std::move(config), .file = std::move(file), .tensors = tensors};
+}
+
 }  // namespace
 
 std::string_view head_kind_name(HeadKind kind) { return std::ranges::find(kKinds, kind, &Kind::kind)->name; }
@@ -61,34 +107,48 @@ Result<HeadFile> open_head(const fs::path& directory) {
                        ": expected the directory of a drafter, with config.json and model.safetensors; it is "
                        "not there");
   }
-  OUTRIDER_TRY(JsonDocument config, JsonDocument::read(directory / "config.json"));
-  auto storage = std::make_shared<ModelStorage>();
-  OUTRIDER_TRY(const SafetensorsDirectory tensors, SafetensorsDirectory::open(directory, storage->files));
-  const std::optional<HeadKind> kind = recognise(tensors.tensors());
-  if (!kind) {
-    return input_error(
-        directory.string() +
-        ": its tensors are those of no known drafter; expected the layout of an EAGLE, EAGLE-3, "
-        "Medusa, MTP, Mixture of Attentions or DFlash checkpoint");
+  OUTRIDER_TRY(OpenTensors opened, open_tensors(directory));
+  if (const std::optional<HeadKind> kind = recognise(opened.directory.tensors()))
+    return make_head(*kind, directory, std::move(opened));
+  return input_error(directory.string() +
+                     ": its tensors are those of no known drafter; expected the layout of an EAGLE, EAGLE-3, "
+                     "Medusa, MTP, Mixture of Attentions or DFlash checkpoint");
+}
+
+Result<HeadFile> open_head_for(HeadKind kind, const fs::path& directory, std::string_view fingerprint) {
+  const std::string_view name = head_kind_name(kind);
+  if (directory.empty()) {
+    return usage_error(fmt::format(
+        "decoding_type {} expects speculative_model, the directory of its checkpoint; found none", name));
   }
-  ModelFile file;
-  file.path = directory;
-  file.format = "safetensors";
-  for (const auto& [name, entry] : tensors.tensors()) {
-    if (!entry.dtype) continue;
-    file.tensors.emplace(name, aligned({*entry.dtype, entry.shape, entry.data.data()}, *storage));
+  OUTRIDER_TRY(HeadFile head, open_head(directory));
+  if (head.kind != kind) {
+    return head.fail(
+        fmt::format("holds a drafter of the kind {}, found decoding_type {}; leave decoding_type out",
+                    head_kind_name(head.kind), name));
   }
-  for (const MappedFile& mapped : storage->files) {
-    file.mapped.push_back(mapped.bytes());
-    file.stamps.push_back(mapped.stamp());
+  OUTRIDER_RETURN_IF_ERROR(check_target(head, fingerprint));
+  return head;
+}
+
+Result<std::optional<HeadFile>> find_head(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return std::optional<HeadFile>();
+  auto opened = open_tensors(path);
+  if (!opened.ok()) {
+    // Others leave nothing that could be a head's.
+    if (fs::exists(path / kMedusaPickle, ignored) || fs::exists(path / kMedusaFile, ignored))
+      return std::move(opened).error();
+    return std::optional<HeadFile>();
   }
-  file.storage = std::move(storage);
-  return HeadFile{
-      .kind = *kind, .config = std::move(config), .file = std::move(file), .tensors = tensors.tensors()};
+  const std::optional<HeadKind> kind = recognise(opened->directory.tensors());
+  if (!kind) return std::optional<HeadFile>();
+  OUTRIDER_TRY(HeadFile head, make_head(*kind, path, std::move(*opened)));
+  return std::optional<HeadFile>(std::move(head));
 }
 
 Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expected,
-                          std::string_view ignored_prefix) {
+                          const std::function<bool(std::string_view)>& is_ignored) {
   const std::string_view kind = head_kind_name(head.kind);
   for (const HeadTensor& tensor : expected) {
     const auto found = head.tensors.find(tensor.name);
@@ -101,7 +161,7 @@ Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expe
                                  shape_text(tensor.shape), shape_text(found->second.shape)));
   }
   for (const auto& [name, entry] : head.tensors) {
-    if (!ignored_prefix.empty() && name.starts_with(ignored_prefix)) continue;
+    if (is_ignored && is_ignored(name)) continue;
     if (std::ranges::find(expected, name, &HeadTensor::name) != expected.end()) continue;
     return head.fail(fmt::format("tensor {} does not belong to a {} drafter of this config", name, kind));
   }

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,15 +37,23 @@ struct HeadFile {
 // Errors: no such directory, those of its files, tensors that are no drafter's.
 Result<HeadFile> open_head(const std::filesystem::path& directory);
 
+// The same for a drafter of that kind. Errors: no directory, one that holds another kind, another target's.
+Result<HeadFile> open_head_for(HeadKind kind, const std::filesystem::path& directory,
+                               std::string_view fingerprint);
+
+// The same where it may as well be a draft model, or nothing at all: then there is no head. Error: a head
+// whose files cannot be read.
+Result<std::optional<HeadFile>> find_head(const std::filesystem::path& path);
+
 struct HeadTensor {
   std::string name;
   Shape shape;
   bool is_optional = false;
 };
-// Error: the first tensor that is missing, has another shape, or is not listed. Names that begin with
-// `ignored_prefix` (if it is not empty) may be there without being listed.
+// Error: the first tensor that is missing, has another shape, or is not listed; those that `is_ignored` may
+// be there without being listed.
 Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expected,
-                          std::string_view ignored_prefix = {});
+                          const std::function<bool(std::string_view)>& is_ignored = {});
 
 // Says which target a head was trained for: a hash of all norms' weights as f32, which stay as they are when
 // matrices are quantised. Heads carry it in config.json as "outrider_target".

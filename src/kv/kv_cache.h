@@ -25,6 +25,7 @@ struct KvShape {
   // Of one entry's keys, or values, in one layer.
   int64_t row_bytes() const { return kv_head_count * cached_head_bytes(type, head_dim); }
   int64_t page_bytes() const { return 2 * layer_count * page_size * row_bytes(); }
+  int64_t total_bytes() const { return page_count * page_bytes(); }
 };
 
 struct KvOptions {

@@ -22,33 +22,6 @@ Status check_weight_type(std::optional<DType> type) {
   }
 }
 
-Status load_layer(WeightLoader& loader, const ModelConfig& config, int64_t index, DecoderLayer& layer) {
-  const std::string prefix = "model.layers." + std::to_string(index) + ".";
-  const std::string attention = prefix + "self_attn.";
-  const std::string mlp = prefix + "mlp.";
-  const int64_t hidden = config.hidden_size;
-  const int64_t q_size = config.head_count * config.head_dim;
-  const int64_t kv_size = config.kv_head_count * config.head_dim;
-  OUTRIDER_RETURN_IF_ERROR(
-      loader.read_vector(prefix + "input_layernorm.weight", hidden, layer.attention_norm));
-  OUTRIDER_RETURN_IF_ERROR(loader.plan(
-      {{attention + "q_proj", q_size}, {attention + "k_proj", kv_size}, {attention + "v_proj", kv_size}},
-      hidden, config.qkv_bias, layer.qkv));
-  if (config.qk_norm) {
-    const int64_t dim = config.head_dim;
-    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "q_norm.weight", dim, layer.q_norm));
-    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "k_norm.weight", dim, layer.k_norm));
-  }
-  OUTRIDER_RETURN_IF_ERROR(
-      loader.plan({{attention + "o_proj", hidden}}, q_size, config.output_bias, layer.attention_output));
-  OUTRIDER_RETURN_IF_ERROR(
-      loader.read_vector(prefix + "post_attention_layernorm.weight", hidden, layer.mlp_norm));
-  OUTRIDER_RETURN_IF_ERROR(
-      loader.plan({{mlp + "gate_proj", config.ffn_size}, {mlp + "up_proj", config.ffn_size}}, hidden,
-                  config.mlp_bias, layer.gate_up));
-  return loader.plan({{mlp + "down_proj", hidden}}, config.ffn_size, config.mlp_bias, layer.down);
-}
-
 }  // namespace
 
 int64_t DecoderWeights::parameter_count() const {
@@ -75,6 +48,36 @@ int64_t DecoderWeights::bytes() const {
   return total + static_cast<int64_t>(norms * sizeof(float));
 }
 
+Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                          DecoderLayer& layer) {
+  const std::string& prefix = place.prefix;
+  const std::string attention = prefix + "self_attn.";
+  const std::string mlp = prefix + "mlp.";
+  const int64_t hidden = config.hidden_size;
+  const int64_t q_size = config.head_count * config.head_dim;
+  const int64_t kv_size = config.kv_head_count * config.head_dim;
+  if (place.has_input_norm) {
+    OUTRIDER_RETURN_IF_ERROR(
+        loader.read_vector(prefix + "input_layernorm.weight", place.input_size, layer.attention_norm));
+  }
+  OUTRIDER_RETURN_IF_ERROR(loader.plan(
+      {{attention + "q_proj", q_size}, {attention + "k_proj", kv_size}, {attention + "v_proj", kv_size}},
+      place.input_size, config.qkv_bias, layer.qkv));
+  if (config.qk_norm) {
+    const int64_t dim = config.head_dim;
+    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "q_norm.weight", dim, layer.q_norm));
+    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "k_norm.weight", dim, layer.k_norm));
+  }
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.plan({{attention + "o_proj", hidden}}, q_size, config.output_bias, layer.attention_output));
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.read_vector(prefix + "post_attention_layernorm.weight", hidden, layer.mlp_norm));
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.plan({{mlp + "gate_proj", config.ffn_size}, {mlp + "up_proj", config.ffn_size}}, hidden,
+                  config.mlp_bias, layer.gate_up));
+  return loader.plan({{mlp + "down_proj", hidden}}, config.ffn_size, config.mlp_bias, layer.down);
+}
+
 Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOptions& options) {
   OUTRIDER_RETURN_IF_ERROR(check_weight_type(options.weights));
   const ModelConfig& config = file.config;
@@ -87,7 +90,10 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
         loader.plan_table(embedding, config.vocab_size, config.hidden_size, weights.table.emplace()));
   }
   for (int64_t i = 0; i < config.layer_count; ++i) {
-    OUTRIDER_RETURN_IF_ERROR(load_layer(loader, config, i, weights.layers[static_cast<size_t>(i)]));
+    const LayerPlace place{.prefix = "model.layers." + std::to_string(i) + ".",
+                           .input_size = config.hidden_size};
+    OUTRIDER_RETURN_IF_ERROR(
+        load_decoder_layer(loader, config, place, weights.layers[static_cast<size_t>(i)]));
   }
   OUTRIDER_RETURN_IF_ERROR(loader.read_vector("model.norm.weight", config.hidden_size, weights.final_norm));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{config.tied_embeddings ? embedding : "lm_head", config.vocab_size}},

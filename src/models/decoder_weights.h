@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "models/weight_loader.h"
@@ -9,7 +11,7 @@
 namespace outrider {
 
 struct DecoderLayer {
-  std::vector<float> attention_norm;  // [hidden_size]
+  std::vector<float> attention_norm;  // [input size], or empty
   Projection qkv;                     // queries, keys, values
   std::vector<float> q_norm, k_norm;  // [head_dim], or empty
   Projection attention_output;
@@ -31,6 +33,17 @@ struct DecoderWeights {
   int64_t parameter_count() const;
   int64_t bytes() const;
 };
+
+// Where a layer's tensors are, and what its config leaves open.
+struct LayerPlace {
+  std::string prefix;      // "model.layers.3."
+  int64_t input_size = 0;  // of queries, keys and values
+  bool has_input_norm = true;
+};
+
+// Plans one layer, which must stay where it is until the loader has packed all.
+Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                          DecoderLayer& layer);
 
 // Errors: a missing or mis-shaped tensor, a type no matrix can be converted to, out of memory.
 Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOptions& options);

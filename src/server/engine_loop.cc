@@ -159,8 +159,8 @@ void EngineLoop::on_trace(const StepTrace& trace) {
       std::find_if(step_news_.rbegin(), step_news_.rend(), [call = call, choice = choice](auto& news) {
         return news.call == call && news.choice == choice && news.kind == CallNews::Kind::kProgress;
       });
-  if (same == step_news_.rend()) step_news_.push_back({.call = call, .choice = choice});
-  CallNews& news = same == step_news_.rend() ? step_news_.back() : *same;
+  CallNews& news =
+      same != step_news_.rend() ? *same : step_news_.emplace_back(CallNews{.call = call, .choice = choice});
   news.news.trace = trace;
 }
 

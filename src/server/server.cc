@@ -50,6 +50,9 @@ Service make_service(ServerParts& parts, ApiKeys keys) {
 
 ServedModel served_model(const Engine& engine, const ServerParts& parts) {
   const EngineParts& opened = engine.parts();
+  SamplingParams sampling = parts.sampling;
+  opened.target->config().sampling.apply_to(sampling);
+  parts.sampling_choices.apply_to(sampling);
   return {.name = parts.model_name,
           .created = std::time(nullptr),
           .info = opened.info,
@@ -61,7 +64,7 @@ ServedModel served_model(const Engine& engine, const ServerParts& parts) {
           .stop_tokens = opened.target->config().stop_tokens,
           .context = opened.options.context,
           .vocab_size = opened.vocab_size,
-          .sampling = parts.sampling};
+          .sampling = std::move(sampling)};
 }
 
 }  // namespace

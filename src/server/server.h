@@ -21,7 +21,8 @@ struct ServerParts {
   std::function<Result<std::unique_ptr<Engine>>()> open;  // called on the engine's thread
   std::string model_name;
   int max_batch = 1;                       // that of the engine
-  SamplingParams sampling;                 // where a request says nothing
+  SamplingParams sampling;                 // where neither a request nor the model says anything
+  SamplingChoices sampling_choices;        // options that rule over what the model recommends
   std::function<std::string_view()> page;  // what GET / answers
   std::string notify_socket;               // systemd's; empty: none
 };

@@ -74,7 +74,8 @@ void TreeGrowth::plan_level() {
   if (frontier_.empty() || depth >= request_->max_depth || nodes_left <= 0 || !pays(depth)) {
     frontier_.clear();
   } else {
-    children_ = options_->policy->plan_level({.depth = depth,
+    children_ = options_->policy->plan_level({.tree = tree_,
+                                              .depth = depth,
                                               .nodes_left = nodes_left,
                                               .levels_left = request_->max_depth - depth,
                                               .may_drop = !draws()},

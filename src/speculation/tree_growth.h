@@ -43,7 +43,10 @@ class TreeGrowth {
   void expand(LogitsAfter&& logits_after) {
     next_.clear();
     const int children = children_;
-    for (size_t i = 0; i < frontier_.size(); ++i) expand_node(frontier_[i], children, logits_after(i));
+    for (size_t i = 0; i < frontier_.size(); ++i) {
+      expand_node(frontier_[i], options_->policy->children_of(*tree_, frontier_[i], children),
+                  logits_after(i));
+    }
     plan_level();
   }
 

@@ -2,6 +2,8 @@
 #include "speculation/tree_policy.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <utility>
 
 namespace outrider {
@@ -9,6 +11,7 @@ namespace {
 
 int largest_tree_of_one(const SpeculativeOptions& options) {
   if (options.tree == TreeKind::kChain) return options.max_draft_len;
+  if (options.tree == TreeKind::kChoices) return static_cast<int>(options.medusa_choices.size());
   constexpr int kMost = 1024;
   int level = 1, nodes = 0;
   for (const int width : options.expansion) {
@@ -48,12 +51,55 @@ int DynamicTreePolicy::plan_level(const TreeLevel& level, std::span<const double
   return width;
 }
 
+ChoicesTreePolicy::ChoicesTreePolicy(std::span<const std::vector<int>> choices) {
+  std::map<std::vector<int>, int> places = {{{}, 0}};
+  std::vector<std::vector<int>> ordered(choices.begin(), choices.end());
+  std::sort(ordered.begin(), ordered.end());  // parents and earlier siblings first
+  children_.resize(ordered.size() + 1);
+  for (std::vector<int>& choice : ordered) {
+    const auto place = static_cast<int>(places.size());
+    const std::vector<int> parent(choice.begin(), choice.end() - 1);
+    children_[static_cast<size_t>(places.at(parent))].push_back(place);
+    places.emplace(std::move(choice), place);
+  }
+}
+
+// -1: where the list has no such node.
+int ChoicesTreePolicy::place_of(const TokenTree& tree, int node) const {
+  if (node == 0) return 0;
+  const int parent = place_of(tree, tree.parent(node));
+  if (parent < 0) return -1;
+  const auto parents = tree.parents();
+  const auto rank =
+      static_cast<size_t>(std::count(parents.begin(), parents.begin() + node, tree.parent(node)));
+  const std::vector<int>& siblings = children_[static_cast<size_t>(parent)];
+  return rank < siblings.size() ? siblings[rank] : -1;
+}
+
+int ChoicesTreePolicy::children_of(const TokenTree& tree, int node, int most) const {
+  const int place = place_of(tree, node);
+  return place < 0 ? 0 : std::min(most, static_cast<int>(children_[static_cast<size_t>(place)].size()));
+}
+
+int ChoicesTreePolicy::plan_level(const TreeLevel& level, std::span<const double>,
+                                  std::vector<int>& frontier) const {
+  int most = 0;
+  std::erase_if(frontier, [&](int node) {
+    const int children = children_of(*level.tree, node, std::numeric_limits<int>::max());
+    most = std::max(most, children);
+    return children == 0;
+  });
+  return most;
+}
+
 std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options) {
   switch (options.tree) {
     case TreeKind::kStatic:
       return std::make_unique<StaticTreePolicy>(options.expansion);
     case TreeKind::kDynamic:
       return std::make_unique<DynamicTreePolicy>(options.dynamic_tree_max_top_k);
+    case TreeKind::kChoices:
+      return std::make_unique<ChoicesTreePolicy>(options.medusa_choices);
     case TreeKind::kChain:
       break;
   }

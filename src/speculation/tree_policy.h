@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "outrider/engine.h"
+#include "outrider/token_tree.h"
 
 namespace outrider {
 
 // A level of a tree about to be drafted.
 struct TreeLevel {
+  const TokenTree* tree = nullptr;
   int depth = 0;        // of the nodes to expand; the root's is 0
   int nodes_left = 0;   // that may still be added
   int levels_left = 0;  // this one included
@@ -29,6 +31,9 @@ class TreePolicy {
   // each; 0 ends the tree. scores[node]: probability, by the drafter's account, that the node is accepted.
   virtual int plan_level(const TreeLevel& level, std::span<const double> scores,
                          std::vector<int>& frontier) const = 0;
+
+  // Of those, for one node of the frontier.
+  virtual int children_of(const TokenTree& /*tree*/, int /*node*/, int most) const { return most; }
 
   // Whether more nodes are drafted than stay: the likeliest do.
   virtual bool drops() const { return false; }
@@ -62,6 +67,22 @@ class DynamicTreePolicy final : public TreePolicy {
 
  private:
   int width_;
+};
+
+// Medusa's: which nodes there are is listed, each by the ranks of the tokens on its path among their siblings
+// (2401.10774); siblings are drafted in the order of their ranks.
+class ChoicesTreePolicy final : public TreePolicy {
+ public:
+  // Precondition: check_tree_choices().
+  explicit ChoicesTreePolicy(std::span<const std::vector<int>> choices);
+  int plan_level(const TreeLevel& level, std::span<const double> scores,
+                 std::vector<int>& frontier) const override;
+  int children_of(const TokenTree& tree, int node, int most) const override;
+
+ private:
+  int place_of(const TokenTree& tree, int node) const;
+
+  std::vector<std::vector<int>> children_;  // by place in the list, the root first: places by rank
 };
 
 // As options.tree says.

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/cached_growth.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace outrider {
+
+int CachedGrowth::most_staged(const SpeculativeOptions& options) {
+  return kMostUncached + 1 +
+         make_tree_policy(options)->most_expanded(largest_tree(options), options.max_draft_len);
+}
+
+int64_t CachedGrowth::most_rows(const SpeculativeOptions& options, const DrafterContext& context) {
+  return std::max<int64_t>(context.prefill_chunk, int64_t{context.max_batch} * most_staged(options));
+}
+
+KvShape CachedGrowth::cache_shape(KvShape shape, int64_t longest, const SpeculativeOptions& options,
+                                  const DrafterContext& context) {
+  shape.page_size = context.page_size;
+  shape.type = context.kv_type;
+  const int64_t entries = longest + most_staged(options);
+  shape.page_count = context.max_batch * ((entries + shape.page_size - 1) / shape.page_size + 1);
+  return shape;
+}
+
+CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterContext& context,
+                           const KvShape& shape, int64_t vocab)
+    : cache_(shape),
+      policy_(make_tree_policy(options)),
+      growth_{.policy = policy_.get(),
+              .children = options.children,
+              .least_probability = options.assistant_confidence_threshold,
+              .most_uncertainty = options.entropy_threshold,
+              .temperature_factor = options.draft_temperature},
+      most_nodes_(largest_tree(options)),
+      most_staged_(most_staged(options)),
+      vocab_(vocab) {
+  const auto batch = static_cast<size_t>(context.max_batch);
+  batch_.reserve({.rows = most_rows(options, context),
+                  .max_sequences = context.max_batch,
+                  .max_entries = shape.page_count * shape.page_size / context.max_batch,
+                  .page_size = shape.page_size,
+                  .max_depth = most_staged_});
+  for (size_t i = 0; i < batch; ++i) {
+    growing_.push_back(std::make_unique<Growing>());
+    growing_.back()->entries.reserve(static_cast<size_t>(most_staged_));
+  }
+  active_.reserve(batch);
+  rows_.reserve(batch);
+}
+
+void CachedGrowth::reserve(DraftSequence& sequence, int64_t length) const {
+  const auto staged = static_cast<size_t>(most_staged_);
+  sequence.kv.reserve(length + most_staged_);
+  sequence.history.reserve(static_cast<size_t>(length) + staged);
+  sequence.tokens.reserve(staged);
+  sequence.parents.reserve(staged);
+}
+
+bool CachedGrowth::add(const DraftRequest& request, TokenTree& tree, DraftSequence& sequence,
+                       std::span<const TokenId> uncached) {
+  const int expanded = policy_->most_expanded(std::min(request.max_nodes, most_nodes_), request.max_depth);
+  auto staged = cache_.stage(sequence.kv, static_cast<int>(uncached.size()) + expanded);
+  if (!staged.ok()) return false;
+  sequence.staged = std::move(*staged);
+  sequence.tokens.assign(uncached.begin(), uncached.end());
+  sequence.parents.resize(uncached.size());
+  std::iota(sequence.parents.begin(), sequence.parents.end(), -1);
+  sequence.computed = 0;
+  if (active_.size() == growing_.size()) growing_.push_back(std::make_unique<Growing>());
+  Growing& growing = *growing_[active_.size()];
+  growing.sequence = &sequence;
+  growing.entries.assign(1, static_cast<int>(uncached.size()) - 1);
+  growing.growth.start(growth_, request, tree, sequence.history.sync(request));
+  if (growing.growth.frontier().empty()) return false;
+  active_.push_back(&growing);
+  return true;
+}
+
+void CachedGrowth::append_frontiers() {
+  batch_.clear();
+  rows_.clear();
+  for (Growing* growing : active_) rows_.push_back(append_frontier(*growing));
+}
+
+// The nodes of the frontier; for the root, all tokens that are not yet cached.
+CachedGrowth::Rows CachedGrowth::append_frontier(Growing& growing) {
+  DraftSequence& sequence = *growing.sequence;
+  const TokenTree& tree = growing.growth.tree();
+  const bool is_root = tree.drafted() == 0;
+  const int first = is_root ? 0 : static_cast<int>(sequence.tokens.size());
+  growing.entries.resize(static_cast<size_t>(tree.size()), -1);
+  for (const int node : growing.growth.frontier()) {
+    if (is_root) break;
+    growing.entries[static_cast<size_t>(node)] = static_cast<int>(sequence.tokens.size());
+    sequence.tokens.push_back(tree.token(node));
+    sequence.parents.push_back(growing.entries[static_cast<size_t>(tree.parent(node))]);
+  }
+  const int index =
+      append_tree(batch_, sequence.kv, *sequence.staged, {sequence.tokens, sequence.parents, first},
+                  is_root ? LogitsWanted::kLast : LogitsWanted::kAll);
+  return {.sequence = &sequence, .first = first, .logits_index = index};
+}
+
+void CachedGrowth::expand(std::span<const float> logits) {
+  const size_t width = logits.size() / batch_.logits_rows.size();
+  for (size_t i = 0; i < active_.size(); ++i) {
+    const auto index = static_cast<size_t>(rows_[i].logits_index);
+    rows_[i].sequence->computed = rows_[i].sequence->tokens.size();
+    active_[i]->growth.expand(
+        [&](size_t node) { return logits.subspan((index + node) * width, static_cast<size_t>(vocab_)); });
+  }
+  std::erase_if(active_, [](Growing* growing) { return growing->growth.frontier().empty(); });
+}
+
+// Of a pass over all sequences that grow. One that lost its processor says little.
+void CachedGrowth::learn_cost(double ms) {
+  constexpr double kFading = 0.1;
+  constexpr double kMostSurprise = 2.0;
+  const double each = ms / static_cast<double>(active_.size());
+  double& known = growth_.level_ms;
+  known = known == 0.0 ? each : known + kFading * (std::min(each, kMostSurprise * known) - known);
+}
+
+}  // namespace outrider

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "drafters/registry.h"
+#include "drafters/request_history.h"
+#include "kv/kv_cache.h"
+#include "models/forward_batch.h"
+#include "speculation/tree_growth.h"
+#include "speculation/tree_policy.h"
+
+namespace outrider {
+
+// What a drafter with a cache of its own keeps of one sequence.
+struct DraftSequence {
+  KvSequence kv;
+  RequestHistory history;
+  // Entries of the last draft: first tokens that were not yet cached, the root last, then the nodes that were
+  // expanded. What becomes of them is the drafter's business.
+  std::optional<KvTransaction> staged;
+  std::vector<TokenId> tokens;  // by entry
+  std::vector<int> parents;     // by entry, -1: continues what is committed
+  size_t computed = 0;          // entries with keys and values
+};
+
+// Grows the trees of several sequences over a drafter's own cache, one pass per level for all together.
+class CachedGrowth {
+ public:
+  // Tokens that a tree's first pass computes besides the root; more of them are computed beforehand.
+  static constexpr int kMostUncached = 15;
+
+  // Entries that one draft may stage: what its first pass computes, and the nodes it expands.
+  static int most_staged(const SpeculativeOptions& options);
+  // Rows of the largest pass, prompt chunks included.
+  static int64_t most_rows(const SpeculativeOptions& options, const DrafterContext& context);
+  // With pages for all sequences, none longer than `longest`.
+  static KvShape cache_shape(KvShape shape, int64_t longest, const SpeculativeOptions& options,
+                             const DrafterContext& context);
+
+  // `vocab`: ids that may be drafted, the first of each row of logits.
+  CachedGrowth(const SpeculativeOptions& options, const DrafterContext& context, const KvShape& shape,
+               int64_t vocab);
+
+  KvCache& cache() { return cache_; }
+  const KvCache& cache() const { return cache_; }
+  // Scratch between drafts.
+  ForwardBatch& batch() { return batch_; }
+  // Makes room for a sequence of that length and its drafts.
+  void reserve(DraftSequence& sequence, int64_t length) const;
+
+  void start() { active_.clear(); }
+  // Takes a sequence part, with its tokens that have no entries, the root last. False: there are no pages, or
+  // nothing is to be drafted.
+  bool add(const DraftRequest& request, TokenTree& tree, DraftSequence& sequence,
+           std::span<const TokenId> uncached);
+
+  // Rows of one sequence in a pass: its staged entries from `first` on. Logits are wanted of the last one in
+  // the first pass, of all in later ones; they begin at row `logits_index`.
+  struct Rows {
+    DraftSequence* sequence = nullptr;
+    int first = 0;
+    int logits_index = 0;
+  };
+
+  // forward(batch, rows): the logits [batch.logits_rows, any width >= vocab] of a pass; `rows` by sequence.
+  template <typename Forward>
+  void grow(Forward&& forward) {
+    // The first pass computes what was not cached, and finds the caches full of the target's weights: it
+    // costs more than another level does.
+    bool is_first_pass = true;
+    while (!active_.empty()) {
+      append_frontiers();
+      const double start = now_ms();
+      const std::span<const float> logits = forward(std::as_const(batch_), std::span<const Rows>(rows_));
+      if (!std::exchange(is_first_pass, false)) learn_cost(now_ms() - start);
+      expand(logits);
+    }
+  }
+
+ private:
+  // A sequence while its tree grows.
+  struct Growing {
+    TreeGrowth growth;
+    DraftSequence* sequence = nullptr;
+    std::vector<int> entries;  // by node: its entry, -1: not computed
+  };
+
+  void append_frontiers();
+  Rows append_frontier(Growing& growing);
+  void expand(std::span<const float> logits);
+  void learn_cost(double ms);
+
+  KvCache cache_;
+  std::unique_ptr<TreePolicy> policy_;
+  GrowthOptions growth_;
+  int most_nodes_;   // of one tree
+  int most_staged_;  // of one draft
+  int64_t vocab_;
+  ForwardBatch batch_;
+  std::vector<std::unique_ptr<Growing>> growing_;  // one per request, and spare ones
+  std::vector<Growing*> active_;                   // those that still grow
+  std::vector<Rows> rows_;                         // of active_
+};
+
+}  // namespace outrider

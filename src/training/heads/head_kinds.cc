@@ -3,10 +3,12 @@
 
 #include "training/heads/eagle3_head.h"
 #include "training/heads/medusa_head.h"
+#include "training/heads/dflash_head.h"
+#include "training/heads/moa_head.h"
 #include "training/heads/mtp_head.h"
 
 namespace outrider::training {
 
-std::vector<HeadKind> head_kinds() { return {eagle3_kind(), mtp_kind(), medusa_kind()}; }
+std::vector<HeadKind> head_kinds() { return {eagle3_kind(), mtp_kind(), medusa_kind(), moa_kind(), dflash_kind()}; }
 
 }  // namespace outrider::training

@@ -14,6 +14,7 @@
 #include "drafters/medusa.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
+#include "drafters/recurrent.h"
 #include "drafters/suffix.h"
 #include "heads/head_file.h"
 #include "heads/medusa.h"
@@ -46,6 +47,9 @@ constexpr std::array kDrafters = {
     Entry{"Suffix", make_suffix_drafter},
     Entry{"Lookahead", make_lookahead_drafter},
     Entry{"EarlyExit", make_early_exit_drafter},
+    Entry{"Eagle", make_recurrent_drafter},
+    Entry{"Eagle3", make_recurrent_drafter},
+    Entry{"MTP", make_recurrent_drafter},
     Entry{"Medusa", make_medusa_drafter},
     Entry{"UserProvided", use_user_drafter},
 };

@@ -281,6 +281,8 @@ Result<ModelConfig> read_layer_config(const JsonObject& root) {
   ModelConfig config;
   config.family = llama.model_type;
   OUTRIDER_RETURN_IF_ERROR(read_sizes(root, llama, &config));
+  // A window counts where the config turns it on, as in Qwen's.
+  OUTRIDER_RETURN_IF_ERROR(read_sliding_window(root, kFamilies.back(), &config));
   OUTRIDER_RETURN_IF_ERROR(read_rope(root, &config));
   OUTRIDER_RETURN_IF_ERROR(read_flags(root, llama, &config));
   config.qkv_bias = config.output_bias = config.mlp_bias = false;

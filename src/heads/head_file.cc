@@ -155,7 +155,7 @@ Result<std::optional<HeadFile>> find_head(const fs::path& path) {
 }
 
 Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expected,
-                          std::string_view ignored_prefix) {
+                          const std::function<bool(std::string_view)>& is_ignored) {
   const std::string_view kind = head_kind_name(head.kind);
   for (const HeadTensor& tensor : expected) {
     const auto found = head.tensors.find(tensor.name);
@@ -168,7 +168,7 @@ Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expe
                                  shape_text(tensor.shape), shape_text(found->second.shape)));
   }
   for (const auto& [name, entry] : head.tensors) {
-    if (!ignored_prefix.empty() && name.starts_with(ignored_prefix)) continue;
+    if (is_ignored && is_ignored(name)) continue;
     if (std::ranges::find(expected, name, &HeadTensor::name) != expected.end()) continue;
     return head.fail(fmt::format("tensor {} does not belong to a {} drafter of this config", name, kind));
   }

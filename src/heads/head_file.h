@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -51,10 +52,10 @@ struct HeadTensor {
   Shape shape;
   bool is_optional = false;
 };
-// Error: the first tensor that is missing, has another shape, or is not listed. Names that begin with
-// `ignored_prefix` (if it is not empty) may be there without being listed.
+// Error: the first tensor that is missing, has another shape, or is not listed; those that `is_ignored` may
+// be there without being listed.
 Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expected,
-                          std::string_view ignored_prefix = {});
+                          const std::function<bool(std::string_view)>& is_ignored = {});
 
 // Says which target a head was trained for: a hash of all norms' weights as f32, which stay as they are when
 // matrices are quantised. Heads carry it in config.json as "outrider_target".

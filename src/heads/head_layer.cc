@@ -83,7 +83,7 @@ void HeadLayers::reserve(int64_t rows, std::span<const DecoderLayer> layers) {
   }
 }
 
-void HeadLayers::begin(const ForwardBatch& batch, KvCache& cache) {
+void HeadLayers::begin(const ForwardBatch& batch, KvCache& cache, int32_t first_entry) {
   batch_ = &batch;
   cache_ = &cache;
   reserve(batch.rows(), {});
@@ -91,6 +91,7 @@ void HeadLayers::begin(const ForwardBatch& batch, KvCache& cache) {
   std::iota(rows_.begin(), rows_.end(), 0);
   attention_rows_.clear();
   for (const int32_t row : rows_) attention_rows_.push_back(attention_row(batch, row));
+  if (first_entry > 0) hide_entries(first_entry);
   ops_.pool().run(ops_.shares_for(batch.rows() * shape_.head_dim), [&](Worker worker) {
     const Range share = share_of(worker, batch.rows());
     for (int64_t r = share.begin; r < share.end; ++r) {
@@ -98,6 +99,27 @@ void HeadLayers::begin(const ForwardBatch& batch, KvCache& cache) {
                      rotations_.data() + r * shape_.head_dim);
     }
   });
+}
+
+// Lists of entries are seen in their order, however they are told: as a prefix or one by one.
+void HeadLayers::hide_entries(int32_t first) {
+  listed_.clear();
+  starts_.clear();
+  for (const AttentionRow& row : attention_rows_) {
+    starts_.push_back(listed_.size());
+    for (int32_t entry = first; entry < row.prefix_len; ++entry) listed_.push_back(entry);
+    for (int32_t i = 0; i < row.tail_len; ++i) {
+      if (row.tail[i] >= first) listed_.push_back(row.tail[i]);
+    }
+    if (listed_.size() == starts_.back())
+      listed_.push_back(row.tail_len > 0 ? row.tail[row.tail_len - 1] : row.prefix_len - 1);
+  }
+  starts_.push_back(listed_.size());
+  for (size_t i = 0; i < attention_rows_.size(); ++i) {
+    attention_rows_[i].prefix_len = 0;
+    attention_rows_[i].tail = listed_.data() + starts_[i];
+    attention_rows_[i].tail_len = static_cast<int32_t>(starts_[i + 1] - starts_[i]);
+  }
 }
 
 void HeadLayers::store(const DecoderLayer& layer, int64_t index, const float* input) {
@@ -153,8 +175,12 @@ void HeadLayers::finish(const DecoderLayer& layer, int64_t index, float* states)
 }
 
 void HeadLayers::run(const DecoderLayer& layer, int64_t index, float* states, bool keeps_wanted) {
-  ops_.normalize(states, layer.attention_norm, normed_.data(), rows(), shape_.epsilon);
-  store(layer, index, normed_.data());
+  const float* input = states;
+  if (!layer.attention_norm.empty()) {
+    ops_.normalize(states, layer.attention_norm, normed_.data(), rows(), shape_.epsilon);
+    input = normed_.data();
+  }
+  store(layer, index, input);
   if (keeps_wanted) keep_wanted(states);
   finish(layer, index, states);
 }

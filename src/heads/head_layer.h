@@ -33,8 +33,9 @@ class HeadLayers {
   // Makes room for so many rows.
   void reserve(int64_t rows, std::span<const DecoderLayer> layers);
 
-  // All rows of the batch take part. Both must live until the pass is done.
-  void begin(const ForwardBatch& batch, KvCache& cache);
+  // All rows of the batch take part. Both must live until the pass is done. Rows do not see entries of their
+  // sequence before `first_entry`, but always their own.
+  void begin(const ForwardBatch& batch, KvCache& cache, int32_t first_entry = 0);
 
   // Queries of every row, and its keys and values into cache layer `index`; input [rows, layer.qkv.k].
   void store(const DecoderLayer& layer, int64_t index, const float* input);
@@ -42,8 +43,8 @@ class HeadLayers {
   void keep_wanted(float* states);
   // states += output(attention), then states += MLP(mlp_norm(states))
   void finish(const DecoderLayer& layer, int64_t index, float* states);
-  // A whole layer with input norm; `keeps_wanted`: the last one, nothing else depends on rows without
-  // logits.
+  // A whole layer, normalising its input if it has weights for that; `keeps_wanted`: the last one, nothing
+  // else depends on rows without logits.
   void run(const DecoderLayer& layer, int64_t index, float* states, bool keeps_wanted);
 
   int64_t rows() const { return static_cast<int64_t>(attention_rows_.size()); }  // being computed
@@ -51,6 +52,8 @@ class HeadLayers {
   KvShape kv_shape(int64_t layer_count) const;
 
  private:
+  void hide_entries(int32_t first);
+
   LayerOps ops_;
   AttentionShape shape_;
   int64_t hidden_size_;
@@ -60,6 +63,8 @@ class HeadLayers {
   KvCache* cache_ = nullptr;
   std::vector<int32_t> rows_;  // of the batch
   std::vector<AttentionRow> attention_rows_;
+  std::vector<int32_t> listed_;  // scratch of hide_entries(): what the rows see, and where each begins
+  std::vector<size_t> starts_;
   Scratch rotations_;  // [batch rows, head_dim]
   Scratch normed_;     // [rows, hidden_size]
   Scratch qkv_;        // [rows, qkv_size]

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/recurrent.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "drafters/cached_growth.h"
+#include "heads/eagle.h"
+#include "heads/eagle3.h"
+#include "heads/head_file.h"
+#include "heads/mtp.h"
+#include "heads/recurrent_head.h"
+
+namespace outrider {
+namespace {
+
+// Entry e of a sequence's cache is that of token e's features and token e + 1, so its tokens are those from
+// the second on. Entries of committed tokens are always computed from the target's own features: those of
+// drafted ones are given back with the tree.
+class RecurrentDrafter final : public Drafter {
+ public:
+  RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const SpeculativeOptions& options,
+                   const DrafterContext& context);
+
+  const DrafterTraits& traits() const override { return traits_; }
+  void begin(uint64_t sequence, std::span<const TokenId> prompt) override;
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+  void absorb(std::span<const CommittedFeatures> committed) override;
+  int64_t known_tokens(std::span<const TokenId> tokens) override;
+  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+
+ private:
+  struct Sequence : DraftSequence {
+    std::vector<float> waiting;  // features of the tokens behind those with entries: [size of a row] each
+    std::vector<float> states;   // by staged entry: [state_size]; of committed tokens that of the last alone
+    std::vector<float> carried;  // of the last committed entry, where the head asks for it
+    bool is_lost = false;        // features are missing: there is nothing to draft from
+  };
+  // What known_tokens() found, kept for the begin() that follows.
+  struct Found {
+    std::vector<TokenId> tokens;
+    KvSequence kv;
+  };
+
+  size_t row_size() const { return static_cast<size_t>(head_->feature_size()); }
+  size_t state_size() const { return static_cast<size_t>(head_->state_size()); }
+  int64_t waiting_of(const Sequence& sequence) const {
+    return static_cast<int64_t>(sequence.waiting.size() / row_size());
+  }
+  KvSequence open(std::span<const TokenId> tokens);
+  void take(const CommittedFeatures& committed);
+  void run_flush();
+  void prepare(const DraftRequest& request, TokenTree& tree);
+  std::span<const float> forward(const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows);
+  const float* gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count);
+  void commit(Sequence& sequence, size_t count);
+
+  DrafterTraits traits_;
+  std::unique_ptr<RecurrentHead> head_;
+  CachedGrowth growth_;
+  size_t longest_;  // sequence there will be
+  int level_ = 0;   // of the pass under way
+  // Scratch of one call.
+  std::vector<float> inputs_;                      // [rows, row_size or state_size]
+  std::vector<float> carried_;                     // [sequences, state_size]
+  std::vector<Sequence*> taking_;                  // part in the draft, or in the flush
+  std::vector<std::span<const TokenId>> flushed_;  // tokens of each sequence of a flush
+  std::vector<int> path_;
+  std::vector<Found> found_;
+  std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
+};
+
+RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const SpeculativeOptions& options,
+                                   const DrafterContext& context)
+    : traits_{.name = options.decoding_type, .emits_probabilities = true, .features = head->taps()},
+      head_(std::move(head)),
+      growth_(options, context,
+              CachedGrowth::cache_shape(head_->kv_shape(), context.context, options, context),
+              context.vocab_size),
+      longest_(static_cast<size_t>(context.context)) {
+  const auto rows = static_cast<size_t>(CachedGrowth::most_rows(options, context));
+  inputs_.reserve(rows * std::max(row_size(), state_size()));
+  path_.resize(rows);
+  std::iota(path_.begin(), path_.end(), 0);
+  taking_.reserve(static_cast<size_t>(context.max_batch));
+  flushed_.reserve(static_cast<size_t>(context.max_batch));
+}
+
+// The first token belongs to every entry's state and to no entry's tokens.
+KvSequence RecurrentDrafter::open(std::span<const TokenId> tokens) {
+  if (head_->carries_state() || tokens.empty()) return growth_.cache().open({});
+  return growth_.cache().open(tokens.subspan(1), static_cast<uint64_t>(tokens.front()));
+}
+
+int64_t RecurrentDrafter::known_tokens(std::span<const TokenId> tokens) {
+  found_.push_back({.tokens = {tokens.begin(), tokens.end()}, .kv = open(tokens)});
+  return found_.back().kv.length();
+}
+
+void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt) {
+  Sequence& state = sequences_[sequence];
+  const auto found =
+      std::ranges::find_if(found_, [&](const Found& one) { return std::ranges::equal(one.tokens, prompt); });
+  if (found == found_.end()) {
+    state.kv = open(prompt);
+  } else {
+    state.kv = std::move(found->kv);
+    found_.erase(found);
+  }
+  growth_.reserve(state, static_cast<int64_t>(longest_));
+  state.waiting.reserve((CachedGrowth::kMostUncached + 1) * row_size());
+  if (head_->carries_state()) state.carried.assign(state_size(), 0.0f);
+}
+
+// Few features wait for the next draft, which computes them with its root; many are computed at once, all but
+// the last, which may be the root's.
+void RecurrentDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  found_.clear();
+  growth_.batch().clear();
+  inputs_.clear();
+  carried_.clear();
+  taking_.clear();
+  flushed_.clear();
+  for (const CommittedFeatures& one : committed) take(one);
+  if (!taking_.empty()) run_flush();
+}
+
+void RecurrentDrafter::take(const CommittedFeatures& committed) {
+  const auto state = sequences_.find(committed.sequence);
+  if (state == sequences_.end() || state->second.is_lost || committed.rows.empty()) return;
+  Sequence& sequence = state->second;
+  const int64_t next = sequence.kv.length() + waiting_of(sequence);
+  const int64_t given = committed.first + std::ssize(committed.rows);
+  sequence.staged.reset();
+  sequence.is_lost = committed.first > next;
+  if (sequence.is_lost || given <= next) return;
+  const auto append = [&](std::vector<float>& to, int64_t begin, int64_t end) {
+    for (int64_t token = begin; token < end; ++token) {
+      const std::span<const float> features = committed.at(static_cast<size_t>(token - committed.first));
+      to.insert(to.end(), features.begin(), features.end());
+    }
+  };
+  const int64_t total = given - sequence.kv.length();
+  if (total <= CachedGrowth::kMostUncached + 1) return append(sequence.waiting, next, given);
+  auto staged = growth_.cache().stage(sequence.kv, static_cast<int>(total - 1));
+  sequence.is_lost = !staged.ok();
+  if (sequence.is_lost) return;
+  sequence.staged = std::move(*staged);
+  inputs_.insert(inputs_.end(), sequence.waiting.begin(), sequence.waiting.end());
+  append(inputs_, next, given - 1);
+  sequence.waiting.clear();
+  append(sequence.waiting, given - 1, given);
+  carried_.insert(carried_.end(), sequence.carried.begin(), sequence.carried.end());
+  taking_.push_back(&sequence);
+  flushed_.push_back(committed.tokens.subspan(static_cast<size_t>(sequence.kv.length()) + 1,
+                                              static_cast<size_t>(total - 1)));
+  append_chain(growth_.batch(), sequence.kv, *sequence.staged, flushed_.back(),
+               head_->carries_state() ? LogitsWanted::kLast : LogitsWanted::kNone);
+}
+
+void RecurrentDrafter::run_flush() {
+  const RecurrentHead::Output output = head_->forward({.batch = &growth_.batch(),
+                                                       .cache = &growth_.cache(),
+                                                       .inputs = inputs_.data(),
+                                                       .carried = carried_.data(),
+                                                       .wants_logits = false});
+  for (size_t i = 0; i < taking_.size(); ++i) {
+    Sequence& sequence = *taking_[i];
+    if (head_->carries_state()) {
+      std::copy_n(output.states + i * state_size(), state_size(), sequence.carried.begin());
+    }
+    sequence.tokens.assign(flushed_[i].begin(), flushed_[i].end());
+    commit(sequence, flushed_[i].size());
+  }
+}
+
+// Keeps the first `count` staged entries, which are those of committed tokens.
+void RecurrentDrafter::commit(Sequence& sequence, size_t count) {
+  while (path_.size() < count) path_.push_back(static_cast<int>(path_.size()));
+  sequence.staged->commit(std::span(path_).first(count), std::span(sequence.tokens).first(count));
+  sequence.staged.reset();
+}
+
+Status RecurrentDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  growth_.start();
+  taking_.clear();
+  level_ = 0;
+  for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], trees[i]);
+  growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows) {
+    return forward(batch, rows);
+  });
+  for (Sequence* sequence : taking_) {
+    const auto count = static_cast<size_t>(waiting_of(*sequence));
+    if (head_->carries_state()) {
+      std::copy_n(sequence->states.begin() + static_cast<std::ptrdiff_t>((count - 1) * state_size()),
+                  state_size(), sequence->carried.begin());
+    }
+    commit(*sequence, count);
+    sequence->waiting.clear();
+  }
+  return {};
+}
+
+// The sequence takes part if all features up to the token before the pending one are there.
+void RecurrentDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
+  const auto state = sequences_.find(request.sequence);
+  if (state == sequences_.end() || state->second.is_lost) return;
+  Sequence& sequence = state->second;
+  sequence.staged.reset();
+  const int64_t waiting = waiting_of(sequence);
+  if (waiting == 0 || sequence.kv.length() + waiting + 1 != std::ssize(request.tokens)) return;
+  if (growth_.add(request, tree, sequence, request.tokens.last(static_cast<size_t>(waiting))))
+    taking_.push_back(&sequence);
+}
+
+std::span<const float> RecurrentDrafter::forward(const ForwardBatch& batch,
+                                                 std::span<const CachedGrowth::Rows> rows) {
+  const RecurrentHead::Output output = head_->forward({.batch = &batch,
+                                                       .cache = &growth_.cache(),
+                                                       .level = level_,
+                                                       .inputs = gather_inputs(rows, batch.rows()),
+                                                       .carried = carried_.data()});
+  for (const CachedGrowth::Rows& one : rows) {
+    auto& sequence = static_cast<Sequence&>(*one.sequence);
+    const size_t count = sequence.tokens.size();
+    const size_t wanted = level_ == 0 ? 1 : count - static_cast<size_t>(one.first);
+    sequence.states.resize(count * state_size());
+    std::copy_n(output.states + static_cast<size_t>(one.logits_index) * state_size(), wanted * state_size(),
+                sequence.states.begin() + static_cast<std::ptrdiff_t>((count - wanted) * state_size()));
+  }
+  ++level_;
+  return output.logits;
+}
+
+// Of committed tokens the target's features, of drafted ones the states of their parents.
+const float* RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count) {
+  inputs_.clear();
+  carried_.clear();
+  inputs_.reserve(static_cast<size_t>(count) * (level_ == 0 ? row_size() : state_size()));
+  for (const CachedGrowth::Rows& one : rows) {
+    const auto& sequence = static_cast<const Sequence&>(*one.sequence);
+    if (level_ == 0) {
+      inputs_.insert(inputs_.end(), sequence.waiting.begin(), sequence.waiting.end());
+      carried_.insert(carried_.end(), sequence.carried.begin(), sequence.carried.end());
+      continue;
+    }
+    for (size_t entry = static_cast<size_t>(one.first); entry < sequence.tokens.size(); ++entry) {
+      const auto state =
+          sequence.states.begin() + sequence.parents[entry] * static_cast<std::ptrdiff_t>(state_size());
+      inputs_.insert(inputs_.end(), state, state + static_cast<std::ptrdiff_t>(state_size()));
+    }
+  }
+  return inputs_.data();
+}
+
+using Loader = Result<std::unique_ptr<RecurrentHead>> (*)(const HeadFile&, Model*, const ModelOptions&);
+
+Loader loader_of(HeadKind kind) {
+  switch (kind) {
+    case HeadKind::kEagle:
+      return load_eagle;
+    case HeadKind::kEagle3:
+      return load_eagle3;
+    case HeadKind::kMtp:
+      return load_mtp;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Drafter>> make_recurrent_drafter(const SpeculativeOptions& options,
+                                                        const DrafterContext& context) {
+  if (options.speculative_model.empty()) {
+    return usage_error("decoding_type " + options.decoding_type +
+                       " expects speculative_model, the directory of the drafter; found none");
+  }
+  OUTRIDER_TRY(const HeadFile file, open_head(options.speculative_model));
+  const std::string kind(head_kind_name(file.kind));
+  if (kind != options.decoding_type) {
+    return file.fail("decoding_type " + options.decoding_type + " expects a drafter of that kind, found " +
+                     kind + "; use decoding_type " + kind);
+  }
+  OUTRIDER_RETURN_IF_ERROR(check_target(file, context.target_fingerprint));
+  OUTRIDER_TRY(
+      std::unique_ptr<RecurrentHead> head,
+      loader_of(file.kind)(file, context.target,
+                           {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  if (options.max_draft_len > head->most_levels()) {
+    return usage_error(options.decoding_type + " with " + std::to_string(head->most_levels()) +
+                       " modules drafts as many levels, found max_draft_len " +
+                       std::to_string(options.max_draft_len) + "; lower it");
+  }
+  return std::shared_ptr<Drafter>(std::make_shared<RecurrentDrafter>(std::move(head), options, context));
+}
+
+}  // namespace outrider

@@ -61,7 +61,12 @@ constexpr std::array kDrafters = {
 }  // namespace
 
 Result<SpeculativeOptions> settled(SpeculativeOptions options) {
-  OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(options.speculative_model));
+  std::optional<HeadFile> head;
+  if (head_kind_named(options.decoding_type) && !options.speculative_model.empty()) {
+    OUTRIDER_TRY(head, open_head(options.speculative_model));
+  } else {
+    OUTRIDER_TRY(head, find_head(options.speculative_model));
+  }
   const std::string method(head ? head_kind_name(head->kind) : "DraftTarget");
   if (options.is_method_open) {
     options.decoding_type = method;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "config/message_text.h"
 #include "drafters/registry.h"
 #include "engine/engine_parts.h"
+#include "formats/model_file.h"
 
 namespace outrider {
 namespace {
@@ -104,6 +106,7 @@ class Doctor {
   Result<Diagnosis> examine(const EngineOptions& options) {
     diagnosis_.prompts = prompts_.size();
     diagnosis_.temperature = settings_.request.sampling.temperature;
+    OUTRIDER_RETURN_IF_ERROR(recognise(options));
     OUTRIDER_TRY(const SpeculativeOptions speculation, settled(options.speculation));
     diagnosis_.speculative = method_text(settings_.engine.speculation, speculation);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
@@ -119,6 +122,18 @@ class Doctor {
   }
 
  private:
+  // Whether a learned drafter fits, before anything of it is run.
+  Status recognise(const EngineOptions& options) {
+    OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(options.speculation.speculative_model));
+    if (!head) return {};
+    OUTRIDER_TRY(const ModelFile target, open_model(options.model));
+    diagnosis_.head = summarize_head(*head);
+    const auto reasons = misfits(*diagnosis_.head, target.config, target_fingerprint(target));
+    if (reasons.empty()) return {};
+    return head->fail(fmt::format("this {} drafter does not fit {}: {}", head_kind_name(head->kind),
+                                  options.model.string(), fmt::join(reasons, "; ")));
+  }
+
   Status run_plain(EngineOptions options) {
     options.speculation = {};
     OUTRIDER_TRY(const auto engine, Engine::open(options));

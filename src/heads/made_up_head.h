@@ -36,7 +36,9 @@ inline std::vector<float> made_up_tensor(const std::string& name, const std::vec
 // A directory that goes away with it.
 struct MadeUpHead {
   nlohmann::json config = nlohmann::json::object();
-  std::map<std::string, std::vector<int64_t>> tensors;  // shape by name, all F32
+  std::map<std::string, std::vector<int64_t>> tensors;   // shape by name, all F32
+  std::map<std::string, std::vector<int64_t>> integers;  // I64, of one dimension
+  std::map<std::string, std::vector<uint8_t>> flags;     // BOOL likewise
 
   MadeUpHead() {
     static int count = 0;
@@ -79,12 +81,15 @@ struct MadeUpHead {
     std::ofstream(path_ / "config.json") << config.dump();
     nlohmann::json header = nlohmann::json::object();
     std::string data;
-    for (const auto& [name, shape] : tensors) {
-      const std::vector<float> values = made_up_tensor(name, shape);
+    const auto add = [&](const std::string& name, const char* type, const std::vector<int64_t>& shape,
+                         const auto& values) {
       const size_t begin = data.size();
-      data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-      header[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
-    }
+      data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+      header[name] = {{"dtype", type}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
+    };
+    for (const auto& [name, shape] : tensors) add(name, "F32", shape, made_up_tensor(name, shape));
+    for (const auto& [name, values] : integers) add(name, "I64", {std::ssize(values)}, values);
+    for (const auto& [name, values] : flags) add(name, "BOOL", {std::ssize(values)}, values);
     const std::string text = header.dump();
     const uint64_t size = text.size();
     std::ofstream file(path_ / "model.safetensors", std::ios::binary);

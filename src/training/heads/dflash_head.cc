@@ -177,7 +177,7 @@ HeadLoss DFlashHead::loss(const HeadBatch& batch) const {
     const at::Tensor found = likeliest_tokens(parts[static_cast<size_t>(place - 1)], output_head_);
     const at::Tensor agrees =
         found.view({windows, count}).eq(truth.gather(1, anchors + (place - 1))).to(at::kFloat);
-    result.depths.push_back({agrees, batch.counted.gather(1, anchors + place)});
+    result.depths.push_back({agrees, batch.counted.gather(1, anchors + place), {}});
   }
   return result;
 }

@@ -90,6 +90,29 @@ void add_run_options(CLI::App& command, HeadArguments& arguments) {
   command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out")->group("Run");
 }
 
+void add_measure_options(CLI::App& command, HeadOptions& options) {
+  const auto positive = CLI::PositiveNumber;
+  const char* group = "Measuring with the serving engine";
+  command
+      .add_option(
+          "--prompts", options.prompts,
+          ".jsonl with held-out prompts (\"prompt\" or \"messages\"); none: beginnings of held-out text")
+      ->group(group);
+  command.add_option("--prompt-limit", options.prompt_limit, "prompts used, spread over the file")
+      ->check(positive)
+      ->group(group);
+  command.add_option("--measured-tokens", options.measured_tokens, "per prompt")
+      ->check(positive)
+      ->group(group);
+  command.add_option("--draft", options.draft, "a draft model to compare with")->group(group);
+  command.add_option("--measured-depth", options.measured_depth, "levels of drafts")
+      ->check(CLI::Range(1, 16))
+      ->group(group);
+  command.add_option("--measured-nodes", options.measured_nodes, "nodes of drafted trees")
+      ->check(CLI::Range(1, 1024))
+      ->group(group);
+}
+
 }  // namespace
 
 std::function<Status()> add_head_command(CLI::App& app, HeadKind kind) {
@@ -101,6 +124,7 @@ std::function<Status()> add_head_command(CLI::App& app, HeadKind kind) {
   if (arguments->kind.add_options) arguments->kind.add_options(*command);
   add_optimizer_options(*command, arguments->options);
   add_run_options(*command, *arguments);
+  add_measure_options(*command, arguments->options);
   return [arguments]() -> Status {
     arguments->options.products = arguments->products == "f32" ? at::kFloat : at::kBFloat16;
     return train_head(arguments->kind, arguments->options);

@@ -17,6 +17,8 @@ struct HeldOutResult {
   std::vector<double>
       agreement;  // by depth: share of drafts that are the target's likeliest so far and there
 
+  std::vector<std::vector<double>> ranks;  // by depth, see DepthAgreement::ranks; or empty
+
   // What chains of greedy drafts come to along this text, the target's own token included.
   double tokens_per_pass() const;
 };

@@ -298,7 +298,7 @@ std::vector<DepthAgreement> MoaHead::measure(const HeadBatch& batch) const {
     const at::Tensor truth =
         tokens(batch.hidden.narrow(1, depth, rows).reshape({windows * rows, -1}).to(type_));
     const at::Tensor agrees = tokens(output).eq(truth).to(at::kFloat);
-    depths.push_back({at::constant_pad_nd(agrees, {0, depth}), shifted(batch.counted, depth + 1)});
+    depths.push_back({at::constant_pad_nd(agrees, {0, depth}), shifted(batch.counted, depth + 1), {}});
   }
   return depths;
 }

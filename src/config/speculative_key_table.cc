@@ -14,35 +14,19 @@
 namespace outrider {
 namespace {
 
-struct Method {
-  std::string_view name;
-  bool built;
-};
-
 // TensorRT-LLM's names; UserProvided exists, but only a program that links the library can provide the
 // drafter.
-constexpr std::array kMethods = {
-    Method{"None", true},   Method{"NGram", true},     Method{"DraftTarget", true}, Method{"SpecInfer", true},
-    Method{"Suffix", true}, Method{"Lookahead", true}, Method{"EarlyExit", true},   Method{"Combined", true},
-    Method{"Auto", true},   Method{"Medusa", true},    Method{"Eagle", true},       Method{"Eagle3", true},
-    Method{"MTP", true},    Method{"MoA", true},       Method{"DFlash", true},
-};
-std::string built_methods() {
-  std::vector<std::string_view> names;
-  for (const Method& method : kMethods) {
-    if (method.built) names.push_back(method.name);
-  }
-  return joined(names);
-}
+constexpr std::array<std::string_view, 15> kMethods = {
+    "None",   "NGram", "DraftTarget", "SpecInfer", "Suffix", "Lookahead", "EarlyExit", "Combined",
+    "Medusa", "Eagle", "Eagle3",      "MTP",       "MoA",    "DFlash",    "Auto"};
+
+std::string built_methods() { return joined({kMethods.begin(), kMethods.end()}); }
 
 Result<std::string> canonical_method(std::string_view text) {
   const std::string folded = folded_name(text);
   const std::string_view wanted = folded == "draftmodel" ? "drafttarget" : std::string_view(folded);
-  for (const Method& method : kMethods) {
-    if (folded_name(method.name) != wanted) continue;
-    if (method.built) return std::string(method.name);
-    return usage_error(
-        fmt::format("{} is not available in this version; use one of {}", method.name, built_methods()));
+  for (const std::string_view method : kMethods) {
+    if (folded_name(method) == wanted) return std::string(method);
   }
   if (wanted == "userprovided") {
     return usage_error(
@@ -50,8 +34,7 @@ Result<std::string> canonical_method(std::string_view text) {
                     "use one of {}",
                     built_methods()));
   }
-  std::vector<std::string_view> names;
-  for (const Method& method : kMethods) names.push_back(method.name);
+  const std::vector<std::string_view> names(kMethods.begin(), kMethods.end());
   return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?", built_methods(),
                                  quote(text), nearest_name(text, names)));
 }
@@ -225,8 +208,8 @@ Status warn_shortest_pattern(SpeculativeConfig& config, std::string_view text) {
 constexpr std::array kKeys = {
     SpeculativeKeyRow{
         {"decoding_type", "method", "", "None",
-         "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit, Medusa, Eagle, Eagle3, MTP "
-         "or Combined; case, - and _ do not matter"},
+         "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit, Medusa, Eagle, Eagle3, MTP, "
+         "MoA, DFlash or Combined; case, - and _ do not matter"},
         assign_method},
     SpeculativeKeyRow{{"max_draft_len", "num_speculative_tokens", "", "4",
                        "levels of the drafted tree, 0 to 64; 0 drafts nothing"},

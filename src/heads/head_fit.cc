@@ -8,6 +8,8 @@
 namespace outrider {
 namespace {
 
+constexpr std::string_view kMoaNorm = "self_attention.input_layernorm.weight";
+
 // Dimension `axis` of the tensor whose name ends so; 0: there is none.
 int64_t size_of(const HeadFile& head, std::string_view end, size_t axis) {
   for (const auto& [name, entry] : head.tensors) {
@@ -37,7 +39,8 @@ int64_t hidden_size_of(const HeadFile& head) {
       return deepseek != 0 ? deepseek : size_of(head, "pre_fc_norm_hidden.weight", 0);
     }
     case HeadKind::kMoa:
-      return size_of(head, "self_attention.input_layernorm.weight", 0);
+      // Not that of layer_self_attention.
+      return head.tensors.contains(kMoaNorm) ? head.tensors.find(kMoaNorm)->second.shape.front() : 0;
     case HeadKind::kDFlash:
       return size_of(head, "hidden_norm.weight", 0);
   }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "heads/head_fit.h"
 #include "heads/made_up_head.h"
 #include "models/model_test_data.h"
 
@@ -19,11 +20,12 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr double kTolerance = 1e-4;
-constexpr int64_t kHidden = 64, kHeads = 4, kHeadDim = 16, kTargetKv = 2;
+constexpr int64_t kHidden = 64, kHeads = 4, kTargetKv = 2;
 
 struct Variant {
   bool biased = false, uses_lsa = true, uses_cross = true;
   int tli = 0;
+  int64_t target_head_dim = 16;
 };
 
 // A checkpoint for the small targets of tests/data/models, as its authors save it.
@@ -37,7 +39,7 @@ void make_moa(MadeUpHead& head, const Variant& variant) {
                  {"target_layer_inference", variant.tli}};
   if (!variant.uses_lsa) head.config["disable_LSA"] = true;
   if (!variant.uses_cross) head.config["disable_cross_attention"] = true;
-  const int64_t kv_hidden = 2 * kTargetKv * kHeadDim;
+  const int64_t kv_hidden = 2 * kTargetKv * variant.target_head_dim;
   head.add_layer("self_attention.", {kHidden, kHeads, 2, kHidden / kHeads, 48, variant.biased, false});
   if (!variant.uses_cross) return;
   head.add_layer("cross_attention.", {kHidden, kHeads, 2, kHidden / kHeads, 56, false, false});
@@ -91,7 +93,7 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected, co
                     .layers = golden.at("layers")});
   ASSERT_TRUE(target.ok());
   const Variant variant{expected.at("biased"), expected.at("uses_lsa"), expected.at("uses_cross"),
-                        expected.at("tli")};
+                        expected.at("tli"), target->config().head_dim};
   MadeUpHead made;
   make_moa(made, variant);
   ThreadPool pool(2);
@@ -212,6 +214,14 @@ TEST(MoaLayout, ThePublishedNamesLoad) {
                                   {"disable_LSA", false}});
             }),
             "");
+}
+
+TEST(MoaLayout, ItsTargetIsSeenInItsTensors) {
+  MadeUpHead made;
+  make_moa(made, {.target_head_dim = 24});
+  const auto head = open_head(made.write());
+  ASSERT_TRUE(head.ok());
+  EXPECT_EQ(summarize_head(*head).hidden_size, kHidden);
 }
 
 TEST(MoaLayout, WrongTensorsAreNamed) {

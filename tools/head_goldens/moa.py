@@ -97,6 +97,7 @@ def main():
     for name, biased, lsa, cross, tlis in (
         ("llama", False, True, True, (0, 1, 2)),
         ("qwen2", True, True, True, (0, 2)),
+        ("qwen3", False, True, True, (1,)),  # keys and values that are wider than the hidden size is
         ("llama", False, False, True, (0, 1)),
         ("llama", False, True, False, (0,)),
     ):

@@ -94,7 +94,7 @@ TEST(SpeculativeConfig, ErrorsNameTheNearest) {
 }
 
 TEST(SpeculativeConfig, MethodsOfLaterAreNamedAsSuch) {
-  for (const char* name : {"MoA", "UserProvided"}) {
+  for (const char* name : {"UserProvided"}) {
     EXPECT_NE(error_of(name).find("None, NGram, DraftTarget"), std::string::npos) << error_of(name);
   }
 }

@@ -25,7 +25,7 @@ constexpr std::array kMethods = {
     Method{"None", true},   Method{"NGram", true},     Method{"DraftTarget", true}, Method{"SpecInfer", true},
     Method{"Suffix", true}, Method{"Lookahead", true}, Method{"EarlyExit", true},   Method{"Combined", true},
     Method{"Auto", true},   Method{"Medusa", true},    Method{"Eagle", true},       Method{"Eagle3", true},
-    Method{"MTP", true},    Method{"MoA", false},
+    Method{"MTP", true},    Method{"MoA", true},       Method{"DFlash", true},
 };
 std::string built_methods() {
   std::vector<std::string_view> names;
@@ -276,7 +276,7 @@ constexpr std::array kKeys = {
                        "acceptance advise, down to nothing"},
                       assign_policy},
     SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model",
-                       "DraftTarget|Medusa|Eagle|Eagle3|MTP|Combined|Auto", "",
+                       "DraftTarget|Medusa|Eagle|Eagle3|MTP|MoA|DFlash|Combined|Auto", "",
                        "the draft model, or the directory of a learned drafter; without decoding_type it "
                        "decides that, too; with the default target, the default draft"},
                       assign_model},

@@ -8,10 +8,12 @@
 #include <string_view>
 
 #include "drafters/combined.h"
+#include "drafters/dflash.h"
 #include "drafters/draft_target.h"
 #include "drafters/early_exit.h"
 #include "drafters/lookahead.h"
 #include "drafters/medusa.h"
+#include "drafters/moa.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
 #include "drafters/recurrent.h"
@@ -51,6 +53,8 @@ constexpr std::array kDrafters = {
     Entry{"Eagle3", make_recurrent_drafter},
     Entry{"MTP", make_recurrent_drafter},
     Entry{"Medusa", make_medusa_drafter},
+    Entry{"MoA", make_moa_drafter},
+    Entry{"DFlash", make_dflash_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 

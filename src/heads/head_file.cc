@@ -33,7 +33,7 @@ std::optional<HeadKind> recognise(const std::map<std::string, SafetensorsEntry, 
   const auto ends = [&](std::string_view end) {
     return std::ranges::any_of(tensors, [&](const auto& tensor) { return tensor.first.ends_with(end); });
   };
-  if (has("Ekv2E.weight")) return HeadKind::kMoa;
+  if (has("Ekv2E.weight") || has("self_attention.self_attn.q_proj.weight")) return HeadKind::kMoa;
   if (has("mtp.fc.weight") || ends(".eh_proj.weight")) return HeadKind::kMtp;
   if (has("0.0.linear.weight") || has("medusa_head.0.0.linear.weight")) return HeadKind::kMedusa;
   if (!has("fc.weight")) return std::nullopt;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "outrider/result.h"
+#include "training/heads/draft_head.h"
+#include "training/heads/frozen_target.h"
+
+namespace outrider::training {
+
+// Writes config.json, which names the target, and model.safetensors (bf16) into the folder.
+Status write_head(const DraftHead& head, const FrozenTarget& target, const std::filesystem::path& folder);
+
+}  // namespace outrider::training

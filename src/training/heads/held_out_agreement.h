@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <vector>
+
+#include "outrider/result.h"
+#include "training/heads/draft_head.h"
+#include "training/heads/frozen_target.h"
+#include "training/heads/head_data.h"
+
+namespace outrider::training {
+
+struct HeldOutResult {
+  double loss = 0.0;
+  std::vector<double>
+      agreement;  // by depth: share of drafts that are the target's likeliest so far and there
+
+  // What chains of greedy drafts come to along this text, the target's own token included.
+  double tokens_per_pass() const;
+};
+
+// Over held-out windows, the same ones every time.
+Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& data, FrozenTarget& target,
+                                       at::Device device);
+
+}  // namespace outrider::training

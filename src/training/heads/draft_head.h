@@ -49,6 +49,7 @@ struct HeadBatch {
 struct DepthAgreement {
   at::Tensor agrees;  // f32 [windows, length]
   at::Tensor counts;  // f32 [windows, length]: 0 where the row has no such token, or it does not count
+  at::Tensor ranks;   // f32 [k], where trees are made of it: share of rows whose token was guess number i
 };
 
 struct HeadLoss {
@@ -86,6 +87,7 @@ struct HeadKind {
   std::string command;        // "eagle3"
   std::string decoding_type;  // of the drafter that serves it: "Eagle3"
   std::string description;
+  std::string ranks_key = {};  // of the config: the shares of DepthAgreement::ranks, by depth
   HeadOptions defaults = {};
   std::function<void(CLI::App&)> add_options = {};  // of its own, kept until make()
   std::function<Result<std::unique_ptr<DraftHead>>(const HeadContext&)> make = {};

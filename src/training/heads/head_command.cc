@@ -44,6 +44,10 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
                   "prompts that the target answers itself, as many of each source; 0: text as it is")
       ->check(not_negative)
       ->group("Text");
+  command
+      .add_option("--responses", options.responses,
+                  "folder that keeps those answers, also for other runs; none: below --out")
+      ->group("Text");
   command.add_option("--response-tokens", options.response_tokens, "longest answer")
       ->check(positive)
       ->group("Text");
@@ -87,7 +91,37 @@ void add_run_options(CLI::App& command, HeadArguments& arguments) {
       ->group("Run");
   command.add_option("--checkpoint-every", options.checkpoint_every, "steps")->check(positive)->group("Run");
   command.add_option("--evaluate-every", options.evaluate_every, "steps")->check(positive)->group("Run");
+  command
+      .add_option("--feature-cache", options.feature_cache,
+                  "folder that keeps the target's states; none: they are computed in every step")
+      ->group("Run");
+  command.add_option("--feature-cache-size", options.feature_cache_mib, "of that folder, at most, in MiB")
+      ->check(positive)
+      ->group("Run");
   command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out")->group("Run");
+}
+
+void add_measure_options(CLI::App& command, HeadOptions& options) {
+  const auto positive = CLI::PositiveNumber;
+  const char* group = "Measuring with the serving engine";
+  command
+      .add_option(
+          "--prompts", options.prompts,
+          ".jsonl with held-out prompts (\"prompt\" or \"messages\"); none: beginnings of held-out text")
+      ->group(group);
+  command.add_option("--prompt-limit", options.prompt_limit, "prompts used, spread over the file")
+      ->check(positive)
+      ->group(group);
+  command.add_option("--measured-tokens", options.measured_tokens, "per prompt")
+      ->check(positive)
+      ->group(group);
+  command.add_option("--draft", options.draft, "a draft model to compare with")->group(group);
+  command.add_option("--measured-depth", options.measured_depth, "levels of drafts")
+      ->check(CLI::Range(1, 16))
+      ->group(group);
+  command.add_option("--measured-nodes", options.measured_nodes, "nodes of drafted trees")
+      ->check(CLI::Range(1, 1024))
+      ->group(group);
 }
 
 }  // namespace
@@ -101,6 +135,7 @@ std::function<Status()> add_head_command(CLI::App& app, HeadKind kind) {
   if (arguments->kind.add_options) arguments->kind.add_options(*command);
   add_optimizer_options(*command, arguments->options);
   add_run_options(*command, *arguments);
+  add_measure_options(*command, arguments->options);
   return [arguments]() -> Status {
     arguments->options.products = arguments->products == "f32" ? at::kFloat : at::kBFloat16;
     return train_head(arguments->kind, arguments->options);

@@ -10,8 +10,10 @@
 
 namespace outrider::training {
 
-Status write_head(const DraftHead& head, const FrozenTarget& target, const std::filesystem::path& folder) {
+Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
+                  const std::filesystem::path& folder) {
   HeadExport exported = head.exported();
+  exported.config.update(learned);
   exported.config["outrider_target"] = target.fingerprint();
   exported.config["outrider_target_name"] = target.name();
   for (auto& [name, tensor] : exported.tensors) {
@@ -20,6 +22,17 @@ Status write_head(const DraftHead& head, const FrozenTarget& target, const std::
   OUTRIDER_RETURN_IF_ERROR(make_directories(folder));
   OUTRIDER_RETURN_IF_ERROR(write_durably(folder / "config.json", exported.config.dump(2) + "\n"));
   return write_safetensors(folder / "model.safetensors", exported.tensors);
+}
+
+Status move_head(const std::filesystem::path& from, const std::filesystem::path& to) {
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    std::error_code error;
+    std::filesystem::rename(from / name, to / name, error);
+    if (error) return io_error("cannot move " + (from / name).string() + ": " + error.message());
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(from, ignored);
+  return sync_directory(to);
 }
 
 }  // namespace outrider::training

@@ -2,11 +2,12 @@
 #include "training/heads/head_kinds.h"
 
 #include "training/heads/eagle3_head.h"
+#include "training/heads/eagle_head.h"
 #include "training/heads/medusa_head.h"
 #include "training/heads/mtp_head.h"
 
 namespace outrider::training {
 
-std::vector<HeadKind> head_kinds() { return {eagle3_kind(), mtp_kind(), medusa_kind()}; }
+std::vector<HeadKind> head_kinds() { return {eagle3_kind(), eagle_kind(), mtp_kind(), medusa_kind()}; }
 
 }  // namespace outrider::training

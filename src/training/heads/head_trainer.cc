@@ -17,12 +17,15 @@
 #include "training/adamw.h"
 #include "training/checkpoint.h"
 #include "training/device.h"
+#include "training/heads/acceptance_probe.h"
 #include "training/heads/frozen_target.h"
 #include "training/heads/head_batches.h"
 #include "training/heads/head_data.h"
 #include "training/heads/head_export.h"
+#include "training/heads/head_report.h"
 #include "training/heads/held_out_agreement.h"
 #include "training/heads/responses.h"
+#include "training/heads/state_source.h"
 #include "training/progress.h"
 #include "training/schedule.h"
 
@@ -33,14 +36,24 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kHistoryInterval = 20;  // steps per point of the loss curve
 
+// What a run learns from and is measured with.
+struct HeadMaterial {
+  const FrozenTarget& target;
+  const HeadData& data;
+  StateSource& states;
+  const AcceptanceProbe& probe;
+};
+
 class HeadRun {
  public:
-  HeadRun(const HeadKind& kind, const HeadOptions& options, FrozenTarget& target, const HeadData& data,
+  HeadRun(const HeadKind& kind, const HeadOptions& options, const HeadMaterial& material,
           const DraftHead& head, at::Device device)
       : kind_(kind),
         options_(options),
-        target_(target),
-        data_(data),
+        target_(material.target),
+        data_(material.data),
+        states_(material.states),
+        probe_(material.probe),
         head_(head),
         device_(device),
         parameters_(head.parameters()),
@@ -54,20 +67,25 @@ class HeadRun {
  private:
   Result<double> train_step(int64_t step);
   Status evaluate(int64_t step);
+  Status serve(const fs::path& folder, AcceptancePoint& point) const;
+  int64_t parameter_count() const;
   Status save(int64_t step);
   fs::path checkpoints() const { return options_.out / "checkpoints"; }
   std::string fingerprint() const;
 
   const HeadKind& kind_;
   const HeadOptions& options_;
-  FrozenTarget& target_;
+  const FrozenTarget& target_;
   const HeadData& data_;
+  StateSource& states_;
+  const AcceptanceProbe& probe_;
   const DraftHead& head_;
   at::Device device_;
   NamedTensors parameters_;
   AdamW optimizer_;
   CosineSchedule schedule_;
   RunHistory history_;
+  std::vector<Baseline> baselines_;
   double last_norm_ = 0.0;
 };
 
@@ -103,7 +121,7 @@ Status HeadRun::resume() {
 }
 
 Result<double> HeadRun::train_step(int64_t step) {
-  OUTRIDER_TRY(HeadBatch batch, make_head_batch(data_.batch(step), target_, device_));
+  OUTRIDER_TRY(HeadBatch batch, make_head_batch(data_.batch(step), states_, device_));
   batch.seed = mix64(options_.seed ^ mix64(static_cast<uint64_t>(step)));
   batch.progress = static_cast<double>(step) / static_cast<double>(options_.steps);
   const at::Tensor loss = head_.loss(batch).loss;
@@ -115,21 +133,52 @@ Result<double> HeadRun::train_step(int64_t step) {
                      "; resume with a lower --learning-rate");
 }
 
-// How good the drafter is now; the best one so far becomes the folder's.
+// How good the drafter is now, as it would be served; the best one so far becomes the folder's.
 Status HeadRun::evaluate(int64_t step) {
-  OUTRIDER_TRY(const HeldOutResult held_out, measure_held_out(head_, data_, target_, device_));
+  OUTRIDER_TRY(const HeldOutResult held_out, measure_held_out(head_, data_, states_, device_));
+  nlohmann::json learned = nlohmann::json::object();
+  if (!kind_.ranks_key.empty()) learned[kind_.ranks_key] = held_out.ranks;
+  const fs::path candidate = options_.out / "candidate";
+  OUTRIDER_RETURN_IF_ERROR(write_head(head_, target_, learned, candidate));
   AcceptancePoint point{
       .step = step, .agreement = held_out.agreement, .foreseen = held_out.tokens_per_pass()};
+  OUTRIDER_RETURN_IF_ERROR(serve(candidate, point));
   history_.held_out.push_back({step, held_out.loss});
   double best = 0.0;
   for (const AcceptancePoint& earlier : history_.acceptance) best = std::max(best, worth(earlier));
   history_.acceptance.push_back(point);
-  char text[160];
-  std::snprintf(text, sizeof text, "step %lld: held-out loss %.4f, %.2f tokens per pass foreseen",
-                static_cast<long long>(step), held_out.loss, point.foreseen);
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "step %lld: held-out loss %.4f, acceptance length %.2f (chain) %.2f (tree), foreseen %.2f%s",
+                static_cast<long long>(step), held_out.loss, point.chain, point.tree, point.foreseen,
+                worth(point) > best ? ", the best so far" : "");
   log_info(text);
-  if (worth(point) <= best) return {};
-  return write_head(head_, target_, options_.out);
+  if (worth(point) > best) OUTRIDER_RETURN_IF_ERROR(move_head(candidate, options_.out));
+  return write_durably(options_.out / "report.html", render_head_report({.kind = kind_.command,
+                                                                         .target = target_.name(),
+                                                                         .history = history_,
+                                                                         .baselines = baselines_,
+                                                                         .steps = options_.steps,
+                                                                         .parameters = parameter_count()}));
+}
+
+// Acceptance with the serving code: a chain, and a tree of as many levels.
+Status HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
+  const auto depth = std::min(options_.measured_depth, std::ssize(point.agreement));
+  for (const auto& [tree, length] :
+       {std::pair{TreeKind::kChain, &point.chain}, std::pair{TreeKind::kDynamic, &point.tree}}) {
+    OUTRIDER_TRY(const ServedAcceptance served,
+                 probe_.measure(probe_.speculation(kind_.decoding_type, folder, tree, depth)));
+    *length = served.tokens_per_pass;
+    if (tree == TreeKind::kChain) point.accepted = served.by_depth;
+  }
+  return {};
+}
+
+int64_t HeadRun::parameter_count() const {
+  int64_t count = 0;
+  for (const auto& [name, tensor] : parameters_) count += tensor.numel();
+  return count;
 }
 
 Status HeadRun::save(int64_t step) {
@@ -140,6 +189,10 @@ Status HeadRun::save(int64_t step) {
 
 Status HeadRun::train() {
   OUTRIDER_RETURN_IF_ERROR(make_directories(checkpoints()));
+  OUTRIDER_TRY(baselines_, probe_.baselines());
+  for (const Baseline& baseline : baselines_)
+    log_info(baseline.name + ": acceptance length " +
+             std::to_string(baseline.served.tokens_per_pass).substr(0, 4));
   const int64_t first = optimizer_.steps_taken();
   Progress progress("training " + kind_.command, options_.steps, first);
   const auto start = std::chrono::steady_clock::now();
@@ -173,7 +226,7 @@ Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& targe
   }
   const bool is_regenerated = options.regenerate > 0;
   if (is_regenerated) {
-    OUTRIDER_TRY(sources, regenerate_responses(std::move(sources), options));
+    OUTRIDER_TRY(sources, regenerate_responses(sources, options, target.fingerprint()));
   }
   return HeadData::create(std::move(sources),
                           {.context = options.context,
@@ -203,7 +256,12 @@ Status train_head(const HeadKind& kind, HeadOptions options) {
   OUTRIDER_TRY(const std::unique_ptr<DraftHead> head,
                kind.make({.target = *target, .options = options, .token_counts = counts, .device = device}));
   OUTRIDER_RETURN_IF_ERROR(target->want(head->needs()));
-  HeadRun run(kind, options, *target, data, *head, device);
+  OUTRIDER_TRY(const AcceptanceProbe probe, AcceptanceProbe::create(options, *target, data));
+  OUTRIDER_TRY(StateSource states, StateSource::open(*target, {.folder = options.feature_cache,
+                                                               .most_bytes = options.feature_cache_mib << 20,
+                                                               .data_fingerprint = data.fingerprint()}));
+  HeadRun run(kind, options, {.target = *target, .data = data, .states = states, .probe = probe}, *head,
+              device);
   OUTRIDER_RETURN_IF_ERROR(run.resume());
   return run.train();
 }

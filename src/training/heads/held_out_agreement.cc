@@ -12,6 +12,14 @@ namespace {
 
 constexpr int64_t kWindows = 64;
 
+void add_ranks(const at::Tensor& shares, size_t depth, HeldOutResult& result) {
+  const at::Tensor values = shares.to(at::kCPU, at::kDouble).contiguous();
+  result.ranks.resize(std::max(result.ranks.size(), depth + 1));
+  result.ranks[depth].resize(static_cast<size_t>(values.numel()));
+  for (size_t i = 0; i < result.ranks[depth].size(); ++i)
+    result.ranks[depth][i] += values.data_ptr<double>()[i];
+}
+
 }  // namespace
 
 double HeldOutResult::tokens_per_pass() const {
@@ -20,14 +28,14 @@ double HeldOutResult::tokens_per_pass() const {
   return tokens;
 }
 
-Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& data, FrozenTarget& target,
+Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& data, StateSource& source,
                                        at::Device device) {
   const at::NoGradGuard no_grad;
   HeldOutResult result;
   std::vector<double> agreeing, counted;  // by depth
   const std::vector<std::vector<Window>> batches = data.held_out(kWindows);
   for (const std::vector<Window>& windows : batches) {
-    OUTRIDER_TRY(HeadBatch batch, make_head_batch(windows, target, device));
+    OUTRIDER_TRY(HeadBatch batch, make_head_batch(windows, source, device));
     batch.measures = true;
     batch.progress = 1.0;
     const HeadLoss loss = head.loss(batch);
@@ -40,6 +48,7 @@ Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& da
       so_far = so_far.defined() ? so_far * here.agrees : here.agrees;
       agreeing[depth] += (so_far * here.counts).sum().item<double>();
       counted[depth] += here.counts.sum().item<double>();
+      if (here.ranks.defined()) add_ranks(here.ranks / static_cast<double>(batches.size()), depth, result);
     }
   }
   for (size_t depth = 0; depth < agreeing.size(); ++depth)

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -34,6 +35,9 @@ class MedusaHead final : public DraftHead {
     at::Tensor weight, bias;  // of the residual block: x + silu(weight x + bias)
     at::Tensor output;        // [vocab, hidden]
   };
+
+  at::Tensor rank_shares(const at::Tensor& hidden, const at::Tensor& output, const at::Tensor& tokens,
+                         const at::Tensor& counts) const;
 
   MedusaOptions options_;
   at::ScalarType type_;
@@ -74,13 +78,26 @@ HeadLoss MedusaHead::loss(const HeadBatch& batch) const {
     const auto ahead = static_cast<int64_t>(k) + 2;  // row t foresees token t + ahead
     const at::Tensor counts = shifted(batch.counted, ahead);
     const at::Tensor block = hidden + at::silu(product(hidden, head.weight) + head.bias.to(type_));
+    const at::Tensor tokens = shifted(batch.tokens, ahead).flatten();
     const RowLoss row =
-        token_loss({.hidden = block, .head = head.output.to(type_), .weight = counts.flatten()},
-                   shifted(batch.tokens, ahead).flatten());
+        token_loss({.hidden = block, .head = head.output.to(type_), .weight = counts.flatten()}, tokens);
     result.loss = result.loss + std::pow(options_.decay, static_cast<double>(k)) * row.loss;
-    result.depths.push_back({row.agrees.view(counts.sizes()), counts});
+    result.depths.push_back(
+        {row.agrees.view(counts.sizes()), counts,
+         batch.measures ? rank_shares(block, head.output, tokens, counts) : at::Tensor()});
   }
   return result;
+}
+
+// Share of the rows that count whose token is guess number i of the head.
+at::Tensor MedusaHead::rank_shares(const at::Tensor& hidden, const at::Tensor& output,
+                                   const at::Tensor& tokens, const at::Tensor& counts) const {
+  constexpr int64_t kRanks = 10;
+  const at::Tensor index = counts.flatten().nonzero().squeeze(1);
+  const at::Tensor logits = product(hidden.index_select(0, index), output);
+  const at::Tensor guesses = std::get<1>(logits.topk(std::min(kRanks, logits.size(1)), -1));
+  const at::Tensor hits = guesses.eq(tokens.index_select(0, index).unsqueeze(1)).to(at::kFloat).sum(0);
+  return hits / static_cast<double>(std::max<int64_t>(1, index.numel()));
 }
 
 HeadExport MedusaHead::exported() const {
@@ -101,6 +118,7 @@ HeadKind medusa_kind() {
   return {.command = "medusa",
           .decoding_type = "Medusa",
           .description = "Train Medusa heads: one for each of the next tokens but one",
+          .ranks_key = "medusa_accuracies",
           .add_options =
               [options](CLI::App& command) {
                 command.add_option("--medusa-heads", options->heads, "tokens foreseen")

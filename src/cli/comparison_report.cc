@@ -75,7 +75,7 @@ std::string comparison_text(const Comparison& comparison) {
   text +=
       "\nlength: tokens per target pass, bonus token included; speed-up: tokens per second over plain "
       "decoding;\n"
-      "draft: its share of the time; memory: the drafter's own, room for one sequence\n";
+      "draft: its share of the time; memory: the drafter's own weights and KV cache, for one sequence\n";
   for (const LeftOutDrafter& drafter : comparison.left_out)
     text += fmt::format("left out: {}: {}\n", drafter.path.string(), drafter.reason);
   return text;

@@ -32,6 +32,10 @@ class RecurrentDrafter final : public Drafter {
   void absorb(std::span<const CommittedFeatures> committed) override;
   int64_t known_tokens(std::span<const TokenId> tokens) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  DrafterMemory memory() const override {
+    const KvShape& shape = growth_.cache().shape();
+    return {.weight_bytes = head_->weight_bytes(), .cache_bytes = shape.page_count * shape.page_bytes()};
+  }
 
  private:
   struct Sequence : DraftSequence {
@@ -65,6 +69,7 @@ class RecurrentDrafter final : public Drafter {
   size_t longest_;  // sequence there will be
   int level_ = 0;   // of the pass under way
   // Scratch of one call.
+  std::vector<DraftRequest> requests_;             // no deeper than the head can draft
   std::vector<float> inputs_;                      // [rows, row_size or state_size]
   std::vector<float> carried_;                     // [sequences, state_size]
   std::vector<Sequence*> taking_;                  // part in the draft, or in the flush
@@ -90,10 +95,11 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
   flushed_.reserve(static_cast<size_t>(context.max_batch));
 }
 
-// The first token belongs to every entry's state and to no entry's tokens.
+// The first token belongs to every entry's state and to no entry's tokens. States that are carried are not in
+// the cache: such a sequence computes all its entries.
 KvSequence RecurrentDrafter::open(std::span<const TokenId> tokens) {
-  if (head_->carries_state() || tokens.empty()) return growth_.cache().open({});
-  return growth_.cache().open(tokens.subspan(1), static_cast<uint64_t>(tokens.front()));
+  const auto scope = static_cast<uint64_t>(tokens.front());
+  return growth_.cache().open(tokens.subspan(head_->carries_state() ? tokens.size() : 1), scope);
 }
 
 int64_t RecurrentDrafter::known_tokens(std::span<const TokenId> tokens) {
@@ -188,6 +194,8 @@ void RecurrentDrafter::commit(Sequence& sequence, size_t count) {
 Status RecurrentDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
   growth_.start();
   taking_.clear();
+  requests_.clear();
+  requests_.reserve(requests.size());
   level_ = 0;
   for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], trees[i]);
   growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows) {
@@ -213,7 +221,9 @@ void RecurrentDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
   sequence.staged.reset();
   const int64_t waiting = waiting_of(sequence);
   if (waiting == 0 || sequence.kv.length() + waiting + 1 != std::ssize(request.tokens)) return;
-  if (growth_.add(request, tree, sequence, request.tokens.last(static_cast<size_t>(waiting))))
+  requests_.push_back(request);
+  requests_.back().max_depth = std::min(request.max_depth, head_->most_levels());
+  if (growth_.add(requests_.back(), tree, sequence, request.tokens.last(static_cast<size_t>(waiting))))
     taking_.push_back(&sequence);
 }
 
@@ -291,11 +301,6 @@ Result<std::shared_ptr<Drafter>> make_recurrent_drafter(const SpeculativeOptions
       std::unique_ptr<RecurrentHead> head,
       loader_of(file.kind)(file, context.target,
                            {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
-  if (options.max_draft_len > head->most_levels()) {
-    return usage_error(options.decoding_type + " with " + std::to_string(head->most_levels()) +
-                       " modules drafts as many levels, found max_draft_len " +
-                       std::to_string(options.max_draft_len) + "; lower it");
-  }
   return std::shared_ptr<Drafter>(std::make_shared<RecurrentDrafter>(std::move(head), options, context));
 }
 

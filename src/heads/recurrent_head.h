@@ -48,6 +48,7 @@ class RecurrentHead {
   const FeatureTaps& taps() const { return taps_; }
   int64_t feature_size() const { return taps_.count() * target_->config().hidden_size; }
   KvShape kv_shape() const { return layers_.kv_shape(cache_layers_); }
+  int64_t weight_bytes() const { return weight_bytes_; }
   virtual int64_t state_size() const { return hidden_size_; }
   // Levels it can draft.
   virtual int most_levels() const { return 64; }
@@ -77,9 +78,10 @@ class RecurrentHead {
         epsilon_(config.rms_epsilon),
         layers_(config, options.kernels, options.pool) {}
 
-  static Status pack(WeightLoader& loader) {
+  Status pack(WeightLoader& loader) {
     OUTRIDER_TRY(const auto unused, loader.pack_all());  // nothing is kept between starts
     (void)unused;
+    weight_bytes_ = loader.packed_bytes();
     return {};
   }
   // out[rows, 2 dim] = [a, b]
@@ -92,6 +94,7 @@ class RecurrentHead {
   float epsilon_;
   HeadLayers layers_;
   int64_t cache_layers_ = 1;
+  int64_t weight_bytes_ = 0;
 };
 
 // The object of the config that describes the layers, in whichever of the published forms.

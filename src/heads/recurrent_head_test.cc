@@ -8,13 +8,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "heads/eagle.h"
 #include "heads/eagle3.h"
-#include "heads/made_up_head.h"
 #include "heads/mtp.h"
+#include "heads/recurrent_test_data.h"
 #include "models/model_test_data.h"
 
 namespace outrider {
@@ -27,32 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr double kTolerance = 1e-4;
 constexpr int64_t kVocab = 288, kHidden = 64;
-
-json read_goldens() {
-  std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/recurrent.json");
-  return json::parse(stream);
-}
-
-json golden_of(const std::string& name) {
-  const json goldens = read_goldens();
-  for (const json& golden : goldens["cases"]) {
-    if (golden["name"] == name) return golden;
-  }
-  return {};
-}
-
-void fill(MadeUpHead& made, const json& golden) {
-  made.config = golden["config"];
-  for (const auto& [name, shape] : golden["shapes"].items())
-    made.tensors[name] = shape.get<std::vector<int64_t>>();
-  if (golden["ids"].is_null()) return;
-  const auto ids = golden["ids"].get<std::vector<int64_t>>();
-  made.flags["t2d"].assign(kVocab, 0);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    made.integers["d2t"].push_back(ids[i] - static_cast<int64_t>(i));
-    made.flags["t2d"][static_cast<size_t>(ids[i])] = 1;
-  }
-}
 
 Result<std::unique_ptr<RecurrentHead>> load(const fs::path& path, Model* target,
                                             const ModelOptions& options) {
@@ -156,13 +129,13 @@ class RecurrentHeadTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(RecurrentHeadTest, AgreesWithPyTorch) {
-  const json goldens = read_goldens();
+  const json goldens = read_head_goldens();
   const auto kernels = select_kernels(GetParam());
   ASSERT_TRUE(kernels.ok());
   for (const json& golden : goldens["cases"]) {
     SCOPED_TRACE(golden["name"].get<std::string>());
     MadeUpHead made;
-    fill(made, golden);
+    fill_head(made, golden);
     const auto head =
         load(made.write(), &*target_, {.kernels = *kernels, .pool = &pool_, .weights = DType::kF32});
     ASSERT_TRUE(head.ok()) << head.error().message;
@@ -206,7 +179,7 @@ class RecurrentHeadFile : public testing::Test {
   template <typename Change>
   std::string refusal_of(const std::string& name, Change&& change) {
     MadeUpHead made;
-    fill(made, golden_of(name));
+    fill_head(made, head_golden(name));
     change(made);
     return refusal(made);
   }
@@ -216,15 +189,15 @@ class RecurrentHeadFile : public testing::Test {
 };
 
 TEST_F(RecurrentHeadFile, EveryTensorOfEveryLayoutIsNeeded) {
-  const json goldens = read_goldens();
+  const json goldens = read_head_goldens();
   for (const json& golden : goldens["cases"]) {
     MadeUpHead whole;
-    fill(whole, golden);
+    fill_head(whole, golden);
     ASSERT_EQ(refusal(whole), "") << golden["name"];
     for (const auto& [name, shape] : whole.tensors) {
       if (name == "embed_tokens.weight") continue;
       MadeUpHead made;
-      fill(made, golden);
+      fill_head(made, golden);
       made.tensors.erase(name);
       const bool shows_kind = name == "fc.weight" || name.ends_with("hidden_norm.weight") ||
                               name.ends_with("eh_proj.weight") || name == "mtp.fc.weight" ||

@@ -138,6 +138,7 @@ Error WeightLoader::no_memory() const {
 
 Result<std::optional<MappedFile>> WeightLoader::pack_all() {
   const std::vector<PackingJob> jobs = std::exchange(jobs_, {});
+  for (const PackingJob& job : jobs) packed_bytes_ += job.packed->bytes();
   // Weights that are made up have no file that says whether they changed.
   const bool is_cached = !options_.packed_cache.empty() && !file_.stamps.empty();
   const PackedCache cache(options_.packed_cache, file_, *options_.kernels, jobs);

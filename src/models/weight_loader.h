@@ -48,6 +48,7 @@ class WeightLoader {
   // Does what was planned, or finds it done in ModelOptions::packed_cache: then matrices borrow their data
   // from the file returned. Error: the first matrix that could not be converted or packed.
   Result<std::optional<MappedFile>> pack_all();
+  int64_t packed_bytes() const { return packed_bytes_; }  // by all calls
 
  private:
   Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
@@ -65,6 +66,7 @@ class WeightLoader {
   const ModelFile& file_;
   const ModelOptions& options_;
   std::vector<PackingJob> jobs_;
+  int64_t packed_bytes_ = 0;
 };
 
 }  // namespace outrider

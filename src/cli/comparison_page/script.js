@@ -45,7 +45,7 @@
   }
 
   function bars(title, caption, rows, value) {
-    const width = 520, left = 190, right = 44, step = 30;
+    const width = 540, left = 215, right = 44, step = 30;
     const height = rows.length * step + 6;
     const top = Math.max(1, ...rows.flatMap((row) => DECODINGS.map((decoding) => value(row, decoding))));
     const atX = (x) => left + x / top * (width - left - right);

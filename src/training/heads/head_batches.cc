@@ -25,14 +25,10 @@ at::Tensor padded(const std::vector<TargetStates>& states, at::Tensor TargetStat
 
 }  // namespace
 
-Result<HeadBatch> make_head_batch(std::span<const Window> windows, FrozenTarget& target, at::Device device) {
+Result<HeadBatch> make_head_batch(std::span<const Window> windows, StateSource& source, at::Device device) {
   size_t longest = 0;
-  std::vector<std::span<const TokenId>> texts;
-  for (const Window& window : windows) {
-    longest = std::max(longest, window.tokens.size());
-    texts.push_back(window.tokens);
-  }
-  OUTRIDER_TRY(const std::vector<TargetStates> states, target.run(texts));
+  for (const Window& window : windows) longest = std::max(longest, window.tokens.size());
+  OUTRIDER_TRY(const std::vector<TargetStates> states, source.states(windows));
   const auto length = static_cast<int64_t>(longest), count = std::ssize(windows);
   at::Tensor tokens = at::zeros({count, length}, at::kLong);
   at::Tensor counted = at::zeros({count, length}), known = at::zeros({count, length});

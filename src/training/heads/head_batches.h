@@ -7,13 +7,13 @@
 
 #include "outrider/result.h"
 #include "training/heads/draft_head.h"
-#include "training/heads/frozen_target.h"
 #include "training/heads/head_data.h"
+#include "training/heads/state_source.h"
 
 namespace outrider::training {
 
 // The windows padded to the longest, with the target's state behind them, on `device`. Chance and progress
 // are left to the caller.
-Result<HeadBatch> make_head_batch(std::span<const Window> windows, FrozenTarget& target, at::Device device);
+Result<HeadBatch> make_head_batch(std::span<const Window> windows, StateSource& source, at::Device device);
 
 }  // namespace outrider::training

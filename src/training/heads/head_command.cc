@@ -44,6 +44,10 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
                   "prompts that the target answers itself, as many of each source; 0: text as it is")
       ->check(not_negative)
       ->group("Text");
+  command
+      .add_option("--responses", options.responses,
+                  "folder that keeps those answers, also for other runs; none: below --out")
+      ->group("Text");
   command.add_option("--response-tokens", options.response_tokens, "longest answer")
       ->check(positive)
       ->group("Text");
@@ -87,6 +91,13 @@ void add_run_options(CLI::App& command, HeadArguments& arguments) {
       ->group("Run");
   command.add_option("--checkpoint-every", options.checkpoint_every, "steps")->check(positive)->group("Run");
   command.add_option("--evaluate-every", options.evaluate_every, "steps")->check(positive)->group("Run");
+  command
+      .add_option("--feature-cache", options.feature_cache,
+                  "folder that keeps the target's states; none: they are computed in every step")
+      ->group("Run");
+  command.add_option("--feature-cache-size", options.feature_cache_mib, "of that folder, at most, in MiB")
+      ->check(positive)
+      ->group("Run");
   command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out")->group("Run");
 }
 

@@ -20,6 +20,7 @@ struct HeadOptions {
   int64_t batch_tokens = 2048;        // of a step, at most
   int64_t windows_per_source = 4000;  // of text that is not regenerated; drawn at random
   int64_t regenerate = 0;             // prompts the target answers anew; 0: responses as they are
+  std::filesystem::path responses;    // folder that keeps those; empty: below `out`
   int64_t response_tokens = 128;      // of those, at most
   double sampled_share = 0.25;        // of those; the others are greedy
   double temperature = 0.8;           // of the sampled ones

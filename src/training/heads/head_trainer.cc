@@ -25,6 +25,7 @@
 #include "training/heads/head_report.h"
 #include "training/heads/held_out_agreement.h"
 #include "training/heads/responses.h"
+#include "training/heads/state_source.h"
 #include "training/progress.h"
 #include "training/schedule.h"
 
@@ -35,16 +36,25 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kHistoryInterval = 20;  // steps per point of the loss curve
 
+// What a run learns from and is measured with.
+struct HeadMaterial {
+  const FrozenTarget& target;
+  const HeadData& data;
+  StateSource& states;
+  const AcceptanceProbe& probe;
+};
+
 class HeadRun {
  public:
-  HeadRun(const HeadKind& kind, const HeadOptions& options, FrozenTarget& target, const HeadData& data,
-          const DraftHead& head, const AcceptanceProbe& probe, at::Device device)
+  HeadRun(const HeadKind& kind, const HeadOptions& options, const HeadMaterial& material,
+          const DraftHead& head, at::Device device)
       : kind_(kind),
         options_(options),
-        target_(target),
-        data_(data),
+        target_(material.target),
+        data_(material.data),
+        states_(material.states),
+        probe_(material.probe),
         head_(head),
-        probe_(probe),
         device_(device),
         parameters_(head.parameters()),
         optimizer_(parameters_,
@@ -66,10 +76,11 @@ class HeadRun {
 
   const HeadKind& kind_;
   const HeadOptions& options_;
-  FrozenTarget& target_;
+  const FrozenTarget& target_;
   const HeadData& data_;
-  const DraftHead& head_;
+  StateSource& states_;
   const AcceptanceProbe& probe_;
+  const DraftHead& head_;
   at::Device device_;
   NamedTensors parameters_;
   AdamW optimizer_;
@@ -111,7 +122,7 @@ Status HeadRun::resume() {
 }
 
 Result<double> HeadRun::train_step(int64_t step) {
-  OUTRIDER_TRY(HeadBatch batch, make_head_batch(data_.batch(step), target_, device_));
+  OUTRIDER_TRY(HeadBatch batch, make_head_batch(data_.batch(step), states_, device_));
   batch.seed = mix64(options_.seed ^ mix64(static_cast<uint64_t>(step)));
   batch.progress = static_cast<double>(step) / static_cast<double>(options_.steps);
   const at::Tensor loss = head_.loss(batch).loss;
@@ -125,7 +136,7 @@ Result<double> HeadRun::train_step(int64_t step) {
 
 // How good the drafter is now, as it would be served; the best one so far becomes the folder's.
 Status HeadRun::evaluate(int64_t step) {
-  OUTRIDER_TRY(const HeldOutResult held_out, measure_held_out(head_, data_, target_, device_));
+  OUTRIDER_TRY(const HeldOutResult held_out, measure_held_out(head_, data_, states_, device_));
   nlohmann::json learned = nlohmann::json::object();
   if (!kind_.ranks_key.empty()) learned[kind_.ranks_key] = held_out.ranks;
   const fs::path candidate = options_.out / "candidate";
@@ -216,7 +227,7 @@ Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& targe
   }
   const bool is_regenerated = options.regenerate > 0;
   if (is_regenerated) {
-    OUTRIDER_TRY(sources, regenerate_responses(std::move(sources), options));
+    OUTRIDER_TRY(sources, regenerate_responses(sources, options, target.fingerprint()));
   }
   return HeadData::create(std::move(sources),
                           {.context = options.context,
@@ -247,7 +258,11 @@ Status train_head(const HeadKind& kind, HeadOptions options) {
                kind.make({.target = *target, .options = options, .token_counts = counts, .device = device}));
   OUTRIDER_RETURN_IF_ERROR(target->want(head->needs()));
   OUTRIDER_TRY(const AcceptanceProbe probe, AcceptanceProbe::create(options, *target, data));
-  HeadRun run(kind, options, *target, data, *head, probe, device);
+  OUTRIDER_TRY(StateSource states, StateSource::open(*target, {.folder = options.feature_cache,
+                                                               .most_bytes = options.feature_cache_mib << 20,
+                                                               .data_fingerprint = data.fingerprint()}));
+  HeadRun run(kind, options, {.target = *target, .data = data, .states = states, .probe = probe}, *head,
+              device);
   OUTRIDER_RETURN_IF_ERROR(run.resume());
   return run.train();
 }

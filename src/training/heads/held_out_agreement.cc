@@ -28,14 +28,14 @@ double HeldOutResult::tokens_per_pass() const {
   return tokens;
 }
 
-Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& data, FrozenTarget& target,
+Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& data, StateSource& source,
                                        at::Device device) {
   const at::NoGradGuard no_grad;
   HeldOutResult result;
   std::vector<double> agreeing, counted;  // by depth
   const std::vector<std::vector<Window>> batches = data.held_out(kWindows);
   for (const std::vector<Window>& windows : batches) {
-    OUTRIDER_TRY(HeadBatch batch, make_head_batch(windows, target, device));
+    OUTRIDER_TRY(HeadBatch batch, make_head_batch(windows, source, device));
     batch.measures = true;
     batch.progress = 1.0;
     const HeadLoss loss = head.loss(batch);

@@ -7,8 +7,8 @@
 
 #include "outrider/result.h"
 #include "training/heads/draft_head.h"
-#include "training/heads/frozen_target.h"
 #include "training/heads/head_data.h"
+#include "training/heads/state_source.h"
 
 namespace outrider::training {
 
@@ -24,7 +24,7 @@ struct HeldOutResult {
 };
 
 // Over held-out windows, the same ones every time.
-Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& data, FrozenTarget& target,
+Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& data, StateSource& source,
                                        at::Device device);
 
 }  // namespace outrider::training

@@ -4,7 +4,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <unordered_map>
 
@@ -139,14 +141,39 @@ Result<std::vector<Document>> answer(Engine& engine, std::span<const std::vector
   return documents;
 }
 
+// Makes the folder one for these responses. Error: it is one for others.
+Status claim_folder(const fs::path& folder, const std::vector<std::vector<TokenId>>& prompts,
+                    const HeadOptions& options, const std::string& target_fingerprint) {
+  uint64_t hash = 0;
+  for (const auto& prompt : prompts) {
+    for (const TokenId token : prompt) hash = mix64(hash ^ static_cast<uint64_t>(token));
+    hash = mix64(~hash);
+  }
+  const nlohmann::json facts = {{"target", target_fingerprint},
+                                {"prompts", hash},
+                                {"response_tokens", options.response_tokens},
+                                {"sampled_share", options.sampled_share},
+                                {"temperature", options.temperature},
+                                {"seed", options.seed}};
+  OUTRIDER_RETURN_IF_ERROR(make_directories(folder));
+  const fs::path description = folder / "description.json";
+  std::ifstream in(description);
+  if (!in) return write_durably(description, facts.dump(1) + "\n");
+  if (nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false) == facts) return {};
+  return usage_error(folder.string() +
+                     " holds responses of another target, other prompts or other options; " +
+                     "remove it or name another folder with --responses");
+}
+
 }  // namespace
 
-Result<std::vector<DocumentSource>> regenerate_responses(std::vector<DocumentSource> sources,
-                                                         const HeadOptions& options) {
+Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<DocumentSource>& sources,
+                                                         const HeadOptions& options,
+                                                         const std::string& target_fingerprint) {
   const std::vector<std::vector<TokenId>> prompts = pick_prompts(sources, options);
   if (prompts.empty()) return input_error("--regenerate: prompts are expected in --data, found none");
-  const fs::path folder = options.out / "responses";
-  OUTRIDER_RETURN_IF_ERROR(make_directories(folder));
+  const fs::path folder = options.responses.empty() ? options.out / "responses" : options.responses;
+  OUTRIDER_RETURN_IF_ERROR(claim_folder(folder, prompts, options, target_fingerprint));
   EngineOptions engine_options;
   engine_options.model = options.target;
   engine_options.threads = options.threads;

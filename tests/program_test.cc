@@ -284,6 +284,8 @@ TEST_F(ProgramTest, DoctorRecognisesALearnedDrafter) {
   EXPECT_EQ(json["drafter"]["trained_for_this_target"], nullptr);
   EXPECT_EQ(json["agreement"]["places"], 8);
   EXPECT_TRUE(json["agreement"].contains("kl_divergence"));  // it was given features, and drafted
+  EXPECT_EQ(json["shapes"].back()["keys"], "tree=choices");
+  EXPECT_GT(json["shapes"].back()["nodes"], 1.0);
 
   outrider::MadeUpHead other;
   make_medusa(other, 32, 300);

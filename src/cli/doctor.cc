@@ -64,6 +64,12 @@ Shape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
   return {std::move(keys), std::move(options)};
 }
 
+// The tree that the drafter's own files ask for.
+Shape choices(SpeculativeOptions options) {
+  options.tree = TreeKind::kChoices;
+  return {"tree=choices", std::move(options)};
+}
+
 // An expansion vector is for drafters that can say what comes second.
 std::vector<Shape> shapes_for(SpeculativeOptions options, bool has_laws, bool uses_target) {
   options.is_auto = false;
@@ -111,8 +117,8 @@ class Doctor {
     diagnosis_.speculative = method_text(settings_.engine.speculation, speculation);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_laws(options));
-    const std::vector<Shape> shapes =
-        shapes_for(options.speculation, diagnosis_.agreement.has_laws, uses_target_);
+    std::vector<Shape> shapes = shapes_for(options.speculation, diagnosis_.agreement.has_laws, uses_target_);
+    if (diagnosis_.method == "medusa") shapes.push_back(choices(options.speculation));
     ProgressBar progress("doctor", static_cast<int64_t>(shapes.size()));
     for (const Shape& shape : shapes) {
       OUTRIDER_RETURN_IF_ERROR(run_shape(options, shape));

@@ -107,9 +107,9 @@ Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
     config.options.decoding_type = "Combined";
   } else if (!gives("decoding_type")) {
     if (config.options.speculative_model.empty()) {
-      return usage_error(fmt::format(
-          "{}: expected a method, as in ngram,max_draft_len=8, found none; use one of {}",
-          settings.empty() ? "--speculative" : settings.front().place, built_speculative_methods()));
+      return usage_error(
+          fmt::format("{}: expected a method, as in ngram,max_draft_len=8, found none; use one of {}",
+                      settings.empty() ? "--speculative" : settings.front().place, speculative_methods()));
     }
     config.options.decoding_type = "DraftTarget";  // what the files are says what to do with them
     config.options.is_method_open = true;

@@ -93,8 +93,8 @@ TEST(SpeculativeConfig, ErrorsNameTheNearest) {
   EXPECT_NE(error_of("ngram,max_draft_length=3").find("did you mean 'max_draft_len'"), std::string::npos);
 }
 
-TEST(SpeculativeConfig, UserProvidedNeedsAProgram) {
-  EXPECT_NE(error_of("UserProvided").find("None, NGram, DraftTarget"), std::string::npos);
+TEST(SpeculativeConfig, ADrafterOfTheCallersOwnNeedsACppProgram) {
+  EXPECT_NE(error_of("UserProvided").find("use one of None, NGram, DraftTarget"), std::string::npos);
 }
 
 TEST(SpeculativeConfig, ListsStandInBracketsOrAreLists) {

@@ -17,10 +17,8 @@ namespace {
 // TensorRT-LLM's names; UserProvided exists, but only a program that links the library can provide the
 // drafter.
 constexpr std::array<std::string_view, 15> kMethods = {
-    "None",   "NGram", "DraftTarget", "SpecInfer", "Suffix", "Lookahead", "EarlyExit", "Combined",
-    "Medusa", "Eagle", "Eagle3",      "MTP",       "MoA",    "DFlash",    "Auto"};
-
-std::string built_methods() { return joined({kMethods.begin(), kMethods.end()}); }
+    "None", "NGram",  "DraftTarget", "SpecInfer", "Suffix", "Lookahead", "EarlyExit", "Combined",
+    "Auto", "Medusa", "Eagle",       "Eagle3",    "MTP",    "MoA",       "DFlash"};
 
 Result<std::string> canonical_method(std::string_view text) {
   const std::string folded = folded_name(text);
@@ -32,11 +30,10 @@ Result<std::string> canonical_method(std::string_view text) {
     return usage_error(
         fmt::format("UserProvided needs a drafter from a C++ program (EngineOptions::user_drafter); "
                     "use one of {}",
-                    built_methods()));
+                    speculative_methods()));
   }
-  const std::vector<std::string_view> names(kMethods.begin(), kMethods.end());
-  return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?", built_methods(),
-                                 quote(text), nearest_name(text, names)));
+  return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?",
+                                 speculative_methods(), quote(text), nearest_name(text, kMethods)));
 }
 
 constexpr int64_t kLargestToken = std::numeric_limits<TokenId>::max();
@@ -208,8 +205,8 @@ Status warn_shortest_pattern(SpeculativeConfig& config, std::string_view text) {
 constexpr std::array kKeys = {
     SpeculativeKeyRow{
         {"decoding_type", "method", "", "None",
-         "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit, Medusa, Eagle, Eagle3, MTP, "
-         "MoA, DFlash or Combined; case, - and _ do not matter"},
+         "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit, Medusa, Eagle, Eagle3, MTP "
+         "or Combined; case, - and _ do not matter"},
         assign_method},
     SpeculativeKeyRow{{"max_draft_len", "num_speculative_tokens", "", "4",
                        "levels of the drafted tree, 0 to 64; 0 drafts nothing"},
@@ -347,6 +344,6 @@ constexpr std::array kKeys = {
 
 std::span<const SpeculativeKeyRow> speculative_key_table() { return kKeys; }
 
-std::string built_speculative_methods() { return built_methods(); }
+std::string speculative_methods() { return joined(kMethods); }
 
 }  // namespace outrider

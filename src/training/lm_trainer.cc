@@ -87,7 +87,7 @@ class LmRun {
   TokenData data_, held_out_;
   std::optional<Teacher> teacher_;
   AdamW optimizer_;
-  CosineSchedule schedule_;
+  RateSchedule schedule_;
   RunHistory history_;
   double agreement_ = 0.0;  // with the teacher, over the last batch
   double last_norm_ = 0.0;

@@ -133,6 +133,38 @@ at::Tensor unrolled_attention(const at::Tensor& q, const UnrolledMemory& memory)
   return mixed.permute({0, 3, 1, 2, 4}).reshape({windows, n, heads, dim});
 }
 
+LayerOutput finished_layer(const LayerShape& shape, const LayerWeights& weights, const at::Tensor& states,
+                           const at::Tensor& mixed) {
+  const at::Tensor attended =
+      product(mixed.reshape({states.size(0), shape.heads * shape.head_dim}), weights.o);
+  const NormedResidual middle = residual_norm(states, attended, weights.mlp_norm, shape.epsilon);
+  const at::Tensor gated = swiglu(product(middle.normed, at::cat({weights.gate, weights.up})));
+  return {middle.sum, product(gated, weights.down)};
+}
+
+at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const at::Tensor& unseen) {
+  const int64_t batch = q.size(0), n = q.size(1), heads = q.size(2), dim = q.size(3);
+  const int64_t entries = k.size(1), kv_heads = k.size(2), group = heads / kv_heads;
+  const auto flat = [&](const at::Tensor& x) {  // [batch * kv_heads, entries, dim]
+    return x.transpose(1, 2).reshape({batch * kv_heads, entries, dim});
+  };
+  const at::Tensor queries = q.reshape({batch, n, kv_heads, group, dim})
+                                 .permute({0, 2, 3, 1, 4})
+                                 .reshape({batch * kv_heads, group * n, dim});
+  at::Tensor scores =
+      at::bmm(queries, flat(k).transpose(1, 2)).view({batch, kv_heads, group, n, entries}).to(at::kFloat);
+  if (unseen.defined()) {
+    scores =
+        scores.masked_fill(unseen.view({-1, 1, 1, n, entries}), -std::numeric_limits<double>::infinity());
+  }
+  const at::Tensor law = at::softmax(scores / std::sqrt(static_cast<double>(dim)), -1).to(q.scalar_type());
+  const at::Tensor mixed = at::bmm(law.view({batch * kv_heads, group * n, entries}), flat(v));
+  return mixed.view({batch, kv_heads, group, n, dim})
+      .permute({0, 3, 1, 2, 4})
+      .reshape({batch, n, heads, dim});
+}
+
 LayerOutput UnrolledLayer::run(const at::Tensor& states, const at::Tensor& input,
                                UnrolledMemory& memory) const {
   const int64_t heads = shape.heads, kv_heads = shape.kv_heads;
@@ -144,10 +176,7 @@ LayerOutput UnrolledLayer::run(const at::Tensor& states, const at::Tensor& input
   memory.keys.push_back(qk.narrow(2, heads, kv_heads));
   memory.values.push_back(qkv.narrow(2, heads + kv_heads, kv_heads));
   const at::Tensor mixed = unrolled_attention(qk.narrow(2, 0, heads), memory);
-  const at::Tensor attended = product(mixed.reshape({windows * length, heads * shape.head_dim}), weights.o);
-  const NormedResidual middle = residual_norm(states, attended, weights.mlp_norm, shape.epsilon);
-  const at::Tensor gated = swiglu(product(middle.normed, at::cat({weights.gate, weights.up})));
-  return {middle.sum, product(gated, weights.down)};
+  return finished_layer(shape, weights, states, mixed);
 }
 
 }  // namespace outrider::training

@@ -73,6 +73,16 @@ struct LayerOutput {
   at::Tensor delta;  // [rows, hidden]
 };
 
+// What follows attention in a layer: `mixed` [rows, heads * head_dim], in any shape, is what it found.
+LayerOutput finished_layer(const LayerShape& shape, const LayerWeights& weights, const at::Tensor& states,
+                           const at::Tensor& mixed);
+
+// Attention of any queries [batch, n, heads, head_dim] to any keys and values [batch, entries, kv_heads,
+// head_dim]; unseen: bool [batch or 1, n, entries], 1 where a query does not see an entry; undefined: all are
+// seen.
+at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const at::Tensor& unseen);
+
 // One step of an unrolled layer over all rows of [windows, length]: row t stands at position t + step.
 struct UnrolledLayer {
   const LayerShape& shape;

@@ -29,6 +29,7 @@ struct HeadOptions {
   int64_t warmup = 50;
   double learning_rate = 1e-3;
   double final_learning_rate = 5e-5;
+  bool is_linear = false;  // how the rate falls; else half a cosine
   double weight_decay = 0.0;
   double max_gradient_norm = 1.0;
   double hard_share = 0.0;  // of the target's law moved to its likeliest token

@@ -59,7 +59,8 @@ class HeadRun {
         parameters_(head.parameters()),
         optimizer_(parameters_,
                    {.weight_decay = options.weight_decay, .max_gradient_norm = options.max_gradient_norm}),
-        schedule_{options.learning_rate, options.final_learning_rate, options.warmup, options.steps} {}
+        schedule_{options.learning_rate, options.final_learning_rate, options.warmup, options.steps,
+                  options.is_linear} {}
 
   Status resume();
   Status train();
@@ -83,7 +84,7 @@ class HeadRun {
   at::Device device_;
   NamedTensors parameters_;
   AdamW optimizer_;
-  CosineSchedule schedule_;
+  RateSchedule schedule_;
   RunHistory history_;
   std::vector<Baseline> baselines_;
   double last_norm_ = 0.0;

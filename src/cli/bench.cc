@@ -9,6 +9,7 @@
 #include "cli/batch_bench.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
+#include "cli/comparison.h"
 #include "cli/completion_json.h"
 #include "cli/open_engine.h"
 #include "cli/prompt_set.h"
@@ -160,6 +161,9 @@ Result<std::vector<PromptMeasurement>> measure_all(const Settings& settings, Ben
 }  // namespace
 
 Status run_bench(const Settings& settings) {
+  if (settings.compares_drafters) return run_comparison(settings);
+  if (!settings.drafter_folders.empty() || !settings.output.empty())
+    return usage_error("--drafters and --output go with --all; found no --all");
   if (!settings.row_counts.empty()) {
     if (!settings.trace_file.empty()) return usage_error("expected --rows or --trace, found both");
     return run_row_bench(settings);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "config/message_text.h"
 #include "drafters/registry.h"
 #include "engine/engine_parts.h"
+#include "formats/model_file.h"
 
 namespace outrider {
 namespace {
@@ -62,6 +64,12 @@ Shape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
   return {std::move(keys), std::move(options)};
 }
 
+// The tree that the drafter's own files ask for.
+Shape choices(SpeculativeOptions options) {
+  options.tree = TreeKind::kChoices;
+  return {"tree=choices", std::move(options)};
+}
+
 // An expansion vector is for drafters that can say what comes second.
 std::vector<Shape> shapes_for(SpeculativeOptions options, bool has_laws, bool uses_target) {
   options.is_auto = false;
@@ -104,12 +112,13 @@ class Doctor {
   Result<Diagnosis> examine(const EngineOptions& options) {
     diagnosis_.prompts = prompts_.size();
     diagnosis_.temperature = settings_.request.sampling.temperature;
+    OUTRIDER_RETURN_IF_ERROR(recognise(options));
     OUTRIDER_TRY(const SpeculativeOptions speculation, settled(options.speculation));
     diagnosis_.speculative = method_text(settings_.engine.speculation, speculation);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_laws(options));
-    const std::vector<Shape> shapes =
-        shapes_for(options.speculation, diagnosis_.agreement.has_laws, uses_target_);
+    std::vector<Shape> shapes = shapes_for(options.speculation, diagnosis_.agreement.has_laws, uses_target_);
+    if (diagnosis_.method == "medusa") shapes.push_back(choices(options.speculation));
     ProgressBar progress("doctor", static_cast<int64_t>(shapes.size()));
     for (const Shape& shape : shapes) {
       OUTRIDER_RETURN_IF_ERROR(run_shape(options, shape));
@@ -119,6 +128,18 @@ class Doctor {
   }
 
  private:
+  // Whether a learned drafter fits, before anything of it is run.
+  Status recognise(const EngineOptions& options) {
+    OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(options.speculation.speculative_model));
+    if (!head) return {};
+    OUTRIDER_TRY(const ModelFile target, open_model(options.model));
+    diagnosis_.head = summarize_head(*head);
+    const auto reasons = misfits(*diagnosis_.head, target.config, target_fingerprint(target));
+    if (reasons.empty()) return {};
+    return head->fail(fmt::format("this {} drafter does not fit {}: {}", head_kind_name(head->kind),
+                                  options.model.string(), fmt::join(reasons, "; ")));
+  }
+
   Status run_plain(EngineOptions options) {
     options.speculation = {};
     OUTRIDER_TRY(const auto engine, Engine::open(options));

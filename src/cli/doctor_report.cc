@@ -70,6 +70,15 @@ std::string agreement_text(const Agreement& agreement) {
          temperature_text(agreement);
 }
 
+// Only what fits gets so far.
+std::string head_text(const HeadSummary& head) {
+  return fmt::format(
+      "drafter          {}, {:.2f} M parameters; fits: hidden size {}, vocabulary {}, {}\n",
+      head_kind_name(head.kind), static_cast<double>(head.parameters) / 1e6, head.hidden_size,
+      head.vocab_size,
+      head.target.empty() ? "names no target" : "trained for this target (fingerprint " + head.target + ")");
+}
+
 constexpr std::string_view kCauses =
     "  This drafter practically never agrees with the target: it looks mis-wired rather than weak. Likely "
     "causes:\n"
@@ -131,7 +140,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
       fmt::format("{}: {}, {} kernels, {} threads; {} drafts; {} prompts, temperature {}\n\n",
                   diagnosis.info.model_path, diagnosis.info.weights, diagnosis.info.kernels,
                   diagnosis.info.threads, diagnosis.method, diagnosis.prompts, diagnosis.temperature);
-  text += "vocabulary       fits\n";
+  text += diagnosis.head ? head_text(*diagnosis.head) : "vocabulary       fits\n";
   text += agreement_text(diagnosis.agreement);
   text += fmt::format("plain decoding   {:.3f} ms per token\n\n", plain_ms_per_token(diagnosis));
   size_t width = 0;
@@ -157,6 +166,14 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
   nlohmann::ordered_json json;
   json["model"] = diagnosis.info.model_path;
   json["method"] = diagnosis.method;
+  if (diagnosis.head) {
+    json["drafter"] = {{"kind", head_kind_name(diagnosis.head->kind)},
+                       {"parameters", diagnosis.head->parameters},
+                       {"hidden_size", diagnosis.head->hidden_size},
+                       {"vocab_size", diagnosis.head->vocab_size},
+                       {"trained_for_this_target", nullptr}};
+    if (!diagnosis.head->target.empty()) json["drafter"]["trained_for_this_target"] = true;
+  }
   json["kernels"] = diagnosis.info.kernels;
   json["threads"] = diagnosis.info.threads;
   json["prompts"] = diagnosis.prompts;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/agreement.h"
+#include "heads/head_fit.h"
 #include "outrider/engine.h"
 
 namespace outrider {
@@ -24,8 +26,9 @@ struct ShapeResult {
 
 struct Diagnosis {
   EngineInfo info;
-  std::string method;       // as in statistics, snake case
-  std::string speculative;  // as in --speculative
+  std::string method;                    // as in statistics, snake case
+  std::string speculative;               // as in --speculative
+  std::optional<HeadSummary> head = {};  // of a learned drafter
   Agreement agreement;
   ShapeResult plain;
   std::vector<ShapeResult> shapes;

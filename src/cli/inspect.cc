@@ -3,6 +3,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/commands.h"
@@ -10,6 +11,8 @@
 #include "cli/open_engine.h"
 #include "cli/terminal.h"
 #include "formats/model_file.h"
+#include "heads/head_file.h"
+#include "heads/head_fit.h"
 
 namespace outrider {
 namespace {
@@ -110,10 +113,53 @@ std::string model_text(const ModelFile& model) {
   return text;
 }
 
+// A learned drafter: what it is for, its own configuration, and its tensors, integers included.
+nlohmann::ordered_json head_json(const HeadFile& head) {
+  const HeadSummary summary = summarize_head(head);
+  nlohmann::ordered_json json;
+  json["path"] = head.file.path.string();
+  json["format"] = head.file.format;
+  json["drafter"] = {{"kind", head_kind_name(summary.kind)},
+                     {"hidden_size", summary.hidden_size},
+                     {"vocab_size", summary.vocab_size},
+                     {"target", summary.target}};
+  json["config"] = nlohmann::ordered_json::parse(simdjson::minify(head.config.root().fields()));
+  json["parameters"] = summary.parameters;
+  json["bytes"] = summary.bytes;
+  json["tensors"] = nlohmann::ordered_json::array();
+  for (const auto& [name, entry] : head.tensors) {
+    json["tensors"].push_back({{"name", name},
+                               {"dtype", entry.dtype ? dtype_name(*entry.dtype) : entry.dtype_name},
+                               {"shape", entry.shape},
+                               {"bytes", entry.data.size()}});
+  }
+  return json;
+}
+
+std::string head_text(const HeadFile& head) {
+  const nlohmann::ordered_json json = head_json(head);
+  std::string text = fmt::format("{} ({})\n\n", head.file.path.string(), head.file.format);
+  text += section_text("drafter", json["drafter"]) + "\n" + section_text("config", json["config"]) +
+          "\ntensors\n";
+  for (const auto& tensor : json["tensors"]) {
+    text += fmt::format("  {:<52} {:<5} {:>14} {:>14} bytes\n", tensor["name"].get<std::string>(),
+                        tensor["dtype"].get<std::string>(), tensor["shape"].dump(),
+                        tensor["bytes"].get<int64_t>());
+  }
+  return text + fmt::format("\n{} tensors; {:.2f} M parameters, {:.2f} MiB\n", json["tensors"].size(),
+                            json["parameters"].get<double>() / 1e6,
+                            json["bytes"].get<double>() / (1024.0 * 1024.0));
+}
+
 }  // namespace
 
 Status run_inspect(const Settings& settings) {
   OUTRIDER_TRY(const std::filesystem::path path, chosen_model(settings));
+  OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(path));
+  if (head) {
+    write_output(settings.json ? json_line(head_json(*head)) : head_text(*head));
+    return {};
+  }
   OUTRIDER_TRY(const ModelFile model, open_model(path));
   write_output(settings.json ? json_line(model_json(model)) : model_text(model));
   return {};

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "cli/drafter_search.h"
 #include "config/environment.h"
 #include "config/message_text.h"
 #include "config/speculative_config.h"
@@ -127,6 +128,17 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
   // Auto drafts with what there is.
   if (speculation.decoding_type == "Auto" && speculation.speculative_model.empty()) {
     if (const auto draft = chosen_draft(settings, kOne); draft.ok()) speculation.speculative_model = *draft;
+  }
+  for (const HeadKind kind : {HeadKind::kEagle, HeadKind::kEagle3, HeadKind::kMedusa, HeadKind::kMtp,
+                              HeadKind::kMoa, HeadKind::kDFlash}) {
+    if (!needs_draft(speculation, head_kind_name(kind)) || !speculation.speculative_model.empty()) continue;
+    const auto head = find_head_beside(options.model, kind);
+    if (!head) {
+      return usage_error(fmt::format(
+          "{} needs a drafter trained for this target, found none beside it in {}: add {} to --speculative",
+          snake_name(head_kind_name(kind)), folder_of(options.model).string(), kOne));
+    }
+    speculation.speculative_model = *head;
   }
   if (needs_draft(speculation, "SpecInfer") && speculation.speculative_models.empty()) {
     OUTRIDER_TRY(const fs::path draft, chosen_draft(settings, kSeveral));

@@ -182,6 +182,20 @@ Status set_speculation(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status set_speculative_model(Settings& settings, const OptionValue& value) {
+  SpeculativeOptions& speculation = settings.engine.speculation;
+  if (!speculation.speculative_model.empty()) {
+    return usage_error(fmt::format("names {} beside the {} of --speculative; keep one", value.text(),
+                                   speculation.speculative_model.string()));
+  }
+  speculation.speculative_model = value.text();
+  if (settings.speculation_given) return {};
+  speculation.decoding_type = "DraftTarget";
+  speculation.is_method_open = true;
+  settings.speculation_given = true;
+  return {};
+}
+
 // One option is a few lines, so that the table can be read as one.
 // clang-format off
 const OptionRow kOptions[] = {
@@ -301,6 +315,9 @@ const OptionRow kOptions[] = {
     {.name = "output", .metavar = "FILE", .group = kLoad, .commands = kBenchServe,
      .help = "write an HTML page with distributions and timelines; replaces FILE",
      .apply = [](S& s, const V& v) { s.output = v.text(); return Status(); }, .command_line_only = true},
+    {.name = "output", .metavar = "FILE", .group = kOutput, .commands = kBench,
+     .help = "with --all: write the table as an HTML page, too; replaces FILE",
+     .apply = [](S& s, const V& v) { s.output = v.text(); return Status(); }, .command_line_only = true},
     {.name = "prompt", .metavar = "TEXT", .group = kInput, .commands = kGenerate,
      .help = "the prompt; - reads standard input",
      .apply = [](S& s, const V& v) { s.prompt = v.text(); return Status(); },
@@ -347,6 +364,17 @@ const OptionRow kOptions[] = {
     {.name = "batch", .metavar = "LIST", .group = kInput, .commands = kBench,
      .help = "measure throughput with so many prompts running at once, as in 1,2,4,8, instead of prompt by prompt",
      .apply = set_batch_sizes},
+    {.name = "all", .type = Type::kFlag, .group = kInput, .commands = kBench,
+     .help = "every drafter there is, greedily and sampled (at --temperature, 0: 1), as chain and as tree: one table",
+     .apply = [](S& s, const V& v) { s.compares_drafters = v.flag; return Status(); }},
+    {.name = "nodes", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
+     .default_text = "24", .help = "with --all: drafted nodes of one tree, at most; a quarter of them, 8 at most, are levels",
+     .apply = [](S& s, const V& v) { s.draft_nodes = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 1024},
+    {.name = "drafters", .metavar = "DIR", .type = Type::kTextList, .group = kInput, .commands = kBench,
+     .help = "with --all: folder of draft models and learned drafters; may be repeated; without it the folder "
+             "that MODEL lies in",
+     .apply = [](S& s, const V& v) { s.drafter_folders = v.texts; return Status(); }},
     {.name = "context", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
      .help = "with --rows: tokens already in the KV cache; without it 512, or what fits",
      .apply = [](S& s, const V& v) { s.cached_context = v.integer; return Status(); },
@@ -425,6 +453,9 @@ const OptionRow kOptions[] = {
      .help = "method,key=value,... or a YAML or JSON file: none, ngram, draft_target, auto, ...; keys are listed "
              "in docs/options.md",
      .apply = set_speculation},
+    {.name = "speculative-model", .metavar = "DIR", .group = kSpeculation, .commands = kDecodes | kServe,
+     .help = "draft model or learned drafter; without --speculative what it is decides the method",
+     .apply = set_speculative_model},
     {.name = "draft-shape", .metavar = "NAME", .group = kSpeculation, .commands = kBench,
      .help = "with --shape: draft with random weights of this shape, such as llama-68m",
      .apply = [](S& s, const V& v) { s.draft_shape = v.text(); return Status(); }},

@@ -83,10 +83,13 @@ struct Settings {
   std::optional<int64_t> cached_context;       // bench: tokens in the cache before such a pass
   std::string shape, draft_shape;              // bench: random weights of these shapes instead of a model
   std::optional<double> synthetic_acceptance;  // bench: drafts are right with this probability
+  bool compares_drafters = false;              // bench: all drafters there are
+  int draft_nodes = 24;                        // bench --all: of one tree, at most
+  std::vector<std::string> drafter_folders;    // bench --all: searched; empty: where the target lies
   std::string system_message;
 
   LoadOptions load;
-  std::filesystem::path output;   // quantize: the file to write; bench serve: the report, if any
+  std::filesystem::path output;   // quantize: the file to write; bench: the page, if any
   std::string quantization_type;  // "q4_k"; empty: none was given
   bool force = false;             // quantize: replace `output` if it exists
 

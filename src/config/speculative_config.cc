@@ -74,6 +74,13 @@ void settle(SpeculativeConfig& config, Gives&& gives) {
   const bool gives_dynamic = gives("dynamic_tree_max_topK") || gives("max_total_draft_tokens");
   if (gives_dynamic && !gives("tree") && !gives("expansion") && !gives("medusa_choices"))
     options.tree = TreeKind::kDynamic;
+  if (options.decoding_type != "MoA") return;
+  if (!gives_shape && !gives("max_draft_len")) options.tree = TreeKind::kDynamic;
+  if (options.tree != TreeKind::kDynamic) return;
+  // What its authors measured with.
+  if (!gives("dynamic_tree_max_topK")) options.dynamic_tree_max_top_k = 8;
+  if (!gives("max_total_draft_tokens")) options.max_total_draft_tokens = 62;
+  if (!gives("max_draft_len")) options.max_draft_len = 6;
 }
 
 Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
@@ -100,9 +107,9 @@ Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
     config.options.decoding_type = "Combined";
   } else if (!gives("decoding_type")) {
     if (config.options.speculative_model.empty()) {
-      return usage_error(fmt::format(
-          "{}: expected a method, as in ngram,max_draft_len=8, found none; use one of {}",
-          settings.empty() ? "--speculative" : settings.front().place, built_speculative_methods()));
+      return usage_error(
+          fmt::format("{}: expected a method, as in ngram,max_draft_len=8, found none; use one of {}",
+                      settings.empty() ? "--speculative" : settings.front().place, speculative_methods()));
     }
     config.options.decoding_type = "DraftTarget";  // what the files are says what to do with them
     config.options.is_method_open = true;

@@ -93,10 +93,8 @@ TEST(SpeculativeConfig, ErrorsNameTheNearest) {
   EXPECT_NE(error_of("ngram,max_draft_length=3").find("did you mean 'max_draft_len'"), std::string::npos);
 }
 
-TEST(SpeculativeConfig, MethodsOfLaterAreNamedAsSuch) {
-  for (const char* name : {"Medusa", "Eagle", "eagle-3", "MTP", "MoA", "UserProvided"}) {
-    EXPECT_NE(error_of(name).find("None, NGram, DraftTarget"), std::string::npos) << error_of(name);
-  }
+TEST(SpeculativeConfig, ADrafterOfTheCallersOwnNeedsACppProgram) {
+  EXPECT_NE(error_of("UserProvided").find("use one of None, NGram, DraftTarget"), std::string::npos);
 }
 
 TEST(SpeculativeConfig, ListsStandInBracketsOrAreLists) {
@@ -176,6 +174,30 @@ TEST(SpeculativeConfig, MalformedTextIsRefusedInOneLine) {
     EXPECT_EQ(config.error().message.find('\n'), std::string::npos) << text.substr(0, 60);
     EXPECT_LT(config.error().message.size(), 400u);
   }
+}
+
+TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
+  const std::vector<std::vector<int>> expected = {{0}, {0, 0}, {1}};
+  const SpeculativeOptions inline_choices = parsed("medusa,medusa_choices=[[0],[0, 0],[1]]");
+  EXPECT_EQ(inline_choices.medusa_choices, expected);
+  EXPECT_EQ(inline_choices.tree, TreeKind::kChoices);
+  const auto yaml = from_yaml("decoding_type: Medusa\nmedusa_choices: [[0], [0, 0], [1]]\n");
+  ASSERT_TRUE(yaml.ok()) << yaml.error().message;
+  EXPECT_EQ(yaml->options.medusa_choices, expected);
+  EXPECT_EQ(parsed("medusa").tree, TreeKind::kChoices);
+  EXPECT_EQ(parsed("medusa,max_draft_len=3").tree, TreeKind::kChain);
+  EXPECT_EQ(parsed("medusa,max_total_draft_tokens=8").tree, TreeKind::kDynamic);
+  for (const char* wrong : {"0", "[0]", "[[0],1]", "[[a]]", "[[-1]]", "[[0]"}) {
+    const auto config = parse_speculative(std::string("medusa,medusa_choices=") + wrong);
+    ASSERT_FALSE(config.ok()) << wrong;
+    EXPECT_NE(config.error().message.find("medusa_choices"), std::string::npos) << config.error().message;
+  }
+}
+
+// What a directory holds is not known here: keys of any method may come with it.
+TEST(SpeculativeConfig, FilesAloneLeaveTheMethodOpen) {
+  EXPECT_TRUE(parsed("speculative_model=models/d,medusa_choices=[[0]]").is_method_open);
+  EXPECT_FALSE(parsed("draft_target,speculative_model=models/d").is_method_open);
 }
 
 }  // namespace

@@ -14,46 +14,26 @@
 namespace outrider {
 namespace {
 
-struct Method {
-  std::string_view name;
-  bool built;
-};
-
 // TensorRT-LLM's names; UserProvided exists, but only a program that links the library can provide the
 // drafter.
-constexpr std::array kMethods = {
-    Method{"None", true},   Method{"NGram", true},     Method{"DraftTarget", true}, Method{"SpecInfer", true},
-    Method{"Suffix", true}, Method{"Lookahead", true}, Method{"EarlyExit", true},   Method{"Combined", true},
-    Method{"Auto", true},   Method{"Medusa", true},    Method{"Eagle", true},       Method{"Eagle3", true},
-    Method{"MTP", true},    Method{"MoA", false},
-};
-std::string built_methods() {
-  std::vector<std::string_view> names;
-  for (const Method& method : kMethods) {
-    if (method.built) names.push_back(method.name);
-  }
-  return joined(names);
-}
+constexpr std::array<std::string_view, 15> kMethods = {
+    "None", "NGram",  "DraftTarget", "SpecInfer", "Suffix", "Lookahead", "EarlyExit", "Combined",
+    "Auto", "Medusa", "Eagle",       "Eagle3",    "MTP",    "MoA",       "DFlash"};
 
 Result<std::string> canonical_method(std::string_view text) {
   const std::string folded = folded_name(text);
   const std::string_view wanted = folded == "draftmodel" ? "drafttarget" : std::string_view(folded);
-  for (const Method& method : kMethods) {
-    if (folded_name(method.name) != wanted) continue;
-    if (method.built) return std::string(method.name);
-    return usage_error(
-        fmt::format("{} is not available in this version; use one of {}", method.name, built_methods()));
+  for (const std::string_view method : kMethods) {
+    if (folded_name(method) == wanted) return std::string(method);
   }
   if (wanted == "userprovided") {
     return usage_error(
         fmt::format("UserProvided needs a drafter from a C++ program (EngineOptions::user_drafter); "
                     "use one of {}",
-                    built_methods()));
+                    speculative_methods()));
   }
-  std::vector<std::string_view> names;
-  for (const Method& method : kMethods) names.push_back(method.name);
-  return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?", built_methods(),
-                                 quote(text), nearest_name(text, names)));
+  return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?",
+                                 speculative_methods(), quote(text), nearest_name(text, kMethods)));
 }
 
 constexpr int64_t kLargestToken = std::numeric_limits<TokenId>::max();
@@ -276,7 +256,7 @@ constexpr std::array kKeys = {
                        "acceptance advise, down to nothing"},
                       assign_policy},
     SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model",
-                       "DraftTarget|Medusa|Eagle|Eagle3|MTP|Combined|Auto", "",
+                       "DraftTarget|Medusa|Eagle|Eagle3|MTP|MoA|DFlash|Combined|Auto", "",
                        "the draft model, or the directory of a learned drafter; without decoding_type it "
                        "decides that, too; with the default target, the default draft"},
                       assign_model},
@@ -364,6 +344,6 @@ constexpr std::array kKeys = {
 
 std::span<const SpeculativeKeyRow> speculative_key_table() { return kKeys; }
 
-std::string built_speculative_methods() { return built_methods(); }
+std::string speculative_methods() { return joined(kMethods); }
 
 }  // namespace outrider

@@ -19,6 +19,6 @@ struct SpeculativeKeyRow {
 std::span<const SpeculativeKeyRow> speculative_key_table();
 
 // "None, NGram, ..." for messages.
-std::string built_speculative_methods();
+std::string speculative_methods();
 
 }  // namespace outrider

@@ -8,10 +8,12 @@
 #include <string_view>
 
 #include "drafters/combined.h"
+#include "drafters/dflash.h"
 #include "drafters/draft_target.h"
 #include "drafters/early_exit.h"
 #include "drafters/lookahead.h"
 #include "drafters/medusa.h"
+#include "drafters/moa.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
 #include "drafters/recurrent.h"
@@ -51,13 +53,20 @@ constexpr std::array kDrafters = {
     Entry{"Eagle3", make_recurrent_drafter},
     Entry{"MTP", make_recurrent_drafter},
     Entry{"Medusa", make_medusa_drafter},
+    Entry{"MoA", make_moa_drafter},
+    Entry{"DFlash", make_dflash_drafter},
     Entry{"UserProvided", use_user_drafter},
 };
 
 }  // namespace
 
 Result<SpeculativeOptions> settled(SpeculativeOptions options) {
-  OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(options.speculative_model));
+  std::optional<HeadFile> head;
+  if (head_kind_named(options.decoding_type) && !options.speculative_model.empty()) {
+    OUTRIDER_TRY(head, open_head(options.speculative_model));
+  } else {
+    OUTRIDER_TRY(head, find_head(options.speculative_model));
+  }
   const std::string method(head ? head_kind_name(head->kind) : "DraftTarget");
   if (options.is_method_open) {
     options.decoding_type = method;

@@ -46,6 +46,7 @@ class Reader {
       path_.resize(chunk.size());
       std::iota(path_.begin(), path_.end(), 0);
       transaction.commit(path_, chunk);
+      hand_over_features();
       tokens = tokens.subspan(chunk.size());
     }
     return logits.first(std::min(logits.size(), static_cast<size_t>(parts_.vocab_size)));
@@ -75,6 +76,19 @@ class Reader {
   }
 
  private:
+  // Of the tokens read last, those of path_.
+  void hand_over_features() {
+    if (parts_.drafter->traits().features.count() == 0) return;
+    const auto length = static_cast<size_t>(kv_.length());
+    const CommittedFeatures committed{.sequence = sequence_,
+                                      .tokens = std::span(text_.tokens).first(length + 1),
+                                      .first = kv_.length() - static_cast<int>(path_.size()),
+                                      .rows = path_,
+                                      .features = parts_.target->features().data(),
+                                      .size = parts_.target->feature_size()};
+    parts_.drafter->absorb({&committed, 1});
+  }
+
   EngineParts& parts_;
   const GivenText& text_;
   uint64_t sequence_;

@@ -33,7 +33,7 @@ std::optional<HeadKind> recognise(const std::map<std::string, SafetensorsEntry, 
   const auto ends = [&](std::string_view end) {
     return std::ranges::any_of(tensors, [&](const auto& tensor) { return tensor.first.ends_with(end); });
   };
-  if (has("Ekv2E.weight")) return HeadKind::kMoa;
+  if (has("Ekv2E.weight") || has("self_attention.self_attn.q_proj.weight")) return HeadKind::kMoa;
   if (has("mtp.fc.weight") || ends(".eh_proj.weight")) return HeadKind::kMtp;
   if (has("0.0.linear.weight") || has("medusa_head.0.0.linear.weight")) return HeadKind::kMedusa;
   if (!has("fc.weight")) return std::nullopt;
@@ -98,6 +98,11 @@ Result<HeadFile> make_head(HeadKind kind, const fs::path& directory, OpenTensors
 
 }  // namespace
 
+std::optional<HeadKind> head_kind_named(std::string_view name) {
+  const auto found = std::ranges::find(kKinds, name, &Kind::name);
+  return found == kKinds.end() ? std::nullopt : std::optional(found->kind);
+}
+
 std::string_view head_kind_name(HeadKind kind) { return std::ranges::find(kKinds, kind, &Kind::kind)->name; }
 
 Result<HeadFile> open_head(const fs::path& directory) {
@@ -141,8 +146,10 @@ Result<std::optional<HeadFile>> find_head(const fs::path& path) {
       return std::move(opened).error();
     return std::optional<HeadFile>();
   }
-  const std::optional<HeadKind> kind = recognise(opened->directory.tensors());
-  if (!kind) return std::optional<HeadFile>();
+  const auto& tensors = opened->directory.tensors();
+  const std::optional<HeadKind> kind = recognise(tensors);
+  // A whole model may bring a head along.
+  if (!kind || tensors.contains("model.embed_tokens.weight")) return std::optional<HeadFile>();
   OUTRIDER_TRY(HeadFile head, make_head(*kind, path, std::move(*opened)));
   return std::optional<HeadFile>(std::move(head));
 }

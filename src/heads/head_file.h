@@ -22,6 +22,8 @@ enum class HeadKind : uint8_t { kEagle, kEagle3, kMedusa, kMtp, kMoa, kDFlash };
 
 // As decoding_type spells it: "Eagle3".
 std::string_view head_kind_name(HeadKind kind);
+// The reverse; nullopt: no such kind.
+std::optional<HeadKind> head_kind_named(std::string_view name);
 
 // A learned drafter's files: a directory with config.json and safetensors. Its kind shows in the names of its
 // tensors; configs are too unlike.

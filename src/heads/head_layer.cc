@@ -60,7 +60,6 @@ HeadLayers::HeadLayers(const ModelConfig& config, const KernelTable* kernels, Th
              .window = config.sliding_window,
              .epsilon = config.rms_epsilon},
       hidden_size_(config.hidden_size),
-      ffn_size_(config.ffn_size),
       inverse_frequency_(rope_inverse_frequencies(config)) {}
 
 KvShape HeadLayers::kv_shape(int64_t layer_count) const {
@@ -73,12 +72,13 @@ void HeadLayers::reserve(int64_t rows, std::span<const DecoderLayer> layers) {
   qkv_.reserve(rows, shape_.qkv_size());
   attended_.reserve(rows, shape_.q_size());
   delta_.reserve(rows, hidden_size_);
-  gate_up_.reserve(rows, 2 * ffn_size_);
-  gated_.reserve(rows, ffn_size_);
   rows_.reserve(static_cast<size_t>(rows));
   attention_rows_.reserve(static_cast<size_t>(rows));
   for (const DecoderLayer& layer : layers) {
-    for (const auto* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down})
+    gate_up_.reserve(rows, layer.gate_up.n);
+    gated_.reserve(rows, layer.down.k);
+    for (const auto* projection :
+         {&layer.qkv, &layer.kv, &layer.attention_output, &layer.gate_up, &layer.down})
       ops_.reserve(*projection, rows);
   }
 }
@@ -135,6 +135,41 @@ void HeadLayers::store(const DecoderLayer& layer, int64_t index, const float* in
                                  .layer = index});
 }
 
+void HeadLayers::store_context(const DecoderLayer& layer, int64_t index, const float* input) {
+  AttentionShape keys = shape_;
+  keys.head_count = 0;
+  ops_.project(layer.kv, input, qkv_.data(), rows());
+  ops_.rotate_and_store(keys, {.qkv = qkv_.data(),
+                               .rows = rows_,
+                               .slots = batch_->slots,
+                               .rotations = rotations_.data(),
+                               .q_norm = {},
+                               .k_norm = layer.k_norm,
+                               .cache = cache_,
+                               .layer = index});
+}
+
+void HeadLayers::query(const DecoderLayer& layer, const float* input) {
+  AttentionShape queries = shape_;
+  queries.kv_head_count = 0;  // nothing is stored
+  float* q = attended_.data();
+  ops_.project(layer.qkv, input, q, rows());
+  ops_.rotate_and_store(queries, {.qkv = q,
+                                  .rows = rows_,
+                                  .slots = batch_->slots,
+                                  .rotations = rotations_.data(),
+                                  .q_norm = layer.q_norm,
+                                  .k_norm = {},
+                                  .cache = cache_,
+                                  .layer = 0});
+  for (int64_t row = 0; row < rows(); ++row)
+    std::copy_n(q + row * shape_.q_size(), shape_.q_size(), qkv_.data() + row * shape_.qkv_size());
+}
+
+void HeadLayers::see_prefix_only() {
+  for (AttentionRow& row : attention_rows_) row.tail_len = 0;
+}
+
 void HeadLayers::keep_wanted(float* states) {
   size_t kept = 0;
   const auto move = [&](float* rows, int64_t dim, size_t from) {
@@ -154,6 +189,7 @@ void HeadLayers::keep_wanted(float* states) {
 
 void HeadLayers::finish(const DecoderLayer& layer, int64_t index, float* states) {
   if (rows() == 0) return;
+  reserve(rows(), {&layer, 1});
   ops_.attend(
       shape_,
       {.qkv = qkv_.data(), .rows = attention_rows_, .cache = cache_, .layer = index, .y = attended_.data()});
@@ -165,7 +201,7 @@ void HeadLayers::finish(const DecoderLayer& layer, int64_t index, float* states)
                           .rows = rows(),
                           .epsilon = shape_.epsilon});
   ops_.project(layer.gate_up, normed_.data(), gate_up_.data(), rows());
-  ops_.swiglu(gate_up_.data(), gated_.data(), rows(), ffn_size_);
+  ops_.swiglu(gate_up_.data(), gated_.data(), rows(), layer.down.k);
   ops_.project(layer.down, gated_.data(), delta_.data(), rows());
   const int64_t numbers = rows() * hidden_size_;
   ops_.pool().run(ops_.shares_for(numbers), [&](Worker worker) {

@@ -27,7 +27,7 @@ void add_one_to_norms(DecoderLayer& layer);
 //   begin(); for each layer: store(normed input); [keep_wanted();] finish(states)
 class HeadLayers {
  public:
-  // `config` is that of the layers: heads, head_dim, hidden and ffn size, RoPE.
+  // `config` is that of the layers, which may differ in the size of their MLP.
   HeadLayers(const ModelConfig& config, const KernelTable* kernels, ThreadPool* pool);
 
   // Makes room for so many rows.
@@ -39,6 +39,12 @@ class HeadLayers {
 
   // Queries of every row, and its keys and values into cache layer `index`; input [rows, layer.qkv.k].
   void store(const DecoderLayer& layer, int64_t index, const float* input);
+  // The same in parts, for layers that split queries: first keys and values alone, input [rows, layer.kv.k];
+  // then queries alone, input [rows, layer.qkv.k].
+  void store_context(const DecoderLayer& layer, int64_t index, const float* input);
+  void query(const DecoderLayer& layer, const float* input);
+  // From here on rows see the first entries of their sequence alone, not those of their own tree.
+  void see_prefix_only();
   // From here on the rows are those with logits, in their order; so are those of `states` [rows, hidden].
   void keep_wanted(float* states);
   // states += output(attention), then states += MLP(mlp_norm(states))
@@ -57,7 +63,6 @@ class HeadLayers {
   LayerOps ops_;
   AttentionShape shape_;
   int64_t hidden_size_;
-  int64_t ffn_size_;
   std::vector<float> inverse_frequency_;  // [head_dim / 2]
   const ForwardBatch* batch_ = nullptr;
   KvCache* cache_ = nullptr;
@@ -70,8 +75,8 @@ class HeadLayers {
   Scratch qkv_;        // [rows, qkv_size]
   Scratch attended_;   // [rows, q_size]
   Scratch delta_;      // [rows, hidden_size]
-  Scratch gate_up_;    // [rows, 2 * ffn_size]
-  Scratch gated_;      // [rows, ffn_size]
+  Scratch gate_up_;    // [rows, gate_up.n]
+  Scratch gated_;      // [rows, down.k]
 };
 
 }  // namespace outrider

@@ -101,10 +101,10 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
                  cache.shape().head_dim == config_.head_dim);
   const bool is_resumed = !batch.resumed_rows.empty();
   OUTRIDER_CHECK(!is_resumed || (batch.resume_layer >= 1 && batch.resume_layer < layers.count));
-  OUTRIDER_CHECK(!is_resumed || taps_.count() == 0);
+  captures_ = taps_.count() > 0 && !is_resumed;
   const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
   grow(batch.rows(), wanted);
-  feature_rows_ = taps_.count() == 0 ? 0 : batch.rows();
+  feature_rows_ = captures_ ? batch.rows() : 0;
   list_rows(batch, !is_resumed);
   embed(batch);
   for (int64_t i = 0; i < layers.count; ++i) {
@@ -114,7 +114,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   }
   if (wanted == 0 && !taps_end()) return {};
   add_and_normalize(weights_.final_norm, config_.layer_count);
-  if (taps_.final_norm) copy_feature(normed_.data(), static_cast<int64_t>(taps_.layers.size()));
+  if (captures_ && taps_.final_norm) copy_feature(normed_.data(), static_cast<int64_t>(taps_.layers.size()));
   if (taps_end()) keep_wanted_outputs(batch);
   if (wanted == 0) return {};
   ops_.project(weights_.lm_head, normed_.data(), logits_.data(), wanted);
@@ -270,7 +270,7 @@ void Decoder::add_and_normalize(const std::vector<float>& norm, int64_t tapped_l
                           .rows = row_count(),
                           .epsilon = config_.rms_epsilon});
   is_delta_pending_ = false;
-  if (tapped_layer < 0) return;
+  if (tapped_layer < 0 || !captures_) return;
   for (size_t i = 0; i < taps_.layers.size(); ++i) {
     if (taps_.layers[i] == tapped_layer) copy_feature(hidden_.data(), static_cast<int64_t>(i));
   }

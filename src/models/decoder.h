@@ -69,7 +69,8 @@ class Decoder final : public Model {
   void copy_feature(const float* states, int64_t index);
   // Whether features are wanted that only the last layer makes.
   bool taps_end() const {
-    return taps_.final_norm || (!taps_.layers.empty() && taps_.layers.back() == config_.layer_count);
+    return captures_ &&
+           (taps_.final_norm || (!taps_.layers.empty() && taps_.layers.back() == config_.layer_count));
   }
   // Rows being computed.
   int64_t row_count() const { return static_cast<int64_t>(attention_rows_.size()); }
@@ -80,6 +81,7 @@ class Decoder final : public Model {
   AttentionShape attention_;
   LayerSubset whole_;
   FeatureTaps taps_;
+  bool captures_ = false;  // this pass keeps features
   int64_t feature_rows_ = 0;
 
   // Scratch of one pass, one row per row being computed.

@@ -38,14 +38,17 @@ int64_t DecoderWeights::parameter_count() const {
   return count;
 }
 
+int64_t DecoderLayer::bytes() const {
+  const size_t norms = attention_norm.size() + q_norm.size() + k_norm.size() + mlp_norm.size();
+  return qkv.bytes() + kv.bytes() + attention_output.bytes() + gate_up.bytes() + down.bytes() +
+         static_cast<int64_t>(norms * sizeof(float));
+}
+
 int64_t DecoderWeights::bytes() const {
-  int64_t total = lm_head.bytes() + (table ? static_cast<int64_t>(table->data.size()) : 0);
-  size_t norms = final_norm.size();
-  for (const DecoderLayer& layer : layers) {
-    total += layer.qkv.bytes() + layer.attention_output.bytes() + layer.gate_up.bytes() + layer.down.bytes();
-    norms += layer.attention_norm.size() + layer.q_norm.size() + layer.k_norm.size() + layer.mlp_norm.size();
-  }
-  return total + static_cast<int64_t>(norms * sizeof(float));
+  int64_t total = lm_head.bytes() + (table ? static_cast<int64_t>(table->data.size()) : 0) +
+                  static_cast<int64_t>(final_norm.size() * sizeof(float));
+  for (const DecoderLayer& layer : layers) total += layer.bytes();
+  return total;
 }
 
 Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
@@ -60,9 +63,15 @@ Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const
     OUTRIDER_RETURN_IF_ERROR(
         loader.read_vector(prefix + "input_layernorm.weight", place.input_size, layer.attention_norm));
   }
-  OUTRIDER_RETURN_IF_ERROR(loader.plan(
-      {{attention + "q_proj", q_size}, {attention + "k_proj", kv_size}, {attention + "v_proj", kv_size}},
-      place.input_size, config.qkv_bias, layer.qkv));
+  std::vector<WeightLoader::Part> queries = {{attention + "q_proj", q_size}};
+  const std::vector<WeightLoader::Part> others = {{attention + "k_proj", kv_size},
+                                                  {attention + "v_proj", kv_size}};
+  if (place.splits_queries) {
+    OUTRIDER_RETURN_IF_ERROR(loader.plan(others, place.input_size, config.qkv_bias, layer.kv));
+  } else {
+    queries.insert(queries.end(), others.begin(), others.end());
+  }
+  OUTRIDER_RETURN_IF_ERROR(loader.plan(queries, place.input_size, config.qkv_bias, layer.qkv));
   if (config.qk_norm) {
     const int64_t dim = config.head_dim;
     OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "q_norm.weight", dim, layer.q_norm));

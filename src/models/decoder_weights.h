@@ -12,12 +12,15 @@ namespace outrider {
 
 struct DecoderLayer {
   std::vector<float> attention_norm;  // [input size], or empty
-  Projection qkv;                     // queries, keys, values
+  Projection qkv;                     // queries, keys, values; where these are apart: queries alone
+  Projection kv;                      // keys and values apart, or nothing
   std::vector<float> q_norm, k_norm;  // [head_dim], or empty
   Projection attention_output;
   std::vector<float> mlp_norm;  // [hidden_size]
   Projection gate_up;           // gate, up
   Projection down;
+
+  int64_t bytes() const;
 };
 
 struct DecoderWeights {
@@ -39,6 +42,7 @@ struct LayerPlace {
   std::string prefix;      // "model.layers.3."
   int64_t input_size = 0;  // of queries, keys and values
   bool has_input_norm = true;
+  bool splits_queries = false;  // from keys and values, which come from other rows
 };
 
 // Plans one layer, which must stay where it is until the loader has packed all.

@@ -77,7 +77,8 @@ class Model {
                                       const LayerSubset& layers) = 0;
 
   // From now on every pass keeps these features of all its rows, which costs the last layer of rows without
-  // logits where its output is tapped. Rows must not resume then. Layers rise within [0, layer count].
+  // logits where its output is tapped; but none of a pass with resumed rows. Layers rise within [0, layer
+  // count].
   virtual void tap(FeatureTaps taps) = 0;
   virtual int64_t feature_size() const = 0;  // numbers per row
   // Of the last pass: [batch rows, feature_size()], valid until the next one.

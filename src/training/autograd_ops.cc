@@ -22,15 +22,16 @@ constexpr int64_t kLogitRows = 2048;
 struct ResidualNorm : Function<ResidualNorm> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& delta,
                                const at::Tensor& weight, double eps) {
-    const NormResult result = ops_for(x).residual_norm(x, delta, weight, eps);
+    const NormResult result = activation_ops(delta).residual_norm(x, delta, weight, eps);
     context->save_for_backward({result.sum, result.scale, weight});
     return {result.sum, result.y};
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
-    const NormGradient result = ops_for(saved[0]).residual_norm_gradient({saved[0], saved[1], {}}, saved[2],
-                                                                         gradients[0], gradients[1]);
+    const NormGradient result =
+        activation_ops(gradients[1])
+            .residual_norm_gradient({saved[0], saved[1], {}}, saved[2], gradients[0], gradients[1]);
     return {result.x, result.delta, result.weight, at::Tensor()};
   }
 };
@@ -39,25 +40,25 @@ struct Rotate : Function<Rotate> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& cos,
                             const at::Tensor& sin) {
     context->save_for_backward({cos, sin});
-    return ops_for(x).rotate(x, cos, sin, /*inverse=*/false);
+    return activation_ops(x).rotate(x, cos, sin, /*inverse=*/false);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
-    return {ops_for(saved[0]).rotate(gradients[0], saved[0], saved[1], /*inverse=*/true), at::Tensor(),
-            at::Tensor()};
+    return {activation_ops(gradients[0]).rotate(gradients[0], saved[0], saved[1], /*inverse=*/true),
+            at::Tensor(), at::Tensor()};
   }
 };
 
 struct SwiGlu : Function<SwiGlu> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate_up) {
     context->save_for_backward({gate_up});
-    return ops_for(gate_up).swiglu(gate_up);
+    return activation_ops(gate_up).swiglu(gate_up);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const at::Tensor gate_up = context->get_saved_variables()[0];
-    return {ops_for(gate_up).swiglu_gradient(gate_up, gradients[0])};
+    return {activation_ops(gate_up).swiglu_gradient(gate_up, gradients[0])};
   }
 };
 
@@ -100,7 +101,7 @@ struct CausalAttention : Function<CausalAttention> {
       const int64_t rows = std::min(kQueryBlock, n - first), seen = first + rows;
       const at::Tensor block = queries.narrow(2, first, rows).reshape({-1, group * rows, dim});
       const at::Tensor scores = at::bmm(block, keys.narrow(1, 0, seen).transpose(1, 2));
-      const at::Tensor law = ops_for(q).causal_softmax(scores, causal_shape(first, rows, dim));
+      const at::Tensor law = activation_ops(q).causal_softmax(scores, causal_shape(first, rows, dim));
       mixed.narrow(2, first, rows)
           .copy_(at::bmm(law, values.narrow(1, 0, seen)).reshape({-1, group, rows, dim}));
       saved.push_back(law);
@@ -125,7 +126,7 @@ struct CausalAttention : Function<CausalAttention> {
       for_values.narrow(1, 0, seen).add_(at::bmm(law.transpose(1, 2), block_upstream));
       const at::Tensor for_law = at::bmm(block_upstream, values.narrow(1, 0, seen).transpose(1, 2));
       const at::Tensor for_scores =
-          ops_for(law).causal_softmax_gradient(for_law, law, causal_shape(first, rows, dim));
+          activation_ops(law).causal_softmax_gradient(for_law, law, causal_shape(first, rows, dim));
       for_queries.narrow(2, first, rows)
           .copy_(at::bmm(for_scores, keys.narrow(1, 0, seen)).reshape({-1, group, rows, dim}));
       for_keys.narrow(1, 0, seen).add_(at::bmm(for_scores.transpose(1, 2), block));
@@ -156,7 +157,8 @@ class HeadGradients {
   static std::pair<at::Tensor, at::Tensor> scaled(AutogradContext* context, const at::Tensor& upstream) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor factor = upstream / static_cast<double>(saved[0].size(0));
-    return {saved[0] * factor.to(at::kBFloat16), (saved[1] * factor).to(at::kBFloat16)};
+    const at::ScalarType type = saved[0].scalar_type();
+    return {saved[0] * factor.to(type), (saved[1] * factor).to(type)};
   }
 
  private:
@@ -171,8 +173,8 @@ struct CrossEntropy : Function<CrossEntropy> {
     at::Tensor total = at::zeros({}, hidden.options().dtype(at::kFloat));
     for (int64_t first = 0; first < rows; first += kLogitRows) {
       const int64_t count = std::min(kLogitRows, rows - first);
-      const LossRows result = ops_for(hidden).cross_entropy(at::linear(hidden.narrow(0, first, count), head),
-                                                            targets.narrow(0, first, count).contiguous());
+      const LossRows result = activation_ops(hidden).cross_entropy(
+          at::linear(hidden.narrow(0, first, count), head), targets.narrow(0, first, count).contiguous());
       total.add_(result.loss.sum());
       gradients.add(first, count, result.gradient);
     }
@@ -197,7 +199,7 @@ struct SoftCrossEntropy : Function<SoftCrossEntropy> {
     at::Tensor total = at::zeros({}, options), agreeing = at::zeros({}, options);
     for (int64_t first = 0; first < rows; first += kLogitRows) {
       const int64_t count = std::min(kLogitRows, rows - first);
-      const LossRows result = ops_for(hidden).distillation(
+      const LossRows result = activation_ops(hidden).distillation(
           at::linear(hidden.narrow(0, first, count), head),
           at::linear(teacher_hidden.narrow(0, first, count), teacher_head), hard);
       total.add_(result.loss.sum());

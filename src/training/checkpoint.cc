@@ -21,8 +21,7 @@ using nlohmann::json;
 constexpr const char* kPrefix = "step-";
 constexpr size_t kCheckpointsKept = 2;
 
-NamedTensors all_tensors(const Llama& model, const AdamW& optimizer) {
-  NamedTensors tensors = model.parameters();
+NamedTensors all_tensors(NamedTensors tensors, const AdamW& optimizer) {
   for (auto& named : optimizer.state()) tensors.push_back(named);
   return tensors;
 }
@@ -51,9 +50,33 @@ std::vector<LossPoint> points_from_json(const json& array) {
   return points;
 }
 
+json to_json(const std::vector<AcceptancePoint>& points) {
+  json array = json::array();
+  for (const AcceptancePoint& point : points)
+    array.push_back({{"step", point.step},
+                     {"agreement", point.agreement},
+                     {"foreseen", point.foreseen},
+                     {"chain", point.chain},
+                     {"tree", point.tree},
+                     {"accepted", point.accepted}});
+  return array;
+}
+
+std::vector<AcceptancePoint> acceptance_from_json(const json& array) {
+  std::vector<AcceptancePoint> points;
+  for (const json& point : array)
+    points.push_back({.step = point.at("step").get<int64_t>(),
+                      .agreement = point.at("agreement").get<std::vector<double>>(),
+                      .foreseen = point.at("foreseen").get<double>(),
+                      .chain = point.at("chain").get<double>(),
+                      .tree = point.at("tree").get<double>(),
+                      .accepted = point.at("accepted").get<std::vector<double>>()});
+  return points;
+}
+
 }  // namespace
 
-Status save_checkpoint(const fs::path& directory, const Llama& model, const AdamW& optimizer,
+Status save_checkpoint(const fs::path& directory, const NamedTensors& parameters, const AdamW& optimizer,
                        const RunHistory& history, const std::string& fingerprint) {
   char name[32];
   std::snprintf(name, sizeof name, "%s%09lld", kPrefix, static_cast<long long>(optimizer.steps_taken()));
@@ -61,11 +84,12 @@ Status save_checkpoint(const fs::path& directory, const Llama& model, const Adam
   const fs::path temporary = directory / (std::string(name) + ".tmp");
   OUTRIDER_RETURN_IF_ERROR(make_directories(temporary));
   OUTRIDER_RETURN_IF_ERROR(
-      write_safetensors(temporary / "tensors.safetensors", all_tensors(model, optimizer)));
+      write_safetensors(temporary / "tensors.safetensors", all_tensors(parameters, optimizer)));
   const json state = {{"step", optimizer.steps_taken()},
                       {"fingerprint", fingerprint},
                       {"training_loss", to_json(history.training)},
-                      {"held_out_loss", to_json(history.held_out)}};
+                      {"held_out_loss", to_json(history.held_out)},
+                      {"acceptance", to_json(history.acceptance)}};
   OUTRIDER_RETURN_IF_ERROR(write_durably(temporary / "state.json", state.dump(1) + "\n"));
 
   std::error_code error;
@@ -85,8 +109,8 @@ std::optional<fs::path> latest_checkpoint(const fs::path& directory) {
   return complete.back();
 }
 
-Result<RunHistory> load_checkpoint(const fs::path& checkpoint, Llama& model, AdamW& optimizer,
-                                   const std::string& fingerprint) {
+Result<RunHistory> load_checkpoint(const fs::path& checkpoint, const NamedTensors& parameters,
+                                   AdamW& optimizer, const std::string& fingerprint) {
   const fs::path state_path = checkpoint / "state.json";
   std::ifstream in(state_path);
   if (!in) return io_error("cannot read " + state_path.string());
@@ -102,6 +126,7 @@ Result<RunHistory> load_checkpoint(const fs::path& checkpoint, Llama& model, Ada
     step = state.at("step").get<int64_t>();
     history.training = points_from_json(state.at("training_loss"));
     history.held_out = points_from_json(state.at("held_out_loss"));
+    if (state.contains("acceptance")) history.acceptance = acceptance_from_json(state.at("acceptance"));
   } catch (const json::exception& error) {
     return input_error(state_path.string() + ": " + error.what());
   }
@@ -109,7 +134,7 @@ Result<RunHistory> load_checkpoint(const fs::path& checkpoint, Llama& model, Ada
   OUTRIDER_TRY(const NamedTensors stored, read_safetensors(checkpoint / "tensors.safetensors"));
   const std::unordered_map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
   const at::NoGradGuard no_grad;
-  for (auto& [name, tensor] : all_tensors(model, optimizer)) {
+  for (auto& [name, tensor] : all_tensors(parameters, optimizer)) {
     const auto found = by_name.find(name);
     if (found == by_name.end() || found->second.sizes() != tensor.sizes()) {
       return input_error(checkpoint.string() + ": tensor " + name + " is missing or has another shape");

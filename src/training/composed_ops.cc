@@ -11,7 +11,7 @@ namespace {
 NormResult residual_norm(const at::Tensor& x, const at::Tensor& delta, const at::Tensor& weight, double eps) {
   const at::Tensor sum = x + delta;
   const at::Tensor scale = (sum.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
-  return {sum, scale, (sum * scale * weight).to(at::kBFloat16)};
+  return {sum, scale, (sum * scale * weight).to(delta.scalar_type())};
 }
 
 NormGradient residual_norm_gradient(const NormResult& forward, const at::Tensor& weight,
@@ -21,7 +21,7 @@ NormGradient residual_norm_gradient(const NormResult& forward, const at::Tensor&
   const at::Tensor product = gradient * normed;
   const at::Tensor projection = (product * weight).mean(-1, /*keepdim=*/true);
   const at::Tensor x = sum_gradient + forward.scale * (gradient * weight - normed * projection);
-  return {x, x.to(at::kBFloat16), product.sum(0)};
+  return {x, x.to(y_gradient.scalar_type()), product.sum(0)};
 }
 
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool inverse) {
@@ -30,19 +30,19 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
   const at::Tensor first = wide.narrow(-1, 0, half), second = wide.narrow(-1, half, half);
   const at::Tensor signed_sin = inverse ? -sin : sin;
   return at::cat({first * cos - second * signed_sin, second * cos + first * signed_sin}, -1)
-      .to(at::kBFloat16);
+      .to(x.scalar_type());
 }
 
 at::Tensor swiglu(const at::Tensor& gate_up) {
   const std::vector<at::Tensor> parts = gate_up.to(at::kFloat).chunk(2, -1);
-  return (at::silu(parts[0]) * parts[1]).to(at::kBFloat16);
+  return (at::silu(parts[0]) * parts[1]).to(gate_up.scalar_type());
 }
 
 at::Tensor swiglu_gradient(const at::Tensor& gate_up, const at::Tensor& y_gradient) {
   const std::vector<at::Tensor> parts = gate_up.to(at::kFloat).chunk(2, -1);
   const at::Tensor upstream = y_gradient.to(at::kFloat), sigmoid = at::sigmoid(parts[0]);
   const at::Tensor gate = upstream * parts[1] * sigmoid * (1.0 + parts[0] * (1.0 - sigmoid));
-  return at::cat({gate, upstream * parts[0] * sigmoid}, -1).to(at::kBFloat16);
+  return at::cat({gate, upstream * parts[0] * sigmoid}, -1).to(gate_up.scalar_type());
 }
 
 at::Tensor causal_softmax(at::Tensor scores, const CausalShape& shape) {
@@ -52,19 +52,19 @@ at::Tensor causal_softmax(at::Tensor scores, const CausalShape& shape) {
   return at::softmax((scores.to(at::kFloat) * shape.scale)
                          .masked_fill(unseen, -std::numeric_limits<double>::infinity()),
                      -1)
-      .to(at::kBFloat16);
+      .to(scores.scalar_type());
 }
 
 at::Tensor causal_softmax_gradient(at::Tensor law_gradient, const at::Tensor& law, const CausalShape& shape) {
   const at::Tensor p = law.to(at::kFloat), upstream = law_gradient.to(at::kFloat);
-  return (shape.scale * p * (upstream - (p * upstream).sum(-1, /*keepdim=*/true))).to(at::kBFloat16);
+  return (shape.scale * p * (upstream - (p * upstream).sum(-1, /*keepdim=*/true))).to(law.scalar_type());
 }
 
 LossRows cross_entropy(at::Tensor logits, const at::Tensor& targets) {
   const at::Tensor log_law = at::log_softmax(logits.to(at::kFloat), -1), target = targets.unsqueeze(1);
   const at::Tensor gradient =
       log_law.exp().scatter_add(1, target, at::full_like(target, -1.0, log_law.options()));
-  return {log_law.gather(1, target).squeeze(1).neg(), {}, gradient.to(at::kBFloat16)};
+  return {log_law.gather(1, target).squeeze(1).neg(), {}, gradient.to(logits.scalar_type())};
 }
 
 LossRows distillation(at::Tensor logits, const at::Tensor& teacher, double hard) {
@@ -73,7 +73,8 @@ LossRows distillation(at::Tensor logits, const at::Tensor& teacher, double hard)
   law.scatter_add_(1, top, at::full_like(top, hard, law.options()));
   const at::Tensor student = at::log_softmax(logits.to(at::kFloat), -1);
   const at::Tensor agree = logits.argmax(-1, /*keepdim=*/true).eq(top).squeeze(1).to(at::kFloat);
-  return {(at::xlogy(law, law) - law * student).sum(-1), agree, (student.exp() - law).to(at::kBFloat16)};
+  return {(at::xlogy(law, law) - law * student).sum(-1), agree,
+          (student.exp() - law).to(logits.scalar_type())};
 }
 
 void adamw(at::Tensor parameter, const at::Tensor& gradient, at::Tensor first_moment,

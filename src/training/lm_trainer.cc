@@ -17,6 +17,7 @@
 #include "training/autograd_ops.h"
 #include "training/checkpoint.h"
 #include "training/continuation.h"
+#include "training/device.h"
 #include "training/llama.h"
 #include "training/loss_plot.h"
 #include "training/progress.h"
@@ -86,7 +87,7 @@ class LmRun {
   TokenData data_, held_out_;
   std::optional<Teacher> teacher_;
   AdamW optimizer_;
-  CosineSchedule schedule_;
+  RateSchedule schedule_;
   RunHistory history_;
   double agreement_ = 0.0;  // with the teacher, over the last batch
   double last_norm_ = 0.0;
@@ -113,7 +114,7 @@ Status LmRun::resume() {
   }
   if (!checkpoint)
     return usage_error("nothing to resume: no complete checkpoint in " + checkpoints().string());
-  OUTRIDER_TRY(history_, load_checkpoint(*checkpoint, model_, optimizer_, fingerprint()));
+  OUTRIDER_TRY(history_, load_checkpoint(*checkpoint, model_.parameters(), optimizer_, fingerprint()));
   log_info("resuming from " + checkpoint->string());
   return {};
 }
@@ -180,7 +181,8 @@ Status LmRun::export_model() {
 }
 
 Status LmRun::save(int64_t step) {
-  OUTRIDER_RETURN_IF_ERROR(save_checkpoint(checkpoints(), model_, optimizer_, history_, fingerprint()));
+  OUTRIDER_RETURN_IF_ERROR(
+      save_checkpoint(checkpoints(), model_.parameters(), optimizer_, history_, fingerprint()));
   OUTRIDER_RETURN_IF_ERROR(export_model());
   log_info("checkpoint at step " + std::to_string(step));
   return {};
@@ -213,14 +215,6 @@ Status LmRun::train() {
     if (done % options_.checkpoint_every == 0 || done == options_.steps) OUTRIDER_RETURN_IF_ERROR(save(done));
   }
   return {};
-}
-
-Result<at::Device> open_device(const std::string& name) {
-  if (name == "cpu") return at::Device(at::kCPU);
-  if (name != "cuda") return usage_error("--device cpu or cuda is expected, found " + name);
-  if (!at::hasCUDA())
-    return usage_error("--device cuda: this libtorch was built without CUDA; use --device cpu");
-  return at::Device(at::kCUDA);
 }
 
 Result<Llama> initial_model(const LmOptions& options, at::Device device) {

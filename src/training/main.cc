@@ -2,10 +2,15 @@
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <limits>
+#include <vector>
 
+#include "training/heads/head_command.h"
+#include "training/heads/head_kinds.h"
 #include "training/lm_command.h"
 
 namespace {
@@ -13,13 +18,17 @@ namespace {
 int run(int argc, char** argv) {
   CLI::App app("Trains models and drafters for Outrider.", "outrider-train");
   app.require_subcommand(1);
-  const auto train_lm = outrider::training::add_lm_command(app);
+  std::vector<std::function<outrider::Status()>> commands = {outrider::training::add_lm_command(app)};
+  for (const outrider::training::HeadKind& kind : outrider::training::head_kinds())
+    commands.push_back(outrider::training::add_head_command(app, kind));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const outrider::Status status = train_lm();
+  const std::vector<CLI::App*> all = app.get_subcommands([](CLI::App*) { return true; });
+  const auto chosen = std::find(all.begin(), all.end(), app.get_subcommands().front()) - all.begin();
+  const outrider::Status status = commands[static_cast<size_t>(chosen)]();
   if (status.ok()) return 0;
   std::fprintf(stderr, "outrider-train: %s\n", status.error().message.c_str());
   return status.error().kind == outrider::ErrorKind::kUsage ? 2 : 1;

@@ -11,10 +11,23 @@ struct LossPoint {
   double loss = 0.0;
 };
 
+// What a learned drafter was worth at one step.
+struct AcceptancePoint {
+  int64_t step = 0;
+  std::vector<double> agreement;      // on held-out text, by depth: share of drafts right so far and there
+  double foreseen = 0.0;              // tokens per target pass that this comes to, for a chain
+  double chain = 0.0, tree = 0.0;     // tokens per target pass as served, greedily; 0: not served here
+  std::vector<double> accepted = {};  // of the chain's drafts as served, by depth
+};
+
+// What the best one is chosen by.
+inline double worth(const AcceptancePoint& point) { return point.tree > 0.0 ? point.tree : point.foreseen; }
+
 // Losses of a run so far: `training` are means since the previous point.
 struct RunHistory {
   std::vector<LossPoint> training;
   std::vector<LossPoint> held_out;
+  std::vector<AcceptancePoint> acceptance;  // learned drafters only
 };
 
 }  // namespace outrider::training

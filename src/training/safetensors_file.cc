@@ -27,13 +27,15 @@ const char* dtype_name(at::ScalarType type) {
       return "BF16";
     case at::kLong:
       return "I64";
+    case at::kBool:
+      return "BOOL";
     default:
       return nullptr;
   }
 }
 
 std::optional<at::ScalarType> dtype_from_name(std::string_view name) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kLong}) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kLong, at::kBool}) {
     if (name == dtype_name(type)) return type;
   }
   return std::nullopt;
@@ -43,7 +45,8 @@ std::optional<at::ScalarType> dtype_from_name(std::string_view name) {
 Result<at::Tensor> read_tensor(const std::string& name, const json& entry, std::string_view data) {
   const auto type = dtype_from_name(entry.at("dtype").get<std::string>());
   if (!type)
-    return input_error("tensor " + name + ": F32, BF16 or I64 expected, found " + entry.at("dtype").dump());
+    return input_error("tensor " + name + ": F32, BF16, I64 or BOOL expected, found " +
+                       entry.at("dtype").dump());
   const auto shape = entry.at("shape").get<std::vector<int64_t>>();
   const auto offsets = entry.at("data_offsets").get<std::vector<uint64_t>>();
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size()) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lies between the matrix products of training, forward and backward, without autograd. Two tables:
-// `cpu` runs the fused row kernels, `composed` is made of library operations, runs on any device and is what
-// `cpu` is tested against.
+// `cpu` runs the fused row kernels over bf16 activations, `composed` is made of library operations, runs on
+// any device and is what `cpu` is tested against. Where bf16 is written below, `composed` takes f32 as well
+// and answers in the type it was given.
 #pragma once
 
 #include <torch/types.h>
@@ -73,5 +74,9 @@ extern const TensorOps kCpuOps;
 extern const TensorOps kComposedOps;
 
 inline const TensorOps& ops_for(const at::Tensor& tensor) { return tensor.is_cpu() ? kCpuOps : kComposedOps; }
+// The same by the type of activations, too: f32 ones are for tests and small runs.
+inline const TensorOps& activation_ops(const at::Tensor& activations) {
+  return activations.scalar_type() == at::kBFloat16 ? ops_for(activations) : kComposedOps;
+}
 
 }  // namespace outrider::training

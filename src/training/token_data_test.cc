@@ -133,8 +133,8 @@ TEST_F(TokenDataTest, RefusesWhatItCannotUse) {
   EXPECT_EQ(absent.error().kind, ErrorKind::kIo);
 }
 
-TEST(CosineSchedule, WarmsUpThenFallsToItsFinalRate) {
-  const CosineSchedule schedule{.peak = 1.0, .final = 0.1, .warmup = 10, .steps = 111};
+TEST(RateSchedule, WarmsUpThenFallsToItsFinalRate) {
+  const RateSchedule schedule{.peak = 1.0, .final = 0.1, .warmup = 10, .steps = 111};
   EXPECT_DOUBLE_EQ(schedule.at(0), 0.1);
   EXPECT_DOUBLE_EQ(schedule.at(9), 1.0);
   EXPECT_DOUBLE_EQ(schedule.at(10), 1.0);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures over the prompts of a benchmark. Acceptance length counts the bonus token: tokens committed per
+// target pass.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outrider/engine.h"
+
+namespace outrider {
+
+// One prompt, decoded plainly and speculatively.
+struct PromptMeasurement {
+  std::string id;
+  std::string category;
+  double plain_rate = 0;  // tokens per second after the prompt's pass, median over runs; 0: nothing to time
+  double speculative_rate = 0;  // the same
+  int64_t output_tokens = 0;
+  bool identical = true;   // both outputs, in every run
+  SpeculationStats stats;  // of one speculative run
+};
+
+// Figures over a set of prompts.
+struct Figures {
+  size_t prompts = 0;
+  double plain_rate = 0;
+  double speculative_rate = 0;
+  double ratio_of_medians = 0;
+  double median_ratio = 0;  // median of each prompt's own speed-up
+  SpeculationStats stats;   // summed
+  int64_t output_tokens = 0;
+  int64_t differing = 0;
+
+  double acceptance_rate() const { return ratio(stats.accepted, stats.drafted); }
+  double draft_ms_per_pass() const { return per_pass(stats.draft_ms); }
+  double verify_ms_per_pass() const { return per_pass(stats.verify_ms); }
+  std::vector<double> rate_per_position() const {
+    std::vector<double> rates;
+    for (size_t i = 0; i < stats.drafted_per_position.size(); ++i) {
+      rates.push_back(ratio(stats.accepted_per_position[i], stats.drafted_per_position[i]));
+    }
+    return rates;
+  }
+
+  static double ratio(int64_t part, int64_t whole) {
+    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+
+ private:
+  double per_pass(double ms) const { return stats.steps == 0 ? 0 : ms / static_cast<double>(stats.steps); }
+};
+
+double median(std::vector<double> values);  // 0 for none
+
+Figures figures_of(const std::vector<const PromptMeasurement*>& prompts);
+Figures over_all(const std::vector<PromptMeasurement>& prompts);
+std::vector<std::pair<std::string, Figures>> by_category(const std::vector<PromptMeasurement>& prompts);
+nlohmann::ordered_json figures_json(const Figures& figures);
+
+}  // namespace outrider

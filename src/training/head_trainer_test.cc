@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer of learned drafters over a small random target: its text, its states, its runs.
+#include "training/heads/head_trainer.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "formats/model_file.h"
+#include "text/tokenizer.h"
+#include "training/heads/documents.h"
+#include "training/heads/frozen_target.h"
+#include "training/heads/head_data.h"
+#include "training/heads/head_kinds.h"
+#include "training/heads/state_source.h"
+#include "training/test_files.h"
+
+namespace outrider::training {
+namespace {
+
+std::filesystem::path target_path() {
+  return std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/data/models/llama_tied";
+}
+
+std::string text_lines(int count) {
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    std::string text;
+    for (int word = 0; word < 6 + i % 9; ++word) text += "word" + std::to_string((i * 7 + word) % 23) + " ";
+    lines += R"({"text": ")" + text + "\"}\n";
+  }
+  return lines;
+}
+
+HeadKind kind_of(const std::string& command) {
+  for (HeadKind& kind : head_kinds()) {
+    if (kind.command == command) return kind;
+  }
+  ADD_FAILURE() << command;
+  return {};
+}
+
+class HeadTrainerTest : public testing::Test {
+ protected:
+  HeadTrainerTest() { files_.write_bytes("text.jsonl", text_lines(160)); }
+
+  HeadOptions options(const std::string& out, int64_t steps) const {
+    HeadOptions options;
+    options.target = target_path();
+    options.data = {files_.path("text.jsonl")};
+    options.out = files_.path(out);
+    options.context = 32;
+    options.batch_tokens = 64;
+    options.steps = steps;
+    options.warmup = 2;
+    options.checkpoint_every = 4;
+    options.evaluate_every = 4;
+    options.threads = 1;
+    options.prompt_limit = 2;
+    options.measured_tokens = 8;
+    options.measured_depth = 2;
+    options.measured_nodes = 4;
+    return options;
+  }
+
+  HeadData data(uint64_t seed = 1) const {
+    auto target = open_model(target_path());
+    EXPECT_TRUE(target.ok());
+    auto sources = read_documents(files_.path("text.jsonl"), *target, false);
+    EXPECT_TRUE(sources.ok()) << sources.error().message;
+    auto data = HeadData::create(std::move(*sources), {.context = 32, .batch_tokens = 64, .seed = seed});
+    EXPECT_TRUE(data.ok()) << data.error().message;
+    return std::move(*data);
+  }
+
+  TestFiles files_;
+};
+
+TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBits) {
+  for (const HeadKind& kind : head_kinds()) {
+    SCOPED_TRACE(kind.command);
+    const std::string whole = kind.command + "-whole", cut = kind.command + "-cut";
+    const Status first = train_head(kind, options(whole, 8));
+    ASSERT_TRUE(first.ok()) << first.error().message;
+    HeadOptions interrupted = options(cut, 8);
+    ASSERT_TRUE(train_head(kind, interrupted).ok());
+    // As if the run had been killed after its first checkpoint.
+    std::filesystem::remove_all(files_.path(cut + "/checkpoints/step-000000008"));
+    interrupted.resume = true;
+    const Status resumed = train_head(kind, interrupted);
+    ASSERT_TRUE(resumed.ok()) << resumed.error().message;
+    for (const char* file :
+         {"/checkpoints/step-000000008/tensors.safetensors", "/checkpoints/step-000000008/state.json",
+          "/model.safetensors", "/config.json"}) {
+      EXPECT_EQ(files_.read(whole + file), files_.read(cut + file)) << file;
+    }
+    EXPECT_THAT(files_.read(whole + "/report.html"), testing::HasSubstr(kind.command));
+  }
+}
+
+TEST_F(HeadTrainerTest, ARunIsNeitherOverwrittenNorResumedWithOtherOptions) {
+  const HeadKind kind = kind_of("mtp");
+  HeadOptions run = options("run", 4);
+  ASSERT_TRUE(train_head(kind, run).ok());
+  EXPECT_FALSE(train_head(kind, run).ok());
+  run.resume = true;
+  run.hard_share = 0.5;
+  const Status status = train_head(kind, run);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(HeadTrainerTest, TheFeatureCacheChangesNoBit) {
+  const HeadKind kind = kind_of("mtp");
+  ASSERT_TRUE(train_head(kind, options("plain", 8)).ok());
+  HeadOptions cached = options("cached", 8);
+  cached.feature_cache = files_.path("cache");
+  ASSERT_TRUE(train_head(kind, cached).ok());
+  EXPECT_EQ(files_.read("plain/model.safetensors"), files_.read("cached/model.safetensors"));
+  HeadOptions other = options("other", 8);
+  other.feature_cache = files_.path("cache");
+  other.seed = 2;
+  EXPECT_FALSE(train_head(kind, other).ok()) << "states of other windows";
+}
+
+TEST_F(HeadTrainerTest, StatesDependOnTheirWindowAloneAndTheCacheIsBounded) {
+  auto target = FrozenTarget::open(target_path(), 1);
+  ASSERT_TRUE(target.ok()) << target.error().message;
+  ASSERT_TRUE((*target)->want({.taps = {1, 2}, .keys_values = true}).ok());
+  const HeadData text = data();
+  const std::vector<Window> windows = text.batch(0);
+  ASSERT_GE(windows.size(), 2u);
+  constexpr int64_t kMost = 100000;
+  auto cache =
+      StateSource::open(**target, {.folder = files_.path("c"), .most_bytes = kMost, .data_fingerprint = 1});
+  ASSERT_TRUE(cache.ok()) << cache.error().message;
+  for (int round = 0; round < 2; ++round) {  // computed, then read
+    auto all = cache->states(windows);
+    ASSERT_TRUE(all.ok()) << all.error().message;
+    for (size_t i = 0; i < windows.size(); ++i) {
+      const std::span<const TokenId> text_of = windows[i].tokens;
+      auto alone = (*target)->run(std::span(&text_of, 1));
+      ASSERT_TRUE(alone.ok());
+      EXPECT_TRUE((*alone)[0].hidden.equal((*all)[i].hidden));
+      EXPECT_TRUE((*alone)[0].features.equal((*all)[i].features));
+      EXPECT_TRUE((*alone)[0].keys_values.equal((*all)[i].keys_values));
+    }
+  }
+  for (int64_t step = 1; step < 20; ++step) ASSERT_TRUE(cache->states(text.batch(step)).ok());
+  EXPECT_GT(cache->bytes_kept(), kMost / 2);
+  EXPECT_LE(cache->bytes_kept(), kMost);
+}
+
+TEST_F(HeadTrainerTest, AnEpochHoldsEveryWindowOnce) {
+  const HeadData text = data();
+  std::multiset<int64_t> seen;
+  for (int64_t step = 0; std::ssize(seen) < text.window_count(); ++step) {
+    int64_t longest = 0;
+    const std::vector<Window> windows = text.batch(step);
+    for (const Window& window : windows) {
+      seen.insert(window.id);
+      longest = std::max(longest, std::ssize(window.tokens));
+    }
+    EXPECT_LE(longest * std::ssize(windows), 64);
+  }
+  for (int64_t id = 0; id < text.window_count(); ++id) EXPECT_EQ(seen.count(id), 1u) << id;
+  const int64_t step = 77;
+  const std::vector<Window> later = text.batch(step);
+  static_cast<void>(text.batch(3));
+  const std::vector<Window> again = text.batch(step);
+  ASSERT_EQ(later.size(), again.size());
+  for (size_t i = 0; i < later.size(); ++i) EXPECT_EQ(later[i].id, again[i].id);
+}
+
+TEST_F(HeadTrainerTest, OnlyResponsesCount) {
+  auto target = open_model(target_path());
+  ASSERT_TRUE(target.ok());
+  target->chat_template =
+      "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}"
+      "{% if add_generation_prompt %}[assistant]{% endif %}";
+  files_.write_bytes("chat.jsonl", R"({"messages": [{"role": "user", "content": "ab"}, )"
+                                   R"({"role": "assistant", "content": "cde"}]})"
+                                   "\n");
+  auto sources = read_documents(files_.path("chat.jsonl"), *target, false);
+  ASSERT_TRUE(sources.ok()) << sources.error().message;
+  ASSERT_EQ((*sources)[0].documents.size(), 1u);
+  const Document& document = (*sources)[0].documents[0];
+  auto tokenizer = Tokenizer::create(target->tokenizer);
+  ASSERT_TRUE(tokenizer.ok());
+  std::vector<TokenId> prompt, response;
+  for (size_t i = 0; i < document.tokens.size(); ++i)
+    (document.counted[i] != 0 ? response : prompt).push_back(document.tokens[i]);
+  EXPECT_EQ((*tokenizer)->decode(prompt), "[user]ab[assistant]");
+  EXPECT_EQ((*tokenizer)->decode(response), "cde");
+}
+
+TEST_F(HeadTrainerTest, ABadLineIsNamed) {
+  auto target = open_model(target_path());
+  ASSERT_TRUE(target.ok());
+  for (const char* line : {"{", "[]", R"({"words": 1})", R"({"text": 1})", R"({"messages": [{}]})"}) {
+    files_.write_bytes("bad.jsonl", std::string(R"({"text": "a"})") + "\n" + line + "\n");
+    auto sources = read_documents(files_.path("bad.jsonl"), *target, false);
+    ASSERT_FALSE(sources.ok()) << line;
+    EXPECT_THAT(sources.error().message, testing::HasSubstr("bad.jsonl:2: ")) << line;
+  }
+}
+
+TEST_F(HeadTrainerTest, TapsBeyondTheTargetAreRefused) {
+  auto target = FrozenTarget::open(target_path(), 1);
+  ASSERT_TRUE(target.ok());
+  for (const std::vector<int64_t>& taps : {std::vector<int64_t>{3}, {1, 1}, {2, 1}, {-1}})
+    EXPECT_FALSE((*target)->want({.taps = taps}).ok());
+}
+
+}  // namespace
+}  // namespace outrider::training

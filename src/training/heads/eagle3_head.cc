@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/heads/eagle3_head.h"
+
+#include <ATen/ATen.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "training/autograd_ops.h"
+#include "training/heads/frozen_target.h"
+#include "training/heads/recurrent_head.h"
+
+namespace outrider::training {
+namespace {
+
+struct Eagle3Options {
+  std::vector<int64_t> taps;  // empty: 2, L/2, L-3, or thirds
+  int64_t draft_vocab = 0;    // 0: a half of the vocabulary, at most 32000
+  UnrollOptions unroll;
+};
+
+class Eagle3Head final : public RecurrentHead {
+ public:
+  Eagle3Head(const HeadContext& context, const Eagle3Options& options);
+
+  FeatureNeeds needs() const override { return {.taps = options_.taps}; }
+  NamedTensors parameters() const override;
+  HeadExport exported() const override;
+  nlohmann::json facts() const override { return unroll_facts(); }
+
+ protected:
+  at::Tensor first_state(const HeadBatch& batch) const override;
+  Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
+               UnrolledMemory& memory) const override;
+  const LayerWeights& layer() const override { return layer_; }
+  at::Tensor draft_head() const override { return lm_head_.to(type()); }
+  at::Tensor draft_tokens() const override { return draft_tokens_; }
+
+ private:
+  Eagle3Options options_;
+  ModelConfig target_;
+  at::Tensor draft_tokens_;  // int64 [draft vocabulary], rising
+  at::Tensor fc_, hidden_norm_, norm_, lm_head_;
+  LayerWeights layer_;
+};
+
+// The ids that count most often, rising.
+at::Tensor frequent_tokens(const std::vector<int64_t>& counts, int64_t wanted) {
+  std::vector<int64_t> order(counts.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return counts[static_cast<size_t>(a)] > counts[static_cast<size_t>(b)];
+  });
+  order.resize(static_cast<size_t>(wanted));
+  std::sort(order.begin(), order.end());
+  return at::from_blob(order.data(), {wanted}, at::kLong).clone();
+}
+
+// Begins as the target's own last layer, norm and head behind the last tap: what the taps before it and the
+// next token's embedding tell is learned from there.
+Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options)
+    : RecurrentHead(context, options.unroll), options_(options), target_(context.target.config()) {
+  const FrozenTarget& target = context.target;
+  const int64_t hidden = target_.hidden_size, taps = std::ssize(options_.taps);
+  draft_tokens_ = frequent_tokens(context.token_counts, options_.draft_vocab).to(context.device);
+  mutable_shape().input = 2 * hidden;
+  at::Generator generator = seeded_generator(context.options.seed);
+  constexpr double kDeviation = 0.02;
+  fc_ = normal_weight({hidden, taps * hidden}, kDeviation, generator);
+  fc_.narrow(1, (taps - 1) * hidden, hidden).add_(at::eye(hidden));
+  layer_ = copied_layer(target, target_.layer_count - 1);
+  hidden_norm_ = layer_.input_norm.clone();
+  layer_.input_norm.fill_(1.0);
+  for (at::Tensor* weight : {&layer_.q, &layer_.k, &layer_.v})
+    *weight = at::cat({normal_weight(weight->sizes(), kDeviation, generator), *weight}, 1);
+  norm_ = target.weight("model.norm.weight");
+  lm_head_ = target.output_head().index_select(0, draft_tokens_.cpu());
+  NamedTensors owned = parameters();
+  own(owned);
+}
+
+NamedTensors Eagle3Head::parameters() const {
+  NamedTensors named = {{"fc.weight", fc_}, {"midlayer.hidden_norm.weight", hidden_norm_}};
+  append_layer(layer_, "midlayer.", named);
+  named.emplace_back("norm.weight", norm_);
+  named.emplace_back("lm_head.weight", lm_head_);
+  return named;
+}
+
+at::Tensor Eagle3Head::first_state(const HeadBatch& batch) const {
+  const at::Tensor features = batch.features.flatten(0, 1).to(type());
+  return product(features, fc_).to(at::kFloat);
+}
+
+RecurrentHead::Outputs Eagle3Head::step(const at::Tensor& state, const at::Tensor& embeddings,
+                                        const UnrolledLayer& place, UnrolledMemory& memory) const {
+  const double epsilon = shape().epsilon;
+  const at::Tensor input = at::cat({normalized(embeddings.to(at::kFloat), layer_.input_norm, epsilon, type()),
+                                    normalized(state, hidden_norm_, epsilon, type())},
+                                   1);
+  const LayerOutput output = place.run(state, input, memory);
+  const NormedResidual last = residual_norm(output.x, output.delta, norm_, epsilon);
+  return {.state = last.sum, .normed = last.normed};
+}
+
+HeadExport Eagle3Head::exported() const {
+  HeadExport result{.tensors = parameters(), .config = layer_config(target_, shape())};
+  const at::Tensor ids = draft_tokens_.cpu();
+  result.tensors.emplace_back("d2t", ids - at::arange(ids.numel(), at::kLong));
+  result.tensors.emplace_back("t2d", at::zeros({target_.vocab_size}, at::kBool).index_fill_(0, ids, true));
+  result.config["architectures"] = {"LlamaForCausalLMEagle3"};
+  result.config["model_type"] = "llama";
+  result.config["num_hidden_layers"] = 1;
+  result.config["draft_vocab_size"] = options_.draft_vocab;
+  result.config["tie_word_embeddings"] = false;
+  result.config["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", options_.taps},
+                                   {"use_aux_hidden_state", true}};
+  return result;
+}
+
+Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Options options) {
+  const ModelConfig& target = context.target.config();
+  if (options.taps.empty()) {
+    const int64_t layers = target.layer_count;
+    // The published ones; of few layers these would be the same, or leave out the end.
+    options.taps = layers > 8 ? std::vector{int64_t{2}, layers / 2, layers - 3}
+                              : std::vector{layers / 3, layers * 2 / 3, layers};
+  }
+  if (options.draft_vocab == 0) options.draft_vocab = std::min<int64_t>(32000, target.vocab_size / 2);
+  if (options.draft_vocab > target.vocab_size) {
+    return usage_error("--draft-vocab: at most the target's " + std::to_string(target.vocab_size) +
+                       " tokens are expected, found " + std::to_string(options.draft_vocab));
+  }
+  return std::unique_ptr<DraftHead>(std::make_unique<Eagle3Head>(context, options));
+}
+
+}  // namespace
+
+HeadKind eagle3_kind() {
+  auto options = std::make_shared<Eagle3Options>();
+  return {
+      .command = "eagle3",
+      .decoding_type = "Eagle3",
+      .description = "Train an EAGLE-3 head: one layer over several fused layers of the target",
+      .add_options =
+          [options](CLI::App& command) {
+            command
+                .add_option("--taps", options->taps,
+                            "layers whose input is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
+                ->delimiter(',')
+                ->group("Head");
+            command
+                .add_option(
+                    "--draft-vocab", options->draft_vocab,
+                    "most frequent tokens that it can draft; 0: half of the vocabulary, at most 32000")
+                ->check(CLI::NonNegativeNumber)
+                ->group("Head");
+            command.add_option("--unroll", options->unroll.steps, "steps it is unrolled on its own outputs")
+                ->check(CLI::Range(1, 16))
+                ->group("Head");
+            command
+                .add_option("--decay", options->unroll.decay,
+                            "weight of each step relative to the one before")
+                ->check(CLI::Range(0.0, 1.0))
+                ->group("Head");
+          },
+      .make = [options](const HeadContext& context) { return make(context, *options); }};
+}
+
+}  // namespace outrider::training

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/heads/eagle_head.h"
+
+#include <ATen/ATen.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "training/heads/frozen_target.h"
+#include "training/heads/recurrent_head.h"
+
+namespace outrider::training {
+namespace {
+
+struct EagleOptions {
+  UnrollOptions unroll = {.steps = 1, .decay = 0.8, .law_weight = 0.1, .feature_weight = 1.0};
+  double noise =
+      0.2;  // added to features: uniform, this wide for windows of 512 tokens, wider for shorter ones
+};
+
+class EagleHead final : public RecurrentHead {
+ public:
+  EagleHead(const HeadContext& context, const EagleOptions& options);
+
+  FeatureNeeds needs() const override { return {}; }
+  NamedTensors parameters() const override;
+  HeadExport exported() const override;
+  nlohmann::json facts() const override;
+
+ protected:
+  at::Tensor first_state(const HeadBatch& batch) const override;
+  Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
+               UnrolledMemory& memory) const override;
+  const LayerWeights& layer() const override { return layer_; }
+  at::Tensor draft_head() const override { return shared().output_head; }
+
+ private:
+  double noise_;
+  ModelConfig target_;
+  at::Tensor fc_, fc_bias_;
+  LayerWeights layer_;
+};
+
+// Begins with a layer that does nothing behind the target's state.
+EagleHead::EagleHead(const HeadContext& context, const EagleOptions& options)
+    : RecurrentHead(context, options.unroll), noise_(options.noise), target_(context.target.config()) {
+  const int64_t hidden = target_.hidden_size;
+  at::Generator generator = seeded_generator(context.options.seed);
+  constexpr double kDeviation = 0.02;
+  fc_ = normal_weight({hidden, 2 * hidden}, kDeviation, generator);
+  fc_.narrow(1, hidden, hidden).add_(at::eye(hidden));
+  fc_bias_ = at::zeros({hidden});
+  layer_ = initial_layer(shape(), /*has_input_norm=*/false, generator);
+  NamedTensors owned = parameters();
+  own(owned);
+}
+
+NamedTensors EagleHead::parameters() const {
+  NamedTensors named = {{"fc.weight", fc_}, {"fc.bias", fc_bias_}};
+  append_layer(layer_, "layers.0.", named);
+  return named;
+}
+
+nlohmann::json EagleHead::facts() const {
+  nlohmann::json facts = unroll_facts();
+  facts["noise"] = noise_;
+  return facts;
+}
+
+at::Tensor EagleHead::first_state(const HeadBatch& batch) const {
+  const at::Tensor states = batch.hidden.flatten(0, 1);
+  if (noise_ == 0.0 || batch.measures) return states;
+  constexpr double kFullLength = 512.0;
+  const double width = noise_ * kFullLength / static_cast<double>(batch.tokens.size(1));
+  at::Generator generator = seeded_generator(batch.seed);
+  const at::Tensor noise = at::rand(states.sizes(), generator, at::TensorOptions().dtype(at::kFloat));
+  return states + (noise.to(states.device()) - 0.5) * width;
+}
+
+RecurrentHead::Outputs EagleHead::step(const at::Tensor& state, const at::Tensor& embeddings,
+                                       const UnrolledLayer& place, UnrolledMemory& memory) const {
+  const at::Tensor input = product(at::cat({embeddings, state.to(type())}, 1), fc_) + fc_bias_.to(type());
+  const LayerOutput output = place.run(input.to(at::kFloat), input, memory);
+  const at::Tensor next = output.x + output.delta.to(at::kFloat);
+  return {.state = next, .normed = next.to(type())};
+}
+
+HeadExport EagleHead::exported() const {
+  HeadExport result{.tensors = parameters(), .config = layer_config(target_, shape())};
+  result.config["architectures"] = {"LlamaForCausalLMEagle"};
+  result.config["model_type"] = "llama";
+  result.config["num_hidden_layers"] = 1;
+  result.config["bias"] = true;
+  return result;
+}
+
+}  // namespace
+
+HeadKind eagle_kind() {
+  auto options = std::make_shared<EagleOptions>();
+  return {
+      .command = "eagle",
+      .decoding_type = "Eagle",
+      .description = "Train an EAGLE head (EAGLE-1, EAGLE-2): one layer that foresees hidden states",
+      .add_options =
+          [options](CLI::App& command) {
+            command.add_option("--unroll", options->unroll.steps, "steps it is unrolled on its own outputs")
+                ->check(CLI::Range(1, 16))
+                ->group("Head");
+            command
+                .add_option("--law-weight", options->unroll.law_weight,
+                            "of the divergence from the target's law")
+                ->check(CLI::NonNegativeNumber)
+                ->group("Head");
+            command.add_option("--noise", options->noise, "width of the noise on features, at 512 tokens")
+                ->check(CLI::NonNegativeNumber)
+                ->group("Head");
+          },
+      .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
+        return std::unique_ptr<DraftHead>(std::make_unique<EagleHead>(context, *options));
+      }};
+}
+
+}  // namespace outrider::training

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The target of a learned drafter, run by the very kernels that serve it.
+#pragma once
+
+#include <torch/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "formats/model_file.h"
+#include "kv/kv_cache.h"
+#include "models/model.h"
+#include "outrider/result.h"
+#include "training/heads/draft_head.h"
+
+namespace outrider::training {
+
+// The target's state behind the tokens of one window, on the CPU.
+struct TargetStates {
+  at::Tensor hidden;       // f32 [tokens, hidden]
+  at::Tensor features;     // f32 [tokens, taps * hidden], or undefined
+  at::Tensor keys_values;  // f32 [tokens, layers, kv_heads, 2, head_dim], or undefined
+};
+
+class FrozenTarget {
+ public:
+  // threads >= 1
+  static Result<std::unique_ptr<FrozenTarget>> open(const std::filesystem::path& model, int threads);
+
+  const ModelConfig& config() const { return model_->config(); }
+  const ModelFile& file() const { return file_; }
+  const std::string& fingerprint() const { return fingerprint_; }
+  std::string name() const { return file_.path.filename().string(); }
+
+  // A weight by its Hugging Face name, as f32 on the CPU; undefined: there is none.
+  at::Tensor weight(const std::string& name) const;
+  at::Tensor embedding() const { return weight("model.embed_tokens.weight"); }
+  at::Tensor output_head() const;
+
+  // What run() hands out. Error: taps outside of the layers.
+  Status want(const FeatureNeeds& needs);
+  const FeatureNeeds& needs() const { return needs_; }
+  // One pass over all windows, each a text of its own.
+  Result<std::vector<TargetStates>> run(std::span<const std::span<const TokenId>> windows);
+
+ private:
+  FrozenTarget(ModelFile file, int threads) : file_(std::move(file)), pool_(threads) {}
+  at::Tensor keys_values_of(const KvTransaction& staged);
+
+  ModelFile file_;
+  ThreadPool pool_;
+  std::string fingerprint_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<outrider::KvCache> cache_;
+  FeatureNeeds needs_;
+};
+
+}  // namespace outrider::training

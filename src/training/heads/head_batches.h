@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/types.h>
+
+#include <span>
+
+#include "outrider/result.h"
+#include "training/heads/draft_head.h"
+#include "training/heads/head_data.h"
+#include "training/heads/state_source.h"
+
+namespace outrider::training {
+
+// The windows padded to the longest, with the target's state behind them, on `device`. Chance and progress
+// are left to the caller.
+Result<HeadBatch> make_head_batch(std::span<const Window> windows, StateSource& source, at::Device device);
+
+}  // namespace outrider::training

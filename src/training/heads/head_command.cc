@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/heads/head_command.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "training/heads/head_trainer.h"
+
+namespace outrider::training {
+namespace {
+
+struct HeadArguments {
+  HeadKind kind;
+  HeadOptions options;
+  std::string products = "bf16";
+};
+
+void add_text_options(CLI::App& command, HeadOptions& options) {
+  const auto positive = CLI::PositiveNumber;
+  const auto not_negative = CLI::NonNegativeNumber;
+  command.add_option("--target", options.target, "model folder or .gguf file of the target")->required();
+  command
+      .add_option("--data", options.data,
+                  ".jsonl files (\"messages\", \"text\", or \"prompt\" and \"response\") and folders made by "
+                  "tools/prepare_training_data.py")
+      ->required()
+      ->delimiter(',');
+  command.add_option("--out", options.out, "folder to write; checkpoints go below it")->required();
+  command.add_option("--context", options.context, "tokens of the longest window")
+      ->check(positive)
+      ->group("Text");
+  command.add_option("--batch-tokens", options.batch_tokens, "tokens per step, at most")
+      ->check(positive)
+      ->group("Text");
+  command
+      .add_option("--windows-per-source", options.windows_per_source,
+                  "of text that is not regenerated, drawn at random; 0: all")
+      ->check(not_negative)
+      ->group("Text");
+  command
+      .add_option("--regenerate", options.regenerate,
+                  "prompts that the target answers itself, as many of each source; 0: text as it is")
+      ->check(not_negative)
+      ->group("Text");
+  command
+      .add_option("--responses", options.responses,
+                  "folder that keeps those answers, also for other runs; none: below --out")
+      ->group("Text");
+  command.add_option("--response-tokens", options.response_tokens, "longest answer")
+      ->check(positive)
+      ->group("Text");
+  command.add_option("--sampled-share", options.sampled_share, "of the answers; the others are greedy")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group("Text");
+  command.add_option("--temperature", options.temperature, "of the sampled answers")
+      ->check(positive)
+      ->group("Text");
+}
+
+void add_optimizer_options(CLI::App& command, HeadOptions& options) {
+  const auto positive = CLI::PositiveNumber;
+  command.add_option("--steps", options.steps, "optimizer steps in all")->check(positive)->group("Optimizer");
+  command.add_option("--learning-rate", options.learning_rate, "peak rate")
+      ->check(positive)
+      ->group("Optimizer");
+  command.add_option("--final-learning-rate", options.final_learning_rate, "rate at the last step")
+      ->group("Optimizer");
+  command.add_option("--warmup", options.warmup, "steps of linear warm-up")->group("Optimizer");
+  command.add_option("--weight-decay", options.weight_decay, "of matrices")->group("Optimizer");
+  command.add_option("--clip", options.max_gradient_norm, "largest gradient norm")
+      ->check(positive)
+      ->group("Optimizer");
+  command
+      .add_option("--hard", options.hard_share, "share of the target's law moved to its most probable token")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group("Optimizer");
+}
+
+void add_run_options(CLI::App& command, HeadArguments& arguments) {
+  HeadOptions& options = arguments.options;
+  const auto positive = CLI::PositiveNumber;
+  command.add_option("--seed", options.seed, "of the first weights and of the data's order")->group("Run");
+  command.add_option("--device", options.device, "cpu or cuda")->group("Run");
+  command.add_option("--threads", options.threads, "CPU threads; 0: one per core")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Run");
+  command.add_option("--products", arguments.products, "type of matrix products")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->group("Run");
+  command.add_option("--checkpoint-every", options.checkpoint_every, "steps")->check(positive)->group("Run");
+  command.add_option("--evaluate-every", options.evaluate_every, "steps")->check(positive)->group("Run");
+  command
+      .add_option("--feature-cache", options.feature_cache,
+                  "folder that keeps the target's states; none: they are computed in every step")
+      ->group("Run");
+  command.add_option("--feature-cache-size", options.feature_cache_mib, "of that folder, at most, in MiB")
+      ->check(positive)
+      ->group("Run");
+  command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out")->group("Run");
+}
+
+void add_measure_options(CLI::App& command, HeadOptions& options) {
+  const auto positive = CLI::PositiveNumber;
+  const char* group = "Measuring with the serving engine";
+  command
+      .add_option(
+          "--prompts", options.prompts,
+          ".jsonl with held-out prompts (\"prompt\" or \"messages\"); none: beginnings of held-out text")
+      ->group(group);
+  command.add_option("--prompt-limit", options.prompt_limit, "prompts used, spread over the file")
+      ->check(positive)
+      ->group(group);
+  command.add_option("--measured-tokens", options.measured_tokens, "per prompt")
+      ->check(positive)
+      ->group(group);
+  command.add_option("--draft", options.draft, "a draft model to compare with")->group(group);
+  command.add_option("--measured-depth", options.measured_depth, "levels of drafts")
+      ->check(CLI::Range(1, 16))
+      ->group(group);
+  command.add_option("--measured-nodes", options.measured_nodes, "nodes of drafted trees")
+      ->check(CLI::Range(1, 1024))
+      ->group(group);
+}
+
+}  // namespace
+
+std::function<Status()> add_head_command(CLI::App& app, HeadKind kind) {
+  auto arguments = std::make_shared<HeadArguments>(HeadArguments{.kind = std::move(kind), .options = {}});
+  arguments->options = arguments->kind.defaults;
+  CLI::App* command = app.add_subcommand(arguments->kind.command, arguments->kind.description);
+  command->option_defaults()->always_capture_default();
+  add_text_options(*command, arguments->options);
+  if (arguments->kind.add_options) arguments->kind.add_options(*command);
+  add_optimizer_options(*command, arguments->options);
+  add_run_options(*command, *arguments);
+  add_measure_options(*command, arguments->options);
+  return [arguments]() -> Status {
+    arguments->options.products = arguments->products == "f32" ? at::kFloat : at::kBFloat16;
+    return train_head(arguments->kind, arguments->options);
+  };
+}
+
+}  // namespace outrider::training

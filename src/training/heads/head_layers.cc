@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/heads/head_layers.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cmath>
+#include <limits>
+
+#include "models/rope_frequencies.h"
+#include "training/autograd_ops.h"
+#include "training/heads/frozen_target.h"
+
+namespace outrider::training {
+namespace {
+
+constexpr double kDeviation = 0.02;
+
+}  // namespace
+
+LayerShape layer_shape(const ModelConfig& target) {
+  return {.hidden = target.hidden_size,
+          .input = target.hidden_size,
+          .heads = target.head_count,
+          .kv_heads = target.kv_head_count,
+          .head_dim = target.head_dim,
+          .ffn = target.ffn_size,
+          .epsilon = target.rms_epsilon};
+}
+
+at::Generator seeded_generator(uint64_t seed) { return at::detail::createCPUGenerator(seed); }
+
+at::Tensor normal_weight(at::IntArrayRef shape, double deviation, at::Generator& generator) {
+  return at::empty(shape, at::kFloat).normal_(0.0, deviation, generator);
+}
+
+LayerWeights initial_layer(const LayerShape& shape, bool has_input_norm, at::Generator& generator) {
+  const int64_t q = shape.heads * shape.head_dim, kv = shape.kv_heads * shape.head_dim;
+  const auto drawn = [&](int64_t rows, int64_t columns) {
+    return normal_weight({rows, columns}, kDeviation, generator);
+  };
+  return {.input_norm = has_input_norm ? at::ones({shape.hidden}) : at::Tensor(),
+          .q = drawn(q, shape.input),
+          .k = drawn(kv, shape.input),
+          .v = drawn(kv, shape.input),
+          .o = at::zeros({shape.hidden, q}),
+          .mlp_norm = at::ones({shape.hidden}),
+          .gate = drawn(shape.ffn, shape.hidden),
+          .up = drawn(shape.ffn, shape.hidden),
+          .down = at::zeros({shape.hidden, shape.ffn})};
+}
+
+LayerWeights copied_layer(const FrozenTarget& target, int64_t index) {
+  const auto weight = [&](const char* name) {
+    return target.weight("model.layers." + std::to_string(index) + "." + name + ".weight");
+  };
+  return {.input_norm = weight("input_layernorm"),
+          .q = weight("self_attn.q_proj"),
+          .k = weight("self_attn.k_proj"),
+          .v = weight("self_attn.v_proj"),
+          .o = weight("self_attn.o_proj"),
+          .mlp_norm = weight("post_attention_layernorm"),
+          .gate = weight("mlp.gate_proj"),
+          .up = weight("mlp.up_proj"),
+          .down = weight("mlp.down_proj")};
+}
+
+void append_layer(const LayerWeights& layer, const std::string& prefix, NamedTensors& out) {
+  const auto append = [&](const char* name, const at::Tensor& tensor) {
+    if (tensor.defined()) out.emplace_back(prefix + name + ".weight", tensor);
+  };
+  append("input_layernorm", layer.input_norm);
+  append("self_attn.q_proj", layer.q);
+  append("self_attn.k_proj", layer.k);
+  append("self_attn.v_proj", layer.v);
+  append("self_attn.o_proj", layer.o);
+  append("post_attention_layernorm", layer.mlp_norm);
+  append("mlp.gate_proj", layer.gate);
+  append("mlp.up_proj", layer.up);
+  append("mlp.down_proj", layer.down);
+}
+
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight) {
+  return at::linear(x, weight.to(x.scalar_type()));
+}
+
+at::Tensor normalized(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::ScalarType type) {
+  return residual_norm(x, at::zeros(x.sizes(), x.options().dtype(type)), weight, epsilon).normed;
+}
+
+at::Tensor shifted(const at::Tensor& x, int64_t by) {
+  if (by == 0) return x;
+  const int64_t length = x.size(1), kept = std::max<int64_t>(0, length - by);
+  std::vector<int64_t> missing = x.sizes().vec();
+  missing[1] = length - kept;
+  return at::cat({x.narrow(1, length - kept, kept), at::zeros(missing, x.options())}, 1);
+}
+
+Rotations make_rotations(const ModelConfig& config, int64_t positions, at::Device device) {
+  std::vector<float> frequencies = rope_inverse_frequencies(config);
+  const at::Tensor inverse =
+      at::from_blob(frequencies.data(), {static_cast<int64_t>(frequencies.size())}, at::kFloat)
+          .to(at::kDouble);
+  const at::Tensor angles = at::outer(at::arange(positions, at::kDouble), inverse).unsqueeze(1);
+  return {angles.cos().to(at::kFloat).to(device), angles.sin().to(at::kFloat).to(device)};
+}
+
+at::Tensor unrolled_attention(const at::Tensor& q, const UnrolledMemory& memory) {
+  if (memory.keys.size() == 1) return causal_attention(q, memory.keys[0], memory.values[0]);
+  const int64_t windows = q.size(0), n = q.size(1), heads = q.size(2), dim = q.size(3);
+  const int64_t kv_heads = memory.keys[0].size(2), group = heads / kv_heads;
+  const auto own = [&](const at::Tensor& x) {  // [windows, kv_heads, 1, n, dim]
+    return x.transpose(1, 2).unsqueeze(2);
+  };
+  const auto flat = [&](const at::Tensor& x) {  // [windows * kv_heads, n, dim]
+    return x.transpose(1, 2).reshape({windows * kv_heads, n, dim});
+  };
+  const at::Tensor queries = q.view({windows, n, kv_heads, group, dim}).permute({0, 2, 3, 1, 4});
+  const at::Tensor rows = queries.reshape({windows * kv_heads, group * n, dim});
+  const at::Tensor unseen = at::ones({n, n}, q.options().dtype(at::kBool)).triu(1);
+  std::vector<at::Tensor> scores = {at::bmm(rows, flat(memory.keys[0]).transpose(1, 2))
+                                        .view({windows, kv_heads, group, n, n})
+                                        .to(at::kFloat)};
+  scores[0] = scores[0].masked_fill(unseen, -std::numeric_limits<double>::infinity());
+  for (size_t step = 1; step < memory.keys.size(); ++step)
+    scores.push_back((queries * own(memory.keys[step])).to(at::kFloat).sum(-1, /*keepdim=*/true));
+  const at::Tensor law =
+      at::softmax(at::cat(scores, -1) / std::sqrt(static_cast<double>(dim)), -1).to(q.scalar_type());
+  const at::Tensor original = law.narrow(-1, 0, n).reshape({windows * kv_heads, group * n, n});
+  at::Tensor mixed = at::bmm(original, flat(memory.values[0])).view({windows, kv_heads, group, n, dim});
+  for (size_t step = 1; step < memory.keys.size(); ++step)
+    mixed = mixed + law.narrow(-1, n + static_cast<int64_t>(step) - 1, 1) * own(memory.values[step]);
+  return mixed.permute({0, 3, 1, 2, 4}).reshape({windows, n, heads, dim});
+}
+
+LayerOutput finished_layer(const LayerShape& shape, const LayerWeights& weights, const at::Tensor& states,
+                           const at::Tensor& mixed) {
+  const at::Tensor attended =
+      product(mixed.reshape({states.size(0), shape.heads * shape.head_dim}), weights.o);
+  const NormedResidual middle = residual_norm(states, attended, weights.mlp_norm, shape.epsilon);
+  const at::Tensor gated = swiglu(product(middle.normed, at::cat({weights.gate, weights.up})));
+  return {middle.sum, product(gated, weights.down)};
+}
+
+at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const at::Tensor& unseen) {
+  const int64_t batch = q.size(0), n = q.size(1), heads = q.size(2), dim = q.size(3);
+  const int64_t entries = k.size(1), kv_heads = k.size(2), group = heads / kv_heads;
+  const auto flat = [&](const at::Tensor& x) {  // [batch * kv_heads, entries, dim]
+    return x.transpose(1, 2).reshape({batch * kv_heads, entries, dim});
+  };
+  const at::Tensor queries = q.reshape({batch, n, kv_heads, group, dim})
+                                 .permute({0, 2, 3, 1, 4})
+                                 .reshape({batch * kv_heads, group * n, dim});
+  at::Tensor scores =
+      at::bmm(queries, flat(k).transpose(1, 2)).view({batch, kv_heads, group, n, entries}).to(at::kFloat);
+  if (unseen.defined()) {
+    scores =
+        scores.masked_fill(unseen.view({-1, 1, 1, n, entries}), -std::numeric_limits<double>::infinity());
+  }
+  const at::Tensor law = at::softmax(scores / std::sqrt(static_cast<double>(dim)), -1).to(q.scalar_type());
+  const at::Tensor mixed = at::bmm(law.view({batch * kv_heads, group * n, entries}), flat(v));
+  return mixed.view({batch, kv_heads, group, n, dim})
+      .permute({0, 3, 1, 2, 4})
+      .reshape({batch, n, heads, dim});
+}
+
+LayerOutput UnrolledLayer::run(const at::Tensor& states, const at::Tensor& input,
+                               UnrolledMemory& memory) const {
+  const int64_t heads = shape.heads, kv_heads = shape.kv_heads;
+  const auto step = static_cast<int64_t>(memory.keys.size());
+  const at::Tensor qkv = product(input, at::cat({weights.q, weights.k, weights.v}))
+                             .view({windows, length, heads + 2 * kv_heads, shape.head_dim});
+  const at::Tensor qk = rotate(qkv.narrow(2, 0, heads + kv_heads), rotations.cos.narrow(0, step, length),
+                               rotations.sin.narrow(0, step, length));
+  memory.keys.push_back(qk.narrow(2, heads, kv_heads));
+  memory.values.push_back(qkv.narrow(2, heads + kv_heads, kv_heads));
+  const at::Tensor mixed = unrolled_attention(qk.narrow(2, 0, heads), memory);
+  return finished_layer(shape, weights, states, mixed);
+}
+
+}  // namespace outrider::training

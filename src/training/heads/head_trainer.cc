@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/heads/head_trainer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "base/counter_rng.h"
+#include "base/log.h"
+#include "device/durable_file.h"
+#include "training/adamw.h"
+#include "training/checkpoint.h"
+#include "training/device.h"
+#include "training/heads/acceptance_probe.h"
+#include "training/heads/frozen_target.h"
+#include "training/heads/head_batches.h"
+#include "training/heads/head_data.h"
+#include "training/heads/head_export.h"
+#include "training/heads/head_report.h"
+#include "training/heads/held_out_agreement.h"
+#include "training/heads/responses.h"
+#include "training/heads/state_source.h"
+#include "training/progress.h"
+#include "training/schedule.h"
+
+namespace outrider::training {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kHistoryInterval = 20;  // steps per point of the loss curve
+
+// What a run learns from and is measured with.
+struct HeadMaterial {
+  const FrozenTarget& target;
+  const HeadData& data;
+  StateSource& states;
+  const AcceptanceProbe& probe;
+};
+
+class HeadRun {
+ public:
+  HeadRun(const HeadKind& kind, const HeadOptions& options, const HeadMaterial& material,
+          const DraftHead& head, at::Device device)
+      : kind_(kind),
+        options_(options),
+        target_(material.target),
+        data_(material.data),
+        states_(material.states),
+        probe_(material.probe),
+        head_(head),
+        device_(device),
+        parameters_(head.parameters()),
+        optimizer_(parameters_,
+                   {.weight_decay = options.weight_decay, .max_gradient_norm = options.max_gradient_norm}),
+        schedule_{options.learning_rate, options.final_learning_rate, options.warmup, options.steps,
+                  options.is_linear} {}
+
+  Status resume();
+  Status train();
+
+ private:
+  Result<double> train_step(int64_t step);
+  Status evaluate(int64_t step);
+  Status serve(const fs::path& folder, AcceptancePoint& point) const;
+  int64_t parameter_count() const;
+  Status save(int64_t step);
+  fs::path checkpoints() const { return options_.out / "checkpoints"; }
+  std::string fingerprint() const;
+
+  const HeadKind& kind_;
+  const HeadOptions& options_;
+  const FrozenTarget& target_;
+  const HeadData& data_;
+  StateSource& states_;
+  const AcceptanceProbe& probe_;
+  const DraftHead& head_;
+  at::Device device_;
+  NamedTensors parameters_;
+  AdamW optimizer_;
+  RateSchedule schedule_;
+  RunHistory history_;
+  std::vector<Baseline> baselines_;
+  double last_norm_ = 0.0;
+};
+
+// Whatever decides the numbers but may not change in the middle of a run; steps and rates may.
+std::string HeadRun::fingerprint() const {
+  nlohmann::json shapes = nlohmann::json::object();
+  for (const auto& [name, tensor] : parameters_) shapes[name] = tensor.sizes().vec();
+  const nlohmann::json facts = {{"kind", kind_.command},
+                                {"target", target_.fingerprint()},
+                                {"data", data_.fingerprint()},
+                                {"seed", options_.seed},
+                                {"hard", options_.hard_share},
+                                {"weight_decay", options_.weight_decay},
+                                {"products", c10::toString(options_.products)},
+                                {"config", head_.exported().config},
+                                {"facts", head_.facts()},
+                                {"parameters", shapes}};
+  return facts.dump();
+}
+
+Status HeadRun::resume() {
+  const auto checkpoint = latest_checkpoint(checkpoints());
+  if (!options_.resume) {
+    if (!checkpoint) return {};
+    return usage_error(options_.out.string() +
+                       " already holds a run; go on with --resume or choose another --out");
+  }
+  if (!checkpoint)
+    return usage_error("nothing to resume: no complete checkpoint in " + checkpoints().string());
+  OUTRIDER_TRY(history_, load_checkpoint(*checkpoint, parameters_, optimizer_, fingerprint()));
+  log_info("resuming from " + checkpoint->string());
+  return {};
+}
+
+Result<double> HeadRun::train_step(int64_t step) {
+  OUTRIDER_TRY(HeadBatch batch, make_head_batch(data_.batch(step), states_, device_));
+  batch.seed = mix64(options_.seed ^ mix64(static_cast<uint64_t>(step)));
+  batch.progress = static_cast<double>(step) / static_cast<double>(options_.steps);
+  const at::Tensor loss = head_.loss(batch).loss;
+  loss.backward();
+  last_norm_ = optimizer_.step(schedule_.at(step));
+  const auto value = loss.item<double>();
+  if (std::isfinite(value) && std::isfinite(last_norm_)) return value;
+  return input_error("the loss is no longer finite at step " + std::to_string(step) +
+                     "; resume with a lower --learning-rate");
+}
+
+// How good the drafter is now, as it would be served; the best one so far becomes the folder's.
+Status HeadRun::evaluate(int64_t step) {
+  OUTRIDER_TRY(const HeldOutResult held_out, measure_held_out(head_, data_, states_, device_));
+  nlohmann::json learned = nlohmann::json::object();
+  if (!kind_.ranks_key.empty()) learned[kind_.ranks_key] = held_out.ranks;
+  const fs::path candidate = options_.out / "candidate";
+  OUTRIDER_RETURN_IF_ERROR(write_head(head_, target_, learned, candidate));
+  AcceptancePoint point{
+      .step = step, .agreement = held_out.agreement, .foreseen = held_out.tokens_per_pass()};
+  OUTRIDER_RETURN_IF_ERROR(serve(candidate, point));
+  history_.held_out.push_back({step, held_out.loss});
+  double best = 0.0;
+  for (const AcceptancePoint& earlier : history_.acceptance) best = std::max(best, worth(earlier));
+  history_.acceptance.push_back(point);
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "step %lld: held-out loss %.4f, acceptance length %.2f (chain) %.2f (tree), foreseen %.2f%s",
+                static_cast<long long>(step), held_out.loss, point.chain, point.tree, point.foreseen,
+                worth(point) > best ? ", the best so far" : "");
+  log_info(text);
+  if (worth(point) > best) OUTRIDER_RETURN_IF_ERROR(move_head(candidate, options_.out));
+  return write_durably(options_.out / "report.html", render_head_report({.kind = kind_.command,
+                                                                         .target = target_.name(),
+                                                                         .history = history_,
+                                                                         .baselines = baselines_,
+                                                                         .steps = options_.steps,
+                                                                         .parameters = parameter_count()}));
+}
+
+// Acceptance with the serving code: a chain, and a tree of as many levels.
+Status HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
+  const auto depth = std::min(options_.measured_depth, std::ssize(point.agreement));
+  for (const auto& [tree, length] :
+       {std::pair{TreeKind::kChain, &point.chain}, std::pair{TreeKind::kDynamic, &point.tree}}) {
+    OUTRIDER_TRY(const ServedAcceptance served,
+                 probe_.measure(probe_.speculation(kind_.decoding_type, folder, tree, depth)));
+    *length = served.tokens_per_pass;
+    if (tree == TreeKind::kChain) point.accepted = served.by_depth;
+  }
+  return {};
+}
+
+int64_t HeadRun::parameter_count() const {
+  int64_t count = 0;
+  for (const auto& [name, tensor] : parameters_) count += tensor.numel();
+  return count;
+}
+
+Status HeadRun::save(int64_t step) {
+  OUTRIDER_RETURN_IF_ERROR(save_checkpoint(checkpoints(), parameters_, optimizer_, history_, fingerprint()));
+  log_info("checkpoint at step " + std::to_string(step));
+  return {};
+}
+
+Status HeadRun::train() {
+  OUTRIDER_RETURN_IF_ERROR(make_directories(checkpoints()));
+  OUTRIDER_TRY(baselines_, probe_.baselines());
+  for (const Baseline& baseline : baselines_)
+    log_info(baseline.name + ": acceptance length " +
+             std::to_string(baseline.served.tokens_per_pass).substr(0, 4));
+  const int64_t first = optimizer_.steps_taken();
+  Progress progress("training " + kind_.command, options_.steps, first);
+  const auto start = std::chrono::steady_clock::now();
+  double sum = 0.0;
+  for (int64_t step = first; step < options_.steps; ++step) {
+    OUTRIDER_TRY(const double loss, train_step(step));
+    sum += loss;
+    const int64_t done = step + 1;
+    if (done % kHistoryInterval == 0) {
+      history_.training.push_back({done, sum / kHistoryInterval});
+      sum = 0.0;
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    char detail[128];
+    std::snprintf(detail, sizeof detail, "loss %.3f  gradient %.2f  rate %.1e  %.1f steps/s", loss,
+                  last_norm_, schedule_.at(step), static_cast<double>(done - first) / seconds);
+    progress.update(done, detail);
+    const bool is_last = done == options_.steps;
+    if (done % options_.evaluate_every == 0 || is_last) OUTRIDER_RETURN_IF_ERROR(evaluate(done));
+    if (done % options_.checkpoint_every == 0 || is_last) OUTRIDER_RETURN_IF_ERROR(save(done));
+  }
+  return {};
+}
+
+Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& target) {
+  std::vector<DocumentSource> sources;
+  for (const fs::path& path : options.data) {
+    OUTRIDER_TRY(std::vector<DocumentSource> read,
+                 read_documents(path, target.file(), options.regenerate > 0));
+    for (DocumentSource& source : read) sources.push_back(std::move(source));
+  }
+  const bool is_regenerated = options.regenerate > 0;
+  if (is_regenerated) {
+    OUTRIDER_TRY(sources, regenerate_responses(sources, options, target.fingerprint()));
+  }
+  return HeadData::create(std::move(sources),
+                          {.context = options.context,
+                           .batch_tokens = options.batch_tokens,
+                           .windows_per_source = is_regenerated ? 0 : options.windows_per_source,
+                           .seed = options.seed});
+}
+
+}  // namespace
+
+Status train_head(const HeadKind& kind, HeadOptions options) {
+  OUTRIDER_TRY(const at::Device device, open_device(options.device));
+  if (options.threads == 0)
+    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  at::set_num_threads(options.threads);
+  OUTRIDER_RETURN_IF_ERROR(make_directories(options.out));
+  OUTRIDER_TRY(const std::unique_ptr<FrozenTarget> target,
+               FrozenTarget::open(options.target, options.threads));
+  if (options.context > target->config().max_context) {
+    return usage_error("--context: at most the target's " + std::to_string(target->config().max_context) +
+                       " tokens are expected, found " + std::to_string(options.context));
+  }
+  OUTRIDER_TRY(const HeadData data, open_data(options, *target));
+  log_info(std::to_string(data.window_count()) + " windows with " + std::to_string(data.counted_tokens()) +
+           " tokens to foresee");
+  const std::vector<int64_t> counts = data.token_counts(target->config().vocab_size);
+  OUTRIDER_TRY(const std::unique_ptr<DraftHead> head,
+               kind.make({.target = *target, .options = options, .token_counts = counts, .device = device}));
+  OUTRIDER_RETURN_IF_ERROR(target->want(head->needs()));
+  OUTRIDER_TRY(const AcceptanceProbe probe, AcceptanceProbe::create(options, *target, data));
+  OUTRIDER_TRY(StateSource states, StateSource::open(*target, {.folder = options.feature_cache,
+                                                               .most_bytes = options.feature_cache_mib << 20,
+                                                               .data_fingerprint = data.fingerprint()}));
+  HeadRun run(kind, options, {.target = *target, .data = data, .states = states, .probe = probe}, *head,
+              device);
+  OUTRIDER_RETURN_IF_ERROR(run.resume());
+  return run.train();
+}
+
+}  // namespace outrider::training

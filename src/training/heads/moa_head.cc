@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/heads/moa_head.h"
+
+#include <ATen/ATen.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "base/counter_rng.h"
+#include "training/autograd_ops.h"
+#include "training/heads/frozen_target.h"
+#include "training/heads/head_layers.h"
+#include "training/heads/row_loss.h"
+
+namespace outrider::training {
+namespace {
+
+struct MoaOptions {
+  int64_t target_layers = 0;  // last ones of the target that drafts run through
+  bool without_layers = false;
+  bool without_cross = false;
+  int64_t kv_heads = 0;  // of all layers; 0: half of the target's
+  int64_t mlp = 0;       // of all layers; 0: half as much again as their inputs
+};
+
+constexpr double kLawWeight = 0.1;  // of the KL divergence, against 1 of the distance between states
+
+class MoaHead final : public DraftHead {
+ public:
+  MoaHead(const HeadContext& context, const MoaOptions& options);
+
+  FeatureNeeds needs() const override;
+  NamedTensors parameters() const override;
+  HeadLoss loss(const HeadBatch& batch) const override;
+  HeadExport exported() const override;
+  nlohmann::json facts() const override { return {{"law_weight", kLawWeight}}; }
+
+ private:
+  struct Layer {
+    LayerShape shape;
+    LayerWeights weights;
+  };
+  // Heads of a projection of normed rows, [batch, n, heads, head_dim].
+  static at::Tensor heads_of(const at::Tensor& normed, const at::Tensor& weight, const Layer& layer,
+                             at::IntArrayRef places);
+  at::Tensor normed(const at::Tensor& x, const Layer& layer) const {
+    return normalized(x, layer.weights.input_norm, layer.shape.epsilon, type_);
+  }
+  bool uses_layers() const { return !options_.without_layers && !options_.without_cross; }
+
+  at::Tensor context_states(const HeadBatch& batch) const;
+  at::Tensor self_attention(const HeadBatch& batch) const;
+  // Keys and values of cross-attention.
+  std::pair<at::Tensor, at::Tensor> context_entries(const HeadBatch& batch) const;
+  at::Tensor cross_attention(const HeadBatch& batch, const at::Tensor& states, const at::Tensor& known) const;
+  at::Tensor frozen_layers(const at::Tensor& states, int64_t windows, int64_t length) const;
+  std::vector<DepthAgreement> measure(const HeadBatch& batch) const;
+  std::vector<UnrolledMemory> target_memories(const HeadBatch& batch) const;
+
+  MoaOptions options_;
+  ModelConfig target_;
+  at::Device device_;
+  at::ScalarType type_;
+  int64_t measured_depth_;
+  Layer layers_, self_, cross_;  // layer self-attention, self-attention, cross-attention
+  at::Tensor to_hidden_, to_hidden_bias_;
+  std::vector<Layer> frozen_;  // the target's last ones
+  at::Tensor target_norm_, embedding_, output_head_;
+  Rotations layer_places_, places_, target_places_;
+};
+
+MoaHead::MoaHead(const HeadContext& context, const MoaOptions& options)
+    : options_(options),
+      target_(context.target.config()),
+      device_(context.device),
+      type_(context.options.products),
+      measured_depth_(context.options.measured_depth) {
+  const FrozenTarget& target = context.target;
+  at::Generator generator = seeded_generator(context.options.seed);
+  const auto make = [&](int64_t hidden) {
+    const LayerShape shape{.hidden = hidden,
+                           .input = hidden,
+                           .heads = target_.head_count,
+                           .kv_heads = options.kv_heads,
+                           .head_dim = hidden / target_.head_count,
+                           .ffn = options.mlp > 0 ? options.mlp : hidden * 3 / 2,
+                           .epsilon = target_.rms_epsilon};
+    return Layer{shape, initial_layer(shape, /*has_input_norm=*/true, generator)};
+  };
+  const int64_t kv_hidden = 2 * target_.kv_head_count * target_.head_dim;
+  self_ = make(target_.hidden_size);
+  cross_ = make(target_.hidden_size);
+  layers_ = make(kv_hidden);
+  constexpr double kDeviation = 0.02;
+  to_hidden_ = normal_weight({target_.hidden_size, kv_hidden}, kDeviation, generator);
+  to_hidden_bias_ = at::zeros({target_.hidden_size});
+  for (auto& [name, tensor] : parameters()) {
+    tensor.set_data(tensor.to(device_).contiguous());
+    tensor.requires_grad_(true);
+  }
+  const auto shared = [&](const at::Tensor& weight) { return weight.to(device_).to(type_); };
+  embedding_ = shared(target.embedding());
+  output_head_ = shared(target.output_head());
+  target_norm_ = target.weight("model.norm.weight").to(device_);
+  for (int64_t i = target_.layer_count - options.target_layers; i < target_.layer_count; ++i) {
+    Layer layer{layer_shape(target_), copied_layer(target, i)};
+    for (at::Tensor* weight : {&layer.weights.q, &layer.weights.k, &layer.weights.v, &layer.weights.o,
+                               &layer.weights.gate, &layer.weights.up, &layer.weights.down})
+      *weight = shared(*weight);
+    for (at::Tensor* weight : {&layer.weights.input_norm, &layer.weights.mlp_norm})
+      *weight = weight->to(device_);
+    frozen_.push_back(std::move(layer));
+  }
+  ModelConfig own = target_;  // without the target's scaling, as published
+  own.rope_scaling = {};
+  own.head_dim = self_.shape.head_dim;
+  places_ = make_rotations(own, context.options.context, device_);
+  own.head_dim = layers_.shape.head_dim;
+  layer_places_ = make_rotations(own, target_.layer_count, device_);
+  target_places_ = make_rotations(target_, context.options.context, device_);
+}
+
+FeatureNeeds MoaHead::needs() const {
+  FeatureNeeds needs{.taps = {}, .keys_values = uses_layers() || options_.target_layers > 0};
+  if (options_.target_layers > 0) needs.taps = {target_.layer_count - options_.target_layers};
+  return needs;
+}
+
+NamedTensors MoaHead::parameters() const {
+  NamedTensors named;
+  append_layer(self_.weights, "self_attention.", named);
+  if (!options_.without_cross) append_layer(cross_.weights, "cross_attention.", named);
+  if (!uses_layers()) return named;
+  append_layer(layers_.weights, "layer_self_attention.", named);
+  named.emplace_back("Ekv2E.weight", to_hidden_);
+  named.emplace_back("Ekv2E.bias", to_hidden_bias_);
+  return named;
+}
+
+at::Tensor MoaHead::heads_of(const at::Tensor& normed, const at::Tensor& weight, const Layer& layer,
+                             at::IntArrayRef places) {
+  return product(normed, weight).view({places[0], places[1], -1, layer.shape.head_dim});
+}
+
+// What cross-attention reads of every token, f32 [rows, hidden].
+at::Tensor MoaHead::context_states(const HeadBatch& batch) const {
+  const int64_t rows = batch.tokens.numel();
+  if (!uses_layers()) return batch.hidden.flatten(0, 1);
+  const int64_t count = target_.layer_count, width = layers_.shape.hidden;
+  // Head by head, keys beside values.
+  const at::Tensor states = batch.keys_values.reshape({rows * count, width});
+  const at::Tensor x = normed(states, layers_);
+  const LayerWeights& weights = layers_.weights;
+  const at::Tensor cos = layer_places_.cos, sin = layer_places_.sin;
+  const at::Tensor q = rotate(heads_of(x, weights.q, layers_, {rows, count}), cos, sin);
+  const at::Tensor k = rotate(heads_of(x, weights.k, layers_, {rows, count}), cos, sin);
+  const at::Tensor v = heads_of(x, weights.v, layers_, {rows, count});
+  const LayerOutput out =
+      finished_layer(layers_.shape, weights, states, masked_attention(q, k, v, at::Tensor()));
+  const at::Tensor mean = (out.x + out.delta.to(at::kFloat)).view({rows, count, width}).mean(1);
+  return product(mean.to(type_), to_hidden_).to(at::kFloat) + to_hidden_bias_;
+}
+
+// f32 [rows, hidden]
+at::Tensor MoaHead::self_attention(const HeadBatch& batch) const {
+  const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
+  const at::Tensor states = at::embedding(embedding_, batch.tokens.flatten()).to(at::kFloat);
+  const at::Tensor x = normed(states, self_);
+  const at::Tensor cos = places_.cos.narrow(0, 0, length), sin = places_.sin.narrow(0, 0, length);
+  const at::Tensor q = rotate(heads_of(x, self_.weights.q, self_, {windows, length}), cos, sin);
+  const at::Tensor k = rotate(heads_of(x, self_.weights.k, self_, {windows, length}), cos, sin);
+  const at::Tensor v = heads_of(x, self_.weights.v, self_, {windows, length});
+  const LayerOutput out = finished_layer(self_.shape, self_.weights, states, causal_attention(q, k, v));
+  return out.x + out.delta.to(at::kFloat);
+}
+
+std::pair<at::Tensor, at::Tensor> MoaHead::context_entries(const HeadBatch& batch) const {
+  const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
+  const at::Tensor x = normed(context_states(batch), cross_);
+  const at::Tensor k = rotate(heads_of(x, cross_.weights.k, cross_, {windows, length}),
+                              places_.cos.narrow(0, 0, length), places_.sin.narrow(0, 0, length));
+  return {k, heads_of(x, cross_.weights.v, cross_, {windows, length})};
+}
+
+// Every row sees the tokens up to the last one known, [windows, length], at or before its own.
+at::Tensor MoaHead::cross_attention(const HeadBatch& batch, const at::Tensor& states,
+                                    const at::Tensor& known) const {
+  if (options_.without_cross) return states;
+  const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
+  const at::Tensor places = at::arange(length, batch.tokens.options());
+  const at::Tensor last = std::get<0>(at::cummax(places * known.to(at::kLong), 1));
+  const at::Tensor unseen = places.view({1, 1, length}).gt(last.unsqueeze(2));
+  const auto [k, v] = context_entries(batch);
+  const at::Tensor q = rotate(heads_of(normed(states, cross_), cross_.weights.q, cross_, {windows, length}),
+                              places_.cos.narrow(0, 0, length), places_.sin.narrow(0, 0, length));
+  const LayerOutput out =
+      finished_layer(cross_.shape, cross_.weights, states, masked_attention(q, k, v, unseen));
+  return out.x + out.delta.to(at::kFloat);
+}
+
+// The target's last layers and its final norm, [rows, hidden].
+at::Tensor MoaHead::frozen_layers(const at::Tensor& states, int64_t windows, int64_t length) const {
+  LayerOutput out{states, at::zeros(states.sizes(), states.options().dtype(type_))};
+  for (const Layer& layer : frozen_) {
+    const NormedResidual in = residual_norm(out.x, out.delta, layer.weights.input_norm, layer.shape.epsilon);
+    UnrolledMemory memory;
+    out = UnrolledLayer{layer.shape, layer.weights, target_places_, windows, length}.run(in.sum, in.normed,
+                                                                                         memory);
+  }
+  return residual_norm(out.x, out.delta, target_norm_, target_.rms_epsilon).normed;
+}
+
+HeadLoss MoaHead::loss(const HeadBatch& batch) const {
+  const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
+  const at::Tensor places = at::arange(length, batch.tokens.options());
+  const at::Tensor periods = sampled_periods(batch.seed, windows).to(device_).unsqueeze(1);
+  const at::Tensor known = at::logical_or(batch.counted.eq(0), places.remainder(periods).eq(0));
+  const at::Tensor weight = shifted(batch.counted, 1).flatten();
+  const at::Tensor share = weight / weight.sum().clamp_min(1.0);
+  const auto distance = [&](const at::Tensor& a, const at::Tensor& b) {
+    return (at::smooth_l1_loss(a, b, at::Reduction::None).mean(-1) * share).sum();
+  };
+  const at::Tensor hidden = batch.hidden.flatten(0, 1);
+  at::Tensor states = cross_attention(batch, self_attention(batch), known);
+  at::Tensor feature_loss, output;
+  if (options_.target_layers == 0) {
+    feature_loss = distance(states, hidden);
+    output = states.to(type_);
+  } else {
+    const at::Tensor truth = batch.features.flatten(0, 1);
+    states = at::where(known.flatten().unsqueeze(1), truth, states);
+    output = frozen_layers(states, windows, length);
+    feature_loss = 0.5 * distance(output.to(at::kFloat), hidden) + 0.5 * distance(states, truth);
+  }
+  const RowLoss law = law_loss({.hidden = output, .head = output_head_, .weight = weight},
+                               {.hidden = hidden.to(type_), .head = output_head_});
+  HeadLoss result{.loss = kLawWeight * law.loss + feature_loss, .depths = {}};
+  if (batch.measures) result.depths = measure(batch);
+  return result;
+}
+
+// What the target's last layers cached, [windows, length, kv_heads, head_dim].
+std::vector<UnrolledMemory> MoaHead::target_memories(const HeadBatch& batch) const {
+  std::vector<UnrolledMemory> memories;
+  for (int64_t i = target_.layer_count - options_.target_layers; i < target_.layer_count; ++i) {
+    const at::Tensor entries = batch.keys_values.select(2, i).to(type_);
+    memories.push_back({{entries.select(3, 0)}, {entries.select(3, 1)}});
+  }
+  return memories;
+}
+
+// As it drafts: of tokens up to t the target's state is known, token t + 1 is pending. Rows t of step d stand
+// at token t + d.
+std::vector<DepthAgreement> MoaHead::measure(const HeadBatch& batch) const {
+  const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
+  const at::Tensor self = self_attention(batch).view({windows, length, -1});
+  std::vector<UnrolledMemory> memories = target_memories(batch);
+  UnrolledMemory context;
+  if (!options_.without_cross) {
+    const auto [k, v] = context_entries(batch);
+    context = {{k}, {v}};
+  }
+  std::vector<DepthAgreement> depths;
+  for (int64_t depth = 1; depth <= std::min(measured_depth_, length - 2); ++depth) {
+    const int64_t rows = length - depth;  // the others stand behind the end
+    const auto cos = [&](const Rotations& of) { return of.cos.narrow(0, depth, rows); };
+    const auto sin = [&](const Rotations& of) { return of.sin.narrow(0, depth, rows); };
+    const auto first_rows = [&](const UnrolledMemory& memory) {
+      UnrolledMemory cut;
+      for (const at::Tensor& k : memory.keys) cut.keys.push_back(k.narrow(1, 0, rows));
+      for (const at::Tensor& v : memory.values) cut.values.push_back(v.narrow(1, 0, rows));
+      return cut;
+    };
+    at::Tensor states = self.narrow(1, depth, rows).reshape({windows * rows, -1});
+    const auto attend = [&](const Layer& layer, const Rotations& of, const at::Tensor& x,
+                            const UnrolledMemory& memory) {
+      const at::Tensor q = rotate(heads_of(x, layer.weights.q, layer, {windows, rows}), cos(of), sin(of));
+      const LayerOutput out =
+          finished_layer(layer.shape, layer.weights, states, unrolled_attention(q, first_rows(memory)));
+      states = out.x + out.delta.to(at::kFloat);
+    };
+    if (!options_.without_cross) attend(cross_, places_, normed(states, cross_), context);
+    for (size_t i = 0; i < frozen_.size(); ++i) {
+      const Layer& layer = frozen_[i];
+      const at::Tensor x = normed(states, layer);
+      const at::Tensor k = rotate(heads_of(x, layer.weights.k, layer, {windows, rows}), cos(target_places_),
+                                  sin(target_places_));
+      memories[i].keys.push_back(k);
+      memories[i].values.push_back(heads_of(x, layer.weights.v, layer, {windows, rows}));
+      attend(layer, target_places_, x, memories[i]);
+    }
+    const at::Tensor output =
+        frozen_.empty() ? states.to(type_) : normalized(states, target_norm_, target_.rms_epsilon, type_);
+    const auto tokens = [&](const at::Tensor& x) {
+      return likeliest_tokens(x, output_head_).view({windows, rows});
+    };
+    const at::Tensor truth =
+        tokens(batch.hidden.narrow(1, depth, rows).reshape({windows * rows, -1}).to(type_));
+    const at::Tensor agrees = tokens(output).eq(truth).to(at::kFloat);
+    depths.push_back({at::constant_pad_nd(agrees, {0, depth}), shifted(batch.counted, depth + 1), {}});
+  }
+  return depths;
+}
+
+HeadExport MoaHead::exported() const {
+  nlohmann::json config = {{"architectures", {"MOASpecModel"}},
+                           {"model_type", "moa_spec"},
+                           {"hidden_size", target_.hidden_size},
+                           {"num_attention_heads", target_.head_count},
+                           {"rms_norm_eps", static_cast<double>(target_.rms_epsilon)},
+                           {"rope_theta", target_.rope_theta},
+                           {"vocab_size", target_.vocab_size},
+                           {"hidden_act", "silu"},
+                           {"disable_LSA", options_.without_layers},
+                           {"target_layer_inference", options_.target_layers},
+                           {"torch_dtype", "bfloat16"}};
+  const auto name = [&](const char* prefix, const LayerShape& shape) {
+    config[std::string(prefix) + "_num_key_value_heads"] = shape.kv_heads;
+    config[std::string(prefix) + "_intermediate_size"] = shape.ffn;
+  };
+  name("self_attention", self_.shape);
+  if (options_.without_cross) config["disable_cross_attention"] = true;
+  if (!options_.without_cross) name("cross_attention", cross_.shape);
+  if (uses_layers()) {
+    name("layer_self_attention", layers_.shape);
+    config["kv_hidden_size"] = layers_.shape.hidden;
+  }
+  return {.tensors = parameters(), .config = std::move(config)};
+}
+
+Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, MoaOptions options) {
+  const ModelConfig& target = context.target.config();
+  if (options.kv_heads == 0) options.kv_heads = std::max<int64_t>(1, target.kv_head_count / 2);
+  const int64_t kv_hidden = 2 * target.kv_head_count * target.head_dim;
+  for (const int64_t hidden : {target.hidden_size, kv_hidden}) {
+    if (hidden % (2 * target.head_count) == 0 && target.head_count % options.kv_heads == 0) continue;
+    return usage_error("--kv-heads: a divisor of the target's " + std::to_string(target.head_count) +
+                       " heads is expected, and these to divide " + std::to_string(hidden) +
+                       " numbers, found " + std::to_string(options.kv_heads));
+  }
+  if (options.target_layers >= target.layer_count) {
+    return usage_error("--tli: fewer layers than the target's " + std::to_string(target.layer_count) +
+                       " are expected, found " + std::to_string(options.target_layers));
+  }
+  if (options.target_layers > 0 && (target.qkv_bias || target.qk_norm)) {
+    return usage_error("--tli: a target without biases or norms of queries and keys is expected, found " +
+                       target.family + "; train with --tli 0");
+  }
+  return std::unique_ptr<DraftHead>(std::make_unique<MoaHead>(context, options));
+}
+
+void add_options(CLI::App& command, MoaOptions& options) {
+  command.add_option("--tli", options.target_layers, "last layers of the target that drafts run through")
+      ->check(CLI::Range(0, 3))
+      ->group("Head");
+  command
+      .add_option("--kv-heads", options.kv_heads, "key-value heads of its layers; 0: half of the target's")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Head");
+  command.add_option("--mlp", options.mlp, "size of its layers' MLPs; 0: half as much again as their inputs")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Head");
+  command
+      .add_flag("--no-lsa", options.without_layers,
+                "cross-attention to the last hidden state instead of all layers' keys and values")
+      ->group("Head");
+  command.add_flag("--no-cross", options.without_cross, "self-attention alone")->group("Head");
+}
+
+}  // namespace
+
+at::Tensor sampled_periods(uint64_t seed, int64_t windows) {
+  constexpr int64_t kLeast = 6, kChoices = 9;
+  at::Tensor periods = at::empty({windows}, at::kLong);
+  for (int64_t i = 0; i < windows; ++i) {
+    const uint64_t bits = mix64(seed ^ mix64(static_cast<uint64_t>(i)));
+    periods.data_ptr<int64_t>()[i] = kLeast + static_cast<int64_t>(bits % kChoices);
+  }
+  return periods;
+}
+
+HeadKind moa_kind() {
+  auto options = std::make_shared<MoaOptions>();
+  HeadOptions defaults;  // the published rate falls in a line to a twentieth
+  defaults.learning_rate = 2e-3;
+  defaults.final_learning_rate = 1e-4;
+  defaults.is_linear = true;
+  return {.command = "moa",
+          .decoding_type = "MoA",
+          .description = "Train a Mixture of Attentions: it reads all layers of the target's cache",
+          .defaults = defaults,
+          .add_options = [options](CLI::App& command) { add_options(command, *options); },
+          .make = [options](const HeadContext& context) { return make(context, *options); }};
+}
+
+}  // namespace outrider::training

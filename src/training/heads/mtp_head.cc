@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/heads/mtp_head.h"
+
+#include <ATen/ATen.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "training/autograd_ops.h"
+#include "training/heads/frozen_target.h"
+#include "training/heads/recurrent_head.h"
+
+namespace outrider::training {
+namespace {
+
+class MtpHead final : public RecurrentHead {
+ public:
+  MtpHead(const HeadContext& context, const UnrollOptions& options);
+
+  FeatureNeeds needs() const override { return {}; }
+  NamedTensors parameters() const override;
+  HeadExport exported() const override;
+  nlohmann::json facts() const override { return unroll_facts(); }
+
+ protected:
+  at::Tensor first_state(const HeadBatch& batch) const override { return batch.hidden.flatten(0, 1); }
+  Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
+               UnrolledMemory& memory) const override;
+  const LayerWeights& layer() const override { return layer_; }
+  at::Tensor draft_head() const override { return shared().output_head; }
+
+ private:
+  std::string prefix() const { return "model.layers." + std::to_string(target_.layer_count) + "."; }
+
+  ModelConfig target_;
+  at::Tensor embedding_norm_, hidden_norm_, eh_proj_, norm_;
+  LayerWeights layer_;
+};
+
+// Begins as the target's own last layer and final norm over the sum of both inputs.
+MtpHead::MtpHead(const HeadContext& context, const UnrollOptions& options)
+    : RecurrentHead(context, options), target_(context.target.config()) {
+  const FrozenTarget& target = context.target;
+  const int64_t hidden = target_.hidden_size;
+  at::Generator generator = seeded_generator(context.options.seed);
+  constexpr double kDeviation = 0.02;
+  embedding_norm_ = at::ones({hidden});
+  hidden_norm_ = at::ones({hidden});
+  eh_proj_ = normal_weight({hidden, 2 * hidden}, kDeviation, generator);
+  eh_proj_.narrow(1, 0, hidden).add_(at::eye(hidden) * 0.5);
+  eh_proj_.narrow(1, hidden, hidden).add_(at::eye(hidden) * 0.5);
+  layer_ = copied_layer(target, target_.layer_count - 1);
+  norm_ = target.weight("model.norm.weight");
+  NamedTensors owned = parameters();
+  own(owned);
+}
+
+NamedTensors MtpHead::parameters() const {
+  NamedTensors named = {{prefix() + "enorm.weight", embedding_norm_},
+                        {prefix() + "hnorm.weight", hidden_norm_},
+                        {prefix() + "eh_proj.weight", eh_proj_}};
+  append_layer(layer_, prefix(), named);
+  named.emplace_back(prefix() + "shared_head.norm.weight", norm_);
+  return named;
+}
+
+RecurrentHead::Outputs MtpHead::step(const at::Tensor& state, const at::Tensor& embeddings,
+                                     const UnrolledLayer& place, UnrolledMemory& memory) const {
+  const double epsilon = shape().epsilon;
+  const at::Tensor both = at::cat({normalized(embeddings.to(at::kFloat), embedding_norm_, epsilon, type()),
+                                   normalized(state, hidden_norm_, epsilon, type())},
+                                  1);
+  const at::Tensor x = product(both, eh_proj_).to(at::kFloat);
+  const LayerOutput output = place.run(x, normalized(x, layer_.input_norm, epsilon, type()), memory);
+  const NormedResidual last = residual_norm(output.x, output.delta, norm_, epsilon);
+  return {.state = last.sum, .normed = last.normed};
+}
+
+HeadExport MtpHead::exported() const {
+  HeadExport result{.tensors = parameters(), .config = layer_config(target_, shape())};
+  result.config["architectures"] = {"DeepSeekMTPModel"};
+  result.config["model_type"] = "deepseek_mtp";
+  result.config["num_hidden_layers"] = target_.layer_count;
+  result.config["num_nextn_predict_layers"] = 1;
+  return result;
+}
+
+}  // namespace
+
+HeadKind mtp_kind() {
+  auto options = std::make_shared<UnrollOptions>();
+  return {.command = "mtp",
+          .decoding_type = "MTP",
+          .description = "Train a multi-token prediction module, used again for every token",
+          .add_options =
+              [options](CLI::App& command) {
+                command.add_option("--unroll", options->steps, "steps it is unrolled on its own outputs")
+                    ->check(CLI::Range(1, 16))
+                    ->group("Head");
+                command
+                    .add_option("--decay", options->decay, "weight of each step relative to the one before")
+                    ->check(CLI::Range(0.0, 1.0))
+                    ->group("Head");
+              },
+          .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
+            return std::unique_ptr<DraftHead>(std::make_unique<MtpHead>(context, *options));
+          }};
+}
+
+}  // namespace outrider::training

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/heads/recurrent_head.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "training/heads/frozen_target.h"
+#include "training/heads/row_loss.h"
+
+namespace outrider::training {
+
+RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& unroll)
+    : options_(context.options), device_(context.device), unroll_(unroll) {
+  const FrozenTarget& target = context.target;
+  const auto shared = [&](const at::Tensor& weight) { return weight.to(device_).to(options_.products); };
+  const int64_t steps = std::max(unroll.steps, options_.measured_depth);
+  shared_ = {.embedding = shared(target.embedding()),
+             .output_head = shared(target.output_head()),
+             .rotations = make_rotations(target.config(), options_.context + steps, device_),
+             .shape = layer_shape(target.config())};
+}
+
+void RecurrentHead::own(NamedTensors& tensors) const {
+  for (auto& [name, tensor] : tensors) {
+    tensor.set_data(tensor.to(device_).contiguous());
+    tensor.requires_grad_(true);
+  }
+}
+
+nlohmann::json RecurrentHead::unroll_facts() const {
+  return {{"steps", unroll_.steps},
+          {"decay", unroll_.decay},
+          {"law_weight", unroll_.law_weight},
+          {"feature_weight", unroll_.feature_weight}};
+}
+
+HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
+  const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1), rows = windows * length;
+  const auto flat = [&](const at::Tensor& x) { return x.reshape({rows, -1}); };
+  const at::Tensor hidden = batch.hidden.to(type());
+  const at::Tensor kept = draft_tokens();
+  const at::Tensor law_head =
+      kept.defined() ? shared_.output_head.index_select(0, kept) : shared_.output_head;
+  at::Tensor can_draft;  // f32 [windows, length]: where the target's likeliest token is one the head knows
+  if (kept.defined()) {
+    const at::Tensor knows =
+        at::zeros({shared_.output_head.size(0)}, batch.counted.options()).index_fill_(0, kept, 1.0);
+    can_draft =
+        knows.index_select(0, likeliest_tokens(flat(hidden), shared_.output_head)).view({windows, length});
+  }
+  const at::Tensor head = draft_head();
+  const UnrolledLayer place{shape(), layer(), shared_.rotations, windows, length};
+  const int64_t steps = batch.measures ? std::max(unroll_.steps, options_.measured_depth) : unroll_.steps;
+
+  HeadLoss result{.loss = at::zeros({}, batch.counted.options()), .depths = {}};
+  UnrolledMemory memory;
+  at::Tensor state = first_state(batch);
+  for (int64_t i = 0; i < std::min(steps, length - 2); ++i) {
+    const at::Tensor embeddings = at::embedding(shared_.embedding, shifted(batch.tokens, 1 + i).flatten());
+    const Outputs outputs = step(state, embeddings, place, memory);
+    state = outputs.state;
+    const at::Tensor counts = shifted(batch.counted, 2 + i);
+    const at::Tensor weight = can_draft.defined() ? counts * shifted(can_draft, 1 + i) : counts;
+    const RowLoss law =
+        law_loss({.hidden = outputs.normed, .head = head, .weight = weight.flatten()},
+                 {.hidden = flat(shifted(hidden, 1 + i)), .head = law_head, .hard = options_.hard_share});
+    result.depths.push_back({law.agrees.view({windows, length}), counts, {}});
+    if (i >= unroll_.steps) continue;
+    at::Tensor loss = unroll_.law_weight * law.loss;
+    if (unroll_.feature_weight > 0.0) {
+      const at::Tensor distance =
+          at::smooth_l1_loss(state, flat(shifted(batch.hidden, 1 + i)), at::Reduction::None).mean(-1);
+      loss =
+          loss + unroll_.feature_weight * (distance * counts.flatten()).sum() / counts.sum().clamp_min(1.0);
+    }
+    result.loss = result.loss + std::pow(unroll_.decay, static_cast<double>(i)) * loss;
+  }
+  return result;
+}
+
+nlohmann::json layer_config(const ModelConfig& target, const LayerShape& shape) {
+  nlohmann::json config = {{"hidden_size", shape.hidden},
+                           {"intermediate_size", shape.ffn},
+                           {"num_attention_heads", shape.heads},
+                           {"num_key_value_heads", shape.kv_heads},
+                           {"head_dim", shape.head_dim},
+                           {"rms_norm_eps", static_cast<double>(target.rms_epsilon)},
+                           {"rope_theta", target.rope_theta},
+                           {"max_position_embeddings", target.max_context},
+                           {"vocab_size", target.vocab_size},
+                           {"hidden_act", "silu"},
+                           {"attention_bias", false},
+                           {"mlp_bias", false},
+                           {"torch_dtype", "bfloat16"}};
+  const RopeScaling& scaling = target.rope_scaling;
+  if (scaling.kind == RopeScalingKind::kLinear) {
+    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", scaling.factor}};
+  } else if (scaling.kind == RopeScalingKind::kLlama3) {
+    config["rope_scaling"] = {{"rope_type", "llama3"},
+                              {"factor", scaling.factor},
+                              {"low_freq_factor", scaling.low_freq_factor},
+                              {"high_freq_factor", scaling.high_freq_factor},
+                              {"original_max_position_embeddings", scaling.original_context}};
+  }
+  return config;
+}
+
+}  // namespace outrider::training

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/heads/row_loss.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "training/tensor_ops.h"
+
+namespace outrider::training {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// Rows of logits that exist at a time.
+constexpr int64_t kLogitRows = 1024;
+
+// What rows have to learn: a law (`hidden` and `head` of the target), or tokens.
+struct Lesson {
+  at::Tensor hidden, head;
+  double hard = 0.0;
+  at::Tensor tokens;
+
+  LossRows of(const at::Tensor& logits, int64_t first, int64_t count) const {
+    const TensorOps& ops = activation_ops(logits);
+    if (!tokens.defined()) {
+      return ops.distillation(logits, at::linear(hidden.narrow(0, first, count), head), hard);
+    }
+    const at::Tensor wanted = tokens.narrow(0, first, count).contiguous();
+    const at::Tensor agrees = logits.argmax(-1).eq(wanted).to(at::kFloat);
+    LossRows rows = ops.cross_entropy(logits, wanted);
+    rows.agree = agrees;
+    return rows;
+  }
+};
+
+struct WeightedLoss : Function<WeightedLoss> {
+  // weight: f32 [rows], adds up to 1. Returns {loss, agrees}.
+  static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& head,
+                               const at::Tensor& weight, const Lesson& lesson, bool learns_head) {
+    const int64_t rows = hidden.size(0);
+    at::Tensor for_hidden = at::empty_like(hidden);
+    at::Tensor for_head =
+        learns_head ? at::zeros(head.sizes(), head.options().dtype(at::kFloat)) : at::Tensor();
+    at::Tensor loss = at::zeros({}, weight.options()), agrees = at::empty({rows}, weight.options());
+    for (int64_t first = 0; first < rows; first += kLogitRows) {
+      const int64_t count = std::min(kLogitRows, rows - first);
+      const at::Tensor slice = hidden.narrow(0, first, count);
+      const at::Tensor share = weight.narrow(0, first, count);
+      const LossRows result = lesson.of(at::linear(slice, head), first, count);
+      loss.add_(result.loss.dot(share));
+      agrees.narrow(0, first, count).copy_(result.agree);
+      const at::Tensor column = share.unsqueeze(1);
+      for_hidden.narrow(0, first, count).copy_(at::matmul(result.gradient, head).to(at::kFloat) * column);
+      if (learns_head) {
+        const at::Tensor weighted = (slice.to(at::kFloat) * column).to(hidden.scalar_type());
+        for_head.add_(at::matmul(result.gradient.t(), weighted));
+      }
+    }
+    context->save_for_backward({for_hidden, for_head});
+    context->mark_non_differentiable({agrees});
+    return {loss, agrees};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list upstream) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &for_hidden = saved[0], &for_head = saved[1];
+    const auto scaled = [&](const at::Tensor& gradient) {
+      return gradient.defined() ? (gradient * upstream[0]).to(for_hidden.scalar_type()) : at::Tensor();
+    };
+    return {scaled(for_hidden), scaled(for_head), {}, {}, {}};
+  }
+};
+
+// The loss of the rows that have a weight.
+RowLoss loss_of_rows(const LossOfRows& rows, Lesson lesson) {
+  const at::Tensor index = rows.weight.nonzero().squeeze(1);
+  RowLoss result{at::zeros({}, rows.weight.options()), at::zeros_like(rows.weight)};
+  if (index.numel() == 0) return {(rows.hidden * 0).sum().to(at::kFloat), result.agrees};
+  const auto picked = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor.index_select(0, index) : tensor;
+  };
+  lesson.hidden = picked(lesson.hidden);
+  lesson.tokens = picked(lesson.tokens);
+  const at::Tensor weight = picked(rows.weight);
+  const variable_list outputs = WeightedLoss::apply(picked(rows.hidden), rows.head, weight / weight.sum(),
+                                                    lesson, rows.head.requires_grad());
+  result.loss = outputs[0];
+  result.agrees.index_copy_(0, index, outputs[1]);
+  return result;
+}
+
+}  // namespace
+
+RowLoss law_loss(const LossOfRows& rows, const TargetLaw& law) {
+  return loss_of_rows(rows, {.hidden = law.hidden, .head = law.head, .hard = law.hard, .tokens = {}});
+}
+
+RowLoss token_loss(const LossOfRows& rows, const at::Tensor& tokens) {
+  return loss_of_rows(rows, {.hidden = {}, .head = {}, .hard = 0.0, .tokens = tokens});
+}
+
+at::Tensor likeliest_tokens(const at::Tensor& hidden, const at::Tensor& head) {
+  const at::NoGradGuard no_grad;
+  at::Tensor tokens = at::empty({hidden.size(0)}, hidden.options().dtype(at::kLong));
+  for (int64_t first = 0; first < hidden.size(0); first += kLogitRows) {
+    const int64_t count = std::min(kLogitRows, hidden.size(0) - first);
+    tokens.narrow(0, first, count).copy_(at::linear(hidden.narrow(0, first, count), head).argmax(-1));
+  }
+  return tokens;
+}
+
+}  // namespace outrider::training

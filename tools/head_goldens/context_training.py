@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Losses and gradients of the trainers of MoA and DFlash on one made-up batch.
+
+    python tools/head_goldens/context_training.py [out_dir]        default: tests/data/heads
+
+Needs torch, numpy and safetensors. Weights and the target's states are made up by name (common.made_up).
+"""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from common import Layer, Target, attend, causal, made_up, rms_norm, rope
+
+TARGET_LAYERS = 2
+WINDOWS, LENGTH = 2, 20
+SEED = 5
+KV_HEADS, MLP = 2, 40
+BLOCK, ANCHORS, GAMMA, MASK = 5, 3, 4.0, 280
+TAPS = [0, 1]  # DFlash: outputs of these layers
+
+
+def mix64(x):
+    mask = 2**64 - 1
+    x = (x + 0x9E3779B97F4A7C15) & mask
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & mask
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & mask
+    return x ^ (x >> 31)
+
+
+def tokens_of(window):
+    return [(i * i * 7 + 3 * i + window * 13) % 280 for i in range(LENGTH)]
+
+
+def counted_of(window):
+    # A prompt of five tokens; a text that ends after sixteen.
+    return torch.tensor([float(i >= 5) if window == 0 else float(1 <= i < 16) for i in range(LENGTH)])
+
+
+def states(name, window, *shape):
+    return 5.0 * made_up(name, (WINDOWS, LENGTH) + shape)[window]
+
+
+def shifted(x, by):
+    return torch.cat([x[by:], torch.zeros(by)])
+
+
+class Head:
+    """Leaves by published name."""
+
+    def __init__(self, target):
+        self.target, self.leaves = target, {}
+
+    def leaf(self, name, shape):
+        if name not in self.leaves:
+            self.leaves[name] = made_up(name, shape).requires_grad_(True)
+        return self.leaves[name]
+
+    def layer(self, prefix, hidden, heads, kv_heads, head_dim, mlp, qk_norm=False):
+        shapes = {
+            "input_layernorm.weight": (hidden,),
+            "post_attention_layernorm.weight": (hidden,),
+            "self_attn.q_proj.weight": (heads * head_dim, hidden),
+            "self_attn.k_proj.weight": (kv_heads * head_dim, hidden),
+            "self_attn.v_proj.weight": (kv_heads * head_dim, hidden),
+            "self_attn.o_proj.weight": (hidden, heads * head_dim),
+            "mlp.gate_proj.weight": (mlp, hidden),
+            "mlp.up_proj.weight": (mlp, hidden),
+            "mlp.down_proj.weight": (hidden, mlp),
+        }
+        if qk_norm:
+            shapes |= {"self_attn.q_norm.weight": (head_dim,), "self_attn.k_norm.weight": (head_dim,)}
+        tensors = {name: self.leaf(prefix + name, shape) for name, shape in shapes.items()}
+        return Layer(tensors.get, heads, kv_heads, head_dim, self.target.theta)
+
+
+def moa_loss(head, tli, uses_lsa, uses_cross):
+    target = head.target
+    hidden, heads = target.hidden, target.heads
+    kv_hidden = 2 * target.kv_heads * target.head_dim
+    sa = head.layer("self_attention.", hidden, heads, KV_HEADS, hidden // heads, MLP)
+    if uses_cross:
+        ca = head.layer("cross_attention.", hidden, heads, KV_HEADS, hidden // heads, MLP)
+    if uses_cross and uses_lsa:
+        lsa = head.layer("layer_self_attention.", kv_hidden, heads, KV_HEADS, kv_hidden // heads, MLP)
+        to_hidden = head.leaf("Ekv2E.weight", (hidden, kv_hidden))
+        bias = head.leaf("Ekv2E.bias", (hidden,))
+    places = torch.arange(LENGTH)
+    law = distance = early_distance = 0.0
+    rows = sum(shifted(counted_of(w), 1).sum() for w in range(WINDOWS))
+    for window in range(WINDOWS):
+        counted, weight = counted_of(window), shifted(counted_of(window), 1)
+        every = 6 + mix64(SEED ^ mix64(window)) % 9
+        known = (counted == 0) | (places % every == 0)
+        start = torch.cummax(torch.where(known, places, 0), 0).values
+        last_hidden = states("hidden", window, hidden)
+        x, _ = sa.run(target.embed(tokens_of(window)), places, causal(LENGTH))
+        if uses_cross:
+            if uses_lsa:
+                stacked = states("keys_values", window, TARGET_LAYERS, target.kv_heads, 2, target.head_dim)
+                everything = torch.ones(TARGET_LAYERS, TARGET_LAYERS, dtype=torch.bool)
+                layers = torch.arange(TARGET_LAYERS)
+                mean = torch.stack([lsa.run(token.flatten(1), layers, everything)[0].mean(0) for token in stacked])
+                context = mean @ to_hidden.T + bias
+            else:
+                context = last_hidden
+            k, v = ca.key_value(ca.norm("input_layernorm", context), places)
+            q = ca.query(ca.norm("input_layernorm", x), places)
+            x = ca.finish(x, attend(q, k, v, places[None, :] <= start[:, None]))
+        if tli > 0:
+            truth = states("features", window, hidden)
+            x = torch.where(known[:, None], truth, x)
+            early_distance = early_distance + (F.smooth_l1_loss(x, truth, reduction="none").mean(-1) * weight).sum()
+            for layer in target.layers[TARGET_LAYERS - tli :]:
+                x, _ = layer.run(x, places, causal(LENGTH))
+            x = target.norm(x)
+        distance = distance + (F.smooth_l1_loss(x, last_hidden, reduction="none").mean(-1) * weight).sum()
+        p, q = target.head(last_hidden).log_softmax(-1), target.head(x).log_softmax(-1)
+        law = law + ((p.exp() * (p - q)).sum(-1) * weight).sum()
+    features = distance if tli == 0 else 0.5 * distance + 0.5 * early_distance
+    return (0.1 * law + features) / rows
+
+
+def dflash_loss(head):
+    target = head.target
+    hidden = target.hidden
+    fc = head.leaf("fc.weight", (hidden, len(TAPS) * hidden))
+    hidden_norm = head.leaf("hidden_norm.weight", (hidden,))
+    norm = head.leaf("norm.weight", (hidden,))
+    layers = [
+        head.layer(f"layers.{i}.", hidden, target.heads, target.kv_heads, target.head_dim, MLP, True) for i in range(2)
+    ]
+    places = torch.arange(LENGTH)
+    total = weights = 0.0
+    for window in range(WINDOWS):
+        tokens, counted = tokens_of(window), counted_of(window)
+        context = rms_norm(states("features", window, len(TAPS) * hidden) @ fc.T, hidden_norm)
+        for i in range(ANCHORS):
+            span = LENGTH - BLOCK
+            begin, end = i * span // ANCHORS, (i + 1) * span // ANCHORS
+            anchor = 1 + begin + mix64(SEED ^ mix64(window * ANCHORS + i)) % (end - begin)
+            positions = anchor + torch.arange(BLOCK)
+            x = target.embed([tokens[anchor]] + [MASK] * (BLOCK - 1))
+            for layer in layers:
+                y = layer.norm("input_layernorm", x)
+                before, own = layer.key_value(context[:anchor], places[:anchor]), layer.key_value(y, positions)
+                k, v = torch.cat([before[0], own[0]]), torch.cat([before[1], own[1]])
+                x = layer.finish(x, attend(layer.query(y, positions), k, v, torch.ones(BLOCK, len(k)).bool()))
+            logits = target.head(rms_norm(x, norm))
+            for place in range(1, BLOCK):
+                weight = counted[anchor + place] * math.exp(-(place - 1) / GAMMA)
+                total = total - weight * logits[place].log_softmax(-1)[tokens[anchor + place]]
+                weights = weights + weight
+    return total / weights
+
+
+def short(x):
+    return float(f"{x.item():.7g}")
+
+
+def golden(arguments, loss_of):
+    head = Head(Target("llama", TARGET_LAYERS))
+    loss = loss_of(head)
+    loss.backward()
+    gradients = {}
+    for name, leaf in head.leaves.items():
+        flat = leaf.grad.flatten()
+        gradients[name] = {
+            "norm": short(flat.norm()),
+            "some": [short(x) for x in flat[:: max(1, len(flat) // 7)]],
+        }
+    return {"arguments": arguments, "loss": short(loss), "gradients": gradients}
+
+
+def main():
+    out = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "tests/data/heads")
+    out.mkdir(parents=True, exist_ok=True)
+    shape = f"--kv-heads {KV_HEADS} --mlp {MLP}"
+    cases = [
+        golden(f"{shape}", lambda head: moa_loss(head, 0, True, True)),
+        golden(f"{shape} --tli 1", lambda head: moa_loss(head, 1, True, True)),
+        golden(f"{shape} --no-lsa", lambda head: moa_loss(head, 0, False, True)),
+        golden(f"{shape} --no-cross --tli 1", lambda head: moa_loss(head, 1, True, False)),
+    ]
+    for case in cases:
+        case["kind"] = "moa"
+    dflash = golden(f"--mlp {MLP} --block {BLOCK} --anchors {ANCHORS} --gamma {GAMMA} --mask-token {MASK} "
+                    f"--layer-ids 0,1 --layers 2", dflash_loss)
+    cases.append(dflash | {"kind": "dflash"})
+    (out / "context_training.json").write_text(json.dumps({
+        "windows": WINDOWS, "length": LENGTH, "seed": SEED,
+        "tokens": [tokens_of(w) for w in range(WINDOWS)],
+        "counted": [counted_of(w).tolist() for w in range(WINDOWS)],
+        "cases": cases,
+    }) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goldens of the DFlash block drafter (arXiv 2602.06036): one pass proposes a whole block.
+
+    python tools/head_goldens/dflash.py [out_dir]        default: tests/data/heads
+
+Needs torch, numpy and safetensors. Weights are made up by name (common.made_up).
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from common import Layer, Target, attend, made_up, rms_norm, rounded
+
+LAYERS = 6  # of the target
+DRAFT_LAYERS = 3
+TARGET_LAYER_IDS = [1, 2, 3]  # the published default for 6 layers and 3 of them: round(1 + i * 2 / 2)
+BLOCK = 5
+MASK = 280
+MLP, HEADS, KV_HEADS, HEAD_DIM = 72, 4, 2, 24
+THETA = 50000.0
+TOKENS = [7, 130, 22, 201, 5, 77, 19, 240, 163, 48, 11]  # the last one is pending
+
+
+def draft_layer(index, hidden):
+    prefix = f"layers.{index}."
+    shapes = {
+        "input_layernorm.weight": (hidden,),
+        "post_attention_layernorm.weight": (hidden,),
+        "self_attn.q_proj.weight": (HEADS * HEAD_DIM, hidden),
+        "self_attn.k_proj.weight": (KV_HEADS * HEAD_DIM, hidden),
+        "self_attn.v_proj.weight": (KV_HEADS * HEAD_DIM, hidden),
+        "self_attn.o_proj.weight": (hidden, HEADS * HEAD_DIM),
+        "self_attn.q_norm.weight": (HEAD_DIM,),
+        "self_attn.k_norm.weight": (HEAD_DIM,),
+        "mlp.gate_proj.weight": (MLP, hidden),
+        "mlp.up_proj.weight": (MLP, hidden),
+        "mlp.down_proj.weight": (hidden, MLP),
+    }
+    tensors = {name: made_up(prefix + name, shape) for name, shape in shapes.items()}
+    return Layer(tensors.get, HEADS, KV_HEADS, HEAD_DIM, THETA)
+
+
+def block_logits(target, tokens):
+    """Logits of the block's places behind the pending token, [BLOCK - 1, vocabulary]."""
+    hidden = target.hidden
+    streams, _ = target.run(tokens[:-1])
+    features = torch.cat([streams[i + 1] for i in TARGET_LAYER_IDS], -1)  # what leaves these layers
+    context = features @ made_up("fc.weight", (hidden, len(TARGET_LAYER_IDS) * hidden)).T
+    context = rms_norm(context, made_up("hidden_norm.weight", (hidden,)))
+    start = len(tokens) - 1
+    before = torch.arange(start)
+    positions = start + torch.arange(BLOCK)
+    x = target.embed([tokens[-1]] + [MASK] * (BLOCK - 1))
+    sees_all = torch.ones(BLOCK, start + BLOCK, dtype=torch.bool)
+    for index in range(DRAFT_LAYERS):
+        layer = draft_layer(index, hidden)
+        y = layer.norm("input_layernorm", x)
+        of_context, of_block = layer.key_value(context, before), layer.key_value(y, positions)
+        k, v = torch.cat([of_context[0], of_block[0]]), torch.cat([of_context[1], of_block[1]])
+        x = layer.finish(x, attend(layer.query(y, positions), k, v, sees_all))
+    return target.head(rms_norm(x, made_up("norm.weight", (hidden,))))[1:]
+
+
+def main():
+    out = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "tests/data/heads")
+    out.mkdir(parents=True, exist_ok=True)
+    cases = []
+    for name in ("qwen3", "llama"):
+        for length in (len(TOKENS), 4, 2):
+            logits = block_logits(Target(name, LAYERS), TOKENS[-length:])
+            cases.append({"target": name, "tokens": TOKENS[-length:], "logits": rounded(logits[:, ::9])})
+    golden = {"layers": LAYERS, "block": BLOCK, "mask": MASK, "cases": cases}
+    (out / "dflash.json").write_text(json.dumps(golden) + "\n")
+
+
+if __name__ == "__main__":
+    torch.set_grad_enabled(False)
+    main()

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goldens of training: loss and gradients of every kind of learned drafter on one small batch.
+
+    python tools/head_goldens/training.py [out_dir]        default: tests/data/heads
+
+Needs torch, numpy and safetensors (made with torch 2.x). Weights and the target's states are made up by name
+(common.made_up). Written from the published descriptions with dense masks: EAGLE-3's training-time test (2503.01840),
+DeepSeek-V3's module unrolled the same way, Medusa-1's decayed cross-entropy (2401.10774), EAGLE's feature regression
+(2401.15077).
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from common import Target, made_up, rms_norm, rope
+
+WINDOWS, LENGTH, TAPS, STEPS = 2, 9, 2, 3
+SAMPLES = 6
+
+
+def batch(target):
+    tokens = torch.tensor([[(7 * w + 3 * t * t + t) % target.vocab for t in range(LENGTH)] for w in range(WINDOWS)])
+    counted = torch.ones(WINDOWS, LENGTH)
+    counted[0, :4] = 0  # a prompt
+    counted[1, 7:] = 0  # padding
+    hidden = made_up("hidden", [WINDOWS, LENGTH, target.hidden]) * 10
+    features = made_up("features", [WINDOWS, LENGTH, TAPS * target.hidden]) * 10
+    return tokens, counted, hidden, features
+
+
+def ahead(x, by):
+    """Row t gets what stands at t + by; zeros behind the end."""
+    out = torch.zeros_like(x)
+    out[:, : LENGTH - by] = x[:, by:]
+    return out
+
+
+class Unrolled:
+    """A decoder layer run again on its own outputs: row t sees step 0 of rows up to t, and its own later steps."""
+
+    def __init__(self, target, weights, prefix):
+        self.target, self.get, self.prefix = target, weights, prefix
+        self.keys, self.values = [], []
+
+    def weight(self, name):
+        return self.get(self.prefix + name + ".weight")
+
+    def attend(self, x):
+        target, step = self.target, len(self.keys)
+        positions = torch.arange(LENGTH) + step
+        out = []
+        split = lambda y, heads: y.unflatten(-1, (heads, target.head_dim))
+        turn = lambda y: torch.stack([rope(w, positions, target.theta) for w in y])
+        q = turn(split(F.linear(x, self.weight("self_attn.q_proj")), target.heads))
+        self.keys.append(turn(split(F.linear(x, self.weight("self_attn.k_proj")), target.kv_heads)))
+        self.values.append(split(F.linear(x, self.weight("self_attn.v_proj")), target.kv_heads))
+        group = target.heads // target.kv_heads
+        for w in range(WINDOWS):
+            keys = torch.cat([k[w] for k in self.keys]).repeat_interleave(group, 1)
+            values = torch.cat([v[w] for v in self.values]).repeat_interleave(group, 1)
+            mask = torch.cat([torch.ones(LENGTH, LENGTH).tril()] + [torch.eye(LENGTH)] * step, 1).bool()
+            scores = torch.einsum("rhd,ehd->hre", q[w], keys) / target.head_dim**0.5
+            law = scores.masked_fill(~mask, float("-inf")).softmax(-1)
+            out.append(torch.einsum("hre,ehd->rhd", law, values).flatten(1))
+        return F.linear(torch.stack(out), self.weight("self_attn.o_proj"))
+
+    def mlp(self, x):
+        y = rms_norm(x, self.weight("post_attention_layernorm"))
+        gated = F.silu(F.linear(y, self.weight("mlp.gate_proj"))) * F.linear(y, self.weight("mlp.up_proj"))
+        return F.linear(gated, self.weight("mlp.down_proj"))
+
+
+def divergence(logits, law, weight):
+    """KL(law || softmax(logits)), the mean over rows by weight."""
+    rows = (torch.xlogy(law, law) - law * logits.log_softmax(-1)).sum(-1)
+    return (rows * weight).sum() / weight.sum()
+
+
+def eagle3(target, weights):
+    tokens, counted, hidden, features = batch(target)
+    kept = torch.arange(0, target.vocab, 3)
+    layer = Unrolled(target, weights, "midlayer.")
+    state = F.linear(features, weights("fc.weight"))
+    target_logits = target.head(hidden)
+    inside = torch.isin(target_logits.argmax(-1), kept).float()
+    total = 0
+    for step in range(STEPS):
+        e = target.embed(ahead(tokens, 1 + step).tolist())
+        a = torch.cat([rms_norm(e, weights("midlayer.input_layernorm.weight")),
+                       rms_norm(state, weights("midlayer.hidden_norm.weight"))], -1)
+        state = state + layer.attend(a)
+        state = state + layer.mlp(state)
+        logits = F.linear(rms_norm(state, weights("norm.weight")), weights("lm_head.weight"))
+        law = ahead(target_logits, 1 + step)[..., kept].softmax(-1)
+        weight = ahead(counted, 2 + step) * ahead(inside, 1 + step)
+        total = total + 0.8**step * divergence(logits, law, weight)
+    return total
+
+
+def mtp(target, weights):
+    tokens, counted, hidden, _ = batch(target)
+    prefix = "model.layers.2."
+    layer = Unrolled(target, weights, prefix)
+    state, total = hidden, 0
+    for step in range(STEPS):
+        e = target.embed(ahead(tokens, 1 + step).tolist())
+        x = torch.cat([rms_norm(e, weights(prefix + "enorm.weight")), rms_norm(state, weights(prefix + "hnorm.weight"))], -1)
+        x = F.linear(x, weights(prefix + "eh_proj.weight"))
+        x = x + layer.attend(rms_norm(x, weights(prefix + "input_layernorm.weight")))
+        state = x + layer.mlp(x)
+        logits = target.head(rms_norm(state, weights(prefix + "shared_head.norm.weight")))
+        law = target.head(ahead(hidden, 1 + step)).softmax(-1)
+        total = total + 0.8**step * divergence(logits, law, ahead(counted, 2 + step))
+    return total
+
+
+def eagle(target, weights):
+    tokens, counted, hidden, _ = batch(target)
+    layer = Unrolled(target, weights, "layers.0.")
+    e = target.embed(ahead(tokens, 1).tolist())
+    x = F.linear(torch.cat([e, hidden], -1), weights("fc.weight"), weights("fc.bias"))
+    x = x + layer.attend(x)
+    state = x + layer.mlp(x)
+    weight = ahead(counted, 2)
+    law = target.head(ahead(hidden, 1)).softmax(-1)
+    distance = F.smooth_l1_loss(state, ahead(hidden, 1), reduction="none").mean(-1)
+    return 0.1 * divergence(target.head(state), law, weight) + (distance * weight).sum() / weight.sum()
+
+
+def medusa(target, weights):
+    tokens, counted, hidden, _ = batch(target)
+    total = 0
+    for k in range(3):
+        block = hidden + F.silu(F.linear(hidden, weights(f"{k}.0.linear.weight"), weights(f"{k}.0.linear.bias")))
+        logits = F.linear(block, weights(f"{k}.1.weight"))
+        rows = F.cross_entropy(logits.transpose(1, 2), ahead(tokens, k + 2), reduction="none")
+        weight = ahead(counted, k + 2)
+        total = total + 0.8**k * (rows * weight).sum() / weight.sum()
+    return total
+
+
+class Weights:
+    """Made-up leaves by name, of the shapes that `shapes` says."""
+
+    def __init__(self, shapes):
+        self.leaves = {name: made_up(name, shape).requires_grad_(True) for name, shape in shapes.items()}
+
+    def __call__(self, name):
+        return self.leaves[name]
+
+
+def layer_shapes(target, prefix, width, has_input_norm):
+    hidden, q, kv, ffn = target.hidden, target.heads * target.head_dim, target.kv_heads * target.head_dim, 64
+    shapes = {"self_attn.q_proj": [q, width], "self_attn.k_proj": [kv, width], "self_attn.v_proj": [kv, width],
+              "self_attn.o_proj": [hidden, q], "post_attention_layernorm": [hidden], "mlp.gate_proj": [ffn, hidden],
+              "mlp.up_proj": [ffn, hidden], "mlp.down_proj": [hidden, ffn]}
+    if has_input_norm:
+        shapes["input_layernorm"] = [hidden]
+    return {f"{prefix}{name}.weight": shape for name, shape in shapes.items()}
+
+
+def kinds(target):
+    hidden, vocab = target.hidden, target.vocab
+    yield "eagle3", eagle3, {"fc.weight": [hidden, TAPS * hidden], "midlayer.hidden_norm.weight": [hidden],
+                             **layer_shapes(target, "midlayer.", 2 * hidden, True), "norm.weight": [hidden],
+                             "lm_head.weight": [vocab // 3, hidden]}
+    prefix = "model.layers.2."
+    yield "mtp", mtp, {prefix + "enorm.weight": [hidden], prefix + "hnorm.weight": [hidden],
+                       prefix + "eh_proj.weight": [hidden, 2 * hidden], **layer_shapes(target, prefix, hidden, True),
+                       prefix + "shared_head.norm.weight": [hidden]}
+    yield "eagle", eagle, {"fc.weight": [hidden, 2 * hidden], "fc.bias": [hidden],
+                           **layer_shapes(target, "layers.0.", hidden, False)}
+    yield "medusa", medusa, {name: shape for k in range(3) for name, shape in {
+        f"{k}.0.linear.weight": [hidden, hidden], f"{k}.0.linear.bias": [hidden],
+        f"{k}.1.weight": [vocab, hidden]}.items()}
+
+
+def main():
+    out = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data/heads")
+    target = Target("llama_tied", 2)
+    goldens = {}
+    for name, loss_of, shapes in kinds(target):
+        weights = Weights(shapes)
+        loss = loss_of(target, weights)
+        loss.backward()
+        gradients = {}
+        for leaf, tensor in weights.leaves.items():
+            flat = tensor.grad.flatten()
+            picked = [i * len(flat) // SAMPLES for i in range(SAMPLES)]
+            # Their product with made-up numbers: all of them count.
+            mixed = float((flat.double() * made_up("probe." + leaf, [len(flat)]).double()).sum())
+            gradients[leaf] = {"mixed": mixed, "samples": [float(flat[i]) for i in picked]}
+        goldens[name] = {"loss": float(loss.detach()), "gradients": gradients}
+    (out / "training.json").write_text(json.dumps(goldens, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -13,6 +13,7 @@
 #include "config/message_text.h"
 #include "config/speculative_config.h"
 #include "formats/random_model.h"
+#include "heads/head_file.h"
 
 namespace outrider {
 namespace {
@@ -122,9 +123,10 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
   if (needs_draft(speculation, "DraftTarget") && speculation.speculative_model.empty()) {
     OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings, kOne));
   }
-  // Modules mostly lie among the target's own tensors.
-  if (needs_draft(speculation, "MTP") && speculation.speculative_model.empty())
-    speculation.speculative_model = options.model;
+  if (needs_draft(speculation, "MTP") && speculation.speculative_model.empty()) {
+    const auto own = open_head(options.model);  // modules may lie among the target's own tensors
+    if (own.ok() && own->kind == HeadKind::kMtp) speculation.speculative_model = options.model;
+  }
   // Auto drafts with what there is.
   if (speculation.decoding_type == "Auto" && speculation.speculative_model.empty()) {
     if (const auto draft = chosen_draft(settings, kOne); draft.ok()) speculation.speculative_model = *draft;

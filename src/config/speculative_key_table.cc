@@ -205,8 +205,8 @@ Status warn_shortest_pattern(SpeculativeConfig& config, std::string_view text) {
 constexpr std::array kKeys = {
     SpeculativeKeyRow{
         {"decoding_type", "method", "", "None",
-         "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit, Medusa, Eagle, Eagle3, MTP "
-         "or Combined; case, - and _ do not matter"},
+         "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit, Medusa, Eagle, Eagle3, MTP, "
+         "MoA, DFlash or Combined; case, - and _ do not matter"},
         assign_method},
     SpeculativeKeyRow{{"max_draft_len", "num_speculative_tokens", "", "4",
                        "levels of the drafted tree, 0 to 64; 0 drafts nothing"},

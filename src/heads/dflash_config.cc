@@ -48,23 +48,18 @@ Result<std::vector<int64_t>> read_ids(const HeadFile& head, const JsonObject& ow
 }
 
 // Blocks see everything before them: layers with a window are another network.
-Status refuse_windows(const HeadFile& head, const ModelConfig& layers) {
+Status refuse_windows(const HeadFile& head) {
   OUTRIDER_TRY(const auto types, head.config.root().array("layer_types"));
-  if (types) {
-    for (const simdjson::dom::element type : *types) {
-      std::string_view name;
-      if (type.get(name) == simdjson::SUCCESS && name == "full_attention") continue;
-      return head.fail(
-          fmt::format("config.json: expected full_attention in layer_types of a DFlash drafter, found {}; "
-                      "windows are not "
-                      "supported",
-                      name));
-    }
+  if (!types) return {};
+  for (const simdjson::dom::element type : *types) {
+    std::string_view name;
+    if (type.get(name) == simdjson::SUCCESS && name == "full_attention") continue;
+    return head.fail(fmt::format(
+        "config.json: expected full_attention in layer_types of a DFlash drafter, found {}; windows are not "
+        "supported",
+        name));
   }
-  if (layers.sliding_window == 0) return {};
-  return head.fail(fmt::format(
-      "config.json: expected no sliding_window of a DFlash drafter, found {}; windows are not supported",
-      layers.sliding_window));
+  return {};
 }
 
 Status check_tensors(const HeadFile& head, const DFlashConfig& config) {
@@ -85,6 +80,7 @@ Status check_tensors(const HeadFile& head, const DFlashConfig& config) {
 Result<DFlashConfig> read_dflash_config(const HeadFile& head, const ModelConfig& target) {
   const JsonObject& root = head.config.root();
   DFlashConfig config;
+  OUTRIDER_RETURN_IF_ERROR(refuse_windows(head));
   OUTRIDER_TRY(config.layers, read_layer_config(root));
   detect_layer_variant(head, "layers.0.", config.layers);
   if (config.layers.hidden_size != target.hidden_size || config.layers.vocab_size != target.vocab_size) {
@@ -92,7 +88,11 @@ Result<DFlashConfig> read_dflash_config(const HeadFile& head, const ModelConfig&
         "config.json: expected the target's hidden_size {} and vocab_size {}, found {} and {}",
         target.hidden_size, target.vocab_size, config.layers.hidden_size, config.layers.vocab_size));
   }
-  OUTRIDER_RETURN_IF_ERROR(refuse_windows(head, config.layers));
+  if (config.layers.sliding_window != 0) {
+    return head.fail(fmt::format(
+        "config.json: expected no sliding_window of a DFlash drafter, found {}; windows are not supported",
+        config.layers.sliding_window));
+  }
   OUTRIDER_TRY(const auto target_layers, root.integer("num_target_layers"));
   if (target_layers && *target_layers != target.layer_count) {
     return head.fail(fmt::format("config.json: expected num_target_layers {}, the target's, found {}",

@@ -192,6 +192,12 @@ TEST(DFlashLayout, KeysThatContradictAreNamed) {
               AllOf(HasSubstr("target_layer_ids"), HasSubstr("found 1")));
   EXPECT_THAT(with("dflash_config", {{"mask_token_id", 1}, {"target_layer_ids", {1, 2, 6}}}),
               HasSubstr("found 6"));
+  EXPECT_THAT(
+      refusal([](MadeUpHead& head) {
+        head.config.erase("layer_types");
+        head.config.update({{"use_sliding_window", true}, {"sliding_window", 32}, {"max_window_layers", 0}});
+      }),
+      AllOf(HasSubstr("sliding_window"), HasSubstr("32")));
   EXPECT_THAT(with("layer_types", {"full_attention", "sliding_attention", "full_attention"}),
               AllOf(HasSubstr("layer_types"), HasSubstr("sliding_attention")));
 }

@@ -104,7 +104,7 @@ TEST(HeadLoss, MtpIsThatOfPyTorch) { expect_golden(mtp_kind(), {"--unroll", "3"}
 
 TEST(HeadLoss, EagleIsThatOfPyTorch) { expect_golden(eagle_kind(), {"--noise", "0"}); }
 
-TEST(HeadLoss, MedusaIsThatOfPyTorch) { expect_golden(medusa_kind(), {"--medusa-heads", "3"}); }
+TEST(HeadLoss, MedusaIsThatOfPyTorch) { expect_golden(medusa_kind(), {"--heads", "3"}); }
 
 }  // namespace
 }  // namespace outrider::training

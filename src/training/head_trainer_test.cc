@@ -212,8 +212,8 @@ TEST_F(HeadTrainerTest, ABadLineIsNamed) {
 TEST_F(HeadTrainerTest, TapsBeyondTheTargetAreRefused) {
   auto target = FrozenTarget::open(target_path(), 1);
   ASSERT_TRUE(target.ok());
-  for (const std::vector<int64_t>& taps : {std::vector<int64_t>{3}, {1, 1}, {2, 1}, {-1}})
-    EXPECT_FALSE((*target)->want({.taps = taps}).ok());
+  const std::vector<std::vector<int64_t>> bad = {{3}, {1, 1}, {2, 1}, {-1}};
+  for (const std::vector<int64_t>& taps : bad) EXPECT_FALSE((*target)->want({.taps = taps}).ok());
 }
 
 }  // namespace

@@ -47,9 +47,9 @@ struct HeadBatch {
 
 // Of drafts that begin at every row: whether the token at this depth is the target's likeliest there.
 struct DepthAgreement {
-  at::Tensor agrees;  // f32 [windows, length]
-  at::Tensor counts;  // f32 [windows, length]: 0 where the row has no such token, or it does not count
-  at::Tensor ranks;   // f32 [k], where trees are made of it: share of rows whose token was guess number i
+  at::Tensor agrees;      // f32 [windows, length]
+  at::Tensor counts;      // f32 [windows, length]: 0 where the row has no such token, or it does not count
+  at::Tensor ranks = {};  // f32 [k], where trees are made of it: share of rows whose token was guess number i
 };
 
 struct HeadLoss {

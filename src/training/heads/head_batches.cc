@@ -29,7 +29,7 @@ Result<HeadBatch> make_head_batch(std::span<const Window> windows, StateSource& 
   size_t longest = 0;
   for (const Window& window : windows) longest = std::max(longest, window.tokens.size());
   OUTRIDER_TRY(const std::vector<TargetStates> states, source.states(windows));
-  const auto length = static_cast<int64_t>(longest), count = std::ssize(windows);
+  const int64_t length = padded_length(static_cast<int64_t>(longest)), count = std::ssize(windows);
   at::Tensor tokens = at::zeros({count, length}, at::kLong);
   at::Tensor counted = at::zeros({count, length}), known = at::zeros({count, length});
   for (int64_t i = 0; i < count; ++i) {

@@ -12,8 +12,8 @@
 
 namespace outrider::training {
 
-// The windows padded to the longest, with the target's state behind them, on `device`. Chance and progress
-// are left to the caller.
+// The windows padded to the longest and a multiple of kLengthUnit, with the target's state behind them, on
+// `device`. Chance and progress are left to the caller.
 Result<HeadBatch> make_head_batch(std::span<const Window> windows, StateSource& source, at::Device device);
 
 }  // namespace outrider::training

@@ -25,9 +25,10 @@ void shuffle(std::vector<size_t>& items, uint64_t seed, int64_t epoch, Choice ch
 }  // namespace
 
 Result<HeadData> HeadData::create(std::vector<DocumentSource> sources, const HeadDataOptions& options) {
-  if (options.context < kShortest || options.batch_tokens < options.context) {
-    return usage_error("--context of at least " + std::to_string(kShortest) +
-                       " and --batch-tokens of at least that are expected, found " +
+  const bool fits = options.context > 0 && options.context % kLengthUnit == 0;
+  if (!fits || options.batch_tokens < options.context) {
+    return usage_error("--context, a multiple of " + std::to_string(kLengthUnit) +
+                       ", and --batch-tokens of at least that are expected, found " +
                        std::to_string(options.context) + " and " + std::to_string(options.batch_tokens));
   }
   HeadData data(std::move(sources), options);
@@ -97,7 +98,7 @@ std::vector<HeadData::Batch> HeadData::plan(int64_t epoch) const {
     std::stable_sort(begin, end, [&](size_t a, size_t b) { return training_[a].count < training_[b].count; });
     Batch batch;
     for (auto index = begin; index != end; ++index) {
-      const int64_t longest = training_[*index].count;  // rising
+      const int64_t longest = padded_length(training_[*index].count);  // rising
       if ((static_cast<int64_t>(batch.size()) + 1) * longest > options_.batch_tokens)
         batches.push_back(std::exchange(batch, {}));
       batch.push_back(*index);

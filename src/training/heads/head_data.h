@@ -11,6 +11,13 @@
 
 namespace outrider::training {
 
+// Batches are padded to multiples of this many tokens: every new shape of a matrix product costs a search for
+// the code that computes it.
+constexpr int64_t kLengthUnit = 32;
+constexpr int64_t padded_length(int64_t tokens) {
+  return (tokens + kLengthUnit - 1) / kLengthUnit * kLengthUnit;
+}
+
 // Consecutive tokens of one document.
 struct Window {
   std::span<const TokenId> tokens;

@@ -212,8 +212,11 @@ Status HeadRun::train() {
                   last_norm_, schedule_.at(step), static_cast<double>(done - first) / seconds);
     progress.update(done, detail);
     const bool is_last = done == options_.steps;
-    if (done % options_.evaluate_every == 0 || is_last) OUTRIDER_RETURN_IF_ERROR(evaluate(done));
-    if (done % options_.checkpoint_every == 0 || is_last) OUTRIDER_RETURN_IF_ERROR(save(done));
+    // Whatever keeps it from being measured, the steps taken are not lost.
+    const Status measured = done % options_.evaluate_every == 0 || is_last ? evaluate(done) : Status();
+    if (done % options_.checkpoint_every == 0 || is_last || !measured.ok())
+      OUTRIDER_RETURN_IF_ERROR(save(done));
+    OUTRIDER_RETURN_IF_ERROR(measured);
   }
   return {};
 }

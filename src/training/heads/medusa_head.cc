@@ -121,7 +121,7 @@ HeadKind medusa_kind() {
           .ranks_key = "medusa_accuracies",
           .add_options =
               [options](CLI::App& command) {
-                command.add_option("--medusa-heads", options->heads, "tokens foreseen")
+                command.add_option("--heads", options->heads, "tokens foreseen")
                     ->check(CLI::Range(1, 16))
                     ->group("Head");
                 command

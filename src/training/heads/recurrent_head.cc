@@ -66,7 +66,7 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
     const RowLoss law =
         law_loss({.hidden = outputs.normed, .head = head, .weight = weight.flatten()},
                  {.hidden = flat(shifted(hidden, 1 + i)), .head = law_head, .hard = options_.hard_share});
-    result.depths.push_back({law.agrees.view({windows, length}), counts, {}});
+    result.depths.push_back({law.agrees.view({windows, length}), counts});
     if (i >= unroll_.steps) continue;
     at::Tensor loss = unroll_.law_weight * law.loss;
     if (unroll_.feature_weight > 0.0) {

@@ -15,8 +15,9 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Rows of logits that exist at a time.
+// Rows of logits that exist at a time, and what their number is a multiple of: see kLengthUnit.
 constexpr int64_t kLogitRows = 1024;
+constexpr int64_t kRowUnit = 256;
 
 // What rows have to learn: a law (`hidden` and `head` of the target), or tokens.
 struct Lesson {
@@ -77,15 +78,19 @@ struct WeightedLoss : Function<WeightedLoss> {
 
 // The loss of the rows that have a weight.
 RowLoss loss_of_rows(const LossOfRows& rows, Lesson lesson) {
-  const at::Tensor index = rows.weight.nonzero().squeeze(1);
+  at::Tensor index = rows.weight.nonzero().squeeze(1);
+  const int64_t counted = index.numel();
   RowLoss result{at::zeros({}, rows.weight.options()), at::zeros_like(rows.weight)};
-  if (index.numel() == 0) return {(rows.hidden * 0).sum().to(at::kFloat), result.agrees};
+  if (counted == 0) return {(rows.hidden * 0).sum().to(at::kFloat), result.agrees};
+  const int64_t missing = (kRowUnit - counted % kRowUnit) % kRowUnit;  // the first row again, without weight
+  index = at::cat({index, index.narrow(0, 0, 1).expand(missing)});
   const auto picked = [&](const at::Tensor& tensor) {
     return tensor.defined() ? tensor.index_select(0, index) : tensor;
   };
   lesson.hidden = picked(lesson.hidden);
   lesson.tokens = picked(lesson.tokens);
   const at::Tensor weight = picked(rows.weight);
+  weight.narrow(0, counted, missing).zero_();
   const variable_list outputs = WeightedLoss::apply(picked(rows.hidden), rows.head, weight / weight.sum(),
                                                     lesson, rows.head.requires_grad());
   result.loss = outputs[0];

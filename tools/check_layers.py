@@ -46,7 +46,7 @@ def main() -> int:
                 problems.append(f"{path.relative_to(root)}: rank {RANKS[folder]} includes rank {RANKS[target]}: {include}")
         for include in HEAVY_INCLUDE.findall(text):
             allowed = next(folders for prefix, folders in HEAVY.items() if include.startswith(prefix))
-            if folder not in allowed and not path.stem.endswith("_test") and path.name not in TEST_HEADERS:
+            if folder not in allowed and not path.stem.endswith(("_test", "_test_data")) and path.name not in TEST_HEADERS:
                 problems.append(f"{path.relative_to(root)}: may not include <{include}>")
     for path in sorted((root / "include").rglob("*.h")):
         for include in INCLUDE.findall(path.read_text(encoding="utf-8")):

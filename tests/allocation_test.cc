@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A steady engine step allocates nothing, on any thread. Excluded: a drafter that learns from the text
-// (NGram's pool grows with it), sinks, the rejection rule's residual laws, tokens that stand for more than 15
-// bytes of text, and the growth of sequences beyond 65536 tokens.
+// (NGram's pool grows with it), several modules of MTP (whose lists of entries do), sinks, the rejection
+// rule's residual laws, tokens that stand for more than 15 bytes of text, and the growth of sequences beyond
+// 65536 tokens.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <new>
 
 #include "drafters/registry.h"
+#include "heads/recurrent_test_data.h"
 #include "outrider/engine.h"
 
 namespace {
@@ -86,6 +88,16 @@ EngineOptions options_with(const std::string& drafter) {
   return options;
 }
 
+// A learned drafter with the small target that its made-up weights fit.
+EngineOptions options_with_head(const MadeUpHead& head) {
+  EngineOptions options;
+  options.model = OUTRIDER_SOURCE_DIR "/tests/data/models/llama";
+  options.threads = 2;
+  options.speculation.is_method_open = true;
+  options.speculation.speculative_model = head.write();
+  return options;
+}
+
 int allocations_of_steady_steps(Engine& engine, const SamplingParams& sampling) {
   constexpr int kWarmUp = 20;
   constexpr int kSteps = 60;
@@ -122,6 +134,23 @@ TEST(Allocation, SteadyStepsAllocateNothing) {
     for (const SamplingParams& sampling : {SamplingParams(), softmax, cut}) {
       EXPECT_EQ(allocations_of_steady_steps(**engine, sampling), 0)
           << drafter << ", temperature " << sampling.temperature << ", top k " << sampling.top_k;
+    }
+  }
+}
+
+TEST(Allocation, LearnedDraftersAllocateNothingEither) {
+  SamplingParams softmax;
+  softmax.temperature = 0.8;
+  for (const char* name : {"eagle", "eagle3", "mtp"}) {
+    MadeUpHead head;
+    fill_head(head, head_golden(name));
+    for (const TreeKind tree : {TreeKind::kChain, TreeKind::kDynamic}) {
+      EngineOptions options = options_with_head(head);
+      options.speculation.tree = tree;
+      auto engine = Engine::open(options);
+      ASSERT_TRUE(engine.ok()) << engine.error().message;
+      for (const SamplingParams& sampling : {SamplingParams(), softmax})
+        EXPECT_EQ(allocations_of_steady_steps(**engine, sampling), 0) << name;
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "config/message_text.h"
 #include "config/speculative_config.h"
 #include "formats/random_model.h"
+#include "heads/head_file.h"
 
 namespace outrider {
 namespace {
@@ -121,6 +122,10 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
   constexpr std::string_view kSeveral = "speculative_models=[DIR,DIR]";
   if (needs_draft(speculation, "DraftTarget") && speculation.speculative_model.empty()) {
     OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings, kOne));
+  }
+  if (needs_draft(speculation, "MTP") && speculation.speculative_model.empty()) {
+    const auto own = open_head(options.model);  // modules may lie among the target's own tensors
+    if (own.ok() && own->kind == HeadKind::kMtp) speculation.speculative_model = options.model;
   }
   // Auto drafts with what there is.
   if (speculation.decoding_type == "Auto" && speculation.speculative_model.empty()) {

@@ -79,6 +79,18 @@ class RecurrentDrafter final : public Drafter {
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
 };
 
+// Nodes that a level of one tree mostly expands; logits of more rows make room for themselves.
+int usual_width(const SpeculativeOptions& options) {
+  switch (options.tree) {
+    case TreeKind::kChain:
+      return 1;
+    case TreeKind::kDynamic:
+      return options.dynamic_tree_max_top_k;
+    default:
+      return largest_tree(options);
+  }
+}
+
 RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const SpeculativeOptions& options,
                                    const DrafterContext& context)
     : traits_{.name = options.decoding_type, .emits_probabilities = true, .features = head->taps()},
@@ -87,11 +99,16 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
               CachedGrowth::cache_shape(head_->kv_shape(), context.context, options, context),
               context.vocab_size),
       longest_(static_cast<size_t>(context.context)) {
-  const auto rows = static_cast<size_t>(CachedGrowth::most_rows(options, context));
+  // Features that wait come on top of a chunk.
+  const auto rows = static_cast<size_t>(CachedGrowth::most_rows(options, context) +
+                                        context.max_batch * (CachedGrowth::kMostUncached + 1));
+  head_->reserve(static_cast<int64_t>(rows), int64_t{context.max_batch} * usual_width(options));
   inputs_.reserve(rows * std::max(row_size(), state_size()));
+  carried_.reserve(static_cast<size_t>(context.max_batch) * state_size());
   path_.resize(rows);
   std::iota(path_.begin(), path_.end(), 0);
   taking_.reserve(static_cast<size_t>(context.max_batch));
+  requests_.reserve(static_cast<size_t>(context.max_batch));
   flushed_.reserve(static_cast<size_t>(context.max_batch));
 }
 
@@ -119,6 +136,7 @@ void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt)
   }
   growth_.reserve(state, static_cast<int64_t>(longest_));
   state.waiting.reserve((CachedGrowth::kMostUncached + 1) * row_size());
+  state.states.reserve(state.tokens.capacity() * state_size());
   if (head_->carries_state()) state.carried.assign(state_size(), 0.0f);
 }
 

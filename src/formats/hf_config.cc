@@ -96,7 +96,7 @@ Result<std::optional<bool>> all_layers_slide(const JsonObject& root) {
     }
     const bool slides_here = type == "sliding_attention";
     if (slides && *slides != slides_here) {
-      return root.fail("layers with and without a sliding window in one model are not supported");
+      return root.fail("layer_types: full_attention and sliding_attention in one model are not supported");
     }
     slides = slides_here;
   }

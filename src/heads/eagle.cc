@@ -15,6 +15,7 @@ class Eagle final : public RecurrentHead {
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
   Output forward(const Pass& pass) override;
+  void reserve(int64_t rows, int64_t wanted) override;
 
  private:
   Projection fc_;  // [hidden, 2 hidden]: embedding, state
@@ -52,12 +53,19 @@ Status Eagle::load(const HeadFile& head, ModelConfig config, const ModelOptions&
   return pack(loader);
 }
 
-RecurrentHead::Output Eagle::forward(const Pass& pass) {
-  const ForwardBatch& batch = *pass.batch;
-  const int64_t rows = batch.rows();
+void Eagle::reserve(int64_t rows, int64_t wanted) {
   embedded_.reserve(rows, hidden_size_);
   joined_.reserve(rows, 2 * hidden_size_);
   states_.reserve(rows, hidden_size_);
+  layers_.ops().reserve(fc_, rows);
+  layers_.reserve(rows, decoder_);
+  vocabulary_.reserve(layers_.ops(), wanted);
+}
+
+RecurrentHead::Output Eagle::forward(const Pass& pass) {
+  const ForwardBatch& batch = *pass.batch;
+  const int64_t rows = batch.rows();
+  reserve(rows, 0);
   vocabulary_.embed(batch.tokens, embedded_.data());
   join(embedded_.data(), pass.inputs, joined_.data(), rows, hidden_size_);
   layers_.begin(batch, *pass.cache);

@@ -28,6 +28,7 @@ class Eagle3 final : public RecurrentHead {
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
   Output forward(const Pass& pass) override;
+  void reserve(int64_t rows, int64_t wanted) override;
 
  private:
   std::vector<HeadTensor> tensors(const HeadFile& head, const ModelConfig& config, int64_t draft_vocab) const;
@@ -122,7 +123,6 @@ void Eagle3::fuse(const float* features, int64_t rows) {
     // Each norm covers its share of a row: all of it, or one tap.
     const auto dim = static_cast<int64_t>(input_norms_.front().size());
     const int64_t parts = std::ssize(input_norms_);
-    features_.reserve(rows, parts * dim);
     ops.pool().run(ops.shares_for(rows * parts * dim), [&](Worker worker) {
       const Range share = share_of(worker, rows);
       for (int64_t i = share.begin * parts; i < share.end * parts; ++i) {
@@ -141,14 +141,20 @@ void Eagle3::fuse(const float* features, int64_t rows) {
   ops.project(fc_, features, states_.data(), rows);
 }
 
+void Eagle3::reserve(int64_t rows, int64_t wanted) {
+  if (!input_norms_.empty()) features_.reserve(rows, taps_.count() * hidden_size_);
+  for (Scratch* scratch : {&states_, &embedded_, &hidden_, &normed_}) scratch->reserve(rows, hidden_size_);
+  input_.reserve(rows, 2 * hidden_size_);
+  layers_.ops().reserve(fc_, rows);
+  layers_.reserve(rows, decoder_);
+  vocabulary_.reserve(layers_.ops(), wanted);
+}
+
 RecurrentHead::Output Eagle3::forward(const Pass& pass) {
   const ForwardBatch& batch = *pass.batch;
   const int64_t rows = batch.rows();
   LayerOps& ops = layers_.ops();
-  states_.reserve(rows, hidden_size_);
-  embedded_.reserve(rows, hidden_size_);
-  hidden_.reserve(rows, hidden_size_);
-  input_.reserve(rows, 2 * hidden_size_);
+  reserve(rows, 0);
   if (pass.level == 0) {
     fuse(pass.inputs, rows);
   } else {
@@ -167,7 +173,6 @@ RecurrentHead::Output Eagle3::forward(const Pass& pass) {
     layers_.run(decoder_[i], static_cast<int64_t>(i), residual.data(), i + 1 == decoder_.size());
   const int64_t wanted = layers_.rows();
   if (wanted == 0) return {};
-  normed_.reserve(wanted, hidden_size_);
   ops.normalize(residual.data(), norm_, normed_.data(), wanted, epsilon_);
   return {.logits = vocabulary_.logits(ops, normed_.data(), wanted),
           .states = variant_.norm_output ? normed_.data() : residual.data()};

@@ -75,6 +75,7 @@ class Mtp final : public RecurrentHead {
   }
   bool carries_state() const override { return is_chained(); }
   Output forward(const Pass& pass) override;
+  void reserve(int64_t rows, int64_t wanted) override;
 
  private:
   bool is_chained() const { return layout_.modules > 1; }
@@ -138,9 +139,6 @@ void Mtp::run(const Pass& pass, size_t index, const float* inputs, float* states
   const Module& module = modules_[index];
   const int64_t rows = pass.batch->rows();
   LayerOps& ops = layers_.ops();
-  hidden_.reserve(rows, hidden_size_);
-  joined_.reserve(rows, 2 * hidden_size_);
-  normed_.reserve(rows, hidden_size_);
   ops.normalize(embedded_.data(), module.embedding_norm, normed_.data(), rows, epsilon_);
   ops.normalize(inputs, module.hidden_norm, hidden_.data(), rows, epsilon_);
   join(normed_.data(), hidden_.data(), joined_.data(), rows, hidden_size_);
@@ -150,15 +148,24 @@ void Mtp::run(const Pass& pass, size_t index, const float* inputs, float* states
 }
 
 const float* Mtp::normalise(size_t module, const float* states, int64_t rows) {
-  normed_.reserve(rows, hidden_size_);
   layers_.ops().normalize(states, modules_[module].norm, normed_.data(), rows, epsilon_);
   return normed_.data();
 }
 
+void Mtp::reserve(int64_t rows, int64_t wanted) {
+  for (Scratch* scratch : {&embedded_, &hidden_, &states_, &inputs_, &normed_})
+    scratch->reserve(rows, hidden_size_);
+  joined_.reserve(rows, 2 * hidden_size_);
+  if (is_chained()) kept_.reserve(wanted, state_size());
+  for (const Module& module : modules_) {
+    layers_.ops().reserve(module.fc, rows);
+    layers_.reserve(rows, {&module.layer, 1});
+  }
+  vocabulary_.reserve(layers_.ops(), wanted);
+}
+
 RecurrentHead::Output Mtp::forward(const Pass& pass) {
-  const int64_t rows = pass.batch->rows();
-  embedded_.reserve(rows, hidden_size_);
-  states_.reserve(rows, hidden_size_);
+  reserve(pass.batch->rows(), static_cast<int64_t>(pass.batch->logits_rows.size()));
   vocabulary_.embed(pass.batch->tokens, embedded_.data());
   if (is_chained()) return forward_chained(pass);
   run(pass, 0, pass.inputs, states_.data());
@@ -175,7 +182,6 @@ RecurrentHead::Output Mtp::forward_chained(const Pass& pass) {
   const ForwardBatch& batch = *pass.batch;
   const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
   const auto level = static_cast<size_t>(pass.level);
-  kept_.reserve(wanted, state_size());
   std::fill_n(kept_.data(), wanted * state_size(), 0.0f);
   for (size_t k = level; k < modules_.size(); ++k) {
     const bool reads_features = k == 0;
@@ -187,7 +193,6 @@ RecurrentHead::Output Mtp::forward_chained(const Pass& pass) {
     }
   }
   if (!pass.wants_logits || wanted == 0) return {.logits = {}, .states = kept_.data()};
-  inputs_.reserve(wanted, hidden_size_);
   for (int64_t i = 0; i < wanted; ++i) {
     std::copy_n(kept_.data() + i * state_size() + static_cast<int64_t>(level) * hidden_size_, hidden_size_,
                 inputs_.data() + i * hidden_size_);
@@ -199,7 +204,6 @@ RecurrentHead::Output Mtp::forward_chained(const Pass& pass) {
 // inputs_: the states of module k - 1 at the entry before each row; `previous`: at the rows of this pass.
 void Mtp::gather_inputs(const Pass& pass, size_t module, const float* previous) {
   const ForwardBatch& batch = *pass.batch;
-  inputs_.reserve(batch.rows(), hidden_size_);
   const auto offset = static_cast<int64_t>(module - 1) * hidden_size_;
   for (int64_t row = 0; row < batch.rows(); ++row) {
     const int32_t sequence = batch.sequences[static_cast<size_t>(row)];

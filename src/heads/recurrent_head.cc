@@ -28,16 +28,22 @@ void HeadVocabulary::embed(std::span<const TokenId> tokens, float* out) const {
     unpack_row(*embedding_, tokens[i], out + static_cast<int64_t>(i) * embedding_->k);
 }
 
+void HeadVocabulary::reserve(LayerOps& ops, int64_t rows) {
+  if (!output_) return;
+  logits_.reserve(rows, target_->config().vocab_size);
+  if (!ids_.empty()) own_.reserve(rows, output_->n);
+  ops.reserve(*output_, rows);
+}
+
 std::span<const float> HeadVocabulary::logits(LayerOps& ops, const float* states, int64_t rows) {
   if (!output_) return target_->output_head(states, rows);
+  reserve(ops, rows);
   const int64_t vocab = target_->config().vocab_size;
-  logits_.reserve(rows, vocab);
   const std::span<float> logits(logits_.data(), static_cast<size_t>(rows * vocab));
   if (ids_.empty()) {
     ops.project(*output_, states, logits.data(), rows);
     return logits;
   }
-  own_.reserve(rows, output_->n);
   ops.project(*output_, states, own_.data(), rows);
   ops.pool().run(ops.shares_for(rows * vocab), [&](Worker worker) {
     const Range share = share_of(worker, rows);

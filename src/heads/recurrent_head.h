@@ -29,6 +29,7 @@ class HeadVocabulary {
   // states [rows, hidden_size] -> [rows, vocab_size of the target], valid until the next call or pass of it;
   // ids that the head does not know get -infinity.
   std::span<const float> logits(LayerOps& ops, const float* states, int64_t rows);
+  void reserve(LayerOps& ops, int64_t rows);
 
  private:
   Model* target_;
@@ -69,6 +70,8 @@ class RecurrentHead {
     const float* states = nullptr;  // [wanted rows, state_size()], valid until the next pass
   };
   virtual Output forward(const Pass& pass) = 0;
+  // Makes room for passes of that size: they do not allocate. Throws std::bad_alloc when memory is out.
+  virtual void reserve(int64_t rows, int64_t wanted) = 0;
 
  protected:
   RecurrentHead(const ModelConfig& config, Model* target, const ModelOptions& options)

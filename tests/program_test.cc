@@ -100,7 +100,8 @@ TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   expect_refused("generate " + kModel + " -p x --prompt-ids 1", 2, "found several");
   expect_refused("generate " + kModel + " " + kModel + " -p x", 2, "unexpected argument");
   expect_refused("generate " + kModel + " -p x --speculative ngrm", 2, "did you mean 'NGram'");
-  expect_refused("generate " + kModel + " -p x --speculative eagle3", 2, "None, NGram, DraftTarget");
+  expect_refused("generate " + kModel + " -p x --speculative zebra", 2, "None, NGram, DraftTarget");
+  expect_refused("generate " + kModel + " -p x --speculative eagle3", 2, "speculative_model=DIR");
   expect_refused("generate " + kModel + " -p x --speculative ngram,max_draft_len=65", 2, "from 0 to 64");
   expect_refused("generate " + kModel + " -p x --speculative draft_target", 2, "speculative_model=DIR");
   expect_refused("generate " + kModel + " -p x --acceptance lenient", 2, "coupled, rejection");

@@ -274,7 +274,7 @@ std::vector<HostileText> window_cases() {
       {"window -1", mistral("sliding_window", "-1"), "sliding window"},
       {"window text", mistral("sliding_window", "\"4096\""), "must be a whole number"},
       {"mixed layers", mistral("layer_types", R"(["full_attention","sliding_attention"])"),
-       "with and without"},
+       "full_attention and sliding_attention in one model"},
       {"unknown layer", mistral("layer_types", R"(["linear_attention"])"),
        "'linear_attention' is not supported"},
       {"layer of number", mistral("layer_types", "[1]"), "must be a list of strings"},

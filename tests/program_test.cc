@@ -213,7 +213,11 @@ TEST_F(ProgramTest, SeveralDraftersLeaveTheOutputAlone) {
     const Json json = run_json(common + " --cache-dir none --speculative '" + speculative + "'");
     EXPECT_EQ(json["token_ids"], plain["token_ids"]) << speculative;
     EXPECT_EQ(json["speculation"]["method"], method) << speculative;
-    EXPECT_GE(json["speculation"]["drafted"], method == "suffix" ? 0 : 1) << speculative;
+    // Where the policy decides, it may find that no draft pays here.
+    const bool decides =
+        speculative.find("policy=auto") != std::string::npos ||
+        (speculative.starts_with("auto") && speculative.find("policy=") == std::string::npos);
+    EXPECT_GE(json["speculation"]["drafted"], decides ? 0 : 1) << speculative;
   }
 }
 

@@ -16,7 +16,7 @@ constexpr double kHopefulLoss = 0.1;
 }  // namespace
 
 SpeculationPolicy::SpeculationPolicy(const Options& options, PassCosts costs)
-    : options_(options), costs_(std::move(costs)) {
+    : options_(options), costs_(costs), speedup_(std::move(costs)) {
   options_.is_auto = options_.is_auto && costs_.known();
 }
 
@@ -201,8 +201,17 @@ double SpeculationPolicy::won(double gain, int verified, double draft_ms) const 
   return gain - extra_ms * costs_.load().sequences / costs_.plain_ms();
 }
 
+void SpeculationPolicy::observe_pass(double rows, double context, double ms) {
+  costs_.learn_pass(rows, context, ms);
+  last_ = {.rows = rows, .context = context, .pass_ms = ms};
+}
+
 void SpeculationPolicy::observe_step(double tokens, double ms) {
-  if (costs_.known()) speedup_.learn(tokens / costs_.load().sequences * costs_.plain_ms(), ms);
+  last_.plain_rows = costs_.load().rows;
+  last_.plain_rest_ms = costs_.plain_rest_ms();
+  last_.plain_steps = tokens / costs_.load().sequences;
+  last_.ms = ms;
+  speedup_.learn(last_);
 }
 
 }  // namespace outrider

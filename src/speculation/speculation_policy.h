@@ -64,10 +64,11 @@ class SpeculationPolicy {
   // After the step: what became of the tree of a sequence that drafted, in the words of `verdict`; draft_ms:
   // its share of the time that drafting took.
   void observe(uint64_t sequence, const Verdict& verdict, int verified, double draft_ms);
-  void observe_pass(double rows, double context, double ms) { costs_.learn_pass(rows, context, ms); }
+  void observe_pass(double rows, double context, double ms);
   // What a step took besides drafting and the target pass.
   void observe_rest(bool has_drafted, double ms) { costs_.learn_rest(has_drafted, ms); }
-  // A step that only decoded: tokens committed, and all its time.
+  // A step that only decoded, after what was observed of its pass and the rest: tokens committed, and all its
+  // time.
   void observe_step(double tokens, double ms);
   // Of late: time that plain decoding would have taken over time taken; 0: not known.
   double speedup() const { return speedup_.value(); }
@@ -120,6 +121,7 @@ class SpeculationPolicy {
   double verified_rows_ = 0.0;  // of all trees of this step
   double advantage_ = 1.0;      // of the better of both ways over plain decoding, fading
   SpeedupEstimate speedup_;
+  SpeedupEstimate::Step last_;  // scratch of observe_pass() and observe_step()
   WorthwhileNodes worthwhile_;
 };
 

@@ -38,7 +38,9 @@ class StepCosts {
   double plain_rate() const { return load_.sequences / plain_ms(); }
   double rate(const DraftOutlook& outlook) const;
 
-  // Of all sequences together, what drafting adds besides drafts and rows.
+  // Of all sequences together, what a plain step takes besides the pass, and what drafting adds besides
+  // drafts and rows.
+  double plain_rest_ms() const { return plain_rest_ms_; }
   double drafting_rest_ms() const { return drafting_rest_ms_ - plain_rest_ms_; }
   // Of what drafting takes by itself, what each takes if so many draft together.
   double share_of_batch(double drafting) const;

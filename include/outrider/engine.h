@@ -196,6 +196,7 @@ struct SpeculationStats {
   std::string method;
   bool lossless = true;                        // by the acceptance rule, for whatever was drafted
   int64_t steps = 0;                           // target passes that committed output
+  int64_t drafts = 0;                          // of these, with drafted tokens
   int64_t drafted = 0;                         // drafted tokens verified
   int64_t accepted = 0;                        // of these committed
   int64_t committed = 0;                       // tokens committed by those passes

@@ -40,6 +40,7 @@ Json speculation_object(const EngineStatus& engine) {
   return {
       {"method", stats.method},
       {"steps", stats.steps},
+      {"drafts", stats.drafts},
       {"drafted", stats.drafted},
       {"accepted", stats.accepted},
       {"committed", stats.committed},

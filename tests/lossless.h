@@ -55,6 +55,7 @@ struct Workload {
   SamplingParams sampling = {};              // seeds are seed + index of the prompt
   ToyLanguage language = ToyLanguage::kAny;  // of seeds likewise
   int logprobs = -1;
+  bool has_rules = false;  // TokenRules, made up out of the prompts
 };
 
 // Output of every prompt. Fails the running test when the engine cannot be opened or a draft failed.

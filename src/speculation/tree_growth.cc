@@ -51,7 +51,7 @@ void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request
   sampling_.temperature *= options.temperature_factor;
   ranking_ = sampling_;
   if (ranking_.temperature == 0.0) {
-    ranking_.temperature = 1.0;
+    ranking_.temperature = options.temperature_factor;
     ranking_.top_k = 0;
     ranking_.top_p = 1.0;
     ranking_.min_p = 0.0;

@@ -54,8 +54,8 @@ class Uncounted final : public Drafter {
  public:
   explicit Uncounted(std::shared_ptr<Drafter> drafter) : drafter_(std::move(drafter)) {}
   const DrafterTraits& traits() const override { return drafter_->traits(); }
-  void begin(uint64_t sequence, std::span<const TokenId> prompt) override {
-    drafter_->begin(sequence, prompt);
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override {
+    drafter_->begin(sequence, prompt, scope);
   }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
     const bool was_counting = counting.exchange(false);

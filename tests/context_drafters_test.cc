@@ -95,6 +95,10 @@ TEST_P(ContextDrafters, DraftingLeavesTheTargetsCacheAsItWas) {
   EXPECT_EQ(tree.drafted(), 9);
   EXPECT_EQ(committed_bytes(cache, sequence), before);
   EXPECT_TRUE(exits.rows.empty());  // nothing the target's pass would take up
+  if (drafter.traits().features.count() > 0) {
+    EXPECT_GT(drafter.known_tokens(tokens), 0);
+    EXPECT_EQ(drafter.known_tokens(tokens, 7), 0) << "cached for another scope";
+  }
   drafter.end(1);
 }
 

@@ -240,6 +240,12 @@ std::vector<Completion> run_engine(Engine& engine, const Workload& workload, con
     request.sampling = workload.sampling;
     request.sampling.seed += i;
     request.logprobs = workload.logprobs;
+    // Ids of the prompt are likely in the output.
+    if (workload.has_rules) {
+      const auto id = [&](size_t i) { return request.prompt[i % request.prompt.size()]; };
+      request.rules = {.min_tokens = request.max_tokens / 2,
+                       .forbidden = {{id(1)}, {id(2), id(3)}, {id(3), id(4), id(5)}, {id(6), id(6)}}};
+    }
     request.constraint = ToyConstraint::make({.language = workload.language,
                                               .seed = request.sampling.seed,
                                               .vocabulary = static_cast<TokenId>(engine.info().vocab_size),

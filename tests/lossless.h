@@ -63,6 +63,7 @@ struct Workload {
   SamplingParams sampling = {};              // seeds are seed + index of the prompt
   ToyLanguage language = ToyLanguage::kAny;  // of seeds likewise
   int logprobs = -1;
+  bool has_rules = false;  // TokenRules, made up out of the prompts
   bool ignore_eos = false;
   std::string target = default_target();
   std::vector<std::vector<TokenId>> token_prompts = {};  // behind `prompts`

@@ -166,6 +166,8 @@ TEST_P(RecurrentState, EntriesAreSharedByTextsThatBeginAlike) {
   // Entries for 39 - 1 tokens, in full pages of 4.
   const int64_t known = drafter->known_tokens(text);
   EXPECT_EQ(known, 36);
+  // Nobody learns by the time a draft takes what another wrote.
+  EXPECT_EQ(drafter->known_tokens(text, 7), 0);
   drafter->begin(2, text);
   drafter.absorb(2, text, static_cast<int>(known));
   EXPECT_EQ(drafter.draft(2, text), expected);

@@ -29,11 +29,11 @@ class CombinedDrafter final : public Drafter {
   CombinedDrafter(std::string name, CombinedParts parts);
 
   const DrafterTraits& traits() const override { return traits_; }
-  void begin(uint64_t sequence, std::span<const TokenId> prompt) override;
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
-  int64_t known_tokens(std::span<const TokenId> tokens) override;
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override;
   DrafterMemory memory() const override;
 
@@ -102,8 +102,8 @@ CombinedDrafter::Shares& CombinedDrafter::shares_of(uint64_t sequence) {
   return shares;
 }
 
-void CombinedDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt) {
-  for (const Member& member : members_) member.drafter->begin(sequence, prompt);
+void CombinedDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) {
+  for (const Member& member : members_) member.drafter->begin(sequence, prompt, scope);
 }
 
 void CombinedDrafter::end(uint64_t sequence) {
@@ -117,9 +117,9 @@ void CombinedDrafter::absorb(std::span<const CommittedFeatures> committed) {
   }
 }
 
-int64_t CombinedDrafter::known_tokens(std::span<const TokenId> tokens) {
+int64_t CombinedDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
   int64_t known = std::ssize(tokens);
-  for (const Member& member : members_) known = std::min(known, member.drafter->known_tokens(tokens));
+  for (const Member& member : members_) known = std::min(known, member.drafter->known_tokens(tokens, scope));
   return known;
 }
 

@@ -26,10 +26,12 @@ class DFlashDrafter final : public Drafter {
                 const SpeculativeOptions& options, const DrafterContext& context);
 
   const DrafterTraits& traits() const override { return traits_; }
-  void begin(uint64_t sequence, std::span<const TokenId> tokens) override;
+  void begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
-  int64_t known_tokens(std::span<const TokenId> tokens) override { return cache_.find(tokens, 0).length; }
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override {
+    return cache_.find(tokens, scope).length;
+  }
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
   DrafterMemory memory() const override {
     return {.weight_bytes = network_->weight_bytes(), .cache_bytes = cache_.shape().total_bytes()};
@@ -83,9 +85,9 @@ DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvSha
   traits_.features = network_->taps();
 }
 
-void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens) {
+void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens, uint64_t scope) {
   Sequence& sequence = sequences_[id];
-  sequence.kv = cache_.open(tokens);
+  sequence.kv = cache_.open(tokens, scope);
   sequence.kv.reserve(longest_ + places_ + 1);
   sequence.history.reserve(static_cast<size_t>(longest_));
   sequence.waiting.clear(sequence.kv.length());

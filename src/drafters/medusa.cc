@@ -26,7 +26,7 @@ class MedusaDrafter final : public Drafter {
   const DrafterTraits& traits() const override { return traits_; }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
-  int64_t known_tokens(std::span<const TokenId> tokens) override;
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   DrafterMemory memory() const override { return {.weight_bytes = heads_->weight_bytes()}; }
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
 
@@ -81,7 +81,7 @@ void MedusaDrafter::absorb(std::span<const CommittedFeatures> committed) {
 }
 
 // All that matters is the state of the token before the last one.
-int64_t MedusaDrafter::known_tokens(std::span<const TokenId> tokens) {
+int64_t MedusaDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*/) {
   return std::max<int64_t>(0, std::ssize(tokens) - 2);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafters/recurrent.h"
+#include "base/counter_rng.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counter_rng.h"
 #include "drafters/cached_growth.h"
 #include "drafters/load_head.h"
 #include "heads/eagle.h"
@@ -27,10 +29,10 @@ class RecurrentDrafter final : public Drafter {
                    const DrafterContext& context);
 
   const DrafterTraits& traits() const override { return traits_; }
-  void begin(uint64_t sequence, std::span<const TokenId> prompt) override;
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
-  int64_t known_tokens(std::span<const TokenId> tokens) override;
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
   DrafterMemory memory() const override {
     const KvShape& shape = growth_.cache().shape();
@@ -47,6 +49,7 @@ class RecurrentDrafter final : public Drafter {
   // What known_tokens() found, kept for the begin() that follows.
   struct Found {
     std::vector<TokenId> tokens;
+    uint64_t scope = 0;
     KvSequence kv;
   };
 
@@ -55,7 +58,7 @@ class RecurrentDrafter final : public Drafter {
   int64_t waiting_of(const Sequence& sequence) const {
     return static_cast<int64_t>(sequence.waiting.size() / row_size());
   }
-  KvSequence open(std::span<const TokenId> tokens);
+  KvSequence open(std::span<const TokenId> tokens, uint64_t scope);
   void take(const CommittedFeatures& committed);
   void run_flush();
   void prepare(const DraftRequest& request, TokenTree& tree);
@@ -124,22 +127,22 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
 }
 
 // The first token belongs to every entry's state and to no entry's tokens.
-KvSequence RecurrentDrafter::open(std::span<const TokenId> tokens) {
-  const auto scope = static_cast<uint64_t>(tokens.front());
-  return growth_.cache().open(tokens.subspan(1), scope);
+KvSequence RecurrentDrafter::open(std::span<const TokenId> tokens, uint64_t scope) {
+  const uint64_t own_scope = mix64(scope) + static_cast<uint64_t>(tokens.front());
+  return growth_.cache().open(tokens.subspan(1), own_scope);
 }
 
-int64_t RecurrentDrafter::known_tokens(std::span<const TokenId> tokens) {
-  found_.push_back({.tokens = {tokens.begin(), tokens.end()}, .kv = open(tokens)});
+int64_t RecurrentDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
+  found_.push_back({.tokens = {tokens.begin(), tokens.end()}, .scope = scope, .kv = open(tokens, scope)});
   return found_.back().kv.length();
 }
 
-void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt) {
+void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) {
   Sequence& state = sequences_[sequence];
-  const auto found =
-      std::ranges::find_if(found_, [&](const Found& one) { return std::ranges::equal(one.tokens, prompt); });
+  const auto found = std::ranges::find_if(
+      found_, [&](const Found& one) { return one.scope == scope && std::ranges::equal(one.tokens, prompt); });
   if (found == found_.end()) {
-    state.kv = open(prompt);
+    state.kv = open(prompt, scope);
   } else {
     state.kv = std::move(found->kv);
     found_.erase(found);

@@ -265,6 +265,26 @@ TEST_F(RecurrentHeadFile, HeadsOfOtherTargetsAndUnknownVariantsAreRefused) {
               HasSubstr("found both"));
 }
 
+// The size of its MLP is the drafter's own affair.
+TEST_F(RecurrentHeadFile, TheMlpsSizeIsThatOfTheDraftersConfig) {
+  for (const char* name : {"eagle", "eagle3", "mtp", "mtp_qwen"}) {
+    constexpr int64_t kSize = 40;
+    ASSERT_NE(target_->config().ffn_size, kSize);
+    const auto with = [&](int64_t stated) {
+      return refusal_of(name, [&](MadeUpHead& made) {
+        made.config["intermediate_size"] = stated;
+        for (auto& [tensor, shape] : made.tensors) {
+          if (tensor.find("mlp.down_proj") != std::string::npos) shape[1] = kSize;
+          if (tensor.find("mlp.gate_proj") != std::string::npos) shape[0] = kSize;
+          if (tensor.find("mlp.up_proj") != std::string::npos) shape[0] = kSize;
+        }
+      });
+    };
+    EXPECT_EQ(with(kSize), "") << name;
+    EXPECT_THAT(with(kSize + 8), HasSubstr("expected the shape")) << name;
+  }
+}
+
 // Modules may lie among the target's own tensors; whatever else a module has is still refused.
 TEST_F(RecurrentHeadFile, ModulesMayLieInTheTargetsCheckpoint) {
   for (const char* name : {"mtp", "mtp_qwen"}) {

@@ -58,7 +58,8 @@ json to_json(const std::vector<AcceptancePoint>& points) {
                      {"foreseen", point.foreseen},
                      {"chain", point.chain},
                      {"tree", point.tree},
-                     {"accepted", point.accepted}});
+                     {"accepted", point.accepted},
+                     {"shared_tree", point.shared_tree}});
   return array;
 }
 
@@ -70,7 +71,8 @@ std::vector<AcceptancePoint> acceptance_from_json(const json& array) {
                       .foreseen = point.at("foreseen").get<double>(),
                       .chain = point.at("chain").get<double>(),
                       .tree = point.at("tree").get<double>(),
-                      .accepted = point.at("accepted").get<std::vector<double>>()});
+                      .accepted = point.at("accepted").get<std::vector<double>>(),
+                      .shared_tree = point.value("shared_tree", 0.0)});
   return points;
 }
 

@@ -71,6 +71,7 @@ Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options)
   fc_ = normal_weight({hidden, taps * hidden}, kDeviation, generator);
   fc_.narrow(1, (taps - 1) * hidden, hidden).add_(at::eye(hidden));
   layer_ = copied_layer(target, target_.layer_count - 1);
+  if (shape().ffn != target_.ffn_size) resize_mlp(layer_, shape().ffn, generator);
   hidden_norm_ = layer_.input_norm.clone();
   layer_.input_norm.fill_(1.0);
   for (at::Tensor* weight : {&layer_.q, &layer_.k, &layer_.v})
@@ -140,33 +141,31 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Option
 
 HeadKind eagle3_kind() {
   auto options = std::make_shared<Eagle3Options>();
-  return {
-      .command = "eagle3",
-      .decoding_type = "Eagle3",
-      .description = "Train an EAGLE-3 head: one layer over several fused layers of the target",
-      .add_options =
-          [options](CLI::App& command) {
-            command
-                .add_option("--taps", options->taps,
-                            "layers whose input is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
-                ->delimiter(',')
-                ->group("Head");
-            command
-                .add_option(
-                    "--draft-vocab", options->draft_vocab,
-                    "most frequent tokens that it can draft; 0: half of the vocabulary, at most 32000")
-                ->check(CLI::NonNegativeNumber)
-                ->group("Head");
-            command.add_option("--unroll", options->unroll.steps, "steps it is unrolled on its own outputs")
-                ->check(CLI::Range(1, 16))
-                ->group("Head");
-            command
-                .add_option("--decay", options->unroll.decay,
-                            "weight of each step relative to the one before")
-                ->check(CLI::Range(0.0, 1.0))
-                ->group("Head");
-          },
-      .make = [options](const HeadContext& context) { return make(context, *options); }};
+  return {.command = "eagle3",
+          .decoding_type = "Eagle3",
+          .description = "Train an EAGLE-3 head: one layer over several fused layers of the target",
+          .add_options =
+              [options](CLI::App& command) {
+                command
+                    .add_option(
+                        "--taps", options->taps,
+                        "layers whose input is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
+                    ->delimiter(',')
+                    ->group("Head");
+                command
+                    .add_option(
+                        "--draft-vocab", options->draft_vocab,
+                        "most frequent tokens that it can draft; 0: half of the vocabulary, at most 32000")
+                    ->check(CLI::NonNegativeNumber)
+                    ->group("Head");
+                add_unroll_options(command, options->unroll);
+                command
+                    .add_option("--decay", options->unroll.decay,
+                                "weight of each step relative to the one before")
+                    ->check(CLI::Range(0.0, 1.0))
+                    ->group("Head");
+              },
+          .make = [options](const HeadContext& context) { return make(context, *options); }};
 }
 
 }  // namespace outrider::training

@@ -98,27 +98,25 @@ HeadExport EagleHead::exported() const {
 
 HeadKind eagle_kind() {
   auto options = std::make_shared<EagleOptions>();
-  return {
-      .command = "eagle",
-      .decoding_type = "Eagle",
-      .description = "Train an EAGLE head (EAGLE-1, EAGLE-2): one layer that foresees hidden states",
-      .add_options =
-          [options](CLI::App& command) {
-            command.add_option("--unroll", options->unroll.steps, "steps it is unrolled on its own outputs")
-                ->check(CLI::Range(1, 16))
-                ->group("Head");
-            command
-                .add_option("--law-weight", options->unroll.law_weight,
-                            "of the divergence from the target's law")
-                ->check(CLI::NonNegativeNumber)
-                ->group("Head");
-            command.add_option("--noise", options->noise, "width of the noise on features, at 512 tokens")
-                ->check(CLI::NonNegativeNumber)
-                ->group("Head");
-          },
-      .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
-        return std::unique_ptr<DraftHead>(std::make_unique<EagleHead>(context, *options));
-      }};
+  return {.command = "eagle",
+          .decoding_type = "Eagle",
+          .description = "Train an EAGLE head (EAGLE-1, EAGLE-2): one layer that foresees hidden states",
+          .add_options =
+              [options](CLI::App& command) {
+                add_unroll_options(command, options->unroll);
+                command
+                    .add_option("--law-weight", options->unroll.law_weight,
+                                "of the divergence from the target's law")
+                    ->check(CLI::NonNegativeNumber)
+                    ->group("Head");
+                command
+                    .add_option("--noise", options->noise, "width of the noise on features, at 512 tokens")
+                    ->check(CLI::NonNegativeNumber)
+                    ->group("Head");
+              },
+          .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
+            return std::unique_ptr<DraftHead>(std::make_unique<EagleHead>(context, *options));
+          }};
 }
 
 }  // namespace outrider::training

@@ -4,8 +4,10 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "models/rope_frequencies.h"
 #include "training/autograd_ops.h"
@@ -63,6 +65,16 @@ LayerWeights copied_layer(const FrozenTarget& target, int64_t index) {
           .gate = weight("mlp.gate_proj"),
           .up = weight("mlp.up_proj"),
           .down = weight("mlp.down_proj")};
+}
+
+void resize_mlp(LayerWeights& layer, int64_t size, at::Generator& generator) {
+  const int64_t hidden = layer.gate.size(1), missing = std::max<int64_t>(0, size - layer.gate.size(0));
+  const at::Tensor weight = layer.gate.norm(2, 1) * layer.up.norm(2, 1) * layer.down.norm(2, 0);
+  const at::Tensor heaviest = weight.argsort(/*dim=*/0, /*descending=*/true).narrow(0, 0, size - missing);
+  const at::Tensor kept = std::get<0>(heaviest.sort());
+  for (at::Tensor* rows : {&layer.gate, &layer.up})
+    *rows = at::cat({rows->index_select(0, kept), normal_weight({missing, hidden}, kDeviation, generator)});
+  layer.down = at::cat({layer.down.index_select(1, kept), at::zeros({hidden, missing})}, 1);
 }
 
 void append_layer(const LayerWeights& layer, const std::string& prefix, NamedTensors& out) {

@@ -38,6 +38,8 @@ struct LayerWeights {
 LayerWeights initial_layer(const LayerShape& shape, bool has_input_norm, at::Generator& generator);
 // The target's own, of its shape.
 LayerWeights copied_layer(const FrozenTarget& target, int64_t index);
+// Its MLP with `size` inner units: the heaviest of those there are; further ones are drawn and add nothing.
+void resize_mlp(LayerWeights& layer, int64_t size, at::Generator& generator);
 // By the names of Hugging Face's decoder layers behind `prefix`: "self_attn.q_proj.weight" and so on.
 void append_layer(const LayerWeights& layer, const std::string& prefix, NamedTensors& out);
 

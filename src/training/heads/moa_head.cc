@@ -20,11 +20,10 @@ struct MoaOptions {
   int64_t target_layers = 0;  // last ones of the target that drafts run through
   bool without_layers = false;
   bool without_cross = false;
-  int64_t kv_heads = 0;  // of all layers; 0: half of the target's
-  int64_t mlp = 0;       // of all layers; 0: half as much again as their inputs
+  int64_t kv_heads = 0;     // of all layers; 0: half of the target's
+  int64_t mlp = 0;          // of all layers; 0: half as much again as their inputs
+  double law_weight = 0.1;  // of the KL divergence, against 1 of the distance between states; as published
 };
-
-constexpr double kLawWeight = 0.1;  // of the KL divergence, against 1 of the distance between states
 
 class MoaHead final : public DraftHead {
  public:
@@ -34,7 +33,7 @@ class MoaHead final : public DraftHead {
   NamedTensors parameters() const override;
   HeadLoss loss(const HeadBatch& batch) const override;
   HeadExport exported() const override;
-  nlohmann::json facts() const override { return {{"law_weight", kLawWeight}}; }
+  nlohmann::json facts() const override { return {{"law_weight", options_.law_weight}}; }
 
  private:
   struct Layer {
@@ -235,7 +234,7 @@ HeadLoss MoaHead::loss(const HeadBatch& batch) const {
   }
   const RowLoss law = law_loss({.hidden = output, .head = output_head_, .weight = weight},
                                {.hidden = hidden.to(type_), .head = output_head_});
-  HeadLoss result{.loss = kLawWeight * law.loss + feature_loss, .depths = {}};
+  HeadLoss result{.loss = options_.law_weight * law.loss + feature_loss, .depths = {}};
   if (batch.measures) result.depths = measure(batch);
   return result;
 }
@@ -359,6 +358,9 @@ void add_options(CLI::App& command, MoaOptions& options) {
       ->check(CLI::NonNegativeNumber)
       ->group("Head");
   command.add_option("--mlp", options.mlp, "size of its layers' MLPs; 0: half as much again as their inputs")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Head");
+  command.add_option("--law-weight", options.law_weight, "of the divergence from the target's law")
       ->check(CLI::NonNegativeNumber)
       ->group("Head");
   command

@@ -50,6 +50,7 @@ MtpHead::MtpHead(const HeadContext& context, const UnrollOptions& options)
   eh_proj_.narrow(1, 0, hidden).add_(at::eye(hidden) * 0.5);
   eh_proj_.narrow(1, hidden, hidden).add_(at::eye(hidden) * 0.5);
   layer_ = copied_layer(target, target_.layer_count - 1);
+  if (shape().ffn != target_.ffn_size) resize_mlp(layer_, shape().ffn, generator);
   norm_ = target.weight("model.norm.weight");
   NamedTensors owned = parameters();
   own(owned);
@@ -94,9 +95,7 @@ HeadKind mtp_kind() {
           .description = "Train a multi-token prediction module, used again for every token",
           .add_options =
               [options](CLI::App& command) {
-                command.add_option("--unroll", options->steps, "steps it is unrolled on its own outputs")
-                    ->check(CLI::Range(1, 16))
-                    ->group("Head");
+                add_unroll_options(command, *options);
                 command
                     .add_option("--decay", options->decay, "weight of each step relative to the one before")
                     ->check(CLI::Range(0.0, 1.0))

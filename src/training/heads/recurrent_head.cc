@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 
@@ -11,15 +12,26 @@
 
 namespace outrider::training {
 
+void add_unroll_options(CLI::App& command, UnrollOptions& unroll) {
+  command.add_option("--unroll", unroll.steps, "steps it is unrolled on its own outputs")
+      ->check(CLI::Range(1, 16))
+      ->group("Head");
+  command.add_option("--mlp", unroll.mlp, "size of the layer's MLP; 0: as the target's")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Head");
+}
+
 RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& unroll)
     : options_(context.options), device_(context.device), unroll_(unroll) {
   const FrozenTarget& target = context.target;
   const auto shared = [&](const at::Tensor& weight) { return weight.to(device_).to(options_.products); };
   const int64_t steps = std::max(unroll.steps, options_.measured_depth);
+  LayerShape shape = layer_shape(target.config());
+  if (unroll.mlp > 0) shape.ffn = unroll.mlp;
   shared_ = {.embedding = shared(target.embedding()),
              .output_head = shared(target.output_head()),
              .rotations = make_rotations(target.config(), options_.context + steps, device_),
-             .shape = layer_shape(target.config())};
+             .shape = shape};
 }
 
 void RecurrentHead::own(NamedTensors& tensors) const {

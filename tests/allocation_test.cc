@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "drafter_wrapper.h"
 #include "drafters/registry.h"
 #include "heads/recurrent_test_data.h"
 #include "outrider/engine.h"
@@ -50,23 +51,16 @@ namespace outrider {
 namespace {
 
 // NGram with its own allocations left out.
-class Uncounted final : public Drafter {
+class Uncounted final : public DrafterWrapper {
  public:
-  explicit Uncounted(std::shared_ptr<Drafter> drafter) : drafter_(std::move(drafter)) {}
-  const DrafterTraits& traits() const override { return drafter_->traits(); }
-  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override {
-    drafter_->begin(sequence, prompt, scope);
-  }
+  using DrafterWrapper::DrafterWrapper;
+
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
     const bool was_counting = counting.exchange(false);
-    Status status = drafter_->draft(requests, trees);
+    Status status = DrafterWrapper::draft(requests, trees);
     counting = was_counting;
     return status;
   }
-  void end(uint64_t sequence) override { drafter_->end(sequence); }
-
- private:
-  std::shared_ptr<Drafter> drafter_;
 };
 
 EngineOptions options_with(const std::string& drafter) {

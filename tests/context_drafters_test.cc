@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/speculative_config.h"
+#include "drafters/registry.h"
 #include "drafters/target_access.h"
 #include "engine/engine_parts.h"
 #include "heads/head_file.h"
@@ -124,18 +125,34 @@ INSTANTIATE_TEST_SUITE_P(Heads, ContextDrafters, testing::ValuesIn([] {
                          }()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(MoaOptions, ItsAuthorsTreeIsTheDefault) {
+TEST_P(ContextDrafters, ThePublishedTreeIsTheDefault) {
+  const std::string model = "speculative_model=" + path_.string();
+  const auto options = [&](const std::string& text) {
+    return settled(parse_speculative(text)->options).value();
+  };
+  const std::string method = GetParam().method;
+  for (const std::string& named : {model, method + "," + model}) {
+    const SpeculativeOptions usual = options(named);
+    EXPECT_EQ(usual.decoding_type, method);
+    EXPECT_EQ(usual.tree, method == "MoA" ? TreeKind::kDynamic : TreeKind::kChain);
+    EXPECT_EQ(usual.max_draft_len, method == "MoA" ? 6 : 5);  // levels; places of a block
+    if (method == "MoA") {
+      EXPECT_EQ(usual.dynamic_tree_max_top_k, 8);
+      EXPECT_EQ(usual.max_total_draft_tokens, 62);
+    }
+    EXPECT_EQ(options(named + ",max_draft_len=4").tree, TreeKind::kChain);
+    EXPECT_EQ(options(named + ",max_draft_len=4").max_draft_len, 4);
+    EXPECT_EQ(options(named + ",tree=chain").max_draft_len, 4);
+    EXPECT_EQ(options(named + ",expansion=[2,1]").tree, TreeKind::kStatic);
+  }
+}
+
+TEST(MoaOptions, WhatIsNotGivenOfADynamicTreeIsItsAuthors) {
   const auto options = [](const char* text) { return parse_speculative(text)->options; };
-  EXPECT_EQ(options("moa").tree, TreeKind::kDynamic);
-  EXPECT_EQ(options("moa").dynamic_tree_max_top_k, 8);
-  EXPECT_EQ(options("moa").max_total_draft_tokens, 62);
-  EXPECT_EQ(options("moa").max_draft_len, 6);
   EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").max_draft_len, 4);
+  EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").max_total_draft_tokens, 62);
   EXPECT_EQ(options("moa,max_total_draft_tokens=24").dynamic_tree_max_top_k, 8);
   EXPECT_EQ(options("moa,max_total_draft_tokens=24").max_total_draft_tokens, 24);
-  EXPECT_EQ(options("moa,max_draft_len=4").tree, TreeKind::kChain);
-  EXPECT_EQ(options("moa,tree=chain").max_draft_len, 4);
-  EXPECT_EQ(options("moa,expansion=[2,1]").tree, TreeKind::kStatic);
 }
 
 }  // namespace

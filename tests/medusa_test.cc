@@ -100,6 +100,7 @@ TEST_F(MedusaTest, TheDirectoryAloneSaysWhichMethodItIs) {
   const auto settled_options = settled(open);
   ASSERT_TRUE(settled_options.ok());
   EXPECT_EQ(settled_options->decoding_type, "Medusa");
+  EXPECT_EQ(settled_options->medusa_choices, first_choices(published_choices(), 3, 63));
   EXPECT_THAT(refusal("draft_target"), AllOf(HasSubstr("kind Medusa"), HasSubstr("leave")));
   const auto automatic = settled(parse_speculative("auto,speculative_model=" + path_.string())->options);
   EXPECT_THAT(automatic->combine, ElementsAre("Suffix", "Medusa"));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafters/recurrent.h"
-#include "base/counter_rng.h"
 
 #include <algorithm>
 #include <numeric>

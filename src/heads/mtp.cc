@@ -226,6 +226,12 @@ Result<Layout> read_layout(const HeadFile& head, const Model& target) {
     OUTRIDER_TRY(const auto stated, head.config.root().integer(key));
     if (stated) layout.modules = *stated;
   }
+  OUTRIDER_TRY(const auto is_gated, head.config.root().boolean("attn_output_gate"));
+  if (is_gated.value_or(false)) {
+    return head.fail(
+        "config.json: expected no attn_output_gate of an MTP drafter, found one; gated attention is that of "
+        "families that are not supported as targets");
+  }
   constexpr int64_t kMost = 16;
   const int64_t most = is_qwen ? 1 : kMost;
   if (layout.modules >= 1 && layout.modules <= most) return layout;

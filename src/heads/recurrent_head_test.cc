@@ -259,6 +259,8 @@ TEST_F(RecurrentHeadFile, HeadsOfOtherTargetsAndUnknownVariantsAreRefused) {
               HasSubstr("mtp_num_hidden_layers"));
   EXPECT_THAT(refusal_of("mtp_qwen", [](MadeUpHead& made) { made.config["partial_rotary_factor"] = 0.25; }),
               HasSubstr("partial_rotary_factor"));
+  EXPECT_THAT(refusal_of("mtp_qwen", [](MadeUpHead& made) { made.config["attn_output_gate"] = true; }),
+              HasSubstr("attn_output_gate"));
   EXPECT_THAT(refusal_of("eagle3_one_tap", [](MadeUpHead& made) { made.config["fc_norm"] = true; }),
               HasSubstr("found both"));
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A steady engine step allocates nothing, on any thread. Excluded: a drafter that learns from the text
-// (NGram's pool grows with it), several modules of MTP (whose lists of entries do), sinks, the rejection
-// rule's residual laws, tokens that stand for more than 15 bytes of text, and the growth of sequences beyond
-// 65536 tokens.
+// (NGram's pool grows with it), sinks, the rejection rule's residual laws, tokens that stand for more than 15
+// bytes of text, and the growth of sequences beyond 65536 tokens.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -55,8 +54,8 @@ class Uncounted final : public Drafter {
  public:
   explicit Uncounted(std::shared_ptr<Drafter> drafter) : drafter_(std::move(drafter)) {}
   const DrafterTraits& traits() const override { return drafter_->traits(); }
-  void begin(uint64_t sequence, std::span<const TokenId> prompt) override {
-    drafter_->begin(sequence, prompt);
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override {
+    drafter_->begin(sequence, prompt, scope);
   }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
     const bool was_counting = counting.exchange(false);
@@ -141,7 +140,7 @@ TEST(Allocation, SteadyStepsAllocateNothing) {
 TEST(Allocation, LearnedDraftersAllocateNothingEither) {
   SamplingParams softmax;
   softmax.temperature = 0.8;
-  for (const char* name : {"eagle", "eagle3", "mtp"}) {
+  for (const char* name : {"eagle", "eagle3", "mtp", "mtp_chained"}) {
     MadeUpHead head;
     fill_head(head, head_golden(name));
     for (const TreeKind tree : {TreeKind::kChain, TreeKind::kDynamic}) {

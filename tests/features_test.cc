@@ -41,13 +41,13 @@ class Recorder final : public Drafter {
 
   const DrafterTraits& traits() const override { return traits_; }
 
-  int64_t known_tokens(std::span<const TokenId> tokens) override {
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t) override {
     const int64_t known = knows_ == Knows::kSome ? std::ssize(tokens) / 2 : 0;
     known_[{tokens.begin(), tokens.end()}] = known;
     return known;
   }
 
-  void begin(uint64_t sequence, std::span<const TokenId> prompt) override {
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t) override {
     EXPECT_FALSE(running_.contains(sequence));
     const auto known = known_.find({prompt.begin(), prompt.end()});
     EXPECT_NE(known, known_.end()) << "known_tokens() comes before begin()";

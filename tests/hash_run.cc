@@ -42,8 +42,8 @@ class Meddler final : public Drafter {
   Meddler(std::shared_ptr<Drafter> drafter, uint32_t seed) : drafter_(std::move(drafter)), random_(seed) {}
 
   const DrafterTraits& traits() const override { return drafter_->traits(); }
-  void begin(uint64_t sequence, std::span<const TokenId> prompt) override {
-    drafter_->begin(sequence, prompt);
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override {
+    drafter_->begin(sequence, prompt, scope);
   }
   void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override {
     drafter_->observe(sequence, tree, verdict);

@@ -24,6 +24,7 @@ enum Kind : size_t {
   kPage,
   kBatch,
   kLanguage,
+  kRules,
   kKinds
 };
 using Row = std::array<int, kKinds>;  // one choice of each kind
@@ -42,7 +43,7 @@ class LosslessTrees : public ::testing::Test {
  protected:
   // Output without speculation, computed once for each way to sample.
   const std::vector<Completion>& plain(const Row& row) {
-    auto& completions = plain_[{row[kTemperature], row[kWarp], row[kPenalty], row[kLanguage]}];
+    auto& completions = plain_[{row[kTemperature], row[kWarp], row[kPenalty], row[kLanguage], row[kRules]}];
     if (completions.empty()) completions = run_variant({.kernels = ""}, {.batch = 8}, workload(row));
     return completions;
   }
@@ -50,6 +51,7 @@ class LosslessTrees : public ::testing::Test {
   Workload workload(const Row& row) const {
     Workload workload{.prompts = prompts_, .max_tokens = 20, .logprobs = 2};
     workload.language = chosen(kLanguages, row[kLanguage]);
+    workload.has_rules = row[kRules] == 1;
     workload.sampling = chosen(penalties(), row[kPenalty]);
     const SamplingParams warp = chosen(warps(), row[kWarp]);
     workload.sampling.top_k = warp.top_k;
@@ -84,12 +86,12 @@ class LosslessTrees : public ::testing::Test {
     const auto count = [](const auto& choices) { return static_cast<int>(std::size(choices)); };
     return covering_array<2>(Row{count(drafters()), count(shapes()), count(stops()),
                                  count(children_choices()), count(kTemperatures), count(warps()),
-                                 count(penalties()), count(kPages), count(kBatches), count(kLanguages)});
+                                 count(penalties()), count(kPages), count(kBatches), count(kLanguages), 2});
   }
 
  private:
   std::vector<std::string> prompts_ = one_of_each_length();
-  std::map<std::array<int, 4>, std::vector<Completion>> plain_;
+  std::map<std::array<int, 5>, std::vector<Completion>> plain_;
 };
 
 TEST_F(LosslessTrees, PairsOfAllChoicesAreIdentical) {

@@ -210,6 +210,45 @@ TEST(Requests, SayWhatTheCacheHadOfTheirPrompt) {
   EXPECT_GT(completions[8].queue_ms, completions[0].queue_ms + completions[0].decode_ms / 2);
 }
 
+// Remembers the scopes it was told.
+class ScopedDrafter final : public Drafter {
+ public:
+  const DrafterTraits& traits() const override { return traits_; }
+  void begin(uint64_t, std::span<const TokenId>, uint64_t scope) override { begun.insert(scope); }
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override {
+    asked.insert(scope);
+    return std::ssize(tokens);
+  }
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree>) override {
+    for (const DraftRequest& request : requests) drafted.insert(request.scope);
+    return {};
+  }
+  std::set<uint64_t> begun, asked, drafted;
+
+ private:
+  DrafterTraits traits_{.name = "Scoped"};
+};
+
+TEST(Requests, TellTheDrafterWhoseTheyAre) {
+  const auto drafter = std::make_shared<ScopedDrafter>();
+  EngineOptions options;
+  options.model = kModels + "outrider-small";
+  options.context = 512;
+  options.speculation.decoding_type = "UserProvided";
+  options.user_drafter = drafter;
+  const auto engine = Engine::open(options);
+  ASSERT_TRUE(engine.ok()) << engine.error().message;
+  Request request = request_for(**engine);
+  for (const uint64_t scope : {3, 9}) {
+    request.cache_scope = scope;
+    completion_of(**engine, request);
+  }
+  const std::set<uint64_t> scopes = {3, 9};
+  EXPECT_EQ(drafter->begun, scopes);
+  EXPECT_EQ(drafter->asked, scopes);
+  EXPECT_EQ(drafter->drafted, scopes);
+}
+
 class Angry final : public TokenConstraint {
  public:
   State start() override { throw std::runtime_error("no start"); }
@@ -286,6 +325,63 @@ TEST(Constraints, OfOnePhraseGiveItWithFewPassesAndEndByThemselves) {
       }
     }
   }
+}
+
+// The first end that plain decoding chooses comes too early; so do words.
+TEST(Rules, HoldWhateverDrafts) {
+  const auto plain = open("None");
+  const std::vector<TokenId> ends = {plain->parts().target->config().stop_tokens};
+  for (const double temperature : {0.0, 1.0}) {
+    Request request = request_for(*plain, temperature);
+    request.ignore_eos = false;
+    request.max_tokens = 60;
+    const Completion free = completion_of(*plain, request);
+    ASSERT_GE(free.tokens.size(), 12u);
+    request.stop_tokens = {free.tokens[5]};
+    request.stop = {plain->detokenize({{free.tokens[7]}})};
+    request.rules = {.min_tokens = 20,
+                     .forbidden = {{free.tokens[2]}, {free.tokens[8], free.tokens[9]}, {free.tokens[3]}}};
+    const Completion ruled = completion_of(*plain, request);
+    EXPECT_GE(ruled.tokens.size(), 20u);
+    for (size_t i = 0; i < ruled.tokens.size(); ++i) {
+      const TokenId token = ruled.tokens[i];
+      EXPECT_FALSE(i < 20 && (token == free.tokens[5] || std::ranges::find(ends, token) != ends.end())) << i;
+      EXPECT_NE(token, free.tokens[2]);
+      EXPECT_NE(token, free.tokens[3]);
+      EXPECT_FALSE(i > 0 && ruled.tokens[i - 1] == free.tokens[8] && token == free.tokens[9]) << i;
+    }
+    Request narrow = request;
+    narrow.rules = {.allowed = ruled.tokens};
+    narrow.stop = {};
+    narrow.stop_tokens = {};
+    const Completion allowed = completion_of(*plain, narrow);
+    for (const TokenId token : allowed.tokens)
+      EXPECT_NE(std::ranges::find(ruled.tokens, token), ruled.tokens.end());
+    for (const std::string drafter :
+         {"NGram", "DraftTarget", "EarlyExit", "Lookahead", "SpecInfer", "Combined", "Suffix"}) {
+      const auto engine = open(drafter);
+      const std::vector<Completion> both = run_all(*engine, {request, narrow});
+      EXPECT_EQ(both[0].tokens, ruled.tokens) << drafter;
+      EXPECT_EQ(both[0].text, ruled.text) << drafter;
+      EXPECT_EQ(both[0].finish_reason, ruled.finish_reason) << drafter;
+      EXPECT_EQ(both[1].tokens, allowed.tokens) << drafter;
+    }
+  }
+}
+
+TEST(Rules, AreCheckedBeforeTheRequestIsQueued) {
+  const auto engine = open("None");
+  const auto refusal = [&](TokenRules rules) {
+    Request request = request_for(*engine);
+    request.rules = std::move(rules);
+    return refusal_of(*engine, request);
+  };
+  EXPECT_THAT(refusal({.min_tokens = 25}), HasSubstr("min tokens must be 0 to max tokens, 24, found 25"));
+  EXPECT_THAT(refusal({.min_tokens = -1}), HasSubstr("min tokens"));
+  EXPECT_THAT(refusal({.allowed = {-1}}), HasSubstr("outside the vocabulary"));
+  EXPECT_THAT(refusal({.forbidden = {{}}}), HasSubstr("a token or more"));
+  EXPECT_THAT(refusal({.forbidden = {{5, 1 << 30}}}), HasSubstr("outside the vocabulary"));
+  EXPECT_EQ(refusal({.min_tokens = 24}), "accepted");
 }
 
 }  // namespace

@@ -250,16 +250,27 @@ class Gate {
 
 TEST(Server, SaysThatItIsLoading) {
   Gate gate;
+  const auto stage = std::make_shared<std::atomic<LoadStage>>(LoadStage::kFiles);
   TestServer server([&](ServerParts& parts) {
+    parts.load_stage = stage;
     parts.open = [&gate] {
       gate.wait();
       return Engine::open(tiny_engine());
     };
   });
   TestClient client(server.port());
-  const TestAnswer health = client.get("/health");
-  EXPECT_EQ(health.status, 503);
-  EXPECT_EQ(Json::parse(health.body)["status"], "loading");
+  for (const auto& [now, name, fraction] :
+       {std::tuple(LoadStage::kFiles, "files", 0.0), std::tuple(LoadStage::kCosts, "costs", 0.75)}) {
+    stage->store(now);
+    const TestAnswer health = client.get("/health");
+    EXPECT_EQ(health.status, 503);
+    const Json json = Json::parse(health.body);
+    EXPECT_EQ(json["status"], "loading");
+    EXPECT_EQ(json["stage"], name);
+    EXPECT_EQ(json["stages"].size(), kLoadStages.size());
+    EXPECT_EQ(json["fraction"], fraction);
+    EXPECT_GE(json["seconds"], 0.0);
+  }
   const TestAnswer work = client.post("/v1/completions", kShort);
   EXPECT_EQ(work.status, 503);
   EXPECT_EQ(work.headers.count("retry-after"), 1u);

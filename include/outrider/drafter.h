@@ -74,6 +74,7 @@ struct TargetAccess;
 // What one sequence asks of its drafter in one step.
 struct DraftRequest {
   uint64_t sequence = 0;  // as given to begin()
+  uint64_t scope = 0;     // likewise
   std::span<const TokenId>
       tokens;  // prompt and committed tokens; the last one is pending, the root of the tree
   int prompt_length = 0;
@@ -98,8 +99,9 @@ class Drafter {
 
   virtual const DrafterTraits& traits() const = 0;
 
-  // A sequence starts; it may come back after end() with more tokens (preemption).
-  virtual void begin(uint64_t sequence, std::span<const TokenId> prompt);
+  // A sequence starts; it may come back after end() with more tokens (preemption). What a drafter caches of
+  // one scope (Request::cache_scope) must not be used in another: that it is there would show in the time.
+  virtual void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope = 0);
 
   // Grows one tree per request; trees[i] holds the pending token of requests[i]. A tree left alone means
   // "nothing to propose". Nodes beyond the request's limits are cut; trees of drawn children must keep them,
@@ -116,7 +118,7 @@ class Drafter {
 
   // Of a sequence that is about to begin (or to come back) with these tokens: how many of the first ones the
   // drafter needs no features of. The target computes all others again, though its cache may have them.
-  virtual int64_t known_tokens(std::span<const TokenId> tokens);
+  virtual int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope = 0);
 
   virtual void end(uint64_t sequence);
 

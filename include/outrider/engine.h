@@ -167,6 +167,15 @@ struct RequestSpeculation {
   std::optional<AcceptanceRule> acceptance;  // unset: the engine's
 };
 
+// Ids that may not come, beyond what a constraint says; counted and matched over the output alone.
+struct TokenRules {
+  int64_t min_tokens = 0;                            // before a stop token or stop string may end the output
+  std::vector<TokenId> allowed = {};                 // empty: all
+  std::vector<std::vector<TokenId>> forbidden = {};  // sequences that may not appear in the output
+
+  bool empty() const { return min_tokens == 0 && allowed.empty() && forbidden.empty(); }
+};
+
 struct Request {
   std::vector<TokenId> prompt = {};  // at least one token
   SamplingParams sampling = {};
@@ -175,6 +184,7 @@ struct Request {
   std::vector<TokenId> stop_tokens = {};  // beyond those of the model
   bool ignore_eos = false;
   bool skip_special = true;  // control tokens give no text
+  TokenRules rules = {};
   RequestSpeculation speculation = {};
   uint64_t stream = 0;  // which of several answers to one prompt: each has draws of its own
   int logprobs = -1;    // of every output token, and of so many likeliest beside it; -1: none; at most 20
@@ -196,6 +206,7 @@ struct SpeculationStats {
   std::string method;
   bool lossless = true;                        // by the acceptance rule, for whatever was drafted
   int64_t steps = 0;                           // target passes that committed output
+  int64_t drafts = 0;                          // of these, with drafted tokens
   int64_t drafted = 0;                         // drafted tokens verified
   int64_t accepted = 0;                        // of these committed
   int64_t committed = 0;                       // tokens committed by those passes

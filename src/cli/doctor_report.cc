@@ -6,17 +6,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/repeated_timing.h"
+
 namespace outrider {
 namespace {
 
 constexpr double kWorthwhile = 1.03;
 constexpr double kNeverAgrees = 0.02;
-
-double plain_ms_per_token(const Diagnosis& diagnosis) {
-  return diagnosis.plain.tokens == 0
-             ? 0.0
-             : diagnosis.plain.decode_ms / static_cast<double>(diagnosis.plain.tokens);
-}
 
 double per_step(double ms, const ShapeResult& shape) {
   return shape.stats.steps == 0 ? 0.0 : ms / static_cast<double>(shape.stats.steps);
@@ -88,6 +84,21 @@ constexpr std::string_view kCauses =
     "  - its RoPE parameters are wrong: then it agrees at the beginning of a text and less and less later "
     "on.\n";
 
+std::string withheld(const Diagnosis& diagnosis) {
+  double least = diagnosis.shapes.front().spread;
+  for (const ShapeResult& shape : diagnosis.shapes) least = std::min(least, shape.spread);
+  return fmt::format(
+      "withheld: the machine is busy: timings of the same work differ by {:.0f}%, expected at most {:.0f}%; "
+      "stop what else runs, and try again",
+      100.0 * std::max(least, diagnosis.plain.spread), 100.0 * RepeatedTiming::kMostSpread);
+}
+
+// What follows from a comparison of times, in columns of that width.
+std::string comparison_text(const Diagnosis& diagnosis, const ShapeResult& shape) {
+  if (is_noisy(diagnosis, shape)) return fmt::format("{:>11} {:>9}", "noisy", "noisy");
+  return fmt::format("{:>11.2f} {:>8.2f}x", break_even(diagnosis, shape), speed_up(diagnosis, shape));
+}
+
 }  // namespace
 
 double speed_up(const Diagnosis& diagnosis, const ShapeResult& shape) {
@@ -96,7 +107,7 @@ double speed_up(const Diagnosis& diagnosis, const ShapeResult& shape) {
 }
 
 double break_even(const Diagnosis& diagnosis, const ShapeResult& shape) {
-  const double plain = plain_ms_per_token(diagnosis);
+  const double plain = diagnosis.plain.ms_per_token();
   return plain > 0.0 ? per_step(shape.decode_ms, shape) / plain : 0.0;
 }
 
@@ -104,12 +115,18 @@ double credible_speed_up(const Diagnosis& diagnosis, const ShapeResult& shape) {
   return std::min(speed_up(diagnosis, shape), shape.stats.acceptance_length());
 }
 
+bool is_noisy(const Diagnosis& diagnosis, const ShapeResult& shape) {
+  return std::max(diagnosis.plain.spread, shape.spread) > RepeatedTiming::kMostSpread;
+}
+
 const ShapeResult* best_shape(const Diagnosis& diagnosis) {
-  const auto best = std::max_element(
-      diagnosis.shapes.begin(), diagnosis.shapes.end(), [&](const ShapeResult& a, const ShapeResult& b) {
-        return credible_speed_up(diagnosis, a) < credible_speed_up(diagnosis, b);
-      });
-  return best == diagnosis.shapes.end() ? nullptr : &*best;
+  const ShapeResult* best = nullptr;
+  for (const ShapeResult& shape : diagnosis.shapes) {
+    if (is_noisy(diagnosis, shape)) continue;
+    if (best == nullptr || credible_speed_up(diagnosis, shape) > credible_speed_up(diagnosis, *best))
+      best = &shape;
+  }
+  return best;
 }
 
 bool is_miswired(const Diagnosis& diagnosis) {
@@ -120,9 +137,10 @@ bool is_miswired(const Diagnosis& diagnosis) {
 }
 
 std::string verdict_of(const Diagnosis& diagnosis) {
-  const ShapeResult* best = best_shape(diagnosis);
-  if (best == nullptr) return "nothing was measured";
+  if (diagnosis.shapes.empty()) return "nothing was measured";
   if (is_miswired(diagnosis)) return "do not use it: it never agrees with the target";
+  const ShapeResult* best = best_shape(diagnosis);
+  if (best == nullptr) return withheld(diagnosis);
   const double gain = credible_speed_up(diagnosis, *best);
   if (gain >= kWorthwhile) {
     return fmt::format("use it: {:.2f}x, tree of {:.1f} nodes: --speculative {},{}", gain,
@@ -142,22 +160,22 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
                   diagnosis.info.threads, diagnosis.method, diagnosis.prompts, diagnosis.temperature);
   text += diagnosis.head ? head_text(*diagnosis.head) : "vocabulary       fits\n";
   text += agreement_text(diagnosis.agreement);
-  text += fmt::format("plain decoding   {:.3f} ms per token\n\n", plain_ms_per_token(diagnosis));
+  text += fmt::format("plain decoding   {:.3f} ms per token\n\n", diagnosis.plain.ms_per_token());
   size_t width = 0;
   for (const ShapeResult& shape : diagnosis.shapes) width = std::max(width, shape.keys.size());
   text += fmt::format("{:<{}} {:>6} {:>8} {:>9} {:>9} {:>11} {:>9}\n", "tree", width, "nodes", "length",
                       "draft ms", "other ms", "break-even", "speed-up");
   for (const ShapeResult& shape : diagnosis.shapes) {
-    text += fmt::format("{:<{}} {:>6.1f} {:>8.2f} {:>9.3f} {:>9.3f} {:>11.2f} {:>8.2f}x\n", shape.keys, width,
-                        nodes_per_step(shape), shape.stats.acceptance_length(),
-                        per_step(shape.stats.draft_ms, shape),
-                        per_step(shape.decode_ms - shape.stats.draft_ms, shape), break_even(diagnosis, shape),
-                        speed_up(diagnosis, shape));
+    text += fmt::format(
+        "{:<{}} {:>6.1f} {:>8.2f} {:>9.3f} {:>9.3f} {}\n", shape.keys, width, nodes_per_step(shape),
+        shape.stats.acceptance_length(), per_step(shape.stats.draft_ms, shape),
+        per_step(shape.decode_ms - shape.stats.draft_ms, shape), comparison_text(diagnosis, shape));
   }
   text +=
       "\nlength: tokens per target pass, bonus token included; break-even: the length at which such steps "
       "are as\n"
-      "fast as plain decoding; draft and other: milliseconds per step\n\n";
+      "fast as plain decoding; draft and other: milliseconds per step; noisy: repeated timings differ too "
+      "much\n\n";
   if (is_miswired(diagnosis)) text += kCauses;
   return text + fmt::format("verdict          {}\n", verdict_of(diagnosis));
 }
@@ -192,7 +210,8 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
     json["agreement"]["total_variation_first_half"] = agreement.early_variation;
     json["agreement"]["total_variation_second_half"] = agreement.late_variation;
   }
-  json["plain_ms_per_token"] = plain_ms_per_token(diagnosis);
+  json["plain_ms_per_token"] = diagnosis.plain.ms_per_token();
+  json["plain_spread"] = diagnosis.plain.spread;
   json["shapes"] = nlohmann::ordered_json::array();
   for (const ShapeResult& shape : diagnosis.shapes) {
     json["shapes"].push_back({{"keys", shape.keys},
@@ -201,7 +220,9 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
                               {"draft_ms", per_step(shape.stats.draft_ms, shape)},
                               {"other_ms", per_step(shape.decode_ms - shape.stats.draft_ms, shape)},
                               {"break_even", break_even(diagnosis, shape)},
-                              {"speed_up", speed_up(diagnosis, shape)}});
+                              {"speed_up", speed_up(diagnosis, shape)},
+                              {"spread", shape.spread},
+                              {"noisy", is_noisy(diagnosis, shape)}});
   }
   json["miswired"] = is_miswired(diagnosis);
   json["verdict"] = verdict_of(diagnosis);

@@ -18,10 +18,12 @@ struct ShapeResult {
   SpeculationStats stats = {};
   int64_t tokens = 0;
   double decode_ms = 0.0;
+  double spread = 0.0;  // of repeated timings: how much longer than this one, as a share of it
 
   double tokens_per_second() const {
     return decode_ms > 0.0 ? 1000.0 * static_cast<double>(tokens) / decode_ms : 0.0;
   }
+  double ms_per_token() const { return tokens == 0 ? 0.0 : decode_ms / static_cast<double>(tokens); }
 };
 
 struct Diagnosis {
@@ -42,11 +44,14 @@ double speed_up(const Diagnosis& diagnosis, const ShapeResult& shape);
 double break_even(const Diagnosis& diagnosis, const ShapeResult& shape);
 // The same, but for noise: no more than the tokens per pass, since no pass is faster than a plain one.
 double credible_speed_up(const Diagnosis& diagnosis, const ShapeResult& shape);
-// The fastest shape by that; null when there is none.
+// Whether repeated timings of this shape, or of plain decoding, differ so much that figures of both say
+// nothing.
+bool is_noisy(const Diagnosis& diagnosis, const ShapeResult& shape);
+// The fastest shape by its credible speed-up, noisy ones left out; null when there is none.
 const ShapeResult* best_shape(const Diagnosis& diagnosis);
 // The drafter agrees so seldom that something must be wrong with how it was put together.
 bool is_miswired(const Diagnosis& diagnosis);
-// "use it: ..." or "do not use it: ...", with the reason.
+// "use it: ...", "do not use it: ..." or "withheld: ...", with the reason.
 std::string verdict_of(const Diagnosis& diagnosis);
 
 std::string diagnosis_text(const Diagnosis& diagnosis);

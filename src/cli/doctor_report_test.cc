@@ -84,6 +84,29 @@ TEST(DoctorReport, NoiseIsNotBelieved) {
   EXPECT_THAT(verdict_of(diagnosis({shape("max_draft_len=1", 1.02, 1.3)})), StartsWith("do not use it here"));
 }
 
+TEST(DoctorReport, NoisyTimingsAreNotComparedAndNotAdvised) {
+  Diagnosis some = diagnosis({shape("max_draft_len=1", 1.7, 1.4), shape("max_draft_len=4", 3.0, 1.0)});
+  some.shapes[1].spread = 0.4;
+  EXPECT_EQ(best_shape(some), &some.shapes[0]);
+  EXPECT_THAT(verdict_of(some), HasSubstr("max_draft_len=1"));
+  EXPECT_EQ(diagnosis_json(some)["shapes"][0]["noisy"], false);
+  EXPECT_EQ(diagnosis_json(some)["shapes"][1]["noisy"], true);
+  EXPECT_THAT(diagnosis_text(some), AllOf(HasSubstr("noisy     noisy\n"), Not(HasSubstr("2.00x"))));
+  some.shapes[0].spread = 0.2;
+  EXPECT_EQ(best_shape(some), nullptr);
+  EXPECT_THAT(verdict_of(some),
+              AllOf(StartsWith("withheld: the machine is busy"), HasSubstr("differ by 20%")));
+}
+
+// Nothing can be said against a plain speed that is not known.
+TEST(DoctorReport, NoisyPlainDecodingWithholdsTheVerdict) {
+  Diagnosis some = diagnosis({shape("max_draft_len=1", 1.7, 1.4)});
+  some.plain.spread = 0.35;
+  EXPECT_THAT(verdict_of(some), AllOf(StartsWith("withheld"), HasSubstr("differ by 35%")));
+  some.agreement.coverage = {0.01, 0.02, 0.03, 0.04, 0.05};
+  EXPECT_THAT(verdict_of(some), StartsWith("do not use it: it never agrees")) << "time has no say in that";
+}
+
 TEST(DoctorReport, ADrafterThatNeverAgreesIsMiswired) {
   Diagnosis some = diagnosis({shape("max_draft_len=1", 1.01, 1.0)});
   some.agreement.coverage = {0.01, 0.02, 0.03, 0.04, 0.05};

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "cli/open_engine.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
+#include "engine/engine_parts.h"
 #include "server/page/page_text.h"
 #include "server/server.h"
 
@@ -56,7 +59,13 @@ Status run_serve(const Settings& settings) {
   raise_file_limit();
   ServerParts parts;
   parts.options = settings.server;
-  parts.open = [options] { return Engine::open(options); };
+  const auto stage = std::make_shared<std::atomic<LoadStage>>(LoadStage::kFiles);
+  parts.load_stage = stage;
+  parts.open = [options, stage]() -> Result<std::unique_ptr<Engine>> {
+    OUTRIDER_TRY(std::unique_ptr<EngineParts> opened,
+                 open_parts(options, [stage](LoadStage now) { stage->store(now); }));
+    return Engine::assemble(std::move(opened));
+  };
   parts.model_name = model_name(settings, options.model);
   parts.max_batch = options.max_batch;
   parts.sampling = settings.request.sampling;

@@ -25,7 +25,9 @@ class SyntheticDrafter final : public Drafter {
   void expect(std::vector<TokenId> tokens) { expected_ = std::move(tokens); }
 
   const DrafterTraits& traits() const override { return traits_; }
-  void begin(uint64_t sequence, std::span<const TokenId> prompt) override { inner_->begin(sequence, prompt); }
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override {
+    inner_->begin(sequence, prompt, scope);
+  }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override {
     inner_->observe(sequence, tree, verdict);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "drafters/feature_share.h"
+#include "drafters/learn_cost.h"
 #include "drafters/shared_constraint.h"
 #include "speculation/acceptance_estimates.h"
 #include "speculation/likeliest_nodes.h"
@@ -28,11 +29,11 @@ class CombinedDrafter final : public Drafter {
   CombinedDrafter(std::string name, CombinedParts parts);
 
   const DrafterTraits& traits() const override { return traits_; }
-  void begin(uint64_t sequence, std::span<const TokenId> prompt) override;
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
-  int64_t known_tokens(std::span<const TokenId> tokens) override;
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override;
   DrafterMemory memory() const override;
 
@@ -65,7 +66,6 @@ class CombinedDrafter final : public Drafter {
   std::vector<size_t> order(std::span<const DraftRequest> requests) const;
   void leave_out(size_t member, std::span<const DraftRequest> requests, std::span<const TokenTree> trees);
   void call(size_t member);
-  static void learn_cost(Member& member, double ms);
   void merge(size_t member, std::span<TokenTree> trees);
 
   DrafterTraits traits_;
@@ -102,8 +102,8 @@ CombinedDrafter::Shares& CombinedDrafter::shares_of(uint64_t sequence) {
   return shares;
 }
 
-void CombinedDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt) {
-  for (const Member& member : members_) member.drafter->begin(sequence, prompt);
+void CombinedDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) {
+  for (const Member& member : members_) member.drafter->begin(sequence, prompt, scope);
 }
 
 void CombinedDrafter::end(uint64_t sequence) {
@@ -117,9 +117,9 @@ void CombinedDrafter::absorb(std::span<const CommittedFeatures> committed) {
   }
 }
 
-int64_t CombinedDrafter::known_tokens(std::span<const TokenId> tokens) {
+int64_t CombinedDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
   int64_t known = std::ssize(tokens);
-  for (const Member& member : members_) known = std::min(known, member.drafter->known_tokens(tokens));
+  for (const Member& member : members_) known = std::min(known, member.drafter->known_tokens(tokens, scope));
   return known;
 }
 
@@ -254,15 +254,7 @@ void CombinedDrafter::call(size_t member) {
     call.status = input_error(traits_.sources[member] + " threw an unknown exception");
   }
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
-  learn_cost(members_[member], spent.count() / static_cast<double>(trees.size()));
-}
-
-// A thread that lost its processor says little of the member.
-void CombinedDrafter::learn_cost(Member& member, double ms) {
-  constexpr double kFading = 0.1;
-  constexpr double kMostSurprise = 2.0;
-  member.ms =
-      member.ms == 0.0 ? ms : member.ms + kFading * (std::min(ms, kMostSurprise * member.ms) - member.ms);
+  learn_cost(members_[member].ms, spent.count() / static_cast<double>(trees.size()));
 }
 
 // Adds what the member drafted, with probabilities that say what its own proved to be worth.

@@ -28,7 +28,7 @@ class ScriptedDrafter final : public Drafter {
   }
 
   const DrafterTraits& traits() const override { return traits_; }
-  void begin(uint64_t sequence, std::span<const TokenId>) override { begun.push_back(sequence); }
+  void begin(uint64_t sequence, std::span<const TokenId>, uint64_t) override { begun.push_back(sequence); }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
     for (size_t i = 0; i < requests.size(); ++i) {
       asked_nodes.push_back(requests[i].max_nodes);

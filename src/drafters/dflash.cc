@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "drafters/context_pass.h"
+#include "drafters/load_head.h"
 #include "drafters/request_history.h"
 #include "heads/dflash_network.h"
 #include "speculation/tree_growth.h"
@@ -25,10 +26,12 @@ class DFlashDrafter final : public Drafter {
                 const SpeculativeOptions& options, const DrafterContext& context);
 
   const DrafterTraits& traits() const override { return traits_; }
-  void begin(uint64_t sequence, std::span<const TokenId> tokens) override;
+  void begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
-  int64_t known_tokens(std::span<const TokenId> tokens) override { return cache_.find(tokens, 0).length; }
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override {
+    return cache_.find(tokens, scope).length;
+  }
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
   DrafterMemory memory() const override {
     return {.weight_bytes = network_->weight_bytes(), .cache_bytes = cache_.shape().total_bytes()};
@@ -75,20 +78,16 @@ DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvSha
       target_(context.target),
       cache_(shape),
       policy_(make_tree_policy(options)),
-      growth_{.policy = policy_.get(),
-              .children = options.children,
-              .least_probability = options.assistant_confidence_threshold,
-              .most_uncertainty = options.entropy_threshold,
-              .temperature_factor = options.draft_temperature},
+      growth_(growth_options(options, policy_.get())),
       places_(static_cast<int>(network_->config().block_size) - 1),
       vocab_(static_cast<size_t>(context.vocab_size)),
       longest_(context.context) {
   traits_.features = network_->taps();
 }
 
-void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens) {
+void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens, uint64_t scope) {
   Sequence& sequence = sequences_[id];
-  sequence.kv = cache_.open(tokens);
+  sequence.kv = cache_.open(tokens, scope);
   sequence.kv.reserve(longest_ + places_ + 1);
   sequence.history.reserve(static_cast<size_t>(longest_));
   sequence.waiting.clear(sequence.kv.length());
@@ -175,12 +174,10 @@ std::span<const float> DFlashDrafter::run_blocks() {
 
 Result<std::shared_ptr<Drafter>> make_dflash_drafter(const SpeculativeOptions& options,
                                                      const DrafterContext& context) {
-  OUTRIDER_TRY(const HeadFile head,
-               open_head_for(HeadKind::kDFlash, options.speculative_model, context.target_fingerprint));
-  OUTRIDER_TRY(
-      std::unique_ptr<DFlashNetwork> network,
-      DFlashNetwork::load(head, *context.target,
-                          {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  OUTRIDER_TRY(std::unique_ptr<DFlashNetwork> network,
+               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
+                 return DFlashNetwork::load(head, *context.target, how);
+               }));
   const int64_t block = network->config().block_size;
   network->reserve(std::max(kMostContext, context.max_batch * block));
   KvShape shape = network->kv_shape();

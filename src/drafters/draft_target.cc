@@ -87,7 +87,7 @@ DraftSequence& DraftTargetDrafter::open(const DraftRequest& request) {
   auto [found, is_new] = sequences_.try_emplace(request.sequence);
   DraftSequence& sequence = found->second;
   if (is_new) {
-    sequence.kv = growth_.cache().open(request.tokens);
+    sequence.kv = growth_.cache().open(request.tokens, request.scope);
     growth_.reserve(sequence, std::min(context_, longest_));
   }
   return sequence;

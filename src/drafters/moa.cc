@@ -9,6 +9,7 @@
 
 #include "drafters/cached_growth.h"
 #include "drafters/context_pass.h"
+#include "drafters/load_head.h"
 #include "drafters/target_access.h"
 #include "heads/moa_network.h"
 
@@ -28,10 +29,10 @@ class MoaDrafter final : public Drafter {
   }
 
   const DrafterTraits& traits() const override { return traits_; }
-  void begin(uint64_t sequence, std::span<const TokenId> tokens) override;
+  void begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
-  int64_t known_tokens(std::span<const TokenId> tokens) override;
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
   DrafterMemory memory() const override {
     return {.weight_bytes = network_->weight_bytes(), .cache_bytes = growth_.cache().shape().total_bytes()};
@@ -44,7 +45,7 @@ class MoaDrafter final : public Drafter {
   };
   using Context = ContextPass<Sequence>;
 
-  Sequence& open(uint64_t id, std::span<const TokenId> tokens);
+  Sequence& open(uint64_t id, std::span<const TokenId> tokens, uint64_t scope);
   DraftRequest within_staged(DraftRequest request) const;
   void cache_context(std::span<const DraftRequest> requests);
   void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
@@ -66,23 +67,23 @@ class MoaDrafter final : public Drafter {
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
 };
 
-MoaDrafter::Sequence& MoaDrafter::open(uint64_t id, std::span<const TokenId> tokens) {
+MoaDrafter::Sequence& MoaDrafter::open(uint64_t id, std::span<const TokenId> tokens, uint64_t scope) {
   auto [found, is_new] = sequences_.try_emplace(id);
   Sequence& sequence = found->second;
   if (is_new) {
-    sequence.kv = growth_.cache().open(tokens);
+    sequence.kv = growth_.cache().open(tokens, scope);
     sequence.waiting.clear(sequence.kv.length());
     growth_.reserve(sequence, longest_);
   }
   return sequence;
 }
 
-void MoaDrafter::begin(uint64_t sequence, std::span<const TokenId> tokens) {
-  if (learns_) open(sequence, tokens);
+void MoaDrafter::begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) {
+  if (learns_) open(sequence, tokens, scope);
 }
 
-int64_t MoaDrafter::known_tokens(std::span<const TokenId> tokens) {
-  return learns_ ? growth_.cache().find(tokens, 0).length : Drafter::known_tokens(tokens);
+int64_t MoaDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
+  return learns_ ? growth_.cache().find(tokens, scope).length : Drafter::known_tokens(tokens, scope);
 }
 
 void MoaDrafter::absorb(std::span<const CommittedFeatures> committed) {
@@ -132,7 +133,7 @@ Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<Token
 void MoaDrafter::cache_context(std::span<const DraftRequest> requests) {
   const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
   for (const DraftRequest& request : requests) {
-    Sequence& sequence = open(request.sequence, request.tokens);
+    Sequence& sequence = open(request.sequence, request.tokens, request.scope);
     sequence.target = request.target;
     const auto length = static_cast<size_t>(sequence.kv.length());
     const auto before_pending = request.tokens.first(request.tokens.size() - 1);
@@ -197,12 +198,10 @@ std::span<const float> MoaDrafter::run_target_layers(std::span<const float> stat
 
 Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& options,
                                                   const DrafterContext& context) {
-  OUTRIDER_TRY(const HeadFile head,
-               open_head_for(HeadKind::kMoa, options.speculative_model, context.target_fingerprint));
-  OUTRIDER_TRY(
-      std::unique_ptr<MoaNetwork> network,
-      MoaNetwork::load(head, *context.target,
-                       {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  OUTRIDER_TRY(std::unique_ptr<MoaNetwork> network,
+               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
+                 return MoaNetwork::load(head, *context.target, how);
+               }));
   network->reserve(int64_t{context.max_batch} * CachedGrowth::most_staged(options));
   const KvShape shape = CachedGrowth::cache_shape(network->kv_shape(), context.context, options, context);
   return std::shared_ptr<Drafter>(std::make_shared<MoaDrafter>(std::move(network), shape, options, context));

@@ -16,7 +16,7 @@ class NgramDrafter final : public Drafter {
 
   const DrafterTraits& traits() const override { return traits_; }
 
-  void begin(uint64_t sequence, std::span<const TokenId>) override {
+  void begin(uint64_t sequence, std::span<const TokenId>, uint64_t) override {
     sequences_.try_emplace(sequence, options_);
   }
   void end(uint64_t sequence) override { sequences_.erase(sequence); }

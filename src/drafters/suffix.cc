@@ -64,7 +64,7 @@ class SuffixDrafter final : public Drafter {
 
   const DrafterTraits& traits() const override { return traits_; }
 
-  void begin(uint64_t sequence, std::span<const TokenId>) override { cache_.remove(sequence); }
+  void begin(uint64_t sequence, std::span<const TokenId>, uint64_t) override { cache_.remove(sequence); }
 
   void end(uint64_t sequence) override {
     const auto found = sequences_.find(sequence);

@@ -35,7 +35,7 @@ struct Engine::Impl {
                    .max_draft_nodes = max_draft_nodes(*parts),
                    .max_preemptions = parts->max_preemptions,
                    .preempt_every = parts->preempt_every,
-                   .most_cached = [this](auto tokens) { return known_tokens(tokens); }},
+                   .most_cached = [this](const Sequence& sequence) { return known_tokens(sequence); }},
                   parts->cache.get()),
         policy({.is_auto = parts->options.speculation.is_auto,
                 .schedule = parts->options.speculation.draft_len_schedule,
@@ -52,10 +52,12 @@ struct Engine::Impl {
 
   Status check(const Request& request) const;
   Status check_tokens(std::span<const TokenId> tokens) const;
+  Status check_ids(std::span<const TokenId> tokens) const;
+  Status check_rules(const Request& request) const;
   Status check_room(const Sequence& sequence) const;
   Status check_speculation(const RequestSpeculation& speculation) const;
   void retire(RequestId id);
-  int64_t known_tokens(std::span<const TokenId> tokens) const;
+  int64_t known_tokens(const Sequence& sequence) const;
 
   std::unique_ptr<EngineParts> parts;
   Scheduler scheduler;
@@ -67,14 +69,20 @@ struct Engine::Impl {
 };
 
 // To the drafter; what it cannot say, it does not know.
-int64_t Engine::Impl::known_tokens(std::span<const TokenId> tokens) const {
+int64_t Engine::Impl::known_tokens(const Sequence& sequence) const {
   int64_t known = 0;
-  (void)guarded([&] { return known = parts->drafter->known_tokens(tokens), Status(); });
+  (void)guarded([&] {
+    return known = parts->drafter->known_tokens(sequence.tokens(), sequence.request().cache_scope), Status();
+  });
   return std::max<int64_t>(0, known);
 }
 
 Status Engine::Impl::check_tokens(std::span<const TokenId> tokens) const {
   if (tokens.empty()) return input_error("the prompt is empty, expected at least one token");
+  return check_ids(tokens);
+}
+
+Status Engine::Impl::check_ids(std::span<const TokenId> tokens) const {
   for (const TokenId token : tokens) {
     if (token >= 0 && token < parts->vocab_size) continue;
     return input_error("token id " + std::to_string(token) + " is outside the vocabulary of " +
@@ -98,8 +106,23 @@ Status Engine::Impl::check(const Request& request) const {
     return usage_error("logprobs must be 0 to " + std::to_string(kMostLogprobs) + ", or -1 for none, found " +
                        std::to_string(request.logprobs));
   }
+  OUTRIDER_RETURN_IF_ERROR(check_rules(request));
   OUTRIDER_RETURN_IF_ERROR(check_speculation(request.speculation));
   return validate(request.sampling);
+}
+
+Status Engine::Impl::check_rules(const Request& request) const {
+  const TokenRules& rules = request.rules;
+  if (rules.min_tokens < 0 || rules.min_tokens > request.max_tokens) {
+    return usage_error("min tokens must be 0 to max tokens, " + std::to_string(request.max_tokens) +
+                       ", found " + std::to_string(rules.min_tokens));
+  }
+  if (!rules.allowed.empty()) OUTRIDER_RETURN_IF_ERROR(check_ids(rules.allowed));
+  for (const std::vector<TokenId>& sequence : rules.forbidden) {
+    if (sequence.empty()) return usage_error("a forbidden sequence must have a token or more, found none");
+    OUTRIDER_RETURN_IF_ERROR(check_ids(sequence));
+  }
+  return {};
 }
 
 Status Engine::Impl::check_room(const Sequence& sequence) const {
@@ -144,11 +167,6 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
-  if (options.speculation.use_relaxed_acceptance_for_thinking &&
-      options.acceptance != AcceptanceRule::kCoupled && options.acceptance != AcceptanceRule::kRelaxed) {
-    return usage_error(
-        "use_relaxed_acceptance_for_thinking goes with coupled or relaxed acceptance, found another rule");
-  }
   OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open_parts(std::move(options)));
   return assemble(std::move(parts));
 }
@@ -191,6 +209,7 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
   const SpeculativeOptions& speculation = impl_->parts->options.speculation;
   const Sequence::Limits limits{.context = impl_->parts->options.context,
                                 .max_draft_nodes = max_draft_nodes(*impl_->parts),
+                                .vocab_size = impl_->parts->vocab_size,
                                 .model_stop_tokens = impl_->parts->target->config().stop_tokens,
                                 .thinking = {.begin = speculation.begin_thinking_phase_token,
                                              .end = speculation.end_thinking_phase_token}};

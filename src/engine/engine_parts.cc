@@ -180,14 +180,25 @@ Status check_taps(const FeatureTaps& taps, int64_t layer_count) {
   return {};
 }
 
-Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
+Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadSink& sink) {
+  const auto enter = [&](LoadStage stage) {
+    if (sink) sink(stage);
+  };
+  enter(LoadStage::kFiles);
+  if (options.speculation.use_relaxed_acceptance_for_thinking &&
+      options.acceptance != AcceptanceRule::kCoupled && options.acceptance != AcceptanceRule::kRelaxed) {
+    return usage_error(
+        "use_relaxed_acceptance_for_thinking goes with coupled or relaxed acceptance, found another rule");
+  }
   const auto start = std::chrono::steady_clock::now();
   auto parts = std::make_unique<EngineParts>();
   parts->options = std::move(options);
   OUTRIDER_TRY(parts->options.speculation, settled(std::move(parts->options.speculation)));
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
+  enter(LoadStage::kWeights);
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
+  enter(LoadStage::kDrafter);
   const DrafterContext context{.tokenizer = parts->tokenizer.get(),
                                .target_fingerprint = target_fingerprint(file),
                                .vocab_size = parts->vocab_size,
@@ -211,6 +222,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options) {
   }
   parts->info.drafter = traits.name;
   parts->info.sources = traits.sources.empty() ? std::vector{traits.name} : traits.sources;
+  enter(LoadStage::kCosts);
   const bool needs_costs = parts->options.speculation.is_auto || parts->options.calibrate;
   if (needs_costs && max_draft_depth(*parts) > 0) parts->costs = calibrate(*parts);
   parts->info.load_ms =
@@ -252,9 +264,9 @@ int64_t most_logits(const EngineParts& parts) {
   return std::min(batch_limits(parts).rows, most_logits_without_limit(parts));
 }
 
-Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options) {
+Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options, const LoadSink& sink) {
   try {
-    return open_all(std::move(options));
+    return open_all(std::move(options), sink);
   } catch (const std::bad_alloc&) {
     return resource_error(
         "out of memory while loading the model; lower --ctx or the batch, or use smaller weights");

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/thread_pool.h"
 #include "kv/kv_cache.h"
@@ -40,6 +44,12 @@ int max_draft_nodes(const EngineParts& parts);
 ForwardBatch::Limits batch_limits(const EngineParts& parts);
 int64_t most_logits(const EngineParts& parts);
 
-Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options);
+// What opening does, one after the other.
+enum class LoadStage : uint8_t { kFiles, kWeights, kDrafter, kCosts };
+inline constexpr std::array<std::string_view, 4> kLoadStages = {"files", "weights", "drafter", "costs"};
+using LoadSink = std::function<void(LoadStage)>;
+
+// sink: told of every stage as it begins; may be empty.
+Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options, const LoadSink& sink = {});
 
 }  // namespace outrider

@@ -167,7 +167,7 @@ void Scheduler::start(Entry entry) {
   join_scope(entry);
   KvSequence cached = cache_->open(sequence.tokens(), sequence.request().cache_scope);
   if (options_.most_cached) {
-    const int64_t most = options_.most_cached(sequence.tokens());
+    const int64_t most = options_.most_cached(sequence);
     if (most < cached.length()) cache_->rewind(cached, static_cast<int32_t>(most));
   }
   sequence.admit(std::move(cached));

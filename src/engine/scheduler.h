@@ -24,8 +24,8 @@ struct SchedulerOptions {
   int max_draft_nodes = 0;
   int max_preemptions = 8;  // of one sequence; then it runs to its end
   int preempt_every = 0;    // steps; for tests: one sequence loses its pages without need; 0: never
-  // Of a sequence with these tokens, how many may come from the cache; none: all that it has.
-  std::function<int64_t(std::span<const TokenId>)> most_cached = {};
+  // Of the sequence's tokens, how many may come from the cache; none: all that it has.
+  std::function<int64_t(const Sequence&)> most_cached = {};
 };
 
 // What one sequence does in one step.

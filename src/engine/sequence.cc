@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "engine/token_limits.h"
 
 namespace outrider {
 
@@ -39,10 +40,23 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
   history.add_prompt(request_.prompt);
   for (const TokenId token : request_.prompt) thinking_.push(token);
   completion_.prompt_tokens = prompt_length();
-  if (request_.constraint == nullptr) return;
-  constraint_.emplace(request_.constraint);
+  const std::shared_ptr<TokenConstraint> constraint = whole_constraint(limits.vocab_size);
+  if (constraint == nullptr) return;
+  constraint_.emplace(constraint);
   constraint_state_ = constraint_->start();
   if (constraint_->is_complete(constraint_state_)) finish(FinishReason::kStop);
+}
+
+// What may come by the request's constraint and its rules together.
+std::shared_ptr<TokenConstraint> Sequence::whole_constraint(int64_t vocab_size) const {
+  const TokenRules& rules = request_.rules;
+  if (rules.empty()) return request_.constraint;
+  return std::make_shared<TokenLimits>(TokenLimits::Rules{.vocab_size = vocab_size,
+                                                          .allowed = rules.allowed,
+                                                          .forbidden = rules.forbidden,
+                                                          .min_tokens = rules.min_tokens,
+                                                          .ends = {stop_tokens_.begin(), stop_tokens_.end()}},
+                                       request_.constraint);
 }
 
 // Steps should not allocate. Very long sequences, and text of tokens that stand for many bytes, grow as they
@@ -89,7 +103,11 @@ std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) 
   completion_.tokens.push_back(token);
   completion_.origins.push_back(origin);
   if (stop_tokens_.contains(token)) return FinishReason::kStop;
-  stops_.push(decoder_.push(token), completion_.text);
+  if (output_length() <= request_.rules.min_tokens) {
+    completion_.text += decoder_.push(token);
+  } else {
+    stops_.push(decoder_.push(token), completion_.text);
+  }
   if (stops_.matched()) return FinishReason::kStop;
   if (constraint_ && constraint_->is_complete(constraint_state_)) return FinishReason::kStop;
   if (room() <= 0) return FinishReason::kLength;

@@ -24,8 +24,9 @@ namespace outrider {
 class Sequence {
  public:
   struct Limits {
-    int64_t context = 0;                         // longest sequence in tokens
-    int max_draft_nodes = 0;                     // of one tree
+    int64_t context = 0;      // longest sequence in tokens
+    int max_draft_nodes = 0;  // of one tree
+    int64_t vocab_size = 0;
     std::span<const TokenId> model_stop_tokens;  // end-of-text ids of the model
     ThinkingPhase thinking = {};                 // with its tokens
   };
@@ -71,6 +72,7 @@ class Sequence {
 
  private:
   void reserve(int max_draft_nodes);
+  std::shared_ptr<TokenConstraint> whole_constraint(int64_t vocab_size) const;
   std::optional<FinishReason> append(TokenId token, TokenOrigin origin);
 
   RequestId id_;

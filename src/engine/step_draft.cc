@@ -66,7 +66,10 @@ void Step::draft() {
     Sequence& sequence = *plan.sequence;
     if (!sequence.started) {
       sequence.started = true;
-      (void)guarded([&] { return parts_.drafter->begin(sequence.id(), sequence.tokens()), Status(); });
+      (void)guarded([&] {
+        return parts_.drafter->begin(sequence.id(), sequence.tokens(), sequence.request().cache_scope),
+               Status();
+      });
     }
     if (plan.draft_depth > 0) ask(i);
   }
@@ -90,6 +93,7 @@ void Step::ask(size_t index) {
   if (trees_.size() < drafting_.size()) trees_.emplace_back();
   trees_[drafting_.size() - 1].reset(work.tree.token(0));
   requests_.push_back({.sequence = sequence.id(),
+                       .scope = sequence.request().cache_scope,
                        .tokens = sequence.tokens(),
                        .prompt_length = static_cast<int>(sequence.prompt_length()),
                        .max_depth = work.plan.draft_depth,

@@ -5,6 +5,7 @@ namespace outrider {
 
 void add_tree(SpeculationStats& stats, const TokenTree& tree, const Verdict& verdict) {
   stats.steps += verdict.tokens.empty() ? 0 : 1;
+  stats.drafts += tree.drafted() == 0 ? 0 : 1;
   stats.committed += static_cast<int64_t>(verdict.tokens.size());
   stats.drafted += tree.drafted();
   for (int node = 1; node < tree.size(); ++node) {

@@ -6,6 +6,7 @@
 
 #include "base/quote.h"
 #include "grammar/grammar_builder.h"
+#include "grammar/quantifier.h"
 #include "grammar/text_scanner.h"
 
 namespace outrider {
@@ -159,40 +160,15 @@ class GbnfParser {
 
   Result<GrammarExpr> parse_repetitions(GrammarExpr part, int depth) {
     for (int count = 0;; ++count) {
-      int32_t min = 0;
-      int32_t max = GrammarBuilder::kUnbounded;
-      if (in_.take("?")) {
-        max = 1;
-      } else if (in_.take("+")) {
-        min = 1;
-      } else if (in_.take("{")) {
-        OUTRIDER_RETURN_IF_ERROR(parse_bounds(min, max));
-      } else if (!in_.take("*")) {
-        return part;
-      }
+      OUTRIDER_TRY(const std::optional<Quantifier> found,
+                   take_quantifier(
+                       in_, "expected {m}, {m,} or {m,n}", [&] { skip_space(false); },
+                       [&](const std::string& text) { return error(text); }));
+      if (!found) return part;
       if (count >= GrammarLimits::kNesting) return error("too many repetitions of one part");
-      part = builder_.repeat(part, min, max);
+      part = builder_.repeat(part, found->min, found->max);
       skip_space(depth > 0);
     }
-  }
-
-  Status parse_bounds(int32_t& min, int32_t& max) {
-    skip_space(false);
-    const auto low = in_.number(GrammarLimits::kRepetition);
-    if (!low.has_value()) return expected("a number of repetitions");
-    min = max = *low;
-    skip_space(false);
-    if (in_.take(",")) {
-      skip_space(false);
-      max = in_.number(GrammarLimits::kRepetition).value_or(GrammarBuilder::kUnbounded);
-      skip_space(false);
-    }
-    if (!in_.take("}")) return expected("\"}\" behind a number of repetitions");
-    if (min > GrammarLimits::kRepetition || max > GrammarLimits::kRepetition) {
-      return error("at most " + std::to_string(GrammarLimits::kRepetition) + " repetitions can be asked for");
-    }
-    if (max != GrammarBuilder::kUnbounded && min > max) return error("{m,n} needs m <= n");
-    return {};
   }
 
   Result<GrammarExpr> parse_literal() {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/quote.h"
+#include "grammar/quantifier.h"
 #include "grammar/text_scanner.h"
 
 namespace outrider {
@@ -130,37 +131,17 @@ class RegexParser {
   }
 
   Result<GrammarExpr> parse_quantifier(GrammarExpr atom) {
-    int32_t min = 0;
-    int32_t max = GrammarBuilder::kUnbounded;
-    if (in_.take("?")) {
-      max = 1;
-    } else if (in_.take("+")) {
-      min = 1;
-    } else if (in_.take("{")) {
-      OUTRIDER_RETURN_IF_ERROR(parse_bounds(min, max));
-    } else if (!in_.take("*")) {
-      return atom;
-    }
+    OUTRIDER_TRY(const std::optional<Quantifier> found,
+                 take_quantifier(
+                     in_, "expected {m}, {m,} or {m,n}; write \\{ for the character", [] {},
+                     [&](const std::string& text) { return error(text); }));
+    if (!found) return atom;
     in_.take("?");  // lazy: the same texts match
     if (in_.peek() == '+') return error("possessive quantifiers are not supported");
     if (in_.peek() == '*' || in_.peek() == '?' || in_.peek() == '{') {
       return error("a quantifier behind a quantifier; put the first in a group");
     }
-    return builder_.repeat(atom, min, max);
-  }
-
-  Status parse_bounds(int32_t& min, int32_t& max) {
-    constexpr const char* kForm = "expected {m}, {m,} or {m,n}; write \\{ for the character";
-    const auto low = in_.number(GrammarLimits::kRepetition);
-    if (!low.has_value()) return error(kForm);
-    min = max = *low;
-    if (in_.take(",")) max = in_.number(GrammarLimits::kRepetition).value_or(GrammarBuilder::kUnbounded);
-    if (!in_.take("}")) return error(kForm);
-    if (min > GrammarLimits::kRepetition || max > GrammarLimits::kRepetition) {
-      return error("at most " + std::to_string(GrammarLimits::kRepetition) + " repetitions can be asked for");
-    }
-    if (max != GrammarBuilder::kUnbounded && min > max) return error("{m,n} needs m <= n");
-    return {};
+    return builder_.repeat(atom, found->min, found->max);
   }
 
   Result<CodePointSet> parse_class() {

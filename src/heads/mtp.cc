@@ -187,6 +187,10 @@ RecurrentHead::Output Mtp::forward_chained(const Pass& pass) {
     const bool reads_features = k == 0;
     if (!reads_features) gather_inputs(pass, k, states_.data());
     run(pass, k, reads_features ? pass.inputs : inputs_.data(), states_.data());
+    for (int64_t row = 0; pass.entry_states != nullptr && row < batch.rows(); ++row) {
+      std::copy_n(states_.data() + row * hidden_size_, hidden_size_,
+                  pass.entry_states + row * state_size() + static_cast<int64_t>(k) * hidden_size_);
+    }
     for (int64_t i = 0; i < wanted; ++i) {
       std::copy_n(states_.data() + batch.logits_rows[static_cast<size_t>(i)] * hidden_size_, hidden_size_,
                   kept_.data() + i * state_size() + static_cast<int64_t>(k) * hidden_size_);

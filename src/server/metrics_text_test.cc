@@ -52,6 +52,18 @@ TEST(MetricsText, CountersGaugesHistograms) {
                 label + ",kind=\"one\"} NaN\n");
 }
 
+// As in vLLM: a step in which a sequence drafted nothing is no draft.
+TEST(ServerMetrics, OnlyStepsThatDraftedAreDrafts) {
+  EngineStatus engine;
+  engine.speculation.steps = 10;
+  engine.speculation.drafts = 4;
+  engine.speculation.drafted = 12;
+  const std::string text = ServerMetrics().text({.model = "m", .engine = engine});
+  EXPECT_NE(text.find("\nvllm:spec_decode_num_drafts_total{model_name=\"m\",engine=\"0\"} 4\n"),
+            std::string::npos)
+      << text;
+}
+
 // What `promtool check metrics` would say about the whole page.
 TEST(ServerMetrics, AreWellFormed) {
   ServerMetrics metrics;

@@ -22,7 +22,10 @@ Reply health(const Service& service) {
   const bool is_loading = service.phase == Phase::kLoading;
   Json json = {{"status", is_loading ? "loading" : "draining"}};
   if (is_loading) {
-    json["stage"] = "model";
+    const LoadStage stage = service.load_stage ? service.load_stage->load() : LoadStage::kFiles;
+    json["stage"] = kLoadStages[static_cast<size_t>(stage)];
+    json["stages"] = kLoadStages;
+    json["fraction"] = static_cast<double>(stage) / static_cast<double>(kLoadStages.size());
     json["seconds"] = std::round((now_ms() - service.started_ms) / 100) / 10;
   }
   Reply reply = json_reply(json, 503);
@@ -40,6 +43,7 @@ Json speculation_object(const EngineStatus& engine) {
   return {
       {"method", stats.method},
       {"steps", stats.steps},
+      {"drafts", stats.drafts},
       {"drafted", stats.drafted},
       {"accepted", stats.accepted},
       {"committed", stats.committed},

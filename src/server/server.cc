@@ -40,6 +40,7 @@ Service make_service(ServerParts& parts, ApiKeys keys) {
           .hosts = HostNames(parts.options.host, parts.options.allowed_hosts),
           .keys = std::move(keys),
           .page = std::move(parts.page),
+          .load_stage = parts.load_stage,
           .model = {},
           .metrics = {},
           .calls = LiveCalls(calls),

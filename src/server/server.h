@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "config/settings.h"
+#include "engine/engine_parts.h"
 #include "outrider/engine.h"
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
@@ -18,7 +20,8 @@ namespace outrider {
 struct ServerParts {
   ServerOptions options;
   HttpLimits limits;
-  std::function<Result<std::unique_ptr<Engine>>()> open;  // called on the engine's thread
+  std::function<Result<std::unique_ptr<Engine>>()> open;     // called on the engine's thread
+  std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // what it does; null: not told
   std::string model_name;
   int max_batch = 1;                       // that of the engine
   SamplingParams sampling;                 // where neither a request nor the model says anything

@@ -38,8 +38,8 @@ void add_load(MetricsText& text, const ServerMetrics::Now& now) {
 
 void add_speculation(MetricsText& text, const EngineStatus& engine) {
   const SpeculationStats& stats = engine.speculation;
-  text.counter("vllm:spec_decode_num_drafts", "Target passes of sequences that speculate.",
-               stats.drafted == 0 ? 0 : real(stats.steps));
+  text.counter("vllm:spec_decode_num_drafts",
+               "Drafts verified: target passes of a sequence with drafted tokens.", real(stats.drafts));
   text.counter("vllm:spec_decode_num_draft_tokens", "Drafted tokens verified.", real(stats.drafted));
   text.counter("vllm:spec_decode_num_accepted_tokens", "Drafted tokens committed.", real(stats.accepted));
   text.begin_counter("vllm:spec_decode_num_accepted_tokens_per_pos", "Drafted tokens committed, by depth.");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "config/settings.h"
+#include "engine/engine_parts.h"
 #include "server/api/api_keys.h"
 #include "server/api/request_head.h"
 #include "server/api/served_model.h"
@@ -31,7 +33,8 @@ struct Service {
 
   Phase phase = Phase::kLoading;
   double started_ms = 0;
-  ServedModel model;  // once it is loaded
+  std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // null: not told
+  ServedModel model;                                         // once it is loaded
 
   ServerMetrics metrics;
   LiveCalls calls;

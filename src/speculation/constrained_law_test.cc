@@ -4,16 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iostream>
 #include <vector>
 
 #include "base/counter_rng.h"
-#include "speculation/exact_law_test.h"
+#include "speculation/exact_law_fixture.h"
 
 namespace outrider {
 namespace {
 
-constexpr double kLargestTotalVariation = 1e-12;
 constexpr AcceptanceRule kRules[] = {AcceptanceRule::kRejection, AcceptanceRule::kCoupled};
 
 // About half of the tokens after each prefix, one at least.
@@ -53,21 +51,7 @@ void cut_forbidden_by(const Language& language, int vocabulary, TokenTree& tree)
   if (!all_stay) tree.keep(kept);
 }
 
-class ConstrainedLaw : public testing::Test {
- protected:
-  void expect_lossless(const Scenario& scenario) {
-    const ExactComparison comparison = compare_with_target(scenario);
-    ++scenarios_;
-    outcomes_ += comparison.outcomes;
-    ASSERT_NEAR(comparison.total_weight, 1.0, kLargestTotalVariation) << "scenario " << scenarios_;
-    ASSERT_LE(comparison.total_variation, kLargestTotalVariation) << "scenario " << scenarios_;
-  }
-
-  void TearDown() override { std::cout << scenarios_ << " scenarios, " << outcomes_ << " outcomes\n"; }
-
-  int scenarios_ = 0;
-  int64_t outcomes_ = 0;
-};
+class ConstrainedLaw : public ExactLawTest {};
 
 TEST_F(ConstrainedLaw, OfDraftsWithAndWithoutTheMask) {
   for (const bool is_masked : {true, false}) {

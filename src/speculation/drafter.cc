@@ -3,13 +3,13 @@
 
 namespace outrider {
 
-void Drafter::begin(uint64_t /*sequence*/, std::span<const TokenId> /*prompt*/) {}
+void Drafter::begin(uint64_t /*sequence*/, std::span<const TokenId> /*prompt*/, uint64_t /*scope*/) {}
 
 void Drafter::observe(uint64_t /*sequence*/, const TokenTree& /*tree*/, const Verdict& /*verdict*/) {}
 
 void Drafter::absorb(std::span<const CommittedFeatures> /*committed*/) {}
 
-int64_t Drafter::known_tokens(std::span<const TokenId> tokens) {
+int64_t Drafter::known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*/) {
   return traits().features.count() == 0 ? static_cast<int64_t>(tokens.size()) : 0;
 }
 

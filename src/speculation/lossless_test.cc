@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <vector>
 
-#include "speculation/exact_law_test.h"
+#include "speculation/exact_law_fixture.h"
 
 namespace outrider {
 namespace {
 
-constexpr double kLargestTotalVariation = 1e-12;
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 constexpr AcceptanceRule kRules[] = {AcceptanceRule::kRejection, AcceptanceRule::kCoupled};
 constexpr Drafting kDraftings[] = {Drafting::kSampled, Drafting::kLikeliest, Drafting::kFixed,
@@ -33,16 +31,8 @@ Scenario scenario_of(int vocabulary, uint64_t seed, const SamplingParams& params
   return scenario;
 }
 
-class Losslessness : public testing::Test {
+class Losslessness : public ExactLawTest {
  protected:
-  void expect_lossless(const Scenario& scenario) {
-    const ExactComparison comparison = compare_with_target(scenario);
-    ++scenarios_;
-    outcomes_ += comparison.outcomes;
-    ASSERT_NEAR(comparison.total_weight, 1.0, kLargestTotalVariation) << "scenario " << scenarios_;
-    ASSERT_LE(comparison.total_variation, kLargestTotalVariation) << "scenario " << scenarios_;
-  }
-
   void expect_lossless_in_all_modes(Scenario scenario) {
     for (const AcceptanceRule rule : kRules) {
       for (const Drafting drafting : kDraftings) {
@@ -52,11 +42,6 @@ class Losslessness : public testing::Test {
       }
     }
   }
-
-  void TearDown() override { std::cout << scenarios_ << " scenarios, " << outcomes_ << " outcomes\n"; }
-
-  int scenarios_ = 0;
-  int64_t outcomes_ = 0;
 };
 
 struct Chain {

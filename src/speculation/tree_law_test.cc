@@ -4,16 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iostream>
 #include <utility>
 #include <vector>
 
-#include "speculation/exact_law_test.h"
+#include "speculation/exact_law_fixture.h"
 
 namespace outrider {
 namespace {
 
-constexpr double kLargestTotalVariation = 1e-12;
 constexpr double kFound = 1e-6;
 
 // How children are found.
@@ -59,21 +57,7 @@ Scenario one_step_of(int vocabulary, std::vector<ToyDrafter> drafters) {
   return scenario;
 }
 
-class TreeLaw : public testing::Test {
- protected:
-  void expect_lossless(const Scenario& scenario) {
-    const ExactComparison comparison = compare_with_target(scenario);
-    ++scenarios_;
-    outcomes_ += comparison.outcomes;
-    ASSERT_NEAR(comparison.total_weight, 1.0, kLargestTotalVariation) << "scenario " << scenarios_;
-    ASSERT_LE(comparison.total_variation, kLargestTotalVariation) << "scenario " << scenarios_;
-  }
-
-  void TearDown() override { std::cout << scenarios_ << " scenarios, " << outcomes_ << " outcomes\n"; }
-
-  int scenarios_ = 0;
-  int64_t outcomes_ = 0;
-};
+class TreeLaw : public ExactLawTest {};
 
 struct Size {
   int drafted;

@@ -175,6 +175,7 @@ ApiResult<ChatSpec> read_chat_request(const RequestField& root, const Generation
   }
   if (spec.logprobs) spec.request.logprobs = spec.top_logprobs;
   OUTRIDER_TRY(spec.prompt, make_chat_prompt(root, *context.model, context.limits));
+  truncate_prompt(spec, spec.prompt.tokens);
   spec.ignored.insert(spec.ignored.end(), spec.prompt.ignored.begin(), spec.prompt.ignored.end());
   return spec;
 }

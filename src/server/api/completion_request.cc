@@ -93,6 +93,9 @@ ApiResult<CompletionSpec> read_completion_request(const RequestField& root,
   spec.request.logprobs = spec.logprobs;
   OUTRIDER_TRY(const RequestField prompt, root.at("prompt"));
   OUTRIDER_RETURN_IF_ERROR(read_prompts(prompt, spec));
+  for (CompletionPrompt& one : spec.prompts) {
+    if (truncate_prompt(spec, one.tokens)) one.text = spec.model->tokenizer->decode(one.tokens);
+  }
   return spec;
 }
 

@@ -34,6 +34,11 @@ ApiResult<int64_t> token_budget(const GenerationSpec& spec, const PromptTokens& 
 ApiStatus add_requests(const GenerationSpec& spec, const GenerationCall::Context& context,
                        const PromptTokens& prompt, std::vector<Request>& requests) {
   OUTRIDER_TRY(const int64_t budget, token_budget(spec, prompt));
+  if (spec.request.rules.min_tokens > budget) {
+    return field_error("min_tokens", "expected at most the " + std::to_string(budget) +
+                                         " tokens that the context has room for, found " +
+                                         std::to_string(spec.request.rules.min_tokens));
+  }
   for (int i = 0; i < spec.n; ++i) {
     Request request = spec.request;
     request.prompt.assign(prompt.tokens.begin(), prompt.tokens.end());

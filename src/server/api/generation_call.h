@@ -24,6 +24,7 @@ struct ApiLimits {
   int stop_bytes = 256;  // of one stop string
   int stop_tokens = 1024;
   int logit_bias = 1024;  // entries
+  int bad_words = 256;    // each of at most stop_bytes
   int top_logprobs = 20;
   int messages = 4096;
   int tools = 128;

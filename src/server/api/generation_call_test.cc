@@ -117,6 +117,38 @@ TEST(GenerationCall, TakesAllFormsOfPrompts) {
   EXPECT_EQ(call->requests()[3].stream, 3u);
 }
 
+TEST(GenerationCall, TakesRulesForTokens) {
+  const TestModel model;
+  const auto call = must(model.completion(
+      R"({"prompt":"Hi","min_tokens":3,"allowed_token_ids":[5,6],"bad_words":[" red ball","red"]})"));
+  const TokenRules& rules = call->requests()[0].rules;
+  EXPECT_EQ(rules.min_tokens, 3);
+  EXPECT_THAT(rules.allowed, ElementsAre(5, 6));
+  // With and without a space before it.
+  for (const char* word : {"red ball", " red ball", "red", " red"})
+    EXPECT_EQ(std::ranges::count(rules.forbidden, model.tokens(word)), 1) << word;
+}
+
+TEST(GenerationCall, KeepsTheEndOfAPromptThatIsTooLong) {
+  const TestModel model;
+  const auto prompt_of = [&](const std::string& members) {
+    return must(model.completion(R"({"prompt":[5,6,7,8],"max_tokens":4,)" + members + "}"))
+        ->requests()[0]
+        .prompt;
+  };
+  EXPECT_THAT(prompt_of(R"("truncate_prompt_tokens":2)"), ElementsAre(7, 8));
+  EXPECT_THAT(prompt_of(R"("truncate_prompt_tokens":9)"), ElementsAre(5, 6, 7, 8));
+  EXPECT_THAT(prompt_of(R"("truncate_prompt_tokens":-1)"), ElementsAre(5, 6, 7, 8));
+  std::string many = "5";
+  for (int i = 0; i < 2000; ++i) many += "," + std::to_string(6 + i);
+  const std::string body = R"({"prompt":[)" + many + R"(],"max_tokens":24)";
+  EXPECT_EQ(must(model.completion(body + R"(,"truncate_prompt_tokens":-1})"))->requests()[0].prompt.size(),
+            1000u);
+  EXPECT_FALSE(model.completion(body + "}").ok());
+  const auto chat = must(model.chat(chat_body(R"("truncate_prompt_tokens":3)")));
+  EXPECT_EQ(chat->requests()[0].prompt.size(), 3u);
+}
+
 TEST(ChatAnswer, Whole) {
   const TestModel model;
   const auto call = must(model.chat(std::string("{") + kHi + "}"));

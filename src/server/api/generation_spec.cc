@@ -110,6 +110,57 @@ ApiStatus read_logit_bias(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
+ApiStatus read_min_tokens(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(spec.request.rules.min_tokens, field.integer(0, kMostTokens));
+  return api_ok();
+}
+
+ApiStatus read_allowed_tokens(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.model->vocab_size)));
+  if (items.empty()) return field.error("expected at least one token id, found none");
+  for (const RequestField& item : items) {
+    OUTRIDER_TRY(const int64_t token, item.integer(0, spec.model->vocab_size - 1));
+    spec.request.rules.allowed.push_back(static_cast<TokenId>(token));
+  }
+  return api_ok();
+}
+
+// As vLLM: the tokens of a word at the beginning of a text, and those of the word behind a space where these
+// are as many and others.
+void add_bad_word(std::string_view word, GenerationSpec& spec) {
+  const auto tokens_of = [&](const std::string& text) {
+    return spec.model->tokenizer->encode(text, {.add_special = false, .parse_special = false});
+  };
+  std::vector<TokenId> plain = tokens_of(std::string(word));
+  std::vector<TokenId> spaced = tokens_of(" " + std::string(word));
+  if (plain.empty()) return;
+  if (spaced.size() == plain.size() && spaced[0] != plain[0])
+    spec.request.rules.forbidden.push_back(std::move(spaced));
+  spec.request.rules.forbidden.push_back(std::move(plain));
+}
+
+ApiStatus read_bad_words(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.limits->bad_words)));
+  for (const RequestField& item : items) {
+    OUTRIDER_TRY(const std::string text, item.string());
+    const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    const auto most = static_cast<size_t>(spec.limits->stop_bytes);
+    if (begin == text.size() || text.size() > most) {
+      return item.error("expected a word of 1 to " + std::to_string(most) + " bytes, found " +
+                        std::to_string(text.size() - begin));
+    }
+    add_bad_word(std::string_view(text).substr(begin), spec);
+  }
+  return api_ok();
+}
+
+ApiStatus read_longest_prompt(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t longest, field.integer(-1, kMostTokens));
+  if (longest == 0) return field.error("expected -1, or 1 and more, found 0");
+  spec.longest_prompt = longest;
+  return api_ok();
+}
+
 ApiStatus read_stream_options(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(const auto members, field.members());
   for (const RequestField& member : members) {
@@ -150,6 +201,10 @@ constexpr Rule kRules[] = {
     {"stop", read_stop},
     {"stop_token_ids", read_stop_tokens},
     {"logit_bias", read_logit_bias},
+    {"min_tokens", read_min_tokens},
+    {"allowed_token_ids", read_allowed_tokens},
+    {"bad_words", read_bad_words},
+    {"truncate_prompt_tokens", read_longest_prompt},
     {"ignore_eos", read_request_flag<&Request::ignore_eos>},
     {"skip_special_tokens", read_request_flag<&Request::skip_special>},
     {"include_stop_str_in_output", read_flag<&GenerationSpec::include_stop>},
@@ -170,9 +225,7 @@ constexpr Rule kRules[] = {
 
 constexpr UnsupportedField kUnsupported[] = {
     {"add_special_tokens", "false"},
-    {"allowed_token_ids", ""},
     {"audio", ""},
-    {"bad_words", "[]"},
     {"best_of", "1"},
     {"chat_template", ""},
     {"chat_template_kwargs", "{}"},
@@ -185,7 +238,6 @@ constexpr UnsupportedField kUnsupported[] = {
     {"length_penalty", "1 1.0"},
     {"logits_processors", "[]"},
     {"messages", ""},
-    {"min_tokens", "0"},
     {"mirostat", "0"},
     {"mm_processor_kwargs", "{}"},
     {"modalities", "[\"text\"]"},
@@ -198,7 +250,6 @@ constexpr UnsupportedField kUnsupported[] = {
     {"spaces_between_special_tokens", "true"},
     {"suffix", "\"\""},
     {"tools", "[]"},
-    {"truncate_prompt_tokens", "-1"},
     {"typical_p", "1 1.0"},
     {"use_beam_search", "false"},
     {"web_search_options", ""},
@@ -235,7 +286,21 @@ ApiStatus check_common_fields(const RequestField& root, const GenerationSpec& sp
   if (root.find("stream_options") && !spec.streams) {
     return field_error("stream_options", "expected only together with \"stream\": true");
   }
+  const int64_t least = spec.request.rules.min_tokens;
+  if (spec.max_tokens && least > *spec.max_tokens) {
+    return field_error("min_tokens", "expected at most max_tokens, " + std::to_string(*spec.max_tokens) +
+                                         ", found " + std::to_string(least));
+  }
   return api_ok();
+}
+
+bool truncate_prompt(const GenerationSpec& spec, std::vector<TokenId>& tokens) {
+  if (!spec.longest_prompt) return false;
+  const int64_t fits = std::max<int64_t>(1, spec.model->context - spec.max_tokens.value_or(1));
+  const auto longest = static_cast<size_t>(*spec.longest_prompt < 0 ? fits : *spec.longest_prompt);
+  if (tokens.size() <= longest) return false;
+  tokens.erase(tokens.begin(), tokens.end() - static_cast<ptrdiff_t>(longest));
+  return true;
 }
 
 ApiError unknown_field(const RequestField& field) { return field.error("is not known here; leave it out"); }

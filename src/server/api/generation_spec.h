@@ -29,6 +29,7 @@ struct GenerationSpec {
 
   Request request;  // of every choice, but for prompt, stream and constraint
   std::optional<int64_t> max_tokens;
+  std::optional<int64_t> longest_prompt;  // its last tokens are kept; -1: as many as the context lets
   std::optional<uint64_t> seed;
   int n = 1;
   bool streams = false;
@@ -51,6 +52,8 @@ struct FieldRule {
 ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec);
 // What only holds for all of them together.
 ApiStatus check_common_fields(const RequestField& root, const GenerationSpec& spec);
+// Drops the first tokens of a prompt that is longer than asked for; whether there were any.
+bool truncate_prompt(const GenerationSpec& spec, std::vector<TokenId>& tokens);
 // Of tools and forms: members that no rule names.
 ApiError unknown_field(const RequestField& field);
 

@@ -72,7 +72,10 @@ const FieldCase kCommon[] = {
     {"guided_choice", {"[\"x\"]"}},
     {"guided_grammar", {}},
     {"best_of", {"1"}},
-    {"min_tokens", {"0"}},
+    {"min_tokens", {"0", "1", "101"}},
+    {"allowed_token_ids", {"[0]"}},
+    {"bad_words", {"[]", "[\"x\"]"}},
+    {"truncate_prompt_tokens", {"-1", "1", "101", "2147483647", "2147483648"}},
     {"use_beam_search", {"false"}},
     {"prompt_logprobs", {}},
     {"audio", {}},
@@ -220,6 +223,13 @@ TEST(RequestFields, NameTheMemberInside) {
       {R"("modalities":["text","audio"])", "modalities"},
       {R"("modalities":["text"])", "accepted"},
       {R"("n":17)", "n"},
+      {R"("bad_words":["a"," "])", "bad_words[1]"},
+      {R"("bad_words":["a",3])", "bad_words[1]"},
+      {R"("allowed_token_ids":[])", "allowed_token_ids"},
+      {R"("allowed_token_ids":[0,4096])", "allowed_token_ids[1]"},
+      {R"("max_tokens":4,"min_tokens":5)", "min_tokens"},
+      {R"("min_tokens":1024)", "min_tokens"},
+      {R"("truncate_prompt_tokens":0)", "truncate_prompt_tokens"},
   };
   for (const auto& [members, param] : cases) EXPECT_EQ(param_of(model, members), param) << members;
 }

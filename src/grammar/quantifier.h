@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "grammar/grammar.h"
+#include "grammar/grammar_builder.h"
+#include "grammar/text_scanner.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+// How often a part may come.
+struct Quantifier {
+  int32_t min = 0;
+  int32_t max = GrammarBuilder::kUnbounded;
+};
+
+// "?", "*", "+", "{m}", "{m,}" or "{m,n}" where the scanner stands, or none. skip_space() is called where
+// spaces may stand within braces; error(text) makes an Error of the parser's; `form` is that of braces that
+// are none of these.
+template <typename SkipSpace, typename MakeError>
+Result<std::optional<Quantifier>> take_quantifier(TextScanner& in, const char* form, SkipSpace&& skip_space,
+                                                  MakeError&& error) {
+  Quantifier found;
+  if (in.take("*")) return std::optional(found);
+  if (in.take("?")) return std::optional(Quantifier{0, 1});
+  if (in.take("+")) return std::optional(Quantifier{1, GrammarBuilder::kUnbounded});
+  if (!in.take("{")) return std::optional<Quantifier>();
+  skip_space();
+  const auto low = in.number(GrammarLimits::kRepetition);
+  if (!low) return error(form);
+  found.min = found.max = *low;
+  skip_space();
+  if (in.take(",")) {
+    skip_space();
+    found.max = in.number(GrammarLimits::kRepetition).value_or(GrammarBuilder::kUnbounded);
+    skip_space();
+  }
+  if (!in.take("}")) return error(form);
+  if (found.min > GrammarLimits::kRepetition || found.max > GrammarLimits::kRepetition) {
+    return error("at most " + std::to_string(GrammarLimits::kRepetition) + " repetitions can be asked for");
+  }
+  if (found.max != GrammarBuilder::kUnbounded && found.min > found.max) return error("{m,n} needs m <= n");
+  return std::optional(found);
+}
+
+}  // namespace outrider

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/draft_accounts.h"
+
+#include <algorithm>
+
+namespace outrider {
+
+DraftAccounts::Account DraftAccounts::open() {
+  const Account account{.balance = std::clamp(purse_, -kMostLost, kFirstBalance)};
+  purse_ -= account.balance;
+  return account;
+}
+
+void DraftAccounts::close(const Account& account) {
+  purse_ = std::min(purse_ + account.balance, kLargestPurse);
+}
+
+void DraftAccounts::begin(double may_draft, double pool) {
+  may_try_ = try_balance_ >= kPriceOfTry * may_draft;
+  pool_ = pool;
+}
+
+bool DraftAccounts::pays(Account& account, bool is_try) {
+  account.is_try = is_try;
+  if (is_try ? may_try_ : pool_ >= 0.0) return true;
+  (is_try ? try_balance_ : account.balance) += is_try ? kIncome : kPromisedIncome;
+  return false;
+}
+
+void DraftAccounts::settle(Account& account, double won, double drafting) {
+  if (account.is_try) {
+    try_balance_ = std::min(try_balance_ + won, kLargestBalance * drafting);
+    return;
+  }
+  account.balance = std::min(account.balance + std::max(won, -kMostLost), kLargestBalance);
+}
+
+}  // namespace outrider

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/draft_experience.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace outrider {
+namespace {
+
+constexpr double kStepsRemembered = 48.0;
+constexpr double kTimesRemembered = 24.0;  // the first ones run on cold caches
+
+}  // namespace
+
+void DraftTime::learn(double new_ms) {
+  constexpr double kMostSurprise = 2.0;
+  steps = std::min(steps + 1.0, kTimesRemembered);
+  if (steps > 1.0) new_ms = std::min(new_ms, kMostSurprise * ms);
+  ms += (new_ms - ms) / steps;
+}
+
+void DraftExperience::learn(double new_gain, double new_rows) {
+  steps = std::min(steps + 1.0, kStepsRemembered);
+  const double surprise = new_gain - gain;
+  variance += (surprise * surprise - variance) / (steps + kStepsOfPrior);
+  gain += surprise / steps;
+  rows += (new_rows - rows) / steps;
+}
+
+void DraftExperience::be_prior() {
+  for (double* known : {&steps, &draft.steps, &resume.steps}) *known = std::min(*known, kStepsOfPrior);
+}
+
+void DraftExperience::fade_into(const DraftExperience& all) {
+  constexpr double kFading = 0.03;
+  if (steps <= kStepsOfPrior) return;
+  steps += kFading * (kStepsOfPrior - steps);
+  gain += kFading * (all.gain - gain);
+  variance += kFading * (all.variance - variance);
+  rows += kFading * (all.rows - rows);
+}
+
+void DraftOutlook::change(const DraftExperience& one, bool resumes, double sign) {
+  drafting += sign;
+  tokens += sign * one.gain;
+  rows += sign * one.rows;
+  draft_ms += sign * (one.draft.ms + (resumes ? one.resume.ms / kStepsOfRun : 0.0));
+  steps += sign * one.steps;
+  variance += sign * one.variance_of_gain();
+}
+
+DraftOutlook DraftOutlook::at_best(double sum_variance) const {
+  DraftOutlook best = *this;
+  best.tokens += std::sqrt(std::max(0.0, sum_variance));
+  return best;
+}
+
+}  // namespace outrider

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+namespace outrider {
+
+// Steps that others' experience counts for, once a sequence learns from its own.
+inline constexpr double kStepsOfPrior = 4.0;
+// Steps that drafting goes on for once it begins, as a rule.
+inline constexpr double kStepsOfRun = 16.0;
+
+// A fading mean of times; a stalled thread is no news.
+struct DraftTime {
+  double ms = 0.0;
+  double steps = 0.0;  // that it is learned from
+
+  void learn(double new_ms);
+};
+
+// Fading means of what drafting brings and costs per step, of one sequence or of all.
+struct DraftExperience {
+  double steps = 0.0;
+  double gain = 0.0;      // tokens beyond the one that plain decoding gives
+  double variance = 1.0;  // of what a step gains
+  double rows = 0.0;      // verified beyond the pending token
+  DraftTime draft;        // if no other sequence drafted
+  DraftTime resume;       // beyond that after a pause: the drafter first reads what it missed
+
+  // Of `gain`, as it was learned from so many steps.
+  double variance_of_gain() const { return variance / std::max(1.0, steps); }
+
+  void learn(double new_gain, double new_rows);
+  // From here on counts little beside what is learned next.
+  void be_prior();
+  // What a sequence learned fades into what all learn, while it does not draft.
+  void fade_into(const DraftExperience& all);
+};
+
+// What a step brings and takes if some sequences draft as they did so far.
+struct DraftOutlook {
+  double drafting = 0.0;  // sequences
+  double tokens = 0.0;    // of the whole batch
+  double rows = 0.0;      // drafted
+  double draft_ms = 0.0;  // if each drafted alone
+  double steps = 0.0;     // that it is learned from
+  double variance = 0.0;  // of `tokens`
+
+  // resumes: this sequence drafts after a pause, which it pays for over a whole run.
+  void add(const DraftExperience& one, bool resumes) { change(one, resumes, 1.0); }
+  void remove(const DraftExperience& one, bool resumes) { change(one, resumes, -1.0); }
+  // The same, if chance made what was learned too low: by one deviation of a sum of that variance.
+  DraftOutlook at_best(double sum_variance) const;
+
+ private:
+  void change(const DraftExperience& one, bool resumes, double sign);
+};
+
+}  // namespace outrider

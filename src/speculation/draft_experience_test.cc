@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/draft_experience.h"
+
+#include <gtest/gtest.h>
+
+namespace outrider {
+namespace {
+
+TEST(DraftExperience, TheFirstStepsAreAMean) {
+  DraftExperience experience;
+  for (const double gain : {2.0, 0.0, 1.0, 3.0}) experience.learn(gain, 2.0 * gain);
+  EXPECT_DOUBLE_EQ(experience.gain, 1.5);
+  EXPECT_DOUBLE_EQ(experience.rows, 3.0);
+  EXPECT_EQ(experience.steps, 4.0);
+}
+
+TEST(DraftExperience, OldStepsFade) {
+  DraftExperience experience;
+  for (int i = 0; i < 1000; ++i) experience.learn(3.0, 4.0);
+  for (int i = 0; i < 200; ++i) experience.learn(0.0, 4.0);
+  EXPECT_LT(experience.gain, 0.05);
+}
+
+// A prior says where to begin; a few steps of one's own outweigh it.
+TEST(DraftExperience, APriorCountsForFewSteps) {
+  DraftExperience experience;
+  for (int i = 0; i < 1000; ++i) experience.learn(3.0, 4.0);
+  experience.be_prior();
+  EXPECT_DOUBLE_EQ(experience.gain, 3.0);
+  for (int i = 0; i < static_cast<int>(kStepsOfPrior); ++i) experience.learn(1.0, 4.0);
+  EXPECT_DOUBLE_EQ(experience.gain, 2.0);
+}
+
+TEST(DraftExperience, WhatAPausedSequenceKnewFadesIntoWhatAllKnow) {
+  DraftExperience own, all;
+  for (int i = 0; i < 30; ++i) {
+    own.learn(0.0, 4.0);
+    all.learn(2.0, 4.0);
+  }
+  for (int i = 0; i < 300; ++i) own.fade_into(all);
+  EXPECT_NEAR(own.gain, 2.0, 0.01);
+  EXPECT_NEAR(own.steps, kStepsOfPrior, 0.01);
+}
+
+TEST(DraftExperience, AStallCountsAsTwiceTheUsualTimeAtMost) {
+  DraftTime time;
+  time.learn(1.0);
+  time.learn(1000.0);
+  EXPECT_DOUBLE_EQ(time.ms, 1.5);
+}
+
+TEST(DraftOutlook, WhoLeavesLeavesNothingBehind) {
+  DraftExperience one, other;
+  for (int i = 0; i < 5; ++i) {
+    one.learn(1.0, 4.0);
+    other.learn(0.5, 2.0);
+  }
+  one.draft.learn(0.25);
+  other.draft.learn(0.5);
+  other.resume.learn(8.0);
+  DraftOutlook outlook{.tokens = 2.0};
+  outlook.add(one, false);
+  const DraftOutlook before = outlook;
+  outlook.add(other, true);
+  EXPECT_DOUBLE_EQ(outlook.drafting, 2.0);
+  EXPECT_DOUBLE_EQ(outlook.tokens, 3.5);
+  EXPECT_DOUBLE_EQ(outlook.rows, 6.0);
+  EXPECT_DOUBLE_EQ(outlook.draft_ms, 0.75 + 8.0 / kStepsOfRun);
+  outlook.remove(other, true);
+  EXPECT_DOUBLE_EQ(outlook.tokens, before.tokens);
+  EXPECT_DOUBLE_EQ(outlook.draft_ms, before.draft_ms);
+  EXPECT_DOUBLE_EQ(outlook.variance, before.variance);
+}
+
+TEST(DraftOutlook, AtBestIsOneDeviationMore) {
+  const DraftOutlook outlook{.tokens = 3.0};
+  EXPECT_DOUBLE_EQ(outlook.at_best(4.0).tokens, 5.0);
+  EXPECT_DOUBLE_EQ(outlook.at_best(-1e-9).tokens, 3.0);  // what rounding left
+}
+
+}  // namespace
+}  // namespace outrider

@@ -32,6 +32,7 @@ struct RunHistory {
   std::vector<LossPoint> training;
   std::vector<LossPoint> held_out;
   std::vector<AcceptancePoint> acceptance;  // learned drafters only
+  double unfinished = 0.0;                  // sum of the losses since the last point of `training`
 };
 
 }  // namespace outrider::training

@@ -9,9 +9,9 @@ namespace outrider::training {
 // DraftTarget, or beside others by SpecInfer.
 HeadKind draft_kind();
 
-// SpecInfer's boost-tuning by position: the weight of every row's token, 1 less the share of the
-// continuations of `depth` tokens it belongs to that are `solved` from their first token to their last.
-// right: f32 [windows, length], 1 where the token behind the row is the one to learn; so is the result.
+// SpecInfer's boost-tuning by position. For the token behind every row: of the continuations of `depth`
+// tokens that hold it, the share that is right from the first token to the last. right: f32 [windows,
+// length], 1 where the token behind the row is foreseen; so is the result.
 at::Tensor reproduced_share(const at::Tensor& right, int64_t depth);
 
 }  // namespace outrider::training

@@ -210,14 +210,12 @@ Status HeadRun::train() {
   const int64_t first = optimizer_.steps_taken();
   Progress progress("training " + kind_.command, options_.steps, first);
   const auto start = std::chrono::steady_clock::now();
-  double sum = 0.0;
   for (int64_t step = first; step < options_.steps; ++step) {
     OUTRIDER_TRY(const double loss, train_step(step));
-    sum += loss;
+    history_.unfinished += loss;
     const int64_t done = step + 1;
     if (done % kHistoryInterval == 0) {
-      history_.training.push_back({done, sum / kHistoryInterval});
-      sum = 0.0;
+      history_.training.push_back({done, std::exchange(history_.unfinished, 0.0) / kHistoryInterval});
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     char detail[128];

@@ -66,6 +66,9 @@ struct SpeculativeOptions {
   // Drafts are proposed at the request's temperature times this: one that is too sure agrees more often
   // above 1.
   double draft_temperature = 1.0;
+  // Where requests are greedy, probabilities that rank drafted nodes are the drafter's at this temperature;
+  // 0: what a learned drafter's files say, else 1.
+  double ranking_temperature = 0.0;
   LengthSchedule draft_len_schedule = LengthSchedule::kConstant;
   bool is_auto =
       false;  // policy: auto; measured costs and acceptance decide how much is drafted, if anything

@@ -58,9 +58,10 @@ Status assign_number(SpeculativeConfig& config, std::string_view text) {
   return {};
 }
 
-Status assign_draft_temperature(SpeculativeConfig& config, std::string_view text) {
+template <double SpeculativeOptions::*kMember>
+Status assign_temperature(SpeculativeConfig& config, std::string_view text) {
   constexpr double kLeast = 0.1, kMost = 10.0;
-  OUTRIDER_TRY(config.options.draft_temperature, parse_number(text, kLeast, kMost));
+  OUTRIDER_TRY(config.options.*kMember, parse_number(text, kLeast, kMost));
   return {};
 }
 
@@ -246,7 +247,12 @@ constexpr std::array kKeys = {
         {"draft_temperature", "", "", "1",
          "drafters with probabilities propose at the temperature of the request times this, 0.1 to "
          "10; `outrider doctor` says which is best"},
-        assign_draft_temperature},
+        assign_temperature<&SpeculativeOptions::draft_temperature>},
+    SpeculativeKeyRow{
+        {"ranking_temperature", "", "", "the drafter's own, or 1",
+         "where requests are greedy, drafted nodes are ranked by the drafter's probabilities at this "
+         "temperature, 0.1 to 10; below 1 trees get narrower and deeper"},
+        assign_temperature<&SpeculativeOptions::ranking_temperature>},
     SpeculativeKeyRow{{"draft_len_schedule", "num_assistant_tokens_schedule", "", "constant",
                        "constant, or heuristic: two levels more after a draft accepted whole, else one less"},
                       assign_schedule},

@@ -99,6 +99,10 @@ Result<SpeculativeOptions> settled(SpeculativeOptions options) {
     options.combine = {"Suffix"};
     if (!options.speculative_model.empty()) options.combine.push_back(method);
   }
+  if (head && options.ranking_temperature == 0.0) {
+    OUTRIDER_TRY(const auto named, head->config.root().number("outrider_ranking_temperature"));
+    if (named && *named > 0.0) options.ranking_temperature = *named;
+  }
   if (options.is_shape_open) OUTRIDER_RETURN_IF_ERROR(take_usual_shape(options, head));
   if (options.tree == TreeKind::kChoices) {
     if (options.medusa_choices.empty() && head && head->kind == HeadKind::kMedusa) {

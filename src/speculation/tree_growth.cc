@@ -37,7 +37,8 @@ GrowthOptions growth_options(const SpeculativeOptions& options, const TreePolicy
           .children = options.children,
           .least_probability = options.assistant_confidence_threshold,
           .most_uncertainty = options.entropy_threshold,
-          .temperature_factor = options.draft_temperature};
+          .temperature_factor = options.draft_temperature,
+          .ranking_temperature = options.ranking_temperature > 0.0 ? options.ranking_temperature : 1.0};
 }
 
 void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request, TokenTree& tree,
@@ -51,7 +52,7 @@ void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request
   sampling_.temperature *= options.temperature_factor;
   ranking_ = sampling_;
   if (ranking_.temperature == 0.0) {
-    ranking_.temperature = options.temperature_factor;
+    ranking_.temperature = options.ranking_temperature;
     ranking_.top_k = 0;
     ranking_.top_p = 1.0;
     ranking_.min_p = 0.0;

@@ -20,6 +20,7 @@ struct GrowthOptions {
   double least_probability = 0.0;   // a node below it is not expanded; 0: all are
   double most_uncertainty = 0.0;    // nor one from a law with sqrt(0.15 * entropy) above this; 0: all are
   double temperature_factor = 1.0;  // on the request's temperature: a draft that is too sure is asked above 1
+  double ranking_temperature = 1.0;  // of the laws that rank nodes where the request is greedy
   double level_ms = 0.0;        // what a level costs one sequence, for requests that say what time is worth
   Randomness* draws = nullptr;  // instead of the request's: tests enumerate it
 };

@@ -68,7 +68,7 @@ class HeadRun {
  private:
   Result<double> train_step(int64_t step);
   Status evaluate(int64_t step);
-  Status serve(const fs::path& folder, AcceptancePoint& point) const;
+  Result<double> serve(const fs::path& folder, AcceptancePoint& point) const;
   int64_t parameter_count() const;
   Status save(int64_t step);
   fs::path checkpoints() const { return options_.out / "checkpoints"; }
@@ -148,7 +148,8 @@ Status HeadRun::evaluate(int64_t step) {
   OUTRIDER_RETURN_IF_ERROR(write_head(head_, target_, learned, candidate));
   AcceptancePoint point{
       .step = step, .agreement = held_out.agreement, .foreseen = held_out.tokens_per_pass()};
-  OUTRIDER_RETURN_IF_ERROR(serve(candidate, point));
+  OUTRIDER_TRY(learned["outrider_ranking_temperature"], serve(candidate, point));
+  OUTRIDER_RETURN_IF_ERROR(write_head(head_, target_, learned, candidate));
   history_.held_out.push_back({step, held_out.loss});
   double best = 0.0;
   for (const AcceptancePoint& earlier : history_.acceptance) best = std::max(best, worth(earlier));
@@ -170,23 +171,32 @@ Status HeadRun::evaluate(int64_t step) {
                                                                          .parameters = parameter_count()}));
 }
 
-// Acceptance with the serving code: a chain, and a tree of as many levels.
-Status HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
+// Acceptance with the serving code: a chain, and a tree of as many levels. A law that is like the target's is
+// flatter than the chance to be its likeliest token: returns the temperature that ranks a tree's nodes best.
+Result<double> HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
   const auto depth = std::min(options_.measured_depth, std::ssize(point.agreement));
-  for (const auto& [tree, length] :
-       {std::pair{TreeKind::kChain, &point.chain}, std::pair{TreeKind::kDynamic, &point.tree}}) {
-    OUTRIDER_TRY(const ServedAcceptance served,
-                 probe_.measure(probe_.speculation(kind_.decoding_type, folder, tree, depth)));
-    *length = served.tokens_per_pass;
-    if (tree == TreeKind::kChain) point.accepted = served.by_depth;
+  const auto speculation = [&](TreeKind tree) {
+    return probe_.speculation(kind_.decoding_type, folder, tree, depth);
+  };
+  OUTRIDER_TRY(const ServedAcceptance chain, probe_.measure(speculation(TreeKind::kChain)));
+  point.chain = chain.tokens_per_pass;
+  point.accepted = chain.by_depth;
+  double ranking = 1.0;
+  for (const double temperature : {1.0, 0.6, 0.4, 0.25}) {
+    SpeculativeOptions tree = speculation(TreeKind::kDynamic);
+    tree.ranking_temperature = temperature;
+    OUTRIDER_TRY(const ServedAcceptance served, probe_.measure(tree));
+    if (served.tokens_per_pass <= point.tree) continue;
+    point.tree = served.tokens_per_pass;
+    ranking = temperature;
   }
   std::vector<fs::path> together = head_.companions();
-  if (together.empty()) return {};
+  if (together.empty()) return ranking;
   together.push_back(folder);
   OUTRIDER_TRY(const ServedAcceptance shared,
                probe_.measure(probe_.shared_speculation(std::move(together), depth)));
   point.shared_tree = shared.tokens_per_pass;
-  return {};
+  return ranking;
 }
 
 int64_t HeadRun::parameter_count() const {

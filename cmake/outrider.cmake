@@ -55,10 +55,10 @@ function(outrider_isa_library isa)
   target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS})
 endfunction()
 
-# outrider_page(<library> <folder> <name>): one page out of <folder>/page.html, where @STYLE@, @SCRIPT@ and @POLICY@
-# stand for src/page/shared.css and its style.css, src/page/shared.js and its script.js, and a Content-Security-Policy
-# that lets nothing run but these two. It becomes `extern const std::string_view <name>` of the library.
-function(outrider_page library folder NAME)
+# outrider_page(<library> <folder> <name> <title>): one page, src/page/frame.html around the body <folder>/page.html,
+# with src/page/shared.css and its style.css, src/page/shared.js and its script.js, and a Content-Security-Policy that
+# lets nothing run but these two. It becomes `extern const std::string_view <name>` of the library.
+function(outrider_page library folder NAME TITLE)
   set(shared ${PROJECT_SOURCE_DIR}/src/page)
   set(STYLE "\n")
   set(SCRIPT "\n")
@@ -76,7 +76,9 @@ function(outrider_page library folder NAME)
   outrider_content_hash("${SCRIPT}" script_hash)
   set(POLICY "default-src 'none'; style-src '${style_hash}'; script-src '${script_hash}'; connect-src 'self'; \
 img-src data:; base-uri 'none'; form-action 'none'")
-  configure_file(${folder}/page.html ${NAME}.html @ONLY)
+  file(READ ${folder}/page.html BODY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/page.html)
+  configure_file(${shared}/frame.html ${NAME}.html @ONLY)
   file(READ ${CMAKE_CURRENT_BINARY_DIR}/${NAME}.html PAGE)
   configure_file(${shared}/page.cc.in ${NAME}.cc @ONLY)
   target_sources(${library} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${NAME}.cc)

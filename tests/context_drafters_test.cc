@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// MoA and DFlash in the engine: the same tokens as without them, drafts that depend on the text alone, and
-// heads for other targets refused.
+// MoA and DFlash in the engine: what they leave in the target's cache, heads for other targets, and options.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -13,10 +11,12 @@
 #include <vector>
 
 #include "config/speculative_config.h"
+#include "drafters/registry.h"
 #include "drafters/target_access.h"
 #include "engine/engine_parts.h"
 #include "heads/head_file.h"
-#include "heads/made_up_head.h"
+#include "lossless.h"
+#include "test_heads.h"
 
 namespace outrider {
 namespace {
@@ -24,200 +24,15 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr int64_t kHidden = 64;
-
-std::string target_path() { return OUTRIDER_SOURCE_DIR "/tests/data/models/llama"; }  // of 2 layers
-
-struct Moa {
-  bool uses_lsa = true, uses_cross = true;
-  int tli = 0;
-};
-
-std::unique_ptr<MadeUpHead> make_moa(const Moa& moa) {
-  auto head = std::make_unique<MadeUpHead>();
-  head->config = {{"num_attention_heads", 4},
-                  {"target_layer_inference", moa.tli},
-                  {"disable_LSA", !moa.uses_lsa},
-                  {"disable_cross_attention", !moa.uses_cross}};
-  head->add_layer("self_attention.", {kHidden, 4, 2, 16, 48, false, false});
-  if (!moa.uses_cross) return head;
-  head->add_layer("cross_attention.", {kHidden, 4, 2, 16, 56, false, false});
-  if (!moa.uses_lsa) return head;
-  head->add_layer("layer_self_attention.", {64, 4, 1, 16, 40, false, false});
-  head->tensors["Ekv2E.weight"] = {kHidden, 64};
-  head->tensors["Ekv2E.bias"] = {kHidden};
-  return head;
-}
-
-std::unique_ptr<MadeUpHead> make_dflash() {
-  auto head = std::make_unique<MadeUpHead>();
-  head->config = {{"hidden_size", kHidden},
-                  {"intermediate_size", 72},
-                  {"num_hidden_layers", 2},
-                  {"num_attention_heads", 4},
-                  {"num_key_value_heads", 2},
-                  {"head_dim", 24},
-                  {"max_position_embeddings", 256},
-                  {"rms_norm_eps", 1e-5},
-                  {"vocab_size", 288},
-                  {"block_size", 6},
-                  {"dflash_config", {{"mask_token_id", 280}, {"target_layer_ids", {0, 1}}}}};
-  head->tensors = {
-      {"fc.weight", {kHidden, 2 * kHidden}}, {"hidden_norm.weight", {kHidden}}, {"norm.weight", {kHidden}}};
-  for (const char* prefix : {"layers.0.", "layers.1."})
-    head->add_layer(prefix, {kHidden, 4, 2, 24, 72, false, true});
-  return head;
-}
-
-struct Variant {
-  std::string speculative = "none";
-  int page_size = 16;
-  int batch = 4;
-  int prefill_chunk = 256;
-  int preempt_every = 0;
-  WeightPrecision weights = WeightPrecision::kAuto;
-  AcceptanceRule acceptance = AcceptanceRule::kCoupled;
-  KvCacheType kv = KvCacheType::kAuto;
-};
-
-std::string describe(const Variant& variant) {
-  return variant.speculative + ", page " + std::to_string(variant.page_size) + ", batch " +
-         std::to_string(variant.batch) + ", chunk " + std::to_string(variant.prefill_chunk) + ", preempts " +
-         std::to_string(variant.preempt_every) + ", weights " +
-         std::to_string(static_cast<int>(variant.weights)) + ", kv " +
-         std::to_string(static_cast<int>(variant.kv));
-}
-
-Result<std::unique_ptr<EngineParts>> parts_of(const Variant& variant, const std::filesystem::path& head) {
-  EngineOptions options;
-  options.model = target_path();
-  options.page_size = variant.page_size;
-  options.max_batch = variant.batch;
-  options.prefill_chunk = variant.prefill_chunk;
-  options.weights = variant.weights;
-  options.kv_cache_type = variant.kv;
-  options.acceptance = variant.acceptance;
-  OUTRIDER_TRY(const SpeculativeConfig config, parse_speculative(variant.speculative));
-  options.speculation = config.options;
-  if (variant.speculative != "none") options.speculation.speculative_model = head;
-  OUTRIDER_TRY(auto parts, open_parts(std::move(options)));
-  parts->preempt_every = variant.preempt_every;
-  return parts;
-}
-
-std::vector<Completion> complete(const Variant& variant, const std::filesystem::path& head,
-                                 double temperature) {
-  auto parts = parts_of(variant, head);
-  if (!parts.ok()) {
-    ADD_FAILURE() << parts.error().message;
-    return {};
-  }
-  const auto engine = Engine::assemble(std::move(*parts));
-  std::vector<Completion> completions(5);
-  for (size_t i = 0; i < completions.size(); ++i) {
-    Request request;
-    // The last two begin like the first, and find its pages; one is a single token.
-    const size_t length = i == 1 ? 1 : 9 + 13 * (i % 3);
-    for (size_t j = 0; j < length; ++j)
-      request.prompt.push_back(static_cast<TokenId>((j * j + 3 * j + (i < 3 ? i : 0)) % 280));
-    request.max_tokens = 24;
-    request.ignore_eos = true;
-    request.sampling.temperature = temperature;
-    request.sampling.seed = 7 + i;
-    const auto id = engine->submit(request, [&completions, i](RequestId, const Progress& progress) {
-      if (progress.completion != nullptr) completions[i] = *progress.completion;
-    });
-    if (!id.ok()) ADD_FAILURE() << id.error().message;
-  }
-  while (engine->step()) {
-  }
-  return completions;
-}
-
-struct Case {
-  const char* name;
-  const char* method;
-  std::unique_ptr<MadeUpHead> (*make)();
-};
-
-class ContextDrafters : public testing::TestWithParam<Case> {
+class ContextDrafters : public testing::TestWithParam<HeadCase> {
  protected:
-  ContextDrafters() : made_(GetParam().make()), path_(made_->write()) {}
+  Result<std::unique_ptr<EngineParts>> parts_of(const std::string& shape) const {
+    return open_variant({}, {.speculative = GetParam().method + shape, .head = path_}, small_target());
+  }
 
-  std::unique_ptr<MadeUpHead> made_;
-  std::filesystem::path path_;
+  std::unique_ptr<MadeUpHead> made_ = GetParam().make();
+  std::filesystem::path path_ = made_->write();
 };
-
-std::vector<Variant> variants(const std::string& method) {
-  std::vector<Variant> all;
-  const std::string dynamic = ",max_draft_len=4,dynamic_tree_max_topK=6,max_total_draft_tokens=40";
-  for (const std::string& shape : {method + ",max_draft_len=4", method + ",expansion=[6,2,1]",
-                                   method + dynamic, "combine=[Suffix," + method + "]" + dynamic,
-                                   "combine=[EarlyExit," + method + "],exit_layer=1" + dynamic,
-                                   "combine=[" + method + ",EarlyExit],exit_layer=1" + dynamic}) {
-    all.push_back({.speculative = shape});
-    all.push_back({.speculative = shape, .page_size = 1, .batch = 1, .prefill_chunk = 4});
-    all.push_back({.speculative = shape, .batch = 3, .prefill_chunk = 5, .preempt_every = 5});
-  }
-  for (const WeightPrecision weights : {WeightPrecision::kF32, WeightPrecision::kQ8, WeightPrecision::kQ4}) {
-    all.push_back({.speculative = method + dynamic, .weights = weights});
-    all.push_back({.speculative = method + ",max_draft_len=2,policy=auto", .weights = weights});
-  }
-  for (const KvCacheType kv : {KvCacheType::kF32, KvCacheType::kF16, KvCacheType::kQ8_0})
-    all.push_back({.speculative = method + dynamic, .page_size = 4, .kv = kv});
-  return all;
-}
-
-// Made-up heads are seldom right; that they are now and then makes the test see what acceptance leaves
-// behind.
-TEST_P(ContextDrafters, TokensAreThoseOfPlainDecoding) {
-  int64_t accepted = 0;
-  for (const double temperature : {0.0, 1.0}) {
-    std::map<std::pair<WeightPrecision, KvCacheType>, std::vector<Completion>> plain_by_numerics;
-    for (const Variant& variant : variants(GetParam().method)) {
-      auto& plain = plain_by_numerics[{variant.weights, variant.kv}];
-      if (plain.empty()) plain = complete({.weights = variant.weights, .kv = variant.kv}, "", temperature);
-      const auto drafted = complete(variant, path_, temperature);
-      ASSERT_EQ(plain.size(), drafted.size());
-      for (size_t i = 0; i < plain.size(); ++i) {
-        ASSERT_EQ(plain[i].tokens, drafted[i].tokens)
-            << describe(variant) << ", temperature " << temperature << ", request " << i;
-        const SpeculationStats& stats = drafted[i].speculation;
-        EXPECT_EQ(stats.draft_failures, 0) << describe(variant);
-        if (variant.speculative.find("auto") == std::string::npos) {
-          EXPECT_GT(stats.drafted, 0) << describe(variant) << ", request " << i;
-        }
-        accepted += stats.accepted;
-      }
-    }
-  }
-  EXPECT_GT(accepted, 50);
-}
-
-// Under the rejection rule the output depends on what is drafted: equal output means equal drafts, alone and
-// in batches, however the text came into the caches. (Requests that find others' pages, or come back, draft
-// in other steps.)
-TEST_P(ContextDrafters, DraftsDependOnTheTextAlone) {
-  for (const char* shape : {",max_draft_len=3", ",expansion=[3,2]"}) {
-    Variant variant{.speculative = GetParam().method + std::string(shape),
-                    .batch = 1,
-                    .weights = WeightPrecision::kF32,
-                    .acceptance = AcceptanceRule::kRejection};
-    const auto alone = complete(variant, path_, 1.0);
-    std::vector<Variant> others(4, variant);
-    others[0].batch = 5;
-    others[1].page_size = 1;
-    others[2].page_size = 3;
-    others[2].batch = 3;
-    others[3].prefill_chunk = 5;
-    others[3].batch = 2;
-    for (const Variant& other : others) {
-      const auto found = complete(other, path_, 1.0);
-      for (size_t i = 0; i < 3; ++i)
-        ASSERT_EQ(alone[i].tokens, found[i].tokens) << describe(other) << ", request " << i;
-    }
-  }
-}
 
 // All that the cache holds of a sequence's committed entries.
 std::vector<std::byte> committed_bytes(KvCache& cache, const KvSequence& sequence) {
@@ -236,7 +51,7 @@ std::vector<std::byte> committed_bytes(KvCache& cache, const KvSequence& sequenc
 }
 
 TEST_P(ContextDrafters, DraftingLeavesTheTargetsCacheAsItWas) {
-  const auto parts = parts_of({.speculative = GetParam().method + std::string(",expansion=[3,2]")}, path_);
+  const auto parts = parts_of(",expansion=[3,2]");
   ASSERT_TRUE(parts.ok()) << parts.error().message;
   Model& target = *(*parts)->target;
   KvCache& cache = *(*parts)->cache;
@@ -288,42 +103,56 @@ TEST_P(ContextDrafters, DraftingLeavesTheTargetsCacheAsItWas) {
 }
 
 TEST_P(ContextDrafters, HeadsOfOtherTargetsAreRefused) {
-  const Variant variant{.speculative = GetParam().method};
-  const auto file = open_model(target_path());
+  const auto file = open_model(small_target());
   ASSERT_TRUE(file.ok());
   made_->config["outrider_target"] = target_fingerprint(*file);
   made_->write();
-  EXPECT_TRUE(parts_of(variant, path_).ok());
+  EXPECT_TRUE(parts_of("").ok());
   made_->config["outrider_target"] = "0123456789abcdef";
   made_->write();
-  const auto other = parts_of(variant, path_);
+  const auto other = parts_of("");
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().message, AllOf(HasSubstr("another target"), HasSubstr("0123456789abcdef")));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Heads, ContextDrafters,
-    testing::Values(Case{"MoA_TLI_0", "MoA", [] { return make_moa({}); }},
-                    Case{"MoA_TLI_1", "MoA", [] { return make_moa({.tli = 1}); }},
-                    Case{"MoA_without_LSA", "MoA", [] { return make_moa({.uses_lsa = false}); }},
-                    Case{"MoA_without_LSA_TLI_1", "MoA",
-                         [] { return make_moa({.uses_lsa = false, .tli = 1}); }},
-                    Case{"MoA_without_CA", "MoA", [] { return make_moa({.uses_cross = false}); }},
-                    Case{"DFlash", "DFlash", [] { return make_dflash(); }}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Heads, ContextDrafters, testing::ValuesIn([] {
+                           std::vector<HeadCase> cases = head_cases();
+                           std::erase_if(cases, [](const HeadCase& one) {
+                             const std::string method = one.method;
+                             return method != "MoA" && method != "DFlash";
+                           });
+                           return cases;
+                         }()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
-TEST(MoaOptions, ItsAuthorsTreeIsTheDefault) {
+TEST_P(ContextDrafters, ThePublishedTreeIsTheDefault) {
+  const std::string model = "speculative_model=" + path_.string();
+  const auto options = [&](const std::string& text) {
+    return settled(parse_speculative(text)->options).value();
+  };
+  const std::string method = GetParam().method;
+  for (const std::string& named : {model, method + "," + model}) {
+    const SpeculativeOptions usual = options(named);
+    EXPECT_EQ(usual.decoding_type, method);
+    EXPECT_EQ(usual.tree, method == "MoA" ? TreeKind::kDynamic : TreeKind::kChain);
+    EXPECT_EQ(usual.max_draft_len, method == "MoA" ? 6 : 5);  // levels; places of a block
+    if (method == "MoA") {
+      EXPECT_EQ(usual.dynamic_tree_max_top_k, 8);
+      EXPECT_EQ(usual.max_total_draft_tokens, 62);
+    }
+    EXPECT_EQ(options(named + ",max_draft_len=4").tree, TreeKind::kChain);
+    EXPECT_EQ(options(named + ",max_draft_len=4").max_draft_len, 4);
+    EXPECT_EQ(options(named + ",tree=chain").max_draft_len, 4);
+    EXPECT_EQ(options(named + ",expansion=[2,1]").tree, TreeKind::kStatic);
+  }
+}
+
+TEST(MoaOptions, WhatIsNotGivenOfADynamicTreeIsItsAuthors) {
   const auto options = [](const char* text) { return parse_speculative(text)->options; };
-  EXPECT_EQ(options("moa").tree, TreeKind::kDynamic);
-  EXPECT_EQ(options("moa").dynamic_tree_max_top_k, 8);
-  EXPECT_EQ(options("moa").max_total_draft_tokens, 62);
-  EXPECT_EQ(options("moa").max_draft_len, 6);
   EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").max_draft_len, 4);
+  EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").max_total_draft_tokens, 62);
   EXPECT_EQ(options("moa,max_total_draft_tokens=24").dynamic_tree_max_top_k, 8);
   EXPECT_EQ(options("moa,max_total_draft_tokens=24").max_total_draft_tokens, 24);
-  EXPECT_EQ(options("moa,max_draft_len=4").tree, TreeKind::kChain);
-  EXPECT_EQ(options("moa,tree=chain").max_draft_len, 4);
-  EXPECT_EQ(options("moa,expansion=[2,1]").tree, TreeKind::kStatic);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class CoveringArray {
   }
 
  private:
-  static constexpr int kMost = 16;  // levels and factors
+  static constexpr int kMost = 32;  // levels and factors
 
   // Keys of groups hold a factor and its level per member.
   static int extended(int key, size_t factor, int level) {

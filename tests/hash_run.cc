@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/counter_rng.h"
+#include "drafter_wrapper.h"
 #include "drafters/registry.h"
 #include "sampling/log_probability.h"
 #include "sampling/randomness.h"
@@ -37,21 +38,13 @@ std::shared_ptr<const Tokenizer> letters() {
 }
 
 // Changes the trees of another drafter, so that they are no longer what it computed.
-class Meddler final : public Drafter {
+class Meddler final : public DrafterWrapper {
  public:
-  Meddler(std::shared_ptr<Drafter> drafter, uint32_t seed) : drafter_(std::move(drafter)), random_(seed) {}
-
-  const DrafterTraits& traits() const override { return drafter_->traits(); }
-  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override {
-    drafter_->begin(sequence, prompt, scope);
-  }
-  void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override {
-    drafter_->observe(sequence, tree, verdict);
-  }
-  void end(uint64_t sequence) override { drafter_->end(sequence); }
+  Meddler(std::shared_ptr<Drafter> drafter, uint32_t seed)
+      : DrafterWrapper(std::move(drafter)), random_(seed) {}
 
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
-    OUTRIDER_RETURN_IF_ERROR(drafter_->draft(requests, trees));
+    OUTRIDER_RETURN_IF_ERROR(DrafterWrapper::draft(requests, trees));
     if (random_() % 9 == 0) throw std::runtime_error("the meddler is angry");
     for (TokenTree& tree : trees) {
       switch (random_() % 6) {
@@ -89,7 +82,6 @@ class Meddler final : public Drafter {
     return other;
   }
 
-  std::shared_ptr<Drafter> drafter_;
   std::mt19937 random_;
 };
 

@@ -13,11 +13,13 @@
 #include "config/speculative_config.h"
 #include "engine/engine_parts.h"
 #include "kernels/kernel_table.h"
+#include "test_heads.h"
 
 namespace outrider {
 
 std::string default_target() { return OUTRIDER_SOURCE_DIR "/models/outrider-small"; }
 std::string default_draft() { return OUTRIDER_SOURCE_DIR "/models/outrider-draft"; }
+std::string small_target() { return OUTRIDER_SOURCE_DIR "/tests/data/models/llama"; }
 
 std::vector<std::string> mixed_prompts(int count) {
   constexpr std::array kNames = {"Lily", "Tom", "Anna", "Ben", "Mia", "Sam", "Sue", "Max", "Tim", "Amy"};
@@ -64,7 +66,8 @@ std::vector<std::string> mixed_prompts(int count) {
 std::string describe(const Variant& variant) {
   return variant.speculative + " page " + std::to_string(variant.page_size) + " batch " +
          std::to_string(variant.batch) + " chunk " + std::to_string(variant.prefill_chunk) +
-         (variant.acceptance == AcceptanceRule::kCoupled ? " coupled" : " rejection");
+         (variant.acceptance == AcceptanceRule::kCoupled ? " coupled" : " rejection") +
+         (variant.preempt_every == 0 ? "" : " preempts every " + std::to_string(variant.preempt_every));
 }
 
 std::string describe(const Numerics& numerics) {
@@ -91,7 +94,17 @@ std::vector<std::string> drafters() {
           "combine=[ngram,draft_target]",
           "combine=[suffix,draft_target,lookahead]",
           "combine=[ngram,early_exit]",
-          "auto"};
+          "auto",
+          "eagle3,speculative_model=eagle3",
+          "mtp,speculative_model=mtp",
+          "mtp,speculative_model=mtp_chained",
+          "medusa,speculative_model=medusa",
+          "moa,speculative_model=moa",
+          "moa,speculative_model=moa_tli_2",
+          "moa,speculative_model=moa_tli_3",
+          "dflash,speculative_model=dflash",
+          "combine=[suffix,mtp],speculative_model=mtp",
+          "combine=[early_exit,moa],speculative_model=moa_tli_3"};
 }
 
 std::vector<std::string> shapes() {
@@ -158,14 +171,12 @@ const std::filesystem::path& cost_directory() {
   return kDirectory.path;
 }
 
-SpeculativeOptions parsed(const std::string& speculative) {
-  const auto config = parse_speculative(speculative);
-  if (!config.ok()) {
-    ADD_FAILURE() << config.error().message;
-    return {};
-  }
-  SpeculativeOptions options = config->options;
-  options.speculative_model = default_draft();
+Result<SpeculativeOptions> parsed(const Variant& variant) {
+  OUTRIDER_TRY(const SpeculativeConfig config, parse_speculative(variant.speculative));
+  SpeculativeOptions options = config.options;
+  const std::filesystem::path head =
+      variant.head.empty() ? default_head(options.speculative_model.string()) : variant.head;
+  options.speculative_model = head.empty() ? std::filesystem::path(default_draft()) : head;
   for (auto& model : options.speculative_models)
     model = model == "target" ? default_target() : default_draft();
   return options;
@@ -173,30 +184,59 @@ SpeculativeOptions parsed(const std::string& speculative) {
 
 }  // namespace
 
-std::vector<Completion> run_variant(const Numerics& numerics, const Variant& variant,
-                                    const Workload& workload) {
+Workload token_workload(double temperature, int64_t max_tokens) {
+  Workload workload{.prompts = {}, .max_tokens = max_tokens, .ignore_eos = true, .target = small_target()};
+  workload.sampling.temperature = temperature;
+  workload.sampling.seed = 7;
+  for (size_t i = 0; i < 5; ++i) {
+    const size_t length = i == 1 ? 1 : 9 + 25 * (i % 3);
+    std::vector<TokenId>& prompt = workload.token_prompts.emplace_back();
+    for (size_t j = 0; j < length; ++j)
+      prompt.push_back(static_cast<TokenId>((j * j + 3 * j + (i < 3 ? i : 0)) % 280));
+  }
+  return workload;
+}
+
+Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, const Variant& variant,
+                                                  const std::string& target) {
   EngineOptions options;
-  options.model = default_target();
+  options.model = target;
   options.kernels = numerics.kernels;
   options.weights = numerics.weights;
   options.kv_cache_type = numerics.kv_cache_type;
+  options.threads = variant.threads;
   options.page_size = variant.page_size;
   options.max_batch = variant.batch;
   options.prefill_chunk = variant.prefill_chunk;
   options.acceptance = variant.acceptance;
-  options.speculation = parsed(variant.speculative);
+  OUTRIDER_TRY(options.speculation, parsed(variant));
   options.cache_dir = cost_directory();
-  auto engine = Engine::open(options);
-  if (!engine.ok()) {
-    ADD_FAILURE() << engine.error().message;
+  OUTRIDER_TRY(auto parts, open_parts(std::move(options)));
+  parts->preempt_every = variant.preempt_every;
+  return parts;
+}
+
+std::vector<Completion> run_variant(const Numerics& numerics, const Variant& variant,
+                                    const Workload& workload) {
+  auto parts = open_variant(numerics, variant, workload.target);
+  if (!parts.ok()) {
+    ADD_FAILURE() << describe(variant) << ": " << parts.error().message;
     return {};
   }
-  std::vector<Completion> completions(workload.prompts.size());
+  return run_engine(*Engine::assemble(std::move(*parts)), workload, describe(variant));
+}
+
+std::vector<Completion> run_engine(Engine& engine, const Workload& workload, const std::string& what) {
+  std::vector<std::vector<TokenId>> prompts;
+  for (const std::string& prompt : workload.prompts) prompts.push_back(engine.tokenize(prompt));
+  prompts.insert(prompts.end(), workload.token_prompts.begin(), workload.token_prompts.end());
+  std::vector<Completion> completions(prompts.size());
   std::map<RequestId, size_t> places;
-  for (size_t i = 0; i < workload.prompts.size(); ++i) {
+  for (size_t i = 0; i < prompts.size(); ++i) {
     Request request;
-    request.prompt = (*engine)->tokenize(workload.prompts[i]);
+    request.prompt = prompts[i];
     request.max_tokens = workload.max_tokens;
+    request.ignore_eos = workload.ignore_eos;
     request.sampling = workload.sampling;
     request.sampling.seed += i;
     request.logprobs = workload.logprobs;
@@ -206,14 +246,13 @@ std::vector<Completion> run_variant(const Numerics& numerics, const Variant& var
       request.rules = {.min_tokens = request.max_tokens / 2,
                        .forbidden = {{id(1)}, {id(2), id(3)}, {id(3), id(4), id(5)}, {id(6), id(6)}}};
     }
-    request.constraint =
-        ToyConstraint::make({.language = workload.language,
-                             .seed = request.sampling.seed,
-                             .vocabulary = static_cast<TokenId>((*engine)->info().vocab_size),
-                             .eos = (*engine)->parts().target->config().stop_tokens.front()});
-    const auto id = (*engine)->submit(request, [&](RequestId from, const Progress& progress) {
+    request.constraint = ToyConstraint::make({.language = workload.language,
+                                              .seed = request.sampling.seed,
+                                              .vocabulary = static_cast<TokenId>(engine.info().vocab_size),
+                                              .eos = engine.parts().target->config().stop_tokens.front()});
+    const auto id = engine.submit(request, [&](RequestId from, const Progress& progress) {
       if (progress.completion == nullptr) return;
-      EXPECT_EQ(progress.completion->speculation.draft_failures, 0) << describe(variant);
+      EXPECT_EQ(progress.completion->speculation.draft_failures, 0) << what;
       completions[places.at(from)] = *progress.completion;
     });
     if (!id.ok()) {
@@ -222,7 +261,7 @@ std::vector<Completion> run_variant(const Numerics& numerics, const Variant& var
     }
     places[*id] = i;
   }
-  while ((*engine)->step()) {
+  while (engine.step()) {
   }
   return completions;
 }

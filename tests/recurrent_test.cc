@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// EAGLE, EAGLE-3 and MTP in the engine: the same tokens as without them, and drafts that depend on a
-// sequence's tokens alone.
+// What EAGLE, EAGLE-3 and MTP keep of a sequence, and whom they refuse to draft for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "config/speculative_config.h"
 #include "engine/engine_parts.h"
 #include "heads/head_file.h"
 #include "heads/recurrent_test_data.h"
+#include "lossless.h"
+#include "test_heads.h"
 
 namespace outrider {
 namespace {
@@ -20,169 +19,23 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string target_path() { return OUTRIDER_SOURCE_DIR "/tests/data/models/llama"; }
-
-struct Variant {
-  std::string head = "";  // a golden's name; none: plain decoding
-  std::string shape = "max_draft_len=3";
-  int page_size = 16;
-  int batch = 4;
-  int prefill_chunk = 256;
-  int preempt_every = 0;
-  WeightPrecision weights = WeightPrecision::kAuto;
-  AcceptanceRule acceptance = AcceptanceRule::kCoupled;
-  std::string kernels = "";
-};
-
-std::string describe(const Variant& variant) {
-  return variant.head + " " + variant.shape + ", page " + std::to_string(variant.page_size) + ", batch " +
-         std::to_string(variant.batch) + ", chunk " + std::to_string(variant.prefill_chunk) + ", preempts " +
-         std::to_string(variant.preempt_every) + ", weights " +
-         std::to_string(static_cast<int>(variant.weights)) + " " + variant.kernels;
-}
-
-std::unique_ptr<Engine> open_engine(const Variant& variant) {
-  EngineOptions options;
-  options.model = target_path();
-  options.threads = 2;
-  options.page_size = variant.page_size;
-  options.max_batch = variant.batch;
-  options.prefill_chunk = variant.prefill_chunk;
-  options.weights = variant.weights;
-  options.acceptance = variant.acceptance;
-  options.kernels = variant.kernels;
-  MadeUpHead made;
-  if (!variant.head.empty()) {
-    fill_head(made, head_golden(variant.head));
-    const auto config = parse_speculative("speculative_model=x," + variant.shape);
-    if (!config.ok()) ADD_FAILURE() << config.error().message;
-    options.speculation = config->options;
-    options.speculation.speculative_model = made.write();
-  }
-  auto parts = open_parts(std::move(options));
+std::unique_ptr<Engine> open_engine(const std::string& golden) {
+  const auto head = make_recurrent(golden);
+  const Variant variant{.speculative = "speculative_model=x,max_draft_len=3",
+                        .page_size = 4,
+                        .batch = 4,
+                        .head = head->write()};
+  auto parts = open_variant({}, variant, small_target());
   if (!parts.ok()) {
     ADD_FAILURE() << parts.error().message;
     return nullptr;
   }
-  (*parts)->preempt_every = variant.preempt_every;
   return Engine::assemble(std::move(*parts));
 }
 
-std::vector<Completion> complete(const Variant& variant, double temperature) {
-  const auto engine = open_engine(variant);
-  std::vector<Completion> completions(6);
-  for (size_t i = 0; i < completions.size(); ++i) {
-    Request request;
-    // The last three begin like the first ones, and find their pages; one is a single token.
-    const size_t length = i == 1 ? 1 : 9 + 25 * (i % 3);
-    for (size_t j = 0; j < length; ++j)
-      request.prompt.push_back(static_cast<TokenId>((j * j + 3 * j + (i < 3 ? i : 2)) % 280));
-    request.max_tokens = 40;
-    request.ignore_eos = true;
-    request.sampling.temperature = temperature;
-    request.sampling.seed = 7 + i;
-    const auto id = engine->submit(request, [&completions, i](RequestId, const Progress& progress) {
-      if (progress.completion != nullptr) completions[i] = *progress.completion;
-    });
-    if (!id.ok()) ADD_FAILURE() << id.error().message;
-  }
-  while (engine->step()) {
-  }
-  return completions;
-}
-
-// Of plain decoding, which no other choice changes.
-const std::vector<Completion>& plain_completions(WeightPrecision weights, double temperature) {
-  static std::map<std::pair<WeightPrecision, double>, std::vector<Completion>> known;
-  auto& completions = known[{weights, temperature}];
-  if (completions.empty()) completions = complete({.weights = weights}, temperature);
-  return completions;
-}
-
-const char* const kChain = "max_draft_len=3";
-const char* const kStatic = "expansion=[3,2,1]";
-const char* const kDynamic = "max_draft_len=4,dynamic_tree_max_topK=5,max_total_draft_tokens=24";
-
-std::vector<Variant> variants_of(const std::string& head) {
-  std::vector<Variant> all;
-  for (const char* shape : {kChain, kStatic, kDynamic}) {
-    all.push_back({.head = head, .shape = shape});
-    all.push_back({.head = head, .shape = shape, .page_size = 1, .batch = 1, .prefill_chunk = 4});
-    all.push_back(
-        {.head = head, .shape = shape, .page_size = 4, .batch = 3, .prefill_chunk = 5, .preempt_every = 5});
-  }
-  all.push_back({.head = head, .shape = std::string("decoding_type=auto,") + kDynamic, .batch = 3});
-  all.push_back({.head = head, .shape = std::string(kChain) + ",policy=auto", .preempt_every = 7});
-  for (const WeightPrecision weights :
-       {WeightPrecision::kF32, WeightPrecision::kQ8_0, WeightPrecision::kQ8, WeightPrecision::kQ4}) {
-    all.push_back({.head = head, .shape = kDynamic, .weights = weights});
-  }
-  return all;
-}
-
-class Recurrent : public testing::TestWithParam<const char*> {};
-
-// Made-up heads are seldom right; that they are now and then makes the test see what acceptance leaves
-// behind.
-TEST_P(Recurrent, TokensAreThoseOfPlainDecoding) {
-  int64_t accepted = 0;
-  for (const double temperature : {0.0, 1.0}) {
-    for (const Variant& variant : variants_of(GetParam())) {
-      const auto& plain = plain_completions(variant.weights, temperature);
-      const auto drafted = complete(variant, temperature);
-      for (size_t i = 0; i < plain.size(); ++i) {
-        ASSERT_EQ(plain[i].tokens, drafted[i].tokens)
-            << describe(variant) << ", temperature " << temperature << ", prompt " << i;
-        EXPECT_EQ(drafted[i].speculation.draft_failures, 0) << describe(variant);
-        accepted += drafted[i].speculation.accepted;
-      }
-    }
-  }
-  EXPECT_GT(accepted, 50);
-}
-
-// Drafts are a function of a sequence's tokens: neither company, chunks, pages nor what the caches hold
-// changes how many pass, nor what rejection makes of the same draws.
-TEST_P(Recurrent, DraftsDependOnTheTokensAlone) {
-  for (const char* shape : {kChain, kStatic, kDynamic}) {
-    for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
-      const auto expected =
-          complete({.head = GetParam(), .shape = shape, .batch = 1, .acceptance = rule}, 1.0);
-      int64_t drafted = 0;
-      for (const Variant& variant :
-           {Variant{.head = GetParam(), .shape = shape, .acceptance = rule},
-            Variant{.head = GetParam(), .shape = shape, .page_size = 1, .batch = 6, .acceptance = rule},
-            Variant{.head = GetParam(),
-            .shape = shape,
-            .page_size = 4,
-            .batch = 3,
-            .prefill_chunk = 5,
-            .acceptance = rule},
-            Variant{
-                .head = GetParam(), .shape = shape, .batch = 2, .prefill_chunk = 19, .acceptance = rule}}) {
-        const auto found = complete(variant, 1.0);
-        for (size_t i = 0; i < expected.size(); ++i) {
-          ASSERT_EQ(expected[i].tokens, found[i].tokens) << describe(variant) << ", prompt " << i;
-          ASSERT_EQ(expected[i].speculation.drafted_per_position, found[i].speculation.drafted_per_position)
-              << describe(variant) << ", prompt " << i;
-          ASSERT_EQ(expected[i].speculation.accepted_per_position, found[i].speculation.accepted_per_position)
-              << describe(variant) << ", prompt " << i;
-          drafted += found[i].speculation.drafted;
-        }
-      }
-      EXPECT_GT(drafted, 500);
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Heads, Recurrent,
-                         testing::Values("eagle", "eagle_two_layers", "eagle3", "eagle3_one_tap",
-                                         "eagle3_speculators", "mtp", "mtp_chained", "mtp_qwen"),
-                         [](const auto& info) { return std::string(info.param); });
-
 // A later request finds entries of an earlier one in both caches, and drafts the same from them.
 TEST(RecurrentCache, SharedBeginningsAreComputedOnce) {
-  const auto engine = open_engine({.head = "eagle3", .page_size = 4});
+  const auto engine = open_engine("eagle3");
   Request request;
   for (TokenId j = 0; j < 60; ++j) request.prompt.push_back((j * j + 3 * j) % 280);
   request.max_tokens = 30;
@@ -204,7 +57,7 @@ TEST(RecurrentCache, SharedBeginningsAreComputedOnce) {
 // A drafter by itself, told made-up features of made-up texts.
 class LoneDrafter {
  public:
-  explicit LoneDrafter(const std::string& head) : engine_(open_engine({.head = head, .page_size = 4})) {}
+  explicit LoneDrafter(const std::string& head) : engine_(open_engine(head)) {}
 
   Drafter& operator*() { return *engine_->parts().drafter; }
   Drafter* operator->() { return engine_->parts().drafter.get(); }
@@ -310,10 +163,9 @@ TEST_P(RecurrentState, EntriesAreSharedByTextsThatBeginAlike) {
   std::vector<TokenId> text = made_up_text(40);
   LoneDrafter drafter(GetParam());
   const auto expected = drafter.draft_afresh(1, text);
-  const bool carries = std::string(GetParam()) == "mtp_chained";
   // Entries for 39 - 1 tokens, in full pages of 4.
   const int64_t known = drafter->known_tokens(text);
-  EXPECT_EQ(known, carries ? 0 : 36);
+  EXPECT_EQ(known, 36);
   // Nobody learns by the time a draft takes what another wrote.
   EXPECT_EQ(drafter->known_tokens(text, 7), 0);
   drafter->begin(2, text);
@@ -326,7 +178,7 @@ TEST_P(RecurrentState, EntriesAreSharedByTextsThatBeginAlike) {
     return tokens;
   };
   const auto drafted = longer({expected.begin() + 1, expected.end()});
-  EXPECT_EQ(drafter->known_tokens(drafted), carries ? 0 : 36);
+  EXPECT_EQ(drafter->known_tokens(drafted), 36);
   // The first token is in every entry's state, though in no entry's tokens.
   text.front() += 1;
   EXPECT_EQ(drafter->known_tokens(text), 0);
@@ -341,18 +193,18 @@ TEST(RecurrentOptions, OtherKindsAndTargetsAreRefused) {
   fill_head(made, head_golden("eagle"));
   const auto refusal = [&](const std::string& method) {
     EngineOptions options;
-    options.model = target_path();
+    options.model = small_target();
     options.speculation.decoding_type = method;
     options.speculation.speculative_model = made.write();
     const auto parts = open_parts(options);
     return parts.ok() ? "" : parts.error().message;
   };
   EXPECT_EQ(refusal("Eagle"), "");
-  EXPECT_THAT(refusal("Eagle3"), AllOf(HasSubstr("found Eagle"), HasSubstr("use decoding_type Eagle")));
-  EXPECT_THAT(refusal("MTP"), HasSubstr("found Eagle"));
+  EXPECT_THAT(refusal("Eagle3"), AllOf(HasSubstr("kind Eagle,"), HasSubstr("found decoding_type Eagle3")));
+  EXPECT_THAT(refusal("MTP"), HasSubstr("kind Eagle"));
   made.config["outrider_target"] = "0123456789abcdef";
   EXPECT_THAT(refusal("Eagle"), AllOf(HasSubstr("another target"), HasSubstr("0123456789abcdef")));
-  made.config["outrider_target"] = target_fingerprint(*open_model(target_path()));
+  made.config["outrider_target"] = target_fingerprint(*open_model(small_target()));
   EXPECT_EQ(refusal("Eagle"), "");
 }
 

@@ -72,6 +72,7 @@ struct SpeculativeOptions {
 
   std::filesystem::path speculative_model;  // DraftTarget: the draft model; else a learned drafter's files
   bool is_method_open = false;              // what speculative_model holds says which decoding_type this is
+  bool is_shape_open = false;               // and the method what its tree looks like and how deep it is
   std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several
   std::vector<std::string> combine;                       // Combined: decoding types that share one tree
 

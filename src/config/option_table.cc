@@ -192,6 +192,7 @@ Status set_speculative_model(Settings& settings, const OptionValue& value) {
   if (settings.speculation_given) return {};
   speculation.decoding_type = "DraftTarget";
   speculation.is_method_open = true;
+  speculation.is_shape_open = true;
   settings.speculation_given = true;
   return {};
 }

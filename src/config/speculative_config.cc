@@ -69,14 +69,12 @@ void settle(SpeculativeConfig& config, Gives&& gives) {
   if (options.decoding_type == "SpecInfer" && !gives_shape) options.tree = TreeKind::kStatic;
   if (options.tree == TreeKind::kStatic && !options.expansion.empty() && options.max_draft_len > 0)
     options.max_draft_len = static_cast<int>(std::min<size_t>(options.expansion.size(), 64));
-  const bool is_medusa = options.decoding_type == "Medusa" && !gives_shape && !gives("max_draft_len");
-  if (is_medusa || (gives("medusa_choices") && !gives("tree"))) options.tree = TreeKind::kChoices;
+  if (gives("medusa_choices") && !gives("tree")) options.tree = TreeKind::kChoices;
+  options.is_shape_open = !gives_shape && !gives("medusa_choices") && !gives("max_draft_len");
   const bool gives_dynamic = gives("dynamic_tree_max_topK") || gives("max_total_draft_tokens");
   if (gives_dynamic && !gives("tree") && !gives("expansion") && !gives("medusa_choices"))
     options.tree = TreeKind::kDynamic;
-  if (options.decoding_type != "MoA") return;
-  if (!gives_shape && !gives("max_draft_len")) options.tree = TreeKind::kDynamic;
-  if (options.tree != TreeKind::kDynamic) return;
+  if (options.decoding_type != "MoA" || options.tree != TreeKind::kDynamic) return;
   // What its authors measured with.
   if (!gives("dynamic_tree_max_topK")) options.dynamic_tree_max_top_k = 8;
   if (!gives("max_total_draft_tokens")) options.max_total_draft_tokens = 62;

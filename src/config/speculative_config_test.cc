@@ -184,7 +184,9 @@ TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
   const auto yaml = from_yaml("decoding_type: Medusa\nmedusa_choices: [[0], [0, 0], [1]]\n");
   ASSERT_TRUE(yaml.ok()) << yaml.error().message;
   EXPECT_EQ(yaml->options.medusa_choices, expected);
-  EXPECT_EQ(parsed("medusa").tree, TreeKind::kChoices);
+  EXPECT_TRUE(parsed("medusa").is_shape_open);
+  EXPECT_FALSE(parsed("medusa,medusa_choices=[[0]]").is_shape_open);
+  EXPECT_FALSE(parsed("speculative_model=models/d,max_draft_len=4").is_shape_open);
   EXPECT_EQ(parsed("medusa,max_draft_len=3").tree, TreeKind::kChain);
   EXPECT_EQ(parsed("medusa,max_total_draft_tokens=8").tree, TreeKind::kDynamic);
   for (const char* wrong : {"0", "[0]", "[[0],1]", "[[a]]", "[[-1]]", "[[0]"}) {

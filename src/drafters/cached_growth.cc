@@ -28,11 +28,7 @@ CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterConte
                            const KvShape& shape, int64_t vocab)
     : cache_(shape),
       policy_(make_tree_policy(options)),
-      growth_{.policy = policy_.get(),
-              .children = options.children,
-              .least_probability = options.assistant_confidence_threshold,
-              .most_uncertainty = options.entropy_threshold,
-              .temperature_factor = options.draft_temperature},
+      growth_(growth_options(options, policy_.get())),
       most_nodes_(largest_tree(options)),
       most_staged_(most_staged(options)),
       vocab_(vocab) {
@@ -112,15 +108,6 @@ void CachedGrowth::expand(std::span<const float> logits) {
         [&](size_t node) { return logits.subspan((index + node) * width, static_cast<size_t>(vocab_)); });
   }
   std::erase_if(active_, [](Growing* growing) { return growing->growth.frontier().empty(); });
-}
-
-// Of a pass over all sequences that grow. One that lost its processor says little.
-void CachedGrowth::learn_cost(double ms) {
-  constexpr double kFading = 0.1;
-  constexpr double kMostSurprise = 2.0;
-  const double each = ms / static_cast<double>(active_.size());
-  double& known = growth_.level_ms;
-  known = known == 0.0 ? each : known + kFading * (std::min(each, kMostSurprise * known) - known);
 }
 
 }  // namespace outrider

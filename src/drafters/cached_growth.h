@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "drafters/learn_cost.h"
 #include "drafters/registry.h"
 #include "drafters/request_history.h"
 #include "kv/kv_cache.h"
@@ -79,7 +80,8 @@ class CachedGrowth {
       append_frontiers();
       const double start = now_ms();
       const std::span<const float> logits = forward(std::as_const(batch_), std::span<const Rows>(rows_));
-      if (!std::exchange(is_first_pass, false)) learn_cost(now_ms() - start);
+      const double each = (now_ms() - start) / static_cast<double>(active_.size());
+      if (!std::exchange(is_first_pass, false)) learn_cost(growth_.level_ms, each);
       expand(logits);
     }
   }
@@ -95,7 +97,6 @@ class CachedGrowth {
   void append_frontiers();
   Rows append_frontier(Growing& growing);
   void expand(std::span<const float> logits);
-  void learn_cost(double ms);
 
   KvCache cache_;
   std::unique_ptr<TreePolicy> policy_;

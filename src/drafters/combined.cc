@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "drafters/feature_share.h"
+#include "drafters/learn_cost.h"
 #include "drafters/shared_constraint.h"
 #include "speculation/acceptance_estimates.h"
 #include "speculation/likeliest_nodes.h"
@@ -65,7 +66,6 @@ class CombinedDrafter final : public Drafter {
   std::vector<size_t> order(std::span<const DraftRequest> requests) const;
   void leave_out(size_t member, std::span<const DraftRequest> requests, std::span<const TokenTree> trees);
   void call(size_t member);
-  static void learn_cost(Member& member, double ms);
   void merge(size_t member, std::span<TokenTree> trees);
 
   DrafterTraits traits_;
@@ -254,15 +254,7 @@ void CombinedDrafter::call(size_t member) {
     call.status = input_error(traits_.sources[member] + " threw an unknown exception");
   }
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
-  learn_cost(members_[member], spent.count() / static_cast<double>(trees.size()));
-}
-
-// A thread that lost its processor says little of the member.
-void CombinedDrafter::learn_cost(Member& member, double ms) {
-  constexpr double kFading = 0.1;
-  constexpr double kMostSurprise = 2.0;
-  member.ms =
-      member.ms == 0.0 ? ms : member.ms + kFading * (std::min(ms, kMostSurprise * member.ms) - member.ms);
+  learn_cost(members_[member].ms, spent.count() / static_cast<double>(trees.size()));
 }
 
 // Adds what the member drafted, with probabilities that say what its own proved to be worth.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "drafters/context_pass.h"
+#include "drafters/load_head.h"
 #include "drafters/request_history.h"
 #include "heads/dflash_network.h"
 #include "speculation/tree_growth.h"
@@ -77,11 +78,7 @@ DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvSha
       target_(context.target),
       cache_(shape),
       policy_(make_tree_policy(options)),
-      growth_{.policy = policy_.get(),
-              .children = options.children,
-              .least_probability = options.assistant_confidence_threshold,
-              .most_uncertainty = options.entropy_threshold,
-              .temperature_factor = options.draft_temperature},
+      growth_(growth_options(options, policy_.get())),
       places_(static_cast<int>(network_->config().block_size) - 1),
       vocab_(static_cast<size_t>(context.vocab_size)),
       longest_(context.context) {
@@ -177,12 +174,10 @@ std::span<const float> DFlashDrafter::run_blocks() {
 
 Result<std::shared_ptr<Drafter>> make_dflash_drafter(const SpeculativeOptions& options,
                                                      const DrafterContext& context) {
-  OUTRIDER_TRY(const HeadFile head,
-               open_head_for(HeadKind::kDFlash, options.speculative_model, context.target_fingerprint));
-  OUTRIDER_TRY(
-      std::unique_ptr<DFlashNetwork> network,
-      DFlashNetwork::load(head, *context.target,
-                          {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  OUTRIDER_TRY(std::unique_ptr<DFlashNetwork> network,
+               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
+                 return DFlashNetwork::load(head, *context.target, how);
+               }));
   const int64_t block = network->config().block_size;
   network->reserve(std::max(kMostContext, context.max_batch * block));
   KvShape shape = network->kv_shape();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "drafters/learn_cost.h"
 #include "drafters/request_history.h"
 #include "drafters/target_access.h"
 #include "speculation/tree_growth.h"
@@ -48,7 +49,6 @@ class EarlyExitDrafter final : public Drafter {
 
   Growing& start(const DraftRequest& request, TokenTree& tree);
   bool append_frontier(Growing& growing);
-  void learn_cost(double ms);
   void hand_over(Growing& growing);
 
   DrafterTraits traits_{.name = "EarlyExit", .emits_probabilities = true, .uses_target = true};
@@ -72,11 +72,7 @@ EarlyExitDrafter::EarlyExitDrafter(LayerSubset layers, const SpeculativeOptions&
     : layers_(std::move(layers)),
       resumes_(layers_.skip_attention.empty()),
       policy_(make_tree_policy(options)),
-      growth_{.policy = policy_.get(),
-              .children = options.children,
-              .least_probability = options.assistant_confidence_threshold,
-              .most_uncertainty = options.entropy_threshold,
-              .temperature_factor = options.draft_temperature},
+      growth_(growth_options(options, policy_.get())),
       adapts_(options.tree == TreeKind::kChain && options.assistant_confidence_threshold == 0.0),
       vocab_(context.vocab_size) {
   const auto batch = static_cast<size_t>(context.max_batch);
@@ -109,7 +105,7 @@ Status EarlyExitDrafter::draft(std::span<const DraftRequest> requests, std::span
     const TargetAccess& target = *active_.front()->target;
     const double start = now_ms();
     const SubsetOutput output = target.model->forward_subset(batch_, *target.cache, layers_);
-    learn_cost(now_ms() - start);
+    learn_cost(level_ms_, (now_ms() - start) / static_cast<double>(active_.size()));
     const size_t rows = batch_.logits_rows.size();
     const size_t vocab = output.logits.size() / rows;
     const size_t hidden = output.states.size() / rows;
@@ -164,15 +160,6 @@ EarlyExitDrafter::Growing& EarlyExitDrafter::start(const DraftRequest& request, 
   growing.entries.clear();
   growing.growth.start(sequence.growth, request, tree, sequence.history.sync(request));
   return growing;
-}
-
-// Of a pass over all sequences that grow. One that lost its processor says little.
-void EarlyExitDrafter::learn_cost(double ms) {
-  constexpr double kFading = 0.1;
-  constexpr double kMostSurprise = 2.0;
-  const double each = ms / static_cast<double>(active_.size());
-  level_ms_ =
-      level_ms_ == 0.0 ? each : level_ms_ + kFading * (std::min(each, kMostSurprise * level_ms_) - level_ms_);
 }
 
 // Adds the frontier's rows to the pass; false when there are none, or no entries for them.

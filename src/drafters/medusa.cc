@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "drafters/learn_cost.h"
+#include "drafters/load_head.h"
 #include "drafters/request_history.h"
-#include "heads/head_file.h"
 #include "heads/medusa.h"
 #include "speculation/tree_growth.h"
 #include "speculation/tree_policy.h"
@@ -42,7 +43,6 @@ class MedusaDrafter final : public Drafter {
   };
 
   void start(const DraftRequest& request, TokenTree& tree);
-  void learn_cost(double ms);
 
   DrafterTraits traits_{.name = "Medusa", .emits_probabilities = true, .features = {.final_norm = true}};
   std::unique_ptr<MedusaHeads> heads_;
@@ -60,11 +60,7 @@ MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const Speculati
                              const DrafterContext& context)
     : heads_(std::move(heads)),
       policy_(make_tree_policy(options)),
-      growth_{.policy = policy_.get(),
-              .children = options.children,
-              .least_probability = options.assistant_confidence_threshold,
-              .most_uncertainty = options.entropy_threshold,
-              .temperature_factor = options.draft_temperature},
+      growth_(growth_options(options, policy_.get())),
       vocab_(static_cast<size_t>(context.vocab_size)),
       longest_(static_cast<size_t>(context.context)) {
   heads_->reserve(context.max_batch);
@@ -99,7 +95,7 @@ Status MedusaDrafter::draft(std::span<const DraftRequest> requests, std::span<To
   for (int64_t level = 0; is_growing; ++level) {
     const double begin = now_ms();
     const std::span<const float> logits = heads_->logits(level);
-    if (level > 0) learn_cost(now_ms() - begin);
+    if (level > 0) learn_cost(growth_.level_ms, (now_ms() - begin) / static_cast<double>(active_));
     is_growing = false;
     for (size_t row = 0; row < active_; ++row) {
       TreeGrowth& growth = growing_[row]->growth;
@@ -128,25 +124,14 @@ void MedusaDrafter::start(const DraftRequest& request, TokenTree& tree) {
   ++active_;
 }
 
-// Of one head over all sequences. One that lost its processor says little.
-void MedusaDrafter::learn_cost(double ms) {
-  constexpr double kFading = 0.1;
-  constexpr double kMostSurprise = 2.0;
-  const double each = ms / static_cast<double>(active_);
-  double& known = growth_.level_ms;
-  known = known == 0.0 ? each : known + kFading * (std::min(each, kMostSurprise * known) - known);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<Drafter>> make_medusa_drafter(const SpeculativeOptions& options,
                                                      const DrafterContext& context) {
-  OUTRIDER_TRY(const HeadFile head,
-               open_head_for(HeadKind::kMedusa, options.speculative_model, context.target_fingerprint));
-  OUTRIDER_TRY(
-      std::unique_ptr<MedusaHeads> heads,
-      MedusaHeads::load(head, context.target->config(),
-                        {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  OUTRIDER_TRY(std::unique_ptr<MedusaHeads> heads,
+               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
+                 return MedusaHeads::load(head, context.target->config(), how);
+               }));
   if (options.tree == TreeKind::kChoices && depth_of(options.medusa_choices) > heads->shape().head_count) {
     return usage_error("medusa_choices expects no more levels than there are heads, " +
                        std::to_string(heads->shape().head_count) + ", found " +

@@ -9,6 +9,7 @@
 
 #include "drafters/cached_growth.h"
 #include "drafters/context_pass.h"
+#include "drafters/load_head.h"
 #include "drafters/target_access.h"
 #include "heads/moa_network.h"
 
@@ -197,12 +198,10 @@ std::span<const float> MoaDrafter::run_target_layers(std::span<const float> stat
 
 Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& options,
                                                   const DrafterContext& context) {
-  OUTRIDER_TRY(const HeadFile head,
-               open_head_for(HeadKind::kMoa, options.speculative_model, context.target_fingerprint));
-  OUTRIDER_TRY(
-      std::unique_ptr<MoaNetwork> network,
-      MoaNetwork::load(head, *context.target,
-                       {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  OUTRIDER_TRY(std::unique_ptr<MoaNetwork> network,
+               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
+                 return MoaNetwork::load(head, *context.target, how);
+               }));
   network->reserve(int64_t{context.max_batch} * CachedGrowth::most_staged(options));
   const KvShape shape = CachedGrowth::cache_shape(network->kv_shape(), context.context, options, context);
   return std::shared_ptr<Drafter>(std::make_shared<MoaDrafter>(std::move(network), shape, options, context));

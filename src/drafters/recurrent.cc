@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafters/recurrent.h"
-#include "base/counter_rng.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,9 +10,9 @@
 
 #include "base/counter_rng.h"
 #include "drafters/cached_growth.h"
+#include "drafters/load_head.h"
 #include "heads/eagle.h"
 #include "heads/eagle3.h"
-#include "heads/head_file.h"
 #include "heads/mtp.h"
 #include "heads/recurrent_head.h"
 
@@ -43,7 +42,7 @@ class RecurrentDrafter final : public Drafter {
   struct Sequence : DraftSequence {
     std::vector<float> waiting;  // features of the tokens behind those with entries: [size of a row] each
     std::vector<float> states;   // by staged entry: [state_size]; of committed tokens that of the last alone
-    std::vector<float> carried;  // of the last committed entry, where the head asks for it
+    std::vector<float> carried;  // state of the last committed entry, where the head asks for it
     bool is_lost = false;        // features are missing: there is nothing to draft from
   };
   // What known_tokens() found, kept for the begin() that follows.
@@ -64,17 +63,20 @@ class RecurrentDrafter final : public Drafter {
   void prepare(const DraftRequest& request, TokenTree& tree);
   std::span<const float> forward(const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows);
   const float* gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count);
-  void commit(Sequence& sequence, size_t count);
+  float* room_for_states(int64_t rows);
+  const float* commit(Sequence& sequence, size_t count, const float* states);
 
   DrafterTraits traits_;
   std::unique_ptr<RecurrentHead> head_;
   CachedGrowth growth_;
-  size_t longest_;  // sequence there will be
-  int level_ = 0;   // of the pass under way
+  size_t longest_;                  // sequence there will be
+  std::vector<float> page_states_;  // [pages, state_size]: what the last entry of a full page carries
+  int level_ = 0;                   // of the pass under way
   // Scratch of one call.
   std::vector<DraftRequest> requests_;             // no deeper than the head can draft
   std::vector<float> inputs_;                      // [rows, row_size or state_size]
   std::vector<float> carried_;                     // [sequences, state_size]
+  std::vector<float> entry_states_;                // [rows, state_size] of level 0, where they are carried
   std::vector<Sequence*> taking_;                  // part in the draft, or in the flush
   std::vector<std::span<const TokenId>> flushed_;  // tokens of each sequence of a flush
   std::vector<int> path_;
@@ -108,6 +110,14 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
   head_->reserve(static_cast<int64_t>(rows), int64_t{context.max_batch} * usual_width(options));
   inputs_.reserve(rows * std::max(row_size(), state_size()));
   carried_.reserve(static_cast<size_t>(context.max_batch) * state_size());
+  if (head_->carries_state()) {
+    const int64_t tree_rows =
+        int64_t{context.max_batch} * std::max(CachedGrowth::kMostUncached + 1, usual_width(options));
+    head_->reserve_trees(static_cast<int64_t>(rows), tree_rows,
+                         context.context + CachedGrowth::most_staged(options));
+    entry_states_.reserve(rows * state_size());
+    page_states_.resize(static_cast<size_t>(growth_.cache().shape().page_count) * state_size());
+  }
   path_.resize(rows);
   std::iota(path_.begin(), path_.end(), 0);
   taking_.reserve(static_cast<size_t>(context.max_batch));
@@ -115,11 +125,10 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
   flushed_.reserve(static_cast<size_t>(context.max_batch));
 }
 
-// The first token belongs to every entry's state and to no entry's tokens. States that are carried are not in
-// the cache: such a sequence computes all its entries.
+// The first token belongs to every entry's state and to no entry's tokens.
 KvSequence RecurrentDrafter::open(std::span<const TokenId> tokens, uint64_t scope) {
   const uint64_t own_scope = mix64(scope) + static_cast<uint64_t>(tokens.front());
-  return growth_.cache().open(tokens.subspan(head_->carries_state() ? tokens.size() : 1), own_scope);
+  return growth_.cache().open(tokens.subspan(1), own_scope);
 }
 
 int64_t RecurrentDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
@@ -140,7 +149,13 @@ void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt,
   growth_.reserve(state, static_cast<int64_t>(longest_));
   state.waiting.reserve((CachedGrowth::kMostUncached + 1) * row_size());
   state.states.reserve(state.tokens.capacity() * state_size());
-  if (head_->carries_state()) state.carried.assign(state_size(), 0.0f);
+  if (!head_->carries_state()) return;
+  state.carried.assign(state_size(), 0.0f);
+  if (state.kv.length() > 0) {
+    const auto last = static_cast<size_t>(
+        state.kv.pages()[static_cast<size_t>((state.kv.length() - 1) / growth_.cache().shape().page_size)]);
+    std::copy_n(page_states_.data() + last * state_size(), state_size(), state.carried.begin());
+  }
 }
 
 // Few features wait for the next draft, which computes them with its root; many are computed at once, all but
@@ -185,31 +200,47 @@ void RecurrentDrafter::take(const CommittedFeatures& committed) {
   taking_.push_back(&sequence);
   flushed_.push_back(committed.tokens.subspan(static_cast<size_t>(sequence.kv.length()) + 1,
                                               static_cast<size_t>(total - 1)));
-  append_chain(growth_.batch(), sequence.kv, *sequence.staged, flushed_.back(),
-               head_->carries_state() ? LogitsWanted::kLast : LogitsWanted::kNone);
+  append_chain(growth_.batch(), sequence.kv, *sequence.staged, flushed_.back(), LogitsWanted::kNone);
 }
 
 void RecurrentDrafter::run_flush() {
-  const RecurrentHead::Output output = head_->forward({.batch = &growth_.batch(),
-                                                       .cache = &growth_.cache(),
-                                                       .inputs = inputs_.data(),
-                                                       .carried = carried_.data(),
-                                                       .wants_logits = false});
+  head_->forward({.batch = &growth_.batch(),
+                  .cache = &growth_.cache(),
+                  .inputs = inputs_.data(),
+                  .carried = carried_.data(),
+                  .wants_logits = false,
+                  .entry_states = room_for_states(growth_.batch().rows())});
+  const float* states = entry_states_.data();
   for (size_t i = 0; i < taking_.size(); ++i) {
     Sequence& sequence = *taking_[i];
-    if (head_->carries_state()) {
-      std::copy_n(output.states + i * state_size(), state_size(), sequence.carried.begin());
-    }
     sequence.tokens.assign(flushed_[i].begin(), flushed_[i].end());
-    commit(sequence, flushed_[i].size());
+    states = commit(sequence, flushed_[i].size(), states);
   }
 }
 
-// Keeps the first `count` staged entries, which are those of committed tokens.
-void RecurrentDrafter::commit(Sequence& sequence, size_t count) {
+// Of all rows of a pass over committed tokens, where they are carried.
+float* RecurrentDrafter::room_for_states(int64_t rows) {
+  if (!head_->carries_state()) return nullptr;
+  entry_states_.resize(static_cast<size_t>(rows) * state_size());
+  return entry_states_.data();
+}
+
+// Keeps the first `count` staged entries, which are those of committed tokens. `states`: of these entries,
+// where they are carried. Returns what comes behind them.
+const float* RecurrentDrafter::commit(Sequence& sequence, size_t count, const float* states) {
   while (path_.size() < count) path_.push_back(static_cast<int>(path_.size()));
   sequence.staged->commit(std::span(path_).first(count), std::span(sequence.tokens).first(count));
   sequence.staged.reset();
+  if (!head_->carries_state()) return states;
+  const auto page_size = static_cast<size_t>(growth_.cache().shape().page_size);
+  const size_t first = static_cast<size_t>(sequence.kv.length()) - count;
+  for (size_t entry = first; entry < first + count; ++entry, states += state_size()) {
+    if ((entry + 1) % page_size != 0) continue;
+    const auto page = static_cast<size_t>(sequence.kv.pages()[entry / page_size]);
+    std::copy_n(states, state_size(), page_states_.data() + page * state_size());
+  }
+  std::copy_n(states - state_size(), state_size(), sequence.carried.begin());
+  return states;
 }
 
 Status RecurrentDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
@@ -222,13 +253,9 @@ Status RecurrentDrafter::draft(std::span<const DraftRequest> requests, std::span
   growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows) {
     return forward(batch, rows);
   });
+  const float* states = entry_states_.data();
   for (Sequence* sequence : taking_) {
-    const auto count = static_cast<size_t>(waiting_of(*sequence));
-    if (head_->carries_state()) {
-      std::copy_n(sequence->states.begin() + static_cast<std::ptrdiff_t>((count - 1) * state_size()),
-                  state_size(), sequence->carried.begin());
-    }
-    commit(*sequence, count);
+    states = commit(*sequence, static_cast<size_t>(waiting_of(*sequence)), states);
     sequence->waiting.clear();
   }
   return {};
@@ -250,11 +277,13 @@ void RecurrentDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
 
 std::span<const float> RecurrentDrafter::forward(const ForwardBatch& batch,
                                                  std::span<const CachedGrowth::Rows> rows) {
-  const RecurrentHead::Output output = head_->forward({.batch = &batch,
-                                                       .cache = &growth_.cache(),
-                                                       .level = level_,
-                                                       .inputs = gather_inputs(rows, batch.rows()),
-                                                       .carried = carried_.data()});
+  const RecurrentHead::Output output =
+      head_->forward({.batch = &batch,
+                      .cache = &growth_.cache(),
+                      .level = level_,
+                      .inputs = gather_inputs(rows, batch.rows()),
+                      .carried = carried_.data(),
+                      .entry_states = level_ == 0 ? room_for_states(batch.rows()) : nullptr});
   for (const CachedGrowth::Rows& one : rows) {
     auto& sequence = static_cast<Sequence&>(*one.sequence);
     const size_t count = sequence.tokens.size();
@@ -307,21 +336,10 @@ Loader loader_of(HeadKind kind) {
 
 Result<std::shared_ptr<Drafter>> make_recurrent_drafter(const SpeculativeOptions& options,
                                                         const DrafterContext& context) {
-  if (options.speculative_model.empty()) {
-    return usage_error("decoding_type " + options.decoding_type +
-                       " expects speculative_model, the directory of the drafter; found none");
-  }
-  OUTRIDER_TRY(const HeadFile file, open_head(options.speculative_model));
-  const std::string kind(head_kind_name(file.kind));
-  if (kind != options.decoding_type) {
-    return file.fail("decoding_type " + options.decoding_type + " expects a drafter of that kind, found " +
-                     kind + "; use decoding_type " + kind);
-  }
-  OUTRIDER_RETURN_IF_ERROR(check_target(file, context.target_fingerprint));
-  OUTRIDER_TRY(
-      std::unique_ptr<RecurrentHead> head,
-      loader_of(file.kind)(file, context.target,
-                           {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  OUTRIDER_TRY(std::unique_ptr<RecurrentHead> head,
+               load_head(options, context, [&](const HeadFile& file, const ModelOptions& how) {
+                 return loader_of(file.kind)(file, context.target, how);
+               }));
   return std::shared_ptr<Drafter>(std::make_shared<RecurrentDrafter>(std::move(head), options, context));
 }
 

@@ -58,6 +58,24 @@ constexpr std::array kDrafters = {
     Entry{"UserProvided", use_user_drafter},
 };
 
+// Of methods whose authors had another than a chain of max_draft_len.
+Status take_usual_shape(SpeculativeOptions& options, const std::optional<HeadFile>& head) {
+  options.is_shape_open = false;
+  if (options.decoding_type == "Medusa") options.tree = TreeKind::kChoices;
+  if (options.decoding_type == "MoA") {
+    options.tree = TreeKind::kDynamic;
+    options.dynamic_tree_max_top_k = 8;
+    options.max_total_draft_tokens = 62;
+    options.max_draft_len = 6;
+  }
+  if (options.decoding_type == "DFlash" && head) {
+    // One pass drafts the whole block.
+    OUTRIDER_TRY(const auto block, head->config.root().integer("block_size"));
+    if (block) options.max_draft_len = static_cast<int>(std::clamp<int64_t>(*block - 1, 1, 64));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<SpeculativeOptions> settled(SpeculativeOptions options) {
@@ -81,6 +99,7 @@ Result<SpeculativeOptions> settled(SpeculativeOptions options) {
     options.combine = {"Suffix"};
     if (!options.speculative_model.empty()) options.combine.push_back(method);
   }
+  if (options.is_shape_open) OUTRIDER_RETURN_IF_ERROR(take_usual_shape(options, head));
   if (options.tree == TreeKind::kChoices) {
     if (options.medusa_choices.empty() && head && head->kind == HeadKind::kMedusa) {
       OUTRIDER_TRY(options.medusa_choices,

@@ -36,7 +36,8 @@ struct DrafterContext {
 
 // The options with everything filled in that files decide: which method speculative_model is for, where none
 // was named; what decoding_type Auto stands for: drafters that need no model, and what speculative_model
-// holds, in one tree; and the nodes of a tree of choices, where none were listed. Errors: a learned drafter
+// holds, in one tree; the method's usual tree, where none was given; and the nodes of a tree of choices,
+// where none were listed. Errors: a learned drafter
 // that cannot be read, or is named as another method's; choices that make no tree.
 Result<SpeculativeOptions> settled(SpeculativeOptions options);
 

@@ -32,6 +32,8 @@ class HeadLayers {
 
   // Makes room for so many rows.
   void reserve(int64_t rows, std::span<const DecoderLayer> layers);
+  // The same for passes that hide entries, of which so many rows are in trees.
+  void reserve_hiding(int64_t rows, int64_t tree_rows, int64_t entries);
 
   // All rows of the batch take part. Both must live until the pass is done. Rows do not see entries of their
   // sequence before `first_entry`, but always their own.
@@ -68,7 +70,8 @@ class HeadLayers {
   KvCache* cache_ = nullptr;
   std::vector<int32_t> rows_;  // of the batch
   std::vector<AttentionRow> attention_rows_;
-  std::vector<int32_t> listed_;  // scratch of hide_entries(): what the rows see, and where each begins
+  // Scratch of hide_entries(): 0, 1, ...; what rows with a tail see, and where each of them begins.
+  std::vector<int32_t> in_order_, listed_;
   std::vector<size_t> starts_;
   Scratch rotations_;  // [batch rows, head_dim]
   Scratch normed_;     // [rows, hidden_size]

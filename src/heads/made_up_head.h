@@ -39,6 +39,7 @@ struct MadeUpHead {
   std::map<std::string, std::vector<int64_t>> tensors;   // shape by name, all F32
   std::map<std::string, std::vector<int64_t>> integers;  // I64, of one dimension
   std::map<std::string, std::vector<uint8_t>> flags;     // BOOL likewise
+  float scale = 1.0f;                                    // of all tensors but norms
 
   MadeUpHead() {
     static int count = 0;
@@ -76,6 +77,8 @@ struct MadeUpHead {
     add(prefix + "mlp.down_proj", layer.hidden, layer.mlp, false);
   }
 
+  const std::filesystem::path& path() const { return path_; }
+
   std::filesystem::path write() const {
     std::filesystem::create_directories(path_);
     std::ofstream(path_ / "config.json") << config.dump();
@@ -87,7 +90,13 @@ struct MadeUpHead {
       data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
       header[name] = {{"dtype", type}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
     };
-    for (const auto& [name, shape] : tensors) add(name, "F32", shape, made_up_tensor(name, shape));
+    for (const auto& [name, shape] : tensors) {
+      std::vector<float> values = made_up_tensor(name, shape);
+      if (name.find("norm") == std::string::npos) {
+        for (float& value : values) value *= scale;
+      }
+      add(name, "F32", shape, values);
+    }
     for (const auto& [name, values] : integers) add(name, "I64", {std::ssize(values)}, values);
     for (const auto& [name, values] : flags) add(name, "BOOL", {std::ssize(values)}, values);
     const std::string text = header.dump();

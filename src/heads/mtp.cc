@@ -187,6 +187,10 @@ RecurrentHead::Output Mtp::forward_chained(const Pass& pass) {
     const bool reads_features = k == 0;
     if (!reads_features) gather_inputs(pass, k, states_.data());
     run(pass, k, reads_features ? pass.inputs : inputs_.data(), states_.data());
+    for (int64_t row = 0; pass.entry_states != nullptr && row < batch.rows(); ++row) {
+      std::copy_n(states_.data() + row * hidden_size_, hidden_size_,
+                  pass.entry_states + row * state_size() + static_cast<int64_t>(k) * hidden_size_);
+    }
     for (int64_t i = 0; i < wanted; ++i) {
       std::copy_n(states_.data() + batch.logits_rows[static_cast<size_t>(i)] * hidden_size_, hidden_size_,
                   kept_.data() + i * state_size() + static_cast<int64_t>(k) * hidden_size_);
@@ -221,6 +225,12 @@ Result<Layout> read_layout(const HeadFile& head, const Model& target) {
   for (const char* key : {"mtp_num_hidden_layers", "num_nextn_predict_layers"}) {
     OUTRIDER_TRY(const auto stated, head.config.root().integer(key));
     if (stated) layout.modules = *stated;
+  }
+  OUTRIDER_TRY(const auto is_gated, head.config.root().boolean("attn_output_gate"));
+  if (is_gated.value_or(false)) {
+    return head.fail(
+        "config.json: expected no attn_output_gate of an MTP drafter, found one; gated attention is that of "
+        "families that are not supported as targets");
   }
   constexpr int64_t kMost = 16;
   const int64_t most = is_qwen ? 1 : kMost;

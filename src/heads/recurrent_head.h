@@ -64,6 +64,7 @@ class RecurrentHead {
         nullptr;  // [rows, feature_size()]; below: the states of parents, [rows, state_size()]
     const float* carried = nullptr;  // level 0, where states are carried: [sequences, state_size()]
     bool wants_logits = true;        // of the rows that the batch says; else their states alone
+    float* entry_states = nullptr;   // level 0, where states are carried: takes those of all rows
   };
   struct Output {
     std::span<const float> logits;  // [wanted rows, vocab_size of the target]
@@ -72,6 +73,10 @@ class RecurrentHead {
   virtual Output forward(const Pass& pass) = 0;
   // Makes room for passes of that size: they do not allocate. Throws std::bad_alloc when memory is out.
   virtual void reserve(int64_t rows, int64_t wanted) = 0;
+  // And, where states are carried, for so many rows in trees over sequences of that length.
+  void reserve_trees(int64_t rows, int64_t tree_rows, int64_t entries) {
+    if (carries_state()) layers_.reserve_hiding(rows, tree_rows, entries);
+  }
 
  protected:
   RecurrentHead(const ModelConfig& config, Model* target, const ModelOptions& options)

@@ -259,8 +259,30 @@ TEST_F(RecurrentHeadFile, HeadsOfOtherTargetsAndUnknownVariantsAreRefused) {
               HasSubstr("mtp_num_hidden_layers"));
   EXPECT_THAT(refusal_of("mtp_qwen", [](MadeUpHead& made) { made.config["partial_rotary_factor"] = 0.25; }),
               HasSubstr("partial_rotary_factor"));
+  EXPECT_THAT(refusal_of("mtp_qwen", [](MadeUpHead& made) { made.config["attn_output_gate"] = true; }),
+              HasSubstr("attn_output_gate"));
   EXPECT_THAT(refusal_of("eagle3_one_tap", [](MadeUpHead& made) { made.config["fc_norm"] = true; }),
               HasSubstr("found both"));
+}
+
+// The size of its MLP is the drafter's own affair.
+TEST_F(RecurrentHeadFile, TheMlpsSizeIsThatOfTheDraftersConfig) {
+  for (const char* name : {"eagle", "eagle3", "mtp", "mtp_qwen"}) {
+    constexpr int64_t kSize = 40;
+    ASSERT_NE(target_->config().ffn_size, kSize);
+    const auto with = [&](int64_t stated) {
+      return refusal_of(name, [&](MadeUpHead& made) {
+        made.config["intermediate_size"] = stated;
+        for (auto& [tensor, shape] : made.tensors) {
+          if (tensor.find("mlp.down_proj") != std::string::npos) shape[1] = kSize;
+          if (tensor.find("mlp.gate_proj") != std::string::npos) shape[0] = kSize;
+          if (tensor.find("mlp.up_proj") != std::string::npos) shape[0] = kSize;
+        }
+      });
+    };
+    EXPECT_EQ(with(kSize), "") << name;
+    EXPECT_THAT(with(kSize + 8), HasSubstr("expected the shape")) << name;
+  }
 }
 
 // Modules may lie among the target's own tensors; whatever else a module has is still refused.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Self-contained pages. A page is a folder with page.html, style.css and script.js, made into one text by
-// outrider_page() in cmake/outrider.cmake; shared.css and shared.js here come before its own.
+// Self-contained pages. A page is a folder with page.html, its body, style.css and script.js, made into one
+// text by outrider_page() in cmake/outrider.cmake: frame.html here around it, shared.css and shared.js before
+// its own.
 #pragma once
 
 #include <string>

@@ -32,6 +32,14 @@ double svip_uncertainty(double entropy) {
 
 }  // namespace
 
+GrowthOptions growth_options(const SpeculativeOptions& options, const TreePolicy* policy) {
+  return {.policy = policy,
+          .children = options.children,
+          .least_probability = options.assistant_confidence_threshold,
+          .most_uncertainty = options.entropy_threshold,
+          .temperature_factor = options.draft_temperature};
+}
+
 void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request, TokenTree& tree,
                        TokenHistory& history) {
   options_ = &options;
@@ -43,7 +51,7 @@ void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request
   sampling_.temperature *= options.temperature_factor;
   ranking_ = sampling_;
   if (ranking_.temperature == 0.0) {
-    ranking_.temperature = 1.0;
+    ranking_.temperature = options.temperature_factor;
     ranking_.top_k = 0;
     ranking_.top_p = 1.0;
     ranking_.min_p = 0.0;

@@ -23,6 +23,7 @@ struct GrowthOptions {
   double level_ms = 0.0;        // what a level costs one sequence, for requests that say what time is worth
   Randomness* draws = nullptr;  // instead of the request's: tests enumerate it
 };
+GrowthOptions growth_options(const SpeculativeOptions& options, const TreePolicy* policy);
 
 // Grows the tree of one sequence, level by level, from the draft's logits after the nodes of its frontier.
 // Every drafter with probabilities grows its trees this way, whatever network it runs. Children are proposed

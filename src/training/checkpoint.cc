@@ -58,7 +58,8 @@ json to_json(const std::vector<AcceptancePoint>& points) {
                      {"foreseen", point.foreseen},
                      {"chain", point.chain},
                      {"tree", point.tree},
-                     {"accepted", point.accepted}});
+                     {"accepted", point.accepted},
+                     {"shared_tree", point.shared_tree}});
   return array;
 }
 
@@ -70,7 +71,8 @@ std::vector<AcceptancePoint> acceptance_from_json(const json& array) {
                       .foreseen = point.at("foreseen").get<double>(),
                       .chain = point.at("chain").get<double>(),
                       .tree = point.at("tree").get<double>(),
-                      .accepted = point.at("accepted").get<std::vector<double>>()});
+                      .accepted = point.at("accepted").get<std::vector<double>>(),
+                      .shared_tree = point.value("shared_tree", 0.0)});
   return points;
 }
 
@@ -89,7 +91,8 @@ Status save_checkpoint(const fs::path& directory, const NamedTensors& parameters
                       {"fingerprint", fingerprint},
                       {"training_loss", to_json(history.training)},
                       {"held_out_loss", to_json(history.held_out)},
-                      {"acceptance", to_json(history.acceptance)}};
+                      {"acceptance", to_json(history.acceptance)},
+                      {"unfinished", history.unfinished}};
   OUTRIDER_RETURN_IF_ERROR(write_durably(temporary / "state.json", state.dump(1) + "\n"));
 
   std::error_code error;
@@ -126,6 +129,7 @@ Result<RunHistory> load_checkpoint(const fs::path& checkpoint, const NamedTensor
     step = state.at("step").get<int64_t>();
     history.training = points_from_json(state.at("training_loss"));
     history.held_out = points_from_json(state.at("held_out_loss"));
+    history.unfinished = state.value("unfinished", 0.0);
     if (state.contains("acceptance")) history.acceptance = acceptance_from_json(state.at("acceptance"));
   } catch (const json::exception& error) {
     return input_error(state_path.string() + ": " + error.what());

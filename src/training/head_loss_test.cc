@@ -11,6 +11,7 @@
 
 #include "heads/made_up_head.h"
 #include "training/heads/draft_head.h"
+#include "training/heads/draft_model.h"
 #include "training/heads/eagle3_head.h"
 #include "training/heads/eagle_head.h"
 #include "training/heads/frozen_target.h"
@@ -61,7 +62,8 @@ void expect_gradient(const at::Tensor& gradient, const nlohmann::json& golden, c
 }
 
 // `arguments`: of the kind's own options.
-void expect_golden(HeadKind kind, const std::vector<std::string>& arguments) {
+void expect_golden(HeadKind kind, const std::vector<std::string>& arguments, const std::string& name = {},
+                   double hard = 0.0) {
   const std::string root = OUTRIDER_SOURCE_DIR;
   CLI::App command;
   kind.add_options(command);
@@ -75,6 +77,7 @@ void expect_golden(HeadKind kind, const std::vector<std::string>& arguments) {
   HeadOptions options;
   options.products = at::kFloat;
   options.context = kLength;
+  options.hard_share = hard;
   auto head = kind.make({.target = **target, .options = options, .token_counts = counts, .device = at::kCPU});
   ASSERT_TRUE(head.ok()) << head.error().message;
   const NamedTensors parameters = (*head)->parameters();
@@ -86,7 +89,7 @@ void expect_golden(HeadKind kind, const std::vector<std::string>& arguments) {
   const HeadLoss loss = (*head)->loss(small_batch((*target)->config().hidden_size, vocab));
   loss.loss.backward();
   std::ifstream file(root + "/tests/data/heads/training.json");
-  const nlohmann::json golden = nlohmann::json::parse(file).at(kind.command);
+  const nlohmann::json golden = nlohmann::json::parse(file).at(name.empty() ? kind.command : name);
   expect_near(loss.loss.item<double>(), golden.at("loss").get<double>(), "loss");
   const nlohmann::json& gradients = golden.at("gradients");
   ASSERT_EQ(parameters.size(), gradients.size());
@@ -103,6 +106,16 @@ TEST(HeadLoss, Eagle3IsThatOfPyTorch) {
 TEST(HeadLoss, MtpIsThatOfPyTorch) { expect_golden(mtp_kind(), {"--unroll", "3"}); }
 
 TEST(HeadLoss, EagleIsThatOfPyTorch) { expect_golden(eagle_kind(), {"--noise", "0"}); }
+
+TEST(HeadLoss, ADraftModelsIsThatOfPyTorch) {
+  for (const std::string divergence : {"forward", "reverse"}) {
+    SCOPED_TRACE(divergence);
+    expect_golden(draft_kind(),
+                  {"--hidden", "64", "--layers", "2", "--heads", "2", "--kv-heads", "1", "--ffn", "96",
+                   "--divergence", divergence},
+                  "draft, " + divergence, /*hard=*/0.25);
+  }
+}
 
 TEST(HeadLoss, MedusaIsThatOfPyTorch) { expect_golden(medusa_kind(), {"--heads", "3"}); }
 

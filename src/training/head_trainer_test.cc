@@ -7,78 +7,21 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
 #include "formats/model_file.h"
 #include "text/tokenizer.h"
-#include "training/heads/documents.h"
+#include "training/head_run_fixture.h"
 #include "training/heads/frozen_target.h"
 #include "training/heads/head_data.h"
-#include "training/heads/head_kinds.h"
 #include "training/heads/state_source.h"
-#include "training/test_files.h"
 
 namespace outrider::training {
 namespace {
 
-std::filesystem::path target_path() {
-  return std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/data/models/llama_tied";
-}
-
-std::string text_lines(int count) {
-  std::string lines;
-  for (int i = 0; i < count; ++i) {
-    std::string text;
-    for (int word = 0; word < 6 + i % 9; ++word) text += "word" + std::to_string((i * 7 + word) % 23) + " ";
-    lines += R"({"text": ")" + text + "\"}\n";
-  }
-  return lines;
-}
-
-HeadKind kind_of(const std::string& command) {
-  for (HeadKind& kind : head_kinds()) {
-    if (kind.command == command) return kind;
-  }
-  ADD_FAILURE() << command;
-  return {};
-}
-
-class HeadTrainerTest : public testing::Test {
- protected:
-  HeadTrainerTest() { files_.write_bytes("text.jsonl", text_lines(160)); }
-
-  HeadOptions options(const std::string& out, int64_t steps) const {
-    HeadOptions options;
-    options.target = target_path();
-    options.data = {files_.path("text.jsonl")};
-    options.out = files_.path(out);
-    options.context = 32;
-    options.batch_tokens = 64;
-    options.steps = steps;
-    options.warmup = 2;
-    options.checkpoint_every = 4;
-    options.evaluate_every = 4;
-    options.threads = 1;
-    options.prompt_limit = 2;
-    options.measured_tokens = 8;
-    options.measured_depth = 2;
-    options.measured_nodes = 4;
-    return options;
-  }
-
-  HeadData data(uint64_t seed = 1) const {
-    auto target = open_model(target_path());
-    EXPECT_TRUE(target.ok());
-    auto sources = read_documents(files_.path("text.jsonl"), *target, false);
-    EXPECT_TRUE(sources.ok()) << sources.error().message;
-    auto data = HeadData::create(std::move(*sources), {.context = 32, .batch_tokens = 64, .seed = seed});
-    EXPECT_TRUE(data.ok()) << data.error().message;
-    return std::move(*data);
-  }
-
-  TestFiles files_;
-};
+class HeadTrainerTest : public HeadRunTest {};
 
 TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBits) {
   for (const HeadKind& kind : head_kinds()) {
@@ -99,6 +42,31 @@ TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBits) {
       EXPECT_EQ(files_.read(whole + file), files_.read(cut + file)) << file;
     }
     EXPECT_THAT(files_.read(whole + "/report.html"), testing::HasSubstr(kind.command));
+  }
+}
+
+// Qwen3 normalises queries and keys; what is trained on its states and cached keys serves it.
+TEST_F(HeadTrainerTest, EveryKindServesATargetThatNormalisesQueriesAndKeys) {
+  for (const HeadKind& kind : head_kinds()) {
+    SCOPED_TRACE(kind.command);
+    HeadOptions run = options(kind.command, 4);
+    run.target = target_path().parent_path() / "qwen3";
+    const Status trained = train_head(kind, run);
+    EXPECT_TRUE(trained.ok()) << trained.error().message;
+  }
+}
+
+TEST_F(HeadTrainerTest, TheMlpMayHaveAnySizeAndIsServed) {
+  for (const std::string command : {"eagle3", "eagle", "mtp"}) {
+    for (const std::string size : {"32", "160"}) {
+      SCOPED_TRACE(command + " " + size);
+      const HeadKind kind = kind_of(command, "--mlp " + size);
+      const std::string out = command + size;
+      const Status trained = train_head(kind, options(out, 4));
+      ASSERT_TRUE(trained.ok()) << trained.error().message;
+      const auto config = nlohmann::json::parse(files_.read(out + "/config.json"));
+      EXPECT_EQ(config.at("intermediate_size"), std::stoi(size));
+    }
   }
 }
 

@@ -144,9 +144,9 @@ NamedTensors Llama::huggingface_tensors() const {
   return named;
 }
 
-LlamaWeights Llama::compute_weights() const {
+LlamaWeights Llama::compute_weights(at::ScalarType type) const {
   LlamaWeights weights = master_;
-  const auto cast = [](at::Tensor& tensor) { tensor = tensor.to(at::kBFloat16); };
+  const auto cast = [type](at::Tensor& tensor) { tensor = tensor.to(type); };
   cast(weights.embedding);
   for (LlamaLayer& layer : weights.layers) {
     for (at::Tensor* tensor : {&layer.qkv, &layer.output, &layer.gate_up, &layer.down}) cast(*tensor);

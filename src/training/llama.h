@@ -57,10 +57,11 @@ class Llama {
   // With Hugging Face names; views of the parameters, nothing is copied.
   NamedTensors huggingface_tensors() const;
 
-  // bf16 copies of the matrices (norms stay f32), differentiable back to the parameters.
-  LlamaWeights compute_weights() const;
+  // Copies of the matrices in the type of products (norms stay f32), differentiable back to the parameters.
+  LlamaWeights compute_weights(at::ScalarType type = at::kBFloat16) const;
 
-  // tokens: int64 [batch, length]. Returns the final hidden states, bf16 [batch * length, hidden].
+  // tokens: int64 [batch, length]. Returns the final hidden states in the weights' type, [batch * length,
+  // hidden].
   at::Tensor forward(const LlamaWeights& weights, const at::Tensor& tokens) const;
 
   KvCache make_cache(int64_t batch, int64_t capacity) const;

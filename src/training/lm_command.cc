@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "training/common_options.h"
 #include "training/lm_options.h"
 #include "training/lm_trainer.h"
 
@@ -31,17 +32,8 @@ Status parse_mixture(const std::vector<std::string>& entries, Mixture& mixture) 
   return {};
 }
 
-void add_shape_options(CLI::App& command, LlamaConfig& shape) {
-  command.add_option("--hidden", shape.hidden_size, "width of the residual stream")->group("Shape");
-  command.add_option("--layers", shape.layers, "number of layers")->group("Shape");
-  command.add_option("--heads", shape.heads, "query heads")->group("Shape");
-  command.add_option("--kv-heads", shape.kv_heads, "key/value heads")->group("Shape");
-  command.add_option("--ffn", shape.ffn_size, "width of the feed-forward network")->group("Shape");
-}
-
-void add_optimizer_options(CLI::App& command, LmOptions& options) {
+void add_batch_options(CLI::App& command, LmOptions& options) {
   const auto positive = CLI::PositiveNumber;
-  command.add_option("--steps", options.steps, "optimizer steps in all")->check(positive)->group("Optimizer");
   command.add_option("--batch-tokens", options.batch_tokens, "tokens per step")
       ->check(positive)
       ->group("Optimizer");
@@ -51,29 +43,8 @@ void add_optimizer_options(CLI::App& command, LmOptions& options) {
       ->delimiter(',')
       ->check(positive)
       ->group("Optimizer");
-  command.add_option("--learning-rate", options.learning_rate, "peak rate")
-      ->check(positive)
-      ->group("Optimizer");
-  command.add_option("--final-learning-rate", options.final_learning_rate, "rate at the last step")
-      ->group("Optimizer");
-  command.add_option("--warmup", options.warmup, "steps of linear warm-up")->group("Optimizer");
-  command.add_option("--weight-decay", options.weight_decay, "of matrices")->group("Optimizer");
-  command.add_option("--clip", options.max_gradient_norm, "largest gradient norm")
-      ->check(positive)
-      ->group("Optimizer");
-}
-
-void add_run_options(CLI::App& command, LmOptions& options) {
-  const auto positive = CLI::PositiveNumber;
-  command.add_option("--seed", options.seed, "of the first weights and of the data's order")->group("Run");
-  command.add_option("--device", options.device, "cpu or cuda")->group("Run");
-  command.add_option("--threads", options.threads, "CPU threads; 0 leaves the choice to libtorch")
-      ->group("Run");
-  command.add_option("--checkpoint-every", options.checkpoint_every, "steps")->check(positive)->group("Run");
-  command.add_option("--evaluate-every", options.evaluate_every, "steps")->check(positive)->group("Run");
   command.add_option("--init", options.init, "model folder of the same shape whose weights to begin with")
       ->group("Run");
-  command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out")->group("Run");
 }
 
 void add_distillation_options(CLI::App& command, LmOptions& options) {
@@ -123,6 +94,7 @@ std::function<Status()> add_lm_command(CLI::App& app) {
       ->delimiter(',');
   add_shape_options(*command, options.shape);
   add_optimizer_options(*command, options);
+  add_batch_options(*command, options);
   add_run_options(*command, options);
   add_distillation_options(*command, options);
   return [arguments]() -> Status {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/log.h"
 #include "device/durable_file.h"
@@ -192,18 +193,16 @@ Status LmRun::train() {
   OUTRIDER_RETURN_IF_ERROR(make_directories(checkpoints()));
   const int64_t first = optimizer_.steps_taken();
   Progress progress("training", options_.steps, first);
-  double sum = 0.0;
   for (int64_t step = first; step < options_.steps; ++step) {
     const double loss = train_step(step);
     if (!std::isfinite(loss) || !std::isfinite(last_norm_)) {
       return input_error("the loss is no longer finite at step " + std::to_string(step) +
                          "; resume with a lower --learning-rate");
     }
-    sum += loss;
+    history_.unfinished += loss;
     const int64_t done = step + 1;
     if (done % kHistoryInterval == 0) {
-      history_.training.push_back({done, sum / kHistoryInterval});
-      sum = 0.0;
+      history_.training.push_back({done, std::exchange(history_.unfinished, 0.0) / kHistoryInterval});
     }
     char detail[128];
     std::snprintf(detail, sizeof detail, "loss %.3f  gradient %.2f  rate %.2e", loss, last_norm_,

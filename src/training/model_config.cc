@@ -53,8 +53,8 @@ Result<LlamaConfig> read_config(const std::filesystem::path& model_dir) {
   }
 }
 
-Status write_config(const LlamaConfig& config, int eos_token, const std::filesystem::path& model_dir) {
-  const json root = {
+nlohmann::json config_json(const LlamaConfig& config, std::optional<int> eos_token) {
+  return {
       {"architectures", {"LlamaForCausalLM"}},
       {"model_type", "llama"},
       {"vocab_size", config.vocab_size},
@@ -72,10 +72,13 @@ Status write_config(const LlamaConfig& config, int eos_token, const std::filesys
       {"attention_bias", false},
       {"mlp_bias", false},
       {"bos_token_id", nullptr},
-      {"eos_token_id", eos_token},
+      {"eos_token_id", eos_token ? json(*eos_token) : json()},
       {"torch_dtype", "bfloat16"},
   };
-  return write_durably(model_dir / "config.json", root.dump(2) + "\n");
+}
+
+Status write_config(const LlamaConfig& config, int eos_token, const std::filesystem::path& model_dir) {
+  return write_durably(model_dir / "config.json", config_json(config, eos_token).dump(2) + "\n");
 }
 
 }  // namespace outrider::training

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "outrider/result.h"
 
@@ -28,7 +30,9 @@ Status check_shape(const LlamaConfig& config);
 
 Result<LlamaConfig> read_config(const std::filesystem::path& model_dir);
 
-// LlamaForCausalLM with tied embeddings; `eos_token` as in generation_config.json's first entry.
+// config.json of LlamaForCausalLM with tied embeddings; `eos_token` as in generation_config.json's first
+// entry.
+nlohmann::json config_json(const LlamaConfig& config, std::optional<int> eos_token);
 Status write_config(const LlamaConfig& config, int eos_token, const std::filesystem::path& model_dir);
 
 }  // namespace outrider::training

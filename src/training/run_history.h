@@ -18,16 +18,21 @@ struct AcceptancePoint {
   double foreseen = 0.0;              // tokens per target pass that this comes to, for a chain
   double chain = 0.0, tree = 0.0;     // tokens per target pass as served, greedily; 0: not served here
   std::vector<double> accepted = {};  // of the chain's drafts as served, by depth
+  double shared_tree = 0.0;           // of one tree with the drafts it complements; 0: there are none
 };
 
 // What the best one is chosen by.
-inline double worth(const AcceptancePoint& point) { return point.tree > 0.0 ? point.tree : point.foreseen; }
+inline double worth(const AcceptancePoint& point) {
+  if (point.shared_tree > 0.0) return point.shared_tree;
+  return point.tree > 0.0 ? point.tree : point.foreseen;
+}
 
 // Losses of a run so far: `training` are means since the previous point.
 struct RunHistory {
   std::vector<LossPoint> training;
   std::vector<LossPoint> held_out;
   std::vector<AcceptancePoint> acceptance;  // learned drafters only
+  double unfinished = 0.0;                  // sum of the losses since the last point of `training`
 };
 
 }  // namespace outrider::training

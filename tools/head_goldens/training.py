@@ -7,7 +7,7 @@
 Needs torch, numpy and safetensors (made with torch 2.x). Weights and the target's states are made up by name
 (common.made_up). Written from the published descriptions with dense masks: EAGLE-3's training-time test (2503.01840),
 DeepSeek-V3's module unrolled the same way, Medusa-1's decayed cross-entropy (2401.10774), EAGLE's feature regression
-(2401.15077).
+(2401.15077), and a draft model distilled by either divergence.
 """
 
 import json
@@ -16,10 +16,11 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from common import Target, made_up, rms_norm, rope
+from common import Target, attend, causal, made_up, rms_norm, rope
 
 WINDOWS, LENGTH, TAPS, STEPS = 2, 9, 2, 3
 SAMPLES = 6
+DRAFT_LAYERS = 2
 
 
 def batch(target):
@@ -143,6 +144,43 @@ def medusa(target, weights):
     return total
 
 
+def draft(target, weights, is_reverse):
+    """A whole small Llama, distilled: row t reads tokens up to t; a share of the law moved to its likeliest token."""
+    heads, kv_heads, dim, hard = 2, 1, 32, 0.25
+    tokens, counted, hidden, _ = batch(target)
+    positions = torch.arange(LENGTH)
+    states = []
+    for window in tokens:
+        x = weights("embedding")[window]
+        for i in range(DRAFT_LAYERS):
+            get = lambda name: weights(f"layers.{i}.{name}")
+            qkv = F.linear(rms_norm(x, get("attention_norm")), get("qkv")).unflatten(-1, (heads + 2 * kv_heads, dim))
+            q, k, v = qkv.split([heads, kv_heads, kv_heads], 1)
+            mixed = attend(rope(q, positions, 10000.0), rope(k, positions, 10000.0), v, causal(LENGTH))
+            x = x + F.linear(mixed, get("output"))
+            gate, up = F.linear(rms_norm(x, get("ffn_norm")), get("gate_up")).chunk(2, -1)
+            x = x + F.linear(F.silu(gate) * up, get("down"))
+        states.append(rms_norm(x, weights("final_norm")))
+    logits = F.linear(torch.stack(states), weights("embedding"))
+    law = target.head(hidden).softmax(-1)
+    law = (1 - hard) * law + hard * F.one_hot(law.argmax(-1), target.vocab)
+    weight = ahead(counted, 1)
+    if not is_reverse:
+        return divergence(logits, law, weight)
+    own = logits.log_softmax(-1)
+    return ((own.exp() * (own - law.log())).sum(-1) * weight).sum() / weight.sum()
+
+
+def draft_shapes(target):
+    hidden, qkv, ffn = 64, 4 * 32, 96
+    shapes = {"embedding": [target.vocab, hidden], "final_norm": [hidden]}
+    for i in range(DRAFT_LAYERS):
+        shapes |= {f"layers.{i}.{name}": shape for name, shape in {
+            "attention_norm": [hidden], "qkv": [qkv, hidden], "output": [hidden, hidden], "ffn_norm": [hidden],
+            "gate_up": [2 * ffn, hidden], "down": [hidden, ffn]}.items()}
+    return shapes
+
+
 class Weights:
     """Made-up leaves by name, of the shapes that `shapes` says."""
 
@@ -177,6 +215,8 @@ def kinds(target):
     yield "medusa", medusa, {name: shape for k in range(3) for name, shape in {
         f"{k}.0.linear.weight": [hidden, hidden], f"{k}.0.linear.bias": [hidden],
         f"{k}.1.weight": [vocab, hidden]}.items()}
+    yield "draft, forward", lambda *given: draft(*given, is_reverse=False), draft_shapes(target)
+    yield "draft, reverse", lambda *given: draft(*given, is_reverse=True), draft_shapes(target)
 
 
 def main():

@@ -205,7 +205,9 @@
     for (const tick of [0, 0.5, 1]) {
       const y = timeline.height - timeline.bottom -
         tick * (timeline.height - timeline.bottom - timeline.top) / 1.05;
-      axis.append(element("span", {style: `top: ${y}px`}, milliseconds(tick * scale / 1.05)));
+      const label = element("span", {}, milliseconds(tick * scale / 1.05));
+      label.style.top = `${y}px`;
+      axis.append(label);
     }
     return axis;
   }

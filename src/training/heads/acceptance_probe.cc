@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace outrider::training {
 namespace {
@@ -46,6 +47,13 @@ SpeculativeOptions AcceptanceProbe::speculation(const std::string& decoding_type
   return speculation;
 }
 
+SpeculativeOptions AcceptanceProbe::shared_speculation(std::vector<std::filesystem::path> models,
+                                                       int64_t depth) const {
+  SpeculativeOptions shared = speculation("SpecInfer", {}, TreeKind::kDynamic, depth);
+  shared.speculative_models = std::move(models);
+  return shared;
+}
+
 Result<ServedAcceptance> AcceptanceProbe::measure(const SpeculativeOptions& speculation) const {
   EngineOptions engine_options;
   engine_options.model = options_.target;
@@ -76,17 +84,19 @@ Result<ServedAcceptance> AcceptanceProbe::measure(const SpeculativeOptions& spec
   return served;
 }
 
-Result<std::vector<Baseline>> AcceptanceProbe::baselines() const {
+Result<std::vector<Baseline>> AcceptanceProbe::baselines(std::vector<std::filesystem::path> others) const {
   std::vector<Baseline> found = {{.name = "None", .served = {.tokens_per_pass = 1.0, .by_depth = {}}}};
   OUTRIDER_TRY(ServedAcceptance ngram,
                measure(speculation("NGram", {}, TreeKind::kChain, options_.measured_depth)));
   found.push_back({"NGram", std::move(ngram)});
-  if (options_.draft.empty()) return found;
-  for (const auto& [name, tree] : {std::pair{"DraftTarget, chain", TreeKind::kChain},
-                                   std::pair{"DraftTarget, tree", TreeKind::kDynamic}}) {
-    OUTRIDER_TRY(ServedAcceptance draft,
-                 measure(speculation("DraftTarget", options_.draft, tree, options_.measured_depth)));
-    found.push_back({name, std::move(draft)});
+  if (!options_.draft.empty()) others.insert(others.begin(), options_.draft);
+  for (const std::filesystem::path& other : others) {
+    for (const auto& [name, tree] :
+         {std::pair{", chain", TreeKind::kChain}, std::pair{", tree", TreeKind::kDynamic}}) {
+      OUTRIDER_TRY(ServedAcceptance draft,
+                   measure(speculation("DraftTarget", other, tree, options_.measured_depth)));
+      found.push_back({other.filename().string() + name, std::move(draft)});
+    }
   }
   return found;
 }

@@ -36,8 +36,10 @@ class AcceptanceProbe {
   // Drafts of at most `depth` levels; a tree has options.measured_nodes nodes.
   SpeculativeOptions speculation(const std::string& decoding_type, const std::filesystem::path& model,
                                  TreeKind tree, int64_t depth) const;
-  // None, NGram, and DraftTarget where options.draft names a model.
-  Result<std::vector<Baseline>> baselines() const;
+  // Several draft models in one dynamic tree of options.measured_nodes nodes (SpecInfer).
+  SpeculativeOptions shared_speculation(std::vector<std::filesystem::path> models, int64_t depth) const;
+  // None, NGram, and DraftTarget of the model that options.draft names and of `others`.
+  Result<std::vector<Baseline>> baselines(std::vector<std::filesystem::path> others) const;
 
  private:
   AcceptanceProbe(const HeadOptions& options, std::vector<std::vector<TokenId>> prompts)

@@ -6,13 +6,16 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "outrider/result.h"
+#include "training/heads/documents.h"
 #include "training/heads/head_options.h"
 #include "training/llama.h"
 
@@ -23,6 +26,7 @@ class App;
 namespace outrider::training {
 
 class FrozenTarget;
+struct Window;
 
 // What loss() reads of the target's inner state, besides the hidden states behind the final norm.
 struct FeatureNeeds {
@@ -61,6 +65,7 @@ struct HeadLoss {
 struct HeadExport {
   NamedTensors tensors;
   nlohmann::json config;
+  std::vector<std::filesystem::path> files = {};  // copied beside them
 };
 
 class DraftHead {
@@ -73,6 +78,13 @@ class DraftHead {
   virtual HeadExport exported() const = 0;
   // What decides the numbers of a run besides parameters, config and HeadOptions; a resumed run must agree.
   virtual nlohmann::json facts() const = 0;
+  // Texts to learn from in the place of a step's windows, of the same lengths; empty: the windows as they
+  // are.
+  virtual std::vector<Document> rewritten(std::span<const Window> /*windows*/, uint64_t /*seed*/) const {
+    return {};
+  }
+  // Draft models that will share one tree with it.
+  virtual std::vector<std::filesystem::path> companions() const { return {}; }
 };
 
 struct HeadContext {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "training/common_options.h"
 #include "training/heads/head_trainer.h"
 
 namespace outrider::training {
@@ -59,46 +60,22 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
       ->group("Text");
 }
 
-void add_optimizer_options(CLI::App& command, HeadOptions& options) {
-  const auto positive = CLI::PositiveNumber;
-  command.add_option("--steps", options.steps, "optimizer steps in all")->check(positive)->group("Optimizer");
-  command.add_option("--learning-rate", options.learning_rate, "peak rate")
-      ->check(positive)
-      ->group("Optimizer");
-  command.add_option("--final-learning-rate", options.final_learning_rate, "rate at the last step")
-      ->group("Optimizer");
-  command.add_option("--warmup", options.warmup, "steps of linear warm-up")->group("Optimizer");
-  command.add_option("--weight-decay", options.weight_decay, "of matrices")->group("Optimizer");
-  command.add_option("--clip", options.max_gradient_norm, "largest gradient norm")
-      ->check(positive)
-      ->group("Optimizer");
+void add_head_options(CLI::App& command, HeadArguments& arguments) {
+  HeadOptions& options = arguments.options;
   command
       .add_option("--hard", options.hard_share, "share of the target's law moved to its most probable token")
       ->check(CLI::Range(0.0, 1.0))
       ->group("Optimizer");
-}
-
-void add_run_options(CLI::App& command, HeadArguments& arguments) {
-  HeadOptions& options = arguments.options;
-  const auto positive = CLI::PositiveNumber;
-  command.add_option("--seed", options.seed, "of the first weights and of the data's order")->group("Run");
-  command.add_option("--device", options.device, "cpu or cuda")->group("Run");
-  command.add_option("--threads", options.threads, "CPU threads; 0: one per core")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Run");
   command.add_option("--products", arguments.products, "type of matrix products")
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->group("Run");
-  command.add_option("--checkpoint-every", options.checkpoint_every, "steps")->check(positive)->group("Run");
-  command.add_option("--evaluate-every", options.evaluate_every, "steps")->check(positive)->group("Run");
   command
       .add_option("--feature-cache", options.feature_cache,
                   "folder that keeps the target's states; none: they are computed in every step")
       ->group("Run");
   command.add_option("--feature-cache-size", options.feature_cache_mib, "of that folder, at most, in MiB")
-      ->check(positive)
+      ->check(CLI::PositiveNumber)
       ->group("Run");
-  command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out")->group("Run");
 }
 
 void add_measure_options(CLI::App& command, HeadOptions& options) {
@@ -134,7 +111,8 @@ std::function<Status()> add_head_command(CLI::App& app, HeadKind kind) {
   add_text_options(*command, arguments->options);
   if (arguments->kind.add_options) arguments->kind.add_options(*command);
   add_optimizer_options(*command, arguments->options);
-  add_run_options(*command, *arguments);
+  add_run_options(*command, arguments->options);
+  add_head_options(*command, *arguments);
   add_measure_options(*command, arguments->options);
   return [arguments]() -> Status {
     arguments->options.products = arguments->products == "f32" ? at::kFloat : at::kBFloat16;

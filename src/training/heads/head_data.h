@@ -22,7 +22,8 @@ constexpr int64_t padded_length(int64_t tokens) {
 struct Window {
   std::span<const TokenId> tokens;
   std::span<const uint8_t> counted;
-  int64_t id = 0;  // among all of the run
+  int64_t id = 0;                          // among all of the run
+  static constexpr int64_t kNewText = -1;  // not one of those
 };
 
 struct HeadDataOptions {

@@ -21,16 +21,22 @@ Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohm
   }
   OUTRIDER_RETURN_IF_ERROR(make_directories(folder));
   OUTRIDER_RETURN_IF_ERROR(write_durably(folder / "config.json", exported.config.dump(2) + "\n"));
+  for (const std::filesystem::path& file : exported.files) {
+    std::error_code error;
+    std::filesystem::copy_file(file, folder / file.filename(),
+                               std::filesystem::copy_options::overwrite_existing, error);
+    if (error) return io_error("cannot copy " + file.string() + ": " + error.message());
+  }
   return write_safetensors(folder / "model.safetensors", exported.tensors);
 }
 
 Status move_head(const std::filesystem::path& from, const std::filesystem::path& to) {
-  for (const char* name : {"config.json", "model.safetensors"}) {
-    std::error_code error;
-    std::filesystem::rename(from / name, to / name, error);
-    if (error) return io_error("cannot move " + (from / name).string() + ": " + error.message());
+  std::error_code error, ignored;
+  for (const auto& file : std::filesystem::directory_iterator(from, error)) {
+    std::filesystem::rename(file.path(), to / file.path().filename(), error);
+    if (error) return io_error("cannot move " + file.path().string() + ": " + error.message());
   }
-  std::error_code ignored;
+  if (error) return io_error("cannot read " + from.string() + ": " + error.message());
   std::filesystem::remove_all(from, ignored);
   return sync_directory(to);
 }

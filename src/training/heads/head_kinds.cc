@@ -2,6 +2,7 @@
 #include "training/heads/head_kinds.h"
 
 #include "training/heads/dflash_head.h"
+#include "training/heads/draft_model.h"
 #include "training/heads/eagle3_head.h"
 #include "training/heads/eagle_head.h"
 #include "training/heads/medusa_head.h"
@@ -11,7 +12,7 @@
 namespace outrider::training {
 
 std::vector<HeadKind> head_kinds() {
-  return {eagle3_kind(), eagle_kind(), mtp_kind(), medusa_kind(), moa_kind(), dflash_kind()};
+  return {eagle3_kind(), eagle_kind(), mtp_kind(), medusa_kind(), moa_kind(), dflash_kind(), draft_kind()};
 }
 
 }  // namespace outrider::training

@@ -34,7 +34,8 @@ std::string render_head_report(const HeadReport& report) {
                            {"chain", point.chain},
                            {"tree", point.tree},
                            {"agreement", point.agreement},
-                           {"accepted", point.accepted}});
+                           {"accepted", point.accepted},
+                           {"shared_tree", point.shared_tree}});
   }
   json baselines = json::array();
   for (const Baseline& baseline : report.baselines) {

@@ -122,8 +122,13 @@ Status HeadRun::resume() {
 }
 
 Result<double> HeadRun::train_step(int64_t step) {
-  OUTRIDER_TRY(HeadBatch batch, make_head_batch(data_.batch(step), states_, device_));
-  batch.seed = mix64(options_.seed ^ mix64(static_cast<uint64_t>(step)));
+  const uint64_t seed = mix64(options_.seed ^ mix64(static_cast<uint64_t>(step)));
+  std::vector<Window> windows = data_.batch(step);
+  const std::vector<Document> rewritten = head_.rewritten(windows, seed);
+  for (size_t i = 0; i < rewritten.size(); ++i)
+    windows[i] = {.tokens = rewritten[i].tokens, .counted = rewritten[i].counted, .id = Window::kNewText};
+  OUTRIDER_TRY(HeadBatch batch, make_head_batch(windows, states_, device_));
+  batch.seed = seed;
   batch.progress = static_cast<double>(step) / static_cast<double>(options_.steps);
   const at::Tensor loss = head_.loss(batch).loss;
   loss.backward();
@@ -153,7 +158,9 @@ Status HeadRun::evaluate(int64_t step) {
                 "step %lld: held-out loss %.4f, acceptance length %.2f (chain) %.2f (tree), foreseen %.2f%s",
                 static_cast<long long>(step), held_out.loss, point.chain, point.tree, point.foreseen,
                 worth(point) > best ? ", the best so far" : "");
-  log_info(text);
+  log_info(point.shared_tree > 0.0 ? std::string(text) + "; one tree of all drafts: " +
+                                         std::to_string(point.shared_tree).substr(0, 4)
+                                   : text);
   if (worth(point) > best) OUTRIDER_RETURN_IF_ERROR(move_head(candidate, options_.out));
   return write_durably(options_.out / "report.html", render_head_report({.kind = kind_.command,
                                                                          .target = target_.name(),
@@ -173,6 +180,12 @@ Status HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
     *length = served.tokens_per_pass;
     if (tree == TreeKind::kChain) point.accepted = served.by_depth;
   }
+  std::vector<fs::path> together = head_.companions();
+  if (together.empty()) return {};
+  together.push_back(folder);
+  OUTRIDER_TRY(const ServedAcceptance shared,
+               probe_.measure(probe_.shared_speculation(std::move(together), depth)));
+  point.shared_tree = shared.tokens_per_pass;
   return {};
 }
 
@@ -190,21 +203,19 @@ Status HeadRun::save(int64_t step) {
 
 Status HeadRun::train() {
   OUTRIDER_RETURN_IF_ERROR(make_directories(checkpoints()));
-  OUTRIDER_TRY(baselines_, probe_.baselines());
+  OUTRIDER_TRY(baselines_, probe_.baselines(head_.companions()));
   for (const Baseline& baseline : baselines_)
     log_info(baseline.name + ": acceptance length " +
              std::to_string(baseline.served.tokens_per_pass).substr(0, 4));
   const int64_t first = optimizer_.steps_taken();
   Progress progress("training " + kind_.command, options_.steps, first);
   const auto start = std::chrono::steady_clock::now();
-  double sum = 0.0;
   for (int64_t step = first; step < options_.steps; ++step) {
     OUTRIDER_TRY(const double loss, train_step(step));
-    sum += loss;
+    history_.unfinished += loss;
     const int64_t done = step + 1;
     if (done % kHistoryInterval == 0) {
-      history_.training.push_back({done, sum / kHistoryInterval});
-      sum = 0.0;
+      history_.training.push_back({done, std::exchange(history_.unfinished, 0.0) / kHistoryInterval});
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     char detail[128];

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "training/tensor_ops.h"
 
@@ -19,16 +20,33 @@ using torch::autograd::variable_list;
 constexpr int64_t kLogitRows = 1024;
 constexpr int64_t kRowUnit = 256;
 
+// KL(softmax(logits) || law).
+LossRows reverse_distillation(const at::Tensor& logits, const at::Tensor& teacher, double hard) {
+  const at::Tensor top = teacher.argmax(-1, /*keepdim=*/true);
+  at::Tensor law = at::log_softmax(teacher.to(at::kFloat), -1);
+  if (hard > 0.0) {
+    law = law.exp_().mul_(1.0 - hard).scatter_add_(1, top, at::full(top.sizes(), hard, law.options()));
+    law.clamp_min_(std::numeric_limits<float>::min()).log_();
+  }
+  const at::Tensor own = at::log_softmax(logits.to(at::kFloat), -1), share = own.exp();
+  const at::Tensor excess = own - law, loss = (share * excess).sum(-1, /*keepdim=*/true);
+  return {loss.squeeze(1), logits.argmax(-1, /*keepdim=*/true).eq(top).squeeze(1).to(at::kFloat),
+          (share * (excess - loss)).to(logits.scalar_type())};
+}
+
 // What rows have to learn: a law (`hidden` and `head` of the target), or tokens.
 struct Lesson {
   at::Tensor hidden, head;
   double hard = 0.0;
+  Divergence divergence = Divergence::kForward;
   at::Tensor tokens;
 
   LossRows of(const at::Tensor& logits, int64_t first, int64_t count) const {
     const TensorOps& ops = activation_ops(logits);
     if (!tokens.defined()) {
-      return ops.distillation(logits, at::linear(hidden.narrow(0, first, count), head), hard);
+      const at::Tensor teacher = at::linear(hidden.narrow(0, first, count), head);
+      return divergence == Divergence::kForward ? ops.distillation(logits, teacher, hard)
+                                                : reverse_distillation(logits, teacher, hard);
     }
     const at::Tensor wanted = tokens.narrow(0, first, count).contiguous();
     const at::Tensor agrees = logits.argmax(-1).eq(wanted).to(at::kFloat);
@@ -101,11 +119,13 @@ RowLoss loss_of_rows(const LossOfRows& rows, Lesson lesson) {
 }  // namespace
 
 RowLoss law_loss(const LossOfRows& rows, const TargetLaw& law) {
-  return loss_of_rows(rows, {.hidden = law.hidden, .head = law.head, .hard = law.hard, .tokens = {}});
+  return loss_of_rows(
+      rows,
+      {.hidden = law.hidden, .head = law.head, .hard = law.hard, .divergence = law.divergence, .tokens = {}});
 }
 
 RowLoss token_loss(const LossOfRows& rows, const at::Tensor& tokens) {
-  return loss_of_rows(rows, {.hidden = {}, .head = {}, .hard = 0.0, .tokens = tokens});
+  return loss_of_rows(rows, {.hidden = {}, .head = {}, .tokens = tokens});
 }
 
 at::Tensor likeliest_tokens(const at::Tensor& hidden, const at::Tensor& head) {

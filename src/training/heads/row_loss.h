@@ -19,12 +19,16 @@ struct LossOfRows {
   at::Tensor weight;  // f32 [rows]
 };
 
-// KL(law || softmax(logits)): the soft cross-entropy less the law's entropy. The law is
-// (1 - hard) softmax(target_hidden target_head^T) + hard one-hot(its likeliest).
+// Of the two laws, which one the mean is taken over. Forward: KL(law || softmax(logits)), which covers what
+// the law allows; reverse: KL(softmax(logits) || law), which keeps to what it prefers.
+enum class Divergence { kForward, kReverse };
+
+// The law is (1 - hard) softmax(target_hidden target_head^T) + hard one-hot(its likeliest).
 struct TargetLaw {
   at::Tensor hidden;  // [rows, target size]
   at::Tensor head;    // [vocab, target size]
   double hard = 0.0;
+  Divergence divergence = Divergence::kForward;
 };
 RowLoss law_loss(const LossOfRows& rows, const TargetLaw& law);
 

@@ -92,7 +92,7 @@ Result<std::vector<TargetStates>> StateSource::states(std::span<const Window> wi
   std::vector<size_t> missing;
   std::vector<std::span<const TokenId>> texts;
   for (size_t i = 0; i < windows.size(); ++i) {
-    if (!options_.folder.empty() && fs::exists(path_of(windows[i]))) {
+    if (is_kept(windows[i]) && fs::exists(path_of(windows[i]))) {
       OUTRIDER_TRY(found[i], read(windows[i]));
       continue;
     }
@@ -102,7 +102,7 @@ Result<std::vector<TargetStates>> StateSource::states(std::span<const Window> wi
   if (missing.empty()) return found;
   OUTRIDER_TRY(std::vector<TargetStates> computed, target_->run(texts));
   for (size_t i = 0; i < missing.size(); ++i) {
-    if (!options_.folder.empty() && !is_full_) keep(windows[missing[i]], computed[i]);
+    if (is_kept(windows[missing[i]]) && !is_full_) keep(windows[missing[i]], computed[i]);
     found[missing[i]] = std::move(computed[i]);
   }
   return found;

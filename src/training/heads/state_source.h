@@ -29,6 +29,9 @@ class StateSource {
 
  private:
   StateSource(FrozenTarget& target, const Options& options) : target_(&target), options_(options) {}
+  bool is_kept(const Window& window) const {
+    return !options_.folder.empty() && window.id != Window::kNewText;
+  }
   std::filesystem::path path_of(const Window& window) const;
   Result<TargetStates> read(const Window& window) const;
   void keep(const Window& window, const TargetStates& states);

@@ -4,7 +4,7 @@
   const data = JSON.parse(byId("data").textContent);
   const {evaluations, baselines} = data;
   const isServed = evaluations.some(({tree}) => tree > 0);
-  const worth = (point) => (point.tree > 0 ? point.tree : point.foreseen);
+  const worth = ({shared_tree, tree, foreseen}) => shared_tree || tree || foreseen;
   const best = evaluations.reduce((a, b) => (a === null || worth(b) > worth(a) ? b : a), null);
 
   // lines: [{name, points: [[x, y]], second, dots}]; levels: [{name, y}] are drawn across.
@@ -20,7 +20,7 @@
       const value = low + part * (yTop - low), y = atY(value);
       svg.append(element("line", {x1: left, x2: width - right, y1: y, y2: y, class: "rule"}),
         element("text", {x: left - 6, y: y + 4, "text-anchor": "end", class: "faint"}, short(value)),
-        element("text", {x: atX(part * xTop), y: height - bottom + 15, "text-anchor": "middle", class: "faint"},
+        element("text", {x: atX(part * xTop), y: height - bottom + 15, "text-anchor": part < 1 ? "middle" : "end", class: "faint"},
           String(Math.round(part * xTop))));
     }
     for (const {name, y} of levels) {
@@ -65,6 +65,7 @@
       levels: baselines.map(({name, tokens_per_pass}) => ({name, y: tokens_per_pass}))}));
   const rows = baselines.map(({name, tokens_per_pass, by_depth}) => [name, tokens_per_pass, by_depth]);
   if (best !== null && isServed) rows.push([`${data.kind}, chain`, best.chain, best.accepted], [`${data.kind}, tree`, best.tree, []]);
+  if (best !== null && best.shared_tree > 0) rows.push(["all drafts in one tree", best.shared_tree, []]);
   if (best !== null) rows.push([`${data.kind}, held-out text`, best.foreseen, best.agreement]);
   const depths = Math.max(1, ...rows.map(([, , shares]) => shares.length));
   table(byId("depths"), ["", "acceptance length", ...Array.from({length: depths}, (_, i) => `depth ${i + 1}`)],

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// outrider-train killed at random points, and without room for its files: what is left on the disk goes on.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "training/checkpoint.h"
+#include "training/head_run_fixture.h"
+
+namespace outrider::training {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int64_t kSteps = 24, kInterval = 2;
+const char* const kLast = "/checkpoints/step-000000024";
+
+class InterruptedRun : public HeadRunTest {
+ protected:
+  // file_limit: bytes that a file may have, as on a full disk; 0: as many as it likes.
+  pid_t start(const std::string& out, bool resumes, rlim_t file_limit = 0) {
+    std::vector<std::string> words = {OUTRIDER_TRAIN,
+                                      "mtp",
+                                      "--target",
+                                      target_path().string(),
+                                      "--data",
+                                      files_.path("text.jsonl").string(),
+                                      "--out",
+                                      files_.path(out).string(),
+                                      "--context",
+                                      "32",
+                                      "--batch-tokens",
+                                      "64",
+                                      "--steps",
+                                      std::to_string(kSteps),
+                                      "--checkpoint-every",
+                                      std::to_string(kInterval),
+                                      "--evaluate-every",
+                                      "12",
+                                      "--threads",
+                                      "1",
+                                      "--prompt-limit",
+                                      "1",
+                                      "--measured-tokens",
+                                      "4"};
+    if (resumes) words.push_back("--resume");
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const std::string log = files_.path("log").string();
+    const pid_t child = fork();
+    if (child != 0) return child;
+    const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(file, STDOUT_FILENO);
+    dup2(file, STDERR_FILENO);
+    if (file_limit > 0) {
+      signal(SIGXFSZ, SIG_IGN);  // writing fails instead, as it does where there is no room
+      const rlimit limit = {file_limit, file_limit};
+      setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    execv(OUTRIDER_TRAIN, arguments.data());
+    _exit(127);
+  }
+
+  static int wait_for(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  // The step behind the last line that begins so in what the program said; 0: there is none.
+  int64_t said(const std::string& what) const {
+    const std::string log = files_.read("log");
+    const size_t place = log.rfind(what);
+    if (place == std::string::npos) return 0;
+    return std::strtoll(log.c_str() + log.find_first_of("0123456789", place), nullptr, 10);
+  }
+
+  void expect_same(const std::string& file) const {
+    EXPECT_EQ(files_.read("whole" + file), files_.read("cut" + file)) << file;
+  }
+
+  std::optional<std::filesystem::path> newest(const std::string& out) const {
+    return latest_checkpoint(files_.path(out + "/checkpoints"));
+  }
+};
+
+TEST_F(InterruptedRun, KilledAnywhereItLosesAtMostOneIntervalAndNoBit) {
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(wait_for(start("whole", false)), 0) << files_.read("log");
+  const auto whole = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+  std::mt19937_64 random(20240229);
+  int kills = 0;
+  for (int attempt = 0;; ++attempt) {
+    const bool resumes = newest("cut").has_value();
+    const pid_t child = start("cut", resumes);
+    constexpr int kAttempts = 8;  // at last it may end
+    if (attempt < kAttempts) {
+      const auto percent = static_cast<int64_t>(25 + random() % 50);
+      std::this_thread::sleep_for(milliseconds(percent * whole.count() / 100));
+      kill(child, SIGKILL);
+    }
+    const int code = wait_for(child);
+    kills += code == -1 ? 1 : 0;
+    const int64_t kept = said("checkpoint at step ");
+    if (kept > 0) {
+      ASSERT_TRUE(newest("cut").has_value());
+      const std::string name = newest("cut")->filename().string();
+      // One may be complete that was not spoken of yet.
+      EXPECT_GE(std::stoll(name.substr(name.find('-') + 1)), kept);
+    }
+    if (attempt == kAttempts || code == 0) {
+      ASSERT_EQ(code, 0) << files_.read("log");
+      break;
+    }
+  }
+  EXPECT_GT(kills, 0);
+  for (const char* file : {"/tensors.safetensors", "/state.json"}) expect_same(std::string(kLast) + file);
+  expect_same("/model.safetensors");
+}
+
+TEST_F(InterruptedRun, AFullDiskLeavesThePreviousCheckpoint) {
+  ASSERT_EQ(wait_for(start("whole", false)), 0) << files_.read("log");
+  std::filesystem::create_directories(files_.path("cut/checkpoints"));
+  const std::string early = "/checkpoints/step-000000022";
+  std::filesystem::copy(files_.path("whole" + early), files_.path("cut" + early));
+  // Room for nothing; for what is measured, but not for a checkpoint; for all of it but its last bytes.
+  const auto size =
+      std::filesystem::file_size(files_.path(std::string("whole") + kLast + "/tensors.safetensors"));
+  for (const rlim_t limit : {rlim_t{4096}, static_cast<rlim_t>(size / 3), static_cast<rlim_t>(size - 1)}) {
+    SCOPED_TRACE(limit);
+    EXPECT_EQ(wait_for(start("cut", true, limit)), 1);
+    const std::string log = files_.read("log");
+    EXPECT_THAT(log, testing::HasSubstr("outrider-train: "));
+    ASSERT_TRUE(newest("cut").has_value());
+    EXPECT_EQ(newest("cut")->filename(), "step-000000022") << log;
+  }
+  ASSERT_EQ(wait_for(start("cut", true)), 0) << files_.read("log");
+  for (const char* file : {"/tensors.safetensors", "/state.json"}) expect_same(std::string(kLast) + file);
+}
+
+}  // namespace
+}  // namespace outrider::training

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "outrider/drafter.h"
+
+namespace outrider {
+
+// Another drafter, for tests that change or watch what passes through.
+class DrafterWrapper : public Drafter {
+ public:
+  explicit DrafterWrapper(std::shared_ptr<Drafter> drafter) : drafter_(std::move(drafter)) {}
+
+  const DrafterTraits& traits() const override { return drafter_->traits(); }
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override {
+    drafter_->begin(sequence, prompt, scope);
+  }
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    return drafter_->draft(requests, trees);
+  }
+  void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override {
+    drafter_->observe(sequence, tree, verdict);
+  }
+  void absorb(std::span<const CommittedFeatures> committed) override { drafter_->absorb(committed); }
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override {
+    return drafter_->known_tokens(tokens, scope);
+  }
+  void end(uint64_t sequence) override { drafter_->end(sequence); }
+  DrafterMemory memory() const override { return drafter_->memory(); }
+
+ private:
+  std::shared_ptr<Drafter> drafter_;
+};
+
+}  // namespace outrider

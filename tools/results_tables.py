@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Markdown tables of docs/results.md from what `outrider bench --all --json` printed.
+
+    python3 tools/results_tables.py RESULTS.json                 # every drafter, greedy and sampled
+    python3 tools/results_tables.py RESULTS.json --categories    # greedy, by category of the prompts
+"""
+import argparse
+import json
+import sys
+from pathlib import Path
+
+
+def table(header, rows):
+    """Markdown with the first two columns to the left and numbers to the right."""
+    align = ["---", "---"] + ["---:"] * (len(header) - 2)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, align, *rows])
+
+
+def megabytes(count):
+    return f"{count / 1e6:.2f}" if count else "-"
+
+
+def decoding_cells(decoding):
+    differs = "!" if decoding["identical"] is False else ""
+    return [
+        f"{decoding['acceptance_length']:.2f}{differs}",
+        f"{decoding['speedup']:.2f}x",
+        f"{100 * decoding['draft_share']:.0f}%",
+    ]
+
+
+def overall(results):
+    sampled = f"T={results['temperature']:g}"
+    header = ["drafter", "tree", "length", "speed-up", "draft"]
+    header += [f"{name}, {sampled}" for name in ("length", "speed-up", "draft")] + ["weights, MB", "cache, MB"]
+    rows = [
+        [row["drafter"], row["tree"], *decoding_cells(row["greedy"]), *decoding_cells(row["sampled"]),
+         megabytes(row["weight_bytes"]), megabytes(row["cache_bytes"])]
+        for row in results["drafters"]
+    ]
+    return table(header, rows)
+
+
+def by_category(results):
+    """Length and speed-up of greedy output; of each drafter the tree that was fastest over all prompts."""
+    fastest = {}
+    for row in results["drafters"]:
+        best = fastest.setdefault(row["drafter"], row)
+        if speedup(row["greedy"]) > speedup(best["greedy"]):
+            fastest[row["drafter"]] = row
+    categories = list(results["drafters"][0]["greedy"]["categories"])
+    rows = [
+        [name, row["tree"], *(f"{cell['acceptance_length']:.2f}, {speedup(cell):.2f}x"
+                              for cell in (row["greedy"]["categories"][c] for c in categories))]
+        for name, row in fastest.items()
+    ]
+    return table(["drafter", "tree", *(c.replace("_", " ") for c in categories)], rows)
+
+
+def speedup(figures):
+    return figures["speedup"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, help="output of outrider bench --all --json")
+    parser.add_argument("--categories", action="store_true", help="by category of the prompts")
+    arguments = parser.parse_args()
+    results = json.loads(arguments.results.read_text())
+    if "drafters" not in results:
+        sys.exit(f"{arguments.results}: expected the output of bench --all --json, found no drafters")
+    print(by_category(results) if arguments.categories else overall(results))
+
+
+if __name__ == "__main__":
+    main()

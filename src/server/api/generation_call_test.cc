@@ -120,12 +120,12 @@ TEST(GenerationCall, TakesAllFormsOfPrompts) {
 TEST(GenerationCall, TakesRulesForTokens) {
   const TestModel model;
   const auto call = must(model.completion(
-      R"({"prompt":"Hi","min_tokens":3,"allowed_token_ids":[5,6],"bad_words":[" red ball","red"]})"));
+      R"({"prompt":"Hi","min_tokens":3,"allowed_token_ids":[5,6],"bad_words":[" red ball","red","loved to"]})"));
   const TokenRules& rules = call->requests()[0].rules;
   EXPECT_EQ(rules.min_tokens, 3);
   EXPECT_THAT(rules.allowed, ElementsAre(5, 6));
   // With and without a space before it.
-  for (const char* word : {"red ball", " red ball", "red", " red"})
+  for (const char* word : {"red ball", " red ball", "red", " red", "loved to", " loved to"})
     EXPECT_EQ(std::ranges::count(rules.forbidden, model.tokens(word)), 1) << word;
 }
 

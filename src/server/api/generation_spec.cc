@@ -125,8 +125,8 @@ ApiStatus read_allowed_tokens(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
-// As vLLM: the tokens of a word at the beginning of a text, and those of the word behind a space where these
-// are as many and others.
+// The tokens of a word at the beginning of a text, and those of the word behind a space, which vLLM leaves
+// out where they are fewer.
 void add_bad_word(std::string_view word, GenerationSpec& spec) {
   const auto tokens_of = [&](const std::string& text) {
     return spec.model->tokenizer->encode(text, {.add_special = false, .parse_special = false});
@@ -134,8 +134,7 @@ void add_bad_word(std::string_view word, GenerationSpec& spec) {
   std::vector<TokenId> plain = tokens_of(std::string(word));
   std::vector<TokenId> spaced = tokens_of(" " + std::string(word));
   if (plain.empty()) return;
-  if (spaced.size() == plain.size() && spaced[0] != plain[0])
-    spec.request.rules.forbidden.push_back(std::move(spaced));
+  if (spaced != plain) spec.request.rules.forbidden.push_back(std::move(spaced));
   spec.request.rules.forbidden.push_back(std::move(plain));
 }
 

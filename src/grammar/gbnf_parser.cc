@@ -162,7 +162,7 @@ class GbnfParser {
     for (int count = 0;; ++count) {
       OUTRIDER_TRY(const std::optional<Quantifier> found,
                    take_quantifier(
-                       in_, "expected {m}, {m,} or {m,n}", [&] { skip_space(false); },
+                       in_, [&] { skip_space(false); }, [&](const char* what) { return expected(what); },
                        [&](const std::string& text) { return error(text); }));
       if (!found) return part;
       if (count >= GrammarLimits::kNesting) return error("too many repetitions of one part");

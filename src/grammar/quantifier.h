@@ -19,11 +19,10 @@ struct Quantifier {
 };
 
 // "?", "*", "+", "{m}", "{m,}" or "{m,n}" where the scanner stands, or none. skip_space() is called where
-// spaces may stand within braces; error(text) makes an Error of the parser's; `form` is that of braces that
-// are none of these.
-template <typename SkipSpace, typename MakeError>
-Result<std::optional<Quantifier>> take_quantifier(TextScanner& in, const char* form, SkipSpace&& skip_space,
-                                                  MakeError&& error) {
+// spaces may stand within braces. Errors are the parser's: malformed(what was expected), error(problem).
+template <typename SkipSpace, typename Malformed, typename MakeError>
+Result<std::optional<Quantifier>> take_quantifier(TextScanner& in, SkipSpace&& skip_space,
+                                                  Malformed&& malformed, MakeError&& error) {
   Quantifier found;
   if (in.take("*")) return std::optional(found);
   if (in.take("?")) return std::optional(Quantifier{0, 1});
@@ -31,7 +30,7 @@ Result<std::optional<Quantifier>> take_quantifier(TextScanner& in, const char* f
   if (!in.take("{")) return std::optional<Quantifier>();
   skip_space();
   const auto low = in.number(GrammarLimits::kRepetition);
-  if (!low) return error(form);
+  if (!low) return malformed("a number of repetitions");
   found.min = found.max = *low;
   skip_space();
   if (in.take(",")) {
@@ -39,7 +38,7 @@ Result<std::optional<Quantifier>> take_quantifier(TextScanner& in, const char* f
     found.max = in.number(GrammarLimits::kRepetition).value_or(GrammarBuilder::kUnbounded);
     skip_space();
   }
-  if (!in.take("}")) return error(form);
+  if (!in.take("}")) return malformed("\"}\" behind a number of repetitions");
   if (found.min > GrammarLimits::kRepetition || found.max > GrammarLimits::kRepetition) {
     return error("at most " + std::to_string(GrammarLimits::kRepetition) + " repetitions can be asked for");
   }

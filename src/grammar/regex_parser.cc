@@ -131,10 +131,12 @@ class RegexParser {
   }
 
   Result<GrammarExpr> parse_quantifier(GrammarExpr atom) {
+    const auto malformed = [&](const char*) {
+      return error("expected {m}, {m,} or {m,n}; write \\{ for the character");
+    };
     OUTRIDER_TRY(const std::optional<Quantifier> found,
                  take_quantifier(
-                     in_, "expected {m}, {m,} or {m,n}; write \\{ for the character", [] {},
-                     [&](const std::string& text) { return error(text); }));
+                     in_, [] {}, malformed, [&](const std::string& text) { return error(text); }));
     if (!found) return atom;
     in_.take("?");  // lazy: the same texts match
     if (in_.peek() == '+') return error("possessive quantifiers are not supported");

@@ -73,16 +73,16 @@ class CachedGrowth {
   // forward(batch, rows): the logits [batch.logits_rows, any width >= vocab] of a pass; `rows` by sequence.
   template <typename Forward>
   void grow(Forward&& forward) {
-    // The first pass computes what was not cached, and finds the caches full of the target's weights: it
-    // costs more than another level does.
+    // The first pass computes what was not cached, and finds the caches full of the target's weights: another
+    // level costs no more, which is all that is learned where drafts end there.
     bool is_first_pass = true;
     while (!active_.empty()) {
       append_frontiers();
       const double start = now_ms();
-      const std::span<const float> logits = forward(std::as_const(batch_), std::span<const Rows>(rows_));
-      const double each = (now_ms() - start) / static_cast<double>(active_.size());
-      if (!std::exchange(is_first_pass, false)) learn_cost(growth_.level_ms, each);
-      expand(logits);
+      const auto growing = static_cast<double>(active_.size());
+      expand(forward(std::as_const(batch_), std::span<const Rows>(rows_)));
+      const double each = (now_ms() - start) / growing;
+      if (!std::exchange(is_first_pass, false) || each < growth_.level_ms) learn_cost(growth_.level_ms, each);
     }
   }
 

@@ -22,6 +22,12 @@ void DraftAccounts::begin(double may_draft, double pool) {
 
 bool DraftAccounts::pays(Account& account, bool is_try) {
   account.is_try = is_try;
+  if (!is_try && pool_ < 0.0 && purse_ > 0.0) {
+    const double gift = std::min(purse_, kFirstBalance);
+    purse_ -= gift;
+    account.balance += gift;
+    pool_ += gift;
+  }
   if (is_try ? may_try_ : pool_ >= 0.0) return true;
   (is_try ? try_balance_ : account.balance) += is_try ? kIncome : kPromisedIncome;
   return false;
@@ -32,7 +38,10 @@ void DraftAccounts::settle(Account& account, double won, double drafting) {
     try_balance_ = std::min(try_balance_ + won, kLargestBalance * drafting);
     return;
   }
-  account.balance = std::min(account.balance + std::max(won, -kMostLost), kLargestBalance);
+  account.balance += std::max(won, -kMostLost);
+  const double surplus = std::max(0.0, account.balance - kLargestBalance);
+  account.balance -= surplus;
+  purse_ = std::min(purse_ + surplus, kLargestPurse);
 }
 
 }  // namespace outrider

@@ -57,12 +57,40 @@ TEST(DraftAccounts, ABatchWaitsForAsManyTokensAsItHasSequences) {
 // Sequences of a batch stand in for one another.
 TEST(DraftAccounts, ADebtIsCoveredByTheOthers) {
   DraftAccounts accounts;
+  while (accounts.purse() > 0.0) accounts.open();
   Account debtor{.balance = -1.0};
   accounts.begin(2.0, 0.5);
   EXPECT_TRUE(accounts.pays(debtor, false));
   accounts.begin(2.0, -0.5);
   EXPECT_FALSE(accounts.pays(debtor, false));
   EXPECT_DOUBLE_EQ(debtor.balance, -1.0 + DraftAccounts::kPromisedIncome);
+}
+
+// Chance takes all from one sequence where drafting pays on the whole.
+TEST(DraftAccounts, WhoIsInDebtBeginsAgainAsLongAsThePurseLasts) {
+  DraftAccounts accounts;
+  double lost = 0.0;
+  Account account;
+  accounts.begin(1.0, account.balance);
+  while (accounts.pays(account, false)) {
+    accounts.settle(account, -0.75, 1.0);
+    lost += 0.75;
+    ASSERT_LT(lost, 2.0 * DraftAccounts::kLargestPurse);
+    accounts.begin(1.0, account.balance);
+  }
+  EXPECT_DOUBLE_EQ(accounts.purse(), 0.0);
+  EXPECT_NEAR(lost, DraftAccounts::kLargestPurse, DraftAccounts::kMostLost);
+}
+
+TEST(DraftAccounts, WhatIsWonBeyondItsMostGoesToThePurse) {
+  DraftAccounts accounts;
+  Account account = accounts.open();
+  const double purse = accounts.purse();
+  accounts.begin(1.0, 1.0);
+  ASSERT_TRUE(accounts.pays(account, false));
+  accounts.settle(account, DraftAccounts::kLargestBalance - account.balance + 1.0, 1.0);
+  EXPECT_EQ(account.balance, DraftAccounts::kLargestBalance);
+  EXPECT_DOUBLE_EQ(accounts.purse(), purse + 1.0);
 }
 
 TEST(DraftAccounts, BalancesAreBounded) {

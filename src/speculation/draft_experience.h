@@ -10,7 +10,7 @@ inline constexpr double kStepsOfPrior = 4.0;
 // Steps that drafting goes on for once it begins, as a rule.
 inline constexpr double kStepsOfRun = 16.0;
 
-// A fading mean of times; a stalled thread is no news.
+// A fading mean of times, as they would be at pace 1 of the machine (StepCosts); a stalled thread is no news.
 struct DraftTime {
   double ms = 0.0;
   double steps = 0.0;  // that it is learned from
@@ -42,7 +42,7 @@ struct DraftOutlook {
   double drafting = 0.0;  // sequences
   double tokens = 0.0;    // of the whole batch
   double rows = 0.0;      // drafted
-  double draft_ms = 0.0;  // if each drafted alone
+  double draft_ms = 0.0;  // if each drafted alone, at pace 1
   double steps = 0.0;     // that it is learned from
   double variance = 0.0;  // of `tokens`
 

@@ -4,56 +4,141 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
 
 namespace outrider {
+namespace {
 
-PassCosts::PassCosts(std::vector<Point> points) : points_(std::move(points)) {
-  OUTRIDER_CHECK(!points_.empty());
-  for (size_t i = 1; i < points_.size(); ++i) {
-    double& per_thousand = points_[i].ms_per_thousand;
-    per_thousand = std::max(per_thousand, points_[i - 1].ms_per_thousand);
-  }
-  fit_to(0);
+// Standard deviations of logarithms.
+constexpr double kMachine = 0.4;  // of all points together
+constexpr double kSinglePoint = 0.15;
+constexpr double kKinship = 1.4;  // of points whose rows differ by a factor of 4: 1 / e
+constexpr double kPass = 0.15;    // of one pass
+// Share of what is known that is no longer true after a pass.
+constexpr double kForgotten = 1e-3;
+
+double prior_covariance(double rows, double other_rows) {
+  const double distance = std::abs(std::log(rows / other_rows)) / kKinship;
+  return kMachine * kMachine + kSinglePoint * kSinglePoint * std::exp(-distance);
 }
 
-void PassCosts::fit_to(size_t own) {
-  for (size_t i = own + 1; i < points_.size(); ++i)
-    points_[i].ms = std::max(points_[i].ms, points_[i - 1].ms);
-  for (size_t i = own; i-- > 0;) points_[i].ms = std::min(points_[i].ms, points_[i + 1].ms);
+// What a pass reads of two neighbouring points, the left one's index and the right one's share; beyond the
+// last, more than all of the right one's.
+struct Place {
+  size_t left = 0;
+  double share = 0.0;
+};
+
+Place place_of(const std::vector<PassCosts::Point>& points, double rows) {
+  size_t right = 1;
+  while (right + 1 < points.size() && rows > points[right].rows) ++right;
+  const auto& a = points[right - 1];
+  const auto& b = points[right];
+  return {.left = right - 1, .share = std::max(0.0, (rows - a.rows) / static_cast<double>(b.rows - a.rows))};
+}
+
+double ms_at(const PassCosts::Point& point, double context) {
+  return point.ms + point.ms_per_thousand * context / 1000.0;
+}
+
+// The rising sequence closest to the values, by squares of that weight (pool adjacent violators).
+template <typename Value>
+void make_rising(std::vector<PassCosts::Point>& points, const std::vector<double>& weights, Value value) {
+  struct Pool {
+    double mean;
+    double weight;
+    size_t count;
+  };
+  std::vector<Pool> pools;
+  for (size_t i = 0; i < points.size(); ++i) {
+    pools.push_back({value(points[i]), weights[i], 1});
+    while (pools.size() > 1 && pools[pools.size() - 2].mean > pools.back().mean) {
+      const Pool last = pools.back();
+      pools.pop_back();
+      Pool& pool = pools.back();
+      pool.mean += (last.mean - pool.mean) * last.weight / (pool.weight + last.weight);
+      pool.weight += last.weight;
+      pool.count += last.count;
+    }
+  }
+  auto point = points.begin();
+  for (const Pool& pool : pools) {
+    for (size_t i = 0; i < pool.count; ++i) value(*point++) = pool.mean;
+  }
+}
+
+}  // namespace
+
+PassCosts::PassCosts(std::vector<Point> points)
+    : measured_(std::move(points)), factors_(measured_.size(), 0.0) {
+  OUTRIDER_CHECK(!measured_.empty());
+  for (const Point& a : measured_) {
+    for (const Point& b : measured_) prior_.push_back(prior_covariance(a.rows, b.rows));
+  }
+  covariance_ = prior_;
+  fit();
+}
+
+void PassCosts::fit() {
+  points_ = measured_;
+  weights_.resize(points_.size());
+  for (size_t i = 0; i < points_.size(); ++i) {
+    points_[i].ms *= std::exp(factors_[i]);
+    points_[i].ms_per_thousand *= std::exp(factors_[i]);
+    weights_[i] = 1.0 / covariance(i, i);
+  }
+  make_rising(points_, weights_, [](Point& point) -> double& { return point.ms; });
+  make_rising(points_, weights_, [](Point& point) -> double& { return point.ms_per_thousand; });
 }
 
 double PassCosts::pass_ms(double rows, double context) const {
-  const auto at = [&](const Point& point) { return point.ms + point.ms_per_thousand * context / 1000.0; };
-  if (points_.size() == 1) return at(points_[0]);
-  size_t right = 1;
-  while (right + 1 < points_.size() && rows > points_[right].rows) ++right;
-  const Point& a = points_[right - 1];
-  const Point& b = points_[right];
-  const double share = (rows - a.rows) / static_cast<double>(b.rows - a.rows);
-  return at(a) + std::max(0.0, share) * (at(b) - at(a));
+  if (points_.size() == 1) return ms_at(points_[0], context);
+  const Place place = place_of(points_, rows);
+  const double left = ms_at(points_[place.left], context);
+  return left + place.share * (ms_at(points_[place.left + 1], context) - left);
 }
 
-size_t PassCosts::nearest(double rows) const {
-  size_t best = 0;
-  for (size_t i = 1; i < points_.size(); ++i) {
-    if (std::abs(std::log(rows / points_[i].rows)) < std::abs(std::log(rows / points_[best].rows))) best = i;
-  }
-  return best;
-}
+double PassCosts::pace() const { return factors_.empty() ? 1.0 : std::exp(factors_.front()); }
 
 void PassCosts::learn(double rows, double context, double ms) {
-  constexpr double kQuick = 0.1;
-  constexpr double kSlow = 0.01;
   constexpr double kMostSurprise = 2.0;  // a thread that lost its processor says nothing about the machine
-  if (points_.empty() || !(ms > 0.0)) return;
-  const double surprise = std::clamp(ms / pass_ms(rows, context), 1.0 / kMostSurprise, kMostSurprise);
-  const size_t own = nearest(rows);
-  for (size_t i = 0; i < points_.size(); ++i)
-    points_[i].ms *= 1.0 + (i == own ? kQuick : kSlow) * (surprise - 1.0);
-  fit_to(own);
+  if (measured_.empty() || !(ms > 0.0)) return;
+  const double expected = pass_ms(rows, context);
+  weights_.assign(measured_.size(), 0.0);
+  if (measured_.size() == 1) {
+    weights_[0] = 1.0;
+  } else {
+    const Place place = place_of(measured_, rows);
+    const double share = std::min(1.0, place.share);
+    const double left = (1.0 - share) * ms_at(points_[place.left], context);
+    const double right = share * ms_at(points_[place.left + 1], context);
+    weights_[place.left] = left / (left + right);
+    weights_[place.left + 1] = right / (left + right);
+  }
+  forget_a_little();
+  update(weights_, std::log(std::clamp(ms / expected, 1.0 / kMostSurprise, kMostSurprise)));
+  fit();
+}
+
+void PassCosts::forget_a_little() {
+  for (size_t i = 0; i < prior_.size(); ++i) covariance_[i] += kForgotten * (prior_[i] - covariance_[i]);
+}
+
+void PassCosts::update(const std::vector<double>& weights, double surprise) {
+  const size_t count = measured_.size();
+  deviations_.assign(count, 0.0);  // covariances of the factors and the weighted sum
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < count; ++j) deviations_[i] += covariance(i, j) * weights[j];
+  }
+  const double variance =
+      std::inner_product(weights.begin(), weights.end(), deviations_.begin(), kPass * kPass);
+  for (size_t i = 0; i < count; ++i) {
+    factors_[i] += deviations_[i] / variance * surprise;
+    for (size_t j = 0; j < count; ++j) covariance(i, j) -= deviations_[i] * deviations_[j] / variance;
+  }
 }
 
 }  // namespace outrider

@@ -27,38 +27,56 @@ TEST(PassCosts, OnePointIsAConstant) {
   EXPECT_DOUBLE_EQ(costs.pass_ms(100, 2000), 5.0);
 }
 
+// What was measured out of order is drawn together.
 TEST(PassCosts, MoreRowsNeverCostLess) {
   const PassCosts costs({{1, 3.0, 4.0}, {2, 2.0, 1.0}, {4, 5.0, 3.0}});
-  EXPECT_DOUBLE_EQ(costs.pass_ms(2, 0), 3.0);
-  EXPECT_DOUBLE_EQ(costs.pass_ms(2, 1000), 7.0);
-  EXPECT_DOUBLE_EQ(costs.pass_ms(400, 0), 3.0 + 2.0 * 199.0);
-  EXPECT_DOUBLE_EQ(costs.pass_ms(4, 8000), 37.0);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(1, 0), 2.5);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(2, 0), 2.5);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(2, 1000), 5.0);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(400, 0), 5.0 + 1.25 * 396.0);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(4, 8000), 29.0);
 }
 
-TEST(PassCosts, LearnsQuicklyWhereAPassRanAndSlowlyElsewhere) {
+// As long as nothing is known, the machine is the likeliest cause.
+TEST(PassCosts, TheFirstPassCorrectsAllPoints) {
   PassCosts costs({{1, 1.0, 0.0}, {8, 2.0, 0.0}, {64, 4.0, 0.0}});
   costs.learn(8, 0, 3.0);  // half as much again
-  EXPECT_DOUBLE_EQ(costs.pass_ms(1, 0), 1.005);
-  EXPECT_DOUBLE_EQ(costs.pass_ms(8, 0), 2.1);
-  EXPECT_DOUBLE_EQ(costs.pass_ms(64, 0), 4.02);
+  EXPECT_GT(costs.pass_ms(1, 0), 1.3);
+  EXPECT_GT(costs.pass_ms(8, 0), 2.0 * costs.pass_ms(1, 0));
+  EXPECT_LT(costs.pass_ms(8, 0), 3.0);
+  EXPECT_GT(costs.pass_ms(64, 0), 4.0 * 1.3);
 }
 
-// Three rows are nearer to eight than to one, as the costs of passes go.
-TEST(PassCosts, TheNearestPointIsSoByRatio) {
-  PassCosts costs({{1, 1.0, 0.0}, {8, 1.0, 0.0}});
-  costs.learn(3, 0, 2.0);
-  EXPECT_DOUBLE_EQ(costs.points()[0].ms, 1.01);
-  EXPECT_DOUBLE_EQ(costs.points()[1].ms, 1.1);
+// Drafts are rare where they seem not to pay: what plain passes teach must reach them, or they never pay.
+TEST(PassCosts, AFasterMachineIsFasterWithDrafts) {
+  PassCosts costs({{1, 1.0, 1.0}, {2, 1.1, 1.0}, {4, 1.2, 1.0}, {8, 1.3, 1.0}});
+  for (int i = 0; i < 100; ++i) costs.learn(1, 200, 0.6);
+  EXPECT_NEAR(costs.pass_ms(4, 200), 0.7, 0.05);
+  EXPECT_NEAR(costs.pace(), 0.5, 0.02);
+}
+
+// Points that were measured badly give way, and what is known of others stays.
+TEST(PassCosts, WhatPassesTaughtOutweighsOtherRowCounts) {
+  PassCosts costs({{1, 1.0, 0.0}, {4, 1.2, 0.0}, {8, 2.0, 0.0}, {64, 4.0, 0.0}});
+  for (int i = 0; i < 100; ++i) costs.learn(1, 0, 1.0);
+  for (int i = 0; i < 20; ++i) {
+    costs.learn(8, 0, 1.4);
+    costs.learn(1, 0, 1.0);
+  }
+  EXPECT_NEAR(costs.pass_ms(1, 0), 1.0, 0.03);
+  EXPECT_NEAR(costs.pass_ms(8, 0), 1.4, 0.07);
+  EXPECT_LT(costs.pass_ms(64, 0), 3.8);
 }
 
 TEST(PassCosts, OneStallSaysLittleAndNonsenseNothing) {
   PassCosts costs({{1, 1.0, 0.0}, {8, 2.0, 0.0}});
   for (const double ms : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) costs.learn(8, 0, ms);
   EXPECT_DOUBLE_EQ(costs.pass_ms(8, 0), 2.0);
+  for (int i = 0; i < 50; ++i) costs.learn(8, 0, 2.0);
   costs.learn(8, 0, std::numeric_limits<double>::infinity());
-  EXPECT_DOUBLE_EQ(costs.pass_ms(8, 0), 2.2);
+  EXPECT_NEAR(costs.pass_ms(8, 0), 2.1, 0.1);
   costs.learn(8, 0, 1e-9);
-  EXPECT_DOUBLE_EQ(costs.pass_ms(8, 0), 2.09);
+  EXPECT_NEAR(costs.pass_ms(8, 0), 2.0, 0.1);
 }
 
 TEST(PassCosts, ComesToWhatPassesTake) {

@@ -172,6 +172,7 @@ void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int v
 // Of a step in which some resume, only what these took beyond the others is learned, and by them.
 void SpeculationPolicy::learn_time(State& state, double draft_ms) {
   DraftExperience& all = experience_of_all();
+  draft_ms /= costs_.pace();
   const double alone_ms = draft_ms / costs_.share_of_batch(costs_.drafting());
   if (resuming_ > 0.0) {
     const double steady_ms = all.draft.ms;

@@ -35,7 +35,7 @@ double StepCosts::share_of_batch(double drafting) const {
 
 double StepCosts::rate(const DraftOutlook& outlook) const {
   const double rest = drafting_rest_ms() * outlook.drafting / drafting_ + plain_rest_ms_;
-  const double draft_ms = outlook.draft_ms * share_of_batch(outlook.drafting);
+  const double draft_ms = outlook.draft_ms * pace() * share_of_batch(outlook.drafting);
   return outlook.tokens / (pass_ms(std::max(0.0, outlook.rows)) + rest + draft_ms);
 }
 

@@ -37,6 +37,8 @@ class StepCosts {
   double plain_ms() const { return pass_ms(0.0) + plain_rest_ms_; }
   double plain_rate() const { return load_.sequences / plain_ms(); }
   double rate(const DraftOutlook& outlook) const;
+  // Of the machine; times of drafts are kept as they would be at pace 1.
+  double pace() const { return passes_.pace(); }
 
   // Of all sequences together, what a plain step takes besides the pass, and what drafting adds besides
   // drafts and rows.
@@ -48,7 +50,7 @@ class StepCosts {
   void learn_pass(double rows, double context, double ms);
   // What a step took besides drafting and the pass.
   void learn_rest(bool has_drafted, double ms);
-  // Those that drafted took draft_ms each; alone they take alone_ms.
+  // Those that drafted took draft_ms each; alone they take alone_ms, at the same pace.
   void learn_batching(double draft_ms, double alone_ms);
 
  private:

@@ -214,7 +214,8 @@ Expected plain_output(const HashModel& model, const Request& request, int64_t co
   LawBuilder laws;
   for (size_t i = 1; i < tokens.size() && request.prompt_logprobs >= 0; ++i) {
     const std::vector<float> logits = model.logits_after(std::span(tokens).first(i));
-    const LogSoftmax law(std::span(logits).first(kLetters + 1));
+    const auto row = std::span(logits).first(kLetters + 1);
+    const LogSoftmax law(row);
     expected.prompt_logprobs.push_back(law.list(tokens[i], request.prompt_logprobs));
     expected.prompt_logprobs.back().rank = law.rank(tokens[i]);
   }

@@ -212,11 +212,19 @@ Expected plain_output(const HashModel& model, const Request& request, int64_t co
   Expected expected;
   std::vector<TokenId> tokens = request.prompt;
   LawBuilder laws;
+  for (size_t i = 1; i < tokens.size() && request.prompt_logprobs >= 0; ++i) {
+    const std::vector<float> logits = model.logits_after(std::span(tokens).first(i));
+    const auto row = std::span(logits).first(kLetters + 1);
+    const LogSoftmax law(row);
+    expected.prompt_logprobs.push_back(law.list(tokens[i], request.prompt_logprobs));
+    expected.prompt_logprobs.back().rank = law.rank(tokens[i]);
+  }
   Language language(request.constraint.get());
   if (language.has_ended()) {
     expected.reason = FinishReason::kStop;
     return expected;
   }
+  if (request.max_tokens == 0) return expected;
   while (true) {
     TokenHistory history;
     history.add_prompt(request.prompt);
@@ -474,6 +482,8 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
                            .eos = kEos});
   request.stream = random() % 3;
   request.logprobs = below(3) - 1;
+  if (below(3) == 0) request.prompt_logprobs = below(3);
+  if (below(16) == 0) request.max_tokens = 0;
   request.ignore_eos = below(2) == 0;
   request.speculation.enabled = configuration[kBatchFactor] != kPlainToo || below(2) == 0;
   if (below(4) == 0) request.speculation.max_draft_tokens = 1 + below(6);
@@ -512,10 +522,19 @@ struct Run {
   std::vector<Expected> expected;
   std::map<RequestId, Completion> completions;
   std::map<RequestId, std::string> streamed;
-  std::map<RequestId, size_t> streamed_logprobs;
+  std::map<RequestId, size_t> streamed_logprobs, streamed_prompt_logprobs;
   bool is_traced = false;  // a sink follows every step
   std::map<RequestId, std::vector<TokenId>> traced;
 };
+
+void expect_same(const std::vector<TokenLogprobs>& got, const std::vector<TokenLogprobs>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].logprob, expected[i].logprob);
+    ASSERT_EQ(got[i].top, expected[i].top);
+    ASSERT_EQ(got[i].rank, expected[i].rank);
+  }
+}
 
 void compare(const Run& run, const std::vector<Request>& requests) {
   for (size_t i = 0; i < run.ids.size(); ++i) {
@@ -529,11 +548,9 @@ void compare(const Run& run, const std::vector<Request>& requests) {
     ASSERT_EQ(got.speculation.committed, static_cast<int64_t>(got.tokens.size()));
     ASSERT_EQ(got.origins.size(), got.tokens.size());
     ASSERT_LE(got.speculation.accepted, got.speculation.drafted);
-    ASSERT_EQ(got.logprobs.size(), run.expected[i].logprobs.size());
-    for (size_t j = 0; j < got.logprobs.size(); ++j) {
-      ASSERT_EQ(got.logprobs[j].logprob, run.expected[i].logprobs[j].logprob);
-      ASSERT_EQ(got.logprobs[j].top, run.expected[i].logprobs[j].top);
-    }
+    expect_same(got.logprobs, run.expected[i].logprobs);
+    expect_same(got.prompt_logprobs, run.expected[i].prompt_logprobs);
+    ASSERT_EQ(run.streamed_prompt_logprobs.at(run.ids[i]), got.prompt_logprobs.size());
     ASSERT_EQ(run.streamed_logprobs.contains(run.ids[i]) ? run.streamed_logprobs.at(run.ids[i]) : 0,
               got.logprobs.size());
     ASSERT_EQ(got.speculation.accepted,
@@ -593,6 +610,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
     const auto id = engine->submit(requests.back(), [&](RequestId from, const Progress& progress) {
       run.streamed[from] += progress.text;
       run.streamed_logprobs[from] += progress.logprobs.size();
+      run.streamed_prompt_logprobs[from] += progress.prompt_logprobs.size();
       if (progress.completion != nullptr) run.completions[from] = *progress.completion;
     });
     ASSERT_TRUE(id.ok()) << id.error().message;

@@ -43,17 +43,17 @@ class SharpDraft {
   fs::path path_;
 };
 
-struct Run {
+struct Recording {
   Trees trees;
   std::vector<Completion> completions;
 };
 
-Run run_with(const fs::path& draft, const std::string& keys) {
+Recording run_with(const fs::path& draft, const std::string& keys) {
   const Workload workload = token_workload(0.0);
   const Variant variant{
       .speculative = "draft_target,max_draft_len=5,dynamic_tree_max_topK=4,max_total_draft_tokens=10" + keys,
       .head = draft};
-  Run run;
+  Recording run;
   auto parts = open_variant({.weights = WeightPrecision::kF32}, variant, workload.target);
   if (!parts.ok()) {
     ADD_FAILURE() << parts.error().message;
@@ -67,7 +67,7 @@ Run run_with(const fs::path& draft, const std::string& keys) {
 TEST(RankingTemperature, OfADraftModelIsReadFromItsConfig) {
   const fs::path draft = small_target() + "_tied";
   const SharpDraft sharp(draft);
-  const Run usual = run_with(draft, ""), named = run_with(sharp.path(), "");
+  const Recording usual = run_with(draft, ""), named = run_with(sharp.path(), "");
   ASSERT_FALSE(usual.trees.empty());
   EXPECT_FALSE(named.trees == usual.trees);
   EXPECT_TRUE(named.trees == run_with(draft, ",ranking_temperature=0.2").trees);

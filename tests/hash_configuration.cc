@@ -163,6 +163,8 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
                            .eos = kEos});
   request.stream = random() % 3;
   request.logprobs = below(3) - 1;
+  if (below(3) == 0) request.prompt_logprobs = below(3);
+  if (below(16) == 0) request.max_tokens = 0;
   request.ignore_eos = below(2) == 0;
   request.speculation.enabled = configuration[kBatchFactor] != kPlainToo || below(2) == 0;
   if (below(4) == 0) request.speculation.max_draft_tokens = 1 + below(6);

@@ -33,10 +33,19 @@ struct Run {
   std::vector<Expected> expected;
   std::map<RequestId, Completion> completions;
   std::map<RequestId, std::string> streamed;
-  std::map<RequestId, size_t> streamed_logprobs;
+  std::map<RequestId, size_t> streamed_logprobs, streamed_prompt_logprobs;
   bool is_traced = false;  // a sink follows every step
   std::map<RequestId, std::vector<TokenId>> traced;
 };
+
+void expect_same(const std::vector<TokenLogprobs>& got, const std::vector<TokenLogprobs>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].logprob, expected[i].logprob);
+    ASSERT_EQ(got[i].top, expected[i].top);
+    ASSERT_EQ(got[i].rank, expected[i].rank);
+  }
+}
 
 void compare(const Run& run, const std::vector<Request>& requests) {
   for (size_t i = 0; i < run.ids.size(); ++i) {
@@ -50,11 +59,9 @@ void compare(const Run& run, const std::vector<Request>& requests) {
     ASSERT_EQ(got.speculation.committed, static_cast<int64_t>(got.tokens.size()));
     ASSERT_EQ(got.origins.size(), got.tokens.size());
     ASSERT_LE(got.speculation.accepted, got.speculation.drafted);
-    ASSERT_EQ(got.logprobs.size(), run.expected[i].logprobs.size());
-    for (size_t j = 0; j < got.logprobs.size(); ++j) {
-      ASSERT_EQ(got.logprobs[j].logprob, run.expected[i].logprobs[j].logprob);
-      ASSERT_EQ(got.logprobs[j].top, run.expected[i].logprobs[j].top);
-    }
+    expect_same(got.logprobs, run.expected[i].logprobs);
+    expect_same(got.prompt_logprobs, run.expected[i].prompt_logprobs);
+    ASSERT_EQ(run.streamed_prompt_logprobs.at(run.ids[i]), got.prompt_logprobs.size());
     ASSERT_EQ(run.streamed_logprobs.contains(run.ids[i]) ? run.streamed_logprobs.at(run.ids[i]) : 0,
               got.logprobs.size());
     ASSERT_EQ(got.speculation.accepted,
@@ -133,6 +140,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
     const auto id = engine->submit(requests.back(), [&](RequestId from, const Progress& progress) {
       run.streamed[from] += progress.text;
       run.streamed_logprobs[from] += progress.logprobs.size();
+      run.streamed_prompt_logprobs[from] += progress.prompt_logprobs.size();
       if (progress.completion != nullptr) run.completions[from] = *progress.completion;
     });
     ASSERT_TRUE(id.ok()) << id.error().message;

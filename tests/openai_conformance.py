@@ -5,6 +5,7 @@
 Usage: openai_conformance.py OUTRIDER [name...]   (tools/check_openai.sh installs the client and calls this)
 """
 
+import asyncio
 import concurrent.futures
 import contextlib
 import json
@@ -16,9 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing
 import urllib.request
 
 import openai
+import pydantic
 
 KEY = "conformance-key-of-some-length"
 MODEL = "outrider-small"
@@ -154,6 +157,42 @@ def test_logprobs(url):
     expect(all(len(top) in (2, 3) for top in legacy.logprobs.top_logprobs))
 
 
+def test_prompt_logprobs(url):
+    create = client(url).completions.create
+    text = "Once upon a time, there was a little girl."
+    arguments = dict(model=MODEL, temperature=0, max_tokens=6, logprobs=2, extra_body=LONG)
+    plain = create(prompt=text, **arguments).choices[0]
+    echoed = create(prompt=text, echo=True, **arguments).choices[0]
+    logprobs = echoed.logprobs
+    prompt = len(logprobs.tokens) - 6
+    expect(echoed.text == text + plain.text and "".join(logprobs.tokens) == echoed.text, echoed)
+    expect(logprobs.token_logprobs[0] is None and logprobs.top_logprobs[0] is None, logprobs)
+    expect(logprobs.token_logprobs[prompt:] == plain.logprobs.token_logprobs, logprobs)
+    expect(logprobs.text_offset == [len("".join(logprobs.tokens[:i])) for i in range(prompt + 6)], logprobs)
+    # Scoring what was just said gives what was said of it.
+    scored = create(prompt=echoed.text, echo=True, **arguments | {"max_tokens": 0})
+    expect(scored.choices[0].logprobs == logprobs and scored.usage.completion_tokens == 0, scored)
+    chunks = list(create(prompt=text, echo=True, stream=True, **arguments))
+    expect("".join(chunk.choices[0].text for chunk in chunks) == echoed.text, chunks)
+    lists = [chunk.choices[0].logprobs for chunk in chunks if chunk.choices[0].logprobs]
+    expect([one for part in lists for one in part.token_logprobs] == logprobs.token_logprobs)
+    # vLLM's field, on both endpoints; the beginning is cached by now, and computed anew.
+    listed = create(model=MODEL, prompt=text, max_tokens=1, extra_body={"prompt_logprobs": 2})
+    expect(listed.usage.prompt_tokens_details.cached_tokens == 0, listed.usage)
+    entries = listed.choices[0].prompt_logprobs
+    expect(entries[0] is None and len(entries) == prompt, entries)
+    own = [next(iter(entry.values())) for entry in entries[1:]]
+    expect([entry["logprob"] for entry in own] == logprobs.token_logprobs[1:prompt], own)
+    expect([entry["decoded_token"] for entry in own] == logprobs.tokens[1:prompt], own)
+    for entry in entries[1:]:
+        ranks = sorted(one["rank"] for one in entry.values())
+        expect(ranks[:2] == [1, 2] and len(ranks) <= 3, entry)
+    chat = client(url).chat.completions.create(model=MODEL, messages=HI, max_tokens=1, n=2,
+                                               extra_body={"prompt_logprobs": 0})
+    expect(len(chat.prompt_logprobs) == chat.usage.prompt_tokens, chat)
+    refused(openai.BadRequestError, lambda: create(model=MODEL, prompt=text, extra_body={"prompt_logprobs": -1}))
+
+
 def test_n_and_seed(url):
     arguments = dict(model=MODEL, messages=HI, max_tokens=16, temperature=1, seed=7, n=3)
     first, second = (client(url).chat.completions.create(**arguments) for _ in range(2))
@@ -236,6 +275,52 @@ def test_json_schema(url):
     regex = client(url).chat.completions.create(model=MODEL, messages=HI, max_tokens=20,
                                                 extra_body={"guided_regex": r"[0-9]{3}-[a-f]{2}"})
     expect(re.fullmatch(r"[0-9]{3}-[a-f]{2}", regex.choices[0].message.content), regex)
+
+
+class Thing(pydantic.BaseModel):
+    kind: typing.Literal["cat", "dog"]
+    age: int = pydantic.Field(ge=0, le=20)
+
+
+def test_helpers(url):
+    """What the client builds on top: parsed answers, streams that gather themselves, several calls at once."""
+    arguments = dict(model=MODEL, messages=HI, max_tokens=60, temperature=0)
+    parsed = client(url).chat.completions.parse(response_format=Thing, **arguments).choices[0].message.parsed
+    expect(isinstance(parsed, Thing), parsed)
+    with client(url).chat.completions.stream(response_format=Thing, **arguments) as stream:
+        kinds = {event.type for event in stream}
+        expect(stream.get_final_completion().choices[0].message.parsed == parsed)
+    expect({"chunk", "content.delta", "content.done"} <= kinds, kinds)
+    with client(url).chat.completions.stream(tools=[strict_tool()], tool_choice="required", **arguments) as stream:
+        call = stream.get_final_completion().choices[0].message.tool_calls[0]
+    expect(call.function.parsed_arguments["city"] in ("Oslo", "Rome"), call)
+    raw = client(url).chat.completions.with_raw_response.create(extra_headers={"X-Request-Id": "mine-1"}, **arguments)
+    expect(raw.headers["x-request-id"] == "mine-1" and raw.parse().choices, raw.headers)
+
+    async def ask_all():
+        async with openai.AsyncOpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0) as several:
+            return await asyncio.gather(*[several.chat.completions.create(**arguments) for _ in range(12)])
+
+    texts = {answer.choices[0].message.content for answer in asyncio.run(ask_all())}
+    expect(len(texts) == 1, texts)
+
+
+def strict_tool():
+    return {"type": "function", "function": WEATHER["function"] | {"strict": True}}
+
+
+def test_limits_come_before_work(url):
+    """A schema that would take a minute to prepare is refused in seconds, and others are answered meanwhile."""
+    part = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(2500)}}
+    schema = {"$defs": {"a": part}, "allOf": [{"$ref": "#/$defs/a"}] * 6000}
+    form = {"type": "json_schema", "json_schema": {"name": "thing", "schema": schema}}
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(client(url).chat.completions.create, model=MODEL, messages=HI, response_format=form)
+        begin = time.monotonic()
+        expect(metric(url, "vllm:num_requests_running") == 0 and not slow.done() and time.monotonic() - begin < 1)
+        error = slow.exception()
+    expect(isinstance(error, openai.BadRequestError) and "takes more than 2 s to prepare" in str(error), error)
+    expect(error.param == "response_format.json_schema.schema", error.param)
 
 
 def test_errors(url):

@@ -69,11 +69,19 @@ Expected plain_output(const HashModel& model, const Request& request, int64_t co
   Expected expected;
   std::vector<TokenId> tokens = request.prompt;
   LawBuilder laws;
+  for (size_t i = 1; i < tokens.size() && request.prompt_logprobs >= 0; ++i) {
+    const std::vector<float> logits = model.logits_after(std::span(tokens).first(i));
+    const auto row = std::span(logits).first(kLetters + 1);
+    const LogSoftmax law(row);
+    expected.prompt_logprobs.push_back(law.list(tokens[i], request.prompt_logprobs));
+    expected.prompt_logprobs.back().rank = law.rank(tokens[i]);
+  }
   Language language(request.constraint.get());
   if (language.has_ended()) {
     expected.reason = FinishReason::kStop;
     return expected;
   }
+  if (request.max_tokens == 0) return expected;
   while (true) {
     TokenHistory history;
     history.add_prompt(request.prompt);

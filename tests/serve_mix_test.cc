@@ -19,6 +19,11 @@ constexpr int kConcurrent = 32;
 constexpr int64_t kContext = 320;
 constexpr int kPageSize = 16;
 constexpr double kShareOfDemand = 0.3;
+#ifdef OUTRIDER_SLOW_TEST
+constexpr uint32_t kSeeds = 30;
+#else
+constexpr uint32_t kSeeds = 2;
+#endif
 
 EngineOptions options_for(const std::string& drafter) {
   EngineOptions options;
@@ -67,6 +72,7 @@ class Mix {
     if (below(6) == 0) request.stop_tokens = {263, 15};
     request.stream = random() % 4;
     if (below(2) == 0) request.logprobs = below(6);
+    if (below(4) == 0) request.prompt_logprobs = below(4);
     request.constraint = constraint(random);
     speculate(random, request);
     return request;
@@ -122,7 +128,7 @@ int64_t pages_of_demand(const Engine& engine, const Mix& mix) {
 struct Streamed {
   std::string text;
   std::vector<TokenId> tokens;
-  std::vector<TokenLogprobs> logprobs;
+  std::vector<TokenLogprobs> logprobs, prompt_logprobs;
   Completion completion;
   int completions = 0;
 
@@ -130,6 +136,8 @@ struct Streamed {
     text += progress.text;
     tokens.insert(tokens.end(), progress.tokens.begin(), progress.tokens.end());
     logprobs.insert(logprobs.end(), progress.logprobs.begin(), progress.logprobs.end());
+    prompt_logprobs.insert(prompt_logprobs.end(), progress.prompt_logprobs.begin(),
+                           progress.prompt_logprobs.end());
     if (progress.completion == nullptr) return;
     completion = *progress.completion;
     ++completions;
@@ -154,6 +162,16 @@ std::vector<Streamed> run_together(Engine& engine, const Mix& mix, uint32_t seed
   return all;
 }
 
+void expect_same(const std::vector<TokenLogprobs>& found, const std::vector<TokenLogprobs>& alone,
+                 const std::string& what) {
+  ASSERT_EQ(found.size(), alone.size()) << what;
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].logprob, alone[i].logprob) << what;
+    ASSERT_EQ(found[i].top, alone[i].top) << what;
+    ASSERT_EQ(found[i].rank, alone[i].rank) << what;
+  }
+}
+
 void expect_same(const Completion& alone, const Streamed& served, const std::string& what) {
   ASSERT_EQ(served.completions, 1) << what;
   const Completion& completion = served.completion;
@@ -162,13 +180,10 @@ void expect_same(const Completion& alone, const Streamed& served, const std::str
   ASSERT_EQ(completion.text, alone.text) << what;
   ASSERT_EQ(served.text, alone.text) << what;
   ASSERT_EQ(completion.finish_reason, alone.finish_reason) << what;
-  for (const auto* logprobs : {&completion.logprobs, &served.logprobs}) {
-    ASSERT_EQ(logprobs->size(), alone.logprobs.size()) << what;
-    for (size_t i = 0; i < logprobs->size(); ++i) {
-      ASSERT_EQ((*logprobs)[i].logprob, alone.logprobs[i].logprob) << what;
-      ASSERT_EQ((*logprobs)[i].top, alone.logprobs[i].top) << what;
-    }
-  }
+  expect_same(completion.logprobs, alone.logprobs, what);
+  expect_same(served.logprobs, alone.logprobs, what);
+  expect_same(completion.prompt_logprobs, alone.prompt_logprobs, what);
+  expect_same(served.prompt_logprobs, alone.prompt_logprobs, what);
 }
 
 class ServeMix : public testing::TestWithParam<const char*> {};
@@ -177,7 +192,7 @@ TEST_P(ServeMix, EveryRequestGetsWhatItGetsAlone) {
   const std::string drafter = GetParam();
   const auto plain = open(options_for("None"));
   int64_t accepted = 0, preemptions = 0, cached = 0;
-  for (uint32_t seed = 1; seed <= 2; ++seed) {
+  for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
     EngineOptions options = options_for(drafter);
     options.kv_pages = static_cast<int64_t>(kShareOfDemand *
                                             static_cast<double>(pages_of_demand(*plain, Mix(*plain, seed))));

@@ -31,8 +31,9 @@ constexpr std::array kSeeds = {
     Seed{
         "/v1/completions",
         R"({"prompt": [1, 2, 3], "max_tokens": 3, "stream": true, "stream_options": {"include_usage": true}})"},
-    Seed{"/v1/completions",
-         R"({"prompt": ["a", "b"], "max_tokens": 2, "logprobs": 2, "echo": false, "stop": ["x", "y"]})"},
+    Seed{
+        "/v1/completions",
+        R"({"prompt": ["a", "b"], "max_tokens": 2, "logprobs": 2, "echo": true, "prompt_logprobs": 1, "stop": ["x", "y"]})"},
     Seed{
         "/v1/completions",
         R"({"prompt": "a", "max_tokens": 3, "logit_bias": {"5": -100, "6": 3.5}, "top_k": 3, "min_p": 0.1})"},

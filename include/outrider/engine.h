@@ -192,6 +192,7 @@ struct Request {
   RequestSpeculation speculation = {};
   uint64_t stream = 0;  // which of several answers to one prompt: each has draws of its own
   int logprobs = -1;    // of every output token, and of so many likeliest beside it; -1: none; at most 20
+  int prompt_logprobs = -1;  // the same of every prompt token but the first
   uint64_t cache_scope = 0;  // cached prompts are shared within a scope only
   // Masks the target's law and prunes drafts; of this request alone.
   std::shared_ptr<TokenConstraint> constraint = {};
@@ -201,6 +202,7 @@ struct Request {
 struct TokenLogprobs {
   float logprob = 0;
   std::vector<std::pair<TokenId, float>> top;  // falling; ties by id
+  int64_t rank = 0;                            // of the token among all, from 1; of prompt tokens only
 };
 
 enum class FinishReason : uint8_t { kStop, kLength, kCancelled };
@@ -227,10 +229,11 @@ struct SpeculationStats {
 };
 
 struct Completion {
-  std::vector<TokenId> tokens;          // the output, stop token included where one ended it
-  std::vector<TokenOrigin> origins;     // of `tokens`
-  std::vector<TokenLogprobs> logprobs;  // of `tokens`, where the request asked for them
-  std::string text;                     // without special tokens, cut before a stop string
+  std::vector<TokenId> tokens;                 // the output, stop token included where one ended it
+  std::vector<TokenOrigin> origins;            // of `tokens`
+  std::vector<TokenLogprobs> logprobs;         // of `tokens`, where the request asked for them
+  std::vector<TokenLogprobs> prompt_logprobs;  // of the prompt's tokens from the second on, likewise
+  std::string text;                            // without special tokens, cut before a stop string
   FinishReason finish_reason = FinishReason::kStop;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompt, found in the cache
@@ -245,8 +248,9 @@ struct Progress {
   std::string_view text;            // new text, may be empty
   std::span<const TokenId> tokens;  // newly committed tokens
   std::span<const TokenOrigin> origins;
-  std::span<const TokenLogprobs> logprobs = {};  // of `tokens`, or empty
-  const Completion* completion = nullptr;        // set once, with the last news
+  std::span<const TokenLogprobs> logprobs = {};         // of `tokens`, or empty
+  std::span<const TokenLogprobs> prompt_logprobs = {};  // all of them, with the first news
+  const Completion* completion = nullptr;               // set once, with the last news
 };
 
 using RequestId = uint64_t;

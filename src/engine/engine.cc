@@ -31,6 +31,7 @@ struct Engine::Impl {
         scheduler({.max_batch = parts->options.max_batch,
                    .max_batch_rows = static_cast<int>(batch_limits(*parts).rows),
                    .prefill_chunk = parts->options.prefill_chunk,
+                   .prompt_logits = kMostPromptLogits,
                    .max_draft_depth = max_draft_depth(*parts),
                    .max_draft_nodes = max_draft_nodes(*parts),
                    .max_preemptions = parts->max_preemptions,
@@ -102,9 +103,11 @@ Status Engine::Impl::check(const Request& request) const {
   if (request.max_tokens < 0) {
     return usage_error("max tokens must be 0 or more, found " + std::to_string(request.max_tokens));
   }
-  if (request.logprobs < -1 || request.logprobs > kMostLogprobs) {
-    return usage_error("logprobs must be 0 to " + std::to_string(kMostLogprobs) + ", or -1 for none, found " +
-                       std::to_string(request.logprobs));
+  for (const auto& [name, count] :
+       {std::pair("logprobs", request.logprobs), std::pair("prompt logprobs", request.prompt_logprobs)}) {
+    if (count >= -1 && count <= kMostLogprobs) continue;
+    return usage_error(std::string(name) + " must be 0 to " + std::to_string(kMostLogprobs) +
+                       ", or -1 for none, found " + std::to_string(count));
   }
   OUTRIDER_RETURN_IF_ERROR(check_rules(request));
   OUTRIDER_RETURN_IF_ERROR(check_speculation(request.speculation));
@@ -215,7 +218,6 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
                                              .end = speculation.end_thinking_phase_token}};
   auto sequence =
       std::make_unique<Sequence>(id, std::move(request), std::move(sink), impl_->parts->tokenizer, limits);
-  if (sequence->room() <= 0) sequence->finish(FinishReason::kLength);
   const bool nothing_to_do = sequence->finished();
   if (!nothing_to_do) OUTRIDER_RETURN_IF_ERROR(impl_->check_room(*sequence));
   impl_->scheduler.add(std::move(sequence));

@@ -131,6 +131,11 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   return shape;
 }
 
+Status reserve_passes(const EngineParts& parts) {
+  const int64_t rows = batch_limits(parts).rows;
+  return parts.target->reserve(rows, std::min(rows, most_logits(parts) + kMostPromptLogits));
+}
+
 Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
   OUTRIDER_TRY(parts.tokenizer, Tokenizer::create(file.tokenizer));
   if (!file.chat_template.empty()) {
@@ -147,7 +152,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                                                 .weights = weights,
                                                 .packed_cache = parts.options.packed_cache}));
   // So that no step allocates or runs out of memory.
-  OUTRIDER_RETURN_IF_ERROR(parts.target->reserve(batch_limits(parts).rows, most_logits(parts)));
+  OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
   OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
   parts.cache = std::make_unique<KvCache>(shape);
   parts.options.kv_pages = shape.page_count;
@@ -218,7 +223,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadS
   if (traits.features.count() > 0) {
     OUTRIDER_RETURN_IF_ERROR(check_taps(traits.features, parts->target->config().layer_count));
     parts->target->tap(traits.features);
-    OUTRIDER_RETURN_IF_ERROR(parts->target->reserve(batch_limits(*parts).rows, most_logits(*parts)));
+    OUTRIDER_RETURN_IF_ERROR(reserve_passes(*parts));
   }
   parts->info.drafter = traits.name;
   parts->info.sources = traits.sources.empty() ? std::vector{traits.name} : traits.sources;

@@ -43,6 +43,8 @@ int max_draft_nodes(const EngineParts& parts);
 // The largest batch that a step can make, and how many of its rows may want logits.
 ForwardBatch::Limits batch_limits(const EngineParts& parts);
 int64_t most_logits(const EngineParts& parts);
+// Rows of prompts that have logits in one step, beyond those.
+constexpr int kMostPromptLogits = 32;
 
 // What opening does, one after the other.
 enum class LoadStage : uint8_t { kFiles, kWeights, kDrafter, kCosts };

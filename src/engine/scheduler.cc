@@ -15,6 +15,13 @@ int64_t uncomputed(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens().size()) - 1 - sequence.kv.length();
 }
 
+// Of its tokens, those whose entries may come from the cache: what is cached has no logits.
+int64_t cacheable(const Sequence& sequence) {
+  const int64_t uncollected = sequence.uncollected();
+  return uncollected > 0 ? sequence.prompt_length() - 1 - uncollected
+                         : static_cast<int64_t>(sequence.tokens().size());
+}
+
 int64_t length_of_common_beginning(std::span<const TokenId> a, std::span<const TokenId> b) {
   return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
 }
@@ -146,6 +153,7 @@ bool Scheduler::keeps_guarantees(const Entry& entry) const {
 // worth the wait. It ends when they are computed, or that sequence no longer runs.
 bool Scheduler::awaits_prefix(const Sequence& sequence) const {
   constexpr int64_t kLeastShare = 4;  // one in so many of the tokens left to compute
+  if (sequence.uncollected() > 0) return false;
   const std::span<const TokenId> tokens = sequence.tokens();
   const auto page_size = int64_t{cache_->shape().page_size};
   int64_t shared = 0;
@@ -166,10 +174,9 @@ void Scheduler::start(Entry entry) {
   Sequence& sequence = *entry.sequence;
   join_scope(entry);
   KvSequence cached = cache_->open(sequence.tokens(), sequence.request().cache_scope);
-  if (options_.most_cached) {
-    const int64_t most = options_.most_cached(sequence);
-    if (most < cached.length()) cache_->rewind(cached, static_cast<int32_t>(most));
-  }
+  int64_t most = cacheable(sequence);
+  if (options_.most_cached) most = std::min(most, options_.most_cached(sequence));
+  if (most < cached.length()) cache_->rewind(cached, static_cast<int32_t>(most));
   sequence.admit(std::move(cached));
   if (entry.seniority == 0) {
     entry.seniority = ++last_seniority_;
@@ -214,11 +221,15 @@ void Scheduler::share_prompts() {
     return static_cast<int>(std::min<int64_t>(uncomputed(*plans_[i].sequence) - plans_[i].catch_up,
                                               std::numeric_limits<int>::max()));
   };
+  const auto wants_logits = [&](size_t i) { return plans_[i].sequence->uncollected() > 0; };
+  prompt_logits_ = options_.prompt_logits;
   const auto count = static_cast<int>(prompts_.size());
   int chunk = std::clamp(options_.prefill_chunk - count, 0, draft_rows_);
   int equal = chunk / 2;
   const auto give = [&](size_t i, int most) {
-    const int rows = std::min(most, left(i));
+    int rows = std::min(most, left(i));
+    if (wants_logits(i)) rows = std::min(rows, prompt_logits_);
+    if (wants_logits(i)) prompt_logits_ -= rows;
     plans_[i].catch_up += rows;
     chunk -= rows;
     draft_rows_ -= rows;
@@ -229,8 +240,11 @@ void Scheduler::share_prompts() {
   std::ranges::sort(prompts_);
   for (const size_t i : prompts_) give(i, chunk);
   for (const size_t i : prompts_) {
-    plans_[i].extends = left(i) == 0 && draft_rows_ > 0;
+    const bool has_logits = !wants_logits(i) || prompt_logits_ > 0;
+    plans_[i].extends =
+        left(i) == 0 && draft_rows_ > 0 && has_logits && !plans_[i].sequence->ends_with_prompt();
     draft_rows_ -= plans_[i].extends ? 1 : 0;
+    prompt_logits_ -= plans_[i].extends && wants_logits(i) ? 1 : 0;
   }
 }
 

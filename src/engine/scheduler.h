@@ -20,6 +20,7 @@ struct SchedulerOptions {
   int max_batch = 8;        // sequences that run together
   int max_batch_rows = 0;   // rows of one target pass; at least max_batch
   int prefill_chunk = 256;  // committed tokens computed per step, all sequences together
+  int prompt_logits = 32;   // of these with logits, beyond one for every sequence
   int max_draft_depth = 0;
   int max_draft_nodes = 0;
   int max_preemptions = 8;  // of one sequence; then it runs to its end
@@ -45,7 +46,8 @@ struct SequencePlan {
 //
 // Rows: every running sequence gets one row in every step, its pending token or the next of its prompt; then
 // prompts share prefill_chunk, half of it in equal parts and the rest in order; drafts get what is left of
-// max_batch_rows. So a running sequence waits for no other: it advances in every step.
+// max_batch_rows. So a running sequence waits for no other: it advances in every step. Prompts whose
+// log-probabilities are wanted share prompt_logits besides: their rows need the output head.
 //
 // Pages: when they run short, first nothing is drafted, then juniors give their pages back and are computed
 // again later, which changes nothing but time. Seniority is the order in which sequences first ran. The most
@@ -119,6 +121,7 @@ class Scheduler {
   int64_t prompt_tokens_ = 0, cached_tokens_ = 0;
   int64_t steps_ = 0;
   int draft_rows_ = 0;
+  int prompt_logits_ = 0;            // left, while planning
   std::vector<SequencePlan> plans_;  // of running_, while planning
   std::vector<size_t> prompts_;      // scratch: plans that compute a prompt
 };

@@ -40,11 +40,13 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
   history.add_prompt(request_.prompt);
   for (const TokenId token : request_.prompt) thinking_.push(token);
   completion_.prompt_tokens = prompt_length();
-  const std::shared_ptr<TokenConstraint> constraint = whole_constraint(limits.vocab_size);
-  if (constraint == nullptr) return;
-  constraint_.emplace(constraint);
-  constraint_state_ = constraint_->start();
-  if (constraint_->is_complete(constraint_state_)) finish(FinishReason::kStop);
+  if (room() <= 0) prompt_end_ = FinishReason::kLength;
+  if (const std::shared_ptr<TokenConstraint> constraint = whole_constraint(limits.vocab_size)) {
+    constraint_.emplace(constraint);
+    constraint_state_ = constraint_->start();
+    if (constraint_->is_complete(constraint_state_)) prompt_end_ = FinishReason::kStop;
+  }
+  if (prompt_end_ && uncollected() == 0) finish(*prompt_end_);
 }
 
 // What may come by the request's constraint and its rules together.
@@ -71,6 +73,11 @@ void Sequence::reserve(int max_draft_nodes) {
   completion_.text.reserve(kBytesPerToken * room);
   if (request_.logprobs >= 0) completion_.logprobs.reserve(room);
   history.reserve(tokens_.size() + room + static_cast<size_t>(max_draft_nodes));
+}
+
+int64_t Sequence::uncollected() const {
+  if (request_.prompt_logprobs < 0) return 0;
+  return prompt_length() - 1 - static_cast<int64_t>(completion_.prompt_logprobs.size());
 }
 
 int64_t Sequence::room() const {
@@ -114,6 +121,11 @@ std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) 
   return std::nullopt;
 }
 
+void Sequence::collect(TokenLogprobs logprobs) {
+  completion_.prompt_logprobs.push_back(std::move(logprobs));
+  if (prompt_end_ && uncollected() == 0) finish(*prompt_end_);
+}
+
 void Sequence::finish(FinishReason reason) {
   if (finished()) return;
   finish_reason_ = reason;
@@ -130,12 +142,14 @@ void Sequence::publish() {
         .origins = std::span<const TokenOrigin>(completion_.origins).subspan(published_tokens_),
         .logprobs = std::span<const TokenLogprobs>(completion_.logprobs)
                         .subspan(std::min(published_tokens_, completion_.logprobs.size())),
+        .prompt_logprobs = is_published_ ? std::span<const TokenLogprobs>() : completion_.prompt_logprobs,
         .completion = finished() ? &completion_ : nullptr,
     };
     sink_(id_, progress);
   }
   published_text_ = completion_.text.size();
   published_tokens_ = completion_.tokens.size();
+  is_published_ = true;
 }
 
 }  // namespace outrider

@@ -45,6 +45,10 @@ class Sequence {
   int64_t longest() const {
     return std::min(prompt_length() + std::min(request_.max_tokens, context_), context_);
   }
+  // Prompt tokens, its last ones, whose log-probabilities are wanted and not yet known.
+  int64_t uncollected() const;
+  // Ends as soon as its prompt is computed, which is done for its log-probabilities alone.
+  bool ends_with_prompt() const { return prompt_end_.has_value(); }
   const ThinkingPhase& thinking() const { return thinking_; }
   bool finished() const { return finish_reason_.has_value(); }
   Completion& completion() { return completion_; }
@@ -59,6 +63,8 @@ class Sequence {
   // Commits tokens one at a time, in the way plain decoding does, until one of them ends the sequence.
   // Returns how many were committed, and streams the text they completed.
   int commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins);
+  // Takes those of the prompt's next token.
+  void collect(TokenLogprobs logprobs);
   // Ends the sequence, if nothing has yet, and completes its text.
   void finish(FinishReason reason);
 
@@ -87,11 +93,13 @@ class Sequence {
   StreamDecoder decoder_;
   StopMatcher stops_;
   std::optional<FinishReason> finish_reason_;
+  std::optional<FinishReason> prompt_end_;  // why nothing may come behind the prompt
   Completion completion_;
   double submitted_ms_;
   bool is_admitted_ = false;   // has had pages
   size_t published_text_ = 0;  // bytes of completion_.text the sink has seen
   size_t published_tokens_ = 0;
+  bool is_published_ = false;
 };
 
 }  // namespace outrider

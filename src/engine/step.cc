@@ -150,8 +150,9 @@ void Step::flatten() {
     } else {
       const auto chunk = sequence.tokens().subspan(static_cast<size_t>(sequence.kv.length()),
                                                    static_cast<size_t>(work.plan.entries()));
-      work.logits_index = append_chain(batch_, sequence.kv, *work.transaction, chunk,
-                                       work.plan.extends ? LogitsWanted::kLast : LogitsWanted::kNone);
+      const int first = work.plan.catch_up - prompt_logits(work);
+      work.prompt_logits_index = append_chain(batch_, sequence.kv, *work.transaction, chunk, first);
+      work.logits_index = work.prompt_logits_index + prompt_logits(work);
     }
   }
 }
@@ -171,6 +172,16 @@ void Step::resume(const Work& work, int first_row) {
   const auto hidden = static_cast<std::ptrdiff_t>(exits.states.size() / exits.rows.size());
   batch_.resumed_states.insert(batch_.resumed_states.end(), exits.states.begin(),
                                exits.states.begin() + (changed - exits.rows.begin()) * hidden);
+}
+
+// The last rows of the chunk, where log-probabilities of their next tokens are wanted: all of them but those
+// that were known before the sequence lost its pages.
+int Step::prompt_logits(const Work& work) {
+  const Sequence& sequence = *work.plan.sequence;
+  if (sequence.uncollected() == 0) return 0;
+  const int64_t first = sequence.prompt_length() - 1 - sequence.uncollected();
+  const int64_t length = sequence.kv.length();
+  return static_cast<int>(std::max<int64_t>(0, length + work.plan.catch_up - std::max(first, length)));
 }
 
 AcceptanceRule Step::rule_of(const Sequence& sequence) const {
@@ -198,6 +209,22 @@ void Step::list_logprobs(const Work& work) {
     const LogSoftmax law(logits.after(work.verdict.path[i]));
     work.plan.sequence->completion().logprobs.push_back(
         law.list(work.verdict.tokens[i], work.plan.sequence->request().logprobs));
+  }
+}
+
+// Of the prompt's tokens behind the rows that were computed.
+void Step::list_prompt_logprobs(const Work& work) {
+  Sequence& sequence = *work.plan.sequence;
+  const auto row_size = static_cast<size_t>(parts_.target->config().vocab_size);
+  const int count = prompt_logits(work);
+  const auto next = static_cast<size_t>(sequence.kv.length() + work.plan.catch_up - count + 1);
+  for (int i = 0; i < count; ++i) {
+    const auto row = static_cast<size_t>(work.prompt_logits_index + i);
+    const LogSoftmax law(logits_.subspan(row * row_size, static_cast<size_t>(parts_.vocab_size)));
+    const TokenId token = sequence.tokens()[next + static_cast<size_t>(i)];
+    TokenLogprobs logprobs = law.list(token, sequence.request().prompt_logprobs);
+    logprobs.rank = law.rank(token);
+    sequence.collect(std::move(logprobs));
   }
 }
 
@@ -253,6 +280,7 @@ void Step::commit_one(Work& work) {
   std::iota(path_.begin(), path_.end(), 0);
   const auto length = static_cast<size_t>(sequence.kv.length());
   size_t computed = path_.size();
+  if (work.plan.catch_up > 0) list_prompt_logprobs(work);
   if (work.plan.extends) {
     const int committed = sequence.commit(work.verdict.tokens, work.verdict.origins);
     if (work.is_dead_end) sequence.finish(FinishReason::kStop);

@@ -58,6 +58,7 @@ class Step {
     ExitStates exits;               // what such a drafter left to take up
     int first_row = 0;              // of the batch
     int logits_index = 0;           // of the root's row among the rows with logits
+    int prompt_logits_index = 0;    // of the first of the prompt's rows, likewise
     std::vector<int> feature_rows;  // of the batch, by token committed with its entry in this step
     Verdict verdict;
     bool is_dead_end = false;  // the constraint lets nothing come behind the verdict's tokens
@@ -75,11 +76,13 @@ class Step {
   void reserve();
   void flatten();
   void resume(const Work& work, int first_row);
+  static int prompt_logits(const Work& work);
   AcceptanceRule rule_of(const Sequence& sequence) const;
   TreeLogits logits_of(const Work& work) const;
   void verify_one(Work& work);
   void list_choices(Work& work);
   void list_logprobs(const Work& work);
+  void list_prompt_logprobs(const Work& work);
   void commit_one(Work& work);
   void hand_over_features();
   void observe_one(Work& work);

@@ -125,7 +125,9 @@ class GbnfParser {
     for (;;) {
       OUTRIDER_TRY(const std::optional<GrammarExpr> part, parse_element(depth));
       if (!part.has_value()) return builder_.sequence(std::move(parts));
-      if (builder_.is_full()) return error("the grammar is too large");
+      if (const std::string problem = builder_.excess(); !problem.empty()) {
+        return error("the grammar " + problem);
+      }
       skip_space(depth > 0);
       OUTRIDER_TRY(const GrammarExpr repeated, parse_repetitions(*part, depth));
       parts.push_back(repeated);

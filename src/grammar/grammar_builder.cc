@@ -2,10 +2,19 @@
 #include "grammar/grammar_builder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 namespace outrider {
+
+std::string GrammarBuilder::excess() const {
+  if (nodes_.size() > kMaxExpressions) {
+    return "is too large: more than " + std::to_string(kMaxExpressions) + " parts";
+  }
+  if (now_ms() <= last_ms_) return {};
+  return "takes more than " + std::to_string(std::lround(seconds_)) + " s to prepare; make it simpler";
+}
 
 GrammarExpr GrammarBuilder::add(Node node) {
   nodes_.push_back(std::move(node));

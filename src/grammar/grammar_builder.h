@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "grammar/code_points.h"
 #include "grammar/grammar.h"
 
@@ -32,6 +33,9 @@ class GrammarBuilder {
   static constexpr int32_t kUnbounded = -1;
   static constexpr size_t kMaxExpressions = size_t{1} << 20;
 
+  explicit GrammarBuilder(double seconds = GrammarLimits::kSeconds)
+      : seconds_(seconds), last_ms_(now_ms() + 1e3 * seconds) {}
+
   GrammarExpr empty() { return sequence({}); }
   GrammarExpr nothing() { return choice({}); }  // no text at all fits
   GrammarExpr bytes(const ByteSet& set);        // one byte
@@ -51,8 +55,9 @@ class GrammarBuilder {
   GrammarExpr reference(int32_t rule);
   GrammarExpr rule(std::string name, GrammarExpr body);  // a new one, referenced
 
-  // More than kMaxExpressions were made: build() will refuse; no need to go on.
-  bool is_full() const { return nodes_.size() > kMaxExpressions; }
+  // Why build() will refuse what is made here, so that there is no need to go on: too many expressions, or
+  // too much time ("is too large: ..."); empty: it may not. Who may work for long asks now and then.
+  std::string excess() const;
 
   // Errors: a rule without definition, left recursion, a root that no text fits, too large a grammar.
   Result<std::shared_ptr<const Grammar>> build(GrammarExpr root) const;
@@ -67,6 +72,8 @@ class GrammarBuilder {
   GrammarExpr add(Node node);
   GrammarExpr one_of_sorted(const std::vector<std::string>& texts, size_t begin, size_t end, size_t skip);
 
+  double seconds_;
+  double last_ms_;  // of now_ms()
   std::vector<Node> nodes_;
   std::vector<Rule> rules_;
   std::vector<ByteSet> byte_sets_;

@@ -45,6 +45,9 @@ class Compiler {
     if (ByteAutomaton(grammar, 1).start() == ByteAutomaton::kDead) {
       return input_error("grammar: too many ways to begin a text");
     }
+    if (const std::string problem = builder_.excess(); !problem.empty()) {
+      return input_error("the grammar " + problem);
+    }
     return grammar;
   }
 
@@ -60,6 +63,10 @@ class Compiler {
     if (grammar_->nodes.size() >= GrammarLimits::kNodes) {
       fail("too large: more than " + std::to_string(GrammarLimits::kNodes) + " states");
       return Grammar::kReturnNode;
+    }
+    constexpr size_t kNodesPerLook = 256;
+    if (grammar_->nodes.size() % kNodesPerLook == 0) {
+      if (const std::string problem = builder_.excess(); !problem.empty()) fail("it " + problem);
     }
     grammar_->nodes.push_back(node);
     return static_cast<int32_t>(grammar_->nodes.size() - 1);
@@ -303,9 +310,7 @@ class Compiler {
 }  // namespace
 
 Result<SharedGrammar> GrammarBuilder::build(GrammarExpr root) const {
-  if (is_full()) {
-    return input_error("grammar: too large, more than " + std::to_string(kMaxExpressions) + " parts");
-  }
+  if (const std::string problem = excess(); !problem.empty()) return input_error("the grammar " + problem);
   for (const Rule& rule : rules_) {
     if (rule.body < 0) return input_error("grammar: rule " + quote(rule.name) + " is not defined");
   }

@@ -2,6 +2,7 @@
 // Grammars that nobody means well with: each refused with the error that names its fault, in time.
 #include <chrono>
 
+#include "grammar/grammar_builder.h"
 #include "grammar/test_grammars.h"
 
 namespace outrider {
@@ -219,6 +220,43 @@ TEST(HostileGrammars, AreRefusedByName) {
     EXPECT_LT(message.size(), 400U);
     EXPECT_LT(time.count(), 5.0) << hostile.text.substr(0, 100);
   }
+}
+
+// A schema that joins a large one with itself thousands of times: a few seconds to a few minutes, were there
+// no limit.
+std::string slow_schema() {
+  std::string properties;
+  for (int i = 0; i < 2500; ++i) properties += "\"p" + std::to_string(i) + "\":{\"type\":\"string\"},";
+  return R"({"$defs":{"a":{"type":"object","properties":{)" + properties +
+         R"("q":{}}}},"allOf":[{"$ref":"#/$defs/a"})" + times(R"(,{"$ref":"#/$defs/a"})", 6000) + "]}";
+}
+
+TEST(HostileGrammars, PreparationEndsWhenItsTimeIsOver) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto grammar = grammar_of_json_schema(slow_schema());
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  ASSERT_FALSE(grammar.ok());
+  EXPECT_NE(grammar.error().message.find("the schema takes more than 2 s to prepare; make it simpler"),
+            std::string::npos)
+      << grammar.error().message;
+  EXPECT_GE(time.count(), GrammarLimits::kSeconds);
+  EXPECT_LT(time.count(), 2 * GrammarLimits::kSeconds);
+}
+
+// Every stage looks at the clock.
+TEST(HostileGrammars, NoTimeIsEnoughForNothing) {
+  constexpr double kNoTime = -1;
+  GrammarBuilder schema(kNoTime), regex(kNoTime), built(kNoTime);
+  const auto is_late = [](const Error& error) {
+    return error.message.find("to prepare") != std::string::npos;
+  };
+  const auto from_schema = json_schema_expression(schema, R"({"type":"null"})");
+  const auto from_regex = regex_expression(regex, "ab");
+  const auto grammar = built.build(built.literal("a"));
+  ASSERT_FALSE(from_schema.ok() || from_regex.ok() || grammar.ok());
+  EXPECT_TRUE(is_late(from_schema.error())) << from_schema.error().message;
+  EXPECT_TRUE(is_late(from_regex.error())) << from_regex.error().message;
+  EXPECT_TRUE(is_late(grammar.error())) << grammar.error().message;
 }
 
 TEST(HostileGrammars, LimitsAreExact) {

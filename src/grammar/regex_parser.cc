@@ -67,7 +67,9 @@ class RegexParser {
     if (options_.is_search && depth == 0 && !is_start) parts.push_back(anything());
     bool is_end = false;
     while (!in_.at_end() && in_.peek() != '|' && in_.peek() != ')') {
-      if (builder_.is_full()) return error("the pattern is too large");
+      if (const std::string problem = builder_.excess(); !problem.empty()) {
+        return error("the pattern " + problem);
+      }
       if (depth == 0 && in_.peek() == '$' && (in_.peek(1) == '|' || in_.rest().size() == 1)) {
         in_.skip();
         is_end = true;

@@ -70,7 +70,7 @@ Error SchemaCompiler::error(const Place& place, const std::string& problem) {
 }
 
 Result<GrammarExpr> SchemaCompiler::convert(const SchemaJson& schema, const Place& place) {
-  if (++converted_ > kMaxSchemas || builder_.is_full()) return error(place, "the schema is too large");
+  OUTRIDER_RETURN_IF_ERROR(check_excess(place));
   if (place.depth > GrammarLimits::kNesting) {
     return error(place, "schemas nest deeper than " + std::to_string(GrammarLimits::kNesting));
   }
@@ -91,6 +91,12 @@ Result<GrammarExpr> SchemaCompiler::convert(const SchemaJson& schema, const Plac
   if (schema.contains("oneOf")) return convert_alternatives(schema, "oneOf", place);
   if (schema.contains("enum") || schema.contains("const")) return convert_values(schema, place);
   return convert_types(schema, place);
+}
+
+Status SchemaCompiler::check_excess(const Place& place) {
+  if (++converted_ > kMaxSchemas) return error(place, "the schema is too large");
+  const std::string problem = builder_.excess();
+  return problem.empty() ? Status() : Status(error(place, "the schema " + problem));
 }
 
 Status SchemaCompiler::check_keywords(const SchemaJson& schema, const Place& place) const {
@@ -134,7 +140,7 @@ Result<GrammarExpr> SchemaCompiler::convert_reference(const SchemaJson& referenc
 }
 
 Result<SchemaJson> SchemaCompiler::flatten(const SchemaJson& schema, const Place& place) {
-  if (++converted_ > kMaxSchemas) return error(place, "the schema is too large");
+  OUTRIDER_RETURN_IF_ERROR(check_excess(place));
   if (place.depth > GrammarLimits::kNesting) {
     return error(place, "allOf and $ref nest deeper than " + std::to_string(GrammarLimits::kNesting));
   }

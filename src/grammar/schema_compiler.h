@@ -66,6 +66,7 @@ class SchemaCompiler {
   // Without $ref and allOf beside other keywords: what these say is joined to the rest.
   Result<SchemaJson> flatten(const SchemaJson& schema, const Place& place);
   Result<const SchemaJson*> resolve(const SchemaJson& reference, const Place& place) const;
+  Status check_excess(const Place& place);
   Status check_keywords(const SchemaJson& schema, const Place& place) const;
   // -1 where there is none.
   Result<int32_t> count_at(const SchemaJson& schema, const char* keyword, const Place& place) const;

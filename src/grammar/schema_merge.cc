@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/quote.h"
 
@@ -28,17 +29,19 @@ SchemaJson common_types(const SchemaJson& a, const SchemaJson& b) {
 }
 
 SchemaJson common_values(const SchemaJson& a, const SchemaJson& b) {
+  const std::set<SchemaJson> others(b.begin(), b.end());
   SchemaJson common = SchemaJson::array();
   for (const SchemaJson& value : a) {
-    if (std::find(b.begin(), b.end(), value) != b.end()) common.push_back(value);
+    if (others.contains(value)) common.push_back(value);
   }
   return common;
 }
 
 SchemaJson all_names(const SchemaJson& a, const SchemaJson& b) {
+  std::set<SchemaJson> known(a.begin(), a.end());
   SchemaJson names = a;
   for (const SchemaJson& name : b) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (known.insert(name).second) names.push_back(name);
   }
   return names;
 }

@@ -45,13 +45,18 @@ void ForwardBatch::reserve(const Limits& limits) {
 int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
                  std::span<const TokenId> tokens, LogitsWanted wanted) {
   const auto count = static_cast<int>(tokens.size());
+  const int unwanted = wanted == LogitsWanted::kNone ? count : wanted == LogitsWanted::kLast ? count - 1 : 0;
+  return append_chain(batch, sequence, transaction, tokens, unwanted);
+}
+
+int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
+                 std::span<const TokenId> tokens, int first_wanted_token) {
+  const auto count = static_cast<int>(tokens.size());
   OUTRIDER_CHECK(count <= transaction.count());
   const int32_t index = add_sequence(batch, sequence);
   const auto first_wanted = static_cast<int>(batch.logits_rows.size());
   for (int i = 0; i < count; ++i) {
-    if (wanted == LogitsWanted::kAll || (wanted == LogitsWanted::kLast && i + 1 == count)) {
-      batch.logits_rows.push_back(batch.rows());
-    }
+    if (i >= first_wanted_token) batch.logits_rows.push_back(batch.rows());
     batch.tokens.push_back(tokens[static_cast<size_t>(i)]);
     batch.positions.push_back(sequence.length() + i);
     batch.slots.push_back(transaction.slot(i));

@@ -53,6 +53,9 @@ enum class LogitsWanted : uint8_t { kNone, kLast, kAll };
 // Returns the index into logits_rows of the first row whose logits are wanted.
 int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
                  std::span<const TokenId> tokens, LogitsWanted wanted);
+// The same with logits of tokens[first_wanted_token] and all behind it.
+int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
+                 std::span<const TokenId> tokens, int first_wanted_token);
 
 // The same for a tree, of which entries first.. are appended (the others were computed by earlier passes):
 // staged entry i holds tokens[i] and continues entry parents[i] < i, or what is committed (-1). A row sees

@@ -31,6 +31,16 @@ double LogSoftmax::of(TokenId token) const {
   return logit - total_;
 }
 
+int64_t LogSoftmax::rank(TokenId token) const {
+  const float own = logits_[static_cast<size_t>(token)];
+  const bool is_possible = own > -kInfinity;
+  const float least = is_possible ? own : -std::numeric_limits<float>::infinity();
+  const auto is_equal = [&](float other) { return is_possible ? other == own : !(other > least); };
+  const auto smaller_ids = logits_.first(static_cast<size_t>(token));
+  return 1 + std::count_if(logits_.begin(), logits_.end(), [&](float other) { return other > least; }) +
+         std::count_if(smaller_ids.begin(), smaller_ids.end(), is_equal);
+}
+
 TokenLogprobs LogSoftmax::list(TokenId token, int top) const {
   TokenLogprobs result{.logprob = static_cast<float>(of(token)), .top = {}};
   if (top == 0) return result;

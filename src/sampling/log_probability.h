@@ -15,6 +15,8 @@ class LogSoftmax {
   explicit LogSoftmax(std::span<const float> logits);
 
   double of(TokenId token) const;
+  // 1 for the likeliest; ties by id.
+  int64_t rank(TokenId token) const;
   // Of `token`, and of the `top` likeliest; fewer where fewer have a probability.
   TokenLogprobs list(TokenId token, int top) const;
 

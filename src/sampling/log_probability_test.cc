@@ -54,6 +54,7 @@ TEST(LogSoftmax, ListsTheLikeliestWithTiesById) {
       std::stable_sort(order.begin(), order.end(), [&](TokenId a, TokenId b) {
         return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
       });
+      EXPECT_EQ(law.rank(token), std::find(order.begin(), order.end(), token) - order.begin() + 1);
       order.resize(std::min(order.size(), static_cast<size_t>(top)));
       const TokenLogprobs list = law.list(token, top);
       EXPECT_EQ(list.logprob, static_cast<float>(law.of(token)));

@@ -19,6 +19,7 @@ ChoiceNews copied(const Progress& progress) {
   news.tokens.assign(progress.tokens.begin(), progress.tokens.end());
   news.origins.assign(progress.origins.begin(), progress.origins.end());
   news.logprobs.assign(progress.logprobs.begin(), progress.logprobs.end());
+  news.prompt_logprobs.assign(progress.prompt_logprobs.begin(), progress.prompt_logprobs.end());
   if (progress.completion != nullptr) news.completion = *progress.completion;
   return news;
 }

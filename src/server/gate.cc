@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/quote.h"
+
 namespace outrider {
 namespace {
 
@@ -72,7 +74,8 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHead& head
   }
   if (match.row->method == "POST" && !is_json_type(head.content_type)) {
     return refusal({.status = 415,
-                    .message = "expected Content-Type: application/json",
+                    .message = "expected the header Content-Type: application/json (curl: -H), found " +
+                               (head.content_type.empty() ? "none" : quote(head.content_type)),
                     .code = "unsupported_media_type"});
   }
   if (auto refused = check_phase(service, *match.row)) return *std::move(refused);

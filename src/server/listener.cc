@@ -83,7 +83,8 @@ Status Listener::open() {
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
   if (error)
-    return io_error(fmt::format("cannot listen on {} port {}: {}", host, options.port, error.message()));
+    return io_error(fmt::format("cannot listen on {} port {}: {}; choose another --port or --host", host,
+                                options.port, error.message()));
   port_ = acceptor_.local_endpoint().port();
   return {};
 }

@@ -28,6 +28,7 @@ void merge(ChoiceNews& held, ChoiceNews news) {
   append(held.tokens, news.tokens);
   append(held.origins, news.origins);
   append(held.logprobs, news.logprobs);
+  append(held.prompt_logprobs, news.prompt_logprobs);
   if (news.trace) held.trace = std::move(news.trace);
   if (news.completion) held.completion = std::move(news.completion);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/chat_template.h"
 
+#include <algorithm>
 #include <ctime>
 #include <exception>
 
@@ -13,10 +14,13 @@ namespace outrider {
 
 namespace {
 
+// Of calls: most templates print an object, some (DeepSeek's) join its text with other text.
+enum class Arguments : uint8_t { kObject, kText };
+
 // Makes values of what came from outside.
 class InputReader {
  public:
-  explicit InputReader(const Tokenizer* marker) : marker_(marker) {}
+  InputReader(const Tokenizer* marker, Arguments arguments) : marker_(marker), arguments_(arguments) {}
 
   jinja::Value text(const std::string& text) const {
     return jinja::Value(marker_ == nullptr ? text : marker_->mark_input(text));
@@ -32,6 +36,7 @@ class InputReader {
   Result<jinja::Value> tool_call(const ChatToolCall& call) const;
 
   const Tokenizer* marker_;
+  Arguments arguments_;
 };
 
 Result<jinja::Value> InputReader::mark(const jinja::Value& value) const {
@@ -54,7 +59,10 @@ Result<jinja::Value> InputReader::mark(const jinja::Value& value) const {
 }
 
 Result<jinja::Value> InputReader::tool_call(const ChatToolCall& call) const {
-  OUTRIDER_TRY(jinja::Value arguments, json(call.arguments));
+  jinja::Value arguments = text(call.arguments);
+  if (arguments_ == Arguments::kObject) {
+    OUTRIDER_TRY(arguments, json(call.arguments));
+  }
   jinja::Dict function, dict;
   OUTRIDER_RETURN_IF_ERROR(function.set("name", text(call.name)));
   OUTRIDER_RETURN_IF_ERROR(function.set("arguments", std::move(arguments)));
@@ -97,8 +105,8 @@ Result<jinja::Value> tools_value(const InputReader& reader, const std::string& j
 }
 
 // The names transformers defines for a template.
-Result<jinja::Dict> make_variables(const ChatContext& context) {
-  const InputReader reader(context.input_marker);
+Result<jinja::Dict> make_variables(const ChatContext& context, Arguments arguments) {
+  const InputReader reader(context.input_marker, arguments);
   std::vector<jinja::Value> messages;
   for (const ChatMessage& message : context.messages) {
     OUTRIDER_TRY(jinja::Value value, reader.message(message));
@@ -139,11 +147,19 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) try {
 const std::string& ChatTemplate::source() const { return impl_->source; }
 
 Result<std::string> ChatTemplate::render(const ChatContext& context) const try {
-  OUTRIDER_TRY(const jinja::Dict variables, make_variables(context));
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   localtime_r(&now, &local);
-  return jinja::render(impl_->body, variables, jinja::Limits{}, local);
+  const auto render_with = [&](Arguments arguments) -> Result<std::string> {
+    OUTRIDER_TRY(const jinja::Dict variables, make_variables(context, arguments));
+    return jinja::render(impl_->body, variables, jinja::Limits{}, local);
+  };
+  Result<std::string> rendered = render_with(Arguments::kObject);
+  const bool has_calls = std::any_of(context.messages.begin(), context.messages.end(),
+                                     [](const ChatMessage& message) { return !message.tool_calls.empty(); });
+  if (rendered.ok() || !has_calls) return rendered;
+  Result<std::string> second = render_with(Arguments::kText);
+  return second.ok() ? std::move(second) : std::move(rendered);
 } catch (const std::exception& error) {
   return resource_error(std::string("chat template: ") + error.what());
 }

@@ -17,7 +17,7 @@ class Tokenizer;
 struct ChatToolCall {
   std::string id;
   std::string name;
-  std::string arguments;  // JSON object
+  std::string arguments;  // JSON object; its text for templates that cannot be rendered with an object
 };
 
 struct ChatMessage {

@@ -34,6 +34,26 @@ ChatContext conversation() {
   return context;
 }
 
+// DeepSeek's templates join the text of the arguments with other text; most print an object.
+TEST(ChatTemplate, GivesArgumentsAsTheTemplateWantsThem) {
+  ChatContext context = conversation();
+  ChatMessage call{.role = "assistant", .content = std::nullopt};
+  call.tool_calls = {{.id = "1", .name = "add", .arguments = R"({"a": [1, "x"]})"}};
+  context.messages.push_back(call);
+  const std::string head =
+      "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ '<' + c.function.name + ";
+  const auto as_text = render(head + "'>' + c.function.arguments + '!' }}{% endfor %}{% endfor %}", context);
+  ASSERT_TRUE(as_text.ok()) << as_text.error().message;
+  EXPECT_EQ(*as_text, R"(<add>{"a": [1, "x"]}!)");
+  const auto as_object =
+      render(head + "'>' }}{{ c.function.arguments.a[1] }}{% endfor %}{% endfor %}", context);
+  ASSERT_TRUE(as_object.ok()) << as_object.error().message;
+  EXPECT_EQ(*as_object, "<add>x");
+  // What fails both ways fails with the first reason.
+  EXPECT_THAT(render_error(head + "nothing.at.all }}{% endfor %}{% endfor %}", context),
+              HasSubstr("nothing"));
+}
+
 TEST(ChatTemplate, PassesTheConversation) {
   const auto rendered = render(
       "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m['content'] }}{{ eos_token }}{% endfor %}"

@@ -2,8 +2,10 @@
 #include "server/api/answer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "server/api/json_text.h"
+#include "server/api/token_text.h"
 
 namespace outrider {
 namespace {
@@ -43,6 +45,7 @@ std::string system_fingerprint(const ServedModel& model) {
 Answer::Answer(const GenerationSpec& spec, const Context& context, const Names& names,
                std::vector<Request> requests)
     : spec_(spec),
+      prompt_in_choice_(names.prompt_in_choice),
       requests_(std::move(requests)),
       choices_(requests_.size()),
       whole_head_(head(context, names, names.whole)),
@@ -50,6 +53,8 @@ Answer::Answer(const GenerationSpec& spec, const Context& context, const Names& 
       unfinished_(choices_.size()) {
   for (size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].figures.prompt_tokens = static_cast<int64_t>(requests_[i].prompt.size());
+    const bool is_listed = spec_.prompt_logprobs >= 0 && requests_[i].prompt_logprobs >= 0;
+    if (is_listed) choices_[i].prompt = requests_[i].prompt;
   }
   if (!spec_.streams || spec_.trace == SpeculationTrace::kNone) return;
   for (Choice& choice : choices_) {
@@ -86,6 +91,15 @@ void Answer::start(std::string& events) {
   }
 }
 
+// The member, with the first news.
+std::string Answer::take_prompt_logprobs(Choice& choice, const ChoiceNews& news) const {
+  if (choice.prompt.empty() || news.is_trace_alone()) return {};
+  std::string out = ",\"prompt_logprobs\":";
+  append_prompt_logprobs(out, tokenizer(), std::exchange(choice.prompt, {}),
+                         {.logprobs = news.prompt_logprobs, .top = spec_.prompt_logprobs});
+  return out;
+}
+
 void Answer::add(int index, ChoiceNews news, std::string& events) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   choice.figures.add(news);
@@ -94,10 +108,12 @@ void Answer::add(int index, ChoiceNews news, std::string& events) {
   }
   std::string text = std::move(news.text);
   if (news.completion && spec_.include_stop) text += matched_stop(*news.completion);
+  std::string prompt = take_prompt_logprobs(choice, news);
   std::string chunk;
   begin_chunk(chunk, index);
-  bool is_worth_it = add_choice(index, text, news, chunk);
+  bool is_worth_it = add_choice(index, text, news, chunk) || !prompt.empty();
   if (spec_.streams) {
+    if (prompt_in_choice_) chunk += std::exchange(prompt, {});
     if (spec_.return_token_ids && !news.tokens.empty()) {
       chunk += ",\"token_ids\":";
       append_json_integers(chunk, news.tokens);
@@ -109,9 +125,11 @@ void Answer::add(int index, ChoiceNews news, std::string& events) {
     }
     if (is_worth_it) {
       chunk += ",\"finish_reason\":null";
-      end_chunk(chunk);
+      end_chunk(chunk, prompt);
       events += chunk;
     }
+  } else if (!prompt.empty()) {
+    choice.prompt_logprobs = std::move(prompt);
   }
   if (!news.completion) return;
   choice.completion = std::move(news.completion);
@@ -147,6 +165,7 @@ std::string Answer::body() {
     if (i > 0) out += ',';
     out += "{\"index\":" + std::to_string(i);
     whole_choice(static_cast<int>(i), out);
+    if (prompt_in_choice_) out += choices_[i].prompt_logprobs;
     if (spec_.return_token_ids) {
       out += ",\"token_ids\":";
       append_json_integers(out, choices_[i].tokens);
@@ -156,6 +175,7 @@ std::string Answer::body() {
   }
   out += "],\"usage\":";
   append_usage(out, usage());
+  if (!prompt_in_choice_) out += choices_[0].prompt_logprobs;
   append_single_figures(out);
   return out += '}';
 }

@@ -22,9 +22,10 @@ uint64_t text_hash(std::string_view text);
 class Answer : public GenerationCall {
  public:
   struct Names {
-    std::string_view id_prefix;  // "chatcmpl-"
-    std::string_view whole;      // object of a whole answer: "chat.completion"
-    std::string_view chunk;      // and of a chunk
+    std::string_view id_prefix;     // "chatcmpl-"
+    std::string_view whole;         // object of a whole answer: "chat.completion"
+    std::string_view chunk;         // and of a chunk
+    bool prompt_in_choice = false;  // log-probabilities of prompts belong to choices, else to the answer
   };
 
   std::vector<Request>& requests() final { return requests_; }
@@ -62,9 +63,12 @@ class Answer : public GenerationCall {
     ChoiceFigures figures;
     std::optional<Completion> completion;  // its text and tokens once it is done
     std::vector<TokenId> tokens;           // where the answer lists them
+    std::vector<TokenId> prompt;           // until its log-probabilities come, where they are wanted
+    std::string prompt_logprobs;           // the member, of an answer that is not streamed
     std::optional<SpeculationWriter> speculation;
   };
 
+  std::string take_prompt_logprobs(Choice& choice, const ChoiceNews& news) const;
   void begin_chunk(std::string& events, int choice) const;
   void end_chunk(std::string& events, std::string_view last_members = "") const;
   void end_stream(std::string& events);
@@ -76,6 +80,7 @@ class Answer : public GenerationCall {
   void append_single_figures(std::string& out) const;
 
   GenerationSpec spec_;
+  bool prompt_in_choice_;
   std::vector<Request> requests_;
   std::vector<Choice> choices_;
   std::string whole_head_, chunk_head_;  // up to "choices":[

@@ -3,6 +3,8 @@
 
 #include <simdjson.h>
 
+#include "server/api/json_text.h"
+
 namespace outrider {
 namespace {
 
@@ -17,15 +19,9 @@ std::optional<std::string> decode_string(std::string_view quoted) {
   return std::string(text);
 }
 
-bool is_object(std::string_view text) {
-  simdjson::dom::parser parser;
-  const auto document = parser.parse(text.data(), text.size());
-  return document.error() == simdjson::SUCCESS && document.value_unsafe().is_object();
-}
-
 }  // namespace
 
-using State = CallObjectReader::State;
+using State = CallReader::State;
 
 State CallObjectReader::push(char next) {
   text_ += next;
@@ -130,13 +126,13 @@ std::string_view CallObjectReader::arguments() const {
 }
 
 std::optional<std::string> CallObjectReader::finished_arguments() const {
-  if (!name_ || !is_object(text_)) return std::nullopt;
+  if (!name_ || !is_json_object(text_)) return std::nullopt;
   if (arguments_begin_ == 0) return "{}";
   if (const std::string_view object = arguments(); !object.empty()) return std::string(object);
   const std::string_view value(text_.data() + arguments_begin_, arguments_end_ - arguments_begin_);
   if (value == "null") return "{}";
   auto text = decode_string(value);
-  return text && is_object(*text) ? text : std::nullopt;
+  return text && is_json_object(*text) ? text : std::nullopt;
 }
 
 }  // namespace outrider

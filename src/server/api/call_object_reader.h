@@ -5,22 +5,18 @@
 #include <string>
 #include <string_view>
 
+#include "server/api/call_reader.h"
+
 namespace outrider {
 
-// Reads the JSON object of one tool call character by character: "name", and "arguments" or "parameters".
-class CallObjectReader {
+// A JSON object: "name", and "arguments" or "parameters", which may be an object or a string with the text of
+// one.
+class CallObjectReader final : public CallReader {
  public:
-  enum class State : uint8_t { kReading, kDone, kBroken };
-
-  State push(char next);
-
-  // Known before the object is done.
-  const std::optional<std::string>& name() const { return name_; }
-  // The arguments as far as they have come, where they are an object; empty before.
-  std::string_view arguments() const;
-  // Of a finished object: an object's text, be it given as an object or as a string with the text of one.
-  // nullopt: it is no call, or not JSON.
-  std::optional<std::string> finished_arguments() const;
+  State push(char next) override;
+  const std::optional<std::string>& name() const override { return name_; }
+  std::string_view arguments() const override;
+  std::optional<std::string> finished_arguments() const override;
 
  private:
   enum class Phase : uint8_t { kOpen, kKey, kColon, kValue, kInValue, kNext };

@@ -24,12 +24,13 @@ ChatAnswer::ChatAnswer(ChatSpec spec, const Context& context, std::vector<Reques
   const ToolUse& tools = spec.prompt.tools;
   const ToolFormat& format =
       tools.must_call() ? plain_tool_format() : tool_format(spec.model->chat_template->source());
+  const auto shared_tools = std::make_shared<const std::vector<Tool>>(tools.tools);
   for (Choice& choice : choices_) {
     if (spec.prompt.can_think) choice.reasoning.emplace(spec.prompt.begins_thinking);
     if (tools.choice == ToolChoice::kNone) continue;
     choice.calls.emplace(
         ToolCallParser::Options{.format = format, .incremental = spec.streams, .parallel = tools.parallel},
-        tools.tools);
+        shared_tools);
   }
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/completion_answer.h"
 
+#include <utility>
+
 #include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
 
-constexpr Answer::Names kNames = {"cmpl-", "text_completion", "text_completion"};
+constexpr Answer::Names kNames = {"cmpl-", "text_completion", "text_completion", true};
 
 void append_text(std::string& out, std::string_view text) {
   out += ",\"text\":";
@@ -24,7 +26,9 @@ CompletionAnswer::CompletionAnswer(const CompletionSpec& spec, const Context& co
                                    std::vector<Request> requests)
     : Answer(spec, context, kNames, std::move(requests)), choices_(choices()) {
   for (size_t i = 0; i < choices_.size(); ++i) {
-    if (spec.echo) choices_[i].echo = spec.prompts[i / static_cast<size_t>(spec.n)].text;
+    const CompletionPrompt& prompt = spec.prompts[i / static_cast<size_t>(spec.n)];
+    if (spec.echo) choices_[i].echo = prompt.text;
+    if (spec.echo && spec.logprobs >= 0) choices_[i].echoed = prompt.tokens;
     if (spec.logprobs >= 0) {
       choices_[i].logprobs.emplace(spec.model->tokenizer, spec.request.skip_special, spec.logprobs);
     }
@@ -33,14 +37,17 @@ CompletionAnswer::CompletionAnswer(const CompletionSpec& spec, const Context& co
 
 bool CompletionAnswer::begin_choice(int index, std::string& out) {
   const Choice& choice = choices_[static_cast<size_t>(index)];
+  if (choice.echo.empty() || !choice.echoed.empty()) return false;
   append_text(out, choice.echo);
   out += ",\"logprobs\":null";
-  return !choice.echo.empty();
+  return true;
 }
 
 bool CompletionAnswer::add_choice(int index, std::string_view text, const ChoiceNews& news,
                                   std::string& out) {
   Choice& choice = choices_[static_cast<size_t>(index)];
+  const bool is_first = !choice.echoed.empty() && !news.is_trace_alone();
+  if (is_first) choice.logprobs->add_prompt(std::exchange(choice.echoed, {}), news.prompt_logprobs);
   if (choice.logprobs && !news.logprobs.empty()) {
     choice.logprobs->add(news.tokens, std::span(news.logprobs).first(text_tokens(news)));
   }
@@ -48,9 +55,9 @@ bool CompletionAnswer::add_choice(int index, std::string_view text, const Choice
     choice.text += text;
     return false;
   }
-  append_text(out, text);
+  append_text(out, is_first ? choice.echo + std::string(text) : text);
   append_logprobs(out, choice.logprobs);
-  return !text.empty() || (choice.logprobs && text_tokens(news) > 0);
+  return is_first || !text.empty() || (choice.logprobs && text_tokens(news) > 0);
 }
 
 void CompletionAnswer::end_choice(int, std::string& out) { out += ",\"text\":\"\",\"logprobs\":null"; }

@@ -23,8 +23,9 @@ class CompletionAnswer final : public Answer {
 
  private:
   struct Choice {
-    std::string echo;  // the prompt, where it is part of the answer
-    std::string text;  // of an answer that is not streamed
+    std::string echo;             // the prompt, where it is part of the answer
+    std::vector<TokenId> echoed;  // its tokens, where their log-probabilities are and until they come
+    std::string text;             // of an answer that is not streamed
     std::optional<CompletionLogprobs> logprobs;
   };
   std::vector<Choice> choices_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/completion_request.h"
 
+#include <algorithm>
+
 namespace outrider {
 namespace {
 
@@ -86,11 +88,8 @@ ApiResult<CompletionSpec> read_completion_request(const RequestField& root,
   spec.limits = &context.limits;
   spec.request.sampling = context.model->sampling;
   OUTRIDER_RETURN_IF_ERROR(read_fields<CompletionSpec>(root, kRules, spec));
-  if (spec.echo && spec.logprobs >= 0) {
-    return field_error("echo", "expected no logprobs beside it: those of prompts are not supported here",
-                       "unsupported_parameter");
-  }
   spec.request.logprobs = spec.logprobs;
+  spec.request.prompt_logprobs = std::max(spec.prompt_logprobs, spec.echo ? spec.logprobs : -1);
   OUTRIDER_TRY(const RequestField prompt, root.at("prompt"));
   OUTRIDER_RETURN_IF_ERROR(read_prompts(prompt, spec));
   for (CompletionPrompt& one : spec.prompts) {

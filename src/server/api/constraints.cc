@@ -112,7 +112,8 @@ ApiResult<Constraints> chat_constraints(const ChatSpec& spec) {
       std::any_of(tools.tools.begin(), tools.tools.end(), [](const Tool& t) { return t.strict; });
   if (tools.choice != ToolChoice::kAuto || !is_strict) return Constraints();
   const ToolFormat& format = tool_format(spec.model->chat_template->source());
-  return format.only_at_start ? Constraints() : strict_constraints(spec, format);
+  const bool is_marked_object = !format.only_at_start && format.form == CallForm::kObject;
+  return is_marked_object ? strict_constraints(spec, format) : Constraints();
 }
 
 void prepare_output(ChatSpec& spec) {

@@ -51,6 +51,18 @@ ApiStatus add_requests(const GenerationSpec& spec, const GenerationCall::Context
   return api_ok();
 }
 
+// What is listed of prompts is held in memory, and written at once.
+ApiStatus check_prompt_logprobs(const std::vector<Request>& requests, const ApiLimits& limits) {
+  int64_t listed = 0;
+  for (const Request& request : requests) {
+    listed += static_cast<int64_t>(request.prompt.size()) * (1 + request.prompt_logprobs);
+  }
+  if (listed <= limits.prompt_logprobs) return api_ok();
+  return field_error("prompt_logprobs", "expected at most " + std::to_string(limits.prompt_logprobs) +
+                                            " log-probabilities of prompts, found " + std::to_string(listed) +
+                                            "; ask for fewer beside each token, fewer choices or less text");
+}
+
 void set_constraints(std::vector<Request>& requests,
                      std::vector<std::shared_ptr<TokenConstraint>> constraints) {
   for (size_t i = 0; i < constraints.size(); ++i) requests[i].constraint = std::move(constraints[i]);
@@ -63,6 +75,10 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_chat(const RequestField& root,
   std::vector<Request> requests;
   OUTRIDER_RETURN_IF_ERROR(add_requests(
       spec, context, {.tokens = spec.prompt.tokens, .name = "completion", .field = "messages"}, requests));
+  // Choices have one prompt, so that one of them computes what the answer says of it.
+  for (size_t i = 0; i < requests.size(); ++i)
+    requests[i].prompt_logprobs = i == 0 ? spec.prompt_logprobs : -1;
+  OUTRIDER_RETURN_IF_ERROR(check_prompt_logprobs(requests, context.limits));
   OUTRIDER_TRY(auto constraints, chat_constraints(spec));
   set_constraints(requests, std::move(constraints));
   return std::unique_ptr<GenerationCall>(
@@ -77,6 +93,7 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_completion(const RequestField& 
     OUTRIDER_RETURN_IF_ERROR(add_requests(
         spec, context, {.tokens = prompt.tokens, .name = "completion", .field = "prompt"}, requests));
   }
+  OUTRIDER_RETURN_IF_ERROR(check_prompt_logprobs(requests, context.limits));
   OUTRIDER_TRY(auto constraints, form_constraints(spec, requests.size()));
   set_constraints(requests, std::move(constraints));
   return std::unique_ptr<GenerationCall>(

@@ -26,6 +26,7 @@ struct ApiLimits {
   int logit_bias = 1024;  // entries
   int bad_words = 256;    // each of at most stop_bytes
   int top_logprobs = 20;
+  int64_t prompt_logprobs = 1 << 17;  // of all prompts, choices and ranks of one call together
   int messages = 4096;
   int tools = 128;
   int grammar_bytes = 256 << 10;
@@ -38,8 +39,12 @@ struct ChoiceNews {
   std::vector<TokenId> tokens;
   std::vector<TokenOrigin> origins;
   std::vector<TokenLogprobs> logprobs;
-  std::optional<StepTrace> trace;        // where the call wants traces
-  std::optional<Completion> completion;  // with the last news
+  std::vector<TokenLogprobs> prompt_logprobs;  // with the first news
+  std::optional<StepTrace> trace;              // where the call wants traces
+  std::optional<Completion> completion;        // with the last news
+
+  // A trace may come before all else.
+  bool is_trace_alone() const { return tokens.empty() && !completion; }
 };
 
 // One POST to /v1/chat/completions or /v1/completions, from its body to its answer. Pure: no sockets, no

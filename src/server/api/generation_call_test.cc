@@ -392,6 +392,90 @@ TEST(CompletionAnswer, Logprobs) {
                         R"("top_logprobs":[{"b":-0.5,"a":-1.5},{"b":-2}],"text_offset":[0,1]})"));
 }
 
+// The first news of a prompt "ab" and what was known of its second token.
+ChoiceNews prompt_news(const TestModel& model) {
+  const TokenId a = model.tokens("a").front(), b = model.tokens("b").front();
+  ChoiceNews news = news_of(model, "a");
+  news.logprobs = {{.logprob = -2.0F, .top = {{b, -0.25F}, {a, -2.0F}}}};
+  news.prompt_logprobs = {{.logprob = -1.5F, .top = {{a, -0.5F}, {b, -1.5F}}, .rank = 2}};
+  return news;
+}
+
+TEST(CompletionAnswer, EchoesThePromptWithItsLogprobs) {
+  const TestModel model;
+  const TokenId a = model.tokens("a").front(), b = model.tokens("b").front();
+  const std::string prompt = "\"prompt\":[" + std::to_string(a) + "," + std::to_string(b) + "]";
+  const std::string expected = R"("logprobs":{"tokens":["a","b","a"],"token_logprobs":[null,-1.5,-2],)"
+                               R"("top_logprobs":[null,{"a":-0.5,"b":-1.5},{"b":-0.25,"a":-2}],)"
+                               R"("text_offset":[0,1,2]})";
+  for (const bool streams : {false, true}) {
+    const auto call = must(model.completion("{" + prompt + R"(,"echo":true,"logprobs":1,"stream":)" +
+                                            (streams ? "true}" : "false}")));
+    EXPECT_EQ(call->requests()[0].prompt_logprobs, 1);
+    std::string events;
+    call->start(events);
+    EXPECT_EQ(events, "");  // the prompt comes with its log-probabilities
+    ChoiceNews trace;
+    trace.trace.emplace();
+    call->add(0, std::move(trace), events);
+    EXPECT_EQ(events, "");
+    call->add(0, prompt_news(model), events);
+    call->add(0, last_news("a", {a}), events);
+    const std::string out = streams ? events : call->body();
+    EXPECT_THAT(out, HasSubstr(R"("text":"aba",)" + expected));
+    EXPECT_THAT(out, Not(HasSubstr("prompt_logprobs")));
+  }
+}
+
+TEST(Answer, ListsThePromptsLogprobsAsVllmDoes) {
+  const TestModel model;
+  const std::string a = std::to_string(model.tokens("a").front());
+  const std::string b = std::to_string(model.tokens("b").front());
+  const std::string second = R"("prompt_logprobs":[null,{")" + b +
+                             R"(":{"logprob":-1.5,"rank":2,"decoded_token":"b"},")" + a +
+                             R"(":{"logprob":-0.5,"rank":1,"decoded_token":"a"}}])";
+  for (const bool streams : {false, true}) {
+    const std::string stream = streams ? R"(,"stream":true)" : "";
+    const auto completion = must(
+        model.completion(R"({"prompt":[)" + a + "," + b + R"(],"prompt_logprobs":1,"n":2)" + stream + "}"));
+    std::string events;
+    for (int choice = 0; choice < 2; ++choice) {
+      EXPECT_EQ(completion->requests()[static_cast<size_t>(choice)].prompt_logprobs, 1);
+      completion->add(choice, prompt_news(model), events);
+      completion->add(choice, last_news("a", {}), events);
+    }
+    const std::string out = streams ? events : completion->body();
+    const size_t first = out.find(second);
+    ASSERT_NE(first, std::string::npos) << out;
+    EXPECT_NE(out.find(second, first + 1), std::string::npos);  // at every choice
+
+    const auto chat = must(model.chat(chat_body(R"("prompt_logprobs":0,"n":2)" + stream)));
+    EXPECT_EQ(chat->requests()[0].prompt_logprobs, 0);
+    EXPECT_EQ(chat->requests()[1].prompt_logprobs, -1);  // the same prompt
+    const size_t tokens = chat->requests()[0].prompt.size();
+    ChoiceNews news = prompt_news(model);
+    news.prompt_logprobs.resize(tokens - 1);
+    events.clear();
+    chat->add(0, std::move(news), events);
+    for (int choice = 0; choice < 2; ++choice) chat->add(choice, last_news("a", {}), events);
+    const std::string said = streams ? events : chat->body();
+    EXPECT_THAT(said, HasSubstr(streams ? R"("finish_reason":null}],"prompt_logprobs":[null,{")"
+                                        : R"(,"prompt_logprobs":[null,{")"));
+  }
+}
+
+TEST(GenerationCall, PromptLogprobsAreBounded) {
+  const TestModel model;
+  std::string tokens = "1";
+  for (int i = 1; i < 1000; ++i) tokens += ",1";
+  const std::string prompt = R"({"prompt":[)" + tokens + R"(],"max_tokens":1,)";
+  EXPECT_TRUE(model.completion(prompt + R"("prompt_logprobs":20,"n":6})").ok());
+  const auto refused = model.completion(prompt + R"("echo":true,"logprobs":20,"n":7})");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message.substr(0, 88),
+            "prompt_logprobs: expected at most 131072 log-probabilities of prompts, found 147000; ask");
+}
+
 TEST(GenerationCall, ErrorsInStreams) {
   EXPECT_EQ(
       GenerationCall::error_event({.status = 500,

@@ -57,6 +57,12 @@ ApiStatus read_n(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
+ApiStatus read_prompt_logprobs(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t count, field.integer(0, spec.limits->top_logprobs));
+  spec.prompt_logprobs = static_cast<int>(count);
+  return api_ok();
+}
+
 ApiStatus read_max_tokens(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(spec.max_tokens, field.integer(0, kMostTokens));
   return api_ok();
@@ -197,6 +203,7 @@ constexpr Rule kRules[] = {
     {"seed", read_seed},
     {"n", read_n},
     {"max_tokens", read_max_tokens},
+    {"prompt_logprobs", read_prompt_logprobs},
     {"stop", read_stop},
     {"stop_token_ids", read_stop_tokens},
     {"logit_bias", read_logit_bias},
@@ -244,7 +251,6 @@ constexpr UnsupportedField kUnsupported[] = {
     {"prediction", ""},
     {"prompt", ""},
     {"prompt_embeds", ""},
-    {"prompt_logprobs", ""},
     {"return_tokens_as_token_ids", "false"},
     {"spaces_between_special_tokens", "true"},
     {"suffix", "\"\""},

@@ -32,6 +32,7 @@ struct GenerationSpec {
   std::optional<int64_t> longest_prompt;  // its last tokens are kept; -1: as many as the context lets
   std::optional<uint64_t> seed;
   int n = 1;
+  int prompt_logprobs = -1;  // so many beside that of each token; -1: none
   bool streams = false;
   bool include_usage = false;
   bool continuous_usage = false;  // usage in every chunk

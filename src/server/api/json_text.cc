@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/json_text.h"
 
+#include <simdjson.h>
+
 #include <charconv>
 #include <cmath>
 
@@ -81,6 +83,12 @@ void append_json_number(std::string& out, float value) { append_number(out, valu
 
 void append_json_rounded(std::string& out, double value) {
   append_number(out, std::round(value * 10000.0) / 10000.0);
+}
+
+bool is_json_object(std::string_view text) {
+  simdjson::dom::parser parser;
+  const auto document = parser.parse(text.data(), text.size());
+  return document.error() == simdjson::SUCCESS && document.value_unsafe().is_object();
 }
 
 }  // namespace outrider

@@ -19,6 +19,9 @@ void append_json_number(std::string& out, float value);
 // At most four decimals, for times and shares.
 void append_json_rounded(std::string& out, double value);
 
+// Whether it is the text of one.
+bool is_json_object(std::string_view text);
+
 template <typename Numbers>
 void append_json_integers(std::string& out, const Numbers& numbers) {
   out += '[';

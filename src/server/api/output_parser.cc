@@ -81,10 +81,6 @@ void ReasoningSplitter::finish(std::string& reasoning, std::string& content) {
   (is_reasoning ? reasoning : content) += std::exchange(held_, {});
 }
 
-ToolCallParser::ToolCallParser(const Options& options, const std::vector<Tool>& tools) : options_(options) {
-  for (const Tool& tool : tools) names_.push_back(tool.name);
-}
-
 void ToolCallParser::push(std::string_view text, OutputDelta& delta) {
   for (const char next : text) step(next, delta);
 }
@@ -95,8 +91,8 @@ void ToolCallParser::step(char next, OutputDelta& delta) {
       return options_.format.only_at_start ? step_start(next, delta) : step_content(next, delta);
     case State::kBefore:
       return step_before(next, delta);
-    case State::kObject:
-      return step_object(next, delta);
+    case State::kCall:
+      return step_call(next, delta);
     case State::kBehind:
       return step_behind(next, delta);
   }
@@ -104,6 +100,7 @@ void ToolCallParser::step(char next, OutputDelta& delta) {
 
 void ToolCallParser::open(std::string raw) {
   raw_ = std::move(raw);
+  mark_ = raw_.size();
   held_.clear();
   in_array_ = false;
   state_ = State::kBefore;
@@ -133,45 +130,55 @@ void ToolCallParser::step_start(char next, OutputDelta& delta) {
   delta.content += std::exchange(held_, {});
 }
 
+void ToolCallParser::begin_call() {
+  call_ = make_call_reader(options_.format.form, tools_);
+  is_begun_ = false;
+  sent_ = 0;
+  state_ = State::kCall;
+}
+
 void ToolCallParser::step_before(char next, OutputDelta& delta) {
   raw_ += next;
+  if (const std::string_view begin = options_.format.begin; !begin.empty()) {
+    const std::string_view tail = without_leading_space(std::string_view(raw_).substr(mark_));
+    if (!begin.starts_with(tail)) return fail(delta);
+    if (tail == begin) begin_call();
+    return;
+  }
   if (is_space(next)) return;
   if (next == '[' && !in_array_) {
     in_array_ = true;
   } else if (next == '{') {
-    object_ = {};
-    is_begun_ = false;
-    sent_ = 0;
-    state_ = State::kObject;
-    object_.push(next);
+    begin_call();
+    call_->push(next);
   } else {
     fail(delta);
   }
 }
 
-void ToolCallParser::step_object(char next, OutputDelta& delta) {
+void ToolCallParser::step_call(char next, OutputDelta& delta) {
   raw_ += next;
-  const CallObjectReader::State state = object_.push(next);
-  const bool is_foreign = object_.name() && !is_known(*object_.name());
-  if (state == CallObjectReader::State::kBroken || is_foreign) return fail(delta);
+  const CallReader::State state = call_->push(next);
+  const bool is_foreign = call_->name() && !is_known(*call_->name());
+  if (state == CallReader::State::kBroken || is_foreign) return fail(delta);
   if (options_.incremental) send_arguments(delta);
-  if (state == CallObjectReader::State::kDone) complete(delta);
+  if (state == CallReader::State::kDone) complete(delta);
 }
 
 bool ToolCallParser::is_known(const std::string& name) const {
-  return std::find(names_.begin(), names_.end(), name) != names_.end();
+  return std::any_of(tools_->begin(), tools_->end(), [&](const Tool& tool) { return tool.name == name; });
 }
 
 void ToolCallParser::send_arguments(OutputDelta& delta) {
-  const std::string_view arguments = object_.arguments();
-  if (!object_.name() || arguments.empty()) return;
+  const std::string_view arguments = call_->arguments();
+  if (!call_->name() || arguments.empty()) return;
   const bool is_first = !is_begun_;
   if (is_first) {
     is_begun_ = true;
     ++calls_;
   }
   if (is_dropped()) return;
-  if (is_first) delta.calls.push_back({.index = calls_ - 1, .name = *object_.name(), .arguments = {}});
+  if (is_first) delta.calls.push_back({.index = calls_ - 1, .name = *call_->name(), .arguments = {}});
   if (arguments.size() == sent_) return;
   if (delta.calls.empty() || delta.calls.back().index != calls_ - 1) {
     delta.calls.push_back({.index = calls_ - 1, .name = {}, .arguments = {}});
@@ -181,11 +188,11 @@ void ToolCallParser::send_arguments(OutputDelta& delta) {
 }
 
 void ToolCallParser::complete(OutputDelta& delta) {
-  auto arguments = object_.finished_arguments();
+  auto arguments = call_->finished_arguments();
   if (!is_begun_) {
     if (!arguments) return fail(delta);
     if (!is_dropped()) {
-      delta.calls.push_back({.index = calls_, .name = *object_.name(), .arguments = *std::move(arguments)});
+      delta.calls.push_back({.index = calls_, .name = *call_->name(), .arguments = *std::move(arguments)});
       ++calls_;
     }
   }
@@ -204,22 +211,38 @@ void ToolCallParser::fail(OutputDelta& delta) {
   state_ = State::kContent;
 }
 
+// Whether `tail`, which stands behind a call, is a mark of the format or may become one.
+bool ToolCallParser::takes_mark(std::string_view tail) {
+  const ToolFormat& format = options_.format;
+  if (!format.close.empty() && tail == format.close) {
+    state_ = State::kContent;
+    raw_.clear();
+    return true;
+  }
+  if (!format.begin.empty() && tail == format.begin) {
+    begin_call();
+    return true;
+  }
+  if (std::find(format.behind.begin(), format.behind.end(), tail) != format.behind.end()) {
+    raw_.clear();
+    return true;
+  }
+  const auto may_become = [&](std::string_view mark) { return mark.starts_with(tail); };
+  return may_become(format.close) || may_become(format.begin) ||
+         std::any_of(format.behind.begin(), format.behind.end(), may_become);
+}
+
 void ToolCallParser::step_behind(char next, OutputDelta& delta) {
-  const std::string_view close = options_.format.close;
   raw_ += next;
   const std::string_view tail = without_leading_space(raw_);
-  if (tail.empty()) return;
-  if (!close.empty() && close.starts_with(tail)) {
-    if (tail == close) state_ = State::kContent;
-    if (tail == close) raw_.clear();
-    return;
-  }
+  if (tail.empty() || takes_mark(tail)) return;
   if (tail == "]" && in_array_) {
     in_array_ = false;
     raw_.clear();
     return;
   }
-  if (tail == "," || tail == ";" || tail == "{") {
+  const bool is_object = options_.format.form == CallForm::kObject;
+  if (is_object && (tail == "," || tail == ";" || tail == "{")) {
     state_ = State::kBefore;
     raw_.pop_back();
     if (next == '{') step_before(next, delta);
@@ -232,7 +255,7 @@ void ToolCallParser::step_behind(char next, OutputDelta& delta) {
 void ToolCallParser::finish(OutputDelta& delta) {
   const bool is_space_alone = without_leading_space(held_).empty();
   if (state_ == State::kContent && !(is_space_alone && calls_ > 0)) delta.content += held_;
-  if (state_ == State::kBefore || state_ == State::kObject) fail(delta);
+  if (state_ == State::kBefore || state_ == State::kCall) fail(delta);
   held_.clear();
 }
 

@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/api/call_object_reader.h"
-#include "server/api/tool_use.h"
+#include "server/api/call_reader.h"
 
 namespace outrider {
 
@@ -53,21 +52,23 @@ class ToolCallParser {
     bool incremental = false;  // a call is told as soon as its name is known, else when it is complete
     bool parallel = true;      // false: calls behind the first are left out
   };
-  ToolCallParser(const Options& options, const std::vector<Tool>& tools);
+  ToolCallParser(const Options& options, SharedTools tools) : options_(options), tools_(std::move(tools)) {}
 
   void push(std::string_view text, OutputDelta& delta);
   void finish(OutputDelta& delta);
   int calls() const { return calls_; }
 
  private:
-  enum class State : uint8_t { kContent, kBefore, kObject, kBehind };
+  enum class State : uint8_t { kContent, kBefore, kCall, kBehind };
   void step(char next, OutputDelta& delta);
   void step_content(char next, OutputDelta& delta);
   void step_start(char next, OutputDelta& delta);
   void step_before(char next, OutputDelta& delta);
-  void step_object(char next, OutputDelta& delta);
+  void step_call(char next, OutputDelta& delta);
   void step_behind(char next, OutputDelta& delta);
   void open(std::string raw);
+  void begin_call();
+  bool takes_mark(std::string_view tail);
   void fail(OutputDelta& delta);
   bool is_known(const std::string& name) const;
   void send_arguments(OutputDelta& delta);
@@ -75,14 +76,15 @@ class ToolCallParser {
   bool is_dropped() const { return !options_.parallel && calls_ > (is_begun_ ? 1 : 0); }
 
   Options options_;
-  std::vector<std::string> names_;
+  SharedTools tools_;
   State state_ = State::kContent;
   bool at_start_ = true;
   std::string held_;  // kContent: may begin a call
   std::string raw_;   // since the call began: content, should it turn out to be none
+  size_t mark_ = 0;   // kBefore: where the beginning of the call is looked for in raw_
   bool in_array_ = false;
-  CallObjectReader object_;
-  bool is_begun_ = false;  // the object's name has been told
+  std::unique_ptr<CallReader> call_;
+  bool is_begun_ = false;  // the call's name has been told
   size_t sent_ = 0;        // bytes of its arguments
   int calls_ = 0;
 };

@@ -9,13 +9,26 @@ namespace {
 constexpr std::string_view kHermes = "... <tool_call> ...";
 constexpr std::string_view kMistral = "... [TOOL_CALLS] ...";
 constexpr std::string_view kLlama = "... <|python_tag|> ...";
+constexpr std::string_view kDeepSeek = "... <｜tool▁calls▁begin｜><｜tool▁call▁begin｜> ...";
+constexpr std::string_view kQwenCoder = "... <tool_call>\\n<function=f>\\n<parameter=x> ...";
+
+constexpr const char* kAddSchema = R"({"type": "object", "properties": {
+  "a": {"type": "integer"}, "b": {"type": "array"}, "s": {"type": "string"}, "t": {"type": "boolean"},
+  "o": {"anyOf": [{"type": "number"}, {"type": "null"}]}, "e": {"enum": ["1", "2"]}, "m": {"enum": [1, "1x"]},
+  "r": {"$ref": "#/$defs/point"}, "u": {"description": "of no type"}, "l": {"type": ["string", "null"]}},
+  "$defs": {"point": {"type": "object"}}})";
+
+SharedTools test_tools() {
+  return std::make_shared<const std::vector<Tool>>(
+      std::vector<Tool>{{.name = "add", .parameters = kAddSchema, .path = {}},
+                        {.name = "now", .parameters = R"({"type": "object"})", .path = {}}});
+}
 
 // "content|name(arguments)|name(arguments)", the pieces of every call put together.
 std::string parsed(std::string_view chat_template, std::string_view text, size_t piece, bool incremental,
                    bool parallel = true) {
   ToolCallParser parser(
-      {.format = tool_format(chat_template), .incremental = incremental, .parallel = parallel},
-      {{.name = "add", .parameters = {}, .path = {}}, {.name = "now", .parameters = {}, .path = {}}});
+      {.format = tool_format(chat_template), .incremental = incremental, .parallel = parallel}, test_tools());
   OutputDelta all;
   const auto take = [&](OutputDelta delta) {
     all.content += delta.content;
@@ -92,9 +105,126 @@ TEST(ToolCallParser, LeavesTheRestAlone) {
   expect_parsed(kMistral, "[TOOL_CALLS] nothing", "[TOOL_CALLS] nothing");
 }
 
+// "<｜tool▁X｜>"
+std::string mark(const std::string& what) { return "<｜tool▁" + what + "｜>"; }
+
+std::string deepseek_call(const std::string& name, const std::string& arguments) {
+  return mark("call▁begin") + "function" + mark("sep") + name + "\n```json\n" + arguments + "\n```" +
+         mark("call▁end");
+}
+
+TEST(ToolCallParser, FindsDeepSeeksCalls) {
+  const std::string arguments = R"({"a": 1, "b": [2, "}\"`"]})";
+  const std::string begin = mark("calls▁begin"), end = mark("calls▁end");
+  const std::string add = deepseek_call("add", arguments), now = deepseek_call("now", "{}");
+  const std::string call = "|add(" + arguments + ")";
+  expect_parsed(kDeepSeek, begin + add + end, call);
+  expect_parsed(kDeepSeek, "I add.\n\n" + begin + add + "\n" + now + end, "I add." + call + "|now({})");
+  // Newer models: no type and no fence.
+  const std::string newer = mark("call▁begin") + "add" + mark("sep") + arguments + mark("call▁end");
+  expect_parsed(kDeepSeek, begin + newer + newer + end, call + call);
+  // The end of the output closes it, wherever behind the arguments.
+  for (const size_t cut : {end.size(), end.size() + 5, end.size() + mark("call▁end").size() + 4}) {
+    const std::string whole = begin + add + end;
+    expect_parsed(kDeepSeek, whole.substr(0, whole.size() - cut), call);
+  }
+}
+
+TEST(ToolCallParser, LeavesAloneWhatDeepSeekDoesNotCallSo) {
+  const std::string begin = mark("calls▁begin"), call = mark("call▁begin"), sep = mark("sep");
+  for (const std::string& text :
+       {begin, begin + "x", begin + call, begin + call + "function",
+        begin + call + "function" + sep + "add\n", begin + deepseek_call("other", "{}"),
+        begin + deepseek_call("add", "[1]"), begin + call + "function" + sep + "add\n```python\n{}",
+        begin + call + "function" + sep + "add\n{\"a\": 1]", begin + call + std::string(300, 'x') + sep,
+        call + "function" + sep + "add\n{}", std::string("<｜tool▁calls"), std::string("a ｜> b")}) {
+    EXPECT_EQ(parsed(kDeepSeek, text, 1, false), text);
+    EXPECT_EQ(parsed(kDeepSeek, text, 1000, false), text);
+  }
+  // What follows a good call is said as it is.
+  EXPECT_EQ(parsed(kDeepSeek, begin + deepseek_call("now", "{}") + "And more.", 2, false),
+            "And more.|now({})");
+}
+
+std::string tagged_call(const std::string& name,
+                        const std::vector<std::pair<std::string, std::string>>& values) {
+  std::string text = "<tool_call>\n<function=" + name + ">\n";
+  for (const auto& [key, value] : values) text += "<parameter=" + key + ">\n" + value + "\n</parameter>\n";
+  return text + "</function>\n</tool_call>";
+}
+
+TEST(ToolCallParser, FindsQwenCodersCalls) {
+  expect_parsed(kQwenCoder, "Now.\n" + tagged_call("now", {}), "Now.|now({})");
+  expect_parsed(kQwenCoder, tagged_call("add", {{"a", "12"}, {"s", "12"}}), R"(|add({"a": 12, "s": "12"}))");
+  expect_parsed(kQwenCoder, tagged_call("now", {}) + "\n" + tagged_call("add", {{"s", "x"}}),
+                R"(|now({})|add({"s": "x"}))");
+  // On one line, and without an end.
+  expect_parsed(kQwenCoder, "<tool_call><function=add><parameter=a>3</parameter></function>",
+                R"(|add({"a": 3}))");
+  // A string is what stands between its lines, whatever it looks like.
+  expect_parsed(kQwenCoder,
+                tagged_call("add", {{"s", "if (a < b) {\n\tsay(\"ü\\\\\");\n}\n"}, {"l", "</parameter"}}),
+                R"(|add({"s": "if (a < b) {\n\u0009say(\"ü\\\\\");\n}\n", "l": "</parameter"}))");
+  expect_parsed(kQwenCoder, tagged_call("add", {{"s", ""}, {"l", "\n"}}), R"(|add({"s": "", "l": "\n"}))");
+}
+
+TEST(ToolCallParser, TypesQwenCodersValuesByTheSchema) {
+  const std::pair<std::pair<std::string, std::string>, std::string> kCases[] = {
+      {{"a", "-3"}, "-3"},
+      {{"a", "three"}, R"("three")"},
+      {{"b", " [1, {\"x\": \"]\"}] "}, R"([1, {"x": "]"}])"},
+      {{"b", "[1,"}, R"("[1,")"},
+      {{"s", "null"}, R"("null")"},
+      {{"t", "true"}, "true"},
+      {{"t", "False"}, "false"},
+      {{"o", "2.5"}, "2.5"},
+      {{"o", "None"}, "null"},
+      {{"o", "true"}, R"("true")"},
+      {{"e", "1"}, R"("1")"},
+      {{"m", "1"}, "1"},
+      {{"m", "1x"}, R"("1x")"},
+      {{"r", "{\"x\": 1}"}, R"({"x": 1})"},
+      {{"u", "5"}, R"("5")"},
+      {{"l", "null"}, "null"},
+      {{"l", "5"}, R"("5")"},
+      {{"unknown", "5"}, R"("5")"},
+  };
+  for (const auto& [value, json] : kCases) {
+    expect_parsed(kQwenCoder, tagged_call("add", {value}), "|add({\"" + value.first + "\": " + json + "})");
+  }
+}
+
+TEST(ToolCallParser, LeavesAloneWhatQwenCoderDoesNotCallSo) {
+  const std::string name = "<tool_call>\n<function=add>";
+  for (const std::string& text :
+       {std::string("a <tool_call> b"), std::string("<tool_call>{\"name\": \"add\"}"),
+        tagged_call("other", {}), std::string("<tool_call>\n<function=add"),
+        "<tool_call><function=" + std::string(300, 'x') + ">", name + "text</function>",
+        name + "<parameter=a>1", name + "<parameter=a>1</parameter>",
+        name + "<parameter=a>1</parameter><parameter=a>2</parameter></function>"}) {
+    EXPECT_EQ(parsed(kQwenCoder, text, 1, false), text);
+    EXPECT_EQ(parsed(kQwenCoder, text, 1000, false), text);
+  }
+}
+
+// A long string comes as it is written: a file, for example.
+TEST(ToolCallParser, StreamsQwenCodersStrings) {
+  ToolCallParser parser({.format = tool_format(kQwenCoder), .incremental = true}, test_tools());
+  OutputDelta delta;
+  parser.push("<tool_call>\n<function=add>\n<parameter=s>\none\n", delta);
+  ASSERT_EQ(delta.calls.size(), 1u);
+  EXPECT_EQ(delta.calls[0].name, "add");
+  EXPECT_EQ(delta.calls[0].arguments, R"({"s": "one)");  // the line break may belong to the tag
+  delta = {};
+  parser.push("two\n</par", delta);
+  EXPECT_EQ(delta.calls[0].arguments, R"(\ntwo)");
+  delta = {};
+  parser.push("ameter>\n</function>", delta);
+  EXPECT_EQ(delta.calls[0].arguments, R"("})");
+}
+
 TEST(ToolCallParser, TellsTheNameFirstAndArgumentsAsTheyCome) {
-  ToolCallParser parser({.format = tool_format(kHermes), .incremental = true},
-                        {{.name = "add", .parameters = {}, .path = {}}});
+  ToolCallParser parser({.format = tool_format(kHermes), .incremental = true}, test_tools());
   OutputDelta delta;
   parser.push("<tool_call>\n{\"name\": \"add\", \"arguments\": ", delta);
   EXPECT_TRUE(delta.empty());
@@ -142,6 +272,8 @@ TEST(ToolFormat, IsFoundInTheTemplate) {
   EXPECT_EQ(tool_format(kHermes).name, "hermes");
   EXPECT_EQ(tool_format(kMistral).name, "mistral");
   EXPECT_EQ(tool_format(kLlama).name, "llama3");
+  EXPECT_EQ(tool_format(kDeepSeek).name, "deepseek");
+  EXPECT_EQ(tool_format(kQwenCoder).name, "qwen3_coder");
   EXPECT_EQ(tool_format("").name, "plain");
 }
 

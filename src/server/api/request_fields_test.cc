@@ -77,7 +77,7 @@ const FieldCase kCommon[] = {
     {"bad_words", {"[]", "[\"x\"]"}},
     {"truncate_prompt_tokens", {"-1", "1", "101", "2147483647", "2147483648"}},
     {"use_beam_search", {"false"}},
-    {"prompt_logprobs", {}},
+    {"prompt_logprobs", {"0", "1"}},
     {"audio", {}},
     {"suffix", {"\"\""}},
     {"length_penalty", {"1"}},

@@ -59,19 +59,62 @@ void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, std::spa
   }
 }
 
+namespace {
+
+void append_ranked(std::string& out, const Tokenizer& tokenizer, TokenId token, float logprob, int64_t rank) {
+  if (out.back() != '{') out += ',';
+  out.append("\"").append(std::to_string(token)).append("\":{\"logprob\":");
+  append_logprob(out, logprob);
+  out.append(",\"rank\":").append(std::to_string(rank)).append(",\"decoded_token\":");
+  append_json_string(out, shown_token(tokenizer, token));
+  out += '}';
+}
+
+}  // namespace
+
+void append_prompt_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                            const PromptLogprobs& list) {
+  out += "[null";
+  for (size_t i = 0; i < list.logprobs.size(); ++i) {
+    const TokenLogprobs& one = list.logprobs[i];
+    const TokenId token = tokens[i + 1];
+    out += ",{";
+    append_ranked(out, tokenizer, token, one.logprob, one.rank);
+    const size_t most = std::min(one.top.size(), static_cast<size_t>(list.top));
+    for (size_t rank = 0; rank < most; ++rank) {
+      const auto& [other, logprob] = one.top[rank];
+      if (other != token) append_ranked(out, tokenizer, other, logprob, static_cast<int64_t>(rank) + 1);
+    }
+    out += '}';
+  }
+  out += ']';
+}
+
+void CompletionLogprobs::add_token(TokenId token) {
+  begin_item(tokens_);
+  append_json_string(tokens_, shown_token(*tokenizer_, token));
+  begin_item(offsets_);
+  offsets_ += std::to_string(offset_);
+  offset_ += count_code_points(decoder_.push(token));
+}
+
+void CompletionLogprobs::add_prompt(std::span<const TokenId> tokens,
+                                    std::span<const TokenLogprobs> logprobs) {
+  add_token(tokens.front());
+  logprobs_ = tops_ = "null";
+  add(tokens.subspan(1, logprobs.size()), logprobs);
+}
+
 void CompletionLogprobs::add(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs) {
   for (size_t i = 0; i < logprobs.size(); ++i) {
-    begin_item(tokens_);
-    append_json_string(tokens_, shown_token(*tokenizer_, tokens[i]));
+    add_token(tokens[i]);
     begin_item(logprobs_);
     append_logprob(logprobs_, logprobs[i].logprob);
-    begin_item(offsets_);
-    offsets_ += std::to_string(offset_);
-    offset_ += count_code_points(decoder_.push(tokens[i]));
     begin_item(tops_);
     tops_ += '{';
     bool has_token = false;
-    for (const auto& [token, logprob] : logprobs[i].top) {
+    const size_t most = std::min(logprobs[i].top.size(), static_cast<size_t>(top_));
+    for (const auto& [token, logprob] : std::span(logprobs[i].top).first(most)) {
       if (tops_.back() != '{') tops_ += ',';
       append_json_string(tops_, shown_token(*tokenizer_, token));
       tops_ += ':';

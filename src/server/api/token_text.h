@@ -18,6 +18,15 @@ std::string_view shown_token(const Tokenizer& tokenizer, TokenId token);
 void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                           std::span<const TokenLogprobs> logprobs);
 
+// vLLM's: null for the first token, then for each an object by id of what was listed, the token itself
+// first.
+struct PromptLogprobs {
+  std::span<const TokenLogprobs> logprobs;  // of tokens[1], tokens[2] ...
+  int top = 0;                              // beside each
+};
+void append_prompt_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                            const PromptLogprobs& list);
+
 // The four lists of a completion's logprobs, gathered token by token.
 class CompletionLogprobs {
  public:
@@ -25,10 +34,14 @@ class CompletionLogprobs {
       : tokenizer_(std::move(tokenizer)), decoder_(tokenizer_, skip_special), top_(top) {}
 
   void add(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
+  // Of a prompt, of whose first token nothing is known. Before all others.
+  void add_prompt(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
   // The object; what was added since the last call.
   void append_to(std::string& out);
 
  private:
+  void add_token(TokenId token);
+
   std::shared_ptr<const Tokenizer> tokenizer_;
   StreamDecoder decoder_;
   int top_;

@@ -16,6 +16,15 @@ struct KnownFormat {
   ToolFormat format;
 };
 constexpr KnownFormat kFormats[] = {
+    {"<parameter=", {"qwen3_coder", "<tool_call>", "</tool_call>", false, CallForm::kTagged, "<function="}},
+    {"<｜tool▁calls▁begin｜>",
+     {"deepseek",
+      "<｜tool▁calls▁begin｜>",
+      "<｜tool▁calls▁end｜>",
+      false,
+      CallForm::kFenced,
+      "<｜tool▁call▁begin｜>",
+      {"```", "<｜tool▁call▁end｜>"}}},
     {"<tool_call>", {"hermes", "<tool_call>", "</tool_call>", false}},
     {"[TOOL_CALLS]", {"mistral", "[TOOL_CALLS]", "", false}},
     {"<|python_tag|>", {"llama3", "<|python_tag|>", "", true}},

@@ -2,6 +2,7 @@
 // The tools of a chat request, and how the model's template family writes calls of them.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,13 +32,21 @@ struct ToolUse {
 // tools, tool_choice and parallel_tool_calls of `root`.
 ApiResult<ToolUse> read_tools(const RequestField& root, const ApiLimits& limits);
 
-// How calls are written: [open] object or array of objects [close]. An object holds "name", and "arguments"
-// or "parameters".
+enum class CallForm : uint8_t {
+  kObject,  // {"name": ..., "arguments" or "parameters": ...}
+  kFenced,  // DeepSeek's: a name, a mark, a JSON object, in newer models without fence
+  kTagged,  // Qwen3-Coder's: name>, arguments as <parameter=key>text</parameter>, </function>
+};
+
+// How calls are written: [open] calls [close]; calls that are objects may stand in an array.
 struct ToolFormat {
   std::string_view name;       // "hermes"
   std::string_view open;       // empty: none
   std::string_view close;      // empty: none
   bool only_at_start = false;  // `open` may be left out, but a call must be the first that is said
+  CallForm form = CallForm::kObject;
+  std::string_view begin = {};                  // of every call; of objects, none
+  std::array<std::string_view, 2> behind = {};  // what may stand behind a call
 };
 
 // By what the template itself prints: see docs/api.md.

@@ -362,11 +362,12 @@ def test_control_tokens_are_text(url):
 
 def check_retries(program):
     """429 of a full queue and 503 while loading are waited out by the client itself."""
-    ask = dict(model=MODEL, messages=HI, max_tokens=200, temperature=0, extra_body=LONG)
+    ask = dict(model=MODEL, messages=HI, max_tokens=900, temperature=0, extra_body=LONG)
     with serving(program, "--max-batch", "1", "--max-queue", "1", wait=False) as (url, _):
         client(url, max_retries=30).chat.completions.create(**ask)  # loading, at first
+        clients = [client(url) for _ in range(8)]  # making one takes longer than an answer
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            outcomes = [pool.submit(client(url).chat.completions.create, **ask) for _ in range(8)]
+            outcomes = [pool.submit(one.chat.completions.create, **ask) for one in clients]
             errors = [future.exception() for future in outcomes]
             full = [error for error in errors if isinstance(error, openai.RateLimitError)]
             expect(full and all(int(error.response.headers["retry-after"]) >= 0 for error in full), errors)

@@ -5,62 +5,17 @@
 // it.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "drafter_wrapper.h"
 #include "lossless.h"
 #include "test_heads.h"
+#include "tree_recorder.h"
 
 namespace outrider {
 namespace {
-
-struct Drafted {
-  std::vector<TokenId> tokens;
-  std::vector<int> parents;
-  std::vector<double> probabilities;
-  std::vector<std::vector<double>> laws;
-
-  bool operator==(const Drafted&) const = default;
-};
-
-// By seed, text, depth and nodes.
-using Question = std::tuple<uint64_t, std::vector<TokenId>, int, int>;
-using Trees = std::map<Question, Drafted>;
-
-class Recorder final : public DrafterWrapper {
- public:
-  Recorder(std::shared_ptr<Drafter> drafter, Trees& trees)
-      : DrafterWrapper(std::move(drafter)), trees_(trees) {}
-
-  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
-    std::vector<DraftRequest> asked(requests.begin(), requests.end());
-    for (DraftRequest& request : asked) request.wants_probabilities = true;
-    OUTRIDER_RETURN_IF_ERROR(DrafterWrapper::draft(asked, trees));
-    for (size_t i = 0; i < requests.size(); ++i) record(requests[i], trees[i]);
-    return {};
-  }
-
- private:
-  void record(const DraftRequest& request, const TokenTree& tree) {
-    Drafted drafted;
-    drafted.tokens.assign(tree.tokens().begin(), tree.tokens().end());
-    drafted.parents.assign(tree.parents().begin(), tree.parents().end());
-    for (int node = 0; node < tree.size(); ++node) drafted.probabilities.push_back(tree.probability(node));
-    for (const Proposal& proposal : tree.proposals()) {
-      if (proposal.law >= 0) drafted.laws.push_back(tree.law_at(proposal.law).probabilities);
-    }
-    trees_[{request.sampling->seed,
-            {request.tokens.begin(), request.tokens.end()},
-            request.max_depth,
-            request.max_nodes}] = std::move(drafted);
-  }
-
-  Trees& trees_;
-};
 
 // Tells the drafter of other tokens' states: of every token that commits behind another, the first one's.
 class Confused final : public DrafterWrapper {
@@ -81,17 +36,22 @@ struct Recording {
   std::vector<Completion> completions;
 };
 
+// Nothing, and a failure, where they cannot be opened.
+std::unique_ptr<EngineParts> open_parts(const Variant& variant, const Workload& workload) {
+  auto parts = open_variant({.weights = WeightPrecision::kF32}, variant, workload.target);
+  if (parts.ok()) return std::move(*parts);
+  ADD_FAILURE() << describe(variant) << ": " << parts.error().message;
+  return nullptr;
+}
+
 Recording run_recorded(const Variant& variant, const Workload& workload, bool is_confused = false) {
   Recording run;
-  auto parts = open_variant({.weights = WeightPrecision::kF32}, variant, workload.target);
-  if (!parts.ok()) {
-    ADD_FAILURE() << describe(variant) << ": " << parts.error().message;
-    return run;
-  }
-  std::shared_ptr<Drafter> drafter = (*parts)->drafter;
+  auto parts = open_parts(variant, workload);
+  if (parts == nullptr) return run;
+  std::shared_ptr<Drafter> drafter = parts->drafter;
   if (is_confused) drafter = std::make_shared<Confused>(drafter);
-  (*parts)->drafter = std::make_shared<Recorder>(drafter, run.trees);
-  run.completions = run_engine(*Engine::assemble(std::move(*parts)), workload, describe(variant));
+  parts->drafter = std::make_shared<TreeRecorder>(drafter, run.trees);
+  run.completions = run_engine(*Engine::assemble(std::move(parts)), workload, describe(variant));
   return run;
 }
 
@@ -197,9 +157,9 @@ TEST_P(DraftPurity, TreesAreThoseOfTheTextAlone) {
 TEST_P(DraftPurity, AStateOfAnotherTokenIsSeen) {
   const Workload workload = token_workload(1.0);
   const Variant variant{.speculative = GetParam().speculative + ",max_draft_len=3", .head = path_};
-  auto parts = open_variant({}, variant, workload.target);
-  ASSERT_TRUE(parts.ok()) << parts.error().message;
-  if ((*parts)->drafter->traits().features.count() == 0) return;  // nothing is told
+  const auto parts = open_parts(variant, workload);
+  ASSERT_NE(parts, nullptr);
+  if (parts->drafter->traits().features.count() == 0) return;  // nothing is told
   const Recording alone = run_alone(variant, workload);
   Variant chunks = variant;
   chunks.prefill_chunk = 5;

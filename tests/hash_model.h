@@ -14,6 +14,10 @@
 
 namespace outrider {
 
+inline constexpr int kLetters = 20;
+inline constexpr TokenId kEos = kLetters;
+inline constexpr int kPadding = 3;  // rows of the output head without a token
+
 class HashModel final : public Model {
  public:
   explicit HashModel(int64_t vocab_size);

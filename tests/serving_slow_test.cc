@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server under load, long: overload, clients that vanish, read slowly or never finish, and a soak. The
-// program is run as its users run it, so that its memory and its restarts can be watched.
-#include <fcntl.h>
+// The server under load, long: overload, clients that vanish, read slowly or never finish, and a soak.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -22,7 +16,9 @@
 #include <vector>
 
 #include "config/environment.h"
+#include "serve_process.h"
 #include "serving.h"
+#include "serving_calls.h"
 
 namespace outrider {
 namespace {
@@ -32,149 +28,100 @@ using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr double kClientsMib = 8;  // what 160 connections may need
+
 std::string call(const std::string& prompt, int tokens, bool streams) {
   return fmt::format(
       R"({{"prompt": "{}", "max_tokens": {}, "temperature": 0, "ignore_eos": true, "stream": {}}})", prompt,
       tokens, streams ? "true" : "false");
 }
 
-void raise_file_limit() {
-  rlimit limit = {};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// `outrider serve` on the default models, as a process.
-class ServeProcess {
- public:
-  explicit ServeProcess(const std::vector<std::string>& options = {}) {
-    raise_file_limit();
-    int out[2];
-    if (pipe(out) != 0) std::abort();
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(out[1], STDOUT_FILENO);
-      dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
-      ::close(out[0]);
-      std::vector<std::string> words = {OUTRIDER_PROGRAM, "serve", "--port", "0"};
-      words.insert(words.end(), options.begin(), options.end());
-      std::vector<char*> arguments;
-      for (std::string& word : words) arguments.push_back(word.data());
-      arguments.push_back(nullptr);
-      execv(OUTRIDER_PROGRAM, arguments.data());
-      _exit(127);
-    }
-    ::close(out[1]);
-    std::string line;
-    for (char c = 0; read(out[0], &c, 1) == 1 && c != '\n';) line += c;
-    ::close(out[0]);
-    port_ = std::atoi(line.substr(line.rfind(':') + 1).c_str());
-  }
-  ~ServeProcess() {
-    if (pid_ > 0) end(SIGKILL);
-  }
-  ServeProcess(const ServeProcess&) = delete;
-  ServeProcess& operator=(const ServeProcess&) = delete;
-
-  int port() const { return port_; }
-
-  bool wait_until_ready() const {
-    const auto end = Clock::now() + seconds(60);
-    while (Clock::now() < end) {
-      if (TestClient(port_).get("/health").status == 200) return true;
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return false;
-  }
-
-  int end(int signal) {
-    int status = 0;
-    kill(pid_, signal);
-    waitpid(std::exchange(pid_, -1), &status, 0);
-    return status;
-  }
-
-  double resident_mib() const {
-    std::ifstream file(fmt::format("/proc/{}/status", pid_));
-    for (std::string line; std::getline(file, line);) {
-      if (line.starts_with("VmRSS:")) return std::atof(line.c_str() + 6) / 1024;
-    }
-    return -1;
-  }
-
-  int64_t descriptors() const {
-    const auto folder = std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid_));
-    return std::distance(begin(folder), end_of(folder));
-  }
-
-  Json stats() const { return Json::parse(TestClient(port_).get("/stats").body, nullptr, false); }
-
-  bool wait_until_free() const {
-    const auto end = Clock::now() + seconds(60);
-    while (Clock::now() < end) {
-      const Json now = stats();
-      if (now.is_object() && now["used_pages"] == 0 && now["calls"] == 0) return true;
-      std::this_thread::sleep_for(milliseconds(20));
-    }
-    return false;
-  }
-
- private:
-  static std::filesystem::directory_iterator end_of(const std::filesystem::directory_iterator&) { return {}; }
-
-  pid_t pid_ = -1;
-  int port_ = 0;
-};
-
-std::string text_of(const TestAnswer& answer) {
-  const Json json = Json::parse(answer.body, nullptr, false);
-  return answer.status == 200 && json.is_object() ? json["choices"][0]["text"].get<std::string>() : "";
+// What the environment says, or that many.
+double seconds_of(const std::string& variable, double usual) {
+  const auto variables = read_environment();
+  const auto given = variables.find(variable);
+  return given == variables.end() ? usual : std::atof(given->second.c_str());
 }
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-TEST(ServingSlow, OverloadIsRefusedFastAndForgotten) {
-  ServeProcess server({"--max-batch", "8", "--max-queue", "8"});
-  ASSERT_TRUE(server.wait_until_ready());
-  ASSERT_EQ(TestClient(server.port()).post("/v1/completions", call("Once", 64, false)).status, 200);
-  const double before = server.resident_mib();
+// What clients of an overloaded server got.
+struct Served {
   std::atomic<int> served = 0, refused = 0, other = 0;
   std::mutex mutex;
   std::vector<double> refusal_ms;
-  const auto end = Clock::now() + seconds(20);
-  std::vector<std::thread> clients;  // ten times what the batch and the queue hold
-  for (int i = 0; i < 160; ++i) {
-    clients.emplace_back([&] {
-      TestClient client(server.port());
-      while (Clock::now() < end) {
-        const auto start = Clock::now();
-        client.send(post_text("/v1/completions", call("Once upon a time", 64, false)));
-        const TestAnswer answer = client.read_answer();
-        if (answer.status == 429) {
-          ++refused;
-          const std::lock_guard lock(mutex);
-          refusal_ms.push_back(seconds_since(start) * 1e3);
-          EXPECT_EQ(answer.headers.count("retry-after"), 1u);
-        } else {
-          ++(answer.status == 200 ? served : other);
-        }
-        if (answer.status != 200) std::this_thread::sleep_for(milliseconds(50));
-      }
-    });
+};
+
+// Asks until `end`, as clients do that do not care for Retry-After.
+void ask_without_end(int port, Clock::time_point end, Served& total) {
+  TestClient client(port);
+  while (Clock::now() < end) {
+    const auto start = Clock::now();
+    client.send(post_text("/v1/completions", call("Once upon a time", 64, false)));
+    const TestAnswer answer = client.read_answer();
+    if (answer.status == 200) {
+      ++total.served;
+      continue;
+    }
+    if (answer.status == 429) {
+      ++total.refused;
+      const std::lock_guard lock(total.mutex);
+      total.refusal_ms.push_back(seconds_since(start) * 1e3);
+      EXPECT_EQ(answer.headers.count("retry-after"), 1u);
+    } else {
+      ++total.other;
+    }
+    std::this_thread::sleep_for(milliseconds(50));
   }
+}
+
+// Answers per second.
+double rate_with_clients(int port, int count, double length, Served& total, const auto& meanwhile) {
+  const auto start = Clock::now();
+  const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(length));
+  std::vector<std::thread> clients;
+  for (int i = 0; i < count; ++i) clients.emplace_back([&] { ask_without_end(port, end, total); });
+  while (Clock::now() < end) meanwhile();
   for (std::thread& client : clients) client.join();
-  std::sort(refusal_ms.begin(), refusal_ms.end());
-  ASSERT_GT(refusal_ms.size(), 100u);
-  const double p99 = refusal_ms[refusal_ms.size() * 99 / 100];
-  std::printf("served %d, refused %d, refusal p50 %.1f ms p99 %.1f ms, resident %.1f -> %.1f MiB\n",
-              served.load(), refused.load(), refusal_ms[refusal_ms.size() / 2], p99, before,
-              server.resident_mib());
-  EXPECT_EQ(other, 0);
-  EXPECT_GT(served, 0);
+  return total.served / seconds_since(start);
+}
+
+// OUTRIDER_OVERLOAD_SECONDS (20) at ten times what the batch and the queue hold.
+TEST(ServingSlow, OverloadIsRefusedFastAndForgotten) {
+  const double length = seconds_of("OUTRIDER_OVERLOAD_SECONDS", 20);
+  ServeProcess server({"--max-batch", "8", "--max-queue", "8"});
+  ASSERT_TRUE(server.wait_until_ready());
+  Served usual, total;
+  const auto rest = [] { std::this_thread::sleep_for(milliseconds(100)); };
+  const double peak = rate_with_clients(server.port(), 16, std::max(5.0, length / 20), usual, rest);
+  EXPECT_EQ(usual.refused + usual.other, 0);
+  const double before = server.resident_mib();
+  double most = 0, slowest_health = 0;
+  const double rate = rate_with_clients(server.port(), 160, length, total, [&] {
+    const auto asked = Clock::now();
+    EXPECT_EQ(TestClient(server.port()).get("/health").status, 200);
+    slowest_health = std::max(slowest_health, seconds_since(asked) * 1e3);
+    const Json stats = server.stats();
+    EXPECT_LE(stats["calls"], 16);
+    most = std::max(most, server.resident_mib());
+    rest();
+  });
+  std::vector<double>& ms = total.refusal_ms;
+  std::sort(ms.begin(), ms.end());
+  ASSERT_GT(ms.size(), 100u);
+  const double p99 = ms[ms.size() * 99 / 100];
+  std::printf(
+      "served %d (%.1f a second, %.1f without overload), refused %d, refusal p50 %.1f ms p99 %.1f ms, "
+      "slowest "
+      "/health %.1f ms, resident %.1f -> %.1f MiB\n",
+      total.served.load(), rate, peak, total.refused.load(), ms[ms.size() / 2], p99, slowest_health, before,
+      most);
+  EXPECT_EQ(total.other, 0);
+  EXPECT_GT(total.served, 0);
   EXPECT_LE(p99, 50);
+  EXPECT_LE(most, 1.1 * before + kClientsMib);
   const auto start = Clock::now();
   ASSERT_TRUE(server.wait_until_free());
   EXPECT_EQ(TestClient(server.port()).post("/v1/completions", call("Once", 16, false)).status, 200);
@@ -315,9 +262,7 @@ TEST(ServingSlow, EndsOnSignals) {
 
 // OUTRIDER_SOAK_SECONDS of mixed work (60): memory and file descriptors do not grow after the first third.
 TEST(ServingSlow, Soak) {
-  const auto variables = read_environment();
-  const auto given = variables.find("OUTRIDER_SOAK_SECONDS");
-  const double length = given == variables.end() ? 60 : std::atof(given->second.c_str());
+  const double length = seconds_of("OUTRIDER_SOAK_SECONDS", 60);
   ServeProcess server({"--max-batch", "8", "--max-queue", "64"});
   ASSERT_TRUE(server.wait_until_ready());
   const std::string expected =

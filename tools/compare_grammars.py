@@ -5,7 +5,8 @@
 usage: compare_grammars.py build/release/bin/grammar_probe [--count 2000] [--seed 7] [--record VERDICTS.jsonl]
 
 Regular expressions (also written as GBNF, and as the pattern of a string in a schema) are tried on every text over a
-small alphabet; schemas on valid and broken instances, and on texts that the automaton itself makes up.
+small alphabet; schemas on valid and broken instances, and on texts that the automaton itself makes up. `re` backtracks:
+where repetitions nest it may need hours for one expression, so it gets PATIENCE_S of processor time for each.
 """
 
 import argparse
@@ -13,13 +14,54 @@ import itertools
 import json
 import random
 import re
+import signal
 import subprocess
 import sys
+import time
 from decimal import Decimal
 
 from jsonschema import Draft202012Validator
 
 ALPHABET = 'ab"1'
+PATIENCE_S = 0.5
+
+
+class OutOfPatience(Exception):
+    pass
+
+
+def lose_patience(*_):
+    raise OutOfPatience
+
+
+def judged(oracle, texts):
+    """(text, verdict) of every text, or of those that the oracle managed in time."""
+    verdicts = []
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE_S)
+        for text in texts:
+            verdicts.append((text, bool(oracle(text))))
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    except OutOfPatience:
+        pass
+    return verdicts
+
+
+class Progress:
+    """A line on standard error every few seconds."""
+
+    INTERVAL_S = 5
+
+    def __init__(self, what, count):
+        self.what, self.count = what, count
+        self.start = self.last = time.monotonic()
+
+    def show(self, done, different):
+        now = time.monotonic()
+        if now - self.last < self.INTERVAL_S:
+            return
+        self.last = now
+        print(f"{self.what}: {done} of {self.count}, {different} different, {now - self.start:.0f} s", file=sys.stderr)
 
 
 class Probe:
@@ -76,8 +118,10 @@ def random_regex(rng, depth):
 def compare_regexes(probe, rng, count):
     texts = ["".join(t) for size in range(7) for t in itertools.product(ALPHABET, repeat=size)]
     short = [text for text in texts if len(text) <= 4] + ["a\nb", "\\", "é", "a\tb", "😀"]
-    different = checked = refused = 0
+    different = checked = refused = given_up = 0
+    progress = Progress("regular expressions", count)
     for number in range(count):
+        progress.show(number, different)
         regex, gbnf = random_regex(rng, 2)
         anchored = rng.choice(["", "^"]) + f"(?:{regex})" + rng.choice(["", "$"])
         cases = [("regex", regex, texts if number % 4 == 0 else short, re.compile(regex, re.ASCII).fullmatch),
@@ -94,14 +138,17 @@ def compare_regexes(probe, rng, count):
                     print(f"{kind} {grammar!r}: {answer['error']}")
                 continue
             walks = [walk for walk in answer["walks"] if isinstance(walk, str)]
-            verdicts = list(zip(tried, answer["accepts"])) + [(walk, True) for walk in walks]
-            wrong = [text for text, accepted in verdicts if accepted != bool(oracle(text))]
+            accepted = answer["accepts"] + [True] * len(walks)
+            verdicts = judged(oracle, tried + walks)
+            given_up += len(verdicts) < len(accepted)
+            wrong = [text for (text, verdict), ours in zip(verdicts, accepted) if verdict != ours]
             wrong += [walk for walk in answer["walks"] if isinstance(walk, dict)]
             checked += len(verdicts)
             if wrong:
                 different += 1
                 print(f"{kind} {grammar!r}: differs on {wrong[:3]}")
-    print(f"regular expressions: {count} in three forms, {checked} texts, {refused} refused, {different} different")
+    print(f"regular expressions: {count} in three forms, {checked} texts, {refused} refused, {different} different, "
+          f"{given_up} too slow for re", flush=True)
     return different
 
 
@@ -259,7 +306,9 @@ def load(text):
 
 def compare_schemas(probe, rng, count):
     different = checked = 0
+    progress = Progress("schemas", count)
     for number in range(count):
+        progress.show(number, different)
         definitions = {}
         schema, maker = random_schema(rng, 3, definitions)
         if definitions:
@@ -302,6 +351,7 @@ def main():
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--record", help="where the verdicts go: tests/data/grammar/verdicts.jsonl")
     options = parser.parse_args()
+    signal.signal(signal.SIGVTALRM, lose_patience)
     probe = Probe(options.probe)
     rng = random.Random(options.seed)
     different = compare_regexes(probe, rng, options.count)

@@ -2,6 +2,7 @@
 #include "drafters/draft_target.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "drafters/cached_growth.h"
+#include "drafters/ranking_temperature.h"
 #include "drafters/vocabulary_match.h"
 #include "models/model.h"
 #include "speculation/tree_policy.h"
@@ -127,6 +129,16 @@ bool DraftTargetDrafter::compute(DraftSequence& sequence, std::span<const TokenI
   return true;
 }
 
+// With what the model's own config says about drafting. GGUF files say nothing.
+Result<SpeculativeOptions> own_options(SpeculativeOptions options) {
+  const std::filesystem::path config = options.speculative_model / "config.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(config, ignored)) return options;
+  OUTRIDER_TRY(const JsonDocument document, JsonDocument::read(config));
+  OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(document.root(), options));
+  return options;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
@@ -146,8 +158,9 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
       model->reserve(CachedGrowth::most_rows(options, context), int64_t{context.max_batch} * nodes));
   const int64_t longest = std::min(context.context, model->config().max_context);
   const KvShape shape = CachedGrowth::cache_shape(model->kv_shape(), longest, options, context);
+  OUTRIDER_TRY(const SpeculativeOptions own, own_options(options));
   return std::shared_ptr<Drafter>(
-      std::make_shared<DraftTargetDrafter>(std::move(model), shape, options, context));
+      std::make_shared<DraftTargetDrafter>(std::move(model), shape, own, context));
 }
 
 }  // namespace outrider

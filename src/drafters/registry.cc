@@ -16,6 +16,7 @@
 #include "drafters/moa.h"
 #include "drafters/ngram.h"
 #include "drafters/none.h"
+#include "drafters/ranking_temperature.h"
 #include "drafters/recurrent.h"
 #include "drafters/suffix.h"
 #include "heads/head_file.h"
@@ -99,10 +100,7 @@ Result<SpeculativeOptions> settled(SpeculativeOptions options) {
     options.combine = {"Suffix"};
     if (!options.speculative_model.empty()) options.combine.push_back(method);
   }
-  if (head && options.ranking_temperature == 0.0) {
-    OUTRIDER_TRY(const auto named, head->config.root().number("outrider_ranking_temperature"));
-    if (named && *named > 0.0) options.ranking_temperature = *named;
-  }
+  if (head) OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(head->config.root(), options));
   if (options.is_shape_open) OUTRIDER_RETURN_IF_ERROR(take_usual_shape(options, head));
   if (options.tree == TreeKind::kChoices) {
     if (options.medusa_choices.empty() && head && head->kind == HeadKind::kMedusa) {

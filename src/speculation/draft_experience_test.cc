@@ -6,6 +6,12 @@
 namespace outrider {
 namespace {
 
+DraftExperience experience_of(int steps, double gain, double rows) {
+  DraftExperience experience;
+  for (int i = 0; i < steps; ++i) experience.learn(gain, rows);
+  return experience;
+}
+
 TEST(DraftExperience, TheFirstStepsAreAMean) {
   DraftExperience experience;
   for (const double gain : {2.0, 0.0, 1.0, 3.0}) experience.learn(gain, 2.0 * gain);
@@ -15,16 +21,14 @@ TEST(DraftExperience, TheFirstStepsAreAMean) {
 }
 
 TEST(DraftExperience, OldStepsFade) {
-  DraftExperience experience;
-  for (int i = 0; i < 1000; ++i) experience.learn(3.0, 4.0);
+  DraftExperience experience = experience_of(1000, 3.0, 4.0);
   for (int i = 0; i < 200; ++i) experience.learn(0.0, 4.0);
   EXPECT_LT(experience.gain, 0.05);
 }
 
 // A prior says where to begin; a few steps of one's own outweigh it.
 TEST(DraftExperience, APriorCountsForFewSteps) {
-  DraftExperience experience;
-  for (int i = 0; i < 1000; ++i) experience.learn(3.0, 4.0);
+  DraftExperience experience = experience_of(1000, 3.0, 4.0);
   experience.be_prior();
   EXPECT_DOUBLE_EQ(experience.gain, 3.0);
   for (int i = 0; i < static_cast<int>(kStepsOfPrior); ++i) experience.learn(1.0, 4.0);
@@ -32,11 +36,8 @@ TEST(DraftExperience, APriorCountsForFewSteps) {
 }
 
 TEST(DraftExperience, WhatAPausedSequenceKnewFadesIntoWhatAllKnow) {
-  DraftExperience own, all;
-  for (int i = 0; i < 30; ++i) {
-    own.learn(0.0, 4.0);
-    all.learn(2.0, 4.0);
-  }
+  DraftExperience own = experience_of(30, 0.0, 4.0);
+  const DraftExperience all = experience_of(30, 2.0, 4.0);
   for (int i = 0; i < 300; ++i) own.fade_into(all);
   EXPECT_NEAR(own.gain, 2.0, 0.01);
   EXPECT_NEAR(own.steps, kStepsOfPrior, 0.01);
@@ -50,11 +51,7 @@ TEST(DraftExperience, AStallCountsAsTwiceTheUsualTimeAtMost) {
 }
 
 TEST(DraftOutlook, WhoLeavesLeavesNothingBehind) {
-  DraftExperience one, other;
-  for (int i = 0; i < 5; ++i) {
-    one.learn(1.0, 4.0);
-    other.learn(0.5, 2.0);
-  }
+  DraftExperience one = experience_of(5, 1.0, 4.0), other = experience_of(5, 0.5, 2.0);
   one.draft.learn(0.25);
   other.draft.learn(0.5);
   other.resume.learn(8.0);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -41,6 +42,8 @@ Path path_to(const TokenTree& tree, int node) {
   return path;
 }
 
+using Draft = std::function<std::vector<float>(const Path&)>;
+
 struct Growing {
   SpeculativeOptions options = {};
   SamplingParams sampling = {};
@@ -50,6 +53,7 @@ struct Growing {
   double rate = 0.0;
   double level_ms = 0.0;
   const AcceptanceEstimates* estimates = nullptr;
+  Draft draft = logits_after;
 };
 
 TokenTree grow(const Growing& setup) {
@@ -58,11 +62,8 @@ TokenTree grow(const Growing& setup) {
   TokenHistory history;
   history.add_prompt(prompt);
   const auto policy = make_tree_policy(setup.options);
-  const GrowthOptions options{.policy = policy.get(),
-                              .children = setup.options.children,
-                              .least_probability = setup.options.assistant_confidence_threshold,
-                              .most_uncertainty = setup.options.entropy_threshold,
-                              .level_ms = setup.level_ms};
+  GrowthOptions options = growth_options(setup.options, policy.get());
+  options.level_ms = setup.level_ms;
   const DraftRequest request{.tokens = prompt,
                              .prompt_length = 2,
                              .max_depth = setup.max_depth,
@@ -76,7 +77,7 @@ TokenTree grow(const Growing& setup) {
   std::vector<std::vector<float>> rows;
   while (!growth.frontier().empty()) {
     rows.clear();
-    for (const int node : growth.frontier()) rows.push_back(logits_after(path_to(tree, node)));
+    for (const int node : growth.frontier()) rows.push_back(setup.draft(path_to(tree, node)));
     growth.expand([&](size_t i) { return std::span<const float>(rows[i]); });
   }
   for (const auto& entry : history.entries()) EXPECT_EQ(entry.counts.output, 0);  // all pops matched
@@ -279,6 +280,60 @@ TEST(TreeGrowth, StopsWhereALevelShouldBringLessThanItsTimeIsWorth) {
   EXPECT_EQ(grow(setup).drafted(), 4);
   setup.level_ms = 1.0;  // no level brings a whole token
   EXPECT_EQ(grow(setup).drafted(), 1);
+}
+
+// After every token 0 and 1 come with 0.6 and 0.4: a flat law, as one that is like the target's.
+std::vector<float> flat_law(const Path&) {
+  std::vector<float> logits(kVocabulary, -60.0f);
+  logits[0] = std::log(0.6f);
+  logits[1] = std::log(0.4f);
+  return logits;
+}
+
+std::vector<Path> paths_of(const TokenTree& tree) {
+  std::vector<Path> paths;
+  for (int node = 1; node < tree.size(); ++node) paths.push_back(path_to(tree, node));
+  return paths;
+}
+
+TEST(TreeGrowth, ALowerRankingTemperatureMakesGreedyTreesNarrowAndDeep) {
+  Growing setup{.options = dynamic_tree(2), .max_depth = 3, .max_nodes = 3, .draft = flat_law};
+  const TokenTree flat = grow(setup);  // 0.6, 0.4, 0.36; then 0.24
+  EXPECT_THAT(paths_of(flat), ElementsAre(Path{0}, Path{1}, Path{0, 0}));
+  EXPECT_NEAR(flat.probability(1), 0.6, 1e-6);
+  setup.options.ranking_temperature = 1.0;
+  EXPECT_THAT(paths_of(grow(setup)), ElementsAre(Path{0}, Path{1}, Path{0, 0}));
+  setup.options.ranking_temperature = 0.25;
+  const TokenTree sharp = grow(setup);  // 0.835, 0.697, 0.582; then 0.165
+  EXPECT_THAT(paths_of(sharp), ElementsAre(Path{0}, Path{0, 0}, Path{0, 0, 0}));
+  const double sharpened = std::pow(0.6, 4) / (std::pow(0.6, 4) + std::pow(0.4, 4));
+  EXPECT_NEAR(sharp.probability(1), sharpened, 1e-6);
+}
+
+TEST(TreeGrowth, TheRankingTemperatureLeavesSampledRequestsAlone) {
+  SamplingParams sampling;
+  sampling.temperature = 0.8;
+  for (const ChildrenChoice children : {ChildrenChoice::kSampled, ChildrenChoice::kTop}) {
+    for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
+      for (sampling.seed = 0; sampling.seed < 10; ++sampling.seed) {
+        Growing setup{.options = dynamic_tree(3), .sampling = sampling, .rule = rule, .max_nodes = 9};
+        setup.options.children = children;
+        const TokenTree usual = grow(setup);
+        setup.options.ranking_temperature = 0.25;
+        const TokenTree other = grow(setup);
+        ASSERT_EQ(paths_of(usual), paths_of(other));
+        for (int node = 1; node < usual.size(); ++node)
+          ASSERT_EQ(usual.probability(node), other.probability(node));
+        ASSERT_EQ(usual.proposals().size(), other.proposals().size());
+        for (size_t i = 0; i < usual.proposals().size(); ++i) {
+          const int law = usual.proposals()[i].law;
+          ASSERT_EQ(law, other.proposals()[i].law);
+          if (law < 0) continue;
+          ASSERT_EQ(usual.law_at(law).probabilities, other.law_at(law).probabilities);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

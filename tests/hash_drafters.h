@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drafters for runs on the hash model: some know the text, some its laws, some misbehave.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "outrider/drafter.h"
+#include "outrider/engine.h"
+
+namespace outrider {
+
+// Knows the right continuations and errs at a given rate; grows chains or random trees, and misbehaves on
+// demand.
+class OracleDrafter final : public Drafter {
+ public:
+  OracleDrafter(double error_rate, bool branches, bool hostile, uint32_t seed)
+      : error_rate_(error_rate), branches_(branches), hostile_(hostile), random_(seed) {}
+
+  void know(const std::vector<TokenId>& prompt, const std::vector<TokenId>& output);
+  const DrafterTraits& traits() const override { return traits_; }
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+
+ private:
+  void grow(const DraftRequest& request, TokenTree& tree);
+
+  DrafterTraits traits_{.name = "Oracle"};
+  double error_rate_;
+  bool branches_;
+  bool hostile_;
+  std::mt19937 random_;
+  std::vector<std::vector<TokenId>> continuations_;
+};
+
+// Grows trees as drafters with probabilities do, by the model's own logits, or, at a given rate, by others;
+// several of them share a tree.
+std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members);
+
+// A drafter whose trees are changed, so that they are no longer what it computed.
+std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed);
+
+}  // namespace outrider

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A draft model whose config names a ranking temperature grows the trees of that temperature, and the output
+// is what it was.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lossless.h"
+#include "tree_recorder.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A copy of a draft model with another key in its config; goes away with the test.
+class SharpDraft {
+ public:
+  explicit SharpDraft(const fs::path& draft)
+      : path_(fs::temp_directory_path() / ("outrider_sharp_draft_" + std::to_string(::getpid()))) {
+    fs::copy(draft, path_);
+    nlohmann::json config = nlohmann::json::parse(std::ifstream(path_ / "config.json"));
+    config["outrider_ranking_temperature"] = 0.2;
+    std::ofstream(path_ / "config.json") << config.dump();
+  }
+  ~SharpDraft() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  SharpDraft(const SharpDraft&) = delete;
+  SharpDraft& operator=(const SharpDraft&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+struct Recording {
+  Trees trees;
+  std::vector<Completion> completions;
+};
+
+Recording run_with(const fs::path& draft, const std::string& keys) {
+  const Workload workload = token_workload(0.0);
+  const Variant variant{
+      .speculative = "draft_target,max_draft_len=5,dynamic_tree_max_topK=4,max_total_draft_tokens=10" + keys,
+      .head = draft};
+  Recording run;
+  auto parts = open_variant({.weights = WeightPrecision::kF32}, variant, workload.target);
+  if (!parts.ok()) {
+    ADD_FAILURE() << parts.error().message;
+    return run;
+  }
+  (*parts)->drafter = std::make_shared<TreeRecorder>((*parts)->drafter, run.trees);
+  run.completions = run_engine(*Engine::assemble(std::move(*parts)), workload, describe(variant));
+  return run;
+}
+
+TEST(RankingTemperature, OfADraftModelIsReadFromItsConfig) {
+  const fs::path draft = small_target() + "_tied";
+  const SharpDraft sharp(draft);
+  const Recording usual = run_with(draft, ""), named = run_with(sharp.path(), "");
+  ASSERT_FALSE(usual.trees.empty());
+  EXPECT_FALSE(named.trees == usual.trees);
+  EXPECT_TRUE(named.trees == run_with(draft, ",ranking_temperature=0.2").trees);
+  EXPECT_TRUE(usual.trees == run_with(sharp.path(), ",ranking_temperature=1").trees);  // by hand goes first
+  expect_same(usual.completions, named.completions, "at another ranking temperature");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -99,5 +99,46 @@ TEST_F(ProgramTest, VerifyLosslessProvesEquality) {
   EXPECT_TRUE(text.output.starts_with("identical: 2 prompts")) << text.output << text.errors;
 }
 
+// A prompt that is too long is found out before anything runs; what was measured outlasts an interruption.
+TEST_F(ProgramTest, BenchesRefuseOrSkipLongPrompts) {
+  const std::string prompts = write("p.jsonl",
+                                    "{\"id\": \"short\", \"prompt\": \"a b a b\"}\n"
+                                    "{\"id\": \"long\", \"prompt\": \"" +
+                                        std::string(400, 'b') + "\"}\n");
+  for (const std::string command :
+       {"bench ", "bench --all ", "bench --batch 2 ", "verify-lossless ", "doctor "}) {
+    const bool is_all = command.starts_with("bench --all");
+    const std::string line = command + kModel + " --ctx 64 --max-tokens 8 --prompts " + prompts +
+                             (is_all ? " --drafters " + folder_.string() : " --speculative ngram") +
+                             (command.starts_with("bench") ? " --runs 1" : "");
+    expect_refused(line, 1, "prompt long has");
+    const Outcome skipped = run(line + " --skip-long");
+    EXPECT_EQ(skipped.exit_code, 0) << command << skipped.errors;
+    EXPECT_NE(skipped.errors.find("left out: 1 of 2 prompts"), std::string::npos) << command;
+  }
+  expect_refused("bench " + kModel + " --ctx 3 --skip-long --prompts " + prompts, 1, "raise --ctx");
+}
+
+TEST_F(ProgramTest, BenchAllReportsAndKeepsWhatIsDone) {
+  const std::string table = (folder_ / "table.json").string();
+  const std::string line = "bench " + kModel +
+                           " --all --runs 400 --max-tokens 8 --ignore-eos --json --output " + table +
+                           " --drafters " + folder_.string();
+  // Ended by a signal as soon as a drafter is in the file.
+  const Outcome outcome = run(line, "sh -c '\"$@\" & p=$!; while [ ! -e " + table +
+                                        " ]; do sleep 0.01; done; kill -TERM $p; wait $p' --");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("interrupted; the drafters measured"), std::string::npos) << outcome.errors;
+  EXPECT_NE(outcome.errors.find(": NGram, chain: greedy length "), std::string::npos) << outcome.errors;
+  EXPECT_NE(outcome.errors.find(" left\n"), std::string::npos) << outcome.errors;
+  for (const std::string& text : {outcome.output, contents(table)}) {
+    const Json json = Json::parse(text, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << text;
+    EXPECT_EQ(json["complete"], false);
+    ASSERT_GE(json["drafters"].size(), 1u);
+    EXPECT_GE(json["drafters"][0]["greedy"]["acceptance_length"], 1.0);
+  }
+}
+
 }  // namespace
 }  // namespace outrider

@@ -120,6 +120,8 @@ TEST_F(ProgramTest, BenchAllComparesEveryDrafter) {
   const Json json = Json::parse(outcome.output);
   EXPECT_EQ(json["nodes"], 8);
   EXPECT_EQ(json["levels"], 2);
+  EXPECT_EQ(json["complete"], true);
+  EXPECT_EQ(json["skipped_prompts"], 0);
   std::vector<std::string> names;
   for (const Json& row : json["drafters"]) {
     names.push_back(row["drafter"].get<std::string>() + " " + row["tree"].get<std::string>());

@@ -70,6 +70,8 @@ def main():
     results = json.loads(arguments.results.read_text())
     if "drafters" not in results:
         sys.exit(f"{arguments.results}: expected the output of bench --all --json, found no drafters")
+    if not results.get("complete", True):
+        print(f"{arguments.results}: the run ended early: drafters or rounds are missing", file=sys.stderr)
     print(by_category(results) if arguments.categories else overall(results))
 
 

@@ -116,8 +116,10 @@ Status measure_round(Engine& engine, std::vector<Request> requests, int64_t roun
 Result<std::vector<std::vector<TokenId>>> load_tokens(const Settings& settings, const Engine& engine) {
   if (!settings.shape.empty() && settings.prompt_set.empty())
     return random_prompts(settings.prompt_limit, engine.info().vocab_size);
-  OUTRIDER_TRY(const auto records, load_prompts(settings));
-  return tokenize_prompts(records, engine);
+  OUTRIDER_TRY(auto records, load_prompts(settings));
+  OUTRIDER_TRY(PreparedPrompts prompts,
+               prepare_prompts(std::move(records), engine, settings.skips_long_prompts));
+  return std::move(prompts.tokens);
 }
 
 }  // namespace

@@ -26,11 +26,6 @@ namespace {
 
 constexpr int64_t kDefaultRuns = 3;
 
-struct BenchPrompt {
-  PromptRecord record;
-  std::vector<TokenId> tokens;
-};
-
 struct Bench {
   std::unique_ptr<Engine> engine;
   std::shared_ptr<SyntheticDrafter> synthetic;  // or none
@@ -82,13 +77,13 @@ bool promises_equal_output(const Settings& settings) {
 }
 
 // One more run of every prompt, which nothing is measured in: tracing takes time.
-Status trace_all(const Settings& settings, Engine& engine, const std::vector<BenchPrompt>& prompts) {
+Status trace_all(const Settings& settings, Engine& engine, const PreparedPrompts& prompts) {
   TraceLog log(engine, settings);
   engine.set_trace_sink([&](const StepTrace& trace) { log.add(trace); });
   Request request = settings.request;
-  for (const BenchPrompt& prompt : prompts) {
-    log.begin_run(prompt.record.id);
-    request.prompt = prompt.tokens;
+  for (size_t i = 0; i < prompts.records.size(); ++i) {
+    log.begin_run(prompts.records[i].id);
+    request.prompt = prompts.tokens[i];
     OUTRIDER_TRY([[maybe_unused]] const Completion completion, engine.generate(request));
   }
   engine.set_trace_sink(nullptr);
@@ -124,35 +119,30 @@ bool wants_random_prompts(const Settings& settings) {
   return !settings.shape.empty() && settings.prompt_set.empty();
 }
 
-Result<std::vector<BenchPrompt>> prepare_prompts(const Settings& settings, std::vector<PromptRecord> records,
-                                                 const Engine& engine) {
-  std::vector<std::vector<TokenId>> tokens;
-  if (wants_random_prompts(settings)) {
-    tokens = random_prompts(settings.prompt_limit, engine.info().vocab_size);
-    for (size_t i = 0; i < tokens.size(); ++i)
-      records.push_back({.id = fmt::format("random-{}", i + 1), .category = "random", .turns = {}});
-  } else {
-    OUTRIDER_TRY(tokens, tokenize_prompts(records, engine));
-  }
-  std::vector<BenchPrompt> prompts;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    prompts.push_back({std::move(records[i]), std::move(tokens[i])});
-  }
+Result<PreparedPrompts> choose_prompts(const Settings& settings, std::vector<PromptRecord> records,
+                                       const Engine& engine) {
+  if (!wants_random_prompts(settings))
+    return prepare_prompts(std::move(records), engine, settings.skips_long_prompts);
+  PreparedPrompts prompts;
+  prompts.tokens = random_prompts(settings.prompt_limit, engine.info().vocab_size);
+  for (size_t i = 0; i < prompts.tokens.size(); ++i)
+    prompts.records.push_back({.id = fmt::format("random-{}", i + 1), .category = "random", .turns = {}});
   return prompts;
 }
 
 Result<std::vector<PromptMeasurement>> measure_all(const Settings& settings, Bench& bench,
-                                                   const std::vector<BenchPrompt>& prompts, int64_t runs) {
+                                                   const PreparedPrompts& prompts, int64_t runs) {
   std::vector<PromptMeasurement> measurements;
-  ProgressBar progress("bench", static_cast<int64_t>(prompts.size()) * runs * 2);
+  ProgressBar progress("bench", std::ssize(prompts.records) * runs * 2);
   Request request = settings.request;
-  for (const BenchPrompt& prompt : prompts) {
-    request.prompt = prompt.tokens;
+  for (size_t i = 0; i < prompts.records.size(); ++i) {
+    const PromptRecord& prompt = prompts.records[i];
+    request.prompt = prompts.tokens[i];
     if (measurements.empty()) OUTRIDER_RETURN_IF_ERROR(warm_up(*bench.engine, request));
     auto measurement = measure(bench, request, runs, progress);
-    if (!measurement.ok()) return in_prompt(prompt.record, measurement.error());
-    measurement->id = prompt.record.id;
-    measurement->category = prompt.record.category;
+    if (!measurement.ok()) return in_prompt(prompt, measurement.error());
+    measurement->id = prompt.id;
+    measurement->category = prompt.category;
     measurements.push_back(std::move(measurement).value());
   }
   return measurements;
@@ -180,7 +170,7 @@ Status run_bench(const Settings& settings) {
   OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
   OUTRIDER_RETURN_IF_ERROR(check_together(settings, options));
   OUTRIDER_TRY(Bench bench, open_bench(settings, options));
-  OUTRIDER_TRY(const auto prompts, prepare_prompts(settings, std::move(records), *bench.engine));
+  OUTRIDER_TRY(const auto prompts, choose_prompts(settings, std::move(records), *bench.engine));
 
   const int64_t runs = settings.runs == 0 ? kDefaultRuns : settings.runs;
   OUTRIDER_TRY(const auto measurements, measure_all(settings, bench, prompts, runs));

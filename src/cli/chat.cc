@@ -11,32 +11,13 @@
 
 #include "cli/commands.h"
 #include "cli/draft_view.h"
+#include "cli/interrupt_guard.h"
 #include "cli/open_engine.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
 
 namespace outrider {
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// While it lives, Ctrl-C sets `interrupted` instead of ending the program.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    interrupted = 0;
-    struct sigaction action = {};
-    action.sa_handler = [](int) { interrupted = 1; };
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, &previous_);
-  }
-  ~InterruptGuard() { sigaction(SIGINT, &previous_, nullptr); }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
- private:
-  struct sigaction previous_ = {};
-};
 
 constexpr std::string_view kHelp =
     "/reset  start a new conversation\n/stats  figures of the last answer\n/exit   leave (or Ctrl-D)\n"
@@ -125,11 +106,11 @@ class Chat {
           fmt::format("the conversation has {} tokens and the context holds {}; /reset starts a new one",
                       request.prompt.size(), context));
     }
-    const InterruptGuard guard;
+    const InterruptGuard guard({SIGINT});
     return generate_timed(engine_, std::move(request), [this](RequestId id, const Progress& progress) {
       write_output(progress.text);
       std::fflush(stdout);
-      if (interrupted != 0 && progress.completion == nullptr) engine_.cancel(id);
+      if (InterruptGuard::interrupted() && progress.completion == nullptr) engine_.cancel(id);
     });
   }
 

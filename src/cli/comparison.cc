@@ -4,11 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "cli/comparison_report.h"
 #include "cli/completion_json.h"
+#include "cli/interrupt_guard.h"
 #include "cli/open_engine.h"
 #include "cli/prompt_set.h"
 #include "cli/terminal.h"
@@ -19,6 +24,8 @@
 
 namespace outrider {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr int64_t kDefaultRuns = 3;
 constexpr double kDefaultTemperature = 1.0;
@@ -31,27 +38,46 @@ struct Rates {
 class ComparisonRun {
  public:
   ComparisonRun(const Settings& settings, std::vector<PromptRecord> prompts, EngineOptions options)
-      : settings_(settings), prompts_(std::move(prompts)), options_(std::move(options)) {
+      : settings_(settings), options_(std::move(options)) {
+    prompts_.records = std::move(prompts);
     options_.max_batch = 1;
     options_.speculation = {};
   }
 
-  Result<Comparison> run() {
+  // keep(): called whenever a drafter has been measured. Error: why the run ended early.
+  template <typename Keep>
+  Status run(Keep&& keep) {
     OUTRIDER_TRY(plain_, Engine::open(options_));
-    OUTRIDER_TRY(tokens_, tokenize_prompts(prompts_, *plain_));
+    OUTRIDER_TRY(prompts_,
+                 prepare_prompts(std::move(prompts_.records), *plain_, settings_.skips_long_prompts));
     describe();
     OUTRIDER_TRY(const std::vector<Contender> field, find_contenders());
     for (const Contender& contender : field) try_out(contender);
-    const auto steps = std::ssize(comparison_.results) * std::ssize(kDecodings) * std::ssize(tokens_);
-    ProgressBar progress("bench --all", steps * comparison_.runs);
     OUTRIDER_RETURN_IF_ERROR(warm_up());
-    for (int64_t round = 0; round < comparison_.runs; ++round) {
-      for (size_t i = 0; i < comparison_.results.size(); ++i) {
-        OUTRIDER_RETURN_IF_ERROR(run_round(i, round, progress));
-      }
+    const auto count = std::ssize(comparison_.results);
+    ProgressBar progress("bench --all",
+                         count * std::ssize(kDecodings) * comparison_.prompts * comparison_.runs);
+    const double start = now_ms();
+    for (int64_t done = 0; done < count * comparison_.runs; ++done) {
+      const auto index = static_cast<size_t>(done % count);
+      OUTRIDER_RETURN_IF_ERROR(run_round(index, done / count, progress));
+      comparison_.is_complete = done + 1 == count * comparison_.runs;
+      OUTRIDER_RETURN_IF_ERROR(keep());
+      if (!error_is_terminal())
+        tell(index, fmt::format("{} of {}", done + 1, count * comparison_.runs),
+             time_left(now_ms() - start, done + 1, count * comparison_.runs));
     }
-    settle_rates();
-    return std::move(comparison_);
+    return {};
+  }
+
+  // Of the drafters that went through all prompts at least once.
+  Comparison measured() const {
+    Comparison comparison = comparison_;
+    comparison.results.clear();
+    for (size_t i = 0; i < rates_.size(); ++i) {
+      if (finished_rounds_[i] > 0) comparison.results.push_back(settled(i));
+    }
+    return comparison;
   }
 
  private:
@@ -60,7 +86,8 @@ class ComparisonRun {
     comparison_.budget = NodeBudget(settings_.draft_nodes);
     comparison_.runs = settings_.runs == 0 ? kDefaultRuns : settings_.runs;
     comparison_.max_tokens = settings_.request.max_tokens;
-    comparison_.prompts = std::ssize(tokens_);
+    comparison_.prompts = std::ssize(prompts_.tokens);
+    comparison_.skipped_prompts = prompts_.skipped;
     const double asked = settings_.request.sampling.temperature;
     comparison_.temperature = asked > 0 ? asked : kDefaultTemperature;
     const AcceptanceRule rule = acceptance_rule(settings_.engine);
@@ -95,17 +122,18 @@ class ComparisonRun {
     if (!parts.ok()) return leave_out(contender.drafter + ", " + contender.tree, parts.error().message);
     ContenderResult result{.contender = contender, .memory = (*parts)->drafter->memory(), .prompts = {}};
     for (std::vector<PromptMeasurement>& measurements : result.prompts) {
-      for (const PromptRecord& prompt : prompts_)
+      for (const PromptRecord& prompt : prompts_.records)
         measurements.push_back({.id = prompt.id, .category = prompt.category, .stats = {}});
     }
     comparison_.results.push_back(std::move(result));
     rates_.emplace_back();
-    for (std::vector<Rates>& rates : rates_.back()) rates.resize(prompts_.size());
+    for (std::vector<Rates>& rates : rates_.back()) rates.resize(prompts_.records.size());
+    finished_rounds_.push_back(0);
   }
 
   Request request_of(size_t prompt, Decoding decoding) const {
     Request request = settings_.request;
-    request.prompt = tokens_[prompt];
+    request.prompt = prompts_.tokens[prompt];
     request.sampling.temperature = decoding == Decoding::kGreedy ? 0.0 : comparison_.temperature;
     request.sampling.seed += prompt;
     return request;
@@ -125,7 +153,8 @@ class ComparisonRun {
     OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open(result.contender));
     const auto engine = Engine::assemble(std::move(parts));
     for (size_t d = 0; d < kDecodings.size(); ++d) {
-      for (size_t p = 0; p < tokens_.size(); ++p) {
+      for (size_t p = 0; p < prompts_.tokens.size(); ++p) {
+        if (InterruptGuard::interrupted()) return input_error("interrupted");
         const Request request = request_of(p, kDecodings[d]);
         TimedCompletion plain, speculative;
         for (int turn = 0; turn < 2; ++turn) {
@@ -143,26 +172,36 @@ class ComparisonRun {
         progress.advance();
       }
     }
+    ++finished_rounds_[index];
     return {};
   }
 
-  void settle_rates() {
-    for (size_t i = 0; i < rates_.size(); ++i) {
-      for (size_t d = 0; d < kDecodings.size(); ++d) {
-        for (size_t p = 0; p < tokens_.size(); ++p) {
-          PromptMeasurement& measurement = comparison_.results[i].prompts[d][p];
-          measurement.plain_rate = median(rates_[i][d][p].plain);
-          measurement.speculative_rate = median(rates_[i][d][p].speculative);
-        }
+  ContenderResult settled(size_t index) const {
+    ContenderResult result = comparison_.results[index];
+    for (size_t d = 0; d < kDecodings.size(); ++d) {
+      for (size_t p = 0; p < prompts_.tokens.size(); ++p) {
+        result.prompts[d][p].plain_rate = median(rates_[index][d][p].plain);
+        result.prompts[d][p].speculative_rate = median(rates_[index][d][p].speculative);
       }
     }
+    return result;
+  }
+
+  // A line for logs, where a bar would be of no use.
+  void tell(size_t index, std::string_view place, std::string_view left) const {
+    const ContenderResult result = settled(index);
+    const Figures greedy = over_all(result.prompts[0]), sampled = over_all(result.prompts[1]);
+    write_error_line(fmt::format("{}: {}, {}: greedy length {:.2f}, {:.2f}x; sampled {:.2f}, {:.2f}x; {}",
+                                 place, result.contender.drafter, result.contender.tree,
+                                 greedy.stats.acceptance_length(), greedy.ratio_of_medians,
+                                 sampled.stats.acceptance_length(), sampled.ratio_of_medians, left));
   }
 
   const Settings& settings_;
-  std::vector<PromptRecord> prompts_;
+  PreparedPrompts prompts_;
   EngineOptions options_;
   std::unique_ptr<Engine> plain_;
-  std::vector<std::vector<TokenId>> tokens_;                              // by prompt
+  std::vector<int64_t> finished_rounds_;                                  // by contender
   std::vector<std::array<std::vector<Rates>, kDecodings.size()>> rates_;  // by contender, decoding, prompt
   Comparison comparison_;
 };
@@ -181,25 +220,12 @@ Status check_together(const Settings& settings) {
   return refuse(settings.synthetic_acceptance.has_value(), "--synthetic-acceptance");
 }
 
-}  // namespace
-
-Result<Comparison> compare_drafters(const Settings& settings) {
-  OUTRIDER_RETURN_IF_ERROR(check_together(settings));
-  if (!settings.output.empty()) {
-    if (const Status writable = check_writable(settings.output); !writable.ok())
-      return io_error(fmt::format("--output: {}", writable.error().message));
-  }
-  OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(settings));
-  OUTRIDER_TRY(EngineOptions options, complete_engine_options(settings));
-  return ComparisonRun(settings, std::move(prompts), std::move(options)).run();
+Status write_report(const std::filesystem::path& path, const Comparison& comparison) {
+  const Json json = comparison_json(comparison);
+  return write_durably(path, path.extension() == ".json" ? json_line(json) : comparison_page(json));
 }
 
-Status run_comparison(const Settings& settings) {
-  OUTRIDER_TRY(const Comparison comparison, compare_drafters(settings));
-  const nlohmann::ordered_json json = comparison_json(comparison);
-  write_output(settings.json ? json_line(json) : comparison_text(comparison));
-  if (!settings.output.empty())
-    OUTRIDER_RETURN_IF_ERROR(write_durably(settings.output, comparison_page(json)));
+Status check_outputs(const Comparison& comparison) {
   for (const ContenderResult& result : comparison.results) {
     for (size_t d = 0; d < kDecodings.size(); ++d) {
       if (!comparison.compared[d] || over_all(result.prompts[d]).differing == 0) continue;
@@ -210,6 +236,32 @@ Status run_comparison(const Settings& settings) {
     }
   }
   return {};
+}
+
+}  // namespace
+
+Status run_comparison(const Settings& settings) {
+  OUTRIDER_RETURN_IF_ERROR(check_together(settings));
+  if (!settings.output.empty()) {
+    if (const Status writable = check_writable(settings.output); !writable.ok())
+      return io_error(fmt::format("--output: {}", writable.error().message));
+  }
+  OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(settings));
+  OUTRIDER_TRY(EngineOptions options, complete_engine_options(settings));
+  const InterruptGuard guard({SIGINT, SIGTERM}, InterruptGuard::Repeats::kEndProgram);
+  ComparisonRun run(settings, std::move(prompts), std::move(options));
+  const Status ended = run.run([&]() -> Status {
+    return settings.output.empty() ? Status() : write_report(settings.output, run.measured());
+  });
+  const Comparison comparison = run.measured();
+  if (comparison.results.empty()) return ended;
+  const Json json = comparison_json(comparison);
+  write_output(settings.json ? json_line(json) : comparison_text(comparison));
+  if (!ended.ok()) {
+    return Error{ended.error().kind, fmt::format("{}; the drafters measured until then are in the output",
+                                                 ended.error().message)};
+  }
+  return check_outputs(comparison);
 }
 
 }  // namespace outrider

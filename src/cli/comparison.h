@@ -52,15 +52,17 @@ struct Comparison {
   int64_t runs = 0;
   int64_t max_tokens = 0;
   int64_t prompts = 0;
-  double temperature = 0;                                       // of the sampled half
+  int64_t skipped_prompts = 0;  // too long
+  bool is_complete = false;     // else it ended early: these are the drafters that were measured until then
+  double temperature = 0;       // of the sampled half
   std::array<bool, kDecodings.size()> compared = {true, true};  // outputs must equal plain ones
   std::vector<ContenderResult> results;
   std::vector<LeftOutDrafter> left_out;
 };
 
-Result<Comparison> compare_drafters(const Settings& settings);
-
-// Prints what came out, and writes the page if one was asked for. Error: an output that differs.
+// Prints what came out. The page (or JSON) that --output asks for is written anew after every drafter, so
+// that it outlasts whatever ends the run; SIGINT and SIGTERM end it with what was measured until then. Error:
+// the run ended early; an output differs.
 Status run_comparison(const Settings& settings);
 
 }  // namespace outrider

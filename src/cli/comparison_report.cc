@@ -52,6 +52,10 @@ std::string comparison_text(const Comparison& comparison) {
   text += fmt::format(
       "{} prompts, at most {} tokens each, {} rounds over the drafters, each beside plain decoding\n\n",
       comparison.prompts, comparison.max_tokens, comparison.runs);
+  if (comparison.skipped_prompts > 0)
+    text += fmt::format("{} more prompts were left out: they do not fit into the context\n\n",
+                        comparison.skipped_prompts);
+  if (!comparison.is_complete) text += "the run ended early: drafters or rounds are missing\n\n";
   size_t width = 7;
   for (const ContenderResult& result : comparison.results)
     width = std::max(width, result.contender.drafter.size());
@@ -89,6 +93,8 @@ Json comparison_json(const Comparison& comparison) {
                {"nodes", comparison.budget.nodes},
                {"levels", comparison.budget.levels},
                {"prompts", comparison.prompts},
+               {"skipped_prompts", comparison.skipped_prompts},
+               {"complete", comparison.is_complete},
                {"max_tokens", comparison.max_tokens},
                {"runs", comparison.runs},
                {"temperature", comparison.temperature}};

@@ -112,7 +112,6 @@ class Doctor {
       : settings_(settings), prompts_(std::move(prompts)) {}
 
   Result<Diagnosis> examine(const EngineOptions& options) {
-    diagnosis_.prompts = prompts_.size();
     diagnosis_.temperature = settings_.request.sampling.temperature;
     OUTRIDER_RETURN_IF_ERROR(recognise(options));
     OUTRIDER_TRY(const SpeculativeOptions speculation, settled(options.speculation));
@@ -147,7 +146,10 @@ class Doctor {
     options.speculation = {};
     OUTRIDER_TRY(const auto engine, Engine::open(options));
     diagnosis_.info = engine->info();
-    OUTRIDER_TRY(tokens_, tokenize_prompts(prompts_, *engine));
+    OUTRIDER_TRY(PreparedPrompts prepared,
+                 prepare_prompts(std::move(prompts_), *engine, settings_.skips_long_prompts));
+    tokens_ = std::move(prepared.tokens);
+    diagnosis_.prompts = tokens_.size();
     return run_repeatedly(*engine, diagnosis_.plain);
   }
 

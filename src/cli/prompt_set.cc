@@ -9,6 +9,7 @@
 
 #include "base/counter_rng.h"
 #include "cli/prompt_text.h"
+#include "cli/terminal.h"
 #include "config/option_value.h"
 
 namespace outrider {
@@ -108,6 +109,13 @@ Result<std::string> render_chat(const PromptRecord& prompt, const Engine& engine
   return engine.apply_chat_template(messages);
 }
 
+Result<std::vector<TokenId>> tokenize(const PromptRecord& prompt, const Engine& engine, bool chat) {
+  if (!prompt.is_chat || !chat) return engine.tokenize(prompt.turns.back());
+  const auto text = render_chat(prompt, engine);
+  if (!text.ok()) return input_error(fmt::format("prompt {}: {}", prompt.id, text.error().message));
+  return engine.tokenize(*text, false);
+}
+
 bool has_chat_template(const Engine& engine) {
   const std::pair<std::string, std::string> message = {"user", "hello"};
   return engine.apply_chat_template({&message, 1}).ok();
@@ -143,20 +151,32 @@ Result<std::vector<PromptRecord>> load_prompts(const Settings& settings) {
   return thinned(std::move(prompts), settings.prompt_limit);
 }
 
-Result<std::vector<std::vector<TokenId>>> tokenize_prompts(const std::vector<PromptRecord>& prompts,
-                                                           const Engine& engine) {
+Result<PreparedPrompts> prepare_prompts(std::vector<PromptRecord> prompts, const Engine& engine,
+                                        bool skips_long) {
   const bool chat = has_chat_template(engine);
-  std::vector<std::vector<TokenId>> tokens;
-  for (const PromptRecord& prompt : prompts) {
-    if (prompt.is_chat && chat) {
-      auto text = render_chat(prompt, engine);
-      if (!text.ok()) return input_error(fmt::format("prompt {}: {}", prompt.id, text.error().message));
-      tokens.push_back(engine.tokenize(*text, false));
-    } else {
-      tokens.push_back(engine.tokenize(prompt.turns.back()));
+  const int64_t context = engine.info().context;
+  PreparedPrompts prepared;
+  std::string first_long;
+  const size_t count = prompts.size();
+  for (PromptRecord& prompt : prompts) {
+    OUTRIDER_TRY(std::vector<TokenId> tokens, tokenize(prompt, engine, chat));
+    if (std::ssize(tokens) < context) {
+      prepared.records.push_back(std::move(prompt));
+      prepared.tokens.push_back(std::move(tokens));
+    } else if (++prepared.skipped == 1) {
+      first_long = fmt::format("prompt {} has {} tokens", prompt.id, tokens.size());
     }
   }
-  return tokens;
+  if (prepared.skipped == 0) return prepared;
+  if (!skips_long || prepared.records.empty()) {
+    const std::string others =
+        prepared.skipped == 1 ? "" : fmt::format(", {} others are too long, too", prepared.skipped - 1);
+    return input_error(fmt::format("{} and the context holds {}{}; raise --ctx or leave them out{}",
+                                   first_long, context, others, skips_long ? "" : " with --skip-long"));
+  }
+  write_error_line(fmt::format("left out: {} of {} prompts, which do not fit into the context of {} tokens",
+                               prepared.skipped, count, context));
+  return prepared;
 }
 
 std::vector<std::vector<TokenId>> random_prompts(int64_t limit, int64_t vocab_size) {

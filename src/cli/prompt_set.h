@@ -29,9 +29,17 @@ Result<std::vector<PromptRecord>> load_prompts(const Settings& settings);
 // For tests: `name` stands for the text in messages.
 Result<std::vector<PromptRecord>> parse_prompts(std::string_view text, std::string_view name);
 
-// Token ids of every prompt. Error: the chat template refused a prompt.
-Result<std::vector<std::vector<TokenId>>> tokenize_prompts(const std::vector<PromptRecord>& prompts,
-                                                           const Engine& engine);
+// Prompts that an engine can run, and their token ids.
+struct PreparedPrompts {
+  std::vector<PromptRecord> records;
+  std::vector<std::vector<TokenId>> tokens;  // by record
+  int64_t skipped = 0;                       // were too long
+};
+
+// All of them are looked at before any runs. Errors: the chat template refuses a prompt; one does not fit
+// into the engine's context, unless such are skipped, which is said on standard error.
+Result<PreparedPrompts> prepare_prompts(std::vector<PromptRecord> prompts, const Engine& engine,
+                                        bool skips_long);
 
 // Prompts of random ids below `vocab_size`, for models without a language; `limit` 0: 4 of them.
 std::vector<std::vector<TokenId>> random_prompts(int64_t limit, int64_t vocab_size);

@@ -25,6 +25,9 @@ bool error_is_terminal();
 // Standard output is a terminal and NO_COLOR does not refuse it.
 bool output_takes_colour();
 
+// What is left of a run of equal parts: "12 min 30 s left"; before the first is done: nothing.
+std::string time_left(double elapsed_ms, int64_t done, int64_t total);
+
 // A bar on standard error that redraws itself; silent where standard error is no terminal.
 class ProgressBar {
  public:
@@ -41,6 +44,7 @@ class ProgressBar {
   std::string label_;
   int64_t total_;
   int64_t done_ = 0;
+  double start_ms_;
   bool visible_;
 };
 

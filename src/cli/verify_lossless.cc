@@ -175,10 +175,12 @@ Status run_verify_lossless(const Settings& settings) {
     return usage_error(
         "verify-lossless expects acceptance coupled or rejection, found a lossy rule; leave it out");
   }
-  OUTRIDER_TRY(const std::vector<PromptRecord> prompts, load_prompts(settings));
+  OUTRIDER_TRY(std::vector<PromptRecord> records, load_prompts(settings));
   OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(options));
-  OUTRIDER_TRY(const auto tokens, tokenize_prompts(prompts, *engine));
+  OUTRIDER_TRY(const PreparedPrompts prepared,
+               prepare_prompts(std::move(records), *engine, settings.skips_long_prompts));
+  const std::vector<PromptRecord>& prompts = prepared.records;
 
   const std::vector<Mode> modes = modes_for(settings);
   Proof proof;
@@ -188,7 +190,7 @@ Status run_verify_lossless(const Settings& settings) {
     for (const Mode& mode : modes) {
       std::vector<Request> requests(prompts.size(), settings.request);
       for (size_t i = 0; i < prompts.size(); ++i) {
-        requests[i].prompt = tokens[i];
+        requests[i].prompt = prepared.tokens[i];
         requests[i].sampling = mode.sampling;
         requests[i].sampling.seed += i;
       }

@@ -317,7 +317,8 @@ const OptionRow kOptions[] = {
      .help = "write an HTML page with distributions and timelines; replaces FILE",
      .apply = [](S& s, const V& v) { s.output = v.text(); return Status(); }, .command_line_only = true},
     {.name = "output", .metavar = "FILE", .group = kOutput, .commands = kBench,
-     .help = "with --all: write the table as an HTML page, too; replaces FILE",
+     .help = "with --all: write the table as an HTML page, too, or as JSON if FILE ends in .json; replaced after every "
+             "drafter, so that it outlasts an interruption",
      .apply = [](S& s, const V& v) { s.output = v.text(); return Status(); }, .command_line_only = true},
     {.name = "prompt", .metavar = "TEXT", .group = kInput, .commands = kGenerate,
      .help = "the prompt; - reads standard input",
@@ -354,6 +355,9 @@ const OptionRow kOptions[] = {
      .commands = kBench | kBenchServe | kVerify | kDoctor, .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
      .apply = [](S& s, const V& v) { s.prompt_limit = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
+    {.name = "skip-long", .type = Type::kFlag, .group = kInput, .commands = kBench | kVerify | kDoctor,
+     .help = "leave out prompts that do not fit into the context, and say how many; without it they are an error",
+     .apply = [](S& s, const V& v) { s.skips_long_prompts = v.flag; return Status(); }},
     {.name = "runs", .metavar = "N", .type = Type::kInteger, .group = kInput, .commands = kBench,
      .default_text = "0",
      .help = "repetitions of each prompt, plain and speculative in turn, or rounds over the row counts; "

@@ -77,6 +77,7 @@ struct Settings {
   std::optional<std::vector<TokenId>> prompt_ids;
   std::filesystem::path prompt_set;  // JSONL; empty: the built-in prompts
   int64_t prompt_limit = 0;          // 0: all
+  bool skips_long_prompts = false;   // that do not fit into the context; else they are an error
   int64_t runs = 0;              // bench: repetitions of each prompt and mode, or rounds over the row counts
   std::vector<int> row_counts;   // bench: measure passes of so many rows instead of prompts
   std::vector<int> batch_sizes;  // bench: measure throughput with so many prompts running at once

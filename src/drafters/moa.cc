@@ -99,13 +99,16 @@ void MoaDrafter::absorb(std::span<const CommittedFeatures> committed) {
   context_.finish(compute);
 }
 
-// Rows that run through the target's layers need its staged entries, one per node of the tree: no more nodes
-// than these are expanded, those of the last level never.
+// Rows that run through the target's layers need its staged entries: the root, and the nodes that are
+// expanded, of which there may be more than stay. Where there are no pages for them the tree is less deep.
 DraftRequest MoaDrafter::within_staged(DraftRequest request) const {
   if (network_->config().target_layers == 0) return request;
-  while (request.max_depth > 1 &&
-         policy_->most_expanded(request.max_nodes, request.max_depth - 1) > request.max_nodes)
-    --request.max_depth;
+  KvTransaction& staged = *request.target->staged;
+  for (; request.max_depth > 1; --request.max_depth) {
+    // The last level is not expanded.
+    const int entries = 1 + policy_->most_expanded(request.max_nodes, request.max_depth - 1);
+    if (entries <= staged.count() || staged.extend(entries).ok()) break;
+  }
   return request;
 }
 

@@ -84,18 +84,6 @@ class RecurrentDrafter final : public Drafter {
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
 };
 
-// Nodes that a level of one tree mostly expands; logits of more rows make room for themselves.
-int usual_width(const SpeculativeOptions& options) {
-  switch (options.tree) {
-    case TreeKind::kChain:
-      return 1;
-    case TreeKind::kDynamic:
-      return options.dynamic_tree_max_top_k;
-    default:
-      return largest_tree(options);
-  }
-}
-
 RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const SpeculativeOptions& options,
                                    const DrafterContext& context)
     : traits_{.name = options.decoding_type, .emits_probabilities = true, .features = head->taps()},
@@ -107,12 +95,12 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
   // Features that wait come on top of a chunk.
   const auto rows = static_cast<size_t>(CachedGrowth::most_rows(options, context) +
                                         context.max_batch * (CachedGrowth::kMostUncached + 1));
-  head_->reserve(static_cast<int64_t>(rows), int64_t{context.max_batch} * usual_width(options));
+  const int width = make_tree_policy(options)->usual_width(largest_tree(options));
+  head_->reserve(static_cast<int64_t>(rows), int64_t{context.max_batch} * width);
   inputs_.reserve(rows * std::max(row_size(), state_size()));
   carried_.reserve(static_cast<size_t>(context.max_batch) * state_size());
   if (head_->carries_state()) {
-    const int64_t tree_rows =
-        int64_t{context.max_batch} * std::max(CachedGrowth::kMostUncached + 1, usual_width(options));
+    const int64_t tree_rows = int64_t{context.max_batch} * std::max(CachedGrowth::kMostUncached + 1, width);
     head_->reserve_trees(static_cast<int64_t>(rows), tree_rows,
                          context.context + CachedGrowth::most_staged(options));
     entry_states_.reserve(rows * state_size());

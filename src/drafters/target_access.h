@@ -35,7 +35,7 @@ struct TargetAccess {
   Model* model = nullptr;
   KvCache* cache = nullptr;
   const KvSequence* sequence = nullptr;  // holds all tokens but the pending one
-  KvTransaction* staged = nullptr;       // of 1 + max_nodes entries
+  KvTransaction* staged = nullptr;       // of 1 + max_nodes entries; more may be added
   ExitStates* exits = nullptr;           // filled by the drafter, or left empty
 };
 

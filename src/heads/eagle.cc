@@ -23,10 +23,14 @@ class Eagle final : public RecurrentHead {
   Scratch embedded_, joined_, states_;
 };
 
-LayerPlace place_of(int64_t layer, int64_t hidden_size) {
-  return {.prefix = "layers." + std::to_string(layer) + ".",
-          .input_size = hidden_size,
-          .has_input_norm = layer > 0};
+std::vector<LayerPlace> places_of(const ModelConfig& config) {
+  std::vector<LayerPlace> places;
+  for (int64_t i = 0; i < config.layer_count; ++i) {
+    places.push_back({.prefix = "layers." + std::to_string(i) + ".",
+                      .input_size = config.hidden_size,
+                      .has_input_norm = i > 0});
+  }
+  return places;
 }
 
 Status Eagle::load(const HeadFile& head, ModelConfig config, const ModelOptions& options) {
@@ -37,18 +41,13 @@ Status Eagle::load(const HeadFile& head, ModelConfig config, const ModelOptions&
       {.name = "fc.bias", .shape = {hidden}, .is_optional = true},
       {.name = "embed_tokens.weight", .shape = {config.vocab_size, hidden}, .is_optional = true}};
   detect_layer_variant(head, "layers.0.", config);
-  for (int64_t i = 0; i < config.layer_count; ++i)
-    append_layer_tensors(config, place_of(i, hidden), expected);
+  const std::vector<LayerPlace> places = places_of(config);
+  append_layer_tensors(config, places, expected);
   OUTRIDER_RETURN_IF_ERROR(check_head_tensors(head, expected));
   WeightLoader loader(head.file, options);
-  if (head.tensors.contains("embed_tokens.weight"))
-    OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_embedding(loader, "embed_tokens"));
+  OUTRIDER_RETURN_IF_ERROR(plan_own_embedding(head, loader));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{"fc", hidden}}, 2 * hidden, has_bias, fc_));
-  decoder_.resize(static_cast<size_t>(config.layer_count));
-  for (int64_t i = 0; i < config.layer_count; ++i) {
-    OUTRIDER_RETURN_IF_ERROR(
-        load_decoder_layer(loader, config, place_of(i, hidden), decoder_[static_cast<size_t>(i)]));
-  }
+  OUTRIDER_RETURN_IF_ERROR(load_layers(loader, config, places, decoder_));
   cache_layers_ = config.layer_count;
   return pack(loader);
 }

@@ -31,7 +31,8 @@ class Eagle3 final : public RecurrentHead {
   void reserve(int64_t rows, int64_t wanted) override;
 
  private:
-  std::vector<HeadTensor> tensors(const HeadFile& head, const ModelConfig& config, int64_t draft_vocab) const;
+  std::vector<HeadTensor> tensors(std::span<const LayerPlace> places, const ModelConfig& config,
+                                  int64_t draft_vocab) const;
   Status load_norms(WeightLoader& loader, const std::string& first_layer);
   void fuse(const float* features, int64_t rows);
 
@@ -47,17 +48,21 @@ class Eagle3 final : public RecurrentHead {
 };
 
 // SafeAILab's single layer has a name; speculators' have numbers.
-LayerPlace place_of(const HeadFile& head, int64_t layer, int64_t hidden_size) {
-  const bool is_named = layer == 0 && head.tensors.contains("midlayer.hidden_norm.weight");
-  return {.prefix = is_named ? "midlayer." : "layers." + std::to_string(layer) + ".",
-          .input_size = layer == 0 ? 2 * hidden_size : hidden_size,
-          .has_input_norm = layer > 0};  // the first layer's is the embedding's
+std::vector<LayerPlace> places_of(const HeadFile& head, const ModelConfig& config) {
+  std::vector<LayerPlace> places;
+  for (int64_t i = 0; i < config.layer_count; ++i) {
+    const bool is_named = i == 0 && head.tensors.contains("midlayer.hidden_norm.weight");
+    places.push_back({.prefix = is_named ? "midlayer." : "layers." + std::to_string(i) + ".",
+                      .input_size = (i == 0 ? 2 : 1) * config.hidden_size,
+                      .has_input_norm = i > 0});  // the first layer's is the embedding's
+  }
+  return places;
 }
 
-std::vector<HeadTensor> Eagle3::tensors(const HeadFile& head, const ModelConfig& config,
+std::vector<HeadTensor> Eagle3::tensors(std::span<const LayerPlace> places, const ModelConfig& config,
                                         int64_t draft_vocab) const {
   const int64_t hidden = config.hidden_size;
-  const std::string first = place_of(head, 0, hidden).prefix;
+  const std::string& first = places.front().prefix;
   const bool maps = draft_vocab != config.vocab_size;
   std::vector<HeadTensor> expected = {
       {.name = "fc.weight", .shape = {hidden, taps_.count() * hidden}},
@@ -72,8 +77,7 @@ std::vector<HeadTensor> Eagle3::tensors(const HeadFile& head, const ModelConfig&
     expected.push_back({.name = "input_norm.weight", .shape = {taps_.count() * hidden}});
   for (int64_t i = 0; variant_.fc_norm && i < taps_.count(); ++i)
     expected.push_back({.name = fmt::format("fc_norm.{}.weight", i), .shape = {hidden}});
-  for (int64_t i = 0; i < config.layer_count; ++i)
-    append_layer_tensors(config, place_of(head, i, hidden), expected);
+  append_layer_tensors(config, places, expected);
   return expected;
 }
 
@@ -96,22 +100,17 @@ Status Eagle3::load_norms(WeightLoader& loader, const std::string& first_layer) 
 Status Eagle3::load(const HeadFile& head, ModelConfig config, const ModelOptions& options) {
   OUTRIDER_TRY(const auto stated_vocab, head.config.root().integer("draft_vocab_size"));
   const int64_t draft_vocab = stated_vocab.value_or(config.vocab_size);
-  const std::string first = place_of(head, 0, hidden_size_).prefix;
-  detect_layer_variant(head, first, config);
-  OUTRIDER_RETURN_IF_ERROR(check_head_tensors(head, tensors(head, config, draft_vocab)));
+  const std::vector<LayerPlace> places = places_of(head, config);
+  detect_layer_variant(head, places.front().prefix, config);
+  OUTRIDER_RETURN_IF_ERROR(check_head_tensors(head, tensors(places, config, draft_vocab)));
   OUTRIDER_TRY(std::vector<TokenId> ids, read_vocabulary_map(head, draft_vocab, config.vocab_size));
   WeightLoader loader(head.file, options);
-  if (head.tensors.contains("embed_tokens.weight"))
-    OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_embedding(loader, "embed_tokens"));
+  OUTRIDER_RETURN_IF_ERROR(plan_own_embedding(head, loader));
   OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output(loader, "lm_head", std::move(ids)));
-  OUTRIDER_RETURN_IF_ERROR(load_norms(loader, first));
+  OUTRIDER_RETURN_IF_ERROR(load_norms(loader, places.front().prefix));
   OUTRIDER_RETURN_IF_ERROR(
       loader.plan({{"fc", hidden_size_}}, taps_.count() * hidden_size_, /*bias=*/false, fc_));
-  decoder_.resize(static_cast<size_t>(config.layer_count));
-  for (int64_t i = 0; i < config.layer_count; ++i) {
-    OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(loader, config, place_of(head, i, hidden_size_),
-                                                decoder_[static_cast<size_t>(i)]));
-  }
+  OUTRIDER_RETURN_IF_ERROR(load_layers(loader, config, places, decoder_));
   cache_layers_ = config.layer_count;
   return pack(loader);
 }

@@ -45,6 +45,19 @@ void append_layer_tensors(const ModelConfig& config, const LayerPlace& place,
   add_matrix("mlp.down_proj", hidden, config.ffn_size, config.mlp_bias);
 }
 
+void append_layer_tensors(const ModelConfig& config, std::span<const LayerPlace> places,
+                          std::vector<HeadTensor>& tensors) {
+  for (const LayerPlace& place : places) append_layer_tensors(config, place, tensors);
+}
+
+Status load_layers(WeightLoader& loader, const ModelConfig& config, std::span<const LayerPlace> places,
+                   std::vector<DecoderLayer>& layers) {
+  layers.resize(places.size());
+  for (size_t i = 0; i < places.size(); ++i)
+    OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(loader, config, places[i], layers[i]));
+  return {};
+}
+
 void add_one(std::vector<float>& norm) {
   for (float& weight : norm) weight += 1.0f;
 }

@@ -19,6 +19,12 @@ void detect_layer_variant(const HeadFile& head, const std::string& prefix, Model
 void append_layer_tensors(const ModelConfig& config, const LayerPlace& place,
                           std::vector<HeadTensor>& tensors);
 
+// The same of layers that follow one another, and what loads them.
+void append_layer_tensors(const ModelConfig& config, std::span<const LayerPlace> places,
+                          std::vector<HeadTensor>& tensors);
+Status load_layers(WeightLoader& loader, const ModelConfig& config, std::span<const LayerPlace> places,
+                   std::vector<DecoderLayer>& layers);
+
 // Adds 1 to all norms of the layer: some families store w for a scale of 1 + w.
 void add_one(std::vector<float>& norm);
 void add_one_to_norms(DecoderLayer& layer);

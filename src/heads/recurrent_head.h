@@ -92,6 +92,11 @@ class RecurrentHead {
     weight_bytes_ = loader.packed_bytes();
     return {};
   }
+  // Embeddings of the head's own, where its files have them.
+  Status plan_own_embedding(const HeadFile& head, WeightLoader& loader) {
+    if (!head.tensors.contains("embed_tokens.weight")) return {};
+    return vocabulary_.plan_embedding(loader, "embed_tokens");
+  }
   // out[rows, 2 dim] = [a, b]
   void join(const float* a, const float* b, float* out, int64_t rows, int64_t dim);
 

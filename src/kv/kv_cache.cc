@@ -99,6 +99,16 @@ int32_t KvTransaction::slot(int i) const {
   return static_cast<int32_t>(sequence_->cache_->slot_of(*sequence_, sequence_->length() + i));
 }
 
+Status KvTransaction::extend(int count) {
+  OUTRIDER_CHECK(sequence_ != nullptr && count >= count_);
+  KvCache& cache = *sequence_->cache_;
+  const int64_t pages = cache.pages_for(sequence_->length() + int64_t{count});
+  OUTRIDER_RETURN_IF_ERROR(cache.check_available(pages - std::ssize(sequence_->pages_)));
+  cache.take_pages(*sequence_, count);
+  count_ = count;
+  return {};
+}
+
 void KvTransaction::copy(int from, int to) { sequence_->cache_->move_rows(slot(from), slot(to), 1); }
 
 void KvTransaction::commit(std::span<const int> path, std::span<const TokenId> tokens) {
@@ -170,17 +180,23 @@ KvCache::Cached KvCache::find(std::span<const TokenId> tokens, uint64_t scope) c
 
 Result<KvTransaction> KvCache::stage(KvSequence& sequence, int count) {
   OUTRIDER_CHECK(sequence.cache_ == this && sequence.staged_ == 0 && count >= 1);
-  const int64_t needed = pages_needed(sequence, count);
-  if (needed > available_pages()) {
-    return resource_error("expected " + std::to_string(needed) +
-                          " free pages of the key-value cache, found " + std::to_string(available_pages()) +
-                          "; finish other sequences first, or give the cache more memory");
-  }
+  OUTRIDER_RETURN_IF_ERROR(check_available(pages_needed(sequence, count)));
   if (writes_into_published_page(sequence)) own_last_page(sequence);
+  take_pages(sequence, count);
+  return KvTransaction(&sequence, count);
+}
+
+Status KvCache::check_available(int64_t needed) const {
+  if (needed <= available_pages()) return {};
+  return resource_error("expected " + std::to_string(needed) + " free pages of the key-value cache, found " +
+                        std::to_string(available_pages()) +
+                        "; finish other sequences first, or give the cache more memory");
+}
+
+void KvCache::take_pages(KvSequence& sequence, int count) {
   const auto pages = static_cast<size_t>(pages_for(sequence.length() + int64_t{count}));
   while (sequence.pages_.size() < pages) sequence.pages_.push_back(take_page());
   sequence.staged_ = count;
-  return KvTransaction(&sequence, count);
 }
 
 void KvCache::rewind(KvSequence& sequence, int32_t length) {

@@ -79,6 +79,9 @@ class KvTransaction {
   KvTransaction& operator=(KvTransaction&& other) noexcept;
 
   int count() const { return count_; }
+  // Reserves more entries behind those there are, `count` in all. Error (kResource): not enough pages;
+  // nothing changes.
+  Status extend(int count);
   // Row of the key and value arrays where staged entry i is written.
   int32_t slot(int i) const;
   // Writes staged entry `from` over staged entry `to`, in every layer.
@@ -149,6 +152,9 @@ class KvCache {
   void for_each_hit(std::span<const TokenId> tokens, uint64_t scope, Take&& take) const;
   int64_t slot_count() const { return shape_.page_count * shape_.page_size; }
   int64_t slot_of(const KvSequence& sequence, int64_t entry) const;
+  Status check_available(int64_t needed) const;
+  // Pages for so many staged entries. Precondition: they are available.
+  void take_pages(KvSequence& sequence, int count);
   // Whether the page that holds the sequence's next entry also holds others' or findable entries.
   bool writes_into_published_page(const KvSequence& sequence) const;
 

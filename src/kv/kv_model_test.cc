@@ -66,6 +66,7 @@ class KvFuzzer {
 
   int64_t hits() const { return hits_; }
   int64_t refusals() const { return refusals_; }
+  int64_t extensions() const { return extensions_; }
 
  private:
   int below(int bound) { return static_cast<int>(random_() % static_cast<uint32_t>(bound)); }
@@ -128,7 +129,9 @@ class KvFuzzer {
       return;
     }
     std::vector<std::vector<TokenId>> texts;
+    const int most = count + below(count + 1);  // entries for other uses, in the middle of writing
     for (int i = 0; i < count; ++i) {
+      if (i == count / 2) extend(*transaction, most);
       const int parent = parents[static_cast<size_t>(i)];
       texts.push_back(parent < 0 ? before : texts[static_cast<size_t>(parent)]);
       texts.back().push_back(tokens[static_cast<size_t>(i)]);
@@ -151,6 +154,18 @@ class KvFuzzer {
     for (size_t end = before.size() + 1; end <= expected.size(); ++end)
       committed_[scopes_[index]].insert(payload(std::span(expected).first(end)));
     check(sequence);
+  }
+
+  void extend(KvTransaction& transaction, int count) {
+    const int before = transaction.count();
+    const int64_t available = cache_.available_pages();
+    const bool extended = transaction.extend(count).ok();
+    ASSERT_EQ(transaction.count(), extended ? count : before);
+    if (!extended) {
+      ASSERT_EQ(cache_.available_pages(), available);
+    }
+    if (extended) write(transaction.slot(count - 1), -1.0f);
+    extensions_ += extended ? 1 : 0;
   }
 
   void rewind(size_t index) {
@@ -197,6 +212,7 @@ class KvFuzzer {
   std::array<std::vector<TokenId>, 3> beginnings_;
   int64_t hits_ = 0;
   int64_t refusals_ = 0;
+  int64_t extensions_ = 0;
 };
 
 struct FuzzCase {
@@ -217,6 +233,7 @@ TEST_P(KvModelTest, RandomOperationsKeepEveryRow) {
   constexpr int kSteps = 1000;
   int64_t hits = 0;
   int64_t refusals = 0;
+  int64_t extensions = 0;
   for (uint32_t seed = 0; seed < static_cast<uint32_t>(kRuns); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     KvFuzzer fuzzer(shape, param.hash_bits, seed);
@@ -225,9 +242,11 @@ TEST_P(KvModelTest, RandomOperationsKeepEveryRow) {
     fuzzer.finish();
     hits += fuzzer.hits();
     refusals += fuzzer.refusals();
+    extensions += fuzzer.extensions();
   }
   EXPECT_GT(hits, 0);
   EXPECT_GT(refusals, 0);
+  EXPECT_GT(extensions, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(PageSizes, KvModelTest,

@@ -30,6 +30,15 @@ int StaticTreePolicy::plan_level(const TreeLevel& level, std::span<const double>
   return frontier.empty() ? 0 : expansion_[depth];
 }
 
+int StaticTreePolicy::usual_width(int nodes) const {
+  int64_t level = 1, widest = 1;
+  for (const int children : expansion_) {
+    widest = std::max(widest, level);  // the last level is not expanded
+    level = std::min<int64_t>(level * children, nodes);
+  }
+  return static_cast<int>(widest);
+}
+
 int DynamicTreePolicy::plan_level(const TreeLevel& level, std::span<const double> scores,
                                   std::vector<int>& frontier) const {
   std::sort(frontier.begin(), frontier.end(), [&](int a, int b) {

@@ -40,6 +40,10 @@ class TreePolicy {
 
   // Nodes that a tree of so many nodes and levels may have expanded, the root not counted.
   virtual int most_expanded(int nodes, int /*levels*/) const { return nodes; }
+
+  // Nodes that a level of such a tree has expanded, mostly: trees whose nodes must not be dropped may do
+  // more.
+  virtual int usual_width(int nodes) const { return nodes; }
 };
 
 // SpecInfer's expansion vector: every node of level i gets expansion[i] children, nothing below the last; a
@@ -49,6 +53,7 @@ class StaticTreePolicy final : public TreePolicy {
   explicit StaticTreePolicy(std::vector<int> expansion) : expansion_(std::move(expansion)) {}
   int plan_level(const TreeLevel& level, std::span<const double> scores,
                  std::vector<int>& frontier) const override;
+  int usual_width(int nodes) const override;
 
  private:
   std::vector<int> expansion_;
@@ -64,6 +69,7 @@ class DynamicTreePolicy final : public TreePolicy {
                  std::vector<int>& frontier) const override;
   bool drops() const override { return true; }
   int most_expanded(int nodes, int levels) const override { return std::max(nodes, levels * width_); }
+  int usual_width(int /*nodes*/) const override { return width_; }
 
  private:
   int width_;

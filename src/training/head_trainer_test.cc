@@ -16,7 +16,9 @@
 #include "training/head_run_fixture.h"
 #include "training/heads/frozen_target.h"
 #include "training/heads/head_data.h"
+#include "training/heads/responses.h"
 #include "training/heads/state_source.h"
+#include "training/safetensors_file.h"
 
 namespace outrider::training {
 namespace {
@@ -175,6 +177,50 @@ TEST_F(HeadTrainerTest, ABadLineIsNamed) {
     ASSERT_FALSE(sources.ok()) << line;
     EXPECT_THAT(sources.error().message, testing::HasSubstr("bad.jsonl:2: ")) << line;
   }
+}
+
+// More prompts, fewer, or a part that was lost: what is there is kept, and the outcome is that of a folder of
+// its own.
+TEST_F(HeadTrainerTest, OnlyMissingAnswersAreMade) {
+  auto target = FrozenTarget::open(target_path(), 1);
+  ASSERT_TRUE(target.ok());
+  const auto sources = read_documents(files_.path("text.jsonl"), (*target)->file(), true);
+  ASSERT_TRUE(sources.ok());
+  const auto answered = [&](const std::string& folder, int64_t count) {
+    HeadOptions run = options("unused", 1);
+    run.responses = files_.path(folder);
+    run.regenerate = count;
+    run.response_tokens = 6;
+    run.sampled_share = 0.5;
+    auto result = regenerate_responses(*sources, run, **target);
+    EXPECT_TRUE(result.ok()) << result.error().message;
+    std::vector<std::vector<TokenId>> texts;
+    for (const Document& document : (*result)[0].documents) texts.push_back(document.tokens);
+    return texts;
+  };
+  const auto part_size = [&](const std::string& part) {
+    const auto tensors = read_safetensors(files_.path(part));
+    EXPECT_TRUE(tensors.ok()) << part;
+    for (const auto& [name, tensor] : *tensors) {
+      if (name == "lengths") return tensor.numel();
+    }
+    return int64_t{-1};
+  };
+  const auto twenty = answered("fresh-20", 20), fifty = answered("fresh-50", 50);
+  EXPECT_EQ(answered("grown", 20), twenty);
+  const std::string first = files_.read("grown/part-00000.safetensors");
+  EXPECT_EQ(answered("grown", 50), fifty);
+  EXPECT_EQ(part_size("grown/part-00001.safetensors"), 30);
+  EXPECT_EQ(answered("grown", 20), twenty);
+  std::filesystem::remove(files_.path("grown/part-00001.safetensors"));  // as if killed before it was written
+  EXPECT_EQ(answered("grown", 50), fifty);
+  EXPECT_EQ(part_size("grown/part-00001.safetensors"), 30);
+  EXPECT_EQ(files_.read("grown/part-00000.safetensors"), first);
+  EXPECT_FALSE(std::filesystem::exists(files_.path("grown/part-00002.safetensors")));
+  HeadOptions other = options("unused", 1);
+  other.responses = files_.path("grown");
+  other.regenerate = 20;
+  EXPECT_FALSE(regenerate_responses(*sources, other, **target).ok()) << "other options";
 }
 
 TEST_F(HeadTrainerTest, TapsBeyondTheTargetAreRefused) {

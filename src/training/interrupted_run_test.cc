@@ -100,7 +100,7 @@ class InterruptedRun : public HeadRunTest {
 TEST_F(InterruptedRun, KilledAnywhereItLosesAtMostOneIntervalAndNoBit) {
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(wait_for(start("whole", false)), 0) << files_.read("log");
-  const auto whole = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+  auto whole = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
   std::mt19937_64 random(20240229);
   int kills = 0;
   for (int attempt = 0;; ++attempt) {
@@ -114,6 +114,11 @@ TEST_F(InterruptedRun, KilledAnywhereItLosesAtMostOneIntervalAndNoBit) {
     }
     const int code = wait_for(child);
     kills += code == -1 ? 1 : 0;
+    if (code == 0 && kills == 0 && attempt < kAttempts) {  // the machine was busier the first time
+      std::filesystem::remove_all(files_.path("cut"));
+      whole /= 2;
+      continue;
+    }
     const int64_t kept = said("checkpoint at step ");
     if (kept > 0) {
       ASSERT_TRUE(newest("cut").has_value());

@@ -77,7 +77,9 @@
 
   byId("about").textContent = `${data.model}: ${data.weights}, ${data.kernels} kernels, ${plural(data.threads, "thread")}; ` +
     `${plural(data.prompts, "prompt")}, at most ${data.max_tokens} tokens each, ${plural(data.runs, "round")}; ` +
-    `at most ${plural(data.nodes, "drafted node")}, ${plural(data.levels, "level")}`;
+    `at most ${plural(data.nodes, "drafted node")}, ${plural(data.levels, "level")}` +
+    (data.skipped_prompts > 0 ? `; ${plural(data.skipped_prompts, "prompt")} left out: too long for the context` : "") +
+    (data.complete ? "" : "; the run ended early, or is under way: drafters or rounds are missing");
   byId("left-out-section").hidden = data.left_out.length === 0;
   byId("left-out").append(...data.left_out.map(({name: path, reason}) => element("p", {}, `${path}: ${reason}`)));
   if (data.drafters.length === 0) return;

@@ -10,17 +10,26 @@
 
 namespace outrider::training {
 
+namespace {
+
+Status write_config(nlohmann::json config, const FrozenTarget& target, const nlohmann::json& learned,
+                    const std::filesystem::path& folder) {
+  config.update(learned);
+  config["outrider_target"] = target.fingerprint();
+  config["outrider_target_name"] = target.name();
+  return write_durably(folder / "config.json", config.dump(2) + "\n");
+}
+
+}  // namespace
+
 Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                   const std::filesystem::path& folder) {
   HeadExport exported = head.exported();
-  exported.config.update(learned);
-  exported.config["outrider_target"] = target.fingerprint();
-  exported.config["outrider_target_name"] = target.name();
   for (auto& [name, tensor] : exported.tensors) {
     if (tensor.is_floating_point()) tensor = tensor.detach().to(at::kBFloat16).contiguous();
   }
   OUTRIDER_RETURN_IF_ERROR(make_directories(folder));
-  OUTRIDER_RETURN_IF_ERROR(write_durably(folder / "config.json", exported.config.dump(2) + "\n"));
+  OUTRIDER_RETURN_IF_ERROR(write_config(std::move(exported.config), target, learned, folder));
   for (const std::filesystem::path& file : exported.files) {
     std::error_code error;
     std::filesystem::copy_file(file, folder / file.filename(),
@@ -28,6 +37,11 @@ Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohm
     if (error) return io_error("cannot copy " + file.string() + ": " + error.message());
   }
   return write_safetensors(folder / "model.safetensors", exported.tensors);
+}
+
+Status write_head_config(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
+                         const std::filesystem::path& folder) {
+  return write_config(head.exported().config, target, learned, folder);
 }
 
 Status move_head(const std::filesystem::path& from, const std::filesystem::path& to) {

@@ -14,6 +14,10 @@ namespace outrider::training {
 Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                   const std::filesystem::path& folder);
 
+// config.json alone, with more that was learned.
+Status write_head_config(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
+                         const std::filesystem::path& folder);
+
 // Moves these files from one folder to another.
 Status move_head(const std::filesystem::path& from, const std::filesystem::path& to);
 

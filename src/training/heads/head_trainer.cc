@@ -149,7 +149,7 @@ Status HeadRun::evaluate(int64_t step) {
   AcceptancePoint point{
       .step = step, .agreement = held_out.agreement, .foreseen = held_out.tokens_per_pass()};
   OUTRIDER_TRY(learned["outrider_ranking_temperature"], serve(candidate, point));
-  OUTRIDER_RETURN_IF_ERROR(write_head(head_, target_, learned, candidate));
+  OUTRIDER_RETURN_IF_ERROR(write_head_config(head_, target_, learned, candidate));
   history_.held_out.push_back({step, held_out.loss});
   double best = 0.0;
   for (const AcceptancePoint& earlier : history_.acceptance) best = std::max(best, worth(earlier));
@@ -162,7 +162,12 @@ Status HeadRun::evaluate(int64_t step) {
   log_info(point.shared_tree > 0.0 ? std::string(text) + "; one tree of all drafts: " +
                                          std::to_string(point.shared_tree).substr(0, 4)
                                    : text);
-  if (worth(point) > best) OUTRIDER_RETURN_IF_ERROR(move_head(candidate, options_.out));
+  if (worth(point) > best) {
+    OUTRIDER_RETURN_IF_ERROR(move_head(candidate, options_.out));
+  } else {
+    std::error_code ignored;
+    fs::remove_all(candidate, ignored);
+  }
   return write_durably(options_.out / "report.html", render_head_report({.kind = kind_.command,
                                                                          .target = target_.name(),
                                                                          .history = history_,
@@ -251,7 +256,7 @@ Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& targe
   }
   const bool is_regenerated = options.regenerate > 0;
   if (is_regenerated) {
-    OUTRIDER_TRY(sources, regenerate_responses(sources, options, target.fingerprint()));
+    OUTRIDER_TRY(sources, regenerate_responses(sources, options, target));
   }
   return HeadData::create(std::move(sources),
                           {.context = options.context,

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 #include <unordered_map>
 
 #include "base/counter_rng.h"
+#include "base/log.h"
 #include "device/durable_file.h"
 #include "outrider/engine.h"
 #include "training/progress.h"
@@ -117,18 +120,45 @@ Result<std::vector<Document>> read_part(const fs::path& path, int64_t vocab_size
   return documents;
 }
 
-// Answers prompts[first, last), all together.
-Result<std::vector<Document>> answer(Engine& engine, std::span<const std::vector<TokenId>> prompts,
-                                     uint64_t first, const HeadOptions& options) {
-  std::vector<Document> documents(prompts.size());
-  Status failed;
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    documents[i].tokens = prompts[i];
-    documents[i].counted.assign(prompts[i].size(), 0);
-    Request request{.prompt = prompts[i], .max_tokens = options.response_tokens};
-    const double u = random_uniform({.seed = options.seed, .position = static_cast<int64_t>(first + i)});
+struct LessTokens {
+  bool operator()(std::span<const TokenId> a, std::span<const TokenId> b) const {
+    return std::ranges::lexicographical_compare(a, b);
+  }
+};
+
+// Answers by prompt, in the order in which they were given: the same prompt may be there several times.
+using Answers = std::map<std::vector<TokenId>, std::vector<Document>>;
+
+std::vector<TokenId> prompt_part(const Document& answered) {
+  const auto end = std::find(answered.counted.begin(), answered.counted.end(), uint8_t{1});
+  return {answered.tokens.begin(), answered.tokens.begin() + (end - answered.counted.begin())};
+}
+
+// A prompt to answer, and how many answers to the same one come before.
+struct Question {
+  std::span<const TokenId> prompt;
+  size_t turn = 0;
+};
+
+// What is drawn for an answer depends on its question alone, so that it does not matter which others are
+// asked.
+uint64_t draw_of(const Question& question, uint64_t seed) {
+  uint64_t hash = mix64(seed ^ mix64(question.turn));
+  for (const TokenId token : question.prompt) hash = mix64(hash ^ static_cast<uint64_t>(token));
+  return hash;
+}
+
+// Answers them all together.
+Result<std::vector<Document>> answer(Engine& engine, std::span<const Question> questions,
+                                     const HeadOptions& options) {
+  std::vector<Document> documents(questions.size());
+  for (size_t i = 0; i < questions.size(); ++i) {
+    documents[i].tokens.assign(questions[i].prompt.begin(), questions[i].prompt.end());
+    documents[i].counted.assign(questions[i].prompt.size(), 0);
+    Request request{.prompt = documents[i].tokens, .max_tokens = options.response_tokens};
+    request.sampling.seed = draw_of(questions[i], options.seed);
+    const double u = random_uniform({.seed = request.sampling.seed});
     request.sampling.temperature = u < options.sampled_share ? static_cast<float>(options.temperature) : 0.0f;
-    request.sampling.seed = options.seed + first + i;
     const auto sink = [&documents, i](RequestId, const outrider::Progress& news) {
       Document& document = documents[i];
       document.tokens.insert(document.tokens.end(), news.tokens.begin(), news.tokens.end());
@@ -141,64 +171,120 @@ Result<std::vector<Document>> answer(Engine& engine, std::span<const std::vector
   return documents;
 }
 
-// Makes the folder one for these responses. Error: it is one for others.
-Status claim_folder(const fs::path& folder, const std::vector<std::vector<TokenId>>& prompts,
-                    const HeadOptions& options, const std::string& target_fingerprint) {
-  uint64_t hash = 0;
-  for (const auto& prompt : prompts) {
-    for (const TokenId token : prompt) hash = mix64(hash ^ static_cast<uint64_t>(token));
-    hash = mix64(~hash);
+// A folder of answers, part by part. Another run may add parts meanwhile.
+class AnswerFolder {
+ public:
+  // Error: it holds answers of another target, or given with other options.
+  static Result<AnswerFolder> claim(const fs::path& path, const HeadOptions& options,
+                                    const std::string& target_fingerprint);
+
+  Result<Answers> read(int64_t vocab_size) const;
+  Status add(const std::vector<Document>& documents);
+
+ private:
+  explicit AnswerFolder(fs::path path) : path_(std::move(path)) {}
+  fs::path part(size_t number) const {
+    char name[48];
+    std::snprintf(name, sizeof name, "part-%05zu.safetensors", number);
+    return path_ / name;
   }
+
+  fs::path path_;
+  size_t next_ = 0;  // part
+};
+
+Result<AnswerFolder> AnswerFolder::claim(const fs::path& path, const HeadOptions& options,
+                                         const std::string& target_fingerprint) {
   const nlohmann::json facts = {{"target", target_fingerprint},
-                                {"prompts", hash},
                                 {"response_tokens", options.response_tokens},
                                 {"sampled_share", options.sampled_share},
                                 {"temperature", options.temperature},
                                 {"seed", options.seed}};
-  OUTRIDER_RETURN_IF_ERROR(make_directories(folder));
-  const fs::path description = folder / "description.json";
+  OUTRIDER_RETURN_IF_ERROR(make_directories(path));
+  const fs::path description = path / "description.json";
+  AnswerFolder folder(path);
   std::ifstream in(description);
-  if (!in) return write_durably(description, facts.dump(1) + "\n");
-  if (nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false) == facts) return {};
-  return usage_error(folder.string() +
-                     " holds responses of another target, other prompts or other options; " +
-                     "remove it or name another folder with --responses");
+  if (!in) {
+    OUTRIDER_RETURN_IF_ERROR(write_durably(description, facts.dump(1) + "\n"));
+    return folder;
+  }
+  if (nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false) == facts) return folder;
+  return usage_error(path.string() +
+                     " holds responses of another target, or made with other options; remove it or name " +
+                     "another folder with --responses");
+}
+
+Result<Answers> AnswerFolder::read(int64_t vocab_size) const {
+  std::vector<fs::path> parts;
+  std::error_code code;
+  for (fs::directory_iterator entry(path_, code), end; !code && entry != end; entry.increment(code))
+    if (entry->path().extension() == ".safetensors") parts.push_back(entry->path());
+  if (code) return io_error(path_.string() + ": " + code.message());
+  std::sort(parts.begin(), parts.end());
+  Answers answers;
+  for (const fs::path& path : parts) {
+    OUTRIDER_TRY(std::vector<Document> documents, read_part(path, vocab_size));
+    for (Document& document : documents) answers[prompt_part(document)].push_back(std::move(document));
+  }
+  return answers;
+}
+
+Status AnswerFolder::add(const std::vector<Document>& documents) {
+  while (fs::exists(part(next_))) ++next_;
+  return write_part(part(next_), documents);
+}
+
+EngineOptions engine_options(const HeadOptions& options) {
+  EngineOptions engine;
+  engine.model = options.target;
+  engine.threads = options.threads;
+  engine.max_batch = kBatch;
+  return engine;
+}
+
+// Those of `prompts` that have no answer yet.
+std::vector<Question> unanswered(const std::vector<std::vector<TokenId>>& prompts, const Answers& answers) {
+  std::map<std::span<const TokenId>, size_t, LessTokens> asked;
+  std::vector<Question> questions;
+  for (const std::vector<TokenId>& prompt : prompts) {
+    const size_t turn = asked[prompt]++;
+    const auto found = answers.find(prompt);
+    if (found == answers.end() || found->second.size() <= turn) questions.push_back({prompt, turn});
+  }
+  return questions;
 }
 
 }  // namespace
 
 Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<DocumentSource>& sources,
                                                          const HeadOptions& options,
-                                                         const std::string& target_fingerprint) {
+                                                         const FrozenTarget& target) {
   const std::vector<std::vector<TokenId>> prompts = pick_prompts(sources, options);
   if (prompts.empty()) return input_error("--regenerate: prompts are expected in --data, found none");
-  const fs::path folder = options.responses.empty() ? options.out / "responses" : options.responses;
-  OUTRIDER_RETURN_IF_ERROR(claim_folder(folder, prompts, options, target_fingerprint));
-  EngineOptions engine_options;
-  engine_options.model = options.target;
-  engine_options.threads = options.threads;
-  engine_options.max_batch = kBatch;
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(std::move(engine_options)));
-  DocumentSource answered{.name = "responses", .documents = {}};
-  Progress progress("answering prompts", static_cast<int64_t>(prompts.size()), 0);
-  int64_t tokens = 0;
-  for (size_t first = 0; first < prompts.size(); first += kPart) {
-    const size_t count = std::min(kPart, prompts.size() - first);
-    char name[48];
-    std::snprintf(name, sizeof name, "part-%05zu.safetensors", first / kPart);
-    std::vector<Document> documents;
-    if (fs::exists(folder / name)) {
-      OUTRIDER_TRY(documents, read_part(folder / name, engine->info().vocab_size));
-    } else {
-      OUTRIDER_TRY(documents, answer(*engine, std::span(prompts).subspan(first, count), first, options));
-      OUTRIDER_RETURN_IF_ERROR(write_part(folder / name, documents));
-    }
-    for (Document& document : documents) {
-      tokens += std::count(document.counted.begin(), document.counted.end(), uint8_t{1});
-      answered.documents.push_back(std::move(document));
-    }
-    progress.update(static_cast<int64_t>(first + count), std::to_string(tokens) + " tokens");
+  const fs::path path = options.responses.empty() ? options.out / "responses" : options.responses;
+  OUTRIDER_TRY(AnswerFolder folder, AnswerFolder::claim(path, options, target.fingerprint()));
+  OUTRIDER_TRY(Answers answers, folder.read(target.config().vocab_size));
+  const std::vector<Question> questions = unanswered(prompts, answers);
+  if (questions.size() < prompts.size())
+    log_info(std::to_string(prompts.size() - questions.size()) + " of " + std::to_string(prompts.size()) +
+             " prompts have answers in " + path.string());
+  std::unique_ptr<Engine> engine;
+  if (!questions.empty()) {
+    OUTRIDER_TRY(engine, Engine::open(engine_options(options)));
   }
+  const auto kept = static_cast<int64_t>(prompts.size() - questions.size());
+  Progress progress("answering prompts", std::ssize(prompts), kept);
+  for (size_t first = 0; first < questions.size(); first += kPart) {
+    const auto part = std::span(questions).subspan(first, std::min(kPart, questions.size() - first));
+    OUTRIDER_TRY(std::vector<Document> documents, answer(*engine, part, options));
+    OUTRIDER_RETURN_IF_ERROR(folder.add(documents));
+    for (Document& document : documents) answers[prompt_part(document)].push_back(std::move(document));
+    progress.update(kept + static_cast<int64_t>(first + part.size()), {});
+  }
+  DocumentSource answered{.name = "responses", .documents = {}};
+  std::map<std::span<const TokenId>, size_t, LessTokens> given;
+  for (const std::vector<TokenId>& prompt : prompts)
+    answered.documents.push_back(answers.at(prompt)[given[prompt]++]);
   std::vector<DocumentSource> result;
   result.push_back(std::move(answered));
   return result;

@@ -2,21 +2,22 @@
 // The target's own responses: what its drafter has to foresee.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "outrider/result.h"
 #include "training/heads/documents.h"
+#include "training/heads/frozen_target.h"
 #include "training/heads/head_options.h"
 
 namespace outrider::training {
 
 // Answers options.regenerate of the documents' prompts (all sources alike) with the serving engine and
 // returns prompt and response as documents of which the response counts. A text without prompt gives its
-// beginning. Kept in options.responses (or below options.out), part by part, where other runs of the same
-// target, prompts and options find them. Error: the folder holds other responses.
+// beginning. Answers are kept in options.responses (or below options.out), part by part, by their prompts:
+// runs of the same target and sampling options find them there, however many prompts each asks for, and only
+// the missing ones are made. Error: the folder holds others.
 Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<DocumentSource>& sources,
                                                          const HeadOptions& options,
-                                                         const std::string& target_fingerprint);
+                                                         const FrozenTarget& target);
 
 }  // namespace outrider::training

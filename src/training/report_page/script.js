@@ -18,10 +18,11 @@
     const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}. ${caption}`});
     for (const part of [0, 0.25, 0.5, 0.75, 1]) {
       const value = low + part * (yTop - low), y = atY(value);
+      const step = Math.round(part * xTop);  // the label stands where it says
       svg.append(element("line", {x1: left, x2: width - right, y1: y, y2: y, class: "rule"}),
         element("text", {x: left - 6, y: y + 4, "text-anchor": "end", class: "faint"}, short(value)),
-        element("text", {x: atX(part * xTop), y: height - bottom + 15, "text-anchor": part < 1 ? "middle" : "end", class: "faint"},
-          String(Math.round(part * xTop))));
+        element("text", {x: atX(step), y: height - bottom + 15, "text-anchor": part < 1 ? "middle" : "end", class: "faint"},
+          String(step)));
     }
     for (const {name, y} of levels) {
       svg.append(element("line", {x1: left, x2: width - right, y1: atY(y), y2: atY(y), class: "rule mark"}),
@@ -47,7 +48,7 @@
         element("th", {scope: "row"}, name), ...cells.map((cell) => element("td", {}, cell))))));
   }
 
-  byId("title").textContent = `Training of an ${data.kind} drafter`;
+  byId("title").textContent = `Training of a drafter: ${data.kind}`;
   byId("about").textContent = `For ${data.target}; ${data.steps} steps, ${short(data.parameters / 1e6)} million parameters trained.`;
   byId("totals").append(...totalsList(best === null ? [] : [
     ["acceptance length, tree", isServed ? best.tree.toFixed(2) : "not served here"],
@@ -62,7 +63,7 @@
       caption: isServed ? "As served, greedy: tree (blue) and chain (orange)." : "Foreseen on held-out text, chain.",
       lines: isServed ? [{points: over("tree"), dots: true}, {points: over("chain"), second: true, dots: true}]
                       : [{points: over("foreseen"), dots: true}],
-      levels: baselines.map(({name, tokens_per_pass}) => ({name, y: tokens_per_pass}))}));
+      levels: baselines.filter(({tokens_per_pass}) => tokens_per_pass > 1).map(({name, tokens_per_pass}) => ({name, y: tokens_per_pass}))}));
   const rows = baselines.map(({name, tokens_per_pass, by_depth}) => [name, tokens_per_pass, by_depth]);
   if (best !== null && isServed) rows.push([`${data.kind}, chain`, best.chain, best.accepted], [`${data.kind}, tree`, best.tree, []]);
   if (best !== null && best.shared_tree > 0) rows.push(["all drafts in one tree", best.shared_tree, []]);

@@ -64,11 +64,13 @@ std::string folded_name(std::string_view name) {
 }
 
 std::string snake_name(std::string_view name) {
+  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
   std::string result;
   for (size_t i = 0; i < name.size(); ++i) {
     const bool upper = ascii_lower(name[i]) != name[i];
-    const bool after_lower = i > 0 && name[i - 1] >= 'a' && name[i - 1] <= 'z';
-    if (upper && after_lower) result += '_';
+    const bool is_between_words =
+        upper && i > 0 && is_lower(name[i - 1]) && i + 1 < name.size() && is_lower(name[i + 1]);
+    if (is_between_words) result += '_';
     result += ascii_lower(name[i]);
   }
   return result;

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "config/message_text.h"
+
 namespace outrider {
 namespace {
 
@@ -200,6 +202,15 @@ TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
 TEST(SpeculativeConfig, FilesAloneLeaveTheMethodOpen) {
   EXPECT_TRUE(parsed("speculative_model=models/d,medusa_choices=[[0]]").is_method_open);
   EXPECT_FALSE(parsed("draft_target,speculative_model=models/d").is_method_open);
+}
+
+TEST(SpeculativeConfig, MethodsAreWrittenAsTheyAreRead) {
+  EXPECT_EQ(snake_name("DraftTarget"), "draft_target");
+  EXPECT_EQ(snake_name("EarlyExit"), "early_exit");
+  EXPECT_EQ(snake_name("NGram"), "ngram");
+  EXPECT_EQ(snake_name("MoA"), "moa");
+  EXPECT_EQ(snake_name("DFlash"), "dflash");
+  EXPECT_EQ(snake_name("Eagle3"), "eagle3");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine/engine_parts.h"
 #include "outrider/engine.h"
 #include "toy_constraint.h"
@@ -208,6 +209,18 @@ TEST(Requests, SayWhatTheCacheHadOfTheirPrompt) {
   for (size_t i = 0; i < many.size(); ++i) many[i].prompt.front() += static_cast<TokenId>(i);
   const std::vector<Completion> completions = run_all(*engine, many);
   EXPECT_GT(completions[8].queue_ms, completions[0].queue_ms + completions[0].decode_ms / 2);
+}
+
+// A prompt of one token, or one that is in the cache, has no step of its own.
+TEST(Requests, SayWhenTheFirstTokenCame) {
+  const auto engine = open("None");
+  Request request = request_for(*engine);
+  request.prompt.resize(1);
+  request.max_tokens = 8;
+  const double start = now_ms();
+  const Completion completion = completion_of(*engine, request);
+  EXPECT_LT(completion.first_token_ms, now_ms() - start);
+  EXPECT_GT(completion.first_token_ms, completion.queue_ms);
 }
 
 // Remembers the scopes it was told.

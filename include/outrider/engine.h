@@ -238,6 +238,7 @@ struct Completion {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompt, found in the cache
   double queue_ms = 0;        // from submit() to the first step
+  double first_token_ms = 0;  // from submit() to the first token; 0: there is none
   double prompt_ms = 0;
   double decode_ms = 0;
   SpeculationStats speculation;

@@ -93,6 +93,7 @@ void Sequence::admit(KvSequence cached) {
 
 int Sequence::commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins) {
   int committed = 0;
+  if (completion_.tokens.empty() && !tokens.empty()) completion_.first_token_ms = now_ms() - submitted_ms_;
   while (committed < static_cast<int>(tokens.size()) && !finished()) {
     const auto i = static_cast<size_t>(committed++);
     if (const auto reason = append(tokens[i], origins[i])) finish(*reason);

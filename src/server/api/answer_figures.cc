@@ -98,7 +98,7 @@ void append_figures(std::string& out, const ChoiceFigures& figures, const Comple
   const double computed = static_cast<double>(figures.prompt_tokens - figures.cached_tokens);
   out += ",\"metrics\":";
   ObjectWriter metrics(out);
-  metrics.milliseconds("time_to_first_token_ms", completion.queue_ms + completion.prompt_ms);
+  metrics.milliseconds("time_to_first_token_ms", completion.first_token_ms);
   metrics.milliseconds("generation_time_ms", completion.decode_ms);
   metrics.milliseconds("queue_time_ms", completion.queue_ms);
   metrics.ratio("mean_itl_ms", completion.decode_ms, tokens - 1);

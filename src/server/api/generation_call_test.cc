@@ -158,6 +158,7 @@ TEST(ChatAnswer, Whole) {
   ChoiceNews last = last_news("Hel\"lo\n", model.tokens("Hel\"lo\n"));
   last.completion->cached_tokens = 3;
   last.completion->prompt_ms = 2;
+  last.completion->first_token_ms = 3;
   last.completion->decode_ms = 8;
   const std::string count = std::to_string(last.completion->tokens.size());
   call->add(0, std::move(last), events);
@@ -171,7 +172,7 @@ TEST(ChatAnswer, Whole) {
       << body;
   EXPECT_THAT(body, HasSubstr("\"usage\":{\"prompt_tokens\":" + prompt + ",\"completion_tokens\":" + count));
   EXPECT_THAT(body, HasSubstr(R"("prompt_tokens_details":{"cached_tokens":3}})"));
-  EXPECT_THAT(body, HasSubstr(R"("metrics":{"time_to_first_token_ms":2,"generation_time_ms":8,)"));
+  EXPECT_THAT(body, HasSubstr(R"("metrics":{"time_to_first_token_ms":3,"generation_time_ms":8,)"));
   EXPECT_THAT(body, HasSubstr(R"("speculative_decoding":null})"));
   EXPECT_THAT(body, HasSubstr(R"("timings":{"cache_n":3,)"));
 }

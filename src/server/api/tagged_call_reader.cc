@@ -204,7 +204,8 @@ void TaggedCallReader::end_value() {
   const std::string_view json = as_json(trimmed(value));
   dom::parser parser;
   dom::element parsed;
-  const bool is_json = parser.parse(json.data(), json.size()).get(parsed) == simdjson::SUCCESS;
+  const bool is_json =
+      !json.empty() && parser.parse(json.data(), json.size()).get(parsed) == simdjson::SUCCESS;
   if (is_json && (kinds_ & kind_of(parsed)) != 0 && kind_of(parsed) != kString) {
     arguments_ += json;
   } else {

@@ -44,29 +44,19 @@ double ms_at(const PassCosts::Point& point, double context) {
   return point.ms + point.ms_per_thousand * context / 1000.0;
 }
 
-// The rising sequence closest to the values, by squares of that weight (pool adjacent violators).
+// The rising sequence closest to the values, by squares of that weight (pool adjacent violators): who falls
+// behind is drawn together with those before it, whose values are those of their pools.
 template <typename Value>
 void make_rising(std::vector<PassCosts::Point>& points, const std::vector<double>& weights, Value value) {
-  struct Pool {
-    double mean;
-    double weight;
-    size_t count;
-  };
-  std::vector<Pool> pools;
-  for (size_t i = 0; i < points.size(); ++i) {
-    pools.push_back({value(points[i]), weights[i], 1});
-    while (pools.size() > 1 && pools[pools.size() - 2].mean > pools.back().mean) {
-      const Pool last = pools.back();
-      pools.pop_back();
-      Pool& pool = pools.back();
-      pool.mean += (last.mean - pool.mean) * last.weight / (pool.weight + last.weight);
-      pool.weight += last.weight;
-      pool.count += last.count;
+  for (size_t i = 1; i < points.size(); ++i) {
+    double weight = weights[i];
+    double sum = weight * value(points[i]);
+    size_t first = i;
+    for (; first > 0 && value(points[first - 1]) > sum / weight; --first) {
+      sum += weights[first - 1] * value(points[first - 1]);
+      weight += weights[first - 1];
     }
-  }
-  auto point = points.begin();
-  for (const Pool& pool : pools) {
-    for (size_t i = 0; i < pool.count; ++i) value(*point++) = pool.mean;
+    for (size_t k = first; first < i && k <= i; ++k) value(points[k]) = sum / weight;
   }
 }
 

@@ -141,8 +141,9 @@ std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, cons
   const auto draft_model = [&](uint64_t number) {
     SpeculativeOptions own = options;
     own.decoding_type = "DraftTarget";
-    return hash_draft_target(std::make_unique<HashModel>(error_rate, number), own, context_of(setup),
-                             comparison);
+    auto model = std::make_unique<HashModel>(error_rate, number);
+    if (seed % 4 == 3) model = std::make_unique<FailingModel>(error_rate, number);
+    return hash_draft_target(std::move(model), own, context_of(setup), comparison);
   };
   switch (kind) {
     case DrafterKind::kHash:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -205,6 +206,11 @@ std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed
 
 std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members) {
   return std::make_shared<HashDrafter>(options, error_rate, members);
+}
+
+std::span<const float> FailingModel::forward(const ForwardBatch& batch, KvCache& cache) {
+  if (++passes_ % 7 == 0) throw std::bad_alloc();
+  return HashModel::forward(batch, cache);
 }
 
 std::shared_ptr<Drafter> hash_draft_target(std::unique_ptr<HashModel> model,

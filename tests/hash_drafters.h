@@ -41,6 +41,16 @@ class OracleDrafter final : public Drafter {
 // several of them share a tree.
 std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members);
 
+// A draft model that runs out of memory in every seventh pass.
+class FailingModel final : public HashModel {
+ public:
+  using HashModel::HashModel;
+  std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
+
+ private:
+  int passes_ = 0;
+};
+
 // Trees that were compared with those that the same model grows over whole texts, without a cache.
 struct DraftComparison {
   int64_t trees = 0;

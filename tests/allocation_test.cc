@@ -7,6 +7,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <optional>
+#include <set>
+#include <vector>
 
 #include "drafter_wrapper.h"
 #include "drafters/registry.h"
@@ -68,7 +71,7 @@ EngineOptions options_with(const std::string& drafter) {
   EngineOptions options;
   options.model = models + "outrider-small";
   options.threads = 2;
-  options.context = 512;
+  options.context = 1024;
   options.speculation.decoding_type = drafter;
   options.speculation.speculative_model = models + "outrider-draft";
   // Drafts of full length from the start, so that no depth is reached for the first time later.
@@ -91,27 +94,63 @@ EngineOptions options_with_head(const MadeUpHead& head) {
   return options;
 }
 
-int allocations_of_steady_steps(Engine& engine, const SamplingParams& sampling) {
-  constexpr int kWarmUp = 20;
-  constexpr int kSteps = 60;
-  for (const char* text : {"Once upon a time there was", "def add(a, b):"}) {
-    Request request;
-    request.prompt = engine.tokenize(text);
-    request.sampling = sampling;
-    request.max_tokens = 420;
-    request.ignore_eos = true;
-    EXPECT_TRUE(engine.submit(std::move(request)).ok());
+// Two requests that run until they are dropped.
+class Pair {
+ public:
+  Pair(Engine& engine, const SamplingParams& sampling, std::optional<bool> is_auto) : engine_(engine) {
+    for (const char* text : {"Once upon a time there was", "def add(a, b):"}) {
+      Request request;
+      request.prompt = engine.tokenize(text);
+      request.sampling = sampling;
+      request.max_tokens = 900;
+      request.ignore_eos = true;
+      request.speculation.is_auto = is_auto;
+      const auto id = engine.submit(std::move(request));
+      EXPECT_TRUE(id.ok());
+      ids_.push_back(*id);
+    }
   }
-  for (int i = 0; i < kWarmUp; ++i) EXPECT_TRUE(engine.step());
+  ~Pair() {
+    for (const RequestId id : ids_) engine_.cancel(id);
+    while (engine_.step()) {
+    }
+  }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  void run(int steps) {
+    for (int i = 0; i < steps; ++i) EXPECT_TRUE(engine_.step());
+  }
+  // A drafter opens what it keeps of a sequence when that drafts first.
+  void run_until_both_draft(int most_steps) {
+    std::set<RequestId> drafting;
+    engine_.set_trace_sink([&](const StepTrace& trace) {
+      if (trace.nodes.size() > 1) drafting.insert(trace.request);
+    });
+    for (int i = 0; i < most_steps && drafting.size() < 2; ++i) run(1);
+    engine_.set_trace_sink({});
+    EXPECT_EQ(drafting.size(), 2);
+  }
+
+ private:
+  Engine& engine_;
+  std::vector<RequestId> ids_;
+};
+
+constexpr int kWarmUp = 20;
+
+int allocations_of_steps(Pair& pair) {
   allocations = 0;
   counting = true;
-  bool running = true;
-  for (int i = 0; i < kSteps; ++i) running = engine.step() && running;
+  pair.run(60);
   counting = false;
-  EXPECT_TRUE(running);
-  while (engine.step()) {
-  }
   return allocations;
+}
+
+int allocations_of_steady_steps(Engine& engine, const SamplingParams& sampling) {
+  Pair pair(engine, sampling, {});
+  pair.run(kWarmUp);
+  return allocations_of_steps(pair);
 }
 
 TEST(Allocation, SteadyStepsAllocateNothing) {
@@ -127,6 +166,30 @@ TEST(Allocation, SteadyStepsAllocateNothing) {
     for (const SamplingParams& sampling : {SamplingParams(), softmax, cut}) {
       EXPECT_EQ(allocations_of_steady_steps(**engine, sampling), 0)
           << drafter << ", temperature " << sampling.temperature << ", top k " << sampling.top_k;
+    }
+  }
+}
+
+// Who drafts, how much and what is cut is decided anew in every step.
+TEST(Allocation, ThePolicyAllocatesNothingEither) {
+  SamplingParams softmax;
+  softmax.temperature = 0.8;
+  for (const std::string drafter : {"NGram", "DraftTarget", "EarlyExit"}) {
+    for (const TreeKind tree : {TreeKind::kChain, TreeKind::kDynamic}) {
+      EngineOptions options = options_with(drafter);
+      options.speculation.is_auto = true;
+      options.speculation.tree = tree;
+      auto engine = Engine::open(options);
+      ASSERT_TRUE(engine.ok()) << engine.error().message;
+      for (const SamplingParams& sampling : {SamplingParams(), softmax}) {
+        // Trees as large as the policy may ask for at any time.
+        Pair(**engine, sampling, false).run(kWarmUp);
+        Pair pair(**engine, sampling, true);
+        pair.run(kWarmUp);
+        pair.run_until_both_draft(100);
+        EXPECT_EQ(allocations_of_steps(pair), 0)
+            << drafter << ", temperature " << sampling.temperature << ", tree " << static_cast<int>(tree);
+      }
     }
   }
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "drafters/combined.h"
 #include "drafters/registry.h"
-#include "hash_drafters.h"
 #include "hash_model.h"
 
 namespace outrider {
@@ -27,36 +27,24 @@ const std::vector<Tree> kTrees = {
     {TreeKind::kDynamic, {}, 8, 64},
 };
 
-enum class Kind {
-  kNone,
-  kOracleChain,
-  kOracleTree,
-  kHostileOracle,
-  kHash,
-  kMergedHash,
-  kMeddled,  // EarlyExit
-  kNGram,
-  kSuffix,
-  kLookahead,
-  kEarlyExit,
-  kCombined,
-};
-
-std::string decoding_type(Kind kind) {
+std::string decoding_type(DrafterKind kind) {
   switch (kind) {
-    case Kind::kNone:
+    case DrafterKind::kNone:
       return "None";
-    case Kind::kNGram:
+    case DrafterKind::kNGram:
       return "NGram";
-    case Kind::kSuffix:
+    case DrafterKind::kSuffix:
       return "Suffix";
-    case Kind::kLookahead:
+    case DrafterKind::kLookahead:
       return "Lookahead";
-    case Kind::kMeddled:
-    case Kind::kEarlyExit:
+    case DrafterKind::kMeddled:
+    case DrafterKind::kEarlyExit:
       return "EarlyExit";
-    case Kind::kCombined:
+    case DrafterKind::kCombined:
+    case DrafterKind::kMixedDrafts:
       return "Combined";
+    case DrafterKind::kDraftTarget:
+      return "DraftTarget";
     default:
       return "UserProvided";
   }
@@ -68,6 +56,10 @@ constexpr int kBatches[] = {1, 2, 7, 16, 4, 3};
 constexpr int kRequests[] = {2, 3, 8, 16, 8, 9};
 constexpr int kPlainToo = 4;  // batch of requests with and without speculation
 constexpr int kArriveLate = 5;
+// Policies: none, auto where further rows cost little or much, or as each request says.
+constexpr int kAutoCheap = 1;
+constexpr int kAutoDear = 2;
+constexpr int kAutoByRequest = 3;
 constexpr int kChunks[] = {1, 3, 16, 64};
 constexpr double kTemperatures[] = {0, 0.7, 1.3};
 constexpr AcceptanceRule kRules[] = {AcceptanceRule::kCoupled, AcceptanceRule::kRejection,
@@ -76,9 +68,11 @@ constexpr AcceptanceRule kRules[] = {AcceptanceRule::kCoupled, AcceptanceRule::k
 SpeculativeOptions speculation_of(const HashConfiguration& configuration) {
   const Tree& tree = kTrees[static_cast<size_t>(configuration[kTreeFactor])];
   SpeculativeOptions options;
-  const auto kind = static_cast<Kind>(configuration[kDrafterFactor]);
+  const auto kind = static_cast<DrafterKind>(configuration[kDrafterFactor]);
   options.decoding_type = decoding_type(kind);
-  if (kind == Kind::kCombined) options.combine = {"NGram", "EarlyExit", "Suffix"};
+  if (kind == DrafterKind::kCombined) options.combine = {"NGram", "EarlyExit", "Suffix"};
+  if (kind == DrafterKind::kMixedDrafts) options.combine = {"DraftTarget", "NGram", "DraftTarget"};
+  options.is_auto = configuration[kPolicyFactor] == kAutoCheap || configuration[kPolicyFactor] == kAutoDear;
   options.max_draft_len = tree.max_draft_len;
   options.tree = tree.kind;
   if (!tree.expansion.empty()) options.expansion = tree.expansion;
@@ -120,24 +114,56 @@ void add_features(int level, std::mt19937& random, Request& request) {
 
 }  // namespace
 
-std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, const SpeculativeOptions& options,
-                                    uint32_t seed) {
+DrafterContext context_of(const EngineSetup& setup) {
+  DrafterContext context;
+  context.vocab_size = kLetters + 1;
+  context.layer_count = 2;
+  context.context = setup.context;
+  context.max_batch = setup.max_batch;
+  context.prefill_chunk = setup.prefill_chunk;
+  context.page_size = setup.page_size;
+  context.kv_type = DType::kF32;
+  return context;
+}
+
+std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, const EngineSetup& setup,
+                                    uint32_t seed, DraftComparison& comparison) {
+  const SpeculativeOptions& options = setup.speculation;
   const double error_rate = kErrorRates[configuration[kErrorFactor]];
-  const auto kind = static_cast<Kind>(configuration[kDrafterFactor]);
-  if (kind == Kind::kHash) return hash_drafter(options, error_rate, 1);
-  if (kind == Kind::kMergedHash) return hash_drafter(options, error_rate, 3);
-  if (options.decoding_type != "UserProvided") {
-    DrafterContext context;
-    context.vocab_size = kLetters + 1;
-    context.layer_count = 2;
-    context.context = kContext;
-    context.max_batch = kBatches[configuration[kBatchFactor]];
-    auto made = make_drafter(options, context);
-    EXPECT_TRUE(made.ok()) << made.error().message;
-    return kind == Kind::kMeddled ? meddled(*made, seed) : *made;
+  const auto kind = static_cast<DrafterKind>(configuration[kDrafterFactor]);
+  const auto made = [&](const std::string& method) {
+    SpeculativeOptions own = options;
+    own.decoding_type = method;
+    auto drafter = make_drafter(own, context_of(setup));
+    EXPECT_TRUE(drafter.ok()) << drafter.error().message;
+    return *drafter;
+  };
+  const auto draft_model = [&](uint64_t number) {
+    SpeculativeOptions own = options;
+    own.decoding_type = "DraftTarget";
+    auto model = std::make_unique<HashModel>(error_rate, number);
+    if (seed % 4 == 3) model = std::make_unique<FailingModel>(error_rate, number);
+    return hash_draft_target(std::move(model), own, context_of(setup), comparison);
+  };
+  switch (kind) {
+    case DrafterKind::kHash:
+      return hash_drafter(options, error_rate, 1);
+    case DrafterKind::kMergedHash:
+      return hash_drafter(options, error_rate, 3);
+    case DrafterKind::kDraftTarget:
+      return draft_model(0);
+    case DrafterKind::kMixedDrafts:
+      return combine_drafters("Mixed", {.drafters = {draft_model(0), made("NGram"), draft_model(1)}});
+    case DrafterKind::kOracleChain:
+    case DrafterKind::kOracleTree:
+    case DrafterKind::kHostileOracle:
+      return std::make_shared<OracleDrafter>(error_rate, kind != DrafterKind::kOracleChain,
+                                             kind == DrafterKind::kHostileOracle, seed);
+    case DrafterKind::kMeddled:
+      return meddled(made(options.decoding_type), seed);
+    default:
+      return made(options.decoding_type);
   }
-  return std::make_shared<OracleDrafter>(error_rate, kind != Kind::kOracleChain, kind == Kind::kHostileOracle,
-                                         seed);
 }
 
 Request request_of(const HashConfiguration& configuration, std::mt19937& random) {
@@ -167,6 +193,8 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   if (below(16) == 0) request.max_tokens = 0;
   request.ignore_eos = below(2) == 0;
   request.speculation.enabled = configuration[kBatchFactor] != kPlainToo || below(2) == 0;
+  if (configuration[kPolicyFactor] == kAutoByRequest && below(3) > 0)
+    request.speculation.is_auto = below(2) == 0;
   if (below(4) == 0) request.speculation.max_draft_tokens = 1 + below(6);
   if (below(4) == 0) {
     const AcceptanceRule sampled[] = {AcceptanceRule::kCoupled, AcceptanceRule::kRelaxed};
@@ -196,6 +224,10 @@ EngineSetup setup_of(const HashConfiguration& configuration) {
   setup.context = kContext;
   setup.acceptance = kRules[configuration[kRuleFactor]];
   setup.speculation = speculation_of(configuration);
+  if (configuration[kPolicyFactor] > 0) {
+    const double row_ms = configuration[kPolicyFactor] == kAutoDear ? 0.02 : 0.0001;
+    setup.costs = PassCosts({{.rows = 1, .ms = 0.02}, {.rows = 64, .ms = 0.02 + 63 * row_ms}});
+  }
   // As few pages as one sequence needs, or half as many again: sequences lose theirs and come back.
   const int64_t pages[] = {0, 1, (kContext + kContext / 2) / setup.page_size};
   setup.kv_pages = pages[configuration[kPagesFactor]];

@@ -8,8 +8,10 @@
 #include <random>
 #include <string>
 
+#include "hash_drafters.h"
 #include "outrider/drafter.h"
 #include "outrider/engine.h"
+#include "speculation/pass_costs.h"
 #include "toy_constraint.h"
 
 namespace outrider {
@@ -33,6 +35,25 @@ struct EngineSetup {
   int64_t context = kContext;
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   SpeculativeOptions speculation = user_provided();
+  PassCosts costs = {};  // for policy auto
+};
+
+enum class DrafterKind {
+  kNone,
+  kOracleChain,
+  kOracleTree,
+  kHostileOracle,
+  kHash,
+  kMergedHash,
+  kMeddled,  // EarlyExit
+  kNGram,
+  kSuffix,
+  kLookahead,
+  kEarlyExit,
+  kCombined,
+  kDraftTarget,
+  kMixedDrafts,  // two draft models and NGram
+  kCount,
 };
 
 // Each factor is the number of one of its levels.
@@ -49,16 +70,20 @@ enum HashFactor {
   kChunkFactor,
   kRuleFactor,
   kLanguageFactor,
+  kPolicyFactor,
   kHashFactors,
 };
 using HashConfiguration = std::array<int, kHashFactors>;
-inline constexpr HashConfiguration kHashLevels = {12, 5, 9, 7, 6, 3, 6, 3, 3, 4, 4, 5};
+inline constexpr HashConfiguration kHashLevels = {
+    static_cast<int>(DrafterKind::kCount), 5, 9, 7, 6, 3, 6, 3, 3, 4, 4, 5, 4};
 
 std::string describe(const HashConfiguration& configuration, uint32_t seed);
 
 EngineSetup setup_of(const HashConfiguration& configuration);
-std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, const SpeculativeOptions& options,
-                                    uint32_t seed);
+DrafterContext context_of(const EngineSetup& setup);
+// `comparison`: of its draft models; must outlive it.
+std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, const EngineSetup& setup,
+                                    uint32_t seed, DraftComparison& comparison);
 int requests_in(const HashConfiguration& configuration);
 bool arrive_late(const HashConfiguration& configuration);  // while others run
 Request request_of(const HashConfiguration& configuration, std::mt19937& random);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hash_drafters.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
 #include "drafter_wrapper.h"
-#include "hash_model.h"
-#include "sampling/randomness.h"
+#include "drafters/draft_target.h"
 #include "speculation/likeliest_nodes.h"
 #include "speculation/tree_growth.h"
+#include "tree_recorder.h"
 
 namespace outrider {
 namespace {
@@ -62,17 +65,15 @@ class Meddler final : public DrafterWrapper {
   std::mt19937 random_;
 };
 
-// Grows trees as drafters with probabilities do, by the target's own logits, or, at a given rate, by others.
+// Grows trees as DraftTarget does, from the logits after whole texts.
 class HashDraft {
  public:
-  HashDraft(const SpeculativeOptions& options, double error_rate, int source)
-      : policy_(make_tree_policy(options)),
-        growth_options_{.policy = policy_.get(), .children = options.children},
-        error_rate_(error_rate),
-        source_(source) {}
+  HashDraft(const HashModel* model, const SpeculativeOptions& options)
+      : model_(model),
+        policy_(make_tree_policy(options)),
+        growth_options_(growth_options(options, policy_.get())) {}
 
-  void draft(DraftRequest request, TokenTree& tree) {
-    request.source = source_;
+  void draft(const DraftRequest& request, TokenTree& tree) {
     TokenHistory history;
     const auto prompt = static_cast<size_t>(request.prompt_length);
     history.add_prompt(request.tokens.first(prompt));
@@ -89,18 +90,13 @@ class HashDraft {
     std::vector<TokenId> text(tokens.begin(), tokens.end());
     for (int at = node; at != 0; at = tree.parent(at))
       text.insert(text.begin() + static_cast<ptrdiff_t>(tokens.size()), tree.token(at));
-    const RandomKey key{7, static_cast<uint64_t>(source_), static_cast<int64_t>(text.size()),
-                        RandomPurpose::kDraft, static_cast<uint64_t>(text.back())};
-    if (random_uniform(key) < error_rate_) text.push_back(0);
-    logits_ = model_.logits_after(text);
+    logits_ = model_->logits_after(text);
     return std::span<const float>(logits_).first(kLetters + 1);
   }
 
-  HashModel model_{kLetters + 1 + kPadding};
+  const HashModel* model_;
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_options_;
-  double error_rate_;
-  int source_;
   TreeGrowth growth_;
   std::vector<float> logits_;
 };
@@ -109,27 +105,62 @@ class HashDraft {
 class HashDrafter final : public Drafter {
  public:
   HashDrafter(const SpeculativeOptions& options, double error_rate, int members) {
-    for (int i = 0; i < members; ++i) members_.emplace_back(options, error_rate, i);
+    for (int i = 0; i < members; ++i) {
+      models_.push_back(std::make_unique<HashModel>(error_rate, static_cast<uint64_t>(i)));
+      members_.emplace_back(models_.back().get(), options);
+    }
   }
 
   const DrafterTraits& traits() const override { return traits_; }
 
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
     for (size_t i = 0; i < requests.size(); ++i) {
-      for (size_t member = 0; member < members_.size(); ++member) {
-        TokenTree tree(requests[i].tokens.back());
-        members_[member].draft(requests[i], tree);
-        trees[i].merge(tree, static_cast<int>(member));
+      DraftRequest request = requests[i];
+      for (HashDraft& member : members_) {
+        request.source = static_cast<int>(&member - members_.data());
+        TokenTree tree(request.tokens.back());
+        member.draft(request, tree);
+        trees[i].merge(tree, request.source);
       }
-      likeliest_.keep(trees[i], requests[i].max_nodes);
+      likeliest_.keep(trees[i], request.max_nodes);
     }
     return {};
   }
 
  private:
   DrafterTraits traits_{.name = "Hash", .emits_probabilities = true};
+  std::vector<std::unique_ptr<HashModel>> models_;
   std::vector<HashDraft> members_;
   LikeliestNodes likeliest_;
+};
+
+// Compares the trees of DraftTarget with those that its model grows over whole texts. Where time has a price
+// trees end as measured times say: those are compared of which it takes the price away, every other call.
+class ComparedDraft final : public DrafterWrapper {
+ public:
+  ComparedDraft(std::shared_ptr<Drafter> drafter, HashDraft reference, DraftComparison& comparison)
+      : DrafterWrapper(std::move(drafter)), reference_(std::move(reference)), comparison_(comparison) {}
+
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    asked_.assign(requests.begin(), requests.end());
+    is_free_ = !is_free_;
+    for (DraftRequest& request : asked_) request.rate = is_free_ ? 0.0 : request.rate;
+    OUTRIDER_RETURN_IF_ERROR(DrafterWrapper::draft(asked_, trees));
+    for (size_t i = 0; i < asked_.size(); ++i) {
+      if (asked_[i].rate > 0.0) continue;
+      TokenTree expected(asked_[i].tokens.back());
+      reference_.draft(asked_[i], expected);
+      ++comparison_.trees;
+      comparison_.differing += drafted_in(trees[i]) == drafted_in(expected) ? 0 : 1;
+    }
+    return {};
+  }
+
+ private:
+  HashDraft reference_;
+  DraftComparison& comparison_;
+  std::vector<DraftRequest> asked_;
+  bool is_free_ = false;
 };
 
 }  // namespace
@@ -175,6 +206,20 @@ std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed
 
 std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members) {
   return std::make_shared<HashDrafter>(options, error_rate, members);
+}
+
+std::span<const float> FailingModel::forward(const ForwardBatch& batch, KvCache& cache) {
+  if (++passes_ % 7 == 0) throw std::bad_alloc();
+  return HashModel::forward(batch, cache);
+}
+
+std::shared_ptr<Drafter> hash_draft_target(std::unique_ptr<HashModel> model,
+                                           const SpeculativeOptions& options, const DrafterContext& context,
+                                           DraftComparison& comparison) {
+  HashDraft reference(model.get(), options);
+  auto made = draft_with(std::move(model), options, context);
+  EXPECT_TRUE(made.ok()) << made.error().message;
+  return std::make_shared<ComparedDraft>(std::move(*made), std::move(reference), comparison);
 }
 
 }  // namespace outrider

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "drafters/registry.h"
+#include "hash_model.h"
 #include "outrider/drafter.h"
 #include "outrider/engine.h"
 
@@ -38,6 +40,28 @@ class OracleDrafter final : public Drafter {
 // Grows trees as drafters with probabilities do, by the model's own logits, or, at a given rate, by others;
 // several of them share a tree.
 std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members);
+
+// A draft model that runs out of memory in every seventh pass.
+class FailingModel final : public HashModel {
+ public:
+  using HashModel::HashModel;
+  std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
+
+ private:
+  int passes_ = 0;
+};
+
+// Trees that were compared with those that the same model grows over whole texts, without a cache.
+struct DraftComparison {
+  int64_t trees = 0;
+  int64_t differing = 0;
+};
+
+// DraftTarget with that model, which keeps what it reads in pages of its own: a wrong entry there changes no
+// output, but costs acceptance. `comparison` must outlive it.
+std::shared_ptr<Drafter> hash_draft_target(std::unique_ptr<HashModel> model,
+                                           const SpeculativeOptions& options, const DrafterContext& context,
+                                           DraftComparison& comparison);
 
 // A drafter whose trees are changed, so that they are no longer what it computed.
 std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed);

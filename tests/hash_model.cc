@@ -35,21 +35,26 @@ float noise(uint64_t hash, size_t token) {
   return static_cast<float>(static_cast<int64_t>(mix64(hash ^ (token + 1)) % 4096) - 2048) / 512.0f;
 }
 
-// Logits of about [-4, 4): flat enough that sampling has a choice, peaked enough that top-k and top-p cut.
-// The row's own state decides most of them, so that the first layer drafts well, `seen` the rest.
-void fill_logits(State state, uint64_t seen, std::span<float> out) {
-  const uint64_t own = absorb(0, state);
-  for (size_t i = 0; i < out.size(); ++i) out[i] = 0.75f * noise(own, i) + 0.25f * noise(seen, i);
-}
+// In [0, 1).
+double share_of(uint64_t hash) { return static_cast<double>(hash >> 11) * 0x1.0p-53; }
 
 }  // namespace
 
-HashModel::HashModel(int64_t vocab_size) {
+HashModel::HashModel(double error_rate, uint64_t seed) : error_rate_(error_rate), seed_(seed) {
   config_.family = "hash";
-  config_.vocab_size = vocab_size;
+  config_.vocab_size = kOutputs;
+  config_.stop_tokens = {kEos};
   config_.layer_count = kLayers;
   config_.hidden_size = kStateSize;
   config_.max_context = 1 << 20;
+}
+
+// Logits of about [-4, 4): flat enough that sampling has a choice, peaked enough that top-k and top-p cut.
+// The row's own state decides most of them, so that the first layer drafts well, what it sees the rest.
+void HashModel::fill_logits(uint64_t own, uint64_t seen, std::span<float> out) const {
+  if (share_of(mix64(own ^ mix64(seen ^ mix64(seed_)))) < error_rate_)
+    own = absorb(own, 1, static_cast<int64_t>(seed_));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = 0.75f * noise(own, i) + 0.25f * noise(seen, i);
 }
 
 // Entries of a layer, as a row sees them.
@@ -118,7 +123,7 @@ std::span<const float> HashModel::forward(const ForwardBatch& batch, KvCache& ca
   for (size_t i = 0; i < batch.logits_rows.size(); ++i) {
     const auto row = static_cast<size_t>(batch.logits_rows[i]);
     const State state{states_[row * kStateSize], states_[row * kStateSize + 1]};
-    fill_logits(state, layer.seen_by(row), std::span(logits_).subspan(i * vocab, vocab));
+    fill_logits(absorb(0, state), layer.seen_by(row), std::span(logits_).subspan(i * vocab, vocab));
   }
   return logits_;
 }
@@ -130,7 +135,7 @@ SubsetOutput HashModel::forward_subset(const ForwardBatch& batch, KvCache& cache
   logits_.resize(batch.tokens.size() * vocab);
   for (size_t row = 0; row < batch.tokens.size(); ++row) {
     const State state{states_[row * kStateSize], states_[row * kStateSize + 1]};
-    fill_logits(state, 0, std::span(logits_).subspan(row * vocab, vocab));
+    fill_logits(absorb(0, state), 0, std::span(logits_).subspan(row * vocab, vocab));
   }
   return {.logits = logits_, .states = states_};
 }
@@ -145,7 +150,7 @@ std::vector<float> HashModel::logits_after(std::span<const TokenId> tokens) cons
     second = absorb(second, state);
   }
   std::vector<float> logits(static_cast<size_t>(config_.vocab_size));
-  fill_logits(state, second, logits);
+  fill_logits(absorb(0, state), second, logits);
   return logits;
 }
 

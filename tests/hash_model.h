@@ -2,7 +2,7 @@
 // A model without numerics, of two layers: an entry of the first is (token, position), one of the second a
 // hash of all entries of the first that the row saw, in order, and the logits are a pure function of all
 // entries of the second that the row sees. One stale, missing, extra or mis-positioned entry of either layer
-// changes the next token.
+// changes the next token. A draft model is another one, which at times says something else.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,12 @@ inline constexpr int kLetters = 20;
 inline constexpr TokenId kEos = kLetters;
 inline constexpr int kPadding = 3;  // rows of the output head without a token
 
-class HashModel final : public Model {
+inline constexpr int64_t kOutputs = kLetters + 1 + kPadding;
+
+class HashModel : public Model {
  public:
-  explicit HashModel(int64_t vocab_size);
+  // Of texts of that share it says something else than the model that never errs, what by `seed`.
+  explicit HashModel(double error_rate = 0.0, uint64_t seed = 0);
 
   const ModelConfig& config() const override { return config_; }
   KvShape kv_shape() const override { return {.layer_count = 2, .kv_head_count = 1, .head_dim = 2}; }
@@ -44,8 +47,12 @@ class HashModel final : public Model {
  private:
   class View;
   void run_first_layer(const ForwardBatch& batch, KvCache& cache);
+  // own: hash of the row's state; seen: of all states of the second layer that it sees.
+  void fill_logits(uint64_t own, uint64_t seen, std::span<float> out) const;
 
   ModelConfig config_;
+  double error_rate_;
+  uint64_t seed_;
   std::vector<float> logits_, states_;
 };
 

@@ -60,14 +60,10 @@ TEST(HashModel, TheTargetTakesUpWhatEarlyExitComputed) {
     HashConfiguration configuration;
     for (size_t factor = 0; factor < configuration.size(); ++factor)
       configuration[factor] = static_cast<int>(random() % static_cast<unsigned>(kHashLevels[factor]));
+    configuration[kPolicyFactor] = 0;  // drafts as long as the limits allow
     EngineSetup setup = setup_of(configuration);
     setup.speculation = random_early_exit(random, 1 + static_cast<int>(random() % 16));
-    DrafterContext context;
-    context.vocab_size = kLetters + 1;
-    context.layer_count = 2;
-    context.context = setup.context;
-    context.max_batch = setup.max_batch;
-    auto made = make_drafter(setup.speculation, context);
+    auto made = make_drafter(setup.speculation, context_of(setup));
     ASSERT_TRUE(made.ok()) << made.error().message;
     std::shared_ptr<Drafter> drafter = *made;
     if (random() % 3 == 0) drafter = meddled(drafter, static_cast<uint32_t>(random()));
@@ -80,12 +76,13 @@ TEST(HashModel, TheTargetTakesUpWhatEarlyExitComputed) {
 // A drafter that errs nowhere drafts what the target will say, under its constraint and with its noise: all
 // is accepted but what lies behind the end.
 TEST(HashModel, DraftsAreMadeUnderTheRequestsConstraintAndStream) {
-  constexpr int kHashDrafter = 4;
   constexpr int kOwnOfOne = 1;  // batch of two
-  for (int language = 0; language < kHashLevels[kLanguageFactor]; ++language) {
+  for (int i = 0; i < 2 * kHashLevels[kLanguageFactor]; ++i) {
+    const DrafterKind drafter = i % 2 == 0 ? DrafterKind::kHash : DrafterKind::kDraftTarget;
+    const int language = i / 2;
     for (const int temperature : {0, 1, 2}) {
       HashConfiguration configuration{};
-      configuration[kDrafterFactor] = kHashDrafter;
+      configuration[kDrafterFactor] = static_cast<int>(drafter);
       configuration[kTreeFactor] = 1;
       configuration[kPageFactor] = 4;
       configuration[kBatchFactor] = kOwnOfOne;
@@ -104,10 +101,96 @@ TEST(HashModel, DraftsAreMadeUnderTheRequestsConstraintAndStream) {
   }
 }
 
+// Of every third pass the first entry stays what another token left there.
+class ForgetfulModel final : public HashModel {
+ public:
+  using HashModel::HashModel;
+
+  std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override {
+    std::byte* entry = cache.keys(0) + batch.slots.front() * cache.shape().row_bytes();
+    const std::vector<std::byte> stale(entry, entry + cache.shape().row_bytes());
+    const auto logits = HashModel::forward(batch, cache);
+    if (++passes_ % 3 == 0) std::copy(stale.begin(), stale.end(), entry);
+    return logits;
+  }
+
+ private:
+  int passes_ = 0;
+};
+
+HashConfiguration of_draft_target(std::mt19937& random) {
+  HashConfiguration configuration;
+  for (size_t factor = 0; factor < configuration.size(); ++factor)
+    configuration[factor] = static_cast<int>(random() % static_cast<unsigned>(kHashLevels[factor]));
+  configuration[kDrafterFactor] = static_cast<int>(DrafterKind::kDraftTarget);
+  configuration[kPolicyFactor] = 0;
+  return configuration;
+}
+
+TEST(HashModel, AStaleEntryOfADraftModelIsFoundThoughTheOutputStays) {
+  for (const bool forgets : {false, true}) {
+    RunTotals totals;
+    for (uint32_t seed = 1; seed <= 60; ++seed) {
+      std::mt19937 random(seed);
+      const HashConfiguration configuration = of_draft_target(random);
+      const EngineSetup setup = setup_of(configuration);
+      std::unique_ptr<HashModel> model = std::make_unique<HashModel>();
+      if (forgets) model = std::make_unique<ForgetfulModel>();
+      const auto drafter =
+          hash_draft_target(std::move(model), setup.speculation, context_of(setup), totals.drafts);
+      run_on_hash_model(configuration, seed, setup, drafter, totals);
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(totals.drafts.trees, 1000);
+    if (forgets) {
+      EXPECT_GT(totals.drafts.differing, totals.drafts.trees / 10);
+    } else {
+      EXPECT_EQ(totals.drafts.differing, 0);
+    }
+  }
+}
+
+TEST(HashModel, AStaleEntryOfTheTargetChangesTheOutput) {
+  int changed = 0;
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    std::mt19937 random(seed);
+    const HashConfiguration configuration = of_draft_target(random);
+    const EngineSetup setup = setup_of(configuration);
+    DraftComparison drafts;
+    auto parts = hash_parts(setup, drafter_of(configuration, setup, seed, drafts));
+    parts->target = std::make_unique<ForgetfulModel>();
+    Request request;
+    request.prompt = {1, 2, 3};
+    request.max_tokens = 60;
+    request.ignore_eos = true;
+    const auto completion = Engine::assemble(std::move(parts))->generate(request);
+    ASSERT_TRUE(completion.ok());
+    changed += completion->tokens != plain_output(HashModel(), request, kContext).tokens ? 1 : 0;
+    EXPECT_EQ(drafts.differing, 0);
+  }
+  EXPECT_EQ(changed, 60);
+}
+
+// What is drafted is a matter of measured time, what comes out is not.
+TEST(HashModel, ThePolicyDraftsLessAndChangesNoOutput) {
+  RunTotals whole, by_policy;
+  for (uint32_t seed = 1; seed <= 120; ++seed) {
+    std::mt19937 random(seed);
+    HashConfiguration configuration = of_draft_target(random);
+    run_on_hash_model(configuration, seed, whole);
+    configuration[kPolicyFactor] = 1 + static_cast<int>(seed % 2);
+    run_on_hash_model(configuration, seed, by_policy);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_EQ(by_policy.committed, whole.committed);
+  EXPECT_GT(by_policy.drafted, 0);
+  EXPECT_LT(by_policy.drafted, whole.drafted);
+}
+
 TEST(HashModel, AGoodDrafterNeedsFewerPasses) {
   auto drafter = std::make_shared<OracleDrafter>(0.0, false, false, 7);
   auto parts = hash_parts({}, drafter);
-  const HashModel model(kLetters + 1 + kPadding);
+  const HashModel model;
   Request request;
   request.prompt = {1, 2, 3};
   request.max_tokens = 60;
@@ -124,7 +207,7 @@ TEST(HashModel, AGoodDrafterNeedsFewerPasses) {
 
 TEST(HashModel, CancelFreesThePagesAndSparesTheOthers) {
   auto parts = hash_parts({}, std::make_shared<OracleDrafter>(1.0, false, false, 7));
-  const HashModel model(kLetters + 1 + kPadding);
+  const HashModel model;
   const auto engine = Engine::assemble(std::move(parts));
   const int64_t all_pages = engine->free_pages();
   Request request;
@@ -154,7 +237,7 @@ TEST(HashModel, CancelFreesThePagesAndSparesTheOthers) {
 TEST(HashModel, RelaxedAcceptanceTouchesTheThinkingPhaseAlone) {
   constexpr TokenId kBegin = 1;
   constexpr TokenId kEnd = 2;
-  const HashModel model(kLetters + 1 + kPadding);
+  const HashModel model;
   for (const int top_k : {1, kLetters + 1}) {
     int relaxed = 0;
     int thinking = 0;

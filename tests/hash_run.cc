@@ -84,10 +84,9 @@ std::unique_ptr<EngineParts> hash_parts(const EngineSetup& setup, std::shared_pt
   parts->options.context = setup.context;
   parts->options.acceptance = setup.acceptance;
   parts->options.speculation = setup.speculation;
+  parts->costs = setup.costs;
   parts->tokenizer = letters();
-  auto model = std::make_unique<HashModel>(kLetters + 1 + kPadding);
-  // The end-of-text id comes from the model's configuration.
-  const_cast<ModelConfig&>(model->config()).stop_tokens = {kEos};
+  auto model = std::make_unique<HashModel>();
   KvShape shape = model->kv_shape();
   shape.page_size = setup.page_size;
   const int64_t least = (setup.context + 1 + setup.page_size - 1) / setup.page_size;
@@ -110,7 +109,10 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, Ru
   setup.max_batch_rows = seed % 5 < 2 ? setup.max_batch + static_cast<int>(seed % 9) : 0;
   setup.preempt_every = seed % 4 == 0 ? 1 + static_cast<int>(seed % 3) : 0;
   setup.max_preemptions = seed % 8 == 0 ? 1000 : 8;
-  run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup.speculation, seed), totals);
+  run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup, seed, totals.drafts),
+                    totals);
+  ASSERT_EQ(totals.drafts.differing, 0)
+      << "a draft model saw other entries than those of its text: " << describe(configuration, seed);
 }
 
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, const EngineSetup& setup,
@@ -122,7 +124,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
   KvCache* cache = parts->cache.get();
   const auto engine = Engine::assemble(std::move(parts));
   const int64_t all_pages = engine->free_pages();
-  const HashModel model(kLetters + 1 + kPadding);
+  const HashModel model;
   Run run;
   run.is_traced = seed % 3 == 0;
   if (run.is_traced) {

@@ -21,6 +21,7 @@ struct RunTotals {
   int64_t committed = 0;
   int64_t drafted = 0;
   int64_t accepted = 0;
+  DraftComparison drafts;
 };
 
 // Fails, as a test does, where anything differs from plain decoding. `seed` decides the requests. The last

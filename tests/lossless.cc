@@ -216,6 +216,13 @@ Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, cons
   return parts;
 }
 
+std::unique_ptr<Engine> open_engine(EngineOptions options, int preempt_every) {
+  auto parts = open_parts(std::move(options));
+  EXPECT_TRUE(parts.ok()) << parts.error().message;
+  (*parts)->preempt_every = preempt_every;
+  return Engine::assemble(std::move(parts).value());
+}
+
 std::vector<Completion> run_variant(const Numerics& numerics, const Variant& variant,
                                     const Workload& workload) {
   auto parts = open_variant(numerics, variant, workload.target);

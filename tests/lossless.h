@@ -77,6 +77,10 @@ Workload token_workload(double temperature, int64_t max_tokens = 40);
 Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, const Variant& variant,
                                                   const std::string& target);
 
+// Preempts a request every so many steps, without need; 0: never. Fails the running test when it cannot be
+// opened.
+std::unique_ptr<Engine> open_engine(EngineOptions options, int preempt_every = 0);
+
 // Output of every prompt. Fails the running test when the engine cannot be opened or a draft failed. The
 // other takes an engine as it is.
 std::vector<Completion> run_variant(const Numerics& numerics, const Variant& variant,

@@ -29,13 +29,6 @@ EngineOptions options_for(const std::string& drafter) {
   return options;
 }
 
-std::unique_ptr<Engine> open(EngineOptions options, int preempt_every = 0) {
-  auto parts = open_parts(std::move(options));
-  EXPECT_TRUE(parts.ok()) << parts.error().message;
-  (*parts)->preempt_every = preempt_every;
-  return Engine::assemble(std::move(parts).value());
-}
-
 Completion completion_of(Engine& engine, const Request& request) {
   auto completion = engine.generate(request);
   EXPECT_TRUE(completion.ok()) << completion.error().message;
@@ -126,7 +119,7 @@ TEST_P(PromptLogprobs, AreThoseOfDecodingTheTextWhateverTheChunk) {
   for (const int chunk : {1, 5, 48, 256}) {
     EngineOptions options = options_for(drafter);
     options.prefill_chunk = chunk;
-    const auto engine = open(options);
+    const auto engine = open_engine(options);
     const std::vector<TokenId> text = text_for(*engine, 1);
     const Completion scored = completion_of(*engine, scoring(text));
     expect_same(scored.prompt_logprobs, decoded(*engine, text), drafter + " " + std::to_string(chunk));
@@ -137,7 +130,7 @@ TEST_P(PromptLogprobs, AreThoseOfDecodingTheTextWhateverTheChunk) {
 }
 
 TEST_P(PromptLogprobs, AreTheSameWithACachedBeginningAndChangeNothingBehindThem) {
-  const auto engine = open(options_for(GetParam()));
+  const auto engine = open_engine(options_for(GetParam()));
   const std::vector<TokenId> text = text_for(*engine, 2);
   Request request = scoring(text, 20);
   request.prompt_logprobs = -1;
@@ -167,8 +160,8 @@ TEST_P(PromptLogprobs, SurvivePreemptionAndCompany) {
   EngineOptions options = options_for(GetParam());
   options.prefill_chunk = 24;
   options.kv_pages = 60;
-  const auto engine = open(options, /*preempt_every=*/1);
-  const auto plain = open(options_for("None"));
+  const auto engine = open_engine(options, /*preempt_every=*/1);
+  const auto plain = open_engine(options_for("None"));
   std::vector<std::vector<TokenId>> texts;
   std::vector<Completion> served(8);
   std::vector<std::vector<TokenLogprobs>> streamed(8);
@@ -199,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(Drafters, PromptLogprobs, testing::Values("None", "Draf
 TEST(PromptLogprobsLimits, AStepComputesAFewRowsOfTheHeadAlone) {
   EngineOptions options = options_for("None");
   options.prefill_chunk = 256;
-  const auto engine = open(options);
+  const auto engine = open_engine(options);
   const std::vector<TokenId> text = text_for(*engine, 4, 200);
   const int64_t before = engine->status().steps;
   completion_of(*engine, scoring(text));
@@ -208,7 +201,7 @@ TEST(PromptLogprobsLimits, AStepComputesAFewRowsOfTheHeadAlone) {
 }
 
 TEST(PromptLogprobsLimits, EndsOfAllKinds) {
-  const auto engine = open(options_for("None"));
+  const auto engine = open_engine(options_for("None"));
   const std::vector<TokenId> text = text_for(*engine, 5, 20);
   const Completion one = completion_of(*engine, scoring({text[0]}));
   EXPECT_THAT(one.prompt_logprobs, IsEmpty());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lossless.h"
+#include "test_heads.h"
 #include "tree_recorder.h"
 
 namespace outrider {
@@ -48,11 +49,11 @@ struct Recording {
   std::vector<Completion> completions;
 };
 
-Recording run_with(const fs::path& draft, const std::string& keys) {
+Recording run_with(const fs::path& drafter, const std::string& method, const std::string& keys) {
   const Workload workload = token_workload(0.0);
   const Variant variant{
-      .speculative = "draft_target,max_draft_len=5,dynamic_tree_max_topK=4,max_total_draft_tokens=10" + keys,
-      .head = draft};
+      .speculative = method + ",max_draft_len=5,dynamic_tree_max_topK=4,max_total_draft_tokens=20" + keys,
+      .head = drafter};
   Recording run;
   auto parts = open_variant({.weights = WeightPrecision::kF32}, variant, workload.target);
   if (!parts.ok()) {
@@ -67,12 +68,30 @@ Recording run_with(const fs::path& draft, const std::string& keys) {
 TEST(RankingTemperature, OfADraftModelIsReadFromItsConfig) {
   const fs::path draft = small_target() + "_tied";
   const SharpDraft sharp(draft);
-  const Recording usual = run_with(draft, ""), named = run_with(sharp.path(), "");
+  const std::string method = "draft_target";
+  const Recording usual = run_with(draft, method, ""), named = run_with(sharp.path(), method, "");
   ASSERT_FALSE(usual.trees.empty());
   EXPECT_FALSE(named.trees == usual.trees);
-  EXPECT_TRUE(named.trees == run_with(draft, ",ranking_temperature=0.2").trees);
-  EXPECT_TRUE(usual.trees == run_with(sharp.path(), ",ranking_temperature=1").trees);  // by hand goes first
+  EXPECT_TRUE(named.trees == run_with(draft, method, ",ranking_temperature=0.2").trees);
+  EXPECT_TRUE(usual.trees ==
+              run_with(sharp.path(), method, ",ranking_temperature=1").trees);  // by hand goes first
   expect_same(usual.completions, named.completions, "at another ranking temperature");
+}
+
+// Each of them ranks its own nodes; one by hand is everybody's.
+TEST(RankingTemperature, OfAHeadIsNotThatOfOthersInItsTree) {
+  const auto head = make_medusa(kSmallTarget, 5), sharp = make_medusa(kSmallTarget, 5);
+  sharp->config["outrider_ranking_temperature"] = 0.2;
+  const fs::path usual = head->write(), named = sharp->write();
+  const auto trees = [](const fs::path& path, const std::string& method, const std::string& keys = "") {
+    return run_with(path, "combine=[" + method + "]", keys).trees;
+  };
+  const std::string by_hand = ",ranking_temperature=0.2";
+  ASSERT_FALSE(trees(usual, "medusa").empty());
+  EXPECT_FALSE(trees(usual, "medusa") == trees(usual, "medusa", by_hand));
+  EXPECT_TRUE(trees(named, "medusa") == trees(usual, "medusa", by_hand));
+  EXPECT_FALSE(trees(usual, "early_exit") == trees(usual, "early_exit", by_hand));
+  EXPECT_TRUE(trees(named, "early_exit") == trees(usual, "early_exit"));
 }
 
 }  // namespace

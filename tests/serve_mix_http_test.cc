@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/engine_parts.h"
-#include "lossless.h"
+#include "serve_mix.h"
 #include "serving.h"
 
 namespace outrider {
@@ -23,29 +23,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kConcurrent = 32;
-constexpr int64_t kContext = 320;
-constexpr int kPageSize = 16;
-constexpr double kShareOfDemand = 0.3;
 #ifdef OUTRIDER_SLOW_TEST
 constexpr uint32_t kSeeds = 12;
 #else
 constexpr uint32_t kSeeds = 1;
 #endif
-
-EngineOptions options_for(const std::string& drafter) {
-  EngineOptions options;
-  options.model = default_target();
-  options.threads = 2;
-  options.context = kContext;
-  options.page_size = kPageSize;
-  options.prefill_chunk = 48;
-  options.max_batch = kConcurrent;
-  options.speculation.speculative_model = default_draft();
-  options.speculation.is_auto = drafter == "auto";
-  options.speculation.decoding_type = drafter == "auto" ? "Auto" : drafter;
-  return options;
-}
 
 std::function<void(ServerParts&)> serving(EngineOptions options, int preempt_every) {
   return [options, preempt_every](ServerParts& parts) {
@@ -191,10 +173,10 @@ int64_t pages_of_demand(uint32_t seed) {
 class ServeMixHttp : public testing::TestWithParam<const char*> {};
 
 TEST_P(ServeMixHttp, EveryCallGetsWhatItGetsAlone) {
-  TestServer plain(serving(options_for("None"), 0));
+  TestServer plain(serving(mix_options("None"), 0));
   ASSERT_TRUE(plain.wait_until_ready());
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
-    EngineOptions options = options_for(GetParam());
+    EngineOptions options = mix_options(GetParam());
     options.kv_pages = static_cast<int64_t>(kShareOfDemand * static_cast<double>(pages_of_demand(seed)));
     TestServer server(serving(options, /*preempt_every=*/1));
     ASSERT_TRUE(server.wait_until_ready());

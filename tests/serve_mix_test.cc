@@ -10,41 +10,16 @@
 #include <vector>
 
 #include "engine/engine_parts.h"
-#include "lossless.h"
+#include "serve_mix.h"
 
 namespace outrider {
 namespace {
 
-constexpr int kConcurrent = 32;
-constexpr int64_t kContext = 320;
-constexpr int kPageSize = 16;
-constexpr double kShareOfDemand = 0.3;
 #ifdef OUTRIDER_SLOW_TEST
 constexpr uint32_t kSeeds = 30;
 #else
 constexpr uint32_t kSeeds = 2;
 #endif
-
-EngineOptions options_for(const std::string& drafter) {
-  EngineOptions options;
-  options.model = default_target();
-  options.threads = 2;
-  options.context = kContext;
-  options.page_size = kPageSize;
-  options.prefill_chunk = 48;
-  options.max_batch = kConcurrent;
-  options.speculation.speculative_model = default_draft();
-  options.speculation.is_auto = drafter == "auto";
-  options.speculation.decoding_type = drafter == "auto" ? "Auto" : drafter;
-  return options;
-}
-
-std::unique_ptr<Engine> open(EngineOptions options, int preempt_every = 0) {
-  auto parts = open_parts(std::move(options));
-  EXPECT_TRUE(parts.ok()) << parts.error().message;
-  (*parts)->preempt_every = preempt_every;
-  return Engine::assemble(std::move(parts).value());
-}
 
 // Requests of a seed, each time anew: a constraint serves one sequence.
 class Mix {
@@ -190,13 +165,13 @@ class ServeMix : public testing::TestWithParam<const char*> {};
 
 TEST_P(ServeMix, EveryRequestGetsWhatItGetsAlone) {
   const std::string drafter = GetParam();
-  const auto plain = open(options_for("None"));
+  const auto plain = open_engine(mix_options("None"));
   int64_t accepted = 0, preemptions = 0, cached = 0;
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
-    EngineOptions options = options_for(drafter);
+    EngineOptions options = mix_options(drafter);
     options.kv_pages = static_cast<int64_t>(kShareOfDemand *
                                             static_cast<double>(pages_of_demand(*plain, Mix(*plain, seed))));
-    const auto engine = open(std::move(options), /*preempt_every=*/1);
+    const auto engine = open_engine(std::move(options), /*preempt_every=*/1);
     const Mix mix(*engine, seed);
     const std::vector<Streamed> served = run_together(*engine, mix, seed);
     for (int i = 0; i < kConcurrent; ++i) {

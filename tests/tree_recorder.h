@@ -23,6 +23,17 @@ struct Drafted {
   bool operator==(const Drafted&) const = default;
 };
 
+inline Drafted drafted_in(const TokenTree& tree) {
+  Drafted drafted;
+  drafted.tokens.assign(tree.tokens().begin(), tree.tokens().end());
+  drafted.parents.assign(tree.parents().begin(), tree.parents().end());
+  for (int node = 0; node < tree.size(); ++node) drafted.probabilities.push_back(tree.probability(node));
+  for (const Proposal& proposal : tree.proposals()) {
+    if (proposal.law >= 0) drafted.laws.push_back(tree.law_at(proposal.law).probabilities);
+  }
+  return drafted;
+}
+
 // By seed, text, depth and nodes.
 using Question = std::tuple<uint64_t, std::vector<TokenId>, int, int>;
 using Trees = std::map<Question, Drafted>;
@@ -42,17 +53,10 @@ class TreeRecorder final : public DrafterWrapper {
 
  private:
   void record(const DraftRequest& request, const TokenTree& tree) {
-    Drafted drafted;
-    drafted.tokens.assign(tree.tokens().begin(), tree.tokens().end());
-    drafted.parents.assign(tree.parents().begin(), tree.parents().end());
-    for (int node = 0; node < tree.size(); ++node) drafted.probabilities.push_back(tree.probability(node));
-    for (const Proposal& proposal : tree.proposals()) {
-      if (proposal.law >= 0) drafted.laws.push_back(tree.law_at(proposal.law).probabilities);
-    }
     trees_[{request.sampling->seed,
             {request.tokens.begin(), request.tokens.end()},
             request.max_depth,
-            request.max_nodes}] = std::move(drafted);
+            request.max_nodes}] = drafted_in(tree);
   }
 
   Trees& trees_;

@@ -34,6 +34,8 @@ class TokenTree {
   explicit TokenTree(TokenId pending = 0) { reset(pending); }
 
   void reset(TokenId pending);
+  // Makes room: trees of so many nodes, the root included, do not allocate, but for laws.
+  void reserve(int nodes);
 
   // Adds a child and returns its index; a child of `parent` with that token that is there already is returned
   // instead. `probability`: the drafter's guess, in (0, 1], that the child is accepted if its parent is;

@@ -313,6 +313,7 @@ Result<std::shared_ptr<Drafter>> make_combined_drafter(const SpeculativeOptions&
     if (method == "Combined") return usage_error("combine must name methods that draft, found Combined");
     SpeculativeOptions own = options;
     own.decoding_type = method;
+    OUTRIDER_TRY(own, settled(std::move(own)));
     OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, context));
     name += (name.empty() ? "" : "+") + drafter->traits().name;
     parts.drafters.push_back(std::move(drafter));

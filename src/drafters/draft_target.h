@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "drafters/registry.h"
+#include "models/model.h"
 
 namespace outrider {
 
@@ -11,5 +12,9 @@ namespace outrider {
 // (Leviathan et al., arXiv 2211.17192). Errors: the draft model cannot be opened, or its vocabulary differs.
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
                                                            const DrafterContext& context);
+
+// The same with a model opened elsewhere, of the target's vocabulary. Error: out of memory.
+Result<std::shared_ptr<Drafter>> draft_with(std::unique_ptr<Model> model, const SpeculativeOptions& options,
+                                            const DrafterContext& context);
 
 }  // namespace outrider

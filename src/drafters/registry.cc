@@ -100,7 +100,9 @@ Result<SpeculativeOptions> settled(SpeculativeOptions options) {
     options.combine = {"Suffix"};
     if (!options.speculative_model.empty()) options.combine.push_back(method);
   }
-  if (head) OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(head->config.root(), options));
+  // Of drafters that share a tree each is settled for itself.
+  if (head && options.decoding_type == method)
+    OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(head->config.root(), options));
   if (options.is_shape_open) OUTRIDER_RETURN_IF_ERROR(take_usual_shape(options, head));
   if (options.tree == TreeKind::kChoices) {
     if (options.medusa_choices.empty() && head && head->kind == HeadKind::kMedusa) {

@@ -43,6 +43,19 @@ TEST_F(RankingTemperature, GivenByHandGoesBeforeIt) {
   EXPECT_EQ(options->ranking_temperature, 1.0);
 }
 
+TEST_F(RankingTemperature, IsNotThatOfOthersInItsTree) {
+  head_.config["outrider_ranking_temperature"] = 0.4;
+  for (const char* method : {"Combined", "EarlyExit"}) {
+    SpeculativeOptions given;
+    given.decoding_type = method;
+    given.combine = {"Medusa", "EarlyExit"};
+    given.speculative_model = head_.write();
+    const auto options = settled(std::move(given));
+    ASSERT_TRUE(options.ok()) << options.error().message;
+    EXPECT_EQ(growth_options(*options, nullptr).ranking_temperature, 1.0) << method;
+  }
+}
+
 TEST_F(RankingTemperature, IsOneWhereNobodyNamesIt) {
   const auto options = settle();
   ASSERT_TRUE(options.ok()) << options.error().message;

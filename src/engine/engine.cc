@@ -40,7 +40,8 @@ struct Engine::Impl {
                   parts->cache.get()),
         policy({.is_auto = parts->options.speculation.is_auto,
                 .schedule = parts->options.speculation.draft_len_schedule,
-                .max_depth = max_draft_depth(*parts)},
+                .max_depth = max_draft_depth(*parts),
+                .max_nodes = max_draft_nodes(*parts)},
                parts->costs),
         pass({.target = parts->target.get(),
               .cache = parts->cache.get(),
@@ -49,7 +50,8 @@ struct Engine::Impl {
               .vocab_size = parts->vocab_size,
               .acceptance = acceptance_rule(parts->options),
               .options = &parts->options.speculation,
-              .limits = batch_limits(*parts)}) {}
+              .limits = batch_limits(*parts),
+              .max_nodes = max_draft_nodes(*parts)}) {}
 
   Status check(const Request& request) const;
   Status check_tokens(std::span<const TokenId> tokens) const;

@@ -49,6 +49,7 @@ Step::Step(const Parts& parts) : parts_(parts) {
     work.verdict.origins.reserve(longest);
     work.verdict.fates.reserve(static_cast<size_t>(parts.limits.rows));
     work.verdict.choices.reserve(static_cast<size_t>(parts.limits.rows));
+    work.tree.reserve(1 + parts.max_nodes);
   }
   wants_features_ = parts.drafter->traits().features.count() > 0;
   for (Work& work : work_) {
@@ -60,6 +61,8 @@ Step::Step(const Parts& parts) : parts_(parts) {
         static_cast<size_t>(parts.limits.rows * parts.target->config().hidden_size));
   }
   trees_.resize(sequences);
+  for (TokenTree& tree : trees_) tree.reserve(1 + parts.max_nodes);
+  reserve_figures(totals_.speculation, parts.limits.max_depth);
   requests_.reserve(sequences);
   drafting_.reserve(sequences);
   drafts_.reserve(sequences);

@@ -31,6 +31,7 @@ class Step {
     AcceptanceRule acceptance = AcceptanceRule::kCoupled;  // of sequences that ask for no other
     const SpeculativeOptions* options = nullptr;           // of the lossy rules
     ForwardBatch::Limits limits;                           // of a batch
+    int max_nodes = 0;                                     // of a tree, below its root
   };
 
   explicit Step(const Parts& parts);

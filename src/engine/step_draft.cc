@@ -7,6 +7,7 @@
 #include "engine/draft_checks.h"
 #include "engine/guarded_call.h"
 #include "engine/step.h"
+#include "engine/step_figures.h"
 #include "engine/step_tracer.h"
 
 namespace outrider {
@@ -66,6 +67,7 @@ void Step::draft() {
     Sequence& sequence = *plan.sequence;
     if (!sequence.started) {
       sequence.started = true;
+      reserve_figures(sequence.completion().speculation, parts_.limits.max_depth);
       (void)guarded([&] {
         return parts_.drafter->begin(sequence.id(), sequence.tokens(), sequence.request().cache_scope),
                Status();

@@ -3,6 +3,11 @@
 
 namespace outrider {
 
+void reserve_figures(SpeculationStats& stats, int64_t depth) {
+  stats.drafted_per_position.reserve(static_cast<size_t>(depth));
+  stats.accepted_per_position.reserve(static_cast<size_t>(depth));
+}
+
 void add_tree(SpeculationStats& stats, const TokenTree& tree, const Verdict& verdict) {
   stats.steps += verdict.tokens.empty() ? 0 : 1;
   stats.drafts += tree.drafted() == 0 ? 0 : 1;

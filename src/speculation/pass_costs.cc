@@ -46,15 +46,16 @@ double ms_at(const PassCosts::Point& point, double context) {
 
 // The rising sequence closest to the values, by squares of that weight (pool adjacent violators): who falls
 // behind is drawn together with those before it, whose values are those of their pools.
-template <typename Value>
-void make_rising(std::vector<PassCosts::Point>& points, const std::vector<double>& weights, Value value) {
+template <typename Weight, typename Value>
+void make_rising(std::vector<PassCosts::Point>& points, Weight weight_of, Value value) {
   for (size_t i = 1; i < points.size(); ++i) {
-    double weight = weights[i];
+    double weight = weight_of(i);
     double sum = weight * value(points[i]);
     size_t first = i;
     for (; first > 0 && value(points[first - 1]) > sum / weight; --first) {
-      sum += weights[first - 1] * value(points[first - 1]);
-      weight += weights[first - 1];
+      const double before = weight_of(first - 1);
+      sum += before * value(points[first - 1]);
+      weight += before;
     }
     for (size_t k = first; first < i && k <= i; ++k) value(points[k]) = sum / weight;
   }
@@ -74,14 +75,13 @@ PassCosts::PassCosts(std::vector<Point> points)
 
 void PassCosts::fit() {
   points_ = measured_;
-  weights_.resize(points_.size());
   for (size_t i = 0; i < points_.size(); ++i) {
     points_[i].ms *= std::exp(factors_[i]);
     points_[i].ms_per_thousand *= std::exp(factors_[i]);
-    weights_[i] = 1.0 / covariance(i, i);
   }
-  make_rising(points_, weights_, [](Point& point) -> double& { return point.ms; });
-  make_rising(points_, weights_, [](Point& point) -> double& { return point.ms_per_thousand; });
+  const auto certainty = [&](size_t i) { return 1.0 / covariance(i, i); };
+  make_rising(points_, certainty, [](Point& point) -> double& { return point.ms; });
+  make_rising(points_, certainty, [](Point& point) -> double& { return point.ms_per_thousand; });
 }
 
 double PassCosts::pass_ms(double rows, double context) const {

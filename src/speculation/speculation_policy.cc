@@ -30,6 +30,7 @@ SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
     state.length = options_.max_depth;
     state.account = accounts_.open();
     state.is_on = !is_hopeless();
+    if (costs_.known()) state.drafted.reserve(1 + options_.max_nodes);
   }
   return state;
 }
@@ -136,6 +137,7 @@ void SpeculationPolicy::prune(std::span<const Grown> trees, int most_rows) {
   verified_rows_ = 0.0;
   if (!costs_.known()) return;
   worthwhile_.clear();
+  worthwhile_.reserve(trees.size(), static_cast<size_t>(1 + options_.max_nodes));
   for (const Grown& grown : trees) {
     State& state = state_of(grown.sequence);
     if (state.is_auto) state.drafted = *grown.tree;

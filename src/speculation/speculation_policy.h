@@ -33,6 +33,7 @@ class SpeculationPolicy {
     bool is_auto = false;  // else every sequence drafts as much as its limits allow
     LengthSchedule schedule = LengthSchedule::kConstant;
     int max_depth = 0;
+    int max_nodes = 0;  // of the largest tree, below its root
   };
   // Without costs nothing is decided.
   SpeculationPolicy(const Options& options, PassCosts costs);

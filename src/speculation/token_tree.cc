@@ -22,6 +22,15 @@ void TokenTree::reset(TokenId pending) {
   law_count_ = 0;
 }
 
+void TokenTree::reserve(int nodes) {
+  const auto count = static_cast<size_t>(nodes);
+  for (std::vector<int>* numbers : {&parents_, &depths_, &law_index_, &place_}) numbers->reserve(count);
+  tokens_.reserve(count);
+  probabilities_.reserve(count);
+  sources_.reserve(count);
+  proposals_.reserve(count);
+}
+
 int TokenTree::add(int parent, TokenId token, double probability) {
   int child = parent + 1;
   while (child < size() && (this->parent(child) != parent || this->token(child) != token)) ++child;

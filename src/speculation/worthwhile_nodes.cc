@@ -5,6 +5,13 @@
 
 namespace outrider {
 
+void WorthwhileNodes::reserve(size_t trees, size_t nodes) {
+  trees_.reserve(trees);
+  candidates_.reserve(trees * nodes);
+  products_.reserve(nodes);
+  kept_.reserve(nodes);
+}
+
 void WorthwhileNodes::clear() {
   trees_.clear();
   candidates_.clear();

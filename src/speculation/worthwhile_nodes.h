@@ -15,6 +15,8 @@ namespace outrider {
 // first, whoever drafted them. Keeps its scratch memory between steps.
 class WorthwhileNodes {
  public:
+  // Makes room for so many trees of so many nodes, the root included.
+  void reserve(size_t trees, size_t nodes);
   void clear();
   // The tree must outlive keep().
   void add(TokenTree& tree, const AcceptanceEstimates& estimates);

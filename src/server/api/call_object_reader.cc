@@ -25,7 +25,9 @@ using State = CallReader::State;
 
 State CallObjectReader::push(char next) {
   text_ += next;
-  if (in_string_) return push_in_string(next);
+  const bool was_in_string = string_.is_inside();
+  string_.push(next);
+  if (was_in_string) return string_.is_inside() ? State::kReading : end_string();
   // A number or a word ends before what follows it.
   const bool in_word = phase_ == Phase::kInValue && nesting_.size() == 1;
   if (in_word && (is_space(next) || next == ',' || next == '}')) {
@@ -34,20 +36,13 @@ State CallObjectReader::push(char next) {
   return is_space(next) ? State::kReading : push_structure(next);
 }
 
-State CallObjectReader::push_in_string(char next) {
-  if (is_escaped_) {
-    is_escaped_ = false;
-  } else if (next == '\\') {
-    is_escaped_ = true;
-  } else if (next == '"') {
-    in_string_ = false;
-    if (nesting_.size() > 1) return State::kReading;
-    if (phase_ == Phase::kInValue) return end_value(text_.size());
-    const auto key = decode_string(std::string_view(text_).substr(string_begin_));
-    if (!key) return State::kBroken;
-    key_ = *key;
-    phase_ = Phase::kColon;
-  }
+State CallObjectReader::end_string() {
+  if (nesting_.size() > 1) return State::kReading;
+  if (phase_ == Phase::kInValue) return end_value(text_.size());
+  const auto key = decode_string(std::string_view(text_).substr(string_begin_));
+  if (!key) return State::kBroken;
+  key_ = *key;
+  phase_ = Phase::kColon;
   return State::kReading;
 }
 
@@ -60,7 +55,6 @@ State CallObjectReader::push_structure(char next) {
       return next == '{' ? State::kReading : State::kBroken;
     case Phase::kKey:
       if (next == '}' && may_end_) return State::kDone;
-      in_string_ = true;
       string_begin_ = text_.size() - 1;
       return next == '"' ? State::kReading : State::kBroken;
     case Phase::kColon:
@@ -69,9 +63,7 @@ State CallObjectReader::push_structure(char next) {
     case Phase::kValue:
       return begin_value(next);
     case Phase::kInValue:
-      if (next == '"') {
-        in_string_ = true;
-      } else if (next == '{' || next == '[') {
+      if (next == '{' || next == '[') {
         nesting_ += next;
         if (nesting_.size() > kMaxDepth) return State::kBroken;
       } else if (next == '}' || next == ']') {
@@ -93,9 +85,7 @@ State CallObjectReader::begin_value(char next) {
     if (arguments_begin_ != 0) return State::kBroken;
     arguments_begin_ = value_begin_;
   }
-  if (next == '"') {
-    in_string_ = true;
-  } else if (next == '{' || next == '[') {
+  if (next == '{' || next == '[') {
     nesting_ += next;
   } else if (next == ',' || next == '}' || next == ']' || next == ':') {
     return State::kBroken;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "server/api/call_reader.h"
+#include "server/api/json_string_state.h"
 
 namespace outrider {
 
@@ -21,7 +22,7 @@ class CallObjectReader final : public CallReader {
  private:
   enum class Phase : uint8_t { kOpen, kKey, kColon, kValue, kInValue, kNext };
 
-  State push_in_string(char next);
+  State end_string();
   State push_structure(char next);
   State begin_value(char next);
   State end_value(size_t end);
@@ -30,8 +31,7 @@ class CallObjectReader final : public CallReader {
   std::string text_;
   std::string nesting_;  // the brackets that are open: "{[" ...
   Phase phase_ = Phase::kOpen;
-  bool in_string_ = false;
-  bool is_escaped_ = false;
+  JsonStringState string_;
   bool may_end_ = false;  // the object may close where a key is expected
   size_t string_begin_ = 0;
   size_t value_begin_ = 0;

@@ -63,17 +63,7 @@ State FencedCallReader::push_fence() {
 
 State FencedCallReader::push_argument(char next) {
   arguments_ += next;
-  if (in_string_) {
-    if (is_escaped_) {
-      is_escaped_ = false;
-    } else if (next == '\\') {
-      is_escaped_ = true;
-    } else if (next == '"') {
-      in_string_ = false;
-    }
-    return State::kReading;
-  }
-  if (next == '"') in_string_ = true;
+  if (string_.push(next)) return State::kReading;
   if (next == '{' || next == '[') ++depth_;
   if (next != '}' && next != ']') return State::kReading;
   if (--depth_ > 0) return State::kReading;

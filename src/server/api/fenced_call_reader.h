@@ -2,6 +2,7 @@
 #pragma once
 
 #include "server/api/call_reader.h"
+#include "server/api/json_string_state.h"
 
 namespace outrider {
 
@@ -27,8 +28,7 @@ class FencedCallReader final : public CallReader {
   std::optional<std::string> name_;
   std::string arguments_;
   int depth_ = 0;  // of brackets
-  bool in_string_ = false;
-  bool is_escaped_ = false;
+  JsonStringState string_;
 };
 
 }  // namespace outrider

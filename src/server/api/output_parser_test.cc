@@ -77,7 +77,7 @@ TEST(ToolCallParser, FindsCalls) {
                 call + "|now({})");
   expect_parsed(kMistral, "[TOOL_CALLS][{\"name\": \"add\", \"arguments\": {}, \"id\": \"123456789\"}]",
                 "|add({})");
-  expect_parsed(kLlama, R"({"name": "add", "parameters": {"x": "ü\"{"}})", R"(|add({"x": "ü\"{"}))");
+  expect_parsed(kLlama, R"({"name": "add", "parameters": {"x": "ü\"{\\"}})", R"(|add({"x": "ü\"{\\"}))");
   expect_parsed(kLlama,
                 R"(<|python_tag|>{"name": "add", "parameters": {}}; {"name": "now", "parameters": {}})",
                 "|add({})|now({})");
@@ -114,7 +114,7 @@ std::string deepseek_call(const std::string& name, const std::string& arguments)
 }
 
 TEST(ToolCallParser, FindsDeepSeeksCalls) {
-  const std::string arguments = R"({"a": 1, "b": [2, "}\"`"]})";
+  const std::string arguments = R"({"a": 1, "b": [2, "}\"`\\"]})";
   const std::string begin = mark("calls▁begin"), end = mark("calls▁end");
   const std::string add = deepseek_call("add", arguments), now = deepseek_call("now", "{}");
   const std::string call = "|add(" + arguments + ")";

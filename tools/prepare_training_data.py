@@ -6,7 +6,7 @@ Writes OUT/train/<domain>.u16 and OUT/heldout/<domain>.u16: token ids as little-
 by <|endoftext|>. Records marked "heldout" go to heldout/ only. OUT/prompts/<domain>.u16 holds prompts cut from training
 records in the same format, for `outrider-train lm --distill`.
 
-    python tools/prepare_training_data.py --data ../shared/data --tokenizer models/outrider-small/tokenizer.json \
+    python tools/prepare_training_data.py --data TEXT --tokenizer models/outrider-small/tokenizer.json \
         --out build/training-data
 """
 

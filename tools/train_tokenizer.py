@@ -5,7 +5,7 @@
 Reads only records with "split": "train". Every domain contributes the same share of text as it has in the training
 mixture, so that novels (two thirds of the bytes) do not decide what becomes a token.
 
-    python tools/train_tokenizer.py --data ../shared/data --out models/outrider-small
+    python tools/train_tokenizer.py --data TEXT --out models/outrider-small
 """
 
 import argparse

@@ -31,7 +31,8 @@ function(outrider_library folder)
   endif()
 endfunction()
 
-# outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [LABEL unit|lossless|slow])
+# outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [LABEL unit|cli|lossless|slow|trainer]): also part of the
+# target <label>_tests, so that a build may leave out what it will not run.
 function(outrider_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS;SYSTEM" ${ARGN})
   if(NOT ARG_LABEL)
@@ -43,6 +44,10 @@ function(outrider_test name)
   target_compile_definitions(${name} PRIVATE OUTRIDER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL})
+  if(NOT TARGET ${ARG_LABEL}_tests)
+    add_custom_target(${ARG_LABEL}_tests)
+  endif()
+  add_dependencies(${ARG_LABEL}_tests ${name})
 endfunction()
 
 # outrider_isa_library(<isa> FLAGS flag...): the kernels of one instruction set, compiled with exactly the flags

@@ -77,9 +77,11 @@ std::unique_ptr<Browser> PageTest::browser_;
 TEST_F(PageTest, ShowsWhereTokensCameFromAndTheFiguresMove) {
   set("mode", "fixed");
   EXPECT_EQ(value("text('length')"), "–");
+  // Every value that was written, also when the whole answer comes in one piece.
   value(
-      "window.lengths = new Set(); new MutationObserver(() => lengths.add(text('length')))"
-      ".observe(document.getElementById('length'), {childList: true}); 0");
+      "window.lengths = new Set();"
+      "new MutationObserver((changes) => changes.forEach((change) => change.addedNodes.forEach((node) => "
+      "lengths.add(node.data)))).observe(document.getElementById('length'), {childList: true}); 0");
   ask("Tell me a story about a dog.");
   EXPECT_GT(value("count('.message.assistant .token')"), 10);
   EXPECT_GT(value("count('.message.assistant .token.accepted')"), 0);

@@ -46,7 +46,9 @@ def parse_passes(text):
 
 
 def llama_ms(options):
-    done = subprocess.run(llama_command(options), check=True, capture_output=True, text=True)
+    done = subprocess.run(llama_command(options), capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"llama-batched-bench ended with {done.returncode}; the last it said:\n" + (done.stdout + done.stderr)[-1000:])
     passes = parse_passes(done.stdout + done.stderr)
     missing = [rows for rows in options.rows if rows not in passes]
     if missing:

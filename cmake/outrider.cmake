@@ -31,8 +31,8 @@ function(outrider_library folder)
   endif()
 endfunction()
 
-# outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [LABEL unit|cli|lossless|slow|trainer]): also part of the
-# target <label>_tests, so that a build may leave out what it will not run.
+# outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [LABEL unit|cli|lossless|slow|trainer]):
+# also part of the target <label>_tests, so that a build may leave out what it will not run.
 function(outrider_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS;SYSTEM" ${ARGN})
   if(NOT ARG_LABEL)

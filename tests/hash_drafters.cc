@@ -217,7 +217,7 @@ std::shared_ptr<Drafter> hash_draft_target(std::unique_ptr<HashModel> model,
                                            const SpeculativeOptions& options, const DrafterContext& context,
                                            DraftComparison& comparison) {
   HashDraft reference(model.get(), options);
-  auto made = draft_with(std::move(model), options, context);
+  auto made = make_draft_target_drafter(std::move(model), options, context);
   EXPECT_TRUE(made.ok()) << made.error().message;
   return std::make_shared<ComparedDraft>(std::move(*made), std::move(reference), comparison);
 }

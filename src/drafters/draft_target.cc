@@ -154,11 +154,12 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
       std::unique_ptr<Model> model,
       Model::load(file, {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
   OUTRIDER_TRY(const SpeculativeOptions own, own_options(options));
-  return draft_with(std::move(model), own, context);
+  return make_draft_target_drafter(std::move(model), own, context);
 }
 
-Result<std::shared_ptr<Drafter>> draft_with(std::unique_ptr<Model> model, const SpeculativeOptions& options,
-                                            const DrafterContext& context) {
+Result<std::shared_ptr<Drafter>> make_draft_target_drafter(std::unique_ptr<Model> model,
+                                                           const SpeculativeOptions& options,
+                                                           const DrafterContext& context) {
   const int nodes = make_tree_policy(options)->most_expanded(largest_tree(options), options.max_draft_len);
   OUTRIDER_RETURN_IF_ERROR(
       model->reserve(CachedGrowth::most_rows(options, context), int64_t{context.max_batch} * nodes));

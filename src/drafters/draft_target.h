@@ -14,7 +14,8 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
                                                            const DrafterContext& context);
 
 // The same with a model opened elsewhere, of the target's vocabulary. Error: out of memory.
-Result<std::shared_ptr<Drafter>> draft_with(std::unique_ptr<Model> model, const SpeculativeOptions& options,
-                                            const DrafterContext& context);
+Result<std::shared_ptr<Drafter>> make_draft_target_drafter(std::unique_ptr<Model> model,
+                                                           const SpeculativeOptions& options,
+                                                           const DrafterContext& context);
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/nibble_values.h"
 #include "kernels/packing_layout.h"
 #include "kernels/weight_codes.h"
 
@@ -140,6 +141,9 @@ void pack_tile_codes(const StripRow& row, float unit) {
   WeightCodes codes;
   for (int64_t begin = 0; begin < row.k; begin += kCodesPerStretch) {
     read_codes(row.dtype, row.stored, begin, row.k, unit, codes);
+    if (type.bits == 4 && !type.has_min) {
+      for (uint16_t& scale : codes.scales) scale = table_scale(scale);
+    }
     const int64_t blocks = blocks_of(std::min<int64_t>(kCodesPerStretch, row.k - begin), kCodeBlock);
     for (int64_t b = 0; b < blocks; ++b) {
       std::byte* to =

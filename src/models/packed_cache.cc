@@ -68,7 +68,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 PackedCache::PackedCache(const std::filesystem::path& folder, const ModelFile& file,
                          const KernelTable& kernels, std::span<const PackingJob> jobs)
     : file_(file), kernels_(kernels), jobs_(jobs) {
-  description_ = "outrider packed weights 1\nkernels " + std::string(kernels.name) + "\n";
+  description_ = "outrider packed weights 2\nkernels " + std::string(kernels.name) + "\n";
   for (const PackingJob& job : jobs) description_ += description_of(job);
   // The name tells models apart, so that one folder serves many; a model that changed replaces its file.
   const std::filesystem::path& model = file.path;

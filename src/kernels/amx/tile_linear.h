@@ -196,8 +196,8 @@ void multiply_chunk(const Chunk& chunk) {
     case WeightForm::kTiles:
       return multiply_chunk<stored_strip>(chunk);
     case WeightForm::kTileNibbles:
-      return share.has_min ? multiply_chunk<decoded_strip<NibbleTiles<true>>>(chunk)
-                           : multiply_chunk<decoded_strip<NibbleTiles<false>>>(chunk);
+      return share.has_min ? multiply_chunk<decoded_strip<MinNibbleTiles>>(chunk)
+                           : multiply_chunk<decoded_strip<NibbleTiles>>(chunk);
     default:
       return share.has_min ? multiply_chunk<decoded_strip<ByteTiles<32, true>>>(chunk)
                            : multiply_chunk<decoded_strip<ByteTiles<16, false>>>(chunk);

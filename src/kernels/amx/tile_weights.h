@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "kernels/amx/tile_inputs.h"
+#include "kernels/nibble_values.h"
 
 namespace outrider {
 namespace {
@@ -29,69 +30,115 @@ struct StoredTiles {
   }
 };
 
-// Common to both kinds of codes. Bytes of a block of 16 features: scales [16][groups], mins, codes [16][row].
+// Where the parts of a strip of codes stand. Bytes of a block of 16 features: scales [16][groups], mins, codes
+// [16][row].
 template <int kGroup, int kRowBytes, bool kMin>
 struct CodeBlocks {
   static constexpr int kGroups = kCodeBlock / kGroup;
   static constexpr int kScaleBytes = kTileRows * kGroups * 2;
   static constexpr int kBlockBytes = (kMin ? 2 : 1) * kScaleBytes + kTileRows * kRowBytes;
-
-  const std::byte* blocks;
-  float unit;
-  alignas(64) float scales[kTileRows / 2 * kGroups];  // of the quarter's rows
-  alignas(64) float negative_mins[kMin ? kTileRows / 2 * kGroups : 1];
-
-  CodeBlocks(const LinearShare& share, int64_t feature) {
-    const std::byte* strip = share.weights + feature / kTileFeatures * share.strip_bytes;
-    __builtin_memcpy(&unit, strip, sizeof(unit));
-    blocks = strip + kStripHeader;
-  }
-
   static constexpr int kRowsOfQuarter = kTileRows / 2;
 
-  // Reads the scales of a quarter (times `inflation`) and returns its first row of codes. Quarters 0 and 1
-  // are the first tile.
-  const std::byte* begin_quarter(int64_t block, int quarter, float inflation) {
-    const std::byte* from = blocks + (block * 2 + quarter / 2) * kBlockBytes;
-    const int64_t first = quarter % 2 * kRowsOfQuarter;
-    const std::byte* halves = from + first * kGroups * 2;
-    for (int i = 0; i < kRowsOfQuarter * kGroups; i += 16) {
-      _mm512_store_ps(scales + i,
-                      _mm512_mul_ps(load_halves(halves + i * 2), _mm512_set1_ps(unit * inflation)));
-      if constexpr (kMin) {
-        _mm512_store_ps(negative_mins + i, _mm512_mul_ps(load_halves(halves + kScaleBytes + i * 2),
-                                                         _mm512_set1_ps(-unit * inflation)));
-      }
-    }
-    return from + (kMin ? 2 : 1) * kScaleBytes + first * kRowBytes;
-  }
+  const std::byte* strip;
 
-  static __m512 load_halves(const std::byte* p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  CodeBlocks(const LinearShare& share, int64_t feature)
+      : strip(share.weights + feature / kTileFeatures * share.strip_bytes) {}
+
+  // Quarters 0 and 1 of a block are the first tile.
+  struct Quarter {
+    const std::byte* scales;  // half precision
+    const std::byte* codes;
+  };
+  Quarter quarter_at(int64_t block, int quarter) const {
+    const std::byte* from = strip + kStripHeader + (block * 2 + quarter / 2) * kBlockBytes;
+    const int64_t first = quarter % 2 * kRowsOfQuarter;
+    return {from + first * kGroups * 2, from + (kMin ? 2 : 1) * kScaleBytes + first * kRowBytes};
   }
   static Bf16* row_of(Bf16* tiles, int quarter, int row) {
     return tiles + quarter / 2 * kTileNumbers + (quarter % 2 * kRowsOfQuarter + row) * kTileDepth;
   }
 };
 
-// Word i of a row of codes holds those of inputs i, 32 + i, 64 + i and 96 + i. The sixteen values of a group
-// stand as f32 in one register, whose upper words are their bf16 by truncation; one permutation looks 32 of
-// them up, with 2 code + 1 as index, whose upper bits it ignores. Scales are 1 + 1/384 too large, half of
-// what truncation takes off on average, which leaves numbers of eight bits as they are.
-template <bool kMin>
-struct NibbleTiles : CodeBlocks<32, 64, kMin> {
-  using Base = CodeBlocks<32, 64, kMin>;
-  __m512 values;
+// With the scales of a quarter's rows in f32.
+template <int kGroup, int kRowBytes, bool kMin>
+struct ScaledBlocks : CodeBlocks<kGroup, kRowBytes, kMin> {
+  using Base = CodeBlocks<kGroup, kRowBytes, kMin>;
+  static constexpr int kScales = Base::kRowsOfQuarter * Base::kGroups;
 
-  NibbleTiles(const LinearShare& share, int64_t feature) : Base(share, feature) {
-    const __m512 codes = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    values = _mm512_sub_ps(codes, _mm512_set1_ps(static_cast<float>(share.zero_code)));
+  float unit;
+  alignas(64) float scales[kScales];
+  alignas(64) float negative_mins[kMin ? kScales : 1];
+
+  ScaledBlocks(const LinearShare& share, int64_t feature) : Base(share, feature) {
+    __builtin_memcpy(&unit, Base::strip, sizeof(unit));
   }
+
+  // Reads the scales of a quarter, times `inflation`, and returns its codes.
+  const std::byte* begin_quarter(int64_t block, int quarter, float inflation) {
+    const auto from = Base::quarter_at(block, quarter);
+    for (int i = 0; i < kScales; i += 16) {
+      _mm512_store_ps(scales + i,
+                      _mm512_mul_ps(load_halves(from.scales + i * 2), _mm512_set1_ps(unit * inflation)));
+      if constexpr (kMin) {
+        _mm512_store_ps(negative_mins + i, _mm512_mul_ps(load_halves(from.scales + Base::kScaleBytes + i * 2),
+                                                         _mm512_set1_ps(-unit * inflation)));
+      }
+    }
+    // Broadcasts from memory are free; from a register, which the compiler would prefer, they take the port of
+    // the permutations.
+    asm("" : "+m"(scales), "+m"(negative_mins));
+    return from.codes;
+  }
+
+  static __m512 load_halves(const std::byte* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+};
+
+// words >> bits, on either vector port: shifts have one only, which permutations of words need too.
+inline __m512i shift_words(__m512i words, int bits) {
+  __m512i factor = _mm512_set1_epi16(static_cast<int16_t>(1 << (16 - bits)));
+  asm("" : "+v"(factor));  // else it becomes a shift again
+  return _mm512_mulhi_epu16(words, factor);
+}
+
+// Word i of a row of codes holds those of inputs i, 32 + i, 64 + i and 96 + i. Their values stand in a table
+// (nibble_values.h), sixteen bf16 to a scale, twice in a register: one permutation looks 32 of them up, by the
+// lowest four bits of each index.
+struct NibbleTiles : CodeBlocks<32, 64, false> {
+  const uint16_t* values = nibble_values();
+
+  using CodeBlocks::CodeBlocks;
+
+  void decode(int64_t block, int quarter, Bf16* tiles) const {
+    const auto [scales, codes] = quarter_at(block, quarter);
+    for (int r = 0; r < kRowsOfQuarter; ++r) {
+      __builtin_prefetch(codes + r * 64 + kWeightPrefetch);
+      const __m512i words = _mm512_loadu_si512(codes + r * 64);
+      const __m512i indices[4] = {words, shift_words(words, 4), shift_words(words, 8), shift_words(words, 12)};
+      Bf16* to = row_of(tiles, quarter, r);
+      for (int g = 0; g < 4; ++g, to += 2 * kTileNumbers) {
+        uint16_t scale;
+        __builtin_memcpy(&scale, scales + (r * 4 + g) * 2, sizeof(scale));
+        const auto* sixteen = reinterpret_cast<const __m256i*>(values + scale * kNibbleValuesStride);
+        const __m512i table = _mm512_broadcast_i64x4(_mm256_loadu_si256(sixteen));
+        _mm512_store_si512(to, _mm512_permutexvar_epi16(indices[g], table));
+      }
+    }
+  }
+};
+
+// As before, but values follow from scale and min: as f32 they fill one register, whose upper words are their
+// bf16 by truncation, found with 2 code + 1 as index, whose upper bits do not matter. Scales are 1 + 1/384 too
+// large, half of what truncation takes off on average, which leaves numbers of eight bits as they are.
+struct MinNibbleTiles : ScaledBlocks<32, 64, true> {
+  using ScaledBlocks::ScaledBlocks;
 
   void decode(int64_t block, int quarter, Bf16* tiles) {
     constexpr float kInflation = 1 + 1.0F / 384;
-    const std::byte* codes = Base::begin_quarter(block, quarter, kInflation);
-    for (int r = 0; r < Base::kRowsOfQuarter; ++r) {
+    const __m512 numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const std::byte* codes = begin_quarter(block, quarter, kInflation);
+    for (int r = 0; r < kRowsOfQuarter; ++r) {
       __builtin_prefetch(codes + r * 64 + kWeightPrefetch);
       const __m512i words = _mm512_loadu_si512(codes + r * 64);
       // An index ends in the bit below its code, which must be 1: it belongs to another code, so a copy has
@@ -99,14 +146,12 @@ struct NibbleTiles : CodeBlocks<32, 64, kMin> {
       const __m512i for_odd_codes = _mm512_or_si512(words, _mm512_set1_epi16(0x0808));
       const __m512i for_code_2 = _mm512_or_si512(words, _mm512_set1_epi16(0x0080));
       const __m512i indices[4] = {_mm512_shldi_epi16(words, _mm512_set1_epi16(-1), 1),
-                                  _mm512_srli_epi16(for_odd_codes, 3), _mm512_srli_epi16(for_code_2, 7),
-                                  _mm512_srli_epi16(for_odd_codes, 11)};
-      Bf16* to = Base::row_of(tiles, quarter, r);
+                                  shift_words(for_odd_codes, 3), shift_words(for_code_2, 7),
+                                  shift_words(for_odd_codes, 11)};
+      Bf16* to = row_of(tiles, quarter, r);
       for (int g = 0; g < 4; ++g, to += 2 * kTileNumbers) {
-        const __m512 scale = _mm512_set1_ps(Base::scales[r * 4 + g]);
-        const __m512 table =
-            kMin ? _mm512_fmadd_ps(values, scale, _mm512_set1_ps(Base::negative_mins[r * 4 + g]))
-                 : _mm512_mul_ps(values, scale);
+        const __m512 table = _mm512_fmadd_ps(numbers, _mm512_set1_ps(scales[r * 4 + g]),
+                                             _mm512_set1_ps(negative_mins[r * 4 + g]));
         _mm512_store_si512(to, _mm512_permutexvar_epi16(indices[g], (__m512i)table));
       }
     }
@@ -114,8 +159,8 @@ struct NibbleTiles : CodeBlocks<32, 64, kMin> {
 };
 
 template <int kGroup, bool kMin>
-struct ByteTiles : CodeBlocks<kGroup, 128, kMin> {
-  using Base = CodeBlocks<kGroup, 128, kMin>;
+struct ByteTiles : ScaledBlocks<kGroup, 128, kMin> {
+  using Base = ScaledBlocks<kGroup, 128, kMin>;
   using Base::Base;
 
   void decode(int64_t block, int quarter, Bf16* tiles) {

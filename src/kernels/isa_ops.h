@@ -20,12 +20,16 @@ inline constexpr int64_t kChannelDepth = 64;  // 8-bit inputs of a tile
 inline constexpr int64_t kStripHeader =
     64;  // bytes before a strip of codes: its unit (f32); 16 f32 scales of kChannels
 
-// Products with kInt8Groups inputs: one record of this per row and kInputGroup numbers.
+// The code of zero of 4-bit types without mins.
+inline constexpr int kNibbleZero = 8;
+
+// kInt8Groups: [inputs / kInputGroup][row].
 inline constexpr int64_t kInputGroup = 32;
 struct InputGroup {
   float scale;       // x[i] = scale * codes[i]
   float scaled_sum;  // scale * sum of codes
   int32_t sums[2];   // of codes 0 to 15 and 16 to 31
+  int32_t zero_sum;  // -kNibbleZero * sum of codes
   int8_t codes[kInputGroup];
 };
 
@@ -47,7 +51,6 @@ struct LinearShare {
   // Of block types, see CodeType.
   int code_group = 0;
   bool has_min = false;
-  int zero_code = 0;
   const std::byte* weights = nullptr;  // [n, k], packed
   int64_t strip_bytes = 0;
   int64_t n = 0;

@@ -52,7 +52,6 @@ struct Shared {
                   .dtype = weights.dtype,
                   .code_group = codes.group,
                   .has_min = codes.has_min,
-                  .zero_code = codes.zero_code,
                   .weights = weights.data.data(),
                   .strip_bytes = weights.strip_bytes,
                   .n = weights.n,

@@ -32,7 +32,8 @@ Floats seen_inputs(InputForm form, const Floats& x, int64_t k) {
 }
 
 // Of the stored weights, relative to the largest term that makes one up: tiles hold bf16, of nibbles by
-// truncation or with scales that are rounded before; scales of K-quants are products rounded to half precision.
+// truncation or with scales that are rounded before; scales of K-quants are products rounded to half
+// precision.
 double weight_error(const PackedMatrix& packed) {
   const bool k_quant =
       packed.dtype == DType::kQ4_K || packed.dtype == DType::kQ5_K || packed.dtype == DType::kQ6_K;
@@ -157,7 +158,6 @@ Floats product_of(const IsaOps& ops, const PackedMatrix& weights, const Floats& 
               .dtype = weights.dtype,
               .code_group = codes.group,
               .has_min = codes.has_min,
-              .zero_code = codes.zero_code,
               .weights = weights.data.data(),
               .strip_bytes = weights.strip_bytes,
               .n = weights.n,

@@ -4,7 +4,8 @@
 #include <array>
 #include <memory>
 
-#include "kernels/weight_codes.h"
+#include "kernels/isa_ops.h"
+#include "tensor/dtype.h"
 
 namespace outrider {
 namespace {
@@ -18,12 +19,11 @@ struct Table {
   alignas(64) std::array<uint16_t, (kScales + 1) * kCodes> values{};
 
   Table() {
-    constexpr int kZeroCode = code_type(DType::kQ4_0).zero_code;
     for (int scale = 0; scale < kScales; ++scale) {
       const float number = f16_to_f32(static_cast<uint16_t>(scale << kDroppedBits));
       for (int code = 0; code < kCodes; ++code) {
         values[static_cast<size_t>(scale * kCodes + code)] =
-            f32_to_bf16(number * static_cast<float>(code - kZeroCode));
+            f32_to_bf16(number * static_cast<float>(code - kNibbleZero));
       }
     }
   }

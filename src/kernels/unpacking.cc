@@ -58,6 +58,7 @@ CodePlace tile_place(const CodeType& type, int64_t i, int64_t r) {
 void unpack_codes(const StripRow& row, bool tiles, float* out) {
   const CodeType type = code_type(row.dtype);
   const int64_t scale_bytes = 16 * (kCodeBlock / type.group) * 2;
+  const int zero = type.has_min ? 0 : kNibbleZero;
   float unit;
   std::memcpy(&unit, row.strip, sizeof(unit));
   const auto half_at = [unit](const std::byte* from) {
@@ -73,8 +74,8 @@ void unpack_codes(const StripRow& row, bool tiles, float* out) {
     const float scale = half_at(from + place.scale * 2);
     const float min = type.has_min ? half_at(from + scale_bytes + place.scale * 2) : 0;
     const std::byte stored = from[(type.has_min ? 2 : 1) * scale_bytes + place.code];
-    const int code = type.bits == 4 ? (static_cast<int>(stored) >> place.shift & 15) - type.zero_code
-                                    : static_cast<int8_t>(stored);
+    const int code =
+        type.bits == 4 ? (static_cast<int>(stored) >> place.shift & 15) - zero : static_cast<int8_t>(stored);
     out[i] = scale * static_cast<float>(code) - min;
   }
 }

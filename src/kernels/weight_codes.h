@@ -12,15 +12,14 @@ namespace outrider {
 struct CodeType {
   int bits = 8;          // 4: codes are 0 to 15; 8: signed
   int group = 32;        // numbers that share a scale
-  bool has_min = false;  // else min is zero_code * scale
-  int zero_code = 0;
+  bool has_min = false;  // else zero is the code kNibbleZero of 4 bits, 0 of 8
 };
 
 // Of a block type.
 constexpr CodeType code_type(DType dtype) {
   switch (dtype) {
     case DType::kQ4_0:
-      return {.bits = 4, .zero_code = 8};
+      return {.bits = 4};
     case DType::kQ4_K:
       return {.bits = 4, .has_min = true};
     case DType::kQ5_K:

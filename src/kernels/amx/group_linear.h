@@ -50,8 +50,7 @@ template <int kRows, int kSums, int kInputs>
 void group_rows(const GroupStrip& strip, int64_t row) {
   const LinearShare& share = strip.share;
   const int64_t groups = share.k / kInputGroup;
-  const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x) + row * groups;
-  const int64_t stride = groups * static_cast<int64_t>(sizeof(InputGroup));
+  const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x) + row;
   alignas(64) int32_t sums[2][kRows * 16];
   __m512 y[kRows];
   for (__m512& sum : y) sum = _mm512_setzero_ps();
@@ -59,7 +58,7 @@ void group_rows(const GroupStrip& strip, int64_t row) {
     const __m512 scales = strip.scales_of(group);
     for (int r = 0; r < kRows; ++r) {
       const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums[group % 2] + r * 16));
-      const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(inputs[r * groups + group].scale));
+      const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(inputs[group * share.rows + r].scale));
       y[r] = _mm512_fmadd_ps(sum, scale, y[r]);
     }
   };
@@ -71,7 +70,7 @@ void group_rows(const GroupStrip& strip, int64_t row) {
         __builtin_prefetch(weights + 4096 + line);
     }
     zero_tile<kSums>();
-    load_tile<kInputs>(inputs[group].codes, stride);
+    load_tile<kInputs>(inputs[group * share.rows].codes, sizeof(InputGroup));
     load_tile<4>(weights);
     multiply_byte_tiles<kSums, kInputs, 4>();
     store_tile<kSums>(sums[group % 2]);
@@ -100,7 +99,7 @@ void group_linear(const LinearShare& share) {
       group_rows<8, 2, 3>(strip, row);
       row += 8;
     }
-    simd::code_rows_from<V, simd::Bytes<32>, 4>({share, strip.codes, unit, feature}, row);
+    simd::code_rows_from<V, simd::Bytes<32, false>, 4>({share, strip.codes, unit, feature}, row);
   }
   release_tiles();
 }

@@ -30,8 +30,8 @@ struct StoredTiles {
   }
 };
 
-// Where the parts of a strip of codes stand. Bytes of a block of 16 features: scales [16][groups], mins, codes
-// [16][row].
+// Where the parts of a strip of codes stand. Bytes of a block of 16 features: scales [16][groups], mins,
+// codes [16][row].
 template <int kGroup, int kRowBytes, bool kMin>
 struct CodeBlocks {
   static constexpr int kGroups = kCodeBlock / kGroup;
@@ -84,8 +84,8 @@ struct ScaledBlocks : CodeBlocks<kGroup, kRowBytes, kMin> {
                                                          _mm512_set1_ps(-unit * inflation)));
       }
     }
-    // Broadcasts from memory are free; from a register, which the compiler would prefer, they take the port of
-    // the permutations.
+    // Broadcasts from memory are free; from a register, which the compiler would prefer, they take the port
+    // of the permutations.
     asm("" : "+m"(scales), "+m"(negative_mins));
     return from.codes;
   }
@@ -103,8 +103,8 @@ inline __m512i shift_words(__m512i words, int bits) {
 }
 
 // Word i of a row of codes holds those of inputs i, 32 + i, 64 + i and 96 + i. Their values stand in a table
-// (nibble_values.h), sixteen bf16 to a scale, twice in a register: one permutation looks 32 of them up, by the
-// lowest four bits of each index.
+// (nibble_values.h), sixteen bf16 to a scale, twice in a register: one permutation looks 32 of them up, by
+// the lowest four bits of each index.
 struct NibbleTiles : CodeBlocks<32, 64, false> {
   const uint16_t* values = nibble_values();
 
@@ -115,7 +115,8 @@ struct NibbleTiles : CodeBlocks<32, 64, false> {
     for (int r = 0; r < kRowsOfQuarter; ++r) {
       __builtin_prefetch(codes + r * 64 + kWeightPrefetch);
       const __m512i words = _mm512_loadu_si512(codes + r * 64);
-      const __m512i indices[4] = {words, shift_words(words, 4), shift_words(words, 8), shift_words(words, 12)};
+      const __m512i indices[4] = {words, shift_words(words, 4), shift_words(words, 8),
+                                  shift_words(words, 12)};
       Bf16* to = row_of(tiles, quarter, r);
       for (int g = 0; g < 4; ++g, to += 2 * kTileNumbers) {
         uint16_t scale;
@@ -129,8 +130,8 @@ struct NibbleTiles : CodeBlocks<32, 64, false> {
 };
 
 // As before, but values follow from scale and min: as f32 they fill one register, whose upper words are their
-// bf16 by truncation, found with 2 code + 1 as index, whose upper bits do not matter. Scales are 1 + 1/384 too
-// large, half of what truncation takes off on average, which leaves numbers of eight bits as they are.
+// bf16 by truncation, found with 2 code + 1 as index, whose upper bits do not matter. Scales are 1 + 1/384
+// too large, half of what truncation takes off on average, which leaves numbers of eight bits as they are.
 struct MinNibbleTiles : ScaledBlocks<32, 64, true> {
   using ScaledBlocks::ScaledBlocks;
 

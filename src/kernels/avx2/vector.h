@@ -69,7 +69,10 @@ struct Avx2 {
   static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
     return _mm256_add_epi16(sums, _mm256_maddubs_epi16(nibbles, bytes));
   }
-  static Ints nibble_sums(Ints sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
+  static Ints begin_nibble_sums(int32_t) { return all_ints(0); }
+  static Ints end_nibble_sums(Ints sums, int32_t start) {
+    return add(_mm256_madd_epi16(sums, _mm256_set1_epi16(1)), all_ints(start));
+  }
   // As weights for add_byte_products, which adds sum of w * x + kByteOffset * sum of x.
   static constexpr int kByteOffset = 0;
   static Ints byte_weights(Ints a) { return a; }

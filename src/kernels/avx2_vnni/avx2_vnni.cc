@@ -13,7 +13,8 @@ struct Avx2Vnni : Avx2 {
   static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
     return _mm256_dpbusd_avx_epi32(sums, nibbles, bytes);
   }
-  static Ints nibble_sums(Ints sums) { return sums; }
+  static Ints begin_nibble_sums(int32_t start) { return all_ints(start); }
+  static Ints end_nibble_sums(Ints sums, int32_t) { return sums; }
   // The instruction wants unsigned weights.
   static constexpr int kByteOffset = 128;
   static Ints byte_weights(Ints a) { return _mm256_xor_si256(a, _mm256_set1_epi8(static_cast<char>(0x80))); }

@@ -21,47 +21,51 @@ typename V::Ints four_inputs(const int8_t* codes) {
   return V::all_ints(four);
 }
 
-// Integer sums of kRows rows over one group of weights.
+// Integer sums of kRows rows over one group of weights. Without mins, the code kNibbleZero stands for zero.
+template <bool kMin>
 struct Nibbles {
+  static constexpr bool kHasMin = kMin;
   static constexpr int kGroup = 32;
   static constexpr int kBytes = kGroup * kDotFeatures / 2;
 
   template <typename V, int kRows>
-  static void add_products(const std::byte* weights, const InputGroup* const* x, int,
-                           typename V::Ints* sums) {
+  static void products(const std::byte* weights, const InputGroup* x, int, typename V::Ints* sums) {
+    const auto start = [x](int r) { return kMin ? 0 : x[r].zero_sum; };
+    for (int r = 0; r < kRows; ++r) sums[r] = V::begin_nibble_sums(start(r));
     for (int v = 0; v < 4; ++v) {
       __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
       const auto both = V::load_ints(weights + v * 64);
       const auto low = V::low_nibbles(both);
       const auto high = V::high_nibbles(both);
       for (int r = 0; r < kRows; ++r) {
-        sums[r] = V::add_nibble_products(sums[r], low, four_inputs<V>(x[r]->codes + 4 * v));
-        sums[r] = V::add_nibble_products(sums[r], high, four_inputs<V>(x[r]->codes + 16 + 4 * v));
+        sums[r] = V::add_nibble_products(sums[r], low, four_inputs<V>(x[r].codes + 4 * v));
+        sums[r] = V::add_nibble_products(sums[r], high, four_inputs<V>(x[r].codes + 16 + 4 * v));
       }
     }
-    for (int r = 0; r < kRows; ++r) sums[r] = V::nibble_sums(sums[r]);
+    for (int r = 0; r < kRows; ++r) sums[r] = V::end_nibble_sums(sums[r], start(r));
   }
 };
 
-template <int kGroupSize>
+template <int kGroupSize, bool kMin>
 struct Bytes {
+  static constexpr bool kHasMin = kMin;
   static constexpr int kGroup = kGroupSize;
   static constexpr int kBytes = kGroup * kDotFeatures;
 
   // `first`: where the group begins within its inputs' group.
   template <typename V, int kRows>
-  static void add_products(const std::byte* weights, const InputGroup* const* x, int first,
-                           typename V::Ints* sums) {
+  static void products(const std::byte* weights, const InputGroup* x, int first, typename V::Ints* sums) {
+    for (int r = 0; r < kRows; ++r) sums[r] = V::all_ints(0);
     for (int v = 0; v < kGroup / 4; ++v) {
       __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
       const auto w = V::byte_weights(V::load_ints(weights + v * 64));
       for (int r = 0; r < kRows; ++r) {
-        sums[r] = V::add_byte_products(sums[r], w, four_inputs<V>(x[r]->codes + first + 4 * v));
+        sums[r] = V::add_byte_products(sums[r], w, four_inputs<V>(x[r].codes + first + 4 * v));
       }
     }
     if constexpr (V::kByteOffset != 0) {
       for (int r = 0; r < kRows; ++r) {
-        const int32_t sum = kGroup == 32 ? x[r]->sums[0] + x[r]->sums[1] : x[r]->sums[first / 16];
+        const int32_t sum = kGroup == 32 ? x[r].sums[0] + x[r].sums[1] : x[r].sums[first / 16];
         sums[r] = V::sub(sums[r], V::all_ints(V::kByteOffset * sum));
       }
     }
@@ -75,49 +79,39 @@ struct CodeStrip {
   int64_t feature;
 };
 
-// Adds a group's integer sums, times the scales of both sides, to the outputs' sums; then takes the mins off.
-template <typename V, int kRows>
-void add_scaled(const LinearShare& share, const typename V::Ints* sums, typename V::Floats scale,
-                typename V::Floats negative_min, const InputGroup* const* x, typename V::Floats* y) {
-  const bool subtract = share.has_min || share.zero_code != 0;
-  for (int r = 0; r < kRows; ++r) {
-    y[r] = V::multiply_add(V::to_floats(sums[r]), V::mul(scale, V::all(x[r]->scale)), y[r]);
-    if (subtract) y[r] = V::multiply_add(negative_min, V::all(x[r]->scaled_sum), y[r]);
-  }
-}
-
-// Lanes [lane, lane + V::kLanes) of a strip for rows [row, row + kRows).
+// Lanes [lane, lane + V::kLanes) of a strip for rows [row, row + kRows). Adds a group's integer sums, times
+// the scales of both sides, to the outputs' sums, and takes the mins off.
 template <typename V, typename Codes, int kRows>
 void code_rows(const CodeStrip& strip, int64_t row, int lane) {
   constexpr int64_t kGroups = kCodeBlock / Codes::kGroup;
-  constexpr int64_t kScaleBytes = kGroups * kDotFeatures * 2;
+  constexpr int64_t kScaleBytes = (Codes::kHasMin ? 2 : 1) * kGroups * kDotFeatures * 2;
   const LinearShare& share = strip.share;
-  const int64_t block_bytes = (share.has_min ? 2 : 1) * kScaleBytes + kGroups * Codes::kBytes;
-  const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x);
-  const int64_t input_groups = share.k / kInputGroup;
+  const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x) + row;
   typename V::Floats y[kRows];
   for (auto& sum : y) sum = V::all(0);
   const std::byte* block = strip.codes;
-  for (int64_t begin = 0; begin < share.k; begin += kCodeBlock, block += block_bytes) {
+  for (int64_t begin = 0; begin < share.k; begin += kCodeBlock) {
     const int64_t left = share.k - begin;
     const int64_t groups = left < kCodeBlock ? left / Codes::kGroup : kGroups;
-    const std::byte* codes = block + (share.has_min ? 2 : 1) * kScaleBytes + lane * 4;
+    const std::byte* codes = block + kScaleBytes + lane * 4;
     for (int64_t g = 0; g < groups; ++g, codes += Codes::kBytes) {
-      const InputGroup* x[kRows];
-      for (int r = 0; r < kRows; ++r) {
-        x[r] = inputs + (row + r) * input_groups + (begin + g * Codes::kGroup) / kInputGroup;
-      }
+      const int64_t first = begin + g * Codes::kGroup;
+      const InputGroup* x = inputs + first / kInputGroup * share.rows;
       typename V::Ints sums[kRows];
-      for (auto& sum : sums) sum = V::all_ints(0);
-      Codes::template add_products<V, kRows>(codes, x, static_cast<int>(g * Codes::kGroup % kInputGroup),
-                                             sums);
+      Codes::template products<V, kRows>(codes, x, static_cast<int>(first % kInputGroup), sums);
       const auto* scales = reinterpret_cast<const uint8_t*>(block) + (g * kDotFeatures + lane) * 2;
       const auto scale = V::mul(V::load_halves(scales), V::all(strip.unit));
-      const auto negative_min = share.has_min
-                                    ? V::mul(V::load_halves(scales + kScaleBytes), V::all(-strip.unit))
-                                    : V::mul(scale, V::all(-static_cast<float>(share.zero_code)));
-      add_scaled<V, kRows>(share, sums, scale, negative_min, x, y);
+      for (int r = 0; r < kRows; ++r) {
+        y[r] = V::multiply_add(V::to_floats(sums[r]), V::mul(scale, V::all(x[r].scale)), y[r]);
+      }
+      if constexpr (Codes::kHasMin) {
+        const auto negative_min = V::mul(V::load_halves(scales + kScaleBytes / 2), V::all(-strip.unit));
+        for (int r = 0; r < kRows; ++r) {
+          y[r] = V::multiply_add(negative_min, V::all(x[r].scaled_sum), y[r]);
+        }
+      }
     }
+    block += kScaleBytes + kGroups * Codes::kBytes;
   }
   const int64_t features = share.n - strip.feature - lane;
   for (int r = 0; r < kRows && features > 0; ++r) {

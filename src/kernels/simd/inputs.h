@@ -39,7 +39,9 @@ void pack_group(const float* x, InputGroup& group) {
   const float inverse = largest > 0 ? 127 / largest : 0;
   group.sums[0] = put_codes<V>(x, kInputGroup / 2, inverse, group.codes);
   group.sums[1] = put_codes<V>(x + kInputGroup / 2, kInputGroup / 2, inverse, group.codes + kInputGroup / 2);
-  group.scaled_sum = group.scale * static_cast<float>(group.sums[0] + group.sums[1]);
+  const int32_t sum = group.sums[0] + group.sums[1];
+  group.zero_sum = -kNibbleZero * sum;
+  group.scaled_sum = group.scale * static_cast<float>(sum);
 }
 
 template <typename V>
@@ -70,7 +72,9 @@ void pack_inputs(const InputShare& share) {
     if (share.form == InputForm::kInt8Rows) {
       pack_row<V>(share, item);
     } else {
-      pack_group<V>(share.x + item * kInputGroup, reinterpret_cast<InputGroup*>(share.packed)[item]);
+      const int64_t groups = share.k / kInputGroup;
+      auto* packed = reinterpret_cast<InputGroup*>(share.packed);
+      pack_group<V>(share.x + item * kInputGroup, packed[item % groups * share.rows + item / groups]);
     }
   }
 }

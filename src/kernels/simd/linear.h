@@ -11,9 +11,11 @@ template <typename V>
 void linear(const LinearShare& share) {
   switch (share.form) {
     case WeightForm::kDotNibbles:
-      return code_linear<V, Nibbles>(share);
+      return share.has_min ? code_linear<V, Nibbles<true>>(share) : code_linear<V, Nibbles<false>>(share);
     case WeightForm::kDotBytes:
-      return share.code_group == 16 ? code_linear<V, Bytes<16>>(share) : code_linear<V, Bytes<32>>(share);
+      if (share.has_min) return code_linear<V, Bytes<32, true>>(share);
+      return share.code_group == 16 ? code_linear<V, Bytes<16, false>>(share)
+                                    : code_linear<V, Bytes<32, false>>(share);
     case WeightForm::kChannels:
       return channel_linear<V>(share);
     default:

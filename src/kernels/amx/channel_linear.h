@@ -13,7 +13,7 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kByteTile = kTileRows * kChannelDepth;  // bytes; also of 16 features of weights
-constexpr int64_t kChannelPrefetch = 4096;                // bytes
+constexpr int64_t kChannelPrefetch = 1024;                // bytes
 
 // Tile registers: 0-3 sums of (row tile, strip), 4-5 inputs, 6-7 weights.
 TileConfig channel_config(int64_t rows) {

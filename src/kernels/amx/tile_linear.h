@@ -75,9 +75,9 @@ void store_sums(float* sums) {
   if constexpr (kTiles == 2) store_tile<3>(sums + 3 * kTileSums);
 }
 
-// The weights of a step of a strip, kWeightPrefetch from here.
+// The weights of a step of a strip, kTilePrefetch from here.
 void fetch_ahead(const Bf16* tiles) {
-  const auto* ahead = reinterpret_cast<const std::byte*>(tiles) + 2 * kWeightPrefetch;
+  const auto* ahead = reinterpret_cast<const std::byte*>(tiles) + kTilePrefetch;
   for (int64_t line = 0; line < 2 * kTileNumbers * 2; line += 64) __builtin_prefetch(ahead + line);
 }
 

@@ -2,7 +2,6 @@
 #include "kernels/nibble_values.h"
 
 #include <array>
-#include <memory>
 
 #include "kernels/isa_ops.h"
 #include "tensor/dtype.h"
@@ -32,8 +31,8 @@ struct Table {
 }  // namespace
 
 const uint16_t* nibble_values() {
-  static const auto table = std::make_unique<const Table>();
-  return table->values.data();
+  static const Table table;
+  return table.values.data();
 }
 
 uint16_t table_scale(uint16_t half) {

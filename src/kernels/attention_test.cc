@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <cmath>
 #include <cstring>
 
@@ -170,6 +171,29 @@ TEST(Attention, LargeScoresDoNotOverflow) {
       const Floats y =
           attend(table->attention, shape, cache.cache, q, {{cache.pages(), length, nullptr, 0}}, 1);
       expect_near(y, expected, *table, shape);
+    }
+  }
+}
+
+// Scores 95 below the largest have subnormal weights, which cost a hundred cycles each and count for nothing.
+TEST(Attention, WeightsAreZeroBeforeTheyAreSubnormal) {
+  for (const DType type : kKvTypes) {
+    const AttentionShape shape = {1, 1, 64, 16, 0, type};
+    const int32_t length = 100;
+    Floats keys(static_cast<size_t>(length * shape.entry_size()));
+    for (int32_t entry = 1; entry < length; ++entry) keys[entry * shape.entry_size()] = -95;
+    const Floats values = random_floats(length * shape.entry_size(), 14);
+    const PagedCache cache(shape, keys, values);
+    Floats q(static_cast<size_t>(shape.query_size()));
+    q[0] = 8;  // the root of head_dim
+    const Floats expected = rounded_to_cache(shape, {values.begin(), values.begin() + shape.entry_size()});
+    for (const KernelTable* table : tables_to_test()) {
+      if (table->name == "reference") continue;
+      std::feclearexcept(FE_UNDERFLOW);
+      const Floats y =
+          attend(table->attention, shape, cache, q, {{cache.pages.data(), length, nullptr, 0}}, 1);
+      EXPECT_FALSE(std::fetestexcept(FE_UNDERFLOW)) << table->name << " " << dtype_name(type);
+      for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected[i], 3e-6 * std::abs(expected[i]));
     }
   }
 }

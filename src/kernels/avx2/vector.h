@@ -36,6 +36,10 @@ struct Avx2 {
   // Return b where either is NaN.
   static Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
   static Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }
+  // `value` but where x < bound.
+  static Floats zero_below(float bound, Floats x, Floats value) {
+    return _mm256_and_ps(value, _mm256_cmp_ps(x, all(bound), _CMP_NLT_UQ));
+  }
 
   static float sum(Floats v) {
     const __m128 quarter = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

@@ -33,6 +33,10 @@ struct Avx512 {
   // Return b where either is NaN.
   static Floats max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
   static Floats min(Floats a, Floats b) { return _mm512_min_ps(a, b); }
+  // `value` but where x < bound.
+  static Floats zero_below(float bound, Floats x, Floats value) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, all(bound), _CMP_NLT_UQ), value);
+  }
 
   static float sum(Floats v) {
     const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));

@@ -142,7 +142,7 @@ void pack_tile_codes(const StripRow& row, float unit) {
   for (int64_t begin = 0; begin < row.k; begin += kCodesPerStretch) {
     read_codes(row.dtype, row.stored, begin, row.k, unit, codes);
     if (type.bits == 4 && !type.has_min) {
-      for (uint16_t& scale : codes.scales) scale = table_scale(scale);
+      for (int g = 0; g < kCodesPerStretch / type.group; ++g) codes.scales[g] = table_scale(codes.scales[g]);
     }
     const int64_t blocks = blocks_of(std::min<int64_t>(kCodesPerStretch, row.k - begin), kCodeBlock);
     for (int64_t b = 0; b < blocks; ++b) {

@@ -137,7 +137,8 @@ void SpeculationPolicy::prune(std::span<const Grown> trees, int most_rows) {
   verified_rows_ = 0.0;
   if (!costs_.known()) return;
   worthwhile_.clear();
-  worthwhile_.reserve(trees.size(), static_cast<size_t>(1 + options_.max_nodes));
+  // For all sequences: those that draft together for the first time do so in any step.
+  worthwhile_.reserve(states_.size(), static_cast<size_t>(1 + options_.max_nodes));
   for (const Grown& grown : trees) {
     State& state = state_of(grown.sequence);
     if (state.is_auto) state.drafted = *grown.tree;

@@ -33,12 +33,12 @@ bool DraftAccounts::pays(Account& account, bool is_try) {
   return false;
 }
 
-void DraftAccounts::settle(Account& account, double won, double drafting) {
+void DraftAccounts::settle(Account& account, double won, double drafting, double expected_loss) {
   if (account.is_try) {
     try_balance_ = std::min(try_balance_ + won, kLargestBalance * drafting);
     return;
   }
-  account.balance += std::max(won, -kMostLost);
+  account.balance += std::max(won, -kMostLost - expected_loss);
   const double surplus = std::max(0.0, account.balance - kLargestBalance);
   account.balance -= surplus;
   purse_ = std::min(purse_ + surplus, kLargestPurse);

@@ -14,7 +14,7 @@ class DraftAccounts {
   static constexpr double kLargestPurse = 20.0;
   static constexpr double kFirstBalance = 3.5;
   static constexpr double kLargestBalance = 6.0;
-  static constexpr double kMostLost = 2.0;         // by one step
+  static constexpr double kMostLost = 2.0;         // by one step beyond what was expected of it
   static constexpr double kIncome = 0.01;          // of the tries, per plain step
   static constexpr double kPromisedIncome = 0.06;  // of a sequence that should draft by all that is known
   static constexpr double kPriceOfTry = 1.0;       // of each sequence that may draft
@@ -34,8 +34,8 @@ class DraftAccounts {
   // Whether a draft of this sequence is paid for, as a try or not; if not, it earns something for later.
   bool pays(Account& account, bool is_try);
   // A draft that pays() allowed brought so many tokens more than plain decoding, or less. drafting: sequences
-  // that drafted in this step.
-  void settle(Account& account, double won, double drafting);
+  // that drafted in this step; expected_loss: what it had to cost at first, to catch up after a pause.
+  void settle(Account& account, double won, double drafting, double expected_loss = 0.0);
 
   double purse() const { return purse_; }
 

@@ -104,6 +104,17 @@ TEST(DraftAccounts, BalancesAreBounded) {
   EXPECT_EQ(account.balance, DraftAccounts::kLargestBalance - DraftAccounts::kMostLost);
 }
 
+TEST(DraftAccounts, WhatHadToBeReadIsPaidInFull) {
+  DraftAccounts accounts;
+  Account account = accounts.open();
+  accounts.begin(1.0, 1.0);
+  ASSERT_TRUE(accounts.pays(account, false));
+  accounts.settle(account, -9.0, 1.0, 8.0);
+  EXPECT_EQ(account.balance, DraftAccounts::kFirstBalance - 9.0);
+  accounts.settle(account, -1000.0, 1.0, 8.0);
+  EXPECT_EQ(account.balance, DraftAccounts::kFirstBalance - 9.0 - DraftAccounts::kMostLost - 8.0);
+}
+
 TEST(DraftAccounts, WhoEndsLeavesToWhoBegins) {
   DraftAccounts accounts;
   const double purse = accounts.purse();

@@ -27,8 +27,13 @@ void DraftExperience::learn(double new_gain, double new_rows) {
   rows += (new_rows - rows) / steps;
 }
 
+void DraftExperience::learn_run(double new_steps) {
+  runs = std::min(runs + 1.0, kTimesRemembered);
+  run += (new_steps - run) / (runs + 1.0);
+}
+
 void DraftExperience::be_prior() {
-  for (double* known : {&steps, &draft.steps, &resume.steps}) *known = std::min(*known, kStepsOfPrior);
+  for (double* known : {&steps, &draft.steps, &resume.steps, &runs}) *known = std::min(*known, kStepsOfPrior);
 }
 
 void DraftExperience::fade_into(const DraftExperience& all) {
@@ -44,7 +49,7 @@ void DraftOutlook::change(const DraftExperience& one, bool resumes, double sign)
   drafting += sign;
   tokens += sign * one.gain;
   rows += sign * one.rows;
-  draft_ms += sign * (one.draft.ms + (resumes ? one.resume.ms / kStepsOfRun : 0.0));
+  draft_ms += sign * (one.draft.ms + (resumes ? one.resume.ms / one.run : 0.0));
   steps += sign * one.steps;
   variance += sign * one.variance_of_gain();
 }

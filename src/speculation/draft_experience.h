@@ -7,7 +7,7 @@ namespace outrider {
 
 // Steps that others' experience counts for, once a sequence learns from its own.
 inline constexpr double kStepsOfPrior = 4.0;
-// Steps that drafting goes on for once it begins, as a rule.
+// Steps that drafting goes on for once it begins, until it is known.
 inline constexpr double kStepsOfRun = 16.0;
 
 // A fading mean of times, as they would be at pace 1 of the machine (StepCosts); a stalled thread is no news.
@@ -21,16 +21,19 @@ struct DraftTime {
 // Fading means of what drafting brings and costs per step, of one sequence or of all.
 struct DraftExperience {
   double steps = 0.0;
-  double gain = 0.0;      // tokens beyond the one that plain decoding gives
-  double variance = 1.0;  // of what a step gains
-  double rows = 0.0;      // verified beyond the pending token
-  DraftTime draft;        // if no other sequence drafted
-  DraftTime resume;       // beyond that after a pause: the drafter first reads what it missed
+  double gain = 0.0;         // tokens beyond the one that plain decoding gives
+  double variance = 1.0;     // of what a step gains
+  double rows = 0.0;         // verified beyond the pending token
+  DraftTime draft;           // if no other sequence drafted
+  DraftTime resume;          // beyond that after a pause: the drafter first reads what it missed
+  double run = kStepsOfRun;  // steps with a draft from there to the end of the sequence
+  double runs = 0.0;         // that it is learned from
 
   // Of `gain`, as it was learned from so many steps.
   double variance_of_gain() const { return variance / std::max(1.0, steps); }
 
   void learn(double new_gain, double new_rows);
+  void learn_run(double new_steps);
   // From here on counts little beside what is learned next.
   void be_prior();
   // What a sequence learned fades into what all learn, while it does not draft.

@@ -50,6 +50,19 @@ TEST(DraftExperience, AStallCountsAsTwiceTheUsualTimeAtMost) {
   EXPECT_DOUBLE_EQ(time.ms, 1.5);
 }
 
+TEST(DraftExperience, RunsAreAsLongAsThoseThatEnded) {
+  DraftExperience all;
+  all.learn_run(4.0);
+  EXPECT_DOUBLE_EQ(all.run, (kStepsOfRun + 4.0) / 2.0);
+  for (int i = 0; i < 50; ++i) all.learn_run(4.0);
+  EXPECT_NEAR(all.run, 4.0, 0.2);
+  DraftExperience sequence = all;
+  sequence.resume.learn(8.0);
+  DraftOutlook outlook;
+  outlook.add(sequence, true);
+  EXPECT_DOUBLE_EQ(outlook.draft_ms, 8.0 / all.run);
+}
+
 TEST(DraftOutlook, WhoLeavesLeavesNothingBehind) {
   DraftExperience one = experience_of(5, 1.0, 4.0), other = experience_of(5, 0.5, 2.0);
   one.draft.learn(0.25);

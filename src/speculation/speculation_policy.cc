@@ -2,16 +2,19 @@
 #include "speculation/speculation_policy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace outrider {
 namespace {
 
 constexpr double kStepsToJudge = 12.0;
-constexpr double kStepsToTrust = 24.0;  // of all sequences, to judge a new one by
+// Steps of all sequences to judge a new one by: if the outlook is too bad for chance, and in any case.
+constexpr double kFewestSteps = 6.0;
+constexpr double kStepsToTrust = 24.0;
 // Of plain speed, over the sequences of the batch, which learn for one another: a new one that is expected to
 // lose more waits for a try.
-constexpr double kHopefulLoss = 0.1;
+constexpr double kHopefulLoss = 0.03;
 
 }  // namespace
 
@@ -52,12 +55,14 @@ DraftExperience& SpeculationPolicy::experience_of_all() {
 // Whether a new sequence would lose too much by what all learned.
 bool SpeculationPolicy::is_hopeless() {
   const DraftExperience& all = experience_of_all();
-  if (!costs_.known() || all.steps < kStepsToTrust) return false;
+  if (!costs_.known() || all.steps < kFewestSteps) return false;
   const double sequences = costs_.load().sequences;
   DraftOutlook drafted{.tokens = sequences};
   drafted.add(all, true);
   const double lost = costs_.plain_rate() * drafted.tokens / costs_.rate(drafted) - sequences;
-  return 1.0 + all.gain < (1.0 - kHopefulLoss / sequences) * (1.0 + lost);
+  // As long as little is known, what is too bad for chance.
+  const double chance = all.steps < kStepsToTrust ? std::sqrt(all.variance_of_gain()) : 0.0;
+  return 1.0 + all.gain + chance < (1.0 - kHopefulLoss / sequences) * (1.0 + lost);
 }
 
 // Whether by what is known of it this sequence should draft beside the others in `outlook`, which it leaves
@@ -167,8 +172,10 @@ void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int v
   for (DraftExperience* experience : {&experience_of_all(), &state.experience})
     experience->learn(gain, verified);
   learn_time(state, draft_ms);
-  accounts_.settle(state.account, won(gain, verified, draft_ms), costs_.drafting());
+  const double resume_ms = state.resumes() ? experience_of_all().resume.ms * costs_.pace() : 0.0;
+  accounts_.settle(state.account, won(gain, verified, draft_ms), costs_.drafting(), tokens_in(resume_ms));
   state.is_run_new = state.resumes();
+  state.run = state.is_run_new ? 1 : state.run + 1;
   state.idle = 0;
 }
 
@@ -193,8 +200,16 @@ void SpeculationPolicy::learn_time(State& state, double draft_ms) {
 void SpeculationPolicy::forget(uint64_t sequence) {
   const auto found = states_.find(sequence);
   if (found == states_.end()) return;
-  accounts_.close(found->second.account);
+  State& state = found->second;
+  // What a pause or a try ended says nothing of how long a run could be.
+  if (state.run > 0 && !state.resumes() && !state.account.is_try) experience_of_all().learn_run(state.run);
+  accounts_.close(state.account);
   states_.erase(found);
+}
+
+// Of plain decoding of the whole batch in that time.
+double SpeculationPolicy::tokens_in(double ms) const {
+  return ms * costs_.load().sequences / costs_.plain_ms();
 }
 
 // Tokens that a draft brought beyond those that plain decoding gives the whole batch in the time it took.
@@ -202,7 +217,7 @@ double SpeculationPolicy::won(double gain, int verified, double draft_ms) const 
   const double pass_ms = costs_.pass_ms(verified_rows_) - costs_.pass_ms(0.0);
   const double own_pass_ms = verified == 0 ? 0.0 : pass_ms * verified / verified_rows_;
   const double extra_ms = own_pass_ms + draft_ms + costs_.drafting_rest_ms() / costs_.drafting();
-  return gain - extra_ms * costs_.load().sequences / costs_.plain_ms();
+  return gain - tokens_in(extra_ms);
 }
 
 void SpeculationPolicy::observe_pass(double rows, double context, double ms) {

@@ -87,6 +87,7 @@ class SpeculationPolicy {
     bool is_auto = false;
     bool is_on = true;
     bool is_run_new = false;  // drafted in the step before, after a pause: what drafting takes shows only now
+    int run = 0;              // drafts since the last pause
     int idle = kPause;        // steps since it last drafted
     int length = 0;           // of the heuristic schedule
 
@@ -104,6 +105,7 @@ class SpeculationPolicy {
   void choose(double plain_rate);
   bool decide(State& state);
   void learn_time(State& state, double draft_ms);
+  double tokens_in(double ms) const;
   double won(double gain, int verified, double draft_ms) const;
 
   // So often nothing is drafted, so that it stays known what plain decoding takes.

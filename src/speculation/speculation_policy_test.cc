@@ -208,6 +208,41 @@ TEST(SpeculationPolicy, FindsWhatPaysInShortOutputs) {
   }
 }
 
+// Answers that are short beside what a draft model reads before its first token: reading the prompt must pay,
+// too.
+TEST(SpeculationPolicy, LongPromptsOfShortAnswersMustPay) {
+  for (const double acceptance : {0.3, 0.6, 0.7, 0.8}) {
+    for (const double resume_ms : {2.0, 6.0, 12.0}) {
+      for (const int tokens : {15, 30, 60}) {
+        const World world{.per_row = 0.1,
+                          .level_ms = 0.3,
+                          .mean_acceptance = acceptance,
+                          .spread = 0.2,
+                          .noise = 0.12,
+                          .draft_ms = 0.1,
+                          .resume_ms = resume_ms,
+                          .missed_ms = 0.03};
+        const auto rate = [&](bool is_auto, int levels) {
+          Outcome all;
+          for (uint64_t seed = 1; seed <= 6; ++seed) {
+            SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, costs_of(world));
+            const Outcome one = Simulation(world, seed).run(policy, 2400 / tokens, tokens, levels);
+            all.tokens += one.tokens;
+            all.ms += one.ms;
+          }
+          return all.rate();
+        };
+        const double plain = rate(false, 0);
+        double best = plain;
+        for (int levels = 1; levels <= 6; ++levels) best = std::max(best, rate(false, levels));
+        const double chosen = rate(true, kMostLevels);
+        EXPECT_GE(chosen, kNoSlower * plain) << acceptance << ' ' << resume_ms << ' ' << tokens;
+        EXPECT_GE(chosen, kOfBestFixed * best) << acceptance << ' ' << resume_ms << ' ' << tokens;
+      }
+    }
+  }
+}
+
 TEST(SpeculationPolicy, FixedDraftsWhatTheLimitsAllow) {
   SpeculationPolicy policy({.is_auto = false, .max_depth = 5}, {});
   SpeculationPolicy::Draft draft{.sequence = 1, .depth = 5};

@@ -31,10 +31,11 @@ function(outrider_library folder)
   endif()
 endfunction()
 
-# outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [LABEL unit|cli|lossless|slow|trainer]):
-# also part of the target <label>_tests, so that a build may leave out what it will not run.
+# outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [LABEL unit|cli|lossless|slow|trainer] [SHARDS n]):
+# as n tests of ctest if it is long, so that all cores share it and the output says how far it is; also part of the
+# target <label>_tests, so that a build may leave out what it will not run.
 function(outrider_test name)
-  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS;SYSTEM" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;SHARDS" "SOURCES;DEPS;SYSTEM" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
@@ -42,8 +43,17 @@ function(outrider_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_SYSTEM} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE OUTRIDER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL})
+  if(ARG_SHARDS)
+    foreach(shard RANGE 1 ${ARG_SHARDS})
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${name}_${shard} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+      set_tests_properties(${name}_${shard} PROPERTIES LABELS ${ARG_LABEL}
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
+  else()
+    add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL})
+  endif()
   if(NOT TARGET ${ARG_LABEL}_tests)
     add_custom_target(${ARG_LABEL}_tests)
   endif()

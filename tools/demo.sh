@@ -14,5 +14,5 @@ title "The same with a small model drafting: accepted tokens, corrections and bo
 "$outrider" generate -p "$prompt" --max-tokens 96 --speculative draft_target,max_draft_len=4 --show-draft
 title "Is the output the target's own? Greedy and sampled, alone and in batches"
 "$outrider" verify-lossless --speculative draft_target,max_draft_len=4 --max-tokens 64
-title "What it gains: plain and speculative in one run, interleaved"
-"$outrider" bench --speculative draft_target,max_draft_len=4 --max-tokens 128
+title "What it gains, with drafting left to the policy: plain and speculative in one run, interleaved"
+"$outrider" bench --speculative auto --max-tokens 128

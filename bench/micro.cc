@@ -52,9 +52,10 @@ double measure_operations(int64_t (*multiply_add)(int64_t), ThreadPool& pool) {
 
 Peaks measure_peaks(std::string_view kernels) {
   static const double read = measure_read();
-  const auto multiply_add = kernels == "amx"      ? multiply_add_amx
-                            : kernels == "avx512" ? multiply_add_avx512
-                                                  : multiply_add_avx2;
+  const auto multiply_add = kernels == "amx"           ? multiply_add_amx
+                            : kernels == "avx512_bf16" ? multiply_add_avx512_bf16
+                            : kernels == "avx512"      ? multiply_add_avx512
+                                                       : multiply_add_avx2;
   ThreadPool alone(1);
   return {read, measure_operations(multiply_add, bench_pool()), measure_operations(multiply_add, alone)};
 }

@@ -22,7 +22,7 @@ struct Cost {
 };
 
 // Per second, measured when the program starts. Operations: of the widest multiply-add of the kernel table,
-// f32 vectors, or bf16 tiles for amx.
+// f32 vectors, pairs of bf16 for avx512_bf16, bf16 tiles for amx.
 struct Peaks {
   double read_bytes = 0;        // with all threads
   double operations = 0;        // with all threads

@@ -9,6 +9,7 @@ namespace outrider {
 
 int64_t multiply_add_avx2(int64_t rounds);
 int64_t multiply_add_avx512(int64_t rounds);
-int64_t multiply_add_amx(int64_t rounds);  // bf16 tiles
+int64_t multiply_add_avx512_bf16(int64_t rounds);  // pairs of bf16
+int64_t multiply_add_amx(int64_t rounds);          // bf16 tiles
 
 }  // namespace outrider

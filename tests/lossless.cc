@@ -150,6 +150,7 @@ std::vector<Numerics> all_numerics() {
     for (const WeightPrecision weights :
          {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8_0, WeightPrecision::kQ8,
           WeightPrecision::kQ4}) {
+      if (kernels == "avx512_bf16" && weights != WeightPrecision::kBF16) continue;  // those of avx512
       all.push_back({kernels, weights, KvCacheType::kBF16});
     }
     for (const KvCacheType type : {KvCacheType::kF32, KvCacheType::kF16, KvCacheType::kQ8_0}) {

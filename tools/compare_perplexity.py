@@ -34,7 +34,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("texts", nargs="+")
     parser.add_argument("--model", default=str(pathlib.Path(__file__).parent.parent / "models" / "outrider-small"))
-    parser.add_argument("--kernels", default="avx2,avx512,amx")
+    parser.add_argument("--kernels", default="avx2,avx512,amx", help="tables to compare")
     options = parser.parse_args()
     tables = options.kernels.split(",")
     with tempfile.TemporaryDirectory() as folder:

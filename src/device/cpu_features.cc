@@ -60,6 +60,9 @@ uint64_t read_xcr0() {
 CpuFacts read_facts() {
   CpuFacts facts;
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) != 0) {
+    facts.is_amd = ebx == signature_AMD_ebx && edx == signature_AMD_edx && ecx == signature_AMD_ecx;
+  }
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0) facts.leaf1_ecx = ecx;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
     facts.leaf7_ebx = ebx;
@@ -88,20 +91,22 @@ CpuFeatures judge_cpu(const CpuFacts& facts) {
                                                   {"avx512vl", facts.leaf7_ebx, 31},
                                                   {"avx512dq", facts.leaf7_ebx, 17}}),
                                       unsaved_state(facts.xcr0, kZmmState, "AVX-512")});
-  features.amx_refusal =
+  features.avx512_bf16_refusal =
       first_of({features.avx512_refusal,
+                missing_of({{"avx512-bf16", facts.leaf7_1_eax, 5}, {"avx512-vnni", facts.leaf7_ecx, 11}})});
+  features.amx_refusal =
+      first_of({features.avx512_bf16_refusal,
                 missing_of({{"amx-tile", facts.leaf7_edx, 24},
                             {"amx-bf16", facts.leaf7_edx, 22},
                             {"amx-int8", facts.leaf7_edx, 25},
-                            {"avx512-bf16", facts.leaf7_1_eax, 5},
-                            {"avx512-vbmi2", facts.leaf7_ecx, 6},
-                            {"avx512-vnni", facts.leaf7_ecx, 11}}),
+                            {"avx512-vbmi2", facts.leaf7_ecx, 6}}),
                 unsaved_state(facts.xcr0, kTileState, "AMX tile"),
                 facts.amx_permitted ? "" : "the kernel refused permission for AMX tile data"});
   features.avx_vnni =
       features.avx2_refusal.empty() && missing_of({{"avx-vnni", facts.leaf7_1_eax, 4}}).empty();
   features.avx512_vnni =
       features.avx512_refusal.empty() && missing_of({{"avx512-vnni", facts.leaf7_ecx, 11}}).empty();
+  features.fast_bf16_pairs = features.avx512_bf16_refusal.empty() && facts.is_amd;
   return features;
 }
 

@@ -14,18 +14,23 @@ struct CpuFacts {
   uint32_t leaf7_ecx = 0;
   uint32_t leaf7_edx = 0;
   uint32_t leaf7_1_eax = 0;
+  bool is_amd = false;         // the vendor of leaf 0 is AuthenticAMD
   uint64_t xcr0 = 0;           // register states the operating system saves
   bool amx_permitted = false;  // the kernel granted this process the tile data state
 };
 
 // A refusal is empty: usable. Else the reason for refusal, such as "the processor lacks avx512bw".
 struct CpuFeatures {
-  std::string avx2_refusal;    // AVX2, FMA, F16C
-  std::string avx512_refusal;  // AVX-512 F, BW, VL, DQ, and all of avx2
-  std::string amx_refusal;     // AMX-TILE, AMX-BF16, AMX-INT8, AVX512-BF16, -VBMI2, -VNNI, and all of avx512
+  std::string avx2_refusal;         // AVX2, FMA, F16C
+  std::string avx512_refusal;       // AVX-512 F, BW, VL, DQ, and all of avx2
+  std::string avx512_bf16_refusal;  // AVX512-BF16, -VNNI, and all of avx512
+  std::string amx_refusal;          // AMX-TILE, AMX-BF16, AMX-INT8, AVX512-VBMI2, and all of avx512_bf16
   // Byte products that the tables of that level use where they are.
   bool avx_vnni = false;
   bool avx512_vnni = false;
+  // Pairs of bf16 are multiplied as fast as single f32 numbers: on AMD's processors. Intel's take three times
+  // as long (docs/performance.md).
+  bool fast_bf16_pairs = false;
 };
 
 CpuFeatures judge_cpu(const CpuFacts& facts);

@@ -22,7 +22,23 @@ TEST(CpuFeatures, AllLevelsOnAFullMachine) {
   const CpuFeatures features = judge_cpu(sapphire_rapids());
   EXPECT_EQ(features.avx2_refusal, "");
   EXPECT_EQ(features.avx512_refusal, "");
+  EXPECT_EQ(features.avx512_bf16_refusal, "");
   EXPECT_EQ(features.amx_refusal, "");
+}
+
+TEST(CpuFeatures, Bf16PairsAreASetOfTheirOwn) {
+  CpuFacts facts = sapphire_rapids();
+  EXPECT_FALSE(judge_cpu(facts).fast_bf16_pairs);
+  facts.is_amd = true;
+  facts.leaf7_edx = 0;
+  EXPECT_EQ(judge_cpu(facts).avx512_bf16_refusal, "");
+  EXPECT_EQ(judge_cpu(facts).amx_refusal, "the processor lacks amx-tile, amx-bf16, amx-int8");
+  EXPECT_TRUE(judge_cpu(facts).fast_bf16_pairs);
+  facts.leaf7_1_eax = 0;
+  EXPECT_EQ(judge_cpu(facts).avx512_refusal, "");
+  EXPECT_EQ(judge_cpu(facts).avx512_bf16_refusal, "the processor lacks avx512-bf16");
+  EXPECT_EQ(judge_cpu(facts).amx_refusal, judge_cpu(facts).avx512_bf16_refusal);
+  EXPECT_FALSE(judge_cpu(facts).fast_bf16_pairs);
 }
 
 TEST(CpuFeatures, NamesEveryMissingInstructionSet) {

@@ -12,7 +12,7 @@
 namespace outrider {
 
 // Layouts, strip by strip. A step is kTileDepth inputs, a block kCodeBlock inputs.
-inline constexpr int64_t kDotFeatures = 16;   // of a strip of kStrips, kDot* and kChannels
+inline constexpr int64_t kDotFeatures = 16;   // of a strip of kStrips, kPairs, kDot* and kChannels
 inline constexpr int64_t kTileFeatures = 32;  // of a strip of kTile*: two tiles of 16
 inline constexpr int64_t kTileDepth = 32;     // bf16 inputs of a tile
 inline constexpr int64_t kCodeBlock = 128;
@@ -40,10 +40,16 @@ struct InputRowsHead {
   int32_t sums[kInputRows];  // of codes
 };
 
+// kBF16Pairs: in tiles of kPairRows rows, the last one of as many as are left: [inputs / 2][row][2].
+inline constexpr int64_t kPairRows = 16;  // whose sums fit the register file
+
 // kBF16Tiles: in chunks of kChunkRows rows, which share one pass over the weights; row tiles of 16 rows
 // (fewer if the chunk has fewer) by steps: [inputs / 2][row][2] is a right-hand tile. Tiles follow the order
 // of use: blocks of four steps, pairs of row tiles, steps, row tiles.
 inline constexpr int64_t kChunkRows = 128;
+
+// Of weights ahead of use, where the memory's rate is highest for vectors; tiles have their own.
+inline constexpr int64_t kPrefetchBytes = 2048;
 
 struct LinearShare {
   WeightForm form = WeightForm::kRows;
@@ -95,6 +101,7 @@ IsaOps avx2_ops();
 IsaOps avx2_vnni_ops();
 IsaOps avx512_ops();
 IsaOps avx512_vnni_ops();
+IsaOps avx512_bf16_ops();
 IsaOps amx_ops();
 
 }  // namespace outrider

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "device/cpu_features.h"
 #include "kernels/isa_ops.h"
@@ -23,6 +24,8 @@ int64_t input_items(InputForm form, int64_t rows, int64_t k) {
       return rows * units_of(k, kInputGroup);
     case InputForm::kInt8Rows:
       return rows;
+    case InputForm::kBF16Pairs:
+      return units_of(rows, kPairRows) * units_of(k, kCodeBlock);
     case InputForm::kBF16Tiles:
       return units_of(rows, 16) * units_of(k, kCodeBlock);
   }
@@ -108,14 +111,23 @@ struct Level {
   std::string refusal;  // empty: this machine can run it
 };
 
-// Slowest first.
-const std::array<Level, 4>& levels() {
-  static const std::array<Level, 4> all = {{
+using Levels = std::array<Level, 5>;
+
+Levels make_levels() {
+  Levels all = {{
       {make_table<reference_ops, row_form>("reference"), ""},
       {make_table<best_avx2_ops, dot_form>("avx2"), cpu_features().avx2_refusal},
       {make_table<best_avx512_ops, dot_form>("avx512"), cpu_features().avx512_refusal},
+      {make_table<avx512_bf16_ops, pair_form>("avx512_bf16"), cpu_features().avx512_bf16_refusal},
       {make_table<amx_ops, tile_form>("amx"), cpu_features().amx_refusal},
   }};
+  if (!cpu_features().fast_bf16_pairs) std::swap(all[2], all[3]);
+  return all;
+}
+
+// Slowest first.
+const Levels& levels() {
+  static const Levels all = make_levels();
   return all;
 }
 
@@ -163,6 +175,8 @@ int64_t input_bytes(InputForm form, int64_t rows, int64_t k) {
     case InputForm::kInt8Rows:
       return units_of(rows, kInputRows) * (static_cast<int64_t>(sizeof(InputRowsHead)) +
                                            units_of(k, kChannelDepth) * kChannelDepth * kInputRows);
+    case InputForm::kBF16Pairs:
+      return rows * units_of(k, 2) * 4;
     case InputForm::kBF16Tiles:
       // Rows are padded to whole tiles, but for a chunk of fewer rows than one tile has.
       return (rows / kChunkRows * kChunkRows +

@@ -27,6 +27,7 @@ namespace outrider {
 enum class WeightForm : uint8_t {
   kRows,        // as stored
   kStrips,      // F32, F16, BF16: strips of features, input by input
+  kPairs,       // BF16: as kStrips, two inputs of each feature side by side
   kDotNibbles,  // codes, four inputs of each feature side by side
   kDotBytes,
   kChannels,     // I8: as kDotBytes, one scale per feature
@@ -38,6 +39,7 @@ enum class InputForm : uint8_t {
   kF32,         // as they are
   kInt8Groups,  // 8-bit codes, a scale for every 32
   kInt8Rows,    // 8-bit codes, a scale for every row
+  kBF16Pairs,   // bf16
   kBF16Tiles,
 };
 

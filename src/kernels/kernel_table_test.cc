@@ -36,13 +36,18 @@ TEST(SelectKernels, AnUnknownNameListsTheKnownOnes) {
   const auto table = select_kernels("sse9");
   ASSERT_FALSE(table.ok());
   EXPECT_EQ(table.error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(table.error().message, "unknown kernels 'sse9'; choose one of: reference, avx2, avx512, amx");
+  EXPECT_EQ(table.error().message,
+            "unknown kernels 'sse9'; choose one of: reference, avx2, " +
+                std::string(cpu_features().fast_bf16_pairs ? "avx512, avx512_bf16" : "avx512_bf16, avx512") +
+                ", amx");
 }
 
 TEST(SelectKernels, AMissingInstructionSetIsNamed) {
   const CpuFeatures& features = cpu_features();
-  const std::pair<const char*, const std::string*> levels[] = {
-      {"avx2", &features.avx2_refusal}, {"avx512", &features.avx512_refusal}, {"amx", &features.amx_refusal}};
+  const std::pair<const char*, const std::string*> levels[] = {{"avx2", &features.avx2_refusal},
+                                                               {"avx512", &features.avx512_refusal},
+                                                               {"avx512_bf16", &features.avx512_bf16_refusal},
+                                                               {"amx", &features.amx_refusal}};
   bool any = false;
   for (const auto& [name, refusal] : levels) {
     if (refusal->empty()) continue;

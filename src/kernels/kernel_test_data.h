@@ -20,7 +20,7 @@ inline constexpr DType kAllDTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16,
 // The tables this machine can run; says which ones are left out and why.
 inline std::vector<const KernelTable*> tables_to_test() {
   std::vector<const KernelTable*> tables;
-  for (const char* name : {"reference", "avx2", "avx512", "amx"}) {
+  for (const char* name : {"reference", "avx2", "avx512", "avx512_bf16", "amx"}) {
     auto table = select_kernels(name);
     if (table.ok()) {
       tables.push_back(*table);

@@ -16,7 +16,7 @@ namespace {
 // x as a product of that form sees it, by the definition of the form.
 Floats seen_inputs(InputForm form, const Floats& x, int64_t k) {
   Floats seen = x;
-  if (form == InputForm::kBF16Tiles) {
+  if (form == InputForm::kBF16Tiles || form == InputForm::kBF16Pairs) {
     for (float& number : seen) number = bf16_to_f32(f32_to_bf16(number));
   }
   if (form != InputForm::kInt8Groups && form != InputForm::kInt8Rows) return seen;

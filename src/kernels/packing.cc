@@ -66,6 +66,14 @@ void pack_numbers(const StripRow& row) {
   }
 }
 
+// [two inputs][16][2]
+void pack_pairs(const StripRow& row) {
+  std::byte* to = row.strip + row.index * 4;
+  for (int64_t i = 0; i < row.k; i += 2, to += kDotFeatures * 4) {
+    std::memcpy(to, row.stored + i * 2, static_cast<size_t>(std::min<int64_t>(2, row.k - i) * 2));
+  }
+}
+
 // [step][tile of the strip][16][kTileDepth]
 void pack_tile_row(const StripRow& row) {
   constexpr int64_t kTileBytes = 16 * kTileDepth * 2;
@@ -166,6 +174,8 @@ void pack_row(WeightForm form, const StripRow& row, float unit) {
       return;
     case WeightForm::kStrips:
       return row.dtype == DType::kF32 ? pack_numbers<4>(row) : pack_numbers<2>(row);
+    case WeightForm::kPairs:
+      return pack_pairs(row);
     case WeightForm::kDotNibbles:
     case WeightForm::kDotBytes:
       return pack_dot_codes(row, unit);
@@ -201,6 +211,8 @@ int64_t strip_bytes(WeightForm form, DType dtype, int64_t k) {
       return row_bytes(dtype, k);
     case WeightForm::kStrips:
       return kDotFeatures * row_bytes(dtype, k);
+    case WeightForm::kPairs:
+      return blocks_of(k, 2) * kDotFeatures * 4;
     case WeightForm::kDotNibbles:
     case WeightForm::kDotBytes:
       return kStripHeader + blocks_of(k, kCodeBlock) * code_block_bytes(type);
@@ -233,6 +245,8 @@ InputForm inputs_of(WeightForm form) {
     case WeightForm::kRows:
     case WeightForm::kStrips:
       return InputForm::kF32;
+    case WeightForm::kPairs:
+      return InputForm::kBF16Pairs;
     case WeightForm::kDotNibbles:
     case WeightForm::kDotBytes:
       return InputForm::kInt8Groups;
@@ -252,6 +266,8 @@ WeightForm dot_form(DType dtype) {
   if (block_elements(dtype) == 1) return WeightForm::kStrips;
   return code_type(dtype).bits == 4 ? WeightForm::kDotNibbles : WeightForm::kDotBytes;
 }
+
+WeightForm pair_form(DType dtype) { return dtype == DType::kBF16 ? WeightForm::kPairs : dot_form(dtype); }
 
 // F32 and F16 weights have more bits than a bf16 tile holds; decoding 8-bit codes to it costs more than the
 // memory they save, so Q8_0 is multiplied as it is.

@@ -13,6 +13,7 @@ using FormOf = WeightForm (*)(DType dtype);
 
 WeightForm row_form(DType dtype);   // as stored
 WeightForm dot_form(DType dtype);   // for vectors of 16 features
+WeightForm pair_form(DType dtype);  // likewise, bf16 in pairs
 WeightForm tile_form(DType dtype);  // for AMX tiles
 
 // Error: no matrix of whole blocks.

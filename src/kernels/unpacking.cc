@@ -15,6 +15,13 @@ void unpack_numbers(const StripRow& row, float* out) {
   }
 }
 
+void unpack_pairs(const StripRow& row, float* out) {
+  const std::byte* from = row.strip + row.index * 4;
+  for (int64_t i = 0; i < row.k; i += 2, from += kDotFeatures * 4) {
+    dequantize_row(row.dtype, from, out + i, std::min<int64_t>(2, row.k - i));
+  }
+}
+
 void unpack_tile_row(const StripRow& row, float* out) {
   constexpr int64_t kTileBytes = 16 * kTileDepth * 2;
   const std::byte* from = row.strip + row.index / 16 * kTileBytes + row.index % 16 * kTileDepth * 2;
@@ -92,6 +99,8 @@ void unpack_row(const PackedMatrix& packed, int64_t row, float* out) {
       return dequantize_row(packed.dtype, bytes, out, packed.k);
     case WeightForm::kStrips:
       return packed.dtype == DType::kF32 ? unpack_numbers<4>(place, out) : unpack_numbers<2>(place, out);
+    case WeightForm::kPairs:
+      return unpack_pairs(place, out);
     case WeightForm::kTiles:
       return unpack_tile_row(place, out);
     case WeightForm::kChannels:

@@ -22,7 +22,20 @@ void decode(const LinearShare& share, int64_t feature, int64_t begin, int64_t co
   for (int64_t i = 0; i < count; ++i) weights[i] = scale * static_cast<float>(codes[i]);
 }
 
+// Adds the products of one stretch of weights with kRows rows, k numbers apart. Each row's sum runs in the
+// order of the inputs; several rows at a time only keep the processor busy while it waits for one of them.
+template <int kRows>
+void add_products(const float* weights, int64_t count, const float* x, int64_t k, double* sums) {
+  double totals[kRows];
+  for (int r = 0; r < kRows; ++r) totals[r] = sums[r];
+  for (int64_t i = 0; i < count; ++i) {
+    for (int r = 0; r < kRows; ++r) totals[r] += static_cast<double>(x[r * k + i]) * weights[i];
+  }
+  for (int r = 0; r < kRows; ++r) sums[r] = totals[r];
+}
+
 void linear(const LinearShare& share) {
+  constexpr int kTogether = 8;
   constexpr int64_t kRows = 64;  // that share one decoding
   float weights[kChunk];
   double sums[kRows];
@@ -33,10 +46,11 @@ void linear(const LinearShare& share) {
       for (int64_t begin = 0; begin < share.k; begin += kChunk) {
         const int64_t count = share.k - begin < kChunk ? share.k - begin : kChunk;
         decode(share, j, begin, count, weights);
-        for (int64_t r = 0; r < rows; ++r) {
-          const float* x = share.x + (first + r) * share.k + begin;
-          for (int64_t i = 0; i < count; ++i) sums[r] += static_cast<double>(x[i]) * weights[i];
-        }
+        const float* x = share.x + first * share.k + begin;
+        int64_t r = 0;
+        for (; r + kTogether <= rows; r += kTogether)
+          add_products<kTogether>(weights, count, x + r * share.k, share.k, sums + r);
+        for (; r < rows; ++r) add_products<1>(weights, count, x + r * share.k, share.k, sums + r);
       }
       for (int64_t r = 0; r < rows; ++r) share.y[(first + r) * share.n + j] = static_cast<float>(sums[r]);
     }

@@ -11,9 +11,6 @@
 
 namespace outrider::simd {
 
-inline constexpr int64_t kPrefetchBytes =
-    2048;  // ahead of use, which is where the memory's rate is highest here
-
 template <typename V>
 typename V::Ints four_inputs(const int8_t* codes) {
   int32_t four;
@@ -126,7 +123,7 @@ void code_rows_from(const CodeStrip& strip, int64_t row) {
     for (int lane = 0; lane < kDotFeatures; lane += V::kLanes) code_rows<V, Codes, kRows>(strip, row, lane);
   }
   if constexpr (kRows > 1) {
-    if (row < strip.share.rows) code_rows_from<V, Codes, kRows / 2>(strip, row);
+    if (row < strip.share.rows) code_rows_from<V, Codes, kRows - 1>(strip, row);
   }
 }
 
@@ -184,7 +181,7 @@ void channel_rows_from(const LinearShare& share, const std::byte* strip, int64_t
       channel_rows<V, kRows>(share, strip, feature, row, lane);
   }
   if constexpr (kRows > 1) {
-    if (row < share.rows) channel_rows_from<V, kRows / 2>(share, strip, feature, row);
+    if (row < share.rows) channel_rows_from<V, kRows - 1>(share, strip, feature, row);
   }
 }
 

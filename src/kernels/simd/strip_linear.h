@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with plain numbers on strips of 16 output features: a stretch of weights is converted once and
-// serves all rows.
+// Products with plain numbers on strips of 16 output features: a stretch of weights serves all rows of a
+// chunk and is converted on the way, so that arithmetic overlaps with reading.
 //
 // The sum of one output: inputs are cut into stretches of kStretch; within one, input i belongs to chain
 // i % V::kChains; chains run in order and are added in pairs; stretches are added in order. Nothing else
@@ -12,18 +12,37 @@
 namespace outrider::simd {
 
 inline constexpr int64_t kStretch = 256;
-inline constexpr int64_t kRowsOfChunk = 128;  // rows that share one conversion
+inline constexpr int64_t kRowsOfChunk = 128;  // rows that share a stretch while it is in the nearest cache
+
+// How weights are read: f32 as they are.
+template <typename V>
+struct F32Weights {
+  static constexpr int64_t kBytes = 4;
+  static typename V::Floats load(const uint8_t* p) { return V::load(reinterpret_cast<const float*>(p)); }
+};
+
+template <typename V>
+struct F16Weights {
+  static constexpr int64_t kBytes = 2;
+  static typename V::Floats load(const uint8_t* p) { return V::load_halves(p); }
+};
+
+template <typename V>
+struct BF16Weights {
+  static constexpr int64_t kBytes = 2;
+  static typename V::Floats load(const uint8_t* p) { return V::load_bf16(p); }
+};
 
 struct Stretch {
-  const float* weights;  // [inputs, 16]
-  const float* x;        // first input of the first row
+  const uint8_t* weights;  // [inputs, 16]
+  const float* x;          // first input of the first row
   int64_t inputs;
   int64_t k;    // from row to row of x
   float* sums;  // [rows, 16]
 };
 
 // Adds one stretch to the sums of kRows rows, from `row` on.
-template <typename V, int kRows>
+template <typename V, typename Weights, int kRows>
 void add_stretch(const Stretch& stretch, int64_t row) {
   constexpr int kParts = kDotFeatures / V::kLanes;
   typename V::Floats sums[V::kChains][kRows][kParts];
@@ -34,8 +53,10 @@ void add_stretch(const Stretch& stretch, int64_t row) {
   }
   const float* x = stretch.x + row * stretch.k;
   const auto add_input = [&](int64_t i, int chain) __attribute__((always_inline)) {
+    const uint8_t* of_input = stretch.weights + i * kDotFeatures * Weights::kBytes;
+    __builtin_prefetch(of_input + kPrefetchBytes);
     for (int part = 0; part < kParts; ++part) {
-      const auto weights = V::load(stretch.weights + i * kDotFeatures + part * V::kLanes);
+      const auto weights = Weights::load(of_input + part * V::kLanes * Weights::kBytes);
       for (int r = 0; r < kRows; ++r) {
         sums[chain][r][part] = V::multiply_add(V::all(x[r * stretch.k + i]), weights, sums[chain][r][part]);
       }
@@ -65,11 +86,11 @@ void add_stretch(const Stretch& stretch, int64_t row) {
   }
 }
 
-template <typename V, int kRows>
+template <typename V, typename Weights, int kRows>
 void add_stretch_to_rows(const Stretch& stretch, int64_t row, int64_t rows) {
-  for (; row + kRows <= rows; row += kRows) add_stretch<V, kRows>(stretch, row);
+  for (; row + kRows <= rows; row += kRows) add_stretch<V, Weights, kRows>(stretch, row);
   if constexpr (kRows > 1) {
-    if (row < rows) add_stretch_to_rows<V, kRows - 1>(stretch, row, rows);
+    if (row < rows) add_stretch_to_rows<V, Weights, kRows - 1>(stretch, row, rows);
   }
 }
 
@@ -85,32 +106,8 @@ void store_strip(const LinearShare& share, int64_t feature, Range rows, const fl
   }
 }
 
-template <typename V, typename V::Floats (*load)(const uint8_t*)>
-void convert_numbers(const uint8_t* numbers, int64_t count, float* out) {
-  constexpr int64_t kBytes = 2;
-  for (int64_t i = 0; i < count; i += V::kLanes) V::store(out + i, load(numbers + i * kBytes));
-}
-
-// A stretch of a strip as f32: [inputs, 16].
-template <typename V>
-const float* stretch_of(const LinearShare& share, const uint8_t* strip, Range inputs, float* converted) {
-  const int64_t count = (inputs.end - inputs.begin) * kDotFeatures;
-  const int64_t begin = inputs.begin * kDotFeatures;
-  switch (share.dtype) {
-    case DType::kF16:
-      convert_numbers<V, V::load_halves>(strip + begin * 2, count, converted);
-      return converted;
-    case DType::kBF16:
-      convert_numbers<V, V::load_bf16>(strip + begin * 2, count, converted);
-      return converted;
-    default:
-      return reinterpret_cast<const float*>(strip) + begin;
-  }
-}
-
-template <typename V>
+template <typename V, typename Weights>
 void strip_product(const LinearShare& share, int64_t feature, Range rows) {
-  alignas(64) float converted[kStretch * kDotFeatures];
   alignas(64) float sums[kRowsOfChunk * kDotFeatures];
   const auto* strip =
       reinterpret_cast<const uint8_t*>(share.weights) + feature / kDotFeatures * share.strip_bytes;
@@ -118,20 +115,32 @@ void strip_product(const LinearShare& share, int64_t feature, Range rows) {
   for (int64_t i = 0; i < row_count * kDotFeatures; ++i) sums[i] = 0;
   for (int64_t begin = 0; begin < share.k; begin += kStretch) {
     const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
-    const float* weights = stretch_of<V>(share, strip, {begin, end}, converted);
+    const uint8_t* weights = strip + begin * kDotFeatures * Weights::kBytes;
     const Stretch stretch = {weights, share.x + rows.begin * share.k + begin, end - begin, share.k, sums};
-    add_stretch_to_rows<V, V::kRowsAtOnce>(stretch, 0, row_count);
+    add_stretch_to_rows<V, Weights, V::kRowsAtOnce>(stretch, 0, row_count);
   }
   store_strip<V>(share, feature, rows, sums);
 }
 
-template <typename V>
-void strip_linear(const LinearShare& share) {
+template <typename V, typename Weights>
+void strips_of(const LinearShare& share) {
   for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
     for (int64_t row = 0; row < share.rows; row += kRowsOfChunk) {
       const int64_t end = row + kRowsOfChunk < share.rows ? row + kRowsOfChunk : share.rows;
-      strip_product<V>(share, feature, {row, end});
+      strip_product<V, Weights>(share, feature, {row, end});
     }
+  }
+}
+
+template <typename V>
+void strip_linear(const LinearShare& share) {
+  switch (share.dtype) {
+    case DType::kF16:
+      return strips_of<V, F16Weights<V>>(share);
+    case DType::kBF16:
+      return strips_of<V, BF16Weights<V>>(share);
+    default:
+      return strips_of<V, F32Weights<V>>(share);
   }
 }
 

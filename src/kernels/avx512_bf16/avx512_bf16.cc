@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/avx512_bf16/pair_linear.h"
+#include "kernels/isa_ops.h"
+
+namespace outrider {
+namespace {
+
+// Any layout of pair_form().
+void linear(const LinearShare& share) {
+  share.form == WeightForm::kPairs ? pair_linear(share) : avx512_vnni_ops().linear(share);
+}
+
+void pack_inputs(const InputShare& share) {
+  share.form == InputForm::kBF16Pairs ? pack_pair_inputs(share) : avx512_ops().pack_inputs(share);
+}
+
+}  // namespace
+
+// Like avx512 but for products of bf16 weights.
+IsaOps avx512_bf16_ops() {
+  IsaOps ops = avx512_ops();
+  ops.linear = linear;
+  ops.pack_inputs = pack_inputs;
+  return ops;
+}
+
+}  // namespace outrider

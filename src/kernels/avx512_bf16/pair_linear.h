@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of bf16 weights with inputs rounded to bf16, on strips of 16 output features: a lane of a vector
+// holds two inputs of one feature. Unnamed namespace on purpose, see isa_ops.h.
+//
+// The sum of one output runs over the pairs of inputs in order; nothing else enters, so its bits depend on
+// its own row, its own weights and k only. Few rows take two strips at once to hide the instruction's
+// latency.
+#pragma once
+
+#include "kernels/avx512/vector.h"
+#include "kernels/isa_ops.h"
+
+namespace outrider {
+namespace {
+
+constexpr int64_t kFewRows = 4;
+
+using Pair = uint32_t;  // two bf16, the first one in the low half
+
+int64_t pairs_of(int64_t k) { return (k + 1) / 2; }
+
+// Of a tile of inputs [pair][kRows] with kStrips strips.
+template <int kRows, int kStrips>
+void pair_product(const LinearShare& share, int64_t feature, int64_t row) {
+  const int64_t pairs = pairs_of(share.k);
+  const auto* weights =
+      reinterpret_cast<const __m512i*>(share.weights + feature / kDotFeatures * share.strip_bytes);
+  const Pair* inputs = reinterpret_cast<const Pair*>(share.packed_x) + row * pairs;
+  __m512 sums[kStrips][kRows];
+  for (auto& of_strip : sums) {
+    for (__m512& sum : of_strip) sum = _mm512_setzero_ps();
+  }
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    for (int s = 0; s < kStrips; ++s) {
+      const __m512i* vector = weights + s * pairs + pair;
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(vector) + kPrefetchBytes);
+      const auto of_features = (__m512bh)_mm512_loadu_si512(vector);
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i of_row = _mm512_set1_epi32(static_cast<int>(inputs[pair * kRows + r]));
+        sums[s][r] = _mm512_dpbf16_ps(sums[s][r], of_features, (__m512bh)of_row);
+      }
+    }
+  }
+  for (int s = 0; s < kStrips; ++s) {
+    const int64_t first = feature + s * kDotFeatures;
+    const int64_t features = share.n - first < kDotFeatures ? share.n - first : kDotFeatures;
+    for (int r = 0; r < kRows; ++r) {
+      Avx512::store_first(share.y + (row + r) * share.n + first, sums[s][r], features);
+    }
+  }
+}
+
+// Of a tile of as many rows as there are, at most kRows.
+template <int kRows, int kStrips>
+void pair_product_of_tile(const LinearShare& share, int64_t feature, Range rows) {
+  if (rows.end - rows.begin == kRows) return pair_product<kRows, kStrips>(share, feature, rows.begin);
+  if constexpr (kRows > 1) pair_product_of_tile<kRows - 1, kStrips>(share, feature, rows);
+}
+
+void pair_linear(const LinearShare& share) {
+  int64_t feature = share.features.begin;
+  if (share.rows <= kFewRows) {
+    for (; feature + kDotFeatures < share.features.end; feature += 2 * kDotFeatures) {
+      pair_product_of_tile<kFewRows, 2>(share, feature, {0, share.rows});
+    }
+  }
+  for (; feature < share.features.end; feature += kDotFeatures) {
+    for (int64_t row = 0; row < share.rows; row += kPairRows) {
+      const int64_t end = row + kPairRows < share.rows ? row + kPairRows : share.rows;
+      pair_product_of_tile<kPairRows, 1>(share, feature, {row, end});
+    }
+  }
+}
+
+// 32 inputs of one row, or the `left` there are and then zeros, as pairs `width` apart.
+void pack_pairs(const float* x, int64_t left, int64_t width, Pair* to) {
+  const __m512 low = Avx512::load_first(x, left < 16 ? left : 16);
+  const __m512 high = Avx512::load_first(x + 16, left < 16 ? 0 : left < 32 ? left - 16 : 16);
+  const auto pairs = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+  const __mmask16 there = Avx512::first(pairs_of(left < 32 ? left : 32));
+  if (width == 1) return _mm512_mask_storeu_epi32(to, there, pairs);
+  const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i places = _mm512_mullo_epi32(lane, _mm512_set1_epi32(static_cast<int>(width)));
+  _mm512_mask_i32scatter_epi32(to, there, places, pairs, sizeof(Pair));
+}
+
+// Items: blocks of kCodeBlock inputs of a tile of rows: (tile, block), flattened.
+void pack_pair_inputs(const InputShare& share) {
+  constexpr int64_t kStep = 32;
+  const int64_t blocks = (share.k + kCodeBlock - 1) / kCodeBlock;
+  for (int64_t item = share.items.begin; item < share.items.end; ++item) {
+    const int64_t first = item / blocks * kPairRows;
+    const int64_t width = share.rows - first < kPairRows ? share.rows - first : kPairRows;
+    const int64_t begin = item % blocks * kCodeBlock;
+    const int64_t end = begin + kCodeBlock < share.k ? begin + kCodeBlock : share.k;
+    Pair* tile = reinterpret_cast<Pair*>(share.packed) + first * pairs_of(share.k);
+    for (int64_t r = 0; r < width; ++r) {
+      const float* x = share.x + (first + r) * share.k;
+      for (int64_t i = begin; i < end; i += kStep)
+        pack_pairs(x + i, end - i, width, tile + i / 2 * width + r);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider

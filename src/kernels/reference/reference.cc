@@ -8,7 +8,8 @@
 namespace outrider {
 namespace {
 
-constexpr int64_t kChunk = 256;  // inputs decoded at a time; a multiple of every block size
+constexpr int64_t kChunk = 256;    // inputs decoded at a time; a multiple of every block size
+constexpr int64_t kFeatures = 64;  // that share one laying out of inputs
 
 // Inputs [begin, begin + count) of one feature's weights.
 void decode(const LinearShare& share, int64_t feature, int64_t begin, int64_t count, float* weights) {
@@ -22,37 +23,54 @@ void decode(const LinearShare& share, int64_t feature, int64_t begin, int64_t co
   for (int64_t i = 0; i < count; ++i) weights[i] = scale * static_cast<float>(codes[i]);
 }
 
-// Adds the products of one stretch of weights with kRows rows, k numbers apart. Each row's sum runs in the
-// order of the inputs; several rows at a time only keep the processor busy while it waits for one of them.
-template <int kRows>
-void add_products(const float* weights, int64_t count, const float* x, int64_t k, double* sums) {
-  double totals[kRows];
-  for (int r = 0; r < kRows; ++r) totals[r] = sums[r];
-  for (int64_t i = 0; i < count; ++i) {
-    for (int r = 0; r < kRows; ++r) totals[r] += static_cast<double>(x[r * k + i]) * weights[i];
+constexpr int kTogether = 8;  // rows that are summed side by side
+using Inputs = double[kChunk][kTogether];
+
+// Inputs [begin, begin + count) of `rows` rows from `first` on, number by number, zeros behind the last row.
+void lay_side_by_side(const LinearShare& share, int64_t first, int64_t rows, int64_t begin, int64_t count,
+                      Inputs& inputs) {
+  for (int64_t r = 0; r < kTogether; ++r) {
+    for (int64_t i = 0; i < count; ++i)
+      inputs[i][r] = r < rows ? static_cast<double>(share.x[(first + r) * share.k + begin + i]) : 0.0;
   }
-  for (int r = 0; r < kRows; ++r) sums[r] = totals[r];
+}
+
+// Each row's sum runs in the order of its inputs; the others keep the processor busy while it waits for one.
+void add_products(const float* weights, int64_t count, const Inputs& inputs, double* sums) {
+  double totals[kTogether];
+  for (int r = 0; r < kTogether; ++r) totals[r] = sums[r];
+  for (int64_t i = 0; i < count; ++i) {
+    const double weight = weights[i];
+    for (int r = 0; r < kTogether; ++r) totals[r] += inputs[i][r] * weight;
+  }
+  for (int r = 0; r < kTogether; ++r) sums[r] = totals[r];
+}
+
+// Outputs `features` of `rows` rows from `first` on.
+void multiply(const LinearShare& share, int64_t first, int64_t rows, Range features) {
+  Inputs inputs;
+  float weights[kChunk];
+  double sums[kFeatures][kTogether] = {};
+  for (int64_t begin = 0; begin < share.k; begin += kChunk) {
+    const int64_t count = share.k - begin < kChunk ? share.k - begin : kChunk;
+    lay_side_by_side(share, first, rows, begin, count, inputs);
+    for (int64_t j = features.begin; j < features.end; ++j) {
+      decode(share, j, begin, count, weights);
+      add_products(weights, count, inputs, sums[j - features.begin]);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = features.begin; j < features.end; ++j)
+      share.y[(first + r) * share.n + j] = static_cast<float>(sums[j - features.begin][r]);
+  }
 }
 
 void linear(const LinearShare& share) {
-  constexpr int kTogether = 8;
-  constexpr int64_t kRows = 64;  // that share one decoding
-  float weights[kChunk];
-  double sums[kRows];
-  for (int64_t first = 0; first < share.rows; first += kRows) {
-    const int64_t rows = share.rows - first < kRows ? share.rows - first : kRows;
-    for (int64_t j = share.features.begin; j < share.features.end; ++j) {
-      for (int64_t r = 0; r < rows; ++r) sums[r] = 0;
-      for (int64_t begin = 0; begin < share.k; begin += kChunk) {
-        const int64_t count = share.k - begin < kChunk ? share.k - begin : kChunk;
-        decode(share, j, begin, count, weights);
-        const float* x = share.x + first * share.k + begin;
-        int64_t r = 0;
-        for (; r + kTogether <= rows; r += kTogether)
-          add_products<kTogether>(weights, count, x + r * share.k, share.k, sums + r);
-        for (; r < rows; ++r) add_products<1>(weights, count, x + r * share.k, share.k, sums + r);
-      }
-      for (int64_t r = 0; r < rows; ++r) share.y[(first + r) * share.n + j] = static_cast<float>(sums[r]);
+  for (int64_t first = 0; first < share.rows; first += kTogether) {
+    const int64_t rows = share.rows - first < kTogether ? share.rows - first : kTogether;
+    for (int64_t j = share.features.begin; j < share.features.end; j += kFeatures) {
+      const int64_t end = share.features.end - j < kFeatures ? share.features.end : j + kFeatures;
+      multiply(share, first, rows, {j, end});
     }
   }
 }

@@ -26,6 +26,7 @@ void Step::plan_drafts() {
   for (Work& work : work()) {
     if (work.plan.draft_depth > 0)
       drafts_.push_back({.sequence = work.plan.sequence->id(),
+                         .tokens = std::ssize(work.plan.sequence->tokens()),
                          .depth = work.plan.draft_depth,
                          .is_auto = work.plan.sequence->request().speculation.is_auto});
   }

@@ -9,14 +9,21 @@ namespace {
 
 constexpr double kStepsRemembered = 48.0;
 constexpr double kTimesRemembered = 24.0;  // the first ones run on cold caches
+constexpr double kMostSurprise = 2.0;
 
 }  // namespace
 
 void DraftTime::learn(double new_ms) {
-  constexpr double kMostSurprise = 2.0;
   steps = std::min(steps + 1.0, kTimesRemembered);
   if (steps > 1.0) new_ms = std::min(new_ms, kMostSurprise * ms);
   ms += (new_ms - ms) / steps;
+}
+
+void ReadingTime::learn(double new_ms, double new_tokens) {
+  steps = std::min(steps + 1.0, kTimesRemembered);
+  if (steps > 1.0) new_ms = std::min(new_ms, kMostSurprise * ms_of(new_tokens));
+  ms += (new_ms - ms) / steps;
+  tokens += (new_tokens - tokens) / steps;
 }
 
 void DraftExperience::learn(double new_gain, double new_rows) {
@@ -33,7 +40,8 @@ void DraftExperience::learn_run(double new_steps) {
 }
 
 void DraftExperience::be_prior() {
-  for (double* known : {&steps, &draft.steps, &resume.steps, &runs}) *known = std::min(*known, kStepsOfPrior);
+  for (double* known : {&steps, &draft.steps, &reading.steps, &runs})
+    *known = std::min(*known, kStepsOfPrior);
 }
 
 void DraftExperience::fade_into(const DraftExperience& all) {
@@ -45,11 +53,11 @@ void DraftExperience::fade_into(const DraftExperience& all) {
   rows += kFading * (all.rows - rows);
 }
 
-void DraftOutlook::change(const DraftExperience& one, bool resumes, double sign) {
+void DraftOutlook::change(const DraftExperience& one, double unread, double sign) {
   drafting += sign;
   tokens += sign * one.gain;
   rows += sign * one.rows;
-  draft_ms += sign * (one.draft.ms + (resumes ? one.resume.ms / one.run : 0.0));
+  draft_ms += sign * (one.draft.ms + one.reading.ms_of(unread) / one.run);
   steps += sign * one.steps;
   variance += sign * one.variance_of_gain();
 }

@@ -18,6 +18,16 @@ struct DraftTime {
   void learn(double new_ms);
 };
 
+// Likewise of what a drafter first reads after a pause, by its length.
+struct ReadingTime {
+  double ms = 0.0;
+  double tokens = 0.0;
+  double steps = 0.0;  // that it is learned from
+
+  double ms_of(double count) const { return tokens > 0.0 ? ms * count / tokens : 0.0; }
+  void learn(double new_ms, double new_tokens);
+};
+
 // Fading means of what drafting brings and costs per step, of one sequence or of all.
 struct DraftExperience {
   double steps = 0.0;
@@ -25,7 +35,7 @@ struct DraftExperience {
   double variance = 1.0;     // of what a step gains
   double rows = 0.0;         // verified beyond the pending token
   DraftTime draft;           // if no other sequence drafted
-  DraftTime resume;          // beyond that after a pause: the drafter first reads what it missed
+  ReadingTime reading;       // beyond that after a pause
   double run = kStepsOfRun;  // steps with a draft from there to the end of the sequence
   double runs = 0.0;         // that it is learned from
 
@@ -49,14 +59,14 @@ struct DraftOutlook {
   double steps = 0.0;     // that it is learned from
   double variance = 0.0;  // of `tokens`
 
-  // resumes: this sequence drafts after a pause, which it pays for over a whole run.
-  void add(const DraftExperience& one, bool resumes) { change(one, resumes, 1.0); }
-  void remove(const DraftExperience& one, bool resumes) { change(one, resumes, -1.0); }
+  // unread: tokens that the drafter reads first, paid for over a whole run; 0: without a pause.
+  void add(const DraftExperience& one, double unread) { change(one, unread, 1.0); }
+  void remove(const DraftExperience& one, double unread) { change(one, unread, -1.0); }
   // The same, if chance made what was learned too low: by one deviation of a sum of that variance.
   DraftOutlook at_best(double sum_variance) const;
 
  private:
-  void change(const DraftExperience& one, bool resumes, double sign);
+  void change(const DraftExperience& one, double unread, double sign);
 };
 
 }  // namespace outrider

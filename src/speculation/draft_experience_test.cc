@@ -57,26 +57,26 @@ TEST(DraftExperience, RunsAreAsLongAsThoseThatEnded) {
   for (int i = 0; i < 50; ++i) all.learn_run(4.0);
   EXPECT_NEAR(all.run, 4.0, 0.2);
   DraftExperience sequence = all;
-  sequence.resume.learn(8.0);
+  sequence.reading.learn(8.0, 100.0);
   DraftOutlook outlook;
-  outlook.add(sequence, true);
-  EXPECT_DOUBLE_EQ(outlook.draft_ms, 8.0 / all.run);
+  outlook.add(sequence, 50.0);
+  EXPECT_DOUBLE_EQ(outlook.draft_ms, 4.0 / all.run);
 }
 
 TEST(DraftOutlook, WhoLeavesLeavesNothingBehind) {
   DraftExperience one = experience_of(5, 1.0, 4.0), other = experience_of(5, 0.5, 2.0);
   one.draft.learn(0.25);
   other.draft.learn(0.5);
-  other.resume.learn(8.0);
+  other.reading.learn(8.0, 100.0);
   DraftOutlook outlook{.tokens = 2.0};
-  outlook.add(one, false);
+  outlook.add(one, 0.0);
   const DraftOutlook before = outlook;
-  outlook.add(other, true);
+  outlook.add(other, 200.0);
   EXPECT_DOUBLE_EQ(outlook.drafting, 2.0);
   EXPECT_DOUBLE_EQ(outlook.tokens, 3.5);
   EXPECT_DOUBLE_EQ(outlook.rows, 6.0);
-  EXPECT_DOUBLE_EQ(outlook.draft_ms, 0.75 + 8.0 / kStepsOfRun);
-  outlook.remove(other, true);
+  EXPECT_DOUBLE_EQ(outlook.draft_ms, 0.75 + 16.0 / kStepsOfRun);
+  outlook.remove(other, 200.0);
   EXPECT_DOUBLE_EQ(outlook.tokens, before.tokens);
   EXPECT_DOUBLE_EQ(outlook.draft_ms, before.draft_ms);
   EXPECT_DOUBLE_EQ(outlook.variance, before.variance);

@@ -23,8 +23,8 @@ SpeculationPolicy::SpeculationPolicy(const Options& options, PassCosts costs)
   options_.is_auto = options_.is_auto && costs_.known();
 }
 
-SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
-  const auto [found, is_new] = states_.try_emplace(sequence);
+SpeculationPolicy::State& SpeculationPolicy::open(const Draft& draft) {
+  const auto [found, is_new] = states_.try_emplace(draft.sequence);
   State& state = found->second;
   if (is_new) {
     state.estimates = AcceptanceEstimates(&all_estimates_);
@@ -32,7 +32,7 @@ SpeculationPolicy::State& SpeculationPolicy::state_of(uint64_t sequence) {
     state.experience.be_prior();
     state.length = options_.max_depth;
     state.account = accounts_.open();
-    state.is_on = !is_hopeless();
+    state.is_on = !is_hopeless(static_cast<double>(draft.tokens));
     if (costs_.known()) state.drafted.reserve(1 + options_.max_nodes);
   }
   return state;
@@ -52,13 +52,13 @@ DraftExperience& SpeculationPolicy::experience_of_all() {
   return own;
 }
 
-// Whether a new sequence would lose too much by what all learned.
-bool SpeculationPolicy::is_hopeless() {
+// Whether a new sequence of so many tokens would lose too much by what all learned.
+bool SpeculationPolicy::is_hopeless(double unread) {
   const DraftExperience& all = experience_of_all();
   if (!costs_.known() || all.steps < kFewestSteps) return false;
   const double sequences = costs_.load().sequences;
   DraftOutlook drafted{.tokens = sequences};
-  drafted.add(all, true);
+  drafted.add(all, unread);
   const double lost = costs_.plain_rate() * drafted.tokens / costs_.rate(drafted) - sequences;
   // As long as little is known, what is too bad for chance.
   const double chance = all.steps < kStepsToTrust ? std::sqrt(all.variance_of_gain()) : 0.0;
@@ -70,7 +70,7 @@ bool SpeculationPolicy::is_hopeless() {
 void SpeculationPolicy::weigh(State& state, DraftOutlook& outlook) const {
   const DraftExperience& own = state.experience;
   DraftOutlook without = outlook;
-  without.remove(own, state.resumes());
+  without.remove(own, state.unread());
   const double rate = costs_.rate(without);
   // What a few steps brought says little: only what is too bad for chance ends drafting.
   if (own.steps >= kStepsToJudge && costs_.rate(outlook.at_best(own.variance_of_gain())) < rate)
@@ -87,7 +87,7 @@ void SpeculationPolicy::choose(double plain_rate) {
     return gain != other ? gain < other : a.draft->sequence < b.draft->sequence;
   });
   DraftOutlook outlook{.tokens = costs_.load().sequences};
-  for (const Asked& asked : order_) outlook.add(asked.state->experience, asked.state->resumes());
+  for (const Asked& asked : order_) outlook.add(asked.state->experience, asked.state->unread());
   for (const Asked& asked : order_) weigh(*asked.state, outlook);
   is_off_ = outlook.steps >= kStepsToJudge && costs_.rate(outlook.at_best(outlook.variance)) < plain_rate;
   const double better = is_off_ ? 1.0 : std::max(1.0, costs_.rate(outlook) / plain_rate);
@@ -109,8 +109,9 @@ void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
   order_.clear();
   costs_.begin(load, static_cast<double>(drafts.size()));
   for (Draft& draft : drafts) {
-    State& state = state_of(draft.sequence);
+    State& state = open(draft);
     state.drafted.reset(0);
+    state.missed = static_cast<double>(draft.tokens) - state.read;
     if (options_.schedule == LengthSchedule::kHeuristic) draft.depth = std::min(draft.depth, state.length);
     state.is_auto = draft.is_auto.value_or(options_.is_auto) && costs_.known();
     if (state.is_auto) order_.push_back({&draft, &state});
@@ -137,15 +138,15 @@ void SpeculationPolicy::plan(const StepLoad& load, std::span<Draft> drafts) {
 
 void SpeculationPolicy::prune(std::span<const Grown> trees, int most_rows) {
   costs_.set_drafting(static_cast<double>(trees.size()));
-  resuming_ = static_cast<double>(
-      std::ranges::count_if(trees, [&](const Grown& grown) { return state_of(grown.sequence).resumes(); }));
+  unread_ = 0.0;
+  for (const Grown& grown : trees) unread_ += states_.at(grown.sequence).unread();
   verified_rows_ = 0.0;
   if (!costs_.known()) return;
   worthwhile_.clear();
   // For all sequences: those that draft together for the first time do so in any step.
   worthwhile_.reserve(states_.size(), static_cast<size_t>(1 + options_.max_nodes));
   for (const Grown& grown : trees) {
-    State& state = state_of(grown.sequence);
+    State& state = states_.at(grown.sequence);
     if (state.is_auto) state.drafted = *grown.tree;
     if (state.is_auto && grown.may_drop) {
       worthwhile_.add(*grown.tree, state.estimates);
@@ -160,36 +161,44 @@ void SpeculationPolicy::prune(std::span<const Grown> trees, int most_rows) {
 }
 
 void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int verified, double draft_ms) {
-  State& state = state_of(sequence);
-  const auto gain = static_cast<double>(verdict.tokens.size()) - 1.0;
+  State& state = states_.at(sequence);
   if (options_.schedule == LengthSchedule::kHeuristic) {
     const bool is_whole = std::cmp_equal(verdict.path.size(), state.length + 1);
     state.length = std::clamp(is_whole ? state.length + 2 : state.length - 1, 1, options_.max_depth);
   }
-  if (!state.is_auto) return;
-  state.estimates.learn(state.drafted, verdict.tokens);
-  all_estimates_.learn(state.drafted, verdict.tokens);
+  if (state.is_auto) learn(state, verdict.tokens, verified, draft_ms);
+  state.idle = 0;
+  state.read += state.missed;
+}
+
+void SpeculationPolicy::learn(State& state, std::span<const TokenId> committed, int verified,
+                              double draft_ms) {
+  const auto gain = static_cast<double>(committed.size()) - 1.0;
+  state.estimates.learn(state.drafted, committed);
+  all_estimates_.learn(state.drafted, committed);
   for (DraftExperience* experience : {&experience_of_all(), &state.experience})
     experience->learn(gain, verified);
   learn_time(state, draft_ms);
-  const double resume_ms = state.resumes() ? experience_of_all().resume.ms * costs_.pace() : 0.0;
-  accounts_.settle(state.account, won(gain, verified, draft_ms), costs_.drafting(), tokens_in(resume_ms));
+  const double reading_ms = experience_of_all().reading.ms_of(state.unread()) * costs_.pace();
+  accounts_.settle(state.account, won(gain, verified, draft_ms), costs_.drafting(), tokens_in(reading_ms));
   state.is_run_new = state.resumes();
   state.run = state.is_run_new ? 1 : state.run + 1;
-  state.idle = 0;
 }
 
-// Of a step in which some resume, only what these took beyond the others is learned, and by them.
+// Of a step in which some resume, only what these took beyond the others is learned, by each in proportion to
+// what it read.
 void SpeculationPolicy::learn_time(State& state, double draft_ms) {
   DraftExperience& all = experience_of_all();
   draft_ms /= costs_.pace();
   const double alone_ms = draft_ms / costs_.share_of_batch(costs_.drafting());
-  if (resuming_ > 0.0) {
+  if (unread_ > 0.0) {
     const double steady_ms = all.draft.ms;
     for (DraftExperience* experience : {&all, &state.experience}) {
       if (alone_ms < experience->draft.ms) experience->draft.learn(alone_ms);
-      if (state.resumes())
-        experience->resume.learn(std::max(0.0, alone_ms - steady_ms) * costs_.drafting() / resuming_);
+      if (state.unread() > 0.0) {
+        const double reading_ms = std::max(0.0, alone_ms - steady_ms) * costs_.drafting();
+        experience->reading.learn(reading_ms * state.unread() / unread_, state.unread());
+      }
     }
     return;
   }

@@ -44,6 +44,7 @@ class SpeculationPolicy {
   // where costs decide.
   struct Draft {
     uint64_t sequence = 0;
+    int64_t tokens = 0;                // of the sequence so far
     int depth = 0;                     // in: the limit; out: 0: not worth it
     std::optional<bool> is_auto = {};  // unset: as the options say
     double rate = 0.0;
@@ -60,7 +61,7 @@ class SpeculationPolicy {
   // At most `most_rows` of nodes stay in all trees together, as far as those left alone allow it.
   void prune(std::span<const Grown> trees, int most_rows);
   // Whether prune() can cut the trees of this sequence, which plan() has seen.
-  bool cuts(uint64_t sequence) { return state_of(sequence).is_auto; }
+  bool cuts(uint64_t sequence) const { return states_.at(sequence).is_auto; }
 
   // After the step: what became of the tree of a sequence that drafted, in the words of `verdict`; draft_ms:
   // its share of the time that drafting took.
@@ -89,21 +90,25 @@ class SpeculationPolicy {
     bool is_run_new = false;  // drafted in the step before, after a pause: what drafting takes shows only now
     int run = 0;              // drafts since the last pause
     int idle = kPause;        // steps since it last drafted
+    double read = 0.0;        // tokens that the drafter has read
+    double missed = 0.0;      // and that it has not
     int length = 0;           // of the heuristic schedule
 
     bool resumes() const { return idle >= kPause; }
+    double unread() const { return resumes() ? missed : 0.0; }
   };
   struct Asked {
     Draft* draft = nullptr;
     State* state = nullptr;  // of its sequence
   };
 
-  State& state_of(uint64_t sequence);
+  State& open(const Draft& draft);
   DraftExperience& experience_of_all();
-  bool is_hopeless();
+  bool is_hopeless(double unread);
   void weigh(State& state, DraftOutlook& outlook) const;
   void choose(double plain_rate);
   bool decide(State& state);
+  void learn(State& state, std::span<const TokenId> committed, int verified, double draft_ms);
   void learn_time(State& state, double draft_ms);
   double tokens_in(double ms) const;
   double won(double gain, int verified, double draft_ms) const;
@@ -120,7 +125,7 @@ class SpeculationPolicy {
   std::vector<Asked> order_;  // scratch of plan(): those the policy decides about
   bool is_off_ = false;       // in this step nobody should draft
   int steps_since_plain_ = kStepsToPlain - 10;
-  double resuming_ = 0.0;       // sequences that draft in this step after a pause
+  double unread_ = 0.0;         // tokens, of all that draft in this step after a pause
   double verified_rows_ = 0.0;  // of all trees of this step
   double advantage_ = 1.0;      // of the better of both ways over plain decoding, fading
   SpeedupEstimate speedup_;

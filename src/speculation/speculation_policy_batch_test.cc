@@ -94,7 +94,8 @@ class BatchSimulation {
     const double sequences = world_.batch;
     const StepLoad load{.rows = sequences, .context = 100.0, .sequences = sequences};
     std::vector<SpeculationPolicy::Draft> drafts;
-    for (const uint64_t id : ids_) drafts.push_back({.sequence = id, .depth = levels_});
+    for (size_t i = 0; i < ids_.size(); ++i)
+      drafts.push_back({.sequence = ids_[i], .tokens = 1 + kTokensEach - left_[i], .depth = levels_});
     policy_.plan(load, drafts);
     std::vector<Grown> grown(drafts.size());
     const double draft_ms = grow(drafts, grown);
@@ -207,7 +208,8 @@ TEST(SpeculationPolicyBatch, NeverMuchSlowerThanPlainNorThanTheBestFixedLength) 
 // Where drafts may take few rows, these go to the nodes that are likeliest accepted, whoever drafted them.
 TEST(SpeculationPolicyBatch, RowsGoWhereTheyCommitMost) {
   SpeculationPolicy policy({.is_auto = true, .max_depth = 4}, PassCosts({{1, 1.0, 0.0}, {64, 1.001, 0.0}}));
-  std::vector<SpeculationPolicy::Draft> drafts = {{.sequence = 1, .depth = 4}, {.sequence = 2, .depth = 4}};
+  std::vector<SpeculationPolicy::Draft> drafts = {{.sequence = 1, .tokens = 1, .depth = 4},
+                                                  {.sequence = 2, .tokens = 1, .depth = 4}};
   policy.plan({.rows = 2.0, .context = 0.0, .sequences = 2.0}, drafts);
   TokenTree sure(0), unsure(0);
   for (int level = 0; level < 3; ++level) {

@@ -24,6 +24,7 @@ struct World {
   double noise = 0.05;        // of all times
   double draft_ms = 0.0;      // what a draft takes besides its levels
   double resume_ms = 0.0;     // and the first one of a sequence
+  double odd_resume_ms = -1;  // of every other sequence, if not the same
   double missed_ms = 0.0;     // and for every token since the last one
 
   double pass(double rows) const { return pass_of_one + per_row * (rows - 1.0); }
@@ -43,9 +44,12 @@ class Simulation {
     Outcome outcome;
     for (int s = 0; s < sequences; ++s) {
       const auto id = static_cast<uint64_t>(next_id_++);
-      unread_ms_ = world_.resume_ms;
+      unread_ms_ = s % 2 == 1 && world_.odd_resume_ms >= 0.0 ? world_.odd_resume_ms : world_.resume_ms;
+      // What reading takes is told by the prompt's length.
+      const double prompt = world_.missed_ms > 0.0 ? unread_ms_ / world_.missed_ms : 100.0;
       for (int tokens = 0; tokens < tokens_each;) {
-        const int committed = step(policy, id, most_levels, outcome.ms);
+        const int committed =
+            step(policy, id, static_cast<int64_t>(prompt) + tokens, most_levels, outcome.ms);
         tokens += committed;
         outcome.tokens += committed;
       }
@@ -57,9 +61,9 @@ class Simulation {
  private:
   double noisy(double ms) { return ms * std::exp(world_.noise * normal_(random_)); }
 
-  int step(SpeculationPolicy& policy, uint64_t id, int most_levels, double& ms) {
+  int step(SpeculationPolicy& policy, uint64_t id, int64_t tokens, int most_levels, double& ms) {
     const StepLoad load{.rows = 1.0, .context = 100.0, .sequences = 1.0};
-    SpeculationPolicy::Draft draft{.sequence = id, .depth = most_levels};
+    SpeculationPolicy::Draft draft{.sequence = id, .tokens = tokens, .depth = most_levels};
     policy.plan(load, {&draft, 1});
     TokenTree tree(0);
     std::vector<double> truth;
@@ -238,6 +242,47 @@ TEST(SpeculationPolicy, LongPromptsOfShortAnswersMustPay) {
         const double chosen = rate(true, kMostLevels);
         EXPECT_GE(chosen, kNoSlower * plain) << acceptance << ' ' << resume_ms << ' ' << tokens;
         EXPECT_GE(chosen, kOfBestFixed * best) << acceptance << ' ' << resume_ms << ' ' << tokens;
+      }
+    }
+  }
+}
+
+// Long prompts beside short ones: whether reading one pays is judged by its length. The rates of both apart
+// are of the best length for each, known beforehand.
+TEST(SpeculationPolicy, ShortPromptsDoNotPayForLongOnes) {
+  for (const double acceptance : {0.6, 0.7, 0.8}) {
+    for (const double resume_ms : {6.0, 12.0, 24.0}) {
+      for (const int tokens : {15, 30, 60}) {
+        const auto rate = [&](double even, double odd, bool is_auto, int levels) {
+          const World world{.per_row = 0.1,
+                            .level_ms = 0.3,
+                            .mean_acceptance = acceptance,
+                            .spread = 0.2,
+                            .noise = 0.12,
+                            .draft_ms = 0.1,
+                            .resume_ms = even,
+                            .odd_resume_ms = odd,
+                            .missed_ms = 0.03};
+          Outcome all;
+          for (uint64_t seed = 1; seed <= 6; ++seed) {
+            SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, costs_of(world));
+            const Outcome one = Simulation(world, seed).run(policy, 2400 / tokens, tokens, levels);
+            all.tokens += one.tokens;
+            all.ms += one.ms;
+          }
+          return all.rate();
+        };
+        const auto best = [&](double resume) {
+          double best = 0.0;
+          for (int levels = 0; levels <= 6; ++levels)
+            best = std::max(best, rate(resume, resume, false, levels));
+          return best;
+        };
+        const double plain = rate(0, 0, false, 0);
+        const double best_of_each = 2.0 / (1.0 / best(resume_ms) + 1.0 / best(0.3));
+        const double chosen = rate(resume_ms, 0.3, true, kMostLevels);
+        EXPECT_GE(chosen, kNoSlower * plain) << acceptance << ' ' << resume_ms << ' ' << tokens;
+        EXPECT_GE(chosen, 0.92 * best_of_each) << acceptance << ' ' << resume_ms << ' ' << tokens;
       }
     }
   }

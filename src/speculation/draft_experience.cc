@@ -19,11 +19,26 @@ void DraftTime::learn(double new_ms) {
   ms += (new_ms - ms) / steps;
 }
 
+// Tokens missed in a short pause are read beside others, and say nothing of what long prompts take.
+double ReadingTime::slope() const {
+  constexpr double kReadBeside = 16.0;
+  return covariance_ / (variance_ + kReadBeside * kReadBeside);
+}
+
+double ReadingTime::ms_of(double tokens) const {
+  return tokens == 0.0 ? 0.0 : std::max(0.0, ms_ + slope() * (tokens - tokens_));
+}
+
 void ReadingTime::learn(double new_ms, double new_tokens) {
-  steps = std::min(steps + 1.0, kTimesRemembered);
-  if (steps > 1.0) new_ms = std::min(new_ms, kMostSurprise * ms_of(new_tokens));
-  ms += (new_ms - ms) / steps;
-  tokens += (new_tokens - tokens) / steps;
+  steps_ = std::min(steps_ + 1.0, kTimesRemembered);
+  if (steps_ > 1.0)
+    new_ms = std::min(new_ms, kMostSurprise * std::max(ms_of(new_tokens), ms_ * new_tokens / tokens_));
+  const double weight = 1.0 / steps_;
+  const double longer = new_tokens - tokens_, slower = new_ms - ms_;
+  tokens_ += weight * longer;
+  ms_ += weight * slower;
+  variance_ = (1.0 - weight) * (variance_ + weight * longer * longer);
+  covariance_ = (1.0 - weight) * (covariance_ + weight * longer * slower);
 }
 
 void DraftExperience::learn(double new_gain, double new_rows) {
@@ -40,8 +55,8 @@ void DraftExperience::learn_run(double new_steps) {
 }
 
 void DraftExperience::be_prior() {
-  for (double* known : {&steps, &draft.steps, &reading.steps, &runs})
-    *known = std::min(*known, kStepsOfPrior);
+  for (double* known : {&steps, &draft.steps, &runs}) *known = std::min(*known, kStepsOfPrior);
+  reading.be_prior();
 }
 
 void DraftExperience::fade_into(const DraftExperience& all) {

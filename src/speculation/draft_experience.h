@@ -18,14 +18,19 @@ struct DraftTime {
   void learn(double new_ms);
 };
 
-// Likewise of what a drafter first reads after a pause, by its length.
-struct ReadingTime {
-  double ms = 0.0;
-  double tokens = 0.0;
-  double steps = 0.0;  // that it is learned from
-
-  double ms_of(double count) const { return tokens > 0.0 ? ms * count / tokens : 0.0; }
+// Likewise of what a drafter first reads after a pause: a line by its length.
+class ReadingTime {
+ public:
+  double ms_of(double tokens) const;
   void learn(double new_ms, double new_tokens);
+  void be_prior() { steps_ = std::min(steps_, kStepsOfPrior); }
+
+ private:
+  double slope() const;
+
+  double steps_ = 0.0;                        // that it is learned from
+  double ms_ = 0.0, tokens_ = 0.0;            // means
+  double variance_ = 0.0, covariance_ = 0.0;  // of tokens, and of both
 };
 
 // Fading means of what drafting brings and costs per step, of one sequence or of all.

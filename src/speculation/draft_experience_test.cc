@@ -50,6 +50,39 @@ TEST(DraftExperience, AStallCountsAsTwiceTheUsualTimeAtMost) {
   EXPECT_DOUBLE_EQ(time.ms, 1.5);
 }
 
+TEST(ReadingTime, LearnsALine) {
+  ReadingTime reading;
+  EXPECT_EQ(reading.ms_of(100.0), 0.0);
+  for (int i = 0; i < 20; ++i) {
+    const double tokens = 40.0 + 90.0 * (i % 5);
+    reading.learn(0.5 + 0.02 * tokens, tokens);
+  }
+  EXPECT_EQ(reading.ms_of(0.0), 0.0);  // no pause
+  for (const double tokens : {20.0, 200.0, 800.0})
+    EXPECT_NEAR(reading.ms_of(tokens), 0.5 + 0.02 * tokens, 0.1 * (0.5 + 0.02 * tokens)) << tokens;
+}
+
+// They take what one pass takes, one as much as the other; noise between them is no slope.
+TEST(ReadingTime, ShortPausesSayNothingOfLongPrompts) {
+  ReadingTime reading;
+  for (int i = 0; i < 40; ++i) reading.learn(i % 3 == 0 ? 0.3 : 0.2, 2.0 + (i * 7) % 4);
+  EXPECT_LT(reading.ms_of(500.0), 0.5);
+}
+
+TEST(ReadingTime, AStallCountsAsTwiceTheUsualTimeAtMost) {
+  ReadingTime reading;
+  reading.learn(1.0, 100.0);
+  reading.learn(1000.0, 100.0);
+  EXPECT_DOUBLE_EQ(reading.ms_of(100.0), 1.5);
+}
+
+TEST(ReadingTime, AFirstLongPromptIsNoStall) {
+  ReadingTime reading;
+  for (int i = 0; i < 10; ++i) reading.learn(0.2, 10.0);
+  reading.learn(20.0, 1000.0);
+  EXPECT_NEAR(reading.ms_of(1000.0), 20.0, 4.0);
+}
+
 TEST(DraftExperience, RunsAreAsLongAsThoseThatEnded) {
   DraftExperience all;
   all.learn_run(4.0);
@@ -60,7 +93,7 @@ TEST(DraftExperience, RunsAreAsLongAsThoseThatEnded) {
   sequence.reading.learn(8.0, 100.0);
   DraftOutlook outlook;
   outlook.add(sequence, 50.0);
-  EXPECT_DOUBLE_EQ(outlook.draft_ms, 4.0 / all.run);
+  EXPECT_DOUBLE_EQ(outlook.draft_ms, sequence.reading.ms_of(50.0) / all.run);
 }
 
 TEST(DraftOutlook, WhoLeavesLeavesNothingBehind) {
@@ -75,7 +108,7 @@ TEST(DraftOutlook, WhoLeavesLeavesNothingBehind) {
   EXPECT_DOUBLE_EQ(outlook.drafting, 2.0);
   EXPECT_DOUBLE_EQ(outlook.tokens, 3.5);
   EXPECT_DOUBLE_EQ(outlook.rows, 6.0);
-  EXPECT_DOUBLE_EQ(outlook.draft_ms, 0.75 + 16.0 / kStepsOfRun);
+  EXPECT_DOUBLE_EQ(outlook.draft_ms, 0.75 + other.reading.ms_of(200.0) / kStepsOfRun);
   outlook.remove(other, 200.0);
   EXPECT_DOUBLE_EQ(outlook.tokens, before.tokens);
   EXPECT_DOUBLE_EQ(outlook.draft_ms, before.draft_ms);

@@ -251,7 +251,7 @@ TEST(SpeculationPolicy, LongPromptsOfShortAnswersMustPay) {
 // are of the best length for each, known beforehand.
 TEST(SpeculationPolicy, ShortPromptsDoNotPayForLongOnes) {
   for (const double acceptance : {0.6, 0.7, 0.8}) {
-    for (const double resume_ms : {6.0, 12.0, 24.0}) {
+    for (const double resume_ms : {4.0, 8.0, 16.0}) {
       for (const int tokens : {15, 30, 60}) {
         const auto rate = [&](double even, double odd, bool is_auto, int levels) {
           const World world{.per_row = 0.1,

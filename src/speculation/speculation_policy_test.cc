@@ -282,7 +282,7 @@ TEST(SpeculationPolicy, ShortPromptsDoNotPayForLongOnes) {
         const double best_of_each = 2.0 / (1.0 / best(resume_ms) + 1.0 / best(0.3));
         const double chosen = rate(resume_ms, 0.3, true, kMostLevels);
         EXPECT_GE(chosen, kNoSlower * plain) << acceptance << ' ' << resume_ms << ' ' << tokens;
-        EXPECT_GE(chosen, 0.92 * best_of_each) << acceptance << ' ' << resume_ms << ' ' << tokens;
+        EXPECT_GE(chosen, kOfBestFixed * best_of_each) << acceptance << ' ' << resume_ms << ' ' << tokens;
       }
     }
   }

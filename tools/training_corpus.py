@@ -29,7 +29,11 @@ ANSWER_SEPARATOR = "\n\n"
 
 def _records(data: pathlib.Path, domain: str, split: str):
     """Yields (source file name, record) of one split."""
-    for path in sorted((data / "train" / DOMAINS[domain]).glob("*.jsonl.zst")):
+    folder = data / "train" / DOMAINS[domain]
+    paths = sorted(folder.glob("*.jsonl.zst"))
+    if not paths:
+        raise SystemExit(f"files *.jsonl.zst are expected in {folder}, found none; --data is the folder that holds train/")
+    for path in paths:
         with path.open("rb") as compressed:
             reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(compressed)
             for line in io.TextIOWrapper(reader, encoding="utf-8"):

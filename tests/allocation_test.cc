@@ -4,6 +4,7 @@
 // bytes of text, and the growth of sequences beyond 65536 tokens.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -226,6 +227,23 @@ TEST(Allocation, LearnedDraftersAllocateNothingEither) {
         EXPECT_EQ(allocations_of_steady_steps(watched, sampling), 0) << name;
     }
   }
+}
+
+// The policy keeps copies of trees that a drafter grew larger and cut.
+TEST(Allocation, ACopyOfACutTreeTakesNoMoreRoomThanItsNodes) {
+  TokenTree grown(0);
+  for (int node = 0; node < 40; ++node) grown.add(0, node, 0.5);
+  std::vector<uint8_t> kept(41, 0);
+  std::fill_n(kept.begin(), 6, uint8_t{1});
+  grown.keep(kept);
+  TokenTree copy(0);
+  copy.reserve(6);
+  allocations = 0;
+  counting = true;
+  copy = grown;
+  counting = false;
+  EXPECT_EQ(allocations, 0);
+  EXPECT_EQ(copy.size(), 6);
 }
 
 TEST(Allocation, TheCounterCounts) {

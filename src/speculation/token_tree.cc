@@ -84,6 +84,8 @@ void TokenTree::merge(const TokenTree& other, int source) {
     sources_[child] |= bit;
     place_[static_cast<size_t>(proposal.child)] = static_cast<int>(child);
   }
+  place_.clear();
+  law_place_.clear();
 }
 
 void TokenTree::keep(std::span<const uint8_t> kept) {
@@ -115,6 +117,7 @@ void TokenTree::keep(std::span<const uint8_t> kept) {
   sources_.resize(size);
   law_index_.assign(size, kNoLaw);
   law_count_ = 0;
+  place_.clear();  // copies take no room for it
 }
 
 ChildrenKind TokenTree::children_kind(int node) const {

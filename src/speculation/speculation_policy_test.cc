@@ -212,29 +212,38 @@ TEST(SpeculationPolicy, FindsWhatPaysInShortOutputs) {
   }
 }
 
+// A draft model that reads prompts, every other sequence's for another time.
+World reading_world(double acceptance, double resume_ms, double odd_resume_ms) {
+  return {.per_row = 0.1,
+          .level_ms = 0.3,
+          .mean_acceptance = acceptance,
+          .spread = 0.2,
+          .noise = 0.12,
+          .draft_ms = 0.1,
+          .resume_ms = resume_ms,
+          .odd_resume_ms = odd_resume_ms,
+          .missed_ms = 0.03};
+}
+
+double rate_of_answers(const World& world, int tokens, bool is_auto, int levels) {
+  Outcome all;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, costs_of(world));
+    const Outcome one = Simulation(world, seed).run(policy, 2400 / tokens, tokens, levels);
+    all.tokens += one.tokens;
+    all.ms += one.ms;
+  }
+  return all.rate();
+}
+
 // Answers that are short beside what a draft model reads before its first token: reading the prompt must pay,
 // too.
 TEST(SpeculationPolicy, LongPromptsOfShortAnswersMustPay) {
   for (const double acceptance : {0.3, 0.6, 0.7, 0.8}) {
     for (const double resume_ms : {2.0, 6.0, 12.0}) {
       for (const int tokens : {15, 30, 60}) {
-        const World world{.per_row = 0.1,
-                          .level_ms = 0.3,
-                          .mean_acceptance = acceptance,
-                          .spread = 0.2,
-                          .noise = 0.12,
-                          .draft_ms = 0.1,
-                          .resume_ms = resume_ms,
-                          .missed_ms = 0.03};
         const auto rate = [&](bool is_auto, int levels) {
-          Outcome all;
-          for (uint64_t seed = 1; seed <= 6; ++seed) {
-            SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, costs_of(world));
-            const Outcome one = Simulation(world, seed).run(policy, 2400 / tokens, tokens, levels);
-            all.tokens += one.tokens;
-            all.ms += one.ms;
-          }
-          return all.rate();
+          return rate_of_answers(reading_world(acceptance, resume_ms, resume_ms), tokens, is_auto, levels);
         };
         const double plain = rate(false, 0);
         double best = plain;
@@ -254,23 +263,7 @@ TEST(SpeculationPolicy, ShortPromptsDoNotPayForLongOnes) {
     for (const double resume_ms : {4.0, 8.0, 16.0}) {
       for (const int tokens : {15, 30, 60}) {
         const auto rate = [&](double even, double odd, bool is_auto, int levels) {
-          const World world{.per_row = 0.1,
-                            .level_ms = 0.3,
-                            .mean_acceptance = acceptance,
-                            .spread = 0.2,
-                            .noise = 0.12,
-                            .draft_ms = 0.1,
-                            .resume_ms = even,
-                            .odd_resume_ms = odd,
-                            .missed_ms = 0.03};
-          Outcome all;
-          for (uint64_t seed = 1; seed <= 6; ++seed) {
-            SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, costs_of(world));
-            const Outcome one = Simulation(world, seed).run(policy, 2400 / tokens, tokens, levels);
-            all.tokens += one.tokens;
-            all.ms += one.ms;
-          }
-          return all.rate();
+          return rate_of_answers(reading_world(acceptance, even, odd), tokens, is_auto, levels);
         };
         const auto best = [&](double resume) {
           double best = 0.0;

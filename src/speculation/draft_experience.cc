@@ -22,7 +22,7 @@ void DraftTime::learn(double new_ms) {
 // Tokens missed in a short pause are read beside others, and say nothing of what long prompts take.
 double ReadingTime::slope() const {
   constexpr double kReadBeside = 16.0;
-  return covariance_ / (variance_ + kReadBeside * kReadBeside);
+  return std::max(0.0, covariance_) / (variance_ + kReadBeside * kReadBeside);
 }
 
 double ReadingTime::ms_of(double tokens) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle of all other tables: sums in double precision, no blocking, no vectors.
+// The oracle of all other tables: every sum in double precision and in the order of its inputs, in plain C++.
 #include <cmath>
 #include <cstring>
 

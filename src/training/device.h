@@ -9,7 +9,8 @@
 
 namespace outrider::training {
 
-// What --device names.
-Result<at::Device> open_device(const std::string& name);
+// What `option` names: "cpu", or "cuda" for the first GPU. Error: another name, no GPU, or a libtorch without
+// CUDA.
+Result<at::Device> open_device(const std::string& option, const std::string& name);
 
 }  // namespace outrider::training

@@ -23,15 +23,18 @@
 namespace outrider::training {
 namespace {
 
-class HeadTrainerTest : public HeadRunTest {};
-
-TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBits) {
-  for (const HeadKind& kind : head_kinds()) {
-    SCOPED_TRACE(kind.command);
+class HeadTrainerTest : public HeadRunTest {
+ protected:
+  void expect_resumed_runs_equal(const HeadKind& kind, const std::string& device) {
     const std::string whole = kind.command + "-whole", cut = kind.command + "-cut";
-    const Status first = train_head(kind, options(whole, 8));
+    const auto run_options = [&](const std::string& out) {
+      HeadOptions run = options(out, 8);
+      run.device = device;
+      return run;
+    };
+    const Status first = train_head(kind, run_options(whole));
     ASSERT_TRUE(first.ok()) << first.error().message;
-    HeadOptions interrupted = options(cut, 8);
+    HeadOptions interrupted = run_options(cut);
     ASSERT_TRUE(train_head(kind, interrupted).ok());
     // As if the run had been killed after its first checkpoint.
     std::filesystem::remove_all(files_.path(cut + "/checkpoints/step-000000008"));
@@ -44,6 +47,21 @@ TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBits) {
       EXPECT_EQ(files_.read(whole + file), files_.read(cut + file)) << file;
     }
     EXPECT_THAT(files_.read(whole + "/report.html"), testing::HasSubstr(kind.command));
+  }
+};
+
+TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBits) {
+  for (const HeadKind& kind : head_kinds()) {
+    SCOPED_TRACE(kind.command);
+    expect_resumed_runs_equal(kind, "cpu");
+  }
+}
+
+TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBitsOnAGpu) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU, or a libtorch without CUDA";
+  for (const HeadKind& kind : head_kinds()) {
+    SCOPED_TRACE(kind.command);
+    expect_resumed_runs_equal(kind, "cuda");
   }
 }
 

@@ -285,7 +285,7 @@ std::vector<TokenSource> training_sources(const LmOptions& options) {
 Status train_lm(const LmOptions& given) {
   LmOptions options = given;
   if (options.threads > 0) at::set_num_threads(options.threads);
-  OUTRIDER_TRY(const at::Device device, open_device(options.device));
+  OUTRIDER_TRY(const at::Device device, open_device("--device", options.device));
   OUTRIDER_TRY(const TokenizerFacts tokenizer, read_tokenizer_facts(options.tokenizer));
   options.shape.vocab_size = tokenizer.vocab_size;
   options.shape.max_context =

@@ -9,6 +9,7 @@
 #include "heads/head_file.h"
 #include "kernels/kernel_table.h"
 #include "models/forward_batch.h"
+#include "training/heads/torch_target.h"
 
 namespace outrider::training {
 namespace {
@@ -16,6 +17,9 @@ namespace {
 constexpr int kPageSize = 16;
 
 }  // namespace
+
+FrozenTarget::FrozenTarget(ModelFile file, int threads) : file_(std::move(file)), pool_(threads) {}
+FrozenTarget::~FrozenTarget() = default;
 
 Result<std::unique_ptr<FrozenTarget>> FrozenTarget::open(const std::filesystem::path& path, int threads) {
   OUTRIDER_TRY(ModelFile file, open_model(path));
@@ -27,6 +31,11 @@ Result<std::unique_ptr<FrozenTarget>> FrozenTarget::open(const std::filesystem::
   target->fingerprint_ = target_fingerprint(target->file_);
   OUTRIDER_RETURN_IF_ERROR(target->want({}));
   return target;
+}
+
+void FrozenTarget::move_to(at::Device device, at::ScalarType products) {
+  moved_ = std::make_unique<const TorchTarget>(*this, device, products);
+  arithmetic_ = device.str() + " " + c10::toString(products);
 }
 
 at::Tensor FrozenTarget::weight(const std::string& name) const {
@@ -80,6 +89,7 @@ at::Tensor FrozenTarget::keys_values_of(const KvTransaction& staged) {
 }
 
 Result<std::vector<TargetStates>> FrozenTarget::run(std::span<const std::span<const TokenId>> windows) {
+  if (moved_ != nullptr) return moved_->run(windows, needs_);
   int64_t pages = 0;
   for (const auto& window : windows) pages += (std::ssize(window) + kPageSize - 1) / kPageSize;
   if (cache_ == nullptr || cache_->shape().page_count < pages) {

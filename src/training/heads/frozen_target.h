@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target of a learned drafter, run by the very kernels that serve it.
+// The target of a learned drafter, run by the very kernels that serve it, or in libtorch on a GPU.
 #pragma once
 
 #include <torch/types.h>
@@ -19,22 +19,29 @@
 
 namespace outrider::training {
 
-// The target's state behind the tokens of one window, on the CPU.
+// The target's state behind the tokens of one window, where it was computed.
 struct TargetStates {
   at::Tensor hidden;       // f32 [tokens, hidden]
   at::Tensor features;     // f32 [tokens, taps * hidden], or undefined
   at::Tensor keys_values;  // f32 [tokens, layers, kv_heads, 2, head_dim], or undefined
 };
 
+class TorchTarget;
+
 class FrozenTarget {
  public:
   // threads >= 1
   static Result<std::unique_ptr<FrozenTarget>> open(const std::filesystem::path& model, int threads);
+  ~FrozenTarget();
+  // From now on run() computes in libtorch, on this device, and leaves the states there.
+  void move_to(at::Device device, at::ScalarType products);
 
   const ModelConfig& config() const { return model_->config(); }
   const ModelFile& file() const { return file_; }
   const std::string& fingerprint() const { return fingerprint_; }
   std::string name() const { return file_.path.filename().string(); }
+  // What rounds the states: "kernels", or libtorch's device and type of products.
+  const std::string& arithmetic() const { return arithmetic_; }
 
   // A weight by its Hugging Face name, as f32 on the CPU; undefined: there is none.
   at::Tensor weight(const std::string& name) const;
@@ -48,13 +55,15 @@ class FrozenTarget {
   Result<std::vector<TargetStates>> run(std::span<const std::span<const TokenId>> windows);
 
  private:
-  FrozenTarget(ModelFile file, int threads) : file_(std::move(file)), pool_(threads) {}
+  FrozenTarget(ModelFile file, int threads);
   at::Tensor keys_values_of(const KvTransaction& staged);
 
   ModelFile file_;
   ThreadPool pool_;
   std::string fingerprint_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<const TorchTarget> moved_;
+  std::string arithmetic_ = "kernels";
   std::unique_ptr<outrider::KvCache> cache_;
   FeatureNeeds needs_;
 };

@@ -70,6 +70,12 @@ void add_head_options(CLI::App& command, HeadArguments& arguments) {
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->group("Run");
   command
+      .add_option(
+          "--target-device", options.target_device,
+          "where the target's states are computed: cpu, by the kernels that serve, or cuda, by libtorch; "
+          "none: --device")
+      ->group("Run");
+  command
       .add_option("--feature-cache", options.feature_cache,
                   "folder that keeps the target's states; none: they are computed in every step")
       ->group("Run");

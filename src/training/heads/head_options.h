@@ -36,7 +36,8 @@ struct HeadOptions {
   // Run:
   uint64_t seed = 1;
   std::string device = "cpu";
-  int threads = 0;  // 0: libtorch's choice
+  std::string target_device;  // cpu: the kernels that serve, cuda: libtorch; empty: `device`
+  int threads = 0;            // 0: libtorch's choice
   at::ScalarType products = at::kBFloat16;
   int64_t checkpoint_every = 200;
   int64_t evaluate_every = 200;

@@ -96,6 +96,7 @@ std::string HeadRun::fingerprint() const {
   for (const auto& [name, tensor] : parameters_) shapes[name] = tensor.sizes().vec();
   const nlohmann::json facts = {{"kind", kind_.command},
                                 {"target", target_.fingerprint()},
+                                {"arithmetic", target_.arithmetic()},
                                 {"data", data_.fingerprint()},
                                 {"seed", options_.seed},
                                 {"hard", options_.hard_share},
@@ -268,13 +269,16 @@ Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& targe
 }  // namespace
 
 Status train_head(const HeadKind& kind, HeadOptions options) {
-  OUTRIDER_TRY(const at::Device device, open_device(options.device));
+  OUTRIDER_TRY(const at::Device device, open_device("--device", options.device));
+  if (options.target_device.empty()) options.target_device = options.device;
+  OUTRIDER_TRY(const at::Device target_device, open_device("--target-device", options.target_device));
   if (options.threads == 0)
     options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   at::set_num_threads(options.threads);
   OUTRIDER_RETURN_IF_ERROR(make_directories(options.out));
   OUTRIDER_TRY(const std::unique_ptr<FrozenTarget> target,
                FrozenTarget::open(options.target, options.threads));
+  if (!target_device.is_cpu()) target->move_to(target_device, options.products);
   if (options.context > target->config().max_context) {
     return usage_error("--context: at most the target's " + std::to_string(target->config().max_context) +
                        " tokens are expected, found " + std::to_string(options.context));

@@ -30,6 +30,7 @@ Result<StateSource> StateSource::open(FrozenTarget& target, const Options& optio
   OUTRIDER_RETURN_IF_ERROR(make_directories(options.folder));
   const fs::path description = options.folder / "description.json";
   const nlohmann::json facts = {{"target", target.fingerprint()},
+                                {"arithmetic", target.arithmetic()},
                                 {"data", options.data_fingerprint},
                                 {"taps", target.needs().taps},
                                 {"keys_values", target.needs().keys_values}};

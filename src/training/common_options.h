@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "training/model_config.h"
 
@@ -32,11 +33,17 @@ void add_optimizer_options(CLI::App& command, Options& options) {
       ->group("Optimizer");
 }
 
+// `products`: for product_type().
 template <typename Options>
-void add_run_options(CLI::App& command, Options& options) {
+void add_run_options(CLI::App& command, Options& options, std::string& products) {
   const auto positive = CLI::PositiveNumber;
   command.add_option("--seed", options.seed, "of the first weights and of the data's order")->group("Run");
   command.add_option("--device", options.device, "cpu or cuda")->group("Run");
+  command
+      .add_option("--products", products,
+                  "type of matrix products; auto: bf16 where the device has instructions for it, else f32")
+      ->check(CLI::IsMember({"auto", "bf16", "f32"}))
+      ->group("Run");
   command.add_option("--threads", options.threads, "CPU threads; 0: one per core")
       ->check(CLI::NonNegativeNumber)
       ->group("Run");

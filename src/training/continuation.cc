@@ -57,7 +57,8 @@ at::Tensor next_tokens(const at::Tensor& logits, double temperature) {
 at::Tensor decode(const Llama& teacher, const LlamaWeights& weights, const at::Tensor& prompts,
                   const std::vector<int>& stop_tokens, int64_t new_tokens, double temperature) {
   const at::Device device = weights.embedding.device();
-  KvCache cache = teacher.make_cache(prompts.size(0), prompts.size(1) + new_tokens);
+  KvCache cache =
+      teacher.make_cache(prompts.size(0), prompts.size(1) + new_tokens, weights.embedding.scalar_type());
   std::vector<at::Tensor> columns = {prompts.to(device)};
   at::Tensor stopped = at::zeros({prompts.size(0), 1}, at::TensorOptions().dtype(at::kBool).device(device));
   for (int64_t i = 0; i < new_tokens; ++i) {

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include "device/cpu_features.h"
+
 namespace outrider::training {
 
 Result<at::Device> open_device(const std::string& option, const std::string& name) {
@@ -12,6 +14,11 @@ Result<at::Device> open_device(const std::string& option, const std::string& nam
   if (!at::Context::hasCUDART())
     return usage_error(option + " cuda: this libtorch was built without CUDA; use cpu");
   return resource_error(option + " cuda: no GPU was found, or no driver for it (nvidia-smi tells); use cpu");
+}
+
+at::ScalarType product_type(const std::string& name, const std::string& device) {
+  const bool has_bf16 = device != "cpu" || cpu_features().avx512_bf16_refusal.empty();
+  return name == "bf16" || (name == "auto" && has_bf16) ? at::kBFloat16 : at::kFloat;
 }
 
 }  // namespace outrider::training

@@ -13,4 +13,9 @@ namespace outrider::training {
 // CUDA.
 Result<at::Device> open_device(const std::string& option, const std::string& name);
 
+// The type of matrix products that `name` asks for: "bf16", "f32", or "auto", the faster one on that device.
+// That is f32 on a CPU without instructions for bf16: there libtorch multiplies bf16 one by one and rounds
+// every sum.
+at::ScalarType product_type(const std::string& name, const std::string& device);
+
 }  // namespace outrider::training

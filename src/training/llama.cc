@@ -177,9 +177,9 @@ at::Tensor Llama::forward(const LlamaWeights& weights, const at::Tensor& tokens)
   return residual_norm(x, delta, weights.final_norm, config_.rms_eps).normed;
 }
 
-KvCache Llama::make_cache(int64_t batch, int64_t capacity) const {
+KvCache Llama::make_cache(int64_t batch, int64_t capacity, at::ScalarType type) const {
   KvCache cache;
-  const auto options = at::TensorOptions().dtype(at::kBFloat16).device(cos_.device());
+  const auto options = at::TensorOptions().dtype(type).device(cos_.device());
   for (int i = 0; i < config_.layers; ++i) {
     cache.keys.push_back(at::empty({batch, config_.kv_heads, capacity, config_.head_dim()}, options));
     cache.values.push_back(at::empty({batch, config_.kv_heads, capacity, config_.head_dim()}, options));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Llama network for training and batched generation: RMSNorm, rotary positions (halves rotated, as Hugging
-// Face stores them), grouped-query attention, SwiGLU, tied embeddings. Matrix products run in bf16 over f32
-// master weights.
+// Face stores them), grouped-query attention, SwiGLU, tied embeddings. Matrix products run in bf16 or f32
+// over f32 master weights.
 #pragma once
 
 #include <torch/types.h>
@@ -34,8 +34,7 @@ struct LlamaWeights {
   at::Tensor final_norm;  // [hidden]
 };
 
-// Keys and values of a batch of equally long sequences: per layer [batch, kv_heads, capacity, head_dim],
-// bf16.
+// Keys and values of a batch of equally long sequences: per layer [batch, kv_heads, capacity, head_dim].
 struct KvCache {
   std::vector<at::Tensor> keys;
   std::vector<at::Tensor> values;
@@ -58,15 +57,16 @@ class Llama {
   NamedTensors huggingface_tensors() const;
 
   // Copies of the matrices in the type of products (norms stay f32), differentiable back to the parameters.
-  LlamaWeights compute_weights(at::ScalarType type = at::kBFloat16) const;
+  LlamaWeights compute_weights(at::ScalarType type) const;
 
   // tokens: int64 [batch, length]. Returns the final hidden states in the weights' type, [batch * length,
   // hidden].
   at::Tensor forward(const LlamaWeights& weights, const at::Tensor& tokens) const;
 
-  KvCache make_cache(int64_t batch, int64_t capacity) const;
+  // `type`: that of the weights that will fill it.
+  KvCache make_cache(int64_t batch, int64_t capacity, at::ScalarType type) const;
   // tokens: int64 [batch, n], placed after what `cache` holds; n > 1 only into an empty cache. Appends to the
-  // cache and returns the hidden states of the last position, bf16 [batch, hidden]. Not differentiable.
+  // cache and returns the hidden states of the last position, [batch, hidden]. Not differentiable.
   at::Tensor extend(const LlamaWeights& weights, const at::Tensor& tokens, KvCache& cache) const;
 
  private:

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "training/common_options.h"
+#include "training/device.h"
 #include "training/lm_options.h"
 #include "training/lm_trainer.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 struct LmArguments {
   LmOptions options;
+  std::string products = "auto";
   std::vector<std::string> mixture;  // "name=share"
 };
 
@@ -95,10 +97,11 @@ std::function<Status()> add_lm_command(CLI::App& app) {
   add_shape_options(*command, options.shape);
   add_optimizer_options(*command, options);
   add_batch_options(*command, options);
-  add_run_options(*command, options);
+  add_run_options(*command, options, arguments->products);
   add_distillation_options(*command, options);
   return [arguments]() -> Status {
     OUTRIDER_RETURN_IF_ERROR(parse_mixture(arguments->mixture, arguments->options.mixture));
+    arguments->options.products = product_type(arguments->products, arguments->options.device);
     return train_lm(arguments->options);
   };
 }

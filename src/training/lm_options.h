@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <torch/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -30,6 +32,7 @@ struct LmOptions {
   uint64_t seed = 1;
   std::string device = "cpu";
   int threads = 0;  // 0: libtorch's choice
+  at::ScalarType products = at::kBFloat16;
   int64_t checkpoint_every = 500;
   int64_t evaluate_every = 500;
   bool resume = false;

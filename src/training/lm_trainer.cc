@@ -97,12 +97,19 @@ class LmRun {
 // Whatever decides the numbers but may not change in the middle of a run. The number of steps may: it only
 // moves the end of the schedule.
 std::string LmRun::fingerprint() const {
-  nlohmann::json facts = {{"hidden", options_.shape.hidden_size},  {"layers", options_.shape.layers},
-                          {"heads", options_.shape.heads},         {"kv_heads", options_.shape.kv_heads},
-                          {"ffn", options_.shape.ffn_size},        {"context", options_.context_lengths},
-                          {"batch_tokens", options_.batch_tokens}, {"mixture", options_.mixture},
-                          {"data_tokens", data_.total_tokens()},   {"seed", options_.seed},
-                          {"init", options_.init.string()},        {"distilled", teacher_.has_value()}};
+  nlohmann::json facts = {{"hidden", options_.shape.hidden_size},
+                          {"layers", options_.shape.layers},
+                          {"heads", options_.shape.heads},
+                          {"kv_heads", options_.shape.kv_heads},
+                          {"ffn", options_.shape.ffn_size},
+                          {"context", options_.context_lengths},
+                          {"batch_tokens", options_.batch_tokens},
+                          {"mixture", options_.mixture},
+                          {"data_tokens", data_.total_tokens()},
+                          {"seed", options_.seed},
+                          {"init", options_.init.string()},
+                          {"distilled", teacher_.has_value()},
+                          {"products", c10::toString(options_.products)}};
   return facts.dump();
 }
 
@@ -135,7 +142,8 @@ at::Tensor LmRun::loss_of(const LlamaWeights& weights, const DeviceBatch& batch)
 }
 
 double LmRun::train_step(int64_t step) {
-  const at::Tensor loss = loss_of(model_.compute_weights(), to_device(data_.batch(step), device_));
+  const at::Tensor loss =
+      loss_of(model_.compute_weights(options_.products), to_device(data_.batch(step), device_));
   loss.backward();
   last_norm_ = optimizer_.step(schedule_.at(step));
   return loss.item<double>();
@@ -143,7 +151,7 @@ double LmRun::train_step(int64_t step) {
 
 double LmRun::held_out_loss(const std::string& source) {
   const at::NoGradGuard no_grad;
-  const LlamaWeights weights = model_.compute_weights();
+  const LlamaWeights weights = model_.compute_weights(options_.products);
   double total = 0.0;
   int64_t tokens = 0;
   for (const TokenBatch& batch : held_out_.evaluation_batches(source, kEvaluationWindows)) {
@@ -222,18 +230,19 @@ Result<Llama> initial_model(const LmOptions& options, at::Device device) {
   return Llama::from_tensors(options.shape, tensors, device);
 }
 
-Result<Teacher> open_teacher(const fs::path& directory, at::Device device, const LlamaConfig& student) {
-  OUTRIDER_TRY(const LlamaConfig config, read_config(directory));
+Result<Teacher> open_teacher(const LmOptions& options, at::Device device) {
+  const LlamaConfig& student = options.shape;
+  OUTRIDER_TRY(const LlamaConfig config, read_config(options.distill));
   if (config.vocab_size != student.vocab_size || config.max_context < student.max_context) {
     return usage_error("--distill: a teacher with a vocabulary of " + std::to_string(student.vocab_size) +
                        " and a context of at least " + std::to_string(student.max_context) +
                        " is expected, found " + std::to_string(config.vocab_size) + " and " +
                        std::to_string(config.max_context));
   }
-  OUTRIDER_TRY(const NamedTensors tensors, read_safetensors(directory / "model.safetensors"));
+  OUTRIDER_TRY(const NamedTensors tensors, read_safetensors(options.distill / "model.safetensors"));
   OUTRIDER_TRY(Llama model, Llama::from_tensors(config, tensors, device));
   const at::NoGradGuard no_grad;
-  LlamaWeights weights = model.compute_weights();
+  LlamaWeights weights = model.compute_weights(options.products);
   return Teacher{std::move(model), std::move(weights)};
 }
 
@@ -294,7 +303,7 @@ Status train_lm(const LmOptions& given) {
 
   std::optional<Teacher> teacher;
   if (!options.distill.empty()) {
-    OUTRIDER_TRY(teacher, open_teacher(options.distill, device, options.shape));
+    OUTRIDER_TRY(teacher, open_teacher(options, device));
     OUTRIDER_RETURN_IF_ERROR(prepare_continuations(options, *teacher, tokenizer));
   }
   OUTRIDER_TRY(TokenData data, open_data(options, tokenizer, training_sources(options)));

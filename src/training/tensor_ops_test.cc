@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "training/autograd_ops.h"
+#include "training/device.h"
 #include "training/llama.h"
 #include "training/safetensors_file.h"
 #include "training/test_files.h"
@@ -123,21 +124,32 @@ at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       .transpose(1, 2);
 }
 
-TEST_F(TensorOpsTest, CausalAttentionAndItsGradients) {
+// Of inputs in `type`; gradients are sums of twice as many products.
+void expect_plain_attention(at::ScalarType type, double tolerance) {
   constexpr int64_t kLength = 300;  // more than one block of queries
-  const auto leaf = [](at::IntArrayRef sizes) { return random_half(sizes).requires_grad_(true); };
+  const auto leaf = [&](at::IntArrayRef sizes) {
+    return random_half(sizes).to(type).detach().requires_grad_(true);
+  };
   const at::Tensor q = leaf({2, kLength, 4, 32}), k = leaf({2, kLength, 2, 32}),
                    v = leaf({2, kLength, 2, 32});
-  const at::Tensor upstream = random_half({2, kLength, 4, 32});
+  const at::Tensor upstream = random_half({2, kLength, 4, 32}).to(type);
   const at::Tensor mixed = causal_attention(q, k, v);
-  expect_close(mixed, plain_attention(q, k, v), kHalfTolerance);
+  expect_close(mixed, plain_attention(q, k, v), tolerance);
   mixed.backward(upstream);
   const std::vector<at::Tensor> blocked = {q.grad().clone(), k.grad().clone(), v.grad().clone()};
   for (const at::Tensor& tensor : {q, k, v}) at::Tensor(tensor).mutable_grad().reset();
   plain_attention(q, k, v).backward(upstream.to(at::kFloat));
-  expect_close(blocked[0], q.grad(), 2 * kHalfTolerance);
-  expect_close(blocked[1], k.grad(), 2 * kHalfTolerance);
-  expect_close(blocked[2], v.grad(), 2 * kHalfTolerance);
+  expect_close(blocked[0], q.grad(), 2 * tolerance);
+  expect_close(blocked[1], k.grad(), 2 * tolerance);
+  expect_close(blocked[2], v.grad(), 2 * tolerance);
+}
+
+TEST_F(TensorOpsTest, CausalAttentionAndItsGradients) { expect_plain_attention(at::kFloat, 1e-5); }
+
+TEST_F(TensorOpsTest, CausalAttentionAndItsGradientsInBf16) {
+  if (product_type("auto", "cpu") != at::kBFloat16)
+    GTEST_SKIP() << "no bf16 instructions: libtorch rounds every sum of bf16 products";
+  expect_plain_attention(at::kBFloat16, kHalfTolerance);
 }
 
 TEST_F(TensorOpsTest, CrossEntropyGradientReachesHiddenAndHead) {
@@ -171,14 +183,16 @@ class LlamaTest : public testing::Test {
 TEST_F(LlamaTest, DecodingWithACacheMatchesTheWholeForwardPass) {
   const Llama model = Llama::initialized(config_, 3, at::kCPU);
   const at::NoGradGuard no_grad;
-  const LlamaWeights weights = model.compute_weights();
   const at::Tensor tokens = at::randint(50, {3, 12}, at::kLong);
-  const at::Tensor whole = model.forward(weights, tokens).view({3, 12, 64});
-  KvCache cache = model.make_cache(3, 12);
-  expect_close(model.extend(weights, tokens.narrow(1, 0, 8), cache), whole.select(1, 7), kHalfTolerance);
-  for (int64_t i = 8; i < 12; ++i) {
-    expect_close(model.extend(weights, tokens.narrow(1, i, 1), cache), whole.select(1, i),
-                 2 * kHalfTolerance);
+  for (const auto& [type, tolerance] :
+       {std::pair(at::kBFloat16, kHalfTolerance), std::pair(at::kFloat, 1e-5)}) {
+    const LlamaWeights weights = model.compute_weights(type);
+    const at::Tensor whole = model.forward(weights, tokens).view({3, 12, 64});
+    KvCache cache = model.make_cache(3, 12, type);
+    expect_close(model.extend(weights, tokens.narrow(1, 0, 8), cache), whole.select(1, 7), tolerance);
+    for (int64_t i = 8; i < 12; ++i) {
+      expect_close(model.extend(weights, tokens.narrow(1, i, 1), cache), whole.select(1, i), 2 * tolerance);
+    }
   }
 }
 

@@ -185,10 +185,10 @@ std::vector<Document> DraftModel::rewritten(std::span<const Window> windows, uin
     const auto first = static_cast<int64_t>(first_own(window));
     is_own[i].narrow(0, first, length - first).fill_(true);
   }
-  const LlamaWeights weights = model_.compute_weights();
+  const LlamaWeights weights = model_.compute_weights(run_.products);
   const at::Device device = weights.embedding.device();
   at::Generator generator = seeded_generator(seed);
-  KvCache cache = model_.make_cache(count, length);
+  KvCache cache = model_.make_cache(count, length, run_.products);
   at::Tensor column = tokens.narrow(1, 0, static_cast<int64_t>(shared));
   for (int64_t t = column.size(1); t < length; ++t) {
     const at::Tensor hidden = model_.extend(weights, column.to(device), cache);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "training/common_options.h"
+#include "training/device.h"
 #include "training/heads/head_trainer.h"
 
 namespace outrider::training {
@@ -15,7 +16,7 @@ namespace {
 struct HeadArguments {
   HeadKind kind;
   HeadOptions options;
-  std::string products = "bf16";
+  std::string products = "auto";
 };
 
 void add_text_options(CLI::App& command, HeadOptions& options) {
@@ -60,15 +61,11 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
       ->group("Text");
 }
 
-void add_head_options(CLI::App& command, HeadArguments& arguments) {
-  HeadOptions& options = arguments.options;
+void add_head_options(CLI::App& command, HeadOptions& options) {
   command
       .add_option("--hard", options.hard_share, "share of the target's law moved to its most probable token")
       ->check(CLI::Range(0.0, 1.0))
       ->group("Optimizer");
-  command.add_option("--products", arguments.products, "type of matrix products")
-      ->check(CLI::IsMember({"bf16", "f32"}))
-      ->group("Run");
   command
       .add_option(
           "--target-device", options.target_device,
@@ -117,11 +114,11 @@ std::function<Status()> add_head_command(CLI::App& app, HeadKind kind) {
   add_text_options(*command, arguments->options);
   if (arguments->kind.add_options) arguments->kind.add_options(*command);
   add_optimizer_options(*command, arguments->options);
-  add_run_options(*command, arguments->options);
-  add_head_options(*command, *arguments);
+  add_run_options(*command, arguments->options, arguments->products);
+  add_head_options(*command, arguments->options);
   add_measure_options(*command, arguments->options);
   return [arguments]() -> Status {
-    arguments->options.products = arguments->products == "f32" ? at::kFloat : at::kBFloat16;
+    arguments->options.products = product_type(arguments->products, arguments->options.device);
     return train_head(arguments->kind, arguments->options);
   };
 }

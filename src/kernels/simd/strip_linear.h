@@ -13,6 +13,8 @@ namespace outrider::simd {
 
 inline constexpr int64_t kStretch = 256;
 inline constexpr int64_t kRowsOfChunk = 128;  // rows that share a stretch while it is in the nearest cache
+// So few rows have too few sums to fill the multipliers' pipelines; V::kStripsOfFewRows strips at once do.
+inline constexpr int64_t kRowsOfStrips = 2;
 
 // How weights are read: f32 as they are.
 template <typename V>
@@ -34,17 +36,18 @@ struct BF16Weights {
 };
 
 struct Stretch {
-  const uint8_t* weights;  // [inputs, 16]
+  const uint8_t* weights;  // [inputs, 16] of the first strip
+  int64_t strip_bytes;     // from strip to strip
   const float* x;          // first input of the first row
   int64_t inputs;
   int64_t k;    // from row to row of x
-  float* sums;  // [rows, 16]
+  float* sums;  // [strips, rows of a chunk, 16]
 };
 
-// Adds one stretch to the sums of kRows rows, from `row` on.
-template <typename V, typename Weights, int kRows>
+// Adds one stretch to the sums of kRows rows, from `row` on, of kStrips strips side by side.
+template <typename V, typename Weights, int kStrips, int kRows>
 void add_stretch(const Stretch& stretch, int64_t row) {
-  constexpr int kParts = kDotFeatures / V::kLanes;
+  constexpr int kPartsOfStrip = kDotFeatures / V::kLanes, kParts = kStrips * kPartsOfStrip;
   typename V::Floats sums[V::kChains][kRows][kParts];
   for (auto& chain : sums) {
     for (auto& of_row : chain) {
@@ -54,9 +57,11 @@ void add_stretch(const Stretch& stretch, int64_t row) {
   const float* x = stretch.x + row * stretch.k;
   const auto add_input = [&](int64_t i, int chain) __attribute__((always_inline)) {
     const uint8_t* of_input = stretch.weights + i * kDotFeatures * Weights::kBytes;
-    __builtin_prefetch(of_input + kPrefetchBytes);
+    for (int strip = 0; strip < kStrips; ++strip)
+      __builtin_prefetch(of_input + strip * stretch.strip_bytes + kPrefetchBytes);
     for (int part = 0; part < kParts; ++part) {
-      const auto weights = Weights::load(of_input + part * V::kLanes * Weights::kBytes);
+      const auto weights = Weights::load(of_input + part / kPartsOfStrip * stretch.strip_bytes +
+                                         part % kPartsOfStrip * V::kLanes * Weights::kBytes);
       for (int r = 0; r < kRows; ++r) {
         sums[chain][r][part] = V::multiply_add(V::all(x[r * stretch.k + i]), weights, sums[chain][r][part]);
       }
@@ -80,17 +85,28 @@ void add_stretch(const Stretch& stretch, int64_t row) {
   }
   for (int r = 0; r < kRows; ++r) {
     for (int part = 0; part < kParts; ++part) {
-      float* total = stretch.sums + (row + r) * kDotFeatures + part * V::kLanes;
+      float* total = stretch.sums + (part / kPartsOfStrip * kRowsOfChunk + row + r) * kDotFeatures +
+                     part % kPartsOfStrip * V::kLanes;
       V::store(total, V::add(V::load(total), sums[0][r][part]));
     }
   }
 }
 
-template <typename V, typename Weights, int kRows>
-void add_stretch_to_rows(const Stretch& stretch, int64_t row, int64_t rows) {
-  for (; row + kRows <= rows; row += kRows) add_stretch<V, Weights, kRows>(stretch, row);
-  if constexpr (kRows > 1) {
-    if (row < rows) add_stretch_to_rows<V, Weights, kRows - 1>(stretch, row, rows);
+template <typename V, typename Weights, int kStrips, int kRows>
+void add_stretch_to(const Stretch& stretch, int64_t row, int64_t rows) {
+  if (rows == kRows) return add_stretch<V, Weights, kStrips, kRows>(stretch, row);
+  if constexpr (kRows > 1) add_stretch_to<V, Weights, kStrips, kRows - 1>(stretch, row, rows);
+}
+
+// Rows in groups of about the same size: weights are converted for every group anew.
+template <typename V, typename Weights, int kStrips>
+void add_stretch_to_rows(const Stretch& stretch, int64_t rows) {
+  constexpr int kMost = kStrips > 1 ? kRowsOfStrips : V::kRowsAtOnce;
+  int64_t row = 0;
+  for (int64_t groups = (rows + kMost - 1) / kMost; groups > 0; --groups) {
+    const int64_t count = (rows - row + groups - 1) / groups;
+    add_stretch_to<V, Weights, kStrips, kMost>(stretch, row, count);
+    row += count;
   }
 }
 
@@ -106,28 +122,41 @@ void store_strip(const LinearShare& share, int64_t feature, Range rows, const fl
   }
 }
 
-template <typename V, typename Weights>
+template <typename V, typename Weights, int kStrips>
 void strip_product(const LinearShare& share, int64_t feature, Range rows) {
-  alignas(64) float sums[kRowsOfChunk * kDotFeatures];
+  alignas(64) float sums[kStrips * kRowsOfChunk * kDotFeatures];
   const auto* strip =
       reinterpret_cast<const uint8_t*>(share.weights) + feature / kDotFeatures * share.strip_bytes;
   const int64_t row_count = rows.end - rows.begin;
-  for (int64_t i = 0; i < row_count * kDotFeatures; ++i) sums[i] = 0;
+  for (int s = 0; s < kStrips; ++s) {
+    for (int64_t i = 0; i < row_count * kDotFeatures; ++i) sums[s * kRowsOfChunk * kDotFeatures + i] = 0;
+  }
   for (int64_t begin = 0; begin < share.k; begin += kStretch) {
     const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
-    const uint8_t* weights = strip + begin * kDotFeatures * Weights::kBytes;
-    const Stretch stretch = {weights, share.x + rows.begin * share.k + begin, end - begin, share.k, sums};
-    add_stretch_to_rows<V, Weights, V::kRowsAtOnce>(stretch, 0, row_count);
+    add_stretch_to_rows<V, Weights, kStrips>({.weights = strip + begin * kDotFeatures * Weights::kBytes,
+                                              .strip_bytes = share.strip_bytes,
+                                              .x = share.x + rows.begin * share.k + begin,
+                                              .inputs = end - begin,
+                                              .k = share.k,
+                                              .sums = sums},
+                                             row_count);
   }
-  store_strip<V>(share, feature, rows, sums);
+  for (int s = 0; s < kStrips; ++s)
+    store_strip<V>(share, feature + s * kDotFeatures, rows, sums + s * kRowsOfChunk * kDotFeatures);
 }
 
 template <typename V, typename Weights>
 void strips_of(const LinearShare& share) {
-  for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
+  int64_t feature = share.features.begin;
+  if constexpr (V::kStripsOfFewRows > 1) {
+    constexpr int64_t kFeatures = V::kStripsOfFewRows * kDotFeatures;
+    for (; share.rows <= kRowsOfStrips && feature + kFeatures <= share.features.end; feature += kFeatures)
+      strip_product<V, Weights, V::kStripsOfFewRows>(share, feature, {0, share.rows});
+  }
+  for (; feature < share.features.end; feature += kDotFeatures) {
     for (int64_t row = 0; row < share.rows; row += kRowsOfChunk) {
       const int64_t end = row + kRowsOfChunk < share.rows ? row + kRowsOfChunk : share.rows;
-      strip_product<V, Weights>(share, feature, {row, end});
+      strip_product<V, Weights, 1>(share, feature, {row, end});
     }
   }
 }

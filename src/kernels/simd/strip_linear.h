@@ -14,7 +14,7 @@ namespace outrider::simd {
 inline constexpr int64_t kStretch = 256;
 inline constexpr int64_t kRowsOfChunk = 128;  // rows that share a stretch while it is in the nearest cache
 // So few rows have too few sums to fill the multipliers' pipelines; V::kStripsOfFewRows strips at once do.
-inline constexpr int64_t kRowsOfStrips = 2;
+inline constexpr int kRowsOfStrips = 2;
 
 // How weights are read: f32 as they are.
 template <typename V>

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/gguf_tokenizer.h"
+#include "formats/gguf/gguf_tokenizer.h"
 #include "grammar/grammar.h"
 #include "grammar/grammar_constraint.h"
 

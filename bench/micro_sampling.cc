@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time to make the law of one token from the logits of a large vocabulary, on one thread.
+// Time to make the distribution of one token from the logits of a large vocabulary, on one thread.
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "base/counter_rng.h"
 #include "micro.h"
-#include "sampling/target_law.h"
+#include "sampling/logits_processor.h"
 
 namespace outrider {
 namespace {
@@ -48,8 +48,9 @@ std::vector<Cut> cuts() {
   return all;
 }
 
-void time_law(benchmark::State& state, const std::vector<float>& logits, const SamplingParams& params) {
-  LawBuilder builder;
+void time_distribution(benchmark::State& state, const std::vector<float>& logits,
+                       const SamplingParams& params) {
+  LogitsProcessor builder;
   TokenHistory history;
   for (TokenId token = 0; token < 200; ++token) history.push(token * 700);
   for ([[maybe_unused]] auto iteration : state) {
@@ -61,9 +62,9 @@ void time_law(benchmark::State& state, const std::vector<float>& logits, const S
 void register_sampling() {
   for (const auto& [shape, width, lifted] : {std::tuple("peaked", 2.5F, 100), std::tuple("flat", 1.0F, 0)}) {
     for (const Cut& cut : cuts()) {
-      benchmark::RegisterBenchmark(("law/" + std::string(shape) + "/" + cut.name).c_str(),
+      benchmark::RegisterBenchmark(("distribution/" + std::string(shape) + "/" + cut.name).c_str(),
                                    [logits = bell_logits(width, lifted), params = cut.params](
-                                       benchmark::State& state) { time_law(state, logits, params); })
+                                       benchmark::State& state) { time_distribution(state, logits, params); })
           ->Unit(benchmark::kMicrosecond);
     }
   }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/counter_rng.h"
-#include "drafters/suffix.h"
+#include "drafters/suffix/suffix.h"
 #include "formats/model_file.h"
 
 namespace outrider {

@@ -2,7 +2,7 @@
 # The only CMake logic of the project: three helper functions, one call each per folder.
 
 add_library(outrider_flags INTERFACE)
-target_include_directories(outrider_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(outrider_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 # -ffp-contract=off: a*b+c is fused only where a kernel says so, so that the same source gives the same bits everywhere.
 target_compile_options(outrider_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wno-psabi -ffp-contract=off)
 # g++ 12 sees overlaps in std::string concatenation that are not there (GCC bug 105651).
@@ -10,11 +10,12 @@ target_compile_options(outrider_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-re
 find_package(Threads REQUIRED)
 target_link_libraries(outrider_flags INTERFACE Threads::Threads)
 
-# outrider_library(<folder> [DEPS lib...] [SYSTEM lib...]): every .cc of the folder except *_test.cc becomes
-# outrider_<folder>; every *_test.cc becomes the test program <folder>_test (CTest label "unit").
+# outrider_library(<folder> [ROOMS subfolder...] [DEPS lib...] [SYSTEM lib...]): every .cc of the folder and of its rooms
+# except *_test.cc becomes outrider_<folder>; every *_test.cc becomes the test program <folder>_test (CTest label "unit").
 function(outrider_library folder)
-  cmake_parse_arguments(ARG "" "" "DEPS;SYSTEM" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  cmake_parse_arguments(ARG "" "" "ROOMS;DEPS;SYSTEM" ${ARGN})
+  list(TRANSFORM ARG_ROOMS APPEND "/*.cc")
+  file(GLOB sources CONFIGURE_DEPENDS *.cc ${ARG_ROOMS})
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -70,11 +71,11 @@ function(outrider_isa_library isa)
   target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS})
 endfunction()
 
-# outrider_page(<library> <folder> <name> <title>): one page, src/page/frame.html around the body <folder>/page.html,
-# with src/page/shared.css and its style.css, src/page/shared.js and its script.js, and a Content-Security-Policy that
+# outrider_page(<library> <folder> <name> <title>): one page, src/web/frame.html around the body <folder>/page.html,
+# with src/web/shared.css and its style.css, src/web/shared.js and its script.js, and a Content-Security-Policy that
 # lets nothing run but these two. It becomes `extern const std::string_view <name>` of the library.
 function(outrider_page library folder NAME TITLE)
-  set(shared ${PROJECT_SOURCE_DIR}/src/page)
+  set(shared ${PROJECT_SOURCE_DIR}/src/web)
   set(STYLE "\n")
   set(SCRIPT "\n")
   foreach(part ${shared}/shared.css ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/style.css)

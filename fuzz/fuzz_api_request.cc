@@ -66,13 +66,13 @@ void answer(GenerationCall& call) {
   for (size_t i = 0; i < call.requests().size(); ++i) {
     for (const std::string_view text :
          {"<tool_call>{\"name\": \"f\", \"arg", "uments\": {}}</tool_call> x"}) {
-      ChoiceNews news;
+      ChoiceDelta news;
       news.text = text;
       news.tokens = served_model().tokenizer->encode(text);
       news.origins.assign(news.tokens.size(), TokenOrigin::kAccepted);
       call.add(static_cast<int>(i), std::move(news), events);
     }
-    ChoiceNews last;
+    ChoiceDelta last;
     last.completion.emplace();
     call.add(static_cast<int>(i), std::move(last), events);
   }

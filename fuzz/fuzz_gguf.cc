@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "formats/gguf.h"
-#include "formats/gguf_config.h"
-#include "formats/gguf_tokenizer.h"
+#include "formats/gguf/gguf.h"
+#include "formats/gguf/gguf_config.h"
+#include "formats/gguf/gguf_tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace outrider;  // NOLINT: one function

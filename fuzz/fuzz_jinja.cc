@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "text/jinja_interpreter.h"
-#include "text/jinja_json.h"
-#include "text/jinja_parser.h"
+#include "chat_template/jinja/interpreter.h"
+#include "chat_template/jinja/json.h"
+#include "chat_template/jinja/parser.h"
 
 namespace {
 

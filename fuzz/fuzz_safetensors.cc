@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "formats/safetensors.h"
+#include "formats/hf/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace outrider;  // NOLINT: one function

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

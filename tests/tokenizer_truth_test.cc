@@ -10,9 +10,9 @@
 #include <optional>
 #include <sstream>
 
-#include "formats/gguf_tokenizer.h"
-#include "text/byte_mapping.h"
-#include "text/tokenizer.h"
+#include "formats/gguf/gguf_tokenizer.h"
+#include "tokenizer/byte_mapping.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider {
 namespace {

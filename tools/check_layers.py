@@ -22,7 +22,7 @@ RANKS = {
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.
 HEAVY = {"torch/": {"training"}, "CLI/": {"cli", "training"}, "nlohmann/": {"cli", "config", "grammar", "load", "server", "training"}, "boost/": {"asio", "load", "server"}}
-TEST_HEADERS = {"made_up_head.h", "recurrent_test_data.h"}  # which tests alone include
+TEST_HEADERS = {"fake_head.h", "recurrent_test_data.h"}  # which tests alone include
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
 
 

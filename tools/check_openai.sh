@@ -10,4 +10,4 @@ venv=build/openai
 "$venv/bin/python" -c 'import openai' 2>/dev/null ||
   "$venv/bin/pip" install -q --disable-pip-version-check openai ||
   { echo "skipped: the openai package cannot be installed" >&2; exit 77; }
-exec "$venv/bin/python" tests/openai_conformance.py "$program" "${@:2}"
+exec "$venv/bin/python" tests/serving/openai_conformance.py "$program" "${@:2}"

@@ -25,7 +25,7 @@ enum class AcceptanceRule : uint8_t {
                // before and after
 };
 
-// Whether the output has the target's own law, whatever is drafted.
+// Whether the output has the target's own distribution, whatever is drafted.
 constexpr bool is_lossless(AcceptanceRule rule) {
   return rule == AcceptanceRule::kCoupled || rule == AcceptanceRule::kRejection;
 }
@@ -60,7 +60,7 @@ struct DrafterMemory {
 
 struct DrafterTraits {
   std::string name;                       // as in statistics: "NGram"
-  bool emits_probabilities = false;       // sets the law of the nodes it expands
+  bool emits_probabilities = false;       // sets the distribution of the nodes it expands
   bool wants_choices = false;             // learns from the target's likeliest token after every drafted node
   bool uses_target = false;               // drafts with a part of the target, see DraftRequest::target
   FeatureTaps features = {};              // what absorb() is given; none: it is not called
@@ -81,8 +81,9 @@ struct DraftRequest {
   int max_depth = 0;  // levels below the root, >= 1
   int max_nodes = 0;  // nodes below the root, >= 1
   const SamplingParams* sampling = nullptr;
-  uint64_t stream = 0;  // index of the sequence within its request; part of the key of all its randomness
-  int source = 0;       // number of the drafter among those that share a tree; part of the key of its draws
+  uint64_t sample_index =
+      0;           // index of the sequence within its request; part of the key of all its randomness
+  int source = 0;  // number of the drafter among those that share a tree; part of the key of its draws
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   TokenConstraint* constraint = nullptr;  // what the output may be; nodes that may not come are wasted
   TokenConstraint::State constraint_state = TokenConstraint::kDead;  // behind the pending token

@@ -60,7 +60,7 @@ struct SpeculativeOptions {
   ChildrenChoice children = ChildrenChoice::kSampled;
 
   // Drafting stops early, after the token that says so (0: never): when its probability is below this
-  // (Hugging Face's), or when sqrt(0.15 * entropy of its law) is above that (SVIP).
+  // (Hugging Face's), or when sqrt(0.15 * entropy of its distribution) is above that (SVIP).
   double assistant_confidence_threshold = 0.0;
   double entropy_threshold = 0.0;
   // Drafts are proposed at the request's temperature times this: one that is too sure agrees more often
@@ -74,8 +74,8 @@ struct SpeculativeOptions {
       false;  // policy: auto; measured costs and acceptance decide how much is drafted, if anything
 
   std::filesystem::path speculative_model;  // DraftTarget: the draft model; else a learned drafter's files
-  bool is_method_open = false;              // what speculative_model holds says which decoding_type this is
-  bool is_shape_open = false;               // and the method what its tree looks like and how deep it is
+  bool method_unset = false;                // what speculative_model holds says which decoding_type this is
+  bool shape_unset = false;                 // and the method what its tree looks like and how deep it is
   std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several
   std::vector<std::string> combine;                       // Combined: decoding types that share one tree
 
@@ -129,7 +129,7 @@ enum class WeightPrecision : uint8_t {
 };
 
 // Whether each thread of the engine, but for the caller's, stays on one processor: one per core first, in
-// turn over the memory nodes. kAuto: where there are several nodes and a thread for every processor this
+// turn over the NUMA nodes. kAuto: where there are several nodes and a thread for every processor this
 // process may use.
 enum class ThreadPinning : uint8_t { kAuto, kOn, kOff };
 
@@ -190,11 +190,11 @@ struct Request {
   bool skip_special = true;  // control tokens give no text
   TokenRules rules = {};
   RequestSpeculation speculation = {};
-  uint64_t stream = 0;  // which of several answers to one prompt: each has draws of its own
-  int logprobs = -1;    // of every output token, and of so many likeliest beside it; -1: none; at most 20
+  uint64_t sample_index = 0;  // which of several answers to one prompt: each has draws of its own
+  int logprobs = -1;  // of every output token, and of so many likeliest beside it; -1: none; at most 20
   int prompt_logprobs = -1;  // the same of every prompt token but the first
   uint64_t cache_scope = 0;  // cached prompts are shared within a scope only
-  // Masks the target's law and prunes drafts; of this request alone.
+  // Masks the target's distribution and prunes drafts; of this request alone.
   std::shared_ptr<TokenConstraint> constraint = {};
 };
 

@@ -39,7 +39,7 @@ struct SamplingChoices {
   }
 };
 
-// A law over a few tokens of the vocabulary: ids ascending, probabilities > 0 that sum to 1.
+// A distribution over a few tokens of the vocabulary: ids ascending, probabilities > 0 that sum to 1.
 struct Distribution {
   std::vector<TokenId> tokens;
   std::vector<double> probabilities;

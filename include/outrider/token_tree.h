@@ -14,16 +14,16 @@ namespace outrider {
 // How children were found; decides which acceptance test is lossless for them.
 enum class ChildrenKind : uint8_t {
   kChosen,       // without looking at randomness: n-gram hits, top-k, user drafters
-  kSampled,      // drawn one after the other from a law, without replacement
-  kIndependent,  // drawn from a law, each without regard to the others; may repeat a token
+  kSampled,      // drawn one after the other from a distribution, without replacement
+  kIndependent,  // drawn from a distribution, each without regard to the others; may repeat a token
 };
 
-// One try at a node: `child` of `parent` was chosen (law == -1), or drawn from TokenTree::law_at(law). Two
-// tries of the same token share the child.
+// One try at a node: `child` of `parent` was chosen (distribution == -1), or drawn from
+// TokenTree::distribution_at(distribution). Two tries of the same token share the child.
 struct Proposal {
   int parent = 0;
   int child = 0;
-  int law = -1;
+  int distribution = -1;
 };
 
 // Drafted continuations of one sequence. Node 0 is the pending token (chosen, not yet in the KV cache); every
@@ -34,7 +34,7 @@ class TokenTree {
   explicit TokenTree(TokenId pending = 0) { reset(pending); }
 
   void reset(TokenId pending);
-  // Makes room: trees of so many nodes, the root included, do not allocate, but for laws.
+  // Makes room: trees of so many nodes, the root included, do not allocate, but for distributions.
   void reserve(int nodes);
 
   // Adds a child and returns its index; a child of `parent` with that token that is there already is returned
@@ -42,11 +42,13 @@ class TokenTree {
   // steers which nodes are kept, never what is accepted. Precondition: 0 <= parent < size().
   int add(int parent, TokenId token, double probability = 1.0);
 
-  // States that children added to `node` from now on are drawn from `law`, in the order they are added.
-  void set_law(int node, const Distribution& law, ChildrenKind kind = ChildrenKind::kSampled);
+  // States that children added to `node` from now on are drawn from `distribution`, in the order they are
+  // added.
+  void set_distribution(int node, const Distribution& distribution,
+                        ChildrenKind kind = ChildrenKind::kSampled);
 
   // Adds every path of `other`, a tree of drafter number `source` (0..31) with the same root. Its tries come
-  // after those that are here, so that each keeps the law it was drawn from.
+  // after those that are here, so that each keeps the distribution it was drawn from.
   void merge(const TokenTree& other, int source);
 
   // Drops the nodes i with kept[i] == 0 and everything below them; the root stays. All that stay count as
@@ -69,17 +71,19 @@ class TokenTree {
 
   // All tries, those of one node in the order in which they are made.
   std::span<const Proposal> proposals() const { return proposals_; }
-  const Distribution& law_at(int index) const { return laws_[static_cast<size_t>(index)].law; }
-  ChildrenKind kind_at(int index) const { return laws_[static_cast<size_t>(index)].kind; }
+  const Distribution& distribution_at(int index) const {
+    return distributions_[static_cast<size_t>(index)].distribution;
+  }
+  ChildrenKind kind_at(int index) const { return distributions_[static_cast<size_t>(index)].kind; }
 
-  // Of the children added to `node` last: how they were found, and the law they were drawn from (empty for
-  // kChosen).
+  // Of the children added to `node` last: how they were found, and the distribution they were drawn from
+  // (empty for kChosen).
   ChildrenKind children_kind(int node) const;
-  const Distribution& law(int node) const;
+  const Distribution& distribution(int node) const;
 
  private:
-  struct Law {
-    Distribution law;
+  struct DrawnFrom {
+    Distribution distribution;
     ChildrenKind kind = ChildrenKind::kSampled;
   };
 
@@ -88,12 +92,13 @@ class TokenTree {
   std::vector<int> depths_;
   std::vector<double> probabilities_;
   std::vector<uint32_t> sources_;
-  std::vector<int> law_index_;  // per node, of the children to come; -1: chosen
+  std::vector<int> distribution_index_;  // per node, of the children to come; -1: chosen
   std::vector<Proposal> proposals_;
-  std::vector<Law> laws_;  // the first law_count_ are in use; reset() keeps the memory of all
-  size_t law_count_ = 0;
-  // Scratch of merge() and keep(): new indices of nodes and laws, -1: none.
-  std::vector<int> place_, law_place_;
+  std::vector<DrawnFrom>
+      distributions_;  // the first distribution_count_ are in use; reset() keeps the memory of all
+  size_t distribution_count_ = 0;
+  // Scratch of merge() and keep(): new indices of nodes and distributions, -1: none.
+  std::vector<int> place_, distribution_place_;
 };
 
 // What became of a drafted node.

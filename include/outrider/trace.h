@@ -42,8 +42,9 @@ struct TraceNode {
   NodeCause cause = NodeCause::kNone;
 };
 
-// One sequence in one step. Probabilities of the target are those of the law it chose from; greedily, those
-// of temperature 1. Times are the step's, shared by the `sequences` in it; tracing itself is not in them.
+// One sequence in one step. Probabilities of the target are those of the distribution it chose from;
+// greedily, those of temperature 1. Times are the step's, shared by the `sequences` in it; tracing itself is
+// not in them.
 struct StepTrace {
   int64_t step = 0;      // since the sink was set
   uint64_t request = 0;  // as submit() gave it

@@ -13,7 +13,7 @@ enum class RandomPurpose : uint64_t { kToken = 1, kAccept = 2, kResidual = 3, kD
 // Names one draw. `position` is the absolute position of the token drawn (prompt included).
 struct RandomKey {
   uint64_t seed = 0;
-  uint64_t stream = 0;  // index of the sequence within its request
+  uint64_t sample_index = 0;  // index of the sequence within its request
   int64_t position = 0;
   RandomPurpose purpose = RandomPurpose::kToken;
   uint64_t index = 0;  // token id, or number of the draw among those of one purpose at one position
@@ -29,7 +29,7 @@ inline uint64_t mix64(uint64_t x) {
 // The part of a key that the draws of one purpose at one position share.
 inline uint64_t random_prefix(const RandomKey& key) {
   uint64_t h = mix64(key.seed);
-  h = mix64(h ^ key.stream);
+  h = mix64(h ^ key.sample_index);
   h = mix64(h ^ static_cast<uint64_t>(key.position));
   return mix64(h ^ static_cast<uint64_t>(key.purpose));
 }

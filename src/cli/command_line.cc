@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
 #include "config/message_text.h"

@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "drafters/vocabulary_match.h"
-#include "heads/head_fit.h"
+#include "draft_heads/head_fit.h"
+#include "drafters/draft_target/vocabulary_match.h"
 
 namespace outrider {
 namespace {

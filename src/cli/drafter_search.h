@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "draft_heads/head_file.h"
 #include "formats/model_file.h"
-#include "heads/head_file.h"
 #include "outrider/result.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider {
 

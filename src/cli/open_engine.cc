@@ -12,8 +12,8 @@
 #include "config/environment.h"
 #include "config/message_text.h"
 #include "config/speculative_config.h"
+#include "draft_heads/head_file.h"
 #include "formats/random_model.h"
-#include "heads/head_file.h"
 
 namespace outrider {
 namespace {

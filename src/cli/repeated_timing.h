@@ -10,21 +10,21 @@ namespace outrider {
 // own; if they do not, the machine does something else.
 class RepeatedTiming {
  public:
-  static constexpr double kMostSpread = 0.1;
-  static constexpr int kFewest = 2, kMost = 6;
+  static constexpr double kMaxSpread = 0.1;
+  static constexpr int kFewest = 2, kMax = 6;
 
   void add(double ms) {
-    second_ = std::clamp(ms, least_, second_);
-    least_ = std::min(least_, ms);
+    second_ = std::clamp(ms, min_, second_);
+    min_ = std::min(min_, ms);
     ++count_;
   }
-  double least() const { return least_; }
+  double min() const { return min_; }
   // How much longer the second took than the least, as a share of it.
-  double spread() const { return count_ < kFewest || least_ <= 0.0 ? 0.0 : second_ / least_ - 1.0; }
-  bool is_enough() const { return count_ >= kMost || (count_ >= kFewest && spread() <= kMostSpread); }
+  double spread() const { return count_ < kFewest || min_ <= 0.0 ? 0.0 : second_ / min_ - 1.0; }
+  bool is_enough() const { return count_ >= kMax || (count_ >= kFewest && spread() <= kMaxSpread); }
 
  private:
-  double least_ = std::numeric_limits<double>::infinity();
+  double min_ = std::numeric_limits<double>::infinity();
   double second_ = std::numeric_limits<double>::infinity();
   int count_ = 0;
 };

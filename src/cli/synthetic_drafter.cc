@@ -62,7 +62,7 @@ TokenId SyntheticDrafter::replaced(const DraftRequest& request, std::span<const 
   }
   const TokenId right = expected_[position];
   const RandomKey key{.seed = request.sampling->seed,
-                      .stream = request.sequence,
+                      .sample_index = request.sequence,
                       .position = static_cast<int64_t>(position),
                       .purpose = RandomPurpose::kDraft};
   if (random_uniform(key) < rate_) return right;

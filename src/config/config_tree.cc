@@ -117,8 +117,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (std::any_of(parent.node.members.begin(), parent.node.members.end(), same)) {
       throw Refused{line_of(mark), fmt::format("key {} is given twice; keep one", quote(key))};
     }
-    if (parent.node.members.size() >= kMostKeys) {
-      throw Refused{line_of(mark), fmt::format("expected at most {} keys in one map", kMostKeys)};
+    if (parent.node.members.size() >= kMaxKeys) {
+      throw Refused{line_of(mark), fmt::format("expected at most {} keys in one map", kMaxKeys)};
     }
     ConfigMember& member = parent.node.members.emplace_back();
     member.key = key;
@@ -144,7 +144,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  static constexpr size_t kMostKeys = 256;  // bounds the search for repeated keys
+  static constexpr size_t kMaxKeys = 256;  // bounds the search for repeated keys
 
   ConfigNode root_;
   std::vector<OpenNode> open_;  // from the root to the innermost list or map

@@ -191,8 +191,8 @@ Status set_speculative_model(Settings& settings, const OptionValue& value) {
   speculation.speculative_model = value.text();
   if (settings.speculation_given) return {};
   speculation.decoding_type = "DraftTarget";
-  speculation.is_method_open = true;
-  speculation.is_shape_open = true;
+  speculation.method_unset = true;
+  speculation.shape_unset = true;
   settings.speculation_given = true;
   return {};
 }
@@ -474,7 +474,7 @@ const OptionRow kOptions[] = {
      .commands = kDecodes | kServe,
      .default_text = "coupled",
      .help = "how drafts are accepted; coupled (same seed, same text as without speculation) and rejection "
-             "(same law) are lossless, typical and relaxed are not",
+             "(same distribution) are lossless, typical and relaxed are not",
      .apply = set_acceptance, .choices = "coupled|rejection|typical|relaxed"},
     {.name = "show-draft", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
      .help = "mark which tokens were drafted and accepted, corrected, or added by the target",
@@ -492,7 +492,7 @@ const OptionRow kOptions[] = {
      .min = 0, .max = 1024},
     {.name = "pin", .metavar = "WHEN", .type = Type::kChoice, .group = kMachine, .commands = kRuns,
      .default_text = "auto",
-     .help = "keep each thread on one processor; auto: with several memory nodes and a thread for every processor",
+     .help = "keep each thread on one processor; auto: with several NUMA nodes and a thread for every processor",
      .apply = set_pinning, .choices = "auto|on|off"},
     {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns,
      .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "

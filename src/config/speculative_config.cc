@@ -70,7 +70,7 @@ void settle(SpeculativeConfig& config, Gives&& gives) {
   if (options.tree == TreeKind::kStatic && !options.expansion.empty() && options.max_draft_len > 0)
     options.max_draft_len = static_cast<int>(std::min<size_t>(options.expansion.size(), 64));
   if (gives("medusa_choices") && !gives("tree")) options.tree = TreeKind::kChoices;
-  options.is_shape_open = !gives_shape && !gives("medusa_choices") && !gives("max_draft_len");
+  options.shape_unset = !gives_shape && !gives("medusa_choices") && !gives("max_draft_len");
   const bool gives_dynamic = gives("dynamic_tree_max_topK") || gives("max_total_draft_tokens");
   if (gives_dynamic && !gives("tree") && !gives("expansion") && !gives("medusa_choices"))
     options.tree = TreeKind::kDynamic;
@@ -110,10 +110,10 @@ Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
                       settings.empty() ? "--speculative" : settings.front().place, speculative_methods()));
     }
     config.options.decoding_type = "DraftTarget";  // what the files are says what to do with them
-    config.options.is_method_open = true;
+    config.options.method_unset = true;
   }
   for (size_t i = 0; i < settings.size(); ++i) {
-    if (config.options.is_method_open) break;
+    if (config.options.method_unset) break;
     OUTRIDER_RETURN_IF_ERROR(check_belongs(settings[i], *rows[i], config.options.decoding_type));
   }
   settle(config, gives);

@@ -186,9 +186,9 @@ TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
   const auto yaml = from_yaml("decoding_type: Medusa\nmedusa_choices: [[0], [0, 0], [1]]\n");
   ASSERT_TRUE(yaml.ok()) << yaml.error().message;
   EXPECT_EQ(yaml->options.medusa_choices, expected);
-  EXPECT_TRUE(parsed("medusa").is_shape_open);
-  EXPECT_FALSE(parsed("medusa,medusa_choices=[[0]]").is_shape_open);
-  EXPECT_FALSE(parsed("speculative_model=models/d,max_draft_len=4").is_shape_open);
+  EXPECT_TRUE(parsed("medusa").shape_unset);
+  EXPECT_FALSE(parsed("medusa,medusa_choices=[[0]]").shape_unset);
+  EXPECT_FALSE(parsed("speculative_model=models/d,max_draft_len=4").shape_unset);
   EXPECT_EQ(parsed("medusa,max_draft_len=3").tree, TreeKind::kChain);
   EXPECT_EQ(parsed("medusa,max_total_draft_tokens=8").tree, TreeKind::kDynamic);
   for (const char* wrong : {"0", "[0]", "[[0],1]", "[[a]]", "[[-1]]", "[[0]"}) {
@@ -200,8 +200,8 @@ TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
 
 // What a directory holds is not known here: keys of any method may come with it.
 TEST(SpeculativeConfig, FilesAloneLeaveTheMethodOpen) {
-  EXPECT_TRUE(parsed("speculative_model=models/d,medusa_choices=[[0]]").is_method_open);
-  EXPECT_FALSE(parsed("draft_target,speculative_model=models/d").is_method_open);
+  EXPECT_TRUE(parsed("speculative_model=models/d,medusa_choices=[[0]]").method_unset);
+  EXPECT_FALSE(parsed("draft_target,speculative_model=models/d").method_unset);
 }
 
 TEST(SpeculativeConfig, MethodsAreWrittenAsTheyAreRead) {

@@ -53,15 +53,15 @@ Status assign_flag(SpeculativeConfig& config, std::string_view text) {
 
 template <auto kMember>
 Status assign_number(SpeculativeConfig& config, std::string_view text) {
-  constexpr double kMost = 100.0;
-  OUTRIDER_TRY(config.options.*kMember, parse_number(text, 0.0, kMost));
+  constexpr double kMax = 100.0;
+  OUTRIDER_TRY(config.options.*kMember, parse_number(text, 0.0, kMax));
   return {};
 }
 
 template <double SpeculativeOptions::*kMember>
 Status assign_temperature(SpeculativeConfig& config, std::string_view text) {
-  constexpr double kLeast = 0.1, kMost = 10.0;
-  OUTRIDER_TRY(config.options.*kMember, parse_number(text, kLeast, kMost));
+  constexpr double kMin = 0.1, kMax = 10.0;
+  OUTRIDER_TRY(config.options.*kMember, parse_number(text, kMin, kMax));
   return {};
 }
 
@@ -241,7 +241,7 @@ constexpr std::array kKeys = {
                       assign_number<&SpeculativeOptions::assistant_confidence_threshold>},
     SpeculativeKeyRow{
         {"entropy_threshold", "", "", "0",
-         "stop drafting after a token whose law has sqrt(0.15 entropy) above this (SVIP); 0: never"},
+         "stop drafting after a token whose distribution has sqrt(0.15 entropy) above this (SVIP); 0: never"},
         assign_number<&SpeculativeOptions::entropy_threshold>},
     SpeculativeKeyRow{
         {"draft_temperature", "", "", "1",

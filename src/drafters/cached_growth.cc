@@ -6,20 +6,20 @@
 
 namespace outrider {
 
-int CachedGrowth::most_staged(const SpeculativeOptions& options) {
-  return kMostUncached + 1 +
-         make_tree_policy(options)->most_expanded(largest_tree(options), options.max_draft_len);
+int CachedGrowth::max_staged(const SpeculativeOptions& options) {
+  return kMaxUncached + 1 +
+         make_tree_policy(options)->max_expanded(largest_tree(options), options.max_draft_len);
 }
 
-int64_t CachedGrowth::most_rows(const SpeculativeOptions& options, const DrafterContext& context) {
-  return std::max<int64_t>(context.prefill_chunk, int64_t{context.max_batch} * most_staged(options));
+int64_t CachedGrowth::max_rows(const SpeculativeOptions& options, const DrafterContext& context) {
+  return std::max<int64_t>(context.prefill_chunk, int64_t{context.max_batch} * max_staged(options));
 }
 
 KvShape CachedGrowth::cache_shape(KvShape shape, int64_t longest, const SpeculativeOptions& options,
                                   const DrafterContext& context) {
   shape.page_size = context.page_size;
   shape.type = context.kv_type;
-  const int64_t entries = longest + most_staged(options);
+  const int64_t entries = longest + max_staged(options);
   shape.page_count = context.max_batch * ((entries + shape.page_size - 1) / shape.page_size + 1);
   return shape;
 }
@@ -29,26 +29,26 @@ CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterConte
     : cache_(shape),
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
-      most_nodes_(largest_tree(options)),
-      most_staged_(most_staged(options)),
+      max_nodes_(largest_tree(options)),
+      max_staged_(max_staged(options)),
       vocab_(vocab) {
   const auto batch = static_cast<size_t>(context.max_batch);
-  batch_.reserve({.rows = most_rows(options, context),
+  batch_.reserve({.rows = max_rows(options, context),
                   .max_sequences = context.max_batch,
                   .max_entries = shape.page_count * shape.page_size / context.max_batch,
                   .page_size = shape.page_size,
-                  .max_depth = most_staged_});
+                  .max_depth = max_staged_});
   for (size_t i = 0; i < batch; ++i) {
     growing_.push_back(std::make_unique<Growing>());
-    growing_.back()->entries.reserve(static_cast<size_t>(most_staged_));
+    growing_.back()->entries.reserve(static_cast<size_t>(max_staged_));
   }
   active_.reserve(batch);
   rows_.reserve(batch);
 }
 
 void CachedGrowth::reserve(DraftSequence& sequence, int64_t length) const {
-  const auto staged = static_cast<size_t>(most_staged_);
-  sequence.kv.reserve(length + most_staged_);
+  const auto staged = static_cast<size_t>(max_staged_);
+  sequence.kv.reserve(length + max_staged_);
   sequence.history.reserve(static_cast<size_t>(length) + staged);
   sequence.tokens.reserve(staged);
   sequence.parents.reserve(staged);
@@ -56,7 +56,7 @@ void CachedGrowth::reserve(DraftSequence& sequence, int64_t length) const {
 
 bool CachedGrowth::add(const DraftRequest& request, TokenTree& tree, DraftSequence& sequence,
                        std::span<const TokenId> uncached) {
-  const int expanded = policy_->most_expanded(std::min(request.max_nodes, most_nodes_), request.max_depth);
+  const int expanded = policy_->max_expanded(std::min(request.max_nodes, max_nodes_), request.max_depth);
   auto staged = cache_.stage(sequence.kv, static_cast<int>(uncached.size()) + expanded);
   if (!staged.ok()) return false;
   sequence.staged = std::move(*staged);

@@ -14,8 +14,8 @@
 #include "drafters/request_history.h"
 #include "kv/kv_cache.h"
 #include "models/forward_batch.h"
-#include "speculation/tree_growth.h"
-#include "speculation/tree_policy.h"
+#include "speculation/tree/tree_growth.h"
+#include "speculation/tree/tree_policy.h"
 
 namespace outrider {
 
@@ -35,12 +35,12 @@ struct DraftSequence {
 class CachedGrowth {
  public:
   // Tokens that a tree's first pass computes besides the root; more of them are computed beforehand.
-  static constexpr int kMostUncached = 15;
+  static constexpr int kMaxUncached = 15;
 
   // Entries that one draft may stage: what its first pass computes, and the nodes it expands.
-  static int most_staged(const SpeculativeOptions& options);
+  static int max_staged(const SpeculativeOptions& options);
   // Rows of the largest pass, prompt chunks included.
-  static int64_t most_rows(const SpeculativeOptions& options, const DrafterContext& context);
+  static int64_t max_rows(const SpeculativeOptions& options, const DrafterContext& context);
   // With pages for all sequences, none longer than `longest`.
   static KvShape cache_shape(KvShape shape, int64_t longest, const SpeculativeOptions& options,
                              const DrafterContext& context);
@@ -101,8 +101,8 @@ class CachedGrowth {
   KvCache cache_;
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
-  int most_nodes_;   // of one tree
-  int most_staged_;  // of one draft
+  int max_nodes_;   // of one tree
+  int max_staged_;  // of one draft
   int64_t vocab_;
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // one per request, and spare ones

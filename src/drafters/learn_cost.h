@@ -9,8 +9,8 @@ namespace outrider {
 // little.
 inline void learn_cost(double& known, double ms) {
   constexpr double kFading = 0.1;
-  constexpr double kMostSurprise = 2.0;
-  known = known == 0.0 ? ms : known + kFading * (std::min(ms, kMostSurprise * known) - known);
+  constexpr double kMaxSurprise = 2.0;
+  known = known == 0.0 ? ms : known + kFading * (std::min(ms, kMaxSurprise * known) - known);
 }
 
 }  // namespace outrider

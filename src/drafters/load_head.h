@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "draft_heads/head_file.h"
 #include "drafters/registry.h"
-#include "heads/head_file.h"
 
 namespace outrider {
 

@@ -7,22 +7,22 @@
 #include <string>
 #include <string_view>
 
-#include "drafters/combined.h"
-#include "drafters/dflash.h"
-#include "drafters/draft_target.h"
-#include "drafters/early_exit.h"
-#include "drafters/lookahead.h"
-#include "drafters/medusa.h"
-#include "drafters/moa.h"
-#include "drafters/ngram.h"
+#include "draft_heads/head_file.h"
+#include "draft_heads/medusa.h"
+#include "drafters/combined/combined.h"
+#include "drafters/draft_target/draft_target.h"
+#include "drafters/early_exit/early_exit.h"
+#include "drafters/learned/dflash.h"
+#include "drafters/learned/medusa.h"
+#include "drafters/learned/moa.h"
+#include "drafters/learned/recurrent.h"
+#include "drafters/lookahead/lookahead.h"
+#include "drafters/ngram/ngram.h"
 #include "drafters/none.h"
 #include "drafters/ranking_temperature.h"
-#include "drafters/recurrent.h"
-#include "drafters/suffix.h"
-#include "heads/head_file.h"
-#include "heads/medusa.h"
-#include "speculation/tree_choices.h"
-#include "speculation/tree_policy.h"
+#include "drafters/suffix/suffix.h"
+#include "speculation/tree/tree_choices.h"
+#include "speculation/tree/tree_policy.h"
 
 namespace outrider {
 namespace {
@@ -61,7 +61,7 @@ constexpr std::array kDrafters = {
 
 // Of methods whose authors had another than a chain of max_draft_len.
 Status take_usual_shape(SpeculativeOptions& options, const std::optional<HeadFile>& head) {
-  options.is_shape_open = false;
+  options.shape_unset = false;
   if (options.decoding_type == "Medusa") options.tree = TreeKind::kChoices;
   if (options.decoding_type == "MoA") {
     options.tree = TreeKind::kDynamic;
@@ -87,9 +87,9 @@ Result<SpeculativeOptions> settled(SpeculativeOptions options) {
     OUTRIDER_TRY(head, find_head(options.speculative_model));
   }
   const std::string method(head ? head_kind_name(head->kind) : "DraftTarget");
-  if (options.is_method_open) {
+  if (options.method_unset) {
     options.decoding_type = method;
-    options.is_method_open = false;
+    options.method_unset = false;
   }
   if (head && options.decoding_type == "DraftTarget") {
     return head->fail("holds a drafter of the kind " + method +
@@ -103,7 +103,7 @@ Result<SpeculativeOptions> settled(SpeculativeOptions options) {
   // Of drafters that share a tree each is settled for itself.
   if (head && options.decoding_type == method)
     OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(head->config.root(), options));
-  if (options.is_shape_open) OUTRIDER_RETURN_IF_ERROR(take_usual_shape(options, head));
+  if (options.shape_unset) OUTRIDER_RETURN_IF_ERROR(take_usual_shape(options, head));
   if (options.tree == TreeKind::kChoices) {
     if (options.medusa_choices.empty() && head && head->kind == HeadKind::kMedusa) {
       OUTRIDER_TRY(options.medusa_choices,

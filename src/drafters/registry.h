@@ -12,7 +12,7 @@
 #include "outrider/drafter.h"
 #include "outrider/engine.h"
 #include "outrider/result.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider {
 

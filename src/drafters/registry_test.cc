@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "heads/made_up_head.h"
-#include "speculation/tree_growth.h"
+#include "draft_heads/fake_head.h"
+#include "speculation/tree/tree_growth.h"
 
 namespace outrider {
 namespace {
@@ -17,12 +17,12 @@ class RankingTemperature : public testing::Test {
   }
 
   Result<SpeculativeOptions> settle(SpeculativeOptions options = {}) {
-    options.is_method_open = true;
+    options.method_unset = true;
     options.speculative_model = head_.write();
     return settled(std::move(options));
   }
 
-  MadeUpHead head_;
+  FakeHead head_;
 };
 
 TEST_F(RankingTemperature, IsTheDraftersOwn) {

@@ -8,8 +8,8 @@
 #include "drafters/target_access.h"
 #include "sampling/distribution.h"
 #include "sampling/logit_scan.h"
-#include "sampling/target_law.h"
-#include "speculation/coupled_agreement.h"
+#include "sampling/logits_processor.h"
+#include "speculation/tree/coupled_agreement.h"
 
 namespace outrider {
 namespace {
@@ -23,7 +23,7 @@ class Reader {
       : parts_(parts),
         text_(text),
         sequence_(sequence),
-        most_nodes_(static_cast<int>(std::max<size_t>(1, parts.drafter->traits().sources.size()))),
+        max_nodes_(static_cast<int>(std::max<size_t>(1, parts.drafter->traits().sources.size()))),
         kv_(parts.cache->open({})) {
     sampling_.temperature = 1.0;
     parts.drafter->begin(sequence, std::span(text.tokens).first(prompt_length()));
@@ -57,7 +57,7 @@ class Reader {
   Result<const TokenTree*> draft(size_t known) {
     const auto tokens = std::span(text_.tokens).first(known);
     tree_.reset(tokens.back());
-    OUTRIDER_TRY(KvTransaction staged, parts_.cache->stage(kv_, 1 + most_nodes_));
+    OUTRIDER_TRY(KvTransaction staged, parts_.cache->stage(kv_, 1 + max_nodes_));
     const TargetAccess target{.model = parts_.target.get(),
                               .cache = parts_.cache.get(),
                               .sequence = &kv_,
@@ -67,7 +67,7 @@ class Reader {
                                .tokens = tokens,
                                .prompt_length = static_cast<int>(prompt_length()),
                                .max_depth = 1,
-                               .max_nodes = most_nodes_,
+                               .max_nodes = max_nodes_,
                                .sampling = &sampling_,
                                .acceptance = AcceptanceRule::kRejection,
                                .target = parts_.drafter->traits().uses_target ? &target : nullptr};
@@ -92,7 +92,7 @@ class Reader {
   EngineParts& parts_;
   const GivenText& text_;
   uint64_t sequence_;
-  int most_nodes_;
+  int max_nodes_;
   KvSequence kv_;
   SamplingParams sampling_;
   TokenTree tree_;
@@ -101,13 +101,14 @@ class Reader {
   std::vector<int> path_;
 };
 
-// What the root's children were drawn from, the last law if there are several; empty if they were chosen.
-const Distribution& law_of_root(const TokenTree& tree) {
-  int law = -1;
+// What the root's children were drawn from, the last distribution if there are several; empty if they were
+// chosen.
+const Distribution& distribution_of_root(const TokenTree& tree) {
+  int distribution = -1;
   for (const Proposal& proposal : tree.proposals()) {
-    if (proposal.parent == 0 && proposal.law >= 0) law = proposal.law;
+    if (proposal.parent == 0 && proposal.distribution >= 0) distribution = proposal.distribution;
   }
-  return law < 0 ? tree.law(0) : tree.law_at(law);
+  return distribution < 0 ? tree.distribution(0) : tree.distribution_at(distribution);
 }
 
 bool proposes(const TokenTree& tree, TokenId token) {
@@ -134,31 +135,31 @@ double variation(const Distribution& p, const Distribution& q) {
 }
 
 // 0: the likeliest.
-size_t rank(const Distribution& law, TokenId token) {
-  const double own = probability(law, token);
+size_t rank(const Distribution& distribution, TokenId token) {
+  const double own = probability(distribution, token);
   size_t ahead = 0;
-  for (size_t i = 0; i < law.tokens.size(); ++i) {
-    const double other = law.probabilities[i];
-    ahead += other > own || (other == own && law.tokens[i] < token) ? 1 : 0;
+  for (size_t i = 0; i < distribution.tokens.size(); ++i) {
+    const double other = distribution.probabilities[i];
+    ahead += other > own || (other == own && distribution.tokens[i] < token) ? 1 : 0;
   }
   return ahead;
 }
 
 struct Sums {
   Agreement total;
-  int64_t laws = 0;
+  int64_t distributions = 0;
   double early = 0.0, late = 0.0;
   int64_t early_places = 0;
 
   void add(const Distribution& p, TokenId likeliest, const TokenTree& drafted, bool is_early) {
     ++total.places;
-    const Distribution& q = law_of_root(drafted);
+    const Distribution& q = distribution_of_root(drafted);
     if (q.empty()) {
       const bool hit = proposes(drafted, likeliest);
       for (double& covered : total.coverage) covered += hit ? 1.0 : 0.0;
       return;
     }
-    ++laws;
+    ++distributions;
     const double tv = variation(p, q);
     total.divergence += divergence(p, q);
     total.variation += tv;
@@ -188,14 +189,14 @@ struct Sums {
     const auto over = [](double sum, int64_t count) {
       return count == 0 ? 0.0 : sum / static_cast<double>(count);
     };
-    result.has_laws = laws > 0;
-    result.divergence = over(total.divergence, laws);
-    result.variation = over(total.variation, laws);
+    result.has_distributions = distributions > 0;
+    result.divergence = over(total.divergence, distributions);
+    result.variation = over(total.variation, distributions);
     result.early_variation = over(early, early_places);
-    result.late_variation = over(late, laws - early_places);
+    result.late_variation = over(late, distributions - early_places);
     for (double& covered : result.coverage) covered = over(covered, total.places);
-    for (double& covered : result.sampled_coverage) covered = over(covered, laws);
-    for (double& accepted : result.coupled) accepted = over(accepted, laws);
+    for (double& covered : result.sampled_coverage) covered = over(covered, distributions);
+    for (double& accepted : result.coupled) accepted = over(accepted, distributions);
     return result;
   }
 };
@@ -206,7 +207,7 @@ Status add_text(EngineParts& parts, const GivenText& text, uint64_t sequence, Su
     return input_error("the text is longer than the context; raise --ctx");
   SamplingParams sampling;
   sampling.temperature = 1.0;
-  LawBuilder laws;
+  LogitsProcessor distributions;
   const TokenHistory history;
   Reader reader(parts, sequence, text);
   OUTRIDER_RETURN_IF_ERROR(reader.read(tokens.first(reader.prompt_length() - 1)));
@@ -214,7 +215,8 @@ Status add_text(EngineParts& parts, const GivenText& text, uint64_t sequence, Su
   for (size_t known = reader.prompt_length(); known < tokens.size(); ++known) {
     OUTRIDER_TRY(const TokenTree* drafted, reader.draft(known));
     OUTRIDER_TRY(const std::span<const float> logits, reader.read(tokens.subspan(known - 1, 1)));
-    sums.add(laws.build(logits, sampling, history), largest_logit(logits).token, *drafted, known < middle);
+    sums.add(distributions.build(logits, sampling, history), largest_logit(logits).token, *drafted,
+             known < middle);
   }
   return {};
 }

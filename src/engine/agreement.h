@@ -10,17 +10,17 @@
 
 namespace outrider {
 
-// How well the laws of a drafter (q) agree with the target's (p) at temperature 1, over places of given
-// texts.
+// How well the distributions of a drafter (q) agree with the target's (p) at temperature 1, over places of
+// given texts.
 struct Agreement {
   static constexpr size_t kRanks = 5;
 
   int64_t places = 0;
-  bool has_laws = false;    // the drafter says what it draws from, or the last of several that share a tree
-                            // does; else `coverage` is the share of places with the target's likeliest token
-                            // among those proposed
-  double divergence = 0.0;  // mean KL(p || q) in nats
-  double variation = 0.0;   // mean total variation; 1 - variation of drafts pass speculative sampling
+  bool has_distributions = false;  // the drafter says what it draws from, or the last of several that share a
+                                   // tree does; else `coverage` is the share of places with the target's
+                                   // likeliest token among those proposed
+  double divergence = 0.0;         // mean KL(p || q) in nats
+  double variation = 0.0;          // mean total variation; 1 - variation of drafts pass speculative sampling
   double early_variation = 0.0, late_variation = 0.0;  // of the first and second half of each text
   std::array<double, kRanks>
       coverage{};  // share of places with the target's likeliest token among q's first k

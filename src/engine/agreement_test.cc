@@ -54,19 +54,19 @@ Agreement measured(const EngineOptions& options, const std::vector<GivenText>& t
 }
 
 // Of the token after `tokens`, by scoring every one.
-std::vector<double> target_law(std::vector<TokenId> tokens) {
+std::vector<double> target_distribution(std::vector<TokenId> tokens) {
   static const auto kEngine = [] {
     EngineOptions options;
     options.model = kModel;
     return Engine::open(options);
   }();
-  std::vector<double> law;
+  std::vector<double> distribution;
   tokens.push_back(0);
   for (TokenId token = 0; token < kVocab; ++token) {
     tokens.back() = token;
-    law.push_back(std::exp((*kEngine)->score(tokens)->back()));
+    distribution.push_back(std::exp((*kEngine)->score(tokens)->back()));
   }
-  return law;
+  return distribution;
 }
 
 std::vector<TokenId> random_tokens(int count) {
@@ -76,12 +76,12 @@ std::vector<TokenId> random_tokens(int count) {
 }
 
 Status draft_uniformly(TokenTree& tree) {
-  Distribution law;
+  Distribution distribution;
   for (TokenId token = 0; token < kVocab; ++token) {
-    law.tokens.push_back(token);
-    law.probabilities.push_back(1.0 / kVocab);
+    distribution.tokens.push_back(token);
+    distribution.probabilities.push_back(1.0 / kVocab);
   }
-  tree.set_law(0, law);
+  tree.set_distribution(0, distribution);
   tree.add(0, 0, 1.0 / kVocab);
   return {};
 }
@@ -93,7 +93,7 @@ TEST(Agreement, OfAModelWithItselfIsWhole) {
   options.speculation.speculative_model = kModel;
   const Agreement agreement = measured(options, {{random_tokens(60), 20}, {random_tokens(30), 1}});
   EXPECT_EQ(agreement.places, 40 + 29);
-  EXPECT_TRUE(agreement.has_laws);
+  EXPECT_TRUE(agreement.has_distributions);
   EXPECT_NEAR(agreement.divergence, 0.0, 1e-12);
   EXPECT_NEAR(agreement.variation, 0.0, 1e-12);
   EXPECT_NEAR(agreement.early_variation, 0.0, 1e-12);
@@ -110,7 +110,7 @@ TEST(Agreement, OfADrafterThatRunsAPartOfTheTarget) {
     if (skips) options.speculation.skip_mlp_layers = {1};
     const Agreement agreement = measured(options, {{random_tokens(60), 20}});
     EXPECT_EQ(agreement.places, 40);
-    EXPECT_TRUE(agreement.has_laws);
+    EXPECT_TRUE(agreement.has_distributions);
     EXPECT_GT(agreement.variation, 0.001);
     EXPECT_LT(agreement.variation, 0.9);
     EXPECT_GT(agreement.coverage.back(), 0.1);
@@ -126,26 +126,26 @@ TEST(Agreement, OfSeveralDraftersIsThatOfTheModelAmongThem) {
     options.speculation.combine = combine;
     std::vector<TokenId> tokens(40, 7);  // NGram always has something to say
     const Agreement agreement = measured(options, {{tokens, 20}});
-    EXPECT_TRUE(agreement.has_laws);
+    EXPECT_TRUE(agreement.has_distributions);
     EXPECT_NEAR(agreement.variation, 0.0, 1e-12);
     EXPECT_THAT(agreement.coverage, Each(1.0));
   }
 }
 
-TEST(Agreement, WithAUniformLawIsWhatTheTargetsOwnLawSays) {
+TEST(Agreement, WithAUniformDistributionIsWhatTheTargetsOwnDistributionSays) {
   constexpr int kPrompt = 4, kSize = 9;  // places behind 4, 5, 6, 7 and 8 tokens; the middle is at 6
   const std::vector<TokenId> tokens = random_tokens(kSize);
   double divergence = 0.0, early = 0.0, late = 0.0;
   std::array<double, Agreement::kRanks> coverage{};
   for (int known = kPrompt; known < kSize; ++known) {
-    const std::vector<double> law = target_law({tokens.begin(), tokens.begin() + known});
+    const std::vector<double> distribution = target_distribution({tokens.begin(), tokens.begin() + known});
     double common = 0.0;
-    for (const double p : law) {
+    for (const double p : distribution) {
       divergence += p * std::log(p * kVocab);
       common += std::min(p, 1.0 / kVocab);
     }
     (known < 6 ? early : late) += 1.0 - common;
-    const auto likeliest = std::ranges::max_element(law) - law.begin();
+    const auto likeliest = std::ranges::max_element(distribution) - distribution.begin();
     for (size_t k = 0; k < coverage.size(); ++k)
       coverage[k] += static_cast<size_t>(likeliest) <= k ? 0.2 : 0.0;
   }
@@ -156,13 +156,13 @@ TEST(Agreement, WithAUniformLawIsWhatTheTargetsOwnLawSays) {
   EXPECT_NEAR(agreement.early_variation, early / 2, 1e-6);
   EXPECT_NEAR(agreement.late_variation, late / 3, 1e-6);
   EXPECT_THAT(agreement.coverage, testing::Pointwise(testing::DoubleNear(1e-9), coverage));
-  EXPECT_GT(agreement.divergence, 0.01);  // the target's law is not uniform
+  EXPECT_GT(agreement.divergence, 0.01);  // the target's distribution is not uniform
 }
 
 TEST(Agreement, CoverageCountsRanks) {
   const std::vector<TokenId> tokens = random_tokens(8);
-  const std::vector<double> law = target_law({tokens.begin(), tokens.begin() + 7});
-  const auto likeliest = static_cast<TokenId>(std::ranges::max_element(law) - law.begin());
+  const std::vector<double> distribution = target_distribution({tokens.begin(), tokens.begin() + 7});
+  const auto likeliest = static_cast<TokenId>(std::ranges::max_element(distribution) - distribution.begin());
   const Agreement agreement = measured(options_with([&](TokenTree& tree) -> Status {
                                          Distribution draft;
                                          for (TokenId token = 0; token < kVocab; ++token) {
@@ -174,24 +174,24 @@ TEST(Agreement, CoverageCountsRanks) {
                                          draft.probabilities[(place + 1) % kVocab] = 0.4;
                                          draft.probabilities[(place + 2) % kVocab] = 0.3;
                                          draft.probabilities[place] = 0.2;
-                                         tree.set_law(0, draft);
+                                         tree.set_distribution(0, draft);
                                          return {};
                                        }),
                                        {{tokens, 7}});
   EXPECT_EQ(agreement.places, 1);
   EXPECT_THAT(agreement.coverage, ElementsAre(0.0, 0.0, 1.0, 1.0, 1.0));
-  const auto mass = [&](int after) { return law[static_cast<size_t>(likeliest + after) % kVocab]; };
+  const auto mass = [&](int after) { return distribution[static_cast<size_t>(likeliest + after) % kVocab]; };
   EXPECT_NEAR(agreement.sampled_coverage[0], mass(1), 1e-9);
   EXPECT_NEAR(agreement.sampled_coverage[1], mass(1) + mass(2), 1e-9);
   EXPECT_NEAR(agreement.sampled_coverage[2], mass(1) + mass(2) + mass(0), 1e-9);
 }
 
-TEST(Agreement, WithoutLawsOnlyTheFirstChoiceCounts) {
+TEST(Agreement, WithoutDistributionsOnlyTheFirstChoiceCounts) {
   const std::vector<TokenId> tokens = random_tokens(12);
   std::vector<TokenId> likeliest;
   for (int known = 8; known < 12; ++known) {
-    const std::vector<double> law = target_law({tokens.begin(), tokens.begin() + known});
-    likeliest.push_back(static_cast<TokenId>(std::ranges::max_element(law) - law.begin()));
+    const std::vector<double> distribution = target_distribution({tokens.begin(), tokens.begin() + known});
+    likeliest.push_back(static_cast<TokenId>(std::ranges::max_element(distribution) - distribution.begin()));
   }
   size_t place = 0;  // right, wrong, nothing, failing
   const Agreement agreement = measured(options_with([&](TokenTree& tree) -> Status {
@@ -204,7 +204,7 @@ TEST(Agreement, WithoutLawsOnlyTheFirstChoiceCounts) {
                                        {{tokens, 8}});
   EXPECT_EQ(place, 4u);
   EXPECT_EQ(agreement.places, 4);
-  EXPECT_FALSE(agreement.has_laws);
+  EXPECT_FALSE(agreement.has_distributions);
   EXPECT_EQ(agreement.coverage[0], 0.25);
 }
 

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/counter_rng.h"
-#include "device/durable_file.h"
+#include "platform/durable_file.h"
 
 namespace outrider {
 namespace {
@@ -26,12 +26,12 @@ constexpr int kVersion = 2;
 
 // Tokens of context that passes are timed with; a power of two, so that few differ in it.
 int64_t timed_context(const EngineParts& parts) {
-  const int64_t room = std::clamp(parts.options.context - most_logits(parts), int64_t{0}, kContext);
+  const int64_t room = std::clamp(parts.options.context - max_logits(parts), int64_t{0}, kContext);
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(room)));
 }
 
 bool covers_all_passes(const std::vector<PassCosts::Point>& points, const EngineParts& parts) {
-  const int64_t largest = most_logits(parts);
+  const int64_t largest = max_logits(parts);
   const auto beyond = std::upper_bound(std::begin(kRowCounts), std::end(kRowCounts), largest);
   return !points.empty() && (beyond == std::begin(kRowCounts) || points.back().rows >= *(beyond - 1));
 }
@@ -80,33 +80,33 @@ class TimedPasses {
 };
 
 // The least of a few: what disturbs a pass only ever makes it longer.
-std::optional<double> least_time(TimedPasses& passes, int rows, int64_t context) {
-  constexpr int kMostRounds = 5;
+std::optional<double> min_time(TimedPasses& passes, int rows, int64_t context) {
+  constexpr int kMaxRounds = 5;
   constexpr double kEnoughMs = 60.0;
   double spent = 0.0;
-  std::optional<double> least;
-  for (int round = 0; round < kMostRounds && (round < 2 || spent < kEnoughMs); ++round) {
+  std::optional<double> min;
+  for (int round = 0; round < kMaxRounds && (round < 2 || spent < kEnoughMs); ++round) {
     const std::optional<double> ms = passes.time(rows, context);
     if (!ms) return std::nullopt;
-    least = least ? std::min(*least, *ms) : *ms;
+    min = min ? std::min(*min, *ms) : *ms;
     spent += *ms;
   }
-  return least;
+  return min;
 }
 
 std::vector<PassCosts::Point> measure(EngineParts& parts) {
   TimedPasses passes(parts);
-  const int64_t largest = most_logits(parts);
+  const int64_t largest = max_logits(parts);
   const int64_t context = timed_context(parts);
   std::vector<PassCosts::Point> points;
   passes.touch(context + largest);
   passes.time(1, 0);  // the first pass touches memory for the first time
   for (const int rows : kRowCounts) {
     if (rows > largest) break;
-    const std::optional<double> ms = least_time(passes, rows, 0);
+    const std::optional<double> ms = min_time(passes, rows, 0);
     if (!ms) break;
     PassCosts::Point point{.rows = rows, .ms = *ms, .ms_per_thousand = 0.0};
-    if (const auto with = context > 0 ? least_time(passes, rows, context) : std::nullopt) {
+    if (const auto with = context > 0 ? min_time(passes, rows, context) : std::nullopt) {
       point.ms_per_thousand = std::max(0.0, *with - *ms) * 1000.0 / static_cast<double>(context);
     }
     points.push_back(point);
@@ -138,7 +138,7 @@ std::string fingerprint(const EngineParts& parts) {
 
 // Lines of "rows ms ms_per_thousand"; empty when the file is absent or not of that form.
 std::vector<PassCosts::Point> read_points(const std::filesystem::path& path) {
-  constexpr double kMostMs = 1e7;
+  constexpr double kMaxMs = 1e7;
   std::ifstream file(path);
   std::vector<PassCosts::Point> points;
   for (std::string line; std::getline(file, line);) {
@@ -147,8 +147,8 @@ std::vector<PassCosts::Point> read_points(const std::filesystem::path& path) {
     const bool is_whole = !file.eof() && fields >> point.rows >> point.ms >> point.ms_per_thousand &&
                           (fields >> std::ws).eof() && points.size() < std::size(kRowCounts);
     const bool rises = points.empty() ? point.rows == 1 : point.rows > points.back().rows;
-    const bool is_sane = point.ms > 0.0 && point.ms < kMostMs && point.ms_per_thousand >= 0.0 &&
-                         point.ms_per_thousand < kMostMs;
+    const bool is_sane =
+        point.ms > 0.0 && point.ms < kMaxMs && point.ms_per_thousand >= 0.0 && point.ms_per_thousand < kMaxMs;
     if (!is_whole || !rises || !is_sane) return {};
     points.push_back(point);
   }

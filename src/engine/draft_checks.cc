@@ -18,7 +18,8 @@ bool has_root(const TokenTree& tree, const DraftRequest& request) {
 }
 
 bool has_draws(const TokenTree& tree) {
-  return std::ranges::any_of(tree.proposals(), [](const Proposal& proposal) { return proposal.law >= 0; });
+  return std::ranges::any_of(tree.proposals(),
+                             [](const Proposal& proposal) { return proposal.distribution >= 0; });
 }
 
 }  // namespace

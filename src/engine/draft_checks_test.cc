@@ -32,7 +32,7 @@ TEST(WithinLimits, CutsDepthCountAndForeignTokensWithTheirDescendants) {
   tree.add(foreign, 1);
   tree.add(0, -1);
   const int good = tree.add(0, 2);
-  tree.set_law(good, {.tokens = {3}, .probabilities = {1.0}});
+  tree.set_distribution(good, {.tokens = {3}, .probabilities = {1.0}});
   const int deep = tree.add(good, 3);
   tree.add(deep, 4);  // depth 3
   tree.add(0, 6);
@@ -101,7 +101,7 @@ TEST(CutForbidden, SparesDrawsUnderTheRejectionRuleAlone) {
     for (const bool has_draws : {true, false}) {
       request.acceptance = rule;
       TokenTree tree(5);
-      if (has_draws) tree.set_law(0, {.tokens = {3, 4}, .probabilities = {0.5, 0.5}});
+      if (has_draws) tree.set_distribution(0, {.tokens = {3, 4}, .probabilities = {0.5, 0.5}});
       tree.add(0, 3);
       tree.add(0, 4);
       cut_forbidden(tree, request);

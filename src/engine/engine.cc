@@ -13,7 +13,7 @@
 #include "engine/step.h"
 #include "engine/step_tracer.h"
 #include "sampling/log_probability.h"
-#include "sampling/target_law.h"
+#include "sampling/logits_processor.h"
 
 namespace outrider {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 // Rows of logits held at once while scoring.
 constexpr size_t kScoreChunk = 32;
 
-constexpr int kMostLogprobs = 20;  // beside each token
+constexpr int kMaxLogprobs = 20;  // beside each token
 
 }  // namespace
 
@@ -31,12 +31,12 @@ struct Engine::Impl {
         scheduler({.max_batch = parts->options.max_batch,
                    .max_batch_rows = static_cast<int>(batch_limits(*parts).rows),
                    .prefill_chunk = parts->options.prefill_chunk,
-                   .prompt_logits = kMostPromptLogits,
+                   .prompt_logits = kMaxPromptLogits,
                    .max_draft_depth = max_draft_depth(*parts),
                    .max_draft_nodes = max_draft_nodes(*parts),
                    .max_preemptions = parts->max_preemptions,
                    .preempt_every = parts->preempt_every,
-                   .most_cached = [this](const Sequence& sequence) { return known_tokens(sequence); }},
+                   .max_cached = [this](const Sequence& sequence) { return known_tokens(sequence); }},
                   parts->cache.get()),
         policy({.is_auto = parts->options.speculation.is_auto,
                 .schedule = parts->options.speculation.draft_len_schedule,
@@ -107,8 +107,8 @@ Status Engine::Impl::check(const Request& request) const {
   }
   for (const auto& [name, count] :
        {std::pair("logprobs", request.logprobs), std::pair("prompt logprobs", request.prompt_logprobs)}) {
-    if (count >= -1 && count <= kMostLogprobs) continue;
-    return usage_error(std::string(name) + " must be 0 to " + std::to_string(kMostLogprobs) +
+    if (count >= -1 && count <= kMaxLogprobs) continue;
+    return usage_error(std::string(name) + " must be 0 to " + std::to_string(kMaxLogprobs) +
                        ", or -1 for none, found " + std::to_string(count));
   }
   OUTRIDER_RETURN_IF_ERROR(check_rules(request));
@@ -134,15 +134,14 @@ Status Engine::Impl::check_room(const Sequence& sequence) const {
   const int64_t pages = scheduler.pages_for(sequence);
   const int64_t all = parts->cache->shape().page_count;
   if (pages > all) {
-    return input_error("the request can grow to " + std::to_string(sequence.longest()) + " tokens, " +
+    return input_error("the request can grow to " + std::to_string(sequence.max_length()) + " tokens, " +
                        std::to_string(pages) + " pages of the KV cache, which has " + std::to_string(all) +
                        "; shorten the prompt, lower max tokens or raise --kv-pages");
   }
-  const int most = parts->options.max_waiting;
-  if (most > 0 && scheduler.queued() >= most) {
+  const int max = parts->options.max_waiting;
+  if (max > 0 && scheduler.queued() >= max) {
     return resource_error("the queue is full: " + std::to_string(scheduler.queued()) +
-                          " requests wait, expected fewer than " + std::to_string(most) +
-                          "; try again later");
+                          " requests wait, expected fewer than " + std::to_string(max) + "; try again later");
   }
   return {};
 }
@@ -245,7 +244,7 @@ bool Engine::step() {
   for (const SequencePlan& plan : plans) {
     if (plan.sequence->finished()) {
       impl_->retire(plan.sequence->id());
-    } else if (plan.extends) {
+    } else if (plan.decodes) {
       plan.sequence->publish();
     }
   }

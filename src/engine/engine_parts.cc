@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "device/cpu_topology.h"
+#include "draft_heads/head_file.h"
 #include "drafters/registry.h"
 #include "engine/calibration.h"
 #include "formats/model_file.h"
-#include "heads/head_file.h"
 #include "kernels/kernel_table.h"
+#include "platform/cpu_topology.h"
 
 namespace outrider {
 namespace {
@@ -133,7 +133,7 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
 
 Status reserve_passes(const EngineParts& parts) {
   const int64_t rows = batch_limits(parts).rows;
-  return parts.target->reserve(rows, std::min(rows, most_logits(parts) + kMostPromptLogits));
+  return parts.target->reserve(rows, std::min(rows, max_logits(parts) + kMaxPromptLogits));
 }
 
 Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
@@ -241,11 +241,11 @@ namespace {
 
 // Rows of pending tokens and trees, where options limit no rows: large trees share what a large batch gives
 // small ones.
-int64_t most_logits_without_limit(const EngineParts& parts) {
-  constexpr int64_t kMostDrafted = 1024;
+int64_t max_logits_without_limit(const EngineParts& parts) {
+  constexpr int64_t kMaxDrafted = 1024;
   const int64_t batch = parts.options.max_batch;
   const int64_t nodes = max_draft_nodes(parts);
-  return batch + std::min(batch * nodes, std::max(nodes, kMostDrafted));
+  return batch + std::min(batch * nodes, std::max(nodes, kMaxDrafted));
 }
 
 }  // namespace
@@ -258,15 +258,15 @@ ForwardBatch::Limits batch_limits(const EngineParts& parts) {
   const EngineOptions& options = parts.options;
   const int64_t tree = 1 + max_draft_nodes(parts);
   return {.rows = options.max_batch_rows != 0 ? options.max_batch_rows
-                                              : options.prefill_chunk + most_logits_without_limit(parts),
+                                              : options.prefill_chunk + max_logits_without_limit(parts),
           .max_sequences = options.max_batch,
           .max_entries = options.context + tree,
           .page_size = options.page_size,
           .max_depth = max_draft_depth(parts)};
 }
 
-int64_t most_logits(const EngineParts& parts) {
-  return std::min(batch_limits(parts).rows, most_logits_without_limit(parts));
+int64_t max_logits(const EngineParts& parts) {
+  return std::min(batch_limits(parts).rows, max_logits_without_limit(parts));
 }
 
 Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options, const LoadSink& sink) {

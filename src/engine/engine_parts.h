@@ -10,12 +10,12 @@
 #include <string_view>
 
 #include "base/thread_pool.h"
+#include "chat_template/chat_template.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/engine.h"
-#include "speculation/pass_costs.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "speculation/policy/pass_costs.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider {
 
@@ -42,9 +42,9 @@ int max_draft_depth(const EngineParts& parts);
 int max_draft_nodes(const EngineParts& parts);
 // The largest batch that a step can make, and how many of its rows may want logits.
 ForwardBatch::Limits batch_limits(const EngineParts& parts);
-int64_t most_logits(const EngineParts& parts);
+int64_t max_logits(const EngineParts& parts);
 // Rows of prompts that have logits in one step, beyond those.
-constexpr int kMostPromptLogits = 32;
+constexpr int kMaxPromptLogits = 32;
 
 // What opening does, one after the other.
 enum class LoadStage : uint8_t { kFiles, kWeights, kDrafter, kCosts };

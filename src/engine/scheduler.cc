@@ -17,9 +17,9 @@ int64_t uncomputed(const Sequence& sequence) {
 
 // Of its tokens, those whose entries may come from the cache: what is cached has no logits.
 int64_t cacheable(const Sequence& sequence) {
-  const int64_t uncollected = sequence.uncollected();
-  return uncollected > 0 ? sequence.prompt_length() - 1 - uncollected
-                         : static_cast<int64_t>(sequence.tokens().size());
+  const int64_t pending_logprobs = sequence.pending_logprobs();
+  return pending_logprobs > 0 ? sequence.prompt_length() - 1 - pending_logprobs
+                              : static_cast<int64_t>(sequence.tokens().size());
 }
 
 int64_t length_of_common_beginning(std::span<const TokenId> a, std::span<const TokenId> b) {
@@ -40,7 +40,9 @@ void Scheduler::add(std::unique_ptr<Sequence> sequence) {
   waiting_.push_back({.sequence = std::move(sequence)});
 }
 
-int64_t Scheduler::pages_for(const Sequence& sequence) const { return cache_->pages_for(sequence.longest()); }
+int64_t Scheduler::pages_for(const Sequence& sequence) const {
+  return cache_->pages_for(sequence.max_length());
+}
 
 std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted) {
   admit();
@@ -152,8 +154,8 @@ bool Scheduler::keeps_guarantees(const Entry& entry) const {
 // Whether a running sequence is about to compute pages that this one begins with, and enough of them to be
 // worth the wait. It ends when they are computed, or that sequence no longer runs.
 bool Scheduler::awaits_prefix(const Sequence& sequence) const {
-  constexpr int64_t kLeastShare = 4;  // one in so many of the tokens left to compute
-  if (sequence.uncollected() > 0) return false;
+  constexpr int64_t kMinShare = 4;  // one in so many of the tokens left to compute
+  if (sequence.pending_logprobs() > 0) return false;
   const std::span<const TokenId> tokens = sequence.tokens();
   const auto page_size = int64_t{cache_->shape().page_size};
   int64_t shared = 0;
@@ -167,23 +169,23 @@ bool Scheduler::awaits_prefix(const Sequence& sequence) const {
   if (shared == 0) return false;
   const int64_t cached = cache_->find(tokens, sequence.request().cache_scope).length;
   const int64_t saved = shared - cached;
-  return saved > 0 && saved * kLeastShare >= static_cast<int64_t>(tokens.size()) - cached;
+  return saved > 0 && saved * kMinShare >= static_cast<int64_t>(tokens.size()) - cached;
 }
 
 void Scheduler::start(Entry entry) {
   Sequence& sequence = *entry.sequence;
   join_scope(entry);
   KvSequence cached = cache_->open(sequence.tokens(), sequence.request().cache_scope);
-  int64_t most = cacheable(sequence);
-  if (options_.most_cached) most = std::min(most, options_.most_cached(sequence));
-  if (most < cached.length()) cache_->rewind(cached, static_cast<int32_t>(most));
+  int64_t max = cacheable(sequence);
+  if (options_.max_cached) max = std::min(max, options_.max_cached(sequence));
+  if (max < cached.length()) cache_->rewind(cached, static_cast<int32_t>(max));
   sequence.admit(std::move(cached));
   if (entry.seniority == 0) {
     entry.seniority = ++last_seniority_;
     prompt_tokens_ += sequence.prompt_length();
     cached_tokens_ += sequence.kv.length();
   }
-  sequence.kv.reserve(sequence.longest() + 1 + options_.max_draft_nodes);
+  sequence.kv.reserve(sequence.max_length() + 1 + options_.max_draft_nodes);
   running_.insert(std::ranges::upper_bound(running_, entry.seniority, {}, &Entry::seniority),
                   std::move(entry));
 }
@@ -205,12 +207,13 @@ void Scheduler::plan_rows() {
   for (const Entry& entry : running_) {
     const int64_t left = uncomputed(*entry.sequence);
     if (left > 0) prompts_.push_back(plans_.size());
-    plans_.push_back({.sequence = entry.sequence.get(), .catch_up = left > 0 ? 1 : 0, .extends = left == 0});
+    plans_.push_back(
+        {.sequence = entry.sequence.get(), .prefill_tokens = left > 0 ? 1 : 0, .decodes = left == 0});
   }
   draft_rows_ = options_.max_batch_rows - running();
   if (!prompts_.empty()) share_prompts();
   for (SequencePlan& plan : plans_) {
-    if (plan.catch_up == 0) plan_draft(plan);
+    if (plan.prefill_tokens == 0) plan_draft(plan);
   }
 }
 
@@ -218,19 +221,19 @@ void Scheduler::plan_rows() {
 // long ones get done one after another.
 void Scheduler::share_prompts() {
   const auto left = [&](size_t i) {
-    return static_cast<int>(std::min<int64_t>(uncomputed(*plans_[i].sequence) - plans_[i].catch_up,
+    return static_cast<int>(std::min<int64_t>(uncomputed(*plans_[i].sequence) - plans_[i].prefill_tokens,
                                               std::numeric_limits<int>::max()));
   };
-  const auto wants_logits = [&](size_t i) { return plans_[i].sequence->uncollected() > 0; };
+  const auto wants_logits = [&](size_t i) { return plans_[i].sequence->pending_logprobs() > 0; };
   prompt_logits_ = options_.prompt_logits;
   const auto count = static_cast<int>(prompts_.size());
   int chunk = std::clamp(options_.prefill_chunk - count, 0, draft_rows_);
   int equal = chunk / 2;
-  const auto give = [&](size_t i, int most) {
-    int rows = std::min(most, left(i));
+  const auto give = [&](size_t i, int max) {
+    int rows = std::min(max, left(i));
     if (wants_logits(i)) rows = std::min(rows, prompt_logits_);
     if (wants_logits(i)) prompt_logits_ -= rows;
-    plans_[i].catch_up += rows;
+    plans_[i].prefill_tokens += rows;
     chunk -= rows;
     draft_rows_ -= rows;
     return rows;
@@ -241,10 +244,10 @@ void Scheduler::share_prompts() {
   for (const size_t i : prompts_) give(i, chunk);
   for (const size_t i : prompts_) {
     const bool has_logits = !wants_logits(i) || prompt_logits_ > 0;
-    plans_[i].extends =
+    plans_[i].decodes =
         left(i) == 0 && draft_rows_ > 0 && has_logits && !plans_[i].sequence->ends_with_prompt();
-    draft_rows_ -= plans_[i].extends ? 1 : 0;
-    prompt_logits_ -= plans_[i].extends && wants_logits(i) ? 1 : 0;
+    draft_rows_ -= plans_[i].decodes ? 1 : 0;
+    prompt_logits_ -= plans_[i].decodes && wants_logits(i) ? 1 : 0;
   }
 }
 
@@ -253,7 +256,7 @@ void Scheduler::plan_draft(SequencePlan& plan) const {
   plan.draft_nodes = std::min(options_.max_draft_nodes, draft_rows_);
   // The last token committed always comes from the target, so one less than what fits is worth drafting.
   plan.draft_depth = static_cast<int>(
-      std::min<int64_t>({options_.max_draft_depth, plan.sequence->room() - 1, plan.draft_nodes}));
+      std::min<int64_t>({options_.max_draft_depth, plan.sequence->remaining() - 1, plan.draft_nodes}));
   if (plan.draft_depth <= 0) plan.draft_depth = plan.draft_nodes = 0;
 }
 

@@ -26,18 +26,18 @@ struct SchedulerOptions {
   int max_preemptions = 8;  // of one sequence; then it runs to its end
   int preempt_every = 0;    // steps; for tests: one sequence loses its pages without need; 0: never
   // Of the sequence's tokens, how many may come from the cache; none: all that it has.
-  std::function<int64_t(const Sequence&)> most_cached = {};
+  std::function<int64_t(const Sequence&)> max_cached = {};
 };
 
 // What one sequence does in one step.
 struct SequencePlan {
   Sequence* sequence = nullptr;
-  int catch_up = 0;      // committed tokens before the pending one to compute first
-  bool extends = false;  // the pending token is computed too, and the sequence grows
-  int draft_depth = 0;   // limits of the tree; 0: nothing is drafted
+  int prefill_tokens = 0;  // committed tokens before the pending one to compute first
+  bool decodes = false;    // the pending token is computed too, and the sequence grows
+  int draft_depth = 0;     // limits of the tree; 0: nothing is drafted
   int draft_nodes = 0;
 
-  int rows() const { return catch_up + (extends ? 1 : 0); }  // besides drafts
+  int rows() const { return prefill_tokens + (decodes ? 1 : 0); }  // besides drafts
   // Of the KV cache: what the step may write.
   int entries() const { return rows() + draft_nodes; }
 };

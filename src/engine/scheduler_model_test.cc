@@ -54,8 +54,8 @@ Shape shape_of(uint32_t seed) {
   shape.options.max_draft_depth = std::min(shape.options.max_draft_nodes, 5);
   shape.options.preempt_every = below(3) == 0 ? 1 + below(3) : 0;
   shape.page_size = 1 << below(5);
-  const int64_t least = (kContext + shape.page_size - 1) / shape.page_size;
-  shape.pages = least + (below(3) == 0 ? 0 : below(static_cast<int>(least) * 4));
+  const int64_t min = (kContext + shape.page_size - 1) / shape.page_size;
+  shape.pages = min + (below(3) == 0 ? 0 : below(static_cast<int>(min) * 4));
   shape.shares_beginnings = below(2) == 0;
   shape.long_prompts = below(2) == 0;
   return shape;
@@ -89,7 +89,7 @@ class SchedulerModel {
   void drain() {
     int64_t work = 0;
     for (const auto& [id, request] : requests_)
-      work += request.sequence->longest() * (shape_.options.max_preemptions + 2) + 1;
+      work += request.sequence->max_length() * (shape_.options.max_preemptions + 2) + 1;
     while (!scheduler_.idle()) {
       ASSERT_GE(work--, 0) << "no end in sight";
       ASSERT_NO_FATAL_FAILURE(step());
@@ -101,7 +101,7 @@ class SchedulerModel {
   }
 
   int64_t preemptions() const { return scheduler_.preemptions(); }
-  int64_t most_preempted() const { return most_preempted_; }
+  int64_t max_preempted() const { return max_preempted_; }
   int64_t cached() const { return scheduler_.cached_tokens(); }
 
  private:
@@ -178,12 +178,12 @@ class SchedulerModel {
     for (const SequencePlan& plan : plans) {
       ASSERT_GE(plan.rows(), 1) << "request " << plan.sequence->id() << " stands still";
       rows += plan.rows();
-      prompt_rows += plan.catch_up;
-      prompts += plan.catch_up > 0 ? 1 : 0;
-      ASSERT_TRUE(plan.extends || plan.draft_nodes == 0);
+      prompt_rows += plan.prefill_tokens;
+      prompts += plan.prefill_tokens > 0 ? 1 : 0;
+      ASSERT_TRUE(plan.decodes || plan.draft_nodes == 0);
       ASSERT_LE(plan.draft_nodes, std::max(0, scheduler_.draft_rows()));
       ASSERT_LE(plan.draft_depth, plan.draft_nodes);
-      ASSERT_LT(plan.draft_depth, std::max<int64_t>(plan.sequence->room(), 1));
+      ASSERT_LT(plan.draft_depth, std::max<int64_t>(plan.sequence->remaining(), 1));
     }
     ASSERT_LE(rows + std::max(0, scheduler_.draft_rows()), shape_.options.max_batch_rows);
     ASSERT_LE(prompt_rows, std::max(shape_.options.prefill_chunk, prompts));
@@ -193,7 +193,7 @@ class SchedulerModel {
     for (const Sequence* sequence : preempted) {
       Model& model = requests_.at(sequence->id());
       ASSERT_LE(++model.preemptions, shape_.options.max_preemptions);
-      most_preempted_ = std::max<int64_t>(most_preempted_, model.preemptions);
+      max_preempted_ = std::max<int64_t>(max_preempted_, model.preemptions);
       ASSERT_EQ(sequence->kv.length(), 0);
       ASSERT_TRUE(std::ranges::any_of(plans, [&](const SequencePlan& plan) {
         return requests_.at(plan.sequence->id()).first_run < model.first_run;
@@ -238,15 +238,15 @@ class SchedulerModel {
     auto transaction = cache_.stage(sequence.kv, plan.entries());
     ASSERT_TRUE(transaction.ok()) << transaction.error().message;
     std::vector<int> path;
-    for (int i = 0; i < plan.catch_up; ++i) path.push_back(i);
+    for (int i = 0; i < plan.prefill_tokens; ++i) path.push_back(i);
     const auto length = static_cast<size_t>(sequence.kv.length());
-    if (plan.extends) {
+    if (plan.decodes) {
       const int accepted = plan.draft_depth == 0 ? 0 : below(plan.draft_depth + 1);
       std::vector<TokenId> tokens;
       for (int i = 0; i <= accepted; ++i) tokens.push_back(below(kAlphabet));
       const std::vector<TokenOrigin> origins(tokens.size(), TokenOrigin::kAccepted);
       const int committed = sequence.commit(tokens, origins);
-      for (int i = 0; i < committed; ++i) path.push_back(plan.catch_up + i);
+      for (int i = 0; i < committed; ++i) path.push_back(plan.prefill_tokens + i);
     }
     transaction->commit(path, sequence.tokens().subspan(length, path.size()));
   }
@@ -270,11 +270,11 @@ class SchedulerModel {
   RequestId submitted_ = 0;
   uint64_t ended_ = 0;
   uint64_t last_run_ = 0;
-  int64_t most_preempted_ = 0;
+  int64_t max_preempted_ = 0;
 };
 
 TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
-  int64_t preemptions = 0, most = 0, cached = 0;
+  int64_t preemptions = 0, max = 0, cached = 0;
   for (uint32_t seed = 1; seed <= kRuns; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SchedulerModel model(shape_of(seed), seed);
@@ -283,11 +283,11 @@ TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
     model.drain();
     if (testing::Test::HasFatalFailure()) return;
     preemptions += model.preemptions();
-    most = std::max(most, model.most_preempted());
+    max = std::max(max, model.max_preempted());
     cached += model.cached();
   }
   EXPECT_GT(preemptions, 100);
-  EXPECT_EQ(most, SchedulerOptions().max_preemptions);  // the limit was reached
+  EXPECT_EQ(max, SchedulerOptions().max_preemptions);  // the limit was reached
   EXPECT_GT(cached, 100);
 }
 

@@ -23,7 +23,7 @@ std::string_view finish_reason_name(FinishReason reason) {
 
 Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
                    std::shared_ptr<const Tokenizer> tokenizer, const Limits& limits)
-    : randomness(request.sampling.seed, request.stream),
+    : randomness(request.sampling.seed, request.sample_index),
       id_(id),
       request_(std::move(request)),
       sink_(std::move(sink)),
@@ -40,13 +40,13 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
   history.add_prompt(request_.prompt);
   for (const TokenId token : request_.prompt) thinking_.push(token);
   completion_.prompt_tokens = prompt_length();
-  if (room() <= 0) prompt_end_ = FinishReason::kLength;
+  if (remaining() <= 0) prompt_end_ = FinishReason::kLength;
   if (const std::shared_ptr<TokenConstraint> constraint = whole_constraint(limits.vocab_size)) {
     constraint_.emplace(constraint);
     constraint_state_ = constraint_->start();
     if (constraint_->is_complete(constraint_state_)) prompt_end_ = FinishReason::kStop;
   }
-  if (prompt_end_ && uncollected() == 0) finish(*prompt_end_);
+  if (prompt_end_ && pending_logprobs() == 0) finish(*prompt_end_);
 }
 
 // What may come by the request's constraint and its rules together.
@@ -64,9 +64,9 @@ std::shared_ptr<TokenConstraint> Sequence::whole_constraint(int64_t vocab_size) 
 // Steps should not allocate. Very long sequences, and text of tokens that stand for many bytes, grow as they
 // go.
 void Sequence::reserve(int max_draft_nodes) {
-  constexpr int64_t kMost = 1 << 16;
+  constexpr int64_t kMax = 1 << 16;
   constexpr size_t kBytesPerToken = 8;
-  const auto room = static_cast<size_t>(std::clamp<int64_t>(longest() - prompt_length(), 0, kMost));
+  const auto room = static_cast<size_t>(std::clamp<int64_t>(max_length() - prompt_length(), 0, kMax));
   tokens_.reserve(tokens_.size() + room);
   completion_.tokens.reserve(room);
   completion_.origins.reserve(room);
@@ -75,12 +75,12 @@ void Sequence::reserve(int max_draft_nodes) {
   history.reserve(tokens_.size() + room + static_cast<size_t>(max_draft_nodes));
 }
 
-int64_t Sequence::uncollected() const {
+int64_t Sequence::pending_logprobs() const {
   if (request_.prompt_logprobs < 0) return 0;
   return prompt_length() - 1 - static_cast<int64_t>(completion_.prompt_logprobs.size());
 }
 
-int64_t Sequence::room() const {
+int64_t Sequence::remaining() const {
   return std::min(request_.max_tokens - output_length(), context_ - static_cast<int64_t>(tokens_.size()));
 }
 
@@ -118,13 +118,13 @@ std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) 
   }
   if (stops_.matched()) return FinishReason::kStop;
   if (constraint_ && constraint_->is_complete(constraint_state_)) return FinishReason::kStop;
-  if (room() <= 0) return FinishReason::kLength;
+  if (remaining() <= 0) return FinishReason::kLength;
   return std::nullopt;
 }
 
 void Sequence::collect(TokenLogprobs logprobs) {
   completion_.prompt_logprobs.push_back(std::move(logprobs));
-  if (prompt_end_ && uncollected() == 0) finish(*prompt_end_);
+  if (prompt_end_ && pending_logprobs() == 0) finish(*prompt_end_);
 }
 
 void Sequence::finish(FinishReason reason) {

@@ -14,8 +14,8 @@
 #include "outrider/engine.h"
 #include "sampling/randomness.h"
 #include "sampling/token_history.h"
-#include "speculation/thinking_phase.h"
-#include "text/tokenizer.h"
+#include "speculation/acceptance/thinking_phase.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider {
 
@@ -40,13 +40,13 @@ class Sequence {
   int64_t prompt_length() const { return static_cast<int64_t>(request_.prompt.size()); }
   int64_t output_length() const { return static_cast<int64_t>(completion_.tokens.size()); }
   // Tokens that may still come before max_tokens or the context ends the sequence.
-  int64_t room() const;
+  int64_t remaining() const;
   // Tokens it will have at most, prompt included.
-  int64_t longest() const {
+  int64_t max_length() const {
     return std::min(prompt_length() + std::min(request_.max_tokens, context_), context_);
   }
   // Prompt tokens, its last ones, whose log-probabilities are wanted and not yet known.
-  int64_t uncollected() const;
+  int64_t pending_logprobs() const;
   // Ends as soon as its prompt is computed, which is done for its log-probabilities alone.
   bool ends_with_prompt() const { return prompt_end_.has_value(); }
   const ThinkingPhase& thinking() const { return thinking_; }

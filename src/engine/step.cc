@@ -14,16 +14,16 @@
 #include "engine/step_tracer.h"
 #include "sampling/log_probability.h"
 #include "sampling/logit_scan.h"
-#include "speculation/verifier.h"
+#include "speculation/acceptance/verifier.h"
 
 namespace outrider {
 namespace {
 
 SequencePlan within_request(SequencePlan plan) {
-  const int most = plan.sequence->request().speculation.max_draft_tokens;
-  if (most > 0) {
-    plan.draft_depth = std::min(plan.draft_depth, most);
-    plan.draft_nodes = std::min(plan.draft_nodes, most);
+  const int max = plan.sequence->request().speculation.max_draft_tokens;
+  if (max > 0) {
+    plan.draft_depth = std::min(plan.draft_depth, max);
+    plan.draft_nodes = std::min(plan.draft_nodes, max);
   }
   return plan;
 }
@@ -92,14 +92,14 @@ void Step::run(std::span<const SequencePlan> plans, int draft_rows, StepTracer* 
   const double forward_start = now_ms();
   logits_ = parts_.target->forward(batch_, *parts_.cache);
   const double forward_ms = now_ms() - forward_start;
-  const auto catches_up = [](const Work& work) { return work.plan.catch_up > 0; };
+  const auto catches_up = [](const Work& work) { return work.plan.prefill_tokens > 0; };
   const bool is_decoding = std::none_of(work().begin(), work().end(), catches_up);
   if (is_decoding) parts_.policy->observe_pass(batch_.rows(), load_.context, forward_ms);
   for (Work& work : work()) {
-    if (work.plan.extends) verify_one(work);
+    if (work.plan.decodes) verify_one(work);
     if (work.plan.draft_depth > 0 && parts_.drafter->traits().wants_choices) list_choices(work);
     commit_one(work);
-    if (tracer_ != nullptr && work.plan.extends) tracer_->record(index_of(work), work.tree, work.verdict);
+    if (tracer_ != nullptr && work.plan.decodes) tracer_->record(index_of(work), work.tree, work.verdict);
   }
   hand_over_features();
   const double tracing_ms = tracer_ == nullptr ? 0.0 : tracer_->own_ms();
@@ -127,8 +127,8 @@ void Step::forget(Sequence& sequence) {
 void Step::measure_load() {
   load_ = {.rows = 0.0, .context = 0.0, .sequences = 0.0};
   for (const Work& work : work()) {
-    load_.rows += work.plan.catch_up + (work.plan.extends ? 1 : 0);
-    load_.sequences += work.plan.extends ? 1 : 0;
+    load_.rows += work.plan.prefill_tokens + (work.plan.decodes ? 1 : 0);
+    load_.sequences += work.plan.decodes ? 1 : 0;
     load_.context += work.plan.sequence->kv.length() / static_cast<double>(work_count_);
   }
 }
@@ -146,14 +146,14 @@ void Step::flatten() {
   for (Work& work : work()) {
     Sequence& sequence = *work.plan.sequence;
     work.first_row = batch_.rows();
-    if (work.plan.catch_up == 0) {
+    if (work.plan.prefill_tokens == 0) {
       if (!wants_features_) resume(work, batch_.rows());  // features come from whole passes
       work.logits_index = append_tree(batch_, sequence.kv, *work.transaction,
                                       {work.tree.tokens(), work.tree.parents()}, LogitsWanted::kAll);
     } else {
       const auto chunk = sequence.tokens().subspan(static_cast<size_t>(sequence.kv.length()),
                                                    static_cast<size_t>(work.plan.entries()));
-      const int first = work.plan.catch_up - prompt_logits(work);
+      const int first = work.plan.prefill_tokens - prompt_logits(work);
       work.prompt_logits_index = append_chain(batch_, sequence.kv, *work.transaction, chunk, first);
       work.logits_index = work.prompt_logits_index + prompt_logits(work);
     }
@@ -181,10 +181,10 @@ void Step::resume(const Work& work, int first_row) {
 // that were known before the sequence lost its pages.
 int Step::prompt_logits(const Work& work) {
   const Sequence& sequence = *work.plan.sequence;
-  if (sequence.uncollected() == 0) return 0;
-  const int64_t first = sequence.prompt_length() - 1 - sequence.uncollected();
+  if (sequence.pending_logprobs() == 0) return 0;
+  const int64_t first = sequence.prompt_length() - 1 - sequence.pending_logprobs();
   const int64_t length = sequence.kv.length();
-  return static_cast<int>(std::max<int64_t>(0, length + work.plan.catch_up - std::max(first, length)));
+  return static_cast<int>(std::max<int64_t>(0, length + work.plan.prefill_tokens - std::max(first, length)));
 }
 
 AcceptanceRule Step::rule_of(const Sequence& sequence) const {
@@ -209,9 +209,9 @@ void Step::list_choices(Work& work) {
 void Step::list_logprobs(const Work& work) {
   const TreeLogits logits = logits_of(work);
   for (size_t i = 0; i < work.verdict.tokens.size(); ++i) {
-    const LogSoftmax law(logits.after(work.verdict.path[i]));
+    const LogSoftmax distribution(logits.after(work.verdict.path[i]));
     work.plan.sequence->completion().logprobs.push_back(
-        law.list(work.verdict.tokens[i], work.plan.sequence->request().logprobs));
+        distribution.list(work.verdict.tokens[i], work.plan.sequence->request().logprobs));
   }
 }
 
@@ -220,13 +220,13 @@ void Step::list_prompt_logprobs(const Work& work) {
   Sequence& sequence = *work.plan.sequence;
   const auto row_size = static_cast<size_t>(parts_.target->config().vocab_size);
   const int count = prompt_logits(work);
-  const auto next = static_cast<size_t>(sequence.kv.length() + work.plan.catch_up - count + 1);
+  const auto next = static_cast<size_t>(sequence.kv.length() + work.plan.prefill_tokens - count + 1);
   for (int i = 0; i < count; ++i) {
     const auto row = static_cast<size_t>(work.prompt_logits_index + i);
-    const LogSoftmax law(logits_.subspan(row * row_size, static_cast<size_t>(parts_.vocab_size)));
+    const LogSoftmax distribution(logits_.subspan(row * row_size, static_cast<size_t>(parts_.vocab_size)));
     const TokenId token = sequence.tokens()[next + static_cast<size_t>(i)];
-    TokenLogprobs logprobs = law.list(token, sequence.request().prompt_logprobs);
-    logprobs.rank = law.rank(token);
+    TokenLogprobs logprobs = distribution.list(token, sequence.request().prompt_logprobs);
+    logprobs.rank = distribution.rank(token);
     sequence.collect(std::move(logprobs));
   }
 }
@@ -236,7 +236,7 @@ void Step::verify_one(Work& work) {
   const SamplingParams& sampling = sequence.request().sampling;
   const auto position = static_cast<int64_t>(sequence.tokens().size());
   const AcceptanceRule rule = rule_of(sequence);
-  bool is_empty = false;  // the law of the node reached last
+  bool is_empty = false;  // the distribution of the node reached last
   walk_.start(sequence, work.tree, logits_of(work));
   const auto logits_after = [&](int node) {
     const bool is_new = node != walk_.node();
@@ -244,10 +244,10 @@ void Step::verify_one(Work& work) {
     if (is_new && tracer_ != nullptr) tracer_->reach(index_of(work), work.tree, node, row);
     return row;
   };
-  const auto target_law = [&](int node) -> const Distribution& {
-    const Distribution& law = laws_.build(logits_after(node), sampling, sequence.history);
-    is_empty = law.empty();
-    return law;
+  const auto target_distribution = [&](int node) -> const Distribution& {
+    const Distribution& distribution = distributions_.build(logits_after(node), sampling, sequence.history);
+    is_empty = distribution.empty();
+    return distribution;
   };
   const auto target_token = [&](int node) {
     const TokenId token = chooser_.choose(logits_after(node), sampling, sequence.history,
@@ -257,17 +257,17 @@ void Step::verify_one(Work& work) {
   };
   SamplingParams untruncated;
   if (rule == AcceptanceRule::kRelaxed) untruncated = without_truncation(sampling);
-  const auto untruncated_law = [&](int node) -> const Distribution& {
-    return untruncated_laws_.build(logits_after(node), untruncated, sequence.history);
+  const auto untruncated_distribution = [&](int node) -> const Distribution& {
+    return untruncated_distributions_.build(logits_after(node), untruncated, sequence.history);
   };
   verify({.tree = &work.tree,
-          .target_law = std::ref(target_law),  // by reference: nothing to allocate
+          .target_distribution = std::ref(target_distribution),  // by reference: nothing to allocate
           .position = position,
           .rule = rule,
           .randomness = &sequence.randomness,
           .target_token = std::ref(target_token),
           .options = parts_.options,
-          .untruncated_law = std::ref(untruncated_law),
+          .untruncated_distribution = std::ref(untruncated_distribution),
           .thinking = sequence.thinking()},
          work.verdict);
   walk_.finish();
@@ -279,17 +279,17 @@ void Step::verify_one(Work& work) {
 
 void Step::commit_one(Work& work) {
   Sequence& sequence = *work.plan.sequence;
-  path_.resize(static_cast<size_t>(work.plan.catch_up));
+  path_.resize(static_cast<size_t>(work.plan.prefill_tokens));
   std::iota(path_.begin(), path_.end(), 0);
   const auto length = static_cast<size_t>(sequence.kv.length());
   size_t computed = path_.size();
-  if (work.plan.catch_up > 0) list_prompt_logprobs(work);
-  if (work.plan.extends) {
+  if (work.plan.prefill_tokens > 0) list_prompt_logprobs(work);
+  if (work.plan.decodes) {
     const int committed = sequence.commit(work.verdict.tokens, work.verdict.origins);
     if (work.is_dead_end) sequence.finish(FinishReason::kStop);
     // The token after the last kept node is pending; nodes accepted past the end of the sequence are dropped.
     for (int i = 0; i < committed; ++i)
-      path_.push_back(work.plan.catch_up + work.verdict.path[static_cast<size_t>(i)]);
+      path_.push_back(work.plan.prefill_tokens + work.verdict.path[static_cast<size_t>(i)]);
     // path[committed] holds the last committed token, if that was drafted.
     for (size_t i = static_cast<size_t>(committed) + 1; i < work.verdict.path.size(); ++i) {
       work.verdict.fates[static_cast<size_t>(work.verdict.path[i])] = NodeFate::kPastStop;
@@ -328,12 +328,12 @@ void Step::hand_over_features() {
 void Step::account(double draft_ms, double verify_ms) {
   for (Work& work : work()) {
     Completion& completion = work.plan.sequence->completion();
-    if (!work.plan.extends || work.plan.catch_up > 0) {
+    if (!work.plan.decodes || work.plan.prefill_tokens > 0) {
       completion.prompt_ms += draft_ms + verify_ms;
     } else {
       completion.decode_ms += draft_ms + verify_ms;
     }
-    if (!work.plan.extends) continue;
+    if (!work.plan.decodes) continue;
     SpeculationStats& stats = completion.speculation;
     stats.method = work.plan.sequence->request().speculation.enabled ? parts_.drafter->traits().name : "None";
     stats.lossless = is_lossless(rule_of(*work.plan.sequence)) || stats.method == "None";
@@ -353,7 +353,7 @@ void Step::account(double draft_ms, double verify_ms) {
 }
 
 void Step::observe_one(Work& work) {
-  if (!work.plan.extends || work.plan.draft_depth == 0 || draft_failed_) return;
+  if (!work.plan.decodes || work.plan.draft_depth == 0 || draft_failed_) return;
   if (work.verdict.tokens.empty()) return;  // the constraint let nothing come: the sequence is over
   parts_.policy->observe(work.plan.sequence->id(), work.verdict, work.tree.drafted(), draft_ms_);
   (void)guarded(

@@ -11,8 +11,8 @@
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
-#include "sampling/target_law.h"
-#include "speculation/speculation_policy.h"
+#include "sampling/logits_processor.h"
+#include "speculation/policy/speculation_policy.h"
 
 namespace outrider {
 
@@ -102,13 +102,13 @@ class Step {
   std::vector<Work> work_;  // the first work_count_ are of this step; all keep their memory
   size_t work_count_ = 0;
   ForwardBatch batch_;
-  LawBuilder laws_, untruncated_laws_;
+  LogitsProcessor distributions_, untruncated_distributions_;
   CoupledChooser chooser_;
   TargetWalk walk_;
   std::span<const float> logits_;  // of this step's pass
   StepTracer* tracer_ = nullptr;   // of the step that runs; mostly none
   Totals totals_;
-  StepLoad load_;
+  BatchShape load_;
   int draft_rows_ = 0;
   double draft_ms_ = 0.0;        // of this step, by each sequence that drafted
   bool wants_features_ = false;  // the drafter does

@@ -102,7 +102,7 @@ void Step::ask(size_t index) {
                        .max_depth = work.plan.draft_depth,
                        .max_nodes = work.plan.draft_nodes,
                        .sampling = &sequence.request().sampling,
-                       .stream = sequence.request().stream,
+                       .sample_index = sequence.request().sample_index,
                        .acceptance = drafted_for(rule_of(sequence)),
                        .constraint = sequence.constraint(),
                        .constraint_state = sequence.constraint_state(),

@@ -11,8 +11,8 @@
 namespace outrider {
 namespace {
 
-// The law that makes probabilities worth showing: greedily that of temperature 1.
-SamplingParams shown_law(SamplingParams sampling) {
+// The distribution that makes probabilities worth showing: greedily that of temperature 1.
+SamplingParams shown_distribution(SamplingParams sampling) {
   if (sampling.temperature > 0.0) return sampling;
   sampling.temperature = 1.0;
   sampling.top_k = 0;
@@ -127,7 +127,7 @@ void StepTracer::plan(std::span<const SequencePlan> plans) {
     trace.start_ms = start_ms_ - first_start_ms_;
     trace.sequences = static_cast<int>(plans.size());
     followed_[i].state = plans[i].sequence->constraint_state();
-    trace.prompt_rows = plans[i].catch_up;
+    trace.prompt_rows = plans[i].prefill_tokens;
     trace.context = static_cast<int64_t>(plans[i].sequence->tokens().size());
   }
   ++next_step_;
@@ -182,12 +182,14 @@ void StepTracer::reach(size_t sequence, const TokenTree& tree, int node, std::sp
   const Sequence& reached = *plans_[sequence].sequence;
   const SamplingParams& sampling = reached.request().sampling;
   followed.reached.push_back(node);
-  followed.laws.push_back(laws_.build(logits, shown_law(sampling), reached.history));
+  followed.distributions.push_back(
+      distributions_.build(logits, shown_distribution(sampling), reached.history));
   const bool is_greedy = sampling.temperature == 0.0;
   followed.refusals.resize(static_cast<size_t>(tree.size()),
                            is_greedy ? NodeCause::kLostArgMax : NodeCause::kSampledOut);
   for (int child = node + 1; child < tree.size() && !is_greedy; ++child) {
-    if (tree.parent(child) != node || probability(followed.laws.back(), tree.token(child)) > 0.0) continue;
+    if (tree.parent(child) != node || probability(followed.distributions.back(), tree.token(child)) > 0.0)
+      continue;
     followed.refusals[static_cast<size_t>(child)] = filter_that_cut(tree.token(child), reached, logits);
   }
   own_ms_ += now_ms() - start;
@@ -198,7 +200,9 @@ NodeCause StepTracer::filter_that_cut(TokenId token, const Sequence& sequence,
                                       std::span<const float> logits) {
   const SamplingParams& sampling = sequence.request().sampling;
   SamplingParams open = sampling;
-  const auto is_gone = [&] { return probability(laws_.build(logits, open, sequence.history), token) == 0.0; };
+  const auto is_gone = [&] {
+    return probability(distributions_.build(logits, open, sequence.history), token) == 0.0;
+  };
   open.top_k = 0;
   open.top_p = 1.0;
   open.min_p = 0.0;
@@ -223,7 +227,7 @@ void StepTracer::explain_nodes(Followed& followed, const TokenTree& tree, const 
     if (parent < 0) continue;
     const auto depth = static_cast<size_t>(tree.depth(parent));
     if (depth < followed.reached.size() && followed.reached[depth] == parent)
-      nodes[i].target_probability = probability(followed.laws[depth], nodes[i].token);
+      nodes[i].target_probability = probability(followed.distributions[depth], nodes[i].token);
   }
 }
 
@@ -243,7 +247,7 @@ void StepTracer::record(size_t sequence, const TokenTree& tree, const Verdict& v
   trace.origins = verdict.origins;
   for (size_t i = 0; i < verdict.tokens.size(); ++i) {
     const auto parent = std::find(followed.places.begin(), followed.places.end(), verdict.path[i]);
-    trace.probabilities.push_back(probability(followed.laws[i], verdict.tokens[i]));
+    trace.probabilities.push_back(probability(followed.distributions[i], verdict.tokens[i]));
     trace.ranks.push_back(
         rank_of(verdict.tokens[i], static_cast<int>(parent - followed.places.begin()), trace.nodes));
   }

@@ -8,7 +8,7 @@
 
 #include "engine/scheduler.h"
 #include "outrider/trace.h"
-#include "sampling/target_law.h"
+#include "sampling/logits_processor.h"
 
 namespace outrider {
 
@@ -39,7 +39,7 @@ class StepTracer {
     TokenConstraint::State state = TokenConstraint::kDead;  // of the constraint, behind the pending token
     std::vector<int> places;                                // of trace.nodes in the verified tree; -1: cut
     std::vector<int> reached;                               // nodes of the tree, by depth
-    std::vector<Distribution> laws;                         // of the target after these
+    std::vector<Distribution> distributions;                // of the target after these
     std::vector<NodeCause> refusals;  // by node of the tree: its cause if it is rejected
   };
 
@@ -56,7 +56,7 @@ class StepTracer {
   double own_ms_ = 0;
   std::span<const SequencePlan> plans_;
   std::vector<Followed> followed_;
-  LawBuilder laws_;
+  LogitsProcessor distributions_;
 };
 
 }  // namespace outrider

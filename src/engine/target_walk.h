@@ -21,14 +21,14 @@ struct TreeLogits {
   }
 };
 
-// Follows verification from the root of a tree down, and with it what the law of a node depends on: the
-// history that penalties count, and the state of the constraint.
+// Follows verification from the root of a tree down, and with it what the distribution of a node depends on:
+// the history that penalties count, and the state of the constraint.
 class TargetWalk {
  public:
   void start(Sequence& sequence, const TokenTree& tree, const TreeLogits& logits);
 
-  // The logits that the law after `node` is built from: -infinity where the constraint lets no token come.
-  // `node` is the one reached last, or a child of it; the first is the root. Lives until the next node.
+  // The logits that the distribution after `node` is built from: -infinity where the constraint lets no token
+  // come. `node` is the one reached last, or a child of it; the first is the root. Lives until the next node.
   std::span<const float> reach(int node);
   int node() const { return node_; }  // reached last; -1 before the root
 

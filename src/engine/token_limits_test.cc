@@ -51,9 +51,7 @@ class NoThirds final : public TokenConstraint {
 
 TEST(TokenLimits, AreWhatTheRulesSayOnRandomWalksThatGoBack) {
   std::mt19937_64 random(5);
-  const auto below = [&](int64_t most) {
-    return static_cast<int64_t>(random() % static_cast<uint64_t>(most));
-  };
+  const auto below = [&](int64_t max) { return static_cast<int64_t>(random() % static_cast<uint64_t>(max)); };
   for (int run = 0; run < 300; ++run) {
     const auto vocabulary = static_cast<TokenId>(3 + below(4));
     Rules rules{.vocab_size = vocabulary, .min_tokens = below(6), .ends = {0, 1}};
@@ -94,9 +92,9 @@ TEST(TokenLimits, AreWhatTheRulesSayOnRandomWalksThatGoBack) {
 
 TEST(TokenLimits, StatesDoNotGrowWithTheOutput) {
   TokenLimits limits({.vocab_size = 100, .forbidden = {{1, 2, 3}}, .min_tokens = 5, .ends = {0}}, nullptr);
-  TokenConstraint::State state = limits.start(), most = state;
-  for (int i = 0; i < 10000; ++i) most = std::max(most, state = limits.advance(state, 7 + i % 50));
-  EXPECT_LE(most, 6);
+  TokenConstraint::State state = limits.start(), max = state;
+  for (int i = 0; i < 10000; ++i) max = std::max(max, state = limits.advance(state, 7 + i % 50));
+  EXPECT_LE(max, 6);
 }
 
 }  // namespace

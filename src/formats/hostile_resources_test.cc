@@ -7,10 +7,10 @@
 #include <functional>
 #include <string>
 
-#include "formats/gguf_tokenizer.h"
-#include "formats/hf_config.h"
-#include "formats/safetensors.h"
-#include "formats/test_gguf.h"
+#include "formats/gguf/gguf_tokenizer.h"
+#include "formats/gguf/test_gguf.h"
+#include "formats/hf/hf_config.h"
+#include "formats/hf/safetensors.h"
 #include "formats/test_outcome.h"
 
 namespace outrider {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/quote.h"
-#include "device/mapped_file.h"
+#include "platform/mapped_file.h"
 
 namespace outrider {
 namespace {

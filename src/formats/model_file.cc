@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "formats/gguf_model.h"
-#include "formats/hf_directory.h"
+#include "formats/gguf/gguf_model.h"
+#include "formats/hf/hf_directory.h"
 #include "formats/random_model.h"
 
 namespace outrider {

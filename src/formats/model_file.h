@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "device/mapped_file.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
+#include "platform/mapped_file.h"
 #include "tensor/tensor_view.h"
-#include "text/tokenizer_spec.h"
+#include "tokenizer/tokenizer_spec.h"
 
 namespace outrider {
 

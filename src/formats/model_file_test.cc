@@ -12,7 +12,7 @@
 
 #include "formats/model_tensors.h"
 #include "formats/test_outcome.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "device/mapped_file.h"
 #include "formats/model_config.h"
 #include "formats/model_file.h"
 #include "outrider/result.h"
+#include "platform/mapped_file.h"
 #include "tensor/buffer.h"
 #include "tensor/tensor_view.h"
 

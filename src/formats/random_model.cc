@@ -13,7 +13,7 @@
 #include "base/counter_rng.h"
 #include "base/quote.h"
 #include "formats/model_tensors.h"
-#include "text/byte_mapping.h"
+#include "tokenizer/byte_mapping.h"
 
 namespace outrider {
 namespace {

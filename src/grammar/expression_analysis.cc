@@ -44,8 +44,8 @@ Parents find_parents(const GrammarBuilder& builder) {
 
 // The least set that holds what `needed` says holds by itself (0), and every expression of which as many
 // parts are in the set as it says.
-std::vector<bool> least_set(const GrammarBuilder& builder, const Parents& parents,
-                            const std::function<int32_t(const Node&)>& needed) {
+std::vector<bool> min_set(const GrammarBuilder& builder, const Parents& parents,
+                          const std::function<int32_t(const Node&)>& needed) {
   const std::vector<Node>& nodes = builder.nodes();
   std::vector<int32_t> missing(nodes.size());
   std::vector<bool> holds(nodes.size(), false);
@@ -80,7 +80,7 @@ ExpressionFacts analyse_expressions(const GrammarBuilder& builder) {
     return 1;
   };
   ExpressionFacts facts;
-  facts.is_productive = least_set(builder, parents, [&](const Node& node) {
+  facts.is_productive = min_set(builder, parents, [&](const Node& node) {
     switch (node.kind) {
       case Kind::kBytes:
         return builder.byte_sets()[node.index].any() ? 0 : 1;
@@ -92,7 +92,7 @@ ExpressionFacts analyse_expressions(const GrammarBuilder& builder) {
         return of_parts(node);
     }
   });
-  facts.is_nullable = least_set(builder, parents, [&](const Node& node) {
+  facts.is_nullable = min_set(builder, parents, [&](const Node& node) {
     const bool is_terminal =
         node.kind == Kind::kBytes || node.kind == Kind::kCharacters || node.kind == Kind::kLiteral;
     return is_terminal ? 1 : of_parts(node);

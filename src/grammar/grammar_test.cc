@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/utf8.h"
 #include "grammar/code_points.h"
 #include "grammar/grammar_builder.h"
 #include "grammar/test_grammars.h"
-#include "text/utf8.h"
 
 namespace outrider {
 namespace {

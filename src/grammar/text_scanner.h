@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace outrider {
 

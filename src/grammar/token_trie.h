@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "outrider/token.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider {
 

@@ -11,14 +11,14 @@
 
 namespace outrider {
 
-// Layouts, strip by strip. A step is kTileDepth inputs, a block kCodeBlock inputs.
-inline constexpr int64_t kDotFeatures = 16;   // of a strip of kStrips, kPairs, kDot* and kChannels
-inline constexpr int64_t kTileFeatures = 32;  // of a strip of kTile*: two tiles of 16
+// Layouts, panel by panel. A step is kTileDepth inputs, a block kCodeBlock inputs.
+inline constexpr int64_t kDotFeatures = 16;   // of a panel of kStrips, kPairs, kDot* and kChannels
+inline constexpr int64_t kTileFeatures = 32;  // of a panel of kTile*: two tiles of 16
 inline constexpr int64_t kTileDepth = 32;     // bf16 inputs of a tile
 inline constexpr int64_t kCodeBlock = 128;
 inline constexpr int64_t kChannelDepth = 64;  // 8-bit inputs of a tile
-inline constexpr int64_t kStripHeader =
-    64;  // bytes before a strip of codes: its unit (f32); 16 f32 scales of kChannels
+inline constexpr int64_t kPanelHeader =
+    64;  // bytes before a panel of codes: its unit (f32); 16 f32 scales of kChannels
 
 // The code of zero of 4-bit types without mins.
 inline constexpr int kNibbleZero = 8;
@@ -52,24 +52,24 @@ inline constexpr int64_t kChunkRows = 128;
 inline constexpr int64_t kPrefetchBytes = 2048;
 
 struct LinearShare {
-  WeightForm form = WeightForm::kRows;
+  WeightLayout form = WeightLayout::kRows;
   DType dtype = DType::kF32;
   // Of block types, see CodeType.
   int code_group = 0;
   bool has_min = false;
   const std::byte* weights = nullptr;  // [n, k], packed
-  int64_t strip_bytes = 0;
+  int64_t panel_bytes = 0;
   int64_t n = 0;
   int64_t k = 0;
   const float* x = nullptr;       // [rows, k]
   std::byte* packed_x = nullptr;  // in the form the weights ask for
   float* y = nullptr;             // [rows, n]
   int64_t rows = 0;
-  Range features;  // begins at a whole strip
+  Range features;  // begins at a whole panel
 };
 
 struct InputShare {
-  InputForm form = InputForm::kF32;
+  InputLayout form = InputLayout::kF32;
   const float* x = nullptr;  // [rows, k]
   std::byte* packed = nullptr;
   int64_t rows = 0;

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <utility>
 
-#include "device/cpu_features.h"
 #include "kernels/isa_ops.h"
 #include "kernels/packing.h"
 #include "kernels/weight_codes.h"
+#include "platform/cpu_features.h"
 
 namespace outrider {
 namespace {
@@ -16,24 +16,24 @@ namespace {
 int64_t units_of(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
 
 // What workers share when inputs are packed.
-int64_t input_items(InputForm form, int64_t rows, int64_t k) {
+int64_t input_items(InputLayout form, int64_t rows, int64_t k) {
   switch (form) {
-    case InputForm::kF32:
+    case InputLayout::kF32:
       return 0;
-    case InputForm::kInt8Groups:
+    case InputLayout::kInt8Groups:
       return rows * units_of(k, kInputGroup);
-    case InputForm::kInt8Rows:
+    case InputLayout::kInt8Rows:
       return rows;
-    case InputForm::kBF16Pairs:
+    case InputLayout::kBF16Pairs:
       return units_of(rows, kPairRows) * units_of(k, kCodeBlock);
-    case InputForm::kBF16Tiles:
+    case InputLayout::kBF16Tiles:
       return units_of(rows, 16) * units_of(k, kCodeBlock);
   }
   return 0;
 }
 
 // Divides the work of a call among workers and hands plain data to the instruction set's loops.
-template <IsaOps (*ops)(), WeightForm (*form_of)(DType)>
+template <IsaOps (*ops)(), WeightLayout (*form_of)(DType)>
 struct Shared {
   static Result<PackedMatrix> layout(const MatrixSource& source) {
     return packed_layout(source, form_of(source.dtype));
@@ -48,7 +48,7 @@ struct Shared {
 
   static void linear(const LinearArgs& args, Worker worker) {
     const PackedMatrix& weights = *args.weights;
-    const Range features = share_of(worker, weights.n, weights.strip_features);
+    const Range features = share_of(worker, weights.n, weights.panel_features);
     if (features.begin == features.end || args.rows == 0) return;
     const CodeType codes = code_type(weights.dtype);
     ops().linear({.form = weights.form,
@@ -56,7 +56,7 @@ struct Shared {
                   .code_group = codes.group,
                   .has_min = codes.has_min,
                   .weights = weights.data.data(),
-                  .strip_bytes = weights.strip_bytes,
+                  .panel_bytes = weights.panel_bytes,
                   .n = weights.n,
                   .k = weights.k,
                   .x = args.x,
@@ -87,12 +87,12 @@ struct Shared {
   }
 };
 
-template <IsaOps (*ops)(), WeightForm (*form_of)(DType)>
+template <IsaOps (*ops)(), WeightLayout (*form_of)(DType)>
 constexpr KernelTable make_table(std::string_view name) {
   using Table = Shared<ops, form_of>;
   return {name,
           Table::layout,
-          pack_strips,
+          pack_panels,
           Table::pack_inputs,
           Table::linear,
           Table::attention,
@@ -166,18 +166,18 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
   return usage_error("unknown kernels '" + std::string(name) + "'; choose one of: " + known);
 }
 
-int64_t input_bytes(InputForm form, int64_t rows, int64_t k) {
+int64_t input_bytes(InputLayout form, int64_t rows, int64_t k) {
   switch (form) {
-    case InputForm::kF32:
+    case InputLayout::kF32:
       return 0;
-    case InputForm::kInt8Groups:
+    case InputLayout::kInt8Groups:
       return rows * units_of(k, kInputGroup) * static_cast<int64_t>(sizeof(InputGroup));
-    case InputForm::kInt8Rows:
+    case InputLayout::kInt8Rows:
       return units_of(rows, kInputRows) * (static_cast<int64_t>(sizeof(InputRowsHead)) +
                                            units_of(k, kChannelDepth) * kChannelDepth * kInputRows);
-    case InputForm::kBF16Pairs:
+    case InputLayout::kBF16Pairs:
       return rows * units_of(k, 2) * 4;
-    case InputForm::kBF16Tiles:
+    case InputLayout::kBF16Tiles:
       // Rows are padded to whole tiles, but for a chunk of fewer rows than one tile has.
       return (rows / kChunkRows * kChunkRows +
               (rows % kChunkRows < 16 ? rows % kChunkRows : units_of(rows % kChunkRows, 16) * 16)) *

@@ -24,9 +24,9 @@
 namespace outrider {
 
 // Layouts of weights and of the inputs of a product, private to the tables; see isa_ops.h.
-enum class WeightForm : uint8_t {
+enum class WeightLayout : uint8_t {
   kRows,        // as stored
-  kStrips,      // F32, F16, BF16: strips of features, input by input
+  kPanels,      // F32, F16, BF16: panels of features, input by input
   kPairs,       // BF16: as kStrips, two inputs of each feature side by side
   kDotNibbles,  // codes, four inputs of each feature side by side
   kDotBytes,
@@ -35,7 +35,7 @@ enum class WeightForm : uint8_t {
   kTileNibbles,  // codes, to be decoded to such tiles
   kTileBytes,
 };
-enum class InputForm : uint8_t {
+enum class InputLayout : uint8_t {
   kF32,         // as they are
   kInt8Groups,  // 8-bit codes, a scale for every 32
   kInt8Rows,    // 8-bit codes, a scale for every row
@@ -45,17 +45,17 @@ enum class InputForm : uint8_t {
 
 // A matrix [n, k] in a private layout.
 struct PackedMatrix {
-  WeightForm form = WeightForm::kRows;
-  InputForm inputs = InputForm::kF32;  // that its product reads
+  WeightLayout form = WeightLayout::kRows;
+  InputLayout inputs = InputLayout::kF32;  // that its product reads
   DType dtype = DType::kF32;
   int64_t n = 0;  // output features
   int64_t k = 0;  // input features
-  int64_t strip_features = 1;
-  int64_t strip_bytes = 0;
+  int64_t panel_features = 1;
+  int64_t panel_bytes = 0;
   Buffer data;
 
-  int64_t strip_count() const { return (n + strip_features - 1) / strip_features; }
-  int64_t bytes() const { return strip_count() * strip_bytes; }
+  int64_t panel_count() const { return (n + panel_features - 1) / panel_features; }
+  int64_t bytes() const { return panel_count() * panel_bytes; }
 };
 
 // A matrix to be packed: the rows of the parts one after the other, each converted to `dtype` (a part of
@@ -136,11 +136,11 @@ struct KernelTable {
   // The packed matrix but for its data, which allocate() adds. Any DType; k must be a multiple of the dtype's
   // block.
   Result<PackedMatrix> (*layout)(const MatrixSource& source);
-  // Takes a share of the strips from the source, converted, to the allocated matrix.
+  // Takes a share of the panels from the source, converted, to the allocated matrix.
   void (*pack)(const MatrixSource& source, PackedMatrix& packed, Worker worker);
 
   // Brings x to the form the weights ask for, once for all products of the same x and form; nothing to do for
-  // InputForm::kF32.
+  // InputLayout::kF32.
   void (*pack_inputs)(const LinearArgs& args, Worker worker);
   // After all workers' pack_inputs.
   void (*linear)(const LinearArgs& args, Worker worker);
@@ -164,7 +164,7 @@ std::vector<std::string_view> available_kernels();
 Result<const KernelTable*> select_kernels(std::string_view name);
 
 // Bytes that `rows` rows of k inputs take in that form.
-int64_t input_bytes(InputForm form, int64_t rows, int64_t k);
+int64_t input_bytes(InputLayout form, int64_t rows, int64_t k);
 
 // Of a matrix to be read by rows alone, kept as stored; any table's pack() fills it.
 Result<PackedMatrix> row_layout(const MatrixSource& source);

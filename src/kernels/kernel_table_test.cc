@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/cpu_features.h"
 #include "kernels/kernel_test_data.h"
+#include "platform/cpu_features.h"
 
 namespace outrider {
 namespace {

@@ -5,22 +5,22 @@
 #include <cmath>
 #include <cstring>
 
-#include "device/cpu_features.h"
 #include "kernels/isa_ops.h"
 #include "kernels/kernel_test_data.h"
 #include "kernels/weight_codes.h"
+#include "platform/cpu_features.h"
 
 namespace outrider {
 namespace {
 
 // x as a product of that form sees it, by the definition of the form.
-Floats seen_inputs(InputForm form, const Floats& x, int64_t k) {
+Floats seen_inputs(InputLayout form, const Floats& x, int64_t k) {
   Floats seen = x;
-  if (form == InputForm::kBF16Tiles || form == InputForm::kBF16Pairs) {
+  if (form == InputLayout::kBF16Tiles || form == InputLayout::kBF16Pairs) {
     for (float& number : seen) number = bf16_to_f32(f32_to_bf16(number));
   }
-  if (form != InputForm::kInt8Groups && form != InputForm::kInt8Rows) return seen;
-  const auto group = static_cast<size_t>(form == InputForm::kInt8Rows ? k : 32);
+  if (form != InputLayout::kInt8Groups && form != InputLayout::kInt8Rows) return seen;
+  const auto group = static_cast<size_t>(form == InputLayout::kInt8Rows ? k : 32);
   for (size_t begin = 0; begin < x.size(); begin += group) {
     float largest = 0;
     for (size_t i = begin; i < begin + group; ++i) largest = std::max(largest, std::abs(x[i]));
@@ -39,10 +39,10 @@ double weight_error(const PackedMatrix& packed) {
       packed.dtype == DType::kQ4_K || packed.dtype == DType::kQ5_K || packed.dtype == DType::kQ6_K;
   const double scale_error = k_quant ? 6e-4 : 2e-7;
   switch (packed.form) {
-    case WeightForm::kTileNibbles:
+    case WeightLayout::kTileNibbles:
       return 1.0 / 128;
-    case WeightForm::kTiles:
-    case WeightForm::kTileBytes:
+    case WeightLayout::kTiles:
+    case WeightLayout::kTileBytes:
       return 1.0 / 256 + scale_error;
     default:
       return scale_error;
@@ -134,7 +134,7 @@ TEST(Linear, DecodesEveryWeight) {
       // A weight with a min (a zero code is one, too) is a difference of parts at most twice the largest
       // weight here.
       const bool has_min =
-          dtype == DType::kQ4_K || dtype == DType::kQ5_K || packed->form == WeightForm::kDotNibbles;
+          dtype == DType::kQ4_K || dtype == DType::kQ5_K || packed->form == WeightLayout::kDotNibbles;
       for (int64_t i = 0; i < k; ++i) {
         for (int64_t j = 0; j < kOutputs; ++j) {
           const float expected = weights[j * k + i];
@@ -159,7 +159,7 @@ Floats product_of(const IsaOps& ops, const PackedMatrix& weights, const Floats& 
               .code_group = codes.group,
               .has_min = codes.has_min,
               .weights = weights.data.data(),
-              .strip_bytes = weights.strip_bytes,
+              .panel_bytes = weights.panel_bytes,
               .n = weights.n,
               .k = weights.k,
               .x = x.data(),
@@ -183,9 +183,9 @@ TEST(Linear, RowsAreReadBack) {
       for (int64_t j = 0; j < n; ++j) {
         unpack_row(*packed, j, row.data());
         for (int64_t i = 0; i < k; ++i) {
-          float tolerance = k_quant && packed->form != WeightForm::kRows ? 1e-3F * largest : 0;
+          float tolerance = k_quant && packed->form != WeightLayout::kRows ? 1e-3F * largest : 0;
           // Their scales have eight significant bits.
-          if (packed->form == WeightForm::kTileNibbles && !k_quant)
+          if (packed->form == WeightLayout::kTileNibbles && !k_quant)
             tolerance = std::abs(expected[j * k + i]) / 256;
           ASSERT_NEAR(row[i], expected[j * k + i], tolerance)
               << table->name << " " << dtype_name(dtype) << " " << j << "," << i;
@@ -217,7 +217,7 @@ TEST(Linear, CodeProductsHaveTheSameBitsEverywhere) {
     }
     for (const KernelTable* table : tables_to_test()) {
       const auto packed = pack_matrix(*table, matrix.view());
-      if (packed->inputs != InputForm::kInt8Groups && packed->inputs != InputForm::kInt8Rows) continue;
+      if (packed->inputs != InputLayout::kInt8Groups && packed->inputs != InputLayout::kInt8Rows) continue;
       EXPECT_EQ(product(*table, *packed, x, rows, 2), expected) << table->name << " " << dtype_name(dtype);
     }
   }

@@ -60,33 +60,33 @@ Status check_source(const MatrixSource& source) {
 
 // [input][16]
 template <int64_t kBytes>
-void pack_numbers(const StripRow& row) {
+void pack_numbers(const PanelRow& row) {
   for (int64_t i = 0; i < row.k; ++i) {
-    std::memcpy(row.strip + (i * kDotFeatures + row.index) * kBytes, row.stored + i * kBytes, kBytes);
+    std::memcpy(row.panel + (i * kDotFeatures + row.index) * kBytes, row.stored + i * kBytes, kBytes);
   }
 }
 
 // [two inputs][16][2]
-void pack_pairs(const StripRow& row) {
-  std::byte* to = row.strip + row.index * 4;
+void pack_pairs(const PanelRow& row) {
+  std::byte* to = row.panel + row.index * 4;
   for (int64_t i = 0; i < row.k; i += 2, to += kDotFeatures * 4) {
     std::memcpy(to, row.stored + i * 2, static_cast<size_t>(std::min<int64_t>(2, row.k - i) * 2));
   }
 }
 
-// [step][tile of the strip][16][kTileDepth]
-void pack_tile_row(const StripRow& row) {
+// [step][tile of the panel][16][kTileDepth]
+void pack_tile_row(const PanelRow& row) {
   constexpr int64_t kTileBytes = 16 * kTileDepth * 2;
-  std::byte* to = row.strip + row.index / 16 * kTileBytes + row.index % 16 * kTileDepth * 2;
+  std::byte* to = row.panel + row.index / 16 * kTileBytes + row.index % 16 * kTileDepth * 2;
   for (int64_t i = 0; i < row.k; i += kTileDepth, to += 2 * kTileBytes) {
     std::memcpy(to, row.stored + i * 2, static_cast<size_t>(std::min(kTileDepth, row.k - i) * 2));
   }
 }
 
 // [four inputs][16][4], after the scales of the features
-void pack_channel(const StripRow& row) {
-  std::memcpy(row.strip + row.index * static_cast<int64_t>(sizeof(float)), row.stored, sizeof(float));
-  std::byte* to = row.strip + kStripHeader + row.index * 4;
+void pack_channel(const PanelRow& row) {
+  std::memcpy(row.panel + row.index * static_cast<int64_t>(sizeof(float)), row.stored, sizeof(float));
+  std::byte* to = row.panel + kPanelHeader + row.index * 4;
   const std::byte* codes = row.stored + row_header_bytes(row.dtype);
   for (int64_t i = 0; i < row.k; i += 4, to += kDotFeatures * 4) {
     std::memcpy(to, codes + i, static_cast<size_t>(std::min<int64_t>(4, row.k - i)));
@@ -103,7 +103,7 @@ void put_dot_codes(const CodeType& type, const int8_t* codes, std::byte* to) {
   }
 }
 
-void pack_dot_codes(const StripRow& row, float unit) {
+void pack_dot_codes(const PanelRow& row, float unit) {
   const CodeType type = code_type(row.dtype);
   const int64_t groups_of_block = kCodeBlock / type.group;
   const int64_t scale_bytes = groups_of_block * kDotFeatures * 2;
@@ -115,7 +115,7 @@ void pack_dot_codes(const StripRow& row, float unit) {
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t block = begin / kCodeBlock + g / groups_of_block;
       const int64_t place = g % groups_of_block;
-      std::byte* to = row.strip + kStripHeader + block * code_block_bytes(type);
+      std::byte* to = row.panel + kPanelHeader + block * code_block_bytes(type);
       std::memcpy(to + (place * kDotFeatures + row.index) * 2, &codes.scales[g], 2);
       to += scale_bytes;
       if (type.has_min) {
@@ -141,7 +141,7 @@ void put_tile_codes(const CodeType& type, const int8_t* codes, std::byte* to) {
   std::memcpy(to, words, sizeof(words));
 }
 
-void pack_tile_codes(const StripRow& row, float unit) {
+void pack_tile_codes(const PanelRow& row, float unit) {
   const CodeType type = code_type(row.dtype);
   const int64_t groups = kCodeBlock / type.group;
   const int64_t block_bytes = code_block_bytes(type);
@@ -155,7 +155,7 @@ void pack_tile_codes(const StripRow& row, float unit) {
     const int64_t blocks = blocks_of(std::min<int64_t>(kCodesPerStretch, row.k - begin), kCodeBlock);
     for (int64_t b = 0; b < blocks; ++b) {
       std::byte* to =
-          row.strip + kStripHeader + ((begin / kCodeBlock + b) * 2 + row.index / 16) * block_bytes;
+          row.panel + kPanelHeader + ((begin / kCodeBlock + b) * 2 + row.index / 16) * block_bytes;
       std::memcpy(to + r * groups * 2, codes.scales + b * groups, static_cast<size_t>(groups * 2));
       to += 16 * groups * 2;
       if (type.has_min) {
@@ -167,35 +167,35 @@ void pack_tile_codes(const StripRow& row, float unit) {
   }
 }
 
-void pack_row(WeightForm form, const StripRow& row, float unit) {
+void pack_row(WeightLayout form, const PanelRow& row, float unit) {
   switch (form) {
-    case WeightForm::kRows:
-      std::memcpy(row.strip, row.stored, static_cast<size_t>(row_bytes(row.dtype, row.k)));
+    case WeightLayout::kRows:
+      std::memcpy(row.panel, row.stored, static_cast<size_t>(row_bytes(row.dtype, row.k)));
       return;
-    case WeightForm::kStrips:
+    case WeightLayout::kPanels:
       return row.dtype == DType::kF32 ? pack_numbers<4>(row) : pack_numbers<2>(row);
-    case WeightForm::kPairs:
+    case WeightLayout::kPairs:
       return pack_pairs(row);
-    case WeightForm::kDotNibbles:
-    case WeightForm::kDotBytes:
+    case WeightLayout::kDotNibbles:
+    case WeightLayout::kDotBytes:
       return pack_dot_codes(row, unit);
-    case WeightForm::kChannels:
+    case WeightLayout::kChannels:
       return pack_channel(row);
-    case WeightForm::kTiles:
+    case WeightLayout::kTiles:
       return pack_tile_row(row);
-    case WeightForm::kTileNibbles:
-    case WeightForm::kTileBytes:
+    case WeightLayout::kTileNibbles:
+    case WeightLayout::kTileBytes:
       return pack_tile_codes(row, unit);
   }
 }
 
-bool has_unit(WeightForm form) {
-  return form == WeightForm::kDotNibbles || form == WeightForm::kDotBytes ||
-         form == WeightForm::kTileNibbles || form == WeightForm::kTileBytes;
+bool has_unit(WeightLayout form) {
+  return form == WeightLayout::kDotNibbles || form == WeightLayout::kDotBytes ||
+         form == WeightLayout::kTileNibbles || form == WeightLayout::kTileBytes;
 }
 
-// The largest unit of the strip's rows serves them all.
-float strip_unit(RowReader& reader, const PackedMatrix& packed, Range features) {
+// The largest unit of the panel's rows serves them all.
+float panel_unit(RowReader& reader, const PackedMatrix& packed, Range features) {
   if (packed.dtype == DType::kQ4_0 || packed.dtype == DType::kQ8_0) return 1;
   float unit = 0;
   for (int64_t j = features.begin; j < features.end; ++j) {
@@ -204,95 +204,95 @@ float strip_unit(RowReader& reader, const PackedMatrix& packed, Range features) 
   return unit;
 }
 
-int64_t strip_bytes(WeightForm form, DType dtype, int64_t k) {
+int64_t panel_bytes(WeightLayout form, DType dtype, int64_t k) {
   const CodeType type = code_type(dtype);
   switch (form) {
-    case WeightForm::kRows:
+    case WeightLayout::kRows:
       return row_bytes(dtype, k);
-    case WeightForm::kStrips:
+    case WeightLayout::kPanels:
       return kDotFeatures * row_bytes(dtype, k);
-    case WeightForm::kPairs:
+    case WeightLayout::kPairs:
       return blocks_of(k, 2) * kDotFeatures * 4;
-    case WeightForm::kDotNibbles:
-    case WeightForm::kDotBytes:
-      return kStripHeader + blocks_of(k, kCodeBlock) * code_block_bytes(type);
-    case WeightForm::kChannels:
-      return kStripHeader + blocks_of(k, kChannelDepth) * kChannelDepth * kDotFeatures;
-    case WeightForm::kTiles:
+    case WeightLayout::kDotNibbles:
+    case WeightLayout::kDotBytes:
+      return kPanelHeader + blocks_of(k, kCodeBlock) * code_block_bytes(type);
+    case WeightLayout::kChannels:
+      return kPanelHeader + blocks_of(k, kChannelDepth) * kChannelDepth * kDotFeatures;
+    case WeightLayout::kTiles:
       return blocks_of(k, kTileDepth) * kTileDepth * kTileFeatures * 2;
-    case WeightForm::kTileNibbles:
-    case WeightForm::kTileBytes:
-      return kStripHeader + blocks_of(k, kCodeBlock) * 2 * code_block_bytes(type);
+    case WeightLayout::kTileNibbles:
+    case WeightLayout::kTileBytes:
+      return kPanelHeader + blocks_of(k, kCodeBlock) * 2 * code_block_bytes(type);
   }
   return 0;
 }
 
-int64_t strip_features(WeightForm form) {
+int64_t panel_features(WeightLayout form) {
   switch (form) {
-    case WeightForm::kRows:
+    case WeightLayout::kRows:
       return 1;
-    case WeightForm::kTiles:
-    case WeightForm::kTileNibbles:
-    case WeightForm::kTileBytes:
+    case WeightLayout::kTiles:
+    case WeightLayout::kTileNibbles:
+    case WeightLayout::kTileBytes:
       return kTileFeatures;
     default:
       return kDotFeatures;
   }
 }
 
-InputForm inputs_of(WeightForm form) {
+InputLayout inputs_of(WeightLayout form) {
   switch (form) {
-    case WeightForm::kRows:
-    case WeightForm::kStrips:
-      return InputForm::kF32;
-    case WeightForm::kPairs:
-      return InputForm::kBF16Pairs;
-    case WeightForm::kDotNibbles:
-    case WeightForm::kDotBytes:
-      return InputForm::kInt8Groups;
-    case WeightForm::kChannels:
-      return InputForm::kInt8Rows;
+    case WeightLayout::kRows:
+    case WeightLayout::kPanels:
+      return InputLayout::kF32;
+    case WeightLayout::kPairs:
+      return InputLayout::kBF16Pairs;
+    case WeightLayout::kDotNibbles:
+    case WeightLayout::kDotBytes:
+      return InputLayout::kInt8Groups;
+    case WeightLayout::kChannels:
+      return InputLayout::kInt8Rows;
     default:
-      return InputForm::kBF16Tiles;
+      return InputLayout::kBF16Tiles;
   }
 }
 
 }  // namespace
 
-WeightForm row_form(DType) { return WeightForm::kRows; }
+WeightLayout row_form(DType) { return WeightLayout::kRows; }
 
-WeightForm dot_form(DType dtype) {
-  if (dtype == DType::kI8) return WeightForm::kChannels;
-  if (block_elements(dtype) == 1) return WeightForm::kStrips;
-  return code_type(dtype).bits == 4 ? WeightForm::kDotNibbles : WeightForm::kDotBytes;
+WeightLayout dot_form(DType dtype) {
+  if (dtype == DType::kI8) return WeightLayout::kChannels;
+  if (block_elements(dtype) == 1) return WeightLayout::kPanels;
+  return code_type(dtype).bits == 4 ? WeightLayout::kDotNibbles : WeightLayout::kDotBytes;
 }
 
-WeightForm pair_form(DType dtype) { return dtype == DType::kBF16 ? WeightForm::kPairs : dot_form(dtype); }
+WeightLayout pair_form(DType dtype) { return dtype == DType::kBF16 ? WeightLayout::kPairs : dot_form(dtype); }
 
 // F32 and F16 weights have more bits than a bf16 tile holds; decoding 8-bit codes to it costs more than the
 // memory they save, so Q8_0 is multiplied as it is.
-WeightForm tile_form(DType dtype) {
-  if (dtype == DType::kBF16) return WeightForm::kTiles;
+WeightLayout tile_form(DType dtype) {
+  if (dtype == DType::kBF16) return WeightLayout::kTiles;
   if (block_elements(dtype) == 1 || dtype == DType::kQ8_0) return dot_form(dtype);
-  return code_type(dtype).bits == 4 ? WeightForm::kTileNibbles : WeightForm::kTileBytes;
+  return code_type(dtype).bits == 4 ? WeightLayout::kTileNibbles : WeightLayout::kTileBytes;
 }
 
 Result<PackedMatrix> row_layout(const MatrixSource& source) {
-  return packed_layout(source, WeightForm::kRows);
+  return packed_layout(source, WeightLayout::kRows);
 }
 
-Result<PackedMatrix> packed_layout(const MatrixSource& source, WeightForm form) {
+Result<PackedMatrix> packed_layout(const MatrixSource& source, WeightLayout form) {
   OUTRIDER_RETURN_IF_ERROR(check_source(source));
   PackedMatrix packed{.form = form,
                       .inputs = inputs_of(form),
                       .dtype = source.dtype,
                       .n = 0,
                       .k = source.parts.front().cols(),
-                      .strip_features = strip_features(form),
-                      .strip_bytes = 0,
+                      .panel_features = panel_features(form),
+                      .panel_bytes = 0,
                       .data = {}};
   for (const TensorView& part : source.parts) packed.n += part.rows();
-  packed.strip_bytes = strip_bytes(form, source.dtype, packed.k);
+  packed.panel_bytes = panel_bytes(form, source.dtype, packed.k);
   return packed;
 }
 
@@ -306,19 +306,19 @@ Status allocate(PackedMatrix& packed) {
   return {};
 }
 
-void pack_strips(const MatrixSource& source, PackedMatrix& packed, Worker worker) {
+void pack_panels(const MatrixSource& source, PackedMatrix& packed, Worker worker) {
   RowReader reader(source);
-  const Range share = share_of(worker, packed.n, packed.strip_features);
-  for (int64_t begin = share.begin; begin < share.end; begin += packed.strip_features) {
-    const Range features = {begin, std::min(begin + packed.strip_features, share.end)};
-    std::byte* strip = packed.data.data() + begin / packed.strip_features * packed.strip_bytes;
+  const Range share = share_of(worker, packed.n, packed.panel_features);
+  for (int64_t begin = share.begin; begin < share.end; begin += packed.panel_features) {
+    const Range features = {begin, std::min(begin + packed.panel_features, share.end)};
+    std::byte* panel = packed.data.data() + begin / packed.panel_features * packed.panel_bytes;
     float unit = 1;
     if (has_unit(packed.form)) {
-      unit = strip_unit(reader, packed, features);
-      std::memcpy(strip, &unit, sizeof(unit));
+      unit = panel_unit(reader, packed, features);
+      std::memcpy(panel, &unit, sizeof(unit));
     }
     for (int64_t j = features.begin; j < features.end; ++j) {
-      pack_row(packed.form, {packed.dtype, packed.k, reader.row(j), strip, j - begin}, unit);
+      pack_row(packed.form, {packed.dtype, packed.k, reader.row(j), panel, j - begin}, unit);
     }
   }
 }

@@ -7,12 +7,12 @@
 
 namespace outrider {
 
-// One row of a strip: where it stands among the strip's rows.
-struct StripRow {
+// One row of a panel: where it stands among the panel's rows.
+struct PanelRow {
   DType dtype;
   int64_t k;
   const std::byte* stored;
-  std::byte* strip;
+  std::byte* panel;
   int64_t index;
 };
 

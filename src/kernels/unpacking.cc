@@ -9,31 +9,31 @@ namespace outrider {
 namespace {
 
 template <int64_t kBytes>
-void unpack_numbers(const StripRow& row, float* out) {
+void unpack_numbers(const PanelRow& row, float* out) {
   for (int64_t i = 0; i < row.k; ++i) {
-    dequantize_row(row.dtype, row.strip + (i * kDotFeatures + row.index) * kBytes, out + i, 1);
+    dequantize_row(row.dtype, row.panel + (i * kDotFeatures + row.index) * kBytes, out + i, 1);
   }
 }
 
-void unpack_pairs(const StripRow& row, float* out) {
-  const std::byte* from = row.strip + row.index * 4;
+void unpack_pairs(const PanelRow& row, float* out) {
+  const std::byte* from = row.panel + row.index * 4;
   for (int64_t i = 0; i < row.k; i += 2, from += kDotFeatures * 4) {
     dequantize_row(row.dtype, from, out + i, std::min<int64_t>(2, row.k - i));
   }
 }
 
-void unpack_tile_row(const StripRow& row, float* out) {
+void unpack_tile_row(const PanelRow& row, float* out) {
   constexpr int64_t kTileBytes = 16 * kTileDepth * 2;
-  const std::byte* from = row.strip + row.index / 16 * kTileBytes + row.index % 16 * kTileDepth * 2;
+  const std::byte* from = row.panel + row.index / 16 * kTileBytes + row.index % 16 * kTileDepth * 2;
   for (int64_t i = 0; i < row.k; i += kTileDepth, from += 2 * kTileBytes) {
     dequantize_row(row.dtype, from, out + i, std::min(kTileDepth, row.k - i));
   }
 }
 
-void unpack_channel(const StripRow& row, float* out) {
+void unpack_channel(const PanelRow& row, float* out) {
   float scale;
-  std::memcpy(&scale, row.strip + row.index * static_cast<int64_t>(sizeof(float)), sizeof(scale));
-  const std::byte* from = row.strip + kStripHeader + row.index * 4;
+  std::memcpy(&scale, row.panel + row.index * static_cast<int64_t>(sizeof(float)), sizeof(scale));
+  const std::byte* from = row.panel + kPanelHeader + row.index * 4;
   for (int64_t i = 0; i < row.k; ++i) {
     out[i] = scale * static_cast<float>(static_cast<int8_t>(from[i / 4 * kDotFeatures * 4 + i % 4]));
   }
@@ -62,12 +62,12 @@ CodePlace tile_place(const CodeType& type, int64_t i, int64_t r) {
   return {scale, r * kCodeBlock / 2 + i % 32 * 2 + i / 64, i / 32 % 2 == 0 ? 0 : 4};
 }
 
-void unpack_codes(const StripRow& row, bool tiles, float* out) {
+void unpack_codes(const PanelRow& row, bool tiles, float* out) {
   const CodeType type = code_type(row.dtype);
   const int64_t scale_bytes = 16 * (kCodeBlock / type.group) * 2;
   const int zero = type.has_min ? 0 : kNibbleZero;
   float unit;
-  std::memcpy(&unit, row.strip, sizeof(unit));
+  std::memcpy(&unit, row.panel, sizeof(unit));
   const auto half_at = [unit](const std::byte* from) {
     uint16_t bits;
     std::memcpy(&bits, from, sizeof(bits));
@@ -75,7 +75,7 @@ void unpack_codes(const StripRow& row, bool tiles, float* out) {
   };
   for (int64_t i = 0; i < row.k; ++i) {
     const int64_t block = tiles ? i / kCodeBlock * 2 + row.index / 16 : i / kCodeBlock;
-    const std::byte* from = row.strip + kStripHeader + block * code_block_bytes(type);
+    const std::byte* from = row.panel + kPanelHeader + block * code_block_bytes(type);
     const CodePlace place =
         tiles ? tile_place(type, i % kCodeBlock, row.index % 16) : dot_place(type, i % kCodeBlock, row.index);
     const float scale = half_at(from + place.scale * 2);
@@ -90,26 +90,26 @@ void unpack_codes(const StripRow& row, bool tiles, float* out) {
 }  // namespace
 
 void unpack_row(const PackedMatrix& packed, int64_t row, float* out) {
-  const int64_t strip = row / packed.strip_features;
+  const int64_t panel = row / packed.panel_features;
   // Only read from here on.
-  auto* bytes = const_cast<std::byte*>(packed.data.data()) + strip * packed.strip_bytes;
-  const StripRow place = {packed.dtype, packed.k, nullptr, bytes, row % packed.strip_features};
+  auto* bytes = const_cast<std::byte*>(packed.data.data()) + panel * packed.panel_bytes;
+  const PanelRow place = {packed.dtype, packed.k, nullptr, bytes, row % packed.panel_features};
   switch (packed.form) {
-    case WeightForm::kRows:
+    case WeightLayout::kRows:
       return dequantize_row(packed.dtype, bytes, out, packed.k);
-    case WeightForm::kStrips:
+    case WeightLayout::kPanels:
       return packed.dtype == DType::kF32 ? unpack_numbers<4>(place, out) : unpack_numbers<2>(place, out);
-    case WeightForm::kPairs:
+    case WeightLayout::kPairs:
       return unpack_pairs(place, out);
-    case WeightForm::kTiles:
+    case WeightLayout::kTiles:
       return unpack_tile_row(place, out);
-    case WeightForm::kChannels:
+    case WeightLayout::kChannels:
       return unpack_channel(place, out);
-    case WeightForm::kDotNibbles:
-    case WeightForm::kDotBytes:
+    case WeightLayout::kDotNibbles:
+    case WeightLayout::kDotBytes:
       return unpack_codes(place, false, out);
-    case WeightForm::kTileNibbles:
-    case WeightForm::kTileBytes:
+    case WeightLayout::kTileNibbles:
+    case WeightLayout::kTileBytes:
       return unpack_codes(place, true, out);
   }
 }

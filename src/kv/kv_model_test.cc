@@ -129,9 +129,9 @@ class KvFuzzer {
       return;
     }
     std::vector<std::vector<TokenId>> texts;
-    const int most = count + below(count + 1);  // entries for other uses, in the middle of writing
+    const int max = count + below(count + 1);  // entries for other uses, in the middle of writing
     for (int i = 0; i < count; ++i) {
-      if (i == count / 2) extend(*transaction, most);
+      if (i == count / 2) extend(*transaction, max);
       const int parent = parents[static_cast<size_t>(i)];
       texts.push_back(parent < 0 ? before : texts[static_cast<size_t>(parent)]);
       texts.back().push_back(tokens[static_cast<size_t>(i)]);

@@ -7,8 +7,8 @@
 #include <system_error>
 #include <utility>
 
-#include "device/durable_file.h"
 #include "kernels/kernel_table.h"
+#include "platform/durable_file.h"
 
 namespace outrider {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "formats/gguf_export.h"
+#include "formats/gguf/gguf_export.h"
 #include "outrider/result.h"
 
 namespace outrider {

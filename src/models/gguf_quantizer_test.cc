@@ -23,7 +23,7 @@ std::string contents(const fs::path& path) {
 }
 
 // A model without a meaning: the quantiser looks at names, shapes and numbers alone.
-struct MadeUpModel {
+struct FakeModel {
   GgufModel model;
   std::map<std::string, std::vector<float>> numbers;
 
@@ -64,7 +64,7 @@ class GgufQuantizerTest : public testing::Test {
     return write_quantized(made_.model, path, {.type = type, .pool = &pool, .on_tensor = nullptr});
   }
 
-  MadeUpModel made_;
+  FakeModel made_;
   fs::path folder_;
 };
 

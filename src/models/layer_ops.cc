@@ -77,7 +77,7 @@ void LayerOps::multiply(std::span<const PackedMatrix> parts, const float* x, flo
                   .packed_x = reinterpret_cast<std::byte*>(packed_x_.data()),
                   .y = y,
                   .rows = rows};
-  if (parts.front().inputs != InputForm::kF32) {
+  if (parts.front().inputs != InputLayout::kF32) {
     pool_->run(shares_for(rows * parts.front().k),
                [&](Worker worker) { kernels_->pack_inputs(args, worker); });
   }

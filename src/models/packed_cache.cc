@@ -11,7 +11,7 @@
 
 #include "base/counter_rng.h"
 #include "base/log.h"
-#include "device/durable_file.h"
+#include "platform/durable_file.h"
 
 namespace outrider {
 namespace {
@@ -30,7 +30,7 @@ std::string description_of(const PackingJob& job) {
   const PackedMatrix& packed = *job.packed;
   std::string text = "matrix " + job.names + " " + std::string(dtype_name(packed.dtype)) +
                      numbers({static_cast<int64_t>(packed.form), static_cast<int64_t>(packed.inputs),
-                              packed.n, packed.k, packed.strip_features, packed.strip_bytes}) +
+                              packed.n, packed.k, packed.panel_features, packed.panel_bytes}) +
                      " from";
   for (const TensorView& part : job.parts) text += " " + std::string(dtype_name(part.dtype));
   return text + "\n";
@@ -115,28 +115,28 @@ bool PackedCache::fits(const MappedFile& mapped, ThreadPool& pool) const {
                                                  static_cast<size_t>(bytes.end - bytes.begin)));
     const Range jobs = share_of(worker, static_cast<int64_t>(jobs_.size()));
     for (int64_t i = jobs.begin; i < jobs.end; ++i) {
-      if (!strip_fits(mapped, static_cast<size_t>(i))) all_fit = false;
+      if (!panel_fits(mapped, static_cast<size_t>(i))) all_fit = false;
     }
   });
   return all_fit;
 }
 
-bool PackedCache::strip_fits(const MappedFile& mapped, size_t i) const try {
+bool PackedCache::panel_fits(const MappedFile& mapped, size_t i) const try {
   const PackedMatrix& whole = *jobs_[i].packed;
-  const auto strip = static_cast<int64_t>(mix64(i) % static_cast<uint64_t>(whole.strip_count()));
-  const int64_t begin = strip * whole.strip_features;
+  const auto strip = static_cast<int64_t>(mix64(i) % static_cast<uint64_t>(whole.panel_count()));
+  const int64_t begin = strip * whole.panel_features;
   PackedMatrix alone = {.form = whole.form,
                         .inputs = whole.inputs,
                         .dtype = whole.dtype,
-                        .n = std::min(whole.strip_features, whole.n - begin),
+                        .n = std::min(whole.panel_features, whole.n - begin),
                         .k = whole.k,
-                        .strip_features = whole.strip_features,
-                        .strip_bytes = whole.strip_bytes,
+                        .panel_features = whole.panel_features,
+                        .panel_bytes = whole.panel_bytes,
                         .data = {}};
   if (!allocate(alone).ok()) return false;
   const std::vector<TensorView> rows = rows_of(jobs_[i], begin, alone.n);
   kernels_.pack({rows, whole.dtype}, alone, Worker{});
-  const auto stored = bytes(mapped, i).subspan(static_cast<size_t>(strip * whole.strip_bytes));
+  const auto stored = bytes(mapped, i).subspan(static_cast<size_t>(strip * whole.panel_bytes));
   return std::memcmp(stored.data(), alone.data.data(), alone.data.size()) == 0;
 } catch (const std::bad_alloc&) {
   return false;

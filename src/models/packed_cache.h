@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "device/mapped_file.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "outrider/result.h"
+#include "platform/mapped_file.h"
 
 namespace outrider {
 
@@ -47,7 +47,7 @@ class PackedCache {
 
  private:
   bool fits(const MappedFile& mapped, ThreadPool& pool) const;
-  bool strip_fits(const MappedFile& mapped, size_t i) const;
+  bool panel_fits(const MappedFile& mapped, size_t i) const;
 
   const ModelFile& file_;
   const KernelTable& kernels_;

@@ -11,9 +11,9 @@
 #include <string>
 #include <thread>
 
-#include "device/file_descriptor.h"
 #include "formats/random_model.h"
 #include "models/model_test_data.h"
+#include "platform/file_descriptor.h"
 
 namespace outrider {
 namespace {

@@ -103,9 +103,9 @@ Status WeightLoader::pack(const PackingJob& job) const {
 void WeightLoader::place(PackedMatrix& packed) const {
   constexpr int64_t kPage = 4096;
   options_.pool->run_unshared([&](Worker worker) {
-    const Range share = share_of(worker, packed.n, packed.strip_features);
+    const Range share = share_of(worker, packed.n, packed.panel_features);
     const auto offset = [&](int64_t feature) {
-      return (feature + packed.strip_features - 1) / packed.strip_features * packed.strip_bytes;
+      return (feature + packed.panel_features - 1) / packed.panel_features * packed.panel_bytes;
     };
     for (int64_t at = offset(share.begin); at < offset(share.end); at += kPage) {
       static_cast<volatile std::byte&>(packed.data.data()[at]) = std::byte{0};

@@ -7,23 +7,23 @@
 
 namespace outrider {
 
-bool is_proper(const Distribution& law) {
+bool is_proper(const Distribution& distribution) {
   constexpr double kTolerance = 1e-6;
-  if (law.tokens.size() != law.probabilities.size()) return false;
+  if (distribution.tokens.size() != distribution.probabilities.size()) return false;
   double sum = 0.0;
   TokenId previous = -1;
-  for (size_t i = 0; i < law.tokens.size(); ++i) {
-    if (law.tokens[i] <= previous || !(law.probabilities[i] >= 0.0)) return false;
-    previous = law.tokens[i];
-    sum += law.probabilities[i];
+  for (size_t i = 0; i < distribution.tokens.size(); ++i) {
+    if (distribution.tokens[i] <= previous || !(distribution.probabilities[i] >= 0.0)) return false;
+    previous = distribution.tokens[i];
+    sum += distribution.probabilities[i];
   }
   return std::abs(sum - 1.0) <= kTolerance;
 }
 
-double probability(const Distribution& law, TokenId token) {
-  const auto found = std::lower_bound(law.tokens.begin(), law.tokens.end(), token);
-  if (found == law.tokens.end() || *found != token) return 0.0;
-  return law.probabilities[static_cast<size_t>(found - law.tokens.begin())];
+double probability(const Distribution& distribution, TokenId token) {
+  const auto found = std::lower_bound(distribution.tokens.begin(), distribution.tokens.end(), token);
+  if (found == distribution.tokens.end() || *found != token) return 0.0;
+  return distribution.probabilities[static_cast<size_t>(found - distribution.tokens.begin())];
 }
 
 }  // namespace outrider

@@ -34,10 +34,10 @@ double LogSoftmax::of(TokenId token) const {
 int64_t LogSoftmax::rank(TokenId token) const {
   const float own = logits_[static_cast<size_t>(token)];
   const bool is_possible = own > -kInfinity;
-  const float least = is_possible ? own : -std::numeric_limits<float>::infinity();
-  const auto is_equal = [&](float other) { return is_possible ? other == own : !(other > least); };
+  const float min = is_possible ? own : -std::numeric_limits<float>::infinity();
+  const auto is_equal = [&](float other) { return is_possible ? other == own : !(other > min); };
   const auto smaller_ids = logits_.first(static_cast<size_t>(token));
-  return 1 + std::count_if(logits_.begin(), logits_.end(), [&](float other) { return other > least; }) +
+  return 1 + std::count_if(logits_.begin(), logits_.end(), [&](float other) { return other > min; }) +
          std::count_if(smaller_ids.begin(), smaller_ids.end(), is_equal);
 }
 

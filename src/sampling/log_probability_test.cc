@@ -29,14 +29,14 @@ TEST(LogSoftmax, EqualsTheObviousSum) {
     if (size > 63) logits[63] = kNan;
     long double sum = 0;
     for (const float logit : logits) sum += std::isnan(logit) ? 0 : std::exp(static_cast<long double>(logit));
-    const LogSoftmax law(logits);
+    const LogSoftmax distribution(logits);
     for (size_t i = 0; i < size; ++i) {
       if (!(logits[i] > -kInf)) {
-        EXPECT_EQ(law.of(static_cast<TokenId>(i)), -kInf);
+        EXPECT_EQ(distribution.of(static_cast<TokenId>(i)), -kInf);
         continue;
       }
       const auto expected = static_cast<double>(logits[i] - std::log(sum));
-      ASSERT_NEAR(law.of(static_cast<TokenId>(i)), expected, 1e-8) << size << ", token " << i;
+      ASSERT_NEAR(distribution.of(static_cast<TokenId>(i)), expected, 1e-8) << size << ", token " << i;
     }
   }
 }
@@ -47,21 +47,21 @@ TEST(LogSoftmax, ListsTheLikeliestWithTiesById) {
     std::vector<float> logits(1 + random() % 300);
     for (float& logit : logits) logit = static_cast<float>(random() % 12);
     const auto token = static_cast<TokenId>(random() % logits.size());
-    const LogSoftmax law(logits);
+    const LogSoftmax distribution(logits);
     for (const int top : {0, 1, 5, 20}) {
       std::vector<TokenId> order(logits.size());
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(), [&](TokenId a, TokenId b) {
         return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
       });
-      EXPECT_EQ(law.rank(token), std::find(order.begin(), order.end(), token) - order.begin() + 1);
+      EXPECT_EQ(distribution.rank(token), std::find(order.begin(), order.end(), token) - order.begin() + 1);
       order.resize(std::min(order.size(), static_cast<size_t>(top)));
-      const TokenLogprobs list = law.list(token, top);
-      EXPECT_EQ(list.logprob, static_cast<float>(law.of(token)));
+      const TokenLogprobs list = distribution.list(token, top);
+      EXPECT_EQ(list.logprob, static_cast<float>(distribution.of(token)));
       ASSERT_EQ(list.top.size(), order.size());
       for (size_t i = 0; i < order.size(); ++i) {
         EXPECT_EQ(list.top[i].first, order[i]);
-        EXPECT_EQ(list.top[i].second, static_cast<float>(law.of(order[i])));
+        EXPECT_EQ(list.top[i].second, static_cast<float>(distribution.of(order[i])));
       }
     }
   }

@@ -75,12 +75,12 @@ LargestLogit largest_logit(std::span<const float> logits) {
   return best;
 }
 
-void tokens_from(std::span<const float> logits, float least, std::vector<TokenId>& found) {
+void tokens_from(std::span<const float> logits, float min, std::vector<TokenId>& found) {
   found.clear();
   scan(
-      logits, [&](float largest) { return largest >= least; },
+      logits, [&](float largest) { return largest >= min; },
       [&](TokenId token, float logit) {
-        if (logit >= least) found.push_back(token);
+        if (logit >= min) found.push_back(token);
       });
 }
 
@@ -110,13 +110,13 @@ void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& f
 }
 
 double exp_sum(std::span<const float> logits, double largest, double temperature) {
-  constexpr double kLeast = -1000;  // NaN counts as that, too
+  constexpr double kMin = -1000;  // NaN counts as that, too
   const double scale = 1.4426950408889634 / temperature;
   const auto terms = [&](const float* two) {
     TwoFloats logit;
     std::memcpy(&logit, two, sizeof(logit));
     const Two x = (__builtin_convertvector(logit, Two) - largest) * scale;
-    return exp2_roughly(x > kLeast ? x : Two{kLeast, kLeast});
+    return exp2_roughly(x > kMin ? x : Two{kMin, kMin});
   };
   Two even = {0, 0};
   Two odd = {0, 0};

@@ -17,7 +17,7 @@ struct LargestLogit {
 LargestLogit largest_logit(std::span<const float> logits);
 
 // Tokens with a logit >= `least`, ascending, into `found`.
-void tokens_from(std::span<const float> logits, float least, std::vector<TokenId>& found);
+void tokens_from(std::span<const float> logits, float min, std::vector<TokenId>& found);
 
 // The k tokens with the largest logits above -infinity, in no order; of equal ones the lowest ids. k >= 1.
 void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& found);

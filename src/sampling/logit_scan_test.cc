@@ -52,11 +52,11 @@ TEST(LogitScan, AgreesWithAFullSort) {
     std::sort(expected.begin(), expected.end());
     ASSERT_EQ(found, expected) << "k " << k;
 
-    const auto least = static_cast<float>(random() % 97) - 48;
-    tokens_from(logits, least, found);
+    const auto min = static_cast<float>(random() % 97) - 48;
+    tokens_from(logits, min, found);
     expected.clear();
     for (size_t t = 0; t < logits.size(); ++t) {
-      if (logits[t] >= least) expected.push_back(static_cast<TokenId>(t));
+      if (logits[t] >= min) expected.push_back(static_cast<TokenId>(t));
     }
     ASSERT_EQ(found, expected);
   }

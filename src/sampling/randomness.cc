@@ -28,8 +28,9 @@ namespace {
 
 // The arg max of log p + g is the first arrival of a race of exponentials e^-g / p: one logarithm per token
 // instead of three.
-double arrival(const Distribution& law, size_t i, uint64_t noise) {
-  return exponential_of(mix64(noise ^ static_cast<uint64_t>(law.tokens[i]))) / law.probabilities[i];
+double arrival(const Distribution& distribution, size_t i, uint64_t noise) {
+  return exponential_of(mix64(noise ^ static_cast<uint64_t>(distribution.tokens[i]))) /
+         distribution.probabilities[i];
 }
 
 // The first `capacity` arrivals, ascending.
@@ -106,20 +107,21 @@ class LogitRace {
 
 }  // namespace
 
-TokenId CounterRandomness::coupled_pick(const Distribution& law, int64_t position) {
+TokenId CounterRandomness::coupled_pick(const Distribution& distribution, int64_t position) {
   const uint64_t noise = noise_at(position);
-  Arrival first{arrival(law, 0, noise), law.tokens[0]};
-  for (size_t i = 1; i < law.tokens.size(); ++i) {
-    first = std::min(first, Arrival{arrival(law, i, noise), law.tokens[i]});
+  Arrival first{arrival(distribution, 0, noise), distribution.tokens[0]};
+  for (size_t i = 1; i < distribution.tokens.size(); ++i) {
+    first = std::min(first, Arrival{arrival(distribution, i, noise), distribution.tokens[i]});
   }
   return first.token;
 }
 
-void CounterRandomness::coupled_race(const Distribution& law, int64_t position, int count,
+void CounterRandomness::coupled_race(const Distribution& distribution, int64_t position, int count,
                                      std::vector<Arrival>& arrivals) const {
   const uint64_t noise = noise_at(position);
   Podium podium(static_cast<size_t>(count), arrivals);
-  for (size_t i = 0; i < law.tokens.size(); ++i) podium.enter({arrival(law, i, noise), law.tokens[i]});
+  for (size_t i = 0; i < distribution.tokens.size(); ++i)
+    podium.enter({arrival(distribution, i, noise), distribution.tokens[i]});
 }
 
 void CounterRandomness::coupled_race(std::span<const float> logits, double temperature, int64_t position,
@@ -139,9 +141,10 @@ void CounterRandomness::coupled_race(std::span<const float> logits, double tempe
   }
 }
 
-std::vector<TokenId> CounterRandomness::coupled_top(const Distribution& law, int64_t position, int count) {
+std::vector<TokenId> CounterRandomness::coupled_top(const Distribution& distribution, int64_t position,
+                                                    int count) {
   std::vector<Arrival> arrivals;
-  if (count > 0) coupled_race(law, position, count, arrivals);
+  if (count > 0) coupled_race(distribution, position, count, arrivals);
   std::vector<TokenId> tokens(arrivals.size());
   std::transform(arrivals.begin(), arrivals.end(), tokens.begin(),
                  [](const Arrival& arrival) { return arrival.token; });
@@ -150,11 +153,11 @@ std::vector<TokenId> CounterRandomness::coupled_top(const Distribution& law, int
 
 size_t CounterRandomness::categorical(std::span<const double> weights, int64_t position,
                                       RandomPurpose purpose, uint64_t draw) {
-  return inverse_cdf(weights, random_uniform({seed_, stream_, position, purpose, draw}));
+  return inverse_cdf(weights, random_uniform({seed_, sample_index_, position, purpose, draw}));
 }
 
 bool CounterRandomness::bernoulli(double p, int64_t position, uint64_t draw) {
-  return passes(p, random_uniform({seed_, stream_, position, RandomPurpose::kAccept, draw}));
+  return passes(p, random_uniform({seed_, sample_index_, position, RandomPurpose::kAccept, draw}));
 }
 
 }  // namespace outrider

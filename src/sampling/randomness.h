@@ -17,14 +17,14 @@ class Randomness {
  public:
   virtual ~Randomness() = default;
 
-  // The token at `position` under `law` by Gumbel noise that is fixed per (position, token): the arg max of
-  // log p + g, ties to the lower id. Drafters and target that ask for the same position share the noise.
-  // Precondition: the law is not empty.
-  virtual TokenId coupled_pick(const Distribution& law, int64_t position) = 0;
+  // The token at `position` under `distribution` by Gumbel noise that is fixed per (position, token): the arg
+  // max of log p + g, ties to the lower id. Drafters and target that ask for the same position share the
+  // noise. Precondition: the distribution is not empty.
+  virtual TokenId coupled_pick(const Distribution& distribution, int64_t position) = 0;
 
-  // The first `count` tokens in falling order of log p + g, fewer when the law has fewer: a draw from `law`
-  // without replacement that starts with coupled_pick(law, position).
-  virtual std::vector<TokenId> coupled_top(const Distribution& law, int64_t position, int count) = 0;
+  // The first `count` tokens in falling order of log p + g, fewer when the distribution has fewer: a draw
+  // from `distribution` without replacement that starts with coupled_pick(distribution, position).
+  virtual std::vector<TokenId> coupled_top(const Distribution& distribution, int64_t position, int count) = 0;
 
   // An index drawn with probability weights[i] / sum(weights); `draw` numbers the draws of one purpose at one
   // position. Precondition: at least one weight > 0.
@@ -55,29 +55,29 @@ struct Arrival {
 // Counter-based randomness of one sequence.
 class CounterRandomness final : public Randomness {
  public:
-  CounterRandomness(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
+  CounterRandomness(uint64_t seed, uint64_t sample_index) : seed_(seed), sample_index_(sample_index) {}
 
-  TokenId coupled_pick(const Distribution& law, int64_t position) override;
+  TokenId coupled_pick(const Distribution& distribution, int64_t position) override;
   // The first `count` tokens, ascending, into `arrivals`; the first is coupled_pick().
-  void coupled_race(const Distribution& law, int64_t position, int count,
+  void coupled_race(const Distribution& distribution, int64_t position, int count,
                     std::vector<Arrival>& arrivals) const;
   // The same under the softmax of logits / temperature, without computing it: most tokens are ruled out by
   // their noise alone. May differ from the other by a tie of rounded numbers. None when no token is left.
   // Precondition: temperature > 0.
   void coupled_race(std::span<const float> logits, double temperature, int64_t position, int count,
                     std::vector<Arrival>& arrivals) const;
-  std::vector<TokenId> coupled_top(const Distribution& law, int64_t position, int count) override;
+  std::vector<TokenId> coupled_top(const Distribution& distribution, int64_t position, int count) override;
   size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
                      uint64_t draw) override;
   bool bernoulli(double p, int64_t position, uint64_t draw) override;
 
  private:
   uint64_t noise_at(int64_t position) const {
-    return random_prefix({seed_, stream_, position, RandomPurpose::kToken, 0});
+    return random_prefix({seed_, sample_index_, position, RandomPurpose::kToken, 0});
   }
 
   uint64_t seed_;
-  uint64_t stream_;
+  uint64_t sample_index_;
 };
 
 }  // namespace outrider

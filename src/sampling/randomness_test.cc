@@ -21,39 +21,41 @@ constexpr int kDraws = 100000;  // finds a total variation of 0.02 in 64 cells w
 // Critical values of chi-square at a false alarm rate of 1e-9, by degrees of freedom.
 const std::map<size_t, double> kCritical = {{1, 37.3}, {5, 51.2}, {7, 55.9}, {63, 155.1}, {255, 414.5}};
 
-double chi_square(const std::vector<int>& observed, const std::vector<double>& law) {
+double chi_square(const std::vector<int>& observed, const std::vector<double>& distribution) {
   const double draws = std::accumulate(observed.begin(), observed.end(), 0.0);
   double sum = 0;
-  for (size_t i = 0; i < law.size(); ++i) {
-    const double expected = draws * law[i];
+  for (size_t i = 0; i < distribution.size(); ++i) {
+    const double expected = draws * distribution[i];
     if (expected == 0 && observed[i] > 0) return HUGE_VAL;
     if (expected > 0) sum += (observed[i] - expected) * (observed[i] - expected) / expected;
   }
   return sum;
 }
 
-bool fits(const std::vector<int>& observed, const std::vector<double>& law) {
-  return chi_square(observed, law) < kCritical.at(law.size() - 1);
+bool fits(const std::vector<int>& observed, const std::vector<double>& distribution) {
+  return chi_square(observed, distribution) < kCritical.at(distribution.size() - 1);
 }
 
 // Moves 0.02 of total variation from the first cell to the last.
-std::vector<double> shifted(std::vector<double> law) {
-  law.front() -= 0.02;
-  law.back() += 0.02;
-  return law;
+std::vector<double> shifted(std::vector<double> distribution) {
+  distribution.front() -= 0.02;
+  distribution.back() += 0.02;
+  return distribution;
 }
 
-const Distribution kLaw{{3, 7, 8, 20, 21, 40, 99, 1000}, {0.3, 0.05, 0.2, 0.1, 0.05, 0.1, 0.15, 0.05}};
+const Distribution kDistribution{{3, 7, 8, 20, 21, 40, 99, 1000},
+                                 {0.3, 0.05, 0.2, 0.1, 0.05, 0.1, 0.15, 0.05}};
 
-size_t index_of(const Distribution& law, TokenId token) {
-  return static_cast<size_t>(std::find(law.tokens.begin(), law.tokens.end(), token) - law.tokens.begin());
+size_t index_of(const Distribution& distribution, TokenId token) {
+  return static_cast<size_t>(std::find(distribution.tokens.begin(), distribution.tokens.end(), token) -
+                             distribution.tokens.begin());
 }
 
-Distribution uniform_law(size_t size) {
-  Distribution law;
-  for (size_t i = 0; i < size; ++i) law.tokens.push_back(static_cast<TokenId>(i));
-  law.probabilities.assign(size, 1.0 / static_cast<double>(size));
-  return law;
+Distribution uniform_distribution(size_t size) {
+  Distribution distribution;
+  for (size_t i = 0; i < size; ++i) distribution.tokens.push_back(static_cast<TokenId>(i));
+  distribution.probabilities.assign(size, 1.0 / static_cast<double>(size));
+  return distribution;
 }
 
 TEST(InverseCdf, CutsTheUnitIntervalInOrder) {
@@ -86,63 +88,66 @@ TEST(CounterRandomness, CoupledPickIsTheArgMaxOfLogPPlusGumbel) {
     CounterRandomness randomness(seed, 3);
     size_t best = 0;
     double best_score = -HUGE_VAL;
-    for (size_t i = 0; i < kLaw.tokens.size(); ++i) {
-      const auto token = static_cast<uint64_t>(kLaw.tokens[i]);
-      const double score =
-          std::log(kLaw.probabilities[i]) + random_gumbel({seed, 3, 17, RandomPurpose::kToken, token});
+    for (size_t i = 0; i < kDistribution.tokens.size(); ++i) {
+      const auto token = static_cast<uint64_t>(kDistribution.tokens[i]);
+      const double score = std::log(kDistribution.probabilities[i]) +
+                           random_gumbel({seed, 3, 17, RandomPurpose::kToken, token});
       if (score > best_score) best = i;
       best_score = std::max(best_score, score);
     }
-    ASSERT_EQ(randomness.coupled_pick(kLaw, 17), kLaw.tokens[best]) << "seed " << seed;
+    ASSERT_EQ(randomness.coupled_pick(kDistribution, 17), kDistribution.tokens[best]) << "seed " << seed;
   }
 }
 
-TEST(CounterRandomness, CoupledPickFollowsTheLaw) {
-  std::vector<int> by_seed(kLaw.tokens.size());
-  std::vector<int> by_position(kLaw.tokens.size());
-  std::vector<int> by_stream(kLaw.tokens.size());
+TEST(CounterRandomness, CoupledPickFollowsTheDistribution) {
+  std::vector<int> by_seed(kDistribution.tokens.size());
+  std::vector<int> by_position(kDistribution.tokens.size());
+  std::vector<int> by_stream(kDistribution.tokens.size());
   CounterRandomness one(42, 0);
   for (int i = 0; i < kDraws; ++i) {
     CounterRandomness seeded(static_cast<uint64_t>(i), 0);
     CounterRandomness streamed(42, static_cast<uint64_t>(i));
-    ++by_seed[index_of(kLaw, seeded.coupled_pick(kLaw, 5))];
-    ++by_position[index_of(kLaw, one.coupled_pick(kLaw, i))];
-    ++by_stream[index_of(kLaw, streamed.coupled_pick(kLaw, 5))];
+    ++by_seed[index_of(kDistribution, seeded.coupled_pick(kDistribution, 5))];
+    ++by_position[index_of(kDistribution, one.coupled_pick(kDistribution, i))];
+    ++by_stream[index_of(kDistribution, streamed.coupled_pick(kDistribution, 5))];
   }
   for (const auto& observed : {by_seed, by_position, by_stream}) {
-    EXPECT_TRUE(fits(observed, kLaw.probabilities)) << chi_square(observed, kLaw.probabilities);
-    EXPECT_FALSE(fits(observed, shifted(kLaw.probabilities))) << "the control law was not told apart";
+    EXPECT_TRUE(fits(observed, kDistribution.probabilities))
+        << chi_square(observed, kDistribution.probabilities);
+    EXPECT_FALSE(fits(observed, shifted(kDistribution.probabilities)))
+        << "the control distribution was not told apart";
   }
 }
 
 TEST(CounterRandomness, CoupledTopIsADrawWithoutReplacement) {
-  const Distribution law{{0, 1, 2}, {0.5, 0.3, 0.2}};
+  const Distribution distribution{{0, 1, 2}, {0.5, 0.3, 0.2}};
   std::vector<double> ordered_pairs;  // P(a, then b) = p(a) p(b) / (1 - p(a))
   for (size_t a = 0; a < 3; ++a) {
     for (size_t b = 0; b < 3; ++b) {
       if (a == b) continue;
-      ordered_pairs.push_back(law.probabilities[a] * law.probabilities[b] / (1 - law.probabilities[a]));
+      ordered_pairs.push_back(distribution.probabilities[a] * distribution.probabilities[b] /
+                              (1 - distribution.probabilities[a]));
     }
   }
   std::vector<int> observed(6);
   for (int i = 0; i < kDraws; ++i) {
     CounterRandomness randomness(7, static_cast<uint64_t>(i));
-    const std::vector<TokenId> top = randomness.coupled_top(law, 0, 2);
-    ASSERT_EQ(top[0], randomness.coupled_pick(law, 0));
+    const std::vector<TokenId> top = randomness.coupled_top(distribution, 0, 2);
+    ASSERT_EQ(top[0], randomness.coupled_pick(distribution, 0));
     ++observed[static_cast<size_t>(2 * top[0] + top[1] - (top[1] > top[0] ? 1 : 0))];
   }
   EXPECT_TRUE(fits(observed, ordered_pairs)) << chi_square(observed, ordered_pairs);
   EXPECT_FALSE(fits(observed, shifted(ordered_pairs)));
 }
 
-TEST(CounterRandomness, CoupledTopHasAtMostTheTokensOfTheLaw) {
+TEST(CounterRandomness, CoupledTopHasAtMostTheTokensOfTheDistribution) {
   CounterRandomness randomness(1, 0);
-  const Distribution law = uniform_law(3);
-  std::vector<TokenId> all = randomness.coupled_top(law, 0, 10);
+  const Distribution distribution = uniform_distribution(3);
+  std::vector<TokenId> all = randomness.coupled_top(distribution, 0, 10);
   std::sort(all.begin(), all.end());
   EXPECT_THAT(all, ElementsAre(0, 1, 2));
   EXPECT_THAT(randomness.coupled_top({{5}, {1.0}}, 0, 2), ElementsAre(5));
-  EXPECT_THAT(randomness.coupled_top(law, 0, 0), IsEmpty());
+  EXPECT_THAT(randomness.coupled_top(distribution, 0, 0), IsEmpty());
 }
 
 TEST(CounterRandomness, EqualArrivalsGoToTheLowerId) {
@@ -153,7 +158,7 @@ TEST(CounterRandomness, EqualArrivalsGoToTheLowerId) {
 }
 
 // Drafts agree with the target as often as 2408.07978 promises: (1 - TV) / (1 + TV).
-TEST(CounterRandomness, SharedNoiseMakesCloseLawsAgree) {
+TEST(CounterRandomness, SharedNoiseMakesCloseDistributionsAgree) {
   const Distribution p{{0, 1, 2, 3}, {0.4, 0.3, 0.2, 0.1}};
   const Distribution q{{0, 1, 2, 3}, {0.3, 0.3, 0.2, 0.2}};
   int agreed = 0;
@@ -166,13 +171,13 @@ TEST(CounterRandomness, SharedNoiseMakesCloseLawsAgree) {
 
 TEST(CounterRandomness, CategoricalFollowsUnnormalisedWeights) {
   const std::vector<double> weights = {3, 1, 0, 2, 4, 1.5, 0.5, 4};
-  std::vector<double> law = weights;
-  for (double& p : law) p /= 16.0;
+  std::vector<double> distribution = weights;
+  for (double& p : distribution) p /= 16.0;
   std::vector<int> observed(weights.size());
   CounterRandomness randomness(9, 1);
   for (int i = 0; i < kDraws; ++i) ++observed[randomness.categorical(weights, i, RandomPurpose::kDraft, 0)];
-  EXPECT_TRUE(fits(observed, law)) << chi_square(observed, law);
-  EXPECT_FALSE(fits(observed, shifted(law)));
+  EXPECT_TRUE(fits(observed, distribution)) << chi_square(observed, distribution);
+  EXPECT_FALSE(fits(observed, shifted(distribution)));
 }
 
 TEST(CounterRandomness, BernoulliPassesWithItsProbability) {
@@ -188,22 +193,23 @@ TEST(CounterRandomness, BernoulliPassesWithItsProbability) {
   }
 }
 
-// Joint law of two draws that differ in one part of their key; `draw(i, which)` names a token below 16.
+// Joint distribution of two draws that differ in one part of their key; `draw(i, which)` names a token
+// below 16.
 template <typename Draw>
 void expect_independent(const char* what, Draw draw) {
   std::vector<int> observed(256);
   for (int i = 0; i < kDraws; ++i) ++observed[16 * draw(i, 0) + draw(i, 1)];
-  const std::vector<double> law(256, 1.0 / 256);
-  EXPECT_TRUE(fits(observed, law)) << what << ": " << chi_square(observed, law);
+  const std::vector<double> distribution(256, 1.0 / 256);
+  EXPECT_TRUE(fits(observed, distribution)) << what << ": " << chi_square(observed, distribution);
 }
 
 TEST(CounterRandomness, DrawsWithDifferentKeysAreIndependent) {
-  const Distribution law = uniform_law(16);
-  const auto pick = [&](uint64_t seed, uint64_t stream, int64_t position) {
-    return static_cast<size_t>(CounterRandomness(seed, stream).coupled_pick(law, position));
+  const Distribution distribution = uniform_distribution(16);
+  const auto pick = [&](uint64_t seed, uint64_t sample_index, int64_t position) {
+    return static_cast<size_t>(CounterRandomness(seed, sample_index).coupled_pick(distribution, position));
   };
   const auto draw = [&](int position, RandomPurpose purpose, uint64_t index) {
-    return CounterRandomness(3, 0).categorical(law.probabilities, position, purpose, index);
+    return CounterRandomness(3, 0).categorical(distribution.probabilities, position, purpose, index);
   };
   using enum RandomPurpose;
   expect_independent("seeds", [&](uint64_t i, uint64_t which) { return pick(2 * i + which, 0, 0); });
@@ -218,17 +224,17 @@ TEST(CounterRandomness, DrawsWithDifferentKeysAreIndependent) {
 }
 
 TEST(CounterRandomness, SeedStreamAndPositionChangeTheTokens) {
-  const Distribution law = uniform_law(64);
-  const auto text = [&](uint64_t seed, uint64_t stream, int64_t first) {
-    CounterRandomness randomness(seed, stream);
+  const Distribution distribution = uniform_distribution(64);
+  const auto text = [&](uint64_t seed, uint64_t sample_index, int64_t first) {
+    CounterRandomness randomness(seed, sample_index);
     std::vector<TokenId> tokens;
-    for (int64_t i = 0; i < 16; ++i) tokens.push_back(randomness.coupled_pick(law, first + i));
+    for (int64_t i = 0; i < 16; ++i) tokens.push_back(randomness.coupled_pick(distribution, first + i));
     return tokens;
   };
   std::set<std::vector<TokenId>> distinct;
   for (uint64_t seed = 0; seed < 8; ++seed) {
-    for (uint64_t stream = 0; stream < 8; ++stream) {
-      for (int64_t first = 0; first < 8; ++first) distinct.insert(text(seed, stream, first));
+    for (uint64_t sample_index = 0; sample_index < 8; ++sample_index) {
+      for (int64_t first = 0; first < 8; ++first) distinct.insert(text(seed, sample_index, first));
     }
   }
   EXPECT_EQ(distinct.size(), 512u);

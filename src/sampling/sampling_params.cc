@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include "sampling/target_law.h"
+#include "sampling/logits_processor.h"
 
 namespace outrider {
 namespace {

@@ -13,15 +13,15 @@ namespace {
 
 constexpr double kStatusAge = 50;  // milliseconds
 
-ChoiceNews copied(const Progress& progress) {
-  ChoiceNews news;
-  news.text = progress.text;
-  news.tokens.assign(progress.tokens.begin(), progress.tokens.end());
-  news.origins.assign(progress.origins.begin(), progress.origins.end());
-  news.logprobs.assign(progress.logprobs.begin(), progress.logprobs.end());
-  news.prompt_logprobs.assign(progress.prompt_logprobs.begin(), progress.prompt_logprobs.end());
-  if (progress.completion != nullptr) news.completion = *progress.completion;
-  return news;
+ChoiceDelta copied(const Progress& progress) {
+  ChoiceDelta delta;
+  delta.text = progress.text;
+  delta.tokens.assign(progress.tokens.begin(), progress.tokens.end());
+  delta.origins.assign(progress.origins.begin(), progress.origins.end());
+  delta.logprobs.assign(progress.logprobs.begin(), progress.logprobs.end());
+  delta.prompt_logprobs.assign(progress.prompt_logprobs.begin(), progress.prompt_logprobs.end());
+  if (progress.completion != nullptr) delta.completion = *progress.completion;
+  return delta;
 }
 
 }  // namespace
@@ -36,13 +36,13 @@ EngineLoop::~EngineLoop() {
 
 void EngineLoop::submit(CallNumber call, std::vector<Request> requests, bool wants_traces) {
   const std::lock_guard lock(mutex_);
-  letters_.push_back({.call = call, .requests = std::move(requests), .wants_traces = wants_traces});
+  commands_.push_back({.call = call, .requests = std::move(requests), .wants_traces = wants_traces});
   mail_.notify_one();
 }
 
 void EngineLoop::cancel(CallNumber call) {
   const std::lock_guard lock(mutex_);
-  letters_.push_back({.call = call, .requests = {}});
+  commands_.push_back({.call = call, .requests = {}});
   mail_.notify_one();
 }
 
@@ -79,19 +79,19 @@ void EngineLoop::run() {
 }
 
 void EngineLoop::serve() {
-  std::vector<Letter> letters;
+  std::vector<Command> commands;
   bool is_idle = true;
-  while (take_letters(is_idle, letters)) {
-    for (Letter& letter : letters) {
-      if (letter.requests.empty()) {
-        const auto found = running_.find(letter.call);
+  while (take_commands(is_idle, commands)) {
+    for (Command& command : commands) {
+      if (command.requests.empty()) {
+        const auto found = running_.find(command.call);
         if (found == running_.end()) continue;
         for (const RequestId request : found->second.requests) engine_->cancel(request);
       } else {
-        begin(letter);
+        begin(command);
       }
     }
-    letters.clear();
+    commands.clear();
     update_tracing();
     is_idle = !engine_->step();
     hand_over(is_idle);
@@ -99,22 +99,22 @@ void EngineLoop::serve() {
 }
 
 // Waits while there is nothing to do. False: stop.
-bool EngineLoop::take_letters(bool is_idle, std::vector<Letter>& letters) {
+bool EngineLoop::take_commands(bool is_idle, std::vector<Command>& commands) {
   std::unique_lock lock(mutex_);
-  if (is_idle) mail_.wait(lock, [this] { return stops_ || !letters_.empty(); });
-  letters.swap(letters_);
+  if (is_idle) mail_.wait(lock, [this] { return stops_ || !commands_.empty(); });
+  commands.swap(commands_);
   return !stops_;
 }
 
-void EngineLoop::begin(Letter& letter) {
-  const CallNumber call = letter.call;
+void EngineLoop::begin(Command& command) {
+  const CallNumber call = command.call;
   Running& running = running_[call];
-  running.unfinished = letter.requests.size();
-  running.wants_traces = letter.wants_traces;
+  running.unfinished = command.requests.size();
+  running.wants_traces = command.wants_traces;
   const size_t news_before = step_news_.size();
   step_news_.push_back({.kind = CallNews::Kind::kAccepted, .call = call});
   int choice = 0;
-  for (Request& request : letter.requests) {
+  for (Request& request : command.requests) {
     auto submitted = engine_->submit(
         std::move(request),
         [this, call, choice](RequestId, const Progress& progress) { on_progress(call, choice, progress); });
@@ -130,7 +130,7 @@ void EngineLoop::begin(Letter& letter) {
     }
     if (found == running_.end()) break;
     found->second.requests.push_back(*submitted);
-    if (letter.wants_traces) traced_[*submitted] = {call, choice};
+    if (command.wants_traces) traced_[*submitted] = {call, choice};
     ++choice;
   }
 }
@@ -145,7 +145,7 @@ void EngineLoop::end(CallNumber call) {
 void EngineLoop::on_progress(CallNumber call, int choice, const Progress& progress) {
   const auto found = running_.find(call);
   if (found == running_.end()) return;  // refused after all
-  step_news_.push_back({.call = call, .choice = choice, .news = copied(progress)});
+  step_news_.push_back({.call = call, .choice = choice, .delta = copied(progress)});
   // Its trace of this step comes after its last news.
   if (progress.completion != nullptr && --found->second.unfinished == 0 && !found->second.wants_traces)
     end(call);
@@ -157,12 +157,12 @@ void EngineLoop::on_trace(const StepTrace& trace) {
   if (found == traced_.end()) return;
   const auto [call, choice] = found->second;
   const auto same =
-      std::find_if(step_news_.rbegin(), step_news_.rend(), [call = call, choice = choice](auto& news) {
-        return news.call == call && news.choice == choice && news.kind == CallNews::Kind::kProgress;
+      std::find_if(step_news_.rbegin(), step_news_.rend(), [call = call, choice = choice](auto& delta) {
+        return delta.call == call && delta.choice == choice && delta.kind == CallNews::Kind::kProgress;
       });
-  CallNews& news =
+  CallNews& delta =
       same != step_news_.rend() ? *same : step_news_.emplace_back(CallNews{.call = call, .choice = choice});
-  news.news.trace = trace;
+  delta.delta.trace = trace;
 }
 
 // Before a step: calls that ended with the last one are forgotten now, and tracing lasts while one wants it.

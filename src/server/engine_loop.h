@@ -30,7 +30,7 @@ struct CallNews {
   Kind kind = Kind::kProgress;
   CallNumber call = 0;
   int choice = 0;
-  ChoiceNews news = {};
+  ChoiceDelta delta = {};
   Error refusal = {};
 };
 
@@ -61,7 +61,7 @@ class EngineLoop {
   EngineStatus status() const;
 
  private:
-  struct Letter {
+  struct Command {
     CallNumber call = 0;
     std::vector<Request> requests;  // empty: cancel
     bool wants_traces = false;
@@ -74,8 +74,8 @@ class EngineLoop {
 
   void run();
   void serve();
-  bool take_letters(bool is_idle, std::vector<Letter>& letters);
-  void begin(Letter& letter);
+  bool take_commands(bool is_idle, std::vector<Command>& commands);
+  void begin(Command& command);
   void end(CallNumber call);
   void on_progress(CallNumber call, int choice, const Progress& progress);
   void on_trace(const StepTrace& trace);
@@ -95,7 +95,7 @@ class EngineLoop {
 
   mutable std::mutex mutex_;
   std::condition_variable mail_;
-  std::vector<Letter> letters_;
+  std::vector<Command> commands_;
   bool stops_ = false;
   std::vector<CallNews> news_;
   bool is_announced_ = false;

@@ -23,14 +23,14 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 }
 
 // News of several steps as if of one; of traces, the last.
-void merge(ChoiceNews& held, ChoiceNews news) {
-  held.text += news.text;
-  append(held.tokens, news.tokens);
-  append(held.origins, news.origins);
-  append(held.logprobs, news.logprobs);
-  append(held.prompt_logprobs, news.prompt_logprobs);
-  if (news.trace) held.trace = std::move(news.trace);
-  if (news.completion) held.completion = std::move(news.completion);
+void merge(ChoiceDelta& held, ChoiceDelta delta) {
+  held.text += delta.text;
+  append(held.tokens, delta.tokens);
+  append(held.origins, delta.origins);
+  append(held.logprobs, delta.logprobs);
+  append(held.prompt_logprobs, delta.prompt_logprobs);
+  if (delta.trace) held.trace = std::move(delta.trace);
+  if (delta.completion) held.completion = std::move(delta.completion);
 }
 
 void count(CallTotals& totals, const Completion& completion) {
@@ -99,8 +99,8 @@ void LiveCalls::abandon(LiveCall& call, EngineLoop& engine) {
   engine.cancel(call.number);
 }
 
-void LiveCalls::deliver(std::vector<CallNews> news) {
-  for (CallNews& item : news) {
+void LiveCalls::deliver(std::vector<CallNews> delta) {
+  for (CallNews& item : delta) {
     const auto found = calls_.find(item.call);
     if (found == calls_.end()) continue;
     const std::shared_ptr<LiveCall> call = found->second;
@@ -117,16 +117,16 @@ void LiveCalls::deliver(std::vector<CallNews> news) {
         finish(*call);
         break;
       case CallNews::Kind::kProgress:
-        on_progress(*call, item.choice, std::move(item.news));
+        on_progress(*call, item.choice, std::move(item.delta));
         break;
     }
     wake(*call);
   }
 }
 
-void LiveCalls::on_progress(LiveCall& call, int choice, ChoiceNews news) {
+void LiveCalls::on_progress(LiveCall& call, int choice, ChoiceDelta delta) {
   const double now = now_ms();
-  if (const auto tokens = static_cast<int64_t>(news.tokens.size()); tokens > 0) {
+  if (const auto tokens = static_cast<int64_t>(delta.tokens.size()); tokens > 0) {
     if (!call.totals.first_token_ms) {
       call.totals.first_token_ms = now - call.arrived_ms;
       metrics_->on_first_token(*call.totals.first_token_ms / 1e3);
@@ -135,21 +135,21 @@ void LiveCalls::on_progress(LiveCall& call, int choice, ChoiceNews news) {
     }
     call.last_token_ms = now;
   }
-  const bool is_last = news.completion.has_value();
+  const bool is_last = delta.completion.has_value();
   if (is_last) {
-    metrics_->on_completion(*news.completion);
-    count(call.totals, *news.completion);
+    metrics_->on_completion(*delta.completion);
+    count(call.totals, *delta.completion);
     --sequences_;
     --call.unfinished;
   }
   if (!call.is_abandoned && !call.error) {
     auto& held = call.held[static_cast<size_t>(choice)];
     if (held) {
-      merge(*held, std::move(news));
+      merge(*held, std::move(delta));
     } else if (call.generation->streams() && call.events.size() + call.writing_bytes > limits_.stream_bytes) {
-      held = std::move(news);
+      held = std::move(delta);
     } else {
-      call.generation->add(choice, std::move(news), call.events);
+      call.generation->add(choice, std::move(delta), call.events);
     }
   }
   if (is_last && call.unfinished == 0) finish(call);

@@ -12,7 +12,7 @@
 
 #include "server/api/generation_call.h"
 #include "server/engine_loop.h"
-#include "server/request_log.h"
+#include "server/http/request_log.h"
 #include "server/server_metrics.h"
 
 namespace outrider {
@@ -36,7 +36,7 @@ struct LiveCall {
   std::optional<ApiError> error;  // in place of what is still missing
 
   // Of LiveCalls:
-  std::vector<std::optional<ChoiceNews>> held;  // by choice: news that came while `events` was full
+  std::vector<std::optional<ChoiceDelta>> held;  // by choice: news that came while `events` was full
   size_t unfinished = 0;
   double last_token_ms = 0;
   int status = 200;
@@ -67,7 +67,7 @@ class LiveCalls {
   void close(LiveCall& call);
   void abandon(LiveCall& call, EngineLoop& engine);
 
-  void deliver(std::vector<CallNews> news);
+  void deliver(std::vector<CallNews> delta);
   // Once the writer has made room.
   void release_held(LiveCall& call);
 
@@ -81,8 +81,8 @@ class LiveCalls {
   int load() const { return preparing_ + sequences_; }
 
  private:
-  void on_progress(LiveCall& call, int choice, ChoiceNews news);
-  void add(LiveCall& call, int choice, ChoiceNews news);
+  void on_progress(LiveCall& call, int choice, ChoiceDelta delta);
+  void add(LiveCall& call, int choice, ChoiceDelta delta);
   void finish(LiveCall& call);
 
   Limits limits_;

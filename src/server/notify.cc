@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "device/file_descriptor.h"
+#include "platform/file_descriptor.h"
 
 namespace outrider {
 

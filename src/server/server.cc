@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "engine/engine_parts.h"
-#include "server/listener.h"
+#include "server/http/listener.h"
 #include "server/notify.h"
 #include "server/service.h"
 

@@ -12,7 +12,7 @@
 #include "outrider/engine.h"
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
-#include "server/limits.h"
+#include "server/http/limits.h"
 
 namespace outrider {
 

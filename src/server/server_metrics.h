@@ -7,8 +7,8 @@
 #include <string>
 
 #include "outrider/engine.h"
+#include "server/http/request_log.h"
 #include "server/metrics_text.h"
-#include "server/request_log.h"
 
 namespace outrider {
 

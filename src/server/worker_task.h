@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "server/connection.h"
+#include "server/http/connection.h"
 
 namespace outrider {
 

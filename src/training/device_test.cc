@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What --device cuda needs of the trainer. Without a GPU: everything comes out in the bits of the CPU on a
-// made-up device (fake_device.h), and a libtorch with CUDA has kernels for all that was asked of it. On a
+// fake device (fake_device.h), and a libtorch with CUDA has kernels for all that was asked of it. On a
 // GPU: the same but for rounding.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 
-#include "device/cpu_features.h"
-#include "training/adamw.h"
-#include "training/autograd_ops.h"
-#include "training/device.h"
-#include "training/fake_device.h"
-#include "training/head_run_fixture.h"
-#include "training/heads/frozen_target.h"
-#include "training/heads/head_batches.h"
+#include "platform/cpu_features.h"
+#include "training/core/adamw.h"
+#include "training/core/autograd_ops.h"
+#include "training/core/device.h"
+#include "training/core/fake_device.h"
+#include "training/evaluation/held_out_agreement.h"
+#include "training/head_data/frozen_target.h"
+#include "training/head_data/head_batches.h"
 #include "training/heads/head_export.h"
-#include "training/heads/held_out_agreement.h"
+#include "training/heads/head_run_fixture.h"
 
 namespace outrider::training {
 namespace {

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "training/checkpoint.h"
-#include "training/head_run_fixture.h"
+#include "training/core/checkpoint.h"
+#include "training/heads/head_run_fixture.h"
 
 namespace outrider::training {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "training/heads/head_command.h"
 #include "training/heads/head_kinds.h"
-#include "training/lm_command.h"
+#include "training/lm/lm_command.h"
 
 namespace {
 

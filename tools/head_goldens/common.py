@@ -16,7 +16,7 @@ TARGETS = Path(__file__).resolve().parents[2] / "tests/data/models"
 
 
 def made_up(name, shape):
-    """The same numbers as made_up_tensor() of src/heads/made_up_head.h: a function of name and place alone.
+    """The same numbers as made_up_tensor() of src/draft_heads/fake_head.h: a function of name and place alone.
 
     Matrices lie in [-0.2, 0.2), norms about 1, biases in [-0.2, 0.2).
     """

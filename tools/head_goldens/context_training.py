@@ -91,7 +91,7 @@ def moa_loss(head, tli, uses_lsa, uses_cross):
         to_hidden = head.leaf("Ekv2E.weight", (hidden, kv_hidden))
         bias = head.leaf("Ekv2E.bias", (hidden,))
     places = torch.arange(LENGTH)
-    law = distance = early_distance = 0.0
+    distribution = distance = early_distance = 0.0
     rows = sum(shifted(counted_of(w), 1).sum() for w in range(WINDOWS))
     for window in range(WINDOWS):
         counted, weight = counted_of(window), shifted(counted_of(window), 1)
@@ -121,9 +121,9 @@ def moa_loss(head, tli, uses_lsa, uses_cross):
             x = target.norm(x)
         distance = distance + (F.smooth_l1_loss(x, last_hidden, reduction="none").mean(-1) * weight).sum()
         p, q = target.head(last_hidden).log_softmax(-1), target.head(x).log_softmax(-1)
-        law = law + ((p.exp() * (p - q)).sum(-1) * weight).sum()
+        distribution = distribution + ((p.exp() * (p - q)).sum(-1) * weight).sum()
     features = distance if tli == 0 else 0.5 * distance + 0.5 * early_distance
-    return (0.1 * law + features) / rows
+    return (0.1 * distribution + features) / rows
 
 
 def dflash_loss(head):

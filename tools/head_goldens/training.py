@@ -65,8 +65,8 @@ class Unrolled:
             values = torch.cat([v[w] for v in self.values]).repeat_interleave(group, 1)
             mask = torch.cat([torch.ones(LENGTH, LENGTH).tril()] + [torch.eye(LENGTH)] * step, 1).bool()
             scores = torch.einsum("rhd,ehd->hre", q[w], keys) / target.head_dim**0.5
-            law = scores.masked_fill(~mask, float("-inf")).softmax(-1)
-            out.append(torch.einsum("hre,ehd->rhd", law, values).flatten(1))
+            distribution = scores.masked_fill(~mask, float("-inf")).softmax(-1)
+            out.append(torch.einsum("hre,ehd->rhd", distribution, values).flatten(1))
         return F.linear(torch.stack(out), self.weight("self_attn.o_proj"))
 
     def mlp(self, x):
@@ -75,9 +75,9 @@ class Unrolled:
         return F.linear(gated, self.weight("mlp.down_proj"))
 
 
-def divergence(logits, law, weight):
-    """KL(law || softmax(logits)), the mean over rows by weight."""
-    rows = (torch.xlogy(law, law) - law * logits.log_softmax(-1)).sum(-1)
+def divergence(logits, distribution, weight):
+    """KL(distribution || softmax(logits)), the mean over rows by weight."""
+    rows = (torch.xlogy(distribution, distribution) - distribution * logits.log_softmax(-1)).sum(-1)
     return (rows * weight).sum() / weight.sum()
 
 
@@ -96,9 +96,9 @@ def eagle3(target, weights):
         state = state + layer.attend(a)
         state = state + layer.mlp(state)
         logits = F.linear(rms_norm(state, weights("norm.weight")), weights("lm_head.weight"))
-        law = ahead(target_logits, 1 + step)[..., kept].softmax(-1)
+        distribution = ahead(target_logits, 1 + step)[..., kept].softmax(-1)
         weight = ahead(counted, 2 + step) * ahead(inside, 1 + step)
-        total = total + 0.8**step * divergence(logits, law, weight)
+        total = total + 0.8**step * divergence(logits, distribution, weight)
     return total
 
 
@@ -114,8 +114,8 @@ def mtp(target, weights):
         x = x + layer.attend(rms_norm(x, weights(prefix + "input_layernorm.weight")))
         state = x + layer.mlp(x)
         logits = target.head(rms_norm(state, weights(prefix + "shared_head.norm.weight")))
-        law = target.head(ahead(hidden, 1 + step)).softmax(-1)
-        total = total + 0.8**step * divergence(logits, law, ahead(counted, 2 + step))
+        distribution = target.head(ahead(hidden, 1 + step)).softmax(-1)
+        total = total + 0.8**step * divergence(logits, distribution, ahead(counted, 2 + step))
     return total
 
 
@@ -127,9 +127,9 @@ def eagle(target, weights):
     x = x + layer.attend(x)
     state = x + layer.mlp(x)
     weight = ahead(counted, 2)
-    law = target.head(ahead(hidden, 1)).softmax(-1)
+    distribution = target.head(ahead(hidden, 1)).softmax(-1)
     distance = F.smooth_l1_loss(state, ahead(hidden, 1), reduction="none").mean(-1)
-    return 0.1 * divergence(target.head(state), law, weight) + (distance * weight).sum() / weight.sum()
+    return 0.1 * divergence(target.head(state), distribution, weight) + (distance * weight).sum() / weight.sum()
 
 
 def medusa(target, weights):
@@ -145,7 +145,7 @@ def medusa(target, weights):
 
 
 def draft(target, weights, is_reverse):
-    """A whole small Llama, distilled: row t reads tokens up to t; a share of the law moved to its likeliest token."""
+    """A whole small Llama, distilled: row t reads tokens up to t; a share of the distribution moved to its likeliest token."""
     heads, kv_heads, dim, hard = 2, 1, 32, 0.25
     tokens, counted, hidden, _ = batch(target)
     positions = torch.arange(LENGTH)
@@ -162,13 +162,13 @@ def draft(target, weights, is_reverse):
             x = x + F.linear(F.silu(gate) * up, get("down"))
         states.append(rms_norm(x, weights("final_norm")))
     logits = F.linear(torch.stack(states), weights("embedding"))
-    law = target.head(hidden).softmax(-1)
-    law = (1 - hard) * law + hard * F.one_hot(law.argmax(-1), target.vocab)
+    distribution = target.head(hidden).softmax(-1)
+    distribution = (1 - hard) * distribution + hard * F.one_hot(distribution.argmax(-1), target.vocab)
     weight = ahead(counted, 1)
     if not is_reverse:
-        return divergence(logits, law, weight)
+        return divergence(logits, distribution, weight)
     own = logits.log_softmax(-1)
-    return ((own.exp() * (own - law.log())).sum(-1) * weight).sum() / weight.sum()
+    return ((own.exp() * (own - distribution.log())).sum(-1) * weight).sum() / weight.sum()
 
 
 def draft_shapes(target):

@@ -12,11 +12,11 @@ namespace {
 // Any layout of tile_form().
 void linear(const LinearShare& share) {
   switch (share.form) {
-    case WeightForm::kStrips:
+    case WeightLayout::kPanels:
       return avx512_ops().linear(share);
-    case WeightForm::kDotBytes:
+    case WeightLayout::kDotBytes:
       return group_linear<Avx512Vnni>(share);
-    case WeightForm::kChannels:
+    case WeightLayout::kChannels:
       return channel_tile_linear(share);
     default:
       return tile_linear(share);
@@ -24,7 +24,7 @@ void linear(const LinearShare& share) {
 }
 
 void pack_inputs(const InputShare& share) {
-  share.form == InputForm::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
+  share.form == InputLayout::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
 // Chosen by type and shape only, so that all rows of a model take the same way.

@@ -23,7 +23,7 @@ TileConfig group_config() {
   return config;
 }
 
-struct GroupStrip {
+struct GroupPanel {
   const LinearShare& share;
   const std::byte* codes;  // first block: scales of its groups, then their codes
   float unit;
@@ -47,15 +47,15 @@ struct GroupStrip {
 };
 
 template <int kRows, int kSums, int kInputs>
-void group_rows(const GroupStrip& strip, int64_t row) {
-  const LinearShare& share = strip.share;
+void group_rows(const GroupPanel& panel, int64_t row) {
+  const LinearShare& share = panel.share;
   const int64_t groups = share.k / kInputGroup;
   const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x) + row;
   alignas(64) int32_t sums[2][kRows * 16];
   __m512 y[kRows];
   for (__m512& sum : y) sum = _mm512_setzero_ps();
   const auto add_scaled = [&](int64_t group) __attribute__((always_inline)) {
-    const __m512 scales = strip.scales_of(group);
+    const __m512 scales = panel.scales_of(group);
     for (int r = 0; r < kRows; ++r) {
       const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums[group % 2] + r * 16));
       const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(inputs[group * share.rows + r].scale));
@@ -64,9 +64,9 @@ void group_rows(const GroupStrip& strip, int64_t row) {
   };
   // Sums are read a group later than they are stored, when they have left the store buffer.
   for (int64_t group = 0; group < groups; ++group) {
-    const std::byte* weights = strip.codes_of(group);
+    const std::byte* weights = panel.codes_of(group);
     if (row == 0) {
-      for (int64_t line = 0; line < GroupStrip::kGroupBytes; line += 64)
+      for (int64_t line = 0; line < GroupPanel::kGroupBytes; line += 64)
         __builtin_prefetch(weights + 4096 + line);
     }
     zero_tile<kSums>();
@@ -77,10 +77,10 @@ void group_rows(const GroupStrip& strip, int64_t row) {
     if (group > 0) add_scaled(group - 1);
   }
   add_scaled(groups - 1);
-  const int64_t features = share.n - strip.feature;
+  const int64_t features = share.n - panel.feature;
   const auto mask = static_cast<__mmask16>(features >= 16 ? 0xFFFF : (1U << features) - 1);
   for (int r = 0; r < kRows; ++r) {
-    _mm512_mask_storeu_ps(share.y + (row + r) * share.n + strip.feature, mask, y[r]);
+    _mm512_mask_storeu_ps(share.y + (row + r) * share.n + panel.feature, mask, y[r]);
   }
 }
 
@@ -89,17 +89,17 @@ template <typename V>
 void group_linear(const LinearShare& share) {
   load_tile_config(group_config());
   for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
-    const std::byte* stored = share.weights + feature / kDotFeatures * share.strip_bytes;
+    const std::byte* stored = share.weights + feature / kDotFeatures * share.panel_bytes;
     float unit;
     __builtin_memcpy(&unit, stored, sizeof(unit));
-    const GroupStrip strip = {share, stored + kStripHeader, unit, feature};
+    const GroupPanel panel = {share, stored + kPanelHeader, unit, feature};
     int64_t row = 0;
-    for (; row + 16 <= share.rows; row += 16) group_rows<16, 0, 1>(strip, row);
+    for (; row + 16 <= share.rows; row += 16) group_rows<16, 0, 1>(panel, row);
     if (row + 8 <= share.rows) {
-      group_rows<8, 2, 3>(strip, row);
+      group_rows<8, 2, 3>(panel, row);
       row += 8;
     }
-    simd::code_rows_from<V, simd::Bytes<32, false>, 4>({share, strip.codes, unit, feature}, row);
+    simd::code_rows_from<V, simd::Bytes<32, false>, 4>({share, panel.codes, unit, feature}, row);
   }
   release_tiles();
 }

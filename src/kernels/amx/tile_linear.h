@@ -12,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// Tile registers: 0-3 sums of (tile of the strip, row tile), 4-5 weights, 6-7 inputs.
+// Tile registers: 0-3 sums of (tile of the panel, row tile), 4-5 weights, 6-7 inputs.
 constexpr int kSumTiles = 4;
 constexpr int64_t kTileSums = kTileRows * 16;  // numbers of a stored tile of sums
 
@@ -36,7 +36,7 @@ struct Chunk {
   int64_t pairs() const { return (layout.row_tiles + 1) / 2; }
 };
 
-// One step of a strip against kTiles row tiles.
+// One step of a panel against kTiles row tiles.
 template <int kTiles>
 void multiply_step(const Bf16* weights, const Bf16* inputs, const ChunkLayout& layout) {
   const int64_t stride = layout.columns * 4;
@@ -75,13 +75,13 @@ void store_sums(float* sums) {
   if constexpr (kTiles == 2) store_tile<3>(sums + 3 * kTileSums);
 }
 
-// The weights of a step of a strip, kTilePrefetch from here.
+// The weights of a step of a panel, kTilePrefetch from here.
 void fetch_ahead(const Bf16* tiles) {
   const auto* ahead = reinterpret_cast<const std::byte*>(tiles) + kTilePrefetch;
   for (int64_t line = 0; line < 2 * kTileNumbers * 2; line += 64) __builtin_prefetch(ahead + line);
 }
 
-// [pair][tile of the strip, row tile][feature][row] to y.
+// [pair][tile of the panel, row tile][feature][row] to y.
 void store_outputs(const Chunk& chunk, int64_t feature, const float* sums) {
   const LinearShare& share = chunk.share;
   const auto mask_of = [](int64_t count) {
@@ -104,7 +104,7 @@ void store_outputs(const Chunk& chunk, int64_t feature, const float* sums) {
 }
 
 // Stored tiles: sums of a pair of row tiles stay in registers over all inputs; a second pair finds the
-// strip's weights in the second-level cache.
+// panel's weights in the second-level cache.
 template <int kTiles>
 void multiply_stored(const Chunk& chunk, const StoredTiles& weights, int64_t pair, float* sums) {
   zero_sums();
@@ -120,7 +120,7 @@ void multiply_stored(const Chunk& chunk, const StoredTiles& weights, int64_t pai
   store_sums<kTiles>(sums);
 }
 
-void stored_strip(const Chunk& chunk, int64_t feature) {
+void stored_panel(const Chunk& chunk, int64_t feature) {
   alignas(64) float sums[kChunkRows / 32 * kSumTiles * kTileSums];
   const StoredTiles weights(chunk.share, feature);
   for (int64_t pair = 0; pair < chunk.pairs(); ++pair) {
@@ -162,7 +162,7 @@ void multiply_pair(const Chunk& chunk, Weights& weights, int64_t block, int64_t 
 }
 
 template <typename Weights>
-void decoded_strip(const Chunk& chunk, int64_t feature) {
+void decoded_panel(const Chunk& chunk, int64_t feature) {
   alignas(64) Bf16 decoded[2][kBlockNumbers];
   alignas(64) float sums[kChunkRows / 32 * kSumTiles * kTileSums];
   Weights weights(chunk.share, feature);
@@ -183,24 +183,24 @@ void decoded_strip(const Chunk& chunk, int64_t feature) {
   store_outputs(chunk, feature, sums);
 }
 
-template <void (*strip)(const Chunk&, int64_t)>
+template <void (*panel)(const Chunk&, int64_t)>
 void multiply_chunk(const Chunk& chunk) {
   const Range features = chunk.share.features;
   for (int64_t feature = features.begin; feature < features.end; feature += kTileFeatures)
-    strip(chunk, feature);
+    panel(chunk, feature);
 }
 
 void multiply_chunk(const Chunk& chunk) {
   const LinearShare& share = chunk.share;
   switch (share.form) {
-    case WeightForm::kTiles:
-      return multiply_chunk<stored_strip>(chunk);
-    case WeightForm::kTileNibbles:
-      return share.has_min ? multiply_chunk<decoded_strip<MinNibbleTiles>>(chunk)
-                           : multiply_chunk<decoded_strip<NibbleTiles>>(chunk);
+    case WeightLayout::kTiles:
+      return multiply_chunk<stored_panel>(chunk);
+    case WeightLayout::kTileNibbles:
+      return share.has_min ? multiply_chunk<decoded_panel<MinNibbleTiles>>(chunk)
+                           : multiply_chunk<decoded_panel<NibbleTiles>>(chunk);
     default:
-      return share.has_min ? multiply_chunk<decoded_strip<ByteTiles<32, true>>>(chunk)
-                           : multiply_chunk<decoded_strip<ByteTiles<16, false>>>(chunk);
+      return share.has_min ? multiply_chunk<decoded_panel<ByteTiles<32, true>>>(chunk)
+                           : multiply_chunk<decoded_panel<ByteTiles<16, false>>>(chunk);
   }
 }
 

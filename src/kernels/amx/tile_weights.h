@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Left-hand tiles of 16 features by 32 inputs, in blocks of kCodeBlock inputs of a strip of 32 features:
-// [step][tile of the strip][16][32] bf16. Stored so for BF16, decoded a quarter of a block at a time for
+// Left-hand tiles of 16 features by 32 inputs, in blocks of kCodeBlock inputs of a panel of 32 features:
+// [step][tile of the panel][16][32] bf16. Stored so for BF16, decoded a quarter of a block at a time for
 // codes, so that decoding runs between the tile products of the block before. Unnamed namespace on purpose,
 // see isa_ops.h.
 #pragma once
@@ -23,16 +23,16 @@ constexpr int64_t kCodePrefetch = 2048;
 constexpr int64_t kTilePrefetch = 1024;
 
 struct StoredTiles {
-  const std::byte* strip;
+  const std::byte* panel;
 
   explicit StoredTiles(const LinearShare& share, int64_t feature)
-      : strip(share.weights + feature / kTileFeatures * share.strip_bytes) {}
+      : panel(share.weights + feature / kTileFeatures * share.panel_bytes) {}
   const Bf16* block(int64_t index) const {
-    return reinterpret_cast<const Bf16*>(strip) + index * kBlockNumbers;
+    return reinterpret_cast<const Bf16*>(panel) + index * kBlockNumbers;
   }
 };
 
-// Where the parts of a strip of codes stand. Bytes of a block of 16 features: scales [16][groups], mins,
+// Where the parts of a panel of codes stand. Bytes of a block of 16 features: scales [16][groups], mins,
 // codes [16][row].
 template <int kGroup, int kRowBytes, bool kMin>
 struct CodeBlocks {
@@ -41,10 +41,10 @@ struct CodeBlocks {
   static constexpr int kBlockBytes = (kMin ? 2 : 1) * kScaleBytes + kTileRows * kRowBytes;
   static constexpr int kRowsOfQuarter = kTileRows / 2;
 
-  const std::byte* strip;
+  const std::byte* panel;
 
   CodeBlocks(const LinearShare& share, int64_t feature)
-      : strip(share.weights + feature / kTileFeatures * share.strip_bytes) {}
+      : panel(share.weights + feature / kTileFeatures * share.panel_bytes) {}
 
   // Quarters 0 and 1 of a block are the first tile.
   struct Quarter {
@@ -52,7 +52,7 @@ struct CodeBlocks {
     const std::byte* codes;
   };
   Quarter quarter_at(int64_t block, int quarter) const {
-    const std::byte* from = strip + kStripHeader + (block * 2 + quarter / 2) * kBlockBytes;
+    const std::byte* from = panel + kPanelHeader + (block * 2 + quarter / 2) * kBlockBytes;
     const int64_t first = quarter % 2 * kRowsOfQuarter;
     return {from + first * kGroups * 2, from + (kMin ? 2 : 1) * kScaleBytes + first * kRowBytes};
   }
@@ -72,7 +72,7 @@ struct ScaledBlocks : CodeBlocks<kGroup, kRowBytes, kMin> {
   alignas(64) float negative_mins[kMin ? kScales : 1];
 
   ScaledBlocks(const LinearShare& share, int64_t feature) : Base(share, feature) {
-    __builtin_memcpy(&unit, Base::strip, sizeof(unit));
+    __builtin_memcpy(&unit, Base::panel, sizeof(unit));
   }
 
   // Reads the scales of a quarter, times `inflation`, and returns its codes.

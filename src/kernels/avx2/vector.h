@@ -17,7 +17,7 @@ struct Avx2 {
   static constexpr int kLanes = 8;
   static constexpr int kChains = 1;      // independent sums over the inputs of a product
   static constexpr int kRowsAtOnce = 5;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
-  static constexpr int kStripsOfFewRows = 2;  // of products of few rows
+  static constexpr int kPanelsOfFewRows = 2;  // of products of few rows
 
   static __m256i first(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),

@@ -17,7 +17,7 @@ struct Avx512 {
   static constexpr int kLanes = 16;
   static constexpr int kChains = 4;      // independent sums over the inputs of a product
   static constexpr int kRowsAtOnce = 4;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
-  static constexpr int kStripsOfFewRows = 1;
+  static constexpr int kPanelsOfFewRows = 1;
 
   static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
   static Floats load(const float* p) { return _mm512_loadu_ps(p); }

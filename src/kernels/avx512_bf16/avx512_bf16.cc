@@ -7,11 +7,11 @@ namespace {
 
 // Any layout of pair_form().
 void linear(const LinearShare& share) {
-  share.form == WeightForm::kPairs ? pair_linear(share) : avx512_vnni_ops().linear(share);
+  share.form == WeightLayout::kPairs ? pair_linear(share) : avx512_vnni_ops().linear(share);
 }
 
 void pack_inputs(const InputShare& share) {
-  share.form == InputForm::kBF16Pairs ? pack_pair_inputs(share) : avx512_ops().pack_inputs(share);
+  share.form == InputLayout::kBF16Pairs ? pack_pair_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bf16 weights with inputs rounded to bf16, on strips of 16 output features: a lane of a vector
+// Products of bf16 weights with inputs rounded to bf16, on panels of 16 output features: a lane of a vector
 // holds two inputs of one feature. Unnamed namespace on purpose, see isa_ops.h.
 //
 // The sum of one output runs over the pairs of inputs in order; nothing else enters, so its bits depend on
-// its own row, its own weights and k only. Few rows take two strips at once to hide the instruction's
+// its own row, its own weights and k only. Few rows take two panels at once to hide the instruction's
 // latency.
 #pragma once
 
@@ -19,19 +19,19 @@ using Pair = uint32_t;  // two bf16, the first one in the low half
 
 int64_t pairs_of(int64_t k) { return (k + 1) / 2; }
 
-// Of a tile of inputs [pair][kRows] with kStrips strips.
-template <int kRows, int kStrips>
+// Of a tile of inputs [pair][kRows] with kStrips panels.
+template <int kRows, int kPanels>
 void pair_product(const LinearShare& share, int64_t feature, int64_t row) {
   const int64_t pairs = pairs_of(share.k);
   const auto* weights =
-      reinterpret_cast<const __m512i*>(share.weights + feature / kDotFeatures * share.strip_bytes);
+      reinterpret_cast<const __m512i*>(share.weights + feature / kDotFeatures * share.panel_bytes);
   const Pair* inputs = reinterpret_cast<const Pair*>(share.packed_x) + row * pairs;
-  __m512 sums[kStrips][kRows];
-  for (auto& of_strip : sums) {
-    for (__m512& sum : of_strip) sum = _mm512_setzero_ps();
+  __m512 sums[kPanels][kRows];
+  for (auto& of_panel : sums) {
+    for (__m512& sum : of_panel) sum = _mm512_setzero_ps();
   }
   for (int64_t pair = 0; pair < pairs; ++pair) {
-    for (int s = 0; s < kStrips; ++s) {
+    for (int s = 0; s < kPanels; ++s) {
       const __m512i* vector = weights + s * pairs + pair;
       __builtin_prefetch(reinterpret_cast<const std::byte*>(vector) + kPrefetchBytes);
       const auto of_features = (__m512bh)_mm512_loadu_si512(vector);
@@ -41,7 +41,7 @@ void pair_product(const LinearShare& share, int64_t feature, int64_t row) {
       }
     }
   }
-  for (int s = 0; s < kStrips; ++s) {
+  for (int s = 0; s < kPanels; ++s) {
     const int64_t first = feature + s * kDotFeatures;
     const int64_t features = share.n - first < kDotFeatures ? share.n - first : kDotFeatures;
     for (int r = 0; r < kRows; ++r) {
@@ -51,10 +51,10 @@ void pair_product(const LinearShare& share, int64_t feature, int64_t row) {
 }
 
 // Of a tile of as many rows as there are, at most kRows.
-template <int kRows, int kStrips>
+template <int kRows, int kPanels>
 void pair_product_of_tile(const LinearShare& share, int64_t feature, Range rows) {
-  if (rows.end - rows.begin == kRows) return pair_product<kRows, kStrips>(share, feature, rows.begin);
-  if constexpr (kRows > 1) pair_product_of_tile<kRows - 1, kStrips>(share, feature, rows);
+  if (rows.end - rows.begin == kRows) return pair_product<kRows, kPanels>(share, feature, rows.begin);
+  if constexpr (kRows > 1) pair_product_of_tile<kRows - 1, kPanels>(share, feature, rows);
 }
 
 void pair_linear(const LinearShare& share) {

@@ -13,7 +13,7 @@ constexpr int64_t kFeatures = 64;  // that share one laying out of inputs
 
 // Inputs [begin, begin + count) of one feature's weights.
 void decode(const LinearShare& share, int64_t feature, int64_t begin, int64_t count, float* weights) {
-  const std::byte* row = share.weights + feature * share.strip_bytes;
+  const std::byte* row = share.weights + feature * share.panel_bytes;
   if (share.dtype != DType::kI8) {
     return dequantize_row(share.dtype, row + row_bytes(share.dtype, begin), weights, count);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit inputs with weights stored as codes, on strips of 16 output features: a lane of a vector
+// Products of 8-bit inputs with weights stored as codes, on panels of 16 output features: a lane of a vector
 // holds four inputs of one feature.
 //
 // Sums within a group (or, for kChannels, over all inputs) are sums of integers, exact in any order; groups
@@ -69,24 +69,24 @@ struct Bytes {
   }
 };
 
-struct CodeStrip {
+struct CodePanel {
   const LinearShare& share;
   const std::byte* codes;  // first block
   float unit;
   int64_t feature;
 };
 
-// Lanes [lane, lane + V::kLanes) of a strip for rows [row, row + kRows). Adds a group's integer sums, times
+// Lanes [lane, lane + V::kLanes) of a panel for rows [row, row + kRows). Adds a group's integer sums, times
 // the scales of both sides, to the outputs' sums, and takes the mins off.
 template <typename V, typename Codes, int kRows>
-void code_rows(const CodeStrip& strip, int64_t row, int lane) {
+void code_rows(const CodePanel& panel, int64_t row, int lane) {
   constexpr int64_t kGroups = kCodeBlock / Codes::kGroup;
   constexpr int64_t kScaleBytes = (Codes::kHasMin ? 2 : 1) * kGroups * kDotFeatures * 2;
-  const LinearShare& share = strip.share;
+  const LinearShare& share = panel.share;
   const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x) + row;
   typename V::Floats y[kRows];
   for (auto& sum : y) sum = V::all(0);
-  const std::byte* block = strip.codes;
+  const std::byte* block = panel.codes;
   for (int64_t begin = 0; begin < share.k; begin += kCodeBlock) {
     const int64_t left = share.k - begin;
     const int64_t groups = left < kCodeBlock ? left / Codes::kGroup : kGroups;
@@ -97,12 +97,12 @@ void code_rows(const CodeStrip& strip, int64_t row, int lane) {
       typename V::Ints sums[kRows];
       Codes::template products<V, kRows>(codes, x, static_cast<int>(first % kInputGroup), sums);
       const auto* scales = reinterpret_cast<const uint8_t*>(block) + (g * kDotFeatures + lane) * 2;
-      const auto scale = V::mul(V::load_halves(scales), V::all(strip.unit));
+      const auto scale = V::mul(V::load_halves(scales), V::all(panel.unit));
       for (int r = 0; r < kRows; ++r) {
         y[r] = V::multiply_add(V::to_floats(sums[r]), V::mul(scale, V::all(x[r].scale)), y[r]);
       }
       if constexpr (Codes::kHasMin) {
-        const auto negative_min = V::mul(V::load_halves(scales + kScaleBytes / 2), V::all(-strip.unit));
+        const auto negative_min = V::mul(V::load_halves(scales + kScaleBytes / 2), V::all(-panel.unit));
         for (int r = 0; r < kRows; ++r) {
           y[r] = V::multiply_add(negative_min, V::all(x[r].scaled_sum), y[r]);
         }
@@ -110,36 +110,36 @@ void code_rows(const CodeStrip& strip, int64_t row, int lane) {
     }
     block += kScaleBytes + kGroups * Codes::kBytes;
   }
-  const int64_t features = share.n - strip.feature - lane;
+  const int64_t features = share.n - panel.feature - lane;
   for (int r = 0; r < kRows && features > 0; ++r) {
-    V::store_first(share.y + (row + r) * share.n + strip.feature + lane, y[r],
+    V::store_first(share.y + (row + r) * share.n + panel.feature + lane, y[r],
                    features < V::kLanes ? features : V::kLanes);
   }
 }
 
 template <typename V, typename Codes, int kRows>
-void code_rows_from(const CodeStrip& strip, int64_t row) {
-  for (; row + kRows <= strip.share.rows; row += kRows) {
-    for (int lane = 0; lane < kDotFeatures; lane += V::kLanes) code_rows<V, Codes, kRows>(strip, row, lane);
+void code_rows_from(const CodePanel& panel, int64_t row) {
+  for (; row + kRows <= panel.share.rows; row += kRows) {
+    for (int lane = 0; lane < kDotFeatures; lane += V::kLanes) code_rows<V, Codes, kRows>(panel, row, lane);
   }
   if constexpr (kRows > 1) {
-    if (row < strip.share.rows) code_rows_from<V, Codes, kRows - 1>(strip, row);
+    if (row < panel.share.rows) code_rows_from<V, Codes, kRows - 1>(panel, row);
   }
 }
 
 template <typename V, typename Codes>
 void code_linear(const LinearShare& share) {
   for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
-    const std::byte* strip = share.weights + feature / kDotFeatures * share.strip_bytes;
+    const std::byte* panel = share.weights + feature / kDotFeatures * share.panel_bytes;
     float unit;
-    __builtin_memcpy(&unit, strip, sizeof(unit));
-    code_rows_from<V, Codes, V::kDotRows>({share, strip + kStripHeader, unit, feature}, 0);
+    __builtin_memcpy(&unit, panel, sizeof(unit));
+    code_rows_from<V, Codes, V::kDotRows>({share, panel + kPanelHeader, unit, feature}, 0);
   }
 }
 
 // As code_rows, with one scale per feature and per row.
 template <typename V, int kRows>
-void channel_rows(const LinearShare& share, const std::byte* strip, int64_t feature, int64_t row, int lane) {
+void channel_rows(const LinearShare& share, const std::byte* panel, int64_t feature, int64_t row, int lane) {
   const int64_t steps = (share.k + kChannelDepth - 1) / kChannelDepth;
   const int64_t tile_bytes = static_cast<int64_t>(sizeof(InputRowsHead)) + steps * kInputRows * kChannelDepth;
   const InputRowsHead* heads[kRows];
@@ -152,7 +152,7 @@ void channel_rows(const LinearShare& share, const std::byte* strip, int64_t feat
                (row + r) % kInputRows * kChannelDepth;
     sums[r] = V::all_ints(0);
   }
-  const std::byte* weights = strip + kStripHeader + lane * 4;
+  const std::byte* weights = panel + kPanelHeader + lane * 4;
   for (int64_t step = 0; step < steps; ++step) {
     for (int v = 0; v < kChannelDepth / 4; ++v, weights += 64) {
       __builtin_prefetch(weights + kPrefetchBytes);
@@ -163,7 +163,7 @@ void channel_rows(const LinearShare& share, const std::byte* strip, int64_t feat
       }
     }
   }
-  const auto scale = V::load(reinterpret_cast<const float*>(strip) + lane);
+  const auto scale = V::load(reinterpret_cast<const float*>(panel) + lane);
   const int64_t features = share.n - feature - lane;
   for (int r = 0; r < kRows && features > 0; ++r) {
     const int64_t place = (row + r) % kInputRows;
@@ -175,21 +175,21 @@ void channel_rows(const LinearShare& share, const std::byte* strip, int64_t feat
 }
 
 template <typename V, int kRows>
-void channel_rows_from(const LinearShare& share, const std::byte* strip, int64_t feature, int64_t row) {
+void channel_rows_from(const LinearShare& share, const std::byte* panel, int64_t feature, int64_t row) {
   for (; row + kRows <= share.rows; row += kRows) {
     for (int lane = 0; lane < kDotFeatures; lane += V::kLanes)
-      channel_rows<V, kRows>(share, strip, feature, row, lane);
+      channel_rows<V, kRows>(share, panel, feature, row, lane);
   }
   if constexpr (kRows > 1) {
-    if (row < share.rows) channel_rows_from<V, kRows - 1>(share, strip, feature, row);
+    if (row < share.rows) channel_rows_from<V, kRows - 1>(share, panel, feature, row);
   }
 }
 
 template <typename V>
 void channel_linear(const LinearShare& share) {
   for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
-    const std::byte* strip = share.weights + feature / kDotFeatures * share.strip_bytes;
-    channel_rows_from<V, V::kDotRows>(share, strip, feature, 0);
+    const std::byte* panel = share.weights + feature / kDotFeatures * share.panel_bytes;
+    channel_rows_from<V, V::kDotRows>(share, panel, feature, 0);
   }
 }
 

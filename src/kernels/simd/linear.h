@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/simd/code_linear.h"
-#include "kernels/simd/strip_linear.h"
+#include "kernels/simd/panel_linear.h"
 
 namespace outrider::simd {
 
@@ -10,16 +10,16 @@ namespace outrider::simd {
 template <typename V>
 void linear(const LinearShare& share) {
   switch (share.form) {
-    case WeightForm::kDotNibbles:
+    case WeightLayout::kDotNibbles:
       return share.has_min ? code_linear<V, Nibbles<true>>(share) : code_linear<V, Nibbles<false>>(share);
-    case WeightForm::kDotBytes:
+    case WeightLayout::kDotBytes:
       if (share.has_min) return code_linear<V, Bytes<32, true>>(share);
       return share.code_group == 16 ? code_linear<V, Bytes<16, false>>(share)
                                     : code_linear<V, Bytes<32, false>>(share);
-    case WeightForm::kChannels:
+    case WeightLayout::kChannels:
       return channel_linear<V>(share);
     default:
-      return strip_linear<V>(share);
+      return panel_linear<V>(share);
   }
 }
 

@@ -12,9 +12,9 @@ namespace outrider::simd {
 template <typename V>
 typename V::Floats exp(typename V::Floats unbounded) {
   using Floats = typename V::Floats;
-  constexpr float kLeast = -87;
+  constexpr float kMin = -87;
   // In this order of operands NaN passes.
-  const Floats x = V::min(V::all(90), V::max(V::all(kLeast), unbounded));
+  const Floats x = V::min(V::all(90), V::max(V::all(kMin), unbounded));
   const auto n = V::round(V::mul(x, V::all(1.44269504F)));
   // r = x - n ln 2, ln 2 in two parts; the upper one has few enough bits for exact products.
   const Floats steps = V::to_floats(n);
@@ -28,7 +28,7 @@ typename V::Floats exp(typename V::Floats unbounded) {
   const auto power = [](auto exponent) __attribute__((always_inline)) {
     return V::from_bits(V::shift_left(V::add(exponent, 127), 23));
   };
-  return V::zero_below(kLeast, unbounded, V::mul(V::mul(series, power(half)), power(V::sub(n, half))));
+  return V::zero_below(kMin, unbounded, V::mul(V::mul(series, power(half)), power(V::sub(n, half))));
 }
 
 template <typename V>

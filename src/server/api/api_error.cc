@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/api_error.h"
 
-#include "server/api/json_text.h"
+#include "server/api/answers/json_text.h"
 
 namespace outrider {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/chat_messages.h"
 
+#include "server/api/answers/json_text.h"
 #include "server/api/generation_spec.h"
-#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
 
-constexpr size_t kMostParts = 1024;
-constexpr size_t kMostCalls = 128;
+constexpr size_t kMaxParts = 1024;
+constexpr size_t kMaxCalls = 128;
 
 // A part of a content: {"type": "text", "text": ...}.
 ApiResult<std::string> read_part(const RequestField& part) {
@@ -29,7 +29,7 @@ ApiStatus read_content(const RequestField& field, ChatMessage& message) {
     return api_ok();
   }
   if (!field.is_array()) return field.expected("a string or an array of parts");
-  OUTRIDER_TRY(const auto parts, field.items(kMostParts));
+  OUTRIDER_TRY(const auto parts, field.items(kMaxParts));
   std::string joined;
   for (size_t i = 0; i < parts.size(); ++i) {
     OUTRIDER_TRY(const std::string text, read_part(parts[i]));
@@ -81,7 +81,7 @@ ApiResult<ChatToolCall> read_call(const RequestField& field) {
 }
 
 ApiStatus read_calls(const RequestField& field, ChatMessage& message) {
-  OUTRIDER_TRY(const auto items, field.items(kMostCalls));
+  OUTRIDER_TRY(const auto items, field.items(kMaxCalls));
   for (const RequestField& item : items) {
     OUTRIDER_TRY(ChatToolCall call, read_call(item));
     message.tool_calls.push_back(std::move(call));
@@ -119,8 +119,8 @@ ApiStatus read_member(const RequestField& member, ChatMessage& message, std::vec
 
 }  // namespace
 
-ApiResult<ReadMessages> read_messages(const RequestField& field, int most) {
-  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(most)));
+ApiResult<ReadMessages> read_messages(const RequestField& field, int max) {
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(max)));
   if (items.empty()) return field.error("expected at least one message, found none");
   ReadMessages read;
   for (const RequestField& item : items) {

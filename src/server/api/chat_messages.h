@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "chat_template/chat_template.h"
 #include "server/api/request_field.h"
-#include "text/chat_template.h"
 
 namespace outrider {
 
@@ -15,6 +15,6 @@ struct ReadMessages {
 
 // `messages` of a request. Parts of a content are joined by line breaks; the role "developer" is read as
 // "system"; arguments of calls that are no JSON object are passed on as a string.
-ApiResult<ReadMessages> read_messages(const RequestField& field, int most);
+ApiResult<ReadMessages> read_messages(const RequestField& field, int max);
 
 }  // namespace outrider

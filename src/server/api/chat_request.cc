@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "server/api/chat_messages.h"
-#include "text/input_marks.h"
+#include "tokenizer/input_marks.h"
 
 namespace outrider {
 namespace {
@@ -100,9 +100,9 @@ ApiStatus read_top_logprobs(const RequestField& field, ChatSpec& spec) {
 }
 
 ApiStatus read_max_tokens(const RequestField& field, ChatSpec& spec) {
-  OUTRIDER_TRY(const int64_t most, field.integer(1, INT32_MAX));
+  OUTRIDER_TRY(const int64_t max, field.integer(1, INT32_MAX));
   // Of two limits max_completion_tokens counts.
-  if (field.key() == "max_completion_tokens" || !spec.max_tokens) spec.max_tokens = most;
+  if (field.key() == "max_completion_tokens" || !spec.max_tokens) spec.max_tokens = max;
   return api_ok();
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/api/generation_spec.h"
-#include "server/api/tool_use.h"
+#include "server/api/tool_calls/tool_use.h"
 
 namespace outrider {
 

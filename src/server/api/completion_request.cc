@@ -61,9 +61,9 @@ ApiStatus read_prompts(const RequestField& field, CompletionSpec& spec) {
     spec.prompts.push_back(std::move(prompt));
     return api_ok();
   }
-  const auto most = static_cast<size_t>(spec.limits->choices);
-  if (items.size() * static_cast<size_t>(spec.n) > most) {
-    return field.error("expected at most " + std::to_string(most) + " choices, found " +
+  const auto max = static_cast<size_t>(spec.limits->choices);
+  if (items.size() * static_cast<size_t>(spec.n) > max) {
+    return field.error("expected at most " + std::to_string(max) + " choices, found " +
                        std::to_string(items.size()) + " prompts times n = " + std::to_string(spec.n));
   }
   for (const RequestField& item : items) {

@@ -6,7 +6,7 @@
 #include "grammar/grammar.h"
 #include "grammar/grammar_builder.h"
 #include "grammar/grammar_constraint.h"
-#include "server/api/json_text.h"
+#include "server/api/answers/json_text.h"
 
 namespace outrider {
 namespace {

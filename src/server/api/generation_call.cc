@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/generation_call.h"
 
-#include "server/api/chat_answer.h"
-#include "server/api/completion_answer.h"
+#include "server/api/answers/chat_answer.h"
+#include "server/api/answers/completion_answer.h"
 #include "server/api/constraints.h"
 
 namespace outrider {
@@ -44,7 +44,7 @@ ApiStatus add_requests(const GenerationSpec& spec, const GenerationCall::Context
     request.prompt.assign(prompt.tokens.begin(), prompt.tokens.end());
     request.max_tokens = budget;
     request.sampling.seed = spec.seed.value_or(context.random_seed);
-    request.stream = requests.size();
+    request.sample_index = requests.size();
     request.cache_scope = context.cache_scope;
     requests.push_back(std::move(request));
   }

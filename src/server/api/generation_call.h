@@ -34,7 +34,7 @@ struct ApiLimits {
 };
 
 // What one step brought to one choice, in a form that may leave the engine's thread.
-struct ChoiceNews {
+struct ChoiceDelta {
   std::string text;
   std::vector<TokenId> tokens;
   std::vector<TokenOrigin> origins;
@@ -76,7 +76,7 @@ class GenerationCall {
   // choice brings the usage, where asked for, and "data: [DONE]\n\n".
   // Not streaming: gathers; `events` is left alone.
   virtual void start(std::string& events) = 0;
-  virtual void add(int choice, ChoiceNews news, std::string& events) = 0;
+  virtual void add(int choice, ChoiceDelta delta, std::string& events) = 0;
   // After the last news of every choice: the whole answer, of a call that does not stream.
   virtual std::string body() = 0;
   // Of a stream that has begun: data: {"error": ...}

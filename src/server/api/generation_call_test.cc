@@ -45,7 +45,7 @@ TEST(GenerationCall, MakesRequests) {
   const Request& request = call->requests()[2];
   EXPECT_EQ(request.prompt, model.context().model->tokenizer->encode(
                                 "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"));
-  EXPECT_EQ(request.stream, 2u);
+  EXPECT_EQ(request.sample_index, 2u);
   EXPECT_EQ(request.max_tokens, 5);
   EXPECT_EQ(request.sampling.temperature, 0.5);
   EXPECT_EQ(request.sampling.top_p, 0.9);
@@ -114,7 +114,7 @@ TEST(GenerationCall, TakesAllFormsOfPrompts) {
   ASSERT_EQ(call->requests().size(), 4u);
   EXPECT_THAT(call->requests()[1].prompt, ElementsAre(5));
   EXPECT_THAT(call->requests()[2].prompt, ElementsAre(6, 7));
-  EXPECT_EQ(call->requests()[3].stream, 3u);
+  EXPECT_EQ(call->requests()[3].sample_index, 3u);
 }
 
 TEST(GenerationCall, TakesRulesForTokens) {
@@ -155,7 +155,7 @@ TEST(ChatAnswer, Whole) {
   std::string events;
   call->start(events);
   call->add(0, news_of(model, "Hel\"lo\n"), events);
-  ChoiceNews last = last_news("Hel\"lo\n", model.tokens("Hel\"lo\n"));
+  ChoiceDelta last = last_news("Hel\"lo\n", model.tokens("Hel\"lo\n"));
   last.completion->cached_tokens = 3;
   last.completion->prompt_ms = 2;
   last.completion->first_token_ms = 3;
@@ -195,7 +195,7 @@ TEST(ChatAnswer, Stream) {
                                   R"("finish_reason":null}],"usage":null})"
                                   "\n\n");
   events.clear();
-  ChoiceNews silent = news_of(model, "Hi");
+  ChoiceDelta silent = news_of(model, "Hi");
   silent.text.clear();  // held back
   call->add(0, std::move(silent), events);
   EXPECT_EQ(events, "");
@@ -229,13 +229,13 @@ TEST(ChatAnswer, LogprobsLeaveTheEndTokenOut) {
   const TestModel model;
   const auto call = must(model.chat(chat_body(R"("logprobs":true,"top_logprobs":1)")));
   std::string events;
-  ChoiceNews news;
-  news.text = "!";
-  news.tokens = {model.tokens("!").front()};
-  news.origins = {TokenOrigin::kPlain};
-  news.logprobs = {{.logprob = -0.25F, .top = {{news.tokens[0], -0.25F}}}};
-  call->add(0, news, events);
-  ChoiceNews last = last_news("!", news.tokens);
+  ChoiceDelta delta;
+  delta.text = "!";
+  delta.tokens = {model.tokens("!").front()};
+  delta.origins = {TokenOrigin::kPlain};
+  delta.logprobs = {{.logprob = -0.25F, .top = {{delta.tokens[0], -0.25F}}}};
+  call->add(0, delta, events);
+  ChoiceDelta last = last_news("!", delta.tokens);
   last.logprobs = {{.logprob = -0.5F, .top = {{2, -0.5F}}}};
   call->add(0, last, events);
   EXPECT_THAT(call->body(),
@@ -249,13 +249,13 @@ TEST(ChatAnswer, StopStringsMayBePartOfTheOutput) {
     const auto call = must(model.chat(chat_body(R"("stop":["END"],"include_stop_str_in_output":)" +
                                                 std::string(include ? "true" : "false"))));
     std::string events;
-    ChoiceNews news = news_of(model, "Hi END.");
-    news.text = "Hi ";
+    ChoiceDelta delta = news_of(model, "Hi END.");
+    delta.text = "Hi ";
     Completion completion;
     completion.text = "Hi ";
-    completion.tokens = news.tokens;
-    news.completion = completion;
-    call->add(0, std::move(news), events);
+    completion.tokens = delta.tokens;
+    delta.completion = completion;
+    call->add(0, std::move(delta), events);
     const std::string body = call->body();
     EXPECT_THAT(body, HasSubstr(include ? R"("content":"Hi END")" : R"("content":"Hi ")"));
     EXPECT_THAT(body, HasSubstr(R"("finish_reason":"stop","stop_reason":"END")"));
@@ -266,12 +266,12 @@ TEST(ChatAnswer, TellsAcceptanceInVllmsShape) {
   const TestModel model;
   const auto call = must(model.chat(std::string("{") + kHi + "}"));
   std::string events;
-  ChoiceNews news = news_of(model, "a b c");
-  ASSERT_GE(news.tokens.size(), 3u);
-  news.tokens.resize(3);
-  news.origins = {TokenOrigin::kAccepted, TokenOrigin::kAccepted, TokenOrigin::kBonus};
-  call->add(0, std::move(news), events);
-  ChoiceNews last = last_news("a b c", {});
+  ChoiceDelta delta = news_of(model, "a b c");
+  ASSERT_GE(delta.tokens.size(), 3u);
+  delta.tokens.resize(3);
+  delta.origins = {TokenOrigin::kAccepted, TokenOrigin::kAccepted, TokenOrigin::kBonus};
+  call->add(0, std::move(delta), events);
+  ChoiceDelta last = last_news("a b c", {});
   last.origins = {TokenOrigin::kRecovered};
   last.completion->speculation = {.method = "NGram",
                                   .lossless = false,
@@ -295,12 +295,12 @@ TEST(ChatAnswer, StreamsWhatSpeculationDid) {
   const auto call = must(model.chat(chat_body(R"("stream":true,"speculative":{"trace":"detailed"})")));
   EXPECT_TRUE(call->wants_traces());
   std::string events;
-  ChoiceNews news = news_of(model, "!", TokenOrigin::kAccepted);
+  ChoiceDelta delta = news_of(model, "!", TokenOrigin::kAccepted);
   StepTrace trace;
   trace.step = 4;
-  trace.nodes = {{.token = 2}, {.token = news.tokens[0], .parent = 0, .draft_probability = 0.5}};
-  news.trace = trace;
-  call->add(0, std::move(news), events);
+  trace.nodes = {{.token = 2}, {.token = delta.tokens[0], .parent = 0, .draft_probability = 0.5}};
+  delta.trace = trace;
+  call->add(0, std::move(delta), events);
   EXPECT_THAT(events,
               HasSubstr(R"("speculation":{"tokens":[{"text":"!","origin":"accepted"}],"tree":{"step":4,)"));
   EXPECT_THAT(
@@ -381,12 +381,12 @@ TEST(CompletionAnswer, Logprobs) {
   EXPECT_EQ(call->requests()[0].logprobs, 1);
   std::string events;
   const TokenId a = model.tokens("a").front(), b = model.tokens("b").front();
-  ChoiceNews news;
-  news.text = "ab";
-  news.tokens = {a, b};
-  news.origins = {TokenOrigin::kPlain, TokenOrigin::kPlain};
-  news.logprobs = {{.logprob = -1.5F, .top = {{b, -0.5F}}}, {.logprob = -2.0F, .top = {{b, -2.0F}}}};
-  call->add(0, news, events);
+  ChoiceDelta delta;
+  delta.text = "ab";
+  delta.tokens = {a, b};
+  delta.origins = {TokenOrigin::kPlain, TokenOrigin::kPlain};
+  delta.logprobs = {{.logprob = -1.5F, .top = {{b, -0.5F}}}, {.logprob = -2.0F, .top = {{b, -2.0F}}}};
+  call->add(0, delta, events);
   call->add(0, last_news("ab", {a, b}, FinishReason::kLength), events);
   EXPECT_THAT(call->body(),
               HasSubstr(R"("logprobs":{"tokens":["a","b"],"token_logprobs":[-1.5,-2],)"
@@ -394,12 +394,12 @@ TEST(CompletionAnswer, Logprobs) {
 }
 
 // The first news of a prompt "ab" and what was known of its second token.
-ChoiceNews prompt_news(const TestModel& model) {
+ChoiceDelta prompt_news(const TestModel& model) {
   const TokenId a = model.tokens("a").front(), b = model.tokens("b").front();
-  ChoiceNews news = news_of(model, "a");
-  news.logprobs = {{.logprob = -2.0F, .top = {{b, -0.25F}, {a, -2.0F}}}};
-  news.prompt_logprobs = {{.logprob = -1.5F, .top = {{a, -0.5F}, {b, -1.5F}}, .rank = 2}};
-  return news;
+  ChoiceDelta delta = news_of(model, "a");
+  delta.logprobs = {{.logprob = -2.0F, .top = {{b, -0.25F}, {a, -2.0F}}}};
+  delta.prompt_logprobs = {{.logprob = -1.5F, .top = {{a, -0.5F}, {b, -1.5F}}, .rank = 2}};
+  return delta;
 }
 
 TEST(CompletionAnswer, EchoesThePromptWithItsLogprobs) {
@@ -416,7 +416,7 @@ TEST(CompletionAnswer, EchoesThePromptWithItsLogprobs) {
     std::string events;
     call->start(events);
     EXPECT_EQ(events, "");  // the prompt comes with its log-probabilities
-    ChoiceNews trace;
+    ChoiceDelta trace;
     trace.trace.emplace();
     call->add(0, std::move(trace), events);
     EXPECT_EQ(events, "");
@@ -454,10 +454,10 @@ TEST(Answer, ListsThePromptsLogprobsAsVllmDoes) {
     EXPECT_EQ(chat->requests()[0].prompt_logprobs, 0);
     EXPECT_EQ(chat->requests()[1].prompt_logprobs, -1);  // the same prompt
     const size_t tokens = chat->requests()[0].prompt.size();
-    ChoiceNews news = prompt_news(model);
-    news.prompt_logprobs.resize(tokens - 1);
+    ChoiceDelta delta = prompt_news(model);
+    delta.prompt_logprobs.resize(tokens - 1);
     events.clear();
-    chat->add(0, std::move(news), events);
+    chat->add(0, std::move(delta), events);
     for (int choice = 0; choice < 2; ++choice) chat->add(choice, last_news("a", {}), events);
     const std::string said = streams ? events : chat->body();
     EXPECT_THAT(said, HasSubstr(streams ? R"("finish_reason":null}],"prompt_logprobs":[null,{")"

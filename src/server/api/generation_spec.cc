@@ -10,11 +10,11 @@
 namespace outrider {
 namespace {
 
-constexpr int64_t kMostTokens = int64_t{1} << 31;
+constexpr int64_t kMaxTokens = int64_t{1} << 31;
 
 template <double SamplingParams::*kMember>
-ApiStatus read_sampling(const RequestField& field, GenerationSpec& spec, double least, double most) {
-  OUTRIDER_TRY(spec.request.sampling.*kMember, field.number(least, most));
+ApiStatus read_sampling(const RequestField& field, GenerationSpec& spec, double min, double max) {
+  OUTRIDER_TRY(spec.request.sampling.*kMember, field.number(min, max));
   return api_ok();
 }
 
@@ -64,15 +64,15 @@ ApiStatus read_prompt_logprobs(const RequestField& field, GenerationSpec& spec) 
 }
 
 ApiStatus read_max_tokens(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(spec.max_tokens, field.integer(0, kMostTokens));
+  OUTRIDER_TRY(spec.max_tokens, field.integer(0, kMaxTokens));
   return api_ok();
 }
 
 ApiStatus add_stop(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(std::string text, field.string());
-  const auto most = static_cast<size_t>(spec.limits->stop_bytes);
-  if (text.empty() || text.size() > most) {
-    return field.error("expected 1 to " + std::to_string(most) + " bytes, found " +
+  const auto max = static_cast<size_t>(spec.limits->stop_bytes);
+  if (text.empty() || text.size() > max) {
+    return field.error("expected 1 to " + std::to_string(max) + " bytes, found " +
                        std::to_string(text.size()));
   }
   spec.request.stop.push_back(std::move(text));
@@ -97,7 +97,7 @@ ApiStatus read_stop_tokens(const RequestField& field, GenerationSpec& spec) {
 }
 
 ApiStatus read_logit_bias(const RequestField& field, GenerationSpec& spec) {
-  constexpr double kMost = 100;
+  constexpr double kMax = 100;
   OUTRIDER_TRY(const auto members, field.members(static_cast<size_t>(spec.limits->logit_bias)));
   spec.request.sampling.logit_bias.clear();
   for (const RequestField& member : members) {
@@ -110,14 +110,14 @@ ApiStatus read_logit_bias(const RequestField& field, GenerationSpec& spec) {
       return member.error("expected a token id below " + std::to_string(spec.model->vocab_size) +
                           " as key, found " + quote(key));
     }
-    OUTRIDER_TRY(const double bias, member.number(-kMost, kMost));
+    OUTRIDER_TRY(const double bias, member.number(-kMax, kMax));
     spec.request.sampling.logit_bias.emplace_back(token, static_cast<float>(bias));
   }
   return api_ok();
 }
 
 ApiStatus read_min_tokens(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(spec.request.rules.min_tokens, field.integer(0, kMostTokens));
+  OUTRIDER_TRY(spec.request.rules.min_tokens, field.integer(0, kMaxTokens));
   return api_ok();
 }
 
@@ -149,9 +149,9 @@ ApiStatus read_bad_words(const RequestField& field, GenerationSpec& spec) {
   for (const RequestField& item : items) {
     OUTRIDER_TRY(const std::string text, item.string());
     const size_t begin = std::min(text.find_first_not_of(' '), text.size());
-    const auto most = static_cast<size_t>(spec.limits->stop_bytes);
-    if (begin == text.size() || text.size() > most) {
-      return item.error("expected a word of 1 to " + std::to_string(most) + " bytes, found " +
+    const auto max = static_cast<size_t>(spec.limits->stop_bytes);
+    if (begin == text.size() || text.size() > max) {
+      return item.error("expected a word of 1 to " + std::to_string(max) + " bytes, found " +
                         std::to_string(text.size() - begin));
     }
     add_bad_word(std::string_view(text).substr(begin), spec);
@@ -160,7 +160,7 @@ ApiStatus read_bad_words(const RequestField& field, GenerationSpec& spec) {
 }
 
 ApiStatus read_longest_prompt(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t longest, field.integer(-1, kMostTokens));
+  OUTRIDER_TRY(const int64_t longest, field.integer(-1, kMaxTokens));
   if (longest == 0) return field.error("expected -1, or 1 and more, found 0");
   spec.longest_prompt = longest;
   return api_ok();
@@ -184,11 +184,10 @@ ApiStatus read_stream_options(const RequestField& field, GenerationSpec& spec) {
 using Rule = FieldRule<GenerationSpec>;
 
 // NOLINTBEGIN
-#define OUTRIDER_NUMBER(name, least, most)                                                                  \
+#define OUTRIDER_NUMBER(name, min, max)                                                                     \
   Rule {                                                                                                    \
-#name,                                                                                                  \
-        [](const RequestField& field,                                                                       \
-           GenerationSpec& spec) { return read_sampling<&SamplingParams::name>(field, spec, least, most); } \
+#name, [](const RequestField& field,                                                                    \
+              GenerationSpec& spec) { return read_sampling<&SamplingParams::name>(field, spec, min, max); } \
   }
 // NOLINTEND
 constexpr Rule kRules[] = {
@@ -291,10 +290,10 @@ ApiStatus check_common_fields(const RequestField& root, const GenerationSpec& sp
   if (root.find("stream_options") && !spec.streams) {
     return field_error("stream_options", "expected only together with \"stream\": true");
   }
-  const int64_t least = spec.request.rules.min_tokens;
-  if (spec.max_tokens && least > *spec.max_tokens) {
+  const int64_t min = spec.request.rules.min_tokens;
+  if (spec.max_tokens && min > *spec.max_tokens) {
     return field_error("min_tokens", "expected at most max_tokens, " + std::to_string(*spec.max_tokens) +
-                                         ", found " + std::to_string(least));
+                                         ", found " + std::to_string(min));
   }
   return api_ok();
 }

@@ -89,8 +89,8 @@ ApiError RequestField::expected(std::string_view what) const {
   return error(std::string("expected ").append(what).append(", found ").append(found(value_)));
 }
 
-ApiError RequestField::too_many(size_t most) const {
-  return error("expected at most " + std::to_string(most) + " entries, found " + std::to_string(size()));
+ApiError RequestField::too_many(size_t max) const {
+  return error("expected at most " + std::to_string(max) + " entries, found " + std::to_string(size()));
 }
 
 size_t RequestField::size() const {
@@ -110,22 +110,22 @@ ApiResult<bool> RequestField::boolean() const {
   return value;
 }
 
-ApiResult<int64_t> RequestField::integer(int64_t least, int64_t most) const {
+ApiResult<int64_t> RequestField::integer(int64_t min, int64_t max) const {
   int64_t value = 0;
-  if (value_.get_int64().get(value) == simdjson::SUCCESS && value >= least && value <= most) return value;
-  return expected("an integer from " + std::to_string(least) + " to " + std::to_string(most));
+  if (value_.get_int64().get(value) == simdjson::SUCCESS && value >= min && value <= max) return value;
+  return expected("an integer from " + std::to_string(min) + " to " + std::to_string(max));
 }
 
-ApiResult<double> RequestField::number(double least, double most) const {
+ApiResult<double> RequestField::number(double min, double max) const {
   double value = 0;
-  if (value_.get_double().get(value) == simdjson::SUCCESS && value >= least && value <= most) return value;
-  return expected("a number from " + number_text(least) + " to " + number_text(most));
+  if (value_.get_double().get(value) == simdjson::SUCCESS && value >= min && value <= max) return value;
+  return expected("a number from " + number_text(min) + " to " + number_text(max));
 }
 
-ApiResult<std::vector<RequestField>> RequestField::items(size_t most) const {
+ApiResult<std::vector<RequestField>> RequestField::items(size_t max) const {
   simdjson::dom::array array;
   if (value_.get_array().get(array) != simdjson::SUCCESS) return expected("an array");
-  if (size() > most) return too_many(most);
+  if (size() > max) return too_many(max);
   std::vector<RequestField> items;
   for (const element item : array) {
     items.emplace_back(item, item_path(path_, items.size()));
@@ -133,10 +133,10 @@ ApiResult<std::vector<RequestField>> RequestField::items(size_t most) const {
   return items;
 }
 
-ApiResult<std::vector<RequestField>> RequestField::members(size_t most) const {
+ApiResult<std::vector<RequestField>> RequestField::members(size_t max) const {
   simdjson::dom::object object;
   if (value_.get_object().get(object) != simdjson::SUCCESS) return expected("an object");
-  if (size() > most) return too_many(most);
+  if (size() > max) return too_many(max);
   std::vector<RequestField> members;
   for (const auto& [key, item] : object) {
     members.emplace_back(item, member_path(path_, key)).key_ = key;

@@ -38,11 +38,11 @@ class RequestField {
   // Errors of all: another type, or out of range.
   ApiResult<std::string> string() const;
   ApiResult<bool> boolean() const;
-  ApiResult<int64_t> integer(int64_t least, int64_t most) const;
-  ApiResult<double> number(double least, double most) const;
-  ApiResult<std::vector<RequestField>> items(size_t most) const;           // of an array
-  ApiResult<std::vector<RequestField>> members(size_t most = 1024) const;  // of an object
-  size_t size() const;                                                     // of an array or object, else 0
+  ApiResult<int64_t> integer(int64_t min, int64_t max) const;
+  ApiResult<double> number(double min, double max) const;
+  ApiResult<std::vector<RequestField>> items(size_t max) const;           // of an array
+  ApiResult<std::vector<RequestField>> members(size_t max = 1024) const;  // of an object
+  size_t size() const;                                                    // of an array or object, else 0
   // The place of the text among `names`.
   ApiResult<int> one_of(std::span<const std::string_view> names) const;
 
@@ -59,7 +59,7 @@ class RequestField {
   }
 
  private:
-  ApiError too_many(size_t most) const;
+  ApiError too_many(size_t max) const;
 
   simdjson::dom::element value_;
   std::string path_;

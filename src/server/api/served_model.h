@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "chat_template/chat_template.h"
 #include "grammar/token_trie.h"
 #include "outrider/engine.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 namespace outrider {
 

@@ -6,7 +6,7 @@
 namespace outrider {
 namespace {
 
-constexpr int64_t kMostDraftTokens = 1024;
+constexpr int64_t kMaxDraftTokens = 1024;
 
 ApiStatus read_enabled(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(spec.request.speculation.enabled, field.boolean());
@@ -23,7 +23,7 @@ ApiStatus read_mode(const RequestField& field, GenerationSpec& spec) {
 }
 
 ApiStatus read_budget(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const int64_t budget, field.integer(1, kMostDraftTokens));
+  OUTRIDER_TRY(const int64_t budget, field.integer(1, kMaxDraftTokens));
   spec.request.speculation.max_draft_tokens = static_cast<int>(budget);
   return api_ok();
 }

@@ -66,28 +66,28 @@ class TestModel {
 };
 
 // What a step brought: the tokens of a text.
-inline ChoiceNews news_of(const TestModel& model, std::string_view text,
-                          TokenOrigin origin = TokenOrigin::kPlain) {
-  ChoiceNews news;
-  news.text = text;
-  news.tokens = model.tokens(text);
-  news.origins.assign(news.tokens.size(), origin);
-  return news;
+inline ChoiceDelta news_of(const TestModel& model, std::string_view text,
+                           TokenOrigin origin = TokenOrigin::kPlain) {
+  ChoiceDelta delta;
+  delta.text = text;
+  delta.tokens = model.tokens(text);
+  delta.origins.assign(delta.tokens.size(), origin);
+  return delta;
 }
 
 // The last news: no text, one token that ends the output.
-inline ChoiceNews last_news(std::string_view text, std::vector<TokenId> tokens,
-                            FinishReason reason = FinishReason::kStop) {
-  ChoiceNews news;
-  news.tokens = {2};
-  news.origins = {TokenOrigin::kPlain};
+inline ChoiceDelta last_news(std::string_view text, std::vector<TokenId> tokens,
+                             FinishReason reason = FinishReason::kStop) {
+  ChoiceDelta delta;
+  delta.tokens = {2};
+  delta.origins = {TokenOrigin::kPlain};
   Completion completion;
   completion.text = text;
   completion.tokens = std::move(tokens);
   completion.tokens.push_back(2);
   completion.finish_reason = reason;
-  news.completion = std::move(completion);
-  return news;
+  delta.completion = std::move(completion);
+  return delta;
 }
 
 }  // namespace outrider

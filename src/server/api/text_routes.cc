@@ -2,9 +2,9 @@
 #include "server/api/text_routes.h"
 
 #include "base/quote.h"
+#include "server/api/answers/json_text.h"
+#include "server/api/answers/token_text.h"
 #include "server/api/chat_request.h"
-#include "server/api/json_text.h"
-#include "server/api/token_text.h"
 
 namespace outrider {
 namespace {

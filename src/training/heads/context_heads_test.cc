@@ -8,20 +8,20 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "heads/made_up_head.h"
+#include "draft_heads/fake_head.h"
+#include "training/head_data/frozen_target.h"
 #include "training/heads/dflash_head.h"
-#include "training/heads/frozen_target.h"
 #include "training/heads/moa_head.h"
 
 namespace outrider::training {
 namespace {
 
-at::Tensor made_up(const std::string& name, const std::vector<int64_t>& shape) {
-  std::vector<float> values = made_up_tensor(name, shape);
+at::Tensor fake(const std::string& name, const std::vector<int64_t>& shape) {
+  std::vector<float> values = fake_tensor(name, shape);
   return at::from_blob(values.data(), shape, at::kFloat).clone();
 }
 
-// The states are five times as large as made-up weights.
+// The states are five times as large as fake weights.
 HeadBatch make_batch(const nlohmann::json& golden, const FrozenTarget& target, int64_t taps) {
   const int64_t windows = golden.at("windows"), length = golden.at("length");
   const ModelConfig& config = target.config();
@@ -38,7 +38,7 @@ HeadBatch make_batch(const nlohmann::json& golden, const FrozenTarget& target, i
   batch.known = at::ones({windows, length});
   const auto states = [&](const std::string& name, std::vector<int64_t> shape) {
     shape.insert(shape.begin(), {windows, length});
-    return made_up(name, shape) * 5.0;
+    return fake(name, shape) * 5.0;
   };
   batch.hidden = states("hidden", {config.hidden_size});
   batch.features = states("features", {taps * config.hidden_size});
@@ -62,7 +62,7 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected) {
   ASSERT_TRUE(head.ok()) << head.error().message;
   {
     const at::NoGradGuard no_grad;
-    for (auto& [name, tensor] : (*head)->parameters()) tensor.copy_(made_up(name, tensor.sizes().vec()));
+    for (auto& [name, tensor] : (*head)->parameters()) tensor.copy_(fake(name, tensor.sizes().vec()));
   }
   const int64_t taps = std::ssize((*head)->needs().taps);
   const HeadLoss loss = (*head)->loss(make_batch(golden, **target, std::max<int64_t>(1, taps)));

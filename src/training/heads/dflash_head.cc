@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "base/counter_rng.h"
-#include "training/autograd_ops.h"
-#include "training/heads/frozen_target.h"
+#include "training/core/autograd_ops.h"
+#include "training/head_data/frozen_target.h"
 #include "training/heads/head_layers.h"
 #include "training/heads/recurrent_head.h"
 #include "training/heads/row_loss.h"
@@ -156,8 +156,8 @@ HeadLoss DFlashHead::loss(const HeadBatch& batch) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1), block = options_.block;
   HeadLoss result{.loss = (fc_ * 0).sum(), .depths = {}};
   if (length < block + 1) return result;  // no block fits
-  const int64_t most = length - block;    // places where one begins
-  const int64_t count = std::min(batch.measures ? 4 * options_.anchors : options_.anchors, most);
+  const int64_t max = length - block;     // places where one begins
+  const int64_t count = std::min(batch.measures ? 4 * options_.anchors : options_.anchors, max);
   const at::Tensor anchors = sampled_anchors(batch.seed, {windows, count}, length, block - 1).to(device_);
   const at::Tensor output = blocks(batch, anchors).view({windows, count, block, -1});
   std::vector<at::Tensor> parts, texts, weights;

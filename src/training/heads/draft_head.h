@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "outrider/result.h"
-#include "training/heads/documents.h"
+#include "training/head_data/documents.h"
 #include "training/heads/head_options.h"
-#include "training/llama.h"
+#include "training/lm/llama.h"
 
 namespace CLI {
 class App;
@@ -40,8 +40,8 @@ struct HeadBatch {
   at::Tensor tokens;   // int64 [windows, length]
   at::Tensor counted;  // f32 [windows, length]: 1 where foreseeing this token counts (a response's, say)
   at::Tensor known;    // f32 [windows, length]: 1 where there is a token, 0 for padding
-  at::Tensor
-      hidden;  // f32 [windows, length, hidden]: behind the final norm; row t's law is that of token t+1
+  at::Tensor hidden;  // f32 [windows, length, hidden]: behind the final norm; row t's distribution is that of
+                      // token t+1
   at::Tensor features;     // f32 [windows, length, taps * hidden], or undefined
   at::Tensor keys_values;  // f32 [windows, length, layers, kv_heads, 2, head_dim] (keys first), or undefined
   uint64_t seed = 0;       // all chance within loss() is a function of this, different in every step

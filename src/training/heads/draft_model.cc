@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "base/counter_rng.h"
-#include "training/common_options.h"
-#include "training/heads/frozen_target.h"
-#include "training/heads/head_data.h"
+#include "training/core/common_options.h"
+#include "training/core/safetensors_file.h"
+#include "training/head_data/frozen_target.h"
+#include "training/head_data/head_data.h"
 #include "training/heads/head_layers.h"
 #include "training/heads/row_loss.h"
-#include "training/safetensors_file.h"
 
 namespace outrider::training {
 namespace {
@@ -117,7 +117,7 @@ at::Tensor DraftModel::learned_share(const HeadBatch& batch, const at::Tensor& t
   return 1.0 - (1.0 - options_.boost_weight) * reproduced;
 }
 
-// Row t reads the tokens up to t and foresees token t + 1, whose law the target's state t gives.
+// Row t reads the tokens up to t and foresees token t + 1, whose distribution the target's state t gives.
 HeadLoss DraftModel::loss(const HeadBatch& batch) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
   const LlamaWeights weights = model_.compute_weights(run_.products);
@@ -126,13 +126,13 @@ HeadLoss DraftModel::loss(const HeadBatch& batch) const {
   // What is measured is the whole text.
   const bool is_boosted = !solvers_.empty() && !batch.measures;
   const at::Tensor weight = is_boosted ? counts * learned_share(batch, hidden) : counts;
-  const RowLoss law =
-      law_loss({.hidden = model_.forward(weights, batch.tokens),
-                .head = weights.embedding,
-                .weight = weight.flatten()},
-               {.hidden = hidden, .head = target_head_, .hard = run_.hard_share, .divergence = divergence()});
-  HeadLoss result{.loss = law.loss, .depths = {}};
-  const at::Tensor agrees = law.agrees.view({windows, length});
+  const RowLoss distribution = distribution_loss(
+      {.hidden = model_.forward(weights, batch.tokens),
+       .head = weights.embedding,
+       .weight = weight.flatten()},
+      {.hidden = hidden, .head = target_head_, .hard = run_.hard_share, .divergence = divergence()});
+  HeadLoss result{.loss = distribution.loss, .depths = {}};
+  const at::Tensor agrees = distribution.agrees.view({windows, length});
   // The text is the target's own: a draft that is right so far reads the rows that follow.
   const int64_t depths = batch.measures ? std::min(run_.measured_depth, length - 1) : 1;
   for (int64_t depth = 0; depth < depths; ++depth)

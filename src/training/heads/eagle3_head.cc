@@ -8,8 +8,8 @@
 #include <memory>
 #include <numeric>
 
-#include "training/autograd_ops.h"
-#include "training/heads/frozen_target.h"
+#include "training/core/autograd_ops.h"
+#include "training/head_data/frozen_target.h"
 #include "training/heads/recurrent_head.h"
 
 namespace outrider::training {

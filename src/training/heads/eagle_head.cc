@@ -6,14 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "training/heads/frozen_target.h"
+#include "training/head_data/frozen_target.h"
 #include "training/heads/recurrent_head.h"
 
 namespace outrider::training {
 namespace {
 
 struct EagleOptions {
-  UnrollOptions unroll = {.steps = 1, .decay = 0.8, .law_weight = 0.1, .feature_weight = 1.0};
+  UnrollOptions unroll = {.steps = 1, .decay = 0.8, .distribution_weight = 0.1, .feature_weight = 1.0};
   double noise =
       0.2;  // added to features: uniform, this wide for windows of 512 tokens, wider for shorter ones
 };
@@ -105,8 +105,8 @@ HeadKind eagle_kind() {
               [options](CLI::App& command) {
                 add_unroll_options(command, options->unroll);
                 command
-                    .add_option("--law-weight", options->unroll.law_weight,
-                                "of the divergence from the target's law")
+                    .add_option("--distribution-weight", options->unroll.distribution_weight,
+                                "of the divergence from the target's distribution")
                     ->check(CLI::NonNegativeNumber)
                     ->group("Head");
                 command

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "training/common_options.h"
-#include "training/device.h"
+#include "training/core/common_options.h"
+#include "training/core/device.h"
 #include "training/heads/head_trainer.h"
 
 namespace outrider::training {
@@ -63,7 +63,8 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
 
 void add_head_options(CLI::App& command, HeadOptions& options) {
   command
-      .add_option("--hard", options.hard_share, "share of the target's law moved to its most probable token")
+      .add_option("--hard", options.hard_share,
+                  "share of the target's distribution moved to its most probable token")
       ->check(CLI::Range(0.0, 1.0))
       ->group("Optimizer");
   command

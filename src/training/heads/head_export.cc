@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "device/durable_file.h"
-#include "training/safetensors_file.h"
+#include "platform/durable_file.h"
+#include "training/core/safetensors_file.h"
 
 namespace outrider::training {
 

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "outrider/result.h"
+#include "training/head_data/frozen_target.h"
 #include "training/heads/draft_head.h"
-#include "training/heads/frozen_target.h"
 
 namespace outrider::training {
 

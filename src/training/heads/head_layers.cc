@@ -10,8 +10,8 @@
 #include <tuple>
 
 #include "models/rope_frequencies.h"
-#include "training/autograd_ops.h"
-#include "training/heads/frozen_target.h"
+#include "training/core/autograd_ops.h"
+#include "training/head_data/frozen_target.h"
 
 namespace outrider::training {
 namespace {
@@ -136,12 +136,12 @@ at::Tensor unrolled_attention(const at::Tensor& q, const UnrolledMemory& memory)
   scores[0] = scores[0].masked_fill(unseen, -std::numeric_limits<double>::infinity());
   for (size_t step = 1; step < memory.keys.size(); ++step)
     scores.push_back((queries * own(memory.keys[step])).to(at::kFloat).sum(-1, /*keepdim=*/true));
-  const at::Tensor law =
+  const at::Tensor distribution =
       at::softmax(at::cat(scores, -1) / std::sqrt(static_cast<double>(dim)), -1).to(q.scalar_type());
-  const at::Tensor original = law.narrow(-1, 0, n).reshape({windows * kv_heads, group * n, n});
+  const at::Tensor original = distribution.narrow(-1, 0, n).reshape({windows * kv_heads, group * n, n});
   at::Tensor mixed = at::bmm(original, flat(memory.values[0])).view({windows, kv_heads, group, n, dim});
   for (size_t step = 1; step < memory.keys.size(); ++step)
-    mixed = mixed + law.narrow(-1, n + static_cast<int64_t>(step) - 1, 1) * own(memory.values[step]);
+    mixed = mixed + distribution.narrow(-1, n + static_cast<int64_t>(step) - 1, 1) * own(memory.values[step]);
   return mixed.permute({0, 3, 1, 2, 4}).reshape({windows, n, heads, dim});
 }
 
@@ -170,8 +170,9 @@ at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::
     scores =
         scores.masked_fill(unseen.view({-1, 1, 1, n, entries}), -std::numeric_limits<double>::infinity());
   }
-  const at::Tensor law = at::softmax(scores / std::sqrt(static_cast<double>(dim)), -1).to(q.scalar_type());
-  const at::Tensor mixed = at::bmm(law.view({batch * kv_heads, group * n, entries}), flat(v));
+  const at::Tensor distribution =
+      at::softmax(scores / std::sqrt(static_cast<double>(dim)), -1).to(q.scalar_type());
+  const at::Tensor mixed = at::bmm(distribution.view({batch * kv_heads, group * n, entries}), flat(v));
   return mixed.view({batch, kv_heads, group, n, dim})
       .permute({0, 3, 1, 2, 4})
       .reshape({batch, n, heads, dim});

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/model_config.h"
-#include "training/llama.h"
+#include "training/lm/llama.h"
 
 namespace outrider::training {
 

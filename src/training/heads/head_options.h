@@ -32,7 +32,7 @@ struct HeadOptions {
   bool is_linear = false;  // how the rate falls; else half a cosine
   double weight_decay = 0.0;
   double max_gradient_norm = 1.0;
-  double hard_share = 0.0;  // of the target's law moved to its likeliest token
+  double hard_share = 0.0;  // of the target's distribution moved to its likeliest token
   // Run:
   uint64_t seed = 1;
   std::string device = "cpu";

@@ -13,21 +13,21 @@
 
 #include "base/counter_rng.h"
 #include "base/log.h"
-#include "device/durable_file.h"
-#include "training/adamw.h"
-#include "training/checkpoint.h"
-#include "training/device.h"
-#include "training/heads/acceptance_probe.h"
-#include "training/heads/frozen_target.h"
-#include "training/heads/head_batches.h"
-#include "training/heads/head_data.h"
+#include "platform/durable_file.h"
+#include "training/core/adamw.h"
+#include "training/core/checkpoint.h"
+#include "training/core/device.h"
+#include "training/core/progress.h"
+#include "training/core/schedule.h"
+#include "training/evaluation/acceptance_probe.h"
+#include "training/evaluation/head_report.h"
+#include "training/evaluation/held_out_agreement.h"
+#include "training/head_data/frozen_target.h"
+#include "training/head_data/head_batches.h"
+#include "training/head_data/head_data.h"
+#include "training/head_data/responses.h"
+#include "training/head_data/state_source.h"
 #include "training/heads/head_export.h"
-#include "training/heads/head_report.h"
-#include "training/heads/held_out_agreement.h"
-#include "training/heads/responses.h"
-#include "training/heads/state_source.h"
-#include "training/progress.h"
-#include "training/schedule.h"
 
 namespace outrider::training {
 namespace {
@@ -177,8 +177,9 @@ Status HeadRun::evaluate(int64_t step) {
                                                                          .parameters = parameter_count()}));
 }
 
-// Acceptance with the serving code: a chain, and a tree of as many levels. A law that is like the target's is
-// flatter than the chance to be its likeliest token: returns the temperature that ranks a tree's nodes best.
+// Acceptance with the serving code: a chain, and a tree of as many levels. A distribution that is like the
+// target's is flatter than the chance to be its likeliest token: returns the temperature that ranks a tree's
+// nodes best.
 Result<double> HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
   const auto depth = std::min(options_.measured_depth, std::ssize(point.agreement));
   const auto speculation = [&](TreeKind tree) {
@@ -292,7 +293,7 @@ Status train_head(const HeadKind& kind, HeadOptions options) {
   OUTRIDER_RETURN_IF_ERROR(target->want(head->needs()));
   OUTRIDER_TRY(const AcceptanceProbe probe, AcceptanceProbe::create(options, *target, data));
   OUTRIDER_TRY(StateSource states, StateSource::open(*target, {.folder = options.feature_cache,
-                                                               .most_bytes = options.feature_cache_mib << 20,
+                                                               .max_bytes = options.feature_cache_mib << 20,
                                                                .data_fingerprint = data.fingerprint()}));
   HeadRun run(kind, options, {.target = *target, .data = data, .states = states, .probe = probe}, *head,
               device);

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <memory>
 
-#include "training/heads/frozen_target.h"
+#include "training/head_data/frozen_target.h"
 #include "training/heads/head_layers.h"
 #include "training/heads/row_loss.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "base/counter_rng.h"
-#include "training/autograd_ops.h"
-#include "training/heads/frozen_target.h"
+#include "training/core/autograd_ops.h"
+#include "training/head_data/frozen_target.h"
 #include "training/heads/head_layers.h"
 #include "training/heads/row_loss.h"
 
@@ -20,9 +20,10 @@ struct MoaOptions {
   int64_t target_layers = 0;  // last ones of the target that drafts run through
   bool without_layers = false;
   bool without_cross = false;
-  int64_t kv_heads = 0;     // of all layers; 0: half of the target's
-  int64_t mlp = 0;          // of all layers; 0: half as much again as their inputs
-  double law_weight = 0.1;  // of the KL divergence, against 1 of the distance between states; as published
+  int64_t kv_heads = 0;  // of all layers; 0: half of the target's
+  int64_t mlp = 0;       // of all layers; 0: half as much again as their inputs
+  double distribution_weight =
+      0.1;  // of the KL divergence, against 1 of the distance between states; as published
 };
 
 class MoaHead final : public DraftHead {
@@ -33,7 +34,7 @@ class MoaHead final : public DraftHead {
   NamedTensors parameters() const override;
   HeadLoss loss(const HeadBatch& batch) const override;
   HeadExport exported() const override;
-  nlohmann::json facts() const override { return {{"law_weight", options_.law_weight}}; }
+  nlohmann::json facts() const override { return {{"distribution_weight", options_.distribution_weight}}; }
 
  private:
   struct Layer {
@@ -232,9 +233,9 @@ HeadLoss MoaHead::loss(const HeadBatch& batch) const {
     output = frozen_layers(states, windows, length);
     feature_loss = 0.5 * distance(output.to(at::kFloat), hidden) + 0.5 * distance(states, truth);
   }
-  const RowLoss law = law_loss({.hidden = output, .head = output_head_, .weight = weight},
-                               {.hidden = hidden.to(type_), .head = output_head_});
-  HeadLoss result{.loss = options_.law_weight * law.loss + feature_loss, .depths = {}};
+  const RowLoss distribution = distribution_loss({.hidden = output, .head = output_head_, .weight = weight},
+                                                 {.hidden = hidden.to(type_), .head = output_head_});
+  HeadLoss result{.loss = options_.distribution_weight * distribution.loss + feature_loss, .depths = {}};
   if (batch.measures) result.depths = measure(batch);
   return result;
 }
@@ -360,7 +361,9 @@ void add_options(CLI::App& command, MoaOptions& options) {
   command.add_option("--mlp", options.mlp, "size of its layers' MLPs; 0: half as much again as their inputs")
       ->check(CLI::NonNegativeNumber)
       ->group("Head");
-  command.add_option("--law-weight", options.law_weight, "of the divergence from the target's law")
+  command
+      .add_option("--distribution-weight", options.distribution_weight,
+                  "of the divergence from the target's distribution")
       ->check(CLI::NonNegativeNumber)
       ->group("Head");
   command
@@ -373,11 +376,11 @@ void add_options(CLI::App& command, MoaOptions& options) {
 }  // namespace
 
 at::Tensor sampled_periods(uint64_t seed, int64_t windows) {
-  constexpr int64_t kLeast = 6, kChoices = 9;
+  constexpr int64_t kMin = 6, kChoices = 9;
   at::Tensor periods = at::empty({windows}, at::kLong);
   for (int64_t i = 0; i < windows; ++i) {
     const uint64_t bits = mix64(seed ^ mix64(static_cast<uint64_t>(i)));
-    periods.data_ptr<int64_t>()[i] = kLeast + static_cast<int64_t>(bits % kChoices);
+    periods.data_ptr<int64_t>()[i] = kMin + static_cast<int64_t>(bits % kChoices);
   }
   return periods;
 }

@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "training/autograd_ops.h"
-#include "training/heads/frozen_target.h"
+#include "training/core/autograd_ops.h"
+#include "training/head_data/frozen_target.h"
 #include "training/heads/recurrent_head.h"
 
 namespace outrider::training {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "training/heads/frozen_target.h"
+#include "training/head_data/frozen_target.h"
 #include "training/heads/row_loss.h"
 
 namespace outrider::training {
@@ -44,7 +44,7 @@ void RecurrentHead::own(NamedTensors& tensors) const {
 nlohmann::json RecurrentHead::unroll_facts() const {
   return {{"steps", unroll_.steps},
           {"decay", unroll_.decay},
-          {"law_weight", unroll_.law_weight},
+          {"distribution_weight", unroll_.distribution_weight},
           {"feature_weight", unroll_.feature_weight}};
 }
 
@@ -53,7 +53,7 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
   const auto flat = [&](const at::Tensor& x) { return x.reshape({rows, -1}); };
   const at::Tensor hidden = batch.hidden.to(type());
   const at::Tensor kept = draft_tokens();
-  const at::Tensor law_head =
+  const at::Tensor distribution_head =
       kept.defined() ? shared_.output_head.index_select(0, kept) : shared_.output_head;
   at::Tensor can_draft;  // f32 [windows, length]: where the target's likeliest token is one the head knows
   if (kept.defined()) {
@@ -75,12 +75,12 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
     state = outputs.state;
     const at::Tensor counts = shifted(batch.counted, 2 + i);
     const at::Tensor weight = can_draft.defined() ? counts * shifted(can_draft, 1 + i) : counts;
-    const RowLoss law =
-        law_loss({.hidden = outputs.normed, .head = head, .weight = weight.flatten()},
-                 {.hidden = flat(shifted(hidden, 1 + i)), .head = law_head, .hard = options_.hard_share});
-    result.depths.push_back({law.agrees.view({windows, length}), counts});
+    const RowLoss distribution = distribution_loss(
+        {.hidden = outputs.normed, .head = head, .weight = weight.flatten()},
+        {.hidden = flat(shifted(hidden, 1 + i)), .head = distribution_head, .hard = options_.hard_share});
+    result.depths.push_back({distribution.agrees.view({windows, length}), counts});
     if (i >= unroll_.steps) continue;
-    at::Tensor loss = unroll_.law_weight * law.loss;
+    at::Tensor loss = unroll_.distribution_weight * distribution.loss;
     if (unroll_.feature_weight > 0.0) {
       const at::Tensor distance =
           at::smooth_l1_loss(state, flat(shifted(batch.hidden, 1 + i)), at::Reduction::None).mean(-1);

@@ -18,9 +18,9 @@ namespace outrider::training {
 
 struct UnrollOptions {
   int64_t steps = 4;
-  int64_t mlp = 0;              // size of the layer's MLP; 0: as the target's
-  double decay = 0.8;           // weight of step i: decay^i
-  double law_weight = 1.0;      // of KL from the target's law
+  int64_t mlp = 0;                   // size of the layer's MLP; 0: as the target's
+  double decay = 0.8;                // weight of step i: decay^i
+  double distribution_weight = 1.0;  // of KL from the target's distribution
   double feature_weight = 0.0;  // of the smooth L1 distance between states and the target's hidden states
 };
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "training/tensor_ops.h"
+#include "training/core/tensor_ops.h"
 
 namespace outrider::training {
 namespace {
@@ -20,21 +20,23 @@ using torch::autograd::variable_list;
 constexpr int64_t kLogitRows = 1024;
 constexpr int64_t kRowUnit = 256;
 
-// KL(softmax(logits) || law).
+// KL(softmax(logits) || distribution).
 LossRows reverse_distillation(const at::Tensor& logits, const at::Tensor& teacher, double hard) {
   const at::Tensor top = teacher.argmax(-1, /*keepdim=*/true);
-  at::Tensor law = at::log_softmax(teacher.to(at::kFloat), -1);
+  at::Tensor distribution = at::log_softmax(teacher.to(at::kFloat), -1);
   if (hard > 0.0) {
-    law = law.exp_().mul_(1.0 - hard).scatter_add_(1, top, at::full(top.sizes(), hard, law.options()));
-    law.clamp_min_(std::numeric_limits<float>::min()).log_();
+    distribution = distribution.exp_()
+                       .mul_(1.0 - hard)
+                       .scatter_add_(1, top, at::full(top.sizes(), hard, distribution.options()));
+    distribution.clamp_min_(std::numeric_limits<float>::min()).log_();
   }
   const at::Tensor own = at::log_softmax(logits.to(at::kFloat), -1), share = own.exp();
-  const at::Tensor excess = own - law, loss = (share * excess).sum(-1, /*keepdim=*/true);
+  const at::Tensor excess = own - distribution, loss = (share * excess).sum(-1, /*keepdim=*/true);
   return {loss.squeeze(1), logits.argmax(-1, /*keepdim=*/true).eq(top).squeeze(1).to(at::kFloat),
           (share * (excess - loss)).to(logits.scalar_type())};
 }
 
-// What rows have to learn: a law (`hidden` and `head` of the target), or tokens.
+// What rows have to learn: a distribution (`hidden` and `head` of the target), or tokens.
 struct Lesson {
   at::Tensor hidden, head;
   double hard = 0.0;
@@ -118,10 +120,12 @@ RowLoss loss_of_rows(const LossOfRows& rows, Lesson lesson) {
 
 }  // namespace
 
-RowLoss law_loss(const LossOfRows& rows, const TargetLaw& law) {
-  return loss_of_rows(
-      rows,
-      {.hidden = law.hidden, .head = law.head, .hard = law.hard, .divergence = law.divergence, .tokens = {}});
+RowLoss distribution_loss(const LossOfRows& rows, const TargetDistribution& distribution) {
+  return loss_of_rows(rows, {.hidden = distribution.hidden,
+                             .head = distribution.head,
+                             .hard = distribution.hard,
+                             .divergence = distribution.divergence,
+                             .tokens = {}});
 }
 
 RowLoss token_loss(const LossOfRows& rows, const at::Tensor& tokens) {

@@ -19,18 +19,19 @@ struct LossOfRows {
   at::Tensor weight;  // f32 [rows]
 };
 
-// Of the two laws, which one the mean is taken over. Forward: KL(law || softmax(logits)), which covers what
-// the law allows; reverse: KL(softmax(logits) || law), which keeps to what it prefers.
+// Of the two distributions, which one the mean is taken over. Forward: KL(distribution || softmax(logits)),
+// which covers what the distribution allows; reverse: KL(softmax(logits) || distribution), which keeps to
+// what it prefers.
 enum class Divergence { kForward, kReverse };
 
-// The law is (1 - hard) softmax(target_hidden target_head^T) + hard one-hot(its likeliest).
-struct TargetLaw {
+// The distribution is (1 - hard) softmax(target_hidden target_head^T) + hard one-hot(its likeliest).
+struct TargetDistribution {
   at::Tensor hidden;  // [rows, target size]
   at::Tensor head;    // [vocab, target size]
   double hard = 0.0;
   Divergence divergence = Divergence::kForward;
 };
-RowLoss law_loss(const LossOfRows& rows, const TargetLaw& law);
+RowLoss distribution_loss(const LossOfRows& rows, const TargetDistribution& distribution);
 
 // Cross-entropy of tokens, int64 [rows].
 RowLoss token_loss(const LossOfRows& rows, const at::Tensor& tokens);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a request's head the server takes apart itself, and the file of keys.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "server/http/api_keys.h"
+#include "server/http/request_header.h"
+#include "server/http/router.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto path = outrider::request_path(text)) {
+    for (const char* method : {"GET", "POST"}) static_cast<void>(outrider::match_route(method, *path));
+  }
+  static const outrider::HostNames names("0.0.0.0", {"example.org"});
+  static_cast<void>(names.allow(text));
+  static_cast<void>(outrider::is_json_type(text));
+  static_cast<void>(outrider::is_request_id(text));
+  const auto keys = outrider::ApiKeys::parse(text, "keys");
+  if (keys.ok() && keys->scope_of("not a key, as it has spaces")) __builtin_trap();
+  static_cast<void>(outrider::credential(text));
+  return 0;
+}

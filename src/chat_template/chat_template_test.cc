@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chat_template/chat_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+#include "chat_template/jinja/interpreter.h"
+#include "chat_template/jinja/parser.h"
+
+namespace outrider {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Result<std::string> render(std::string_view source, const ChatContext& context = {}) {
+  OUTRIDER_TRY(const ChatTemplate chat_template, ChatTemplate::parse(source));
+  return chat_template.render(context);
+}
+
+std::string render_error(std::string_view source, const ChatContext& context = {}) {
+  const Result<std::string> rendered = render(source, context);
+  return rendered.ok() ? "rendered: " + *rendered : rendered.error().message;
+}
+
+ChatContext conversation() {
+  ChatContext context;
+  context.messages = {{"system", "Be brief."}, {"user", "Hi"}};
+  context.bos_token = "<s>";
+  context.eos_token = "</s>";
+  return context;
+}
+
+// DeepSeek's templates join the text of the arguments with other text; most print an object.
+TEST(ChatTemplate, GivesArgumentsAsTheTemplateWantsThem) {
+  ChatContext context = conversation();
+  ChatMessage call{.role = "assistant", .content = std::nullopt};
+  call.tool_calls = {{.id = "1", .name = "add", .arguments = R"({"a": [1, "x"]})"}};
+  context.messages.push_back(call);
+  const std::string head =
+      "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ '<' + c.function.name + ";
+  const auto as_text = render(head + "'>' + c.function.arguments + '!' }}{% endfor %}{% endfor %}", context);
+  ASSERT_TRUE(as_text.ok()) << as_text.error().message;
+  EXPECT_EQ(*as_text, R"(<add>{"a": [1, "x"]}!)");
+  const auto as_object =
+      render(head + "'>' }}{{ c.function.arguments.a[1] }}{% endfor %}{% endfor %}", context);
+  ASSERT_TRUE(as_object.ok()) << as_object.error().message;
+  EXPECT_EQ(*as_object, "<add>x");
+  // What fails both ways fails with the first reason.
+  EXPECT_THAT(render_error(head + "nothing.at.all }}{% endfor %}{% endfor %}", context),
+              HasSubstr("nothing"));
+}
+
+TEST(ChatTemplate, PassesTheConversation) {
+  const auto rendered = render(
+      "{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m['content'] }}{{ eos_token }}{% endfor %}"
+      "{% if add_generation_prompt %}>{% endif %}{{ tools is none }}",
+      conversation());
+  ASSERT_TRUE(rendered.ok()) << rendered.error().message;
+  EXPECT_EQ(*rendered, "<s>[system] Be brief.</s>[user] Hi</s>>True");
+}
+
+TEST(ChatTemplate, PassesToolsAndFlags) {
+  ChatContext context = conversation();
+  context.tools_json = R"([{"name": "now", "n": 1.5, "deep": [null, true]}])";
+  context.flags = {{"enable_thinking", false}};
+  context.add_generation_prompt = false;
+  const auto rendered =
+      render("{{ tools[0] | tojson }}{{ enable_thinking is false }}{{ add_generation_prompt }}", context);
+  ASSERT_TRUE(rendered.ok()) << rendered.error().message;
+  EXPECT_EQ(*rendered, R"({"name": "now", "n": 1.5, "deep": [null, true]}TrueFalse)");
+}
+
+TEST(ChatTemplate, LeavesEmptyTokensUndefined) {
+  const auto rendered = render("{{ bos_token is defined }}[{{ bos_token }}]");
+  ASSERT_TRUE(rendered.ok()) << rendered.error().message;
+  EXPECT_EQ(*rendered, "False[]");
+}
+
+TEST(ChatTemplate, RefusesToolsThatAreNoJsonArray) {
+  ChatContext context;
+  context.tools_json = "{}";
+  EXPECT_THAT(render_error("x", context), HasSubstr("JSON array"));
+  context.tools_json = "[1,";
+  EXPECT_THAT(render_error("x", context), HasSubstr("valid JSON"));
+  context.tools_json = std::string(500, '[') + std::string(500, ']');
+  EXPECT_THAT(render_error("x", context), Not(HasSubstr("rendered")));
+}
+
+TEST(ChatTemplate, UsesTheClock) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  const auto rendered = render("{{ strftime_now('%Y') }}");
+  ASSERT_TRUE(rendered.ok()) << rendered.error().message;
+  EXPECT_EQ(*rendered, std::to_string(1900 + local.tm_year));
+}
+
+TEST(ChatTemplate, NamesTheLineAndWhatIsWrong) {
+  EXPECT_EQ(render_error("a\nb\n{{ raise_exception('roles\nmust alternate') }}"),
+            "chat template line 3: the template refuses its input: roles must alternate");
+  EXPECT_THAT(render_error("{{ 1 }}\n\n{{ x.y }}"),
+              AllOf(HasSubstr("line 3:"), HasSubstr("'x' is undefined")));
+  EXPECT_THAT(render_error("a\n{{ 1 | groupby('x') }}"), AllOf(HasSubstr("line 2:"), HasSubstr("'groupby'")));
+  EXPECT_THAT(render_error("\n{% include 'x' %}"), AllOf(HasSubstr("line 2:"), HasSubstr("'include'")));
+  EXPECT_THAT(render_error("{% if a %}\n{% for x in y %}\n{% endif %}"), HasSubstr("line 3:"));
+  EXPECT_THAT(render_error("{% for x in y recursive %}{% endfor %}"), HasSubstr("recursive"));
+  EXPECT_THAT(render_error("{{ ''.join(*a) }}"), HasSubstr("unpacking"));
+}
+
+TEST(ChatTemplate, BoundsSteps) {
+  const auto body = jinja::parse_template(
+      "{% set r = range(300) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}");
+  ASSERT_TRUE(body.ok()) << body.error().message;
+  jinja::Limits limits;
+  const std::tm now{};
+  EXPECT_TRUE(jinja::render(*body, {}, limits, now).ok());
+  limits.steps = 100'000;
+  const auto rendered = jinja::render(*body, {}, limits, now);
+  ASSERT_FALSE(rendered.ok());
+  EXPECT_EQ(rendered.error().kind, ErrorKind::kResource);
+  EXPECT_THAT(rendered.error().message, HasSubstr("100000 steps"));
+}
+
+TEST(ChatTemplate, BoundsValues) {
+  EXPECT_THAT(render_error("{{ ('x' * 1000000000)|length }}"), HasSubstr("memory"));
+  EXPECT_THAT(render_error("{% set ns = namespace(x='xxxxxxxxxxxxxxxx') %}"
+                           "{% for i in range(100) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"),
+              HasSubstr("memory"));
+  EXPECT_THAT(render_error("{% set ns = namespace(x=[]) %}"
+                           "{% for i in range(100000) %}{% set ns.x = [ns.x] %}{% endfor %}"),
+              HasSubstr("nested deeper"));
+  // A value that shares its parts is small in memory and huge in print.
+  EXPECT_THAT(
+      render_error("{% set ns = namespace(x=[1]) %}"
+                   "{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}"),
+      Not(HasSubstr("rendered")));
+  EXPECT_THAT(render_error("{{ [1, 2]|tojson(indent='x' * 10000000) }}"), HasSubstr("memory"));
+}
+
+TEST(ChatTemplate, BoundsOutput) {
+  EXPECT_THAT(render_error("{% set x = 'x' * 1000000 %}{% for i in range(100) %}{{ x }}{% endfor %}"),
+              HasSubstr("prints more"));
+}
+
+TEST(ChatTemplate, BoundsNesting) {
+  const auto nested = [](const std::string& open, const std::string& middle, const std::string& close) {
+    std::string source;
+    for (int i = 0; i < 5000; ++i) source += open;
+    source += middle;
+    for (int i = 0; i < 5000; ++i) source += close;
+    return source;
+  };
+  EXPECT_THAT(render_error("{{ " + nested("(", "1", ")") + " }}"), HasSubstr("nested"));
+  EXPECT_THAT(render_error("{{ " + nested("[", "", "]") + " }}"), HasSubstr("nested"));
+  EXPECT_THAT(render_error("{{ " + nested("not ", "1", "") + " }}"), HasSubstr("nested"));
+  EXPECT_THAT(render_error("{{ " + nested("-", "1", "") + " }}"), HasSubstr("nested"));
+  EXPECT_THAT(render_error("{{ " + nested("1 if 1 else ", "1", "") + " }}"), HasSubstr("nested"));
+  EXPECT_THAT(render_error(nested("{% if 1 %}", "", "{% endif %}")), HasSubstr("nested"));
+  EXPECT_THAT(render_error("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), HasSubstr("levels"));
+}
+
+TEST(ChatTemplate, RendersLongChainsOfOperators) {
+  std::string sum = "{{ 0";
+  for (int i = 0; i < 5000; ++i) sum += " + 1";
+  const auto rendered = render(sum + " }}");
+  ASSERT_TRUE(rendered.ok()) << rendered.error().message;
+  EXPECT_EQ(*rendered, "5000");
+}
+
+TEST(ChatTemplate, RefusesUnprintableAndOverflowingValues) {
+  EXPECT_THAT(render_error("{{ range }}"), HasSubstr("cannot be printed"));
+  EXPECT_THAT(render_error("{{ 9223372036854775807 + 1 }}"), HasSubstr("64 bits"));
+  EXPECT_THAT(render_error("{{ (-9223372036854775807 - 1) // -1 }}"), HasSubstr("64 bits"));
+  EXPECT_THAT(render_error("{{ 3 ** 100 }}"), HasSubstr("64 bits"));
+  EXPECT_THAT(render_error("{{ 99999999999999999999 }}"), HasSubstr("out of range"));
+}
+
+TEST(ChatTemplate, KeepsBytesThatAreNotUtf8) {
+  ChatContext context;
+  context.messages = {{"user", "a\xFF\xC3z"}};
+  const auto rendered = render("{{ messages[0].content | trim }}{{ messages[0].content[::-1] }}", context);
+  ASSERT_TRUE(rendered.ok()) << rendered.error().message;
+  EXPECT_EQ(*rendered,
+            "a\xFF\xC3zz\xC3\xFF"
+            "a");
+}
+
+}  // namespace
+}  // namespace outrider

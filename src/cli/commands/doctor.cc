@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/open_engine.h"
+#include "cli/prompt_set.h"
+#include "cli/repeated_timing.h"
+#include "cli/reports/completion_json.h"
+#include "cli/reports/doctor_report.h"
+#include "cli/terminal.h"
+#include "cli/timed_completion.h"
+#include "config/message_text.h"
+#include "drafters/registry.h"
+#include "engine/engine_parts.h"
+#include "formats/model_file.h"
+
+namespace outrider {
+namespace {
+
+constexpr int64_t kDefaultPrompts = 6;
+constexpr int64_t kMaxPlaces = 48;  // of one text that distributions are compared at
+
+// A shape to try: keys as a user would write them.
+struct Shape {
+  std::string keys;
+  SpeculativeOptions options;
+};
+
+Shape chain(SpeculativeOptions options, int length) {
+  options.tree = TreeKind::kChain;
+  options.max_draft_len = length;
+  return {fmt::format("max_draft_len={}", length), std::move(options)};
+}
+
+Shape expansion(SpeculativeOptions options, std::vector<int> widths) {
+  options.tree = TreeKind::kStatic;
+  options.max_draft_len = static_cast<int>(widths.size());
+  options.expansion = std::move(widths);
+  std::string keys = "expansion=[";
+  for (const int width : options.expansion) keys += (keys.back() == '[' ? "" : ",") + std::to_string(width);
+  return {keys + "]", std::move(options)};
+}
+
+// fits_entries: every node that may be drafted needs an entry of the target's, those dropped later included.
+Shape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
+  options.tree = TreeKind::kDynamic;
+  options.max_draft_len = 8;
+  options.dynamic_tree_max_top_k = 4;
+  options.max_total_draft_tokens = nodes;
+  std::string keys;
+  if (fits_entries && nodes < 32) {
+    options.dynamic_tree_max_top_k = 2;
+    options.max_draft_len = std::min(8, nodes / 2);
+    keys = "dynamic_tree_max_topK=2,";
+  }
+  keys += fmt::format("max_draft_len={},max_total_draft_tokens={}", options.max_draft_len, nodes);
+  return {std::move(keys), std::move(options)};
+}
+
+// The tree that the drafter's own files ask for.
+Shape choices(SpeculativeOptions options) {
+  options.tree = TreeKind::kChoices;
+  return {"tree=choices", std::move(options)};
+}
+
+// An expansion vector is for drafters that can say what comes second.
+std::vector<Shape> shapes_for(SpeculativeOptions options, bool has_distributions, bool uses_target) {
+  options.is_auto = false;
+  std::vector<Shape> shapes;
+  for (const int length : {1, 2, 4, 8}) shapes.push_back(chain(options, length));
+  const std::vector<std::vector<int>> expansions = {{2, 2}, {4, 2, 1}, {1, 1, 3, 1, 1, 1, 1, 1}};
+  for (const auto& widths : expansions) {
+    if (has_distributions) shapes.push_back(expansion(options, widths));
+  }
+  for (const int nodes : {8, 16, 32}) shapes.push_back(dynamic(options, nodes, uses_target));
+  Shape automatic = dynamic(options, 16, uses_target);
+  automatic.options.is_auto = true;
+  automatic.keys += ",policy=auto";
+  shapes.push_back(std::move(automatic));
+  return shapes;
+}
+
+// The method as a user would write it.
+std::string method_text(const SpeculativeOptions& given, const SpeculativeOptions& options) {
+  std::string text = snake_name(options.decoding_type);
+  if (options.decoding_type == "Combined") {
+    text = "combine=[";
+    for (const std::string& method : options.combine) {
+      text += (text.back() == '[' ? "" : ",") + snake_name(method);
+    }
+    text += "]";
+  }
+  if (!given.speculative_model.empty()) text += ",speculative_model=" + given.speculative_model.string();
+  for (size_t i = 0; i < given.speculative_models.size(); ++i) {
+    text += (i == 0 ? ",speculative_models=[" : ",") + given.speculative_models[i].string();
+  }
+  return given.speculative_models.empty() ? text : text + "]";
+}
+
+class Doctor {
+ public:
+  Doctor(const Settings& settings, std::vector<PromptRecord> prompts)
+      : settings_(settings), prompts_(std::move(prompts)) {}
+
+  Result<Diagnosis> examine(const EngineOptions& options) {
+    diagnosis_.temperature = settings_.request.sampling.temperature;
+    OUTRIDER_RETURN_IF_ERROR(recognise(options));
+    OUTRIDER_TRY(const SpeculativeOptions speculation, settled(options.speculation));
+    diagnosis_.speculative = method_text(settings_.engine.speculation, speculation);
+    OUTRIDER_RETURN_IF_ERROR(run_plain(options));
+    OUTRIDER_RETURN_IF_ERROR(compare_distributions(options));
+    std::vector<Shape> shapes =
+        shapes_for(options.speculation, diagnosis_.agreement.has_distributions, uses_target_);
+    if (diagnosis_.method == "medusa") shapes.push_back(choices(options.speculation));
+    ProgressBar progress("doctor", static_cast<int64_t>(shapes.size()));
+    for (const Shape& shape : shapes) {
+      OUTRIDER_RETURN_IF_ERROR(run_shape(options, shape));
+      progress.advance();
+    }
+    OUTRIDER_RETURN_IF_ERROR(check_plain(options));
+    return std::move(diagnosis_);
+  }
+
+ private:
+  // Whether a learned drafter fits, before anything of it is run.
+  Status recognise(const EngineOptions& options) {
+    OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(options.speculation.speculative_model));
+    if (!head) return {};
+    OUTRIDER_TRY(const ModelFile target, open_model(options.model));
+    diagnosis_.head = summarize_head(*head);
+    const auto reasons = misfits(*diagnosis_.head, target.config, target_fingerprint(target));
+    if (reasons.empty()) return {};
+    return head->fail(fmt::format("this {} drafter does not fit {}: {}", head_kind_name(head->kind),
+                                  options.model.string(), fmt::join(reasons, "; ")));
+  }
+
+  Status run_plain(EngineOptions options) {
+    options.speculation = {};
+    OUTRIDER_TRY(const auto engine, Engine::open(options));
+    diagnosis_.info = engine->info();
+    OUTRIDER_TRY(PreparedPrompts prepared,
+                 prepare_prompts(std::move(prompts_), *engine, settings_.skips_long_prompts));
+    tokens_ = std::move(prepared.tokens);
+    diagnosis_.prompts = tokens_.size();
+    return run_repeatedly(*engine, diagnosis_.plain);
+  }
+
+  // Whether the machine is as fast as it was before the shapes were run.
+  Status check_plain(EngineOptions options) {
+    options.speculation = {};
+    OUTRIDER_TRY(const auto engine, Engine::open(options));
+    ShapeResult again;
+    OUTRIDER_RETURN_IF_ERROR(run_repeatedly(*engine, again));
+    ShapeResult& plain = diagnosis_.plain;
+    const double drift = std::abs(again.ms_per_token() - plain.ms_per_token()) /
+                         std::max(1e-9, std::min(again.ms_per_token(), plain.ms_per_token()));
+    const double spread = std::max({plain.spread, again.spread, drift});
+    if (again.ms_per_token() < plain.ms_per_token()) plain = std::move(again);
+    plain.spread = spread;
+    return {};
+  }
+
+  Status run_shape(EngineOptions options, const Shape& shape) {
+    options.speculation = shape.options;
+    OUTRIDER_TRY(const auto engine, Engine::open(options));
+    ShapeResult result{.keys = shape.keys};
+    OUTRIDER_RETURN_IF_ERROR(run_repeatedly(*engine, result));
+    diagnosis_.shapes.push_back(std::move(result));
+    return {};
+  }
+
+  // The fastest of several runs: what disturbs one makes it slower.
+  Status run_repeatedly(Engine& engine, ShapeResult& result) {
+    const std::string keys = result.keys;
+    RepeatedTiming timing;
+    while (!timing.is_enough()) {
+      ShapeResult run{.keys = keys};
+      if (keys.empty()) texts_.clear();
+      OUTRIDER_RETURN_IF_ERROR(run_once(engine, run));
+      timing.add(run.ms_per_token());
+      if (run.ms_per_token() == timing.min()) result = std::move(run);
+    }
+    result.spread = timing.spread();
+    return {};
+  }
+
+  Status run_once(Engine& engine, ShapeResult& result) {
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      Request request = settings_.request;
+      request.prompt = tokens_[i];
+      request.sampling.seed += i;
+      OUTRIDER_TRY(const TimedCompletion timed, generate_timed(engine, std::move(request)));
+      const Completion& completion = timed.completion;
+      result.tokens += static_cast<int64_t>(completion.tokens.size()) - timed.prompt_pass_tokens;
+      result.decode_ms += completion.decode_ms;
+      result.stats.steps += completion.speculation.steps;
+      result.stats.drafted += completion.speculation.drafted;
+      result.stats.accepted += completion.speculation.accepted;
+      result.stats.committed += completion.speculation.committed;
+      result.stats.draft_ms += completion.speculation.draft_ms;
+      if (result.keys.empty()) keep_text(i, completion.tokens);
+    }
+    return {};
+  }
+
+  void keep_text(size_t prompt, const std::vector<TokenId>& output) {
+    GivenText text{.tokens = tokens_[prompt], .prompt_length = static_cast<int64_t>(tokens_[prompt].size())};
+    const auto count = std::min<size_t>(output.size(), kMaxPlaces);
+    text.tokens.insert(text.tokens.end(), output.begin(), output.begin() + static_cast<ptrdiff_t>(count));
+    texts_.push_back(std::move(text));
+  }
+
+  Status compare_distributions(EngineOptions options) {
+    options.speculation = chain(options.speculation, 1).options;
+    options.speculation.is_auto = false;
+    OUTRIDER_TRY(const auto parts, open_parts(std::move(options)));
+    diagnosis_.method = snake_name(parts->info.drafter);
+    uses_target_ = parts->drafter->traits().uses_target;
+    OUTRIDER_TRY(diagnosis_.agreement, measure_agreement(*parts, texts_));
+    return {};
+  }
+
+  const Settings& settings_;
+  std::vector<PromptRecord> prompts_;
+  std::vector<std::vector<TokenId>> tokens_;  // of the prompts
+  std::vector<GivenText> texts_;              // prompts with the target's own continuation
+  bool uses_target_ = false;
+  Diagnosis diagnosis_;
+};
+
+}  // namespace
+
+Status run_doctor(const Settings& settings) {
+  Settings limited = settings;
+  if (limited.prompt_limit == 0) limited.prompt_limit = kDefaultPrompts;
+  OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(limited));
+  OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
+  if (options.speculation.decoding_type == "None")
+    return usage_error("doctor examines a drafter: expected a method in --speculative, found none");
+  OUTRIDER_TRY(const Diagnosis diagnosis, Doctor(settings, std::move(prompts)).examine(options));
+  write_output(settings.json ? json_line(diagnosis_json(diagnosis)) : diagnosis_text(diagnosis));
+  return {};
+}
+
+}  // namespace outrider

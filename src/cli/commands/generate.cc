@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/commands/commands.h"
+#include "cli/open_engine.h"
+#include "cli/prompt_text.h"
+#include "cli/reports/completion_json.h"
+#include "cli/reports/draft_view.h"
+#include "cli/reports/trace_log.h"
+#include "cli/reports/trace_page.h"
+#include "cli/reports/tree_view.h"
+#include "cli/terminal.h"
+#include "cli/timed_completion.h"
+
+namespace outrider {
+namespace {
+
+Status check_views(const Settings& settings) {
+  if (settings.json && settings.show_draft) return usage_error("expected --json or --show-draft, found both");
+  if (settings.show_tree && settings.show_draft)
+    return usage_error("expected --show-tree or --show-draft, found both");
+  return settings.trace_file.empty() ? Status() : check_trace_file(settings.trace_file);
+}
+
+void print_tree(const Engine& engine, const StepTrace& trace, bool colour) {
+  write_output(tree_view(engine, trace, colour) + "\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+Status run_generate(const Settings& settings) {
+  OUTRIDER_RETURN_IF_ERROR(check_one_input(settings, "--prompt, --prompt-file and --prompt-ids"));
+  OUTRIDER_RETURN_IF_ERROR(check_views(settings));
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
+  Request request = settings.request;
+  OUTRIDER_TRY(request.prompt, input_tokens(settings, *engine));
+
+  const bool colour = output_takes_colour();
+  MarkedStream marked(*engine, colour);
+  const auto show = [&](RequestId, const Progress& progress) {
+    if (settings.json || settings.show_tree) return;
+    write_output(settings.show_draft ? marked.push(progress) : std::string(progress.text));
+    std::fflush(stdout);
+  };
+  TraceLog log(*engine, settings);
+  log.begin_run("prompt");
+  const bool keeps_log = !settings.trace_file.empty() || (settings.show_tree && settings.json);
+  if (keeps_log || settings.show_tree) {
+    engine->set_trace_sink([&](const StepTrace& trace) {
+      if (keeps_log) log.add(trace);
+      if (settings.show_tree && !settings.json) print_tree(*engine, trace, colour);
+    });
+  }
+  OUTRIDER_TRY(const TimedCompletion timed, generate_timed(*engine, request, show));
+  if (settings.json) {
+    auto json = completion_json(engine->info(), request.prompt, timed);
+    if (settings.show_tree) json["trace"] = log.json();
+    write_output(json_line(json));
+  } else if (settings.show_draft || settings.show_tree) {
+    write_output(settings.show_draft ? marked.finish() + "\n\n" + mark_legend(colour) + "\n"
+                                     : timed.completion.text + "\n\n" + tree_legend() + "\n");
+    write_output(statistics_line(timed.completion, timed.tokens_per_second()) + "\n");
+  } else {
+    write_output("\n");
+  }
+  return settings.trace_file.empty() ? Status() : write_trace_page(settings.trace_file, log.json());
+}
+
+}  // namespace outrider

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/commands/commands.h"
+#include "cli/open_engine.h"
+#include "cli/reports/completion_json.h"
+#include "cli/terminal.h"
+#include "draft_heads/head_file.h"
+#include "draft_heads/head_fit.h"
+#include "formats/model_file.h"
+
+namespace outrider {
+namespace {
+
+std::string_view tokenizer_name(TokenizerKind kind) {
+  return kind == TokenizerKind::kByteLevelBpe ? "byte-level BPE" : "SentencePiece";
+}
+
+struct Totals {
+  int64_t parameters = 0;
+  int64_t bytes = 0;
+  std::map<std::string_view, int64_t> tensors_by_dtype;
+};
+
+Totals totals_of(const ModelFile& model) {
+  Totals totals;
+  for (const auto& [name, tensor] : model.tensors) {
+    totals.parameters += tensor.rows() * tensor.cols();
+    totals.bytes += tensor.bytes();
+    ++totals.tensors_by_dtype[dtype_name(tensor.dtype)];
+  }
+  return totals;
+}
+
+nlohmann::ordered_json config_json(const ModelConfig& config) {
+  return {{"family", config.family},
+          {"vocab_size", config.vocab_size},
+          {"hidden_size", config.hidden_size},
+          {"layer_count", config.layer_count},
+          {"head_count", config.head_count},
+          {"kv_head_count", config.kv_head_count},
+          {"head_dim", config.head_dim},
+          {"ffn_size", config.ffn_size},
+          {"max_context", config.max_context},
+          {"rope_theta", config.rope_theta},
+          {"sliding_window", config.sliding_window},
+          {"tied_embeddings", config.tied_embeddings},
+          {"qkv_bias", config.qkv_bias},
+          {"qk_norm", config.qk_norm},
+          {"stop_tokens", config.stop_tokens}};
+}
+
+nlohmann::ordered_json tokenizer_json(const ModelFile& model) {
+  const TokenizerSpec& spec = model.tokenizer;
+  return {{"kind", tokenizer_name(spec.kind)},
+          {"vocab_size", spec.pieces.size()},
+          {"merges", spec.merges.size()},
+          {"bos", model.bos_token},
+          {"eos", model.eos_token},
+          {"adds_bos", spec.add_bos},
+          {"chat_template", !model.chat_template.empty()}};
+}
+
+nlohmann::ordered_json model_json(const ModelFile& model) {
+  const Totals totals = totals_of(model);
+  nlohmann::ordered_json json;
+  json["path"] = model.path.string();
+  json["format"] = model.format;
+  json["config"] = config_json(model.config);
+  json["tokenizer"] = tokenizer_json(model);
+  json["metadata"] = model.metadata;
+  json["parameters"] = totals.parameters;
+  json["bytes"] = totals.bytes;
+  json["tensors"] = nlohmann::ordered_json::array();
+  for (const auto& [name, tensor] : model.tensors) {
+    json["tensors"].push_back({{"name", name},
+                               {"dtype", dtype_name(tensor.dtype)},
+                               {"shape", tensor.shape},
+                               {"bytes", tensor.bytes()}});
+  }
+  return json;
+}
+
+// "section" and then "  key  value" per line; metadata repeats what config shows and is left to --json.
+std::string section_text(std::string_view title, const nlohmann::ordered_json& section) {
+  std::string text = fmt::format("{}\n", title);
+  for (const auto& [key, value] : section.items()) {
+    const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
+    text += fmt::format("  {:<16} {}\n", key, shown);
+  }
+  return text;
+}
+
+std::string model_text(const ModelFile& model) {
+  const Totals totals = totals_of(model);
+  std::string text = fmt::format("{} ({})\n\n", model.path.string(), model.format);
+  text += section_text("config", config_json(model.config)) + "\n";
+  text += section_text("tokenizer", tokenizer_json(model)) + "\ntensors\n";
+  for (const auto& [name, tensor] : model.tensors) {
+    text += fmt::format("  {:<52} {:<5} {:>14} {:>14} bytes\n", name, dtype_name(tensor.dtype),
+                        nlohmann::json(tensor.shape).dump(), tensor.bytes());
+  }
+  std::string dtypes;
+  for (const auto& [dtype, count] : totals.tensors_by_dtype) dtypes += fmt::format(", {} {}", count, dtype);
+  text += fmt::format("\n{} tensors{}; {:.2f} M parameters, {:.2f} MiB\n", model.tensors.size(), dtypes,
+                      static_cast<double>(totals.parameters) / 1e6,
+                      static_cast<double>(totals.bytes) / (1024.0 * 1024.0));
+  return text;
+}
+
+// A learned drafter: what it is for, its own configuration, and its tensors, integers included.
+nlohmann::ordered_json head_json(const HeadFile& head) {
+  const HeadSummary summary = summarize_head(head);
+  nlohmann::ordered_json json;
+  json["path"] = head.file.path.string();
+  json["format"] = head.file.format;
+  json["drafter"] = {{"kind", head_kind_name(summary.kind)},
+                     {"hidden_size", summary.hidden_size},
+                     {"vocab_size", summary.vocab_size},
+                     {"target", summary.target}};
+  json["config"] = nlohmann::ordered_json::parse(simdjson::minify(head.config.root().fields()));
+  json["parameters"] = summary.parameters;
+  json["bytes"] = summary.bytes;
+  json["tensors"] = nlohmann::ordered_json::array();
+  for (const auto& [name, entry] : head.tensors) {
+    json["tensors"].push_back({{"name", name},
+                               {"dtype", entry.dtype ? dtype_name(*entry.dtype) : entry.dtype_name},
+                               {"shape", entry.shape},
+                               {"bytes", entry.data.size()}});
+  }
+  return json;
+}
+
+std::string head_text(const HeadFile& head) {
+  const nlohmann::ordered_json json = head_json(head);
+  std::string text = fmt::format("{} ({})\n\n", head.file.path.string(), head.file.format);
+  text += section_text("drafter", json["drafter"]) + "\n" + section_text("config", json["config"]) +
+          "\ntensors\n";
+  for (const auto& tensor : json["tensors"]) {
+    text += fmt::format("  {:<52} {:<5} {:>14} {:>14} bytes\n", tensor["name"].get<std::string>(),
+                        tensor["dtype"].get<std::string>(), tensor["shape"].dump(),
+                        tensor["bytes"].get<int64_t>());
+  }
+  return text + fmt::format("\n{} tensors; {:.2f} M parameters, {:.2f} MiB\n", json["tensors"].size(),
+                            json["parameters"].get<double>() / 1e6,
+                            json["bytes"].get<double>() / (1024.0 * 1024.0));
+}
+
+}  // namespace
+
+Status run_inspect(const Settings& settings) {
+  OUTRIDER_TRY(const std::filesystem::path path, chosen_model(settings));
+  OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(path));
+  if (head) {
+    write_output(settings.json ? json_line(head_json(*head)) : head_text(*head));
+    return {};
+  }
+  OUTRIDER_TRY(const ModelFile model, open_model(path));
+  write_output(settings.json ? json_line(model_json(model)) : model_text(model));
+  return {};
+}
+
+}  // namespace outrider

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/row_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/counter_rng.h"
+#include "cli/memory_reader.h"
+#include "cli/open_engine.h"
+#include "cli/reports/completion_json.h"
+#include "cli/reports/row_bench_report.h"
+#include "cli/terminal.h"
+#include "engine/engine_parts.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kLargestTree = 65;  // the pending token and 64 drafted ones
+constexpr int64_t kDefaultContext = 512;
+constexpr int64_t kDefaultRounds = 10;
+
+// One sequence whose cache holds a random context, and passes that leave it so.
+class RowPasses {
+ public:
+  explicit RowPasses(EngineParts& parts) : parts_(parts), sequence_(parts.cache->open({})) {}
+
+  Status fill(int64_t context);
+  // Milliseconds from the batch to its logits.
+  Result<double> time(int rows);
+
+ private:
+  std::vector<TokenId> next_tokens(int64_t count);
+
+  EngineParts& parts_;
+  KvSequence sequence_;
+  ForwardBatch batch_;
+  uint64_t drawn_ = 0;
+};
+
+std::vector<TokenId> RowPasses::next_tokens(int64_t count) {
+  std::vector<TokenId> tokens(static_cast<size_t>(count));
+  for (TokenId& token : tokens) {
+    token = static_cast<TokenId>(mix64(drawn_++) % static_cast<uint64_t>(parts_.vocab_size));
+  }
+  return tokens;
+}
+
+Status RowPasses::fill(int64_t context) {
+  ProgressBar progress("context", context);
+  std::vector<int> path;
+  while (sequence_.length() < context) {
+    const int64_t chunk = std::min<int64_t>(context - sequence_.length(), parts_.options.prefill_chunk);
+    const std::vector<TokenId> tokens = next_tokens(chunk);
+    OUTRIDER_TRY(KvTransaction transaction, parts_.cache->stage(sequence_, static_cast<int>(chunk)));
+    batch_.clear();
+    append_chain(batch_, sequence_, transaction, tokens, LogitsWanted::kNone);
+    parts_.target->forward(batch_, *parts_.cache);
+    path.resize(tokens.size());
+    std::iota(path.begin(), path.end(), 0);
+    transaction.commit(path, tokens);
+    for (int64_t i = 0; i < chunk; ++i) progress.advance();
+  }
+  return {};
+}
+
+Result<double> RowPasses::time(int rows) {
+  const std::vector<TokenId> tokens = next_tokens(rows);
+  std::vector<int> parents(tokens.size());
+  std::iota(parents.begin(), parents.end(), -1);
+  OUTRIDER_TRY(const KvTransaction transaction, parts_.cache->stage(sequence_, rows));
+  const auto start = std::chrono::steady_clock::now();
+  batch_.clear();
+  if (rows <= kLargestTree) {
+    append_tree(batch_, sequence_, transaction, {tokens, parents}, LogitsWanted::kAll);
+  } else {
+    append_chain(batch_, sequence_, transaction, tokens, LogitsWanted::kAll);
+  }
+  parts_.target->forward(batch_, *parts_.cache);
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The context asked for, or as much of the default as leaves room for the rows.
+Result<int64_t> context_beside(int rows, const Settings& settings, int64_t longest) {
+  if (rows > longest) {
+    return usage_error(
+        fmt::format("--rows: a pass of {} rows needs a context of {} tokens, found {}; raise --ctx", rows,
+                    rows, longest));
+  }
+  const int64_t context =
+      settings.cached_context.value_or(std::min<int64_t>(kDefaultContext, longest - rows));
+  if (context + rows > longest) {
+    return usage_error(fmt::format(
+        "--context: {} tokens and {} rows exceed the context of {}; lower one of them or raise --ctx",
+        context, rows, longest));
+  }
+  return context;
+}
+
+// Who comes after whom changes from round to round: what one leaves in the caches should not always favour
+// the same.
+Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& bench) {
+  MemoryReader reader(bench.streamed_bytes);
+  const auto counts = static_cast<int64_t>(bench.passes.size());
+  ProgressBar progress("bench", (rounds + 1) * counts);
+  for (int64_t round = 0; round <= rounds; ++round) {  // the first warms up
+    for (int64_t turn = 0; turn <= counts; ++turn) {
+      const int64_t next = (round + turn) % (counts + 1);
+      if (next == counts) {
+        const double ms = reader.time(*parts.pool);
+        if (round > 0) bench.read_ms.push_back(ms);
+        continue;
+      }
+      RowMeasurement& pass = bench.passes[static_cast<size_t>(next)];
+      OUTRIDER_TRY(const double ms, passes.time(pass.rows));
+      if (round > 0) pass.ms.push_back(ms);
+      progress.advance();
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status run_row_bench(const Settings& settings) {
+  OUTRIDER_TRY(EngineOptions options, complete_engine_options(settings));
+  options.speculation = {};
+  options.max_batch = 1;
+  OUTRIDER_TRY(const std::unique_ptr<EngineParts> parts, open_parts(std::move(options)));
+  const int max = *std::ranges::max_element(settings.row_counts);
+  RowBench bench;
+  bench.info = parts->info;
+  OUTRIDER_TRY(bench.context, context_beside(max, settings, parts->options.context));
+  bench.streamed_bytes = parts->target->streamed_bytes();
+  for (const int rows : settings.row_counts) bench.passes.push_back({rows, {}});
+  RowPasses passes(*parts);
+  OUTRIDER_RETURN_IF_ERROR(passes.fill(bench.context));
+  OUTRIDER_RETURN_IF_ERROR(
+      measure(passes, *parts, settings.runs == 0 ? kDefaultRounds : settings.runs, bench));
+  write_output(settings.json ? json_line(row_bench_json(bench)) : row_bench_text(bench));
+  return {};
+}
+
+}  // namespace outrider

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cli/commands/commands.h"
+#include "cli/open_engine.h"
+#include "cli/terminal.h"
+#include "config/environment.h"
+#include "engine/engine_parts.h"
+#include "server/page/page_text.h"
+#include "server/server.h"
+
+namespace outrider {
+namespace {
+
+std::string model_name(const Settings& settings, const std::filesystem::path& model) {
+  if (!settings.served_model_name.empty()) return settings.served_model_name;
+  const std::filesystem::path path = model.lexically_normal();
+  const std::filesystem::path last = path.has_filename() ? path.filename() : path.parent_path().filename();
+  return last.extension() == ".gguf" ? last.stem().string() : last.string();
+}
+
+// A connection is a file descriptor, and the usual limit is 1024.
+void raise_file_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Those that were given, by option or file or environment.
+SamplingChoices sampling_choices(const Settings& settings) {
+  const SamplingParams& asked = settings.request.sampling;
+  const auto given = [&](std::string_view name) {
+    const auto origin = settings.origins.find(name);
+    return origin != settings.origins.end() && origin->second.kind != OriginKind::kDefault;
+  };
+  SamplingChoices choices;
+  if (given("temperature")) choices.temperature = asked.temperature;
+  if (given("top-p")) choices.top_p = asked.top_p;
+  if (given("top-k")) choices.top_k = asked.top_k;
+  if (given("min-p")) choices.min_p = asked.min_p;
+  if (given("repetition-penalty")) choices.repetition_penalty = asked.repetition_penalty;
+  return choices;
+}
+
+}  // namespace
+
+Status run_serve(const Settings& settings) {
+  OUTRIDER_TRY(const EngineOptions options, complete_serving_options(settings));
+  raise_file_limit();
+  ServerParts parts;
+  parts.options = settings.server;
+  const auto stage = std::make_shared<std::atomic<LoadStage>>(LoadStage::kFiles);
+  parts.load_stage = stage;
+  parts.open = [options, stage]() -> Result<std::unique_ptr<Engine>> {
+    OUTRIDER_TRY(std::unique_ptr<EngineParts> opened,
+                 open_parts(options, [stage](LoadStage now) { stage->store(now); }));
+    return Engine::assemble(std::move(opened));
+  };
+  parts.model_name = model_name(settings, options.model);
+  parts.max_batch = options.max_batch;
+  parts.sampling = settings.request.sampling;
+  parts.sampling_choices = sampling_choices(settings);
+  parts.page = page_text;
+  parts.notify_socket = notify_socket();
+  OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));
+  server->handle_signals();
+  write_output(fmt::format("listening on {}\n", server->url()));
+  std::fflush(stdout);
+  return server->run();
+}
+
+}  // namespace outrider

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/open_engine.h"
+#include "cli/prompt_set.h"
+#include "cli/reports/completion_json.h"
+#include "cli/terminal.h"
+#include "cli/timed_completion.h"
+#include "config/message_text.h"
+
+namespace outrider {
+namespace {
+
+// One way of choosing tokens.
+struct Mode {
+  std::string name;
+  SamplingParams sampling;
+};
+
+struct Difference {
+  std::string prompt;
+  std::string mode;
+  std::string arrangement;  // "one at a time", "together"
+  size_t position = 0;      // in the output
+  std::optional<TokenId> plain;
+  std::optional<TokenId> other;
+};
+
+struct Proof {
+  int64_t tokens = 0;  // of speculative output compared
+  int64_t drafted = 0;
+  int64_t accepted = 0;
+  std::vector<std::string> modes;
+  std::optional<Difference> difference;
+};
+
+std::optional<Difference> first_difference(const std::vector<TokenId>& plain,
+                                           const std::vector<TokenId>& other) {
+  const auto [p, o] = std::mismatch(plain.begin(), plain.end(), other.begin(), other.end());
+  if (p == plain.end() && o == other.end()) return std::nullopt;
+  Difference difference;
+  difference.position = static_cast<size_t>(p - plain.begin());
+  if (p != plain.end()) difference.plain = *p;
+  if (o != other.end()) difference.other = *o;
+  return difference;
+}
+
+class Verifier {
+ public:
+  Verifier(Engine& engine, const std::vector<PromptRecord>& prompts, ProgressBar& progress)
+      : engine_(engine), prompts_(prompts), progress_(progress) {}
+
+  // Plain output, one prompt at a time, is what everything else must be.
+  Status run(const Mode& mode, std::vector<Request> requests) {
+    proof_.modes.push_back(mode.name);
+    OUTRIDER_TRY(const std::vector<Completion> plain, one_at_a_time(requests, false));
+    OUTRIDER_TRY(const std::vector<Completion> speculative, one_at_a_time(requests, true));
+    compare(mode, "one at a time", plain, speculative);
+    OUTRIDER_TRY(const std::vector<Completion> plain_batch, together(requests, false));
+    compare(mode, "plain, together", plain, plain_batch);
+    OUTRIDER_TRY(const std::vector<Completion> batch, together(requests, true));
+    compare(mode, "together", plain, batch);
+    return {};
+  }
+
+  const Proof& proof() const { return proof_; }
+
+ private:
+  Result<std::vector<Completion>> one_at_a_time(std::vector<Request>& requests, bool speculate) {
+    std::vector<Completion> completions;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      requests[i].speculation.enabled = speculate;
+      auto completion = engine_.generate(requests[i]);
+      if (!completion.ok()) {
+        return Error{completion.error().kind,
+                     fmt::format("prompt {}: {}", prompts_[i].id, completion.error().message)};
+      }
+      completions.push_back(std::move(completion).value());
+      progress_.advance();
+    }
+    return completions;
+  }
+
+  Result<std::vector<Completion>> together(std::vector<Request>& requests, bool speculate) {
+    for (Request& request : requests) request.speculation.enabled = speculate;
+    OUTRIDER_TRY(std::vector<Completion> completions, generate_together(engine_, requests));
+    for (size_t i = 0; i < requests.size(); ++i) progress_.advance();
+    return completions;
+  }
+
+  void compare(const Mode& mode, std::string_view arrangement, const std::vector<Completion>& plain,
+               const std::vector<Completion>& other) {
+    for (size_t i = 0; i < plain.size(); ++i) {
+      proof_.tokens += static_cast<int64_t>(other[i].tokens.size());
+      proof_.drafted += other[i].speculation.drafted;
+      proof_.accepted += other[i].speculation.accepted;
+      if (proof_.difference) continue;
+      proof_.difference = first_difference(plain[i].tokens, other[i].tokens);
+      if (!proof_.difference) continue;
+      proof_.difference->prompt = prompts_[i].id;
+      proof_.difference->mode = mode.name;
+      proof_.difference->arrangement = arrangement;
+    }
+  }
+
+  Engine& engine_;
+  const std::vector<PromptRecord>& prompts_;
+  ProgressBar& progress_;
+  Proof proof_;
+};
+
+// Greedy always; sampled where the acceptance rule promises the same text and not only the same distribution.
+std::vector<Mode> modes_for(const Settings& settings) {
+  const SamplingParams& sampling = settings.request.sampling;
+  SamplingParams greedy = sampling;
+  greedy.temperature = 0;
+  std::vector<Mode> modes = {{"greedy", greedy}};
+  if (sampling.temperature > 0 && acceptance_rule(settings.engine) == AcceptanceRule::kCoupled) {
+    modes.push_back({fmt::format("sampled (temperature {}, top-p {}, seed {})", sampling.temperature,
+                                 sampling.top_p, sampling.seed),
+                     sampling});
+  }
+  return modes;
+}
+
+std::string shown(const std::optional<TokenId>& token) {
+  return token ? fmt::format("{}", *token) : "the end";
+}
+
+Error difference_error(const Difference& difference) {
+  return {ErrorKind::kInput,
+          fmt::format("different: prompt {}, {}, {}: output token {} is {} plainly and {} here",
+                      difference.prompt, difference.mode, difference.arrangement, difference.position + 1,
+                      shown(difference.plain), shown(difference.other))};
+}
+
+nlohmann::ordered_json id_or_null(const std::optional<TokenId>& token) {
+  if (token) return *token;
+  return nullptr;
+}
+
+nlohmann::ordered_json proof_json(const Proof& proof, size_t prompts, const EngineInfo& info) {
+  nlohmann::ordered_json json;
+  json["identical"] = !proof.difference.has_value();
+  json["model"] = info.model_path;
+  json["method"] = snake_name(info.drafter);
+  json["kernels"] = info.kernels;
+  json["prompts"] = prompts;
+  json["tokens"] = proof.tokens;
+  json["drafted"] = proof.drafted;
+  json["accepted"] = proof.accepted;
+  json["modes"] = proof.modes;
+  json["difference"] = nullptr;
+  if (proof.difference) {
+    const Difference& difference = *proof.difference;
+    json["difference"] = {{"prompt", difference.prompt},           {"mode", difference.mode},
+                          {"arrangement", difference.arrangement}, {"position", difference.position},
+                          {"plain", id_or_null(difference.plain)}, {"other", id_or_null(difference.other)}};
+  }
+  return json;
+}
+
+}  // namespace
+
+Status run_verify_lossless(const Settings& settings) {
+  if (!is_lossless(acceptance_rule(settings.engine))) {
+    return usage_error(
+        "verify-lossless expects acceptance coupled or rejection, found a lossy rule; leave it out");
+  }
+  OUTRIDER_TRY(std::vector<PromptRecord> records, load_prompts(settings));
+  OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(options));
+  OUTRIDER_TRY(const PreparedPrompts prepared,
+               prepare_prompts(std::move(records), *engine, settings.skips_long_prompts));
+  const std::vector<PromptRecord>& prompts = prepared.records;
+
+  const std::vector<Mode> modes = modes_for(settings);
+  Proof proof;
+  {
+    ProgressBar progress("verify", static_cast<int64_t>(modes.size() * prompts.size() * 4));
+    Verifier verifier(*engine, prompts, progress);
+    for (const Mode& mode : modes) {
+      std::vector<Request> requests(prompts.size(), settings.request);
+      for (size_t i = 0; i < prompts.size(); ++i) {
+        requests[i].prompt = prepared.tokens[i];
+        requests[i].sampling = mode.sampling;
+        requests[i].sampling.seed += i;
+      }
+      OUTRIDER_RETURN_IF_ERROR(verifier.run(mode, std::move(requests)));
+    }
+    proof = verifier.proof();
+  }
+  if (settings.json) write_output(json_line(proof_json(proof, prompts.size(), engine->info())));
+  if (proof.difference) return difference_error(*proof.difference);
+  if (!settings.json) {
+    const std::vector<std::string_view> names(proof.modes.begin(), proof.modes.end());
+    write_output(
+        fmt::format("identical: {} prompts, {} tokens, {}, one at a time and up to {} together; {}, {} of {} "
+                    "drafted tokens accepted\n",
+                    prompts.size(), proof.tokens, joined(names), options.max_batch,
+                    snake_name(engine->info().drafter), proof.accepted, proof.drafted));
+  }
+  return {};
+}
+
+}  // namespace outrider

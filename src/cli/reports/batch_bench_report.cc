@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/reports/batch_bench_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/reports/bench_report.h"
+
+namespace outrider {
+namespace {
+
+// Round by round: what slows the machine down for a while hits both runs of a round.
+double median_speedup(const BatchMeasurement& measurement) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < measurement.plain_rates.size(); ++i)
+    ratios.push_back(measurement.speculative_rates[i] / measurement.plain_rates[i]);
+  return median(ratios);
+}
+
+}  // namespace
+
+nlohmann::ordered_json batch_bench_json(const BatchBench& bench) {
+  nlohmann::ordered_json json;
+  json["bench"] = "batch";
+  json["model"] = bench.info.model_path;
+  json["drafter"] = bench.info.drafter;
+  json["policy"] = bench.speculation.is_auto ? "auto" : "fixed";
+  json["kernels"] = bench.info.kernels;
+  json["threads"] = bench.info.threads;
+  json["max_tokens"] = bench.max_tokens;
+  json["batches"] = nlohmann::ordered_json::array();
+  for (const BatchMeasurement& m : bench.measurements) {
+    json["batches"].push_back({{"concurrency", m.concurrency},
+                               {"plain_tokens_per_second", median(m.plain_rates)},
+                               {"speculative_tokens_per_second", median(m.speculative_rates)},
+                               {"speedup", median_speedup(m)},
+                               {"acceptance_length", m.stats.acceptance_length()},
+                               {"drafted", m.stats.drafted},
+                               {"accepted", m.stats.accepted},
+                               {"draft_share", m.draft_share},
+                               {"plain_rates", m.plain_rates},
+                               {"speculative_rates", m.speculative_rates}});
+    if (bench.compared) json["batches"].back()["identical"] = m.identical;
+  }
+  return json;
+}
+
+std::string batch_bench_text(const BatchBench& bench) {
+  const size_t rounds = bench.measurements.empty() ? 0 : bench.measurements.front().plain_rates.size();
+  std::string text =
+      fmt::format("{}: {}, policy {}, {} kernels, {} threads; {} tokens each, {} rounds\n\n",
+                  bench.info.model_path, bench.info.drafter, bench.speculation.is_auto ? "auto" : "fixed",
+                  bench.info.kernels, bench.info.threads, bench.max_tokens, rounds);
+  text += fmt::format("{:>8} {:>12} {:>12} {:>8} {:>8} {:>10} {:>8}\n", "at once", "plain tok/s",
+                      "spec. tok/s", "speedup", "tok/pass", "drafted", "drafting");
+  for (const BatchMeasurement& m : bench.measurements) {
+    text += fmt::format("{:>8} {:>12.1f} {:>12.1f} {:>8.3f} {:>8.2f} {:>10} {:>7.1f}%\n", m.concurrency,
+                        median(m.plain_rates), median(m.speculative_rates), median_speedup(m),
+                        m.stats.acceptance_length(), m.stats.drafted, 100 * m.draft_share);
+  }
+  return text;
+}
+
+}  // namespace outrider

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/reports/bench_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace outrider {
+namespace {
+
+PromptMeasurement measured(double plain, double speculative, int64_t steps, int64_t committed) {
+  PromptMeasurement result;
+  result.category = plain < 15 ? "slow" : "fast";
+  result.plain_rate = plain;
+  result.speculative_rate = speculative;
+  result.stats.method = "NGram";
+  result.stats.steps = steps;
+  result.stats.committed = committed;
+  result.stats.drafted = 2 * steps;
+  result.stats.accepted = committed - steps;
+  result.stats.drafted_per_position = {steps, steps};
+  result.stats.accepted_per_position = {committed - steps, 0};
+  return result;
+}
+
+TEST(BenchReport, MedianOfOddEvenAndNone) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+  EXPECT_EQ(median({}), 0);
+}
+
+TEST(BenchReport, FiguresAreOverStepsNotOverPrompts) {
+  const std::vector<PromptMeasurement> prompts = {measured(10, 30, 10, 20), measured(20, 20, 30, 30),
+                                                  measured(30, 60, 10, 15)};
+  const auto json = bench_json({}, prompts);
+  EXPECT_EQ(json["plain_tokens_per_second"], 20.0);
+  EXPECT_EQ(json["speculative_tokens_per_second"], 30.0);
+  EXPECT_EQ(json["speedup"], 1.5);
+  EXPECT_EQ(json["speedup_median_of_prompts"], 2.0);
+  EXPECT_EQ(json["acceptance_length"], 65.0 / 50.0);
+  EXPECT_EQ(json["acceptance_rate"], 15.0 / 100.0);
+  EXPECT_EQ(json["acceptance_rate_per_position"][0], 15.0 / 50.0);
+  EXPECT_EQ(json["categories"]["slow"]["speedup"], 3.0);
+}
+
+TEST(BenchReport, SaysWhenOutputsDiffer) {
+  std::vector<PromptMeasurement> prompts = {measured(10, 30, 10, 20)};
+  prompts[0].identical = false;
+  EXPECT_EQ(bench_json({}, prompts)["identical"], false);
+  EXPECT_NE(bench_text({}, prompts).find("DIFFERENT for 1 of 1"), std::string::npos);
+  BenchSetup rejection;
+  rejection.compared = false;
+  EXPECT_TRUE(bench_json(rejection, prompts)["identical"].is_null());
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/reports/row_bench_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/reports/bench_report.h"
+
+namespace outrider {
+namespace {
+
+// 10^9 bytes per second.
+double gigabytes_per_second(int64_t bytes, double ms) {
+  return ms > 0 ? static_cast<double>(bytes) / ms * 1e-6 : 0;
+}
+
+double smallest(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
+
+struct RowFigures {
+  double median_ms, min_ms;
+  double ratio;  // of the medians, to the measurement with the fewest rows
+  double rows_per_second;
+  double weights_gb_per_second;
+  double share_of_read;  // of the measured read bandwidth
+};
+
+RowFigures figures_of(const RowBench& bench, const RowMeasurement& pass) {
+  const auto& fewest = *std::ranges::min_element(bench.passes, {}, &RowMeasurement::rows);
+  const double ms = median(pass.ms);
+  return {.median_ms = ms,
+          .min_ms = smallest(pass.ms),
+          .ratio = ms / median(fewest.ms),
+          .rows_per_second = 1000.0 * pass.rows / ms,
+          .weights_gb_per_second = gigabytes_per_second(bench.streamed_bytes, ms),
+          .share_of_read = median(bench.read_ms) / ms};
+}
+
+}  // namespace
+
+nlohmann::ordered_json row_bench_json(const RowBench& bench) {
+  nlohmann::ordered_json json;
+  json["bench"] = "rows";
+  json["model"] = bench.info.model_path;
+  json["weights"] = bench.info.weights;
+  json["kernels"] = bench.info.kernels;
+  json["threads"] = bench.info.threads;
+  json["pinned"] = bench.info.is_pinned;
+  json["maps_weights"] = bench.info.maps_weights;
+  json["parameters"] = bench.info.parameters;
+  json["weight_bytes"] = bench.info.weight_bytes;
+  json["streamed_bytes"] = bench.streamed_bytes;
+  json["context"] = bench.context;
+  json["rounds"] = bench.read_ms.size();
+  json["load_ms"] = bench.info.load_ms;
+  json["read"] = {{"median_ms", median(bench.read_ms)},
+                  {"min_ms", smallest(bench.read_ms)},
+                  {"gb_per_second", gigabytes_per_second(bench.streamed_bytes, median(bench.read_ms))},
+                  {"ms", bench.read_ms}};
+  json["rows"] = nlohmann::ordered_json::array();
+  for (const RowMeasurement& pass : bench.passes) {
+    const RowFigures figures = figures_of(bench, pass);
+    json["rows"].push_back({{"rows", pass.rows},
+                            {"median_ms", figures.median_ms},
+                            {"min_ms", figures.min_ms},
+                            {"ratio", figures.ratio},
+                            {"rows_per_second", figures.rows_per_second},
+                            {"weights_gb_per_second", figures.weights_gb_per_second},
+                            {"share_of_read", figures.share_of_read},
+                            {"ms", pass.ms}});
+  }
+  return json;
+}
+
+std::string row_bench_text(const RowBench& bench) {
+  std::string text = fmt::format(
+      "{}: {}, {} kernels, {} threads; {} tokens in the cache, medians of {} rounds\n"
+      "a pass reads {:.1f} MB of weights; reading as many plainly took {:.2f} ms, {:.1f} GB/s\n\n",
+      bench.info.model_path, bench.info.weights, bench.info.kernels, bench.info.threads, bench.context,
+      bench.read_ms.size(), static_cast<double>(bench.streamed_bytes) * 1e-6, median(bench.read_ms),
+      gigabytes_per_second(bench.streamed_bytes, median(bench.read_ms)));
+  text += fmt::format("{:>6} {:>10} {:>10} {:>8} {:>10} {:>8} {:>10}\n", "rows", "ms", "least ms", "ratio",
+                      "rows/s", "GB/s", "of read");
+  for (const RowMeasurement& pass : bench.passes) {
+    const RowFigures figures = figures_of(bench, pass);
+    text += fmt::format("{:>6} {:>10.3f} {:>10.3f} {:>8.2f} {:>10.1f} {:>8.2f} {:>9.1f}%\n", pass.rows,
+                        figures.median_ms, figures.min_ms, figures.ratio, figures.rows_per_second,
+                        figures.weights_gb_per_second, 100 * figures.share_of_read);
+  }
+  return text;
+}
+
+}  // namespace outrider

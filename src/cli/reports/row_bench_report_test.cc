@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/reports/row_bench_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace outrider {
+namespace {
+
+RowBench measured() {
+  RowBench bench;
+  bench.streamed_bytes = 600'000'000;
+  bench.context = 512;
+  bench.passes = {{8, {60, 50, 90}}, {1, {40, 45, 30}}};
+  bench.read_ms = {20, 30, 19};
+  return bench;
+}
+
+TEST(RowBenchReport, FiguresAreOfMedians) {
+  const auto json = row_bench_json(measured());
+  EXPECT_EQ(json["rounds"], 3);
+  EXPECT_EQ(json["read"]["gb_per_second"], 30.0);
+  const auto& eight = json["rows"][0];
+  EXPECT_EQ(eight["rows"], 8);
+  EXPECT_EQ(eight["median_ms"], 60.0);
+  EXPECT_EQ(eight["min_ms"], 50.0);
+  EXPECT_EQ(eight["ratio"], 1.5);  // to the fewest rows, wherever they stand in the list
+  EXPECT_DOUBLE_EQ(eight["rows_per_second"].get<double>(), 8 / 0.060);
+  EXPECT_DOUBLE_EQ(eight["weights_gb_per_second"].get<double>(), 10.0);
+  EXPECT_DOUBLE_EQ(eight["share_of_read"].get<double>(), 20.0 / 60);
+  EXPECT_EQ(json["rows"][1]["ratio"], 1.0);
+}
+
+TEST(RowBenchReport, TextHasALinePerRowCount) {
+  const std::string text = row_bench_text(measured());
+  EXPECT_NE(text.find("600.0 MB of weights; reading as many plainly took 20.00 ms, 30.0 GB/s"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("     8     60.000     50.000     1.50      133.3    10.00      33.3%\n"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_heads/dflash_network.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace outrider {
+
+DFlashNetwork::DFlashNetwork(DFlashConfig config, const Model& target, const ModelOptions& options)
+    : config_(std::move(config)),
+      target_(&target),
+      layers_(config_.layers, options.kernels, options.pool),
+      weights_(static_cast<size_t>(config_.layers.layer_count)) {}
+
+Result<std::unique_ptr<DFlashNetwork>> DFlashNetwork::load(const HeadFile& head, const Model& target,
+                                                           const ModelOptions& options) {
+  OUTRIDER_TRY(DFlashConfig config, read_dflash_config(head, target.config()));
+  auto network = std::unique_ptr<DFlashNetwork>(new DFlashNetwork(std::move(config), target, options));
+  OUTRIDER_RETURN_IF_ERROR(network->load_weights(head, options));
+  return network;
+}
+
+Status DFlashNetwork::load_weights(const HeadFile& head, const ModelOptions& options) {
+  const int64_t hidden = config_.layers.hidden_size;
+  WeightLoader loader(head.file, options);
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.plan({{"fc", hidden}}, std::ssize(config_.ids) * hidden, /*bias=*/false, fuse_));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("hidden_norm.weight", hidden, context_norm_));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("norm.weight", hidden, output_norm_));
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    const LayerPlace place{
+        .prefix = "layers." + std::to_string(i) + ".", .input_size = hidden, .splits_queries = true};
+    OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(loader, config_.layers, place, weights_[i]));
+  }
+  OUTRIDER_TRY(packed_file_, loader.pack_all());
+  return {};
+}
+
+FeatureTaps DFlashNetwork::taps() const {
+  FeatureTaps taps;
+  for (const int64_t id : config_.ids) taps.layers.push_back(id + 1);  // what leaves layer id
+  return taps;
+}
+
+int64_t DFlashNetwork::weight_bytes() const {
+  int64_t bytes = fuse_.bytes();
+  for (const DecoderLayer& layer : weights_) bytes += layer.bytes();
+  return bytes;
+}
+
+void DFlashNetwork::reserve(int64_t rows) {
+  layers_.reserve(rows, weights_);
+  layers_.ops().reserve(fuse_, rows);
+  states_.reserve(rows, config_.layers.hidden_size);
+  normed_.reserve(rows, config_.layers.hidden_size);
+}
+
+void DFlashNetwork::append_block(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& staged,
+                                 TokenId pending) const {
+  const std::span<const int32_t> pages = sequence.pages();
+  batch.pages.insert(batch.pages.end(), pages.begin(), pages.end());
+  batch.page_begin.push_back(static_cast<int32_t>(batch.pages.size()));
+  const auto count = static_cast<int>(config_.block_size);
+  for (int i = 0; i < count; ++i) {
+    batch.tokens.push_back(i == 0 ? pending : config_.mask);
+    batch.positions.push_back(sequence.length() + i);
+    batch.slots.push_back(staged.slot(i));
+    batch.sequences.push_back(static_cast<int32_t>(batch.page_begin.size()) - 2);
+    batch.prefix_len.push_back(sequence.length());
+    for (int other = 0; other < count; ++other) batch.tails.push_back(sequence.length() + other);
+    batch.tail_begin.push_back(static_cast<int32_t>(batch.tails.size()));
+  }
+}
+
+void DFlashNetwork::add_context(const ForwardBatch& batch, const float* features, KvCache& cache) {
+  const int64_t rows = batch.rows();
+  reserve(rows);
+  LayerOps& ops = layers_.ops();
+  ops.project(fuse_, features, states_.data(), rows);
+  ops.normalize(states_.data(), context_norm_, states_.data(), rows, config_.layers.rms_epsilon);
+  layers_.begin(batch, cache);
+  // Not normalised again by the layers.
+  for (size_t i = 0; i < weights_.size(); ++i)
+    layers_.store_context(weights_[i], static_cast<int64_t>(i), states_.data());
+}
+
+std::span<const float> DFlashNetwork::run(const ForwardBatch& batch, KvCache& cache) {
+  const int64_t rows = batch.rows();
+  const float epsilon = config_.layers.rms_epsilon;
+  reserve(rows);
+  LayerOps& ops = layers_.ops();
+  target_->embed_tokens(batch.tokens, states_.data());
+  layers_.begin(batch, cache);
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    const DecoderLayer& layer = weights_[i];
+    ops.normalize(states_.data(), layer.attention_norm, normed_.data(), rows, epsilon);
+    layers_.store_context(layer, static_cast<int64_t>(i), normed_.data());
+    layers_.query(layer, normed_.data());
+    layers_.finish(layer, static_cast<int64_t>(i), states_.data());
+  }
+  ops.normalize(states_.data(), output_norm_, states_.data(), rows, epsilon);
+  return {states_.data(), static_cast<size_t>(rows * config_.layers.hidden_size)};
+}
+
+}  // namespace outrider

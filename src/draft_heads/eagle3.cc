@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_heads/eagle3.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "draft_heads/vocabulary_map.h"
+
+namespace outrider {
+namespace {
+
+// What a config may say about the network.
+struct Variant {
+  bool norm_before_residual = false;  // the residual stream begins behind hidden_norm
+  bool norm_before_fc = false;        // one norm over all target states
+  bool fc_norm = false;               // a norm for each
+  bool norm_output = false;           // what goes on is the normalised state
+};
+
+class Eagle3 final : public RecurrentHead {
+ public:
+  Eagle3(const ModelConfig& config, Model* target, const ModelOptions& options, const Variant& variant,
+         FeatureTaps taps)
+      : RecurrentHead(config, target, options), variant_(variant) {
+    taps_ = std::move(taps);
+  }
+
+  Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
+  Output forward(const Pass& pass) override;
+  void reserve(int64_t rows, int64_t wanted) override;
+
+ private:
+  std::vector<HeadTensor> tensors(std::span<const LayerPlace> places, const ModelConfig& config,
+                                  int64_t draft_vocab) const;
+  Status load_norms(WeightLoader& loader, const std::string& first_layer);
+  void fuse(const float* features, int64_t rows);
+
+  Variant variant_;
+  Projection fc_;                                // [hidden, taps * hidden]
+  std::vector<std::vector<float>> input_norms_;  // one over all taps, one for each, or none
+  std::vector<float> embedding_norm_, hidden_norm_, norm_;
+  std::vector<DecoderLayer> decoder_;
+  Scratch features_;                   // [rows, taps * hidden], normalised
+  Scratch states_;                     // [rows, hidden]
+  Scratch embedded_, hidden_, input_;  // [rows, hidden] twice, side by side
+  Scratch normed_;                     // [wanted rows, hidden]
+};
+
+// SafeAILab's single layer has a name; speculators' have numbers.
+std::vector<LayerPlace> places_of(const HeadFile& head, const ModelConfig& config) {
+  std::vector<LayerPlace> places;
+  for (int64_t i = 0; i < config.layer_count; ++i) {
+    const bool is_named = i == 0 && head.tensors.contains("midlayer.hidden_norm.weight");
+    places.push_back({.prefix = is_named ? "midlayer." : "layers." + std::to_string(i) + ".",
+                      .input_size = (i == 0 ? 2 : 1) * config.hidden_size,
+                      .has_input_norm = i > 0});  // the first layer's is the embedding's
+  }
+  return places;
+}
+
+std::vector<HeadTensor> Eagle3::tensors(std::span<const LayerPlace> places, const ModelConfig& config,
+                                        int64_t draft_vocab) const {
+  const int64_t hidden = config.hidden_size;
+  const std::string& first = places.front().prefix;
+  const bool maps = draft_vocab != config.vocab_size;
+  std::vector<HeadTensor> expected = {
+      {.name = "fc.weight", .shape = {hidden, taps_.count() * hidden}},
+      {.name = first + "input_layernorm.weight", .shape = {hidden}},
+      {.name = first + "hidden_norm.weight", .shape = {hidden}},
+      {.name = "norm.weight", .shape = {hidden}},
+      {.name = "lm_head.weight", .shape = {draft_vocab, hidden}},
+      {.name = "d2t", .shape = {draft_vocab}, .is_optional = !maps},
+      {.name = "t2d", .shape = {config.vocab_size}, .is_optional = true},
+      {.name = "embed_tokens.weight", .shape = {config.vocab_size, hidden}, .is_optional = true}};
+  if (variant_.norm_before_fc)
+    expected.push_back({.name = "input_norm.weight", .shape = {taps_.count() * hidden}});
+  for (int64_t i = 0; variant_.fc_norm && i < taps_.count(); ++i)
+    expected.push_back({.name = fmt::format("fc_norm.{}.weight", i), .shape = {hidden}});
+  append_layer_tensors(config, places, expected);
+  return expected;
+}
+
+Status Eagle3::load_norms(WeightLoader& loader, const std::string& first_layer) {
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.read_vector(first_layer + "input_layernorm.weight", hidden_size_, embedding_norm_));
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.read_vector(first_layer + "hidden_norm.weight", hidden_size_, hidden_norm_));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("norm.weight", hidden_size_, norm_));
+  if (variant_.norm_before_fc) {
+    return loader.read_vector("input_norm.weight", taps_.count() * hidden_size_, input_norms_.emplace_back());
+  }
+  for (int64_t i = 0; variant_.fc_norm && i < taps_.count(); ++i) {
+    OUTRIDER_RETURN_IF_ERROR(
+        loader.read_vector(fmt::format("fc_norm.{}.weight", i), hidden_size_, input_norms_.emplace_back()));
+  }
+  return {};
+}
+
+Status Eagle3::load(const HeadFile& head, ModelConfig config, const ModelOptions& options) {
+  OUTRIDER_TRY(const auto stated_vocab, head.config.root().integer("draft_vocab_size"));
+  const int64_t draft_vocab = stated_vocab.value_or(config.vocab_size);
+  const std::vector<LayerPlace> places = places_of(head, config);
+  detect_layer_variant(head, places.front().prefix, config);
+  OUTRIDER_RETURN_IF_ERROR(check_head_tensors(head, tensors(places, config, draft_vocab)));
+  OUTRIDER_TRY(std::vector<TokenId> ids, read_vocabulary_map(head, draft_vocab, config.vocab_size));
+  WeightLoader loader(head.file, options);
+  OUTRIDER_RETURN_IF_ERROR(plan_own_embedding(head, loader));
+  OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output(loader, "lm_head", std::move(ids)));
+  OUTRIDER_RETURN_IF_ERROR(load_norms(loader, places.front().prefix));
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.plan({{"fc", hidden_size_}}, taps_.count() * hidden_size_, /*bias=*/false, fc_));
+  OUTRIDER_RETURN_IF_ERROR(load_layers(loader, config, places, decoder_));
+  cache_layers_ = config.layer_count;
+  return pack(loader);
+}
+
+// The target's states as one: states_ = fc(features).
+void Eagle3::fuse(const float* features, int64_t rows) {
+  LayerOps& ops = layers_.ops();
+  if (!input_norms_.empty()) {
+    // Each norm covers its share of a row: all of it, or one tap.
+    const auto dim = static_cast<int64_t>(input_norms_.front().size());
+    const int64_t parts = std::ssize(input_norms_);
+    ops.pool().run(ops.shares_for(rows * parts * dim), [&](Worker worker) {
+      const Range share = share_of(worker, rows);
+      for (int64_t i = share.begin * parts; i < share.end * parts; ++i) {
+        const std::vector<float>& norm = input_norms_[static_cast<size_t>(i % parts)];
+        ops.kernels().rms_norm({.x = features + i * dim,
+                                .weight = norm.data(),
+                                .y = features_.data() + i * dim,
+                                .rows = 1,
+                                .dim = dim,
+                                .epsilon = epsilon_},
+                               Worker{0, 1});
+      }
+    });
+    features = features_.data();
+  }
+  ops.project(fc_, features, states_.data(), rows);
+}
+
+void Eagle3::reserve(int64_t rows, int64_t wanted) {
+  if (!input_norms_.empty()) features_.reserve(rows, taps_.count() * hidden_size_);
+  for (Scratch* scratch : {&states_, &embedded_, &hidden_, &normed_}) scratch->reserve(rows, hidden_size_);
+  input_.reserve(rows, 2 * hidden_size_);
+  layers_.ops().reserve(fc_, rows);
+  layers_.reserve(rows, decoder_);
+  vocabulary_.reserve(layers_.ops(), wanted);
+}
+
+RecurrentHead::Output Eagle3::forward(const Pass& pass) {
+  const ForwardBatch& batch = *pass.batch;
+  const int64_t rows = batch.rows();
+  LayerOps& ops = layers_.ops();
+  reserve(rows, 0);
+  if (pass.level == 0) {
+    fuse(pass.inputs, rows);
+  } else {
+    std::copy_n(pass.inputs, rows * hidden_size_, states_.data());
+  }
+  vocabulary_.embed(batch.tokens, embedded_.data());
+  ops.normalize(embedded_.data(), embedding_norm_, embedded_.data(), rows, epsilon_);
+  ops.normalize(states_.data(), hidden_norm_, hidden_.data(), rows, epsilon_);
+  join(embedded_.data(), hidden_.data(), input_.data(), rows, hidden_size_);
+  Scratch& residual = variant_.norm_before_residual ? hidden_ : states_;
+  layers_.begin(batch, *pass.cache);
+  layers_.store(decoder_.front(), 0, input_.data());
+  if (decoder_.size() == 1) layers_.keep_wanted(residual.data());
+  layers_.finish(decoder_.front(), 0, residual.data());
+  for (size_t i = 1; i < decoder_.size(); ++i)
+    layers_.run(decoder_[i], static_cast<int64_t>(i), residual.data(), i + 1 == decoder_.size());
+  const int64_t wanted = layers_.rows();
+  if (wanted == 0) return {};
+  ops.normalize(residual.data(), norm_, normed_.data(), wanted, epsilon_);
+  return {.logits = vocabulary_.logits(ops, normed_.data(), wanted),
+          .states = variant_.norm_output ? normed_.data() : residual.data()};
+}
+
+Result<Variant> read_variant(const HeadFile& head) {
+  const JsonObject& root = head.config.root();
+  Variant variant;
+  for (const auto& [key, flag] :
+       {std::pair{"norm_before_residual", &variant.norm_before_residual},
+        std::pair{"norm_before_fc", &variant.norm_before_fc}, std::pair{"fc_norm", &variant.fc_norm},
+        std::pair{"norm_output", &variant.norm_output}}) {
+    OUTRIDER_TRY(const auto stated, root.boolean(key));
+    *flag = stated.value_or(false);
+  }
+  if (variant.norm_before_fc && variant.fc_norm)
+    return head.fail("expected norm_before_fc or fc_norm, found both; one of them has no weights");
+  return variant;
+}
+
+// The layers whose input the head reads: by its config, else those of the paper.
+Result<FeatureTaps> read_taps(const HeadFile& head, const Model& target) {
+  constexpr std::string_view kKey = "eagle_aux_hidden_state_layer_ids";
+  const int64_t layers = target.config().layer_count;
+  OUTRIDER_TRY(auto list, head.config.root().array(kKey));
+  if (!list) {
+    OUTRIDER_TRY(const auto nested, head.config.root().object("eagle_config"));
+    if (nested) {
+      OUTRIDER_TRY(list, nested->array(kKey));
+    }
+  }
+  FeatureTaps taps{.layers = {2, layers / 2, layers - 3}};
+  if (list) {
+    taps.layers.clear();
+    for (const simdjson::dom::element element : *list) {
+      int64_t layer = 0;
+      if (element.get(layer) != simdjson::SUCCESS)
+        return head.fail(fmt::format("{}: expected integers", kKey));
+      taps.layers.push_back(layer);
+    }
+  }
+  bool fits = !taps.layers.empty();
+  for (size_t i = 0; i < taps.layers.size(); ++i) {
+    fits = fits && taps.layers[i] >= 0 && taps.layers[i] <= layers;
+    fits = fits && (i == 0 || taps.layers[i] > taps.layers[i - 1]);
+  }
+  if (fits) return taps;
+  return head.fail(fmt::format("{}: expected rising layers from 0 to {}, the target's count, found [{}]{}",
+                               kKey, layers, fmt::join(taps.layers, ", "),
+                               list ? "" : " by default; list those that this head was trained on"));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecurrentHead>> load_eagle3(const HeadFile& head, Model* target,
+                                                   const ModelOptions& options) {
+  OUTRIDER_TRY(const ModelConfig config, read_head_config(head, *target));
+  OUTRIDER_TRY(const Variant variant, read_variant(head));
+  OUTRIDER_TRY(FeatureTaps taps, read_taps(head, *target));
+  auto eagle = std::make_unique<Eagle3>(config, target, options, variant, std::move(taps));
+  OUTRIDER_RETURN_IF_ERROR(eagle->load(head, config, options));
+  return std::unique_ptr<RecurrentHead>(std::move(eagle));
+}
+
+}  // namespace outrider

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_heads/head_layer.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "models/rope_frequencies.h"
+
+namespace outrider {
+
+void detect_layer_variant(const HeadFile& head, const std::string& prefix, ModelConfig& config) {
+  const auto has = [&](const std::string& name) { return head.tensors.contains(prefix + name); };
+  config.qkv_bias = has("self_attn.q_proj.bias");
+  config.output_bias = has("self_attn.o_proj.bias");
+  config.mlp_bias = has("mlp.gate_proj.bias");
+  config.qk_norm = has("self_attn.q_norm.weight");
+}
+
+void append_layer_tensors(const ModelConfig& config, const LayerPlace& place,
+                          std::vector<HeadTensor>& tensors) {
+  const auto add = [&](const std::string& name, Shape shape) {
+    tensors.push_back({.name = place.prefix + name, .shape = std::move(shape)});
+  };
+  const auto add_matrix = [&](const std::string& name, int64_t n, int64_t k, bool bias) {
+    add(name + ".weight", {n, k});
+    if (bias) add(name + ".bias", {n});
+  };
+  const int64_t hidden = config.hidden_size;
+  const int64_t q_size = config.head_count * config.head_dim;
+  const int64_t kv_size = config.kv_head_count * config.head_dim;
+  if (place.has_input_norm) add("input_layernorm.weight", {place.input_size});
+  add_matrix("self_attn.q_proj", q_size, place.input_size, config.qkv_bias);
+  add_matrix("self_attn.k_proj", kv_size, place.input_size, config.qkv_bias);
+  add_matrix("self_attn.v_proj", kv_size, place.input_size, config.qkv_bias);
+  if (config.qk_norm) {
+    add("self_attn.q_norm.weight", {config.head_dim});
+    add("self_attn.k_norm.weight", {config.head_dim});
+  }
+  add_matrix("self_attn.o_proj", hidden, q_size, config.output_bias);
+  add("post_attention_layernorm.weight", {hidden});
+  add_matrix("mlp.gate_proj", config.ffn_size, hidden, config.mlp_bias);
+  add_matrix("mlp.up_proj", config.ffn_size, hidden, config.mlp_bias);
+  add_matrix("mlp.down_proj", hidden, config.ffn_size, config.mlp_bias);
+}
+
+void append_layer_tensors(const ModelConfig& config, std::span<const LayerPlace> places,
+                          std::vector<HeadTensor>& tensors) {
+  for (const LayerPlace& place : places) append_layer_tensors(config, place, tensors);
+}
+
+Status load_layers(WeightLoader& loader, const ModelConfig& config, std::span<const LayerPlace> places,
+                   std::vector<DecoderLayer>& layers) {
+  layers.resize(places.size());
+  for (size_t i = 0; i < places.size(); ++i)
+    OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(loader, config, places[i], layers[i]));
+  return {};
+}
+
+void add_one(std::vector<float>& norm) {
+  for (float& weight : norm) weight += 1.0f;
+}
+
+void add_one_to_norms(DecoderLayer& layer) {
+  for (auto* norm : {&layer.attention_norm, &layer.q_norm, &layer.k_norm, &layer.mlp_norm}) add_one(*norm);
+}
+
+HeadLayers::HeadLayers(const ModelConfig& config, const KernelTable* kernels, ThreadPool* pool)
+    : ops_(kernels, pool),
+      shape_{.head_count = config.head_count,
+             .kv_head_count = config.kv_head_count,
+             .head_dim = config.head_dim,
+             .window = config.sliding_window,
+             .epsilon = config.rms_epsilon},
+      hidden_size_(config.hidden_size),
+      inverse_frequency_(rope_inverse_frequencies(config)) {}
+
+KvShape HeadLayers::kv_shape(int64_t layer_count) const {
+  return {.layer_count = layer_count, .kv_head_count = shape_.kv_head_count, .head_dim = shape_.head_dim};
+}
+
+void HeadLayers::reserve(int64_t rows, std::span<const DecoderLayer> layers) {
+  rotations_.reserve(rows, shape_.head_dim);
+  normed_.reserve(rows, hidden_size_);
+  qkv_.reserve(rows, shape_.qkv_size());
+  attended_.reserve(rows, shape_.q_size());
+  delta_.reserve(rows, hidden_size_);
+  rows_.reserve(static_cast<size_t>(rows));
+  attention_rows_.reserve(static_cast<size_t>(rows));
+  for (const DecoderLayer& layer : layers) {
+    gate_up_.reserve(rows, layer.gate_up.n);
+    gated_.reserve(rows, layer.down.k);
+    for (const auto* projection :
+         {&layer.qkv, &layer.kv, &layer.attention_output, &layer.gate_up, &layer.down})
+      ops_.reserve(*projection, rows);
+  }
+}
+
+void HeadLayers::begin(const ForwardBatch& batch, KvCache& cache, int32_t first_entry) {
+  batch_ = &batch;
+  cache_ = &cache;
+  reserve(batch.rows(), {});
+  rows_.resize(static_cast<size_t>(batch.rows()));
+  std::iota(rows_.begin(), rows_.end(), 0);
+  attention_rows_.clear();
+  for (const int32_t row : rows_) attention_rows_.push_back(attention_row(batch, row));
+  if (first_entry > 0) hide_entries(first_entry);
+  ops_.pool().run(ops_.shares_for(batch.rows() * shape_.head_dim), [&](Worker worker) {
+    const Range share = share_of(worker, batch.rows());
+    for (int64_t r = share.begin; r < share.end; ++r) {
+      fill_rotations(batch.positions[static_cast<size_t>(r)], inverse_frequency_,
+                     rotations_.data() + r * shape_.head_dim);
+    }
+  });
+}
+
+void HeadLayers::reserve_hiding(int64_t rows, int64_t tree_rows, int64_t entries) {
+  in_order_.reserve(static_cast<size_t>(entries));
+  listed_.reserve(static_cast<size_t>(tree_rows * entries));
+  starts_.reserve(static_cast<size_t>(rows));
+}
+
+// Lists of entries are seen in their order, however they are told: as a prefix or one by one.
+void HeadLayers::hide_entries(int32_t first) {
+  listed_.clear();
+  starts_.clear();
+  for (const AttentionRow& row : attention_rows_) {
+    while (std::cmp_less(in_order_.size(), row.prefix_len))
+      in_order_.push_back(static_cast<int32_t>(in_order_.size()));
+    starts_.push_back(listed_.size());
+    if (row.tail_len == 0) continue;
+    for (int32_t entry = first; entry < row.prefix_len; ++entry) listed_.push_back(entry);
+    for (int32_t i = 0; i < row.tail_len; ++i) {
+      if (row.tail[i] >= first) listed_.push_back(row.tail[i]);
+    }
+    if (listed_.size() == starts_.back()) listed_.push_back(row.tail[row.tail_len - 1]);
+  }
+  for (size_t i = 0; i < attention_rows_.size(); ++i) {
+    AttentionRow& row = attention_rows_[i];
+    if (row.tail_len == 0) {
+      const int32_t begin = std::min(first, row.prefix_len - 1);
+      row.tail = in_order_.data() + begin;
+      row.tail_len = row.prefix_len - begin;
+    } else {
+      const size_t end = i + 1 < starts_.size() ? starts_[i + 1] : listed_.size();
+      row.tail = listed_.data() + starts_[i];
+      row.tail_len = static_cast<int32_t>(end - starts_[i]);
+    }
+    row.prefix_len = 0;
+  }
+}
+
+void HeadLayers::store(const DecoderLayer& layer, int64_t index, const float* input) {
+  OUTRIDER_CHECK(rows() == std::ssize(rows_));
+  ops_.project(layer.qkv, input, qkv_.data(), rows());
+  ops_.rotate_and_store(shape_, {.qkv = qkv_.data(),
+                                 .rows = rows_,
+                                 .slots = batch_->slots,
+                                 .rotations = rotations_.data(),
+                                 .q_norm = layer.q_norm,
+                                 .k_norm = layer.k_norm,
+                                 .cache = cache_,
+                                 .layer = index});
+}
+
+void HeadLayers::store_context(const DecoderLayer& layer, int64_t index, const float* input) {
+  AttentionShape keys = shape_;
+  keys.head_count = 0;
+  ops_.project(layer.kv, input, qkv_.data(), rows());
+  ops_.rotate_and_store(keys, {.qkv = qkv_.data(),
+                               .rows = rows_,
+                               .slots = batch_->slots,
+                               .rotations = rotations_.data(),
+                               .q_norm = {},
+                               .k_norm = layer.k_norm,
+                               .cache = cache_,
+                               .layer = index});
+}
+
+void HeadLayers::query(const DecoderLayer& layer, const float* input) {
+  AttentionShape queries = shape_;
+  queries.kv_head_count = 0;  // nothing is stored
+  float* q = attended_.data();
+  ops_.project(layer.qkv, input, q, rows());
+  ops_.rotate_and_store(queries, {.qkv = q,
+                                  .rows = rows_,
+                                  .slots = batch_->slots,
+                                  .rotations = rotations_.data(),
+                                  .q_norm = layer.q_norm,
+                                  .k_norm = {},
+                                  .cache = cache_,
+                                  .layer = 0});
+  for (int64_t row = 0; row < rows(); ++row)
+    std::copy_n(q + row * shape_.q_size(), shape_.q_size(), qkv_.data() + row * shape_.qkv_size());
+}
+
+void HeadLayers::see_prefix_only() {
+  for (AttentionRow& row : attention_rows_) row.tail_len = 0;
+}
+
+void HeadLayers::keep_wanted(float* states) {
+  size_t kept = 0;
+  const auto move = [&](float* rows, int64_t dim, size_t from) {
+    std::copy_n(rows + static_cast<int64_t>(from) * dim, dim, rows + static_cast<int64_t>(kept) * dim);
+  };
+  for (const int32_t row : batch_->logits_rows) {  // ascending, so moving rows down in place is safe
+    const auto from = static_cast<size_t>(row);
+    if (from != kept) {
+      attention_rows_[kept] = attention_rows_[from];
+      move(qkv_.data(), shape_.qkv_size(), from);
+      move(states, hidden_size_, from);
+    }
+    ++kept;
+  }
+  attention_rows_.resize(kept);
+}
+
+void HeadLayers::finish(const DecoderLayer& layer, int64_t index, float* states) {
+  if (rows() == 0) return;
+  reserve(rows(), {&layer, 1});
+  ops_.attend(
+      shape_,
+      {.qkv = qkv_.data(), .rows = attention_rows_, .cache = cache_, .layer = index, .y = attended_.data()});
+  ops_.project(layer.attention_output, attended_.data(), delta_.data(), rows());
+  ops_.add_and_normalize({.x = states,
+                          .delta = delta_.data(),
+                          .weight = layer.mlp_norm,
+                          .y = normed_.data(),
+                          .rows = rows(),
+                          .epsilon = shape_.epsilon});
+  ops_.project(layer.gate_up, normed_.data(), gate_up_.data(), rows());
+  ops_.swiglu(gate_up_.data(), gated_.data(), rows(), layer.down.k);
+  ops_.project(layer.down, gated_.data(), delta_.data(), rows());
+  const int64_t numbers = rows() * hidden_size_;
+  ops_.pool().run(ops_.shares_for(numbers), [&](Worker worker) {
+    const Range share = share_of(worker, numbers);
+    for (int64_t i = share.begin; i < share.end; ++i) states[i] += delta_.data()[i];
+  });
+}
+
+void HeadLayers::run(const DecoderLayer& layer, int64_t index, float* states, bool keeps_wanted) {
+  const float* input = states;
+  if (!layer.attention_norm.empty()) {
+    ops_.normalize(states, layer.attention_norm, normed_.data(), rows(), shape_.epsilon);
+    input = normed_.data();
+  }
+  store(layer, index, input);
+  if (keeps_wanted) keep_wanted(states);
+  finish(layer, index, states);
+}
+
+}  // namespace outrider

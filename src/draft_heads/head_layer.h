@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "draft_heads/head_file.h"
+#include "models/decoder_weights.h"
+#include "models/layer_ops.h"
+
+namespace outrider {
+
+// Sets the biases and the norms of queries and keys that the layer's tensors show.
+void detect_layer_variant(const HeadFile& head, const std::string& prefix, ModelConfig& config);
+
+// Appends what load_decoder_layer() reads, for check_head_tensors().
+void append_layer_tensors(const ModelConfig& config, const LayerPlace& place,
+                          std::vector<HeadTensor>& tensors);
+
+// The same of layers that follow one another, and what loads them.
+void append_layer_tensors(const ModelConfig& config, std::span<const LayerPlace> places,
+                          std::vector<HeadTensor>& tensors);
+Status load_layers(WeightLoader& loader, const ModelConfig& config, std::span<const LayerPlace> places,
+                   std::vector<DecoderLayer>& layers);
+
+// Adds 1 to all norms of the layer: some families store w for a scale of 1 + w.
+void add_one(std::vector<float>& norm);
+void add_one_to_norms(DecoderLayer& layer);
+
+// The steps of decoder layers over the rows of one pass; layers of one network share it and its scratch.
+//   begin(); for each layer: store(normed input); [keep_wanted();] finish(states)
+class HeadLayers {
+ public:
+  // `config` is that of the layers, which may differ in the size of their MLP.
+  HeadLayers(const ModelConfig& config, const KernelTable* kernels, ThreadPool* pool);
+
+  // Makes room for so many rows.
+  void reserve(int64_t rows, std::span<const DecoderLayer> layers);
+  // The same for passes that hide entries, of which so many rows are in trees.
+  void reserve_hiding(int64_t rows, int64_t tree_rows, int64_t entries);
+
+  // All rows of the batch take part. Both must live until the pass is done. Rows do not see entries of their
+  // sequence before `first_entry`, but always their own.
+  void begin(const ForwardBatch& batch, KvCache& cache, int32_t first_entry = 0);
+
+  // Queries of every row, and its keys and values into cache layer `index`; input [rows, layer.qkv.k].
+  void store(const DecoderLayer& layer, int64_t index, const float* input);
+  // The same in parts, for layers that split queries: first keys and values alone, input [rows, layer.kv.k];
+  // then queries alone, input [rows, layer.qkv.k].
+  void store_context(const DecoderLayer& layer, int64_t index, const float* input);
+  void query(const DecoderLayer& layer, const float* input);
+  // From here on rows see the first entries of their sequence alone, not those of their own tree.
+  void see_prefix_only();
+  // From here on the rows are those with logits, in their order; so are those of `states` [rows, hidden].
+  void keep_wanted(float* states);
+  // states += output(attention), then states += MLP(mlp_norm(states))
+  void finish(const DecoderLayer& layer, int64_t index, float* states);
+  // A whole layer, normalising its input if it has weights for that; `keeps_wanted`: the last one, nothing
+  // else depends on rows without logits.
+  void run(const DecoderLayer& layer, int64_t index, float* states, bool keeps_wanted);
+
+  int64_t rows() const { return static_cast<int64_t>(attention_rows_.size()); }  // being computed
+  LayerOps& ops() { return ops_; }
+  KvShape kv_shape(int64_t layer_count) const;
+
+ private:
+  void hide_entries(int32_t first);
+
+  LayerOps ops_;
+  AttentionShape shape_;
+  int64_t hidden_size_;
+  std::vector<float> inverse_frequency_;  // [head_dim / 2]
+  const ForwardBatch* batch_ = nullptr;
+  KvCache* cache_ = nullptr;
+  std::vector<int32_t> rows_;  // of the batch
+  std::vector<AttentionRow> attention_rows_;
+  // Scratch of hide_entries(): 0, 1, ...; what rows with a tail see, and where each of them begins.
+  std::vector<int32_t> in_order_, listed_;
+  std::vector<size_t> starts_;
+  Scratch rotations_;  // [batch rows, head_dim]
+  Scratch normed_;     // [rows, hidden_size]
+  Scratch qkv_;        // [rows, qkv_size]
+  Scratch attended_;   // [rows, q_size]
+  Scratch delta_;      // [rows, hidden_size]
+  Scratch gate_up_;    // [rows, gate_up.n]
+  Scratch gated_;      // [rows, down.k]
+};
+
+}  // namespace outrider

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "draft_heads/head_file.h"
+#include "models/layer_ops.h"
+#include "models/model.h"
+#include "models/weight_loader.h"
+#include "speculation/tree/tree_choices.h"
+
+namespace outrider {
+
+// What a Medusa checkpoint's tensors are made for.
+struct MedusaShape {
+  std::string prefix;      // of its tensors: "medusa_head." where they came with the target's
+  int64_t head_count = 0;  // head k predicts the token k + 2 places after the one whose state it sees
+  int64_t block_count = 0;
+  int64_t hidden_size = 0;
+  int64_t vocab_size = 0;
+};
+
+// Errors: config.json says something else than the tensors.
+Result<MedusaShape> medusa_shape(const HeadFile& head);
+
+// The tree that suits the heads: medusa_choices of config.json; else the `nodes` best ones by its
+// medusa_accuracies, if it has them; else the published ones that the heads can draft.
+Result<TreeChoices> medusa_tree(const HeadFile& head, size_t nodes);
+
+// Medusa's heads (2401.10774, 2.1): each is a few blocks x + SiLU(W x + b) and a matrix to the vocabulary,
+// over the target's state behind its final norm.
+class MedusaHeads {
+ public:
+  // Errors: tensors that are missing, of another shape, or not a Medusa drafter's; another target's.
+  static Result<std::unique_ptr<MedusaHeads>> load(const HeadFile& head, const ModelConfig& target,
+                                                   const ModelOptions& options);
+
+  const MedusaShape& shape() const { return shape_; }
+  int64_t weight_bytes() const;
+  // Makes room for so many rows; without it the first ones allocate.
+  void reserve(int64_t rows);
+
+  // The blocks of all heads over states [rows, hidden_size].
+  void start(const float* states, int64_t rows);
+  // One head's logits of these rows, [rows, vocab_size], valid until the next call. Each head once.
+  std::span<const float> logits(int64_t head);
+
+ private:
+  MedusaHeads(MedusaShape shape, const ModelOptions& options);
+  Status load_weights(const HeadFile& head, const ModelOptions& options);
+
+  MedusaShape shape_;
+  LayerOps ops_;
+  std::optional<MappedFile> packed_;             // holds the weights, where they come from a packed cache
+  Projection first_;                             // the first block of every head, side by side
+  std::vector<std::vector<Projection>> blocks_;  // by head: those after it
+  std::vector<Projection> outputs_;              // by head
+  int64_t rows_ = 0;
+  Scratch products_;  // [rows, head_count * hidden_size]
+  Scratch states_;    // [head_count, rows, hidden_size]
+  Scratch logits_;    // [rows, vocab_size]
+};
+
+}  // namespace outrider

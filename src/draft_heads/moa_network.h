@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "draft_heads/head_layer.h"
+#include "draft_heads/moa_config.h"
+#include "models/model.h"
+
+namespace outrider {
+
+// The network of a Mixture of Attentions drafter. Of every committed token it caches keys and values of
+// self-attention (from the token's embedding) and of cross-attention (from the target's state after it);
+// drafted rows ask both, cross-attention of the committed tokens alone.
+class MoaNetwork {
+ public:
+  // Errors: those of read_moa_config() and of loading weights. The target must outlive the network.
+  static Result<std::unique_ptr<MoaNetwork>> load(const HeadFile& head, const Model& target,
+                                                  const ModelOptions& options);
+
+  const MoaConfig& config() const { return config_; }
+  KvShape kv_shape() const;  // pages excepted
+  int64_t weight_bytes() const {
+    return self_attention_.bytes() + cross_attention_.bytes() + layer_self_attention_.bytes() +
+           to_hidden_.bytes();
+  }
+  // Makes room for drafting passes of so many rows, and for contexts of max_context().
+  void reserve(int64_t rows);
+  // Tokens whose state is worked out together.
+  static constexpr int64_t max_context() { return 64; }
+
+  // What cross-attention reads of the tokens in these slots of the target's cache, [slots, hidden_size]: the
+  // layers' keys (rotated, as cached) and values attend to one another, their mean is brought to the hidden
+  // size. Valid until the next call. At most max_context() slots.
+  std::span<const float> mix_layers(std::span<const int32_t> slots, KvCache& target_cache);
+
+  // Caches the committed tokens that are the rows of the batch; `states` [rows, hidden_size]: what
+  // cross-attention reads of them, not looked at where there is none.
+  void add_context(const ForwardBatch& batch, const float* states, KvCache& cache);
+
+  // The states of drafted rows, [rows, hidden_size], valid until the next call: what the target's output head
+  // reads, or its last `target_layers` layers.
+  std::span<const float> run(const ForwardBatch& batch, KvCache& cache);
+
+ private:
+  MoaNetwork(MoaConfig config, const Model& target, const ModelOptions& options);
+  Status load_weights(const HeadFile& head, const ModelOptions& options);
+  // [slots, layers of the target, keys and values of a layer]
+  void gather_layers(std::span<const int32_t> slots, KvCache& target_cache);
+  void embed(const ForwardBatch& batch);
+
+  MoaConfig config_;
+  const Model* target_;
+  HeadLayers layers_;
+  std::optional<HeadLayers> target_layers_;  // that of layer self-attention
+  DecoderLayer self_attention_, cross_attention_, layer_self_attention_;
+  std::optional<MappedFile> packed_file_;  // that matrices borrow their data from, if any
+  Projection to_hidden_;                   // Ekv2E
+  std::unique_ptr<KvCache> layer_cache_;   // a page per token, an entry per layer of the target
+  ForwardBatch layer_batch_;
+  Scratch states_;    // [rows, hidden_size]
+  Scratch normed_;    // [rows, hidden_size]
+  Scratch head_;      // [workers, head_dim of the target, padded]
+  Scratch by_layer_;  // [slots, layers, 2 * kv size of the target]
+  Scratch mean_;      // [slots, 2 * kv size of the target]
+  Scratch mixed_;     // [slots, hidden_size]
+};
+
+}  // namespace outrider

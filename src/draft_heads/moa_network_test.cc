@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Agreement with an independent PyTorch version (tools/head_goldens/moa.py), and the published layout.
+#include "draft_heads/moa_network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "draft_heads/fake_head.h"
+#include "draft_heads/head_fit.h"
+#include "models/model_test_data.h"
+
+namespace outrider {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr double kTolerance = 1e-4;
+constexpr int64_t kHidden = 64, kHeads = 4, kTargetKv = 2;
+
+struct Variant {
+  bool biased = false, uses_lsa = true, uses_cross = true;
+  int tli = 0;
+  int64_t target_head_dim = 16;
+};
+
+// A checkpoint for the small targets of tests/data/models, as its authors save it.
+void make_moa(FakeHead& head, const Variant& variant) {
+  head.config = {{"architectures", {"MOASpecLlamaForCausalLM"}},
+                 {"hidden_size", kHidden},
+                 {"num_attention_heads", kHeads},
+                 {"rms_norm_eps", 1e-5},
+                 {"rope_theta", 10000.0},
+                 {"vocab_size", 288},
+                 {"target_layer_inference", variant.tli}};
+  if (!variant.uses_lsa) head.config["disable_LSA"] = true;
+  if (!variant.uses_cross) head.config["disable_cross_attention"] = true;
+  const int64_t kv_hidden = 2 * kTargetKv * variant.target_head_dim;
+  head.add_layer("self_attention.", {kHidden, kHeads, 2, kHidden / kHeads, 48, variant.biased, false});
+  if (!variant.uses_cross) return;
+  head.add_layer("cross_attention.", {kHidden, kHeads, 2, kHidden / kHeads, 56, false, false});
+  if (!variant.uses_lsa) return;
+  head.add_layer("layer_self_attention.",
+                 {kv_hidden, kHeads, 1, kv_hidden / kHeads, 40, variant.biased, false});
+  head.tensors["Ekv2E.weight"] = {kHidden, kv_hidden};
+  head.tensors["Ekv2E.bias"] = {kHidden};
+}
+
+Result<std::unique_ptr<MoaNetwork>> load(const FakeHead& made, const Model& target, ThreadPool& pool,
+                                         const KernelTable* kernels, std::optional<DType> weights = {}) {
+  OUTRIDER_TRY(const HeadFile head, open_head(made.write()));
+  EXPECT_EQ(head.kind, HeadKind::kMoa);
+  return MoaNetwork::load(head, target, {.kernels = kernels, .pool = &pool, .weights = weights});
+}
+
+std::vector<int> all_of(size_t count) {
+  std::vector<int> path(count);
+  std::iota(path.begin(), path.end(), 0);
+  return path;
+}
+
+// Every `step`-th number of each row of `found` against `expected`.
+void expect_rows(std::span<const float> found, size_t rows, size_t step,
+                 const std::vector<double>& expected) {
+  const size_t dim = found.size() / rows;
+  size_t at = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t i = 0; i < dim; i += step) {
+      ASSERT_LT(at, expected.size());
+      ASSERT_NEAR(found[row * dim + i], expected[at++], kTolerance) << "row " << row << ", number " << i;
+    }
+  }
+  ASSERT_EQ(at, expected.size());
+}
+
+struct GoldenParam {
+  std::string kernels;
+  int page_size;
+};
+
+class MoaGolden : public testing::TestWithParam<GoldenParam> {};
+
+void check_case(const nlohmann::json& golden, const nlohmann::json& expected, const GoldenParam& param) {
+  const std::string target_name = expected.at("target");
+  TestModel target({.name = target_name,
+                    .kernels = param.kernels,
+                    .weights = DType::kF32,
+                    .workers = 2,
+                    .layers = golden.at("layers")});
+  ASSERT_TRUE(target.ok());
+  const Variant variant{expected.at("biased"), expected.at("uses_lsa"), expected.at("uses_cross"),
+                        expected.at("tli"), target->config().head_dim};
+  FakeHead made;
+  make_moa(made, variant);
+  ThreadPool pool(2);
+  auto loaded = load(made, *target, pool, *select_kernels(param.kernels));
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  MoaNetwork& network = **loaded;
+  const std::vector<TokenId> tokens = golden.at("tokens");
+  const auto committed = std::span(tokens).first(tokens.size() - 1);
+
+  // The target's entries, and its last hidden states for the network without layer self-attention.
+  if (!variant.uses_lsa) target->tap({.layers = {}, .final_norm = true});
+  const auto target_cache = target.make_cache(param.page_size, 128);
+  KvSequence target_sequence = target_cache->open({});
+  auto prompt = target_cache->stage(target_sequence, static_cast<int>(committed.size())).value();
+  std::vector<int32_t> slots;
+  for (int i = 0; i < prompt.count(); ++i) slots.push_back(prompt.slot(i));
+  ForwardBatch batch;
+  append_chain(batch, target_sequence, prompt, committed, LogitsWanted::kAll);
+  target->forward(batch, *target_cache);
+  std::vector<float> last_hidden(target->features().begin(), target->features().end());
+  prompt.commit(all_of(committed.size()), committed);
+
+  KvShape shape = network.kv_shape();
+  shape.page_size = param.page_size;
+  shape.page_count = 128 / param.page_size;
+  KvCache cache(shape, {.hash_bits = 64, .poison = true});
+  KvSequence sequence = cache.open({});
+  auto context = cache.stage(sequence, static_cast<int>(committed.size())).value();
+  batch.clear();
+  append_chain(batch, sequence, context, committed, LogitsWanted::kNone);
+  const std::span<const float> states =
+      variant.uses_lsa && variant.uses_cross ? network.mix_layers(slots, *target_cache) : last_hidden;
+  if (variant.uses_cross) expect_rows(states, committed.size(), 4, expected.at("context"));
+  network.add_context(batch, states.data(), cache);
+  context.commit(all_of(committed.size()), committed);
+
+  // The tree level by level, as it is drafted.
+  const std::vector<TokenId> tree = golden.at("tree_tokens");
+  const std::vector<int> parents = golden.at("tree_parents");
+  const auto nodes = static_cast<int>(tree.size());
+  auto staged = cache.stage(sequence, nodes).value();
+  auto target_staged = target_cache->stage(target_sequence, nodes).value();
+  std::vector<float> logits;
+  for (const auto& [first, end] : {std::pair{0, 1}, {1, 3}, {3, 7}, {7, 8}}) {
+    const StagedTree level{std::span(tree).first(static_cast<size_t>(end)),
+                           std::span(parents).first(static_cast<size_t>(end)), first};
+    batch.clear();
+    append_tree(batch, sequence, staged, level, LogitsWanted::kAll);
+    const std::span<const float> out = network.run(batch, cache);
+    std::span<const float> rows;
+    if (variant.tli == 0) {
+      rows = target->output_head(out.data(), batch.rows());
+    } else {
+      batch.clear();
+      append_tree(batch, target_sequence, target_staged, level, LogitsWanted::kAll);
+      batch.resume_layer = target->config().layer_count - network.config().target_layers;
+      batch.resumed_rows = all_of(static_cast<size_t>(batch.rows()));
+      batch.resumed_states.assign(out.begin(), out.end());
+      rows = target->forward(batch, *target_cache);
+    }
+    logits.insert(logits.end(), rows.begin(), rows.end());
+  }
+  expect_rows(logits, tree.size(), 9, expected.at("logits"));
+}
+
+TEST_P(MoaGolden, AgreesWithPyTorch) {
+  std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/moa.json");
+  const auto golden = nlohmann::json::parse(stream);
+  for (const auto& expected : golden.at("cases")) {
+    SCOPED_TRACE(expected.at("target").get<std::string>() + " TLI " + expected.at("tli").dump() + " LSA " +
+                 expected.at("uses_lsa").dump() + " CA " + expected.at("uses_cross").dump());
+    check_case(golden, expected, GetParam());
+    if (HasFatalFailure()) return;
+  }
+}
+
+std::vector<GoldenParam> golden_params() {
+  std::vector<GoldenParam> params;
+  for (const auto kernels : available_kernels()) {
+    for (const int page_size : {1, 16}) params.push_back({std::string(kernels), page_size});
+  }
+  return params;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, MoaGolden, testing::ValuesIn(golden_params()), [](const auto& info) {
+  return info.param.kernels + "_page_" + std::to_string(info.param.page_size);
+});
+
+// What loading says of a checkpoint changed by `change`; "" if it loads.
+template <typename Change>
+std::string refusal(Change&& change, const Variant& variant = {}) {
+  TestModel target({.name = "llama", .kernels = "reference", .layers = 4});
+  FakeHead made;
+  make_moa(made, variant);
+  change(made);
+  ThreadPool pool(1);
+  const auto loaded = load(made, *target, pool, *select_kernels("reference"));
+  return loaded.ok() ? "" : loaded.error().message;
+}
+
+TEST(MoaLayout, ThePublishedNamesLoad) {
+  const auto as_it_is = [](FakeHead&) {};
+  EXPECT_EQ(refusal(as_it_is), "");
+  EXPECT_EQ(refusal(as_it_is, {.biased = true, .tli = 3}), "");
+  EXPECT_EQ(refusal(as_it_is, {.uses_lsa = false}), "");
+  EXPECT_EQ(refusal(as_it_is, {.uses_cross = false}), "");
+  // As converted for vLLM: sizes named.
+  EXPECT_EQ(refusal([](FakeHead& head) {
+              head.config.update({{"model_type", "moa_spec"},
+                                  {"architectures", {"MOASpecModel"}},
+                                  {"kv_hidden_size", 64},
+                                  {"layer_self_attention_num_key_value_heads", 1},
+                                  {"layer_self_attention_intermediate_size", 40},
+                                  {"self_attention_num_key_value_heads", 2},
+                                  {"self_attention_intermediate_size", 48},
+                                  {"cross_attention_num_key_value_heads", 2},
+                                  {"cross_attention_intermediate_size", 56},
+                                  {"disable_LSA", false}});
+            }),
+            "");
+}
+
+TEST(MoaLayout, ItsTargetIsSeenInItsTensors) {
+  FakeHead made;
+  make_moa(made, {.target_head_dim = 24});
+  const auto head = open_head(made.write());
+  ASSERT_TRUE(head.ok());
+  EXPECT_EQ(summarize_head(*head).hidden_size, kHidden);
+}
+
+TEST(MoaLayout, WrongTensorsAreNamed) {
+  for (const char* name : {"Ekv2E.bias", "layer_self_attention.self_attn.k_proj.weight",
+                           "cross_attention.input_layernorm.weight", "self_attention.mlp.gate_proj.weight"}) {
+    EXPECT_THAT(refusal([&](FakeHead& head) { head.tensors.erase(name); }),
+                AllOf(HasSubstr(name), HasSubstr("missing")));
+    EXPECT_THAT(refusal([&](FakeHead& head) { head.tensors.at(name).back() += 2; }),
+                AllOf(HasSubstr(name), HasSubstr("expected the shape")));
+  }
+  EXPECT_THAT(refusal([](FakeHead& head) { head.tensors["token_map"] = {8}; }),
+              AllOf(HasSubstr("token_map"), HasSubstr("does not belong")));
+  EXPECT_THAT(refusal([](FakeHead& head) { head.config["disable_LSA"] = true; }),
+              AllOf(HasSubstr("Ekv2E"), HasSubstr("does not belong")));
+}
+
+TEST(MoaLayout, KeysThatContradictAreNamed) {
+  const auto with = [](const char* key, const nlohmann::json& value) {
+    return refusal([&](FakeHead& head) { head.config[key] = value; });
+  };
+  EXPECT_THAT(with("hidden_size", 128), AllOf(HasSubstr("hidden_size 64"), HasSubstr("found 128")));
+  EXPECT_THAT(with("vocab_size", 300), AllOf(HasSubstr("vocab_size 288"), HasSubstr("found 300")));
+  EXPECT_THAT(with("kv_hidden_size", 32), AllOf(HasSubstr("kv_hidden_size 64"), HasSubstr("found 32")));
+  EXPECT_THAT(with("num_attention_heads", 3), HasSubstr("num_attention_heads"));
+  EXPECT_THAT(with("num_attention_heads", 0), HasSubstr("num_attention_heads 0"));
+  EXPECT_THAT(with("target_layer_inference", 4), AllOf(HasSubstr("0 to 3"), HasSubstr("found 4")));
+  EXPECT_THAT(with("target_layer_inference", -1), HasSubstr("found -1"));
+  EXPECT_THAT(with("rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}), HasSubstr("rope_scaling"));
+  EXPECT_THAT(with("cross_attention_intermediate_size", 57),
+              AllOf(HasSubstr("cross_attention.mlp.gate_proj.weight"), HasSubstr("[57, 64]")));
+  EXPECT_THAT(refusal([](FakeHead& head) {
+                for (const char* part : {"k", "v"})
+                  head.tensors["cross_attention.self_attn." + std::string(part) + "_proj.weight"] = {16, 64};
+              }),
+              HasSubstr("as many key-value heads"));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_heads/mtp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+// Names of one module's tensors.
+struct Names {
+  std::string embedding_norm, hidden_norm, fc, norm;
+  std::string layer;                 // prefix of the decoder layer's
+  std::string embed_tokens, output;  // copies of the target's, which are used
+};
+
+struct Module {
+  std::vector<float> embedding_norm, hidden_norm, norm;
+  Projection fc;  // [hidden, 2 hidden]: embedding, state
+  DecoderLayer layer;
+};
+
+struct Layout {
+  bool is_qwen = false;
+  int64_t first_layer = 0;  // DeepSeek's: number of the first module among the target's layers
+  int64_t modules = 1;
+
+  Names names(int64_t module) const {
+    if (is_qwen) {
+      return {.embedding_norm = "mtp.pre_fc_norm_embedding.weight",
+              .hidden_norm = "mtp.pre_fc_norm_hidden.weight",
+              .fc = "mtp.fc",
+              .norm = "mtp.norm.weight",
+              .layer = "mtp.layers.0.",
+              .embed_tokens = {},
+              .output = {}};
+    }
+    const std::string prefix = fmt::format("model.layers.{}.", first_layer + module);
+    return {.embedding_norm = prefix + "enorm.weight",
+            .hidden_norm = prefix + "hnorm.weight",
+            .fc = prefix + "eh_proj",
+            .norm = prefix + "shared_head.norm.weight",
+            .layer = prefix,
+            .embed_tokens = prefix + "embed_tokens",
+            .output = prefix + "shared_head.head"};
+  }
+  // Whether the tensor is the target's, in whose directory modules may lie.
+  bool is_targets(std::string_view name) const {
+    if (name == "lm_head.weight") return true;
+    if (!name.starts_with("model.")) return false;
+    constexpr std::string_view kLayers = "model.layers.";
+    if (is_qwen || !name.starts_with(kLayers)) return true;
+    int64_t layer = 0;
+    std::from_chars(name.data() + kLayers.size(), name.data() + name.size(), layer);
+    return layer < first_layer;
+  }
+};
+
+class Mtp final : public RecurrentHead {
+ public:
+  Mtp(const ModelConfig& config, Model* target, const ModelOptions& options, const Layout& layout)
+      : RecurrentHead(config, target, options), layout_(layout) {
+    taps_.final_norm = true;
+    cache_layers_ = layout.modules;
+    modules_.resize(static_cast<size_t>(layout.modules));
+  }
+
+  Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
+  int64_t state_size() const override { return layout_.modules * hidden_size_; }
+  int max_levels() const override {
+    return is_chained() ? static_cast<int>(layout_.modules) : RecurrentHead::max_levels();
+  }
+  bool carries_state() const override { return is_chained(); }
+  Output forward(const Pass& pass) override;
+  void reserve(int64_t rows, int64_t wanted) override;
+
+ private:
+  bool is_chained() const { return layout_.modules > 1; }
+  Status load_module(WeightLoader& loader, const ModelConfig& config, int64_t index);
+  void run(const Pass& pass, size_t module, const float* inputs, float* states);
+  Output forward_chained(const Pass& pass);
+  void gather_inputs(const Pass& pass, size_t module, const float* previous);
+  const float* normalise(size_t module, const float* states, int64_t rows);
+
+  Layout layout_;
+  std::vector<Module> modules_;
+  Scratch embedded_, hidden_, joined_;  // [rows, hidden], joined twice that
+  Scratch states_;                      // [rows, hidden] of each module in turn
+  Scratch inputs_;                      // [rows, hidden] of a module behind the first
+  Scratch normed_, kept_;               // [wanted rows, hidden]; [wanted rows, state_size()]
+};
+
+void append_module_tensors(const ModelConfig& config, const Names& names, std::vector<HeadTensor>& tensors) {
+  const int64_t hidden = config.hidden_size;
+  tensors.push_back({.name = names.embedding_norm, .shape = {hidden}});
+  tensors.push_back({.name = names.hidden_norm, .shape = {hidden}});
+  tensors.push_back({.name = names.fc + ".weight", .shape = {hidden, 2 * hidden}});
+  tensors.push_back({.name = names.norm, .shape = {hidden}});
+  for (const std::string& name : {names.embed_tokens, names.output}) {
+    if (name.empty()) continue;
+    tensors.push_back({.name = name + ".weight", .shape = {config.vocab_size, hidden}, .is_optional = true});
+  }
+  append_layer_tensors(config, {.prefix = names.layer, .input_size = hidden}, tensors);
+}
+
+Status Mtp::load_module(WeightLoader& loader, const ModelConfig& config, int64_t index) {
+  const Names names = layout_.names(index);
+  Module& module = modules_[static_cast<size_t>(index)];
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.embedding_norm, hidden_size_, module.embedding_norm));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.hidden_norm, hidden_size_, module.hidden_norm));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.norm, hidden_size_, module.norm));
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.plan({{names.fc, hidden_size_}}, 2 * hidden_size_, /*bias=*/false, module.fc));
+  OUTRIDER_RETURN_IF_ERROR(
+      load_decoder_layer(loader, config, {.prefix = names.layer, .input_size = hidden_size_}, module.layer));
+  if (!layout_.is_qwen) return {};
+  for (auto* norm : {&module.embedding_norm, &module.hidden_norm, &module.norm}) add_one(*norm);
+  add_one_to_norms(module.layer);
+  return {};
+}
+
+Status Mtp::load(const HeadFile& head, ModelConfig config, const ModelOptions& options) {
+  detect_layer_variant(head, layout_.names(0).layer, config);
+  std::vector<HeadTensor> expected;
+  for (int64_t i = 0; i < layout_.modules; ++i) append_module_tensors(config, layout_.names(i), expected);
+  OUTRIDER_RETURN_IF_ERROR(
+      check_head_tensors(head, expected, [&](std::string_view name) { return layout_.is_targets(name); }));
+  WeightLoader loader(head.file, options);
+  for (int64_t i = 0; i < layout_.modules; ++i) OUTRIDER_RETURN_IF_ERROR(load_module(loader, config, i));
+  return pack(loader);
+}
+
+// states[rows] of the module from inputs[rows, hidden]; then those of wanted rows alone, if it is the only
+// one.
+void Mtp::run(const Pass& pass, size_t index, const float* inputs, float* states) {
+  const Module& module = modules_[index];
+  const int64_t rows = pass.batch->rows();
+  LayerOps& ops = layers_.ops();
+  ops.normalize(embedded_.data(), module.embedding_norm, normed_.data(), rows, epsilon_);
+  ops.normalize(inputs, module.hidden_norm, hidden_.data(), rows, epsilon_);
+  join(normed_.data(), hidden_.data(), joined_.data(), rows, hidden_size_);
+  layers_.begin(*pass.batch, *pass.cache, static_cast<int32_t>(index));
+  ops.project(module.fc, joined_.data(), states, rows);
+  layers_.run(module.layer, static_cast<int64_t>(index), states, !is_chained());
+}
+
+const float* Mtp::normalise(size_t module, const float* states, int64_t rows) {
+  layers_.ops().normalize(states, modules_[module].norm, normed_.data(), rows, epsilon_);
+  return normed_.data();
+}
+
+void Mtp::reserve(int64_t rows, int64_t wanted) {
+  for (Scratch* scratch : {&embedded_, &hidden_, &states_, &inputs_, &normed_})
+    scratch->reserve(rows, hidden_size_);
+  joined_.reserve(rows, 2 * hidden_size_);
+  if (is_chained()) kept_.reserve(wanted, state_size());
+  for (const Module& module : modules_) {
+    layers_.ops().reserve(module.fc, rows);
+    layers_.reserve(rows, {&module.layer, 1});
+  }
+  vocabulary_.reserve(layers_.ops(), wanted);
+}
+
+RecurrentHead::Output Mtp::forward(const Pass& pass) {
+  reserve(pass.batch->rows(), static_cast<int64_t>(pass.batch->logits_rows.size()));
+  vocabulary_.embed(pass.batch->tokens, embedded_.data());
+  if (is_chained()) return forward_chained(pass);
+  run(pass, 0, pass.inputs, states_.data());
+  const int64_t wanted = layers_.rows();
+  if (wanted == 0) return {};
+  const float* normed = normalise(0, states_.data(), wanted);
+  return {.logits = vocabulary_.logits(layers_.ops(), normed, wanted),
+          .states = layout_.is_qwen ? normed : states_.data()};
+}
+
+// A row of level j takes modules j.. one entry further: module k reads the state of module k - 1 at the entry
+// before, whose token came one place earlier.
+RecurrentHead::Output Mtp::forward_chained(const Pass& pass) {
+  const ForwardBatch& batch = *pass.batch;
+  const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
+  const auto level = static_cast<size_t>(pass.level);
+  std::fill_n(kept_.data(), wanted * state_size(), 0.0f);
+  for (size_t k = level; k < modules_.size(); ++k) {
+    const bool reads_features = k == 0;
+    if (!reads_features) gather_inputs(pass, k, states_.data());
+    run(pass, k, reads_features ? pass.inputs : inputs_.data(), states_.data());
+    for (int64_t row = 0; pass.entry_states != nullptr && row < batch.rows(); ++row) {
+      std::copy_n(states_.data() + row * hidden_size_, hidden_size_,
+                  pass.entry_states + row * state_size() + static_cast<int64_t>(k) * hidden_size_);
+    }
+    for (int64_t i = 0; i < wanted; ++i) {
+      std::copy_n(states_.data() + batch.logits_rows[static_cast<size_t>(i)] * hidden_size_, hidden_size_,
+                  kept_.data() + i * state_size() + static_cast<int64_t>(k) * hidden_size_);
+    }
+  }
+  if (!pass.wants_logits || wanted == 0) return {.logits = {}, .states = kept_.data()};
+  for (int64_t i = 0; i < wanted; ++i) {
+    std::copy_n(kept_.data() + i * state_size() + static_cast<int64_t>(level) * hidden_size_, hidden_size_,
+                inputs_.data() + i * hidden_size_);
+  }
+  const float* normed = normalise(level, inputs_.data(), wanted);
+  return {.logits = vocabulary_.logits(layers_.ops(), normed, wanted), .states = kept_.data()};
+}
+
+// inputs_: the states of module k - 1 at the entry before each row; `previous`: at the rows of this pass.
+void Mtp::gather_inputs(const Pass& pass, size_t module, const float* previous) {
+  const ForwardBatch& batch = *pass.batch;
+  const auto offset = static_cast<int64_t>(module - 1) * hidden_size_;
+  for (int64_t row = 0; row < batch.rows(); ++row) {
+    const int32_t sequence = batch.sequences[static_cast<size_t>(row)];
+    const bool is_first = row == 0 || batch.sequences[static_cast<size_t>(row - 1)] != sequence;
+    const float* from = pass.level > 0 ? pass.inputs + row * state_size() + offset
+                        : is_first     ? pass.carried + sequence * state_size() + offset
+                                       : previous + (row - 1) * hidden_size_;
+    std::copy_n(from, hidden_size_, inputs_.data() + row * hidden_size_);
+  }
+}
+
+Result<Layout> read_layout(const HeadFile& head, const Model& target) {
+  const bool is_qwen = head.tensors.contains("mtp.fc.weight");
+  Layout layout{.is_qwen = is_qwen, .first_layer = target.config().layer_count};
+  for (const char* key : {"mtp_num_hidden_layers", "num_nextn_predict_layers"}) {
+    OUTRIDER_TRY(const auto stated, head.config.root().integer(key));
+    if (stated) layout.modules = *stated;
+  }
+  OUTRIDER_TRY(const auto is_gated, head.config.root().boolean("attn_output_gate"));
+  if (is_gated.value_or(false)) {
+    return head.fail(
+        "config.json: expected no attn_output_gate of an MTP drafter, found one; gated attention is that of "
+        "families that are not supported as targets");
+  }
+  constexpr int64_t kMax = 16;
+  const int64_t max = is_qwen ? 1 : kMax;
+  if (layout.modules >= 1 && layout.modules <= max) return layout;
+  return head.fail(fmt::format("expected 1 to {} modules ({}), found {}", max,
+                               is_qwen ? "mtp_num_hidden_layers" : "num_nextn_predict_layers",
+                               layout.modules));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecurrentHead>> load_mtp(const HeadFile& head, Model* target,
+                                                const ModelOptions& options) {
+  OUTRIDER_TRY(const ModelConfig config, read_head_config(head, *target));
+  OUTRIDER_TRY(const Layout layout, read_layout(head, *target));
+  auto mtp = std::make_unique<Mtp>(config, target, options, layout);
+  OUTRIDER_RETURN_IF_ERROR(mtp->load(head, config, options));
+  return std::unique_ptr<RecurrentHead>(std::move(mtp));
+}
+
+}  // namespace outrider

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "draft_heads/head_file.h"
+#include "draft_heads/head_layer.h"
+#include "models/model.h"
+#include "outrider/drafter.h"
+
+namespace outrider {
+
+// How a head reads tokens and names those it proposes: by an embedding and an output head of its own, or the
+// target's.
+class HeadVocabulary {
+ public:
+  explicit HeadVocabulary(Model* target) : target_(target) {}
+
+  // Where they are; what is not planned is the target's. `ids`: of the target, by row of the output head;
+  // empty: the same.
+  Status plan_embedding(WeightLoader& loader, const std::string& name);
+  Status plan_output(WeightLoader& loader, const std::string& name, std::vector<TokenId> ids);
+
+  void embed(std::span<const TokenId> tokens, float* out) const;
+  // states [rows, hidden_size] -> [rows, vocab_size of the target], valid until the next call or pass of it;
+  // ids that the head does not know get -infinity.
+  std::span<const float> logits(LayerOps& ops, const float* states, int64_t rows);
+  void reserve(LayerOps& ops, int64_t rows);
+
+ private:
+  Model* target_;
+  std::optional<PackedMatrix> embedding_;
+  std::optional<Projection> output_;
+  std::vector<TokenId> ids_;
+  Scratch own_, logits_;
+};
+
+// A network that drafts token by token: the state after a token (of the target, or its own) and the next
+// token give a state and the logits of the token after that. Entry e of its cache belongs to token e's state
+// and token e + 1, at position e.
+class RecurrentHead {
+ public:
+  virtual ~RecurrentHead() = default;
+
+  const FeatureTaps& taps() const { return taps_; }
+  int64_t feature_size() const { return taps_.count() * target_->config().hidden_size; }
+  KvShape kv_shape() const { return layers_.kv_shape(cache_layers_); }
+  int64_t weight_bytes() const { return weight_bytes_; }
+  virtual int64_t state_size() const { return hidden_size_; }
+  // Levels it can draft.
+  virtual int max_levels() const { return 64; }
+  // Whether rows of committed tokens also need the state of the entry before the first.
+  virtual bool carries_state() const { return false; }
+
+  struct Pass {
+    const ForwardBatch* batch = nullptr;
+    KvCache* cache = nullptr;
+    int level = 0;  // of the tree; 0: committed tokens
+    const float* inputs =
+        nullptr;  // [rows, feature_size()]; below: the states of parents, [rows, state_size()]
+    const float* carried = nullptr;  // level 0, where states are carried: [sequences, state_size()]
+    bool wants_logits = true;        // of the rows that the batch says; else their states alone
+    float* entry_states = nullptr;   // level 0, where states are carried: takes those of all rows
+  };
+  struct Output {
+    std::span<const float> logits;  // [wanted rows, vocab_size of the target]
+    const float* states = nullptr;  // [wanted rows, state_size()], valid until the next pass
+  };
+  virtual Output forward(const Pass& pass) = 0;
+  // Makes room for passes of that size: they do not allocate. Throws std::bad_alloc when memory is out.
+  virtual void reserve(int64_t rows, int64_t wanted) = 0;
+  // And, where states are carried, for so many rows in trees over sequences of that length.
+  void reserve_trees(int64_t rows, int64_t tree_rows, int64_t entries) {
+    if (carries_state()) layers_.reserve_hiding(rows, tree_rows, entries);
+  }
+
+ protected:
+  RecurrentHead(const ModelConfig& config, Model* target, const ModelOptions& options)
+      : target_(target),
+        vocabulary_(target),
+        hidden_size_(config.hidden_size),
+        epsilon_(config.rms_epsilon),
+        layers_(config, options.kernels, options.pool) {}
+
+  Status pack(WeightLoader& loader) {
+    OUTRIDER_TRY(const auto unused, loader.pack_all());  // nothing is kept between starts
+    (void)unused;
+    weight_bytes_ = loader.packed_bytes();
+    return {};
+  }
+  // Embeddings of the head's own, where its files have them.
+  Status plan_own_embedding(const HeadFile& head, WeightLoader& loader) {
+    if (!head.tensors.contains("embed_tokens.weight")) return {};
+    return vocabulary_.plan_embedding(loader, "embed_tokens");
+  }
+  // out[rows, 2 dim] = [a, b]
+  void join(const float* a, const float* b, float* out, int64_t rows, int64_t dim);
+
+  Model* target_;
+  FeatureTaps taps_;
+  HeadVocabulary vocabulary_;
+  int64_t hidden_size_;
+  float epsilon_;
+  HeadLayers layers_;
+  int64_t cache_layers_ = 1;
+  int64_t weight_bytes_ = 0;
+};
+
+// The object of the config that describes the layers, in whichever of the published forms.
+Result<JsonObject> layer_config_object(const HeadFile& head);
+// Its sizes. Error: those that must be the target's are not.
+Result<ModelConfig> read_head_config(const HeadFile& head, const Model& target);
+
+}  // namespace outrider

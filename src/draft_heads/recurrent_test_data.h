@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checkpoints that tools/head_goldens/recurrent.py has goldens of, for the target
+// tests/data/models/llama.
+#pragma once
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "draft_heads/fake_head.h"
+
+namespace outrider {
+
+inline nlohmann::json read_head_goldens() {
+  std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/recurrent.json");
+  return nlohmann::json::parse(stream);
+}
+
+inline nlohmann::json head_golden(const std::string& name) {
+  const nlohmann::json goldens = read_head_goldens();
+  for (const nlohmann::json& golden : goldens["cases"]) {
+    if (golden["name"] == name) return golden;
+  }
+  return {};
+}
+
+inline void fill_head(FakeHead& made, const nlohmann::json& golden) {
+  made.config = golden["config"];
+  for (const auto& [name, shape] : golden["shapes"].items())
+    made.tensors[name] = shape.get<std::vector<int64_t>>();
+  if (golden["ids"].is_null()) return;
+  const auto ids = golden["ids"].get<std::vector<int64_t>>();
+  made.flags["t2d"].assign(golden["config"]["vocab_size"].get<size_t>(), 0);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    made.integers["d2t"].push_back(ids[i] - static_cast<int64_t>(i));
+    made.flags["t2d"][static_cast<size_t>(ids[i])] = 1;
+  }
+}
+
+}  // namespace outrider

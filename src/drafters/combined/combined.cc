@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/combined/combined.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "drafters/combined/feature_share.h"
+#include "drafters/learn_cost.h"
+#include "drafters/shared_constraint.h"
+#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/top_nodes.h"
+
+namespace outrider {
+namespace {
+
+constexpr size_t kMaxMembers = 32;
+
+class CombinedDrafter final : public Drafter {
+ public:
+  CombinedDrafter(std::string name, CombinedParts parts);
+
+  const DrafterTraits& traits() const override { return traits_; }
+  void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override;
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+  void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override;
+  void absorb(std::span<const CommittedFeatures> committed) override;
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
+  void end(uint64_t sequence) override;
+  DrafterMemory memory() const override;
+
+ private:
+  struct Member {
+    std::shared_ptr<Drafter> drafter;
+    double ms = 0.0;                            // of one sequence's draft, fading; 0: not yet known
+    std::optional<FeatureShare> features = {};  // if it learns from the target's state
+  };
+  // What one member made of one sequence.
+  struct Share {
+    AcceptanceEstimates worth;
+    TokenTree tree;             // of the last draft, with the member's own probabilities
+    std::vector<double> alive;  // by depth - 1: how often its path went so deep, fading
+    int left_out = 0;           // steps since it was asked last
+  };
+  using Shares = std::vector<Share>;  // one per member
+  // What one member is asked in one draft.
+  struct Call {
+    std::vector<DraftRequest> requests;
+    std::vector<TokenTree> trees;
+    std::vector<size_t> places;                // of the requests among all
+    std::deque<SharedConstraint> constraints;  // of the requests, where members run side by side
+    Status status;
+  };
+
+  Shares& shares_of(uint64_t sequence);
+  void prepare(const DraftRequest& request, size_t place);
+  std::vector<int> deal(const Shares& shares, int nodes) const;
+  std::vector<size_t> order(std::span<const DraftRequest> requests) const;
+  void leave_out(size_t member, std::span<const DraftRequest> requests, std::span<const TokenTree> trees);
+  void call(size_t member);
+  void merge(size_t member, std::span<TokenTree> trees);
+
+  DrafterTraits traits_;
+  std::vector<std::unique_ptr<ThreadPool>> own_pools_;  // outlive their users
+  std::vector<Member> members_;
+  ThreadPool* team_;
+  std::vector<Call> calls_;  // one per member
+  std::mutex constraint_mutex_;
+  std::unordered_map<uint64_t, Shares> sequences_;
+  TopNodes likeliest_;
+};
+
+CombinedDrafter::CombinedDrafter(std::string name, CombinedParts parts)
+    : own_pools_(std::move(parts.own_pools)), team_(parts.team), calls_(parts.drafters.size()) {
+  traits_.name = std::move(name);
+  for (std::shared_ptr<Drafter>& drafter : parts.drafters) {
+    const DrafterTraits& traits = drafter->traits();
+    traits_.emits_probabilities |= traits.emits_probabilities;
+    traits_.wants_choices |= traits.wants_choices;
+    traits_.uses_target |= traits.uses_target;
+    traits_.sources.push_back(traits.name);
+    traits_.features = merge_features(traits_.features, traits.features);
+    members_.push_back({std::move(drafter)});
+  }
+  for (Member& member : members_) {
+    const FeatureTaps& own = member.drafter->traits().features;
+    if (own.count() > 0) member.features.emplace(own, traits_.features);
+  }
+}
+
+CombinedDrafter::Shares& CombinedDrafter::shares_of(uint64_t sequence) {
+  Shares& shares = sequences_[sequence];
+  shares.resize(members_.size());
+  return shares;
+}
+
+void CombinedDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) {
+  for (const Member& member : members_) member.drafter->begin(sequence, prompt, scope);
+}
+
+void CombinedDrafter::end(uint64_t sequence) {
+  sequences_.erase(sequence);
+  for (const Member& member : members_) member.drafter->end(sequence);
+}
+
+void CombinedDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  for (Member& member : members_) {
+    if (member.features) member.drafter->absorb(member.features->of(committed));
+  }
+}
+
+int64_t CombinedDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
+  int64_t known = std::ssize(tokens);
+  for (const Member& member : members_) known = std::min(known, member.drafter->known_tokens(tokens, scope));
+  return known;
+}
+
+DrafterMemory CombinedDrafter::memory() const {
+  DrafterMemory all;
+  for (const Member& member : members_) {
+    const DrafterMemory own = member.drafter->memory();
+    all.weight_bytes += own.weight_bytes;
+    all.cache_bytes += own.cache_bytes;
+  }
+  return all;
+}
+
+Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  for (Call& call : calls_) {
+    call.requests.clear();
+    call.places.clear();
+    call.constraints.clear();
+    call.status = Status();
+  }
+  for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], i);
+  if (team_ != nullptr) {
+    team_->run(static_cast<int>(members_.size()),
+               [&](Worker worker) { call(static_cast<size_t>(worker.index)); });
+    for (size_t m = 0; m < members_.size(); ++m) merge(m, trees);
+  } else {
+    for (const size_t m : order(requests)) {
+      leave_out(m, requests, trees);
+      call(m);
+      merge(m, trees);
+    }
+  }
+  const auto failed = [](const Call& call) { return !call.status.ok(); };
+  if (std::all_of(calls_.begin(), calls_.end(), failed)) return calls_.front().status;
+  for (size_t i = 0; i < requests.size(); ++i) likeliest_.keep(trees[i], requests[i].max_nodes);
+  return {};
+}
+
+// Members as they are named, so that nothing depends on how long they take; but where time has a price those
+// that take least of it come first.
+std::vector<size_t> CombinedDrafter::order(std::span<const DraftRequest> requests) const {
+  std::vector<size_t> order(members_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (std::all_of(requests.begin(), requests.end(), [](const auto& request) { return request.rate == 0.0; }))
+    return order;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return members_[a].ms < members_[b].ms; });
+  return order;
+}
+
+// Hands the request on to the members.
+void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
+  Shares& shares = shares_of(request.sequence);
+  const bool all_draws_stay =
+      request.acceptance == AcceptanceRule::kRejection && request.sampling->temperature > 0.0;
+  std::vector<int> nodes(members_.size(), request.max_nodes);
+  if (all_draws_stay) nodes = deal(shares, request.max_nodes);
+  for (size_t m = 0; m < members_.size(); ++m) {
+    Call& call = calls_[m];
+    shares[m].tree.reset(request.tokens.back());
+    if (nodes[m] == 0) continue;
+    call.places.push_back(place);
+    call.requests.push_back(request);
+    DraftRequest& own = call.requests.back();
+    own.max_nodes = nodes[m];
+    own.source = static_cast<int>(m);
+    own.wants_probabilities = true;
+    if (team_ != nullptr && own.constraint != nullptr)
+      own.constraint = &call.constraints.emplace_back(own.constraint, &constraint_mutex_);
+    if (own.estimates != nullptr) own.estimates = &shares[m].worth;
+  }
+}
+
+// Where time has a price, a member is not asked for sequences to which it should bring less than it costs,
+// beyond what the members before it drafted; but now and then, to see whether that is still so. Seldom enough
+// that of a batch, too, few steps see a member run for one sequence alone.
+void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> requests,
+                                std::span<const TokenTree> trees) {
+  constexpr int kMaxLeftOut = 16;
+  Call& call = calls_[member];
+  size_t kept = 0;
+  for (size_t j = 0; j < call.requests.size(); ++j) {
+    const size_t place = call.places[j];
+    Share& share = shares_of(requests[place].sequence)[member];
+    double drafted = 0.0;
+    for (const int node : likeliest_.order(trees[place])) drafted += likeliest_.path_probability(node);
+    const double expected = std::accumulate(share.alive.begin(), share.alive.end(), 0.0);
+    const double rate = requests[place].rate;
+    const bool pays = rate == 0.0 || drafted == 0.0 || share.alive.empty() ||
+                      expected - drafted > rate * members_[member].ms;
+    share.left_out = pays ? 0 : (share.left_out + 1) % (kMaxLeftOut * static_cast<int>(requests.size()));
+    if (share.left_out > 0) continue;
+    call.requests[kept] = call.requests[j];
+    call.places[kept++] = place;
+  }
+  call.requests.resize(kept);
+  call.places.resize(kept);
+}
+
+// Nodes for each member: one each, then always one more to whose next node is accepted most often.
+std::vector<int> CombinedDrafter::deal(const Shares& shares, int nodes) const {
+  constexpr double kUnknown = 0.5;
+  std::vector<int> dealt(members_.size(), 0);
+  const auto gain = [&](size_t m) {
+    const auto next = static_cast<size_t>(dealt[m]);
+    if (next == 0) return 1.0;
+    double known = 1.0;
+    for (size_t level = 0; level <= next; ++level)
+      known = level < shares[m].alive.size() ? shares[m].alive[level] : known * kUnknown;
+    return known;
+  };
+  for (; nodes > 0; --nodes) {
+    size_t best = 0;
+    for (size_t m = 1; m < members_.size(); ++m) best = gain(m) > gain(best) ? m : best;
+    ++dealt[best];
+  }
+  return dealt;
+}
+
+void CombinedDrafter::call(size_t member) {
+  Call& call = calls_[member];
+  if (call.requests.empty()) return;
+  const auto start = std::chrono::steady_clock::now();
+  call.trees.resize(std::max(call.trees.size(), call.requests.size()));
+  const auto trees = std::span(call.trees).first(call.requests.size());
+  for (size_t j = 0; j < trees.size(); ++j) trees[j].reset(call.requests[j].tokens.back());
+  try {
+    call.status = members_[member].drafter->draft(call.requests, trees);
+  } catch (const std::exception& error) {
+    call.status = input_error(traits_.sources[member] + " threw: " + error.what());
+  } catch (...) {
+    call.status = input_error(traits_.sources[member] + " threw an unknown exception");
+  }
+  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+  learn_cost(members_[member].ms, spent.count() / static_cast<double>(trees.size()));
+}
+
+// Adds what the member drafted, with probabilities that say what its own proved to be worth.
+void CombinedDrafter::merge(size_t member, std::span<TokenTree> trees) {
+  Call& call = calls_[member];
+  if (!call.status.ok()) return;
+  for (size_t j = 0; j < call.requests.size(); ++j) {
+    Share& share = shares_of(call.requests[j].sequence)[member];
+    std::swap(share.tree, call.trees[j]);
+    TokenTree weighed = share.tree;
+    for (int node = 1; node < weighed.size(); ++node) {
+      weighed.set_probability(node, share.worth.estimate(weighed.depth(node), weighed.probability(node)));
+    }
+    trees[call.places[j]].merge(weighed, static_cast<int>(member));
+  }
+}
+
+void CombinedDrafter::observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) {
+  constexpr double kFading = 0.1;
+  Shares& shares = shares_of(sequence);
+  for (size_t m = 0; m < members_.size(); ++m) {
+    Share& share = shares[m];
+    if (share.tree.drafted() == 0) {
+      members_[m].drafter->observe(sequence, tree, verdict);
+      continue;
+    }
+    const auto followed = static_cast<size_t>(share.worth.learn(share.tree, verdict.tokens));
+    int levels = 0;
+    for (int node = 1; node < share.tree.size(); ++node) levels = std::max(levels, share.tree.depth(node));
+    for (size_t level = 0; std::cmp_less(level, levels); ++level) {
+      if (level == share.alive.size()) share.alive.push_back(level == 0 ? 0.5 : share.alive.back());
+      share.alive[level] += kFading * ((followed > level ? 1.0 : 0.0) - share.alive[level]);
+    }
+    members_[m].drafter->observe(sequence, tree, verdict);
+  }
+}
+
+Status check_count(std::string_view key, size_t count) {
+  if (count >= 1 && count <= kMaxMembers) return {};
+  return usage_error(std::string(key) + " must name 1 to " + std::to_string(kMaxMembers) +
+                     " drafters, found " + std::to_string(count));
+}
+
+}  // namespace
+
+std::shared_ptr<Drafter> combine_drafters(std::string name, CombinedParts parts) {
+  return std::make_shared<CombinedDrafter>(std::move(name), std::move(parts));
+}
+
+Result<std::shared_ptr<Drafter>> make_combined_drafter(const SpeculativeOptions& options,
+                                                       const DrafterContext& context) {
+  OUTRIDER_RETURN_IF_ERROR(check_count("combine", options.combine.size()));
+  CombinedParts parts;
+  std::string name;
+  for (const std::string& method : options.combine) {
+    if (method == "Combined") return usage_error("combine must name methods that draft, found Combined");
+    SpeculativeOptions own = options;
+    own.decoding_type = method;
+    OUTRIDER_TRY(own, settled(std::move(own)));
+    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, context));
+    name += (name.empty() ? "" : "+") + drafter->traits().name;
+    parts.drafters.push_back(std::move(drafter));
+  }
+  return combine_drafters(std::move(name), std::move(parts));
+}
+
+Result<std::shared_ptr<Drafter>> make_spec_infer_drafter(const SpeculativeOptions& options,
+                                                         const DrafterContext& context) {
+  const size_t count = options.speculative_models.size();
+  OUTRIDER_RETURN_IF_ERROR(check_count("speculative_models", count));
+  CombinedParts parts;
+  for (const auto& path : options.speculative_models) {
+    SpeculativeOptions own = options;
+    own.decoding_type = "DraftTarget";
+    own.speculative_model = path;
+    DrafterContext own_context = context;
+    if (count > 1) {
+      const int threads = std::max(1, context.pool->size() / static_cast<int>(count));
+      parts.own_pools.push_back(std::make_unique<ThreadPool>(threads));
+      own_context.pool = parts.own_pools.back().get();
+    }
+    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, own_context));
+    parts.drafters.push_back(std::move(drafter));
+  }
+  if (count > 1) parts.team = context.pool;
+  return combine_drafters("SpecInfer", std::move(parts));
+}
+
+}  // namespace outrider

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "outrider/drafter.h"
+
+namespace outrider {
+
+// All that any of two taps.
+FeatureTaps merge_features(const FeatureTaps& a, const FeatureTaps& b);
+
+// One member's part of the features that several drafters tap together.
+class FeatureShare {
+ public:
+  // `all` has everything that `own` has.
+  FeatureShare(const FeatureTaps& own, const FeatureTaps& all);
+
+  // The same tokens with the member's features alone, valid until the next call.
+  std::span<const CommittedFeatures> of(std::span<const CommittedFeatures> committed);
+
+ private:
+  int64_t count_;               // parts of all features
+  std::vector<int64_t> parts_;  // of these, the member's own
+  std::vector<float> features_;
+  std::vector<int> rows_;
+  std::vector<CommittedFeatures> committed_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/draft_target/draft_target.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "drafters/cached_growth.h"
+#include "drafters/draft_target/vocabulary_match.h"
+#include "drafters/ranking_temperature.h"
+#include "models/model.h"
+#include "speculation/tree/tree_policy.h"
+
+namespace outrider {
+namespace {
+
+class DraftTargetDrafter final : public Drafter {
+ public:
+  DraftTargetDrafter(std::unique_ptr<Model> model, const KvShape& shape, const SpeculativeOptions& options,
+                     const DrafterContext& context)
+      : model_(std::move(model)),
+        growth_(options, context, shape, std::min(context.vocab_size, model_->config().vocab_size)),
+        context_(model_->config().max_context),
+        longest_(context.context),
+        prefill_chunk_(context.prefill_chunk) {
+    path_.reserve(static_cast<size_t>(std::max(prefill_chunk_, CachedGrowth::max_staged(options))));
+  }
+
+  const DrafterTraits& traits() const override { return traits_; }
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  DrafterMemory memory() const override {
+    return {.weight_bytes = model_->weight_bytes(), .cache_bytes = growth_.cache().shape().total_bytes()};
+  }
+
+ private:
+  void prepare(const DraftRequest& request, TokenTree& tree);
+  DraftSequence& open(const DraftRequest& request);
+  void settle(DraftSequence& sequence, std::span<const TokenId> tokens);
+  bool compute(DraftSequence& sequence, std::span<const TokenId> tokens);
+
+  DrafterTraits traits_{.name = "DraftTarget", .emits_probabilities = true};
+  std::unique_ptr<Model> model_;
+  CachedGrowth growth_;
+  int64_t context_;  // longest sequence the draft model was made for
+  int64_t longest_;  // longest sequence there will be
+  int prefill_chunk_;
+  std::vector<int> path_;                                  // scratch of settle() and compute()
+  std::unordered_map<uint64_t, DraftSequence> sequences_;  // destroyed before the cache of their pages
+};
+
+Status DraftTargetDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  growth_.start();
+  for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], trees[i]);
+  growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows>) {
+    return model_->forward(batch, growth_.cache());
+  });
+  return {};
+}
+
+// Brings the sequence's cache to the pending token, but for what the first pass computes, if all that fits.
+void DraftTargetDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
+  const std::span<const TokenId> tokens = request.tokens;
+  const bool is_known_vocabulary = std::all_of(
+      tokens.begin(), tokens.end(), [&](TokenId token) { return token < model_->config().vocab_size; });
+  if (static_cast<int64_t>(tokens.size()) + request.max_depth > context_ || !is_known_vocabulary) return;
+  DraftSequence& sequence = open(request);
+  settle(sequence, tokens);
+  const std::span<const TokenId> cached = sequence.kv.tokens();
+  const auto before_pending = tokens.first(tokens.size() - 1);
+  const auto same = static_cast<size_t>(
+      std::mismatch(cached.begin(), cached.end(), before_pending.begin(), before_pending.end()).first -
+      cached.begin());
+  if (same < cached.size()) growth_.cache().rewind(sequence.kv, static_cast<int32_t>(same));
+  auto uncached = tokens.subspan(same);
+  if (uncached.size() > CachedGrowth::kMaxUncached + 1) {
+    if (!compute(sequence, uncached.first(uncached.size() - 1))) return;
+    uncached = uncached.last(1);
+  }
+  growth_.add(request, tree, sequence, uncached);
+}
+
+DraftSequence& DraftTargetDrafter::open(const DraftRequest& request) {
+  auto [found, is_new] = sequences_.try_emplace(request.sequence);
+  DraftSequence& sequence = found->second;
+  if (is_new) {
+    sequence.kv = growth_.cache().open(request.tokens, request.scope);
+    growth_.reserve(sequence, std::min(context_, longest_));
+  }
+  return sequence;
+}
+
+// Keeps the entries of the last draft that became text, and gives the others back.
+void DraftTargetDrafter::settle(DraftSequence& sequence, std::span<const TokenId> tokens) {
+  if (!sequence.staged) return;
+  path_.clear();
+  const auto length = static_cast<size_t>(sequence.kv.length());
+  size_t position = length;
+  int parent = -1;
+  for (size_t entry = 0; entry < sequence.computed && position + 1 < tokens.size(); ++entry) {
+    if (sequence.parents[entry] != parent || sequence.tokens[entry] != tokens[position]) continue;
+    parent = static_cast<int>(entry);
+    path_.push_back(parent);
+    ++position;
+  }
+  sequence.staged->commit(path_, tokens.subspan(std::min(length, tokens.size()), path_.size()));
+  sequence.staged.reset();
+}
+
+bool DraftTargetDrafter::compute(DraftSequence& sequence, std::span<const TokenId> tokens) {
+  while (!tokens.empty()) {
+    const auto chunk = tokens.first(std::min(tokens.size(), static_cast<size_t>(prefill_chunk_)));
+    auto transaction = growth_.cache().stage(sequence.kv, static_cast<int>(chunk.size()));
+    if (!transaction.ok()) return false;
+    ForwardBatch& batch = growth_.batch();
+    batch.clear();
+    append_chain(batch, sequence.kv, *transaction, chunk, LogitsWanted::kNone);
+    model_->forward(batch, growth_.cache());
+    path_.resize(chunk.size());
+    std::iota(path_.begin(), path_.end(), 0);
+    transaction->commit(path_, chunk);
+    tokens = tokens.subspan(chunk.size());
+  }
+  return true;
+}
+
+// With what the model's own config says about drafting. GGUF files say nothing.
+Result<SpeculativeOptions> own_options(SpeculativeOptions options) {
+  const std::filesystem::path config = options.speculative_model / "config.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(config, ignored)) return options;
+  OUTRIDER_TRY(const JsonDocument document, JsonDocument::read(config));
+  OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(document.root(), options));
+  return options;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
+                                                           const DrafterContext& context) {
+  if (options.speculative_model.empty()) {
+    return usage_error(
+        "decoding_type DraftTarget expects speculative_model, the path of a draft model; found none");
+  }
+  OUTRIDER_TRY(const ModelFile file, open_model(options.speculative_model));
+  OUTRIDER_TRY(const std::shared_ptr<const Tokenizer> tokenizer, Tokenizer::create(file.tokenizer));
+  OUTRIDER_RETURN_IF_ERROR(check_same_vocabulary(*context.tokenizer, *tokenizer));
+  OUTRIDER_TRY(
+      std::unique_ptr<Model> model,
+      Model::load(file, {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  OUTRIDER_TRY(const SpeculativeOptions own, own_options(options));
+  return make_draft_target_drafter(std::move(model), own, context);
+}
+
+Result<std::shared_ptr<Drafter>> make_draft_target_drafter(std::unique_ptr<Model> model,
+                                                           const SpeculativeOptions& options,
+                                                           const DrafterContext& context) {
+  const int nodes = make_tree_policy(options)->max_expanded(largest_tree(options), options.max_draft_len);
+  OUTRIDER_RETURN_IF_ERROR(
+      model->reserve(CachedGrowth::max_rows(options, context), int64_t{context.max_batch} * nodes));
+  const int64_t longest = std::min(context.context, model->config().max_context);
+  const KvShape shape = CachedGrowth::cache_shape(model->kv_shape(), longest, options, context);
+  return std::shared_ptr<Drafter>(
+      std::make_shared<DraftTargetDrafter>(std::move(model), shape, options, context));
+}
+
+}  // namespace outrider

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/learned/dflash.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "draft_heads/dflash_network.h"
+#include "drafters/learned/context_pass.h"
+#include "drafters/load_head.h"
+#include "drafters/request_history.h"
+#include "speculation/tree/tree_growth.h"
+#include "speculation/tree/tree_policy.h"
+
+namespace outrider {
+namespace {
+
+// Tokens that are cached together.
+constexpr int64_t kMaxContext = 256;
+
+class DFlashDrafter final : public Drafter {
+ public:
+  DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvShape& shape,
+                const SpeculativeOptions& options, const DrafterContext& context);
+
+  const DrafterTraits& traits() const override { return traits_; }
+  void begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) override;
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+  void absorb(std::span<const CommittedFeatures> committed) override;
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override {
+    return cache_.find(tokens, scope).length;
+  }
+  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  DrafterMemory memory() const override {
+    return {.weight_bytes = network_->weight_bytes(), .cache_bytes = cache_.shape().total_bytes()};
+  }
+
+ private:
+  struct Sequence {
+    KvSequence kv;
+    WaitingFeatures waiting;
+    RequestHistory history;
+  };
+  using Context = ContextPass<Sequence>;
+  // A sequence while its tree grows.
+  struct Growing {
+    TreeGrowth growth;
+    DraftRequest request;  // no deeper than the block
+    std::optional<KvTransaction> staged;
+  };
+
+  void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
+  void start(const DraftRequest& request, TokenTree& tree);
+  std::span<const float> run_blocks();
+
+  DrafterTraits traits_{.name = "DFlash", .emits_probabilities = true};
+  std::unique_ptr<DFlashNetwork> network_;
+  Model* target_;
+  KvCache cache_;
+  std::unique_ptr<TreePolicy> policy_;
+  GrowthOptions growth_;
+  int places_;  // of a block, to be drafted
+  size_t vocab_;
+  int64_t longest_;
+  Context context_{kMaxContext};
+  std::vector<float> gathered_;  // [rows, numbers]: features, then states
+  ForwardBatch batch_;
+  std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
+  size_t active_ = 0;
+  std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
+};
+
+DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvShape& shape,
+                             const SpeculativeOptions& options, const DrafterContext& context)
+    : network_(std::move(network)),
+      target_(context.target),
+      cache_(shape),
+      policy_(make_tree_policy(options)),
+      growth_(growth_options(options, policy_.get())),
+      places_(static_cast<int>(network_->config().block_size) - 1),
+      vocab_(static_cast<size_t>(context.vocab_size)),
+      longest_(context.context) {
+  traits_.features = network_->taps();
+}
+
+void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens, uint64_t scope) {
+  Sequence& sequence = sequences_[id];
+  sequence.kv = cache_.open(tokens, scope);
+  sequence.kv.reserve(longest_ + places_ + 1);
+  sequence.history.reserve(static_cast<size_t>(longest_));
+  sequence.waiting.clear(sequence.kv.length());
+}
+
+void DFlashDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
+  for (const CommittedFeatures& features : committed) {
+    const auto found = sequences_.find(features.sequence);
+    if (found == sequences_.end()) continue;
+    WaitingFeatures& waiting = found->second.waiting;
+    waiting.take(features);
+    if (waiting.count() > WaitingFeatures::kMax)
+      context_.add_waiting(cache_, found->second, features.tokens, compute);
+  }
+  context_.finish(compute);
+}
+
+void DFlashDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
+  gathered_.clear();
+  for (const Context::Piece& piece : pieces) {
+    const auto features = piece.owner->waiting.of(piece.first, std::ssize(piece.tokens));
+    gathered_.insert(gathered_.end(), features.begin(), features.end());
+  }
+  network_->add_context(batch, gathered_.data(), cache_);
+}
+
+Status DFlashDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
+  for (const DraftRequest& request : requests) {
+    const auto found = sequences_.find(request.sequence);
+    if (found != sequences_.end()) context_.add_waiting(cache_, found->second, request.tokens, compute);
+  }
+  context_.finish(compute);
+  active_ = 0;
+  batch_.clear();
+  for (size_t i = 0; i < requests.size(); ++i) start(requests[i], trees[i]);
+  if (active_ == 0) return {};
+  const std::span<const float> logits = run_blocks();
+  const size_t width = logits.size() / (active_ * static_cast<size_t>(places_));
+  for (size_t i = 0; i < active_; ++i) {
+    Growing& growing = *growing_[i];
+    for (int place = 0; !growing.growth.frontier().empty(); ++place) {
+      const size_t row = i * static_cast<size_t>(places_) + static_cast<size_t>(place);
+      growing.growth.expand([&](size_t) { return logits.subspan(row * width, vocab_); });
+    }
+    growing.staged.reset();
+  }
+  return {};
+}
+
+// Appends the sequence's block, if all its features are there.
+void DFlashDrafter::start(const DraftRequest& request, TokenTree& tree) {
+  const auto found = sequences_.find(request.sequence);
+  if (found == sequences_.end() || std::cmp_not_equal(found->second.kv.length(), request.tokens.size() - 1))
+    return;
+  Sequence& sequence = found->second;
+  auto staged = cache_.stage(sequence.kv, places_ + 1);
+  if (!staged.ok()) return;
+  if (active_ == growing_.size()) growing_.push_back(std::make_unique<Growing>());
+  Growing& growing = *growing_[active_];
+  growing.request = request;
+  growing.request.max_depth = std::min(request.max_depth, places_);
+  growing.growth.start(growth_, growing.request, tree, sequence.history.sync(request));
+  if (growing.growth.frontier().empty()) return;
+  network_->append_block(batch_, sequence.kv, *staged, request.tokens.back());
+  growing.staged = std::move(*staged);
+  ++active_;
+}
+
+// Logits of all places of all blocks, [active_, places_, vocabulary].
+std::span<const float> DFlashDrafter::run_blocks() {
+  const std::span<const float> states = network_->run(batch_, cache_);
+  const auto hidden = static_cast<std::ptrdiff_t>(states.size() / static_cast<size_t>(batch_.rows()));
+  gathered_.clear();
+  for (size_t i = 0; i < active_; ++i) {  // all rows but those of pending tokens
+    const auto block = states.begin() + static_cast<std::ptrdiff_t>(i) * (places_ + 1) * hidden;
+    gathered_.insert(gathered_.end(), block + hidden, block + (places_ + 1) * hidden);
+  }
+  return target_->output_head(gathered_.data(), static_cast<int64_t>(active_) * places_);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Drafter>> make_dflash_drafter(const SpeculativeOptions& options,
+                                                     const DrafterContext& context) {
+  OUTRIDER_TRY(std::unique_ptr<DFlashNetwork> network,
+               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
+                 return DFlashNetwork::load(head, *context.target, how);
+               }));
+  const int64_t block = network->config().block_size;
+  network->reserve(std::max(kMaxContext, context.max_batch * block));
+  KvShape shape = network->kv_shape();
+  shape.page_size = context.page_size;
+  shape.type = context.kv_type;
+  shape.page_count =
+      context.max_batch * ((context.context + block + shape.page_size - 1) / shape.page_size + 1);
+  return std::shared_ptr<Drafter>(
+      std::make_shared<DFlashDrafter>(std::move(network), shape, options, context));
+}
+
+}  // namespace outrider

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/learned/medusa.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "draft_heads/medusa.h"
+#include "drafters/learn_cost.h"
+#include "drafters/load_head.h"
+#include "drafters/request_history.h"
+#include "speculation/tree/tree_growth.h"
+#include "speculation/tree/tree_policy.h"
+
+namespace outrider {
+namespace {
+
+class MedusaDrafter final : public Drafter {
+ public:
+  MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const SpeculativeOptions& options,
+                const DrafterContext& context);
+
+  const DrafterTraits& traits() const override { return traits_; }
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+  void absorb(std::span<const CommittedFeatures> committed) override;
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
+  DrafterMemory memory() const override { return {.weight_bytes = heads_->weight_bytes()}; }
+  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+
+ private:
+  struct Sequence {
+    RequestHistory history;
+    std::vector<float> state;  // of the last token computed
+    int64_t length = 0;        // tokens up to that one
+  };
+  // A sequence while its tree grows.
+  struct Growing {
+    TreeGrowth growth;
+    DraftRequest request;  // no deeper than there are heads
+  };
+
+  void start(const DraftRequest& request, TokenTree& tree);
+
+  DrafterTraits traits_{.name = "Medusa", .emits_probabilities = true, .features = {.final_norm = true}};
+  std::unique_ptr<MedusaHeads> heads_;
+  std::unique_ptr<TreePolicy> policy_;
+  GrowthOptions growth_;
+  size_t vocab_;
+  size_t longest_;                                 // sequence there will be
+  std::vector<float> states_;                      // [growing, hidden size]
+  std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
+  size_t active_ = 0;
+  std::unordered_map<uint64_t, Sequence> sequences_;
+};
+
+MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const SpeculativeOptions& options,
+                             const DrafterContext& context)
+    : heads_(std::move(heads)),
+      policy_(make_tree_policy(options)),
+      growth_(growth_options(options, policy_.get())),
+      vocab_(static_cast<size_t>(context.vocab_size)),
+      longest_(static_cast<size_t>(context.context)) {
+  heads_->reserve(context.max_batch);
+  states_.reserve(static_cast<size_t>(context.max_batch * heads_->shape().hidden_size));
+  for (int i = 0; i < context.max_batch; ++i) growing_.push_back(std::make_unique<Growing>());
+}
+
+void MedusaDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  for (const CommittedFeatures& features : committed) {
+    if (features.rows.empty()) continue;
+    auto [found, is_new] = sequences_.try_emplace(features.sequence);
+    Sequence& sequence = found->second;
+    if (is_new) sequence.history.reserve(longest_);
+    const std::span<const float> state = features.at(features.rows.size() - 1);
+    sequence.state.assign(state.begin(), state.end());
+    sequence.length = features.first + std::ssize(features.rows);
+  }
+}
+
+// All that matters is the state of the token before the last one.
+int64_t MedusaDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*/) {
+  return std::max<int64_t>(0, std::ssize(tokens) - 2);
+}
+
+Status MedusaDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  active_ = 0;
+  states_.clear();
+  for (size_t i = 0; i < requests.size(); ++i) start(requests[i], trees[i]);
+  if (active_ == 0) return {};
+  heads_->start(states_.data(), static_cast<int64_t>(active_));
+  bool is_growing = true;
+  for (int64_t level = 0; is_growing; ++level) {
+    const double begin = now_ms();
+    const std::span<const float> logits = heads_->logits(level);
+    if (level > 0) learn_cost(growth_.level_ms, (now_ms() - begin) / static_cast<double>(active_));
+    is_growing = false;
+    for (size_t row = 0; row < active_; ++row) {
+      TreeGrowth& growth = growing_[row]->growth;
+      if (growth.frontier().empty()) continue;
+      growth.expand([&](size_t) {
+        return logits.subspan(row * static_cast<size_t>(heads_->shape().vocab_size), vocab_);
+      });
+      is_growing |= !growth.frontier().empty();
+    }
+  }
+  return {};
+}
+
+// Adds a row, if the state that the heads look at is known.
+void MedusaDrafter::start(const DraftRequest& request, TokenTree& tree) {
+  const auto found = sequences_.find(request.sequence);
+  if (found == sequences_.end() || found->second.length != std::ssize(request.tokens) - 1) return;
+  Sequence& sequence = found->second;
+  if (growing_.size() == active_) growing_.push_back(std::make_unique<Growing>());
+  Growing& growing = *growing_[active_];
+  growing.request = request;
+  growing.request.max_depth = std::min(request.max_depth, static_cast<int>(heads_->shape().head_count));
+  growing.growth.start(growth_, growing.request, tree, sequence.history.sync(request));
+  if (growing.growth.frontier().empty()) return;
+  states_.insert(states_.end(), sequence.state.begin(), sequence.state.end());
+  ++active_;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Drafter>> make_medusa_drafter(const SpeculativeOptions& options,
+                                                     const DrafterContext& context) {
+  OUTRIDER_TRY(std::unique_ptr<MedusaHeads> heads,
+               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
+                 return MedusaHeads::load(head, context.target->config(), how);
+               }));
+  if (options.tree == TreeKind::kChoices && depth_of(options.medusa_choices) > heads->shape().head_count) {
+    return usage_error("medusa_choices expects no more levels than there are heads, " +
+                       std::to_string(heads->shape().head_count) + ", found " +
+                       std::to_string(depth_of(options.medusa_choices)) + "; leave out the longer nodes");
+  }
+  return std::shared_ptr<Drafter>(std::make_shared<MedusaDrafter>(std::move(heads), options, context));
+}
+
+}  // namespace outrider

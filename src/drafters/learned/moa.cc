@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/learned/moa.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "draft_heads/moa_network.h"
+#include "drafters/cached_growth.h"
+#include "drafters/learned/context_pass.h"
+#include "drafters/load_head.h"
+#include "drafters/target_access.h"
+
+namespace outrider {
+namespace {
+
+class MoaDrafter final : public Drafter {
+ public:
+  MoaDrafter(std::unique_ptr<MoaNetwork> network, const KvShape& shape, const SpeculativeOptions& options,
+             const DrafterContext& context)
+      : network_(std::move(network)),
+        growth_(options, context, shape, context.vocab_size),
+        policy_(make_tree_policy(options)),
+        longest_(context.context),
+        learns_(network_->config().uses_cross && !network_->config().uses_layers) {
+    traits_.features.final_norm = learns_;
+  }
+
+  const DrafterTraits& traits() const override { return traits_; }
+  void begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) override;
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+  void absorb(std::span<const CommittedFeatures> committed) override;
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
+  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  DrafterMemory memory() const override {
+    return {.weight_bytes = network_->weight_bytes(), .cache_bytes = growth_.cache().shape().total_bytes()};
+  }
+
+ private:
+  struct Sequence : DraftSequence {
+    const TargetAccess* target = nullptr;  // of the request being drafted for
+    WaitingFeatures waiting;               // last hidden states of the target, if that is what is learnt from
+  };
+  using Context = ContextPass<Sequence>;
+
+  Sequence& open(uint64_t id, std::span<const TokenId> tokens, uint64_t scope);
+  DraftRequest within_staged(DraftRequest request) const;
+  void cache_context(std::span<const DraftRequest> requests);
+  void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
+  std::span<const float> forward(const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows);
+  std::span<const float> run_target_layers(std::span<const float> states,
+                                           std::span<const CachedGrowth::Rows> rows);
+
+  DrafterTraits traits_{.name = "MoA", .emits_probabilities = true, .uses_target = true};
+  std::unique_ptr<MoaNetwork> network_;
+  CachedGrowth growth_;
+  std::unique_ptr<TreePolicy> policy_;
+  int64_t longest_;
+  bool learns_;  // from features; else what is needed is in the target's cache
+  Context context_{MoaNetwork::max_context()};
+  std::vector<DraftRequest> requests_;  // of this draft, as they are grown
+  ForwardBatch target_batch_;
+  std::vector<int32_t> slots_;
+  std::vector<float> states_;
+  std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
+};
+
+MoaDrafter::Sequence& MoaDrafter::open(uint64_t id, std::span<const TokenId> tokens, uint64_t scope) {
+  auto [found, is_new] = sequences_.try_emplace(id);
+  Sequence& sequence = found->second;
+  if (is_new) {
+    sequence.kv = growth_.cache().open(tokens, scope);
+    sequence.waiting.clear(sequence.kv.length());
+    growth_.reserve(sequence, longest_);
+  }
+  return sequence;
+}
+
+void MoaDrafter::begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) {
+  if (learns_) open(sequence, tokens, scope);
+}
+
+int64_t MoaDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
+  return learns_ ? growth_.cache().find(tokens, scope).length : Drafter::known_tokens(tokens, scope);
+}
+
+void MoaDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
+  for (const CommittedFeatures& features : committed) {
+    const auto found = sequences_.find(features.sequence);
+    if (found == sequences_.end()) continue;
+    WaitingFeatures& waiting = found->second.waiting;
+    waiting.take(features);
+    if (waiting.count() > WaitingFeatures::kMax)
+      context_.add_waiting(growth_.cache(), found->second, features.tokens, compute);
+  }
+  context_.finish(compute);
+}
+
+// Rows that run through the target's layers need its staged entries: the root, and the nodes that are
+// expanded, of which there may be more than stay. Where there are no pages for them the tree is less deep.
+DraftRequest MoaDrafter::within_staged(DraftRequest request) const {
+  if (network_->config().target_layers == 0) return request;
+  KvTransaction& staged = *request.target->staged;
+  for (; request.max_depth > 1; --request.max_depth) {
+    // The last level is not expanded.
+    const int entries = 1 + policy_->max_expanded(request.max_nodes, request.max_depth - 1);
+    if (entries <= staged.count() || staged.extend(entries).ok()) break;
+  }
+  return request;
+}
+
+Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  cache_context(requests);
+  growth_.start();
+  requests_.clear();
+  requests_.reserve(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const std::span<const TokenId> tokens = requests[i].tokens;
+    Sequence& sequence = sequences_.at(requests[i].sequence);
+    // Cross-attention needs something to see.
+    if (tokens.size() < 2 || std::cmp_not_equal(sequence.kv.length(), tokens.size() - 1)) continue;
+    requests_.push_back(within_staged(requests[i]));
+    growth_.add(requests_.back(), trees[i], sequence, tokens.last(1));
+  }
+  growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows) {
+    return forward(batch, rows);
+  });
+  for (const DraftRequest& request : requests) sequences_.at(request.sequence).staged.reset();
+  return {};
+}
+
+// Brings the caches of all sequences to their pending tokens.
+void MoaDrafter::cache_context(std::span<const DraftRequest> requests) {
+  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
+  for (const DraftRequest& request : requests) {
+    Sequence& sequence = open(request.sequence, request.tokens, request.scope);
+    sequence.target = request.target;
+    const auto length = static_cast<size_t>(sequence.kv.length());
+    const auto before_pending = request.tokens.first(request.tokens.size() - 1);
+    if (learns_) {
+      context_.add_waiting(growth_.cache(), sequence, request.tokens, compute);
+    } else if (length < before_pending.size()) {
+      context_.add(growth_.cache(), sequence, before_pending.subspan(length), compute);
+    }
+  }
+  context_.finish(compute);
+}
+
+void MoaDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
+  if (!network_->config().uses_cross) return network_->add_context(batch, nullptr, growth_.cache());
+  if (learns_) {
+    states_.clear();
+    for (const auto& [owner, first, tokens, transaction] : pieces) {
+      const auto features = owner->waiting.of(first, std::ssize(tokens));
+      states_.insert(states_.end(), features.begin(), features.end());
+    }
+    return network_->add_context(batch, states_.data(), growth_.cache());
+  }
+  slots_.clear();
+  for (const auto& [owner, first, tokens, transaction] : pieces) {
+    const int page_size = owner->target->cache->shape().page_size;
+    const std::span<const int32_t> pages = owner->target->sequence->pages();
+    for (int entry = first; entry < first + static_cast<int>(tokens.size()); ++entry)
+      slots_.push_back(pages[static_cast<size_t>(entry / page_size)] * page_size + entry % page_size);
+  }
+  const auto states = network_->mix_layers(slots_, *pieces.front().owner->target->cache);
+  network_->add_context(batch, states.data(), growth_.cache());
+}
+
+std::span<const float> MoaDrafter::forward(const ForwardBatch& batch,
+                                           std::span<const CachedGrowth::Rows> rows) {
+  const std::span<const float> states = network_->run(batch, growth_.cache());
+  if (network_->config().target_layers > 0) return run_target_layers(states, rows);
+  Model& target = *static_cast<const Sequence*>(rows.front().sequence)->target->model;
+  return target.output_head(states.data(), batch.rows());
+}
+
+// The target's own keys and values of what is committed, and in its staged entries those of the drafted rows.
+std::span<const float> MoaDrafter::run_target_layers(std::span<const float> states,
+                                                     std::span<const CachedGrowth::Rows> rows) {
+  target_batch_.clear();
+  const TargetAccess* target = nullptr;
+  for (const CachedGrowth::Rows& of : rows) {
+    target = static_cast<const Sequence*>(of.sequence)->target;
+    target->exits->clear();  // what others computed there is overwritten
+    append_tree(target_batch_, *target->sequence, *target->staged,
+                {of.sequence->tokens, of.sequence->parents, of.first}, LogitsWanted::kAll);
+  }
+  Model& model = *target->model;
+  target_batch_.resume_layer = model.config().layer_count - network_->config().target_layers;
+  target_batch_.resumed_rows.resize(static_cast<size_t>(target_batch_.rows()));
+  std::iota(target_batch_.resumed_rows.begin(), target_batch_.resumed_rows.end(), 0);
+  target_batch_.resumed_states.assign(states.begin(), states.end());
+  return model.forward(target_batch_, *target->cache);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& options,
+                                                  const DrafterContext& context) {
+  OUTRIDER_TRY(std::unique_ptr<MoaNetwork> network,
+               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
+                 return MoaNetwork::load(head, *context.target, how);
+               }));
+  network->reserve(int64_t{context.max_batch} * CachedGrowth::max_staged(options));
+  const KvShape shape = CachedGrowth::cache_shape(network->kv_shape(), context.context, options, context);
+  return std::shared_ptr<Drafter>(std::make_shared<MoaDrafter>(std::move(network), shape, options, context));
+}
+
+}  // namespace outrider

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/lookahead/lookahead.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include "drafters/lookahead/lookahead_window.h"
+
+namespace outrider {
+namespace {
+
+class LookaheadDrafter final : public Drafter {
+ public:
+  explicit LookaheadDrafter(const LookaheadShape& shape) : shape_(shape) {}
+
+  const DrafterTraits& traits() const override { return traits_; }
+
+  void end(uint64_t sequence) override { windows_.erase(sequence); }
+
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      LookaheadWindow& window = windows_.try_emplace(requests[i].sequence, shape_).first->second;
+      window.move_to(requests[i]);
+      window.draft(requests[i], trees[i]);
+    }
+    return {};
+  }
+
+  void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override {
+    const auto found = windows_.find(sequence);
+    if (found != windows_.end() && !verdict.choices.empty()) found->second.learn(tree, verdict.choices);
+  }
+
+ private:
+  DrafterTraits traits_{.name = "Lookahead", .wants_choices = true};
+  LookaheadShape shape_;
+  std::unordered_map<uint64_t, LookaheadWindow> windows_;
+};
+
+Status check_range(const char* name, int value, int low, int high) {
+  if (value >= low && value <= high) return {};
+  return usage_error(std::string(name) + " must be " + std::to_string(low) + " to " + std::to_string(high) +
+                     ", found " + std::to_string(value));
+}
+
+}  // namespace
+
+int lookahead_depth(const SpeculativeOptions& options) {
+  const int guesses = options.max_verification_set_size > 0 ? options.max_ngram_size - 1 : 0;
+  return std::max({1, options.max_window_size + options.max_ngram_size - 3, guesses});
+}
+
+int lookahead_nodes(const SpeculativeOptions& options) {
+  const int levels = options.max_ngram_size - 1;
+  int nodes = options.max_verification_set_size * levels + levels * options.max_window_size - 1;
+  // While the first levels fill there are no n-grams yet, but more columns.
+  for (int filled = 1; filled < levels; ++filled) {
+    nodes = std::max(nodes, filled * (options.max_window_size + levels - filled) - 1);
+  }
+  return std::max(1, nodes);
+}
+
+Result<std::shared_ptr<Drafter>> make_lookahead_drafter(const SpeculativeOptions& options,
+                                                        const DrafterContext&) {
+  OUTRIDER_RETURN_IF_ERROR(check_range("max_window_size", options.max_window_size, 1, 32));
+  OUTRIDER_RETURN_IF_ERROR(check_range("max_ngram_size", options.max_ngram_size, 2, 16));
+  OUTRIDER_RETURN_IF_ERROR(
+      check_range("max_verification_set_size", options.max_verification_set_size, 0, 64));
+  return std::shared_ptr<Drafter>(
+      std::make_shared<LookaheadDrafter>(LookaheadShape{.columns = options.max_window_size,
+                                                        .ngram = options.max_ngram_size,
+                                                        .guesses = options.max_verification_set_size}));
+}
+
+}  // namespace outrider

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "outrider/drafter.h"
+
+namespace outrider {
+
+struct LookaheadShape {
+  int columns = 4;  // W: of the window
+  int ngram = 3;    // N: tokens of an n-gram, its key included
+  int guesses = 4;  // G: n-grams kept per key and verified per step
+};
+
+// What followed a token: the last few different continuations of ngram - 1 tokens. At most one entry per
+// token of the vocabulary.
+class LookaheadPool {
+ public:
+  explicit LookaheadPool(const LookaheadShape& shape)
+      : length_(static_cast<size_t>(shape.ngram - 1)), max_(static_cast<size_t>(shape.guesses)) {}
+
+  void add(TokenId key, std::span<const TokenId> continuation);
+  // One after the other, newest last; empty: none known.
+  std::span<const TokenId> continuations(TokenId key) const;
+
+ private:
+  size_t length_;
+  size_t max_;
+  std::unordered_map<TokenId, std::vector<TokenId>> continuations_;
+};
+
+// Lookahead decoding's Jacobi window (arXiv 2402.02057, 3): level 0 guesses the tokens to come, and every
+// further level holds what the target chose after the level before it in the pass before, so that each
+// column, read from its level 0 down, is an n-gram the target would write. Until all ngram - 1 levels are
+// there, the window is wider by one column for each that is missing, since it loses one per step.
+class LookaheadWindow {
+ public:
+  explicit LookaheadWindow(const LookaheadShape& shape) : shape_(shape), levels_(1), pool_(shape) {}
+
+  // Moves the window to the end of the request's tokens; cells without a token get one of the prompt.
+  void move_to(const DraftRequest& request);
+
+  // Adds n-grams known to follow the pending token, then the window: column 0 of level 0 is the root, level 0
+  // a chain below it, and every column hangs below its cell of level 0. So the level plus the column of a
+  // cell is its depth in the tree. What breaks the request's limits is left out.
+  void draft(const DraftRequest& request, TokenTree& tree) const;
+
+  // The target's choices after the last level become n-grams and the next level. `tree` may have lost nodes.
+  void learn(const TokenTree& tree, std::span<const TokenId> choices);
+
+ private:
+  struct Level {
+    int64_t start = 0;            // position of the first cell's token in the sequence
+    std::vector<TokenId> tokens;  // kUnknown until move_to()
+  };
+  static constexpr TokenId kUnknown = -1;
+
+  int missing_levels() const { return shape_.ngram - 1 - static_cast<int>(levels_.size()); }
+  int columns() const { return shape_.columns + missing_levels(); }
+
+  LookaheadShape shape_;
+  int64_t position_ = 0;       // of the pending token
+  std::vector<Level> levels_;  // level 0 lacks column 0, the pending token
+  LookaheadPool pool_;
+  std::vector<TokenId> ngram_;  // scratch
+};
+
+// What fills a cell of which nothing is known: some token of the prompt, the same whenever it is asked.
+TokenId lookahead_filler(std::span<const TokenId> prompt, uint64_t sequence, size_t level, int64_t position);
+
+}  // namespace outrider

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/ngram/ngram.h"
+
+#include <string>
+#include <unordered_map>
+
+#include "drafters/ngram/ngram_pool.h"
+
+namespace outrider {
+namespace {
+
+class NgramDrafter final : public Drafter {
+ public:
+  NgramDrafter(const NgramPoolOptions& options, bool is_public, bool is_tree)
+      : options_(options), is_public_(is_public), is_tree_(is_tree), public_pool_(options) {}
+
+  const DrafterTraits& traits() const override { return traits_; }
+
+  void begin(uint64_t sequence, std::span<const TokenId>, uint64_t) override {
+    sequences_.try_emplace(sequence, options_);
+  }
+  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    for (size_t i = 0; i < requests.size(); ++i) draft_one(requests[i], trees[i]);
+    return {};
+  }
+
+ private:
+  struct Sequence {
+    explicit Sequence(const NgramPoolOptions& options) : pool(options) {}
+    NgramPool pool;
+    size_t known = 0;  // tokens learned from
+  };
+
+  void draft_one(const DraftRequest& request, TokenTree& tree) {
+    Sequence& sequence = sequences_.try_emplace(request.sequence, options_).first->second;
+    NgramPool& pool = is_public_ ? public_pool_ : sequence.pool;
+    pool.learn(request.tokens, sequence.known);
+    sequence.known = request.tokens.size();
+    if (is_tree_) {
+      pool.find_all(request.tokens, [&](std::span<const TokenId> continuation) {
+        add_path(request, continuation, tree);
+        return tree.drafted() < request.max_nodes;
+      });
+    } else {
+      add_path(request, pool.find(request.tokens), tree);
+    }
+  }
+
+  static void add_path(const DraftRequest& request, std::span<const TokenId> tokens, TokenTree& tree) {
+    int node = 0;
+    for (const TokenId token : tokens) {
+      if (tree.depth(node) >= request.max_depth || tree.drafted() >= request.max_nodes) break;
+      node = tree.add(node, token);
+    }
+  }
+
+  DrafterTraits traits_{.name = "NGram"};
+  NgramPoolOptions options_;
+  bool is_public_;
+  bool is_tree_;  // several continuations share a tree, else the best one is drafted
+  NgramPool public_pool_;
+  std::unordered_map<uint64_t, Sequence> sequences_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Drafter>> make_ngram_drafter(const SpeculativeOptions& options,
+                                                    const DrafterContext&) {
+  if (options.max_matching_ngram_size < 1 || options.max_matching_ngram_size > 64) {
+    return usage_error("max_matching_ngram_size must be 1 to 64, found " +
+                       std::to_string(options.max_matching_ngram_size));
+  }
+  if (options.max_pool_patterns < 1) {
+    return usage_error("max_pool_patterns must be at least 1, found " +
+                       std::to_string(options.max_pool_patterns));
+  }
+  const NgramPoolOptions pool{.max_pattern = options.max_matching_ngram_size,
+                              .max_continuation = options.max_draft_len,
+                              .keep_all = options.is_keep_all,
+                              .use_oldest = options.is_use_oldest,
+                              .max_patterns = options.max_pool_patterns};
+  return std::shared_ptr<Drafter>(
+      std::make_shared<NgramDrafter>(pool, options.is_public_pool, options.tree != TreeKind::kChain));
+}
+
+}  // namespace outrider

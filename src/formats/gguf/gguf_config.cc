@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/gguf/gguf_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/quote.h"
+#include "formats/gguf/gguf_metadata.h"
+
+namespace outrider {
+namespace {
+
+// Reads `<architecture>.<key>`.
+class ArchitectureKeys {
+ public:
+  ArchitectureKeys(const GgufMetadata& metadata, std::string_view architecture)
+      : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
+
+  Result<std::optional<int64_t>> integer(std::string_view key) const { return metadata_.integer(full(key)); }
+  Result<std::optional<double>> number(std::string_view key) const { return metadata_.number(full(key)); }
+  Result<std::optional<std::string_view>> string(std::string_view key) const {
+    return metadata_.string(full(key));
+  }
+
+  Result<int64_t> require_integer(std::string_view key) const {
+    OUTRIDER_TRY(const auto value, integer(key));
+    if (!value) return metadata_.fail(full(key) + " is missing");
+    return *value;
+  }
+
+  std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+  Error fail(const std::string& what) const { return metadata_.fail(what); }
+
+ private:
+  const GgufMetadata& metadata_;
+  std::string prefix_;
+};
+
+Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
+  OUTRIDER_TRY(config->layer_count, keys.require_integer("block_count"));
+  OUTRIDER_TRY(config->max_context, keys.require_integer("context_length"));
+  OUTRIDER_TRY(config->hidden_size, keys.require_integer("embedding_length"));
+  OUTRIDER_TRY(config->ffn_size, keys.require_integer("feed_forward_length"));
+  OUTRIDER_TRY(config->head_count, keys.require_integer("attention.head_count"));
+  OUTRIDER_TRY(const auto kv_heads, keys.integer("attention.head_count_kv"));
+  config->kv_head_count = kv_heads.value_or(config->head_count);
+  OUTRIDER_TRY(const auto window, keys.integer("attention.sliding_window"));
+  config->sliding_window = window.value_or(0);
+  OUTRIDER_TRY(const auto experts, keys.integer("expert_count"));
+  if (experts.value_or(0) != 0) return keys.fail("mixtures of experts are not supported; dense models are");
+  OUTRIDER_TRY(const auto key_length, keys.integer("attention.key_length"));
+  OUTRIDER_TRY(const auto value_length, keys.integer("attention.value_length"));
+  if (config->head_count < 1) return keys.fail(keys.full("attention.head_count") + " must be positive");
+  config->head_dim = key_length.value_or(config->hidden_size / config->head_count);
+  OUTRIDER_TRY(const auto rotated, keys.integer("rope.dimension_count"));
+  if (value_length.value_or(config->head_dim) != config->head_dim ||
+      rotated.value_or(config->head_dim) != config->head_dim) {
+    return keys.fail("keys, values and their rotated part must have the same head size");
+  }
+  OUTRIDER_TRY(const auto epsilon, keys.number("attention.layer_norm_rms_epsilon"));
+  if (!epsilon) return keys.fail(keys.full("attention.layer_norm_rms_epsilon") + " is missing");
+  config->rms_epsilon = static_cast<float>(*epsilon);
+  return {};
+}
+
+Status read_rope_divisors(const GgufFile& file, const ArchitectureKeys& keys, RopeScaling* scaling) {
+  const auto it = file.tensors.find("rope_freqs.weight");
+  if (it == file.tensors.end()) return {};
+  const TensorView& view = it->second;
+  if (view.dtype != DType::kF32 || view.shape.size() != 1) {
+    return keys.fail("tensor rope_freqs.weight must be one row of f32");
+  }
+  if (scaling->kind != RopeScalingKind::kNone) {
+    return keys.fail("rope_freqs.weight together with linear RoPE scaling is not supported");
+  }
+  scaling->kind = RopeScalingKind::kLlama3;
+  scaling->frequency_divisors.resize(static_cast<size_t>(view.cols()));
+  std::memcpy(scaling->frequency_divisors.data(), view.data, static_cast<size_t>(view.bytes()));
+  return {};
+}
+
+Status read_rope(const GgufFile& file, const ArchitectureKeys& keys, ModelConfig* config) {
+  OUTRIDER_TRY(const auto theta, keys.number("rope.freq_base"));
+  config->rope_theta = theta.value_or(10000.0);
+  OUTRIDER_TRY(const auto type, keys.string("rope.scaling.type"));
+  OUTRIDER_TRY(auto factor, keys.number("rope.scaling.factor"));
+  OUTRIDER_TRY(const auto old_factor, keys.number("rope.scale_linear"));
+  if (!factor) factor = old_factor;
+  const std::string_view kind = type.value_or(old_factor ? "linear" : "none");
+  if (kind == "linear") {
+    if (!factor) return keys.fail(keys.full("rope.scaling.factor") + " is missing");
+    config->rope_scaling.kind = RopeScalingKind::kLinear;
+    config->rope_scaling.factor = *factor;
+  } else if (kind != "none") {
+    return keys.fail("RoPE scaling " + quote(kind) +
+                     " is not supported; none, linear and rope_freqs.weight are");
+  }
+  return read_rope_divisors(file, keys, &config->rope_scaling);
+}
+
+// What the file does not say in words but by the tensors it has.
+Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, ModelConfig* config) {
+  const auto has = [&](std::string_view name) { return file.tensors.contains(name); };
+  const auto embedding = file.tensors.find("token_embd.weight");
+  if (embedding == file.tensors.end())
+    return keys.fail("tensor token_embd.weight is missing: the file has no model");
+  config->vocab_size = embedding->second.shape.front();
+  config->tied_embeddings = !has("output.weight");
+  config->qkv_bias = has("blk.0.attn_q.bias");
+  config->output_bias = has("blk.0.attn_output.bias");
+  config->mlp_bias = has("blk.0.ffn_up.bias");
+  config->qk_norm = has("blk.0.attn_q_norm.weight");
+  return {};
+}
+
+// Files name one end-of-text id, but chat models stop at several; those are recognised by their spelling.
+Status read_stop_tokens(const GgufMetadata& metadata, const TokenizerSpec& tokenizer, ModelConfig* config) {
+  std::vector<TokenId>& stops = config->stop_tokens;
+  for (const char* key :
+       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+    OUTRIDER_TRY(const auto id, metadata.integer(key));
+    if (!id) continue;
+    if (*id < 0 || *id >= static_cast<int64_t>(tokenizer.pieces.size())) {
+      return metadata.fail(std::string(key) + " is outside the vocabulary");
+    }
+    stops.push_back(static_cast<TokenId>(*id));
+  }
+  for (size_t id = 0; id < tokenizer.pieces.size(); ++id) {
+    if (tokenizer.attributes[id] != TokenAttribute::kControl) continue;
+    if (ends_text_by_spelling(tokenizer.pieces[id])) stops.push_back(static_cast<TokenId>(id));
+  }
+  std::sort(stops.begin(), stops.end());
+  stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
+  return {};
+}
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTopNames = {{
+    {"model.embed_tokens", "token_embd"},
+    {"model.norm", "output_norm"},
+    {"lm_head", "output"},
+}};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLayerNames = {{
+    {"input_layernorm", "attn_norm"},
+    {"self_attn.q_proj", "attn_q"},
+    {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"},
+    {"self_attn.o_proj", "attn_output"},
+    {"self_attn.q_norm", "attn_q_norm"},
+    {"self_attn.k_norm", "attn_k_norm"},
+    {"post_attention_layernorm", "ffn_norm"},
+    {"mlp.gate_proj", "ffn_gate"},
+    {"mlp.up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"},
+}};
+
+template <size_t kCount>
+std::string_view translate(const std::array<std::pair<std::string_view, std::string_view>, kCount>& names,
+                           std::string_view hf_name) {
+  const auto it =
+      std::find_if(names.begin(), names.end(), [&](const auto& pair) { return pair.first == hf_name; });
+  return it == names.end() ? hf_name : it->second;
+}
+
+}  // namespace
+
+Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec& tokenizer,
+                                      std::string_view name) {
+  const GgufMetadata metadata(file, name);
+  OUTRIDER_TRY(const auto architecture, metadata.string("general.architecture"));
+  if (!architecture) return metadata.fail("general.architecture is missing");
+  if (*architecture != "llama" && *architecture != "qwen2" && *architecture != "qwen3") {
+    return metadata.fail("architecture " + quote(*architecture) +
+                         " is not supported; llama, qwen2 and qwen3 are");
+  }
+  const ArchitectureKeys keys(metadata, *architecture);
+  ModelConfig config;
+  config.family = *architecture;
+  OUTRIDER_RETURN_IF_ERROR(read_sizes(keys, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_tensor_traits(file, keys, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_rope(file, keys, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(metadata, tokenizer, &config));
+  if (const Status valid = validate(config); !valid.ok()) return metadata.fail(valid.error().message);
+  return config;
+}
+
+std::string gguf_tensor_name(std::string_view hf_name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  const size_t dot = hf_name.rfind('.');
+  const std::string_view kind = hf_name.substr(dot);  // ".weight" or ".bias"
+  const std::string_view stem = hf_name.substr(0, dot);
+  if (!stem.starts_with(kLayers)) return std::string(translate(kTopNames, stem)) + std::string(kind);
+  const std::string_view rest = stem.substr(kLayers.size());
+  const size_t number_end = rest.find('.');
+  return "blk." + std::string(rest.substr(0, number_end + 1)) +
+         std::string(translate(kLayerNames, rest.substr(number_end + 1))) + std::string(kind);
+}
+
+bool ends_text_by_spelling(std::string_view piece) {
+  constexpr std::array<std::string_view, 5> kSpellings = {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
+                                                          "<|im_end|>", "<|endoftext|>"};
+  return std::find(kSpellings.begin(), kSpellings.end(), piece) != kSpellings.end();
+}
+
+bool has_interleaved_rows(const ModelConfig& config, std::string_view hf_name) {
+  if (config.family != "llama" && config.family != "mistral") return false;
+  return hf_name.find(".q_proj.") != std::string_view::npos ||
+         hf_name.find(".k_proj.") != std::string_view::npos;
+}
+
+}  // namespace outrider

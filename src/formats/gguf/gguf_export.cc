@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/gguf/gguf_export.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <utility>
+
+#include "formats/gguf/gguf_config.h"
+#include "formats/gguf/gguf_model.h"
+#include "formats/gguf/gguf_rows.h"
+#include "formats/gguf/gguf_tokenizer.h"
+#include "formats/gguf/gguf_tokenizer_export.h"
+#include "formats/model_file.h"
+#include "formats/model_tensors.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string architecture_of(const ModelConfig& config) {
+  return config.family == "mistral" ? "llama" : config.family;
+}
+
+void export_config(const ModelConfig& config, GgufMetadataWriter* metadata) {
+  const std::string prefix = architecture_of(config) + ".";
+  const auto integer = [&](const char* key, int64_t value) { metadata->set_u32(prefix + key, value); };
+  integer("vocab_size", config.vocab_size);
+  integer("context_length", config.max_context);
+  integer("embedding_length", config.hidden_size);
+  integer("block_count", config.layer_count);
+  integer("feed_forward_length", config.ffn_size);
+  integer("attention.head_count", config.head_count);
+  integer("attention.head_count_kv", config.kv_head_count);
+  integer("attention.key_length", config.head_dim);
+  integer("attention.value_length", config.head_dim);
+  integer("rope.dimension_count", config.head_dim);
+  if (config.sliding_window != 0) integer("attention.sliding_window", config.sliding_window);
+  metadata->set_f32(prefix + "attention.layer_norm_rms_epsilon", config.rms_epsilon);
+  metadata->set_f32(prefix + "rope.freq_base", config.rope_theta);
+  if (config.rope_scaling.kind == RopeScalingKind::kLinear) {
+    metadata->set_string(prefix + "rope.scaling.type", "linear");
+    metadata->set_f32(prefix + "rope.scaling.factor", config.rope_scaling.factor);
+  }
+}
+
+// What rope_freqs.weight holds for Llama 3.1: by how much each frequency is divided.
+std::vector<float> llama3_divisors(const ModelConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  const auto context = static_cast<double>(scaling.original_context);
+  std::vector<float> divisors;
+  for (int64_t i = 0; i < config.head_dim / 2; ++i) {
+    const double exponent = static_cast<double>(2 * i) / static_cast<double>(config.head_dim);
+    const double wavelength = 2 * std::numbers::pi * std::pow(config.rope_theta, exponent);
+    const double kept = (context / wavelength - scaling.low_freq_factor) /
+                        (scaling.high_freq_factor - scaling.low_freq_factor);
+    const double share = std::clamp(kept, 0.0, 1.0);
+    divisors.push_back(static_cast<float>(1 / ((1 - share) / scaling.factor + share)));
+  }
+  return divisors;
+}
+
+// The stop tokens beside EOS that are not known by their spelling: GGUF has room for two.
+void export_stop_tokens(const ModelFile& model, GgufModel* gguf) {
+  std::optional<TokenId> eos = model.tokenizer.eos;
+  if (!eos && !model.config.stop_tokens.empty()) {
+    eos = model.config.stop_tokens.front();
+    gguf->metadata.set_u32("tokenizer.ggml.eos_token_id", *eos);
+  }
+  std::vector<const char*> keys = {"tokenizer.ggml.eom_token_id", "tokenizer.ggml.eot_token_id"};
+  for (const TokenId token : model.config.stop_tokens) {
+    const auto id = static_cast<size_t>(token);
+    if (token == eos) continue;
+    if (id < model.tokenizer.pieces.size() && model.tokenizer.attributes[id] == TokenAttribute::kControl &&
+        ends_text_by_spelling(model.tokenizer.pieces[id])) {
+      continue;
+    }
+    if (keys.empty()) {
+      gguf->notes.push_back("GGUF has no room for end-of-text token " + std::to_string(token));
+      continue;
+    }
+    gguf->metadata.set_u32(keys.back(), token);
+    keys.pop_back();
+  }
+}
+
+Status export_metadata(const ModelFile& model, GgufModel* gguf) {
+  GgufMetadataWriter& metadata = gguf->metadata;
+  metadata.set_string("general.architecture", architecture_of(model.config));
+  metadata.set_string("general.type", "model");
+  metadata.set_string("general.name", fs::weakly_canonical(model.path).filename().string());
+  export_config(model.config, &metadata);
+  auto notes = export_tokenizer(model.tokenizer, model.config.vocab_size, &metadata);
+  if (!notes.ok()) return input_error(model.path.string() + ": " + notes.error().message);
+  gguf->notes = std::move(notes).value();
+  export_stop_tokens(model, gguf);
+  if (!model.chat_template.empty()) metadata.set_string("tokenizer.chat_template", model.chat_template);
+  return {};
+}
+
+Result<GgufModel> translate(const fs::path& path) {
+  OUTRIDER_TRY(ModelFile model, open_model(path));
+  GgufModel gguf;
+  OUTRIDER_RETURN_IF_ERROR(export_metadata(model, &gguf));
+  const ModelConfig& config = model.config;
+  gguf.tied_embeddings = config.tied_embeddings;
+  auto storage =
+      std::make_shared<std::pair<std::shared_ptr<void>, ModelStorage>>(model.storage, ModelStorage());
+  for (const ExpectedTensor& expected : expected_tensors(config)) {
+    TensorView view = model.tensors.at(expected.name);
+    if (has_interleaved_rows(config, expected.name)) {
+      view = interleave_rows(view, config.head_dim, &storage->second);
+    }
+    gguf.tensors.push_back({gguf_tensor_name(expected.name), std::move(view)});
+  }
+  if (config.rope_scaling.kind == RopeScalingKind::kLlama3) {
+    const std::vector<float> divisors = llama3_divisors(config);
+    Buffer& copy = storage->second.copies.emplace_back(divisors.size() * sizeof(float));
+    std::copy(divisors.begin(), divisors.end(), copy.as<float>().begin());
+    gguf.tensors.push_back(
+        {"rope_freqs.weight", {DType::kF32, {static_cast<int64_t>(divisors.size())}, copy.data()}});
+  }
+  gguf.storage = std::move(storage);
+  return gguf;
+}
+
+bool is_about_the_container(std::string_view key) {
+  return key.starts_with("split.") || key == "general.alignment";
+}
+
+Result<GgufModel> take_over(const fs::path& path) {
+  const auto storage = std::make_shared<ModelStorage>();
+  OUTRIDER_TRY(const GgufFile file, read_gguf_shards(path, storage.get()));
+  OUTRIDER_TRY(const TokenizerSpec tokenizer, gguf_tokenizer_spec(file, path.string()));
+  OUTRIDER_TRY(const ModelConfig config, gguf_model_config(file, tokenizer, path.string()));
+  GgufModel gguf;
+  gguf.tied_embeddings = config.tied_embeddings;
+  for (const auto& [key, value] : file.metadata) {
+    if (!is_about_the_container(key)) gguf.metadata.copy(key, value);
+  }
+  for (const auto& [name, view] : file.tensors) gguf.tensors.push_back({name, view});
+  gguf.files = storage->paths;
+  gguf.storage = storage;
+  return gguf;
+}
+
+}  // namespace
+
+Result<GgufModel> open_as_gguf(const fs::path& path) {
+  return path.extension() == ".gguf" ? take_over(path) : translate(path);
+}
+
+}  // namespace outrider

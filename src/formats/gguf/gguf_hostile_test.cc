@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every wrong GGUF file must end in one typed line. Each case spoils one thing in the smallest valid model.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "formats/gguf/gguf.h"
+#include "formats/gguf/test_gguf.h"
+#include "formats/model_file.h"
+#include "formats/test_outcome.h"
+
+namespace outrider {
+namespace {
+
+using namespace testing_gguf;  // NOLINT: a test's own vocabulary
+
+struct HostileCase {
+  std::string name;
+  std::function<void(File&)> spoil;
+  std::string part_of_message;
+};
+
+std::span<const std::byte> as_bytes(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+std::vector<HostileCase> header_cases() {
+  constexpr uint64_t kMax = ~uint64_t{0};
+  return {
+      {"wrong magic", [](File& f) { f.magic = "GGML"; }, "not a GGUF file"},
+      {"lower-case magic", [](File& f) { f.magic = "gguf"; }, "not a GGUF file"},
+      {"version 0", [](File& f) { f.version = 0; }, "version 0 is not supported"},
+      {"version 1", [](File& f) { f.version = 1; }, "version 1 is not supported"},
+      {"version 4", [](File& f) { f.version = 4; }, "version 4 is not supported"},
+      {"version 2^32-1", [](File& f) { f.version = ~0u; }, "is not supported"},
+      {"big-endian", [](File& f) { f.version = 3u << 24; }, "big-endian"},
+      {"2^64-1 tensors", [=](File& f) { f.tensor_count = kMax; }, "more than fit the file"},
+      {"2^63 tensors", [](File& f) { f.tensor_count = uint64_t{1} << 63; }, "more than fit the file"},
+      {"65537 tensors", [](File& f) { f.tensor_count = 65537; }, "more than fit the file"},
+      {"one tensor more", [](File& f) { f.tensor_count = f.tensors.size() + 1; }, "name is empty"},
+      {"2^64-1 keys", [=](File& f) { f.key_count = kMax; }, "more than fit the file"},
+      {"65537 keys", [](File& f) { f.key_count = 65537; }, "more than fit the file"},
+      {"one key more", [](File& f) { f.key_count = f.keys.size() + 1; }, "a tensor's name"},
+      {"one key less", [](File& f) { f.key_count = f.keys.size() - 1; }, "has a dimension of"},
+      {"no keys", [](File& f) { f.key_count = 0; }, "1 to 4 dimensions"},
+  };
+}
+
+std::vector<HostileCase> value_cases() {
+  return {
+      {"empty key", [](File& f) { f.keys.emplace_back("", u32(1)); }, "key is empty"},
+      {"key beyond 64 KiB", [](File& f) { f.keys.emplace_back(std::string(65537, 'k'), u32(1)); },
+       "metadata key"},
+      {"duplicate key", [](File& f) { f.keys.push_back(f.keys[1]); }, "appears twice"},
+      {"control bytes in a key",
+       [](File& f) {
+         f.keys.emplace_back("a\nb\x1b[31m", u32(1));
+         f.keys.push_back(f.keys.back());
+       },
+       "a\\x0ab\\x1b[31m"},
+      {"value type 13", [](File& f) { f.key("x").type = 13; }, "unknown type 13"},
+      {"value type 2^32-1", [](File& f) { f.key("x").type = ~0u; }, "unknown type"},
+      {"bool of 2", [](File& f) { f.key("x") = boolean(2); }, "neither 0 nor 1"},
+      {"array of bools of 255", [](File& f) { f.key("x") = array(kBool, 2, "\x01\xff"); }, "neither 0 nor 1"},
+      {"array element type 99", [](File& f) { f.key("x") = array(99, 0, ""); }, "unknown element type 99"},
+      {"array of arrays", [](File& f) { f.key("x") = array(kArray, 1, raw(kU8) + raw(uint64_t{0})); },
+       "holds arrays"},
+      {"array count 2^64-1", [](File& f) { f.key("x") = array(kU32, ~uint64_t{0}, ""); },
+       "more than the file holds"},
+      {"array bytes wrap to 0", [](File& f) { f.key("x") = array(kU64, uint64_t{1} << 61, ""); },
+       "more than the file holds"},
+      {"array of 2^61 strings", [](File& f) { f.key("x") = array(kString, uint64_t{1} << 61, ""); },
+       "more than the file holds"},
+      {"array longer than the file", [](File& f) { f.key("x") = array(kU8, 1 << 20, "abc"); },
+       "more than the file holds"},
+      {"string in an array longer than the file",
+       [](File& f) { f.key("x") = array(kString, 1, raw(uint64_t{1} << 40)); }, "the array 'x'"},
+      {"string of 2^64-1",
+       [](File& f) {
+         f.key("x") = {kString, raw(~uint64_t{0}), {}};
+       },
+       "the value of 'x'"},
+      {"string of 2^63",
+       [](File& f) {
+         f.key("x") = {kString, raw(uint64_t{1} << 63), {}};
+       },
+       "the value of 'x'"},
+      {"string longer than the file",
+       [](File& f) {
+         f.key("x") = {kString, raw(uint64_t{100000}), {}};
+       },
+       "the value of 'x'"},
+      {"alignment 0", [](File& f) { f.key("general.alignment") = u32(0); }, "power of two"},
+      {"alignment 13", [](File& f) { f.key("general.alignment") = u32(13); }, "power of two"},
+      {"alignment 2^31", [](File& f) { f.key("general.alignment") = u32(1u << 31); }, "power of two"},
+      {"alignment 2^21", [](File& f) { f.key("general.alignment") = u32(1u << 21); }, "power of two"},
+      {"alignment 2^63", [](File& f) { f.key("general.alignment") = u64(uint64_t{1} << 63); },
+       "power of two"},
+      {"alignment -32", [](File& f) { f.key("general.alignment") = i32(-32); }, "power of two"},
+      {"alignment as text", [](File& f) { f.key("general.alignment") = text("32"); }, "power of two"},
+      {"alignment not kept", [](File& f) { f.key("general.alignment") = u32(4096); }, "not aligned to 4096"},
+  };
+}
+
+std::vector<HostileCase> tensor_cases() {
+  constexpr const char* kQ = "blk.0.attn_q.weight";
+  return {
+      {"empty name", [=](File& f) { f.tensor(kQ).name = ""; }, "name is empty"},
+      {"duplicate name", [](File& f) { f.tensors.push_back(f.tensors.back()); }, "appears twice"},
+      {"name beyond 64 KiB", [=](File& f) { f.tensor(kQ).name.assign(65537, 'n'); }, "a tensor's name"},
+      {"no dimensions", [=](File& f) { f.tensor(kQ).dimensions = {}; }, "1 to 4 dimensions"},
+      {"5 dimensions",
+       [=](File& f) {
+         f.tensor(kQ).dimensions = {4, 4, 1, 1, 1};
+       },
+       "1 to 4 dimensions"},
+      {"2^32-1 dimensions", [=](File& f) { f.tensor(kQ).rank = ~0u; }, "1 to 4 dimensions"},
+      {"dimension 0",
+       [=](File& f) {
+         f.tensor(kQ).dimensions = {4, 0};
+       },
+       "dimension of 0"},
+      {"dimension 2^40+1",
+       [=](File& f) {
+         f.tensor(kQ).dimensions = {4, (uint64_t{1} << 40) + 1};
+       },
+       "outside 1 to"},
+      {"dimension 2^42+1", [=](File& f) { f.tensor(kQ).dimensions = {(uint64_t{1} << 42) + 1}; },
+       "outside 1 to"},
+      {"dimension 2^64-1", [=](File& f) { f.tensor(kQ).dimensions = {~uint64_t{0}}; }, "outside 1 to"},
+      {"dimension -2^63", [=](File& f) { f.tensor(kQ).dimensions = {uint64_t{1} << 63}; }, "outside 1 to"},
+      {"product wraps to 0",
+       [=](File& f) {
+         f.tensor(kQ).dimensions = {uint64_t{1} << 32, uint64_t{1} << 30};
+       },
+       "larger than any file"},
+      {"product wraps in 4 dimensions",
+       [=](File& f) {
+         f.tensor(kQ).dimensions = {uint64_t{1} << 40, uint64_t{1} << 40, uint64_t{1} << 40,
+                                    uint64_t{1} << 40};
+       },
+       "larger than any file"},
+      {"larger than the file",
+       [=](File& f) {
+         f.tensor(kQ).dimensions = {4, 1 << 20};
+       },
+       "ends beyond the file"},
+      {"type Q4_1", [=](File& f) { f.tensor(kQ).type = 3; }, "Q4_1, which is not supported; F32, F16"},
+      {"type IQ2_XXS", [=](File& f) { f.tensor(kQ).type = 16; }, "IQ2_XXS"},
+      {"type I32", [=](File& f) { f.tensor(kQ).type = 26; }, "I32"},
+      {"removed type 4", [=](File& f) { f.tensor(kQ).type = 4; }, "number 4"},
+      {"type 2^32-1", [=](File& f) { f.tensor(kQ).type = ~0u; }, "number 4294967295"},
+      {"rows that are no blocks", [=](File& f) { f.tensor(kQ).type = 8; }, "not a multiple of the 32"},
+      {"rows that are no super-blocks", [=](File& f) { f.tensor(kQ).type = 12; },
+       "not a multiple of the 256"},
+      {"misaligned", [=](File& f) { f.tensor(kQ).offset = 4; }, "not aligned"},
+      {"two at one place", [=](File& f) { f.tensor(kQ).offset = 0; }, "overlaps"},
+      {"partly overlapping", [=](File& f) { f.tensor(kQ).offset = 64; }, "overlaps"},
+      {"offset behind the file", [=](File& f) { f.tensor(kQ).offset = 1 << 20; }, "ends beyond the file"},
+      {"offset + size wraps", [=](File& f) { f.tensor(kQ).offset = ~uint64_t{0} - 31; },
+       "ends beyond the file"},
+      {"offset 2^63", [=](File& f) { f.tensor(kQ).offset = uint64_t{1} << 63; }, "ends beyond the file"},
+      {"missing", [=](File& f) { f.erase_tensor(kQ); }, "tensor blk.0.attn_q.weight is missing"},
+      {"transposed",
+       [](File& f) {
+         f.tensor("token_embd.weight").dimensions = {5, 4};
+       },
+       "must have shape"},
+      {"wrong rank", [=](File& f) { f.tensor(kQ).dimensions = {16}; }, "must have shape [4, 4]"},
+      {"norm of another size", [](File& f) { f.tensor("output_norm.weight").dimensions = {2}; },
+       "must have shape [4]"},
+      {"no embedding", [](File& f) { f.erase_tensor("token_embd.weight"); }, "token_embd.weight is missing"},
+      {"no tensors", [](File& f) { f.tensors.clear(); }, "token_embd.weight is missing"},
+      {"rope_freqs of f16",
+       [](File& f) { f.tensor("rope_freqs.weight") = {"rope_freqs.weight", {2}, 1, 4, {}, {}}; },
+       "rope_freqs.weight must be one row of f32"},
+      {"too many rope_freqs",
+       [](File& f) { f.tensor("rope_freqs.weight") = {"rope_freqs.weight", {3}, 0, 12, {}, {}}; },
+       "expected 2 RoPE frequency divisors"},
+  };
+}
+
+std::vector<HostileCase> config_cases() {
+  return {
+      {"no architecture", [](File& f) { f.erase_key("general.architecture"); },
+       "general.architecture is missing"},
+      {"architecture falcon", [](File& f) { f.key("general.architecture") = text("falcon"); },
+       "'falcon' is not supported; llama, qwen2 and qwen3 are"},
+      {"architecture as a number", [](File& f) { f.key("general.architecture") = u32(1); },
+       "must be a string"},
+      {"architecture as an array", [](File& f) { f.key("general.architecture") = strings({"llama"}); },
+       "must be a string"},
+      {"no layers", [](File& f) { f.key("llama.block_count") = u32(0); }, "number of layers"},
+      {"513 layers", [](File& f) { f.key("llama.block_count") = u32(513); }, "is missing"},
+      {"1025 layers", [](File& f) { f.key("llama.block_count") = u32(1025); }, "number of layers"},
+      {"100000 layers", [](File& f) { f.key("llama.block_count") = u32(100000); }, "number of layers"},
+      {"2^64-1 layers", [](File& f) { f.key("llama.block_count") = u64(~uint64_t{0}); },
+       "must be an integer"},
+      {"-1 layers", [](File& f) { f.key("llama.block_count") = i32(-1); }, "number of layers"},
+      {"layers as f32", [](File& f) { f.key("llama.block_count") = f32(1.0f); }, "must be an integer"},
+      {"no block_count", [](File& f) { f.erase_key("llama.block_count"); }, "llama.block_count is missing"},
+      {"no context", [](File& f) { f.key("llama.context_length") = u32(0); }, "context length"},
+      {"0 heads", [](File& f) { f.key("llama.attention.head_count") = u32(0); }, "must be positive"},
+      {"heads per layer", [](File& f) { f.key("llama.attention.head_count") = numbers<int32_t>(kI32, {1}); },
+       "must be an integer"},
+      {"3 heads in 4", [](File& f) { f.key("llama.attention.head_count") = u32(3); }, "head size"},
+      {"uneven kv heads", [](File& f) { f.key("llama.attention.head_count_kv") = u32(2); },
+       "key-value heads"},
+      {"0 kv heads", [](File& f) { f.key("llama.attention.head_count_kv") = u32(0); }, "key-value heads"},
+      {"odd head size", [](File& f) { f.key("llama.attention.key_length") = u32(3); }, "must be even"},
+      {"head size 2^31", [](File& f) { f.key("llama.attention.key_length") = u32(1u << 31); },
+       "head size must be from 2"},
+      {"values of another size", [](File& f) { f.key("llama.attention.value_length") = u32(2); },
+       "same head size"},
+      {"partly rotated", [](File& f) { f.key("llama.rope.dimension_count") = u32(2); }, "same head size"},
+      {"experts", [](File& f) { f.key("llama.expert_count") = u32(8); },
+       "mixtures of experts are not supported"},
+      {"epsilon NaN",
+       [](File& f) {
+         f.key("llama.attention.layer_norm_rms_epsilon") = f32(std::numeric_limits<float>::quiet_NaN());
+       },
+       "epsilon"},
+      {"epsilon 0", [](File& f) { f.key("llama.attention.layer_norm_rms_epsilon") = f32(0.0f); }, "epsilon"},
+      {"epsilon missing", [](File& f) { f.erase_key("llama.attention.layer_norm_rms_epsilon"); },
+       "is missing"},
+      {"rope base -1", [](File& f) { f.key("llama.rope.freq_base") = f32(-1.0f); }, "RoPE base"},
+      {"rope scaling yarn", [](File& f) { f.key("llama.rope.scaling.type") = text("yarn"); },
+       "RoPE scaling 'yarn' is not supported"},
+      {"linear without a factor", [](File& f) { f.key("llama.rope.scaling.type") = text("linear"); },
+       "rope.scaling.factor is missing"},
+      {"rope factor 0", [](File& f) { f.key("llama.rope.scale_linear") = f32(0.0f); }, "RoPE factor"},
+      {"window 2^31", [](File& f) { f.key("llama.attention.sliding_window") = u32(1u << 31); },
+       "sliding window"},
+      {"split.no 3 of 2",
+       [](File& f) {
+         f.key("split.count") = u32(2);
+         f.key("split.no") = u32(3);
+       },
+       "makes no sense"},
+      {"split.count 65535", [](File& f) { f.key("split.count") = u32(65535); }, "makes no sense"},
+      {"shards under another name", [](File& f) { f.key("split.count") = u32(2); }, "must be named"},
+  };
+}
+
+std::vector<HostileCase> tokenizer_cases() {
+  const auto byte_level = [](File& f, const char* pre) {
+    f.key("tokenizer.ggml.model") = text("gpt2");
+    f.key("tokenizer.ggml.pre") = text(pre);
+  };
+  return {
+      {"no tokenizer", [](File& f) { f.erase_key("tokenizer.ggml.model"); }, "the file has no tokenizer"},
+      {"tokenizer bert", [](File& f) { f.key("tokenizer.ggml.model") = text("bert"); },
+       "tokenizer model 'bert' is not supported; gpt2"},
+      {"no tokens", [](File& f) { f.key("tokenizer.ggml.tokens") = strings({}); }, "found 0"},
+      {"tokens missing", [](File& f) { f.erase_key("tokenizer.ggml.tokens"); }, "tokens is missing"},
+      {"tokens as numbers", [](File& f) { f.key("tokenizer.ggml.tokens") = numbers<int32_t>(kI32, {1}); },
+       "array of strings"},
+      {"more tokens than rows",
+       [](File& f) {
+         f.key("tokenizer.ggml.tokens") = strings({"a", "b", "c", "d", "e", "f"});
+         f.key("tokenizer.ggml.scores") = numbers<float>(kF32, {0, 0, 0, 0, 0, 0});
+         f.erase_key("tokenizer.ggml.token_type");
+       },
+       "the tokenizer has 6 tokens, the model only 5"},
+      {"scores too short", [](File& f) { f.key("tokenizer.ggml.scores") = numbers<float>(kF32, {0}); },
+       "one entry per"},
+      {"scores of another type",
+       [](File& f) {
+         f.key("tokenizer.ggml.scores") = numbers<int32_t>(kI32, {0, 0, 0, 0, 0});
+       },
+       "array of f32"},
+      {"types too short", [](File& f) { f.key("tokenizer.ggml.token_type") = numbers<int32_t>(kI32, {1}); },
+       "one entry per"},
+      {"unknown token type",
+       [](File& f) {
+         f.key("tokenizer.ggml.token_type") = numbers<int32_t>(kI32, {1, 1, 1, 1, 7});
+       },
+       "token 4 has the unknown type 7"},
+      {"negative token type",
+       [](File& f) {
+         f.key("tokenizer.ggml.token_type") = numbers<int32_t>(kI32, {-1, 1, 1, 1, 1});
+       },
+       "token 0 has the unknown type -1"},
+      {"eos outside", [](File& f) { f.key("tokenizer.ggml.eos_token_id") = u32(5); },
+       "outside the vocabulary"},
+      {"eos 2^32-1", [](File& f) { f.key("tokenizer.ggml.eos_token_id") = u32(~0u); },
+       "outside the vocabulary"},
+      {"bos -1", [](File& f) { f.key("tokenizer.ggml.bos_token_id") = i32(-1); }, "outside the vocabulary"},
+      {"eot outside", [](File& f) { f.key("tokenizer.ggml.eot_token_id") = u32(99); },
+       "outside the vocabulary"},
+      {"add_bos as u32", [](File& f) { f.key("tokenizer.ggml.add_bos_token") = u32(1); }, "must be a bool"},
+      {"chat template as bool", [](File& f) { f.key("tokenizer.chat_template") = boolean(1); },
+       "must be a string"},
+      {"unknown pre-tokenizer", [=](File& f) { byte_level(f, "nobody"); }, "nobody"},
+      {"no merges", [=](File& f) { byte_level(f, "gpt-2"); }, "merges is missing"},
+      {"merge of one piece",
+       [=](File& f) {
+         byte_level(f, "gpt-2");
+         f.key("tokenizer.ggml.merges") = strings({"ab"});
+       },
+       "must be two pieces"},
+      {"empty merge",
+       [=](File& f) {
+         byte_level(f, "gpt-2");
+         f.key("tokenizer.ggml.merges") = strings({""});
+       },
+       "must be two pieces"},
+  };
+}
+
+TEST(GgufHostileTest, TheUnspoiledFileOpens) {
+  const TemporaryDirectory directory;
+  const auto model = open_model(directory.write("model.gguf", tiny_model().serialize().bytes));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ(model->config.vocab_size, 5);
+  EXPECT_EQ(model->config.stop_tokens, std::vector<TokenId>{2});
+  EXPECT_TRUE(model->config.tied_embeddings);
+}
+
+TEST(GgufHostileTest, NamedKinds) {
+  const TemporaryDirectory directory;
+  size_t count = 0;
+  for (const auto& cases :
+       {header_cases(), value_cases(), tensor_cases(), config_cases(), tokenizer_cases()}) {
+    for (const HostileCase& hostile : cases) {
+      SCOPED_TRACE(hostile.name);
+      File file = tiny_model();
+      hostile.spoil(file);
+      expect_refused(open_model(directory.write("model.gguf", file.serialize().bytes)),
+                     hostile.part_of_message);
+      ++count;
+    }
+  }
+  EXPECT_GE(count, 80u);
+}
+
+TEST(GgufHostileTest, CutAtEveryByte) {
+  const TemporaryDirectory directory;
+  const std::string bytes = tiny_model().serialize().bytes;
+  ASSERT_LE(bytes.size(), 4096u);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    SCOPED_TRACE(size);
+    expect_refused(open_model(directory.write("model.gguf", bytes.substr(0, size))), "");
+  }
+}
+
+TEST(GgufHostileTest, EdgeValuesInEveryU64) {
+  const TemporaryDirectory directory;
+  const Serialized valid = tiny_model().serialize();
+  const uint64_t edges[] = {0,
+                            1,
+                            (uint64_t{1} << 31) - 1,
+                            uint64_t{1} << 31,
+                            (uint64_t{1} << 32) - 1,
+                            uint64_t{1} << 32,
+                            (uint64_t{1} << 42) + 1,
+                            uint64_t{1} << 62,
+                            (uint64_t{1} << 63) - 1,
+                            uint64_t{1} << 63,
+                            ~uint64_t{0} - 1,
+                            ~uint64_t{0}};
+  for (const size_t offset : valid.u64_offsets) {
+    for (const uint64_t edge : edges) {
+      SCOPED_TRACE(std::to_string(offset) + " = " + std::to_string(edge));
+      std::string bytes = valid.bytes;
+      bytes.replace(offset, sizeof(edge), raw(edge));
+      expect_refused_or_valid(open_model(directory.write("model.gguf", bytes)));
+    }
+  }
+}
+
+TEST(GgufHostileTest, EveryByteFlipped) {
+  const std::string valid = tiny_model().serialize().bytes;
+  for (size_t i = 0; i < valid.size(); ++i) {
+    for (const char mask : {'\x01', '\x80', '\xff'}) {
+      std::string bytes = valid;
+      bytes[i] = static_cast<char>(bytes[i] ^ mask);
+      expect_refused_or_valid(parse_gguf(as_bytes(bytes), "model.gguf"));
+    }
+  }
+}
+
+TEST(GgufHostileTest, LimitsHoldAtTheirEdge) {
+  File file = tiny_model();
+  file.keys.emplace_back(std::string(65536, 'k'), u32(1));
+  file.tensors.push_back({std::string(65536, 't'), {1, 1, 1, 1}, 0, 4, {}, {}});
+  file.key("general.alignment") = u32(1 << 20);
+  file.alignment = 1 << 20;
+  const std::string bytes = file.serialize().bytes;
+  const auto parsed = parse_gguf(as_bytes(bytes), "model.gguf");
+  EXPECT_TRUE(parsed.ok()) << parsed.error().message;
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "formats/gguf/gguf.h"
+#include "formats/model_file.h"
+#include "formats/model_tensors.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+// Opens a GGUF file, or all shards of one named "<stem>-00001-of-0000N.gguf" whichever shard is given.
+// Errors: as open_model; a missing shard is named.
+Result<ModelFile> open_gguf_model(const std::filesystem::path& path);
+
+// The same files unconverted: metadata of the first shard, tensors of all, mapped by `storage`.
+Result<GgufFile> read_gguf_shards(const std::filesystem::path& path, ModelStorage* storage);
+
+}  // namespace outrider

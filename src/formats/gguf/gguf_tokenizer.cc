@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/gguf/gguf_tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/quote.h"
+#include "formats/gguf/gguf_metadata.h"
+#include "platform/mapped_file.h"
+#include "tokenizer/tokenizer.h"
+
+namespace outrider {
+namespace {
+
+constexpr size_t kMaxVocabulary = size_t{1} << 22;
+
+// Pre-tokenizers of models that begin a text with BOS unless the file says otherwise.
+constexpr std::array<std::string_view, 6> kBeginWithBos = {"llama-bpe", "llama3",  "llama-v3",
+                                                           "falcon3",   "pixtral", "tekken"};
+
+Status read_pieces(const GgufMetadata& metadata, TokenizerSpec* spec) {
+  OUTRIDER_TRY(const auto pieces, metadata.strings("tokenizer.ggml.tokens"));
+  if (!pieces) return metadata.fail("tokenizer.ggml.tokens is missing");
+  if (pieces->empty() || pieces->size() > kMaxVocabulary) {
+    return metadata.fail("a vocabulary must have 1 to 4194304 tokens, found " +
+                         std::to_string(pieces->size()));
+  }
+  spec->pieces.assign(pieces->begin(), pieces->end());
+  return {};
+}
+
+Status read_attributes(const GgufMetadata& metadata, TokenizerSpec* spec) {
+  constexpr std::array<TokenAttribute, 7> kByNumber = {TokenAttribute::kNormal,      TokenAttribute::kNormal,
+                                                       TokenAttribute::kUnknown,     TokenAttribute::kControl,
+                                                       TokenAttribute::kUserDefined, TokenAttribute::kUnused,
+                                                       TokenAttribute::kByte};
+  OUTRIDER_TRY(const auto numbers, metadata.integers("tokenizer.ggml.token_type"));
+  spec->attributes.assign(spec->pieces.size(), TokenAttribute::kNormal);
+  if (!numbers) return {};
+  if (numbers->size() != spec->pieces.size()) {
+    return metadata.fail("tokenizer.ggml.token_type must have one entry per token");
+  }
+  for (size_t i = 0; i < numbers->size(); ++i) {
+    const int64_t number = (*numbers)[i];
+    if (number < 0 || number >= static_cast<int64_t>(kByNumber.size())) {
+      return metadata.fail("token " + std::to_string(i) + " has the unknown type " + std::to_string(number));
+    }
+    spec->attributes[i] = kByNumber[static_cast<size_t>(number)];
+  }
+  return {};
+}
+
+// "left right"; a piece may begin with a space, so the first character is not looked at.
+Status read_merges(const GgufMetadata& metadata, TokenizerSpec* spec) {
+  OUTRIDER_TRY(const auto merges, metadata.strings("tokenizer.ggml.merges"));
+  if (!merges) return metadata.fail("tokenizer.ggml.merges is missing");
+  spec->merges.reserve(merges->size());
+  for (const std::string_view merge : *merges) {
+    const size_t space = merge.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == merge.size()) {
+      return metadata.fail("merge " + quote(merge) + " must be two pieces with a space between");
+    }
+    spec->merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
+  }
+  return {};
+}
+
+Status read_byte_level(const GgufMetadata& metadata, TokenizerSpec* spec) {
+  OUTRIDER_TRY(const auto stated_pre, metadata.string("tokenizer.ggml.pre"));
+  const std::string_view pre = stated_pre.value_or("default");
+  spec->kind = TokenizerKind::kByteLevelBpe;
+  if (const Status known = apply_gguf_pre_tokenizer(pre, *spec); !known.ok()) {
+    return metadata.fail(known.error().message);
+  }
+  spec->add_bos = std::find(kBeginWithBos.begin(), kBeginWithBos.end(), pre) != kBeginWithBos.end();
+  return read_merges(metadata, spec);
+}
+
+Status read_sentencepiece(const GgufMetadata& metadata, TokenizerSpec* spec) {
+  OUTRIDER_TRY(auto scores, metadata.floats("tokenizer.ggml.scores"));
+  if (!scores || scores->size() != spec->pieces.size()) {
+    return metadata.fail("tokenizer.ggml.scores must have one entry per token");
+  }
+  spec->kind = TokenizerKind::kSentencePiece;
+  spec->scores = std::move(*scores);
+  spec->add_bos = true;
+  OUTRIDER_TRY(const auto add_space_prefix, metadata.boolean("tokenizer.ggml.add_space_prefix"));
+  spec->add_space_prefix = add_space_prefix.value_or(true);
+  return {};
+}
+
+Status read_special_ids(const GgufMetadata& metadata, TokenizerSpec* spec) {
+  const std::pair<std::string_view, std::optional<TokenId>*> ids[] = {
+      {"tokenizer.ggml.bos_token_id", &spec->bos},
+      {"tokenizer.ggml.eos_token_id", &spec->eos},
+      {"tokenizer.ggml.unknown_token_id", &spec->unknown},
+      {"tokenizer.ggml.padding_token_id", &spec->pad},
+  };
+  for (const auto& [key, id] : ids) {
+    OUTRIDER_TRY(const auto value, metadata.integer(key));
+    if (!value) continue;
+    if (*value < 0 || *value >= static_cast<int64_t>(spec->pieces.size())) {
+      return metadata.fail(std::string(key) + " is " + std::to_string(*value) +
+                           ", outside the vocabulary of " + std::to_string(spec->pieces.size()));
+    }
+    *id = static_cast<TokenId>(*value);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TokenizerSpec> gguf_tokenizer_spec(const GgufFile& file, std::string_view name) {
+  const GgufMetadata metadata(file, name);
+  OUTRIDER_TRY(const auto model, metadata.string("tokenizer.ggml.model"));
+  if (!model) return metadata.fail("tokenizer.ggml.model is missing: the file has no tokenizer");
+  if (*model != "gpt2" && *model != "llama") {
+    return metadata.fail("tokenizer model " + quote(*model) +
+                         " is not supported; gpt2 (byte-level BPE) and llama (SentencePiece) are");
+  }
+  TokenizerSpec spec;
+  OUTRIDER_RETURN_IF_ERROR(read_pieces(metadata, &spec));
+  OUTRIDER_RETURN_IF_ERROR(read_attributes(metadata, &spec));
+  OUTRIDER_RETURN_IF_ERROR(*model == "gpt2" ? read_byte_level(metadata, &spec)
+                                            : read_sentencepiece(metadata, &spec));
+  OUTRIDER_RETURN_IF_ERROR(read_special_ids(metadata, &spec));
+  OUTRIDER_TRY(const auto add_bos, metadata.boolean("tokenizer.ggml.add_bos_token"));
+  OUTRIDER_TRY(const auto add_eos, metadata.boolean("tokenizer.ggml.add_eos_token"));
+  spec.add_bos = add_bos.value_or(spec.add_bos);
+  spec.add_eos = add_eos.value_or(false);
+  return spec;
+}
+
+Result<TokenizerSpec> read_gguf_tokenizer(const std::filesystem::path& path) {
+  OUTRIDER_TRY(const MappedFile mapped, MappedFile::open(path));
+  OUTRIDER_TRY(const GgufFile file, parse_gguf(mapped.bytes(), path.string()));
+  return gguf_tokenizer_spec(file, path.string());
+}
+
+}  // namespace outrider

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hf/hf_chat_template.h"
+
+#include <string_view>
+
+#include "formats/json_document.h"
+#include "platform/mapped_file.h"
+
+namespace outrider {
+namespace {
+
+constexpr size_t kMaxTemplateBytes = 1 << 20;
+
+// Entries are {"name": ..., "template": ...}.
+Result<std::string> pick_default(const JsonObject& root, simdjson::dom::array templates) {
+  for (const simdjson::dom::element entry : templates) {
+    std::string_view name;
+    std::string_view source;
+    if (entry["name"].get(name) != simdjson::SUCCESS || entry["template"].get(source) != simdjson::SUCCESS) {
+      return root.wrong_type("chat_template", "a string or a list of objects with name and template");
+    }
+    if (name == "default") return std::string(source);
+  }
+  return std::string();
+}
+
+}  // namespace
+
+Result<std::string> read_chat_template(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  const auto jinja_path = directory / "chat_template.jinja";
+  if (std::filesystem::exists(jinja_path, ignored)) {
+    OUTRIDER_TRY(const MappedFile file, MappedFile::open(jinja_path));
+    if (file.bytes().size() > kMaxTemplateBytes) {
+      return input_error(jinja_path.string() + ": larger than the limit of 1 MiB");
+    }
+    return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  }
+  const auto config_path = directory / "tokenizer_config.json";
+  if (!std::filesystem::exists(config_path, ignored)) return std::string();
+  OUTRIDER_TRY(const JsonDocument document, JsonDocument::read(config_path));
+  const JsonObject& root = document.root();
+  const auto element = root.find("chat_template");
+  if (!element) return std::string();
+  if (simdjson::dom::array templates; element->get(templates) == simdjson::SUCCESS) {
+    return pick_default(root, templates);
+  }
+  OUTRIDER_TRY(const auto source, root.string("chat_template"));
+  return std::string(*source);
+}
+
+}  // namespace outrider

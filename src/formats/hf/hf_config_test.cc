@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hf/hf_config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/json_document.h"
+#include "formats/test_outcome.h"
+
+namespace outrider {
+namespace {
+
+const char* const kConfigs = OUTRIDER_SOURCE_DIR "/tests/data/formats/configs.json";
+
+struct ConfigCase {
+  std::string name;
+  std::string text;
+  JsonObject expected;
+};
+
+// tests/data/formats/configs.json holds a list; the document must be an object.
+class HfConfigGoldenTest : public testing::Test {
+ protected:
+  HfConfigGoldenTest() : parser_(std::make_unique<simdjson::dom::parser>()) {}
+
+  std::vector<ConfigCase> cases() {
+    std::vector<ConfigCase> result;
+    for (const simdjson::dom::element entry : simdjson::dom::array(parser_->load(kConfigs))) {
+      result.push_back({std::string(std::string_view(entry["name"])),
+                        std::string(std::string_view(entry["config"])),
+                        JsonObject(entry["expected"], "expected")});
+    }
+    return result;
+  }
+
+ private:
+  std::unique_ptr<simdjson::dom::parser> parser_;
+};
+
+std::string_view kind_name(RopeScalingKind kind) {
+  if (kind == RopeScalingKind::kLlama3) return "llama3";
+  return kind == RopeScalingKind::kLinear ? "linear" : "default";
+}
+
+TEST_F(HfConfigGoldenTest, AgreesWithTransformers) {
+  size_t count = 0;
+  for (const ConfigCase& golden : cases()) {
+    SCOPED_TRACE(golden.name);
+    const auto config = parse_hf_config(golden.text);
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    const JsonObject& expected = golden.expected;
+    EXPECT_EQ(config->family, **expected.string("family"));
+    EXPECT_EQ(config->kv_head_count, **expected.integer("kv_head_count"));
+    EXPECT_EQ(config->head_dim, **expected.integer("head_dim"));
+    EXPECT_EQ(config->max_context, **expected.integer("max_context"));
+    EXPECT_FLOAT_EQ(config->rms_epsilon, static_cast<float>(**expected.number("rms_epsilon")));
+    EXPECT_EQ(config->rope_theta, **expected.number("rope_theta"));
+    EXPECT_EQ(kind_name(config->rope_scaling.kind), **expected.string("rope_type"));
+    EXPECT_EQ(config->rope_scaling.factor, **expected.number("rope_factor"));
+    EXPECT_EQ(config->rope_scaling.original_context, **expected.integer("original_context"));
+    EXPECT_EQ(config->sliding_window, **expected.integer("sliding_window"));
+    EXPECT_EQ(config->tied_embeddings, **expected.boolean("tied_embeddings"));
+    EXPECT_EQ(config->qkv_bias, **expected.boolean("qkv_bias"));
+    EXPECT_EQ(config->output_bias, **expected.boolean("output_bias"));
+    EXPECT_EQ(config->mlp_bias, **expected.boolean("mlp_bias"));
+    EXPECT_EQ(config->qk_norm, **expected.boolean("qk_norm"));
+    ++count;
+  }
+  EXPECT_GE(count, 15u);
+}
+
+// A valid configuration with `key` set to `value` (JSON text); an empty value leaves the key out.
+std::string config_with(const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::vector<std::pair<std::string, std::string>> fields = {
+      {"architectures", "[\"LlamaForCausalLM\"]"},
+      {"vocab_size", "100"},
+      {"hidden_size", "64"},
+      {"num_hidden_layers", "2"},
+      {"num_attention_heads", "4"},
+      {"intermediate_size", "96"},
+  };
+  for (const auto& [key, value] : changes) {
+    std::erase_if(fields, [&](const auto& field) { return field.first == key; });
+    if (!value.empty()) fields.emplace_back(key, value);
+  }
+  std::string text = "{";
+  for (const auto& [key, value] : fields) text += (text.size() > 1 ? ",\"" : "\"") + key + "\":" + value;
+  return text + "}";
+}
+
+TEST(HfConfigTest, StopTokensComeFromTheGenerationConfigFirst) {
+  const std::string config = config_with({{"eos_token_id", "7"}});
+  EXPECT_EQ(parse_hf_config(config)->stop_tokens, std::vector<TokenId>{7});
+  EXPECT_EQ(parse_hf_config(config, "{}")->stop_tokens, std::vector<TokenId>{7});
+  EXPECT_EQ(parse_hf_config(config, R"({"eos_token_id":[3,4]})")->stop_tokens, (std::vector<TokenId>{3, 4}));
+  EXPECT_TRUE(parse_hf_config(config_with({}))->stop_tokens.empty());
+  expect_refused(parse_hf_config(config, R"({"eos_token_id":[3,100]})"), "end-of-text id");
+  expect_refused(parse_hf_config(config, "nonsense"), "generation_config.json: not valid JSON");
+}
+
+TEST(HfConfigTest, SamplingIsWhatTheGenerationConfigRecommends) {
+  const std::string config = config_with({});
+  const auto sampling =
+      parse_hf_config(config, R"({"do_sample":true,"temperature":0.6,"top_k":20,"top_p":0.95})")->sampling;
+  SamplingParams params{.logit_bias = {}, .temperature = 1.0, .min_p = 0.25};
+  sampling.apply_to(params);
+  EXPECT_EQ(params.temperature, 0.6);
+  EXPECT_EQ(params.top_k, 20);
+  EXPECT_EQ(params.top_p, 0.95);
+  EXPECT_EQ(params.min_p, 0.25);
+  EXPECT_FALSE(parse_hf_config(config, R"({"do_sample":false,"temperature":0.6})")->sampling.temperature);
+  EXPECT_FALSE(parse_hf_config(config)->sampling.temperature);
+  expect_refused(parse_hf_config(config, R"({"top_p":1.5})"), "top_p must be");
+  expect_refused(parse_hf_config(config, R"({"top_k":-1})"), "top_k must not be negative");
+  expect_refused(parse_hf_config(config, R"({"temperature":"warm"})"), "temperature");
+}
+
+TEST(HfConfigTest, NewSpellingOfRopeOverridesTheOld) {
+  const auto config =
+      parse_hf_config(config_with({{"rope_theta", "1.0"},
+                                   {"rope_scaling", R"({"type":"linear","factor":2.0})"},
+                                   {"rope_parameters", R"({"rope_type":"default","rope_theta":9})"}}));
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_EQ(config->rope_theta, 9.0);
+  EXPECT_EQ(config->rope_scaling.kind, RopeScalingKind::kNone);
+}
+
+TEST(HfConfigTest, MissingFilesAreNamed) {
+  const TemporaryDirectory directory;
+  expect_refused(read_hf_config(directory.path()), "config.json");
+  directory.write("config.json", config_with({}));
+  EXPECT_TRUE(read_hf_config(directory.path()).ok());
+  directory.write("generation_config.json", "[]");
+  expect_refused(read_hf_config(directory.path()), "generation_config.json: must be a JSON object");
+}
+
+struct HostileText {
+  std::string name;
+  std::string text;
+  std::string part_of_message;
+};
+
+std::vector<HostileText> json_cases() {
+  const std::string valid = config_with({});
+  const auto nested = [](int depth) {
+    return "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  return {
+      {"empty", "", "not valid JSON"},
+      {"white space", " \n\t ", "not valid JSON"},
+      {"a list", "[]", "must be a JSON object"},
+      {"a number", "7", "must be a JSON object"},
+      {"null", "null", "must be a JSON object"},
+      {"cut", valid.substr(0, valid.size() - 1), "not valid JSON"},
+      {"two objects", valid + valid, "not valid JSON"},
+      {"something behind", valid + "x", "not valid JSON"},
+      {"byte order mark", "\xef\xbb\xbf" + valid, "not valid JSON"},
+      {"NUL inside", std::string("{\"a\":\0\"b\"}", 10), "not valid JSON"},
+      {"NUL behind", valid + std::string(1, '\0'), "not valid JSON"},
+      {"invalid UTF-8", "{\"a\":\"\xff\xfe\"}", "not valid JSON"},
+      {"lone surrogate", R"({"a":"\ud800"})", "not valid JSON"},
+      {"control byte in a string", "{\"a\":\"\x01\"}", "not valid JSON"},
+      {"single quotes", "{'a':1}", "not valid JSON"},
+      {"comment", "{/* */}", "not valid JSON"},
+      {"trailing comma", "{\"a\":1,}", "not valid JSON"},
+      {"unquoted key", "{a:1}", "not valid JSON"},
+      {"missing colon", "{\"a\" 1}", "not valid JSON"},
+      {"NaN", "{\"a\":NaN}", "not valid JSON"},
+      {"leading zero", "{\"a\":01}", "not valid JSON"},
+      {"number beyond a double", "{\"a\":1e400}", "not valid JSON"},
+      {"integer beyond 64 bits", "{\"a\":123456789012345678901234567890}", "not valid JSON"},
+      {"64 levels", nested(64), "not valid JSON"},
+      {"10000 levels", nested(10000), "not valid JSON"},
+      {"1000000 open brackets", "{\"a\":" + std::string(1000000, '['), "not valid JSON"},
+      {"duplicate key", R"({"vocab_size":1,"vocab_size":2})", "key 'vocab_size' appears twice"},
+      {"duplicate key by escape", R"({"vocab_size":1,"vocab\u005fsize":2})", "appears twice"},
+      {"duplicate key below", R"({"a":[{"b":1,"b":1}]})", "key 'b' appears twice"},
+      {"beyond 4 MiB", "{\"a\":\"" + std::string(4 << 20, 'x') + "\"}", "limit of 4 MiB"},
+      {"line break in a duplicate key", R"({"a\nb":1,"a\nb":2})", "a\\x0ab"},
+  };
+}
+
+std::vector<HostileText> field_cases() {
+  const auto with = [](const std::string& key, const std::string& value) {
+    return config_with({{key, value}});
+  };
+  const auto rope = [&](const std::string& value) { return with("rope_scaling", value); };
+  return {
+      {"no architecture", with("architectures", ""), "architecture '' is not supported"},
+      {"architecture GPT2", with("architectures", "[\"GPT2LMHeadModel\"]"),
+       "'GPT2LMHeadModel' is not supported"},
+      {"the list is named", with("architectures", "[\"X\"]"), "MistralForCausalLM, Qwen2ForCausalLM"},
+      {"architecture as text", with("architectures", "\"LlamaForCausalLM\""), "must be a list"},
+      {"architecture as number", with("architectures", "[1]"), "must be a list of strings"},
+      {"architecture with a line break", with("architectures", R"(["a\nb"])"), "a\\x0ab"},
+      {"AWQ", with("quantization_config", R"({"quant_method":"awq"})"),
+       "quantization 'awq' is not supported"},
+      {"GPTQ", with("quantization_config", R"({"quant_method":"gptq"})"), "quantization 'gptq'"},
+      {"quantization of no kind", with("quantization_config", "{}"), "quantization ''"},
+      {"no vocab_size", with("vocab_size", ""), "'vocab_size' is missing"},
+      {"vocab_size null", with("vocab_size", "null"), "'vocab_size' is missing"},
+      {"vocab_size text", with("vocab_size", "\"100\""), "must be a whole number"},
+      {"vocab_size fraction", with("vocab_size", "1.5"), "must be a whole number"},
+      {"vocab_size true", with("vocab_size", "true"), "must be a whole number"},
+      {"vocab_size 0", with("vocab_size", "0"), "vocabulary size"},
+      {"vocab_size -1", with("vocab_size", "-1"), "vocabulary size"},
+      {"vocab_size 2^22+1", with("vocab_size", "4194305"), "vocabulary size"},
+      {"vocab_size 2^64-1", with("vocab_size", "18446744073709551615"), "must be a whole number"},
+      {"hidden_size list", with("hidden_size", "[64]"), "must be a whole number"},
+      {"hidden_size 2^63-1", with("hidden_size", "9223372036854775807"), "is not a multiple"},
+      {"0 layers", with("num_hidden_layers", "0"), "number of layers"},
+      {"1025 layers", with("num_hidden_layers", "1025"), "number of layers"},
+      {"0 heads", with("num_attention_heads", "0"), "is not a multiple"},
+      {"-4 heads", with("num_attention_heads", "-4"), "is not a multiple"},
+      {"3 heads in 64", with("num_attention_heads", "3"), "is not a multiple of 3 heads"},
+      {"3 kv heads for 4", with("num_key_value_heads", "3"), "cannot be shared evenly"},
+      {"more kv heads", with("num_key_value_heads", "8"), "key-value heads"},
+      {"head_dim 0", with("head_dim", "0"), "head size"},
+      {"head_dim 7", with("head_dim", "7"), "must be even"},
+      {"head_dim 2^40", with("head_dim", "1099511627776"), "head size"},
+      {"no intermediate_size", with("intermediate_size", ""), "is missing"},
+      {"context 0", with("max_position_embeddings", "0"), "context length"},
+      {"context 2^31", with("max_position_embeddings", "2147483648"), "context length"},
+      {"epsilon 0", with("rms_norm_eps", "0"), "epsilon"},
+      {"epsilon text", with("rms_norm_eps", "\"1e-5\""), "must be a number"},
+      {"epsilon 1e300", with("rms_norm_eps", "1e300"), "epsilon"},
+      {"gelu", with("hidden_act", "\"gelu\""), "activation 'gelu' is not supported"},
+      {"tie as text", with("tie_word_embeddings", "\"no\""), "must be true or false"},
+      {"bias as number", with("attention_bias", "1"), "must be true or false"},
+      {"eos text", with("eos_token_id", "\"</s>\""), "token id"},
+      {"eos -1", with("eos_token_id", "-1"), "token id"},
+      {"eos 2^31", with("eos_token_id", "2147483648"), "token id"},
+      {"eos beyond the vocabulary", with("eos_token_id", "100"), "end-of-text id"},
+      {"eos list of text", with("eos_token_id", "[1,\"2\"]"), "token id"},
+      {"rope_theta 0", with("rope_theta", "0"), "RoPE base"},
+      {"rope_theta text", with("rope_theta", "\"1\""), "must be a number"},
+      {"rope list", rope("[]"), "must be an object"},
+      {"rope yarn", rope(R"({"type":"yarn","factor":4})"),
+       "'yarn' is not supported; default, linear and llama3"},
+      {"rope dynamic", rope(R"({"rope_type":"dynamic","factor":4})"), "'dynamic' is not supported"},
+      {"rope type number", rope(R"({"rope_type":1})"), "must be a string"},
+      {"rope linear without factor", rope(R"({"type":"linear"})"), "needs a factor"},
+      {"rope factor -1", rope(R"({"type":"linear","factor":-1})"), "RoPE factor"},
+      {"llama3 incomplete", rope(R"({"rope_type":"llama3","factor":8})"), "needs low_freq_factor"},
+      {"llama3 swapped",
+       rope(R"({"rope_type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":1,)"
+            R"("original_max_position_embeddings":8192})"),
+       "low_freq_factor < high_freq_factor"},
+      {"llama3 context 0",
+       rope(R"({"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,)"
+            R"("original_max_position_embeddings":0})"),
+       "original context"},
+      {"partly rotated", with("partial_rotary_factor", "0.5"), "partial_rotary_factor"},
+      {"partly rotated in rope_parameters", with("rope_parameters", R"({"partial_rotary_factor":0.5})"),
+       "partial_rotary_factor"},
+  };
+}
+
+std::vector<HostileText> window_cases() {
+  const auto mistral = [](const std::string& key, const std::string& value) {
+    return config_with(
+        {{"architectures", "[\"MistralForCausalLM\"]"}, {"num_key_value_heads", "4"}, {key, value}});
+  };
+  const auto qwen = [](const std::string& key, const std::string& value) {
+    return config_with({{"architectures", "[\"Qwen2ForCausalLM\"]"},
+                        {"num_key_value_heads", "4"},
+                        {"use_sliding_window", "true"},
+                        {key, value}});
+  };
+  return {
+      {"window -1", mistral("sliding_window", "-1"), "sliding window"},
+      {"window text", mistral("sliding_window", "\"4096\""), "must be a whole number"},
+      {"mixed layers", mistral("layer_types", R"(["full_attention","sliding_attention"])"),
+       "full_attention and sliding_attention in one model"},
+      {"unknown layer", mistral("layer_types", R"(["linear_attention"])"),
+       "'linear_attention' is not supported"},
+      {"layer of number", mistral("layer_types", "[1]"), "must be a list of strings"},
+      {"window from the middle", qwen("max_window_layers", "1"), "with and without"},
+      {"use_sliding_window text", qwen("use_sliding_window", "\"yes\""), "must be true or false"},
+  };
+}
+
+TEST(HfConfigHostileTest, NamedKinds) {
+  ASSERT_TRUE(parse_hf_config(config_with({})).ok());
+  size_t count = 0;
+  for (const auto& cases : {json_cases(), field_cases(), window_cases()}) {
+    for (const HostileText& hostile : cases) {
+      SCOPED_TRACE(hostile.name);
+      expect_refused(parse_hf_config(hostile.text), hostile.part_of_message);
+      ++count;
+    }
+  }
+  EXPECT_GE(count, 60u);
+}
+
+TEST(HfConfigHostileTest, CutAtEveryByte) {
+  const std::string text = config_with({{"rope_scaling", R"({"type":"linear","factor":2.0})"}});
+  for (size_t size = 0; size < text.size(); ++size) {
+    SCOPED_TRACE(size);
+    expect_refused(parse_hf_config(std::string_view(text).substr(0, size)), "not valid JSON");
+  }
+}
+
+TEST(HfConfigHostileTest, EveryByteReplaced) {
+  const std::string valid = config_with({{"rope_scaling", R"({"type":"linear","factor":2.0})"}});
+  for (size_t i = 0; i < valid.size(); ++i) {
+    for (const char c : {'\0', '"', '{', '}', '[', ',', ':', '9', '-', '\\', '\xff'}) {
+      std::string text = valid;
+      text[i] = c;
+      expect_refused_or_valid(parse_hf_config(text));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider

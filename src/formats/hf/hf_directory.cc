@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hf/hf_directory.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/quote.h"
+#include "formats/hf/hf_chat_template.h"
+#include "formats/hf/hf_config.h"
+#include "formats/hf/safetensors_directory.h"
+#include "formats/json_document.h"
+#include "formats/model_tensors.h"
+#include "platform/mapped_file.h"
+#include "tokenizer/tokenizer.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool file_exists(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+Status check_tokenizer_exists(const fs::path& directory) {
+  if (file_exists(directory / "tokenizer.json")) return {};
+  if (file_exists(directory / "tokenizer.model")) {
+    return input_error(
+        directory.string() +
+        ": tokenizer.model (SentencePiece) is not supported; save the tokenizer as tokenizer.json");
+  }
+  return input_error(directory.string() + ": tokenizer.json is missing");
+}
+
+// Scalars at the top of config.json, and what the safetensors files say about themselves.
+Status describe(const fs::path& directory, const SafetensorsDirectory& tensors, ModelFile* model) {
+  OUTRIDER_TRY(const JsonDocument document, JsonDocument::read(directory / "config.json"));
+  for (const auto& [key, value] : document.root().fields()) {
+    if (value.is_array() || value.is_object() || value.is_null()) continue;
+    std::string_view text;
+    model->metadata.emplace(
+        printable(key),
+        printable(value.get(text) == simdjson::SUCCESS ? text : std::string_view(simdjson::minify(value))));
+  }
+  for (const auto& [key, value] : tensors.metadata())
+    model->metadata.emplace(printable(key), printable(value));
+  return {};
+}
+
+}  // namespace
+
+Result<ModelFile> open_hf_directory(const fs::path& directory) {
+  ModelFile model;
+  model.path = directory;
+  model.format = "safetensors";
+  if (!file_exists(directory / "config.json")) {
+    return input_error(directory.string() +
+                       ": config.json is missing; expected a Hugging Face model directory");
+  }
+  OUTRIDER_TRY(model.config, read_hf_config(directory));
+  OUTRIDER_RETURN_IF_ERROR(check_tokenizer_exists(directory));
+  OUTRIDER_TRY(model.tokenizer, read_tokenizer_json(directory));
+  OUTRIDER_TRY(model.chat_template, read_chat_template(directory));
+  auto storage = std::make_shared<ModelStorage>();
+  OUTRIDER_TRY(const SafetensorsDirectory tensors, SafetensorsDirectory::open(directory, storage->files));
+  OUTRIDER_RETURN_IF_ERROR(
+      attach_tensors([&](const std::string& name) { return tensors.find(name); }, storage.get(), &model));
+  OUTRIDER_RETURN_IF_ERROR(describe(directory, tensors, &model));
+  model.storage = std::move(storage);
+  return model;
+}
+
+}  // namespace outrider

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "grammar/json_schema/json_text.h"
+
+#include <array>
+#include <cstdio>
+
+namespace outrider {
+namespace {
+
+constexpr int32_t kUnbounded = GrammarBuilder::kUnbounded;
+
+const CodePointSet& digits() {
+  static const CodePointSet kSet{{'0', '9'}};
+  return kSet;
+}
+
+}  // namespace
+
+GrammarExpr JsonText::whitespace() {
+  if (whitespace_ < 0) {
+    const GrammarExpr indent = builder_.characters({{' ', ' '}, {'\t', '\t'}});
+    whitespace_ =
+        builder_.choice({builder_.empty(), builder_.literal(" "),
+                         builder_.sequence({builder_.literal("\n"), builder_.repeat(indent, 0, kIndent)})});
+  }
+  return whitespace_;
+}
+
+GrammarExpr JsonText::bracketed(std::string_view open, GrammarExpr inside, std::string_view close) {
+  return builder_.sequence({builder_.literal(open), whitespace(), inside, builder_.literal(close)});
+}
+
+GrammarExpr JsonText::list(GrammarExpr part, int32_t min, int32_t max) {
+  if (max == 0) return builder_.empty();
+  const GrammarExpr more = builder_.sequence({comma(), part});
+  const int32_t less = min > 0 ? min - 1 : 0;
+  const GrammarExpr some = builder_.sequence(
+      {part, builder_.repeat(more, less, max == kUnbounded ? kUnbounded : max - 1), whitespace()});
+  return min > 0 ? some : builder_.optional(some);
+}
+
+GrammarExpr JsonText::value() {
+  if (value_ < 0) {
+    const int32_t rule = builder_.add_rule("any JSON value");
+    value_ = builder_.reference(rule);
+    builder_.define(rule, builder_.choice({object(), array(), string(), number(),
+                                           builder_.one_of({"true", "false", "null"})}));
+  }
+  return value_;
+}
+
+GrammarExpr JsonText::object() {
+  if (object_ < 0) {
+    const int32_t rule = builder_.add_rule("any JSON object");
+    object_ = builder_.reference(rule);
+    const GrammarExpr pair = builder_.rule("any member", member(string(), value()));
+    builder_.define(rule, members(list(pair, 0, kUnbounded)));
+  }
+  return object_;
+}
+
+GrammarExpr JsonText::array() {
+  if (array_ < 0) {
+    const int32_t rule = builder_.add_rule("any JSON array");
+    array_ = builder_.reference(rule);
+    builder_.define(rule, elements(list(value(), 0, kUnbounded)));
+  }
+  return array_;
+}
+
+GrammarExpr JsonText::integer() {
+  if (integer_ < 0) {
+    const GrammarExpr digit = builder_.characters(digits());
+    const GrammarExpr natural = builder_.choice(
+        {builder_.literal("0"),
+         builder_.sequence({builder_.characters({{'1', '9'}}), builder_.repeat(digit, 0, kDigits - 1)})});
+    integer_ =
+        builder_.rule("integer", builder_.sequence({builder_.optional(builder_.literal("-")), natural}));
+  }
+  return integer_;
+}
+
+GrammarExpr JsonText::number() {
+  if (number_ < 0) {
+    const GrammarExpr digit = builder_.characters(digits());
+    const GrammarExpr fraction =
+        builder_.sequence({builder_.literal("."), builder_.repeat(digit, 1, kDigits)});
+    const GrammarExpr exponent =
+        builder_.sequence({builder_.characters({{'E', 'E'}, {'e', 'e'}}),
+                           builder_.optional(builder_.characters({{'+', '+'}, {'-', '-'}})),
+                           builder_.repeat(digit, 1, kExponentDigits)});
+    number_ = builder_.rule(
+        "number", builder_.sequence({integer(), builder_.optional(fraction), builder_.optional(exponent)}));
+  }
+  return number_;
+}
+
+const CodePointSet& JsonText::plain_characters() {
+  static const CodePointSet kSet = CodePointSet{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}.negated();
+  return kSet;
+}
+
+GrammarExpr JsonText::any_character() {
+  if (any_character_ < 0) {
+    const auto hex = [&](const CodePointSet& set) { return builder_.characters(set); };
+    const CodePointSet all{{'0', '9'}, {'A', 'F'}, {'a', 'f'}};
+    const CodePointSet d{{'D', 'D'}, {'d', 'd'}};
+    const GrammarExpr any = hex(all);
+    // Surrogates in pairs only.
+    const GrammarExpr unpaired = builder_.choice({builder_.sequence({hex(all.without(d)), any, any, any}),
+                                                  builder_.sequence({hex(d), hex({{'0', '7'}}), any, any})});
+    const GrammarExpr pair =
+        builder_.sequence({hex(d), hex({{'8', '9'}, {'A', 'B'}, {'a', 'b'}}), any, any,
+                           builder_.literal("\\u"), hex(d), hex({{'C', 'F'}, {'c', 'f'}}), any, any});
+    CodePointSet simple;
+    for (const char c : std::string_view("\"\\/bfnrt")) simple.add(c, c);
+    const GrammarExpr escape = builder_.sequence(
+        {builder_.literal("\\"),
+         builder_.choice({builder_.characters(simple),
+                          builder_.sequence({builder_.literal("u"), builder_.choice({unpaired, pair})})})});
+    any_character_ = builder_.choice({builder_.characters(plain_characters()), escape});
+  }
+  return any_character_;
+}
+
+GrammarExpr JsonText::quoted(GrammarExpr inside) {
+  return builder_.sequence({builder_.literal("\""), inside, builder_.literal("\"")});
+}
+
+GrammarExpr JsonText::string(int32_t min, int32_t max) {
+  const auto [it, is_new] = strings_.try_emplace({min, max}, -1);
+  if (is_new) it->second = builder_.rule("string", quoted(builder_.repeat(any_character(), min, max)));
+  return it->second;
+}
+
+GrammarExpr JsonText::character(const CodePointSet& set) {
+  std::vector<GrammarExpr> choices = {builder_.characters(set.within(plain_characters()))};
+  std::vector<std::string> escapes;
+  static constexpr std::array<std::pair<char, const char*>, 7> kShort = {{{'"', "\\\""},
+                                                                          {'\\', "\\\\"},
+                                                                          {'\b', "\\b"},
+                                                                          {'\f', "\\f"},
+                                                                          {'\n', "\\n"},
+                                                                          {'\r', "\\r"},
+                                                                          {'\t', "\\t"}}};
+  CodePointSet short_ones;
+  for (const auto& [character, text] : kShort) {
+    short_ones.add(character, character);
+    if (set.contains(character)) escapes.emplace_back(text);
+  }
+  for (uint32_t control = 0; control < 0x20; ++control) {
+    if (!set.contains(control) || short_ones.contains(control)) continue;
+    char text[8];
+    std::snprintf(text, sizeof(text), "\\u%04x", static_cast<unsigned>(control));
+    escapes.emplace_back(text);
+  }
+  if (!escapes.empty()) choices.push_back(builder_.one_of(std::move(escapes)));
+  return builder_.choice(std::move(choices));
+}
+
+GrammarExpr json_object_expression(GrammarBuilder& builder) { return JsonText(builder).object(); }
+
+SharedGrammar json_object_grammar() {
+  static const SharedGrammar kGrammar = [] {
+    GrammarBuilder builder;
+    return builder.build(json_object_expression(builder)).value();
+  }();
+  return kGrammar;
+}
+
+}  // namespace outrider

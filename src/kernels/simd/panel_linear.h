@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with plain numbers on panels of 16 output features: a stretch of weights serves all rows of a
+// chunk and is converted on the way, so that arithmetic overlaps with reading.
+//
+// The sum of one output: inputs are cut into stretches of kStretch; within one, input i belongs to chain
+// i % V::kChains; chains run in order and are added in pairs; stretches are added in order. Nothing else
+// enters, so the bits of an output depend on its own row, its own weights and k only.
+#pragma once
+
+#include "kernels/isa_ops.h"
+
+namespace outrider::simd {
+
+inline constexpr int64_t kStretch = 256;
+inline constexpr int64_t kRowsOfChunk = 128;  // rows that share a stretch while it is in the nearest cache
+// So few rows have too few sums to fill the multipliers' pipelines; V::kStripsOfFewRows panels at once do.
+inline constexpr int kRowsOfPanels = 2;
+
+// How weights are read: f32 as they are.
+template <typename V>
+struct F32Weights {
+  static constexpr int64_t kBytes = 4;
+  static typename V::Floats load(const uint8_t* p) { return V::load(reinterpret_cast<const float*>(p)); }
+};
+
+template <typename V>
+struct F16Weights {
+  static constexpr int64_t kBytes = 2;
+  static typename V::Floats load(const uint8_t* p) { return V::load_halves(p); }
+};
+
+template <typename V>
+struct BF16Weights {
+  static constexpr int64_t kBytes = 2;
+  static typename V::Floats load(const uint8_t* p) { return V::load_bf16(p); }
+};
+
+struct Stretch {
+  const uint8_t* weights;  // [inputs, 16] of the first panel
+  int64_t panel_bytes;     // from panel to panel
+  const float* x;          // first input of the first row
+  int64_t inputs;
+  int64_t k;    // from row to row of x
+  float* sums;  // [panels, rows of a chunk, 16]
+};
+
+// Adds one stretch to the sums of kRows rows, from `row` on, of kStrips panels side by side.
+template <typename V, typename Weights, int kPanels, int kRows>
+void add_stretch(const Stretch& stretch, int64_t row) {
+  constexpr int kPartsOfPanel = kDotFeatures / V::kLanes, kParts = kPanels * kPartsOfPanel;
+  typename V::Floats sums[V::kChains][kRows][kParts];
+  for (auto& chain : sums) {
+    for (auto& of_row : chain) {
+      for (auto& part : of_row) part = V::all(0);
+    }
+  }
+  const float* x = stretch.x + row * stretch.k;
+  const auto add_input = [&](int64_t i, int chain) __attribute__((always_inline)) {
+    const uint8_t* of_input = stretch.weights + i * kDotFeatures * Weights::kBytes;
+    for (int panel = 0; panel < kPanels; ++panel)
+      __builtin_prefetch(of_input + panel * stretch.panel_bytes + kPrefetchBytes);
+    for (int part = 0; part < kParts; ++part) {
+      const auto weights = Weights::load(of_input + part / kPartsOfPanel * stretch.panel_bytes +
+                                         part % kPartsOfPanel * V::kLanes * Weights::kBytes);
+      for (int r = 0; r < kRows; ++r) {
+        sums[chain][r][part] = V::multiply_add(V::all(x[r * stretch.k + i]), weights, sums[chain][r][part]);
+      }
+    }
+  };
+  int64_t i = 0;
+  for (; i + V::kChains <= stretch.inputs; i += V::kChains) {
+    for (int chain = 0; chain < V::kChains; ++chain) add_input(i + chain, chain);
+  }
+  for (int chain = 0; chain < V::kChains; ++chain) {
+    if (i + chain < stretch.inputs) add_input(i + chain, chain);
+  }
+  for (int chains = V::kChains / 2; chains > 0; chains /= 2) {
+    for (int chain = 0; chain < chains; ++chain) {
+      for (int r = 0; r < kRows; ++r) {
+        for (int part = 0; part < kParts; ++part) {
+          sums[chain][r][part] = V::add(sums[chain][r][part], sums[chain + chains][r][part]);
+        }
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int part = 0; part < kParts; ++part) {
+      float* total = stretch.sums + (part / kPartsOfPanel * kRowsOfChunk + row + r) * kDotFeatures +
+                     part % kPartsOfPanel * V::kLanes;
+      V::store(total, V::add(V::load(total), sums[0][r][part]));
+    }
+  }
+}
+
+template <typename V, typename Weights, int kPanels, int kRows>
+void add_stretch_to(const Stretch& stretch, int64_t row, int64_t rows) {
+  if (rows == kRows) return add_stretch<V, Weights, kPanels, kRows>(stretch, row);
+  if constexpr (kRows > 1) add_stretch_to<V, Weights, kPanels, kRows - 1>(stretch, row, rows);
+}
+
+// Rows in groups of about the same size: weights are converted for every group anew.
+template <typename V, typename Weights, int kPanels>
+void add_stretch_to_rows(const Stretch& stretch, int64_t rows) {
+  constexpr int kMax = kPanels > 1 ? kRowsOfPanels : V::kRowsAtOnce;
+  int64_t row = 0;
+  for (int64_t groups = (rows + kMax - 1) / kMax; groups > 0; --groups) {
+    const int64_t count = (rows - row + groups - 1) / groups;
+    add_stretch_to<V, Weights, kPanels, kMax>(stretch, row, count);
+    row += count;
+  }
+}
+
+template <typename V>
+void store_panel(const LinearShare& share, int64_t feature, Range rows, const float* sums) {
+  const int64_t features = share.n - feature < kDotFeatures ? share.n - feature : kDotFeatures;
+  for (int64_t r = rows.begin; r < rows.end; ++r, sums += kDotFeatures) {
+    float* y = share.y + r * share.n + feature;
+    for (int64_t lane = 0; lane < features; lane += V::kLanes) {
+      const int64_t left = features - lane;
+      V::store_first(y + lane, V::load(sums + lane), left < V::kLanes ? left : V::kLanes);
+    }
+  }
+}
+
+template <typename V, typename Weights, int kPanels>
+void panel_product(const LinearShare& share, int64_t feature, Range rows) {
+  alignas(64) float sums[kPanels * kRowsOfChunk * kDotFeatures];
+  const auto* panel =
+      reinterpret_cast<const uint8_t*>(share.weights) + feature / kDotFeatures * share.panel_bytes;
+  const int64_t row_count = rows.end - rows.begin;
+  for (int s = 0; s < kPanels; ++s) {
+    for (int64_t i = 0; i < row_count * kDotFeatures; ++i) sums[s * kRowsOfChunk * kDotFeatures + i] = 0;
+  }
+  for (int64_t begin = 0; begin < share.k; begin += kStretch) {
+    const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
+    add_stretch_to_rows<V, Weights, kPanels>({.weights = panel + begin * kDotFeatures * Weights::kBytes,
+                                              .panel_bytes = share.panel_bytes,
+                                              .x = share.x + rows.begin * share.k + begin,
+                                              .inputs = end - begin,
+                                              .k = share.k,
+                                              .sums = sums},
+                                             row_count);
+  }
+  for (int s = 0; s < kPanels; ++s)
+    store_panel<V>(share, feature + s * kDotFeatures, rows, sums + s * kRowsOfChunk * kDotFeatures);
+}
+
+template <typename V, typename Weights>
+void panels_of(const LinearShare& share) {
+  int64_t feature = share.features.begin;
+  if constexpr (V::kPanelsOfFewRows > 1) {
+    constexpr int64_t kFeatures = V::kPanelsOfFewRows * kDotFeatures;
+    for (; share.rows <= kRowsOfPanels && feature + kFeatures <= share.features.end; feature += kFeatures)
+      panel_product<V, Weights, V::kPanelsOfFewRows>(share, feature, {0, share.rows});
+  }
+  for (; feature < share.features.end; feature += kDotFeatures) {
+    for (int64_t row = 0; row < share.rows; row += kRowsOfChunk) {
+      const int64_t end = row + kRowsOfChunk < share.rows ? row + kRowsOfChunk : share.rows;
+      panel_product<V, Weights, 1>(share, feature, {row, end});
+    }
+  }
+}
+
+template <typename V>
+void panel_linear(const LinearShare& share) {
+  switch (share.dtype) {
+    case DType::kF16:
+      return panels_of<V, F16Weights<V>>(share);
+    case DType::kBF16:
+      return panels_of<V, BF16Weights<V>>(share);
+    default:
+      return panels_of<V, F32Weights<V>>(share);
+  }
+}
+
+}  // namespace outrider::simd

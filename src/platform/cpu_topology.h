@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processors this process may use, and which of them share a core or a NUMA node.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <vector>
+
+namespace outrider {
+
+// One logical processor.
+struct CpuPlace {
+  int cpu = 0;
+  int core = 0;  // the lowest of the processors that share its core
+  int node = 0;  // of memory
+};
+
+// Processors the calling thread may run on, ascending.
+std::vector<int> allowed_cpus();
+
+// What the kernel tells below `devices` of each; a processor it tells nothing about is a core of node 0.
+std::vector<CpuPlace> places_of(std::span<const int> cpus,
+                                const std::filesystem::path& devices = "/sys/devices/system");
+
+int node_count(std::span<const CpuPlace> places);
+
+// The processors of `count` workers, 0 <= count <= places.size(): one of every core before the second of any,
+// spread over the nodes; ordered by node, so that neighbouring workers, who read neighbouring memory, share
+// one.
+std::vector<int> cpus_for_workers(std::vector<CpuPlace> places, int count);
+
+}  // namespace outrider

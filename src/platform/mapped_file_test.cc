@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/mapped_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MappedFileTest : public testing::Test {
+ protected:
+  MappedFileTest() : path_(testing::TempDir() + "outrider_mapped_file_test") {}
+  ~MappedFileTest() override { std::filesystem::remove(path_); }
+
+  void write(std::string_view contents) { std::ofstream(path_, std::ios::binary) << contents; }
+
+  std::filesystem::path path_;
+};
+
+std::string_view as_text(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+TEST_F(MappedFileTest, ShowsTheWholeFile) {
+  write("twelve bytes");
+  const auto file = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_EQ(as_text(*file), "twelve bytes");
+}
+
+TEST_F(MappedFileTest, DroppedPagesLeaveMemoryAndComeBack) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::string contents(10 * page, 'a');
+  for (size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<char>('a' + i % 23);
+  write(contents);
+  const auto file = MappedFile::open(path_);
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  EXPECT_EQ(as_text(*file), contents);
+  const auto resident_pages = [&] {  // of this process: the file's pages stay in the page cache
+    std::ifstream maps("/proc/self/smaps");
+    int64_t kilobytes = -1;
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find(path_.filename().string()) != std::string::npos) kilobytes = 0;
+      if (kilobytes == 0 && line.starts_with("Rss:"))
+        return int64_t{std::stol(line.substr(4))} * 1024 / static_cast<int64_t>(page);
+    }
+    return int64_t{-1};
+  };
+  EXPECT_EQ(resident_pages(), 10);
+  // Pages that the range covers in part stay.
+  drop_mapped_pages(file->bytes().subspan(page / 2, 8 * page));
+  EXPECT_EQ(resident_pages(), 3);
+  EXPECT_EQ(as_text(*file), contents);
+}
+
+TEST_F(MappedFileTest, MovingKeepsTheAddress) {
+  write("contents");
+  auto opened = MappedFile::open(path_);
+  ASSERT_TRUE(opened.ok());
+  const std::byte* address = opened->bytes().data();
+  const MappedFile moved = std::move(opened).value();
+  EXPECT_EQ(moved.bytes().data(), address);
+  EXPECT_EQ(as_text(moved), "contents");
+}
+
+TEST_F(MappedFileTest, RefusesWhatIsNoFileWithContents) {
+  EXPECT_THAT(MappedFile::open(path_).error().message, HasSubstr("cannot open"));
+  EXPECT_EQ(MappedFile::open(path_).error().kind, ErrorKind::kIo);
+  EXPECT_THAT(MappedFile::open(testing::TempDir()).error().message, HasSubstr("not a regular file"));
+  EXPECT_THAT(MappedFile::open("/dev/null").error().message, HasSubstr("not a regular file"));
+  write("");
+  EXPECT_THAT(MappedFile::open(path_).error().message, HasSubstr("is empty"));
+}
+
+TEST_F(MappedFileTest, DoesNotWaitForAPipe) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT(MappedFile::open(path_).error().message, HasSubstr("not a regular file"));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "outrider/result.h"
+#include "outrider/sampling_params.h"
+#include "sampling/randomness.h"
+#include "sampling/token_history.h"
+
+namespace outrider {
+
+// Errors name the parameter, its range and the value found.
+Status validate(const SamplingParams& params);
+
+// The distribution of the next token: bias, penalties, temperature, top-k, top-p, min-p, softmax in f64. Used
+// alike for target and draft logits. At temperature 0 all mass is on the lowest id among the largest values.
+// NaN counts as -infinity; logits of +infinity share all mass; when no token is left (every logit -infinity)
+// the distribution is empty. Tokens less than 2^-1022 times as likely as the likeliest are dropped. Equally
+// likely tokens are cut from the highest id down. Biases and penalties of ids outside the vocabulary are
+// ignored. Keeps its scratch memory between calls.
+class LogitsProcessor {
+ public:
+  // logits: [vocab]. The result lives until the next call. Precondition: validate(params).ok().
+  const Distribution& build(std::span<const float> logits, const SamplingParams& params,
+                            const TokenHistory& history);
+
+ private:
+  struct Candidate {
+    TokenId token;
+    double value;  // a logit; after exponentiate() a weight: its probability over the likeliest one's
+  };
+
+  // What is known of a sum before all its terms are.
+  struct Bounds {
+    double low;
+    double high;
+  };
+
+  void collect(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history);
+  void collect_top(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history);
+  std::span<const float> set_adjusted_apart(std::span<const float> logits, const SamplingParams& params,
+                                            const TokenHistory& history);
+  bool keep_likeliest(std::span<const float> logits, const SamplingParams& params,
+                      const TokenHistory& history);
+  void adjust(const SamplingParams& params, const TokenHistory& history);
+  void set_greedy();
+  void drop_impossible();
+  void keep_top_k(size_t k);
+  void exponentiate(double temperature);
+  double sum_of_weights() const;
+  bool keep_top_p(double top_p, Bounds total);
+  void keep_min_p(double min_p);
+  void normalise();
+
+  std::vector<Candidate> candidates_;
+  std::vector<TokenId> found_;     // scratch
+  std::vector<float> unadjusted_;  // logits of tokens without bias and penalty, NaN for the others
+  Distribution distribution_;
+};
+
+// No bias and no penalty: logits are used as they are.
+bool leaves_logits_alone(const SamplingParams& params);
+
+// The tokens that the coupled rule chooses first after `logits`: what coupled_race() gives for the
+// distribution that LogitsProcessor builds, without building it where sampling is a plain softmax.
+class CoupledChooser {
+ public:
+  struct Place {
+    CounterRandomness* randomness = nullptr;
+    int64_t position = 0;
+  };
+  // -1 when the distribution is empty. Preconditions as for LogitsProcessor::build().
+  TokenId choose(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history,
+                 const Place& place);
+  // Up to `count` tokens in falling order of log p + g; lives until the next call. Precondition: temperature
+  // > 0.
+  std::span<const Arrival> choose_first(int count, std::span<const float> logits,
+                                        const SamplingParams& params, const TokenHistory& history,
+                                        const Place& place);
+
+ private:
+  LogitsProcessor distributions_;
+  std::vector<Arrival> arrivals_;
+};
+
+}  // namespace outrider

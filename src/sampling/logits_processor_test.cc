@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sampling/logits_processor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+
+#include "sampling/distribution.h"
+
+namespace outrider {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+Distribution distribution_of(const std::vector<float>& logits, const SamplingParams& params,
+                             const TokenHistory& history = {}) {
+  LogitsProcessor builder;
+  return builder.build(logits, params, history);
+}
+
+SamplingParams at_temperature(double temperature) {
+  SamplingParams params;
+  params.temperature = temperature;
+  return params;
+}
+
+struct Case {
+  std::vector<float> logits;
+  SamplingParams params;
+  std::vector<TokenId> prompt;
+  std::vector<TokenId> output;
+};
+
+int64_t occurrences(const std::vector<TokenId>& tokens, TokenId token) {
+  return std::count(tokens.begin(), tokens.end(), token);
+}
+
+double reference_logit(const Case& c, TokenId token) {
+  double logit = c.logits[static_cast<size_t>(token)];
+  for (const auto& [id, bias] : c.params.logit_bias) logit += id == token ? bias : 0.0f;
+  if (occurrences(c.prompt, token) + occurrences(c.output, token) > 0) {
+    logit = logit > 0 ? logit / c.params.repetition_penalty : logit * c.params.repetition_penalty;
+  }
+  if (const int64_t n = occurrences(c.output, token); n > 0) {
+    logit -= c.params.presence_penalty + c.params.frequency_penalty * static_cast<double>(n);
+  }
+  return logit;
+}
+
+// Every step in full on the whole vocabulary, in order of likelihood.
+std::map<TokenId, double> reference_distribution(const Case& c) {
+  using Entry = std::pair<double, TokenId>;
+  std::vector<Entry> ranked;  // (-value, token): ascending order is likeliest first, ties by id
+  for (TokenId token = 0; token < static_cast<TokenId>(c.logits.size()); ++token) {
+    const double logit = reference_logit(c, token);
+    if (logit > -kInf) ranked.emplace_back(-logit, token);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  if (ranked.empty()) return {};
+  if (c.params.temperature == 0) return {{ranked[0].second, 1.0}};
+  if (c.params.top_k > 0) ranked.resize(std::min(ranked.size(), static_cast<size_t>(c.params.top_k)));
+  const double largest = -ranked[0].first;
+  double sum = 0;
+  for (Entry& entry : ranked) {
+    const bool both_infinite = std::isinf(largest) && -entry.first == largest;
+    entry.first = both_infinite ? -1.0 : -std::exp((-entry.first - largest) / c.params.temperature);
+    sum -= entry.first;
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::map<TokenId, double> kept;
+  double reached = 0;
+  for (const auto& [negative_weight, token] : ranked) {
+    if (c.params.top_p < 1 && reached >= c.params.top_p * sum) break;
+    reached -= negative_weight;
+    const double smallest = std::max(c.params.min_p, std::numeric_limits<double>::min());
+    if (-negative_weight >= smallest) kept[token] = -negative_weight;
+  }
+  double kept_sum = 0;
+  for (const auto& [token, weight] : kept) kept_sum += weight;
+  for (auto& [token, weight] : kept) weight /= kept_sum;
+  return kept;
+}
+
+class RandomCases {
+ public:
+  Case next() {
+    Case c;
+    const int vocabulary = pick(1, chance(0.1) ? 1000 : 40);
+    const double step = chance(0.5) ? 1.0 : 1e-3;  // a coarse grid makes ties
+    for (int i = 0; i < vocabulary; ++i)
+      c.logits.push_back(static_cast<float>(std::round(normal() / step) * step));
+    for (float& logit : c.logits) {
+      if (chance(0.05)) logit = chance(0.5) ? -kInf : kNan;
+    }
+    if (chance(0.05)) c.logits[static_cast<size_t>(pick(0, vocabulary - 1))] = kInf;
+    const double temperatures[] = {0, 1e-8, 1e-4, 0.5, 1, 2};
+    c.params.temperature = temperatures[pick(0, 5)];
+    if (chance(0.4)) c.params.top_k = pick(1, vocabulary + 2);
+    if (chance(0.4)) c.params.top_p = uniform(0.01, 1);
+    if (chance(0.4)) c.params.min_p = uniform(0, 1);
+    if (chance(0.4)) c.params.repetition_penalty = uniform(0.5, 2);
+    if (chance(0.4)) c.params.presence_penalty = uniform(-2, 2);
+    if (chance(0.4)) c.params.frequency_penalty = uniform(-2, 2);
+    for (int i = pick(0, 3); i > 0; --i) {
+      const auto bias = static_cast<float>(uniform(-5, 5));
+      c.params.logit_bias.emplace_back(pick(0, vocabulary + 1), chance(0.3) ? -kInf : bias);
+    }
+    for (int i = pick(0, 10); i > 0; --i) c.prompt.push_back(pick(0, vocabulary + 1));
+    for (int i = pick(0, 10); i > 0; --i) c.output.push_back(pick(0, vocabulary + 1));
+    return c;
+  }
+
+ private:
+  int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
+  double uniform(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(engine_);
+  }
+  bool chance(double p) { return uniform(0, 1) < p; }
+  double normal() { return std::normal_distribution<double>(0, 2)(engine_); }
+
+  std::mt19937_64 engine_{20240607};
+};
+
+TEST(LogitsProcessor, AgreesWithTheFullSortReference) {
+  RandomCases cases;
+  LogitsProcessor builder;
+  for (int i = 0; i < 20000; ++i) {
+    const Case c = cases.next();
+    TokenHistory history;
+    history.add_prompt(c.prompt);
+    for (const TokenId token : c.output) history.push(token);
+    const std::map<TokenId, double> expected = reference_distribution(c);
+    const Distribution& distribution = builder.build(c.logits, c.params, history);
+    ASSERT_EQ(distribution.tokens.size(), expected.size()) << "case " << i;
+    size_t at = 0;
+    for (const auto& [token, probability] : expected) {
+      ASSERT_EQ(distribution.tokens[at], token) << "case " << i;
+      ASSERT_NEAR(distribution.probabilities[at], probability, 1e-12) << "case " << i << " token " << token;
+      ++at;
+    }
+    ASSERT_TRUE(distribution.empty() || is_proper(distribution)) << "case " << i;
+  }
+}
+
+// The distribution of top-p and min-p in the plainest way: every weight exact, all of them sorted.
+// LogitsProcessor has to give the same bits.
+Distribution exact_nucleus(const std::vector<float>& logits, const SamplingParams& params) {
+  struct Weighed {
+    TokenId token;
+    double weight;
+  };
+  double largest = -kInf;
+  for (const float logit : logits) largest = logit > largest ? logit : largest;
+  std::vector<Weighed> all;
+  double total = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double weight = std::exp((static_cast<double>(logits[i]) - largest) / params.temperature);
+    if (!(weight >= std::numeric_limits<double>::min())) continue;
+    all.push_back({static_cast<TokenId>(i), weight});
+    total += weight;
+  }
+  if (params.top_p < 1) {
+    std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.weight > b.weight; });
+    double reached = 0;
+    size_t kept = 0;
+    while (kept < all.size() && reached < params.top_p * total) reached += all[kept++].weight;
+    all.resize(kept);
+    std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.token < b.token; });
+  }
+  std::erase_if(all, [&](auto& one) { return one.weight < params.min_p; });
+  double kept_total = 0;
+  for (const Weighed& one : all) kept_total += one.weight;
+  Distribution distribution;
+  for (const Weighed& one : all) {
+    distribution.tokens.push_back(one.token);
+    distribution.probabilities.push_back(one.weight / kept_total);
+  }
+  return distribution;
+}
+
+// Logits of many shapes: steep, flat, with plateaus of equal ones, with NaN and -infinity.
+std::vector<float> shaped_logits(std::mt19937_64& engine) {
+  std::uniform_real_distribution<float> uniform(0, 1);
+  const float widths[] = {0.0F, 1e-6F, 0.3F, 3.0F, 30.0F, 1e4F};
+  const float width = widths[engine() % 6];
+  const float step = engine() % 3 == 0 ? 0.5F : 0.0F;
+  const size_t lifted = engine() % 4 == 0 ? 0 : engine() % 200;
+  std::normal_distribution<float> normal(uniform(engine) * 40 - 20, 1);
+  std::vector<float> logits(1 + engine() % 5000);
+  for (float& logit : logits) {
+    logit = width * normal(engine);
+    if (step > 0) logit = std::round(logit / step) * step;
+    if (engine() % 100 == 0) logit = engine() % 2 == 0 ? -kInf : kNan;
+  }
+  for (size_t i = 0; i < lifted; ++i) logits[engine() % logits.size()] += 16 * uniform(engine);
+  return logits;
+}
+
+TEST(LogitsProcessor, CutsOfTheWholeVocabularyHaveTheBitsOfTheExactNucleus) {
+  std::mt19937_64 engine(7);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  LogitsProcessor builder;
+  size_t partial = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const std::vector<float> logits = shaped_logits(engine);
+    const double temperatures[] = {1e-7, 1e-5, 0.1, 0.7, 1, 3, 1e5, 1e7};
+    SamplingParams params = at_temperature(temperatures[engine() % 8]);
+    const double nuclei[] = {
+        1e-9, 0.5, 0.9, 0.95, 0.999999, std::nextafter(1.0, 0.0), uniform(engine) + 1e-12};
+    if (engine() % 4 != 0) params.top_p = nuclei[engine() % 7];
+    if (engine() % 2 == 0) params.min_p = engine() % 5 == 0 ? 1.0 : uniform(engine) * uniform(engine);
+    const Distribution expected = exact_nucleus(logits, params);
+    const Distribution& distribution = builder.build(logits, params, {});
+    ASSERT_EQ(distribution.tokens, expected.tokens) << "case " << i;
+    ASSERT_EQ(distribution.probabilities, expected.probabilities) << "case " << i;
+    partial += distribution.tokens.size() < logits.size() / 2 ? 1 : 0;
+  }
+  EXPECT_GT(partial, 1000u);
+}
+
+// Adjusted tokens are set apart from the others; the same logits adjusted beforehand give the same
+// distribution.
+TEST(LogitsProcessor, CutsOfAdjustedLogitsHaveTheBitsOfTheExactNucleus) {
+  std::mt19937_64 engine(8);
+  LogitsProcessor builder;
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<float> logits = shaped_logits(engine);
+    SamplingParams params = at_temperature(0.7);
+    params.top_p = 0.9;
+    std::vector<float> adjusted = logits;
+    for (int j = 0; j < 20; ++j) {
+      const size_t token = engine() % logits.size();
+      const float bias = j % 5 == 0 ? -kInf : 8.0F;
+      if (std::find_if(params.logit_bias.begin(), params.logit_bias.end(), [&](auto& entry) {
+            return entry.first == static_cast<TokenId>(token);
+          }) != params.logit_bias.end())
+        continue;
+      params.logit_bias.emplace_back(token, bias);
+      logits[token] = std::round(logits[token]);  // so that the sum is a float
+      adjusted[token] = logits[token] + bias;
+    }
+    const Distribution expected = exact_nucleus(adjusted, params);
+    const Distribution& distribution = builder.build(logits, params, {});
+    ASSERT_EQ(distribution.tokens, expected.tokens) << "case " << i;
+    ASSERT_EQ(distribution.probabilities, expected.probabilities) << "case " << i;
+  }
+}
+
+// What the quick sum cannot tell: the nucleus ends exactly where half of the mass is reached.
+TEST(LogitsProcessor, NucleusEndsExactlyAtItsMass) {
+  std::vector<float> logits(1000, -1e4F);
+  for (const size_t token : {10, 20, 30, 40}) logits[token] = 3;
+  SamplingParams params = at_temperature(1);
+  params.top_p = 0.5;
+  EXPECT_THAT(distribution_of(logits, params).tokens, ElementsAre(10, 20));
+  params.top_p = std::nextafter(0.5, 1.0);
+  EXPECT_THAT(distribution_of(logits, params).tokens, ElementsAre(10, 20, 30));
+}
+
+TEST(LogitsProcessor, GreedyTakesTheLowestOfEqualLogits) {
+  EXPECT_THAT(distribution_of({1, 3, -2, 3}, at_temperature(0)).tokens, ElementsAre(1));
+  EXPECT_THAT(distribution_of({kNan, -kInf, -5, kNan}, at_temperature(0)).tokens, ElementsAre(2));
+  EXPECT_THAT(distribution_of({1, kInf, kInf}, at_temperature(0)).tokens, ElementsAre(1));
+}
+
+TEST(LogitsProcessor, GreedyHonoursBiasAndPenalties) {
+  SamplingParams params = at_temperature(0);
+  params.logit_bias = {{1, -kInf}};
+  EXPECT_THAT(distribution_of({1, 3, 2}, params).tokens, ElementsAre(2));
+  params = at_temperature(0);
+  params.presence_penalty = 1.5;
+  TokenHistory history;
+  history.push(1);
+  EXPECT_THAT(distribution_of({1, 3, 2}, params, history).tokens, ElementsAre(2));
+}
+
+TEST(LogitsProcessor, SoftmaxByHand) {
+  const Distribution distribution = distribution_of(
+      {static_cast<float>(std::log(2.0)), 0, static_cast<float>(std::log(5.0))}, at_temperature(1));
+  EXPECT_THAT(distribution.tokens, ElementsAre(0, 1, 2));
+  EXPECT_THAT(distribution.probabilities,
+              ElementsAre(DoubleNear(0.25, 1e-7), DoubleNear(0.125, 1e-7), DoubleNear(0.625, 1e-7)));
+}
+
+TEST(LogitsProcessor, CutsByHand) {
+  const std::vector<float> logits = {0, static_cast<float>(std::log(4.0)), 0,
+                                     static_cast<float>(std::log(2.0))};
+  SamplingParams top_k = at_temperature(1);  // probabilities 1/8 1/2 1/8 1/4
+  top_k.top_k = 3;
+  EXPECT_THAT(distribution_of(logits, top_k).tokens, ElementsAre(0, 1, 3));
+  SamplingParams top_p = at_temperature(1);
+  top_p.top_p = 0.7;
+  EXPECT_THAT(distribution_of(logits, top_p).tokens, ElementsAre(1, 3));
+  SamplingParams min_p = at_temperature(1);
+  min_p.min_p = 0.45;
+  EXPECT_THAT(distribution_of(logits, min_p).tokens, ElementsAre(1, 3));
+}
+
+TEST(LogitsProcessor, TopPIsTakenOfWhatTopKLeaves) {
+  SamplingParams params = at_temperature(1);
+  params.top_k = 2;
+  params.top_p = 0.5;  // of 4 equal tokens two are left, of which the first reaches a half
+  EXPECT_THAT(distribution_of({0, 0, 0, 0}, params).tokens, ElementsAre(0));
+}
+
+TEST(LogitsProcessor, TopPReachesItsMassBeyondTheFirstSortedBlock) {
+  SamplingParams params = at_temperature(1);
+  params.top_p = 0.5;
+  const Distribution distribution = distribution_of(std::vector<float>(4096, 1.0f), params);
+  ASSERT_EQ(distribution.tokens.size(), 2048u);
+  EXPECT_EQ(distribution.tokens.front(), 0);
+  EXPECT_EQ(distribution.tokens.back(), 2047);
+}
+
+TEST(LogitsProcessor, RepetitionPenaltyByHand) {
+  SamplingParams params = at_temperature(1);
+  params.repetition_penalty = 2;
+  TokenHistory history;
+  const TokenId prompt[] = {0, 2};
+  history.add_prompt(prompt);
+  const Distribution distribution = distribution_of({2, 1, -1, -2}, params, history);  // becomes 1 1 -2 -2
+  EXPECT_DOUBLE_EQ(distribution.probabilities[0], distribution.probabilities[1]);
+  EXPECT_DOUBLE_EQ(distribution.probabilities[2], distribution.probabilities[3]);
+  EXPECT_NEAR(distribution.probabilities[0] / distribution.probabilities[2], std::exp(3.0), 1e-9);
+}
+
+TEST(LogitsProcessor, TinyTemperaturesGiveTheGreedyDistribution) {
+  for (const double temperature : {1e-4, 1e-8, 1e-300, 5e-324}) {
+    const Distribution distribution = distribution_of({-3e38f, 1, 3e38f, 2}, at_temperature(temperature));
+    EXPECT_THAT(distribution.tokens, ElementsAre(2)) << temperature;
+    EXPECT_THAT(distribution.probabilities, ElementsAre(1.0)) << temperature;
+  }
+  EXPECT_THAT(distribution_of({1, 1, 0}, at_temperature(1e-8)).probabilities, ElementsAre(0.5, 0.5));
+}
+
+TEST(LogitsProcessor, HugeTemperatureIsUniform) {
+  EXPECT_THAT(distribution_of({-3e38f, 3e38f}, at_temperature(1e300)).probabilities, ElementsAre(0.5, 0.5));
+}
+
+TEST(LogitsProcessor, InfiniteAndNanLogitsAreDefined) {
+  EXPECT_THAT(distribution_of({kInf, 1, kInf, kNan}, at_temperature(1)).tokens, ElementsAre(0, 2));
+  EXPECT_THAT(distribution_of({kInf, 1, kInf}, at_temperature(1)).probabilities, ElementsAre(0.5, 0.5));
+  SamplingParams forbidding = at_temperature(1);
+  forbidding.logit_bias = {{0, -kInf}};
+  EXPECT_THAT(distribution_of({kInf, 1}, forbidding).tokens, ElementsAre(1));
+}
+
+TEST(LogitsProcessor, NoTokenLeftGivesAnEmptyDistribution) {
+  for (const double temperature : {0.0, 1.0}) {
+    SamplingParams params = at_temperature(temperature);
+    EXPECT_THAT(distribution_of({-kInf, kNan}, params).tokens, IsEmpty());
+    EXPECT_THAT(distribution_of({}, params).tokens, IsEmpty());
+    params.logit_bias = {{0, -kInf}};
+    EXPECT_THAT(distribution_of({1.0f}, params).tokens, IsEmpty());
+  }
+}
+
+TEST(LogitsProcessor, ForgetsThePreviousCall) {
+  LogitsProcessor builder;
+  const TokenHistory history;
+  builder.build(std::vector<float>{1, 2, 3, 4}, at_temperature(1), history);
+  EXPECT_THAT(builder.build(std::vector<float>{7, 1}, at_temperature(0), history).tokens, ElementsAre(0));
+  EXPECT_THAT(builder.build(std::vector<float>{1, 1}, at_temperature(1), history).probabilities,
+              ElementsAre(0.5, 0.5));
+}
+
+// Ties of rounded numbers aside, which these seeds do not meet.
+TEST(CoupledChooser, ChoosesWhatTheDistributionsCoupledPickIs) {
+  RandomCases cases;
+  CoupledChooser chooser;
+  int plain = 0;
+  for (int i = 0; i < 20000; ++i) {
+    Case c = cases.next();
+    if (i % 3 == 0) {  // a plain softmax
+      SamplingParams params;
+      params.temperature = c.params.temperature;
+      c.params = params;
+      plain += params.temperature > 0 ? 1 : 0;
+    }
+    TokenHistory history;
+    history.add_prompt(c.prompt);
+    for (const TokenId token : c.output) history.push(token);
+    CounterRandomness randomness(static_cast<uint64_t>(i), 0);
+    const Distribution distribution = distribution_of(c.logits, c.params, history);
+    const TokenId expected = distribution.empty() ? -1 : randomness.coupled_pick(distribution, i);
+    ASSERT_EQ(chooser.choose(c.logits, c.params, history, {&randomness, i}), expected) << "case " << i;
+  }
+  EXPECT_GT(plain, 3000);
+}
+
+// Far from the likeliest, where almost every token is ruled out unseen.
+TEST(CoupledChooser, UnlikelyTokensComeAsOftenAsTheyShould) {
+  std::vector<float> logits(1000, 0.0f);
+  logits[500] = 10.0f;
+  logits[700] = -40.0f;
+  constexpr int kDraws = 20000;
+  const double likeliest = 1 / (1 + 998 * std::exp(-10.0) + std::exp(-50.0));
+  int picked = 0;
+  CoupledChooser chooser;
+  CounterRandomness randomness(5, 0);
+  for (int i = 0; i < kDraws; ++i) {
+    const TokenId token = chooser.choose(logits, at_temperature(1), {}, {&randomness, i});
+    EXPECT_NE(token, 700);
+    picked += token == 500 ? 1 : 0;
+  }
+  const double sigma = std::sqrt(kDraws * likeliest * (1 - likeliest));
+  EXPECT_NEAR(picked, kDraws * likeliest, 6 * sigma);
+}
+
+TEST(Validate, AcceptsTheDefaultsAndTheEdges) {
+  SamplingParams params;
+  EXPECT_TRUE(validate(params).ok());
+  params.min_p = 1;
+  params.logit_bias = {{0, -kInf}, {3, -100.0f}};
+  params.presence_penalty = -2;
+  EXPECT_TRUE(validate(params).ok());
+}
+
+TEST(Validate, NamesTheParameterItsRangeAndTheValue) {
+  const auto message = [](auto change) {
+    SamplingParams params;
+    change(params);
+    const Status status = validate(params);
+    return status.ok() ? std::string("accepted") : status.error().message;
+  };
+  EXPECT_THAT(message([](auto& p) { p.temperature = -0.5; }),
+              HasSubstr("temperature must be finite and >= 0, found -0.5"));
+  EXPECT_THAT(message([](auto& p) { p.temperature = kNan; }), HasSubstr("temperature"));
+  EXPECT_THAT(message([](auto& p) { p.temperature = kInf; }), HasSubstr("temperature"));
+  EXPECT_THAT(message([](auto& p) { p.top_k = -1; }), HasSubstr("top_k"));
+  EXPECT_THAT(message([](auto& p) { p.top_p = 0; }), HasSubstr("top_p"));
+  EXPECT_THAT(message([](auto& p) { p.top_p = 1.01; }), HasSubstr("top_p"));
+  EXPECT_THAT(message([](auto& p) { p.top_p = kNan; }), HasSubstr("top_p"));
+  EXPECT_THAT(message([](auto& p) { p.min_p = -0.1; }), HasSubstr("min_p"));
+  EXPECT_THAT(message([](auto& p) { p.min_p = 1.1; }), HasSubstr("min_p"));
+  EXPECT_THAT(message([](auto& p) { p.repetition_penalty = 0; }), HasSubstr("repetition_penalty"));
+  EXPECT_THAT(message([](auto& p) { p.presence_penalty = kInf; }), HasSubstr("presence_penalty"));
+  EXPECT_THAT(message([](auto& p) { p.frequency_penalty = kNan; }), HasSubstr("frequency_penalty"));
+  EXPECT_THAT(message([](auto& p) { p.logit_bias = {{-1, 0.0f}}; }), HasSubstr("token id of logit_bias"));
+  EXPECT_THAT(message([](auto& p) { p.logit_bias = {{7, kNan}}; }), HasSubstr("logit_bias of token 7"));
+  EXPECT_THAT(message([](auto& p) { p.logit_bias = {{7, kInf}}; }), HasSubstr("logit_bias of token 7"));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an answer cost: usage, vLLM's "metrics", llama-server's "timings".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/api/generation_call.h"
+
+namespace outrider {
+
+// Of one choice.
+struct ChoiceFigures {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t completion_tokens = 0;
+  std::vector<int64_t> acceptance_histogram;  // [j]: steps with drafts that accepted j of them
+
+  void add(const ChoiceDelta& delta);
+};
+
+struct Usage {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t completion_tokens = 0;
+};
+
+void append_usage(std::string& out, const Usage& usage);
+// ,"metrics":{...},"timings":{...} of a call with one choice.
+void append_figures(std::string& out, const ChoiceFigures& figures, const Completion& completion);
+
+}  // namespace outrider

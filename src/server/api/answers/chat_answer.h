@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api/answers/answer.h"
+#include "server/api/chat_request.h"
+#include "server/api/tool_calls/output_parser.h"
+
+namespace outrider {
+
+class ChatAnswer final : public Answer {
+ public:
+  ChatAnswer(ChatSpec spec, const Context& context, std::vector<Request> requests);
+
+ protected:
+  bool begin_choice(int choice, std::string& out) override;
+  bool add_choice(int choice, std::string_view text, const ChoiceDelta& delta, std::string& out) override;
+  void end_choice(int choice, std::string& out) override;
+  void whole_choice(int choice, std::string& out) override;
+  bool has_tool_calls(int choice) const override;
+
+ private:
+  struct Choice {
+    std::optional<ReasoningSplitter> reasoning;
+    std::optional<ToolCallParser> calls;
+    OutputDelta whole;     // of an answer that is not streamed
+    std::string logprobs;  // the same; items
+  };
+
+  OutputDelta parse(Choice& choice, std::string_view text, bool is_last);
+  void append_delta(std::string& out, int choice, const OutputDelta& output) const;
+  void append_logprobs(std::string& out, const ChoiceDelta& delta) const;
+  std::string call_id(int choice, int call) const;
+
+  bool logprobs_;
+  std::string id_;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/answers/completion_answer.h"
+
+#include <utility>
+
+#include "server/api/answers/json_text.h"
+
+namespace outrider {
+namespace {
+
+constexpr Answer::Names kNames = {"cmpl-", "text_completion", "text_completion", true};
+
+void append_text(std::string& out, std::string_view text) {
+  out += ",\"text\":";
+  append_json_string(out, text);
+}
+
+void append_logprobs(std::string& out, std::optional<CompletionLogprobs>& logprobs) {
+  out += ",\"logprobs\":";
+  logprobs ? logprobs->append_to(out) : void(out += "null");
+}
+
+}  // namespace
+
+CompletionAnswer::CompletionAnswer(const CompletionSpec& spec, const Context& context,
+                                   std::vector<Request> requests)
+    : Answer(spec, context, kNames, std::move(requests)), choices_(choices()) {
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const CompletionPrompt& prompt = spec.prompts[i / static_cast<size_t>(spec.n)];
+    if (spec.echo) choices_[i].echo = prompt.text;
+    if (spec.echo && spec.logprobs >= 0) choices_[i].echoed = prompt.tokens;
+    if (spec.logprobs >= 0) {
+      choices_[i].logprobs.emplace(spec.model->tokenizer, spec.request.skip_special, spec.logprobs);
+    }
+  }
+}
+
+bool CompletionAnswer::begin_choice(int index, std::string& out) {
+  const Choice& choice = choices_[static_cast<size_t>(index)];
+  if (choice.echo.empty() || !choice.echoed.empty()) return false;
+  append_text(out, choice.echo);
+  out += ",\"logprobs\":null";
+  return true;
+}
+
+bool CompletionAnswer::add_choice(int index, std::string_view text, const ChoiceDelta& delta,
+                                  std::string& out) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  const bool is_first = !choice.echoed.empty() && !delta.is_trace_alone();
+  if (is_first) choice.logprobs->add_prompt(std::exchange(choice.echoed, {}), delta.prompt_logprobs);
+  if (choice.logprobs && !delta.logprobs.empty()) {
+    choice.logprobs->add(delta.tokens, std::span(delta.logprobs).first(text_tokens(delta)));
+  }
+  if (!spec().streams) {
+    choice.text += text;
+    return false;
+  }
+  append_text(out, is_first ? choice.echo + std::string(text) : text);
+  append_logprobs(out, choice.logprobs);
+  return is_first || !text.empty() || (choice.logprobs && text_tokens(delta) > 0);
+}
+
+void CompletionAnswer::end_choice(int, std::string& out) { out += ",\"text\":\"\",\"logprobs\":null"; }
+
+void CompletionAnswer::whole_choice(int index, std::string& out) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  append_text(out, choice.echo + choice.text);
+  append_logprobs(out, choice.logprobs);
+}
+
+}  // namespace outrider

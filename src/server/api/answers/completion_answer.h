@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api/answers/answer.h"
+#include "server/api/answers/token_text.h"
+#include "server/api/completion_request.h"
+
+namespace outrider {
+
+class CompletionAnswer final : public Answer {
+ public:
+  CompletionAnswer(const CompletionSpec& spec, const Context& context, std::vector<Request> requests);
+
+ protected:
+  bool begin_choice(int choice, std::string& out) override;
+  bool add_choice(int choice, std::string_view text, const ChoiceDelta& delta, std::string& out) override;
+  void end_choice(int choice, std::string& out) override;
+  void whole_choice(int choice, std::string& out) override;
+
+ private:
+  struct Choice {
+    std::string echo;             // the prompt, where it is part of the answer
+    std::vector<TokenId> echoed;  // its tokens, where their log-probabilities are and until they come
+    std::string text;             // of an answer that is not streamed
+    std::optional<CompletionLogprobs> logprobs;
+  };
+  std::vector<Choice> choices_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "outrider/engine.h"
+#include "tokenizer/tokenizer.h"
+
+namespace outrider {
+
+// What a token stands for in lists of tokens: its bytes, or the spelling of a control token.
+std::string_view shown_token(const Tokenizer& tokenizer, TokenId token);
+
+// Chat's log-probabilities: entries of logprobs.content, separated by commas.
+void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                          std::span<const TokenLogprobs> logprobs);
+
+// vLLM's: null for the first token, then for each an object by id of what was listed, the token itself
+// first.
+struct PromptLogprobs {
+  std::span<const TokenLogprobs> logprobs;  // of tokens[1], tokens[2] ...
+  int top = 0;                              // beside each
+};
+void append_prompt_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                            const PromptLogprobs& list);
+
+// The four lists of a completion's logprobs, gathered token by token.
+class CompletionLogprobs {
+ public:
+  CompletionLogprobs(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special, int top)
+      : tokenizer_(std::move(tokenizer)), decoder_(tokenizer_, skip_special), top_(top) {}
+
+  void add(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
+  // Of a prompt, of whose first token nothing is known. Before all others.
+  void add_prompt(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
+  // The object; what was added since the last call.
+  void append_to(std::string& out);
+
+ private:
+  void add_token(TokenId token);
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  StreamDecoder decoder_;
+  int top_;
+  int64_t offset_ = 0;                              // characters
+  std::string tokens_, logprobs_, tops_, offsets_;  // items, separated by commas
+};
+
+}  // namespace outrider

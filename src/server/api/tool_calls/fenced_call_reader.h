@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/api/tool_calls/call_reader.h"
+#include "server/api/tool_calls/json_string_state.h"
+
+namespace outrider {
+
+// DeepSeek-V3's and R1's: function<sep>NAME, a line break, and the arguments in a fence (```json). Newer
+// ones: NAME<sep> and the arguments. It ends with the arguments.
+class FencedCallReader final : public CallReader {
+ public:
+  State push(char next) override;
+  const std::optional<std::string>& name() const override { return name_; }
+  std::string_view arguments() const override { return arguments_; }
+  std::optional<std::string> finished_arguments() const override;
+
+ private:
+  enum class Phase : uint8_t { kType, kName, kFence, kArguments };
+
+  State push_type();
+  State push_name();
+  State push_fence();
+  State push_argument(char next);
+
+  Phase phase_ = Phase::kType;
+  std::string held_;  // of the phase, but for kArguments
+  std::optional<std::string> name_;
+  std::string arguments_;
+  int depth_ = 0;  // of brackets
+  JsonStringState string_;
+};
+
+}  // namespace outrider

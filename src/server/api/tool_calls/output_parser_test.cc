@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/tool_calls/output_parser.h"
+
+#include <gtest/gtest.h>
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kHermes = "... <tool_call> ...";
+constexpr std::string_view kMistral = "... [TOOL_CALLS] ...";
+constexpr std::string_view kLlama = "... <|python_tag|> ...";
+constexpr std::string_view kDeepSeek = "... <｜tool▁calls▁begin｜><｜tool▁call▁begin｜> ...";
+constexpr std::string_view kQwenCoder = "... <tool_call>\\n<function=f>\\n<parameter=x> ...";
+
+constexpr const char* kAddSchema = R"({"type": "object", "properties": {
+  "a": {"type": "integer"}, "b": {"type": "array"}, "s": {"type": "string"}, "t": {"type": "boolean"},
+  "o": {"anyOf": [{"type": "number"}, {"type": "null"}]}, "e": {"enum": ["1", "2"]}, "m": {"enum": [1, "1x"]},
+  "r": {"$ref": "#/$defs/point"}, "u": {"description": "of no type"}, "l": {"type": ["string", "null"]}},
+  "$defs": {"point": {"type": "object"}}})";
+
+SharedTools test_tools() {
+  return std::make_shared<const std::vector<Tool>>(
+      std::vector<Tool>{{.name = "add", .parameters = kAddSchema, .path = {}},
+                        {.name = "now", .parameters = R"({"type": "object"})", .path = {}}});
+}
+
+// "content|name(arguments)|name(arguments)", the pieces of every call put together.
+std::string parsed(std::string_view chat_template, std::string_view text, size_t piece, bool incremental,
+                   bool parallel = true) {
+  ToolCallParser parser(
+      {.format = tool_format(chat_template), .incremental = incremental, .parallel = parallel}, test_tools());
+  OutputDelta all;
+  const auto take = [&](OutputDelta delta) {
+    all.content += delta.content;
+    for (const auto& call : delta.calls) {
+      if (!call.name.empty()) {
+        EXPECT_EQ(call.index, static_cast<int>(all.calls.size()));
+        all.calls.push_back(call);
+      } else {
+        EXPECT_EQ(call.index, static_cast<int>(all.calls.size()) - 1);
+        all.calls.back().arguments += call.arguments;
+      }
+    }
+  };
+  for (size_t i = 0; i < text.size(); i += piece) {
+    OutputDelta delta;
+    parser.push(text.substr(i, piece), delta);
+    take(delta);
+  }
+  OutputDelta delta;
+  parser.finish(delta);
+  take(delta);
+  std::string result = all.content;
+  for (const auto& call : all.calls) result += "|" + call.name + "(" + call.arguments + ")";
+  return result;
+}
+
+void expect_parsed(std::string_view chat_template, std::string_view text, const std::string& expected) {
+  for (const size_t piece : {size_t{1}, size_t{2}, size_t{3}, size_t{7}, size_t{1000}}) {
+    for (const bool incremental : {false, true}) {
+      EXPECT_EQ(parsed(chat_template, text, piece, incremental), expected)
+          << text << " in pieces of " << piece << (incremental ? ", incremental" : "");
+    }
+  }
+}
+
+TEST(ToolCallParser, FindsCalls) {
+  const std::string add = R"({"name": "add", "arguments": {"a": 1, "b": [2, "}"]}})";
+  const std::string call = R"(|add({"a": 1, "b": [2, "}"]}))";
+  expect_parsed(kHermes, "<tool_call>\n" + add + "\n</tool_call>", call);
+  expect_parsed(kHermes, "Let me see.\n\n<tool_call>" + add + "</tool_call>\n", "Let me see." + call);
+  expect_parsed(kHermes,
+                "<tool_call>\n" + add + "\n</tool_call>\n<tool_call>\n{\"name\":\"now\"}\n</tool_call>",
+                call + "|now({})");
+  expect_parsed(kHermes, "<tool_call>" + add, call);  // the end of the output closes it
+  expect_parsed(kMistral, "[TOOL_CALLS] [" + add + ", {\"arguments\": {}, \"name\": \"now\"}]",
+                call + "|now({})");
+  expect_parsed(kMistral, "[TOOL_CALLS][{\"name\": \"add\", \"arguments\": {}, \"id\": \"123456789\"}]",
+                "|add({})");
+  expect_parsed(kLlama, R"({"name": "add", "parameters": {"x": "ü\"{\\"}})", R"(|add({"x": "ü\"{\\"}))");
+  expect_parsed(kLlama,
+                R"(<|python_tag|>{"name": "add", "parameters": {}}; {"name": "now", "parameters": {}})",
+                "|add({})|now({})");
+  expect_parsed("plain", "\n " + add, call);
+  expect_parsed("plain", "[" + add + "]", call);
+  expect_parsed("plain", R"({"type": "function", "name": "now", "arguments": {}})", "|now({})");
+  expect_parsed("plain", R"({"name": "now", "arguments": "{\"a\": 1}"})", R"(|now({"a": 1}))");
+  expect_parsed("plain", R"({"arguments": {"a": -1.5e3}, "name": "now"})", R"(|now({"a": -1.5e3}))");
+}
+
+TEST(ToolCallParser, LeavesTheRestAlone) {
+  for (const char* text :
+       {"Hello.", "", "  two \n lines  ", "a < b and <tool_box>", "<tool_call", "<tool_call>",
+        "<tool_call> not JSON", "<tool_call>{\"name\": \"other\", \"arguments\": {}}</tool_call>",
+        "<tool_call>{\"n\": 1}</tool_call>", "<tool_call>{\"name\": 3, \"arguments\": {}}</tool_call>",
+        "<tool_call>{]", "<tool_call>{\"name\" \"add\"}", "<tool_call>{\"name\": \"add\"",
+        "<tool_call>{\"name\": \"add\", \"name\": \"add\"}"}) {
+    expect_parsed(kHermes, text, text);
+  }
+  for (const char* text :
+       {"{\"answer\": 42}", "{\"name\": \"Bob\", \"age\": 3}", "[1, 2]", "[", "{", "x {\"name\": \"add\"}",
+        "Sure: {\"name\": \"add\", \"parameters\": {}}", "<|python", "<|python_tag|>print(1)"}) {
+    expect_parsed(kLlama, text, text);
+  }
+  expect_parsed(kMistral, "[TOOL_CALLS] nothing", "[TOOL_CALLS] nothing");
+}
+
+// "<｜tool▁X｜>"
+std::string mark(const std::string& what) { return "<｜tool▁" + what + "｜>"; }
+
+std::string deepseek_call(const std::string& name, const std::string& arguments) {
+  return mark("call▁begin") + "function" + mark("sep") + name + "\n```json\n" + arguments + "\n```" +
+         mark("call▁end");
+}
+
+TEST(ToolCallParser, FindsDeepSeeksCalls) {
+  const std::string arguments = R"({"a": 1, "b": [2, "}\"`\\"]})";
+  const std::string begin = mark("calls▁begin"), end = mark("calls▁end");
+  const std::string add = deepseek_call("add", arguments), now = deepseek_call("now", "{}");
+  const std::string call = "|add(" + arguments + ")";
+  expect_parsed(kDeepSeek, begin + add + end, call);
+  expect_parsed(kDeepSeek, "I add.\n\n" + begin + add + "\n" + now + end, "I add." + call + "|now({})");
+  // Newer models: no type and no fence.
+  const std::string newer = mark("call▁begin") + "add" + mark("sep") + arguments + mark("call▁end");
+  expect_parsed(kDeepSeek, begin + newer + newer + end, call + call);
+  // The end of the output closes it, wherever behind the arguments.
+  for (const size_t cut : {end.size(), end.size() + 5, end.size() + mark("call▁end").size() + 4}) {
+    const std::string whole = begin + add + end;
+    expect_parsed(kDeepSeek, whole.substr(0, whole.size() - cut), call);
+  }
+}
+
+TEST(ToolCallParser, LeavesAloneWhatDeepSeekDoesNotCallSo) {
+  const std::string begin = mark("calls▁begin"), call = mark("call▁begin"), sep = mark("sep");
+  for (const std::string& text :
+       {begin, begin + "x", begin + call, begin + call + "function",
+        begin + call + "function" + sep + "add\n", begin + deepseek_call("other", "{}"),
+        begin + deepseek_call("add", "[1]"), begin + call + "function" + sep + "add\n```python\n{}",
+        begin + call + "function" + sep + "add\n{\"a\": 1]", begin + call + std::string(300, 'x') + sep,
+        call + "function" + sep + "add\n{}", std::string("<｜tool▁calls"), std::string("a ｜> b")}) {
+    EXPECT_EQ(parsed(kDeepSeek, text, 1, false), text);
+    EXPECT_EQ(parsed(kDeepSeek, text, 1000, false), text);
+  }
+  // What follows a good call is said as it is.
+  EXPECT_EQ(parsed(kDeepSeek, begin + deepseek_call("now", "{}") + "And more.", 2, false),
+            "And more.|now({})");
+}
+
+std::string tagged_call(const std::string& name,
+                        const std::vector<std::pair<std::string, std::string>>& values) {
+  std::string text = "<tool_call>\n<function=" + name + ">\n";
+  for (const auto& [key, value] : values) text += "<parameter=" + key + ">\n" + value + "\n</parameter>\n";
+  return text + "</function>\n</tool_call>";
+}
+
+TEST(ToolCallParser, FindsQwenCodersCalls) {
+  expect_parsed(kQwenCoder, "Now.\n" + tagged_call("now", {}), "Now.|now({})");
+  expect_parsed(kQwenCoder, tagged_call("add", {{"a", "12"}, {"s", "12"}}), R"(|add({"a": 12, "s": "12"}))");
+  expect_parsed(kQwenCoder, tagged_call("now", {}) + "\n" + tagged_call("add", {{"s", "x"}}),
+                R"(|now({})|add({"s": "x"}))");
+  // On one line, and without an end.
+  expect_parsed(kQwenCoder, "<tool_call><function=add><parameter=a>3</parameter></function>",
+                R"(|add({"a": 3}))");
+  // A string is what stands between its lines, whatever it looks like.
+  expect_parsed(kQwenCoder,
+                tagged_call("add", {{"s", "if (a < b) {\n\tsay(\"ü\\\\\");\n}\n"}, {"l", "</parameter"}}),
+                R"(|add({"s": "if (a < b) {\n\u0009say(\"ü\\\\\");\n}\n", "l": "</parameter"}))");
+  expect_parsed(kQwenCoder, tagged_call("add", {{"s", ""}, {"l", "\n"}}), R"(|add({"s": "", "l": "\n"}))");
+}
+
+TEST(ToolCallParser, TypesQwenCodersValuesByTheSchema) {
+  const std::pair<std::pair<std::string, std::string>, std::string> kCases[] = {
+      {{"a", "-3"}, "-3"},
+      {{"a", "three"}, R"("three")"},
+      {{"b", " [1, {\"x\": \"]\"}] "}, R"([1, {"x": "]"}])"},
+      {{"b", "[1,"}, R"("[1,")"},
+      {{"s", "null"}, R"("null")"},
+      {{"t", "true"}, "true"},
+      {{"t", "False"}, "false"},
+      {{"o", "2.5"}, "2.5"},
+      {{"o", "None"}, "null"},
+      {{"o", "true"}, R"("true")"},
+      {{"e", "1"}, R"("1")"},
+      {{"m", "1"}, "1"},
+      {{"m", "1x"}, R"("1x")"},
+      {{"r", "{\"x\": 1}"}, R"({"x": 1})"},
+      {{"u", "5"}, R"("5")"},
+      {{"l", "null"}, "null"},
+      {{"l", "5"}, R"("5")"},
+      {{"unknown", "5"}, R"("5")"},
+  };
+  for (const auto& [value, json] : kCases) {
+    expect_parsed(kQwenCoder, tagged_call("add", {value}), "|add({\"" + value.first + "\": " + json + "})");
+  }
+}
+
+TEST(ToolCallParser, LeavesAloneWhatQwenCoderDoesNotCallSo) {
+  const std::string name = "<tool_call>\n<function=add>";
+  for (const std::string& text :
+       {std::string("a <tool_call> b"), std::string("<tool_call>{\"name\": \"add\"}"),
+        tagged_call("other", {}), std::string("<tool_call>\n<function=add"),
+        "<tool_call><function=" + std::string(300, 'x') + ">", name + "text</function>",
+        name + "<parameter=a>1", name + "<parameter=a>1</parameter>",
+        name + "<parameter=a>1</parameter><parameter=a>2</parameter></function>"}) {
+    EXPECT_EQ(parsed(kQwenCoder, text, 1, false), text);
+    EXPECT_EQ(parsed(kQwenCoder, text, 1000, false), text);
+  }
+}
+
+// A long string comes as it is written: a file, for example.
+TEST(ToolCallParser, StreamsQwenCodersStrings) {
+  ToolCallParser parser({.format = tool_format(kQwenCoder), .incremental = true}, test_tools());
+  OutputDelta delta;
+  parser.push("<tool_call>\n<function=add>\n<parameter=s>\none\n", delta);
+  ASSERT_EQ(delta.calls.size(), 1u);
+  EXPECT_EQ(delta.calls[0].name, "add");
+  EXPECT_EQ(delta.calls[0].arguments, R"({"s": "one)");  // the line break may belong to the tag
+  delta = {};
+  parser.push("two\n</par", delta);
+  EXPECT_EQ(delta.calls[0].arguments, R"(\ntwo)");
+  delta = {};
+  parser.push("ameter>\n</function>", delta);
+  EXPECT_EQ(delta.calls[0].arguments, R"("})");
+}
+
+TEST(ToolCallParser, TellsTheNameFirstAndArgumentsAsTheyCome) {
+  ToolCallParser parser({.format = tool_format(kHermes), .incremental = true}, test_tools());
+  OutputDelta delta;
+  parser.push("<tool_call>\n{\"name\": \"add\", \"arguments\": ", delta);
+  EXPECT_TRUE(delta.empty());
+  parser.push("{\"a\"", delta);
+  ASSERT_EQ(delta.calls.size(), 1u);
+  EXPECT_EQ(delta.calls[0].name, "add");
+  EXPECT_EQ(delta.calls[0].arguments, "{\"a\"");
+  delta = {};
+  parser.push(": 1}", delta);
+  ASSERT_EQ(delta.calls.size(), 1u);
+  EXPECT_EQ(delta.calls[0].name, "");
+  EXPECT_EQ(delta.calls[0].arguments, ": 1}");
+}
+
+TEST(ToolCallParser, KeepsToOneCallWhereAsked) {
+  const std::string text =
+      R"(<tool_call>{"name": "add", "arguments": {}}</tool_call><tool_call>{"name": "now", "arguments": {}}</tool_call>)";
+  for (const bool incremental : {false, true}) {
+    EXPECT_EQ(parsed(kHermes, text, 3, incremental, /*parallel=*/false), "|add({})");
+  }
+}
+
+// "reasoning|content"
+std::string split(std::string_view text, size_t piece, bool is_inside) {
+  ReasoningSplitter splitter(is_inside);
+  std::string reasoning, content;
+  for (size_t i = 0; i < text.size(); i += piece) splitter.push(text.substr(i, piece), reasoning, content);
+  splitter.finish(reasoning, content);
+  return reasoning + "|" + content;
+}
+
+TEST(ReasoningSplitter, TellsReasoningFromContent) {
+  for (const size_t piece : {size_t{1}, size_t{2}, size_t{5}, size_t{1000}}) {
+    EXPECT_EQ(split("<think>\nOne.\n\nTwo.\n</think>\n\nHi <think>", piece, false),
+              "One.\n\nTwo.|Hi <think>");
+    EXPECT_EQ(split("\n<think></think>x", piece, false), "|x");
+    EXPECT_EQ(split("Hi</think>", piece, false), "|Hi</think>");
+    EXPECT_EQ(split("<thin", piece, false), "|<thin");
+    EXPECT_EQ(split("a < b</think> c", piece, true), "a < b|c");
+    EXPECT_EQ(split("never ends </thi", piece, true), "never ends </thi|");
+  }
+}
+
+TEST(ToolFormat, IsFoundInTheTemplate) {
+  EXPECT_EQ(tool_format(kHermes).name, "hermes");
+  EXPECT_EQ(tool_format(kMistral).name, "mistral");
+  EXPECT_EQ(tool_format(kLlama).name, "llama3");
+  EXPECT_EQ(tool_format(kDeepSeek).name, "deepseek");
+  EXPECT_EQ(tool_format(kQwenCoder).name, "qwen3_coder");
+  EXPECT_EQ(tool_format("").name, "plain");
+}
+
+}  // namespace
+}  // namespace outrider

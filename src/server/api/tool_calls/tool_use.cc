@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/tool_calls/tool_use.h"
+
+#include <algorithm>
+
+#include "base/quote.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kAnyArguments = R"({"type":"object"})";
+
+// The first whose marker is in the template.
+struct KnownFormat {
+  std::string_view marker;
+  ToolFormat format;
+};
+constexpr KnownFormat kFormats[] = {
+    {"<parameter=", {"qwen3_coder", "<tool_call>", "</tool_call>", false, CallForm::kTagged, "<function="}},
+    {"<｜tool▁calls▁begin｜>",
+     {"deepseek",
+      "<｜tool▁calls▁begin｜>",
+      "<｜tool▁calls▁end｜>",
+      false,
+      CallForm::kFenced,
+      "<｜tool▁call▁begin｜>",
+      {"```", "<｜tool▁call▁end｜>"}}},
+    {"<tool_call>", {"hermes", "<tool_call>", "</tool_call>", false}},
+    {"[TOOL_CALLS]", {"mistral", "[TOOL_CALLS]", "", false}},
+    {"<|python_tag|>", {"llama3", "<|python_tag|>", "", true}},
+};
+constexpr ToolFormat kPlain = {"plain", "", "", true};
+
+ApiStatus check_name(const RequestField& field, const std::string& name) {
+  constexpr size_t kMax = 64;
+  const bool fits =
+      !name.empty() && name.size() <= kMax && std::all_of(name.begin(), name.end(), [](char byte) {
+        return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_' || byte == '-' ||
+               byte == '.';
+      });
+  if (fits) return api_ok();
+  return field.error("expected 1 to 64 letters, digits, '_', '-' or '.', found " + quote(name));
+}
+
+ApiResult<Tool> read_tool(const RequestField& field, const ApiLimits& limits) {
+  constexpr std::string_view kTypes[] = {"function"};
+  OUTRIDER_TRY(const RequestField type, field.at("type"));
+  OUTRIDER_RETURN_IF_ERROR(type.one_of(kTypes));
+  OUTRIDER_TRY(const RequestField function, field.at("function"));
+  OUTRIDER_TRY(const RequestField name, function.at("name"));
+  Tool tool;
+  OUTRIDER_TRY(tool.name, name.string());
+  OUTRIDER_RETURN_IF_ERROR(check_name(name, tool.name));
+  if (const auto description = function.find("description")) {
+    OUTRIDER_RETURN_IF_ERROR(description->string());
+  }
+  if (const auto strict = function.find("strict")) {
+    OUTRIDER_TRY(tool.strict, strict->boolean());
+  }
+  tool.path = function.path() + ".parameters";
+  tool.parameters = kAnyArguments;
+  if (const auto parameters = function.find("parameters")) {
+    if (!parameters->is_object()) return parameters->expected("a JSON schema");
+    OUTRIDER_TRY(tool.parameters, schema_text(*parameters, limits));
+  }
+  return tool;
+}
+
+ApiStatus read_named_choice(const RequestField& field, ToolUse& use) {
+  constexpr std::string_view kTypes[] = {"function"};
+  OUTRIDER_TRY(const RequestField type, field.at("type"));
+  OUTRIDER_RETURN_IF_ERROR(type.one_of(kTypes));
+  OUTRIDER_TRY(const RequestField function, field.at("function"));
+  OUTRIDER_TRY(const RequestField name_field, function.at("name"));
+  OUTRIDER_TRY(const std::string name, name_field.string());
+  const auto tool =
+      std::find_if(use.tools.begin(), use.tools.end(), [&](const Tool& t) { return t.name == name; });
+  if (tool == use.tools.end())
+    return name_field.error("expected the name of one of the tools, found " + quote(name));
+  Tool named = std::move(*tool);
+  use.tools.assign(1, std::move(named));
+  use.choice = ToolChoice::kNamed;
+  return api_ok();
+}
+
+ApiStatus read_choice(const RequestField& field, ToolUse& use) {
+  constexpr std::string_view kChoices[] = {"none", "auto", "required"};
+  if (field.is_object()) return read_named_choice(field, use);
+  if (!field.is_string()) return field.expected("none, auto, required or an object that names a function");
+  OUTRIDER_TRY(const int choice, field.one_of(kChoices));
+  use.choice = static_cast<ToolChoice>(choice);
+  if (use.tools.empty() && use.choice == ToolChoice::kRequired) {
+    return field.error("expected tools to choose from, found none");
+  }
+  return api_ok();
+}
+
+}  // namespace
+
+ApiResult<ToolUse> read_tools(const RequestField& root, const ApiLimits& limits) {
+  ToolUse use;
+  if (const auto field = root.find("tools")) {
+    OUTRIDER_TRY(const auto items, field->items(static_cast<size_t>(limits.tools)));
+    for (const RequestField& item : items) {
+      OUTRIDER_TRY(Tool tool, read_tool(item, limits));
+      const bool is_known = std::any_of(use.tools.begin(), use.tools.end(),
+                                        [&](const Tool& other) { return other.name == tool.name; });
+      if (is_known) return item.error("expected every name once, found " + quote(tool.name) + " twice");
+      use.tools.push_back(std::move(tool));
+    }
+    if (!use.tools.empty()) use.json = field->json();
+  }
+  use.choice = use.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
+  if (const auto choice = root.find("tool_choice")) OUTRIDER_RETURN_IF_ERROR(read_choice(*choice, use));
+  if (use.tools.empty() || use.choice == ToolChoice::kNone) {
+    use.choice = ToolChoice::kNone;
+    use.json.clear();
+  }
+  if (const auto parallel = root.find("parallel_tool_calls")) {
+    OUTRIDER_TRY(use.parallel, parallel->boolean());
+  }
+  return use;
+}
+
+const ToolFormat& tool_format(std::string_view chat_template) {
+  for (const KnownFormat& known : kFormats) {
+    if (chat_template.find(known.marker) != std::string_view::npos) return known.format;
+  }
+  return kPlain;
+}
+
+const ToolFormat& plain_tool_format() { return kPlain; }
+
+bool shows_tools(std::string_view chat_template) {
+  return chat_template.find("tools") != std::string_view::npos;
+}
+
+std::string tool_instructions(const ToolUse& use) {
+  return "You may call one of these functions, given as JSON:\n" + use.json +
+         "\nTo call one, answer with nothing but "
+         R"({"name": its name, "arguments": an object with its arguments}.)";
+}
+
+}  // namespace outrider

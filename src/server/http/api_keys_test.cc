@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/api_keys.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace outrider {
+namespace {
+
+TEST(ApiKeys, EachHasItsOwnScope) {
+  const auto keys =
+      ApiKeys::parse("# names may stand here\n0123456789abcdef-one\r\n\n  0123456789abcdef-two  ", "keys");
+  ASSERT_TRUE(keys.ok()) << keys.error().message;
+  EXPECT_TRUE(keys->required());
+  const auto one = keys->scope_of("0123456789abcdef-one"), two = keys->scope_of("0123456789abcdef-two");
+  ASSERT_TRUE(one && two);
+  EXPECT_NE(*one, *two);
+}
+
+TEST(ApiKeys, NothingElseOpens) {
+  const auto keys = ApiKeys::parse("0123456789abcdef-one", "keys");
+  ASSERT_TRUE(keys.ok());
+  for (const std::string key : {"", "0", "0123456789abcdef-on", "0123456789abcdef-onE",
+                                "0123456789abcdef-one ", "0123456789abcdef-oneX", "# names may stand here"}) {
+    EXPECT_FALSE(keys->scope_of(key)) << key;
+  }
+  EXPECT_FALSE(ApiKeys().required());
+}
+
+TEST(ApiKeys, ErrorsNameTheLineAndNotTheKey) {
+  for (const std::string text :
+       {"", "# only\n", "short\n", "with a space in it at all\n", "0123456789abcdef\x01x\n"}) {
+    EXPECT_FALSE(ApiKeys::parse(text, "keys").ok()) << text;
+  }
+  const std::string message = ApiKeys::parse("0123456789abcdef\nsecret\n", "keys").error().message;
+  EXPECT_NE(message.find("keys:2"), std::string::npos) << message;
+  EXPECT_EQ(message.find("secret"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace outrider

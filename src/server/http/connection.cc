@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/connection.h"
+
+#include <array>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr size_t kReadAhead = 64 << 10;  // bytes of further requests, while one is answered
+constexpr size_t kReadSize = 2048;
+
+}  // namespace
+
+Connection::Connection(Service* service, Socket socket, std::string address)
+    : service_(service),
+      socket_(std::move(socket)),
+      address_(std::move(address)),
+      wake_(socket_.get_executor()) {
+  boost::system::error_code ignored;
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  ++service_->connections;
+}
+
+Connection::~Connection() { --service_->connections; }
+
+Connection::Task<bool> Connection::wait_for_bytes(Duration time) {
+  if (buffer_.size() > 0) co_return true;
+  set_deadline(time);
+  is_idle_ = true;
+  boost::system::error_code error;
+  co_await socket_.async_wait(Socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+  is_idle_ = false;
+  co_return !error && !service_->is_closing;
+}
+
+Connection::Task<bool> Connection::write(std::string_view bytes) {
+  boost::system::error_code error;
+  while (!bytes.empty() && !error) {
+    set_deadline(service_->limits.write_stall);
+    const asio::const_buffer rest(bytes.data(), bytes.size());
+    const size_t sent =
+        co_await socket_.async_write_some(rest, asio::redirect_error(asio::use_awaitable, error));
+    bytes.remove_prefix(sent);
+  }
+  set_no_deadline();
+  if (error && is_expired_) service_->metrics.on_drop(DropReason::kSlowReader);
+  co_return !error;
+}
+
+Connection::Task<void> Connection::linger() {
+  boost::system::error_code error;
+  socket_.shutdown(Socket::shutdown_send, error);
+  set_deadline(service_->limits.close_time);
+  std::array<char, kReadSize> bytes;
+  while (!error) {
+    const asio::mutable_buffer space(bytes.data(), bytes.size());
+    co_await socket_.async_read_some(space, asio::redirect_error(asio::use_awaitable, error));
+  }
+}
+
+void Connection::start_watch() {
+  is_watched_ = true;
+  ends_watch_ = false;
+  asio::co_spawn(socket_.get_executor(), watch(), asio::detached);
+}
+
+Connection::Task<void> Connection::watch() {
+  while (!ends_watch_) {
+    boost::system::error_code error;
+    co_await socket_.async_wait(Socket::wait_read, asio::redirect_error(asio::use_awaitable, error));
+    if (ends_watch_) break;
+    if (!error) {
+      const size_t count = socket_.read_some(buffer_.prepare(kReadSize), error);
+      buffer_.commit(count);
+    }
+    if (error == asio::error::would_block) continue;
+    const bool is_too_much = buffer_.size() > kReadAhead;
+    if (is_too_much) service_->metrics.on_drop(DropReason::kReadAhead);
+    if (!error && !is_too_much) continue;
+    is_gone_ = true;
+    break;
+  }
+  is_watched_ = false;
+  wake();
+}
+
+Connection::Task<void> Connection::stop_watch() {
+  ends_watch_ = true;
+  boost::system::error_code ignored;
+  if (is_watched_) socket_.cancel(ignored);
+  while (is_watched_) co_await wait(Duration(1000));
+}
+
+Connection::Task<void> Connection::wait(Duration time) {
+  wake_.expires_after(time);
+  boost::system::error_code ignored;
+  co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+void Connection::check_deadline(Clock::time_point now) {
+  if (now < deadline_) return;
+  is_expired_ = true;
+  set_no_deadline();
+  boost::system::error_code ignored;
+  socket_.cancel(ignored);
+}
+
+void Connection::close() {
+  boost::system::error_code ignored;
+  is_gone_ = true;
+  socket_.shutdown(Socket::shutdown_both, ignored);
+  socket_.cancel(ignored);
+  wake();
+}
+
+}  // namespace outrider

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/quote.h"
+
+namespace outrider {
+namespace {
+
+Refusal refusal(ApiError error) { return {.error = std::move(error), .allow = {}}; }
+
+std::optional<Refusal> check_host(const Service& service, const RequestHeader& head) {
+  if (head.hosts > 1 || (head.hosts == 0 && head.is_http_1_1)) {
+    return refusal({.message = "expected one Host header, found " + std::to_string(head.hosts)});
+  }
+  if (!head.host || service.hosts.allow(*head.host)) return std::nullopt;
+  return refusal({.status = 403,
+                  .type = "permission_error",
+                  .message = "this name is not served; --allowed-host adds one",
+                  .code = "host_not_allowed"});
+}
+
+std::optional<Refusal> check_phase(const Service& service, const RouteRow& row) {
+  if (!row.needs_model || row.route == Route::kCancel) return std::nullopt;
+  if (service.phase == Phase::kLoading) {
+    return refusal({.status = 503,
+                    .type = "unavailable_error",
+                    .message = "the model is loading",
+                    .code = "loading",
+                    .retry_after = 2});
+  }
+  if (service.phase == Phase::kDraining && row.method == "POST") {
+    return refusal({.status = 503,
+                    .type = "unavailable_error",
+                    .message = "the server is shutting down",
+                    .code = "draining",
+                    .retry_after = 5});
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Admission, Refusal> admit(const Service& service, const RequestHeader& head) {
+  const std::optional<std::string> path = request_path(head.target);
+  if (!path) return refusal({.message = "expected a path such as /v1/models, found another request target"});
+  RouteMatch match = match_route(head.method, *path);
+  // Probes know neither names nor keys, and learn nothing.
+  const bool is_public = match.row != nullptr && match.row->route == Route::kHealth;
+  uint64_t scope = 0;
+  if (!is_public) {
+    if (auto refused = check_host(service, head)) return *std::move(refused);
+    if (service.keys.required()) {
+      const std::optional<uint64_t> found = service.keys.scope_of(credential(head.authorization));
+      if (!found) {
+        return refusal({.status = 401,
+                        .type = "authentication_error",
+                        .message = "expected a known key in Authorization: Bearer KEY",
+                        .code = "invalid_api_key"});
+      }
+      scope = *found;
+    }
+  }
+  if (match.row == nullptr) {
+    if (match.allowed.empty()) {
+      return refusal(
+          {.status = 404, .type = "not_found_error", .message = "no such path", .code = "not_found"});
+    }
+    ApiError error{
+        .status = 405, .message = "this path takes " + match.allowed, .code = "method_not_allowed"};
+    return Refusal{.error = std::move(error), .allow = match.allowed};
+  }
+  if (match.row->method == "POST" && !is_json_type(head.content_type)) {
+    return refusal({.status = 415,
+                    .message = "expected the header Content-Type: application/json (curl: -H), found " +
+                               (head.content_type.empty() ? "none" : quote(head.content_type)),
+                    .code = "unsupported_media_type"});
+  }
+  if (auto refused = check_phase(service, *match.row)) return *std::move(refused);
+  if (match.row->method == "POST" && match.row->route != Route::kCancel && service.calls.is_full()) {
+    return refusal(queue_full_error(service));
+  }
+  return Admission{.match = std::move(match), .scope = scope};
+}
+
+ApiError queue_full_error(const Service& service) {
+  return {.status = 429,
+          .type = "rate_limit_error",
+          .message = "the queue is full",
+          .code = "queue_full",
+          .retry_after = service.calls.retry_after()};
+}
+
+std::string allowed_origin(const ServerOptions& options, std::string_view origin) {
+  const auto& origins = options.cors_origins;
+  if (origin.empty()) return {};
+  if (std::find(origins.begin(), origins.end(), origin) != origins.end()) return std::string(origin);
+  return std::find(origins.begin(), origins.end(), "*") != origins.end() ? "*" : "";
+}
+
+}  // namespace outrider

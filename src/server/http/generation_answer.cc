@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/generation_answer.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/clock.h"
+#include "server/api/generation_call.h"
+#include "server/worker_task.h"
+
+namespace outrider {
+namespace {
+
+constexpr auto kLong = std::chrono::hours(1);
+
+using CallPointer = std::shared_ptr<LiveCall>;
+
+uint64_t random_seed() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 31 | device()) >> 1;  // below 2^63
+}
+
+CallPointer open_call(Exchange& exchange) {
+  LiveCall call;
+  call.id = exchange.id;
+  call.request_id = exchange.client_id;
+  call.route = exchange.admission.match.row->pattern;
+  call.scope = exchange.admission.scope;
+  call.arrived_ms = exchange.arrived_ms;
+  CallPointer opened = exchange.connection->service().calls.open(std::move(call));
+  opened->wake = [connection = exchange.connection] { connection->wake(); };
+  return opened;
+}
+
+// Whether the call is ended and forgotten on every way out of the coroutine.
+class CallGuard {
+ public:
+  CallGuard(Service* service, CallPointer call) : service_(service), call_(std::move(call)) {}
+  ~CallGuard() {
+    call_->wake = nullptr;
+    if (!call_->is_finished && !call_->is_abandoned) service_->calls.abandon(*call_, *service_->engine);
+  }
+  CallGuard(const CallGuard&) = delete;
+  CallGuard& operator=(const CallGuard&) = delete;
+
+ private:
+  Service* service_;
+  CallPointer call_;
+};
+
+std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
+                                  const std::shared_ptr<std::optional<ApiError>>& error) {
+  const Endpoint endpoint = exchange.admission.match.row->route == Route::kChatCompletions
+                                ? Endpoint::kChatCompletions
+                                : Endpoint::kCompletions;
+  GenerationCall::Context context;
+  context.model = &exchange.connection->service().model;
+  context.id = exchange.id;
+  context.created = std::time(nullptr);
+  context.random_seed = random_seed();
+  context.cache_scope = exchange.admission.scope;
+  return [endpoint, context = std::move(context), body = std::move(exchange.body), call, error] {
+    auto parsed = GenerationCall::parse(endpoint, body, context);
+    if (parsed.ok()) {
+      call->generation = std::move(parsed).value();
+    } else {
+      *error = parsed.error();
+    }
+  };
+}
+
+Reply stream_head() {
+  Reply head{.content_type = "text/event-stream; charset=utf-8"};
+  head.headers.emplace_back("X-Accel-Buffering", "no");
+  return head;
+}
+
+// `events` as the next piece of the body.
+std::string framed(const Exchange& exchange, std::string_view events) {
+  return exchange.is_chunked ? fmt::format("{:x}\r\n{}\r\n", events.size(), events) : std::string(events);
+}
+
+// What is to be written now; empty: nothing.
+std::string next_events(Service& service, LiveCall& call, bool is_silent) {
+  if (call.events.empty() && !call.error) service.calls.release_held(call);
+  std::string events = std::exchange(call.events, {});
+  if (call.error) events += GenerationCall::error_event(*call.error);
+  if (events.empty() && is_silent && !call.is_finished) events = ": ping\n\n";
+  return events;
+}
+
+Connection::Task<bool> write_stream(Exchange& exchange, LiveCall& call) {
+  Connection& connection = *exchange.connection;
+  Service& service = connection.service();
+  service.metrics.on_response(200);
+  if (!exchange.is_chunked) exchange.keeps_alive = false;
+  const Reply head_reply = stream_head();
+  const std::string head = head_text(exchange, head_reply, -1);
+  bool is_sent = co_await connection.write(head);
+  auto written_at = Connection::Clock::now();
+  while (is_sent && !connection.is_gone()) {
+    const bool is_silent = Connection::Clock::now() - written_at >= service.limits.ping_interval;
+    const bool is_error = call.error.has_value();
+    const std::string events = next_events(service, call, is_silent);
+    if (!events.empty()) {
+      const std::string piece = framed(exchange, events);
+      call.writing_bytes = piece.size();
+      is_sent = co_await connection.write(piece);
+      call.writing_bytes = 0;
+      written_at = Connection::Clock::now();
+      if (!is_error) continue;
+    }
+    if (is_error || call.is_finished) break;
+    co_await connection.wait(service.limits.ping_interval);
+  }
+  if (call.error) exchange.keeps_alive = false;
+  if (is_sent && exchange.is_chunked && !connection.is_gone()) {
+    constexpr std::string_view kEnd = "0\r\n\r\n";
+    is_sent = co_await connection.write(kEnd);
+  }
+  co_return is_sent;
+}
+
+// Until the engine has taken the call, or refused it: a refusal has a status of its own.
+Connection::Task<void> wait_for_engine(Exchange& exchange, const LiveCall& call) {
+  Connection& connection = *exchange.connection;
+  const bool streams = call.generation->streams();
+  while (!connection.is_gone() && !call.error && !call.is_finished && !(streams && call.is_accepted)) {
+    co_await connection.wait(kLong);
+  }
+}
+
+Connection::Task<bool> generate(Exchange& exchange, CallPointer call) {
+  Connection& connection = *exchange.connection;
+  Service& service = connection.service();
+  const auto error = std::make_shared<std::optional<ApiError>>();
+  std::function<void()> job = parsing_job(exchange, call, error);
+  std::function<bool()> ends = [call] { return call->error.has_value(); };
+  const bool is_prepared = co_await run_on_worker(connection, std::move(job), std::move(ends));
+  if (connection.is_gone()) co_return false;
+  if (!is_prepared || *error || call->error) {
+    service.calls.close(*call);
+    call->is_finished = true;
+    const Reply reply = error_reply(*error ? **error : *call->error);
+    co_return co_await send(exchange, reply);
+  }
+  if (!service.calls.submit(*call, *service.engine)) {
+    service.calls.close(*call);
+    call->is_finished = true;
+    const Reply reply = error_reply(queue_full_error(service));
+    co_return co_await send(exchange, reply);
+  }
+  co_await wait_for_engine(exchange, *call);
+  if (connection.is_gone()) co_return false;
+  if (call->error && !(call->generation->streams() && call->is_accepted)) {
+    const Reply reply = error_reply(*call->error);
+    co_return co_await send_unlogged(exchange, reply);
+  }
+  if (call->generation->streams()) co_return co_await write_stream(exchange, *call);
+  const Reply reply{.body = call->generation->body()};
+  co_return co_await send_unlogged(exchange, reply);
+}
+
+}  // namespace
+
+Connection::Task<bool> answer_generation(Exchange& exchange) {
+  Connection& connection = *exchange.connection;
+  const CallPointer call = open_call(exchange);
+  const CallGuard guard(&connection.service(), call);
+  connection.start_watch();
+  const bool is_sent = co_await generate(exchange, call);
+  const bool is_gone = connection.is_gone();
+  if (is_gone && !call->is_finished) connection.service().metrics.on_disconnect();
+  co_await connection.stop_watch();
+  co_return is_sent && !is_gone;
+}
+
+}  // namespace outrider

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "server/api/text_routes.h"
+#include "server/http/generation_answer.h"
+#include "server/worker_task.h"
+
+namespace outrider {
+namespace {
+
+using Answer = ApiResult<std::string> (*)(std::string_view, const ServedModel&, const ApiLimits&);
+
+Answer function_of(Route route) {
+  switch (route) {
+    case Route::kDetokenize:
+      return detokenize_body;
+    case Route::kApplyTemplate:
+      return apply_template_body;
+    default:
+      return tokenize_body;
+  }
+}
+
+struct Prepared {
+  std::string body;
+  std::optional<Reply> reply;
+};
+
+// These wait for the worker like any call, and count as one.
+class Place {
+ public:
+  explicit Place(LiveCalls* calls) : calls_(calls) { calls_->take_place(); }
+  ~Place() { calls_->give_place(); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+ private:
+  LiveCalls* calls_;
+};
+
+}  // namespace
+
+Connection::Task<bool> answer_prepared(Exchange& exchange) {
+  Connection& connection = *exchange.connection;
+  const Place place(&connection.service().calls);
+  const auto prepared = std::make_shared<Prepared>();
+  prepared->body = std::move(exchange.body);
+  const ServedModel* model = &connection.service().model;
+  std::function<void()> job = [prepared, model, function = function_of(exchange.admission.match.row->route)] {
+    auto made = function(prepared->body, *model, {});
+    prepared->reply = made.ok() ? Reply{.body = std::move(made).value()} : error_reply(made.error());
+  };
+  std::function<bool()> ends = [] { return false; };
+  connection.start_watch();
+  const bool is_done = co_await run_on_worker(connection, std::move(job), std::move(ends));
+  co_await connection.stop_watch();
+  if (!is_done || connection.is_gone()) co_return false;
+  co_return co_await send(exchange, *prepared->reply);
+}
+
+}  // namespace outrider

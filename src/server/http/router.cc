@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/router.h"
+
+#include <array>
+#include <optional>
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kHole = "{id}";
+
+constexpr std::array kRoutes = {
+    RouteRow{Route::kPage, "GET", "/"},
+    RouteRow{Route::kHealth, "GET", "/health"},
+    RouteRow{Route::kMetrics, "GET", "/metrics"},
+    RouteRow{Route::kVersion, "GET", "/version"},
+    RouteRow{Route::kStats, "GET", "/stats"},
+    RouteRow{Route::kModels, "GET", "/v1/models", true},
+    RouteRow{Route::kModel, "GET", "/v1/models/{id}", true},
+    RouteRow{Route::kChatCompletions, "POST", "/v1/chat/completions", true},
+    RouteRow{Route::kCompletions, "POST", "/v1/completions", true},
+    RouteRow{Route::kTokenize, "POST", "/tokenize", true},
+    RouteRow{Route::kDetokenize, "POST", "/detokenize", true},
+    RouteRow{Route::kApplyTemplate, "POST", "/apply-template", true},
+    RouteRow{Route::kCancel, "POST", "/v1/requests/{id}/cancel", true},
+};
+
+// What the hole of `pattern` takes; empty where there is none.
+std::optional<std::string_view> fit(std::string_view pattern, std::string_view path) {
+  const size_t hole = pattern.find(kHole);
+  if (hole == std::string_view::npos) {
+    return pattern == path ? std::optional<std::string_view>("") : std::nullopt;
+  }
+  const std::string_view before = pattern.substr(0, hole);
+  const std::string_view after = pattern.substr(hole + kHole.size());
+  if (path.size() <= before.size() + after.size() || !path.starts_with(before) || !path.ends_with(after)) {
+    return std::nullopt;
+  }
+  const std::string_view argument = path.substr(before.size(), path.size() - before.size() - after.size());
+  // Names of models may hold slashes.
+  if (!after.empty() && argument.find('/') != std::string_view::npos) return std::nullopt;
+  return argument;
+}
+
+}  // namespace
+
+std::span<const RouteRow> route_table() { return kRoutes; }
+
+RouteMatch match_route(std::string_view method, std::string_view path) {
+  RouteMatch match;
+  for (const RouteRow& row : kRoutes) {
+    const std::optional<std::string_view> argument = fit(row.pattern, path);
+    if (!argument) continue;
+    match.allowed = row.method;
+    if (row.method != method) continue;
+    match.row = &row;
+    match.argument = *argument;
+  }
+  return match;
+}
+
+}  // namespace outrider

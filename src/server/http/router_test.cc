@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/router.h"
+
+#include <gtest/gtest.h>
+
+namespace outrider {
+namespace {
+
+TEST(Router, FindsEveryRouteAndNothingElse) {
+  for (const RouteRow& row : route_table()) EXPECT_EQ(match_route(row.method, row.pattern).row, &row);
+  EXPECT_EQ(match_route("GET", "/v1/models/org/name").argument, "org/name");
+  EXPECT_EQ(match_route("POST", "/v1/requests/a-1/cancel").argument, "a-1");
+  EXPECT_EQ(match_route("GET", "/v1/completions").allowed, "POST");
+  for (const char* path :
+       {"", "//", "/v1", "/v1/models/", "/v1/requests//cancel", "/v1/requests/a/b/cancel", "/health/"}) {
+    const RouteMatch match = match_route("GET", path);
+    EXPECT_EQ(match.row, nullptr) << path;
+    EXPECT_EQ(match.allowed, "") << path;
+  }
+}
+
+}  // namespace
+}  // namespace outrider

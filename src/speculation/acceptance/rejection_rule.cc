@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "sampling/distribution.h"
+#include "speculation/acceptance/node_choice.h"
+
+namespace outrider {
+namespace {
+
+// False, with `distribution` left as it is, when there is no mass.
+bool normalise(std::vector<double>& distribution) {
+  const double sum = std::accumulate(distribution.begin(), distribution.end(), 0.0);
+  if (!(sum > 0.0)) return false;
+  for (double& probability : distribution) probability /= sum;
+  return true;
+}
+
+// max(0, p - q); p itself when p and q agree but for rounding.
+void subtract(Distribution& p, const Distribution& q) {
+  std::vector<double> residual = p.probabilities;
+  size_t j = 0;
+  for (size_t i = 0; i < p.tokens.size(); ++i) {
+    while (j < q.tokens.size() && q.tokens[j] < p.tokens[i]) ++j;
+    if (j == q.tokens.size()) break;
+    if (q.tokens[j] == p.tokens[i]) residual[i] = std::max(0.0, residual[i] - q.probabilities[j]);
+  }
+  if (normalise(residual)) p.probabilities = std::move(residual);
+}
+
+// The distribution given that it is not `token`; unchanged when that leaves no mass.
+void remove(Distribution& distribution, TokenId token) {
+  const auto found = std::lower_bound(distribution.tokens.begin(), distribution.tokens.end(), token);
+  if (found == distribution.tokens.end() || *found != token) return;
+  double& mass = distribution.probabilities[static_cast<size_t>(found - distribution.tokens.begin())];
+  const double removed = std::exchange(mass, 0.0);
+  if (!normalise(distribution.probabilities)) mass = removed;
+}
+
+// A distribution that children of the node were drawn from, as the tries so far left it.
+struct DrawnFrom {
+  int distribution = 0;  // index in the tree
+  bool is_usable = false;
+  Distribution q;
+};
+
+// A drafted distribution that cannot be what the children were drawn from is not used: they count as chosen,
+// which is lossless however they came about.
+bool can_have_drawn(const TokenTree& tree, int node, int distribution) {
+  const Distribution& q = tree.distribution_at(distribution);
+  const auto proposals = tree.proposals();
+  return is_proper(q) && std::all_of(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
+           return proposal.parent != node || proposal.distribution != distribution ||
+                  probability(q, tree.token(proposal.child)) > 0.0;
+         });
+}
+
+DrawnFrom& drawn_from(std::vector<DrawnFrom>& all, const ReachedNode& reached, int distribution) {
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const DrawnFrom& one) { return one.distribution == distribution; });
+  if (found != all.end()) return *found;
+  all.push_back({distribution, can_have_drawn(reached.tree, reached.node, distribution),
+                 reached.tree.distribution_at(distribution)});
+  return all.back();
+}
+
+}  // namespace
+
+NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomness) {
+  const TokenTree& tree = reached.tree;
+  Distribution p = reached.target_distribution;
+  std::vector<DrawnFrom> distributions;
+  uint64_t draw = 0;
+  for (const Proposal& proposal : tree.proposals()) {
+    if (proposal.parent != reached.node) continue;
+    const TokenId token = tree.token(proposal.child);
+    DrawnFrom* drawn =
+        proposal.distribution < 0 ? nullptr : &drawn_from(distributions, reached, proposal.distribution);
+    if (drawn != nullptr && !drawn->is_usable) drawn = nullptr;
+    const double drafted = drawn == nullptr ? 1.0 : probability(drawn->q, token);
+    if (randomness.bernoulli(probability(p, token) / drafted, reached.position, draw++))
+      return {token, proposal.child};
+    if (drawn == nullptr) {
+      remove(p, token);
+      continue;
+    }
+    subtract(p, drawn->q);
+    if (tree.kind_at(proposal.distribution) == ChildrenKind::kSampled) remove(drawn->q, token);
+  }
+  const auto purpose = draw == 0 ? RandomPurpose::kToken : RandomPurpose::kResidual;
+  return {p.tokens[randomness.categorical(p.probabilities, reached.position, purpose, 0)]};
+}
+
+}  // namespace outrider

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/policy/acceptance_estimates.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+namespace outrider {
+namespace {
+
+// The drafter's own word counts for 2 tries, what is known of other sequences for 6.
+double mean_of(double accepted, double tried, double own, double weight = 2.0) {
+  return (accepted + weight * own) / (tried + weight);
+}
+
+void learn_often(AcceptanceEstimates& estimates, int count, bool is_accepted) {
+  for (int i = 0; i < count; ++i) estimates.learn(1, 0.3, is_accepted);
+}
+
+TEST(AcceptanceEstimates, WithoutExperienceTheDraftersWordCounts) {
+  const AcceptanceEstimates estimates;
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.3), 0.3);
+  EXPECT_DOUBLE_EQ(estimates.estimate(40, 0.85), 0.85);
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 1.0), 0.4);  // said of everything: no opinion
+  EXPECT_DOUBLE_EQ(estimates.continuation(0), 0.7);
+}
+
+TEST(AcceptanceEstimates, NeverQuiteSure) {
+  AcceptanceEstimates estimates;
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 1e-9), 0.01);
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.9999), 0.99);
+  for (int i = 0; i < 1000; ++i) {
+    estimates.learn(1, 0.01, false);
+    estimates.learn(1, 0.95, true);
+  }
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.01), 0.01);
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.95), 0.99);
+}
+
+// Drafters may be foreign code.
+TEST(AcceptanceEstimates, NonsenseIsNoOpinion) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  AcceptanceEstimates estimates;
+  for (const double nonsense : {std::numeric_limits<double>::quiet_NaN(), kInfinity, 7.0}) {
+    EXPECT_DOUBLE_EQ(estimates.estimate(2, nonsense), 0.4);
+  }
+  EXPECT_DOUBLE_EQ(estimates.estimate(2, -kInfinity), 0.01);
+  EXPECT_DOUBLE_EQ(estimates.estimate(2, -3.0), 0.01);
+  estimates.learn(2, std::numeric_limits<double>::quiet_NaN(), true);
+  EXPECT_DOUBLE_EQ(estimates.estimate(2, 1.0), mean_of(1, 1, 0.4));
+}
+
+TEST(AcceptanceEstimates, LearnsByDepthAndProbability) {
+  AcceptanceEstimates estimates;
+  learn_often(estimates, 9, true);
+  learn_often(estimates, 1, false);
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.3), mean_of(9, 10, 0.3));
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.25), mean_of(9, 10, 0.25));  // of the same level
+  EXPECT_DOUBLE_EQ(estimates.estimate(2, 0.3), 0.3);
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.5), 0.5);
+  estimates.learn(8, 1.0, true);
+  EXPECT_DOUBLE_EQ(estimates.estimate(60, 1.0), mean_of(1, 1, 0.4));  // all deep ones together
+  EXPECT_DOUBLE_EQ(estimates.estimate(7, 1.0), 0.4);
+  EXPECT_DOUBLE_EQ(estimates.estimate(8, 0.95), 0.95);  // one with an opinion is another matter
+}
+
+TEST(AcceptanceEstimates, TheDistantPastFades) {
+  AcceptanceEstimates estimates;
+  learn_often(estimates, 100000, true);
+  learn_often(estimates, 128, false);
+  EXPECT_NEAR(estimates.estimate(1, 0.3), 0.37, 0.03);  // (127 / 128)^128 is 1 / e
+}
+
+TEST(AcceptanceEstimates, APriorStandsInForWhatWasNotSeen) {
+  AcceptanceEstimates all;
+  learn_often(all, 6, true);
+  AcceptanceEstimates own(&all);
+  const double prior = mean_of(6, 6, 0.3);
+  EXPECT_DOUBLE_EQ(own.estimate(1, 0.3), prior);
+  learn_often(own, 2, false);
+  EXPECT_DOUBLE_EQ(own.estimate(1, 0.3), mean_of(0, 2, prior, 6.0));
+  EXPECT_DOUBLE_EQ(all.estimate(1, 0.3), prior);
+}
+
+//  0 - 1 (10) - 3 (30) - 5 (50)
+//    \ 2 (20) - 4 (40)
+TokenTree two_branches() {
+  TokenTree tree(9);
+  tree.add(0, 10, 0.9);
+  tree.add(0, 20, 0.1);
+  tree.add(1, 30, 0.7);
+  tree.add(2, 40, 0.3);
+  tree.add(3, 50, 0.5);
+  return tree;
+}
+
+TEST(AcceptanceEstimates, OfATreeOnlyNodesWithAcceptedParentsCount) {
+  AcceptanceEstimates estimates;
+  const std::vector<TokenId> tokens = {10, 31};
+  EXPECT_EQ(estimates.learn(two_branches(), tokens), 1);
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.9), mean_of(1, 1, 0.9));
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.1), mean_of(0, 1, 0.1));
+  EXPECT_DOUBLE_EQ(estimates.estimate(2, 0.7), mean_of(0, 1, 0.7));
+  EXPECT_DOUBLE_EQ(estimates.estimate(2, 0.3), 0.3);  // its parent was not accepted
+  EXPECT_DOUBLE_EQ(estimates.estimate(3, 0.5), 0.5);
+  EXPECT_DOUBLE_EQ(estimates.continuation(0), mean_of(1, 1, 0.7));
+  EXPECT_DOUBLE_EQ(estimates.continuation(1), mean_of(0, 1, 0.7));
+  EXPECT_DOUBLE_EQ(estimates.continuation(2), 0.7);
+}
+
+TEST(AcceptanceEstimates, FollowsTheSecondBranchToItsEnd) {
+  AcceptanceEstimates estimates;
+  const std::vector<TokenId> tokens = {20, 40, 7};
+  EXPECT_EQ(estimates.learn(two_branches(), tokens), 2);
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.9), mean_of(0, 1, 0.9));
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.1), mean_of(1, 1, 0.1));
+  EXPECT_DOUBLE_EQ(estimates.estimate(2, 0.3), mean_of(1, 1, 0.3));
+  EXPECT_DOUBLE_EQ(estimates.continuation(1), mean_of(1, 1, 0.7));
+  EXPECT_DOUBLE_EQ(estimates.continuation(2), 0.7);  // a leaf says nothing of going on
+}
+
+TEST(AcceptanceEstimates, TokensBeyondTheTreeAndTreesBeyondTheTokens) {
+  AcceptanceEstimates estimates;
+  EXPECT_EQ(estimates.learn(two_branches(), std::vector<TokenId>{10, 30, 50, 1, 2}), 3);
+  EXPECT_EQ(estimates.learn(two_branches(), std::vector<TokenId>{10}), 1);  // the sequence ended there
+  EXPECT_EQ(estimates.learn(TokenTree(9), std::vector<TokenId>{10}), 0);
+  EXPECT_DOUBLE_EQ(estimates.estimate(2, 0.7), mean_of(1, 1, 0.7));
+  TokenTree deep(0);
+  std::vector<TokenId> tokens;
+  for (int level = 0; level < 100; ++level) {
+    deep.add(level, level, 0.5);
+    tokens.push_back(level);
+  }
+  EXPECT_EQ(estimates.learn(deep, tokens), 64);  // as deep as trees get
+}
+
+}  // namespace
+}  // namespace outrider

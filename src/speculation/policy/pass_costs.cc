@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/policy/pass_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+
+namespace outrider {
+namespace {
+
+// Standard deviations of logarithms.
+constexpr double kMachine = 0.4;  // of all points together
+constexpr double kSinglePoint = 0.15;
+constexpr double kKinship = 1.4;  // of points whose rows differ by a factor of 4: 1 / e
+constexpr double kPass = 0.15;    // of one pass
+// Share of what is known that is no longer true after a pass.
+constexpr double kForgotten = 1e-3;
+
+double prior_covariance(double rows, double other_rows) {
+  const double distance = std::abs(std::log(rows / other_rows)) / kKinship;
+  return kMachine * kMachine + kSinglePoint * kSinglePoint * std::exp(-distance);
+}
+
+// What a pass reads of two neighbouring points, the left one's index and the right one's share; beyond the
+// last, more than all of the right one's.
+struct Place {
+  size_t left = 0;
+  double share = 0.0;
+};
+
+Place place_of(const std::vector<PassCosts::Point>& points, double rows) {
+  size_t right = 1;
+  while (right + 1 < points.size() && rows > points[right].rows) ++right;
+  const auto& a = points[right - 1];
+  const auto& b = points[right];
+  return {.left = right - 1, .share = std::max(0.0, (rows - a.rows) / static_cast<double>(b.rows - a.rows))};
+}
+
+double ms_at(const PassCosts::Point& point, double context) {
+  return point.ms + point.ms_per_thousand * context / 1000.0;
+}
+
+// The rising sequence closest to the values, by squares of that weight (pool adjacent violators): who falls
+// behind is drawn together with those before it, whose values are those of their pools.
+template <typename Weight, typename Value>
+void make_rising(std::vector<PassCosts::Point>& points, Weight weight_of, Value value) {
+  for (size_t i = 1; i < points.size(); ++i) {
+    double weight = weight_of(i);
+    double sum = weight * value(points[i]);
+    size_t first = i;
+    for (; first > 0 && value(points[first - 1]) > sum / weight; --first) {
+      const double before = weight_of(first - 1);
+      sum += before * value(points[first - 1]);
+      weight += before;
+    }
+    for (size_t k = first; first < i && k <= i; ++k) value(points[k]) = sum / weight;
+  }
+}
+
+}  // namespace
+
+PassCosts::PassCosts(std::vector<Point> points)
+    : measured_(std::move(points)), factors_(measured_.size(), 0.0) {
+  OUTRIDER_CHECK(!measured_.empty());
+  for (const Point& a : measured_) {
+    for (const Point& b : measured_) prior_.push_back(prior_covariance(a.rows, b.rows));
+  }
+  covariance_ = prior_;
+  fit();
+}
+
+void PassCosts::fit() {
+  points_ = measured_;
+  for (size_t i = 0; i < points_.size(); ++i) {
+    points_[i].ms *= std::exp(factors_[i]);
+    points_[i].ms_per_thousand *= std::exp(factors_[i]);
+  }
+  const auto certainty = [&](size_t i) { return 1.0 / covariance(i, i); };
+  make_rising(points_, certainty, [](Point& point) -> double& { return point.ms; });
+  make_rising(points_, certainty, [](Point& point) -> double& { return point.ms_per_thousand; });
+}
+
+double PassCosts::pass_ms(double rows, double context) const {
+  if (points_.size() == 1) return ms_at(points_[0], context);
+  const Place place = place_of(points_, rows);
+  const double left = ms_at(points_[place.left], context);
+  return left + place.share * (ms_at(points_[place.left + 1], context) - left);
+}
+
+double PassCosts::pace() const { return factors_.empty() ? 1.0 : std::exp(factors_.front()); }
+
+void PassCosts::learn(double rows, double context, double ms) {
+  constexpr double kMaxSurprise = 2.0;  // a thread that lost its processor says nothing about the machine
+  if (measured_.empty() || !(ms > 0.0)) return;
+  const double expected = pass_ms(rows, context);
+  weights_.assign(measured_.size(), 0.0);
+  if (measured_.size() == 1) {
+    weights_[0] = 1.0;
+  } else {
+    const Place place = place_of(measured_, rows);
+    const double share = std::min(1.0, place.share);
+    const double left = (1.0 - share) * ms_at(points_[place.left], context);
+    const double right = share * ms_at(points_[place.left + 1], context);
+    weights_[place.left] = left / (left + right);
+    weights_[place.left + 1] = right / (left + right);
+  }
+  forget_a_little();
+  update(weights_, std::log(std::clamp(ms / expected, 1.0 / kMaxSurprise, kMaxSurprise)));
+  fit();
+}
+
+void PassCosts::forget_a_little() {
+  for (size_t i = 0; i < prior_.size(); ++i) covariance_[i] += kForgotten * (prior_[i] - covariance_[i]);
+}
+
+void PassCosts::update(const std::vector<double>& weights, double surprise) {
+  const size_t count = measured_.size();
+  deviations_.assign(count, 0.0);  // covariances of the factors and the weighted sum
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < count; ++j) deviations_[i] += covariance(i, j) * weights[j];
+  }
+  const double variance =
+      std::inner_product(weights.begin(), weights.end(), deviations_.begin(), kPass * kPass);
+  for (size_t i = 0; i < count; ++i) {
+    factors_[i] += deviations_[i] / variance * surprise;
+    for (size_t j = 0; j < count; ++j) covariance(i, j) -= deviations_[i] * deviations_[j] / variance;
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/policy/pass_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+namespace outrider {
+namespace {
+
+TEST(PassCosts, LinearBetweenPointsAndBeyondTheLast) {
+  const PassCosts costs({{1, 1.0, 2.0}, {4, 2.5, 5.0}, {8, 2.5, 5.0}, {16, 6.5, 5.0}});
+  EXPECT_DOUBLE_EQ(costs.pass_ms(1, 0), 1.0);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(2, 0), 1.5);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(4, 0), 2.5);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(6, 0), 2.5);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(12, 0), 4.5);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(32, 0), 14.5);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(1, 500), 2.0);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(2.5, 1000), 5.25);
+}
+
+TEST(PassCosts, OnePointIsAConstant) {
+  const PassCosts costs({{1, 3.0, 1.0}});
+  EXPECT_DOUBLE_EQ(costs.pass_ms(1, 2000), 5.0);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(100, 2000), 5.0);
+}
+
+// What was measured out of order is drawn together.
+TEST(PassCosts, MoreRowsNeverCostLess) {
+  const PassCosts costs({{1, 3.0, 4.0}, {2, 2.0, 1.0}, {4, 5.0, 3.0}});
+  EXPECT_DOUBLE_EQ(costs.pass_ms(1, 0), 2.5);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(2, 0), 2.5);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(2, 1000), 5.0);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(400, 0), 5.0 + 1.25 * 396.0);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(4, 8000), 29.0);
+}
+
+// As long as nothing is known, the machine is the likeliest cause.
+TEST(PassCosts, TheFirstPassCorrectsAllPoints) {
+  PassCosts costs({{1, 1.0, 0.0}, {8, 2.0, 0.0}, {64, 4.0, 0.0}});
+  costs.learn(8, 0, 3.0);  // half as much again
+  EXPECT_GT(costs.pass_ms(1, 0), 1.3);
+  EXPECT_GT(costs.pass_ms(8, 0), 2.0 * costs.pass_ms(1, 0));
+  EXPECT_LT(costs.pass_ms(8, 0), 3.0);
+  EXPECT_GT(costs.pass_ms(64, 0), 4.0 * 1.3);
+}
+
+// Drafts are rare where they seem not to pay: what plain passes teach must reach them, or they never pay.
+TEST(PassCosts, AFasterMachineIsFasterWithDrafts) {
+  PassCosts costs({{1, 1.0, 1.0}, {2, 1.1, 1.0}, {4, 1.2, 1.0}, {8, 1.3, 1.0}});
+  for (int i = 0; i < 100; ++i) costs.learn(1, 200, 0.6);
+  EXPECT_NEAR(costs.pass_ms(4, 200), 0.7, 0.05);
+  EXPECT_NEAR(costs.pace(), 0.5, 0.02);
+}
+
+// Points that were measured badly give way, and what is known of others stays.
+TEST(PassCosts, WhatPassesTaughtOutweighsOtherRowCounts) {
+  PassCosts costs({{1, 1.0, 0.0}, {4, 1.2, 0.0}, {8, 2.0, 0.0}, {64, 4.0, 0.0}});
+  for (int i = 0; i < 100; ++i) costs.learn(1, 0, 1.0);
+  for (int i = 0; i < 20; ++i) {
+    costs.learn(8, 0, 1.4);
+    costs.learn(1, 0, 1.0);
+  }
+  EXPECT_NEAR(costs.pass_ms(1, 0), 1.0, 0.03);
+  EXPECT_NEAR(costs.pass_ms(8, 0), 1.4, 0.07);
+  EXPECT_LT(costs.pass_ms(64, 0), 3.8);
+}
+
+TEST(PassCosts, OneStallSaysLittleAndNonsenseNothing) {
+  PassCosts costs({{1, 1.0, 0.0}, {8, 2.0, 0.0}});
+  for (const double ms : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) costs.learn(8, 0, ms);
+  EXPECT_DOUBLE_EQ(costs.pass_ms(8, 0), 2.0);
+  for (int i = 0; i < 50; ++i) costs.learn(8, 0, 2.0);
+  costs.learn(8, 0, std::numeric_limits<double>::infinity());
+  EXPECT_NEAR(costs.pass_ms(8, 0), 2.1, 0.1);
+  costs.learn(8, 0, 1e-9);
+  EXPECT_NEAR(costs.pass_ms(8, 0), 2.0, 0.1);
+}
+
+TEST(PassCosts, ComesToWhatPassesTake) {
+  PassCosts costs({{1, 1.0, 2.0}, {8, 2.0, 2.0}, {16, 3.0, 2.0}});
+  for (int i = 0; i < 400; ++i) costs.learn(8, 500, 6.0);
+  EXPECT_NEAR(costs.pass_ms(8, 500), 6.0, 0.01);
+}
+
+// Passes of some sizes become slower or faster while others are not run.
+TEST(PassCosts, StaysInOrderWhateverItLearns) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    PassCosts costs({{1, 1.0, 2.0}, {8, 1.2, 1.0}, {64, 3.0, 3.0}, {128, 5.0, 2.5}});
+    const int only = 1 << random() % 8;
+    const double pace = random() % 2 == 0 ? 50.0 : 0.02;
+    for (int i = 0; i < 200; ++i) {
+      const int rows = random() % 10 == 0 ? 1 << random() % 8 : only;
+      costs.learn(rows, 100, pace);
+      double before = 0.0;
+      for (const double rows_asked : {1.0, 2.0, 8.0, 9.0, 63.0, 64.0, 100.0, 128.0, 500.0}) {
+        const double ms = costs.pass_ms(rows_asked, 8000);
+        ASSERT_GT(ms, 0.0);
+        ASSERT_GE(ms, before * (1.0 - 1e-12)) << rows_asked << " rows, after passes of " << only;
+        before = ms;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider

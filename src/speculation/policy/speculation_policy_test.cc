@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/policy/speculation_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace outrider {
+namespace {
+
+// A machine and a drafter of chains, simulated: passes of r rows take pass(r) ms, each drafted level
+// level_ms, and every drafted token is right with a probability that its confidence tells more or less well.
+struct World {
+  double pass_of_one = 1.0;
+  double per_row = 0.02;
+  double level_ms = 0.15;
+  double mean_acceptance = 0.7;
+  double spread = 0.25;       // of the true acceptance around its mean, and known to the drafter
+  double exaggeration = 0.0;  // added to the confidence
+  double noise = 0.05;        // of all times
+  double draft_ms = 0.0;      // what a draft takes besides its levels
+  double resume_ms = 0.0;     // and the first one of a sequence
+  double odd_resume_ms = -1;  // of every other sequence, if not the same
+  double missed_ms = 0.0;     // and for every token since the last one
+
+  double pass(double rows) const { return pass_of_one + per_row * (rows - 1.0); }
+};
+
+struct Outcome {
+  double tokens = 0.0;
+  double ms = 0.0;
+  double rate() const { return tokens / ms; }
+};
+
+class Simulation {
+ public:
+  Simulation(const World& world, uint64_t seed) : world_(world), random_(seed) {}
+
+  Outcome run(SpeculationPolicy& policy, int sequences, int tokens_each, int max_levels) {
+    Outcome outcome;
+    for (int s = 0; s < sequences; ++s) {
+      const auto id = static_cast<uint64_t>(next_id_++);
+      unread_ms_ = s % 2 == 1 && world_.odd_resume_ms >= 0.0 ? world_.odd_resume_ms : world_.resume_ms;
+      // What reading takes is told by the prompt's length.
+      const double prompt = world_.missed_ms > 0.0 ? unread_ms_ / world_.missed_ms : 100.0;
+      for (int tokens = 0; tokens < tokens_each;) {
+        const int committed = step(policy, id, static_cast<int64_t>(prompt) + tokens, max_levels, outcome.ms);
+        tokens += committed;
+        outcome.tokens += committed;
+      }
+      policy.forget(id);
+    }
+    return outcome;
+  }
+
+ private:
+  double noisy(double ms) { return ms * std::exp(world_.noise * normal_(random_)); }
+
+  int step(SpeculationPolicy& policy, uint64_t id, int64_t tokens, int max_levels, double& ms) {
+    const BatchShape load{.rows = 1.0, .context = 100.0, .sequences = 1.0};
+    SpeculationPolicy::Draft draft{.sequence = id, .tokens = tokens, .depth = max_levels};
+    policy.plan(load, {&draft, 1});
+    TokenTree tree(0);
+    std::vector<double> truth;
+    double draft_ms = draft.depth > 0 ? noisy(world_.draft_ms + std::exchange(unread_ms_, 0.0)) : 0.0;
+    double reached = 1.0;
+    for (int level = 0; level < draft.depth; ++level) {
+      if (level > 0 && draft.estimates != nullptr &&
+          reached * draft.estimates->continuation(level) <= draft.rate * world_.level_ms) {
+        break;
+      }
+      draft_ms += noisy(world_.level_ms);
+      const double p =
+          std::clamp(world_.mean_acceptance + world_.spread * (2.0 * uniform_(random_) - 1.0), 0.0, 1.0);
+      truth.push_back(p);
+      const double said = std::clamp(p + world_.exaggeration, 0.01, 0.99);
+      tree.add(level, level + 1, said);
+      reached *= draft.estimates == nullptr ? said : draft.estimates->estimate(level + 1, said);
+    }
+    const SpeculationPolicy::Grown grown{.sequence = id, .tree = &tree};
+    if (draft.depth > 0) policy.prune({&grown, 1}, 1000);
+    int accepted = 0;
+    while (accepted < tree.drafted() && uniform_(random_) < truth[static_cast<size_t>(accepted)]) ++accepted;
+    Verdict verdict;
+    for (int i = 0; i <= accepted; ++i) {
+      verdict.path.push_back(i);
+      verdict.tokens.push_back(i < accepted ? i + 1 : -1);
+    }
+    const double pass_ms = noisy(world_.pass(1.0 + tree.drafted()));
+    policy.observe_pass(1.0 + tree.drafted(), load.context, pass_ms);
+    if (draft.depth > 0) policy.observe(id, verdict, tree.drafted(), draft_ms);
+    ms += pass_ms + draft_ms;
+    if (draft.depth == 0) unread_ms_ += world_.missed_ms;
+    return accepted + 1;
+  }
+
+  World world_;
+  std::mt19937_64 random_;
+  std::uniform_real_distribution<double> uniform_{0.0, 1.0};
+  std::normal_distribution<double> normal_;
+  int next_id_ = 1;
+  double unread_ms_ = 0.0;
+};
+
+PassCosts costs_of(const World& world) {
+  std::vector<PassCosts::Point> points;
+  for (const int rows : {1, 2, 4, 8, 16, 32}) points.push_back({rows, world.pass(rows), 0.0});
+  return PassCosts(points);
+}
+
+Outcome simulate(const World& world, bool is_auto, int levels, PassCosts costs) {
+  SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, std::move(costs));
+  return Simulation(world, 7).run(policy, 30, 128, levels);
+}
+
+Outcome simulate(const World& world, bool is_auto, int levels) {
+  return simulate(world, is_auto, levels, costs_of(world));
+}
+
+constexpr double kNoSlower = 0.97;
+constexpr double kOfBestFixed = 0.93;
+constexpr int kMaxLevels = 8;
+
+TEST(SpeculationPolicy, NeverMuchSlowerThanPlain) {
+  for (const double acceptance : {0.0, 0.05, 0.15, 0.3, 0.5}) {
+    for (const double exaggeration : {0.0, 0.9}) {
+      for (const double level_ms : {0.01, 0.15, 0.6}) {
+        for (const double per_row : {0.01, 0.1, 0.5}) {
+          const World world{.per_row = per_row,
+                            .level_ms = level_ms,
+                            .mean_acceptance = acceptance,
+                            .spread = std::min(0.25, acceptance),
+                            .exaggeration = exaggeration};
+          const double plain = 1.0 / world.pass(1);
+          EXPECT_GE(simulate(world, true, kMaxLevels).rate(), kNoSlower * plain)
+              << acceptance << ' ' << exaggeration << ' ' << level_ms << ' ' << per_row;
+        }
+      }
+    }
+  }
+}
+
+TEST(SpeculationPolicy, AboutAsFastAsTheBestFixedLength) {
+  for (const double acceptance : {0.5, 0.7, 0.85, 0.95}) {
+    for (const double level_ms : {0.02, 0.1, 0.25}) {
+      for (const double per_row : {0.01, 0.05}) {
+        const World world{
+            .per_row = per_row, .level_ms = level_ms, .mean_acceptance = acceptance, .spread = 0.3};
+        double best = 1.0 / world.pass(1);
+        for (int levels = 1; levels <= kMaxLevels; ++levels)
+          best = std::max(best, simulate(world, false, levels).rate());
+        EXPECT_GE(simulate(world, true, kMaxLevels).rate(), kOfBestFixed * best)
+            << acceptance << ' ' << level_ms << ' ' << per_row;
+      }
+    }
+  }
+}
+
+// Costs measured on a machine that has become half as fast, in a shape that was not right either.
+TEST(SpeculationPolicy, CorrectsWrongCosts) {
+  const World world{.per_row = 0.3, .level_ms = 0.15, .mean_acceptance = 0.6};
+  PassCosts wrong({{1, 0.5, 0.0}, {8, 0.5, 0.0}, {32, 0.6, 0.0}});
+  double best = 1.0 / world.pass(1);
+  for (int levels = 1; levels <= kMaxLevels; ++levels)
+    best = std::max(best, simulate(world, false, levels).rate());
+  EXPECT_GE(simulate(world, true, kMaxLevels, wrong).rate(), 0.9 * best);
+}
+
+// A small target and the draft model beside it: drafts take time besides their levels, the prompt and what
+// was decoded plainly must be read first, outputs are short, and the costs were measured when the machine had
+// another pace, with several rows too dear or too cheap.
+double rate_of_short_outputs(const World& world, const PassCosts& costs, bool is_auto, int levels) {
+  Outcome all;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, costs);
+    const Outcome one = Simulation(world, seed).run(policy, 24, 90, levels);
+    all.tokens += one.tokens;
+    all.ms += one.ms;
+  }
+  return all.rate();
+}
+
+TEST(SpeculationPolicy, FindsWhatPaysInShortOutputs) {
+  for (const double acceptance : {0.0, 0.3, 0.5, 0.6, 0.7, 0.8}) {
+    const World world{.per_row = 0.04,
+                      .level_ms = 0.25,
+                      .mean_acceptance = acceptance,
+                      .spread = std::min(0.3, acceptance),
+                      .noise = 0.12,
+                      .draft_ms = 0.15,
+                      .resume_ms = 4.0,
+                      .missed_ms = 0.06};
+    const PassCosts right = costs_of(world);
+    const double plain = rate_of_short_outputs(world, right, false, 0);
+    double best = plain;
+    for (int levels = 1; levels <= 5; ++levels)
+      best = std::max(best, rate_of_short_outputs(world, right, false, levels));
+    for (const double pace : {0.7, 1.0, 1.6}) {
+      for (const double tilt : {0.9, 1.3}) {
+        std::vector<PassCosts::Point> points = right.points();
+        for (auto& point : points) point.ms *= point.rows == 1 ? pace : pace * tilt;
+        const double rate = rate_of_short_outputs(world, PassCosts(points), true, kMaxLevels);
+        EXPECT_GE(rate, kNoSlower * plain) << acceptance << ' ' << pace << ' ' << tilt;
+        EXPECT_GE(rate, kOfBestFixed * best) << acceptance << ' ' << pace << ' ' << tilt;
+      }
+    }
+  }
+}
+
+// A draft model that reads prompts, every other sequence's for another time.
+World reading_world(double acceptance, double resume_ms, double odd_resume_ms) {
+  return {.per_row = 0.1,
+          .level_ms = 0.3,
+          .mean_acceptance = acceptance,
+          .spread = 0.2,
+          .noise = 0.12,
+          .draft_ms = 0.1,
+          .resume_ms = resume_ms,
+          .odd_resume_ms = odd_resume_ms,
+          .missed_ms = 0.03};
+}
+
+double rate_of_answers(const World& world, int tokens, bool is_auto, int levels) {
+  Outcome all;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SpeculationPolicy policy({.is_auto = is_auto, .max_depth = levels}, costs_of(world));
+    const Outcome one = Simulation(world, seed).run(policy, 2400 / tokens, tokens, levels);
+    all.tokens += one.tokens;
+    all.ms += one.ms;
+  }
+  return all.rate();
+}
+
+// Answers that are short beside what a draft model reads before its first token: reading the prompt must pay,
+// too.
+TEST(SpeculationPolicy, LongPromptsOfShortAnswersMustPay) {
+  for (const double acceptance : {0.3, 0.6, 0.7, 0.8}) {
+    for (const double resume_ms : {2.0, 6.0, 12.0}) {
+      for (const int tokens : {15, 30, 60}) {
+        const auto rate = [&](bool is_auto, int levels) {
+          return rate_of_answers(reading_world(acceptance, resume_ms, resume_ms), tokens, is_auto, levels);
+        };
+        const double plain = rate(false, 0);
+        double best = plain;
+        for (int levels = 1; levels <= 6; ++levels) best = std::max(best, rate(false, levels));
+        const double chosen = rate(true, kMaxLevels);
+        EXPECT_GE(chosen, kNoSlower * plain) << acceptance << ' ' << resume_ms << ' ' << tokens;
+        EXPECT_GE(chosen, kOfBestFixed * best) << acceptance << ' ' << resume_ms << ' ' << tokens;
+      }
+    }
+  }
+}
+
+// Long prompts beside short ones: whether reading one pays is judged by its length. The rates of both apart
+// are of the best length for each, known beforehand.
+TEST(SpeculationPolicy, ShortPromptsDoNotPayForLongOnes) {
+  for (const double acceptance : {0.6, 0.7, 0.8}) {
+    for (const double resume_ms : {4.0, 8.0, 16.0}) {
+      for (const int tokens : {15, 30, 60}) {
+        const auto rate = [&](double even, double odd, bool is_auto, int levels) {
+          return rate_of_answers(reading_world(acceptance, even, odd), tokens, is_auto, levels);
+        };
+        const auto best = [&](double resume) {
+          double best = 0.0;
+          for (int levels = 0; levels <= 6; ++levels)
+            best = std::max(best, rate(resume, resume, false, levels));
+          return best;
+        };
+        const double plain = rate(0, 0, false, 0);
+        const double best_of_each = 2.0 / (1.0 / best(resume_ms) + 1.0 / best(0.3));
+        const double chosen = rate(resume_ms, 0.3, true, kMaxLevels);
+        EXPECT_GE(chosen, kNoSlower * plain) << acceptance << ' ' << resume_ms << ' ' << tokens;
+        EXPECT_GE(chosen, kOfBestFixed * best_of_each) << acceptance << ' ' << resume_ms << ' ' << tokens;
+      }
+    }
+  }
+}
+
+TEST(SpeculationPolicy, FixedDraftsWhatTheLimitsAllow) {
+  SpeculationPolicy policy({.is_auto = false, .max_depth = 5}, {});
+  SpeculationPolicy::Draft draft{.sequence = 1, .depth = 5};
+  policy.plan({}, {&draft, 1});
+  EXPECT_EQ(draft.depth, 5);
+  EXPECT_EQ(draft.estimates, nullptr);
+  TokenTree tree(0);
+  tree.add(0, 1, 1e-6);
+  const SpeculationPolicy::Grown grown{.sequence = 1, .tree = &tree};
+  policy.prune({&grown, 1}, 1000);
+  EXPECT_EQ(tree.drafted(), 1);
+}
+
+// Hugging Face's: two more after a draft accepted whole, else one less.
+TEST(SpeculationPolicy, TheHeuristicScheduleFollowsAcceptance) {
+  SpeculationPolicy policy({.schedule = LengthSchedule::kHeuristic, .max_depth = 8}, {});
+  const auto length = [&] {
+    SpeculationPolicy::Draft draft{.sequence = 1, .depth = 8};
+    policy.plan({}, {&draft, 1});
+    return draft.depth;
+  };
+  const auto accept = [&](int nodes) {
+    Verdict verdict;
+    verdict.path.resize(static_cast<size_t>(nodes) + 1);
+    verdict.tokens.resize(static_cast<size_t>(nodes) + 1);
+    policy.observe(1, verdict, 8, 0.0);
+  };
+  EXPECT_EQ(length(), 8);
+  accept(3);
+  EXPECT_EQ(length(), 7);
+  for (int i = 0; i < 10; ++i) accept(0);
+  EXPECT_EQ(length(), 1);
+  accept(1);
+  EXPECT_EQ(length(), 3);
+  accept(3);
+  EXPECT_EQ(length(), 5);
+  policy.forget(1);
+  EXPECT_EQ(length(), 8);
+}
+
+TEST(SpeculationPolicy, KeepsTheNodesThatAreWorthTheirRows) {
+  const auto kept_with = [](double per_row) {
+    const World world{.per_row = per_row};
+    SpeculationPolicy policy({.is_auto = true, .max_depth = 8}, costs_of(world));
+    SpeculationPolicy::Draft draft{.sequence = 1, .depth = 8};
+    policy.plan({}, {&draft, 1});
+    TokenTree tree(0);
+    tree.add(0, 1, 0.9);
+    tree.add(0, 2, 0.05);
+    tree.add(1, 3, 0.8);
+    const SpeculationPolicy::Grown grown{.sequence = 1, .tree = &tree};
+    policy.prune({&grown, 1}, 1000);
+    return tree.drafted();
+  };
+  EXPECT_EQ(kept_with(0.001), 3);
+  EXPECT_EQ(kept_with(0.2), 2);  // 0.05 of a token is not worth a fifth of a pass
+  EXPECT_EQ(kept_with(2.0), 0);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/policy/step_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace outrider {
+namespace {
+
+StepCosts costs() { return StepCosts(PassCosts({{1, 1.0, 0.0}, {9, 1.8, 0.0}})); }
+
+TEST(StepCosts, APlainStepIsItsPassAndTheRest) {
+  StepCosts step = costs();
+  step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);
+  EXPECT_DOUBLE_EQ(step.plain_ms(), 1.1);
+  step.learn_rest(false, 0.4);
+  step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);
+  EXPECT_DOUBLE_EQ(step.plain_ms(), 1.5);
+  EXPECT_DOUBLE_EQ(step.plain_rate(), 2.0 / 1.5);
+  EXPECT_DOUBLE_EQ(step.drafting_rest_ms(), 0.0) << "unknown: as without drafts";
+  step.begin({.rows = 8.0, .sequences = 8.0}, 8.0);
+  EXPECT_DOUBLE_EQ(step.plain_ms(), 1.7 + 8 * 0.2) << "of each sequence, by the nearest batch known";
+}
+
+TEST(StepCosts, AnswersStayTheSameWithinAStep) {
+  StepCosts step = costs();
+  step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);
+  const double before = step.share_of_batch(2.0), plain = step.plain_ms();
+  step.learn_batching(1.0, 1.0);
+  step.learn_rest(false, 10.0);
+  EXPECT_EQ(step.share_of_batch(2.0), before);
+  EXPECT_EQ(step.plain_ms(), plain);
+}
+
+TEST(StepCosts, LearnsWhatDraftingTogetherSaves) {
+  StepCosts step = costs();
+  for (int i = 0; i < 400; ++i) {
+    step.begin({.rows = 4.0, .sequences = 4.0}, 4.0);
+    step.learn_batching(0.25, 1.0);  // four at the price of one
+  }
+  EXPECT_NEAR(step.share_of_batch(4.0), 0.25, 0.01);
+  for (int i = 0; i < 400; ++i) {
+    step.begin({.rows = 4.0, .sequences = 4.0}, 4.0);
+    step.learn_batching(1.0, 1.0);
+  }
+  EXPECT_NEAR(step.share_of_batch(4.0), 1.0, 0.01);
+  EXPECT_DOUBLE_EQ(step.share_of_batch(1.0), 1.0);
+}
+
+TEST(StepCosts, TheRateCountsRowsDraftsAndTheRest) {
+  StepCosts step = costs();
+  step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);
+  step.learn_rest(false, 0.4);
+  step.learn_rest(true, 0.6);
+  step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);
+  // One of two drafts four rows for a millisecond: half of what drafting adds to the rest.
+  const DraftForecast one{.drafting = 1.0, .tokens = 4.0, .rows = 4.0, .draft_ms = 1.0};
+  EXPECT_DOUBLE_EQ(step.rate(one), 4.0 / (1.5 + 0.5 + 1.0));
+  const DraftForecast both{.drafting = 2.0, .tokens = 6.0, .rows = 8.0, .draft_ms = 2.0};
+  EXPECT_DOUBLE_EQ(step.rate(both), 6.0 / (1.9 + 0.6 + 2.0 / std::sqrt(2.0)));
+}
+
+}  // namespace
+}  // namespace outrider

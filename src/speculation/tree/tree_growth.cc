@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/tree/tree_growth.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "sampling/token_mask.h"
+#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/proposal.h"
+
+namespace outrider {
+namespace {
+
+// Tokens that share the probability beyond those asked for, so that a lone child's means something.
+constexpr int kRivals = 8;
+
+// -sum p log p, in nats.
+double entropy(const Distribution& distribution) {
+  double sum = 0.0;
+  for (const double p : distribution.probabilities) sum -= p > 0.0 ? p * std::log(p) : 0.0;
+  return sum;
+}
+
+// SVIP: a draft from a distribution with entropy H is accepted with probability at least 1 - sqrt(c H).
+double svip_uncertainty(double entropy) {
+  constexpr double kScale = 0.15;
+  return std::sqrt(kScale * entropy);
+}
+
+}  // namespace
+
+GrowthOptions growth_options(const SpeculativeOptions& options, const TreePolicy* policy) {
+  return {.policy = policy,
+          .children = options.children,
+          .min_probability = options.assistant_confidence_threshold,
+          .max_uncertainty = options.entropy_threshold,
+          .temperature_factor = options.draft_temperature,
+          .ranking_temperature = options.ranking_temperature > 0.0 ? options.ranking_temperature : 1.0};
+}
+
+void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request, TokenTree& tree,
+                       TokenHistory& history) {
+  options_ = &options;
+  request_ = &request;
+  tree_ = &tree;
+  history_ = &history;
+  randomness_ = CounterRandomness(request.sampling->seed, request.sample_index);
+  sampling_ = *request.sampling;
+  sampling_.temperature *= options.temperature_factor;
+  ranking_ = sampling_;
+  if (ranking_.temperature == 0.0) {
+    ranking_.temperature = options.ranking_temperature;
+    ranking_.top_k = 0;
+    ranking_.top_p = 1.0;
+    ranking_.min_p = 0.0;
+  }
+  const bool drops = options.policy->drops() && !draws();
+  candidates_ = drops ? std::numeric_limits<int>::max() : request.max_nodes;
+  scores_.assign(1, 1.0);
+  states_.assign(1, request.constraint_state);
+  next_.assign(1, 0);
+  plan_level();
+}
+
+bool TreeGrowth::draws() const {
+  return request_->acceptance == AcceptanceRule::kRejection && sampling_.temperature > 0.0 &&
+         options_->children != ChildrenChoice::kTop;
+}
+
+bool TreeGrowth::wants_probabilities() const {
+  return request_->wants_probabilities || request_->estimates != nullptr || options_->policy->drops() ||
+         options_->min_probability > 0.0;
+}
+
+// Makes the nodes drafted last the frontier, as far as the policy wants them expanded.
+void TreeGrowth::plan_level() {
+  frontier_.swap(next_);
+  const int depth = frontier_.empty() ? 0 : tree_->depth(frontier_.front());
+  const int nodes_left = candidates_ - tree_->drafted();
+  if (frontier_.empty() || depth >= request_->max_depth || nodes_left <= 0 || !pays(depth)) {
+    frontier_.clear();
+  } else {
+    children_ = options_->policy->plan_level({.tree = tree_,
+                                              .depth = depth,
+                                              .nodes_left = nodes_left,
+                                              .levels_left = request_->max_depth - depth,
+                                              .may_drop = !draws()},
+                                             scores_, frontier_);
+    if (children_ == 0) frontier_.clear();
+  }
+  if (frontier_.empty()) stop();
+}
+
+void TreeGrowth::stop() {
+  frontier_.clear();
+  likeliest_.keep(*tree_, request_->max_nodes);
+}
+
+// Whether another level below the frontier should bring more tokens than its time is worth.
+bool TreeGrowth::pays(int depth) const {
+  if (request_->rate == 0.0 || request_->estimates == nullptr || depth == 0) return true;
+  double reached = 0.0;
+  for (const int node : frontier_) reached += scores_[static_cast<size_t>(node)];
+  return reached * request_->estimates->continuation(depth) > request_->rate * options_->level_ms;
+}
+
+void TreeGrowth::expand_node(int node, int count, std::span<const float> logits) {
+  count = std::min(count, candidates_ - tree_->drafted());
+  if (count <= 0) return;
+  if (request_->constraint != nullptr) {
+    mask_logits(logits, request_->constraint->allowed(states_[static_cast<size_t>(node)]), masked_);
+    logits = masked_;
+  }
+  path_.clear();
+  for (int ancestor = node; ancestor > 0; ancestor = tree_->parent(ancestor))
+    path_.push_back(tree_->token(ancestor));
+  for (size_t i = path_.size(); i > 0; --i) history_->push(path_[i - 1]);
+  const size_t before = next_.size();
+  const bool is_greedy = sampling_.temperature == 0.0;
+  if (draws()) {
+    add_drawn(node, count, logits);
+  } else if (request_->acceptance == AcceptanceRule::kCoupled && !is_greedy &&
+             options_->children != ChildrenChoice::kTop) {
+    add_coupled(node, count, logits);
+  } else {
+    add_likeliest(node, count, logits);
+  }
+  if (options_->max_uncertainty > 0.0 && uncertainty(logits) > options_->max_uncertainty)
+    next_.resize(before);
+  for (size_t i = 0; i < path_.size(); ++i) history_->pop();
+}
+
+void TreeGrowth::add(int node, TokenId token, double probability) {
+  enter(node, tree_->add(node, token, probability));
+}
+
+// A node that stops its branch stays in the tree, so that stopping loses nothing. Behind the end of what the
+// constraint lets come nothing is worth drafting.
+void TreeGrowth::enter(int node, int child) {
+  const double probability = tree_->probability(child);
+  const double worth = request_->estimates == nullptr
+                           ? probability
+                           : request_->estimates->estimate(tree_->depth(child), probability);
+  scores_.push_back(scores_[static_cast<size_t>(node)] * worth);
+  bool may_go_on = true;
+  if (TokenConstraint* constraint = request_->constraint) {
+    states_.push_back(constraint->advance(states_[static_cast<size_t>(node)], tree_->token(child)));
+    may_go_on = states_.back() != TokenConstraint::kDead && !constraint->is_complete(states_.back());
+  }
+  if (may_go_on && !(probability < options_->min_probability)) next_.push_back(child);
+}
+
+void TreeGrowth::add_likeliest(int node, int count, std::span<const float> logits) {
+  if (count == 1 && sampling_.temperature == 0.0 && !wants_probabilities()) {
+    const TokenId token = chooser_.choose(logits, sampling_, *history_, {});
+    if (token >= 0) add(node, token, 1.0);
+    return;
+  }
+  if (sampling_.temperature == 0.0) ranking_.top_k = count + kRivals;
+  const Distribution& distribution = distributions_.build(logits, ranking_, *history_);
+  order_.resize(distribution.tokens.size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  const auto kept = std::min(order_.size(), static_cast<size_t>(count));
+  std::partial_sort(order_.begin(), order_.begin() + static_cast<ptrdiff_t>(kept), order_.end(),
+                    [&](size_t a, size_t b) {
+                      const double p_a = distribution.probabilities[a];
+                      const double p_b = distribution.probabilities[b];
+                      return p_a != p_b ? p_a > p_b : a < b;
+                    });
+  for (size_t i = 0; i < kept; ++i)
+    add(node, distribution.tokens[order_[i]], distribution.probabilities[order_[i]]);
+}
+
+void TreeGrowth::add_coupled(int node, int count, std::span<const float> logits) {
+  const int rivals = wants_probabilities() ? kRivals : 0;
+  const int64_t position = static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node);
+  const auto first =
+      chooser_.choose_first(count + rivals, logits, sampling_, *history_, {&randomness_, position});
+  // The target's choice falls among those that come first, by how far they are ahead: softmax of log q + g.
+  double sum = 0.0;
+  for (const Arrival& arrival : first) sum += 1.0 / arrival.time;
+  const auto kept = std::min(first.size(), static_cast<size_t>(count));
+  for (size_t i = 0; i < kept; ++i) {
+    const double share = 1.0 / (first[i].time * sum);
+    add(node, first[i].token, rivals > 0 && share > 0.0 && share <= 1.0 ? share : 1.0);
+  }
+}
+
+void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
+  const Distribution& distribution = distributions_.build(logits, sampling_, *history_);
+  if (distribution.empty()) return;
+  // Every draw passes with about the probability that the distributions have in common, whatever the token.
+  constexpr double kMin = 0.05;
+  const double agreement = std::clamp(1.0 - svip_uncertainty(entropy(distribution)), kMin, 1.0);
+  guesses_.assign(1, agreement);
+  while (std::cmp_less(guesses_.size(), count))
+    guesses_.push_back(guesses_.back() * std::max(kMin, 1.0 - agreement));
+  const int before = tree_->size();
+  const bool is_independent = options_->children == ChildrenChoice::kIndependent;
+  propose({.tree = tree_,
+           .node = node,
+           .distribution = &distribution,
+           .count = count,
+           .position = static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node),
+           .rule = request_->acceptance,
+           .kind = is_independent ? ChildrenKind::kIndependent : ChildrenKind::kSampled,
+           .randomness = options_->draws != nullptr ? options_->draws : &randomness_,
+           .first_draw = first_draw(node),
+           .probabilities = guesses_});
+  for (int child = before; child < tree_->size(); ++child) enter(node, child);
+}
+
+// No two nodes share draws, whoever drafted them: how many children a node gets may depend on what others
+// drew, and several drafters may draw at one node. Both are lossless only for independent draws.
+uint64_t TreeGrowth::first_draw(int node) const {
+  constexpr int kNodeShift = 16;
+  constexpr int kSourceShift = 48;
+  return static_cast<uint64_t>(request_->source) << kSourceShift | static_cast<uint64_t>(node) << kNodeShift;
+}
+
+double TreeGrowth::uncertainty(std::span<const float> logits) {
+  if (sampling_.temperature == 0.0) ranking_.top_k = 0;
+  return svip_uncertainty(entropy(distributions_.build(logits, ranking_, *history_)));
+}
+
+}  // namespace outrider

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "speculation/tree/tree_growth.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/counter_rng.h"
+#include "speculation/policy/acceptance_estimates.h"
+
+namespace outrider {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr int kVocabulary = 6;
+using Path = std::vector<TokenId>;
+
+// Logits of a toy draft: a pure function of the tokens since the prompt.
+std::vector<float> logits_after(const Path& path) {
+  uint64_t state = 1;
+  for (const TokenId token : path) state = mix64(state * 31 + static_cast<uint64_t>(token) + 1);
+  std::vector<float> logits(kVocabulary);
+  for (float& logit : logits) {
+    state = mix64(state);
+    logit = static_cast<float>(state % 1000) / 200.0f;
+  }
+  return logits;
+}
+
+Path path_to(const TokenTree& tree, int node) {
+  Path path;
+  for (; node > 0; node = tree.parent(node)) path.insert(path.begin(), tree.token(node));
+  return path;
+}
+
+using Draft = std::function<std::vector<float>(const Path&)>;
+
+struct Growing {
+  SpeculativeOptions options = {};
+  SamplingParams sampling = {};
+  AcceptanceRule rule = AcceptanceRule::kCoupled;
+  int max_depth = 4;
+  int max_nodes = 16;
+  double rate = 0.0;
+  double level_ms = 0.0;
+  const AcceptanceEstimates* estimates = nullptr;
+  Draft draft = logits_after;
+};
+
+TokenTree grow(const Growing& setup) {
+  const std::vector<TokenId> prompt = {3, 1};
+  TokenTree tree(prompt.back());
+  TokenHistory history;
+  history.add_prompt(prompt);
+  const auto policy = make_tree_policy(setup.options);
+  GrowthOptions options = growth_options(setup.options, policy.get());
+  options.level_ms = setup.level_ms;
+  const DraftRequest request{.tokens = prompt,
+                             .prompt_length = 2,
+                             .max_depth = setup.max_depth,
+                             .max_nodes = setup.max_nodes,
+                             .sampling = &setup.sampling,
+                             .acceptance = setup.rule,
+                             .rate = setup.rate,
+                             .estimates = setup.estimates};
+  TreeGrowth growth;
+  growth.start(options, request, tree, history);
+  std::vector<std::vector<float>> rows;
+  while (!growth.frontier().empty()) {
+    rows.clear();
+    for (const int node : growth.frontier()) rows.push_back(setup.draft(path_to(tree, node)));
+    growth.expand([&](size_t i) { return std::span<const float>(rows[i]); });
+  }
+  for (const auto& entry : history.entries()) EXPECT_EQ(entry.counts.output, 0);  // all pops matched
+  return tree;
+}
+
+SpeculativeOptions static_tree(std::vector<int> expansion) {
+  SpeculativeOptions options;
+  options.tree = TreeKind::kStatic;
+  options.expansion = std::move(expansion);
+  return options;
+}
+
+SpeculativeOptions dynamic_tree(int width) {
+  SpeculativeOptions options;
+  options.tree = TreeKind::kDynamic;
+  options.dynamic_tree_max_top_k = width;
+  return options;
+}
+
+std::vector<int> nodes_per_level(const TokenTree& tree) {
+  std::vector<int> counts;
+  for (int node = 1; node < tree.size(); ++node) {
+    counts.resize(std::max(counts.size(), static_cast<size_t>(tree.depth(node))));
+    ++counts[static_cast<size_t>(tree.depth(node)) - 1];
+  }
+  return counts;
+}
+
+TokenId largest(const std::vector<float>& logits) {
+  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+TEST(TreeGrowth, AGreedyChainFollowsTheLargestLogit) {
+  const TokenTree tree = grow({.max_depth = 4});
+  EXPECT_THAT(nodes_per_level(tree), ElementsAre(1, 1, 1, 1));
+  for (int node = 1; node < tree.size(); ++node) {
+    EXPECT_EQ(tree.token(node), largest(logits_after(path_to(tree, tree.parent(node)))));
+  }
+}
+
+TEST(TreeGrowth, AnExpansionVectorGivesEveryNodeOfALevelItsWidth) {
+  for (const double temperature : {0.0, 0.8}) {
+    for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
+      SamplingParams sampling;
+      sampling.temperature = temperature;
+      const TokenTree tree =
+          grow({.options = static_tree({2, 1, 3}), .sampling = sampling, .rule = rule, .max_depth = 8});
+      EXPECT_THAT(nodes_per_level(tree), ElementsAre(2, 2, 6));
+    }
+  }
+}
+
+TEST(TreeGrowth, NeverExceedsItsLimits) {
+  for (const SpeculativeOptions& options : {static_tree({3, 3, 3}), dynamic_tree(3)}) {
+    for (int nodes = 1; nodes <= 14; ++nodes) {
+      for (int depth = 1; depth <= 3; ++depth) {
+        for (const double temperature : {0.0, 1.0}) {
+          for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
+            SamplingParams sampling;
+            sampling.temperature = temperature;
+            const TokenTree tree = grow({.options = options,
+                                         .sampling = sampling,
+                                         .rule = rule,
+                                         .max_depth = depth,
+                                         .max_nodes = nodes});
+            EXPECT_LE(tree.drafted(), nodes);
+            EXPECT_LE(static_cast<int>(nodes_per_level(tree).size()), depth);
+            EXPECT_GE(tree.drafted(), 1);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every path of at most three tokens with the product of its probabilities, by enumeration.
+std::map<Path, double> all_paths() {
+  std::map<Path, double> products = {{{}, 1.0}};
+  std::vector<Path> level = {{}};
+  for (int depth = 0; depth < 3; ++depth) {
+    std::vector<Path> next;
+    for (const Path& path : level) {
+      const std::vector<float> logits = logits_after(path);
+      double sum = 0.0;
+      for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+      for (TokenId token = 0; token < kVocabulary; ++token) {
+        Path longer = path;
+        longer.push_back(token);
+        products[longer] =
+            products[path] * std::exp(static_cast<double>(logits[static_cast<size_t>(token)])) / sum;
+        next.push_back(longer);
+      }
+    }
+    level = std::move(next);
+  }
+  products.erase(Path{});
+  return products;
+}
+
+TEST(TreeGrowth, ADynamicTreeHoldsTheLikeliestPaths) {
+  const std::map<Path, double> products = all_paths();
+  for (const int nodes : {1, 2, 5, 9, 20}) {
+    // As wide as two levels of all tokens: no likely path is out of its reach.
+    const TokenTree tree = grow({.options = dynamic_tree(36), .max_depth = 3, .max_nodes = nodes});
+    std::vector<double> sorted;
+    for (const auto& [path, product] : products) sorted.push_back(product);
+    std::sort(sorted.rbegin(), sorted.rend());
+    ASSERT_EQ(tree.drafted(), nodes);
+    std::vector<double> kept;
+    for (int node = 1; node < tree.size(); ++node) kept.push_back(products.at(path_to(tree, node)));
+    std::sort(kept.rbegin(), kept.rend());
+    for (int i = 0; i < nodes; ++i)
+      EXPECT_NEAR(kept[static_cast<size_t>(i)], sorted[static_cast<size_t>(i)], 1e-6);
+  }
+}
+
+TEST(TreeGrowth, CoupledChildrenAreTheFirstOfTheTargetsOwnNoise) {
+  SamplingParams sampling;
+  sampling.temperature = 0.9;
+  sampling.seed = 5;
+  const TokenTree tree = grow({.options = static_tree({3, 2}), .sampling = sampling, .max_depth = 2});
+  CounterRandomness randomness(5, 0);
+  LogitsProcessor distributions;
+  TokenHistory history;
+  for (int node = 0; node < 4; ++node) {
+    const Distribution distribution =
+        distributions.build(logits_after(path_to(tree, node)), sampling, history);
+    const std::vector<TokenId> expected =
+        randomness.coupled_top(distribution, 2 + tree.depth(node), node == 0 ? 3 : 2);
+    std::vector<TokenId> children;
+    for (int child = 1; child < tree.size(); ++child) {
+      if (tree.parent(child) == node) children.push_back(tree.token(child));
+    }
+    EXPECT_EQ(children, expected) << node;
+  }
+}
+
+TEST(TreeGrowth, DrawsThatTheRuleTestsKeepTheirDistributionAndAreNeverDropped) {
+  SamplingParams sampling;
+  sampling.temperature = 1.0;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    sampling.seed = seed;
+    const TokenTree tree = grow({.options = dynamic_tree(3),
+                                 .sampling = sampling,
+                                 .rule = AcceptanceRule::kRejection,
+                                 .max_depth = 4,
+                                 .max_nodes = 9});
+    std::set<int> parents;
+    for (const Proposal& proposal : tree.proposals()) {
+      ASSERT_GE(proposal.distribution, 0);
+      parents.insert(proposal.parent);
+    }
+    for (const int parent : parents) {
+      LogitsProcessor distributions;
+      EXPECT_EQ(
+          tree.distribution(parent).probabilities,
+          distributions.build(logits_after(path_to(tree, parent)), sampling, TokenHistory()).probabilities);
+    }
+  }
+}
+
+TEST(TreeGrowth, LikeliestChildrenAreChosenUnderEveryRule) {
+  SamplingParams sampling;
+  sampling.temperature = 1.0;
+  SpeculativeOptions options = static_tree({2});
+  options.children = ChildrenChoice::kTop;
+  const TokenTree tree = grow({.options = options, .sampling = sampling, .rule = AcceptanceRule::kRejection});
+  EXPECT_EQ(tree.children_kind(0), ChildrenKind::kChosen);
+  EXPECT_EQ(tree.token(1), largest(logits_after({})));
+  EXPECT_GT(tree.probability(1), tree.probability(2));
+}
+
+TEST(TreeGrowth, AnUnlikelyTokenEndsItsBranchAndStays) {
+  SpeculativeOptions options;
+  options.max_draft_len = 8;
+  const TokenTree whole = grow({.options = options, .max_depth = 8});
+  options.assistant_confidence_threshold = 1e-9;
+  const TokenTree with_probabilities = grow({.options = options, .max_depth = 8});
+  ASSERT_EQ(with_probabilities.size(), whole.size());
+  for (int node = 1; node < whole.size(); ++node) {
+    options.assistant_confidence_threshold = with_probabilities.probability(node) * 1.0001;
+    const TokenTree cut = grow({.options = options, .max_depth = 8});
+    // Ends with the first token below the threshold.
+    int last = 1;
+    while (with_probabilities.probability(last) >= options.assistant_confidence_threshold) ++last;
+    EXPECT_EQ(cut.size(), last + 1);
+  }
+}
+
+TEST(TreeGrowth, AnUncertainDistributionEndsItsBranchAfterOneToken) {
+  SpeculativeOptions options;
+  options.entropy_threshold = 1e-6;
+  EXPECT_EQ(grow({.options = options}).drafted(), 1);
+  options.entropy_threshold = 10.0;
+  EXPECT_EQ(grow({.options = options}).drafted(), 4);
+}
+
+TEST(TreeGrowth, StopsWhereALevelShouldBringLessThanItsTimeIsWorth) {
+  const AcceptanceEstimates estimates;
+  Growing setup{.max_depth = 4, .rate = 1.0, .level_ms = 1e-6, .estimates = &estimates};
+  EXPECT_EQ(grow(setup).drafted(), 4);
+  setup.level_ms = 1.0;  // no level brings a whole token
+  EXPECT_EQ(grow(setup).drafted(), 1);
+}
+
+// After every token 0 and 1 come with 0.6 and 0.4: a flat distribution, as one that is like the target's.
+std::vector<float> flat_distribution(const Path&) {
+  std::vector<float> logits(kVocabulary, -60.0f);
+  logits[0] = std::log(0.6f);
+  logits[1] = std::log(0.4f);
+  return logits;
+}
+
+std::vector<Path> paths_of(const TokenTree& tree) {
+  std::vector<Path> paths;
+  for (int node = 1; node < tree.size(); ++node) paths.push_back(path_to(tree, node));
+  return paths;
+}
+
+TEST(TreeGrowth, ALowerRankingTemperatureMakesGreedyTreesNarrowAndDeep) {
+  Growing setup{.options = dynamic_tree(2), .max_depth = 3, .max_nodes = 3, .draft = flat_distribution};
+  const TokenTree flat = grow(setup);  // 0.6, 0.4, 0.36; then 0.24
+  EXPECT_THAT(paths_of(flat), ElementsAre(Path{0}, Path{1}, Path{0, 0}));
+  EXPECT_NEAR(flat.probability(1), 0.6, 1e-6);
+  setup.options.ranking_temperature = 1.0;
+  EXPECT_THAT(paths_of(grow(setup)), ElementsAre(Path{0}, Path{1}, Path{0, 0}));
+  setup.options.ranking_temperature = 0.25;
+  const TokenTree sharp = grow(setup);  // 0.835, 0.697, 0.582; then 0.165
+  EXPECT_THAT(paths_of(sharp), ElementsAre(Path{0}, Path{0, 0}, Path{0, 0, 0}));
+  const double sharpened = std::pow(0.6, 4) / (std::pow(0.6, 4) + std::pow(0.4, 4));
+  EXPECT_NEAR(sharp.probability(1), sharpened, 1e-6);
+}
+
+TEST(TreeGrowth, TheRankingTemperatureLeavesSampledRequestsAlone) {
+  SamplingParams sampling;
+  sampling.temperature = 0.8;
+  for (const ChildrenChoice children : {ChildrenChoice::kSampled, ChildrenChoice::kTop}) {
+    for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
+      for (sampling.seed = 0; sampling.seed < 10; ++sampling.seed) {
+        Growing setup{.options = dynamic_tree(3), .sampling = sampling, .rule = rule, .max_nodes = 9};
+        setup.options.children = children;
+        const TokenTree usual = grow(setup);
+        setup.options.ranking_temperature = 0.25;
+        const TokenTree other = grow(setup);
+        ASSERT_EQ(paths_of(usual), paths_of(other));
+        for (int node = 1; node < usual.size(); ++node)
+          ASSERT_EQ(usual.probability(node), other.probability(node));
+        ASSERT_EQ(usual.proposals().size(), other.proposals().size());
+        for (size_t i = 0; i < usual.proposals().size(); ++i) {
+          const int distribution = usual.proposals()[i].distribution;
+          ASSERT_EQ(distribution, other.proposals()[i].distribution);
+          if (distribution < 0) continue;
+          ASSERT_EQ(usual.distribution_at(distribution).probabilities,
+                    other.distribution_at(distribution).probabilities);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider

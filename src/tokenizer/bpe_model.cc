@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/bpe_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/quote.h"
+#include "base/utf8.h"
+#include "tokenizer/byte_mapping.h"
+
+namespace outrider {
+namespace {
+
+constexpr TokenId kNoPiece = BpeSymbol::kNoPiece;
+
+// Heap order: std::*_heap keep the greatest element first, so "greater" stands for "later".
+bool is_later(const BpeCandidate& a, const BpeCandidate& b) {
+  if (a.priority != b.priority) return a.priority > b.priority;
+  return a.position > b.position;
+}
+
+bool can_stand_in_text(TokenAttribute attribute) {
+  return attribute == TokenAttribute::kNormal || attribute == TokenAttribute::kUserDefined;
+}
+
+}  // namespace
+
+BpeModel::BpeModel(const TokenizerSpec& spec, size_t merges)
+    : spec_(&spec), by_score_(!spec.scores.empty() && spec.merges.empty()), merges_(merges) {}
+
+Result<BpeModel> BpeModel::create(const TokenizerSpec& spec, const PieceIds& piece_ids) {
+  BpeModel model(spec, spec.merges.size());
+  OUTRIDER_RETURN_IF_ERROR(model.check_scores());
+  OUTRIDER_RETURN_IF_ERROR(model.index_merges(piece_ids));
+  model.index_pieces();
+  model.byte_ids_.fill(kNoPiece);
+  for (int byte = 0; byte < 256; ++byte) {
+    const char single = static_cast<char>(byte);
+    if (spec.kind == TokenizerKind::kByteLevelBpe) {
+      const auto found = model.word_ids_.find(std::string_view(&single, 1));
+      if (found != model.word_ids_.end()) model.byte_ids_[byte] = found->second;
+    } else if (spec.byte_fallback) {
+      char piece[8];
+      std::snprintf(piece, sizeof piece, "<0x%02X>", static_cast<unsigned>(byte));
+      const auto found = piece_ids.find(piece);
+      if (found != piece_ids.end()) model.byte_ids_[byte] = found->second;
+    }
+  }
+  return model;
+}
+
+Status BpeModel::check_scores() const {
+  for (size_t id = 0; id < spec_->scores.size(); ++id) {
+    if (std::isnan(spec_->scores[id]))
+      return input_error("the score of token " + std::to_string(id) + " is not a number");
+  }
+  return {};
+}
+
+void BpeModel::index_pieces() {
+  const bool byte_level = spec_->kind == TokenizerKind::kByteLevelBpe;
+  words_.resize(spec_->pieces.size());
+  word_ids_.reserve(spec_->pieces.size());
+  for (size_t id = 0; id < spec_->pieces.size(); ++id) {
+    const TokenAttribute attribute = spec_->attributes[id];
+    // Byte-level text cannot spell a user-defined token: "õ" is that letter, not the byte that is mapped to
+    // it.
+    if (!can_stand_in_text(attribute) || (byte_level && attribute == TokenAttribute::kUserDefined)) continue;
+    if (byte_level) {
+      auto bytes = unmap_bytes(spec_->pieces[id]);
+      if (!bytes) continue;
+      words_[id] = std::move(*bytes);
+    } else {
+      words_[id] = spec_->pieces[id];
+    }
+    word_ids_.emplace(words_[id], static_cast<TokenId>(id));
+    longest_piece_ = std::max(longest_piece_, words_[id].size());
+  }
+}
+
+Status BpeModel::index_merges(const PieceIds& piece_ids) {
+  std::string joined;
+  for (size_t rank = 0; rank < spec_->merges.size(); ++rank) {
+    const auto& merge = spec_->merges[rank];
+    joined = merge.first;
+    joined += merge.second;
+    const auto left = piece_ids.find(merge.first);
+    const auto right = piece_ids.find(merge.second);
+    const auto result = piece_ids.find(joined);
+    if (left == piece_ids.end() || right == piece_ids.end() || result == piece_ids.end()) {
+      return input_error("merge " + std::to_string(rank) + " (" + quote(merge.first) + " + " +
+                         quote(merge.second) +
+                         ") needs both parts and the joined piece to be in the vocabulary");
+    }
+    merges_.insert(left->second, right->second, {static_cast<int32_t>(rank), result->second});
+  }
+  return {};
+}
+
+void BpeModel::encode_word(std::string_view word, BpeWorkspace& workspace,
+                           std::vector<TokenId>& tokens) const {
+  if (spec_->ignore_merges) {
+    if (const auto found = word_ids_.find(word); found != word_ids_.end()) {
+      tokens.push_back(found->second);
+      return;
+    }
+  }
+  workspace.symbols.clear();
+  if (spec_->kind == TokenizerKind::kByteLevelBpe) {
+    split_into_bytes(word, workspace.symbols);
+  } else {
+    split_into_characters(word, workspace.symbols);
+  }
+  merge_symbols(word, workspace);
+  emit(word, workspace.symbols, tokens);
+}
+
+void BpeModel::encode_byte(unsigned char byte, std::vector<TokenId>& tokens) const {
+  if (byte_ids_[byte] != kNoPiece) {
+    tokens.push_back(byte_ids_[byte]);
+  } else if (spec_->unknown) {
+    tokens.push_back(*spec_->unknown);
+  }
+}
+
+void BpeModel::add_symbol(TokenId id, size_t begin, size_t length, std::vector<BpeSymbol>& symbols) const {
+  const auto index = static_cast<int32_t>(symbols.size());
+  if (index > 0) symbols.back().next = index;
+  symbols.push_back({id, index - 1, -1, static_cast<uint32_t>(begin), static_cast<uint32_t>(length)});
+}
+
+void BpeModel::split_into_bytes(std::string_view word, std::vector<BpeSymbol>& symbols) const {
+  bool after_unknown = false;
+  for (size_t i = 0; i < word.size(); ++i) {
+    const TokenId id = byte_ids_[static_cast<unsigned char>(word[i])];
+    if (id != kNoPiece) {
+      add_symbol(id, i, 1, symbols);
+    } else if (spec_->unknown && !(after_unknown && spec_->fuse_unknown)) {
+      add_symbol(*spec_->unknown, i, 1, symbols);
+    }
+    after_unknown = id == kNoPiece;
+  }
+}
+
+void BpeModel::split_into_characters(std::string_view word, std::vector<BpeSymbol>& symbols) const {
+  // An unknown symbol waits for the next known character or unknown, but not for byte pieces: they overtake
+  // it. That is how Hugging Face tokenizers behave for vocabularies with some byte pieces only.
+  size_t waiting_begin = 0;
+  size_t waiting_length = 0;  // 0: none waits
+  const auto flush = [&] {
+    if (waiting_length > 0) add_symbol(*spec_->unknown, waiting_begin, waiting_length, symbols);
+    waiting_length = 0;
+  };
+  for (size_t begin = 0, length = 0; begin < word.size(); begin += length) {
+    length = static_cast<size_t>(utf8::decode(word.substr(begin)).length);
+    const std::string_view character = word.substr(begin, length);
+    const auto found = word_ids_.find(character);
+    if (by_score_) {
+      add_symbol(found == word_ids_.end() ? kNoPiece : found->second, begin, length, symbols);
+    } else if (found != word_ids_.end()) {
+      flush();
+      add_symbol(found->second, begin, length, symbols);
+    } else if (!append_byte_pieces(character, begin, symbols) && spec_->unknown) {
+      if (!spec_->fuse_unknown) flush();
+      if (waiting_length == 0) waiting_begin = begin;
+      waiting_length += length;
+    }
+  }
+  flush();
+}
+
+bool BpeModel::has_byte_pieces(std::string_view bytes) const {
+  return std::all_of(bytes.begin(), bytes.end(),
+                     [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)] != kNoPiece; });
+}
+
+bool BpeModel::append_byte_pieces(std::string_view bytes, size_t begin,
+                                  std::vector<BpeSymbol>& symbols) const {
+  if (!has_byte_pieces(bytes)) return false;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    add_symbol(byte_ids_[static_cast<unsigned char>(bytes[i])], begin + i, 1, symbols);
+  }
+  return true;
+}
+
+std::optional<BpeCandidate> BpeModel::find_candidate(std::string_view word, const BpeSymbol& left,
+                                                     const BpeSymbol& right) const {
+  if (by_score_) {
+    const size_t length = left.length + right.length;
+    if (length > longest_piece_) return std::nullopt;
+    const auto found = word_ids_.find(word.substr(left.begin, length));
+    if (found == word_ids_.end()) return std::nullopt;
+    return BpeCandidate{-static_cast<double>(spec_->scores[found->second]), 0, found->second};
+  }
+  const Merge* merge = merges_.find(left.id, right.id);
+  if (merge == nullptr) return std::nullopt;
+  return BpeCandidate{static_cast<double>(merge->rank), 0, merge->merged};
+}
+
+void BpeModel::push_candidate(std::string_view word, int32_t position, BpeWorkspace& workspace) const {
+  const BpeSymbol& left = workspace.symbols[position];
+  auto candidate = find_candidate(word, left, workspace.symbols[left.next]);
+  if (!candidate) return;
+  candidate->position = position;
+  workspace.heap.push_back(*candidate);
+  std::push_heap(workspace.heap.begin(), workspace.heap.end(), is_later);
+}
+
+void BpeModel::merge_symbols(std::string_view word, BpeWorkspace& workspace) const {
+  std::vector<BpeSymbol>& symbols = workspace.symbols;
+  std::vector<BpeCandidate>& heap = workspace.heap;
+  heap.clear();
+  for (size_t i = 0; i + 1 < symbols.size(); ++i) push_candidate(word, static_cast<int32_t>(i), workspace);
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), is_later);
+    const BpeCandidate best = heap.back();
+    heap.pop_back();
+    BpeSymbol& left = symbols[best.position];
+    if (left.length == 0 || left.next < 0) continue;
+    BpeSymbol& right = symbols[left.next];
+    const auto current = find_candidate(word, left, right);
+    if (!current || current->merged != best.merged) continue;  // a side has changed since
+    left.id = best.merged;
+    left.length += right.length;
+    left.next = right.next;
+    right.length = 0;
+    if (left.next >= 0) {
+      symbols[left.next].previous = best.position;
+      push_candidate(word, best.position, workspace);
+    }
+    if (left.previous >= 0) push_candidate(word, left.previous, workspace);
+  }
+}
+
+void BpeModel::emit(std::string_view word, const std::vector<BpeSymbol>& symbols,
+                    std::vector<TokenId>& tokens) const {
+  bool after_unknown = false;
+  for (const BpeSymbol& symbol : symbols) {
+    if (symbol.length == 0) continue;
+    const std::string_view text = word.substr(symbol.begin, symbol.length);
+    if (symbol.id != kNoPiece) {
+      tokens.push_back(symbol.id);
+    } else if (has_byte_pieces(text)) {
+      for (const char byte : text) tokens.push_back(byte_ids_[static_cast<unsigned char>(byte)]);
+    } else if (spec_->unknown && !(after_unknown && spec_->fuse_unknown)) {
+      tokens.push_back(*spec_->unknown);
+    }
+    after_unknown = symbol.id == kNoPiece;
+  }
+}
+
+}  // namespace outrider

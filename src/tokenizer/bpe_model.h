@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "outrider/result.h"
+#include "outrider/token.h"
+#include "tokenizer/merge_table.h"
+#include "tokenizer/tokenizer_spec.h"
+
+namespace outrider {
+
+using PieceIds = std::unordered_map<std::string_view, TokenId>;
+
+// The part of a word that is one token so far.
+struct BpeSymbol {
+  TokenId id = kNoPiece;
+  int32_t previous = -1;
+  int32_t next = -1;
+  uint32_t begin = 0;   // bytes into the word
+  uint32_t length = 0;  // bytes; 0: merged into the symbol before
+
+  static constexpr TokenId kNoPiece = -1;
+};
+
+// A merge that is possible, unless one of its sides has changed since it was found.
+struct BpeCandidate {
+  double priority = 0;  // smaller goes first; ties from left to right
+  int32_t position = 0;
+  TokenId merged = 0;
+};
+
+// Memory that encode_word uses; one per thread.
+struct BpeWorkspace {
+  std::vector<BpeSymbol> symbols;
+  std::vector<BpeCandidate> heap;
+};
+
+// Byte-pair encoding of single words, by rank of merges or by score of the merged piece.
+class BpeModel {
+ public:
+  // `piece_ids` has every piece of `spec`; both must outlive the model. Errors: a merge of, or into,
+  // something that is no piece; scores that are not numbers.
+  static Result<BpeModel> create(const TokenizerSpec& spec, const PieceIds& piece_ids);
+
+  // `word`: bytes for kByteLevelBpe; valid UTF-8 with U+2581 for spaces for kSentencePiece.
+  void encode_word(std::string_view word, BpeWorkspace& workspace, std::vector<TokenId>& tokens) const;
+
+  // A byte that is part of no valid character. Without a piece for it, the unknown token, or nothing.
+  void encode_byte(unsigned char byte, std::vector<TokenId>& tokens) const;
+
+ private:
+  BpeModel(const TokenizerSpec& spec, size_t merges);
+  void index_pieces();
+  Status index_merges(const PieceIds& piece_ids);
+  Status check_scores() const;
+  void add_symbol(TokenId id, size_t begin, size_t length, std::vector<BpeSymbol>& symbols) const;
+  void split_into_bytes(std::string_view word, std::vector<BpeSymbol>& symbols) const;
+  void split_into_characters(std::string_view word, std::vector<BpeSymbol>& symbols) const;
+  bool append_byte_pieces(std::string_view bytes, size_t begin, std::vector<BpeSymbol>& symbols) const;
+  bool has_byte_pieces(std::string_view bytes) const;
+  void push_candidate(std::string_view word, int32_t position, BpeWorkspace& workspace) const;
+  std::optional<BpeCandidate> find_candidate(std::string_view word, const BpeSymbol& left,
+                                             const BpeSymbol& right) const;
+  void merge_symbols(std::string_view word, BpeWorkspace& workspace) const;
+  void emit(std::string_view word, const std::vector<BpeSymbol>& symbols, std::vector<TokenId>& tokens) const;
+
+  const TokenizerSpec* spec_;
+  bool by_score_;
+  size_t longest_piece_ = 0;        // bytes
+  std::vector<std::string> words_;  // by id, what a text must have for this piece; by bytes if byte-level
+  std::unordered_map<std::string_view, TokenId> word_ids_;  // views of words_
+  std::array<TokenId, 256> byte_ids_{};                     // piece of a single byte, or kNoPiece
+  MergeTable merges_;
+};
+
+}  // namespace outrider

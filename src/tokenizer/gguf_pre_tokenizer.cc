@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the pre-tokenizer names of GGUF files stand for, as the tokenizer.json of each family spells it.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/quote.h"
+#include "tokenizer/tokenizer.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kGpt2 =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kLlama3 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|)"
+    R"(\s+(?!\S)|\s+)";
+constexpr std::string_view kQwen2 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|)"
+    R"(\s+(?!\S)|\s+)";
+constexpr std::string_view kTekken =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt4o =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kDeepSeekV3 =
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
+    R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kDigit = R"(\p{N})";
+constexpr std::string_view kLineBreak = R"([\r\n])";
+constexpr std::string_view kDeepSeekEastAsian = R"([\x{800}-\x{9FA5}\x{AC00}-\x{D7FF}]+)";
+// The cased letters DeepSeek lists; later Unicode versions, Armenian small letters and others are not among
+// them.
+constexpr std::string_view kDeepSeekLetters =
+    "\\s?["
+    "A-Za-z\\x{B5}\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{1BA}\\x{1BC}-\\x{1BF}\\x{1C4}-\\x{293}"
+    "\\x{295}-\\x{2AF}\\x{370}-\\x{373}\\x{376}\\x{377}\\x{37B}-\\x{37D}\\x{37F}\\x{386}\\x{388}-\\x{38A}"
+    "\\x{38C}\\x{38E}-\\x{3A1}\\x{3A3}-\\x{3F5}\\x{3F7}-\\x{481}\\x{48A}-\\x{52F}\\x{531}-\\x{556}"
+    "\\x{10A0}-\\x{10C5}\\x{13A0}-\\x{13F5}\\x{13F8}-\\x{13FD}\\x{1C90}-\\x{1CBA}\\x{1CBD}-\\x{1CBF}"
+    "\\x{1D00}-\\x{1D2B}\\x{1D6B}-\\x{1D77}\\x{1D79}-\\x{1D9A}\\x{1E00}-\\x{1F15}\\x{1F18}-\\x{1F1D}"
+    "\\x{1F20}-\\x{1F45}\\x{1F48}-\\x{1F4D}\\x{1F50}-\\x{1F57}\\x{1F59}\\x{1F5B}\\x{1F5D}\\x{1F5F}-\\x{1F7D}"
+    "\\x{1F80}-\\x{1FB4}\\x{1FB6}-\\x{1FBC}\\x{1FBE}\\x{1FC2}-\\x{1FC4}\\x{1FC6}-\\x{1FCC}\\x{1FD0}-\\x{1FD3}"
+    "\\x{1FD6}-\\x{1FDB}\\x{1FE0}-\\x{1FEC}\\x{1FF2}-\\x{1FF4}\\x{1FF6}-\\x{1FFC}\\x{2102}\\x{2107}"
+    "\\x{210A}-\\x{2113}\\x{2115}\\x{2119}-\\x{211D}\\x{2124}\\x{2126}\\x{2128}\\x{212A}-\\x{212D}"
+    "\\x{212F}-\\x{2134}\\x{2139}\\x{213C}-\\x{213F}\\x{2145}-\\x{2149}\\x{214E}\\x{2183}\\x{2184}"
+    "\\x{2C00}-\\x{2C7B}\\x{2C7E}-\\x{2CE4}\\x{2CEB}-\\x{2CEE}\\x{2CF2}\\x{2CF3}\\x{A640}-\\x{A66D}"
+    "\\x{A680}-\\x{A69B}\\x{A722}-\\x{A76F}\\x{A771}-\\x{A787}\\x{A78B}-\\x{A78E}\\x{AB70}-\\x{ABBF}"
+    "\\x{FB00}-\\x{FB06}\\x{FB13}-\\x{FB17}\\x{FF21}-\\x{FF3A}\\x{FF41}-\\x{FF5A}\\x{10400}-\\x{1044F}"
+    "\\x{104B0}-\\x{104D3}\\x{104D8}-\\x{104FB}\\x{10C80}-\\x{10CB2}\\x{10CC0}-\\x{10CF2}"
+    "\\x{118A0}-\\x{118DF}\\x{1E900}-\\x{1E943}"
+    "]+";
+constexpr std::string_view kDeepSeekPunctuation =
+    R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)";
+constexpr std::string_view kPunctuation = R"([\p{P}!-/:-@\[-`{-~])";
+
+SplitRule isolated(std::string_view pattern) { return {.pattern = std::string(pattern)}; }
+
+std::vector<SplitRule> isolated_in_turn(std::initializer_list<std::string_view> patterns) {
+  std::vector<SplitRule> rules;
+  for (const std::string_view pattern : patterns) rules.push_back(isolated(pattern));
+  return rules;
+}
+
+// Falcon looks for digits after bytes have been mapped to printable characters, some of which are digits.
+std::vector<SplitRule> falcon_rules() {
+  return {{.pattern = std::string(kPunctuation), .behavior = SplitBehavior::kContiguous},
+          isolated(kGpt2),
+          {.pattern = std::string(kDigit), .behavior = SplitBehavior::kContiguous, .on_mapped_bytes = true},
+          {.pattern = "[0-9][0-9][0-9]", .on_mapped_bytes = true}};
+}
+
+std::vector<SplitRule> gpt2_rules() { return {isolated(kGpt2)}; }
+std::vector<SplitRule> llama3_rules() { return {isolated(kLlama3)}; }
+std::vector<SplitRule> qwen2_rules() { return {isolated(kQwen2)}; }
+std::vector<SplitRule> tekken_rules() { return {isolated(kTekken)}; }
+std::vector<SplitRule> gpt4o_rules() { return {isolated(kGpt4o)}; }
+std::vector<SplitRule> digits_gpt2_rules() { return isolated_in_turn({kDigit, kGpt2}); }
+std::vector<SplitRule> default_rules() {
+  return isolated_in_turn({R"([\p{P}\$\+<=>\^~\|]+)", kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"});
+}
+std::vector<SplitRule> deepseek_llm_rules() {
+  return isolated_in_turn(
+      {kLineBreak, kDeepSeekLetters, kDeepSeekPunctuation, R"(\s+$)", kDeepSeekEastAsian, kDigit});
+}
+std::vector<SplitRule> deepseek_coder_rules() {
+  return isolated_in_turn({kLineBreak, R"(\s?\p{L}+)", R"(\s?\p{P}+)", kDeepSeekEastAsian, kDigit});
+}
+std::vector<SplitRule> deepseek_v3_rules() {
+  return isolated_in_turn({R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+)", kDeepSeekV3});
+}
+
+struct Preset {
+  std::string_view name;
+  std::vector<SplitRule> (*rules)();
+  bool ignore_merges = false;
+  bool normalize_nfc = false;
+};
+
+// The first of several that mean the same is the one that is written.
+constexpr std::array kPresets = {
+    Preset{"default", default_rules},
+    Preset{"gpt-2", gpt2_rules},
+    Preset{"phi-2", gpt2_rules},
+    Preset{"mpt", gpt2_rules, false, true},
+    Preset{"olmo", gpt2_rules, false, true},
+    Preset{"llama-bpe", llama3_rules, true},
+    Preset{"llama3", llama3_rules, true},
+    Preset{"llama-v3", llama3_rules, true},
+    Preset{"falcon3", llama3_rules, true},
+    Preset{"pixtral", llama3_rules, true},
+    Preset{"dbrx", llama3_rules},
+    Preset{"smaug-bpe", llama3_rules},
+    Preset{"qwen2", qwen2_rules, false, true},
+    Preset{"deepseek-r1-qwen", qwen2_rules},
+    Preset{"stablelm2", qwen2_rules},
+    Preset{"deepseek-llm", deepseek_llm_rules},
+    Preset{"deepseek-coder", deepseek_coder_rules},
+    Preset{"deepseek-v3", deepseek_v3_rules},
+    Preset{"smollm", digits_gpt2_rules},
+    Preset{"starcoder", digits_gpt2_rules},
+    Preset{"refact", digits_gpt2_rules},
+    Preset{"codeshell", digits_gpt2_rules},
+    Preset{"command-r", digits_gpt2_rules, false, true},
+    Preset{"falcon", falcon_rules},
+    Preset{"tekken", tekken_rules, true},
+    Preset{"gpt-4o", gpt4o_rules},
+};
+
+}  // namespace
+
+Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec) {
+  const auto preset = std::find_if(kPresets.begin(), kPresets.end(),
+                                   [&](const Preset& candidate) { return candidate.name == pre_name; });
+  if (preset == kPresets.end()) {
+    std::string known;
+    for (const Preset& candidate : kPresets)
+      known += (known.empty() ? "" : ", ") + std::string(candidate.name);
+    return input_error("pre-tokenizer " + quote(pre_name) + " is not supported; supported: " + known);
+  }
+  spec.split_patterns = preset->rules();
+  spec.ignore_merges = preset->ignore_merges;
+  spec.normalize_nfc = preset->normalize_nfc;
+  spec.add_space_prefix = false;
+  return {};
+}
+
+std::optional<std::string_view> gguf_pre_tokenizer_name(const TokenizerSpec& spec) {
+  if (spec.add_space_prefix) return std::nullopt;
+  for (const Preset& preset : kPresets) {
+    if (preset.ignore_merges != spec.ignore_merges || preset.normalize_nfc != spec.normalize_nfc) continue;
+    if (preset.rules() == spec.split_patterns) return preset.name;
+  }
+  return std::nullopt;
+}
+
+}  // namespace outrider

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outrider/result.h"
+#include "outrider/token.h"
+#include "tokenizer/tokenizer_spec.h"
+
+namespace outrider {
+
+struct EncodeOptions {
+  bool add_special = true;    // BOS / EOS as the tokenizer's own files say
+  bool parse_special = true;  // "<|im_end|>" in the text is the special token; false: it is plain text
+  bool drop_marks = false;    // the text has parts that went through mark_input()
+};
+
+// Text <-> token ids, byte for byte as the model's own tokenizer does it. Immutable, shareable between
+// threads.
+class Tokenizer {
+ public:
+  // Checks the whole spec (unique pieces, ids in range, merges of known pieces, compilable patterns). Pieces
+  // must be distinct, not empty and valid UTF-8; attributes and scores are by id, or empty.
+  static Result<std::shared_ptr<const Tokenizer>> create(TokenizerSpec spec);
+
+  ~Tokenizer();
+
+  // Any bytes may be given, up to 2 GiB; what is not valid UTF-8 is encoded byte by byte where the vocabulary
+  // allows. A pattern that exceeds its match limit leaves the rest of its stretch of text unsplit.
+  std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  // Spellings of control tokens broken by marks, so that encode() with drop_marks takes them for text.
+  std::string mark_input(std::string_view text) const;
+
+  // Text of a whole sequence. `skip_special` leaves control tokens out. Bytes that do not form UTF-8 stay as
+  // they are: callers that need valid text use StreamDecoder. Ids outside the vocabulary give nothing.
+  std::string decode(std::span<const TokenId> tokens, bool skip_special = true) const;
+
+  // The bytes a token stands for inside a text (no space prefix stripped); empty for control tokens.
+  std::string_view token_bytes(TokenId token) const;
+
+  // The spelling in the file, for messages: "Ġthe", "<|eot_id|>".
+  std::string_view token_piece(TokenId token) const;
+
+  bool is_control(TokenId token) const;
+  std::optional<TokenId> find_piece(std::string_view piece) const;
+  int vocab_size() const;
+  std::optional<TokenId> bos() const;
+  std::optional<TokenId> eos() const;
+  bool adds_bos() const;
+
+ private:
+  friend class StreamDecoder;
+  struct Impl;
+  explicit Tokenizer(std::unique_ptr<const Impl> impl);
+  std::unique_ptr<const Impl> impl_;
+};
+
+// Reads tokenizer.json (and tokenizer_config.json beside it, when there) from a Hugging Face directory.
+// Errors name the file and the field: malformed JSON, or a model, normalizer, pre-tokenizer, post-processor
+// or decoder that is not supported, with the list of what is.
+Result<TokenizerSpec> read_tokenizer_json(const std::filesystem::path& directory);
+
+// The same from texts; `config` (tokenizer_config.json) may be empty. `name` is for messages.
+struct TokenizerJsonText {
+  std::string_view name = "tokenizer.json";
+  std::string_view tokenizer;
+  std::string_view config;
+};
+Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text);
+
+// Sets what a GGUF `tokenizer.ggml.pre` name stands for: split_patterns, ignore_merges, normalize_nfc and
+// add_space_prefix. Errors: a name that is not known; the message lists those that are.
+Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec);
+
+// The name that stands for what `spec` does; nullopt: there is none.
+std::optional<std::string_view> gguf_pre_tokenizer_name(const TokenizerSpec& spec);
+
+// Turns tokens into text as they come, never splitting a UTF-8 character: what is incomplete waits for the
+// next token. decode() of all tokens equals the concatenation of all push() and finish().
+class StreamDecoder {
+ public:
+  explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special = true);
+
+  // Text that is now complete, until the next call; empty while a character is unfinished.
+  std::string_view push(TokenId token);
+  // What is left; an unfinished character becomes U+FFFD.
+  std::string finish();
+
+ private:
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  bool skip_special_;
+  bool at_start_ = true;
+  std::string pending_;   // bytes of an unfinished character, at most 3
+  std::string complete_;  // what push() returned
+};
+
+}  // namespace outrider

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// tokenizer.json of Hugging Face tokenizers, model type BPE, and the parts of tokenizer_config.json beside
+// it.
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "base/json_reader.h"
+#include "base/quote.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_json_pipeline.h"
+
+namespace outrider {
+namespace {
+
+constexpr uintmax_t kMaxFileBytes = uintmax_t{256} << 20;
+constexpr size_t kMaxDepth = 64;
+
+// Parses `text`; the element lives as long as the parser.
+Result<JsonField> parse(std::string_view text, simdjson::dom::parser& parser) {
+  if (parser.allocate(text.size(), kMaxDepth) != simdjson::SUCCESS) {
+    return resource_error("no memory for " + std::to_string(text.size()) + " bytes of JSON");
+  }
+  simdjson::dom::element root;
+  const simdjson::error_code error = parser.parse(text.data(), text.size()).get(root);
+  if (error == simdjson::DEPTH_ERROR) {
+    return input_error("JSON is nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  }
+  if (error != simdjson::SUCCESS)
+    return input_error(std::string("not valid JSON: ") + simdjson::error_message(error));
+  if (!root.is_object()) return JsonField(root, "").expected("a JSON object");
+  return JsonField(root, "");
+}
+
+class TokenizerJsonReader {
+ public:
+  explicit TokenizerJsonReader(const JsonField& root) : root_(root) {}
+
+  Result<TokenizerSpec> run() {
+    OUTRIDER_TRY(const JsonField model, root_.at("model"));
+    OUTRIDER_TRY(const std::string_view type, model.string_at("type", "BPE"));
+    if (type != "BPE") return model.unsupported("a model of type", type, {"BPE"});
+    OUTRIDER_RETURN_IF_ERROR(read_pipeline(root_, spec_));
+    OUTRIDER_RETURN_IF_ERROR(read_options(model));
+    OUTRIDER_RETURN_IF_ERROR(read_vocabulary(model));
+    OUTRIDER_RETURN_IF_ERROR(read_added_tokens());
+    OUTRIDER_RETURN_IF_ERROR(check_no_gaps());
+    OUTRIDER_RETURN_IF_ERROR(read_unknown(model));
+    OUTRIDER_RETURN_IF_ERROR(read_merges(model));
+    return std::move(spec_);
+  }
+
+ private:
+  Status read_options(const JsonField& model) {
+    if (const auto dropout = model.find("dropout")) {
+      return input_error(dropout->path() + ": BPE dropout is for training; expected null");
+    }
+    for (const std::string_view name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      OUTRIDER_TRY(const std::string_view affix, model.string_at(name, ""));
+      if (!affix.empty()) return model.unsupported(name, affix, {"\"\""});
+    }
+    OUTRIDER_TRY(spec_.fuse_unknown, model.boolean_at("fuse_unk", false));
+    OUTRIDER_TRY(spec_.byte_fallback, model.boolean_at("byte_fallback", false));
+    OUTRIDER_TRY(spec_.ignore_merges, model.boolean_at("ignore_merges", false));
+    if (spec_.byte_fallback && spec_.kind == TokenizerKind::kByteLevelBpe) {
+      return input_error("model.byte_fallback: not supported together with a ByteLevel pre-tokenizer");
+    }
+    return {};
+  }
+
+  Result<TokenId> token_id(const JsonField& field) const {
+    OUTRIDER_TRY(const int64_t id, field.integer());
+    if (id >= 0 && static_cast<uint64_t>(id) < max_tokens_) return static_cast<TokenId>(id);
+    return input_error(field.path() + ": token id " + std::to_string(id) + " is not in 0.." +
+                       std::to_string(static_cast<int64_t>(max_tokens_) - 1) + ", which are the ids of " +
+                       std::to_string(max_tokens_) + " tokens without gaps");
+  }
+
+  Status set_piece(const JsonField& field, TokenId id, std::string_view piece) {
+    std::string& slot = spec_.pieces[id];
+    if (!slot.empty() && slot != piece) {
+      return input_error(field.path() + ": token id " + std::to_string(id) + " is " + quote(slot) +
+                         " already");
+    }
+    slot = piece;
+    return {};
+  }
+
+  Status read_vocabulary(const JsonField& model) {
+    OUTRIDER_TRY(const JsonField field, model.at("vocab"));
+    OUTRIDER_TRY(const simdjson::dom::object vocabulary, field.object());
+    size_t entries = 0;
+    for ([[maybe_unused]] const auto& entry : vocabulary) ++entries;
+    size_t added = 0;
+    if (const auto tokens = root_.find("added_tokens")) {
+      OUTRIDER_TRY(const simdjson::dom::array elements, tokens->array());
+      for ([[maybe_unused]] const auto& element : elements) ++added;
+    }
+    // Ids have no gaps, so none can be beyond the number of tokens the file has; this bounds the memory as
+    // well.
+    max_tokens_ = entries + added;
+    spec_.pieces.resize(max_tokens_);
+    spec_.attributes.assign(max_tokens_, TokenAttribute::kNormal);
+    for (const auto& entry : vocabulary) {
+      const JsonField value = field.member(entry.key, entry.value);
+      if (entry.key.empty()) return input_error(field.path() + ": the vocabulary has an empty token");
+      OUTRIDER_TRY(const TokenId id, token_id(value));
+      OUTRIDER_RETURN_IF_ERROR(set_piece(value, id, entry.key));
+      if (spec_.byte_fallback && is_byte_piece(entry.key)) spec_.attributes[id] = TokenAttribute::kByte;
+      model_tokens_ = std::max(model_tokens_, static_cast<size_t>(id) + 1);
+    }
+    return {};
+  }
+
+  static bool is_byte_piece(std::string_view piece) {
+    return piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with('>') &&
+           piece.substr(3, 2).find_first_not_of("0123456789ABCDEF") == std::string_view::npos;
+  }
+
+  Status read_added_tokens() {
+    const auto field = root_.find("added_tokens");
+    if (!field) return {};
+    OUTRIDER_TRY(const simdjson::dom::array elements, field->array());
+    size_t index = 0;
+    for (const simdjson::dom::element element : elements) {
+      OUTRIDER_RETURN_IF_ERROR(read_added_token(field->element(index++, element)));
+    }
+    return {};
+  }
+
+  Status read_added_token(const JsonField& field) {
+    OUTRIDER_TRY(const JsonField id_field, field.at("id"));
+    OUTRIDER_TRY(const JsonField content_field, field.at("content"));
+    AddedToken token;
+    OUTRIDER_TRY(token.id, token_id(id_field));
+    OUTRIDER_TRY(const std::string_view content, content_field.string());
+    if (content.empty())
+      return input_error(content_field.path() + ": expected an added token, found an empty string");
+    OUTRIDER_TRY(token.single_word, field.boolean_at("single_word", false));
+    OUTRIDER_TRY(token.lstrip, field.boolean_at("lstrip", false));
+    OUTRIDER_TRY(token.rstrip, field.boolean_at("rstrip", false));
+    OUTRIDER_TRY(const bool special, field.boolean_at("special", false));
+    OUTRIDER_TRY(token.normalized, field.boolean_at("normalized", !special));
+    const bool in_model = !spec_.pieces[token.id].empty();
+    OUTRIDER_RETURN_IF_ERROR(set_piece(content_field, token.id, content));
+    if (special) {
+      spec_.attributes[token.id] = TokenAttribute::kControl;
+    } else if (!in_model) {
+      spec_.attributes[token.id] = TokenAttribute::kUserDefined;
+    }
+    spec_.added_tokens.push_back(token);
+    model_tokens_ = std::max(model_tokens_, static_cast<size_t>(token.id) + 1);
+    return {};
+  }
+
+  // Added tokens that are in the vocabulary too leave room at the end.
+  Status check_no_gaps() {
+    spec_.pieces.resize(model_tokens_);
+    spec_.attributes.resize(model_tokens_);
+    for (size_t id = 0; id < model_tokens_; ++id) {
+      if (spec_.pieces[id].empty()) {
+        return input_error("model.vocab: no token has the id " + std::to_string(id) +
+                           "; expected the ids 0.." + std::to_string(model_tokens_ - 1) + " without gaps");
+      }
+    }
+    return {};
+  }
+
+  Status read_unknown(const JsonField& model) {
+    OUTRIDER_TRY(const std::string_view piece, model.string_at("unk_token", ""));
+    if (piece.empty()) return {};
+    for (size_t id = 0; id < spec_.pieces.size(); ++id) {
+      if (spec_.pieces[id] == piece) spec_.unknown = static_cast<TokenId>(id);
+    }
+    if (!spec_.unknown) {
+      return input_error("model.unk_token: " + quote(piece) + " is not in the vocabulary");
+    }
+    return {};
+  }
+
+  Status read_merges(const JsonField& model) {
+    OUTRIDER_TRY(const JsonField field, model.at("merges"));
+    OUTRIDER_TRY(const simdjson::dom::array elements, field.array());
+    size_t index = 0;
+    for (const simdjson::dom::element element : elements) {
+      const bool is_pair = element.is_array();
+      Result<std::pair<std::string, std::string>> merge =
+          is_pair ? merge_of_pair(element) : merge_of_text(element);
+      if (!merge.ok()) {
+        return input_error("model.merges[" + std::to_string(index) +
+                           "]: " + std::move(merge).error().message);
+      }
+      spec_.merges.push_back(std::move(*merge));
+      ++index;
+    }
+    return {};
+  }
+
+  static Result<std::pair<std::string, std::string>> merge_of_pair(simdjson::dom::element element) {
+    std::string_view parts[2];
+    const simdjson::dom::array pair = element;
+    if (pair.size() != 2 || pair.at(0).get_string().get(parts[0]) != simdjson::SUCCESS ||
+        pair.at(1).get_string().get(parts[1]) != simdjson::SUCCESS) {
+      return input_error("expected two strings");
+    }
+    return std::pair(std::string(parts[0]), std::string(parts[1]));
+  }
+
+  static Result<std::pair<std::string, std::string>> merge_of_text(simdjson::dom::element element) {
+    std::string_view text;
+    if (element.get_string().get(text) != simdjson::SUCCESS)
+      return input_error("expected \"a b\" or [\"a\", \"b\"]");
+    const size_t space = text.find(' ');
+    if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
+      return input_error("expected two pieces with one space between, found " + quote(text));
+    }
+    return std::pair(std::string(text.substr(0, space)), std::string(text.substr(space + 1)));
+  }
+
+  const JsonField& root_;
+  TokenizerSpec spec_;
+  size_t max_tokens_ = 0;
+  size_t model_tokens_ = 0;  // one past the greatest id so far
+};
+
+// "bos_token" and the like: a string, or an object with "content". nullopt: absent, or (pad) not in the
+// vocabulary.
+Result<std::optional<TokenId>> named_token(const JsonField& config, std::string_view key,
+                                           const TokenizerSpec& spec) {
+  auto field = config.find(key);
+  if (!field) return std::optional<TokenId>();
+  if (field->is_object()) {
+    OUTRIDER_TRY(field, field->at("content"));
+  }
+  OUTRIDER_TRY(const std::string_view piece, field->string());
+  for (size_t id = 0; id < spec.pieces.size(); ++id) {
+    if (spec.pieces[id] == piece) return std::optional<TokenId>(static_cast<TokenId>(id));
+  }
+  if (key == "pad_token") return std::optional<TokenId>();
+  return input_error(std::string(key) + ": " + quote(piece) + " is not in the vocabulary");
+}
+
+Status apply_config(const JsonField& config, TokenizerSpec& spec) {
+  OUTRIDER_TRY(spec.bos, named_token(config, "bos_token", spec));
+  OUTRIDER_TRY(spec.eos, named_token(config, "eos_token", spec));
+  OUTRIDER_TRY(spec.pad, named_token(config, "pad_token", spec));
+  if (!config.find("add_bos_token") && !config.find("add_eos_token")) return {};
+  // Either of them replaces the template of tokenizer.json, as in transformers.
+  OUTRIDER_TRY(const bool add_bos, config.boolean_at("add_bos_token", false));
+  OUTRIDER_TRY(const bool add_eos, config.boolean_at("add_eos_token", false));
+  spec.prefix.clear();
+  spec.suffix.clear();
+  spec.add_bos = add_bos && spec.bos;
+  spec.add_eos = add_eos && spec.eos;
+  return {};
+}
+
+Result<std::string> read_text(const std::filesystem::path& path) {
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (error) return io_error(path.string() + ": " + error.message());
+  if (bytes > kMaxFileBytes) {
+    return input_error(path.string() + ": has " + std::to_string(bytes) + " bytes, at most " +
+                       std::to_string(kMaxFileBytes) + " are supported");
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return io_error(path.string() + ": cannot be read");
+  return std::move(text).str();
+}
+
+Error in_file(std::string_view name, const Error& error) {
+  return {error.kind, std::string(name) + ": " + error.message};
+}
+
+}  // namespace
+
+Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text) {
+  simdjson::dom::parser parser;
+  const Result<JsonField> root = parse(text.tokenizer, parser);
+  if (!root.ok()) return in_file(text.name, root.error());
+  Result<TokenizerSpec> spec = TokenizerJsonReader(*root).run();
+  if (!spec.ok()) return in_file(text.name, spec.error());
+  if (text.config.empty()) return spec;
+
+  simdjson::dom::parser config_parser;
+  const std::string config_name = std::string(text.name) + " (tokenizer_config.json)";
+  const Result<JsonField> config = parse(text.config, config_parser);
+  if (!config.ok()) return in_file(config_name, config.error());
+  if (const Status status = apply_config(*config, *spec); !status.ok())
+    return in_file(config_name, status.error());
+  return spec;
+}
+
+Result<TokenizerSpec> read_tokenizer_json(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / "tokenizer.json";
+  const std::filesystem::path config_path = directory / "tokenizer_config.json";
+  OUTRIDER_TRY(const std::string tokenizer, read_text(path));
+  std::string config;
+  if (std::filesystem::exists(config_path)) {
+    OUTRIDER_TRY(config, read_text(config_path));
+  }
+  return parse_tokenizer_json({.name = path.string(), .tokenizer = tokenizer, .config = config});
+}
+
+}  // namespace outrider

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/core/model_config.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "platform/durable_file.h"
+
+namespace outrider::training {
+
+using nlohmann::json;
+
+Status check_shape(const LlamaConfig& config) {
+  constexpr int kBlock = 32;
+  const auto bad = [](const std::string& what) { return usage_error("cannot train this shape: " + what); };
+  if (config.vocab_size <= 0) return bad("the vocabulary is empty");
+  if (config.layers <= 0 || config.heads <= 0 || config.kv_heads <= 0) {
+    return bad("--layers, --heads and --kv-heads must be positive");
+  }
+  if (config.hidden_size % config.heads != 0 || config.head_dim() % kBlock != 0) {
+    return bad("--hidden must be --heads times a multiple of 32, found " +
+               std::to_string(config.hidden_size) + " for " + std::to_string(config.heads) + " heads");
+  }
+  if (config.heads % config.kv_heads != 0) return bad("--heads must be a multiple of --kv-heads");
+  if (config.ffn_size <= 0 || config.ffn_size % kBlock != 0) return bad("--ffn must be a multiple of 32");
+  return {};
+}
+
+Result<LlamaConfig> read_config(const std::filesystem::path& model_dir) {
+  const std::filesystem::path path = model_dir / "config.json";
+  std::ifstream in(path);
+  if (!in) return io_error("cannot read " + path.string() + ": a Hugging Face model folder is expected");
+  try {
+    const json root = json::parse(in);
+    if (root.at("model_type") != "llama" || !root.value("tie_word_embeddings", false)) {
+      return input_error(path.string() + ": a llama model with tied embeddings is expected");
+    }
+    LlamaConfig config;
+    config.vocab_size = root.at("vocab_size").get<int>();
+    config.hidden_size = root.at("hidden_size").get<int>();
+    config.layers = root.at("num_hidden_layers").get<int>();
+    config.heads = root.at("num_attention_heads").get<int>();
+    config.kv_heads = root.at("num_key_value_heads").get<int>();
+    config.ffn_size = root.at("intermediate_size").get<int>();
+    config.max_context = root.at("max_position_embeddings").get<int>();
+    config.rope_theta = root.at("rope_theta").get<double>();
+    config.rms_eps = root.at("rms_norm_eps").get<double>();
+    OUTRIDER_RETURN_IF_ERROR(check_shape(config));
+    return config;
+  } catch (const json::exception& error) {
+    return input_error(path.string() + ": " + error.what());
+  }
+}
+
+nlohmann::json config_json(const LlamaConfig& config, std::optional<int> eos_token) {
+  return {
+      {"architectures", {"LlamaForCausalLM"}},
+      {"model_type", "llama"},
+      {"vocab_size", config.vocab_size},
+      {"hidden_size", config.hidden_size},
+      {"intermediate_size", config.ffn_size},
+      {"num_hidden_layers", config.layers},
+      {"num_attention_heads", config.heads},
+      {"num_key_value_heads", config.kv_heads},
+      {"head_dim", config.head_dim()},
+      {"max_position_embeddings", config.max_context},
+      {"rope_theta", config.rope_theta},
+      {"rms_norm_eps", config.rms_eps},
+      {"hidden_act", "silu"},
+      {"tie_word_embeddings", true},
+      {"attention_bias", false},
+      {"mlp_bias", false},
+      {"bos_token_id", nullptr},
+      {"eos_token_id", eos_token ? json(*eos_token) : json()},
+      {"torch_dtype", "bfloat16"},
+  };
+}
+
+Status write_config(const LlamaConfig& config, int eos_token, const std::filesystem::path& model_dir) {
+  return write_durably(model_dir / "config.json", config_json(config, eos_token).dump(2) + "\n");
+}
+
+}  // namespace outrider::training

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Acceptance measured with the very engine that serves.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "outrider/engine.h"
+#include "outrider/result.h"
+#include "training/head_data/frozen_target.h"
+#include "training/head_data/head_data.h"
+#include "training/heads/head_options.h"
+
+namespace outrider::training {
+
+struct ServedAcceptance {
+  double tokens_per_pass = 0.0;  // the target's own token included
+  std::vector<double> by_depth;  // share of passes that accepted a draft at that depth
+};
+
+// What other drafters reach on the same prompts.
+struct Baseline {
+  std::string name;
+  ServedAcceptance served;
+};
+
+class AcceptanceProbe {
+ public:
+  // The prompts of options.prompts, or beginnings of held-out text.
+  static Result<AcceptanceProbe> create(const HeadOptions& options, const FrozenTarget& target,
+                                        const HeadData& data);
+
+  // Decodes all prompts greedily. Error: what keeps this drafter from serving this target.
+  Result<ServedAcceptance> measure(const SpeculativeOptions& speculation) const;
+  // Drafts of at most `depth` levels; a tree has options.measured_nodes nodes.
+  SpeculativeOptions speculation(const std::string& decoding_type, const std::filesystem::path& model,
+                                 TreeKind tree, int64_t depth) const;
+  // Several draft models in one dynamic tree of options.measured_nodes nodes (SpecInfer).
+  SpeculativeOptions shared_speculation(std::vector<std::filesystem::path> models, int64_t depth) const;
+  // None, NGram, and DraftTarget of the model that options.draft names and of `others`.
+  Result<std::vector<Baseline>> baselines(std::vector<std::filesystem::path> others) const;
+
+ private:
+  AcceptanceProbe(const HeadOptions& options, std::vector<std::vector<TokenId>> prompts)
+      : options_(options), prompts_(std::move(prompts)) {}
+
+  HeadOptions options_;
+  std::vector<std::vector<TokenId>> prompts_;
+};
+
+}  // namespace outrider::training

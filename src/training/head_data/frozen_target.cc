@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/head_data/frozen_target.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "draft_heads/head_file.h"
+#include "kernels/kernel_table.h"
+#include "models/forward_batch.h"
+#include "training/head_data/torch_target.h"
+
+namespace outrider::training {
+namespace {
+
+constexpr int kPageSize = 16;
+
+}  // namespace
+
+FrozenTarget::FrozenTarget(ModelFile file, int threads) : file_(std::move(file)), pool_(threads) {}
+FrozenTarget::~FrozenTarget() = default;
+
+Result<std::unique_ptr<FrozenTarget>> FrozenTarget::open(const std::filesystem::path& path, int threads) {
+  OUTRIDER_TRY(ModelFile file, open_model(path));
+  std::unique_ptr<FrozenTarget> target(new FrozenTarget(std::move(file), threads));
+  OUTRIDER_TRY(const KernelTable* kernels, select_kernels(""));
+  OUTRIDER_TRY(
+      target->model_,
+      Model::load(target->file_, {.kernels = kernels, .pool = &target->pool_, .weights = std::nullopt}));
+  target->fingerprint_ = target_fingerprint(target->file_);
+  OUTRIDER_RETURN_IF_ERROR(target->want({}));
+  return target;
+}
+
+void FrozenTarget::move_to(at::Device device, at::ScalarType products) {
+  moved_ = std::make_unique<const TorchTarget>(*this, device, products);
+  arithmetic_ = device.str() + " " + c10::toString(products);
+}
+
+at::Tensor FrozenTarget::weight(const std::string& name) const {
+  const auto found = file_.tensors.find(name);
+  if (found == file_.tensors.end()) return {};
+  const TensorView& view = found->second;
+  at::Tensor values = at::empty(view.shape, at::kFloat);
+  const int64_t bytes = row_bytes(view.dtype, view.cols());
+  for (int64_t row = 0; row < view.rows(); ++row)
+    dequantize_row(view.dtype, view.data + row * bytes, values.data_ptr<float>() + row * view.cols(),
+                   view.cols());
+  return values;
+}
+
+at::Tensor FrozenTarget::output_head() const {
+  return config().tied_embeddings ? embedding() : weight("lm_head.weight");
+}
+
+Status FrozenTarget::want(const FeatureNeeds& needs) {
+  const int64_t layers = config().layer_count;
+  for (size_t i = 0; i < needs.taps.size(); ++i) {
+    const int64_t tap = needs.taps[i];
+    if (tap >= 0 && tap <= layers && (i == 0 || tap > needs.taps[i - 1])) continue;
+    return usage_error("--taps: rising layers from 0 to " + std::to_string(layers) + " are expected, found " +
+                       std::to_string(tap) + "; " + name() + " has " + std::to_string(layers) + " layers");
+  }
+  needs_ = needs;
+  model_->tap({.layers = needs.taps, .final_norm = true});
+  return {};
+}
+
+// [tokens, layers, kv_heads, 2, head_dim]
+at::Tensor FrozenTarget::keys_values_of(const KvTransaction& staged) {
+  const KvShape& shape = cache_->shape();
+  const int64_t head_bytes = cached_head_bytes(shape.type, shape.head_dim);
+  at::Tensor values = at::empty({staged.count(), shape.layer_count, shape.kv_head_count, 2, shape.head_dim});
+  float* out = values.data_ptr<float>();
+  for (int token = 0; token < staged.count(); ++token) {
+    for (int64_t layer = 0; layer < shape.layer_count; ++layer) {
+      const std::byte* rows[] = {cache_->keys(layer), cache_->values(layer)};
+      for (int64_t head = 0; head < shape.kv_head_count; ++head) {
+        for (const std::byte* row : rows) {
+          const std::byte* from = row + (staged.slot(token) * shape.kv_head_count + head) * head_bytes;
+          dequantize_row(shape.type, from, out, shape.head_dim);
+          out += shape.head_dim;
+        }
+      }
+    }
+  }
+  return values;
+}
+
+Result<std::vector<TargetStates>> FrozenTarget::run(std::span<const std::span<const TokenId>> windows) {
+  if (moved_ != nullptr) return moved_->run(windows, needs_);
+  int64_t pages = 0;
+  for (const auto& window : windows) pages += (std::ssize(window) + kPageSize - 1) / kPageSize;
+  if (cache_ == nullptr || cache_->shape().page_count < pages) {
+    KvShape shape = model_->kv_shape();
+    shape.type = DType::kBF16;  // as served
+    shape.page_size = kPageSize;
+    shape.page_count = pages;
+    cache_ = std::make_unique<outrider::KvCache>(shape);
+  }
+  // Nothing is committed, so that no window begins with what another one computed: its features are wanted.
+  std::vector<KvSequence> sequences(windows.size());
+  std::vector<KvTransaction> staged;
+  ForwardBatch batch;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    sequences[i] = cache_->open(windows[i], i);
+    OUTRIDER_TRY(KvTransaction transaction, cache_->stage(sequences[i], static_cast<int>(windows[i].size())));
+    append_chain(batch, sequences[i], transaction, windows[i], LogitsWanted::kNone);
+    staged.push_back(std::move(transaction));
+  }
+  model_->forward(batch, *cache_);
+  const int64_t width = model_->feature_size(), hidden = config().hidden_size;
+  const at::Tensor all = at::from_blob(const_cast<float*>(model_->features().data()), {batch.rows(), width});
+  std::vector<TargetStates> states;
+  for (int64_t first = 0; const KvTransaction& window : staged) {
+    const at::Tensor rows = all.narrow(0, first, window.count());
+    TargetStates state{
+        .hidden = rows.narrow(1, width - hidden, hidden).clone(), .features = {}, .keys_values = {}};
+    if (width > hidden) state.features = rows.narrow(1, 0, width - hidden).clone();
+    if (needs_.keys_values) state.keys_values = keys_values_of(window);
+    states.push_back(std::move(state));
+    first += window.count();
+  }
+  return states;
+}
+
+}  // namespace outrider::training

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "outrider/result.h"
+#include "training/head_data/frozen_target.h"
+#include "training/head_data/head_data.h"
+
+namespace outrider::training {
+
+// The target's states behind windows: computed, or read from a folder where those of earlier epochs lie, one
+// file for each window, until it is full. What is read has the bits of what was computed.
+class StateSource {
+ public:
+  struct Options {
+    std::filesystem::path folder;  // empty: always computed
+    int64_t max_bytes = 0;
+    uint64_t data_fingerprint = 0;
+  };
+  // Error: the folder holds states of other text, of another target, or of other features.
+  static Result<StateSource> open(FrozenTarget& target, const Options& options);
+
+  Result<std::vector<TargetStates>> states(std::span<const Window> windows);
+
+  int64_t bytes_kept() const { return bytes_; }
+
+ private:
+  StateSource(FrozenTarget& target, const Options& options) : target_(&target), options_(options) {}
+  bool is_kept(const Window& window) const {
+    return !options_.folder.empty() && window.id != Window::kNewText;
+  }
+  std::filesystem::path path_of(const Window& window) const;
+  Result<TargetStates> read(const Window& window) const;
+  void keep(const Window& window, const TargetStates& states);
+
+  FrozenTarget* target_;
+  Options options_;
+  int64_t bytes_ = 0;
+  bool is_full_ = false;
+};
+
+}  // namespace outrider::training

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer of learned drafters over a small random target: its text, its states, its runs.
+#include "training/heads/head_trainer.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "formats/model_file.h"
+#include "tokenizer/tokenizer.h"
+#include "training/core/safetensors_file.h"
+#include "training/head_data/frozen_target.h"
+#include "training/head_data/head_data.h"
+#include "training/head_data/responses.h"
+#include "training/head_data/state_source.h"
+#include "training/heads/head_run_fixture.h"
+
+namespace outrider::training {
+namespace {
+
+class HeadTrainerTest : public HeadRunTest {
+ protected:
+  void expect_resumed_runs_equal(const HeadKind& kind, const std::string& device) {
+    const std::string whole = kind.command + "-whole", cut = kind.command + "-cut";
+    const auto run_options = [&](const std::string& out) {
+      HeadOptions run = options(out, 8);
+      run.device = device;
+      return run;
+    };
+    const Status first = train_head(kind, run_options(whole));
+    ASSERT_TRUE(first.ok()) << first.error().message;
+    HeadOptions interrupted = run_options(cut);
+    ASSERT_TRUE(train_head(kind, interrupted).ok());
+    // As if the run had been killed after its first checkpoint.
+    std::filesystem::remove_all(files_.path(cut + "/checkpoints/step-000000008"));
+    interrupted.resume = true;
+    const Status resumed = train_head(kind, interrupted);
+    ASSERT_TRUE(resumed.ok()) << resumed.error().message;
+    for (const char* file :
+         {"/checkpoints/step-000000008/tensors.safetensors", "/checkpoints/step-000000008/state.json",
+          "/model.safetensors", "/config.json"}) {
+      EXPECT_EQ(files_.read(whole + file), files_.read(cut + file)) << file;
+    }
+    EXPECT_THAT(files_.read(whole + "/report.html"), testing::HasSubstr(kind.command));
+  }
+};
+
+TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBits) {
+  for (const HeadKind& kind : head_kinds()) {
+    SCOPED_TRACE(kind.command);
+    expect_resumed_runs_equal(kind, "cpu");
+  }
+}
+
+TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBitsOnAGpu) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU, or a libtorch without CUDA";
+  for (const HeadKind& kind : head_kinds()) {
+    SCOPED_TRACE(kind.command);
+    expect_resumed_runs_equal(kind, "cuda");
+  }
+}
+
+// Qwen3 normalises queries and keys; what is trained on its states and cached keys serves it.
+TEST_F(HeadTrainerTest, EveryKindServesATargetThatNormalisesQueriesAndKeys) {
+  for (const HeadKind& kind : head_kinds()) {
+    SCOPED_TRACE(kind.command);
+    HeadOptions run = options(kind.command, 4);
+    run.target = target_path().parent_path() / "qwen3";
+    const Status trained = train_head(kind, run);
+    EXPECT_TRUE(trained.ok()) << trained.error().message;
+  }
+}
+
+TEST_F(HeadTrainerTest, TheMlpMayHaveAnySizeAndIsServed) {
+  for (const std::string command : {"eagle3", "eagle", "mtp"}) {
+    for (const std::string size : {"32", "160"}) {
+      SCOPED_TRACE(command + " " + size);
+      const HeadKind kind = kind_of(command, "--mlp " + size);
+      const std::string out = command + size;
+      const Status trained = train_head(kind, options(out, 4));
+      ASSERT_TRUE(trained.ok()) << trained.error().message;
+      const auto config = nlohmann::json::parse(files_.read(out + "/config.json"));
+      EXPECT_EQ(config.at("intermediate_size"), std::stoi(size));
+    }
+  }
+}
+
+TEST_F(HeadTrainerTest, ARunIsNeitherOverwrittenNorResumedWithOtherOptions) {
+  const HeadKind kind = kind_of("mtp");
+  HeadOptions run = options("run", 4);
+  ASSERT_TRUE(train_head(kind, run).ok());
+  EXPECT_FALSE(train_head(kind, run).ok());
+  run.resume = true;
+  run.hard_share = 0.5;
+  const Status status = train_head(kind, run);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(HeadTrainerTest, TheFeatureCacheChangesNoBit) {
+  const HeadKind kind = kind_of("mtp");
+  ASSERT_TRUE(train_head(kind, options("plain", 8)).ok());
+  HeadOptions cached = options("cached", 8);
+  cached.feature_cache = files_.path("cache");
+  ASSERT_TRUE(train_head(kind, cached).ok());
+  EXPECT_EQ(files_.read("plain/model.safetensors"), files_.read("cached/model.safetensors"));
+  HeadOptions other = options("other", 8);
+  other.feature_cache = files_.path("cache");
+  other.seed = 2;
+  EXPECT_FALSE(train_head(kind, other).ok()) << "states of other windows";
+}
+
+TEST_F(HeadTrainerTest, StatesDependOnTheirWindowAloneAndTheCacheIsBounded) {
+  auto target = FrozenTarget::open(target_path(), 1);
+  ASSERT_TRUE(target.ok()) << target.error().message;
+  ASSERT_TRUE((*target)->want({.taps = {1, 2}, .keys_values = true}).ok());
+  const HeadData text = data();
+  const std::vector<Window> windows = text.batch(0);
+  ASSERT_GE(windows.size(), 2u);
+  constexpr int64_t kMax = 100000;
+  auto cache =
+      StateSource::open(**target, {.folder = files_.path("c"), .max_bytes = kMax, .data_fingerprint = 1});
+  ASSERT_TRUE(cache.ok()) << cache.error().message;
+  for (int round = 0; round < 2; ++round) {  // computed, then read
+    auto all = cache->states(windows);
+    ASSERT_TRUE(all.ok()) << all.error().message;
+    for (size_t i = 0; i < windows.size(); ++i) {
+      const std::span<const TokenId> text_of = windows[i].tokens;
+      auto alone = (*target)->run(std::span(&text_of, 1));
+      ASSERT_TRUE(alone.ok());
+      EXPECT_TRUE((*alone)[0].hidden.equal((*all)[i].hidden));
+      EXPECT_TRUE((*alone)[0].features.equal((*all)[i].features));
+      EXPECT_TRUE((*alone)[0].keys_values.equal((*all)[i].keys_values));
+    }
+  }
+  for (int64_t step = 1; step < 20; ++step) ASSERT_TRUE(cache->states(text.batch(step)).ok());
+  EXPECT_GT(cache->bytes_kept(), kMax / 2);
+  EXPECT_LE(cache->bytes_kept(), kMax);
+}
+
+TEST_F(HeadTrainerTest, AnEpochHoldsEveryWindowOnce) {
+  const HeadData text = data();
+  std::multiset<int64_t> seen;
+  for (int64_t step = 0; std::ssize(seen) < text.window_count(); ++step) {
+    int64_t longest = 0;
+    const std::vector<Window> windows = text.batch(step);
+    for (const Window& window : windows) {
+      seen.insert(window.id);
+      longest = std::max(longest, std::ssize(window.tokens));
+    }
+    EXPECT_LE(longest * std::ssize(windows), 64);
+  }
+  for (int64_t id = 0; id < text.window_count(); ++id) EXPECT_EQ(seen.count(id), 1u) << id;
+  const int64_t step = 77;
+  const std::vector<Window> later = text.batch(step);
+  static_cast<void>(text.batch(3));
+  const std::vector<Window> again = text.batch(step);
+  ASSERT_EQ(later.size(), again.size());
+  for (size_t i = 0; i < later.size(); ++i) EXPECT_EQ(later[i].id, again[i].id);
+}
+
+TEST_F(HeadTrainerTest, OnlyResponsesCount) {
+  auto target = open_model(target_path());
+  ASSERT_TRUE(target.ok());
+  target->chat_template =
+      "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}"
+      "{% if add_generation_prompt %}[assistant]{% endif %}";
+  files_.write_bytes("chat.jsonl", R"({"messages": [{"role": "user", "content": "ab"}, )"
+                                   R"({"role": "assistant", "content": "cde"}]})"
+                                   "\n");
+  auto sources = read_documents(files_.path("chat.jsonl"), *target, false);
+  ASSERT_TRUE(sources.ok()) << sources.error().message;
+  ASSERT_EQ((*sources)[0].documents.size(), 1u);
+  const Document& document = (*sources)[0].documents[0];
+  auto tokenizer = Tokenizer::create(target->tokenizer);
+  ASSERT_TRUE(tokenizer.ok());
+  std::vector<TokenId> prompt, response;
+  for (size_t i = 0; i < document.tokens.size(); ++i)
+    (document.counted[i] != 0 ? response : prompt).push_back(document.tokens[i]);
+  EXPECT_EQ((*tokenizer)->decode(prompt), "[user]ab[assistant]");
+  EXPECT_EQ((*tokenizer)->decode(response), "cde");
+}
+
+TEST_F(HeadTrainerTest, ABadLineIsNamed) {
+  auto target = open_model(target_path());
+  ASSERT_TRUE(target.ok());
+  for (const char* line : {"{", "[]", R"({"words": 1})", R"({"text": 1})", R"({"messages": [{}]})"}) {
+    files_.write_bytes("bad.jsonl", std::string(R"({"text": "a"})") + "\n" + line + "\n");
+    auto sources = read_documents(files_.path("bad.jsonl"), *target, false);
+    ASSERT_FALSE(sources.ok()) << line;
+    EXPECT_THAT(sources.error().message, testing::HasSubstr("bad.jsonl:2: ")) << line;
+  }
+}
+
+// More prompts, fewer, or a part that was lost: what is there is kept, and the outcome is that of a folder of
+// its own.
+TEST_F(HeadTrainerTest, OnlyMissingAnswersAreMade) {
+  auto target = FrozenTarget::open(target_path(), 1);
+  ASSERT_TRUE(target.ok());
+  const auto sources = read_documents(files_.path("text.jsonl"), (*target)->file(), true);
+  ASSERT_TRUE(sources.ok());
+  const auto answered = [&](const std::string& folder, int64_t count) {
+    HeadOptions run = options("unused", 1);
+    run.responses = files_.path(folder);
+    run.regenerate = count;
+    run.response_tokens = 6;
+    run.sampled_share = 0.5;
+    auto result = regenerate_responses(*sources, run, **target);
+    EXPECT_TRUE(result.ok()) << result.error().message;
+    std::vector<std::vector<TokenId>> texts;
+    for (const Document& document : (*result)[0].documents) texts.push_back(document.tokens);
+    return texts;
+  };
+  const auto part_size = [&](const std::string& part) {
+    const auto tensors = read_safetensors(files_.path(part));
+    EXPECT_TRUE(tensors.ok()) << part;
+    for (const auto& [name, tensor] : *tensors) {
+      if (name == "lengths") return tensor.numel();
+    }
+    return int64_t{-1};
+  };
+  const auto twenty = answered("fresh-20", 20), fifty = answered("fresh-50", 50);
+  EXPECT_EQ(answered("grown", 20), twenty);
+  const std::string first = files_.read("grown/part-00000.safetensors");
+  EXPECT_EQ(answered("grown", 50), fifty);
+  EXPECT_EQ(part_size("grown/part-00001.safetensors"), 30);
+  EXPECT_EQ(answered("grown", 20), twenty);
+  std::filesystem::remove(files_.path("grown/part-00001.safetensors"));  // as if killed before it was written
+  EXPECT_EQ(answered("grown", 50), fifty);
+  EXPECT_EQ(part_size("grown/part-00001.safetensors"), 30);
+  EXPECT_EQ(files_.read("grown/part-00000.safetensors"), first);
+  EXPECT_FALSE(std::filesystem::exists(files_.path("grown/part-00002.safetensors")));
+  HeadOptions other = options("unused", 1);
+  other.responses = files_.path("grown");
+  other.regenerate = 20;
+  EXPECT_FALSE(regenerate_responses(*sources, other, **target).ok()) << "other options";
+}
+
+TEST_F(HeadTrainerTest, TapsBeyondTheTargetAreRefused) {
+  auto target = FrozenTarget::open(target_path(), 1);
+  ASSERT_TRUE(target.ok());
+  const std::vector<std::vector<int64_t>> bad = {{3}, {1, 1}, {2, 1}, {-1}};
+  for (const std::vector<int64_t>& taps : bad) EXPECT_FALSE((*target)->want({.taps = taps}).ok());
+}
+
+}  // namespace
+}  // namespace outrider::training

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// MoA and DFlash in the engine: what they leave in the target's cache, heads for other targets, and options.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "config/speculative_config.h"
+#include "draft_heads/head_file.h"
+#include "drafters/registry.h"
+#include "drafters/target_access.h"
+#include "engine/engine_parts.h"
+#include "tests/lossless/lossless.h"
+#include "tests/lossless/test_heads.h"
+
+namespace outrider {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ContextDrafters : public testing::TestWithParam<HeadCase> {
+ protected:
+  Result<std::unique_ptr<EngineParts>> parts_of(const std::string& shape) const {
+    return open_variant({}, {.speculative = GetParam().method + shape, .head = path_}, small_target());
+  }
+
+  std::unique_ptr<FakeHead> made_ = GetParam().make();
+  std::filesystem::path path_ = made_->write();
+};
+
+// All that the cache holds of a sequence's committed entries.
+std::vector<std::byte> committed_bytes(KvCache& cache, const KvSequence& sequence) {
+  const KvShape& shape = cache.shape();
+  std::vector<std::byte> bytes;
+  for (int64_t layer = 0; layer < shape.layer_count; ++layer) {
+    for (const std::byte* rows : {cache.keys(layer), cache.values(layer)}) {
+      for (int entry = 0; entry < sequence.length(); ++entry) {
+        const int32_t page = sequence.pages()[static_cast<size_t>(entry / shape.page_size)];
+        const std::byte* row = rows + (page * shape.page_size + entry % shape.page_size) * shape.row_bytes();
+        bytes.insert(bytes.end(), row, row + shape.row_bytes());
+      }
+    }
+  }
+  return bytes;
+}
+
+TEST_P(ContextDrafters, DraftingLeavesTheTargetsCacheAsItWas) {
+  const auto parts = parts_of(",expansion=[3,2]");
+  ASSERT_TRUE(parts.ok()) << parts.error().message;
+  Model& target = *(*parts)->target;
+  KvCache& cache = *(*parts)->cache;
+  Drafter& drafter = *(*parts)->drafter;
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < 21; ++i) tokens.push_back(i * i % 280);
+  KvSequence sequence = cache.open({});
+  drafter.begin(1, tokens);
+  {
+    auto prompt = cache.stage(sequence, 20).value();
+    ForwardBatch batch;
+    append_chain(batch, sequence, prompt, std::span(tokens).first(20), LogitsWanted::kNone);
+    target.forward(batch, cache);
+    std::vector<int> path(20);
+    std::iota(path.begin(), path.end(), 0);
+    prompt.commit(path, std::span(tokens).first(20));
+    const CommittedFeatures features{.sequence = 1,
+                                     .tokens = tokens,
+                                     .first = 0,
+                                     .rows = path,
+                                     .features = target.features().data(),
+                                     .size = target.feature_size()};
+    if (drafter.traits().features.count() > 0) drafter.absorb({&features, 1});
+  }
+  const auto before = committed_bytes(cache, sequence);
+  auto staged = cache.stage(sequence, 10).value();
+  ExitStates exits;
+  const TargetAccess access{
+      .model = &target, .cache = &cache, .sequence = &sequence, .staged = &staged, .exits = &exits};
+  const SamplingParams sampling;
+  const DraftRequest request{.sequence = 1,
+                             .tokens = tokens,
+                             .prompt_length = 20,
+                             .max_depth = 2,
+                             .max_nodes = 9,
+                             .sampling = &sampling,
+                             .target = &access};
+  TokenTree tree;
+  tree.reset(tokens.back());
+  ASSERT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
+  EXPECT_EQ(tree.drafted(), 9);
+  EXPECT_EQ(committed_bytes(cache, sequence), before);
+  EXPECT_TRUE(exits.rows.empty());  // nothing the target's pass would take up
+  if (drafter.traits().features.count() > 0) {
+    EXPECT_GT(drafter.known_tokens(tokens), 0);
+    EXPECT_EQ(drafter.known_tokens(tokens, 7), 0) << "cached for another scope";
+  }
+  drafter.end(1);
+}
+
+TEST_P(ContextDrafters, HeadsOfOtherTargetsAreRefused) {
+  const auto file = open_model(small_target());
+  ASSERT_TRUE(file.ok());
+  made_->config["outrider_target"] = target_fingerprint(*file);
+  made_->write();
+  EXPECT_TRUE(parts_of("").ok());
+  made_->config["outrider_target"] = "0123456789abcdef";
+  made_->write();
+  const auto other = parts_of("");
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().message, AllOf(HasSubstr("another target"), HasSubstr("0123456789abcdef")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Heads, ContextDrafters, testing::ValuesIn([] {
+                           std::vector<HeadCase> cases = head_cases();
+                           std::erase_if(cases, [](const HeadCase& one) {
+                             const std::string method = one.method;
+                             return method != "MoA" && method != "DFlash";
+                           });
+                           return cases;
+                         }()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(ContextDrafters, ThePublishedTreeIsTheDefault) {
+  const std::string model = "speculative_model=" + path_.string();
+  const auto options = [&](const std::string& text) {
+    return settled(parse_speculative(text)->options).value();
+  };
+  const std::string method = GetParam().method;
+  for (const std::string& named : {model, method + "," + model}) {
+    const SpeculativeOptions usual = options(named);
+    EXPECT_EQ(usual.decoding_type, method);
+    EXPECT_EQ(usual.tree, method == "MoA" ? TreeKind::kDynamic : TreeKind::kChain);
+    EXPECT_EQ(usual.max_draft_len, method == "MoA" ? 6 : 5);  // levels; places of a block
+    if (method == "MoA") {
+      EXPECT_EQ(usual.dynamic_tree_max_top_k, 8);
+      EXPECT_EQ(usual.max_total_draft_tokens, 62);
+    }
+    EXPECT_EQ(options(named + ",max_draft_len=4").tree, TreeKind::kChain);
+    EXPECT_EQ(options(named + ",max_draft_len=4").max_draft_len, 4);
+    EXPECT_EQ(options(named + ",tree=chain").max_draft_len, 4);
+    EXPECT_EQ(options(named + ",expansion=[2,1]").tree, TreeKind::kStatic);
+  }
+}
+
+TEST(MoaOptions, WhatIsNotGivenOfADynamicTreeIsItsAuthors) {
+  const auto options = [](const char* text) { return parse_speculative(text)->options; };
+  EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").max_draft_len, 4);
+  EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").max_total_draft_tokens, 62);
+  EXPECT_EQ(options("moa,max_total_draft_tokens=24").dynamic_tree_max_top_k, 8);
+  EXPECT_EQ(options("moa,max_total_draft_tokens=24").max_total_draft_tokens, 24);
+}
+
+}  // namespace
+}  // namespace outrider

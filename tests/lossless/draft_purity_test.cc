@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a drafter with a network proposes is a function of the text and the seed: the same trees, to the last
+// bit of their probabilities, alone, in company, after rejections, behind pages of others, and coming back
+// from preemption. One stale, missing or misplaced entry of its caches changes a tree; the output never shows
+// it.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/lossless/lossless.h"
+#include "tests/lossless/test_heads.h"
+#include "tests/support/drafter_wrapper.h"
+#include "tests/support/tree_recorder.h"
+
+namespace outrider {
+namespace {
+
+// Tells the drafter of other tokens' states: of every token that commits behind another, the first one's.
+class Confused final : public DrafterWrapper {
+ public:
+  using DrafterWrapper::DrafterWrapper;
+
+  void absorb(std::span<const CommittedFeatures> committed) override {
+    for (CommittedFeatures one : committed) {
+      const std::vector<int> rows(one.rows.size(), one.rows.empty() ? 0 : one.rows.front());
+      one.rows = rows;
+      DrafterWrapper::absorb({&one, 1});
+    }
+  }
+};
+
+struct Recording {
+  Trees trees;
+  std::vector<Completion> completions;
+};
+
+// Nothing, and a failure, where they cannot be opened.
+std::unique_ptr<EngineParts> open_parts(const Variant& variant, const Workload& workload) {
+  auto parts = open_variant({.weights = WeightPrecision::kF32}, variant, workload.target);
+  if (parts.ok()) return std::move(*parts);
+  ADD_FAILURE() << describe(variant) << ": " << parts.error().message;
+  return nullptr;
+}
+
+Recording run_recorded(const Variant& variant, const Workload& workload, bool is_confused = false) {
+  Recording run;
+  auto parts = open_parts(variant, workload);
+  if (parts == nullptr) return run;
+  std::shared_ptr<Drafter> drafter = parts->drafter;
+  if (is_confused) drafter = std::make_shared<Confused>(drafter);
+  parts->drafter = std::make_shared<TreeRecorder>(drafter, run.trees);
+  run.completions = run_engine(*Engine::assemble(std::move(parts)), workload, describe(variant));
+  return run;
+}
+
+// Every request by itself, in an engine that has seen nothing.
+Recording run_alone(Variant variant, const Workload& workload) {
+  Recording all;
+  variant.batch = 1;
+  variant.threads = 1;
+  for (size_t i = 0; i < workload.token_prompts.size(); ++i) {
+    Workload one = workload;
+    one.token_prompts = {workload.token_prompts[i]};
+    one.sampling.seed += i;
+    Recording run = run_recorded(variant, one);
+    all.trees.merge(run.trees);
+    all.completions.push_back(run.completions.at(0));
+  }
+  return all;
+}
+
+struct Agreement {
+  int compared = 0, different = 0;
+};
+Agreement compare(const Trees& expected, const Trees& found) {
+  Agreement agreement;
+  for (const auto& [question, drafted] : found) {
+    const auto same = expected.find(question);
+    if (same == expected.end()) continue;
+    ++agreement.compared;
+    agreement.different += same->second == drafted ? 0 : 1;
+  }
+  return agreement;
+}
+
+// A drafter whose trees depend on nothing else.
+struct Pure {
+  std::string name, speculative;
+  std::unique_ptr<FakeHead> (*make)() = nullptr;  // else its files are those of another small model
+};
+
+std::vector<Pure> pure_drafters() {
+  std::vector<Pure> all = {{"draft_target", "draft_target"},
+                           {"early_exit", "early_exit,exit_layer=1,assistant_confidence_threshold=1e-300"}};
+  for (const HeadCase& one : head_cases()) all.push_back({one.name, one.method, one.make});
+  return all;
+}
+
+class DraftPurity : public testing::TestWithParam<Pure> {
+ protected:
+  DraftPurity() {
+    if (GetParam().make == nullptr) return;
+    head_ = GetParam().make();
+    path_ = head_->write();
+  }
+
+  std::vector<Variant> others(const Variant& alone) const {
+    std::vector<Variant> all(6, alone);
+    for (Variant& one : all) one.threads = 1;
+    all[0].batch = 5;
+    all[0].threads = 2;
+    all[1].page_size = 1;
+    all[2].page_size = 3;
+    all[2].batch = 3;
+    all[3].prefill_chunk = 5;
+    all[3].batch = 2;
+    all[4].prefill_chunk = 19;
+    all[4].page_size = 4;
+    all[5].page_size = 4;
+    all[5].batch = 3;
+    all[5].prefill_chunk = 5;
+    all[5].preempt_every = 5;
+    return all;
+  }
+
+  std::unique_ptr<FakeHead> head_;
+  std::filesystem::path path_ = small_target() + "_tied";
+};
+
+TEST_P(DraftPurity, TreesAreThoseOfTheTextAlone) {
+  const Workload workload = token_workload(1.0);
+  for (const char* shape : {",max_draft_len=3", ",expansion=[3,2]",
+                            ",max_draft_len=4,dynamic_tree_max_topK=5,max_total_draft_tokens=24"}) {
+    for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
+      const Variant variant{.speculative = GetParam().speculative + shape, .acceptance = rule, .head = path_};
+      const Recording alone = run_alone(variant, workload);
+      for (const Variant& other : others(variant)) {
+        const Recording found = run_recorded(other, workload);
+        const Agreement agreement = compare(alone.trees, found.trees);
+        ASSERT_EQ(agreement.different, 0)
+            << describe(other) << ": of " << agreement.compared << " trees for the same text";
+        // Who comes back, or finds pages, drafts in other steps, and under rejection goes other ways.
+        const bool returns = other.preempt_every > 0;
+        EXPECT_GT(agreement.compared, returns ? 10 : 50) << describe(other);
+        if (returns) continue;
+        for (size_t i = 0; i < alone.completions.size(); ++i) {
+          if (found.completions[i].cached_tokens > 0) continue;
+          EXPECT_EQ(alone.completions[i].tokens, found.completions[i].tokens) << describe(other);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(DraftPurity, AStateOfAnotherTokenIsSeen) {
+  const Workload workload = token_workload(1.0);
+  const Variant variant{.speculative = GetParam().speculative + ",max_draft_len=3", .head = path_};
+  const auto parts = open_parts(variant, workload);
+  ASSERT_NE(parts, nullptr);
+  if (parts->drafter->traits().features.count() == 0) return;  // nothing is told
+  const Recording alone = run_alone(variant, workload);
+  Variant chunks = variant;
+  chunks.prefill_chunk = 5;
+  EXPECT_GT(compare(alone.trees, run_recorded(chunks, workload, /*is_confused=*/true).trees).different, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Heads, DraftPurity, testing::ValuesIn(pure_drafters()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run on the hash model is made of, for covering arrays and random choice.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "outrider/drafter.h"
+#include "outrider/engine.h"
+#include "speculation/policy/pass_costs.h"
+#include "tests/lossless/hash_drafters.h"
+#include "tests/support/toy_constraint.h"
+
+namespace outrider {
+
+inline constexpr int64_t kContext = 100;
+
+inline SpeculativeOptions user_provided() {
+  SpeculativeOptions options;
+  options.decoding_type = "UserProvided";
+  return options;
+}
+
+struct EngineSetup {
+  int page_size = 16;
+  int64_t kv_pages = 0;  // 0: plenty
+  int max_batch = 4;
+  int prefill_chunk = 16;
+  int max_batch_rows = 0;
+  int preempt_every = 0;
+  int max_preemptions = 8;
+  int64_t context = kContext;
+  AcceptanceRule acceptance = AcceptanceRule::kCoupled;
+  SpeculativeOptions speculation = user_provided();
+  PassCosts costs = {};  // for policy auto
+};
+
+enum class DrafterKind {
+  kNone,
+  kOracleChain,
+  kOracleTree,
+  kHostileOracle,
+  kHash,
+  kMergedHash,
+  kMeddled,  // EarlyExit
+  kNGram,
+  kSuffix,
+  kLookahead,
+  kEarlyExit,
+  kCombined,
+  kDraftTarget,
+  kMixedDrafts,  // two draft models and NGram
+  kCount,
+};
+
+// Each factor is the number of one of its levels.
+enum HashFactor {
+  kDrafterFactor,
+  kErrorFactor,
+  kTreeFactor,
+  kPageFactor,
+  kBatchFactor,
+  kPagesFactor,
+  kFeatureFactor,
+  kTemperatureFactor,
+  kPromptFactor,
+  kChunkFactor,
+  kRuleFactor,
+  kLanguageFactor,
+  kPolicyFactor,
+  kHashFactors,
+};
+using HashConfiguration = std::array<int, kHashFactors>;
+inline constexpr HashConfiguration kHashLevels = {
+    static_cast<int>(DrafterKind::kCount), 5, 9, 7, 6, 3, 6, 3, 3, 4, 4, 5, 4};
+
+std::string describe(const HashConfiguration& configuration, uint32_t seed);
+
+EngineSetup setup_of(const HashConfiguration& configuration);
+DrafterContext context_of(const EngineSetup& setup);
+// `comparison`: of its draft models; must outlive it.
+std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, const EngineSetup& setup,
+                                    uint32_t seed, DraftComparison& comparison);
+int requests_in(const HashConfiguration& configuration);
+bool arrive_late(const HashConfiguration& configuration);  // while others run
+Request request_of(const HashConfiguration& configuration, std::mt19937& random);
+
+}  // namespace outrider

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs of the engine on the hash model: requests with a drafter that must get, token by token, what a
+// reference gives that shares no code with the engine's loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/engine_parts.h"
+#include "tests/lossless/hash_configuration.h"
+#include "tests/lossless/hash_drafters.h"
+#include "tests/lossless/hash_model.h"
+#include "tests/lossless/plain_reference.h"
+
+namespace outrider {
+
+std::unique_ptr<EngineParts> hash_parts(const EngineSetup& setup, std::shared_ptr<Drafter> drafter);
+
+struct RunTotals {
+  int64_t steps = 0;
+  int64_t committed = 0;
+  int64_t drafted = 0;
+  int64_t accepted = 0;
+  DraftComparison drafts;
+};
+
+// Fails, as a test does, where anything differs from plain decoding. `seed` decides the requests. The last
+// takes its own setup and drafter instead of those of the configuration.
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed);
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals);
+void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, const EngineSetup& setup,
+                       const std::shared_ptr<Drafter>& drafter, RunTotals& totals);
+
+}  // namespace outrider

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// A covering sample of the slow suite: every kernel table and weight type, every page size, batch and
+// drafter.
+#include "tests/lossless/lossless.h"
+
+#include <gtest/gtest.h>
+
+namespace outrider {
+namespace {
+
+const std::vector<Variant> kVariants = {
+    {.speculative = "none", .page_size = 1, .batch = 8, .prefill_chunk = 7},
+    {.speculative = "ngram,max_draft_len=1", .page_size = 64, .batch = 1},
+    {.speculative = "ngram,max_draft_len=16", .page_size = 1, .batch = 8},
+    {.speculative = "ngram,max_draft_len=5,tree=dynamic", .page_size = 16, .batch = 8},
+    {.speculative = "suffix,max_draft_len=8", .page_size = 16, .batch = 8},
+    {.speculative = "suffix,max_draft_len=8,tree=dynamic", .page_size = 1, .batch = 3},
+    {.speculative = "lookahead", .page_size = 16, .batch = 8, .prefill_chunk = 40},
+    {.speculative = "draft_target,max_draft_len=1", .page_size = 16, .batch = 8, .prefill_chunk = 33},
+    {.speculative = "draft_target,max_draft_len=3", .page_size = 1, .batch = 1},
+    {.speculative = "draft_target,max_draft_len=4", .page_size = 64, .batch = 8},
+    {.speculative = "draft_target,max_draft_len=16", .page_size = 64, .batch = 8},
+};
+
+// Both ways of EarlyExit with trees of every shape.
+const std::vector<Variant> kEarlyExitVariants = {
+    {.speculative = "early_exit,exit_layer=2", .batch = 8},
+    {.speculative = "early_exit,exit_layer=5,max_draft_len=7,assistant_confidence_threshold=0.01",
+     .page_size = 1},
+    {.speculative = "early_exit,exit_layer=1,expansion=[2,2,1,1]", .page_size = 64, .batch = 8},
+    {.speculative = "early_exit,exit_layer=3,tree=dynamic", .batch = 8, .prefill_chunk = 7},
+    {.speculative = "early_exit,skip_attention_layers=[1,3],skip_mlp_layers=[4]", .page_size = 1, .batch = 8},
+    {.speculative = "early_exit,skip_attention_layers=[5],tree=dynamic"},
+    {.speculative = "early_exit,exit_layer=4,expansion=[2,2,1]", .page_size = 1},
+};
+
+void check(const Workload& workload, AcceptanceRule acceptance) {
+  size_t next = 0;
+  for (const Numerics& numerics : all_numerics()) {
+    // The scalar table is slow: fewer and shorter runs.
+    const bool is_slow = numerics.kernels == "reference";
+    Workload share = workload;
+    if (is_slow) {
+      share.prompts = {workload.prompts[3], workload.prompts[5]};
+      share.max_tokens = 10;
+    }
+    const auto plain = run_variant(numerics, {.acceptance = acceptance}, share);
+    for (int i = 0; i < (is_slow ? 2 : 3); ++i, ++next) {
+      Variant variant = kVariants[next % kVariants.size()];
+      variant.acceptance = acceptance;
+      expect_same(plain, run_variant(numerics, variant, share),
+                  describe(numerics) + ", " + describe(variant));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Lossless, GreedyOutputIsIdentical) {
+  check({.prompts = mixed_prompts(8), .max_tokens = 24}, AcceptanceRule::kCoupled);
+}
+
+TEST(Lossless, SampledOutputIsIdenticalForTheSameSeed) {
+  SamplingParams sampling;
+  sampling.temperature = 0.7;
+  sampling.top_p = 0.9;
+  sampling.seed = 42;
+  check({.prompts = mixed_prompts(8), .max_tokens = 24, .sampling = sampling}, AcceptanceRule::kCoupled);
+}
+
+TEST(Lossless, PenaltiesAreEvaluatedPerPath) {
+  SamplingParams sampling;
+  sampling.temperature = 0.8;
+  sampling.repetition_penalty = 1.2;
+  sampling.presence_penalty = 0.3;
+  sampling.frequency_penalty = 0.2;
+  sampling.seed = 7;
+  const Workload workload{.prompts = mixed_prompts(8), .max_tokens = 32, .sampling = sampling};
+  const Numerics numerics{.kernels = ""};
+  const auto plain = run_variant(numerics, {}, workload);
+  for (const Variant& variant : kVariants) {
+    expect_same(plain, run_variant(numerics, variant, workload), describe(variant));
+  }
+}
+
+TEST(Lossless, GreedyRejectionIsIdenticalToo) {
+  const Workload workload{.prompts = mixed_prompts(8), .max_tokens = 32};
+  const Numerics numerics{.kernels = ""};
+  const auto plain = run_variant(numerics, {}, workload);
+  for (Variant variant : kVariants) {
+    variant.acceptance = AcceptanceRule::kRejection;
+    expect_same(plain, run_variant(numerics, variant, workload), describe(variant));
+  }
+}
+
+// Every table and every type with some variant, greedy and sampled in turn, and every variant with the
+// defaults. All tables with all types: models/layer_subset_test.cc.
+TEST(Lossless, EarlyExitIsIdentical) {
+  const Workload greedy{.prompts = mixed_prompts(8), .max_tokens = 24};
+  Workload sampled = greedy;
+  sampled.sampling.temperature = 0.7;
+  sampled.sampling.top_p = 0.9;
+  sampled.sampling.presence_penalty = 0.3;
+  sampled.sampling.seed = 11;
+  const std::vector<Numerics> all = all_numerics();
+  for (size_t i = 0; i < all.size(); i += 3) {
+    const Numerics& numerics = all[i];
+    if (numerics.kernels == "reference") continue;
+    const Workload& workload = i % 2 == 0 ? greedy : sampled;
+    const Variant& variant = kEarlyExitVariants[i % kEarlyExitVariants.size()];
+    expect_same(run_variant(numerics, {.batch = 8}, workload), run_variant(numerics, variant, workload),
+                describe(numerics) + ", " + describe(variant));
+  }
+  for (const Workload& workload : {greedy, sampled}) {
+    const auto plain = run_variant({.kernels = ""}, {.batch = 8}, workload);
+    for (const Variant& variant : kEarlyExitVariants)
+      expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
+  }
+}
+
+TEST(Lossless, GreedyEarlyExitRejectionIsIdenticalToo) {
+  const Workload workload{.prompts = mixed_prompts(8), .max_tokens = 24};
+  const auto plain = run_variant({.kernels = ""}, {.batch = 8}, workload);
+  for (Variant variant : kEarlyExitVariants) {
+    variant.acceptance = AcceptanceRule::kRejection;
+    expect_same(plain, run_variant({.kernels = ""}, variant, workload), describe(variant));
+  }
+}
+
+// The suite itself: other weights, another seed or another draft length must be seen.
+TEST(Lossless, TheComparisonSeesADifference) {
+  const Workload workload{.prompts = mixed_prompts(4), .max_tokens = 32};
+  const auto one = run_variant({.kernels = "", .weights = WeightPrecision::kBF16}, {}, workload);
+  const auto other = run_variant({.kernels = "", .weights = WeightPrecision::kQ4}, {}, workload);
+  bool differs = false;
+  for (size_t i = 0; i < one.size(); ++i) differs |= one[i].tokens != other[i].tokens;
+  EXPECT_TRUE(differs);
+}
+
+TEST(Lossless, DraftedTokensAreAccepted) {
+  const Workload workload{.prompts = mixed_prompts(12), .max_tokens = 64};
+  for (const char* drafter : {"draft_target", "early_exit,exit_layer=5"}) {
+    const auto completions = run_variant({.kernels = ""}, {.speculative = drafter}, workload);
+    int64_t drafted = 0;
+    int64_t accepted = 0;
+    for (const Completion& completion : completions) {
+      drafted += completion.speculation.drafted;
+      accepted += completion.speculation.accepted;
+    }
+    EXPECT_GT(accepted, drafted / 3) << drafter;
+  }
+}
+
+}  // namespace
+}  // namespace outrider

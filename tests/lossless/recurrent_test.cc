@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What EAGLE, EAGLE-3 and MTP keep of a sequence, and whom they refuse to draft for.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "draft_heads/head_file.h"
+#include "draft_heads/recurrent_test_data.h"
+#include "engine/engine_parts.h"
+#include "tests/lossless/lossless.h"
+#include "tests/lossless/test_heads.h"
+
+namespace outrider {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::unique_ptr<Engine> open_engine(const std::string& golden) {
+  const auto head = make_recurrent(golden);
+  const Variant variant{.speculative = "speculative_model=x,max_draft_len=3",
+                        .page_size = 4,
+                        .batch = 4,
+                        .head = head->write()};
+  auto parts = open_variant({}, variant, small_target());
+  if (!parts.ok()) {
+    ADD_FAILURE() << parts.error().message;
+    return nullptr;
+  }
+  return Engine::assemble(std::move(*parts));
+}
+
+// A later request finds entries of an earlier one in both caches, and drafts the same from them.
+TEST(RecurrentCache, SharedBeginningsAreComputedOnce) {
+  const auto engine = open_engine("eagle3");
+  Request request;
+  for (TokenId j = 0; j < 60; ++j) request.prompt.push_back((j * j + 3 * j) % 280);
+  request.max_tokens = 30;
+  request.ignore_eos = true;
+  const auto first = engine->generate(request);
+  const auto again = engine->generate(request);
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_EQ(first->cached_tokens, 0);
+  EXPECT_EQ(again->cached_tokens, 56);  // entry 58 and the features of token 58 are the root's
+  EXPECT_EQ(first->tokens, again->tokens);
+  EXPECT_EQ(first->speculation.drafted, again->speculation.drafted);
+  EXPECT_EQ(first->speculation.accepted, again->speculation.accepted);
+  // Another first token with the same tokens behind it has other states.
+  request.prompt.front() = 5;
+  const auto other = engine->generate(request);
+  EXPECT_EQ(other->cached_tokens, 0);
+}
+
+// A drafter by itself, told fake features of fake texts.
+class LoneDrafter {
+ public:
+  explicit LoneDrafter(const std::string& head) : engine_(open_engine(head)) {}
+
+  Drafter& operator*() { return *engine_->parts().drafter; }
+  Drafter* operator->() { return engine_->parts().drafter.get(); }
+
+  // Tokens first.. of a text become known, the last one pending.
+  void absorb(uint64_t sequence, std::span<const TokenId> tokens, int first) {
+    const int64_t size = (*this)->traits().features.count() * 64;
+    std::vector<float> features;
+    std::vector<int> rows;
+    for (size_t i = static_cast<size_t>(first); i + 1 < tokens.size(); ++i) {
+      // Of all tokens up to this one, as the target's are.
+      std::string text;
+      for (const TokenId token : tokens.first(i + 1)) text += std::to_string(token) + " ";
+      const auto row = fake_tensor(text, {size});
+      features.insert(features.end(), row.begin(), row.end());
+      rows.push_back(static_cast<int>(rows.size()));
+    }
+    const CommittedFeatures committed{.sequence = sequence,
+                                      .tokens = tokens,
+                                      .first = first,
+                                      .rows = rows,
+                                      .features = features.data(),
+                                      .size = size};
+    (*this)->absorb({&committed, 1});
+  }
+
+  std::vector<TokenId> draft(uint64_t sequence, std::span<const TokenId> tokens) {
+    const SamplingParams sampling;
+    const DraftRequest request{.sequence = sequence,
+                               .tokens = tokens,
+                               .prompt_length = static_cast<int>(tokens.size()),
+                               .max_depth = 3,
+                               .max_nodes = 3,
+                               .sampling = &sampling};
+    TokenTree tree(tokens.back());
+    EXPECT_TRUE((*this)->draft({&request, 1}, {&tree, 1}).ok());
+    return {tree.tokens().begin(), tree.tokens().end()};
+  }
+
+  // What is drafted for a text that is known at once.
+  std::vector<TokenId> draft_afresh(uint64_t sequence, std::span<const TokenId> tokens) {
+    (*this)->begin(sequence, tokens);
+    absorb(sequence, tokens, 0);
+    return draft(sequence, tokens);
+  }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+std::vector<TokenId> fake_text(size_t length) {
+  std::vector<TokenId> text;
+  for (size_t i = 0; i < length; ++i) text.push_back(static_cast<TokenId>((i * i * 5 + i + 9) % 280));
+  return text;
+}
+
+class RecurrentState : public testing::TestWithParam<const char*> {};
+
+TEST_P(RecurrentState, HowFeaturesCameChangesNoDraft) {
+  const std::vector<TokenId> text = fake_text(70);
+  const auto until = [&](size_t length) { return std::span(text).first(length); };
+  LoneDrafter fresh(GetParam()), paused(GetParam()), steady(GetParam());
+  const auto expected = fresh.draft_afresh(1, text);
+  ASSERT_EQ(expected.size(), 4u);
+  paused->begin(1, until(20));
+  steady->begin(1, until(20));
+  paused.absorb(1, until(20), 0);
+  steady.absorb(1, until(20), 0);
+  for (size_t length = 21, had = 20; length <= text.size(); length += 1 + length % 4) {
+    // Drafted entries of wrong tokens must leave nothing behind.
+    EXPECT_EQ(steady.draft(1, until(had)).size(), 4u);
+    paused.absorb(1, until(length), static_cast<int>(had) - 1);
+    steady.absorb(1, until(length), static_cast<int>(had) - 1);
+    had = length;
+    if (length + 1 + length % 4 > text.size()) {
+      const auto last = LoneDrafter(GetParam()).draft_afresh(1, until(length));
+      EXPECT_EQ(paused.draft(1, until(length)), last);
+      EXPECT_EQ(steady.draft(1, until(length)), last);
+    }
+  }
+  // What was told before is told again.
+  LoneDrafter again(GetParam());
+  again->begin(1, text);
+  again.absorb(1, until(40), 0);
+  again.absorb(1, text, 11);
+  EXPECT_EQ(again.draft(1, text), expected);
+}
+
+TEST_P(RecurrentState, MissingFeaturesEndTheDrafting) {
+  const std::vector<TokenId> text = fake_text(40);
+  LoneDrafter drafter(GetParam());
+  drafter->begin(1, text);
+  EXPECT_EQ(drafter.draft(1, text).size(), 1u);  // nothing was told yet
+  drafter.absorb(1, std::span(text).first(10), 0);
+  EXPECT_EQ(drafter.draft(1, text).size(), 1u);  // not up to the pending token
+  drafter.absorb(1, text, 12);
+  EXPECT_EQ(drafter.draft(1, text).size(), 1u);
+  drafter->end(1);
+  EXPECT_EQ(drafter.draft_afresh(1, text).size(), 4u);
+}
+
+TEST_P(RecurrentState, EntriesAreSharedByTextsThatBeginAlike) {
+  std::vector<TokenId> text = fake_text(40);
+  LoneDrafter drafter(GetParam());
+  const auto expected = drafter.draft_afresh(1, text);
+  // Entries for 39 - 1 tokens, in full pages of 4.
+  const int64_t known = drafter->known_tokens(text);
+  EXPECT_EQ(known, 36);
+  // Nobody learns by the time a draft takes what another wrote.
+  EXPECT_EQ(drafter->known_tokens(text, 7), 0);
+  drafter->begin(2, text);
+  drafter.absorb(2, text, static_cast<int>(known));
+  EXPECT_EQ(drafter.draft(2, text), expected);
+  // Drafted tokens are nobody's text.
+  const auto longer = [&](std::vector<TokenId> tail) {
+    auto tokens = text;
+    tokens.insert(tokens.end(), tail.begin(), tail.end());
+    return tokens;
+  };
+  const auto drafted = longer({expected.begin() + 1, expected.end()});
+  EXPECT_EQ(drafter->known_tokens(drafted), 36);
+  // The first token is in every entry's state, though in no entry's tokens.
+  text.front() += 1;
+  EXPECT_EQ(drafter->known_tokens(text), 0);
+  EXPECT_EQ(drafter.draft_afresh(3, text), LoneDrafter(GetParam()).draft_afresh(3, text));
+}
+
+INSTANTIATE_TEST_SUITE_P(Heads, RecurrentState, testing::Values("eagle", "eagle3", "mtp_chained", "mtp_qwen"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(RecurrentOptions, OtherKindsAndTargetsAreRefused) {
+  FakeHead made;
+  fill_head(made, head_golden("eagle"));
+  const auto refusal = [&](const std::string& method) {
+    EngineOptions options;
+    options.model = small_target();
+    options.speculation.decoding_type = method;
+    options.speculation.speculative_model = made.write();
+    const auto parts = open_parts(options);
+    return parts.ok() ? "" : parts.error().message;
+  };
+  EXPECT_EQ(refusal("Eagle"), "");
+  EXPECT_THAT(refusal("Eagle3"), AllOf(HasSubstr("kind Eagle,"), HasSubstr("found decoding_type Eagle3")));
+  EXPECT_THAT(refusal("MTP"), HasSubstr("kind Eagle"));
+  made.config["outrider_target"] = "0123456789abcdef";
+  EXPECT_THAT(refusal("Eagle"), AllOf(HasSubstr("another target"), HasSubstr("0123456789abcdef")));
+  made.config["outrider_target"] = target_fingerprint(*open_model(small_target()));
+  EXPECT_EQ(refusal("Eagle"), "");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/lossless/test_heads.h"
+
+#include <functional>
+#include <map>
+
+#include "draft_heads/recurrent_test_data.h"
+
+namespace outrider {
+
+std::unique_ptr<FakeHead> make_moa(const HeadTarget& target, const MoaShape& shape) {
+  auto head = std::make_unique<FakeHead>();
+  head->config = {{"num_attention_heads", target.heads},
+                  {"target_layer_inference", shape.tli},
+                  {"disable_LSA", !shape.uses_lsa},
+                  {"disable_cross_attention", !shape.uses_cross}};
+  const int64_t head_dim = target.hidden / target.heads;
+  const int64_t kv_hidden = 2 * target.kv_heads * head_dim;
+  const auto add = [&](const char* prefix, int64_t hidden, int64_t kv_heads, int64_t mlp) {
+    head->add_layer(prefix, {hidden, target.heads, kv_heads, hidden / target.heads, mlp, false, false});
+  };
+  add("self_attention.", target.hidden, 2, 48);
+  if (!shape.uses_cross) return head;
+  add("cross_attention.", target.hidden, 2, 56);
+  if (!shape.uses_lsa) return head;
+  add("layer_self_attention.", kv_hidden, 1, 40);
+  head->tensors["Ekv2E.weight"] = {target.hidden, kv_hidden};
+  head->tensors["Ekv2E.bias"] = {target.hidden};
+  return head;
+}
+
+std::unique_ptr<FakeHead> make_medusa(const HeadTarget& target, int heads) {
+  auto head = std::make_unique<FakeHead>();
+  head->config["medusa_num_heads"] = heads;
+  for (int k = 0; k < heads; ++k) {
+    const std::string name = std::to_string(k) + ".";
+    head->tensors[name + "0.linear.weight"] = {target.hidden, target.hidden};
+    head->tensors[name + "0.linear.bias"] = {target.hidden};
+    head->tensors[name + "1.weight"] = {target.vocab, target.hidden};
+  }
+  return head;
+}
+
+std::unique_ptr<FakeHead> make_dflash(const HeadTarget& target) {
+  auto head = std::make_unique<FakeHead>();
+  head->config = {{"hidden_size", target.hidden},
+                  {"intermediate_size", 72},
+                  {"num_hidden_layers", 2},
+                  {"num_attention_heads", 4},
+                  {"num_key_value_heads", 2},
+                  {"head_dim", 24},
+                  {"max_position_embeddings", 256},
+                  {"rms_norm_eps", 1e-5},
+                  {"vocab_size", target.vocab},
+                  {"block_size", 6},
+                  {"dflash_config", {{"mask_token_id", 280}, {"target_layer_ids", {0, target.layers - 1}}}}};
+  head->tensors = {{"fc.weight", {target.hidden, 2 * target.hidden}},
+                   {"hidden_norm.weight", {target.hidden}},
+                   {"norm.weight", {target.hidden}}};
+  for (const char* prefix : {"layers.0.", "layers.1."})
+    head->add_layer(prefix, {target.hidden, 4, 2, 24, 72, false, true});
+  return head;
+}
+
+std::unique_ptr<FakeHead> make_mtp(const HeadTarget& target, int modules) {
+  auto head = std::make_unique<FakeHead>();
+  const int64_t head_dim = target.hidden / target.heads;
+  head->config = {{"model_type", "deepseek_mtp"},
+                  {"hidden_size", target.hidden},
+                  {"intermediate_size", 64},
+                  {"num_hidden_layers", target.layers},
+                  {"num_attention_heads", target.heads},
+                  {"num_key_value_heads", target.kv_heads},
+                  {"head_dim", head_dim},
+                  {"rms_norm_eps", 1e-5},
+                  {"hidden_act", "silu"},
+                  {"vocab_size", target.vocab},
+                  {"num_nextn_predict_layers", modules}};
+  for (int k = 0; k < modules; ++k) {
+    const std::string prefix = "model.layers." + std::to_string(target.layers + k) + ".";
+    for (const char* norm : {"enorm.weight", "hnorm.weight", "shared_head.norm.weight"})
+      head->tensors[prefix + norm] = {target.hidden};
+    head->tensors[prefix + "eh_proj.weight"] = {target.hidden, 2 * target.hidden};
+    head->add_layer(prefix, {target.hidden, target.heads, target.kv_heads, head_dim, 64, false, false});
+  }
+  return head;
+}
+
+std::unique_ptr<FakeHead> make_recurrent(const std::string& golden) {
+  auto head = std::make_unique<FakeHead>();
+  fill_head(*head, head_golden(golden));
+  return head;
+}
+
+std::vector<HeadCase> head_cases() {
+  return {
+      {"eagle", "Eagle", [] { return make_recurrent("eagle"); }},
+      {"eagle_two_layers", "Eagle", [] { return make_recurrent("eagle_two_layers"); }},
+      {"eagle3", "Eagle3", [] { return make_recurrent("eagle3"); }},
+      {"eagle3_one_tap", "Eagle3", [] { return make_recurrent("eagle3_one_tap"); }},
+      {"eagle3_speculators", "Eagle3", [] { return make_recurrent("eagle3_speculators"); }},
+      {"mtp", "MTP", [] { return make_recurrent("mtp"); }},
+      {"mtp_chained", "MTP", [] { return make_recurrent("mtp_chained"); }},
+      {"mtp_qwen", "MTP", [] { return make_recurrent("mtp_qwen"); }},
+      {"medusa", "Medusa", [] { return make_medusa(kSmallTarget, 3); }},
+      {"moa", "MoA", [] { return make_moa(kSmallTarget, {}); }},
+      {"moa_tli_1", "MoA", [] { return make_moa(kSmallTarget, {.tli = 1}); }},
+      {"moa_without_lsa", "MoA", [] { return make_moa(kSmallTarget, {.uses_lsa = false}); }},
+      {"moa_without_lsa_tli_1", "MoA", [] { return make_moa(kSmallTarget, {.uses_lsa = false, .tli = 1}); }},
+      {"moa_without_cross", "MoA", [] { return make_moa(kSmallTarget, {.uses_cross = false}); }},
+      {"dflash", "DFlash", [] { return make_dflash(kSmallTarget); }},
+  };
+}
+
+std::filesystem::path default_head(const std::string& name) {
+  if (name == "eagle3" || name == "mtp") return OUTRIDER_SOURCE_DIR "/models/outrider-" + name;
+  using Maker = std::function<std::unique_ptr<FakeHead>()>;
+  static const std::map<std::string, Maker> kMakers = {
+      {"medusa", [] { return make_medusa(kDefaultTarget, 3); }},
+      {"dflash", [] { return make_dflash(kDefaultTarget); }},
+      {"mtp_chained", [] { return make_mtp(kDefaultTarget, 3); }},
+      {"moa", [] { return make_moa(kDefaultTarget, {}); }},
+      {"moa_tli_2", [] { return make_moa(kDefaultTarget, {.tli = 2}); }},
+      {"moa_tli_3", [] { return make_moa(kDefaultTarget, {.uses_lsa = false, .tli = 3}); }},
+  };
+  const auto maker = kMakers.find(name);
+  if (maker == kMakers.end()) return {};
+  static std::map<std::string, std::unique_ptr<FakeHead>> made;
+  std::unique_ptr<FakeHead>& head = made[name];
+  if (head == nullptr) {
+    head = maker->second();
+    head->scale = 0.1f;  // hardly more than the residual stream, so that a draft is right now and then
+    head->write();
+  }
+  return head->path();
+}
+
+}  // namespace outrider

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Learned drafters for the targets of the suites: those that are shipped, and others with fake weights.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "draft_heads/fake_head.h"
+
+namespace outrider {
+
+// What a head has to know of its target.
+struct HeadTarget {
+  int64_t hidden = 0, heads = 0, kv_heads = 0, layers = 0, vocab = 0;
+};
+inline constexpr HeadTarget kSmallTarget{64, 4, 2, 2, 288};      // tests/data/models/llama
+inline constexpr HeadTarget kDefaultTarget{256, 4, 2, 6, 4096};  // models/outrider-small
+
+struct MoaShape {
+  bool uses_lsa = true, uses_cross = true;
+  int tli = 0;
+};
+std::unique_ptr<FakeHead> make_moa(const HeadTarget& target, const MoaShape& shape);
+std::unique_ptr<FakeHead> make_medusa(const HeadTarget& target, int heads);
+std::unique_ptr<FakeHead> make_dflash(const HeadTarget& target);
+std::unique_ptr<FakeHead> make_mtp(const HeadTarget& target, int modules);
+// One of the checkpoints in tests/data/heads/recurrent.json, for the small target.
+std::unique_ptr<FakeHead> make_recurrent(const std::string& golden);
+
+// A kind of head for the small target.
+struct HeadCase {
+  const char* name;
+  const char* method;  // its decoding_type
+  std::unique_ptr<FakeHead> (*make)();
+};
+std::vector<HeadCase> head_cases();
+
+// Directory of a drafter for the default target by its short name ("eagle3", "moa_tli_3"), made when it is
+// first asked for; empty: there is no such drafter.
+std::filesystem::path default_head(const std::string& name);
+
+}  // namespace outrider

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// `outrider bench` and `verify-lossless`.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/program/program_fixture.h"
+
+namespace outrider {
+namespace {
+
+TEST_F(ProgramTest, BenchMeasuresBothAndCompares) {
+  const std::string prompts =
+      write("p.jsonl",
+            "{\"id\": \"a\", \"domain\": \"x\", \"prompt\": \"a b a b a b\"}\n\n"
+            "{\"question_id\": 7, \"category\": \"y\", \"turns\": [\"hello\", \"again\"]}\n");
+  const Json json = run_json("bench " + kModel + " --prompts " + prompts +
+                             " --runs 1 --max-tokens 8 --ignore-eos --json --speculative ngram");
+  EXPECT_EQ(json["identical"], true);
+  EXPECT_EQ(json["prompts"], 2);
+  EXPECT_GE(json["acceptance_length"], 1.0);
+  EXPECT_GT(json["speedup"], 0.0);
+  EXPECT_EQ(json["categories"].size(), 2u);
+  EXPECT_EQ(json["results"][1]["id"], "7");
+  const Outcome text = run("bench " + kModel + " --limit 2 --runs 1 --max-tokens 8 --ignore-eos");
+  EXPECT_NE(text.output.find("identical, all 2 prompts"), std::string::npos) << text.output << text.errors;
+  EXPECT_EQ(text.errors, "");
+}
+
+TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {
+  const Json json = run_json("bench " + kModel + " --rows 1,3,70 --context 40 --runs 2 --json");
+  EXPECT_EQ(json["context"], 40);
+  EXPECT_EQ(json["rows"].size(), 3u);
+  EXPECT_EQ(json["rows"][2]["rows"], 70);
+  EXPECT_EQ(json["rows"][2]["ms"].size(), 2u);
+  EXPECT_GT(json["rows"][0]["median_ms"], 0.0);
+  EXPECT_EQ(json["read"]["ms"].size(), 2u);
+  EXPECT_LT(json["streamed_bytes"], json["weight_bytes"]);
+  expect_refused("bench " + kModel + " --rows 1,0", 2, "row counts from 1 to 4096");
+  expect_refused("bench " + kModel + " --rows 1,,2", 2, "found '1,,2'");
+  expect_refused("bench " + kModel + " --rows 8 --context 60 --ctx 64", 2, "60 tokens and 8 rows exceed");
+  expect_refused("bench " + kModel + " --rows 65 --ctx 64", 2, "raise --ctx");
+  expect_refused("bench " + kModel + " --context 60", 2, "goes with --rows");
+}
+
+TEST_F(ProgramTest, ThreadsArePinnedWhenAsked) {
+  const std::string bench = "bench " + kModel + " --rows 1 --context 8 --runs 1 ";
+  EXPECT_EQ(run_json(bench + "--json --pin on")["pinned"], true);
+  EXPECT_EQ(run_json(bench + "--json --pin off")["pinned"], false);
+  expect_refused(bench + "--pin on --threads 1024", 2, "one for each processor");
+}
+
+TEST_F(ProgramTest, PackedWeightsAreMappedByLaterStarts) {
+  const std::string cache = " --packed-cache " + (folder_ / "packed").string();
+  const std::string generate = "generate " + kModel + " -p hello --max-tokens 8";
+  const Outcome plain = run(generate);
+  const Outcome first = run(generate + cache);
+  const Outcome second = run(generate + cache);
+  EXPECT_EQ(first.output, plain.output);
+  EXPECT_EQ(second.output, plain.output);
+  EXPECT_EQ(second.errors, plain.errors);
+  const std::string bench = "bench " + kModel + " --rows 1 --context 8 --runs 1 --json";
+  EXPECT_EQ(run_json(bench)["maps_weights"], false);
+  EXPECT_EQ(run_json(bench + cache)["maps_weights"], true);
+}
+
+TEST_F(ProgramTest, BenchRunsShapesAndSyntheticDrafts) {
+  const std::string shape = "bench --shape llama-25m --weights q8 --runs 1 ";
+  const Json rows = run_json(shape + "--rows 1,4 --context 8 --json");
+  EXPECT_EQ(rows["weights"], "i8");
+  EXPECT_EQ(rows["parameters"], 24680064);
+  const Json json = run_json(shape +
+                             "--limit 1 --max-tokens 40 --draft-shape llama-25m --json "
+                             "--synthetic-acceptance 1");
+  EXPECT_EQ(json["identical"], true);
+  EXPECT_EQ(json["method"], "draft_target");
+  EXPECT_EQ(json["acceptance_rate"], 1.0);
+  EXPECT_GT(json["acceptance_length"], 4.0);
+  expect_refused("bench --shape llama-2b --rows 1", 2, "llama-1b");
+  expect_refused("bench " + kModel + " --shape llama-25m --rows 1", 2, "found both");
+  expect_refused("bench " + kModel + " --draft-shape llama-25m --speculative draft_target", 2,
+                 "--shape only");
+  expect_refused(shape + "--draft-shape llama-25m --speculative ngram", 2, "another method");
+  expect_refused(shape + "--speculative none --synthetic-acceptance 1", 2, "needs a drafter");
+  expect_refused(shape + "--synthetic-acceptance 1 --acceptance rejection --temperature 1", 2,
+                 "same with and without speculation");
+  expect_refused(shape + "--synthetic-acceptance 2", 2, "from 0 to 1");
+}
+
+TEST_F(ProgramTest, VerifyLosslessProvesEquality) {
+  const Json json = run_json("verify-lossless " + kModel +
+                             " --limit 4 --max-tokens 12 --max-batch 3 --json --speculative ngram");
+  EXPECT_EQ(json["identical"], true);
+  EXPECT_EQ(json["prompts"], 4);
+  EXPECT_EQ(json["modes"].size(), 2u);
+  EXPECT_TRUE(json["difference"].is_null());
+  const Outcome text =
+      run("verify-lossless " + kModel + " --limit 2 --max-tokens 4 --temperature 0 --speculative ngram");
+  EXPECT_TRUE(text.output.starts_with("identical: 2 prompts")) << text.output << text.errors;
+}
+
+// A prompt that is too long is found out before anything runs; what was measured outlasts an interruption.
+TEST_F(ProgramTest, BenchesRefuseOrSkipLongPrompts) {
+  const std::string prompts = write("p.jsonl",
+                                    "{\"id\": \"short\", \"prompt\": \"a b a b\"}\n"
+                                    "{\"id\": \"long\", \"prompt\": \"" +
+                                        std::string(400, 'b') + "\"}\n");
+  for (const std::string command :
+       {"bench ", "bench --all ", "bench --batch 2 ", "verify-lossless ", "doctor "}) {
+    const bool is_all = command.starts_with("bench --all");
+    const std::string line = command + kModel + " --ctx 64 --max-tokens 8 --prompts " + prompts +
+                             (is_all ? " --drafters " + folder_.string() : " --speculative ngram") +
+                             (command.starts_with("bench") ? " --runs 1" : "");
+    expect_refused(line, 1, "prompt long has");
+    const Outcome skipped = run(line + " --skip-long");
+    EXPECT_EQ(skipped.exit_code, 0) << command << skipped.errors;
+    EXPECT_NE(skipped.errors.find("left out: 1 of 2 prompts"), std::string::npos) << command;
+  }
+  expect_refused("bench " + kModel + " --ctx 3 --skip-long --prompts " + prompts, 1, "raise --ctx");
+}
+
+TEST_F(ProgramTest, BenchAllReportsAndKeepsWhatIsDone) {
+  const std::string table = (folder_ / "table.json").string();
+  const std::string line = "bench " + kModel +
+                           " --all --runs 400 --max-tokens 8 --ignore-eos --json --output " + table +
+                           " --drafters " + folder_.string();
+  // Ended by a signal as soon as a drafter is in the file.
+  const Outcome outcome = run(line, "sh -c '\"$@\" & p=$!; while [ ! -e " + table +
+                                        " ]; do sleep 0.01; done; kill -TERM $p; wait $p' --");
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("interrupted; the drafters measured"), std::string::npos) << outcome.errors;
+  EXPECT_NE(outcome.errors.find(": NGram, chain: greedy length "), std::string::npos) << outcome.errors;
+  EXPECT_NE(outcome.errors.find(" left\n"), std::string::npos) << outcome.errors;
+  for (const std::string& text : {outcome.output, contents(table)}) {
+    const Json json = Json::parse(text, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << text;
+    EXPECT_EQ(json["complete"], false);
+    ASSERT_GE(json["drafters"].size(), 1u);
+    EXPECT_GE(json["drafters"][0]["greedy"]["acceptance_length"], 1.0);
+  }
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// `outrider chat` behind pipes.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/program/program_fixture.h"
+
+namespace outrider {
+namespace {
+
+// A copy of the test model that can chat.
+std::string chat_model(const std::filesystem::path& folder) {
+  const std::filesystem::path model = folder / "chat-model";
+  std::filesystem::create_directories(model);
+  for (const char* name : {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}) {
+    std::filesystem::copy_file(std::filesystem::path(kModel) / name, model / name,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  Json config = Json::parse(contents(kModel + "/tokenizer_config.json"));
+  config["chat_template"] =
+      "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }} {% endfor %}assistant:";
+  std::ofstream(model / "tokenizer_config.json") << config.dump();
+  return model.string();
+}
+
+TEST_F(ProgramTest, ChatAnswersEveryLineOfAPipe) {
+  const std::string model = chat_model(folder_);
+  const std::string chat = "chat " + model + " --max-tokens 4 --ignore-eos --speculative ngram";
+  const Outcome once = run(chat, "printf 'hi\\n/exit\\nlost\\n' |");
+  EXPECT_EQ(once.exit_code, 0) << once.errors;
+  EXPECT_FALSE(once.output.empty());
+  EXPECT_EQ(once.errors, "");
+  const Outcome again = run(chat, "printf 'hi\\n/reset\\nhi\\n/stats\\n' |");
+  EXPECT_EQ(again.output, once.output + once.output);
+  EXPECT_NE(again.errors.find("ngram: 4 tokens"), std::string::npos) << again.errors;
+  EXPECT_NE(run(chat, "echo /rest |").errors.find("unknown command /rest"), std::string::npos);
+}
+
+TEST_F(ProgramTest, InterruptEndsAnAnswerNotTheConversation) {
+  const std::string script = write("interrupt.sh", R"(
+mkfifo "$1/in"
+"$2" chat "$3" --kernels reference --max-tokens 900 --ignore-eos <"$1/in" >"$1/out" 2>"$1/err" &
+chat=$!
+exec 3>"$1/in"
+echo hello >&3
+until [ -s "$1/out" ] || ! kill -0 $chat; do sleep 0.05; done
+kill -INT $chat
+echo /stats >&3
+exec 3>&-
+wait $chat
+)");
+  const std::string line = "sh " + script + " " + folder_.string() + " " OUTRIDER_PROGRAM " " +
+                           OUTRIDER_SOURCE_DIR "/models/outrider-small";
+  EXPECT_EQ(std::system(line.c_str()), 0) << contents(folder_ / "err");
+  const std::string stats = contents(folder_ / "err");
+  ASSERT_TRUE(stats.starts_with("none: ")) << stats;
+  EXPECT_LT(std::stoi(stats.substr(std::string("none: ").size())), 900) << stats;
+}
+
+TEST_F(ProgramTest, ChatSaysWhenTheConversationNoLongerFits) {
+  const std::string chat = "chat " + chat_model(folder_) + " --ctx 32 --max-tokens 2";
+  const Outcome outcome = run(chat, "printf '%0100d\\n' 0 |");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.errors.find("/reset starts a new one"), std::string::npos) << outcome.errors;
+}
+
+}  // namespace
+}  // namespace outrider

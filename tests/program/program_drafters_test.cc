@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drafters by their files: `doctor`, `inspect`, `bench --all`.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "draft_heads/fake_head.h"
+#include "tests/program/program_fixture.h"
+
+namespace outrider {
+namespace {
+
+TEST_F(ProgramTest, DoctorTriesShapesThatCanBeUsed) {
+  const std::string speculative = "draft_target,speculative_model=" + kModel;
+  const std::string common = "doctor " + kModel + " --limit 1 --max-tokens 8 --ignore-eos --cache-dir none";
+  const Json json = run_json(common + " --json --speculative " + speculative);
+  EXPECT_EQ(json["method"], "draft_target");
+  EXPECT_EQ(json["prompts"], 1);
+  EXPECT_EQ(json["agreement"]["places"], 8);
+  EXPECT_NEAR(json["agreement"]["kl_divergence"].get<double>(), 0.0, 1e-12);
+  EXPECT_EQ(json["agreement"]["top_k_coverage"], Json({1.0, 1.0, 1.0, 1.0, 1.0}));
+  EXPECT_EQ(json["miswired"], false);
+  EXPECT_GT(json["plain_ms_per_token"], 0.0);
+  EXPECT_EQ(json["shapes"].size(), 11u);
+  for (const Json& shape : json["shapes"]) {
+    const auto keys = shape["keys"].get<std::string>();
+    EXPECT_GE(shape["acceptance_length"], 1.0) << keys;
+    EXPECT_EQ(run("generate " + kModel + " -p x --max-tokens 2 --cache-dir none --speculative '" +
+                  speculative + "," + keys + "'")
+                  .exit_code,
+              0)
+        << keys;
+  }
+  EXPECT_GT(json["shapes"][2]["acceptance_length"], 2.0);  // it drafts for itself
+  const Outcome text = run(common + " --speculative 'combine=[ngram,early_exit]'");
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_EQ(text.errors, "");
+  EXPECT_NE(text.output.find("agreement        over 8 places"), std::string::npos) << text.output;
+  EXPECT_NE(text.output.find("\nverdict          "), std::string::npos) << text.output;
+  EXPECT_EQ(run_json(common + " --json --speculative ngram")["agreement"].contains("kl_divergence"), false);
+}
+
+// Heads of this shape fit kModel; random ones are of no use.
+void make_medusa(FakeHead& made, int64_t hidden = 64, int64_t vocab = 288) {
+  made.tensors["0.0.linear.weight"] = {hidden, hidden};
+  made.tensors["0.0.linear.bias"] = {hidden};
+  made.tensors["0.1.weight"] = {vocab, hidden};
+}
+
+TEST_F(ProgramTest, DoctorRecognisesALearnedDrafter) {
+  FakeHead made;
+  make_medusa(made);
+  const std::string common = "doctor " + kModel + " --limit 1 --max-tokens 8 --ignore-eos --cache-dir none ";
+  const Json json = run_json(common + "--json --speculative-model " + made.write().string());
+  EXPECT_EQ(json["method"], "medusa");
+  EXPECT_EQ(json["drafter"]["kind"], "Medusa");
+  EXPECT_EQ(json["drafter"]["hidden_size"], 64);
+  EXPECT_EQ(json["drafter"]["vocab_size"], 288);
+  EXPECT_EQ(json["drafter"]["trained_for_this_target"], nullptr);
+  EXPECT_EQ(json["agreement"]["places"], 8);
+  EXPECT_TRUE(json["agreement"].contains("kl_divergence"));  // it was given features, and drafted
+  EXPECT_EQ(json["shapes"].back()["keys"], "tree=choices");
+  EXPECT_GT(json["shapes"].back()["nodes"], 1.0);
+
+  FakeHead other;
+  make_medusa(other, 32, 300);
+  other.config["outrider_target"] = "0123456789abcdef";
+  const std::string path = other.write().string();
+  for (const char* reason : {"this Medusa drafter does not fit", "hidden size 32, the target's is 64",
+                             "300 tokens, the target's has 288", "fingerprint 0123456789abcdef"})
+    expect_refused(common + "--speculative-model " + path, 1, reason);
+}
+
+TEST_F(ProgramTest, InspectShowsALearnedDrafter) {
+  FakeHead made;
+  make_medusa(made);
+  made.config["medusa_num_heads"] = 1;
+  const std::string path = made.write().string();
+  const Json json = run_json("inspect --json " + path);
+  EXPECT_EQ(json["drafter"]["kind"], "Medusa");
+  EXPECT_EQ(json["config"]["medusa_num_heads"], 1);
+  EXPECT_EQ(json["tensors"].size(), 3u);
+  EXPECT_EQ(json["parameters"], 64 * 64 + 64 + 288 * 64);
+  EXPECT_NE(run("inspect " + path).output.find("0.0.linear.bias"), std::string::npos);
+}
+
+TEST_F(ProgramTest, ADirectoryNamesItsMethod) {
+  FakeHead made;
+  make_medusa(made);
+  const std::string path = made.write().string();
+  const std::string common = "generate " + kModel + " -p hello --max-tokens 8 --ignore-eos --json ";
+  const Json plain = run_json(common);
+  for (const std::string& speculative :
+       {"--speculative-model " + path, "--speculative speculative_model=" + path,
+        "--speculative medusa --speculative-model " + path}) {
+    const Json json = run_json(common + speculative);
+    EXPECT_EQ(json["speculation"]["method"], "medusa") << speculative;
+    EXPECT_EQ(json["text"], plain["text"]) << speculative;
+  }
+  EXPECT_EQ(run_json(common + "--speculative-model " + kModel)["speculation"]["method"], "draft_target");
+  expect_refused(common + "--speculative draft_target,speculative_model=" + path, 1, "kind Medusa");
+  expect_refused(common + "--speculative speculative_model=a --speculative-model b", 2, "keep one");
+  expect_refused(common + "--speculative medusa", 2, "found none beside it");
+}
+
+TEST_F(ProgramTest, BenchAllComparesEveryDrafter) {
+  FakeHead fits, other;
+  make_medusa(fits);
+  make_medusa(other, 32);
+  std::filesystem::rename(fits.write(), folder_ / "fits");
+  std::filesystem::rename(other.write(), folder_ / "other");
+  const std::string page = (folder_ / "page.html").string();
+  const std::string common = "bench " + kModel + " --all --limit 1 --runs 1 --max-tokens 8 --ignore-eos ";
+  const Outcome outcome =
+      run(common + "--nodes 8 --json --drafters " + folder_.string() + " --output " + page);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const Json json = Json::parse(outcome.output);
+  EXPECT_EQ(json["nodes"], 8);
+  EXPECT_EQ(json["levels"], 2);
+  EXPECT_EQ(json["complete"], true);
+  EXPECT_EQ(json["skipped_prompts"], 0);
+  std::vector<std::string> names;
+  for (const Json& row : json["drafters"]) {
+    names.push_back(row["drafter"].get<std::string>() + " " + row["tree"].get<std::string>());
+    for (const char* decoding : {"greedy", "sampled"}) {
+      EXPECT_EQ(row[decoding]["identical"], true) << names.back();
+      EXPECT_GE(row[decoding]["acceptance_length"], 1.0) << names.back();
+      EXPECT_LE(row[decoding]["drafted"], 8 * row[decoding]["steps"].get<int>()) << names.back();
+      EXPECT_GT(row[decoding]["speedup"], 0.0) << names.back();
+      EXPECT_GE(row[decoding]["draft_share"], 0.0) << names.back();
+    }
+    const bool has_weights = names.back().find("Medusa") != std::string::npos;
+    EXPECT_EQ(row["weight_bytes"].get<int>() > 0, has_weights) << names.back();
+  }
+  const std::vector<std::string> expected = {"NGram chain",
+                                             "NGram dynamic",
+                                             "Suffix chain",
+                                             "Suffix dynamic",
+                                             "Lookahead window",
+                                             "EarlyExit chain",
+                                             "EarlyExit dynamic",
+                                             "Suffix+NGram chain",
+                                             "Suffix+NGram dynamic",
+                                             "Medusa fits chain",
+                                             "Medusa fits dynamic",
+                                             "Medusa fits choices",
+                                             "Suffix+Medusa fits chain",
+                                             "Suffix+Medusa fits dynamic"};
+  EXPECT_EQ(names, expected);
+  ASSERT_EQ(json["left_out"].size(), 1u);
+  EXPECT_NE(json["left_out"][0]["reason"].get<std::string>().find("hidden size 32"), std::string::npos);
+  EXPECT_NE(outcome.errors.find("left out: "), std::string::npos) << outcome.errors;
+  EXPECT_NE(contents(page).find("Medusa fits"), std::string::npos);
+  const Outcome text = run(common + "--drafters " + folder_.string());
+  EXPECT_NE(text.output.find("Medusa fits"), std::string::npos) << text.output << text.errors;
+  expect_refused(common + "--speculative ngram", 2, "--all or --speculative");
+  expect_refused(common + "--drafters /nonexistent", 1, "/nonexistent");
+  expect_refused(common + "--output /nonexistent/page.html", 1, "--output");
+  expect_refused("bench " + kModel + " --output page.html", 2, "go with --all");
+}
+
+TEST_F(ProgramTest, DoctorNeedsADrafter) {
+  expect_refused("doctor " + kModel + " --speculative none", 2, "expected a method in --speculative");
+  expect_refused("doctor " + kModel + " --speculative ngram,max_draft_len=0", 2, "expected a method");
+  expect_refused("doctor " + kModel + " --speculative draft_target,speculative_model=/nonexistent", 1,
+                 "/nonexistent");
+  expect_refused("doctor " + kModel + " --speculative draft_target,speculative_model=" + kOtherVocabulary, 1,
+                 "vocabular");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built program as its users run it: exit codes, one-line errors, where settings and prompts come from.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/program/program_fixture.h"
+
+namespace outrider {
+namespace {
+
+TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
+  expect_refused("", 2, "expected a command");
+  expect_refused("generat", 2, "did you mean 'generate'");
+  expect_refused("serv", 2, "did you mean 'serve'");
+  expect_refused("serve " + kModel + " --port 70000", 2, "--port");
+  expect_refused("bench serve", 2, "--url http://");
+  expect_refused("bench serve --url https://h", 2, "TLS is not spoken");
+  expect_refused("bench serve --url http://h --concurrency 1,0", 2, "numbers of requests from 1");
+  expect_refused("bench serve --url http://h --concurrency 1 --request-rate 2", 2, "found both");
+  expect_refused("bench serve --url http://h --goodput itl:3", 2, "ttft:200");
+  expect_refused("bench --limit 3 serve --url http://h", 2, "behind 'bench serve'");
+  expect_refused("generate " + kModel + " -p x --max-token 4", 2, "did you mean '--max-tokens'");
+  expect_refused("generate " + kModel + " -p x --max-tokens -4", 2, "--max-tokens: expected a whole number");
+  expect_refused("generate " + kModel + " -p x --max-tokens four", 2, "found 'four'");
+  expect_refused("generate " + kModel + " -p x --max-tokens", 2, "--max-tokens");
+  expect_refused("generate " + kModel + " -p x --temperature -1", 2, "--temperature: expected a number");
+  expect_refused("generate " + kModel + " --prompt-ids 1,x", 2, "--prompt-ids: expected token ids");
+  expect_refused("generate " + kModel, 2, "expected exactly one of --prompt");
+  expect_refused("generate " + kModel + " -p x --prompt-ids 1", 2, "found several");
+  expect_refused("generate " + kModel + " " + kModel + " -p x", 2, "unexpected argument");
+  expect_refused("generate " + kModel + " -p x --speculative ngrm", 2, "did you mean 'NGram'");
+  expect_refused("generate " + kModel + " -p x --speculative zebra", 2, "None, NGram, DraftTarget");
+  expect_refused("generate " + kModel + " -p x --speculative eagle3", 2, "speculative_model=DIR");
+  expect_refused("generate " + kModel + " -p x --speculative ngram,max_draft_len=65", 2, "from 0 to 64");
+  expect_refused("generate " + kModel + " -p x --speculative draft_target", 2, "speculative_model=DIR");
+  expect_refused("generate " + kModel + " -p x --acceptance lenient", 2, "coupled, rejection");
+  expect_refused("generate " + kModel + " -p x --weights f16", 2, "auto, f32, bf16");
+  expect_refused("generate " + kModel + " -p x --kernels sse9", 2, "reference");
+  expect_refused("generate " + kModel + " -p x", 2, "OUTRIDER_SEED: expected", "OUTRIDER_SEED=minus");
+  expect_refused("bench " + kModel + " --show-draft", 2, "unknown option '--show-draft'");
+  expect_refused("generate " + kModel + " -p x --show-draft --show-tree", 2, "found both");
+  expect_refused("bench " + kModel + " --rows 1 --trace x.html", 2, "--rows or --trace");
+}
+
+TEST_F(ProgramTest, FailedRunsExitWithOne) {
+  expect_refused("generate /nonexistent/model -p x", 1, "/nonexistent/model");
+  expect_refused("bench serve --url http://127.0.0.1:1", 1, "is the server running?");
+  expect_refused("generate " + write("not-a-model", "hello") + " -p x", 1, "not-a-model");
+  expect_refused("generate " + folder_.string() + " -p x", 1, folder_.string());
+  expect_refused("inspect " + write("short.gguf", "GGUF"), 1, "short.gguf");
+  expect_refused("generate " + kModel + " --prompt-file /nonexistent/prompt", 1, "/nonexistent/prompt");
+  expect_refused("generate " + kModel + " --prompt-ids 999999", 1, "999999");
+  expect_refused("tokenize " + kModel + " --ids 999999", 1, "999999");
+  expect_refused("generate " + kModel + " -p x --speculative missing.yaml", 1, "missing.yaml");
+  expect_refused("bench " + kModel + " --prompts " + write("p.jsonl", "{\"prompt\": 3}\n"), 1, "p.jsonl:1");
+  expect_refused(
+      "generate " + kModel + " -p x --speculative draft_target,speculative_model=" + kOtherVocabulary, 1,
+      "vocabular");
+}
+
+TEST_F(ProgramTest, PromptLongerThanTheContext) {
+  const std::string prompt = write("long.txt", std::string(5000, 'x'));
+  expect_refused("generate " + kModel + " --ctx 64 --prompt-file " + prompt, 1, "context");
+  expect_refused("score " + kModel + " --ctx 64 --text-file " + prompt, 1, "context");
+  expect_refused("chat " + kModel, 1, "chat template", "echo hello |");
+}
+
+TEST_F(ProgramTest, YamlErrorsNameTheLineAndTheNearestKey) {
+  const std::string config = write("run.yaml", "seed: 1\nmax_tokns: 4\n");
+  expect_refused("generate " + kModel + " -p x --config " + config, 1,
+                 "run.yaml:2: unknown key 'max_tokns'; did you mean 'max_tokens'");
+  const std::string speculation =
+      write("s.yaml", "speculative_config:\n  decoding_type: NGram\n  max_draft_ln: 3\n");
+  expect_refused("generate " + kModel + " -p x --speculative " + speculation, 2, "s.yaml:3");
+}
+
+TEST_F(ProgramTest, CommandLineBeforeEnvironmentBeforeFile) {
+  const std::string config = " --config " + write("run.yaml", "max_tokens: 3\n");
+  const std::string common = "generate " + kModel + " -p a --ignore-eos --json";
+  EXPECT_EQ(run_json(common + config)["token_ids"].size(), 3u);
+  EXPECT_EQ(run_json(common + config, "OUTRIDER_MAX_TOKENS=4")["token_ids"].size(), 4u);
+  EXPECT_EQ(run_json(common + config + " --max-tokens 5", "OUTRIDER_MAX_TOKENS=4")["token_ids"].size(), 5u);
+}
+
+TEST_F(ProgramTest, PromptFromStandardInputAndText) {
+  const std::string common = "generate " + kModel + " --max-tokens 6 --json -p ";
+  EXPECT_EQ(run_json(common + "-", "printf 'hello' |")["token_ids"], run_json(common + "hello")["token_ids"]);
+  const Outcome text = run("generate " + kModel + " --max-tokens 6 -p hello");
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_EQ(text.errors, "");
+}
+
+TEST_F(ProgramTest, ScoreGivesOneNumberPerToken) {
+  const Json json = run_json("score " + kModel + " --prompt-ids 1,2,3 --json");
+  EXPECT_EQ(json["token_ids"], Json({1, 2, 3}));
+  ASSERT_EQ(json["logprobs"].size(), 3u);
+  EXPECT_TRUE(json["logprobs"][0].is_null());
+  EXPECT_LT(json["logprobs"][1], 0.0);
+  EXPECT_NE(run("score " + kModel + " --prompt-ids 1,2,3").output.find("perplexity"), std::string::npos);
+}
+
+TEST_F(ProgramTest, TokenizeGoesBothWays) {
+  const Json json = run_json("tokenize " + kModel + " --text 'hello world' --json");
+  std::string ids;
+  for (const Json& id : json["token_ids"]) ids += (ids.empty() ? "" : ",") + id.dump();
+  EXPECT_EQ(run("tokenize " + kModel + " --text 'hello world'").output, ids + "\n");
+  EXPECT_NE(run("tokenize " + kModel + " --ids " + ids).output.find("hello world\n"), std::string::npos);
+}
+
+TEST_F(ProgramTest, InspectListsTensors) {
+  const Json json = run_json("inspect " + kModel + " --json");
+  EXPECT_EQ(json["config"]["family"], "llama");
+  EXPECT_GT(json["parameters"], 0);
+  EXPECT_EQ(json["tensors"][0]["name"], "lm_head.weight");
+  EXPECT_NE(run("inspect " + kModel + ".gguf").output.find("model.norm.weight"), std::string::npos);
+}
+
+TEST_F(ProgramTest, HelpAndVersion) {
+  EXPECT_TRUE(run("--version").output.starts_with("outrider "));
+  EXPECT_NE(run("--help").output.find("verify-lossless"), std::string::npos);
+  const Outcome help = run("generate --help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_NE(help.output.find("--repetition-penalty"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace outrider

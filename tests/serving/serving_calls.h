@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests of the server ask for, and how they read what comes back.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tests/serving/serving.h"
+
+namespace outrider {
+
+inline const std::string kShort =
+    R"({"prompt": "hello", "max_tokens": 8, "temperature": 0, "ignore_eos": true})";
+
+std::string long_call(bool streams, int tokens = 200);
+
+// Text of a completion, or of the events of one that was streamed; empty: there is none.
+std::string text_of(const TestAnswer& answer);
+std::string streamed_text(const std::string& events);
+
+// The type of the error object; empty: it is none.
+std::string error_type(const TestAnswer& answer);
+
+// Every step takes a while.
+void with_slow_engine(ServerParts& parts);
+// The same, one request at a time.
+void with_narrow_engine(ServerParts& parts);
+
+// A file of keys that lives as long as the test.
+class KeyFile {
+ public:
+  explicit KeyFile(const std::string& keys);
+  ~KeyFile();
+  KeyFile(const KeyFile&) = delete;
+  KeyFile& operator=(const KeyFile&) = delete;
+
+  void write(const std::string& keys) const;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace outrider

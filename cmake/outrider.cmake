@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The only CMake logic of the project: three helper functions, one call each per folder.
+# The only CMake logic of the project: a few helper functions, one call each per folder.
 
 add_library(outrider_flags INTERFACE)
 target_include_directories(outrider_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
@@ -10,38 +10,69 @@ target_compile_options(outrider_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-re
 find_package(Threads REQUIRED)
 target_link_libraries(outrider_flags INTERFACE Threads::Threads)
 
-# outrider_library(<folder> [ROOMS subfolder...] [DEPS lib...] [SYSTEM lib...]): every .cc of the folder and of its rooms
-# except *_test.cc becomes outrider_<folder>; every *_test.cc becomes the test program <folder>_test (CTest label "unit").
+# outrider_unity(<max> <source>...): sources that follow one another are compiled together, at most <max> in one unit,
+# because reading the headers is most of the work; a room of some size has units of its own. The names of unnamed
+# namespaces must therefore differ within a folder. What cannot share a unit compiles by itself: a test whose names collide
+# with another test's (listed under ALONE), the kernels of an instruction set, generated files, sources with own flags.
+function(outrider_unity max)
+  math(EXPR enough "${max} / 2")
+  set(count 0)
+  set(unit 0)
+  set(last_room "")
+  foreach(source ${ARGN})
+    cmake_path(GET source PARENT_PATH room)
+    if(count GREATER_EQUAL max OR (count GREATER_EQUAL enough AND NOT room STREQUAL last_room))
+      math(EXPR unit "${unit} + 1")
+      set(count 0)
+    endif()
+    math(EXPR count "${count} + 1")
+    set(last_room "${room}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP unit_${unit})
+  endforeach()
+endfunction()
+
+# outrider_library(<folder> [ROOMS subfolder...] [DEPS lib...] [SYSTEM lib...] [ALONE test...]): every .cc of the folder
+# and of its rooms except *_test.cc becomes outrider_<folder>; every *_test.cc becomes the test program <folder>_test
+# (CTest label "unit").
 function(outrider_library folder)
-  cmake_parse_arguments(ARG "" "" "ROOMS;DEPS;SYSTEM" ${ARGN})
-  list(TRANSFORM ARG_ROOMS APPEND "/*.cc")
-  file(GLOB sources CONFIGURE_DEPENDS *.cc ${ARG_ROOMS})
+  cmake_parse_arguments(ARG "" "" "ROOMS;DEPS;SYSTEM;ALONE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  foreach(room ${ARG_ROOMS})
+    file(GLOB room_sources CONFIGURE_DEPENDS ${room}/*.cc)
+    list(APPEND sources ${room_sources})
+  endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(TRANSFORM ARG_DEPS PREPEND outrider_)
   if(sources)
+    outrider_unity(15 ${sources})
     add_library(outrider_${folder} STATIC ${sources})
+    set_target_properties(outrider_${folder} PROPERTIES UNITY_BUILD_MODE GROUP)
     target_link_libraries(outrider_${folder} PUBLIC outrider_flags ${ARG_DEPS} PRIVATE ${ARG_SYSTEM})
   else()
     add_library(outrider_${folder} INTERFACE)
     target_link_libraries(outrider_${folder} INTERFACE outrider_flags ${ARG_DEPS})
   endif()
   if(tests AND OUTRIDER_TESTS)
-    outrider_test(${folder}_test SOURCES ${tests} DEPS ${folder} SYSTEM ${ARG_SYSTEM})
+    outrider_test(${folder}_test SOURCES ${tests} DEPS ${folder} SYSTEM ${ARG_SYSTEM} ALONE ${ARG_ALONE})
   endif()
 endfunction()
 
-# outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [LABEL unit|cli|lossless|slow|trainer] [SHARDS n]):
+# outrider_test(<name> SOURCES file... DEPS folder... [SYSTEM lib...] [ALONE file...]
+#               [LABEL unit|cli|lossless|slow|trainer] [SHARDS n]):
 # as n tests of ctest if it is long, so that all cores share it and the output says how far it is; also part of the
 # target <label>_tests, so that a build may leave out what it will not run.
 function(outrider_test name)
-  cmake_parse_arguments(ARG "" "LABEL;SHARDS" "SOURCES;DEPS;SYSTEM" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;SHARDS" "SOURCES;DEPS;SYSTEM;ALONE" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
   list(TRANSFORM ARG_DEPS PREPEND outrider_)
+  outrider_unity(10 ${ARG_SOURCES})
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD_MODE GROUP)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} ${ARG_SYSTEM} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE OUTRIDER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(ARG_SHARDS)
@@ -67,6 +98,7 @@ function(outrider_isa_library isa)
   cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${isa}/*.cc)
   add_library(outrider_kernels_${isa} OBJECT ${sources})
+  set_target_properties(outrider_kernels_${isa} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(outrider_kernels_${isa} PUBLIC outrider_flags)
   target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS})
 endfunction()

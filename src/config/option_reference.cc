@@ -69,7 +69,7 @@ constexpr std::string_view kIntroduction =
     "In the file `speculative_config:` holds the block that `--speculative` takes. `NO_COLOR` switches "
     "colour off.\n";
 
-constexpr std::string_view kSpeculation =
+constexpr std::string_view kSpeculationText =
     "\n## Keys of `--speculative`\n\n"
     "Names and meaning are TensorRT-LLM's; a `speculative_config:` block works unchanged. Inline, the first "
     "word\n"
@@ -95,7 +95,7 @@ std::string option_reference() {
     text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", spelling(row), escaped(values(row)),
                         row.default_text, escaped(row.help), commands_of(row), elsewhere);
   }
-  text += kSpeculation;
+  text += kSpeculationText;
   for (const SpeculativeKey& key : speculative_keys()) {
     std::string aliases(key.aliases);
     std::replace(aliases.begin(), aliases.end(), '|', ' ');

@@ -38,13 +38,6 @@ std::vector<std::string_view> split_outside_brackets(std::string_view text) {
   return parts;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
 Result<int64_t> parse_integer(std::string_view text, int64_t min, int64_t max) {
   int64_t value = 0;
   const char* end = text.data() + text.size();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/white_space.h"
 #include "outrider/result.h"
 #include "outrider/token.h"
 
@@ -24,6 +25,5 @@ Result<std::vector<TokenId>> parse_token_ids(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 // At commas outside brackets.
 std::vector<std::string_view> split_outside_brackets(std::string_view text);
-std::string_view trimmed(std::string_view text);
 
 }  // namespace outrider

@@ -12,7 +12,6 @@ namespace outrider {
 namespace {
 
 using State = TokenConstraint::State;
-constexpr State kDead = TokenConstraint::kDead;
 
 class Matcher : public GrammarMatcher, public std::enable_shared_from_this<Matcher> {
  public:
@@ -31,9 +30,9 @@ class Matcher : public GrammarMatcher, public std::enable_shared_from_this<Match
 
   State advance(State state, TokenId token) {
     const std::string_view bytes = trie_->token_bytes(token);
-    if (state == kDead || bytes.empty() || is_ending(token)) return kDead;
+    if (state == TokenConstraint::kDead || bytes.empty() || is_ending(token)) return TokenConstraint::kDead;
     const std::lock_guard lock(mutex_);
-    for (size_t i = 0; i < bytes.size() && state != kDead; ++i) {
+    for (size_t i = 0; i < bytes.size() && state != TokenConstraint::kDead; ++i) {
       state = automaton_.advance(state, static_cast<uint8_t>(bytes[i]));
     }
     return state;
@@ -91,21 +90,23 @@ class Constraint : public TokenConstraint {
   State start() override { return matcher_->start(); }
   State advance(State state, TokenId token) override { return matcher_->advance(state, token); }
   std::span<const uint64_t> allowed(State state) override {
-    if (state == kDead) {
+    if (state == TokenConstraint::kDead) {
       mask_.assign(mask_.size(), 0);
-      shown_ = kDead;
+      shown_ = TokenConstraint::kDead;
     } else if (state != shown_) {
       matcher_->allowed(state, mask_);
       shown_ = state;
     }
     return mask_;
   }
-  bool is_complete(State state) override { return state == kDead || matcher_->is_complete(state); }
+  bool is_complete(State state) override {
+    return state == TokenConstraint::kDead || matcher_->is_complete(state);
+  }
 
  private:
   std::shared_ptr<Matcher> matcher_;
   TokenMask mask_;
-  State shown_ = kDead;  // whose mask it is
+  State shown_ = TokenConstraint::kDead;  // whose mask it is
 };
 
 std::shared_ptr<TokenConstraint> Matcher::make_constraint() {

@@ -11,7 +11,7 @@
 namespace outrider {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfiniteLogit = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -26,14 +26,14 @@ LogSoftmax::LogSoftmax(std::span<const float> logits) : logits_(logits) {
 
 double LogSoftmax::of(TokenId token) const {
   const double logit = logits_[static_cast<size_t>(token)];
-  if (!(logit > -kInfinity)) return -kInfinity;
-  if (is_infinite_) return logit == kInfinity ? -total_ : -kInfinity;
+  if (!(logit > -kInfiniteLogit)) return -kInfiniteLogit;
+  if (is_infinite_) return logit == kInfiniteLogit ? -total_ : -kInfiniteLogit;
   return logit - total_;
 }
 
 int64_t LogSoftmax::rank(TokenId token) const {
   const float own = logits_[static_cast<size_t>(token)];
-  const bool is_possible = own > -kInfinity;
+  const bool is_possible = own > -kInfiniteLogit;
   const float min = is_possible ? own : -std::numeric_limits<float>::infinity();
   const auto is_equal = [&](float other) { return is_possible ? other == own : !(other > min); };
   const auto smaller_ids = logits_.first(static_cast<size_t>(token));

@@ -7,37 +7,34 @@
 #include <utility>
 
 namespace outrider {
-namespace {
 
-struct State {
+// The worker's thread reads `is_skipped`; all else belongs to the I/O thread.
+struct WorkerTaskState {
   std::atomic<bool> is_skipped = false;  // nobody waits
-  // Of the I/O thread:
   bool is_done = false;
   Connection* waiter = nullptr;  // while it waits
 };
 
 // Forgets the waiter, however the coroutine ends.
-class Waiting {
+class WorkerTaskWaiter {
  public:
-  explicit Waiting(State* state) : state_(state) {}
-  ~Waiting() {
+  explicit WorkerTaskWaiter(WorkerTaskState* state) : state_(state) {}
+  ~WorkerTaskWaiter() {
     state_->waiter = nullptr;
     state_->is_skipped = true;
   }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
+  WorkerTaskWaiter(const WorkerTaskWaiter&) = delete;
+  WorkerTaskWaiter& operator=(const WorkerTaskWaiter&) = delete;
 
  private:
-  State* state_;
+  WorkerTaskState* state_;
 };
-
-}  // namespace
 
 Connection::Task<bool> run_on_worker(Connection& connection, std::function<void()> job,
                                      std::function<bool()> ends) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<WorkerTaskState>();
   state->waiter = &connection;
-  const Waiting waiting(state.get());
+  const WorkerTaskWaiter waiting(state.get());
   connection.service().worker->submit(
       [state, job = std::move(job), executor = connection.socket().get_executor()] {
         if (state->is_skipped) return;

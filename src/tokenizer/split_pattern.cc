@@ -10,6 +10,12 @@
 #include "base/utf8.h"
 
 namespace outrider {
+
+template <typename T, void (*Free)(T*)>
+struct Pcre2Deleter {
+  void operator()(T* pointer) const { Free(pointer); }
+};
+
 namespace {
 
 // Per match. The patterns in use need a few steps per character; catastrophic ones run into this in
@@ -18,16 +24,12 @@ constexpr uint32_t kMatchLimit = 100'000;
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
 constexpr uint32_t kMaxGroupDepth = 100;
 
-template <typename T, void (*Free)(T*)>
-struct Deleter {
-  void operator()(T* pointer) const { Free(pointer); }
-};
-using Code = std::unique_ptr<pcre2_code, Deleter<pcre2_code, pcre2_code_free>>;
-using MatchData = std::unique_ptr<pcre2_match_data, Deleter<pcre2_match_data, pcre2_match_data_free>>;
+using Code = std::unique_ptr<pcre2_code, Pcre2Deleter<pcre2_code, pcre2_code_free>>;
+using MatchData = std::unique_ptr<pcre2_match_data, Pcre2Deleter<pcre2_match_data, pcre2_match_data_free>>;
 using CompileContext =
-    std::unique_ptr<pcre2_compile_context, Deleter<pcre2_compile_context, pcre2_compile_context_free>>;
+    std::unique_ptr<pcre2_compile_context, Pcre2Deleter<pcre2_compile_context, pcre2_compile_context_free>>;
 using MatchContext =
-    std::unique_ptr<pcre2_match_context, Deleter<pcre2_match_context, pcre2_match_context_free>>;
+    std::unique_ptr<pcre2_match_context, Pcre2Deleter<pcre2_match_context, pcre2_match_context_free>>;
 
 template <typename Pointer>
 Pointer require_memory(Pointer pointer) {

@@ -19,14 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool file_exists(const fs::path& path) {
+bool has_file(const fs::path& directory, const char* name) {
   std::error_code ignored;
-  return fs::exists(path, ignored);
+  return fs::exists(directory / name, ignored);
 }
 
 Status check_tokenizer_exists(const fs::path& directory) {
-  if (file_exists(directory / "tokenizer.json")) return {};
-  if (file_exists(directory / "tokenizer.model")) {
+  if (has_file(directory, "tokenizer.json")) return {};
+  if (has_file(directory, "tokenizer.model")) {
     return input_error(
         directory.string() +
         ": tokenizer.model (SentencePiece) is not supported; save the tokenizer as tokenizer.json");
@@ -55,7 +55,7 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   ModelFile model;
   model.path = directory;
   model.format = "safetensors";
-  if (!file_exists(directory / "config.json")) {
+  if (!has_file(directory, "config.json")) {
     return input_error(directory.string() +
                        ": config.json is missing; expected a Hugging Face model directory");
   }

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "base/white_space.h"
 #include "server/api/chat_messages.h"
 #include "tokenizer/input_marks.h"
 
 namespace outrider {
 namespace {
 
-constexpr std::string_view kSpaces = " \t\r\n";
 constexpr std::string_view kPromptFields[] = {"messages",
                                               "tools",
                                               "tool_choice",
@@ -17,12 +17,6 @@ constexpr std::string_view kPromptFields[] = {"messages",
                                               "add_generation_prompt",
                                               "continue_final_message",
                                               "chat_template_kwargs"};
-
-std::string trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1));
-}
 
 // Switches of the template, such as enable_thinking.
 ApiStatus read_template_flags(const RequestField& root, const ApiLimits& limits, ChatContext& context) {
@@ -106,15 +100,15 @@ ApiStatus read_max_tokens(const RequestField& field, ChatSpec& spec) {
   return api_ok();
 }
 
-constexpr FieldRule<ChatSpec> kRules[] = {{"logprobs", read_logprobs},
-                                          {"top_logprobs", read_top_logprobs},
-                                          {"max_tokens", read_max_tokens},
-                                          {"max_completion_tokens", read_max_tokens}};
+constexpr FieldRule<ChatSpec> kChatRules[] = {{"logprobs", read_logprobs},
+                                              {"top_logprobs", read_top_logprobs},
+                                              {"max_tokens", read_max_tokens},
+                                              {"max_completion_tokens", read_max_tokens}};
 
 ApiStatus skip_field(const RequestField&, ChatSpec&) { return api_ok(); }
 
 std::vector<FieldRule<ChatSpec>> chat_rules() {
-  std::vector<FieldRule<ChatSpec>> rules(std::begin(kRules), std::end(kRules));
+  std::vector<FieldRule<ChatSpec>> rules(std::begin(kChatRules), std::end(kChatRules));
   for (const std::string_view name : kPromptFields) rules.push_back({name, skip_field});
   return rules;
 }

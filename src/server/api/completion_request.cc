@@ -20,7 +20,7 @@ ApiStatus read_flag(const RequestField& field, CompletionSpec& spec) {
 
 ApiStatus read_later(const RequestField&, CompletionSpec&) { return api_ok(); }
 
-constexpr FieldRule<CompletionSpec> kRules[] = {
+constexpr FieldRule<CompletionSpec> kCompletionRules[] = {
     {"prompt", read_later},
     {"logprobs", read_logprobs},
     {"echo", read_flag<&CompletionSpec::echo>},
@@ -87,7 +87,7 @@ ApiResult<CompletionSpec> read_completion_request(const RequestField& root,
   spec.model = context.model;
   spec.limits = &context.limits;
   spec.request.sampling = context.model->sampling;
-  OUTRIDER_RETURN_IF_ERROR(read_fields<CompletionSpec>(root, kRules, spec));
+  OUTRIDER_RETURN_IF_ERROR(read_fields<CompletionSpec>(root, kCompletionRules, spec));
   spec.request.logprobs = spec.logprobs;
   spec.request.prompt_logprobs = std::max(spec.prompt_logprobs, spec.echo ? spec.logprobs : -1);
   OUTRIDER_TRY(const RequestField prompt, root.at("prompt"));

@@ -190,7 +190,7 @@ using Rule = FieldRule<GenerationSpec>;
               GenerationSpec& spec) { return read_sampling<&SamplingParams::name>(field, spec, min, max); } \
   }
 // NOLINTEND
-constexpr Rule kRules[] = {
+constexpr Rule kGenerationRules[] = {
     {"model", read_model},
     OUTRIDER_NUMBER(temperature, 0, 2),
     OUTRIDER_NUMBER(top_p, 1e-6, 1),
@@ -275,9 +275,9 @@ ApiStatus check_unsupported(const RequestField& field, const UnsupportedField& r
 }
 
 ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec) {
-  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules),
+  const auto* rule = std::find_if(std::begin(kGenerationRules), std::end(kGenerationRules),
                                   [&](const Rule& candidate) { return candidate.name == field.key(); });
-  if (rule != std::end(kRules)) return rule->read(field, spec);
+  if (rule != std::end(kGenerationRules)) return rule->read(field, spec);
   const auto* unsupported =
       std::find_if(std::begin(kUnsupported), std::end(kUnsupported),
                    [&](const UnsupportedField& candidate) { return candidate.name == field.key(); });

@@ -44,11 +44,11 @@ ApiStatus read_trace(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
-constexpr FieldRule<GenerationSpec> kRules[] = {{"enabled", read_enabled},
-                                                {"mode", read_mode},
-                                                {"budget", read_budget},
-                                                {"acceptance", read_acceptance},
-                                                {"trace", read_trace}};
+constexpr FieldRule<GenerationSpec> kSpeculativeRules[] = {{"enabled", read_enabled},
+                                                           {"mode", read_mode},
+                                                           {"budget", read_budget},
+                                                           {"acceptance", read_acceptance},
+                                                           {"trace", read_trace}};
 
 }  // namespace
 
@@ -60,7 +60,7 @@ ApiStatus read_speculative(const RequestField& field, GenerationSpec& spec) {
   for (const RequestField& member : members) {
     if (member.is_null()) continue;
     const FieldRule<GenerationSpec>* rule = nullptr;
-    for (const auto& candidate : kRules) {
+    for (const auto& candidate : kSpeculativeRules) {
       if (candidate.name == member.key()) rule = &candidate;
     }
     if (rule == nullptr) return unknown_field(member);

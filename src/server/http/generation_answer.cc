@@ -37,7 +37,9 @@ CallPointer open_call(Exchange& exchange) {
   return opened;
 }
 
-// Whether the call is ended and forgotten on every way out of the coroutine.
+}  // namespace
+
+// Ends and forgets the call however the coroutine is left.
 class CallGuard {
  public:
   CallGuard(Service* service, CallPointer call) : service_(service), call_(std::move(call)) {}
@@ -52,6 +54,8 @@ class CallGuard {
   Service* service_;
   CallPointer call_;
 };
+
+namespace {
 
 std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
                                   const std::shared_ptr<std::optional<ApiError>>& error) {

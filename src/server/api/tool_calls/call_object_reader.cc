@@ -3,14 +3,13 @@
 
 #include <simdjson.h>
 
+#include "base/white_space.h"
 #include "server/api/answers/json_text.h"
 
 namespace outrider {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 std::optional<std::string> decode_string(std::string_view quoted) {
   simdjson::dom::parser parser;
@@ -30,10 +29,10 @@ State CallObjectReader::push(char next) {
   if (was_in_string) return string_.is_inside() ? State::kReading : end_string();
   // A number or a word ends before what follows it.
   const bool in_word = phase_ == Phase::kInValue && nesting_.size() == 1;
-  if (in_word && (is_space(next) || next == ',' || next == '}')) {
+  if (in_word && (is_json_space(next) || next == ',' || next == '}')) {
     if (end_value(text_.size() - 1) == State::kBroken) return State::kBroken;
   }
-  return is_space(next) ? State::kReading : push_structure(next);
+  return is_json_space(next) ? State::kReading : push_structure(next);
 }
 
 State CallObjectReader::end_string() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/tool_calls/fenced_call_reader.h"
 
+#include "base/white_space.h"
 #include "server/api/answers/json_text.h"
 
 namespace outrider {
@@ -8,14 +9,7 @@ namespace {
 
 constexpr std::string_view kSeparator = "<｜tool▁sep｜>";
 constexpr std::string_view kFence = "```json";
-constexpr std::string_view kSpaces = " \t\r\n";
 constexpr size_t kLongestHead = 256;
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
 
 }  // namespace
 

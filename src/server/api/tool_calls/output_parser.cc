@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
+#include "base/white_space.h"
+
 namespace outrider {
 namespace {
 
 constexpr std::string_view kThink = "<think>";
 constexpr std::string_view kEndThink = "</think>";
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 std::string_view without_leading_space(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_json_space(text.front())) text.remove_prefix(1);
   return text;
 }
 
@@ -54,7 +54,7 @@ void ReasoningSplitter::step(char next, std::string& reasoning, std::string& con
       }
       return;
     case State::kOpened:
-      if (is_space(next)) {
+      if (is_json_space(next)) {
         held_.clear();
         return;
       }
@@ -67,8 +67,8 @@ void ReasoningSplitter::step(char next, std::string& reasoning, std::string& con
       held_.clear();
       return;
     case State::kClosed:
-      if (!is_space(next)) state_ = State::kContent;
-      if (!is_space(next)) content += next;
+      if (!is_json_space(next)) state_ = State::kContent;
+      if (!is_json_space(next)) content += next;
       held_.clear();
       return;
     case State::kContent:
@@ -145,7 +145,7 @@ void ToolCallParser::step_before(char next, OutputDelta& delta) {
     if (tail == begin) begin_call();
     return;
   }
-  if (is_space(next)) return;
+  if (is_json_space(next)) return;
   if (next == '[' && !in_array_) {
     in_array_ = true;
   } else if (next == '{') {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/white_space.h"
 #include "server/api/answers/json_text.h"
 
 namespace outrider {
@@ -17,18 +18,11 @@ constexpr std::string_view kParameter = "<parameter=";
 constexpr std::string_view kEndParameter = "</parameter>";
 constexpr std::string_view kEndLineAndParameter = "\n</parameter>";
 constexpr std::string_view kEndFunction = "</function>";
-constexpr std::string_view kSpaces = " \t\r\n";
 constexpr size_t kLongestName = 256;
-constexpr int kMaxDepth = 8;  // of schemas in a schema
+constexpr int kMaxSchemaDepth = 8;  // of schemas in a schema
 
 // Kinds of JSON, as bits.
 constexpr uint8_t kString = 1, kNumber = 2, kBoolean = 4, kNull = 8, kObject = 16, kArray = 32;
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
 
 uint8_t kind_of(const dom::element& value) {
   switch (value.type()) {
@@ -59,7 +53,7 @@ uint8_t kind_named(std::string_view name) {
 
 // What the schema lets a value be, as far as it says so.
 uint8_t kinds_in(const dom::element& root, const dom::element& schema, int depth) {
-  if (depth > kMaxDepth || !schema.is_object()) return 0;
+  if (depth > kMaxSchemaDepth || !schema.is_object()) return 0;
   uint8_t kinds = 0;
   std::string_view text;
   if (schema["type"].get(text) == simdjson::SUCCESS) kinds |= kind_named(text);
@@ -142,7 +136,7 @@ State TaggedCallReader::push_name() {
 
 State TaggedCallReader::push_between() {
   std::string_view seen = held_;
-  seen.remove_prefix(std::min(seen.find_first_not_of(kSpaces), seen.size()));
+  seen.remove_prefix(std::min(seen.find_first_not_of(kJsonSpace), seen.size()));
   if (seen == kEndFunction) {
     arguments_ += '}';
     return State::kDone;

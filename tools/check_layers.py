@@ -1,57 +1,155 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a source folder includes a folder of its own or a higher rank. Usage: tools/check_layers.py"""
+"""Fails when a source folder includes a folder of a higher rank, a room includes a room that comes after it, files
+include one another in a ring, or a heavy header is read where it is not needed. Usage: tools/check_layers.py"""
 
 import pathlib
 import re
 import sys
 
-RANKS = {
-    "asio": 0, "base": 0,
-    "config": 1, "device": 1, "page": 1, "text": 1,
-    "tensor": 2, "grammar": 2,
-    "formats": 3, "kernels": 3,
-    "kv": 4, "sampling": 4,
-    "models": 5, "speculation": 5,
-    "heads": 6,
-    "drafters": 7,
-    "engine": 8, "training": 9,
-    "load": 9, "server": 9,
-    "cli": 10,
+# The folders of each rank may include the folders of lower ranks.
+RANKS = [
+    {"asio", "base"},
+    {"config", "platform", "web", "tokenizer"},
+    {"chat_template", "tensor", "grammar"},
+    {"formats", "kernels"},
+    {"kv", "sampling"},
+    {"models", "speculation"},
+    {"draft_heads"},
+    {"drafters"},
+    {"engine"},
+    {"loadtest", "server", "training"},
+    {"cli"},
+]
+# The rooms of a folder, in the same way: a room may include the rooms that stand before it. The folder's own files may
+# include its rooms and be included by them, as long as no ring of files comes of it.
+ROOMS = {
+    "chat_template": [{"jinja"}],
+    "cli": [{"reports"}, {"commands"}, {"program"}],
+    "drafters": [{"ngram", "suffix", "lookahead", "early_exit", "draft_target", "learned"}, {"combined"}],
+    "engine": [{"step"}],
+    "formats": [{"gguf", "hf"}],
+    "grammar": [{"json_schema"}],
+    "kernels": [{"reference", "simd"}, {"avx2", "avx512"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16"}, {"amx"}],
+    "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
+    "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],
+    "speculation": [{"tree"}, {"acceptance", "policy"}],
+    "training": [{"core"}, {"head_data", "lm"}, {"evaluation"}, {"heads"}],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.
-HEAVY = {"torch/": {"training"}, "CLI/": {"cli", "training"}, "nlohmann/": {"cli", "config", "grammar", "load", "server", "training"}, "boost/": {"asio", "load", "server"}}
-TEST_HEADERS = {"fake_head.h", "recurrent_test_data.h"}  # which tests alone include
+HEAVY = {"torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/": {"asio", "loadtest", "server"},
+         "nlohmann/": {"cli", "config", "grammar", "loadtest", "server", "training"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
+TEST_HEADERS = {"fake_head.h", "recurrent_test_data.h"}  # headers that only tests include
+MODULE_SUFFIXES = {".h", ".cc"}
+
+
+def ranks_of(order):
+    return {name: rank for rank, names in enumerate(order) for name in names}
+
+
+def layer_problems(folder, include):
+    """`folder` and `include` are paths from src/; yields what is wrong with the include."""
+    source, target = folder.parts, pathlib.PurePosixPath(include).parts[:-1]
+    common = 0
+    while common < min(len(source), len(target)) and source[common] == target[common]:
+        common += 1
+    parent = "/".join(source[:common])
+    order = ROOMS.get(parent, []) if parent else RANKS
+    if common == len(target):
+        return
+    if common == len(source):
+        if target[common] not in ranks_of(order):
+            yield f"'{parent or 'src'}' has no room '{target[common]}' for '{include}'"
+        return
+    ranks = ranks_of(order)
+    names = source[common], target[common]
+    for name in names:
+        if name not in ranks:
+            yield f"'{'/'.join(filter(None, (parent, name)))}' has no rank"
+            return
+    if ranks[names[1]] >= ranks[names[0]]:
+        yield f"'{names[0]}' (rank {ranks[names[0]]}) may not include '{names[1]}' (rank {ranks[names[1]]}): {include}"
+
+
+def rings(graph):
+    """The strongly connected components of two modules or more, each as one shortest ring through its first module."""
+    components = []
+    index, low, stack, on_stack = {}, {}, [], set()
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        on_stack.add(node)
+        for target in graph.get(node, ()):
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in on_stack:
+                low[node] = min(low[node], index[target])
+        if low[node] == index[node]:
+            component = set(stack[stack.index(node):])
+            del stack[stack.index(node):]
+            on_stack.difference_update(component)
+            if len(component) > 1:
+                components.append(component)
+
+    sys.setrecursionlimit(10000)
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return [(ring_through(min(component), component, graph), len(component)) for component in components]
+
+
+def ring_through(start, component, graph):
+    came_from = {}
+    frontier = [start]
+    while frontier:
+        node = frontier.pop(0)
+        for target in sorted(graph[node]):
+            if target == start:
+                path = [start]
+                while node != start:
+                    path.append(node)
+                    node = came_from[node]
+                return [start] + path[:0:-1] + [start]
+            if target in component and target not in came_from:
+                came_from[target] = node
+                frontier.append(target)
+    raise AssertionError("a component has a ring through each of its modules")
 
 
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
-    problems = []
-    files = sorted(path for path in (root / "src").rglob("*") if path.suffix in {".h", ".cc", ".inc"})
+    src = root / "src"
+    problems, graph = [], {}
+    files = sorted(path for path in src.rglob("*") if path.suffix in {".h", ".cc", ".inc"})
     for path in files:
-        folder = path.relative_to(root / "src").parts[0]
-        if folder not in RANKS:
-            problems.append(f"{path.relative_to(root)}: folder '{folder}' has no rank")
-            continue
+        name = path.relative_to(root)
         text = path.read_text(encoding="utf-8")
+        module = path.relative_to(src).with_suffix("").as_posix()
         for include in INCLUDE.findall(text):
-            target = include.split("/")[0]
-            if target == "outrider":
+            if include.startswith("outrider/"):
                 continue
-            if target not in RANKS:
-                problems.append(f"{path.relative_to(root)}: '{include}' is not spelled from src/")
-            elif target != folder and RANKS[target] >= RANKS[folder]:
-                problems.append(f"{path.relative_to(root)}: rank {RANKS[folder]} includes rank {RANKS[target]}: {include}")
+            if not (src / include).is_file():
+                problems.append(f"{name}: '{include}' is not spelled from src/")
+                continue
+            problems += [f"{name}: {problem}" for problem in layer_problems(path.parent.relative_to(src), include)]
+            target = pathlib.PurePosixPath(include).with_suffix("").as_posix()
+            if path.suffix in MODULE_SUFFIXES and target != module:
+                graph.setdefault(module, set()).add(target)
+        folder = path.relative_to(src).parts[0]
         for include in HEAVY_INCLUDE.findall(text):
             allowed = next(folders for prefix, folders in HEAVY.items() if include.startswith(prefix))
             if folder not in allowed and not path.stem.endswith(("_test", "_test_data")) and path.name not in TEST_HEADERS:
-                problems.append(f"{path.relative_to(root)}: may not include <{include}>")
+                problems.append(f"{name}: may not include <{include}>")
     for path in sorted((root / "include").rglob("*.h")):
         for include in INCLUDE.findall(path.read_text(encoding="utf-8")):
             if not include.startswith("outrider/"):
                 problems.append(f"{path.relative_to(root)}: a public header includes '{include}'")
+    for ring, count in rings(graph):
+        problems.append(f"ring of {count} files: {' -> '.join(ring)}")
     for problem in problems:
         print(problem)
     print(f"check_layers: {len(files)} files, {len(problems)} problems")

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws docs/images/speculation.svg from a real run of the default models.
 
-Usage: tools/draw_readme_picture.py PROGRAM [--output FILE.svg] [--runs N]
+Usage: tools/draw_readme_picture.py PROGRAM [--output FILE.svg] [--bars length|speed] [--runs N]
 
 The left half is one step of `generate --json --show-tree`: the drafted tree, with the accepted nodes marked. The right
-half is `bench --json` for each entry of RUNS, plain and speculative decoding in turn: the default model on the built-in
-prompts, and a model of a larger shape with random weights, whose drafts are right with a given probability. The commands
-are printed. When the default models change, RUNS, TREE and PROMPT are the lines to revise.
+half comes from `bench --json`. `length` shows tokens per pass of the model, which do not depend on the machine. `speed`
+shows tokens per second, plain and speculative in turn, and needs a machine with nothing else running. The commands are
+printed. When the default models change, SPEED_RUNS, LENGTH_RUNS, TREE and PROMPT are the lines to revise.
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import shlex
@@ -21,11 +22,17 @@ PROMPT = "Once upon a time, there was a little girl named Lily. She"
 TREE = "draft_target,max_draft_len=4,tree=dynamic,dynamic_tree_max_topK=3,max_total_draft_tokens=14"
 SYNTHETIC = ["--draft-shape", "llama-25m", "--synthetic-acceptance", "0.7", "--speculative",
              "draft_target,max_draft_len=4", "--limit", "4", "--max-tokens", "48"]
-RUNS = (
-    ("outrider-small, Suffix, its own text", ["--speculative", "suffix", "--max-tokens", "128", "--threads", "1"]),
+SPEED_RUNS = (
+    ("outrider-small, Suffix", ["--speculative", "suffix", "--max-tokens", "128", "--threads", "1"]),
     ("1.1B Llama, bf16, 70% of drafts right", ["--shape", "llama-1b", "--weights", "bf16", *SYNTHETIC]),
     ("1.1B Llama, q4, 70% of drafts right", ["--shape", "llama-1b", "--weights", "q4", *SYNTHETIC]),
 )
+LENGTH_RUNS = tuple((label, ["--speculative", config, "--max-tokens", "128"]) for label, config in (
+    ("earlier text (Suffix)", "suffix"),
+    ("trained module (MTP)", "mtp,max_draft_len=6"),
+    ("small model (DraftTarget)", "draft_target,max_draft_len=6"),
+    ("Suffix and DraftTarget, one tree", "combined,combine=[suffix,draft_target],tree=dynamic,max_total_draft_tokens=16"),
+))
 STYLE = """
   text { font-family: ui-sans-serif, system-ui, "Segoe UI", "DejaVu Sans", sans-serif; font-size: 13px; fill: #1f2328 }
   .title { font-size: 15px; font-weight: 600 }
@@ -53,8 +60,8 @@ DARK = """
   .plain { fill: #545d68 }
   .speculative { fill: #3fb950 }
 """
-WIDTH, COLUMN, GAP, ROW = 960, 84, 16, 38
-TREE_LEFT, TREE_TOP, BARS_LEFT = 28, 98, 672
+WIDTH, COLUMN, GAP, ROW = 960, 84, 16, 44
+TREE_LEFT, TREE_TOP, BARS_LEFT = 28, 104, 672
 
 
 def run_program(command):
@@ -129,38 +136,51 @@ def tree_svg(tree):
     return "\n".join(edges + boxes)
 
 
-def bars_svg(results, height):
+def speed_bars(results, height):
     step, parts = (height - 130) / len(results), []
     for number, (label, result) in enumerate(results):
         y = 92 + number * step
-        most = max(result["plain_tokens_per_second"], result["speculative_tokens_per_second"])
-        scale = 160 / most
+        scale = 160 / max(result["plain_tokens_per_second"], result["speculative_tokens_per_second"])
         parts.append(f'<text x="{BARS_LEFT}" y="{y}">{escape(label)}</text>')
         for offset, style in ((8, "plain"), (27, "speculative")):
             rate = result[f"{style}_tokens_per_second"]
             ratio = f' · {result["speedup"]:.2f}x' if style == "speculative" else ""
-            parts.append(f'<rect class="{style}" x="{BARS_LEFT}" y="{y + offset}" width="{rate * scale:.1f}" height="15" '
-                         f'rx="3"/><text class="small" x="{BARS_LEFT + rate * scale + 6:.1f}" y="{y + offset + 12}">'
-                         f"{rate:,.{0 if rate >= 100 else 1}f}{ratio}</text>")
+            parts.append(bar(style, y + offset, rate * scale, f"{rate:,.{0 if rate >= 100 else 1}f}{ratio}"))
         parts.append(f'<text class="small" x="{BARS_LEFT}" y="{y + 57}">{result["acceptance_length"]:.2f} tokens per '
                      f'pass, outputs {"identical" if result["identical"] else "DIFFERENT"}</text>')
     return "\n".join(parts)
 
 
-def picture(tree, results, note):
+def length_bars(results, height):
+    rows = [("plain decoding", 1.0)] + [(label, result["acceptance_length"]) for label, result in results]
+    step, scale, parts = (height - 130) / len(rows), 200 / max(length for _, length in rows), []
+    for number, (label, length) in enumerate(rows):
+        y = 92 + number * step
+        style = "plain" if number == 0 else "speculative"
+        parts.append(f'<text x="{BARS_LEFT}" y="{y}">{escape(label)}</text>')
+        parts.append(bar(style, y + 9, length * scale, f"{length:.2f}"))
+    return "\n".join(parts)
+
+
+def bar(style, y, width, text):
+    return (f'<rect class="{style}" x="{BARS_LEFT}" y="{y:.1f}" width="{width:.1f}" height="15" rx="3"/>'
+            f'<text class="small" x="{BARS_LEFT + width + 6:.1f}" y="{y + 12:.1f}">{text}</text>')
+
+
+def picture(tree, bars, titles, note):
     height = max(TREE_TOP + tree.rows * ROW + 46, 400)
     title = (f"One step: {tree.drafted()} drafted tokens, one pass of the model, "
              f"{tree.accepted() + 1} tokens of text")
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img"
-     aria-label="{title}; tokens per second with and without speculation">
+     aria-label="{title}; {titles[0]}">
 <style>{STYLE}@media (prefers-color-scheme: dark) {{{DARK}}}</style>
 <rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="10"/>
 <text class="title" x="{TREE_LEFT}" y="34">{title}</text>
 <text class="small" x="{TREE_LEFT}" y="56">✓ drafted and accepted · + the model's own next token · grey: drafted, not accepted</text>
 {tree_svg(tree)}
-<text class="title" x="{BARS_LEFT}" y="34">Tokens per second</text>
-<text class="small" x="{BARS_LEFT}" y="56">grey: plain · green: speculative</text>
-{bars_svg(results, height)}
+<text class="title" x="{BARS_LEFT}" y="34">{titles[0]}</text>
+<text class="small" x="{BARS_LEFT}" y="56">{titles[1]}</text>
+{bars(height)}
 <text class="small" x="{TREE_LEFT}" y="{height - 18}">{escape(note)}</text>
 </svg>
 """
@@ -170,20 +190,31 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     parser.add_argument("--output", default="docs/images/speculation.svg")
+    parser.add_argument("--bars", choices=("length", "speed"), default="length")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     trace = run_program([options.program, "generate", "-p", PROMPT, "--max-tokens", "48", "--speculative", TREE,
                          "--show-tree", "--json"])["trace"]
     tree = Tree(chosen_step(trace), trace["token_texts"])
+    is_speed = options.bars == "speed"
     results = [(label, run_program([options.program, "bench", *arguments, "--runs", str(options.runs), "--json"]))
-               for label, arguments in RUNS]
-    note = (f"Left: {pathlib.Path(trace['model']).name}, DraftTarget, dynamic tree. Right: {results[0][1]['kernels']} "
-            f"kernels, greedy, medians of {options.runs} runs, plain and speculative in turn.")
-    pathlib.Path(options.output).write_text(picture(tree, results, note), encoding="utf-8")
+               for label, arguments in (SPEED_RUNS if is_speed else LENGTH_RUNS)]
+    if not all(result["identical"] for _, result in results):
+        raise SystemExit("outputs with and without speculation differ")
+    target = pathlib.Path(trace["model"]).name
+    if is_speed:
+        titles = ("Tokens per second", "grey: plain · green: speculative")
+        note = (f"Left: {target}, DraftTarget, dynamic tree. Right: {results[0][1]['kernels']} kernels, greedy, medians of "
+                f"{options.runs} runs, plain and speculative in turn.")
+    else:
+        titles = ("Tokens per pass of the model", "all outputs identical to plain decoding")
+        note = f"{target} on {results[0][1]['prompts']} built-in prompts of six kinds, greedy, up to 128 tokens each."
+    bars = functools.partial(speed_bars if is_speed else length_bars, results)
+    pathlib.Path(options.output).write_text(picture(tree, bars, titles, note), encoding="utf-8")
     print(note)
     for label, result in results:
-        print(f"{label}: {result['plain_tokens_per_second']:.0f} -> {result['speculative_tokens_per_second']:.0f}, "
-              f"{result['speedup']:.2f}x, {result['acceptance_length']:.2f} tokens per pass")
+        print(f"{label}: {result['plain_tokens_per_second']:.1f} -> {result['speculative_tokens_per_second']:.1f} tokens "
+              f"per second, {result['speedup']:.2f}x, {result['acceptance_length']:.2f} tokens per pass")
 
 
 if __name__ == "__main__":

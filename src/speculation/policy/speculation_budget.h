@@ -10,7 +10,7 @@ namespace outrider {
 // A new sequence begins with what those that ended have left.
 class SpeculationBudget {
  public:
-  // All that is ever ventured on a drafter of which nothing is known. See docs/speculation.md.
+  // All that is ever ventured on a drafter of which nothing is known. See docs/policy.md.
   static constexpr double kMaxReserve = 20.0;
   static constexpr double kFirstBalance = 3.5;
   static constexpr double kLargestBalance = 6.0;

@@ -21,8 +21,8 @@
 #include "base/clock.h"
 #include "engine/engine_parts.h"
 #include "server/http/listener.h"
+#include "server/http/service.h"
 #include "server/notify.h"
-#include "server/service.h"
 
 namespace outrider {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/service.h"
+#include "server/http/service.h"
 
 namespace outrider {
 

@@ -7,7 +7,7 @@
 
 #include "server/api/api_error.h"
 #include "server/http/router.h"
-#include "server/service.h"
+#include "server/http/service.h"
 
 namespace outrider {
 

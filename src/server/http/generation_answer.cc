@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "server/api/generation_call.h"
-#include "server/worker_task.h"
+#include "server/http/worker_task.h"
 
 namespace outrider {
 namespace {
@@ -58,14 +58,14 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   const Endpoint endpoint = exchange.admission.match.row->route == Route::kChatCompletions
                                 ? Endpoint::kChatCompletions
                                 : Endpoint::kCompletions;
-  GenerationCall::Context context;
+  CallContext context;
   context.model = &exchange.connection->service().model;
   context.id = exchange.id;
   context.created = std::time(nullptr);
   context.random_seed = random_seed();
   context.cache_scope = exchange.admission.scope;
   return [endpoint, context = std::move(context), body = std::move(exchange.body), call, error] {
-    auto parsed = GenerationCall::parse(endpoint, body, context);
+    auto parsed = parse_call(endpoint, body, context);
     if (parsed.ok()) {
       call->generation = std::move(parsed).value();
     } else {
@@ -89,7 +89,7 @@ std::string framed(const Exchange& exchange, std::string_view events) {
 std::string next_events(Service& service, LiveCall& call, bool is_silent) {
   if (call.events.empty() && !call.error) service.calls.release_held(call);
   std::string events = std::exchange(call.events, {});
-  if (call.error) events += GenerationCall::error_event(*call.error);
+  if (call.error) events += error_event(*call.error);
   if (events.empty() && is_silent && !call.is_finished) events = ": ping\n\n";
   return events;
 }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "server/api/text_routes.h"
+#include "server/api/answers/text_routes.h"
 
 namespace outrider {
 namespace {

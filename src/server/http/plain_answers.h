@@ -4,7 +4,7 @@
 
 #include "server/http/reply.h"
 #include "server/http/router.h"
-#include "server/service.h"
+#include "server/http/service.h"
 
 namespace outrider {
 

@@ -3,9 +3,9 @@
 #include <optional>
 #include <utility>
 
-#include "server/api/text_routes.h"
+#include "server/api/answers/text_routes.h"
 #include "server/http/generation_answer.h"
-#include "server/worker_task.h"
+#include "server/http/worker_task.h"
 
 namespace outrider {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <simdjson.h>
 
-#include "server/api/answers/json_text.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
@@ -28,7 +28,7 @@ State CallObjectReader::push(char next) {
   const bool was_in_string = string_.is_inside();
   string_.push(next);
   if (was_in_string) return string_.is_inside() ? State::kReading : end_string();
-  // A number or a word ends before what follows it.
+  // A number or a constant ends at the character after it.
   const bool in_word = phase_ == Phase::kInValue && nesting_.size() == 1;
   if (in_word && (is_space(next) || next == ',' || next == '}')) {
     if (end_value(text_.size() - 1) == State::kBroken) return State::kBroken;

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/tool_calls/fenced_call_reader.h"
 
-#include "server/api/answers/json_text.h"
+#include "server/api/json_text.h"
+#include "server/api/trim_spaces.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::string_view kSeparator = "<｜tool▁sep｜>";
 constexpr std::string_view kFence = "```json";
-constexpr std::string_view kSpaces = " \t\r\n";
-constexpr size_t kLongestHead = 256;
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
+constexpr size_t kMaxName = 256;
 
 }  // namespace
 
@@ -24,7 +18,7 @@ using State = CallReader::State;
 State FencedCallReader::push(char next) {
   if (phase_ == Phase::kArguments) return push_argument(next);
   held_ += next;
-  if (held_.size() > kLongestHead) return State::kBroken;
+  if (held_.size() > kMaxName) return State::kBroken;
   switch (phase_) {
     case Phase::kType:
       return push_type();
@@ -37,7 +31,8 @@ State FencedCallReader::push(char next) {
 
 State FencedCallReader::push_type() {
   if (!held_.ends_with(kSeparator)) return State::kReading;
-  const std::string_view type = trimmed(std::string_view(held_).substr(0, held_.size() - kSeparator.size()));
+  const std::string_view type =
+      trim_spaces(std::string_view(held_).substr(0, held_.size() - kSeparator.size()));
   phase_ = type == "function" ? Phase::kName : Phase::kFence;
   if (phase_ == Phase::kFence) name_ = type;
   held_.clear();
@@ -46,17 +41,17 @@ State FencedCallReader::push_type() {
 
 State FencedCallReader::push_name() {
   if (held_.back() != '\n') return State::kReading;
-  name_ = trimmed(held_);
+  name_ = trim_spaces(held_);
   phase_ = Phase::kFence;
   held_.clear();
   return State::kReading;
 }
 
 State FencedCallReader::push_fence() {
-  const std::string_view seen = trimmed(held_);
+  const std::string_view seen = trim_spaces(held_);
   if (seen == kFence || kFence.starts_with(seen)) return State::kReading;
   const bool is_fenced = seen.starts_with(kFence);
-  if (trimmed(seen.substr(is_fenced ? kFence.size() : 0)) != "{") return State::kBroken;
+  if (trim_spaces(seen.substr(is_fenced ? kFence.size() : 0)) != "{") return State::kBroken;
   phase_ = Phase::kArguments;
   return push_argument('{');
 }

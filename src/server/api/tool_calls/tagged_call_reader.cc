@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/api/answers/json_text.h"
+#include "server/api/json_text.h"
+#include "server/api/trim_spaces.h"
 
 namespace outrider {
 namespace {
@@ -18,17 +19,11 @@ constexpr std::string_view kEndParameter = "</parameter>";
 constexpr std::string_view kEndLineAndParameter = "\n</parameter>";
 constexpr std::string_view kEndFunction = "</function>";
 constexpr std::string_view kSpaces = " \t\r\n";
-constexpr size_t kLongestName = 256;
-constexpr int kMaxDepth = 8;  // of schemas in a schema
+constexpr size_t kMaxName = 256;
+constexpr int kMaxDepth = 8;  // of nested schemas
 
-// Kinds of JSON, as bits.
+// JSON types, as bits.
 constexpr uint8_t kString = 1, kNumber = 2, kBoolean = 4, kNull = 8, kObject = 16, kArray = 32;
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
 
 uint8_t kind_of(const dom::element& value) {
   switch (value.type()) {
@@ -57,7 +52,7 @@ uint8_t kind_named(std::string_view name) {
   return 0;
 }
 
-// What the schema lets a value be, as far as it says so.
+// The JSON types that the schema allows for a value, as bits; 0: the schema does not say.
 uint8_t kinds_in(const dom::element& root, const dom::element& schema, int depth) {
   if (depth > kMaxDepth || !schema.is_object()) return 0;
   uint8_t kinds = 0;
@@ -86,7 +81,7 @@ uint8_t kinds_in(const dom::element& root, const dom::element& schema, int depth
   return kinds;
 }
 
-// Python's words for what JSON has others.
+// Translates Python's spellings of JSON's constants.
 std::string_view as_json(std::string_view text) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"True", "true"}, {"False", "false"}, {"None", "null"}};
@@ -107,7 +102,7 @@ void append_escaped(std::string& out, char byte) {
     out.append("\\u00") += kHex[byte >> 4];
     out += kHex[byte & 15];
   } else {
-    out += byte;  // UTF-8 stays what it is
+    out += byte;  // UTF-8 stays as it is
   }
 }
 
@@ -131,9 +126,9 @@ State TaggedCallReader::push(char next) {
 }
 
 State TaggedCallReader::push_name() {
-  if (held_.back() != '>') return held_.size() > kLongestName ? State::kBroken : State::kReading;
+  if (held_.back() != '>') return held_.size() > kMaxName ? State::kBroken : State::kReading;
   held_.pop_back();
-  name_ = trimmed(held_);
+  name_ = trim_spaces(held_);
   arguments_ = "{";
   held_.clear();
   phase_ = Phase::kBetween;
@@ -157,9 +152,9 @@ State TaggedCallReader::push_between() {
 }
 
 State TaggedCallReader::push_key() {
-  if (held_.back() != '>') return held_.size() > kLongestName ? State::kBroken : State::kReading;
+  if (held_.back() != '>') return held_.size() > kMaxName ? State::kBroken : State::kReading;
   held_.pop_back();
-  const std::string key(trimmed(held_));
+  const std::string key(trim_spaces(held_));
   if (!keys_.insert(key).second) return State::kBroken;
   if (keys_.size() > 1) arguments_ += ", ";
   append_json_string(arguments_, key);
@@ -172,7 +167,7 @@ State TaggedCallReader::push_key() {
   return State::kReading;
 }
 
-// A line break behind the tag, and one before its end, belong to the tags.
+// A line break after the opening tag and one before the closing tag belong to the tags.
 State TaggedCallReader::push_value() {
   if (std::exchange(is_first_, false) && held_ == "\n") {
     held_.clear();
@@ -201,7 +196,7 @@ void TaggedCallReader::end_value() {
     return;
   }
   const std::string value = std::exchange(value_, {});
-  const std::string_view json = as_json(trimmed(value));
+  const std::string_view json = as_json(trim_spaces(value));
   dom::parser parser;
   dom::element parsed;
   const bool is_json =
@@ -215,7 +210,7 @@ void TaggedCallReader::end_value() {
   }
 }
 
-// kString where nothing is known.
+// kString if the schema does not say.
 uint8_t TaggedCallReader::kinds_of(const std::string& key) const {
   const auto tool =
       std::find_if(tools_->begin(), tools_->end(), [&](const Tool& one) { return one.name == name_; });

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/worker_task.h"
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <memory>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+struct State {
+  std::atomic<bool> is_skipped = false;  // nobody waits
+  // Of the I/O thread:
+  bool is_done = false;
+  Connection* waiter = nullptr;  // while it waits
+};
+
+// Forgets the waiter, however the coroutine ends.
+class Waiting {
+ public:
+  explicit Waiting(State* state) : state_(state) {}
+  ~Waiting() {
+    state_->waiter = nullptr;
+    state_->is_skipped = true;
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  State* state_;
+};
+
+}  // namespace
+
+Connection::Task<bool> run_on_worker(Connection& connection, std::function<void()> job,
+                                     std::function<bool()> ends) {
+  const auto state = std::make_shared<State>();
+  state->waiter = &connection;
+  const Waiting waiting(state.get());
+  connection.service().worker->submit(
+      [state, job = std::move(job), executor = connection.socket().get_executor()] {
+        if (state->is_skipped) return;
+        job();
+        boost::asio::post(executor, [state] {
+          state->is_done = true;
+          if (state->waiter != nullptr) state->waiter->wake();
+        });
+      });
+  constexpr auto kLong = std::chrono::hours(1);
+  while (!state->is_done && !connection.is_gone() && !ends()) co_await connection.wait(kLong);
+  co_return state->is_done;
+}
+
+}  // namespace outrider

@@ -52,10 +52,10 @@ void EngineLoop::stop() {
   mail_.notify_one();
 }
 
-std::vector<CallNews> EngineLoop::take_news() {
+std::vector<CallUpdate> EngineLoop::take_updates() {
   const std::lock_guard lock(mutex_);
   is_announced_ = false;
-  return std::exchange(news_, {});
+  return std::exchange(updates_, {});
 }
 
 EngineStatus EngineLoop::status() const {
@@ -82,15 +82,8 @@ void EngineLoop::serve() {
   std::vector<Command> commands;
   bool is_idle = true;
   while (take_commands(is_idle, commands)) {
-    for (Command& command : commands) {
-      if (command.requests.empty()) {
-        const auto found = running_.find(command.call);
-        if (found == running_.end()) continue;
-        for (const RequestId request : found->second.requests) engine_->cancel(request);
-      } else {
-        begin(command);
-      }
-    }
+    for (Command& command : commands)
+      command.requests.empty() ? cancel_requests(command.call) : begin(command);
     commands.clear();
     update_tracing();
     is_idle = !engine_->step();
@@ -98,7 +91,13 @@ void EngineLoop::serve() {
   }
 }
 
-// Waits while there is nothing to do. False: stop.
+void EngineLoop::cancel_requests(CallNumber call) {
+  const auto found = running_.find(call);
+  if (found == running_.end()) return;
+  for (const RequestId request : found->second.requests) engine_->cancel(request);
+}
+
+// Waits while the engine is idle and there are no commands. False: the thread must stop.
 bool EngineLoop::take_commands(bool is_idle, std::vector<Command>& commands) {
   std::unique_lock lock(mutex_);
   if (is_idle) mail_.wait(lock, [this] { return stops_ || !commands_.empty(); });
@@ -111,21 +110,20 @@ void EngineLoop::begin(Command& command) {
   Running& running = running_[call];
   running.unfinished = command.requests.size();
   running.wants_traces = command.wants_traces;
-  const size_t news_before = step_news_.size();
-  step_news_.push_back({.kind = CallNews::Kind::kAccepted, .call = call});
+  const size_t updates_before = step_updates_.size();
+  step_updates_.push_back({.kind = CallUpdate::Kind::kAccepted, .call = call});
   int choice = 0;
   for (Request& request : command.requests) {
     auto submitted = engine_->submit(
         std::move(request),
         [this, call, choice](RequestId, const Progress& progress) { on_progress(call, choice, progress); });
-    const auto found = running_.find(call);  // a request of no tokens ends within submit()
+    const auto found = running_.find(call);  // a request for no tokens ends within submit()
     if (!submitted.ok()) {
-      if (found != running_.end()) {
-        for (const RequestId earlier : found->second.requests) engine_->cancel(earlier);
-      }
+      cancel_requests(call);
       end(call);
-      step_news_.resize(news_before);
-      step_news_.push_back({.kind = CallNews::Kind::kRefused, .call = call, .refusal = submitted.error()});
+      step_updates_.resize(updates_before);
+      step_updates_.push_back(
+          {.kind = CallUpdate::Kind::kRefused, .call = call, .refusal = submitted.error()});
       return;
     }
     if (found == running_.end()) break;
@@ -144,28 +142,30 @@ void EngineLoop::end(CallNumber call) {
 
 void EngineLoop::on_progress(CallNumber call, int choice, const Progress& progress) {
   const auto found = running_.find(call);
-  if (found == running_.end()) return;  // refused after all
-  step_news_.push_back({.call = call, .choice = choice, .delta = copied(progress)});
-  // Its trace of this step comes after its last news.
+  if (found == running_.end()) return;  // its call was refused
+  step_updates_.push_back({.call = call, .choice = choice, .delta = copied(progress)});
+  // A traced call ends in update_tracing(), because the trace of this step arrives after its last delta.
   if (progress.completion != nullptr && --found->second.unfinished == 0 && !found->second.wants_traces)
     end(call);
 }
 
-// Goes with what the step brought to the choice, if anything.
+// Adds the trace to the delta that this step made for the choice, or to a delta of its own.
 void EngineLoop::on_trace(const StepTrace& trace) {
   const auto found = traced_.find(trace.request);
   if (found == traced_.end()) return;
   const auto [call, choice] = found->second;
-  const auto same =
-      std::find_if(step_news_.rbegin(), step_news_.rend(), [call = call, choice = choice](auto& delta) {
-        return delta.call == call && delta.choice == choice && delta.kind == CallNews::Kind::kProgress;
+  const auto same = std::find_if(
+      step_updates_.rbegin(), step_updates_.rend(), [call = call, choice = choice](auto& update) {
+        return update.call == call && update.choice == choice && update.kind == CallUpdate::Kind::kProgress;
       });
-  CallNews& delta =
-      same != step_news_.rend() ? *same : step_news_.emplace_back(CallNews{.call = call, .choice = choice});
-  delta.delta.trace = trace;
+  CallUpdate& update = same != step_updates_.rend()
+                           ? *same
+                           : step_updates_.emplace_back(CallUpdate{.call = call, .choice = choice});
+  update.delta.trace = trace;
 }
 
-// Before a step: calls that ended with the last one are forgotten now, and tracing lasts while one wants it.
+// Runs before each step: forgets traced calls that ended in the last step, and traces while any call wants
+// it.
 void EngineLoop::update_tracing() {
   if (is_tracing_) {
     std::vector<CallNumber> ended;
@@ -189,13 +189,13 @@ void EngineLoop::hand_over(bool is_idle) {
   {
     const std::lock_guard lock(mutex_);
     if (is_old) status_ = std::move(status);
-    std::move(step_news_.begin(), step_news_.end(), std::back_inserter(news_));
-    announces = !news_.empty() && !is_announced_;
+    std::move(step_updates_.begin(), step_updates_.end(), std::back_inserter(updates_));
+    announces = !updates_.empty() && !is_announced_;
     is_announced_ = is_announced_ || announces;
   }
   if (is_old) status_ms_ = now;
-  step_news_.clear();
-  if (announces) events_.has_news();
+  step_updates_.clear();
+  if (announces) events_.has_updates();
 }
 
 }  // namespace outrider

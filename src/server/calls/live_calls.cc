@@ -11,7 +11,7 @@
 namespace outrider {
 namespace {
 
-constexpr int kLongestRetry = 60;  // seconds
+constexpr int kMaxRetry = 60;  // seconds
 
 void wake(const LiveCall& call) {
   if (call.wake) call.wake();
@@ -22,7 +22,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
   std::move(from.begin(), from.end(), std::back_inserter(to));
 }
 
-// News of several steps as if of one; of traces, the last.
+// Merges the deltas of several steps into one, which keeps the last trace.
 void merge(ChoiceDelta& held, ChoiceDelta delta) {
   held.text += delta.text;
   append(held.tokens, delta.tokens);
@@ -60,7 +60,7 @@ ApiError refusal_error(const Error& refusal) {
 }  // namespace
 
 int LiveCalls::retry_after() const {
-  return std::clamp(static_cast<int>(std::ceil(mean_call_seconds_)), 1, kLongestRetry);
+  return std::clamp(static_cast<int>(std::ceil(mean_call_seconds_)), 1, kMaxRetry);
 }
 
 std::shared_ptr<LiveCall> LiveCalls::open(LiveCall call) {
@@ -99,24 +99,24 @@ void LiveCalls::abandon(LiveCall& call, EngineLoop& engine) {
   engine.cancel(call.number);
 }
 
-void LiveCalls::deliver(std::vector<CallNews> delta) {
-  for (CallNews& item : delta) {
+void LiveCalls::deliver(std::vector<CallUpdate> updates) {
+  for (CallUpdate& item : updates) {
     const auto found = calls_.find(item.call);
     if (found == calls_.end()) continue;
     const std::shared_ptr<LiveCall> call = found->second;
     switch (item.kind) {
-      case CallNews::Kind::kAccepted:
+      case CallUpdate::Kind::kAccepted:
         call->is_accepted = true;
         if (!call->is_abandoned && call->generation->streams()) call->generation->start(call->events);
         break;
-      case CallNews::Kind::kRefused:
+      case CallUpdate::Kind::kRefused:
         call->error = refusal_error(item.refusal);
         call->status = call->error->status;
         sequences_ -= static_cast<int>(call->unfinished);
         call->unfinished = 0;
         finish(*call);
         break;
-      case CallNews::Kind::kProgress:
+      case CallUpdate::Kind::kProgress:
         on_progress(*call, item.choice, std::move(item.delta));
         break;
     }

@@ -9,13 +9,14 @@
 
 namespace outrider {
 
-// One thread for what takes too long between two reads of a socket: templates, tokens, grammars. In order.
+// One thread for work that would block the I/O thread for too long: templates, tokens, grammars. Jobs run in
+// order.
 class PreparationWorker {
  public:
   PreparationWorker();
-  ~PreparationWorker();  // finishes the current job; the others are dropped
+  ~PreparationWorker();  // finishes the current job and drops the others
 
-  // The caller bounds how many jobs wait.
+  // The caller limits the number of waiting jobs.
   void submit(std::function<void()> job);
 
  private:

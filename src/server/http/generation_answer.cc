@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "server/api/generation_call.h"
+#include "server/api/answers/parse_call.h"
 #include "server/http/worker_task.h"
 
 namespace outrider {
@@ -37,7 +37,7 @@ CallPointer open_call(Exchange& exchange) {
   return opened;
 }
 
-// Whether the call is ended and forgotten on every way out of the coroutine.
+// Cancels an unfinished call however the coroutine ends.
 class CallGuard {
  public:
   CallGuard(Service* service, CallPointer call) : service_(service), call_(std::move(call)) {}
@@ -74,18 +74,18 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   };
 }
 
-Reply stream_head() {
-  Reply head{.content_type = "text/event-stream; charset=utf-8"};
-  head.headers.emplace_back("X-Accel-Buffering", "no");
-  return head;
+Reply stream_reply() {
+  Reply reply{.content_type = "text/event-stream; charset=utf-8"};
+  reply.headers.emplace_back("X-Accel-Buffering", "no");
+  return reply;
 }
 
-// `events` as the next piece of the body.
+// `events` as the next chunk of the body.
 std::string framed(const Exchange& exchange, std::string_view events) {
   return exchange.is_chunked ? fmt::format("{:x}\r\n{}\r\n", events.size(), events) : std::string(events);
 }
 
-// What is to be written now; empty: nothing.
+// The events to write now; empty: none.
 std::string next_events(Service& service, LiveCall& call, bool is_silent) {
   if (call.events.empty() && !call.error) service.calls.release_held(call);
   std::string events = std::exchange(call.events, {});
@@ -99,9 +99,9 @@ Connection::Task<bool> write_stream(Exchange& exchange, LiveCall& call) {
   Service& service = connection.service();
   service.metrics.on_response(200);
   if (!exchange.is_chunked) exchange.keeps_alive = false;
-  const Reply head_reply = stream_head();
-  const std::string head = head_text(exchange, head_reply, -1);
-  bool is_sent = co_await connection.write(head);
+  const Reply reply = stream_reply();
+  const std::string header = header_text(exchange, reply, -1);
+  bool is_sent = co_await connection.write(header);
   auto written_at = Connection::Clock::now();
   while (is_sent && !connection.is_gone()) {
     const bool is_silent = Connection::Clock::now() - written_at >= service.limits.ping_interval;
@@ -126,7 +126,8 @@ Connection::Task<bool> write_stream(Exchange& exchange, LiveCall& call) {
   co_return is_sent;
 }
 
-// Until the engine has taken the call, or refused it: a refusal has a status of its own.
+// Waits until the engine has accepted or refused a call that streams, since a refusal has a status of its
+// own, and until any other call has finished.
 Connection::Task<void> wait_for_engine(Exchange& exchange, const LiveCall& call) {
   Connection& connection = *exchange.connection;
   const bool streams = call.generation->streams();

@@ -96,7 +96,7 @@ Reply metrics(const Service& service) {
 
 Reply page(const Service& service) {
   Reply reply{.content_type = "text/html; charset=utf-8", .body = std::string(service.page())};
-  // The rest of its policy is part of the page.
+  // The page itself contains the rest of its policy.
   reply.headers.emplace_back("Content-Security-Policy",
                              "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
   reply.headers.emplace_back("Referrer-Policy", "no-referrer");

@@ -23,7 +23,7 @@ namespace outrider {
 
 enum class Phase : uint8_t { kLoading, kReady, kDraining };
 
-// What all connections share. Of the I/O thread alone.
+// The state that all connections share. Only the I/O thread uses it.
 struct Service {
   ServerOptions options;
   HttpLimits limits;
@@ -33,8 +33,8 @@ struct Service {
 
   Phase phase = Phase::kLoading;
   double started_ms = 0;
-  std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // null: not told
-  ServedModel model;                                         // once it is loaded
+  std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // null: unknown
+  ServedModel model;                                         // set once it is loaded
 
   ServerMetrics metrics;
   LiveCalls calls;
@@ -43,11 +43,8 @@ struct Service {
 
   int max_batch = 0;
   int connections = 0;
-  size_t bodies_bytes = 0;  // of requests being read
-  bool is_closing = false;  // connections end with their request
+  size_t bodies_bytes = 0;  // bytes of all bodies that are being read
+  bool is_closing = false;  // connections close after their request
 };
-
-// 32 random hexadecimal digits.
-std::string random_id();
 
 }  // namespace outrider

@@ -10,22 +10,22 @@ namespace outrider {
 namespace {
 
 struct State {
-  std::atomic<bool> is_skipped = false;  // nobody waits
-  // Of the I/O thread:
+  std::atomic<bool> is_skipped = false;  // set when nobody waits for the job
+  // Only the I/O thread uses these:
   bool is_done = false;
-  Connection* waiter = nullptr;  // while it waits
+  Connection* waiter = nullptr;  // null: nobody waits
 };
 
-// Forgets the waiter, however the coroutine ends.
-class Waiting {
+// Removes the waiter however the coroutine ends.
+class WaiterGuard {
  public:
-  explicit Waiting(State* state) : state_(state) {}
-  ~Waiting() {
+  explicit WaiterGuard(State* state) : state_(state) {}
+  ~WaiterGuard() {
     state_->waiter = nullptr;
     state_->is_skipped = true;
   }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
+  WaiterGuard(const WaiterGuard&) = delete;
+  WaiterGuard& operator=(const WaiterGuard&) = delete;
 
  private:
   State* state_;
@@ -37,7 +37,7 @@ Connection::Task<bool> run_on_worker(Connection& connection, std::function<void(
                                      std::function<bool()> ends) {
   const auto state = std::make_shared<State>();
   state->waiter = &connection;
-  const Waiting waiting(state.get());
+  const WaiterGuard guard(state.get());
   connection.service().worker->submit(
       [state, job = std::move(job), executor = connection.socket().get_executor()] {
         if (state->is_skipped) return;

@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// Runs `job` on the preparation worker and waits for it. False: the client went away, or `ends` said to wait
-// no longer; the job may still run, so it must own what it touches.
+// Runs `job` on the preparation worker and waits for it. False: the client went away, or `ends` returned
+// true. The job may still run then, so it must own the data it uses.
 Connection::Task<bool> run_on_worker(Connection& connection, std::function<void()> job,
                                      std::function<bool()> ends);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prometheus' text format, version 0.0.4.
+// Writer of Prometheus' text format, version 0.0.4.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// Counts of values at or below rising bounds.
+// Counts of observed values per bucket. `bounds` rise and must outlive the histogram.
 class Histogram {
  public:
   explicit Histogram(std::span<const double> bounds) : bounds_(bounds), counts_(bounds.size() + 1) {}
@@ -19,7 +19,9 @@ class Histogram {
   void observe(double value, int64_t times = 1);
 
   std::span<const double> bounds() const { return bounds_; }
-  std::span<const int64_t> counts() const { return counts_; }  // by bound, not summed up; the last: above all
+  std::span<const int64_t> counts() const {
+    return counts_;
+  }  // per bucket, not cumulative; the last: above all bounds
   double sum() const { return sum_; }
 
  private:
@@ -32,10 +34,10 @@ class MetricsText {
  public:
   using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
-  // `common` goes with every sample.
+  // Every sample gets the labels `common`.
   explicit MetricsText(Labels common) : common_(std::move(common)) {}
 
-  // A family of one sample, or of none yet: then add() them.
+  // These write a family with one sample. begin_*() write a family without samples, which add() then adds.
   void counter(std::string_view name, std::string_view help, double value);  // _total is added to the name
   void gauge(std::string_view name, std::string_view help, double value);
   void histogram(std::string_view name, std::string_view help, const Histogram& values);

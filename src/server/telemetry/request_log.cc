@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kLongestText = 300;  // bytes
+constexpr size_t kMaxText = 300;  // bytes
 
 std::string utc_time() {
   const auto now = std::chrono::system_clock::now();
@@ -30,7 +30,7 @@ std::string utc_time() {
 
 double rounded(double ms) { return std::round(ms * 1000) / 1000; }
 
-// JSON escapes control characters. One write, so that lines of other threads do not come in between.
+// JSON escapes control characters. A single write keeps the lines of several threads apart.
 void write_line(const Json& object) {
   const std::string line = object.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
@@ -64,13 +64,13 @@ void log_request(const RequestRecord& record) {
                {"route", record.route},
                {"status", record.status},
                {"total_ms", rounded(record.total_ms)}};
-  if (!record.error.empty()) line["error"] = record.error.substr(0, kLongestText);
+  if (!record.error.empty()) line["error"] = record.error.substr(0, kMaxText);
   if (record.call) add_call(line, *record.call);
   write_line(line);
 }
 
 void log_event(std::string_view event, std::string_view detail) {
-  write_line({{"time", utc_time()}, {"event", event}, {"detail", detail.substr(0, kLongestText)}});
+  write_line({{"time", utc_time()}, {"event", event}, {"detail", detail.substr(0, kMaxText)}});
 }
 
 }  // namespace outrider

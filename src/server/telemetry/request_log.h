@@ -9,34 +9,34 @@
 
 namespace outrider {
 
-// What one call to the engine took and gave, for the log and the metrics. All choices together.
+// Counts and times of one call, over all its choices, for log and metrics.
 struct CallTotals {
   int choices = 0;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t output_tokens = 0;
-  std::optional<double> first_token_ms;  // since the request came
-  double queue_ms = 0;                   // of the choice that waited longest
+  std::optional<double> first_token_ms;  // since the request arrived
+  double queue_ms = 0;                   // maximum over the choices
   double prompt_ms = 0;
   double decode_ms = 0;
   int64_t steps = 0;
   int64_t drafted = 0;
   int64_t accepted = 0;
-  std::string finish_reason;  // of the last choice
+  std::string finish_reason;  // of the choice that finished last
   std::vector<std::string> ignored_fields;
 };
 
 struct RequestRecord {
   std::string id = {};
   std::string method = {};
-  std::string route = {};  // as the router knows it; never what the client sent
+  std::string route = {};  // pattern of the route table, never the text that the client sent
   int status = 0;
   double total_ms = 0;
-  std::string error = {};  // code or message of the answer
+  std::string error = {};  // error code or message of the answer
   std::optional<CallTotals> call = {};
 };
 
-// One JSON object per line on standard error, without prompts, answers and keys.
+// Both write one line with a JSON object to standard error. It never holds prompts, answers or keys.
 void log_request(const RequestRecord& record);
 void log_event(std::string_view event, std::string_view detail);
 

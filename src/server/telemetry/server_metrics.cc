@@ -4,7 +4,7 @@
 namespace outrider {
 namespace {
 
-// vLLM's bounds, so that its dashboards fit.
+// vLLM's bounds, so that its dashboards work.
 constexpr auto kFirstToken = std::to_array<double>(
     {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560});
 constexpr auto kInterToken = std::to_array<double>(

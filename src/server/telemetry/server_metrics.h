@@ -12,12 +12,12 @@
 
 namespace outrider {
 
-// Why a connection was closed on its client.
+// The reasons for which the server closes a connection.
 enum class DropReason : uint8_t { kSlowReader, kSlowHeader, kSlowBody, kTooMany, kReadAhead };
 inline constexpr std::array<std::string_view, 5> kDropReasons = {"slow_reader", "slow_header", "slow_body",
                                                                  "too_many_connections", "read_ahead"};
 
-// What the server counts, beside what the engine counts. Of the I/O thread alone.
+// The counters of the server; EngineStatus has those of the engine. Only the I/O thread uses them.
 class ServerMetrics {
  public:
   ServerMetrics();
@@ -26,7 +26,7 @@ class ServerMetrics {
   void on_drop(DropReason reason) { ++drops_[static_cast<size_t>(reason)]; }
   void on_disconnect() { ++disconnects_; }
   void on_first_token(double seconds) { first_token_.observe(seconds); }
-  // `tokens` of them came `seconds` after those before.
+  // `tokens` tokens arrived together, `seconds` after the ones before.
   void on_tokens(double seconds, int64_t tokens) {
     inter_token_.observe(seconds / static_cast<double>(tokens), tokens);
   }
@@ -39,7 +39,7 @@ class ServerMetrics {
   struct Now {
     std::string model;
     EngineStatus engine;
-    int waiting_calls = 0;  // not yet handed to the engine
+    int waiting_calls = 0;  // calls that the engine does not have yet
     int connections = 0;
   };
   std::string text(const Now& now) const;
@@ -47,7 +47,7 @@ class ServerMetrics {
  private:
   void add_requests(MetricsText& text) const;
 
-  std::map<int, int64_t> responses_;  // by status
+  std::map<int, int64_t> responses_;  // by HTTP status
   std::array<int64_t, kDropReasons.size()> drops_ = {};
   std::array<int64_t, 3> finished_ = {};  // by FinishReason
   int64_t disconnects_ = 0;

@@ -154,8 +154,8 @@ TEST(ChatAnswer, Whole) {
   const auto call = must(model.chat(std::string("{") + kHi + "}"));
   std::string events;
   call->start(events);
-  call->add(0, news_of(model, "Hel\"lo\n"), events);
-  ChoiceDelta last = last_news("Hel\"lo\n", model.tokens("Hel\"lo\n"));
+  call->add(0, delta_of(model, "Hel\"lo\n"), events);
+  ChoiceDelta last = last_delta("Hel\"lo\n", model.tokens("Hel\"lo\n"));
   last.completion->cached_tokens = 3;
   last.completion->prompt_ms = 2;
   last.completion->first_token_ms = 3;
@@ -183,29 +183,29 @@ TEST(ChatAnswer, Stream) {
   EXPECT_TRUE(call->streams());
   std::string events;
   call->start(events);
-  const std::string head =
+  const std::string prefix =
       R"(data: {"id":"chatcmpl-abc","object":"chat.completion.chunk","created":1700000001,"model":"small",)"
       R"("system_fingerprint":"fp","choices":[)";
-  EXPECT_EQ(shown(events), head + R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,)"
+  EXPECT_EQ(shown(events), prefix + R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,)"
                                   R"("finish_reason":null}],"usage":null})"
                                   "\n\n");
   events.clear();
-  call->add(0, news_of(model, "Hi"), events);
-  EXPECT_EQ(shown(events), head + R"({"index":0,"delta":{"content":"Hi"},"logprobs":null,)"
+  call->add(0, delta_of(model, "Hi"), events);
+  EXPECT_EQ(shown(events), prefix + R"({"index":0,"delta":{"content":"Hi"},"logprobs":null,)"
                                   R"("finish_reason":null}],"usage":null})"
                                   "\n\n");
   events.clear();
-  ChoiceDelta silent = news_of(model, "Hi");
+  ChoiceDelta silent = delta_of(model, "Hi");
   silent.text.clear();  // held back
   call->add(0, std::move(silent), events);
   EXPECT_EQ(events, "");
-  call->add(0, last_news("Hi", {}, FinishReason::kLength), events);
+  call->add(0, last_delta("Hi", {}, FinishReason::kLength), events);
   const std::string end = shown(events);
-  EXPECT_TRUE(end.starts_with(head +
+  EXPECT_TRUE(end.starts_with(prefix +
                               R"({"index":0,"delta":{},"logprobs":null,"finish_reason":"length",)"
                               R"("stop_reason":null}],"usage":null})"
                               "\n\n" +
-                              head + R"(],"usage":{"prompt_tokens":)"))
+                              prefix + R"(],"usage":{"prompt_tokens":)"))
       << end;
   EXPECT_TRUE(end.ends_with("}\n\ndata: [DONE]\n\n")) << end;
   EXPECT_THAT(end, HasSubstr("\"timings\":"));
@@ -217,9 +217,9 @@ TEST(ChatAnswer, StreamsOfSeveralChoicesEndOnce) {
   std::string events;
   call->start(events);
   EXPECT_THAT(events, HasSubstr("{\"index\":1,\"delta\":{\"role\""));
-  call->add(1, last_news("", {}), events);
+  call->add(1, last_delta("", {}), events);
   EXPECT_THAT(events, Not(HasSubstr("[DONE]")));
-  call->add(0, last_news("", {}), events);
+  call->add(0, last_delta("", {}), events);
   EXPECT_TRUE(events.ends_with("data: [DONE]\n\n"));
   EXPECT_THAT(events, Not(HasSubstr("\"usage\"")));
   EXPECT_THAT(events, Not(HasSubstr("\"metrics\"")));
@@ -235,7 +235,7 @@ TEST(ChatAnswer, LogprobsLeaveTheEndTokenOut) {
   delta.origins = {TokenOrigin::kPlain};
   delta.logprobs = {{.logprob = -0.25F, .top = {{delta.tokens[0], -0.25F}}}};
   call->add(0, delta, events);
-  ChoiceDelta last = last_news("!", delta.tokens);
+  ChoiceDelta last = last_delta("!", delta.tokens);
   last.logprobs = {{.logprob = -0.5F, .top = {{2, -0.5F}}}};
   call->add(0, last, events);
   EXPECT_THAT(call->body(),
@@ -249,7 +249,7 @@ TEST(ChatAnswer, StopStringsMayBePartOfTheOutput) {
     const auto call = must(model.chat(chat_body(R"("stop":["END"],"include_stop_str_in_output":)" +
                                                 std::string(include ? "true" : "false"))));
     std::string events;
-    ChoiceDelta delta = news_of(model, "Hi END.");
+    ChoiceDelta delta = delta_of(model, "Hi END.");
     delta.text = "Hi ";
     Completion completion;
     completion.text = "Hi ";
@@ -266,12 +266,12 @@ TEST(ChatAnswer, TellsAcceptanceInVllmsShape) {
   const TestModel model;
   const auto call = must(model.chat(std::string("{") + kHi + "}"));
   std::string events;
-  ChoiceDelta delta = news_of(model, "a b c");
+  ChoiceDelta delta = delta_of(model, "a b c");
   ASSERT_GE(delta.tokens.size(), 3u);
   delta.tokens.resize(3);
   delta.origins = {TokenOrigin::kAccepted, TokenOrigin::kAccepted, TokenOrigin::kBonus};
   call->add(0, std::move(delta), events);
-  ChoiceDelta last = last_news("a b c", {});
+  ChoiceDelta last = last_delta("a b c", {});
   last.origins = {TokenOrigin::kRecovered};
   last.completion->speculation = {.method = "NGram",
                                   .lossless = false,
@@ -295,7 +295,7 @@ TEST(ChatAnswer, StreamsWhatSpeculationDid) {
   const auto call = must(model.chat(chat_body(R"("stream":true,"speculative":{"trace":"detailed"})")));
   EXPECT_TRUE(call->wants_traces());
   std::string events;
-  ChoiceDelta delta = news_of(model, "!", TokenOrigin::kAccepted);
+  ChoiceDelta delta = delta_of(model, "!", TokenOrigin::kAccepted);
   StepTrace trace;
   trace.step = 4;
   trace.nodes = {{.token = 2}, {.token = delta.tokens[0], .parent = 0, .draft_probability = 0.5}};
@@ -318,10 +318,10 @@ TEST(ChatAnswer, TellsCallsOfTools) {
     const auto call =
         must(model.chat(chat_body(std::string(kTools) + ",\"stream\":" + (streams ? "true" : "false"))));
     std::string events;
-    call->add(0, news_of(model, R"({"name": "add", "argu)"), events);
+    call->add(0, delta_of(model, R"({"name": "add", "argu)"), events);
     EXPECT_EQ(events, "");
-    call->add(0, news_of(model, R"(ments": {"a": 1}})"), events);
-    call->add(0, last_news("", {}), events);
+    call->add(0, delta_of(model, R"(ments": {"a": 1}})"), events);
+    call->add(0, last_delta("", {}), events);
     const std::string out = streams ? events : call->body();
     EXPECT_THAT(out, HasSubstr(R"("type":"function","function":{"name":"add","arguments":"{\"a\": 1}"}}])"));
     EXPECT_THAT(out, HasSubstr(R"("finish_reason":"tool_calls")"));
@@ -355,8 +355,8 @@ TEST(CompletionAnswer, WholeAndStream) {
   const auto whole = must(model.completion("{" + prompt + "}"));
   std::string events;
   whole->start(events);
-  whole->add(0, news_of(model, " hi"), events);
-  whole->add(0, last_news(" hi", {}), events);
+  whole->add(0, delta_of(model, " hi"), events);
+  whole->add(0, last_delta(" hi", {}), events);
   EXPECT_EQ(events, "");
   EXPECT_TRUE(
       shown(whole->body())
@@ -369,9 +369,9 @@ TEST(CompletionAnswer, WholeAndStream) {
   EXPECT_THAT(events,
               HasSubstr(R"("choices":[{"index":0,"text":"Say","logprobs":null,"finish_reason":null}]})"));
   events.clear();
-  stream->add(0, news_of(model, " hi"), events);
+  stream->add(0, delta_of(model, " hi"), events);
   EXPECT_THAT(events, HasSubstr(R"({"index":0,"text":" hi","logprobs":null,"finish_reason":null})"));
-  stream->add(0, last_news(" hi", {}), events);
+  stream->add(0, last_delta(" hi", {}), events);
   EXPECT_TRUE(events.ends_with("data: [DONE]\n\n"));
 }
 
@@ -387,16 +387,16 @@ TEST(CompletionAnswer, Logprobs) {
   delta.origins = {TokenOrigin::kPlain, TokenOrigin::kPlain};
   delta.logprobs = {{.logprob = -1.5F, .top = {{b, -0.5F}}}, {.logprob = -2.0F, .top = {{b, -2.0F}}}};
   call->add(0, delta, events);
-  call->add(0, last_news("ab", {a, b}, FinishReason::kLength), events);
+  call->add(0, last_delta("ab", {a, b}, FinishReason::kLength), events);
   EXPECT_THAT(call->body(),
               HasSubstr(R"("logprobs":{"tokens":["a","b"],"token_logprobs":[-1.5,-2],)"
                         R"("top_logprobs":[{"b":-0.5,"a":-1.5},{"b":-2}],"text_offset":[0,1]})"));
 }
 
-// The first news of a prompt "ab" and what was known of its second token.
+// The first delta of a prompt "ab", with the log-probabilities of its second token.
 ChoiceDelta prompt_news(const TestModel& model) {
   const TokenId a = model.tokens("a").front(), b = model.tokens("b").front();
-  ChoiceDelta delta = news_of(model, "a");
+  ChoiceDelta delta = delta_of(model, "a");
   delta.logprobs = {{.logprob = -2.0F, .top = {{b, -0.25F}, {a, -2.0F}}}};
   delta.prompt_logprobs = {{.logprob = -1.5F, .top = {{a, -0.5F}, {b, -1.5F}}, .rank = 2}};
   return delta;
@@ -421,7 +421,7 @@ TEST(CompletionAnswer, EchoesThePromptWithItsLogprobs) {
     call->add(0, std::move(trace), events);
     EXPECT_EQ(events, "");
     call->add(0, prompt_news(model), events);
-    call->add(0, last_news("a", {a}), events);
+    call->add(0, last_delta("a", {a}), events);
     const std::string out = streams ? events : call->body();
     EXPECT_THAT(out, HasSubstr(R"("text":"aba",)" + expected));
     EXPECT_THAT(out, Not(HasSubstr("prompt_logprobs")));
@@ -443,7 +443,7 @@ TEST(Answer, ListsThePromptsLogprobsAsVllmDoes) {
     for (int choice = 0; choice < 2; ++choice) {
       EXPECT_EQ(completion->requests()[static_cast<size_t>(choice)].prompt_logprobs, 1);
       completion->add(choice, prompt_news(model), events);
-      completion->add(choice, last_news("a", {}), events);
+      completion->add(choice, last_delta("a", {}), events);
     }
     const std::string out = streams ? events : completion->body();
     const size_t first = out.find(second);
@@ -458,7 +458,7 @@ TEST(Answer, ListsThePromptsLogprobsAsVllmDoes) {
     delta.prompt_logprobs.resize(tokens - 1);
     events.clear();
     chat->add(0, std::move(delta), events);
-    for (int choice = 0; choice < 2; ++choice) chat->add(choice, last_news("a", {}), events);
+    for (int choice = 0; choice < 2; ++choice) chat->add(choice, last_delta("a", {}), events);
     const std::string said = streams ? events : chat->body();
     EXPECT_THAT(said, HasSubstr(streams ? R"("finish_reason":null}],"prompt_logprobs":[null,{")"
                                         : R"(,"prompt_logprobs":[null,{")"));

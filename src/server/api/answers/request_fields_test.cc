@@ -148,7 +148,7 @@ Tally try_all(const TestModel& model, Endpoint endpoint, const Fields& fields) {
       ++tally.bodies;
       tally.accepted += call.ok() ? 1 : 0;
     }
-    // The same key twice.
+    // An object with one key twice.
     const std::string twice =
         "{" + base + ",\"" + std::string(field.name) + "\":null,\"" + std::string(field.name) + "\":null}";
     const auto call = parse_call(endpoint, twice, model.context());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokenizer of the default model behind any chat template; for tests.
+// A model for tests: the tokenizer of the default model with any chat template.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -65,8 +65,8 @@ class TestModel {
   std::optional<ChatTemplate> template_;
 };
 
-// What a step brought: the tokens of a text.
-inline ChoiceDelta news_of(const TestModel& model, std::string_view text,
+// The delta of a step that generated the tokens of a text.
+inline ChoiceDelta delta_of(const TestModel& model, std::string_view text,
                            TokenOrigin origin = TokenOrigin::kPlain) {
   ChoiceDelta delta;
   delta.text = text;
@@ -75,8 +75,8 @@ inline ChoiceDelta news_of(const TestModel& model, std::string_view text,
   return delta;
 }
 
-// The last news: no text, one token that ends the output.
-inline ChoiceDelta last_news(std::string_view text, std::vector<TokenId> tokens,
+// The last delta of a choice: no text, one token that ends the output.
+inline ChoiceDelta last_delta(std::string_view text, std::vector<TokenId> tokens,
                              FinishReason reason = FinishReason::kStop) {
   ChoiceDelta delta;
   delta.tokens = {2};

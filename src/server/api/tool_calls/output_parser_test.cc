@@ -123,7 +123,7 @@ TEST(ToolCallParser, FindsDeepSeeksCalls) {
   // Newer models: no type and no fence.
   const std::string newer = mark("call▁begin") + "add" + mark("sep") + arguments + mark("call▁end");
   expect_parsed(kDeepSeek, begin + newer + newer + end, call + call);
-  // The end of the output closes it, wherever behind the arguments.
+  // The end of the output closes the call anywhere after its arguments.
   for (const size_t cut : {end.size(), end.size() + 5, end.size() + mark("call▁end").size() + 4}) {
     const std::string whole = begin + add + end;
     expect_parsed(kDeepSeek, whole.substr(0, whole.size() - cut), call);
@@ -141,7 +141,7 @@ TEST(ToolCallParser, LeavesAloneWhatDeepSeekDoesNotCallSo) {
     EXPECT_EQ(parsed(kDeepSeek, text, 1, false), text);
     EXPECT_EQ(parsed(kDeepSeek, text, 1000, false), text);
   }
-  // What follows a good call is said as it is.
+  // Text after a valid call stays content.
   EXPECT_EQ(parsed(kDeepSeek, begin + deepseek_call("now", "{}") + "And more.", 2, false),
             "And more.|now({})");
 }

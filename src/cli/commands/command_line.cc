@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/command_line.h"
+#include "cli/commands/command_line.h"
 
 #include <fmt/format.h>
 

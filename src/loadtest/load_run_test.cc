@@ -136,6 +136,26 @@ Result<LoadOutcome> run(const LoadPlan& plan) {
   return run_load(plan, [](const LoadProgress&) {});
 }
 
+// The counters of /metrics when it is read for the n-th time.
+Script metrics_of(int n) {
+  return plain(
+      fmt::format("vllm:spec_decode_num_drafts_total {}\nvllm:spec_decode_num_draft_tokens_total {}\n"
+                  "vllm:spec_decode_num_accepted_tokens_total {}\n",
+                  10 * n, 40 * n, 25 * n));
+}
+
+void expect_six_tokens(const AnswerRecord& request) {
+  ASSERT_TRUE(request.succeeded()) << request.failure << request.message;
+  EXPECT_EQ(request.output_tokens, 6);
+  EXPECT_EQ(request.counted, TokenCount::kUsage);
+  EXPECT_GE(request.ttft_ms(), 29);
+  EXPECT_GE(request.e2e_ms(), 89);
+  ASSERT_EQ(token_latencies(request).size(), 5u);
+  // The arithmetic is exact for any times of arrival.
+  const double gap = request.arrivals[1].at_ms - request.arrivals[0].at_ms;
+  EXPECT_DOUBLE_EQ(token_latencies(request)[1].ms, gap / 3);
+}
+
 TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
   std::atomic<int> scrapes = 0;
   std::mutex mutex;
@@ -144,11 +164,7 @@ TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
   ScriptedServer server([&](const Request& request) -> Script {
     if (is_model_list(request)) return model_list();
     if (request.target() == "/metrics") {
-      const int n = ++scrapes;
-      return plain(
-          fmt::format("vllm:spec_decode_num_drafts_total {}\nvllm:spec_decode_num_draft_tokens_total {}\n"
-                      "vllm:spec_decode_num_accepted_tokens_total {}\n",
-                      10 * n, 40 * n, 25 * n));
+      return metrics_of(++scrapes);
     }
     const std::lock_guard lock(mutex);
     bodies.push_back(request.body());
@@ -166,18 +182,8 @@ TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
   const LevelRecord& level = outcome->levels[0];
   ASSERT_EQ(level.requests.size(), 6u);
   EXPECT_EQ(level.peak_concurrency, 2);
-  for (const AnswerRecord& request : level.requests) {
-    ASSERT_TRUE(request.succeeded()) << request.failure << request.message;
-    EXPECT_EQ(request.output_tokens, 6);
-    EXPECT_EQ(request.counted, TokenCount::kUsage);
-    EXPECT_GE(request.ttft_ms(), 29);
-    EXPECT_GE(request.e2e_ms(), 89);
-    ASSERT_EQ(token_latencies(request).size(), 5u);
-    // The arithmetic is exact whatever the clock said.
-    const double gap = request.arrivals[1].at_ms - request.arrivals[0].at_ms;
-    EXPECT_DOUBLE_EQ(token_latencies(request)[1].ms, gap / 3);
-  }
-  EXPECT_GE(level.duration_ms, 3 * 89);  // three after the other in each of two places
+  for (const AnswerRecord& request : level.requests) expect_six_tokens(request);
+  EXPECT_GE(level.duration_ms, 3 * 89);  // two connections with three requests each, one after the other
   ASSERT_TRUE(level.server_speculation);
   EXPECT_EQ(level.server_speculation->steps, 10);
   EXPECT_DOUBLE_EQ(level.server_speculation->acceptance_length(), 3.5);

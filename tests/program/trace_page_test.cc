@@ -106,19 +106,8 @@ const std::string kDefinitions = R"(
   const nodes = () => [...document.querySelectorAll("#tree .node")].map((node) => node.getAttribute("aria-label"));
 )";
 
-TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
-  const std::string page = (folder_ / "trace.html").string(), out = (folder_ / "json").string();
-  const std::string models = OUTRIDER_SOURCE_DIR "/models/";
-  const std::string line = OUTRIDER_PROGRAM " generate " + models +
-                           "outrider-small -p 'Once upon a time' --max-tokens 40 --temperature 0.8 --seed 3 "
-                           "--top-p 0.8 --json --show-tree --trace " +
-                           page + " --speculative draft_target,expansion=[2,2],speculative_model=" + models +
-                           "outrider-draft >" + out;
-  ASSERT_EQ(std::system(line.c_str()), 0);
-  const Json trace = Json::parse(contents(out))["trace"];
-  EXPECT_NE(opened(contents(page)).find("<rect"), std::string::npos) << "drawn under its own policy";
-  const size_t steps = trace["steps"].size();
-  Json outcome = drive(contents(page), kDefinitions + R"(
+// Steps through the trace by keys, button and slider, and returns what the page shows.
+const std::string kKeySteps = R"(
     press("Home");
     const first = {title: text("step-title"), nodes: nodes().length};
     press("ArrowRight");
@@ -139,7 +128,21 @@ TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
     document.querySelectorAll("#tree .node")[1].dispatchEvent(new Event("focus"));
     return {first, second, third, back, last, beyond, details: text("details"), totals: text("totals"),
             bars: document.querySelectorAll("#timeline svg > g").length, slid: text("step-title"),
-            charts: [...document.querySelectorAll("#charts figure")].map((figure) => figure.textContent)};)");
+            charts: [...document.querySelectorAll("#charts figure")].map((figure) => figure.textContent)};)";
+
+TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
+  const std::string page = (folder_ / "trace.html").string(), out = (folder_ / "json").string();
+  const std::string models = OUTRIDER_SOURCE_DIR "/models/";
+  const std::string line = OUTRIDER_PROGRAM " generate " + models +
+                           "outrider-small -p 'Once upon a time' --max-tokens 40 --temperature 0.8 --seed 3 "
+                           "--top-p 0.8 --json --show-tree --trace " +
+                           page + " --speculative draft_target,expansion=[2,2],speculative_model=" + models +
+                           "outrider-draft >" + out;
+  ASSERT_EQ(std::system(line.c_str()), 0);
+  const Json trace = Json::parse(contents(out))["trace"];
+  EXPECT_NE(opened(contents(page)).find("<rect"), std::string::npos) << "drawn under its own policy";
+  const size_t steps = trace["steps"].size();
+  Json outcome = drive(contents(page), kDefinitions + kKeySteps);
   EXPECT_EQ(outcome["problems"], Json::array());
   const std::string of = " of " + std::to_string(steps);
   EXPECT_EQ(outcome["first"]["title"], "Step 1" + of);

@@ -52,7 +52,7 @@ TEST(MetricsText, CountersGaugesHistograms) {
                 label + ",kind=\"one\"} NaN\n");
 }
 
-// As in vLLM: a step in which a sequence drafted nothing is no draft.
+// As in vLLM, a step of a sequence that drafted nothing is no draft.
 TEST(ServerMetrics, OnlyStepsThatDraftedAreDrafts) {
   EngineStatus engine;
   engine.speculation.steps = 10;
@@ -64,7 +64,29 @@ TEST(ServerMetrics, OnlyStepsThatDraftedAreDrafts) {
       << text;
 }
 
-// What `promtool check metrics` would say about the whole page.
+// Names that dashboards rely on.
+constexpr const char* kNames[] = {"vllm:num_requests_running",
+                                  "vllm:num_requests_waiting",
+                                  "vllm:kv_cache_usage_perc",
+                                  "vllm:prefix_cache_queries_total",
+                                  "vllm:prefix_cache_hits_total",
+                                  "vllm:num_preemptions_total",
+                                  "vllm:prompt_tokens_total",
+                                  "vllm:generation_tokens_total",
+                                  "vllm:request_success_total",
+                                  "vllm:time_to_first_token_seconds",
+                                  "vllm:inter_token_latency_seconds",
+                                  "vllm:e2e_request_latency_seconds",
+                                  "vllm:request_queue_time_seconds",
+                                  "vllm:request_prefill_time_seconds",
+                                  "vllm:request_decode_time_seconds",
+                                  "vllm:spec_decode_num_drafts_total",
+                                  "vllm:spec_decode_num_draft_tokens_total",
+                                  "vllm:spec_decode_num_accepted_tokens_total",
+                                  "vllm:spec_decode_num_accepted_tokens_per_pos_total",
+                                  "outrider:speculation_speedup_ratio"};
+
+// The checks of `promtool check metrics` hold for the whole text.
 TEST(ServerMetrics, AreWellFormed) {
   ServerMetrics metrics;
   metrics.on_response(200);
@@ -92,26 +114,7 @@ TEST(ServerMetrics, AreWellFormed) {
     EXPECT_TRUE(match[1].str().starts_with(family)) << line;
     EXPECT_TRUE(samples.insert(line.substr(0, line.rfind(' '))).second) << "twice: " << line;
   }
-  for (const char* name : {"vllm:num_requests_running",
-                           "vllm:num_requests_waiting",
-                           "vllm:kv_cache_usage_perc",
-                           "vllm:prefix_cache_queries_total",
-                           "vllm:prefix_cache_hits_total",
-                           "vllm:num_preemptions_total",
-                           "vllm:prompt_tokens_total",
-                           "vllm:generation_tokens_total",
-                           "vllm:request_success_total",
-                           "vllm:time_to_first_token_seconds",
-                           "vllm:inter_token_latency_seconds",
-                           "vllm:e2e_request_latency_seconds",
-                           "vllm:request_queue_time_seconds",
-                           "vllm:request_prefill_time_seconds",
-                           "vllm:request_decode_time_seconds",
-                           "vllm:spec_decode_num_drafts_total",
-                           "vllm:spec_decode_num_draft_tokens_total",
-                           "vllm:spec_decode_num_accepted_tokens_total",
-                           "vllm:spec_decode_num_accepted_tokens_per_pos_total",
-                           "outrider:speculation_speedup_ratio"}) {
+  for (const char* name : kNames) {
     EXPECT_EQ(families.count(name), 1u) << name;
   }
 }

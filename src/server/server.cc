@@ -38,7 +38,7 @@ Service make_service(ServerParts& parts, ApiKeys keys) {
           .limits = parts.limits,
           .hosts = HostNames(parts.options.host, parts.options.allowed_hosts),
           .keys = std::move(keys),
-          .page = std::move(parts.page),
+          .chat_html = std::move(parts.chat_html),
           .load_stage = parts.load_stage,
           .model = {},
           .metrics = {},

@@ -23,11 +23,11 @@ struct ServerParts {
   std::function<Result<std::unique_ptr<Engine>>()> open;     // called on the engine's thread
   std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // progress of `open`; null: unknown
   std::string model_name;
-  int max_batch = 1;                       // sequences per step of the engine
-  SamplingParams sampling;                 // defaults below those of requests and of the model
-  SamplingChoices sampling_choices;        // options that override the defaults of the model
-  std::function<std::string_view()> page;  // the body of GET /
-  std::string notify_socket;               // the socket of systemd; empty: none
+  int max_batch = 1;                            // sequences per step of the engine
+  SamplingParams sampling;                      // defaults below those of requests and of the model
+  SamplingChoices sampling_choices;             // options that override the defaults of the model
+  std::function<std::string_view()> chat_html;  // the body of GET /
+  std::string notify_socket;                    // the socket of systemd; empty: none
 };
 
 // Listens first and then opens the model; /health reports the progress. One thread is for I/O, one for

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trace page in a headless Chromium: opens without errors, shows what is in the trace, steps by keys, and
 // shows hostile text as text. Skipped where there is no Chromium.
-#include "cli/reports/trace_page.h"
+#include "cli/reports/trace_html.h"
 
 #include <gtest/gtest.h>
 
@@ -205,7 +205,7 @@ Json made_trace(int steps, const std::string& text) {
 TEST_F(TracePageTest, ShowsHostileTextAsText) {
   const std::string hostile =
       "</script><script>alert(1)</script><img src=x onerror=alert(2)><!--<script>&amp;\u2028\"'`${alert(3)}";
-  Json outcome = drive(trace_page(made_trace(2, hostile)), kDefinitions + R"(
+  Json outcome = drive(trace_html(made_trace(2, hostile)), kDefinitions + R"(
     press("ArrowRight");
     return {images: document.querySelectorAll("img").length, scripts: document.scripts.length,
             committed: document.querySelector("#text .bonus").textContent, nodes: nodes(), about: text("about"),
@@ -219,7 +219,7 @@ TEST_F(TracePageTest, ShowsHostileTextAsText) {
 }
 
 TEST_F(TracePageTest, CountsByDepthDrafterLengthAndRank) {
-  Json outcome = drive(trace_page(made_trace(3, "first")), kDefinitions + R"(
+  Json outcome = drive(trace_html(made_trace(3, "first")), kDefinitions + R"(
     const labels = [...document.querySelectorAll("#charts svg")].map((svg) => svg.getAttribute("aria-label"));
     return {labels, nodes: nodes(), totals: text("totals"),
             causes: [...document.querySelectorAll("#tree .node")].map((node) => node.dataset.cause || "")};)");
@@ -235,7 +235,7 @@ TEST_F(TracePageTest, CountsByDepthDrafterLengthAndRank) {
 
 TEST_F(TracePageTest, OneStepAndThousands) {
   for (const int steps : {1, 5000}) {
-    Json outcome = drive(trace_page(made_trace(steps, "a")), kDefinitions + R"(
+    Json outcome = drive(trace_html(made_trace(steps, "a")), kDefinitions + R"(
       press("End");
       return {title: text("step-title"), bars: document.querySelectorAll("#timeline svg > g").length};)");
     EXPECT_EQ(outcome["problems"], Json::array());
@@ -245,7 +245,7 @@ TEST_F(TracePageTest, OneStepAndThousands) {
 }
 
 TEST(TracePage, NeedsNothingElse) {
-  std::string page = trace_page(made_trace(1, "</script>"));
+  std::string page = trace_html(made_trace(1, "</script>"));
   EXPECT_EQ(page.find("{{data}}"), std::string::npos);
   EXPECT_EQ(page.find("</script>\""), std::string::npos);
   replace_all(page, "http://www.w3.org/2000/svg", "");

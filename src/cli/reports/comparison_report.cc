@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "web/filled_page.h"
+#include "web/filled_html.h"
 
 namespace outrider {
 
 // The build makes it from comparison_page/.
-extern const std::string_view kComparisonPage;
+extern const std::string_view kComparisonHtml;
 
 namespace {
 
@@ -123,8 +123,8 @@ Json comparison_json(const Comparison& comparison) {
   return json;
 }
 
-std::string comparison_page(const Json& comparison) {
-  return filled_page(kComparisonPage, comparison.dump(-1, ' ', false, Json::error_handler_t::replace));
+std::string comparison_html(const Json& comparison) {
+  return filled_html(kComparisonHtml, comparison.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace outrider

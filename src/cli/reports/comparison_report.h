@@ -15,6 +15,6 @@ std::string comparison_text(const Comparison& comparison);
 nlohmann::ordered_json comparison_json(const Comparison& comparison);
 
 // A self-contained HTML page of that object.
-std::string comparison_page(const nlohmann::ordered_json& comparison);
+std::string comparison_html(const nlohmann::ordered_json& comparison);
 
 }  // namespace outrider

@@ -94,8 +94,8 @@ Reply metrics(const Service& service) {
                                         .connections = service.connections})};
 }
 
-Reply page(const Service& service) {
-  Reply reply{.content_type = "text/html; charset=utf-8", .body = std::string(service.page())};
+Reply chat_page(const Service& service) {
+  Reply reply{.content_type = "text/html; charset=utf-8", .body = std::string(service.chat_html())};
   // The page itself contains the rest of its policy.
   reply.headers.emplace_back("Content-Security-Policy",
                              "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
@@ -119,7 +119,7 @@ Reply cancel(Service& service, const std::string& id, uint64_t scope) {
 Reply answer(Service& service, const RouteMatch& match, uint64_t scope) {
   switch (match.row->route) {
     case Route::kPage:
-      return page(service);
+      return chat_page(service);
     case Route::kHealth:
       return health(service);
     case Route::kMetrics:

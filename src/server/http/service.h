@@ -29,7 +29,7 @@ struct Service {
   HttpLimits limits;
   HostNames hosts;
   ApiKeys keys;
-  std::function<std::string_view()> page;
+  std::function<std::string_view()> chat_html;
 
   Phase phase = Phase::kLoading;
   double started_ms = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against a server that plays back scripts over real sockets.
-#include "loadtest/load_run.h"
+// The client is tested with a server that plays back scripts over real sockets.
+#include "loadtest/load_test_run.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@
 #include <mutex>
 #include <thread>
 
-#include "loadtest/load_report.h"
+#include "loadtest/load_test_report.h"
 
 namespace outrider {
 namespace {
@@ -37,12 +37,12 @@ struct Script {
   std::string type = "text/event-stream";
   std::vector<Part> parts = {};
   bool cuts = false;    // closes the connection without ending the body
-  bool closes = false;  // closes it after the answer, without saying so
+  bool closes = false;  // closes it after the answer, without announcing it
 };
 
 using Request = http::request<http::string_body>;
 
-// Serves every connection in a thread of its own.
+// Serves every connection on a thread of its own.
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::function<Script(const Request&)> answer) : answer_(std::move(answer)) {
@@ -113,7 +113,7 @@ std::string event(const std::string& text, int tokens) {
       text, tokens);
 }
 
-// 2, 3 and 1 tokens, 30 ms apart.
+// An answer of 2, 3 and 1 tokens, 30 ms apart.
 Script answer_of_six() {
   return {
       .parts = {{30, event("ab", 2)}, {30, event("cde", 5)}, {30, event("f", 6)}, {0, "data: [DONE]\n\n"}}};
@@ -122,8 +122,8 @@ Script answer_of_six() {
 bool is_model_list(const Request& request) { return request.target() == "/v1/models"; }
 Script model_list() { return plain(R"({"data":[{"id":"tiny"}]})"); }
 
-LoadPlan plan_for(const ScriptedServer& server) {
-  LoadPlan plan;
+LoadTestPlan plan_for(const ScriptedServer& server) {
+  LoadTestPlan plan;
   plan.server = server.address();
   plan.prompts = {{.id = "one", .turns = {"Hello"}}, {.id = "two", .turns = {"a", "b", "c"}}};
   plan.levels = {{.concurrency = 2}};
@@ -132,8 +132,8 @@ LoadPlan plan_for(const ScriptedServer& server) {
   return plan;
 }
 
-Result<LoadOutcome> run(const LoadPlan& plan) {
-  return run_load(plan, [](const LoadProgress&) {});
+Result<LoadTestOutcome> run(const LoadTestPlan& plan) {
+  return run_load_test(plan, [](const LoadTestProgress&) {});
 }
 
 // The counters of /metrics when it is read for the n-th time.
@@ -156,7 +156,7 @@ void expect_six_tokens(const AnswerRecord& request) {
   EXPECT_DOUBLE_EQ(token_latencies(request)[1].ms, gap / 3);
 }
 
-TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
+TEST(LoadTestRun, MeasuresSeveralTokensPerChunk) {
   std::atomic<int> scrapes = 0;
   std::mutex mutex;
   std::vector<std::string> bodies;
@@ -171,7 +171,7 @@ TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
     authorization = std::string(request[http::field::authorization]);
     return answer_of_six();
   });
-  LoadPlan plan = plan_for(server);
+  LoadTestPlan plan = plan_for(server);
   plan.api_key = "secret";
   plan.seed = 5;
   plan.warmup = 1;
@@ -189,7 +189,7 @@ TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
   EXPECT_DOUBLE_EQ(level.server_speculation->acceptance_length(), 3.5);
   EXPECT_EQ(authorization, "Bearer secret");
   EXPECT_EQ(server.connections(), 2);
-  ASSERT_EQ(bodies.size(), 8u);  // the probe and the warm-up first
+  ASSERT_EQ(bodies.size(), 8u);  // the first two are the probe and the warm-up
   EXPECT_THAT(bodies[0], HasSubstr("\"max_tokens\":4"));
   EXPECT_THAT(bodies[2], HasSubstr("\"max_tokens\":128"));
   EXPECT_THAT(bodies[2], HasSubstr("\"continuous_usage_stats\":true"));
@@ -202,7 +202,7 @@ TEST(LoadRun, MeasuresSeveralTokensPerChunk) {
           R"({"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"})"));
 }
 
-TEST(LoadRun, CountsEveryKindOfFailure) {
+TEST(LoadTestRun, CountsEveryKindOfFailure) {
   std::atomic<int> calls = -1;  // the probe
   ScriptedServer server([&](const Request& request) -> Script {
     if (is_model_list(request)) return model_list();
@@ -224,7 +224,7 @@ TEST(LoadRun, CountsEveryKindOfFailure) {
         return answer_of_six();
     }
   });
-  LoadPlan plan = plan_for(server);
+  LoadTestPlan plan = plan_for(server);
   plan.levels = {{.concurrency = 1}};
   plan.requests = 7;
   plan.timeout_s = 0.3;
@@ -236,12 +236,12 @@ TEST(LoadRun, CountsEveryKindOfFailure) {
                                     "no event stream", ""));
   EXPECT_EQ(outcome->levels[0].requests[0].message, "the queue is full");
   EXPECT_FALSE(outcome->levels[0].server_speculation);
-  const std::string text = load_text(plan, *outcome);
+  const std::string text = load_test_text(plan, *outcome);
   EXPECT_THAT(text, HasSubstr("Failed requests:                                        6"));
   EXPECT_THAT(text, HasSubstr("the queue is full"));
 }
 
-TEST(LoadRun, AsksForLessUsageWhereMoreIsRefused) {
+TEST(LoadTestRun, AsksForLessUsageWhereMoreIsRefused) {
   ScriptedServer server([&](const Request& request) -> Script {
     if (is_model_list(request)) return model_list();
     if (request.target() == "/metrics") return plain("", 404);
@@ -254,14 +254,14 @@ TEST(LoadRun, AsksForLessUsageWhereMoreIsRefused) {
   EXPECT_TRUE(outcome->levels[0].requests[0].succeeded());
 }
 
-TEST(LoadRun, SaysWhyAServerCannotBeMeasured) {
+TEST(LoadTestRun, SaysWhyAServerCannotBeMeasured) {
   int status = 200;
   ScriptedServer server([&](const Request& request) -> Script {
     if (is_model_list(request))
       return status == 401 ? plain(R"({"error":{"message":"no key"}})", 401) : model_list();
     return plain(R"({"error":{"message":"no such model"}})", 404);
   });
-  LoadPlan plan = plan_for(server);
+  LoadTestPlan plan = plan_for(server);
   auto outcome = run(plan);
   ASSERT_FALSE(outcome.ok());
   EXPECT_THAT(outcome.error().message, HasSubstr("expected a streamed answer, found 404: no such model"));
@@ -270,7 +270,7 @@ TEST(LoadRun, SaysWhyAServerCannotBeMeasured) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_THAT(outcome.error().message, HasSubstr("401: no key; --api-key-file gives the key"));
   {
-    net::io_context io;  // a port nobody listens on
+    net::io_context io;  // finds a port on which nobody listens
     Tcp::acceptor taken(io, Tcp::endpoint(net::ip::address_v4::loopback(), 0));
     plan.server.port = std::to_string(taken.local_endpoint().port());
   }
@@ -279,7 +279,7 @@ TEST(LoadRun, SaysWhyAServerCannotBeMeasured) {
   EXPECT_THAT(outcome.error().message, HasSubstr("Connection refused; is the server running?"));
 }
 
-TEST(LoadRun, SurvivesConnectionsThatCloseBetweenRequests) {
+TEST(LoadTestRun, SurvivesConnectionsThatCloseBetweenRequests) {
   ScriptedServer server([&](const Request& request) -> Script {
     if (is_model_list(request)) return model_list();
     Script script = answer_of_six();
@@ -292,12 +292,12 @@ TEST(LoadRun, SurvivesConnectionsThatCloseBetweenRequests) {
     EXPECT_TRUE(request.succeeded()) << request.failure << ": " << request.message;
 }
 
-TEST(LoadRun, BeginsRequestsAtARate) {
+TEST(LoadTestRun, BeginsRequestsAtARate) {
   ScriptedServer server([&](const Request& request) -> Script {
     if (is_model_list(request)) return model_list();
     return answer_of_six();
   });
-  LoadPlan plan = plan_for(server);
+  LoadTestPlan plan = plan_for(server);
   plan.levels = {{.concurrency = 0, .request_rate = 100}};
   plan.requests = 40;
   const auto outcome = run(plan);
@@ -318,16 +318,16 @@ TEST(LoadRun, BeginsRequestsAtARate) {
   }
 }
 
-TEST(LoadRun, KeepsWhatWasMeasuredBeforeAnInterrupt) {
+TEST(LoadTestRun, KeepsWhatWasMeasuredBeforeAnInterrupt) {
   std::atomic<int> calls = 0;
   ScriptedServer server([&](const Request& request) -> Script {
     if (is_model_list(request)) return model_list();
     if (request.target() == "/metrics") return plain("", 404);
-    if (++calls == 5) std::raise(SIGINT);  // the probe, two answered, two under way
+    if (++calls == 5) std::raise(SIGINT);  // the probe, two finished calls, two in progress
     if (calls >= 4) return {.parts = {{10000, event("a", 1)}}};
     return answer_of_six();
   });
-  LoadPlan plan = plan_for(server);
+  LoadTestPlan plan = plan_for(server);
   plan.requests = 1000;
   const auto outcome = run(plan);
   ASSERT_TRUE(outcome.ok()) << outcome.error().message;
@@ -338,12 +338,12 @@ TEST(LoadRun, KeepsWhatWasMeasuredBeforeAnInterrupt) {
   EXPECT_EQ(figures.interrupted, 2);
 }
 
-TEST(LoadPage, NeedsNothingElse) {
-  LoadPlan plan;
+TEST(LoadTestReport, NeedsNothingElse) {
+  LoadTestPlan plan;
   plan.server.host = "h";
-  LoadOutcome outcome{.model = "</script><script>alert(1)</script>"};
+  LoadTestOutcome outcome{.model = "</script><script>alert(1)</script>"};
   outcome.levels.resize(2);
-  std::string page = load_page(plan, outcome);
+  std::string page = load_test_html(plan, outcome);
   EXPECT_EQ(page.find("{{data}}"), std::string::npos);
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   for (const char* known : {"http://www.w3.org/2000/svg", "http://h:80"})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadtest/load_plan.h"
+#include "loadtest/load_test_plan.h"
 
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ Result<ServerAddress> parse_server_address(std::string_view url) {
     if (rest.front() != ':' || !is_port(rest.substr(1))) return problem();
     address.port = rest.substr(1);
   }
-  // What may not stand in a request line or a header.
+  // Characters that a request line or a header may not contain.
   const auto is_forbidden = [](char c) { return c <= ' ' || c == 0x7f || c == '@' || c == '?' || c == '#'; };
   if (address.host.empty() || std::any_of(url.begin(), url.end(), is_forbidden)) return problem();
   return address;
@@ -92,7 +92,7 @@ Result<LatencyGoals> parse_latency_goals(std::string_view text) {
   return goals;
 }
 
-std::string LoadLevel::name() const {
+std::string LoadTestLevel::name() const {
   return concurrency > 0 ? fmt::format("concurrency {}", concurrency)
                          : fmt::format("{:g} requests per second", request_rate);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadtest/load_report.h"
+#include "loadtest/load_test_report.h"
 
 #include <fmt/format.h>
 
@@ -124,7 +124,7 @@ std::string speculation_text(const LevelFigures& figures) {
   return text;
 }
 
-// What the server said of one failure of each kind.
+// One error message of the server for each kind of failure.
 std::string failures_text(const LevelRecord& level, const LevelFigures& figures) {
   std::string text;
   for (const auto& [kind, count] : figures.failures) {
@@ -247,10 +247,10 @@ std::string_view token_count_name(TokenCount counted) {
   return "";
 }
 
-Json load_json(const LoadPlan& plan, const LoadOutcome& outcome) {
+Json load_test_json(const LoadTestPlan& plan, const LoadTestOutcome& outcome) {
   Json json = {{"server", plan.server.text()},
                {"model", outcome.model},
-               {"endpoint", plan.endpoint == LoadEndpoint::kChat ? "chat" : "completions"},
+               {"endpoint", plan.endpoint == LoadTestEndpoint::kChat ? "chat" : "completions"},
                {"prompts", plan.prompts.size()},
                {"max_tokens", plan.max_tokens},
                {"temperature", plan.temperature},
@@ -268,7 +268,7 @@ Json load_json(const LoadPlan& plan, const LoadOutcome& outcome) {
   return json;
 }
 
-std::string load_text(const LoadPlan& plan, const LoadOutcome& outcome) {
+std::string load_test_text(const LoadTestPlan& plan, const LoadTestOutcome& outcome) {
   std::string text =
       fmt::format("{} at {}, {} prompts, at most {} tokens each, temperature {}\n\n", outcome.model,
                   plan.server.text(), plan.prompts.size(), plan.max_tokens, plan.temperature);

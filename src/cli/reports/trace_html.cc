@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/reports/trace_page.h"
+#include "cli/reports/trace_html.h"
 
 #include <fmt/format.h>
 
@@ -7,15 +7,15 @@
 #include <string_view>
 
 #include "platform/durable_file.h"
-#include "web/filled_page.h"
+#include "web/filled_html.h"
 
 namespace outrider {
 
 // The page around the trace; made from trace_page/ by the build.
-extern const std::string_view kTracePage;
+extern const std::string_view kTraceHtml;
 
-std::string trace_page(const nlohmann::ordered_json& trace) {
-  return filled_page(kTracePage,
+std::string trace_html(const nlohmann::ordered_json& trace) {
+  return filled_html(kTraceHtml,
                      trace.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
@@ -32,8 +32,8 @@ Status check_trace_file(const std::filesystem::path& file) {
   return {};
 }
 
-Status write_trace_page(const std::filesystem::path& file, const nlohmann::ordered_json& trace) {
-  return write_durably(file, trace_page(trace));
+Status write_trace_html(const std::filesystem::path& file, const nlohmann::ordered_json& trace) {
+  return write_durably(file, trace_html(trace));
 }
 
 }  // namespace outrider

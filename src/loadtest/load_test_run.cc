@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loadtest/load_run.h"
+#include "loadtest/load_test_run.h"
 
 #include <fmt/format.h>
 
@@ -20,13 +20,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// How much of stream_options a server takes, most first.
+// The stream_options that a server may accept, the most useful first.
 enum class UsageOption : uint8_t { kContinuous, kFinal, kNone };
 
-std::string request_body(const LoadPlan& plan, const std::string& model, const LoadPrompt& prompt,
+std::string request_body(const LoadTestPlan& plan, const std::string& model, const LoadTestPrompt& prompt,
                          int64_t max_tokens, uint64_t seed, UsageOption usage) {
   Json body = {{"model", model}};
-  if (plan.endpoint == LoadEndpoint::kCompletions) {
+  if (plan.endpoint == LoadTestEndpoint::kCompletions) {
     body["prompt"] = prompt.turns.back();
   } else {
     body["messages"] = Json::array();
@@ -45,7 +45,7 @@ std::string request_body(const LoadPlan& plan, const std::string& model, const L
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A whole response, for the few requests that are not measured.
+// Collects a whole response, for requests that are not measured.
 struct PlainAnswer : HttpHandler {
   int status = 0;
   std::string body;
@@ -60,7 +60,7 @@ struct PlainAnswer : HttpHandler {
   void on_end(const HttpEnd& how, double) override { end = how; }
 };
 
-// The server's own words about an error, on one line.
+// The error message of the server, on one line.
 std::string error_text(const std::string& body) {
   const Json json = Json::parse(body, nullptr, false);
   if (json.is_object() && json.contains("error")) {
@@ -72,7 +72,7 @@ std::string error_text(const std::string& body) {
   return printable(body);
 }
 
-// One measured request.
+// Measures one request.
 class MeasuredCall : public HttpHandler {
  public:
   using Done = std::function<void(AnswerRecord)>;
@@ -119,23 +119,23 @@ class MeasuredCall : public HttpHandler {
   AnswerReader reader_;
   int status_ = 0;
   bool is_stream_ = false;
-  std::string other_;  // the body, where it is no stream
+  std::string other_;  // the body, if it is no event stream
 };
 
-class LoadRunner {
+class LoadTestRunner {
  public:
-  LoadRunner(const LoadPlan& plan, HttpClient& client,
-             const std::function<void(const LoadProgress&)>& on_progress)
+  LoadTestRunner(const LoadTestPlan& plan, HttpClient& client,
+                 const std::function<void(const LoadTestProgress&)>& on_progress)
       : plan_(plan), client_(client), on_progress_(on_progress) {}
 
-  Result<LoadOutcome> run() {
+  Result<LoadTestOutcome> run() {
     OUTRIDER_RETURN_IF_ERROR(find_model());
     OUTRIDER_RETURN_IF_ERROR(probe());
     outcome_.model = model_;
     if (plan_.warmup > 0 && !is_stopped_) {
       run_level(plan_.levels.front(), plan_.warmup, 0);
     }
-    for (const LoadLevel& level : plan_.levels) {
+    for (const LoadTestLevel& level : plan_.levels) {
       if (is_stopped_) break;
       outcome_.levels.push_back(measure_level(level));
     }
@@ -182,7 +182,7 @@ class LoadRunner {
     return {};
   }
 
-  // One short answer: whether the server can be measured, and what it takes.
+  // Requests a short answer, to learn whether the server can be measured and which stream_options it accepts.
   Status probe() {
     constexpr int64_t kTokens = 4;
     for (const UsageOption usage : {UsageOption::kContinuous, UsageOption::kFinal, UsageOption::kNone}) {
@@ -200,9 +200,9 @@ class LoadRunner {
     return {};
   }
 
-  void begin(const LoadPrompt& prompt, int64_t max_tokens, uint64_t seed_offset, double origin_ms,
+  void begin(const LoadTestPrompt& prompt, int64_t max_tokens, uint64_t seed_offset, double origin_ms,
              MeasuredCall::Done done) {
-    const bool is_chat = plan_.endpoint == LoadEndpoint::kChat;
+    const bool is_chat = plan_.endpoint == LoadTestEndpoint::kChat;
     HttpRequest request = {
         .method = "POST",
         .path = is_chat ? "/v1/chat/completions" : "/v1/completions",
@@ -211,7 +211,7 @@ class LoadRunner {
     client_.send(std::move(request), std::make_shared<MeasuredCall>(prompt.id, origin_ms, std::move(done)));
   }
 
-  LevelRecord measure_level(const LoadLevel& level) {
+  LevelRecord measure_level(const LoadTestLevel& level) {
     int64_t requests = plan_.requests;
     if (requests == 0 && plan_.duration_s == 0)
       requests = std::max<int64_t>(static_cast<int64_t>(plan_.prompts.size()), 4 * level.concurrency);
@@ -222,8 +222,8 @@ class LoadRunner {
     return std::move(record_);
   }
 
-  // Requests begin until `requests` of them did (0: no such end) or `duration_s` is over (0: no such end).
-  void run_level(const LoadLevel& level, int64_t requests, double duration_s) {
+  // Begins requests until their number is `requests` (0: no limit) or `duration_s` is over (0: no limit).
+  void run_level(const LoadTestLevel& level, int64_t requests, double duration_s) {
     record_ = {.level = level};
     wanted_ = requests;
     duration_ms_ = 1e3 * duration_s;
@@ -256,13 +256,13 @@ class LoadRunner {
             --running_;
             report();
             if (record_.level.concurrency == 0) return;
-            // A server that refuses at once is not asked as fast as it refuses.
+            // The pause keeps a server that refuses at once from being flooded.
             constexpr double kPauseMs = 10;
             failed ? client_.after(kPauseMs, [this] { begin_next(); }) : begin_next();
           });
   }
 
-  // The next request and the one after it, by a Poisson process.
+  // Begins the next request, and schedules the one after it by a Poisson process.
   void arrive() {
     begin_next();
     if (!may_begin()) return;
@@ -295,27 +295,27 @@ class LoadRunner {
     return after;
   }
 
-  const LoadPlan& plan_;
+  const LoadTestPlan& plan_;
   HttpClient& client_;
-  const std::function<void(const LoadProgress&)>& on_progress_;
+  const std::function<void(const LoadTestProgress&)>& on_progress_;
   std::string model_;
   UsageOption usage_ = UsageOption::kContinuous;
   bool is_stopped_ = false;
-  LoadOutcome outcome_;
-  // Of the level under way:
+  LoadTestOutcome outcome_;
+  // State of the current level:
   LevelRecord record_;
   int64_t wanted_ = 0, begun_ = 0;
   int running_ = 0;
   double duration_ms_ = 0, origin_ms_ = 0;
-  double next_ms_ = 0;  // of the next arrival, since origin_ms_
+  double next_ms_ = 0;  // time of the next arrival, relative to origin_ms_
 };
 
 }  // namespace
 
-Result<LoadOutcome> run_load(const LoadPlan& plan,
-                             const std::function<void(const LoadProgress&)>& on_progress) {
+Result<LoadTestOutcome> run_load_test(const LoadTestPlan& plan,
+                                      const std::function<void(const LoadTestProgress&)>& on_progress) {
   OUTRIDER_TRY(const std::unique_ptr<HttpClient> client, HttpClient::open(plan.server, plan.api_key));
-  return LoadRunner(plan, *client, on_progress).run();
+  return LoadTestRunner(plan, *client, on_progress).run();
 }
 
 }  // namespace outrider

@@ -15,6 +15,6 @@ namespace outrider {
 //        each chunk it reads "delta": {"content"} and "speculation" (api/answers/speculation_writer.h).
 //        Without "speculation" it shows only the text.
 //   An API key that the user entered is sent as "Authorization: Bearer".
-std::string_view page_text();
+std::string_view chat_html();
 
 }  // namespace outrider

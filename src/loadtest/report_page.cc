@@ -5,19 +5,19 @@
 #include <string_view>
 #include <vector>
 
-#include "loadtest/load_report.h"
-#include "web/filled_page.h"
+#include "loadtest/load_test_report.h"
+#include "web/filled_html.h"
 
 namespace outrider {
 
-// Made from report_page/ by the build.
-extern const std::string_view kLoadPage;
+// The build makes it from report_page/.
+extern const std::string_view kReportHtml;
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Values at every hundredth: all that a plot of their distribution needs.
+// The quantiles 0, 0.01, ..., 1, which a plot of the distribution needs.
 Json hundredths(std::vector<double> values) {
   Json json = Json::array();
   std::sort(values.begin(), values.end());
@@ -42,7 +42,7 @@ Json distributions(const LevelRecord& level) {
           {"e2e_ms", hundredths(std::move(e2e))}};
 }
 
-// Inter-token latency over the time of the run: median and 99th percentile of the tokens of each slice.
+// Token latency over time: [seconds, median, 99th percentile] for each slice of the level that has tokens.
 Json timeline(const LevelRecord& level) {
   constexpr size_t kSlices = 120;
   std::vector<std::vector<double>> slices(kSlices);
@@ -67,8 +67,8 @@ Json timeline(const LevelRecord& level) {
 
 }  // namespace
 
-std::string load_page(const LoadPlan& plan, const LoadOutcome& outcome) {
-  Json json = load_json(plan, outcome);
+std::string load_test_html(const LoadTestPlan& plan, const LoadTestOutcome& outcome) {
+  Json json = load_test_json(plan, outcome);
   for (size_t i = 0; i < outcome.levels.size(); ++i) {
     Json& level = json["levels"][i];
     level["name"] = outcome.levels[i].level.name();
@@ -76,7 +76,7 @@ std::string load_page(const LoadPlan& plan, const LoadOutcome& outcome) {
     level["timeline"] = timeline(outcome.levels[i]);
     level.erase("requests");
   }
-  return filled_page(kLoadPage, json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return filled_html(kReportHtml, json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace outrider

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "server/api/generation_call.h"
-#include "server/api/text_routes.h"
+#include "server/api/answers/parse_call.h"
+#include "server/api/answers/text_routes.h"
 
 namespace {
 
@@ -84,12 +84,12 @@ void answer(GenerationCall& call) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  GenerationCall::Context context;
+  CallContext context;
   context.model = &served_model();
   context.id = "x";
   context.limits.template_flags = true;
   for (const Endpoint endpoint : {Endpoint::kChatCompletions, Endpoint::kCompletions}) {
-    auto call = GenerationCall::parse(endpoint, body, context);
+    auto call = parse_call(endpoint, body, context);
     if (!call.ok()) {
       require_good(call.error());
       continue;

@@ -13,7 +13,7 @@ namespace {
 
 using EventJson = nlohmann::json;
 
-// The member of an object, or null for anything else.
+// The member of an object; null if there is none.
 const EventJson& member(const EventJson& object, const char* name) {
   static const EventJson null;
   if (!object.is_object()) return null;
@@ -29,7 +29,7 @@ int64_t bytes(const EventJson& value) {
   return value.is_string() ? static_cast<int64_t>(value.get_ref<const std::string&>().size()) : 0;
 }
 
-// Bytes of generated text in a choice, reasoning and tool calls included.
+// Bytes of generated text in a choice, including reasoning and tool calls.
 int64_t text_bytes(const EventJson& choice) {
   const EventJson& delta = member(choice, "delta");
   int64_t sum = bytes(member(choice, "text"));
@@ -152,7 +152,8 @@ void AnswerReader::finish() {
 
 namespace {
 
-// "vllm:spec_decode_num_drafts_total{a="b"} 3": name, labels and value; none where it is no such line.
+// Parses a line such as "vllm:spec_decode_num_drafts_total{a="b"} 3" into name, labels and value; nullopt for
+// other lines.
 struct Sample {
   std::string_view name, labels;
   double value = 0;

@@ -12,18 +12,18 @@
 
 namespace outrider {
 
-// Turns the body of a streamed completion, as it comes, into the record of its request.
+// Turns the body of a streamed completion into the record of its request, piece by piece.
 class AnswerReader {
  public:
   explicit AnswerReader(AnswerRecord& record) : record_(record) {}
 
-  // False: the stream makes no sense, and the record says so.
+  // False: the stream is invalid; the record has the reason.
   bool feed(std::string_view bytes, double at_ms);
-  // At the end of the stream: counts the tokens, and fails a record that is not whole.
+  // To be called at the end of the stream: counts the tokens, and marks an incomplete record as failed.
   void finish();
 
  private:
-  // Of what came at once.
+  // Counts of the chunks that arrived together.
   struct Counts {
     int64_t chunks = 0, bytes = 0, logprobs = 0;
   };
@@ -34,10 +34,10 @@ class AnswerReader {
 
   AnswerRecord& record_;
   SseParser parser_;
-  bool is_done_ = false;          // [DONE]
-  bool all_have_usage_ = true;    // every chunk with text said how many tokens there are so far
-  std::optional<int64_t> usage_;  // completion_tokens as last told
-  // By arrival; one that only usage speaks of is text held back, or the total at the end.
+  bool is_done_ = false;          // [DONE] was received
+  bool all_have_usage_ = true;    // every chunk with text had the number of tokens so far
+  std::optional<int64_t> usage_;  // the latest completion_tokens
+  // Per arrival. If only the usage grew, the server held text back, or it was the total at the end.
   std::vector<int64_t> usage_growth_, logprobs_;
 };
 

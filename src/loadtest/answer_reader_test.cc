@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "loadtest/load_report.h"
+#include "loadtest/load_test_report.h"
 
 namespace outrider {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
-// An event of chat completions with text, and with usage so far where `tokens` >= 0.
+// An event of a chat completion with text, and with the usage so far if `tokens` >= 0.
 std::string event(const std::string& text, int tokens = -1) {
   const std::string usage =
       tokens < 0 ? "null" : fmt::format(R"({{"prompt_tokens":7,"completion_tokens":{}}})", tokens);
@@ -69,7 +69,7 @@ TEST(AnswerReader, SpreadsATotalOverTheChunks) {
   AnswerRecord record;
   AnswerReader reader(record);
   ASSERT_TRUE(reader.feed(event("ab"), 10));
-  // The total comes together with the last text, and still is no news about that moment.
+  // The total arrives together with the last text but does not count the tokens of that moment.
   ASSERT_TRUE(reader.feed(event("abcdef") + usage_event(5) + kEnd, 40));
   reader.finish();
   EXPECT_EQ(record.counted, TokenCount::kSpread);
@@ -172,7 +172,7 @@ TEST(SpeculationOfMetrics, SumsOverLabels) {
   EXPECT_FALSE(speculation_of_metrics("vllm:num_requests_running 3\n"));
 }
 
-TEST(LoadFigures, CountOnlyWhatSucceeded) {
+TEST(LoadTestFigures, CountOnlyWhatSucceeded) {
   AnswerRecord good{.start_ms = 0, .end_ms = 100};
   good.arrivals = {{.at_ms = 20, .tokens = 1, .chunks = 1}, {.at_ms = 80, .tokens = 3, .chunks = 1}};
   good.output_tokens = 4;
@@ -197,7 +197,7 @@ TEST(LoadFigures, CountOnlyWhatSucceeded) {
   EXPECT_EQ(figures_of(level, {.ttft = {}, .tpot = 19.9, .e2e = {}}).goodput, 0);
 }
 
-TEST(LoadPlan, ReadsAddressesAndGoals) {
+TEST(LoadTestPlan, ReadsAddressesAndGoals) {
   const auto text = [](std::string_view url) {
     const auto address = parse_server_address(url);
     return address.ok() ? address->text() : address.error().message;

@@ -49,7 +49,7 @@ void spread_tokens(std::vector<Arrival>& arrivals, int64_t total) {
     chunks += arrival.chunks;
     bytes += arrival.bytes;
   }
-  // Each chunk has one if that is possible; `rest` goes by length, rounded so that the sum is kept.
+  // Every chunk gets one token if the total allows it. The rest is distributed by length, with an exact sum.
   const int64_t each = total >= chunks ? 1 : 0;
   const int64_t rest = total - each * chunks;
   int64_t seen = 0, given = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was seen of one request, and the latencies that follow from it. Times are milliseconds.
+// The measurements of one request and the latencies that follow from them. Times are in milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace outrider {
 
-// How the tokens of each arrival were counted, best first.
+// The source of the token counts of arrivals, most exact first.
 enum class TokenCount : uint8_t {
-  kUsage,     // the server said so in every chunk (continuous_usage_stats)
+  kUsage,     // usage in every chunk (continuous_usage_stats)
   kLogprobs,  // one log-probability per token
-  kSpread,    // the total of the final usage: one per chunk, the rest by length of text
-  kChunks,    // no usage at all: every chunk counted as one token
+  kSpread,    // total of the final usage: one token per chunk, the rest by length of text
+  kChunks,    // no usage: every chunk counts as one token
 };
 
-// What came at once: one chunk, or several that could not be told apart in time.
+// The chunks that arrived together: one, or several that were read at the same time.
 struct Arrival {
   double at_ms = 0;
   int64_t tokens = 0;
-  int64_t chunks = 0;  // with text
-  int64_t bytes = 0;   // of text
+  int64_t chunks = 0;  // chunks with text
+  int64_t bytes = 0;   // bytes of text
 };
 
 struct SpeculationCounts {
@@ -31,7 +31,7 @@ struct SpeculationCounts {
   int64_t accepted = 0;
   std::vector<int64_t> accepted_per_position = {};
 
-  // The bonus token included.
+  // Includes the bonus token.
   double acceptance_length() const {
     return steps == 0 ? 0 : 1 + static_cast<double>(accepted) / static_cast<double>(steps);
   }
@@ -50,30 +50,31 @@ struct AnswerRecord {
   int64_t output_tokens = 0;
   TokenCount counted = TokenCount::kUsage;
   std::string finish_reason = {};
-  std::string failure = {};  // empty: none; "429", "timeout", "error event"
-  std::string message = {};  // of a failure
+  std::string failure = {};  // "429", "timeout", "error event"; empty: none
+  std::string message = {};  // of the failure
   bool is_interrupted = false;
   std::optional<SpeculationCounts> speculation = {};
 
   bool succeeded() const { return failure.empty() && !is_interrupted; }
   double ttft_ms() const { return arrivals.empty() ? 0 : arrivals.front().at_ms - start_ms; }
   double e2e_ms() const { return end_ms - start_ms; }
-  // Per output token after the first; none below two tokens.
+  // Time per output token after the first; nullopt: fewer than two tokens.
   std::optional<double> tpot_ms() const;
 };
 
-// Between two tokens: those of one arrival share the time since the arrival before it, and those that came
-// with the first token took none. So a request of N tokens has N - 1, and their mean is its TPOT.
+// The time between two tokens. The tokens of one arrival share the time since the previous arrival, and those
+// that arrived with the first token took none. A request of N tokens has N - 1 latencies, and their mean is
+// its TPOT.
 struct TokenLatency {
   double at_ms = 0;
   double ms = 0;
 };
 std::vector<TokenLatency> token_latencies(const AnswerRecord& record);
 
-// Between arrivals: what most tools call inter-token latency.
+// The times between arrivals, which most tools call inter-token latency.
 std::vector<double> chunk_gaps(const AnswerRecord& record);
 
-// Gives every arrival its tokens where only their total is known.
+// Distributes a known total of tokens over the arrivals.
 void spread_tokens(std::vector<Arrival>& arrivals, int64_t total);
 
 }  // namespace outrider

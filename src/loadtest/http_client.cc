@@ -29,7 +29,7 @@ namespace http = boost::beast::http;
 using Tcp = net::ip::tcp;
 using Code = boost::system::error_code;
 
-constexpr size_t kPiece = 64 << 10;  // bytes read at once
+constexpr size_t kPiece = 64 << 10;  // bytes per read
 
 auto into(Code& code) { return net::redirect_error(net::use_awaitable, code); }
 
@@ -56,7 +56,7 @@ struct HttpClient::Impl {
   std::set<Connection*> busy;
   std::set<net::steady_timer*> timers;
   int64_t under_way = 0;
-  uint64_t cancels = 0;  // calls of cancel_all()
+  uint64_t cancels = 0;  // number of calls of cancel_all()
 
   http::request<http::string_body> message(const HttpRequest& request) const {
     http::request<http::string_body> message(http::string_to_verb(request.method), root + request.path, 11);
@@ -71,7 +71,8 @@ struct HttpClient::Impl {
     return message;
   }
 
-  // Reads one response; `began` tells whether any of it came. True: the connection can be used again.
+  // Reads one response. `began` becomes true with its first byte. Returns whether the connection can be used
+  // again.
   net::awaitable<bool> read(Connection& connection, HttpHandler& handler, bool& began, HttpEnd& end) {
     http::response_parser<http::buffer_body> parser;
     parser.body_limit(boost::none);
@@ -126,7 +127,7 @@ struct HttpClient::Impl {
     return connection;
   }
 
-  // True: answered or given up; false: an old connection turned out to be closed.
+  // False: the connection was idle before and turned out to be closed. True: the request has ended otherwise.
   net::awaitable<bool> attempt(const HttpRequest& request, HttpHandler& handler, double deadline_ms,
                                uint64_t cancels_before, HttpEnd& end) {
     if (cancels != cancels_before) {
@@ -225,7 +226,7 @@ void HttpClient::run(const std::function<void()>& on_interrupt) {
     });
     while (impl_->under_way > 0) impl_->io.run_one();
   }
-  impl_->io.poll();  // the signals' end
+  impl_->io.poll();  // lets the wait for signals end
 }
 
 }  // namespace outrider

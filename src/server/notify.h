@@ -6,8 +6,8 @@
 
 namespace outrider {
 
-// Tells systemd (Type=notify) "READY=1", "STOPPING=1": one datagram to `socket`, a path, or an abstract name
-// that begins with @. Nothing is said where `socket` is empty or nobody listens.
+// Sends a state such as "READY=1" or "STOPPING=1" to systemd (Type=notify), as one datagram to `socket`: a
+// path, or an abstract name that begins with @. Does nothing if `socket` is empty or nobody listens.
 void notify_manager(const std::string& socket, std::string_view state);
 
 }  // namespace outrider

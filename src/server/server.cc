@@ -15,14 +15,13 @@
 #include <cstdlib>
 #include <ctime>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "base/clock.h"
 #include "engine/engine_parts.h"
 #include "server/http/listener.h"
+#include "server/http/service.h"
 #include "server/notify.h"
-#include "server/service.h"
 
 namespace outrider {
 namespace {
@@ -39,7 +38,7 @@ Service make_service(ServerParts& parts, ApiKeys keys) {
           .limits = parts.limits,
           .hosts = HostNames(parts.options.host, parts.options.allowed_hosts),
           .keys = std::move(keys),
-          .page = std::move(parts.page),
+          .chat_html = std::move(parts.chat_html),
           .load_stage = parts.load_stage,
           .model = {},
           .metrics = {},
@@ -69,11 +68,6 @@ ServedModel served_model(const Engine& engine, const ServerParts& parts) {
 }
 
 }  // namespace
-
-std::string random_id() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
 
 struct Server::Impl {
   Impl(ServerParts given, ApiKeys keys)
@@ -105,14 +99,15 @@ struct Server::Impl {
 };
 
 EngineLoop::Events Server::Impl::engine_events() {
-  return {
-      .opened =
-          [this](const Engine& engine) {
-            asio::post(
-                io, [this, model = served_model(engine, parts)]() mutable { on_opened(std::move(model)); });
-          },
-      .failed = [this](const Error& error) { asio::post(io, [this, error] { on_failure(error); }); },
-      .has_news = [this] { asio::post(io, [this] { service.calls.deliver(service.engine->take_news()); }); }};
+  return {.opened =
+              [this](const Engine& engine) {
+                asio::post(io, [this, model = served_model(engine, parts)]() mutable {
+                  on_opened(std::move(model));
+                });
+              },
+          .failed = [this](const Error& error) { asio::post(io, [this, error] { on_failure(error); }); },
+          .has_updates =
+              [this] { asio::post(io, [this] { service.calls.deliver(service.engine->take_updates()); }); }};
 }
 
 void Server::Impl::on_opened(ServedModel model) {
@@ -185,7 +180,7 @@ void Server::Impl::read_keys() {
 }
 
 Connection::Task<void> Server::Impl::take_signals() {
-  while (!is_stopped) {  // drain() may be done before it returns here
+  while (!is_stopped) {  // drain() may finish before this coroutine starts
     Code error;
     const int signal = co_await signals.async_wait(asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return;
@@ -193,7 +188,7 @@ Connection::Task<void> Server::Impl::take_signals() {
       read_keys();
       continue;
     }
-    // Nothing is under way, and opening a model cannot be interrupted.
+    // No call is in progress, and opening a model cannot be interrupted.
     if (service.phase == Phase::kLoading) std::_Exit(0);
     on_drain();
   }

@@ -16,22 +16,22 @@
 
 namespace outrider {
 
-// What a server is made of.
+// The parts that a server is made of.
 struct ServerParts {
   ServerOptions options;
   HttpLimits limits;
   std::function<Result<std::unique_ptr<Engine>>()> open;     // called on the engine's thread
-  std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // what it does; null: not told
+  std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // progress of `open`; null: unknown
   std::string model_name;
-  int max_batch = 1;                       // that of the engine
-  SamplingParams sampling;                 // where neither a request nor the model says anything
-  SamplingChoices sampling_choices;        // options that rule over what the model recommends
-  std::function<std::string_view()> page;  // what GET / answers
-  std::string notify_socket;               // systemd's; empty: none
+  int max_batch = 1;                            // sequences per step of the engine
+  SamplingParams sampling;                      // defaults below those of requests and of the model
+  SamplingChoices sampling_choices;             // options that override the defaults of the model
+  std::function<std::string_view()> chat_html;  // the body of GET /
+  std::string notify_socket;                    // the socket of systemd; empty: none
 };
 
-// Listens first, then opens the model: until it is there, /health says so. One thread for I/O, one for
-// preparing requests, one for the engine.
+// Listens first and then opens the model; /health reports the progress. One thread is for I/O, one for
+// preparing requests and one for the engine.
 class Server {
  public:
   // Reads the keys, binds and listens. Errors: an address that needs keys, keys that cannot be read, a port
@@ -46,12 +46,14 @@ class Server {
   Status run();
 
   // These may be called from any thread, also before run().
-  // No new work; what runs is finished within the drain timeout. Called again: ended at once.
+  // Refuses new calls and finishes those in progress within the drain timeout. A second call ends them at
+  // once.
   void drain();
-  // Keys as they are in their file now; the old ones stay if it cannot be read.
+  // Reads the file of keys again. The old keys stay if it cannot be read.
   void reload_keys();
 
-  // SIGTERM and SIGINT drain, SIGHUP reloads the keys. For programs: a library leaves signals alone.
+  // SIGTERM and SIGINT drain, SIGHUP reloads the keys. Only a program should call this, since it takes over
+  // signals.
   void handle_signals();
 
  private:

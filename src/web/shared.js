@@ -1,5 +1,5 @@
 "use strict";
-// What the pages share: elements, words and the drawn tree. Text reaches a page through textContent alone.
+// Code that all pages share: elements, labels and the drawn tree. Text enters a page only through textContent.
 const shared = (() => {
   const byId = (id) => document.getElementById(id);
 
@@ -33,7 +33,7 @@ const shared = (() => {
   // token; `own`, the target's own token {text, origin, target}, or null, follows the last accepted node. `draft` and
   // `target` are probabilities, or null; `sources` names drafters; a fate is that of docs/trace.md.
 
-  // Children of every node in their order; a node stands in the row of its first child.
+  // Places the children of each node in their order. A node has the row of its first child.
   function layout({nodes, own}) {
     const children = nodes.map(() => []);
     nodes.forEach(({parent}, node) => { if (parent >= 0) children[parent].push(node); });
@@ -65,7 +65,7 @@ const shared = (() => {
 
   const MARKS = {accepted: "✓", rejected: "✗"};
 
-  // Drafters without probabilities say 1 of every node.
+  // Drafters without probabilities give 1 for every node.
   const hasGuesses = (tree) => tree.nodes.some(({draft}) => draft !== null && draft < 1);
 
   function nodeFacts(node, depth, guesses) {
@@ -83,7 +83,7 @@ const shared = (() => {
     return [...facts, ["outcome", `${own.origin}: chosen by the target`], ["target's probability", probability(own.target)]];
   }
 
-  // The tree as SVG; showFacts gets the [name, value] pairs of the node pointed at.
+  // Draws the tree as SVG. showFacts gets the [name, value] pairs of the node under the pointer.
   function drawTree(tree, guesses, showFacts) {
     const {places, rows, columns} = layout(tree);
     const width = columns * (box.width + box.gapX) - box.gapX + 8, height = rows * (box.height + box.gapY) + 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trace page in a headless Chromium: opens without errors, shows what is in the trace, steps by keys, and
 // shows hostile text as text. Skipped where there is no Chromium.
-#include "cli/reports/trace_page.h"
+#include "cli/reports/trace_html.h"
 
 #include <gtest/gtest.h>
 
@@ -106,19 +106,8 @@ const std::string kDefinitions = R"(
   const nodes = () => [...document.querySelectorAll("#tree .node")].map((node) => node.getAttribute("aria-label"));
 )";
 
-TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
-  const std::string page = (folder_ / "trace.html").string(), out = (folder_ / "json").string();
-  const std::string models = OUTRIDER_SOURCE_DIR "/models/";
-  const std::string line = OUTRIDER_PROGRAM " generate " + models +
-                           "outrider-small -p 'Once upon a time' --max-tokens 40 --temperature 0.8 --seed 3 "
-                           "--top-p 0.8 --json --show-tree --trace " +
-                           page + " --speculative draft_target,expansion=[2,2],speculative_model=" + models +
-                           "outrider-draft >" + out;
-  ASSERT_EQ(std::system(line.c_str()), 0);
-  const Json trace = Json::parse(contents(out))["trace"];
-  EXPECT_NE(opened(contents(page)).find("<rect"), std::string::npos) << "drawn under its own policy";
-  const size_t steps = trace["steps"].size();
-  Json outcome = drive(contents(page), kDefinitions + R"(
+// Steps through the trace by keys, button and slider, and returns what the page shows.
+const std::string kKeySteps = R"(
     press("Home");
     const first = {title: text("step-title"), nodes: nodes().length};
     press("ArrowRight");
@@ -139,7 +128,21 @@ TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
     document.querySelectorAll("#tree .node")[1].dispatchEvent(new Event("focus"));
     return {first, second, third, back, last, beyond, details: text("details"), totals: text("totals"),
             bars: document.querySelectorAll("#timeline svg > g").length, slid: text("step-title"),
-            charts: [...document.querySelectorAll("#charts figure")].map((figure) => figure.textContent)};)");
+            charts: [...document.querySelectorAll("#charts figure")].map((figure) => figure.textContent)};)";
+
+TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
+  const std::string page = (folder_ / "trace.html").string(), out = (folder_ / "json").string();
+  const std::string models = OUTRIDER_SOURCE_DIR "/models/";
+  const std::string line = OUTRIDER_PROGRAM " generate " + models +
+                           "outrider-small -p 'Once upon a time' --max-tokens 40 --temperature 0.8 --seed 3 "
+                           "--top-p 0.8 --json --show-tree --trace " +
+                           page + " --speculative draft_target,expansion=[2,2],speculative_model=" + models +
+                           "outrider-draft >" + out;
+  ASSERT_EQ(std::system(line.c_str()), 0);
+  const Json trace = Json::parse(contents(out))["trace"];
+  EXPECT_NE(opened(contents(page)).find("<rect"), std::string::npos) << "drawn under its own policy";
+  const size_t steps = trace["steps"].size();
+  Json outcome = drive(contents(page), kDefinitions + kKeySteps);
   EXPECT_EQ(outcome["problems"], Json::array());
   const std::string of = " of " + std::to_string(steps);
   EXPECT_EQ(outcome["first"]["title"], "Step 1" + of);
@@ -202,7 +205,7 @@ Json made_trace(int steps, const std::string& text) {
 TEST_F(TracePageTest, ShowsHostileTextAsText) {
   const std::string hostile =
       "</script><script>alert(1)</script><img src=x onerror=alert(2)><!--<script>&amp;\u2028\"'`${alert(3)}";
-  Json outcome = drive(trace_page(made_trace(2, hostile)), kDefinitions + R"(
+  Json outcome = drive(trace_html(made_trace(2, hostile)), kDefinitions + R"(
     press("ArrowRight");
     return {images: document.querySelectorAll("img").length, scripts: document.scripts.length,
             committed: document.querySelector("#text .bonus").textContent, nodes: nodes(), about: text("about"),
@@ -216,7 +219,7 @@ TEST_F(TracePageTest, ShowsHostileTextAsText) {
 }
 
 TEST_F(TracePageTest, CountsByDepthDrafterLengthAndRank) {
-  Json outcome = drive(trace_page(made_trace(3, "first")), kDefinitions + R"(
+  Json outcome = drive(trace_html(made_trace(3, "first")), kDefinitions + R"(
     const labels = [...document.querySelectorAll("#charts svg")].map((svg) => svg.getAttribute("aria-label"));
     return {labels, nodes: nodes(), totals: text("totals"),
             causes: [...document.querySelectorAll("#tree .node")].map((node) => node.dataset.cause || "")};)");
@@ -232,7 +235,7 @@ TEST_F(TracePageTest, CountsByDepthDrafterLengthAndRank) {
 
 TEST_F(TracePageTest, OneStepAndThousands) {
   for (const int steps : {1, 5000}) {
-    Json outcome = drive(trace_page(made_trace(steps, "a")), kDefinitions + R"(
+    Json outcome = drive(trace_html(made_trace(steps, "a")), kDefinitions + R"(
       press("End");
       return {title: text("step-title"), bars: document.querySelectorAll("#timeline svg > g").length};)");
     EXPECT_EQ(outcome["problems"], Json::array());
@@ -242,7 +245,7 @@ TEST_F(TracePageTest, OneStepAndThousands) {
 }
 
 TEST(TracePage, NeedsNothingElse) {
-  std::string page = trace_page(made_trace(1, "</script>"));
+  std::string page = trace_html(made_trace(1, "</script>"));
   EXPECT_EQ(page.find("{{data}}"), std::string::npos);
   EXPECT_EQ(page.find("</script>\""), std::string::npos);
   replace_all(page, "http://www.w3.org/2000/svg", "");

@@ -135,6 +135,9 @@ void add_headers(Cases& cases) {
       {"expectation", "Expect: something-else"},
   };
   for (const auto& [name, header] : headers) cases.push_back({"header: " + name, with_header(header)});
+}
+
+void add_hosts(Cases& cases) {
   for (const std::string host :
        {"", "evil.example", "localhost.evil.example", "a b", "[::1", "localhost:port", "localhost:123456",
         "user@localhost", "localhost/", "\x80"}) {
@@ -185,6 +188,7 @@ Cases malformed_requests() {
   add_request_lines(cases);
   add_targets(cases);
   add_headers(cases);
+  add_hosts(cases);
   add_bodies(cases);
   return cases;
 }

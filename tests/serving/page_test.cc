@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The served page in a headless Chromium, with the server behind it. Skipped where there is no Chromium.
-#include "server/page/page_text.h"
+#include "server/page/chat_html.h"
 
 #include <gmock/gmock.h>
 
@@ -179,7 +179,7 @@ TEST_F(PageTest, FollowsTheThemeAndFitsAPhone) {
 }
 
 TEST(Page, NeedsNothingElse) {
-  std::string page(page_text());
+  std::string page(chat_html());
   EXPECT_NE(page.find("default-src 'none'; style-src 'sha256-"), std::string::npos);
   EXPECT_EQ(page.find(" style=\""), std::string::npos);  // the policy would drop it
   const std::string known = "http://www.w3.org/2000/svg";

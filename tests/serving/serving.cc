@@ -193,7 +193,7 @@ TestServer::TestServer(const std::function<void(ServerParts&)>& change, bool tak
   parts.open = [] { return Engine::open(tiny_engine()); };
   parts.max_batch = tiny_engine().max_batch;
   parts.model_name = "tiny";
-  parts.page = [] { return std::string_view("<!doctype html>"); };
+  parts.chat_html = [] { return std::string_view("<!doctype html>"); };
   if (change) change(parts);
   auto server = Server::listen(std::move(parts));
   if (!server.ok()) {

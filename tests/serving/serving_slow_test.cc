@@ -28,7 +28,7 @@ using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr double kClientsMib = 8;  // what 160 connections may need
+constexpr double kClientsMib = 8;  // memory that 160 connections may need
 
 std::string call(const std::string& prompt, int tokens, bool streams) {
   return fmt::format(
@@ -36,7 +36,7 @@ std::string call(const std::string& prompt, int tokens, bool streams) {
       tokens, streams ? "true" : "false");
 }
 
-// What the environment says, or that many.
+// The value of an environment variable, or `usual`.
 double seconds_of(const std::string& variable, double usual) {
   const auto variables = read_environment();
   const auto given = variables.find(variable);
@@ -47,14 +47,14 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// What clients of an overloaded server got.
+// Outcomes of the requests to an overloaded server.
 struct Served {
   std::atomic<int> served = 0, refused = 0, other = 0;
   std::mutex mutex;
   std::vector<double> refusal_ms;
 };
 
-// Asks until `end`, as clients do that do not care for Retry-After.
+// Sends requests until `end` and ignores Retry-After.
 void ask_without_end(int port, Clock::time_point end, Served& total) {
   TestClient client(port);
   while (Clock::now() < end) {
@@ -88,7 +88,7 @@ double rate_with_clients(int port, int count, double length, Served& total, cons
   return total.served / seconds_since(start);
 }
 
-// OUTRIDER_OVERLOAD_SECONDS (20) at ten times what the batch and the queue hold.
+// For OUTRIDER_OVERLOAD_SECONDS (20), ten times as many clients ask as batch and queue hold.
 TEST(ServingSlow, OverloadIsRefusedFastAndForgotten) {
   const double length = seconds_of("OUTRIDER_OVERLOAD_SECONDS", 20);
   ServeProcess server({"--max-batch", "8", "--max-queue", "8"});
@@ -261,6 +261,29 @@ TEST(ServingSlow, EndsOnSignals) {
   EXPECT_EQ(server.end(SIGTERM), 0);
 }
 
+// Sends requests of several kinds, and hangs up on some, until `is_over`. Returns the number of answers.
+int64_t mixed_work(int port, int seed, const std::string& expected, const std::atomic<bool>& is_over) {
+  std::mt19937 random(static_cast<unsigned>(seed));
+  int64_t done = 0;
+  while (!is_over) {
+    TestClient client(port);
+    const bool is_checked = random() % 2 == 0;
+    client.send(post_text("/v1/completions", is_checked ? call("The dog", 60, false)
+                                                        : call(fmt::format("Tale {}", random() % 1000), 100,
+                                                               random() % 2 == 0)));
+    if (!is_checked && random() % 3 == 0) {
+      std::this_thread::sleep_for(milliseconds(random() % 20));
+      continue;  // the client hangs up
+    }
+    const TestAnswer answer = client.read_answer();
+    if (is_checked && answer.status == 200) {
+      EXPECT_EQ(text_of(answer), expected);
+    }
+    ++done;
+  }
+  return done;
+}
+
 // OUTRIDER_SOAK_SECONDS of mixed work (60): memory and file descriptors do not grow after the first third.
 TEST(ServingSlow, Soak) {
   const double length = seconds_of("OUTRIDER_SOAK_SECONDS", 60);
@@ -273,25 +296,7 @@ TEST(ServingSlow, Soak) {
   std::atomic<int64_t> done = 0;
   std::vector<std::thread> clients;
   for (int i = 0; i < 8; ++i) {
-    clients.emplace_back([&, i] {
-      std::mt19937 random(static_cast<unsigned>(i));
-      while (!is_over) {
-        TestClient client(server.port());
-        const bool is_checked = random() % 2 == 0;
-        client.send(post_text("/v1/completions", is_checked ? call("The dog", 60, false)
-                                                            : call(fmt::format("Tale {}", random() % 1000),
-                                                                   100, random() % 2 == 0)));
-        if (!is_checked && random() % 3 == 0) {
-          std::this_thread::sleep_for(milliseconds(random() % 20));
-          continue;  // hangs up
-        }
-        const TestAnswer answer = client.read_answer();
-        if (is_checked && answer.status == 200) {
-          EXPECT_EQ(text_of(answer), expected);
-        }
-        ++done;
-      }
-    });
+    clients.emplace_back([&, i] { done += mixed_work(server.port(), i, expected, is_over); });
   }
   double early = 0, late = 0;
   int64_t early_files = 0;

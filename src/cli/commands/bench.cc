@@ -15,7 +15,7 @@
 #include "cli/reports/bench_report.h"
 #include "cli/reports/completion_json.h"
 #include "cli/reports/trace_log.h"
-#include "cli/reports/trace_page.h"
+#include "cli/reports/trace_html.h"
 #include "cli/synthetic_drafter.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
@@ -87,7 +87,7 @@ Status trace_all(const Settings& settings, Engine& engine, const PreparedPrompts
     OUTRIDER_TRY([[maybe_unused]] const Completion completion, engine.generate(request));
   }
   engine.set_trace_sink(nullptr);
-  return write_trace_page(settings.trace_file, log.json());
+  return write_trace_html(settings.trace_file, log.json());
 }
 
 Status check_together(const Settings& settings, const EngineOptions& options) {

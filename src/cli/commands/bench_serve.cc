@@ -13,8 +13,8 @@
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "config/option_value.h"
-#include "loadtest/load_report.h"
-#include "loadtest/load_run.h"
+#include "loadtest/load_test_report.h"
+#include "loadtest/load_test_run.h"
 #include "platform/durable_file.h"
 
 namespace outrider {
@@ -30,12 +30,12 @@ Result<std::string> read_api_key(const std::filesystem::path& file) {
   return input_error(fmt::format("--api-key-file: expected a key in {}, found none", file.string()));
 }
 
-Result<LoadPlan> make_plan(const Settings& settings) {
+Result<LoadTestPlan> make_plan(const Settings& settings) {
   const LoadOptions& load = settings.load;
   if (load.url.empty()) return usage_error("expected the server's address: --url http://127.0.0.1:8000");
   if (!load.concurrency.empty() && !load.request_rates.empty())
     return usage_error("expected --concurrency or --request-rate, found both");
-  LoadPlan plan;
+  LoadTestPlan plan;
   auto server = parse_server_address(load.url);
   if (!server.ok()) return usage_error(fmt::format("--url: {}", server.error().message));
   plan.server = std::move(server).value();
@@ -53,7 +53,7 @@ Result<LoadPlan> make_plan(const Settings& settings) {
     plan.levels.push_back({.concurrency = 0, .request_rate = rate});
   if (plan.levels.empty()) plan.levels.push_back({.concurrency = 1});
   plan.model = settings.served_model_name;
-  plan.endpoint = load.is_chat ? LoadEndpoint::kChat : LoadEndpoint::kCompletions;
+  plan.endpoint = load.is_chat ? LoadTestEndpoint::kChat : LoadTestEndpoint::kCompletions;
   plan.requests = load.requests;
   plan.duration_s = load.duration;
   plan.warmup = load.warmup;
@@ -80,17 +80,17 @@ Status check_report_file(const std::filesystem::path& file) {
 }  // namespace
 
 Status run_bench_serve(const Settings& settings) {
-  OUTRIDER_TRY(const LoadPlan plan, make_plan(settings));
+  OUTRIDER_TRY(const LoadTestPlan plan, make_plan(settings));
   OUTRIDER_RETURN_IF_ERROR(check_report_file(settings.output));
   ProgressLine progress;
-  OUTRIDER_TRY(const LoadOutcome outcome, run_load(plan, [&](const LoadProgress& news) {
+  OUTRIDER_TRY(const LoadTestOutcome outcome, run_load_test(plan, [&](const LoadTestProgress& news) {
                  progress.show(news.level.name(), news.done);
                }));
   progress.clear();
   if (outcome.is_interrupted) write_error_line("interrupted; what was measured until then follows");
-  write_output(settings.json ? json_line(load_json(plan, outcome)) : load_text(plan, outcome));
+  write_output(settings.json ? json_line(load_test_json(plan, outcome)) : load_test_text(plan, outcome));
   if (!settings.output.empty())
-    OUTRIDER_RETURN_IF_ERROR(write_durably(settings.output, load_page(plan, outcome)));
+    OUTRIDER_RETURN_IF_ERROR(write_durably(settings.output, load_test_html(plan, outcome)));
   const bool has_answers =
       std::any_of(outcome.levels.begin(), outcome.levels.end(), [](const LevelRecord& level) {
         return std::any_of(level.requests.begin(), level.requests.end(),

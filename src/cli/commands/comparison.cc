@@ -222,7 +222,7 @@ Status check_together(const Settings& settings) {
 
 Status write_report(const std::filesystem::path& path, const Comparison& comparison) {
   const Json json = comparison_json(comparison);
-  return write_durably(path, path.extension() == ".json" ? json_line(json) : comparison_page(json));
+  return write_durably(path, path.extension() == ".json" ? json_line(json) : comparison_html(json));
 }
 
 Status check_outputs(const Comparison& comparison) {

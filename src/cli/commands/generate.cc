@@ -9,7 +9,7 @@
 #include "cli/reports/completion_json.h"
 #include "cli/reports/draft_view.h"
 #include "cli/reports/trace_log.h"
-#include "cli/reports/trace_page.h"
+#include "cli/reports/trace_html.h"
 #include "cli/reports/tree_view.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
@@ -66,7 +66,7 @@ Status run_generate(const Settings& settings) {
   } else {
     write_output("\n");
   }
-  return settings.trace_file.empty() ? Status() : write_trace_page(settings.trace_file, log.json());
+  return settings.trace_file.empty() ? Status() : write_trace_html(settings.trace_file, log.json());
 }
 
 }  // namespace outrider

@@ -15,7 +15,7 @@
 #include "cli/terminal.h"
 #include "config/environment.h"
 #include "engine/engine_parts.h"
-#include "server/page/page_text.h"
+#include "server/page/chat_html.h"
 #include "server/server.h"
 
 namespace outrider {
@@ -70,7 +70,7 @@ Status run_serve(const Settings& settings) {
   parts.max_batch = options.max_batch;
   parts.sampling = settings.request.sampling;
   parts.sampling_choices = sampling_choices(settings);
-  parts.page = page_text;
+  parts.chat_html = chat_html;
   parts.notify_socket = notify_socket();
   OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));
   server->handle_signals();

@@ -4,20 +4,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "web/filled_page.h"
+#include "web/filled_html.h"
 
 namespace outrider {
 
-// Made from comparison_page/ by the build.
-extern const std::string_view kComparisonPage;
+// The build makes it from comparison_page/.
+extern const std::string_view kComparisonHtml;
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of the time that decoding takes.
+// The drafter's share of the decoding time.
 double draft_share(const SpeculationStats& stats) {
   const double all = stats.draft_ms + stats.verify_ms;
   return all > 0 ? stats.draft_ms / all : 0;
@@ -42,9 +43,7 @@ std::string megabytes(int64_t bytes) {
   return bytes == 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(bytes) / 1e6);
 }
 
-}  // namespace
-
-std::string comparison_text(const Comparison& comparison) {
+std::string setup_text(const Comparison& comparison) {
   const NodeBudget& budget = comparison.budget;
   std::string text = fmt::format("{}: {}, {} kernels, {} threads; at most {} drafted nodes, {} levels\n",
                                  comparison.info.model_path, comparison.info.weights, comparison.info.kernels,
@@ -56,6 +55,25 @@ std::string comparison_text(const Comparison& comparison) {
     text += fmt::format("{} more prompts were left out: they do not fit into the context\n\n",
                         comparison.skipped_prompts);
   if (!comparison.is_complete) text += "the run ended early: drafters or rounds are missing\n\n";
+  return text;
+}
+
+std::string row_text(const Comparison& comparison, const ContenderResult& result, size_t width) {
+  std::string text = fmt::format("{:<{}} {:<8}", result.contender.drafter, width, result.contender.tree);
+  for (size_t d = 0; d < kDecodings.size(); ++d) {
+    const Figures all = over_all(result.prompts[d]);
+    const char* differs = comparison.compared[d] && all.differing > 0 ? "!" : "";
+    text += fmt::format(" {:>7.2f} {:>8.2f}x {:>7.1f}%{}", all.stats.acceptance_length(),
+                        all.ratio_of_medians, 100 * draft_share(all.stats), differs);
+  }
+  return text + fmt::format(" {:>8} {:>8}\n", megabytes(result.memory.weight_bytes),
+                            megabytes(result.memory.cache_bytes));
+}
+
+}  // namespace
+
+std::string comparison_text(const Comparison& comparison) {
+  std::string text = setup_text(comparison);
   size_t width = 7;
   for (const ContenderResult& result : comparison.results)
     width = std::max(width, result.contender.drafter.size());
@@ -65,17 +83,7 @@ std::string comparison_text(const Comparison& comparison) {
   for (size_t d = 0; d < kDecodings.size(); ++d)
     text += fmt::format(" {:>7} {:>9} {:>8}", "length", "speed-up", "draft");
   text += fmt::format(" {:>8} {:>8}\n", "weights", "cache");
-  for (const ContenderResult& result : comparison.results) {
-    text += fmt::format("{:<{}} {:<8}", result.contender.drafter, width, result.contender.tree);
-    for (size_t d = 0; d < kDecodings.size(); ++d) {
-      const Figures all = over_all(result.prompts[d]);
-      const char* differs = comparison.compared[d] && all.differing > 0 ? "!" : "";
-      text += fmt::format(" {:>7.2f} {:>8.2f}x {:>7.1f}%{}", all.stats.acceptance_length(),
-                          all.ratio_of_medians, 100 * draft_share(all.stats), differs);
-    }
-    text += fmt::format(" {:>8} {:>8}\n", megabytes(result.memory.weight_bytes),
-                        megabytes(result.memory.cache_bytes));
-  }
+  for (const ContenderResult& result : comparison.results) text += row_text(comparison, result, width);
   text +=
       "\nlength: tokens per target pass, bonus token included; speed-up: tokens per second over plain "
       "decoding;\n"
@@ -115,8 +123,8 @@ Json comparison_json(const Comparison& comparison) {
   return json;
 }
 
-std::string comparison_page(const Json& comparison) {
-  return filled_page(kComparisonPage, comparison.dump(-1, ' ', false, Json::error_handler_t::replace));
+std::string comparison_html(const Json& comparison) {
+  return filled_html(kComparisonHtml, comparison.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace outrider

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "cli/commands/comparison.h"
+#include "cli/reports/comparison_data.h"
 
 namespace outrider {
 
-// One table: drafters down, what they bring across.
+// A table with a row per drafter.
 std::string comparison_text(const Comparison& comparison);
 
-// One object; every contender with its figures over all prompts and by category.
+// An object with the figures of every contender, over all prompts and by category.
 nlohmann::ordered_json comparison_json(const Comparison& comparison);
 
-// The same as a page that needs nothing else.
-std::string comparison_page(const nlohmann::ordered_json& comparison);
+// A self-contained HTML page of that object.
+std::string comparison_html(const nlohmann::ordered_json& comparison);
 
 }  // namespace outrider

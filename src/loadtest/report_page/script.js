@@ -1,4 +1,4 @@
-// Draws the figures of a load run.
+// Draws the figures of a load test.
 (() => {
   const {byId, element, short, clipped, totalsList, plural} = shared;
   const data = JSON.parse(byId("data").textContent);
@@ -15,14 +15,14 @@
         element("th", {scope: "row"}, name), ...cells.map((cell) => element("td", {}, String(cell)))))));
   }
 
-  // A round number of at least `value`, and so many of its parts that labels stay short.
+  // Returns the smallest number of at least `value` that is a power of ten times 1, 1.5, 2, 2.5, 3, 4, 5, 6 or 8.
   function niceTop(value) {
     if (value <= 0) return 1;
     const unit = 10 ** Math.floor(Math.log10(value));
     return [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((factor) => factor * unit).find((top) => top >= value * 0.9999);
   }
 
-  // lines: [{points: [[x, y]], second, dots}]; marks: [{x, name}] are drawn as vertical rules.
+  // lines: [{points: [[x, y]], second, dots}]; marks: [{x, name}], drawn as vertical lines
   function plot({title, caption, lines, marks = [], xName, yName, width = 440, height = 220, fromZero = true}) {
     const left = 52, right = 14, top = 24, bottom = 40;
     const points = lines.flatMap(({points: some}) => some);

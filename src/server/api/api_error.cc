@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/api_error.h"
 
-#include "server/api/answers/json_text.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 
@@ -19,5 +19,7 @@ std::string error_body(const ApiError& error) {
   append_or_null(body, error.code);
   return body += "}}";
 }
+
+std::string error_event(const ApiError& error) { return "data: " + error_body(error) + "\n\n"; }
 
 }  // namespace outrider

@@ -8,12 +8,12 @@
 
 namespace outrider {
 
-// OpenAI's error object, with the HTTP status it goes out with.
+// OpenAI's error object and the HTTP status of the answer that carries it.
 struct ApiError {
   int status = 400;
   std::string type = "invalid_request_error";
-  std::string message = {};             // one line: what was expected, what was found
-  std::string param = {};               // the field at fault: "messages[2].content"; empty: null
+  std::string message = {};             // one line: expected and found values
+  std::string param = {};               // path of the invalid field: "messages[2].content"; empty: null
   std::string code = {};                // "context_length_exceeded"; empty: null
   std::optional<int> retry_after = {};  // seconds; a header, not part of the body
 };
@@ -23,5 +23,7 @@ using ApiResult = Result<T, ApiError>;
 
 // {"error": {...}}
 std::string error_body(const ApiError& error);
+// The last event of a stream that fails: data: {"error": ...}
+std::string error_event(const ApiError& error);
 
 }  // namespace outrider

@@ -13,20 +13,20 @@
 
 namespace outrider {
 
-// What answering requests needs to know of the model. Immutable, shared between threads, outlives none of
-// what it points to: the engine stays open longer.
+// The properties of the model that are needed to answer requests. Immutable and shared between threads. The
+// engine owns the objects that it points to and must outlive it.
 struct ServedModel {
   std::string name;     // "model" of the API
   int64_t created = 0;  // Unix time of loading
   EngineInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;
   const ChatTemplate* chat_template = nullptr;  // null: none
-  std::shared_ptr<const TokenTrie> token_trie;  // null: output cannot be held to grammars
+  std::shared_ptr<const TokenTrie> token_trie;  // null: grammars are not supported
   std::string bos_token, eos_token;             // for the template
-  std::vector<TokenId> stop_tokens;             // of the model
+  std::vector<TokenId> stop_tokens;             // end-of-text tokens of the model
   int64_t context = 0;                          // tokens
   int64_t vocab_size = 0;
-  SamplingParams sampling = {.logit_bias = {}, .temperature = 1.0};  // where a request says nothing
+  SamplingParams sampling = {.logit_bias = {}, .temperature = 1.0};  // defaults of requests
 };
 
 }  // namespace outrider

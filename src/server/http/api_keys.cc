@@ -14,18 +14,13 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/white_space.h"
 
 namespace outrider {
 namespace {
 
 constexpr size_t kMaxFile = 1 << 20;
 
-std::string_view without_spaces(std::string_view line) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
-  while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
-  return line;
-}
 
 }  // namespace
 
@@ -40,15 +35,15 @@ Result<ApiKeys> ApiKeys::parse(std::string_view text, std::string_view name) {
   ApiKeys keys;
   for (int line = 1; !text.empty(); ++line) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view key = without_spaces(text.substr(0, end));
+    const std::string_view key = trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (key.empty() || key.front() == '#') continue;
     const auto is_visible = [](char c) { return c > 0x20 && c < 0x7f; };
-    if (key.size() < kShortest || key.size() > 512 || !std::all_of(key.begin(), key.end(), is_visible)) {
+    if (key.size() < kMinLength || key.size() > 512 || !std::all_of(key.begin(), key.end(), is_visible)) {
       return input_error(
           fmt::format("{}:{}: expected a key of {} to 512 visible ASCII characters without spaces; openssl "
                       "rand -hex 32 makes one",
-                      name, line, kShortest));
+                      name, line, kMinLength));
     }
     keys.digests_.push_back(digest_of(key));
   }

@@ -12,21 +12,21 @@
 
 namespace outrider {
 
-// The keys that open the server. Only their digests are kept.
+// The keys that clients may use. Only their digests are kept.
 class ApiKeys {
  public:
-  static constexpr size_t kShortest = 16;  // characters
+  static constexpr size_t kMinLength = 16;  // characters
 
-  // A text of one key per line; empty lines and lines that begin with # are skipped. Errors name the line,
-  // never what it holds.
+  // Reads one key per line, skipping empty lines and lines that begin with #. Errors name the line, never its
+  // content.
   static Result<ApiKeys> parse(std::string_view text, std::string_view name);
-  // Error: the file is missing, holds no key, or others than its owner and group may read it.
+  // Errors: the file is missing, holds no key, or is readable by others than its owner and group.
   static Result<ApiKeys> read(const std::filesystem::path& path);
 
   bool required() const { return !digests_.empty(); }
 
-  // What the key's cached prompts are shared within, different for every key; nothing: an unknown key. The
-  // time it takes depends on the number of keys and the length of `key` alone.
+  // The scope of the prefix cache for requests with this key, different for every key; nullopt: unknown key.
+  // The time it takes depends only on the number of keys and the length of `key`.
   std::optional<uint64_t> scope_of(std::string_view key) const;
 
  private:

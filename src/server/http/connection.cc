@@ -13,7 +13,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr size_t kReadAhead = 64 << 10;  // bytes of further requests, while one is answered
+constexpr size_t kReadAhead = 64 << 10;  // maximum bytes of further requests while one is answered
 constexpr size_t kReadSize = 2048;
 
 }  // namespace

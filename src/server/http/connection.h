@@ -11,12 +11,12 @@
 #include <string>
 #include <string_view>
 
-#include "server/service.h"
+#include "server/http/service.h"
 
 namespace outrider {
 
-// A socket with a deadline for whatever its coroutine is waiting for, and an eye on its peer. Of the I/O
-// thread.
+// A socket with a deadline for the operation that its coroutine waits for. It also notices when its peer goes
+// away. Only the I/O thread uses it.
 class Connection {
  public:
   using Socket = boost::asio::ip::tcp::socket;
@@ -30,25 +30,26 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // False: the peer closed, or nothing came in time.
+  // False: the peer closed the connection, or no bytes came in time.
   Task<bool> wait_for_bytes(Duration time);
-  // False: broken, or stalled for too long. Progress is what counts, not the whole.
+  // False: the connection is broken, or no byte was taken for write_stall. The total time is not limited.
   Task<bool> write(std::string_view bytes);
-  // Lets the peer read the last answer before the socket goes: reads and forgets what is on its way.
+  // Lets the peer read the last answer before the socket closes, by discarding the bytes that still arrive.
   Task<void> linger();
 
-  // Between these two, a peer that goes away is noticed; bytes that come are kept for the next request.
+  // Between these two calls the connection notices when its peer goes away, and buffers bytes of the next
+  // request.
   void start_watch();
   Task<void> stop_watch();
   bool is_gone() const { return is_gone_; }
 
-  // Until wake(), or for this long.
+  // Waits until wake(), at most `time`.
   Task<void> wait(Duration time);
   void wake() { wake_.cancel(); }
 
   void set_deadline(Duration from_now) { deadline_ = Clock::now() + from_now; }
   void set_no_deadline() { deadline_ = Clock::time_point::max(); }
-  // Whether the last wait was cut short.
+  // Whether the deadline ended an operation.
   bool is_expired() const { return is_expired_; }
   void check_deadline(Clock::time_point now);
   bool is_idle() const { return is_idle_; }
@@ -66,7 +67,7 @@ class Connection {
   Service* service_;
   Socket socket_;
   std::string address_;
-  boost::beast::flat_buffer buffer_;  // read, not yet parsed
+  boost::beast::flat_buffer buffer_;  // bytes that were read and not parsed yet
   boost::asio::steady_timer wake_;
   Clock::time_point deadline_ = Clock::time_point::max();
   bool is_expired_ = false;

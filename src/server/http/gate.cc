@@ -11,11 +11,11 @@ namespace {
 
 Refusal refusal(ApiError error) { return {.error = std::move(error), .allow = {}}; }
 
-std::optional<Refusal> check_host(const Service& service, const RequestHeader& head) {
-  if (head.hosts > 1 || (head.hosts == 0 && head.is_http_1_1)) {
-    return refusal({.message = "expected one Host header, found " + std::to_string(head.hosts)});
+std::optional<Refusal> check_host(const Service& service, const RequestHeader& header) {
+  if (header.hosts > 1 || (header.hosts == 0 && header.is_http_1_1)) {
+    return refusal({.message = "expected one Host header, found " + std::to_string(header.hosts)});
   }
-  if (!head.host || service.hosts.allow(*head.host)) return std::nullopt;
+  if (!header.host || service.hosts.allow(*header.host)) return std::nullopt;
   return refusal({.status = 403,
                   .type = "permission_error",
                   .message = "this name is not served; --allowed-host adds one",
@@ -43,17 +43,17 @@ std::optional<Refusal> check_phase(const Service& service, const RouteRow& row) 
 
 }  // namespace
 
-Result<Admission, Refusal> admit(const Service& service, const RequestHeader& head) {
-  const std::optional<std::string> path = request_path(head.target);
+Result<Admission, Refusal> admit(const Service& service, const RequestHeader& header) {
+  const std::optional<std::string> path = request_path(header.target);
   if (!path) return refusal({.message = "expected a path such as /v1/models, found another request target"});
-  RouteMatch match = match_route(head.method, *path);
-  // Probes know neither names nor keys, and learn nothing.
+  RouteMatch match = match_route(header.method, *path);
+  // Health probes know neither host names nor keys.
   const bool is_public = match.row != nullptr && match.row->route == Route::kHealth;
   uint64_t scope = 0;
   if (!is_public) {
-    if (auto refused = check_host(service, head)) return *std::move(refused);
+    if (auto refused = check_host(service, header)) return *std::move(refused);
     if (service.keys.required()) {
-      const std::optional<uint64_t> found = service.keys.scope_of(credential(head.authorization));
+      const std::optional<uint64_t> found = service.keys.scope_of(credential(header.authorization));
       if (!found) {
         return refusal({.status = 401,
                         .type = "authentication_error",
@@ -72,10 +72,10 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHeader& he
         .status = 405, .message = "this path takes " + match.allowed, .code = "method_not_allowed"};
     return Refusal{.error = std::move(error), .allow = match.allowed};
   }
-  if (match.row->method == "POST" && !is_json_type(head.content_type)) {
+  if (match.row->method == "POST" && !is_json_type(header.content_type)) {
     return refusal({.status = 415,
                     .message = "expected the header Content-Type: application/json (curl: -H), found " +
-                               (head.content_type.empty() ? "none" : quote(head.content_type)),
+                               (header.content_type.empty() ? "none" : quote(header.content_type)),
                     .code = "unsupported_media_type"});
   }
   if (auto refused = check_phase(service, *match.row)) return *std::move(refused);

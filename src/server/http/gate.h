@@ -7,39 +7,39 @@
 
 #include "server/api/api_error.h"
 #include "server/http/router.h"
-#include "server/service.h"
+#include "server/http/service.h"
 
 namespace outrider {
 
-// What a request says before its body.
+// The header fields of a request that the server reads.
 struct RequestHeader {
   std::string method;
   std::string target;
   std::optional<std::string> host;
-  int hosts = 0;  // Host headers
+  int hosts = 0;  // number of Host headers
   bool is_http_1_1 = true;
   std::string authorization;
   std::string content_type;
   std::string origin;
-  std::string request_id;  // empty: none that can be repeated
+  std::string request_id;  // empty: none, or one that is_request_id() rejects
 };
 
 struct Admission {
   RouteMatch match;
-  uint64_t scope = 0;  // of the prefix cache
+  uint64_t scope = 0;  // Request::cache_scope
 };
 
 struct Refusal {
   ApiError error;
-  std::string allow;  // methods, with 405
+  std::string allow;  // methods of the path, for status 405
 };
 
-// Everything that is decided before a body is read, in this order: host, key, route, type, phase, queue.
-Result<Admission, Refusal> admit(const Service& service, const RequestHeader& head);
+// Checks a request before its body is read, in this order: host, key, route, content type, phase, queue.
+Result<Admission, Refusal> admit(const Service& service, const RequestHeader& header);
 
 ApiError queue_full_error(const Service& service);
 
-// What Access-Control-Allow-Origin says to this origin; empty: nothing.
+// The value of Access-Control-Allow-Origin for this origin; empty: no such header.
 std::string allowed_origin(const ServerOptions& options, std::string_view origin);
 
 }  // namespace outrider

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "server/api/generation_call.h"
-#include "server/worker_task.h"
+#include "server/api/answers/parse_call.h"
+#include "server/http/worker_task.h"
 
 namespace outrider {
 namespace {
@@ -39,7 +39,7 @@ CallPointer open_call(Exchange& exchange) {
 
 }  // namespace
 
-// Ends and forgets the call however the coroutine is left.
+// Cancels an unfinished call however the coroutine ends.
 class CallGuard {
  public:
   CallGuard(Service* service, CallPointer call) : service_(service), call_(std::move(call)) {}
@@ -62,14 +62,14 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   const Endpoint endpoint = exchange.admission.match.row->route == Route::kChatCompletions
                                 ? Endpoint::kChatCompletions
                                 : Endpoint::kCompletions;
-  GenerationCall::Context context;
+  CallContext context;
   context.model = &exchange.connection->service().model;
   context.id = exchange.id;
   context.created = std::time(nullptr);
   context.random_seed = random_seed();
   context.cache_scope = exchange.admission.scope;
   return [endpoint, context = std::move(context), body = std::move(exchange.body), call, error] {
-    auto parsed = GenerationCall::parse(endpoint, body, context);
+    auto parsed = parse_call(endpoint, body, context);
     if (parsed.ok()) {
       call->generation = std::move(parsed).value();
     } else {
@@ -78,22 +78,22 @@ std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
   };
 }
 
-Reply stream_head() {
-  Reply head{.content_type = "text/event-stream; charset=utf-8"};
-  head.headers.emplace_back("X-Accel-Buffering", "no");
-  return head;
+Reply stream_reply() {
+  Reply reply{.content_type = "text/event-stream; charset=utf-8"};
+  reply.headers.emplace_back("X-Accel-Buffering", "no");
+  return reply;
 }
 
-// `events` as the next piece of the body.
+// `events` as the next chunk of the body.
 std::string framed(const Exchange& exchange, std::string_view events) {
   return exchange.is_chunked ? fmt::format("{:x}\r\n{}\r\n", events.size(), events) : std::string(events);
 }
 
-// What is to be written now; empty: nothing.
+// The events to write now; empty: none.
 std::string next_events(Service& service, LiveCall& call, bool is_silent) {
   if (call.events.empty() && !call.error) service.calls.release_held(call);
   std::string events = std::exchange(call.events, {});
-  if (call.error) events += GenerationCall::error_event(*call.error);
+  if (call.error) events += error_event(*call.error);
   if (events.empty() && is_silent && !call.is_finished) events = ": ping\n\n";
   return events;
 }
@@ -103,9 +103,9 @@ Connection::Task<bool> write_stream(Exchange& exchange, LiveCall& call) {
   Service& service = connection.service();
   service.metrics.on_response(200);
   if (!exchange.is_chunked) exchange.keeps_alive = false;
-  const Reply head_reply = stream_head();
-  const std::string head = head_text(exchange, head_reply, -1);
-  bool is_sent = co_await connection.write(head);
+  const Reply reply = stream_reply();
+  const std::string header = header_text(exchange, reply, -1);
+  bool is_sent = co_await connection.write(header);
   auto written_at = Connection::Clock::now();
   while (is_sent && !connection.is_gone()) {
     const bool is_silent = Connection::Clock::now() - written_at >= service.limits.ping_interval;
@@ -130,7 +130,8 @@ Connection::Task<bool> write_stream(Exchange& exchange, LiveCall& call) {
   co_return is_sent;
 }
 
-// Until the engine has taken the call, or refused it: a refusal has a status of its own.
+// Waits until the engine has accepted or refused a call that streams, since a refusal has a status of its
+// own, and until any other call has finished.
 Connection::Task<void> wait_for_engine(Exchange& exchange, const LiveCall& call) {
   Connection& connection = *exchange.connection;
   const bool streams = call.generation->streams();

@@ -6,11 +6,8 @@
 
 namespace outrider {
 
-// Chat and completions, streaming or not: preparation, the engine, the answer. A client that goes away takes
-// its call with it. False: the connection is to be closed.
+// Answers a chat or a completion, streamed or not: preparation, engine, answer. The call is cancelled if its
+// client goes away. False: the connection must close.
 Connection::Task<bool> answer_generation(Exchange& exchange);
-
-// Tokens and templates: made by the worker, without the engine.
-Connection::Task<bool> answer_prepared(Exchange& exchange);
 
 }  // namespace outrider

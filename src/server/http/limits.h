@@ -6,24 +6,24 @@
 
 namespace outrider {
 
-// Bounds on what a connection may send, hold and wait. All hold before a key is looked at.
+// Bounds on the bytes and times of a connection. They apply before keys are checked.
 struct HttpLimits {
   size_t target_bytes = 8 << 10;
   size_t header_line_bytes = 8 << 10;
-  size_t header_bytes = 32 << 10;  // all of them, the request line included
+  size_t header_bytes = 32 << 10;  // all headers together with the request line
   int headers = 100;
   size_t body_bytes = 8 << 20;
   size_t bodies_bytes = 256 << 20;   // of all connections together
-  size_t stream_bytes = 256 << 10;   // events waiting for one reader
-  int send_buffer_bytes = 64 << 10;  // of a socket, so that the kernel does not hide a slow reader
+  size_t stream_bytes = 256 << 10;   // events that wait for one client
+  int send_buffer_bytes = 64 << 10;  // per socket; small, so that the kernel does not hide a slow client
 
   std::chrono::milliseconds header_time{10'000};
   std::chrono::milliseconds body_gap{30'000};    // between two reads of a body
-  std::chrono::milliseconds body_time{300'000};  // for all of it
+  std::chrono::milliseconds body_time{300'000};  // for the whole body
   std::chrono::milliseconds idle_time{60'000};   // between two requests of a connection
   std::chrono::milliseconds write_stall{30'000};
-  std::chrono::milliseconds ping_interval{15'000};  // a comment, while a stream has nothing to say
-  std::chrono::milliseconds close_time{2'000};      // to send what is left when the server stops
+  std::chrono::milliseconds ping_interval{15'000};  // between comments of a silent stream
+  std::chrono::milliseconds close_time{2'000};      // to send the last bytes when the server stops
 };
 
 }  // namespace outrider

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/http/exchange.h"
+#include "server/http/request_handler.h"
 
 namespace outrider {
 namespace {
@@ -21,7 +21,7 @@ using asio::ip::tcp;
 using Code = boost::system::error_code;
 
 constexpr auto kSweepInterval = std::chrono::milliseconds(100);
-constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // out of file descriptors
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // pause when file descriptors ran out
 
 void log_exception(const std::exception_ptr& exception) {
   if (exception == nullptr) return;
@@ -34,7 +34,7 @@ void log_exception(const std::exception_ptr& exception) {
 
 }  // namespace
 
-// A connection in the books, for as long as its coroutine runs.
+// Registers a connection for as long as its coroutine runs.
 class Listener::Registration {
  public:
   Registration(Listener* listener, Connection* connection) : listener_(listener), connection_(connection) {
@@ -77,7 +77,7 @@ Status Listener::open() {
   const tcp::endpoint endpoint(address, static_cast<uint16_t>(options.port));
   acceptor_.open(endpoint.protocol(), error);
   if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
-  // Inherited by what is accepted.
+  // Accepted sockets inherit this option.
   if (!error)
     acceptor_.set_option(asio::socket_base::send_buffer_size(service_->limits.send_buffer_bytes), error);
   if (!error) acceptor_.bind(endpoint, error);
@@ -134,7 +134,7 @@ void Listener::take(Socket socket) {
   if (service_->connections >= options.max_connections || count >= options.max_connections_per_address) {
     if (count == 0) by_address_.erase(address);
     service_->metrics.on_drop(DropReason::kTooMany);
-    return;  // closes it
+    return;  // which closes the socket
   }
   ++count;
   asio::co_spawn(*io_, serve(std::move(socket), address), log_exception);
@@ -147,13 +147,13 @@ Connection::Task<void> Listener::serve(Socket socket, std::string address) {
   try {
     bool goes_on = co_await connection.wait_for_bytes(service_->limits.header_time);
     while (goes_on) {
-      goes_on = co_await exchange_one(connection);
+      goes_on = co_await handle_request(connection);
       if (goes_on) goes_on = co_await connection.wait_for_bytes(service_->limits.idle_time);
     }
   } catch (const std::exception&) {
     failure = std::current_exception();
   }
-  co_await connection.stop_watch();  // still runs after an exception
+  co_await connection.stop_watch();  // the watch still runs after an exception
   if (failure != nullptr) std::rethrow_exception(failure);
   if (!connection.is_gone()) co_await connection.linger();
 }

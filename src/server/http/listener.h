@@ -15,14 +15,14 @@
 
 namespace outrider {
 
-// Accepts connections within their limits and keeps their deadlines.
+// Accepts connections within the limits on their number, and enforces their deadlines.
 class Listener {
  public:
   Listener(boost::asio::io_context* io, Service* service);
 
   Status open();
   void start();
-  // No further connections; those between requests are closed.
+  // Accepts no further connections and closes those between two requests.
   void stop();
   void close_all();
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "server/api/text_routes.h"
+#include "server/api/answers/text_routes.h"
 
 namespace outrider {
 namespace {
@@ -94,9 +94,9 @@ Reply metrics(const Service& service) {
                                         .connections = service.connections})};
 }
 
-Reply page(const Service& service) {
-  Reply reply{.content_type = "text/html; charset=utf-8", .body = std::string(service.page())};
-  // The rest of its policy is part of the page.
+Reply chat_page(const Service& service) {
+  Reply reply{.content_type = "text/html; charset=utf-8", .body = std::string(service.chat_html())};
+  // The page itself contains the rest of its policy.
   reply.headers.emplace_back("Content-Security-Policy",
                              "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
   reply.headers.emplace_back("Referrer-Policy", "no-referrer");
@@ -119,7 +119,7 @@ Reply cancel(Service& service, const std::string& id, uint64_t scope) {
 Reply answer(Service& service, const RouteMatch& match, uint64_t scope) {
   switch (match.row->route) {
     case Route::kPage:
-      return page(service);
+      return chat_page(service);
     case Route::kHealth:
       return health(service);
     case Route::kMetrics:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers that need no engine: made at once, on the I/O thread.
+// Answers that the I/O thread makes at once, because they need no work of the engine.
 #pragma once
 
 #include "server/http/reply.h"
 #include "server/http/router.h"
-#include "server/service.h"
+#include "server/http/service.h"
 
 namespace outrider {
 
-// Of every GET route, and of cancel.
+// The answer to any GET route and to cancel.
 Reply answer(Service& service, const RouteMatch& match, uint64_t scope);
 
 }  // namespace outrider

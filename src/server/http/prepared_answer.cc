@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/http/prepared_answer.h"
+
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "server/api/text_routes.h"
-#include "server/http/generation_answer.h"
-#include "server/worker_task.h"
+#include "server/api/answers/text_routes.h"
+#include "server/http/worker_task.h"
 
 namespace outrider {
 namespace {
 
-using Answer = ApiResult<std::string> (*)(std::string_view, const ServedModel&, const ApiLimits&);
+using BodyFunction = ApiResult<std::string> (*)(std::string_view, const ServedModel&, const ApiLimits&);
 
-Answer function_of(Route route) {
+BodyFunction function_of(Route route) {
   switch (route) {
     case Route::kDetokenize:
       return detokenize_body;
@@ -30,7 +31,7 @@ struct PreparedReply {
   std::optional<Reply> reply;
 };
 
-// These wait for the worker like any call, and count as one.
+// Counts as one call for as long as it lives, since these requests wait for the worker like any call.
 class LiveCallPlace {
  public:
   explicit LiveCallPlace(LiveCalls* calls) : calls_(calls) { calls_->take_place(); }

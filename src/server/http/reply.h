@@ -9,13 +9,13 @@
 
 namespace outrider {
 
-// A whole answer, but for the headers every answer has.
+// A whole answer, without the headers that every answer has.
 struct Reply {
   int status = 200;
   std::string content_type = "application/json";
   std::string body = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
-  std::string error = {};  // for the log
+  std::string error = {};  // code or message for the log
 };
 
 inline Reply error_reply(const ApiError& error) {

@@ -37,7 +37,7 @@ bool is_port(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Whether `text` begins with `scheme` and a space, in any case; the rest without spaces around it.
+// The rest of `text` after `scheme` (in any case) and a space, without outer spaces; nullopt: another scheme.
 std::optional<std::string_view> after_scheme(std::string_view text, std::string_view scheme) {
   if (text.size() <= scheme.size() || lowered(text.substr(0, scheme.size())) != scheme) return std::nullopt;
   if (text[scheme.size()] != ' ') return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a request's head, taken apart and judged. Pure functions over hostile text.
+// Parsing and checking the header fields of a request. Pure functions over untrusted text.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 
 namespace outrider {
 
-// The path of a request target, percent-decoded and without its query. Nothing: not a path ("*", a whole
-// URL), a broken escape, or a control character.
+// The path of a request target, percent-decoded and without its query. nullopt: the target is no path ("*", a
+// URL), or has an invalid escape or a control character.
 std::optional<std::string> request_path(std::string_view target);
 
-// The name in a Host header, in lower case, without port and brackets. Nothing: malformed.
+// The name in a Host header, in lower case, without port and brackets. nullopt: malformed.
 std::optional<std::string> host_name(std::string_view host);
 
-// Which names a browser may know this server by: a page of another site that points its own name here (DNS
-// rebinding) is turned away.
+// The host names that requests may use. Others are refused, so that a page of another site cannot reach the
+// server by pointing its own name here (DNS rebinding).
 class HostNames {
  public:
-  // `bound`: the address that is listened on; any address written in digits is fine where that is a wildcard.
+  // `bound`: the address that the server listens on. If it is a wildcard, every numeric address is allowed.
   HostNames(std::string_view bound, const std::vector<std::string>& allowed);
   bool allow(std::string_view host_header) const;
 
@@ -29,13 +29,13 @@ class HostNames {
   bool any_address_ = false;
 };
 
-// "application/json", whatever its parameters.
+// Whether the type is "application/json", with any parameters.
 bool is_json_type(std::string_view content_type);
 
-// Fit to be repeated in headers and logs: letters, digits and ._- ; at most 128.
+// Whether an id is safe to repeat in headers and logs: 1 to 128 letters, digits and ._-
 bool is_request_id(std::string_view id);
 
-// The key in an Authorization header: of "Bearer KEY", or the password of "Basic ...". Empty: none.
+// The key in an Authorization header: KEY of "Bearer KEY", or the password of "Basic ...". Empty: none.
 std::string credential(std::string_view authorization);
 
 }  // namespace outrider

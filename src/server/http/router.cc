@@ -7,7 +7,7 @@
 namespace outrider {
 namespace {
 
-constexpr std::string_view kHole = "{id}";
+constexpr std::string_view kPlaceholder = "{id}";
 
 constexpr std::array kRoutes = {
     RouteRow{Route::kPage, "GET", "/"},
@@ -25,19 +25,19 @@ constexpr std::array kRoutes = {
     RouteRow{Route::kCancel, "POST", "/v1/requests/{id}/cancel", true},
 };
 
-// What the hole of `pattern` takes; empty where there is none.
+// The text that "{id}" of `pattern` matches; empty if the pattern has none; nullopt: `path` does not match.
 std::optional<std::string_view> fit(std::string_view pattern, std::string_view path) {
-  const size_t hole = pattern.find(kHole);
-  if (hole == std::string_view::npos) {
+  const size_t placeholder = pattern.find(kPlaceholder);
+  if (placeholder == std::string_view::npos) {
     return pattern == path ? std::optional<std::string_view>("") : std::nullopt;
   }
-  const std::string_view before = pattern.substr(0, hole);
-  const std::string_view after = pattern.substr(hole + kHole.size());
+  const std::string_view before = pattern.substr(0, placeholder);
+  const std::string_view after = pattern.substr(placeholder + kPlaceholder.size());
   if (path.size() <= before.size() + after.size() || !path.starts_with(before) || !path.ends_with(after)) {
     return std::nullopt;
   }
   const std::string_view argument = path.substr(before.size(), path.size() - before.size() - after.size());
-  // Names of models may hold slashes.
+  // Only the last segment may hold slashes, for names of models.
   if (!after.empty() && argument.find('/') != std::string_view::npos) return std::nullopt;
   return argument;
 }

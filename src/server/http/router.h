@@ -27,16 +27,16 @@ enum class Route : uint8_t {
 struct RouteRow {
   Route route;
   std::string_view method;
-  std::string_view pattern;  // "{id}" stands for one segment
+  std::string_view pattern;  // "{id}" matches one segment
   bool needs_model = false;  // 503 before it is loaded
 };
 
-// All there is; whatever is not in it does not exist.
+// All routes of the server.
 std::span<const RouteRow> route_table();
 
 struct RouteMatch {
   const RouteRow* row = nullptr;  // null: no such path, or not with this method
-  std::string argument;           // what {id} stands for
+  std::string argument;           // the text that {id} matched
   std::string allowed;            // methods of this path; empty: no such path
 };
 RouteMatch match_route(std::string_view method, std::string_view path);

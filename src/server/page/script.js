@@ -1,14 +1,14 @@
-// Chat with the server, and watch how it speculates.
+// The chat page: a conversation with the server and the drafted trees of its answers.
 (() => {
   const {byId, element, short, milliseconds, percent, plural, factList, hasGuesses, drawTree} = shared;
 
-  // ---- The conversation: messages as the API takes them, and the steps of every answer.
+  // ---- The conversation: messages in the format of the API, and the steps of every answer.
 
   const messages = [];
-  let steps = [];       // of the answer shown in the tree: {tokens: [span], tree or null}
+  let steps = [];       // steps of the shown answer: {tokens: [span], tree or null}
   let selected = -1;    // index in `steps`
   let isFollowing = true;
-  let running = null;   // AbortController of the answer under way
+  let running = null;   // AbortController of the answer in progress
 
   const ORIGINS = {accepted: "drafted and accepted", recovered: "corrected", bonus: "bonus", plain: "plain"};
   const MEANINGS = {accepted: "drafted, and accepted by the model", recovered: "corrected: drafts were rejected here",
@@ -69,7 +69,7 @@
     }
   }
 
-  // Calls take(object) for every event, until [DONE].
+  // Calls take(object) for every event until [DONE].
   async function readEvents(response, take) {
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
@@ -210,7 +210,7 @@
     poll();
   }
 
-  // A message without an answer returns to where it was written.
+  // A message without an answer returns to the input field.
   function giveBack() {
     const {content} = messages.pop();
     if (byId("input").value === "") byId("input").value = content;
@@ -292,7 +292,7 @@
     else showPlace();
   }
 
-  // ---- What the server is doing, while the page is seen.
+  // ---- The state of the server, while the page is visible.
 
   let timer = 0;
 
@@ -335,7 +335,7 @@
     byId("theme").setAttribute("aria-label", "dark theme");
   }
 
-  // Storage may be refused by the browser; nothing depends on it.
+  // The browser may refuse storage; the page works without it.
   function stored(storage, name, value) {
     try {
       if (value === undefined) return window[storage].getItem(name) || "";

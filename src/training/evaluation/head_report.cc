@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "web/filled_page.h"
+#include "web/filled_html.h"
 
 namespace outrider {
 
@@ -51,7 +51,7 @@ std::string render_head_report(const HeadReport& report) {
                      {"held_out", points(report.history.held_out)},
                      {"evaluations", evaluations},
                      {"baselines", baselines}};
-  return filled_page(kTrainingPage, data.dump());
+  return filled_html(kTrainingPage, data.dump());
 }
 
 }  // namespace outrider::training

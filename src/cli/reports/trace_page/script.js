@@ -1,4 +1,4 @@
-// Draws the trace.
+// Draws the trace of a run.
 (() => {
   const {byId, element, short, milliseconds, percent, sum, plural, clipped, factList, totalsList, hasGuesses, drawTree,
          treeKinds, legend} = shared;
@@ -11,7 +11,7 @@
   const isVerified = (fate) => fate !== "over budget";
   const guesses = steps.some((step) => hasGuesses(treeOf(step)));
 
-  function passes() {  // a pass of several sequences counts once
+  function passes() {  // a forward pass of several sequences counts once
     const seen = new Set();
     return steps.filter((step) => {
       const key = `${step.run} ${step.step}`;
@@ -25,7 +25,7 @@
     return result;
   }
 
-  // Drafted and accepted nodes by a key; keys(step) gives one function of the node's index per step.
+  // Counts drafted and accepted nodes per key. keys(step) returns a function from the index of a node to its key.
   function acceptance(keys) {
     const groups = new Map();
     for (const step of steps) {
@@ -79,7 +79,7 @@
       `${plural(trace.threads, "thread")}; ${trace.method}, ${trace.acceptance} acceptance, ${sampling}`;
   }
 
-  // bars: [{label, value, text}]; most: the value of a full bar.
+  // bars: [{label, value, text}]; most: the value of a full bar
   function barChart(title, caption, bars, most) {
     const width = 380, row = 24, left = 104, right = 112;
     const height = Math.max(row, bars.length * row);
@@ -146,7 +146,7 @@
   timeline.bars = Math.ceil(steps.length / timeline.group);
   timeline.step = timeline.width / Math.max(timeline.bars, 20);
 
-  // The scale leaves out prompts and single outliers, which then reach beyond the top.
+  // The scale ignores prompts and single outliers; their bars are cut at the top.
   function timelineScale(bars) {
     const decoding = bars.filter((bar) => !bar.isPrompt).map((bar) => bar.total).sort((a, b) => a - b);
     const values = decoding.length > 0 ? decoding : bars.map((bar) => bar.total);
@@ -199,7 +199,7 @@
       "bars beyond the top: prompts and outliers"));
   }
 
-  // The plot is stretched, its letters must not be: they stand beside it.
+  // The plot is stretched but its labels must not be, so they are separate elements.
   function timelineAxis(scale) {
     const axis = element("div", {class: "axis", "aria-hidden": "true"});
     for (const tick of [0, 0.5, 1]) {
@@ -228,7 +228,7 @@
 
   // ---- The selected step.
 
-  // As drawTree() takes it.
+  // Converts a step to the argument of drawTree().
   function treeOf(step) {
     const {tokens, parents, draft, target, fates, causes} = step.nodes;
     const nodes = tokens.map((id, i) => ({id, parent: parents[i], text: tokenText(id), fate: fates[i], cause: causes[i],
@@ -312,7 +312,7 @@
   document.addEventListener("keydown", listenToKeys);
   showTimeline();
   showLegend();
-  // page.html#12 opens at step 12; else the first tree is shown.
+  // page.html#12 opens at step 12. Without a number, the first tree is shown.
   const selectFromAddress = () => {
     const wanted = Number(location.hash.slice(1));
     if (wanted > 0) select(wanted - 1);

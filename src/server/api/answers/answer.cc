@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/api/answers/json_text.h"
 #include "server/api/answers/token_text.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
 
-std::string head(const GenerationCall::Context& context, const Answer::Names& names,
-                 std::string_view object) {
+std::string answer_prefix(const CallContext& context, const Answer::Names& names, std::string_view object) {
   std::string out = "{\"id\":";
   append_json_string(out, std::string(names.id_prefix) + context.id);
   out += ",\"object\":";
@@ -25,7 +24,7 @@ std::string head(const GenerationCall::Context& context, const Answer::Names& na
 
 }  // namespace
 
-// FNV-1a.
+// FNV-1a
 uint64_t text_hash(std::string_view text) {
   uint64_t value = 0xcbf29ce484222325;
   for (const char byte : text) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
@@ -42,14 +41,14 @@ std::string system_fingerprint(const ServedModel& model) {
   return text;
 }
 
-Answer::Answer(const GenerationSpec& spec, const Context& context, const Names& names,
+Answer::Answer(const GenerationSpec& spec, const CallContext& context, const Names& names,
                std::vector<Request> requests)
     : spec_(spec),
       prompt_in_choice_(names.prompt_in_choice),
       requests_(std::move(requests)),
       choices_(requests_.size()),
-      whole_head_(head(context, names, names.whole)),
-      chunk_head_("data: " + head(context, names, names.chunk)),
+      whole_prefix_(answer_prefix(context, names, names.whole)),
+      chunk_prefix_("data: " + answer_prefix(context, names, names.chunk)),
       unfinished_(choices_.size()) {
   for (size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].figures.prompt_tokens = static_cast<int64_t>(requests_[i].prompt.size());
@@ -63,7 +62,7 @@ Answer::Answer(const GenerationSpec& spec, const Context& context, const Names& 
 }
 
 void Answer::begin_chunk(std::string& events, int choice) const {
-  events.append(chunk_head_).append("{\"index\":").append(std::to_string(choice));
+  events.append(chunk_prefix_).append("{\"index\":").append(std::to_string(choice));
 }
 
 void Answer::end_chunk(std::string& events, std::string_view last_members) const {
@@ -91,7 +90,7 @@ void Answer::start(std::string& events) {
   }
 }
 
-// The member, with the first news.
+// The member "prompt_logprobs" for the first delta, else nothing.
 std::string Answer::take_prompt_logprobs(Choice& choice, const ChoiceDelta& delta) const {
   if (choice.prompt.empty() || delta.is_trace_alone()) return {};
   std::string out = ",\"prompt_logprobs\":";
@@ -111,19 +110,19 @@ void Answer::add(int index, ChoiceDelta delta, std::string& events) {
   std::string prompt = take_prompt_logprobs(choice, delta);
   std::string chunk;
   begin_chunk(chunk, index);
-  bool is_worth_it = add_choice(index, text, delta, chunk) || !prompt.empty();
+  bool has_content = add_choice(index, text, delta, chunk) || !prompt.empty();
   if (spec_.streams) {
     if (prompt_in_choice_) chunk += std::exchange(prompt, {});
     if (spec_.return_token_ids && !delta.tokens.empty()) {
       chunk += ",\"token_ids\":";
       append_json_integers(chunk, delta.tokens);
-      is_worth_it = true;
+      has_content = true;
     }
     if (choice.speculation && (!delta.tokens.empty() || (delta.trace && delta.trace->nodes.size() > 1))) {
       choice.speculation->append(chunk, delta);
-      is_worth_it = true;
+      has_content = true;
     }
-    if (is_worth_it) {
+    if (has_content) {
       chunk += ",\"finish_reason\":null";
       end_chunk(chunk, prompt);
       events += chunk;
@@ -150,7 +149,7 @@ void Answer::finish_choice(int index, std::string& events) {
 
 void Answer::end_stream(std::string& events) {
   if (spec_.include_usage) {
-    events += chunk_head_;
+    events += chunk_prefix_;
     events += "],\"usage\":";
     append_usage(events, usage());
     append_single_figures(events);
@@ -160,7 +159,7 @@ void Answer::end_stream(std::string& events) {
 }
 
 std::string Answer::body() {
-  std::string out = whole_head_;
+  std::string out = whole_prefix_;
   for (size_t i = 0; i < choices_.size(); ++i) {
     if (i > 0) out += ',';
     out += "{\"index\":" + std::to_string(i);
@@ -194,7 +193,7 @@ size_t Answer::text_tokens(const ChoiceDelta& delta) const {
   return delta.tokens.size() - (is_ended_by_token ? 1 : 0);
 }
 
-// The stop string that ended a text; empty where another thing did.
+// The stop string that ended the text; empty if something else ended it.
 std::string Answer::matched_stop(const Completion& completion) const {
   const bool is_text = completion.finish_reason == FinishReason::kStop && !completion.tokens.empty() &&
                        !is_stop_token(completion.tokens.back());
@@ -210,7 +209,7 @@ std::string Answer::matched_stop(const Completion& completion) const {
   return {};
 }
 
-// OpenAI's finish_reason, and vLLM's stop_reason: the stop string or stop token.
+// Appends OpenAI's finish_reason and vLLM's stop_reason, which is the stop string or stop token.
 void Answer::append_reason(std::string& out, int index) const {
   const std::optional<Completion>& completion = choices_[static_cast<size_t>(index)].completion;
   out += ",\"finish_reason\":";
@@ -233,7 +232,7 @@ void Answer::append_reason(std::string& out, int index) const {
   }
 }
 
-// Choices of one prompt share it: it counts once, as the first of them found it in the cache.
+// The choices of one prompt share it, so it counts once, with the cached tokens of the first choice.
 Usage Answer::usage() const {
   Usage total;
   for (size_t i = 0; i < choices_.size(); ++i) {
@@ -249,10 +248,6 @@ Usage Answer::usage() const {
 void Answer::append_single_figures(std::string& out) const {
   if (choices_.size() != 1 || !choices_[0].completion) return;
   append_figures(out, choices_[0].figures, *choices_[0].completion);
-}
-
-std::string GenerationCall::error_event(const ApiError& error) {
-  return "data: " + error_body(error) + "\n\n";
 }
 
 }  // namespace outrider

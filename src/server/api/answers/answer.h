@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of an answer that both endpoints share: which chunks there are, usage, figures, the end.
+// The part of an answer that both endpoints share: the sequence of chunks, usage, figures and the end.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,12 @@
 
 #include "server/api/answers/answer_figures.h"
 #include "server/api/answers/speculation_writer.h"
-#include "server/api/generation_spec.h"
+#include "server/api/generation_call.h"
+#include "server/api/requests/generation_spec.h"
 
 namespace outrider {
 
-// "outrider-<version>-<what decides the bits of an answer, hashed>"
+// "outrider-<version>-<hash>". The hash covers all properties of the model that decide the bits of an answer.
 std::string system_fingerprint(const ServedModel& model);
 
 uint64_t text_hash(std::string_view text);
@@ -23,9 +24,9 @@ class Answer : public GenerationCall {
  public:
   struct Names {
     std::string_view id_prefix;     // "chatcmpl-"
-    std::string_view whole;         // object of a whole answer: "chat.completion"
-    std::string_view chunk;         // and of a chunk
-    bool prompt_in_choice = false;  // log-probabilities of prompts belong to choices, else to the answer
+    std::string_view whole;         // "object" of a whole answer: "chat.completion"
+    std::string_view chunk;         // "object" of a chunk
+    bool prompt_in_choice = false;  // prompt_logprobs is a member of the choice, else of the answer
   };
 
   std::vector<Request>& requests() final { return requests_; }
@@ -37,34 +38,34 @@ class Answer : public GenerationCall {
   std::string body() final;
 
  protected:
-  Answer(const GenerationSpec& spec, const Context& context, const Names& names,
+  Answer(const GenerationSpec& spec, const CallContext& context, const Names& names,
          std::vector<Request> requests);
 
-  // Of the choice's object, behind "index":
-  // The first chunk's; false: there is none.
+  // Each of these appends members of the choice's object, after "index".
+  // The members of the first chunk. False: there is no such chunk.
   virtual bool begin_choice(int choice, std::string& out) = 0;
-  // Takes the news; in a stream, appends what they bring and returns whether that is worth a chunk. `text` is
-  // the news' text, with the stop string where it is asked for.
+  // Adds a delta. A stream appends its members and returns whether they justify a chunk. `text` is the
+  // delta's text, with the stop string if the request wants it.
   virtual bool add_choice(int choice, std::string_view text, const ChoiceDelta& delta, std::string& out) = 0;
-  // The last chunk's, but for the reason.
+  // The members of the last chunk, except for the finish reason.
   virtual void end_choice(int choice, std::string& out) = 0;
-  // A whole answer's.
+  // The members of a choice of a whole answer.
   virtual void whole_choice(int choice, std::string& out) = 0;
   virtual bool has_tool_calls(int) const { return false; }
 
   const GenerationSpec& spec() const { return spec_; }
   const Tokenizer& tokenizer() const { return *spec_.model->tokenizer; }
   size_t choices() const { return choices_.size(); }
-  // Tokens that are part of the text: all but one that ends it.
+  // The number of tokens that are part of the text: all but a stop token at its end.
   size_t text_tokens(const ChoiceDelta& delta) const;
 
  private:
   struct Choice {
     ChoiceFigures figures;
-    std::optional<Completion> completion;  // its text and tokens once it is done
-    std::vector<TokenId> tokens;           // where the answer lists them
-    std::vector<TokenId> prompt;           // until its log-probabilities come, where they are wanted
-    std::string prompt_logprobs;           // the member, of an answer that is not streamed
+    std::optional<Completion> completion;  // set when the choice is finished
+    std::vector<TokenId> tokens;           // only if the answer lists them
+    std::vector<TokenId> prompt;           // kept until its log-probabilities arrive, if they are wanted
+    std::string prompt_logprobs;           // the JSON member, for answers that are not streamed
     std::optional<SpeculationWriter> speculation;
   };
 
@@ -83,7 +84,7 @@ class Answer : public GenerationCall {
   bool prompt_in_choice_;
   std::vector<Request> requests_;
   std::vector<Choice> choices_;
-  std::string whole_head_, chunk_head_;  // up to "choices":[
+  std::string whole_prefix_, chunk_prefix_;  // up to "choices":[
   size_t unfinished_ = 0;
 };
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <span>
 
-#include "server/api/answers/json_text.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
 
-// Members of one JSON object.
+// Appends the members of one JSON object to a text.
 class ObjectWriter {
  public:
   explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/answers/chat_answer.h"
 
-#include "server/api/answers/json_text.h"
 #include "server/api/answers/token_text.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
@@ -18,7 +18,7 @@ void append_member(std::string& out, std::string_view key, std::string_view text
 
 }  // namespace
 
-ChatAnswer::ChatAnswer(ChatSpec spec, const Context& context, std::vector<Request> requests)
+ChatAnswer::ChatAnswer(ChatSpec spec, const CallContext& context, std::vector<Request> requests)
     : Answer(spec, context, kChatNames, std::move(requests)), logprobs_(spec.logprobs), id_(context.id) {
   choices_.resize(choices());
   const ToolUse& tools = spec.prompt.tools;
@@ -34,8 +34,8 @@ ChatAnswer::ChatAnswer(ChatSpec spec, const Context& context, std::vector<Reques
   }
 }
 
-OutputDelta ChatAnswer::parse(Choice& choice, std::string_view text, bool is_last) {
-  OutputDelta output;
+MessageDelta ChatAnswer::parse(Choice& choice, std::string_view text, bool is_last) {
+  MessageDelta output;
   std::string said;
   if (choice.reasoning) {
     choice.reasoning->push(text, output.reasoning, said);
@@ -59,15 +59,15 @@ bool ChatAnswer::begin_choice(int, std::string& out) {
 
 bool ChatAnswer::add_choice(int index, std::string_view text, const ChoiceDelta& delta, std::string& out) {
   Choice& choice = choices_[static_cast<size_t>(index)];
-  OutputDelta output = parse(choice, text, delta.completion.has_value());
+  MessageDelta output = parse(choice, text, delta.completion.has_value());
   if (spec().streams) {
     append_delta(out, index, output);
     append_logprobs(out, delta);
     return !output.empty() || (!delta.logprobs.empty() && text_tokens(delta) > 0);
   }
-  choice.whole.reasoning += output.reasoning;
-  choice.whole.content += output.content;
-  for (auto& call : output.calls) choice.whole.calls.push_back(std::move(call));
+  choice.message.reasoning += output.reasoning;
+  choice.message.content += output.content;
+  for (auto& call : output.calls) choice.message.calls.push_back(std::move(call));
   if (delta.logprobs.empty() || text_tokens(delta) == 0) return false;
   if (!choice.logprobs.empty()) choice.logprobs += ',';
   append_chat_logprobs(choice.logprobs, tokenizer(), delta.tokens,
@@ -75,13 +75,13 @@ bool ChatAnswer::add_choice(int index, std::string_view text, const ChoiceDelta&
   return false;
 }
 
-void ChatAnswer::append_delta(std::string& out, int index, const OutputDelta& output) const {
+void ChatAnswer::append_delta(std::string& out, int index, const MessageDelta& delta) const {
   out += ",\"delta\":{";
-  if (!output.reasoning.empty()) append_member(out, "reasoning_content", output.reasoning);
-  if (!output.content.empty()) append_member(out, "content", output.content);
-  if (!output.calls.empty()) {
+  if (!delta.reasoning.empty()) append_member(out, "reasoning_content", delta.reasoning);
+  if (!delta.content.empty()) append_member(out, "content", delta.content);
+  if (!delta.calls.empty()) {
     out += out.back() == '{' ? "\"tool_calls\":[" : ",\"tool_calls\":[";
-    for (const OutputDelta::Call& call : output.calls) {
+    for (const MessageDelta::Call& call : delta.calls) {
       if (out.back() != '[') out += ',';
       out += "{\"index\":" + std::to_string(call.index);
       if (!call.name.empty()) {
@@ -113,18 +113,19 @@ void ChatAnswer::end_choice(int, std::string& out) { out += ",\"delta\":{},\"log
 
 void ChatAnswer::whole_choice(int index, std::string& out) {
   const Choice& choice = choices_[static_cast<size_t>(index)];
-  const OutputDelta& whole = choice.whole;
+  const MessageDelta& message = choice.message;
   out += R"(,"message":{"role":"assistant","content":)";
-  if (whole.content.empty() && !whole.calls.empty()) {
+  if (message.content.empty() && !message.calls.empty()) {
     out += "null";
   } else {
-    append_json_string(out, whole.content);
+    append_json_string(out, message.content);
   }
   out += ",\"refusal\":null";
-  if (choice.reasoning && !whole.reasoning.empty()) append_member(out, "reasoning_content", whole.reasoning);
-  if (!whole.calls.empty()) {
+  if (choice.reasoning && !message.reasoning.empty())
+    append_member(out, "reasoning_content", message.reasoning);
+  if (!message.calls.empty()) {
     out += ",\"tool_calls\":[";
-    for (const OutputDelta::Call& call : whole.calls) {
+    for (const MessageDelta::Call& call : message.calls) {
       out += out.back() == '[' ? "{" : ",{";
       append_member(out, "id", call_id(index, call.index));
       append_member(out, "type", "function");
@@ -145,7 +146,7 @@ bool ChatAnswer::has_tool_calls(int index) const {
   return calls && calls->calls() > 0;
 }
 
-// Nine letters and digits: Mistral's templates take no other.
+// An id of nine letters and digits, the only kind that Mistral's templates accept.
 std::string ChatAnswer::call_id(int choice, int call) const {
   constexpr std::string_view kCharacters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   constexpr int kLength = 9;

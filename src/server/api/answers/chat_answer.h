@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "server/api/answers/answer.h"
-#include "server/api/chat_request.h"
+#include "server/api/requests/chat_request.h"
 #include "server/api/tool_calls/output_parser.h"
 
 namespace outrider {
 
 class ChatAnswer final : public Answer {
  public:
-  ChatAnswer(ChatSpec spec, const Context& context, std::vector<Request> requests);
+  ChatAnswer(ChatSpec spec, const CallContext& context, std::vector<Request> requests);
 
  protected:
   bool begin_choice(int choice, std::string& out) override;
@@ -26,12 +26,12 @@ class ChatAnswer final : public Answer {
   struct Choice {
     std::optional<ReasoningSplitter> reasoning;
     std::optional<ToolCallParser> calls;
-    OutputDelta whole;     // of an answer that is not streamed
-    std::string logprobs;  // the same; items
+    MessageDelta message;  // of an answer that is not streamed
+    std::string logprobs;  // items of logprobs.content, if not streamed
   };
 
-  OutputDelta parse(Choice& choice, std::string_view text, bool is_last);
-  void append_delta(std::string& out, int choice, const OutputDelta& output) const;
+  MessageDelta parse(Choice& choice, std::string_view text, bool is_last);
+  void append_delta(std::string& out, int choice, const MessageDelta& delta) const;
   void append_logprobs(std::string& out, const ChoiceDelta& delta) const;
   std::string call_id(int choice, int call) const;
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "server/api/answers/json_text.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
@@ -22,7 +22,7 @@ void append_logprobs(std::string& out, std::optional<CompletionLogprobs>& logpro
 
 }  // namespace
 
-CompletionAnswer::CompletionAnswer(const CompletionSpec& spec, const Context& context,
+CompletionAnswer::CompletionAnswer(const CompletionSpec& spec, const CallContext& context,
                                    std::vector<Request> requests)
     : Answer(spec, context, kCompletionNames, std::move(requests)), choices_(choices()) {
   for (size_t i = 0; i < choices_.size(); ++i) {

@@ -7,13 +7,13 @@
 
 #include "server/api/answers/answer.h"
 #include "server/api/answers/token_text.h"
-#include "server/api/completion_request.h"
+#include "server/api/requests/completion_request.h"
 
 namespace outrider {
 
 class CompletionAnswer final : public Answer {
  public:
-  CompletionAnswer(const CompletionSpec& spec, const Context& context, std::vector<Request> requests);
+  CompletionAnswer(const CompletionSpec& spec, const CallContext& context, std::vector<Request> requests);
 
  protected:
   bool begin_choice(int choice, std::string& out) override;
@@ -23,9 +23,9 @@ class CompletionAnswer final : public Answer {
 
  private:
   struct Choice {
-    std::string echo;             // the prompt, where it is part of the answer
-    std::vector<TokenId> echoed;  // its tokens, where their log-probabilities are and until they come
-    std::string text;             // of an answer that is not streamed
+    std::string echo;             // the prompt, if it is part of the answer
+    std::vector<TokenId> echoed;  // its tokens until their log-probabilities arrive, if these are wanted
+    std::string text;             // only if not streamed
     std::optional<CompletionLogprobs> logprobs;
   };
   std::vector<Choice> choices_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/answers/speculation_writer.h"
 
-#include "server/api/answers/json_text.h"
 #include "server/api/answers/token_text.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
@@ -52,7 +52,7 @@ void SpeculationWriter::append(std::string& out, const ChoiceDelta& delta) {
     out += '}';
   }
   out += ']';
-  // A root alone: nothing was drafted.
+  // If nothing was drafted, the root is the only node.
   if (delta.trace && delta.trace->nodes.size() > 1) append_tree(out, *tokenizer_, *delta.trace);
   out += '}';
 }

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "server/api/answers/json_text.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
 
-// What clients expect of tokens that cannot come.
+// The value that clients expect for impossible tokens.
 constexpr float kImpossible = -9999.0F;
 
 void append_logprob(std::string& out, float logprob) {

@@ -11,32 +11,32 @@
 
 namespace outrider {
 
-// What a token stands for in lists of tokens: its bytes, or the spelling of a control token.
+// The text of a token in lists of tokens: its bytes, or the spelling of a control token.
 std::string_view shown_token(const Tokenizer& tokenizer, TokenId token);
 
-// Chat's log-probabilities: entries of logprobs.content, separated by commas.
+// Appends the log-probabilities of a chat answer: items of logprobs.content, separated by commas.
 void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                           std::span<const TokenLogprobs> logprobs);
 
-// vLLM's: null for the first token, then for each an object by id of what was listed, the token itself
-// first.
+// Log-probabilities of a prompt in vLLM's format: null for the first token; for every other token an object
+// with a member for each listed token id, beginning with the token itself.
 struct PromptLogprobs {
-  std::span<const TokenLogprobs> logprobs;  // of tokens[1], tokens[2] ...
-  int top = 0;                              // beside each
+  std::span<const TokenLogprobs> logprobs;  // of tokens[1], tokens[2], ...
+  int top = 0;                              // alternatives listed per token
 };
 void append_prompt_logprobs(std::string& out, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                             const PromptLogprobs& list);
 
-// The four lists of a completion's logprobs, gathered token by token.
+// The four lists of a completion's logprobs, collected token by token.
 class CompletionLogprobs {
  public:
   CompletionLogprobs(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special, int top)
       : tokenizer_(std::move(tokenizer)), decoder_(tokenizer_, skip_special), top_(top) {}
 
   void add(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
-  // Of a prompt, of whose first token nothing is known. Before all others.
+  // Adds the tokens of a prompt, whose first token has no log-probability. Must come before all others.
   void add_prompt(std::span<const TokenId> tokens, std::span<const TokenLogprobs> logprobs);
-  // The object; what was added since the last call.
+  // Appends the JSON object with everything that was added since the last call.
   void append_to(std::string& out);
 
  private:
@@ -45,7 +45,7 @@ class CompletionLogprobs {
   std::shared_ptr<const Tokenizer> tokenizer_;
   StreamDecoder decoder_;
   int top_;
-  int64_t offset_ = 0;                              // characters
+  int64_t offset_ = 0;                              // characters (code points) so far
   std::string tokens_, logprobs_, tops_, offsets_;  // items, separated by commas
 };
 

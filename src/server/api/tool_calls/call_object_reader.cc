@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/white_space.h"
 #include "server/api/tool_calls/call_object_reader.h"
 
 #include <simdjson.h>
 
-#include "base/white_space.h"
-#include "server/api/answers/json_text.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
@@ -27,7 +27,7 @@ State CallObjectReader::push(char next) {
   const bool was_in_string = string_.is_inside();
   string_.push(next);
   if (was_in_string) return string_.is_inside() ? State::kReading : end_string();
-  // A number or a word ends before what follows it.
+  // A number or a constant ends at the character after it.
   const bool in_word = phase_ == Phase::kInValue && nesting_.size() == 1;
   if (in_word && (is_json_space(next) || next == ',' || next == '}')) {
     if (end_value(text_.size() - 1) == State::kBroken) return State::kBroken;

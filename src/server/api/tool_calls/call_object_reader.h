@@ -10,8 +10,8 @@
 
 namespace outrider {
 
-// A JSON object: "name", and "arguments" or "parameters", which may be an object or a string with the text of
-// one.
+// Reads a call that is a JSON object with "name" and "arguments" or "parameters". The latter are an object or
+// a string that holds the text of one.
 class CallObjectReader final : public CallReader {
  public:
   State push(char next) override;
@@ -29,7 +29,7 @@ class CallObjectReader final : public CallReader {
   State next_member(char next);
 
   std::string text_;
-  std::string nesting_;  // the brackets that are open: "{[" ...
+  std::string nesting_;  // the open brackets: "{[" ...
   Phase phase_ = Phase::kOpen;
   JsonStringState string_;
   bool may_end_ = false;  // the object may close where a key is expected
@@ -37,7 +37,7 @@ class CallObjectReader final : public CallReader {
   size_t value_begin_ = 0;
   std::string key_;
   std::optional<std::string> name_;
-  size_t arguments_begin_ = 0;  // 0: not there
+  size_t arguments_begin_ = 0;  // 0: absent
   size_t arguments_end_ = 0;    // 0: not finished
 };
 

@@ -11,7 +11,8 @@
 
 namespace outrider {
 
-// Reads one call of a tool character by character, from behind the mark that begins it.
+// Reads one tool call character by character. The first character is the one after the mark that begins the
+// call.
 class CallReader {
  public:
   enum class State : uint8_t { kReading, kDone, kBroken };
@@ -19,17 +20,15 @@ class CallReader {
   virtual ~CallReader() = default;
   virtual State push(char next) = 0;
 
-  // Known before the call is done.
+  // The tool's name, as soon as it is complete.
   virtual const std::optional<std::string>& name() const = 0;
-  // The JSON object of the arguments as far as it has come; empty before.
+  // The part of the arguments' JSON object that was read so far; empty before it begins.
   virtual std::string_view arguments() const = 0;
-  // Of a finished call. nullopt: it is none, or its arguments are not JSON.
+  // The arguments of a finished call as a JSON object. nullopt: the text is no call, or they are not JSON.
   virtual std::optional<std::string> finished_arguments() const = 0;
 };
 
+// The tools that may be called. Their schemas give the types of arguments that are written as plain text.
 using SharedTools = std::shared_ptr<const std::vector<Tool>>;
-
-// `tools`: that may be called; their schemas say what arguments written as plain text mean.
-std::unique_ptr<CallReader> make_call_reader(CallForm form, const SharedTools& tools);
 
 }  // namespace outrider

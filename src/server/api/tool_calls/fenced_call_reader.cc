@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/tool_calls/fenced_call_reader.h"
 
+#include "server/api/json_text.h"
 #include "base/white_space.h"
-#include "server/api/answers/json_text.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::string_view kSeparator = "<｜tool▁sep｜>";
 constexpr std::string_view kFence = "```json";
-constexpr size_t kLongestHead = 256;
+constexpr size_t kMaxFenceName = 256;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ using State = CallReader::State;
 State FencedCallReader::push(char next) {
   if (phase_ == Phase::kArguments) return push_argument(next);
   held_ += next;
-  if (held_.size() > kLongestHead) return State::kBroken;
+  if (held_.size() > kMaxFenceName) return State::kBroken;
   switch (phase_) {
     case Phase::kType:
       return push_type();
@@ -31,7 +31,8 @@ State FencedCallReader::push(char next) {
 
 State FencedCallReader::push_type() {
   if (!held_.ends_with(kSeparator)) return State::kReading;
-  const std::string_view type = trimmed(std::string_view(held_).substr(0, held_.size() - kSeparator.size()));
+  const std::string_view type =
+      trimmed(std::string_view(held_).substr(0, held_.size() - kSeparator.size()));
   phase_ = type == "function" ? Phase::kName : Phase::kFence;
   if (phase_ == Phase::kFence) name_ = type;
   held_.clear();

@@ -6,8 +6,8 @@
 
 namespace outrider {
 
-// DeepSeek-V3's and R1's: function<sep>NAME, a line break, and the arguments in a fence (```json). Newer
-// ones: NAME<sep> and the arguments. It ends with the arguments.
+// Reads a call of DeepSeek-V3 or R1: function<sep>NAME, a line break, and the arguments in a fence (```json).
+// Newer DeepSeek models write NAME<sep> and the arguments without a fence. The call ends with its arguments.
 class FencedCallReader final : public CallReader {
  public:
   State push(char next) override;
@@ -24,10 +24,10 @@ class FencedCallReader final : public CallReader {
   State push_argument(char next);
 
   Phase phase_ = Phase::kType;
-  std::string held_;  // of the phase, but for kArguments
+  std::string held_;  // text of the phase so far; unused in kArguments
   std::optional<std::string> name_;
   std::string arguments_;
-  int depth_ = 0;  // of brackets
+  int depth_ = 0;  // number of open brackets
   JsonStringState string_;
 };
 

@@ -3,12 +3,12 @@
 
 namespace outrider {
 
-// Whether a JSON text, read character by character, is inside a string.
+// Tracks whether the next character of a JSON text is inside a string.
 class JsonStringState {
  public:
   bool is_inside() const { return is_inside_; }
 
-  // Returns whether `next` belongs to a string; its quotes do.
+  // Returns whether `next` belongs to a string. The quotes belong to it.
   bool push(char next) {
     const bool was_inside = is_inside_;
     if (is_escaped_) {
@@ -23,7 +23,7 @@ class JsonStringState {
 
  private:
   bool is_inside_ = false;
-  bool is_escaped_ = false;  // the next character ends nothing
+  bool is_escaped_ = false;  // a backslash precedes the next character
 };
 
 }  // namespace outrider

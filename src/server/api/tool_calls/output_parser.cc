@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/white_space.h"
 #include "server/api/tool_calls/output_parser.h"
 
 #include <algorithm>
 
-#include "base/white_space.h"
+#include "server/api/tool_calls/call_object_reader.h"
+#include "server/api/tool_calls/fenced_call_reader.h"
+#include "server/api/tool_calls/tagged_call_reader.h"
 
 namespace outrider {
 namespace {
@@ -16,17 +19,29 @@ std::string_view without_leading_space(std::string_view text) {
   return text;
 }
 
-// White space and then a beginning of `marker`.
+// Whether `text` is white space followed by a beginning of `marker`.
 bool may_become(std::string_view text, std::string_view marker) {
   return marker.starts_with(without_leading_space(text));
 }
 
-// Lets go of what cannot become white space and `marker`.
+// Moves the first characters of `held` to `out` until the rest may become white space and `marker`.
 void release(std::string& held, std::string_view marker, std::string& out) {
   size_t count = 0;
   while (!may_become(std::string_view(held).substr(count), marker)) ++count;
   out.append(held, 0, count);
   held.erase(0, count);
+}
+
+std::unique_ptr<CallReader> make_call_reader(CallForm form, const SharedTools& tools) {
+  switch (form) {
+    case CallForm::kObject:
+      break;
+    case CallForm::kFenced:
+      return std::make_unique<FencedCallReader>();
+    case CallForm::kTagged:
+      return std::make_unique<TaggedCallReader>(tools);
+  }
+  return std::make_unique<CallObjectReader>();
 }
 
 }  // namespace
@@ -81,11 +96,11 @@ void ReasoningSplitter::finish(std::string& reasoning, std::string& content) {
   (is_reasoning ? reasoning : content) += std::exchange(held_, {});
 }
 
-void ToolCallParser::push(std::string_view text, OutputDelta& delta) {
+void ToolCallParser::push(std::string_view text, MessageDelta& delta) {
   for (const char next : text) step(next, delta);
 }
 
-void ToolCallParser::step(char next, OutputDelta& delta) {
+void ToolCallParser::step(char next, MessageDelta& delta) {
   switch (state_) {
     case State::kContent:
       return options_.format.only_at_start ? step_start(next, delta) : step_content(next, delta);
@@ -93,8 +108,8 @@ void ToolCallParser::step(char next, OutputDelta& delta) {
       return step_before(next, delta);
     case State::kCall:
       return step_call(next, delta);
-    case State::kBehind:
-      return step_behind(next, delta);
+    case State::kAfter:
+      return step_after(next, delta);
   }
 }
 
@@ -106,13 +121,13 @@ void ToolCallParser::open(std::string raw) {
   state_ = State::kBefore;
 }
 
-void ToolCallParser::step_content(char next, OutputDelta& delta) {
+void ToolCallParser::step_content(char next, MessageDelta& delta) {
   held_ += next;
   release(held_, options_.format.open, delta.content);
   if (held_.ends_with(options_.format.open)) open(held_);
 }
 
-void ToolCallParser::step_start(char next, OutputDelta& delta) {
+void ToolCallParser::step_start(char next, MessageDelta& delta) {
   if (!at_start_) {
     delta.content += next;
     return;
@@ -137,7 +152,7 @@ void ToolCallParser::begin_call() {
   state_ = State::kCall;
 }
 
-void ToolCallParser::step_before(char next, OutputDelta& delta) {
+void ToolCallParser::step_before(char next, MessageDelta& delta) {
   raw_ += next;
   if (const std::string_view begin = options_.format.begin; !begin.empty()) {
     const std::string_view tail = without_leading_space(std::string_view(raw_).substr(mark_));
@@ -156,7 +171,7 @@ void ToolCallParser::step_before(char next, OutputDelta& delta) {
   }
 }
 
-void ToolCallParser::step_call(char next, OutputDelta& delta) {
+void ToolCallParser::step_call(char next, MessageDelta& delta) {
   raw_ += next;
   const CallReader::State state = call_->push(next);
   const bool is_foreign = call_->name() && !is_known(*call_->name());
@@ -169,7 +184,7 @@ bool ToolCallParser::is_known(const std::string& name) const {
   return std::any_of(tools_->begin(), tools_->end(), [&](const Tool& tool) { return tool.name == name; });
 }
 
-void ToolCallParser::send_arguments(OutputDelta& delta) {
+void ToolCallParser::send_arguments(MessageDelta& delta) {
   const std::string_view arguments = call_->arguments();
   if (!call_->name() || arguments.empty()) return;
   const bool is_first = !is_begun_;
@@ -187,7 +202,7 @@ void ToolCallParser::send_arguments(OutputDelta& delta) {
   sent_ = arguments.size();
 }
 
-void ToolCallParser::complete(OutputDelta& delta) {
+void ToolCallParser::complete(MessageDelta& delta) {
   auto arguments = call_->finished_arguments();
   if (!is_begun_) {
     if (!arguments) return fail(delta);
@@ -199,11 +214,11 @@ void ToolCallParser::complete(OutputDelta& delta) {
   raw_.clear();
   is_begun_ = false;
   at_start_ = false;
-  state_ = State::kBehind;
+  state_ = State::kAfter;
 }
 
-// A call whose name was told already is not taken back.
-void ToolCallParser::fail(OutputDelta& delta) {
+// The text that looked like a call becomes content, unless the call's name was already sent.
+void ToolCallParser::fail(MessageDelta& delta) {
   if (!is_begun_) delta.content += raw_;
   raw_.clear();
   is_begun_ = false;
@@ -211,7 +226,7 @@ void ToolCallParser::fail(OutputDelta& delta) {
   state_ = State::kContent;
 }
 
-// Whether `tail`, which stands behind a call, is a mark of the format or may become one.
+// Whether `tail`, the text after a call, is a mark of the format or may become one.
 bool ToolCallParser::takes_mark(std::string_view tail) {
   const ToolFormat& format = options_.format;
   if (!format.close.empty() && tail == format.close) {
@@ -223,16 +238,16 @@ bool ToolCallParser::takes_mark(std::string_view tail) {
     begin_call();
     return true;
   }
-  if (std::find(format.behind.begin(), format.behind.end(), tail) != format.behind.end()) {
+  if (std::find(format.after_call.begin(), format.after_call.end(), tail) != format.after_call.end()) {
     raw_.clear();
     return true;
   }
   const auto may_become = [&](std::string_view mark) { return mark.starts_with(tail); };
   return may_become(format.close) || may_become(format.begin) ||
-         std::any_of(format.behind.begin(), format.behind.end(), may_become);
+         std::any_of(format.after_call.begin(), format.after_call.end(), may_become);
 }
 
-void ToolCallParser::step_behind(char next, OutputDelta& delta) {
+void ToolCallParser::step_after(char next, MessageDelta& delta) {
   raw_ += next;
   const std::string_view tail = without_leading_space(raw_);
   if (tail.empty() || takes_mark(tail)) return;
@@ -252,7 +267,7 @@ void ToolCallParser::step_behind(char next, OutputDelta& delta) {
   for (const char c : std::exchange(raw_, {})) step(c, delta);
 }
 
-void ToolCallParser::finish(OutputDelta& delta) {
+void ToolCallParser::finish(MessageDelta& delta) {
   const bool is_space_alone = without_leading_space(held_).empty();
   if (state_ == State::kContent && !(is_space_alone && calls_ > 0)) delta.content += held_;
   if (state_ == State::kBefore || state_ == State::kCall) fail(delta);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a chat answer, taken apart as it comes: reasoning, content, calls of tools.
+// Splits the text of a chat answer, while it is generated, into reasoning, content and tool calls.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace outrider {
 
-// What is new in an answer.
-struct OutputDelta {
+// The parts of a chat message that some new text added: the fields of OpenAI's "delta".
+struct MessageDelta {
   struct Call {
     int index = 0;
-    std::string name;  // with the first news of a call
+    std::string name;  // only in the first delta of a call
     std::string arguments;
   };
   std::string reasoning;
@@ -25,14 +25,14 @@ struct OutputDelta {
   bool empty() const { return reasoning.empty() && content.empty() && calls.empty(); }
 };
 
-// Tells <think> ... </think> at the start of an answer from what follows it. White space around both is left
-// out.
+// Separates <think> ... </think> at the start of an answer from the content after it, and drops white space
+// around the tags.
 class ReasoningSplitter {
  public:
-  // `is_inside`: the prompt ended with <think>.
+  // `is_inside`: the prompt ended with <think>, so the answer begins with reasoning.
   explicit ReasoningSplitter(bool is_inside) : state_(is_inside ? State::kOpened : State::kStart) {}
 
-  // `content` gets what is none.
+  // Appends the parts of `text` to `reasoning` and `content`.
   void push(std::string_view text, std::string& reasoning, std::string& content);
   void finish(std::string& reasoning, std::string& content);
 
@@ -41,51 +41,51 @@ class ReasoningSplitter {
   void step(char next, std::string& reasoning, std::string& content);
 
   State state_;
-  std::string held_;  // may be the beginning of a tag, or the white space before one
+  std::string held_;  // the possible beginning of a tag, or white space before one
 };
 
-// Finds calls of known tools, written in one format. What only looks like a call stays content.
+// Finds calls of known tools in one format. Text that only resembles a call stays content.
 class ToolCallParser {
  public:
   struct Options {
     ToolFormat format;
-    bool incremental = false;  // a call is told as soon as its name is known, else when it is complete
-    bool parallel = true;      // false: calls behind the first are left out
+    bool incremental = false;  // sends a call from its name on, else once it is complete
+    bool parallel = true;      // false: drops all calls after the first
   };
   ToolCallParser(const Options& options, SharedTools tools) : options_(options), tools_(std::move(tools)) {}
 
-  void push(std::string_view text, OutputDelta& delta);
-  void finish(OutputDelta& delta);
+  void push(std::string_view text, MessageDelta& delta);
+  void finish(MessageDelta& delta);
   int calls() const { return calls_; }
 
  private:
-  enum class State : uint8_t { kContent, kBefore, kCall, kBehind };
-  void step(char next, OutputDelta& delta);
-  void step_content(char next, OutputDelta& delta);
-  void step_start(char next, OutputDelta& delta);
-  void step_before(char next, OutputDelta& delta);
-  void step_call(char next, OutputDelta& delta);
-  void step_behind(char next, OutputDelta& delta);
+  enum class State : uint8_t { kContent, kBefore, kCall, kAfter };
+  void step(char next, MessageDelta& delta);
+  void step_content(char next, MessageDelta& delta);
+  void step_start(char next, MessageDelta& delta);
+  void step_before(char next, MessageDelta& delta);
+  void step_call(char next, MessageDelta& delta);
+  void step_after(char next, MessageDelta& delta);
   void open(std::string raw);
   void begin_call();
   bool takes_mark(std::string_view tail);
-  void fail(OutputDelta& delta);
+  void fail(MessageDelta& delta);
   bool is_known(const std::string& name) const;
-  void send_arguments(OutputDelta& delta);
-  void complete(OutputDelta& delta);
+  void send_arguments(MessageDelta& delta);
+  void complete(MessageDelta& delta);
   bool is_dropped() const { return !options_.parallel && calls_ > (is_begun_ ? 1 : 0); }
 
   Options options_;
   SharedTools tools_;
   State state_ = State::kContent;
   bool at_start_ = true;
-  std::string held_;  // kContent: may begin a call
-  std::string raw_;   // since the call began: content, should it turn out to be none
-  size_t mark_ = 0;   // kBefore: where the beginning of the call is looked for in raw_
+  std::string held_;  // kContent: the possible beginning of a call
+  std::string raw_;   // text since the call began; it is content if the call fails
+  size_t mark_ = 0;   // kBefore: offset in raw_ where the call's mark may begin
   bool in_array_ = false;
   std::unique_ptr<CallReader> call_;
-  bool is_begun_ = false;  // the call's name has been told
-  size_t sent_ = 0;        // bytes of its arguments
+  bool is_begun_ = false;  // the call's name was sent
+  size_t sent_ = 0;        // bytes of its arguments that were sent
   int calls_ = 0;
 };
 

@@ -29,8 +29,8 @@ std::string parsed(std::string_view chat_template, std::string_view text, size_t
                    bool parallel = true) {
   ToolCallParser parser(
       {.format = tool_format(chat_template), .incremental = incremental, .parallel = parallel}, test_tools());
-  OutputDelta all;
-  const auto take = [&](OutputDelta delta) {
+  MessageDelta all;
+  const auto take = [&](MessageDelta delta) {
     all.content += delta.content;
     for (const auto& call : delta.calls) {
       if (!call.name.empty()) {
@@ -43,11 +43,11 @@ std::string parsed(std::string_view chat_template, std::string_view text, size_t
     }
   };
   for (size_t i = 0; i < text.size(); i += piece) {
-    OutputDelta delta;
+    MessageDelta delta;
     parser.push(text.substr(i, piece), delta);
     take(delta);
   }
-  OutputDelta delta;
+  MessageDelta delta;
   parser.finish(delta);
   take(delta);
   std::string result = all.content;
@@ -123,7 +123,7 @@ TEST(ToolCallParser, FindsDeepSeeksCalls) {
   // Newer models: no type and no fence.
   const std::string newer = mark("call▁begin") + "add" + mark("sep") + arguments + mark("call▁end");
   expect_parsed(kDeepSeek, begin + newer + newer + end, call + call);
-  // The end of the output closes it, wherever behind the arguments.
+  // The end of the output closes the call anywhere after its arguments.
   for (const size_t cut : {end.size(), end.size() + 5, end.size() + mark("call▁end").size() + 4}) {
     const std::string whole = begin + add + end;
     expect_parsed(kDeepSeek, whole.substr(0, whole.size() - cut), call);
@@ -141,7 +141,7 @@ TEST(ToolCallParser, LeavesAloneWhatDeepSeekDoesNotCallSo) {
     EXPECT_EQ(parsed(kDeepSeek, text, 1, false), text);
     EXPECT_EQ(parsed(kDeepSeek, text, 1000, false), text);
   }
-  // What follows a good call is said as it is.
+  // Text after a valid call stays content.
   EXPECT_EQ(parsed(kDeepSeek, begin + deepseek_call("now", "{}") + "And more.", 2, false),
             "And more.|now({})");
 }
@@ -210,7 +210,7 @@ TEST(ToolCallParser, LeavesAloneWhatQwenCoderDoesNotCallSo) {
 // A long string comes as it is written: a file, for example.
 TEST(ToolCallParser, StreamsQwenCodersStrings) {
   ToolCallParser parser({.format = tool_format(kQwenCoder), .incremental = true}, test_tools());
-  OutputDelta delta;
+  MessageDelta delta;
   parser.push("<tool_call>\n<function=add>\n<parameter=s>\none\n", delta);
   ASSERT_EQ(delta.calls.size(), 1u);
   EXPECT_EQ(delta.calls[0].name, "add");
@@ -225,7 +225,7 @@ TEST(ToolCallParser, StreamsQwenCodersStrings) {
 
 TEST(ToolCallParser, TellsTheNameFirstAndArgumentsAsTheyCome) {
   ToolCallParser parser({.format = tool_format(kHermes), .incremental = true}, test_tools());
-  OutputDelta delta;
+  MessageDelta delta;
   parser.push("<tool_call>\n{\"name\": \"add\", \"arguments\": ", delta);
   EXPECT_TRUE(delta.empty());
   parser.push("{\"a\"", delta);

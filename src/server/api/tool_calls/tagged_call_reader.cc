@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/api/json_text.h"
 #include "base/white_space.h"
-#include "server/api/answers/json_text.h"
 
 namespace outrider {
 namespace {
@@ -18,10 +18,10 @@ constexpr std::string_view kParameter = "<parameter=";
 constexpr std::string_view kEndParameter = "</parameter>";
 constexpr std::string_view kEndLineAndParameter = "\n</parameter>";
 constexpr std::string_view kEndFunction = "</function>";
-constexpr size_t kLongestName = 256;
-constexpr int kMaxSchemaDepth = 8;  // of schemas in a schema
+constexpr size_t kMaxName = 256;
+constexpr int kMaxSchemaDepth = 8;  // of nested schemas
 
-// Kinds of JSON, as bits.
+// JSON types, as bits.
 constexpr uint8_t kString = 1, kNumber = 2, kBoolean = 4, kNull = 8, kObject = 16, kArray = 32;
 
 uint8_t kind_of(const dom::element& value) {
@@ -51,7 +51,7 @@ uint8_t kind_named(std::string_view name) {
   return 0;
 }
 
-// What the schema lets a value be, as far as it says so.
+// The JSON types that the schema allows for a value, as bits; 0: the schema does not say.
 uint8_t kinds_in(const dom::element& root, const dom::element& schema, int depth) {
   if (depth > kMaxSchemaDepth || !schema.is_object()) return 0;
   uint8_t kinds = 0;
@@ -80,7 +80,7 @@ uint8_t kinds_in(const dom::element& root, const dom::element& schema, int depth
   return kinds;
 }
 
-// Python's words for what JSON has others.
+// Translates Python's spellings of JSON's constants.
 std::string_view as_json(std::string_view text) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"True", "true"}, {"False", "false"}, {"None", "null"}};
@@ -101,7 +101,7 @@ void append_escaped(std::string& out, char byte) {
     out.append("\\u00") += kHex[byte >> 4];
     out += kHex[byte & 15];
   } else {
-    out += byte;  // UTF-8 stays what it is
+    out += byte;  // UTF-8 stays as it is
   }
 }
 
@@ -125,7 +125,7 @@ State TaggedCallReader::push(char next) {
 }
 
 State TaggedCallReader::push_name() {
-  if (held_.back() != '>') return held_.size() > kLongestName ? State::kBroken : State::kReading;
+  if (held_.back() != '>') return held_.size() > kMaxName ? State::kBroken : State::kReading;
   held_.pop_back();
   name_ = trimmed(held_);
   arguments_ = "{";
@@ -151,7 +151,7 @@ State TaggedCallReader::push_between() {
 }
 
 State TaggedCallReader::push_key() {
-  if (held_.back() != '>') return held_.size() > kLongestName ? State::kBroken : State::kReading;
+  if (held_.back() != '>') return held_.size() > kMaxName ? State::kBroken : State::kReading;
   held_.pop_back();
   const std::string key(trimmed(held_));
   if (!keys_.insert(key).second) return State::kBroken;
@@ -166,7 +166,7 @@ State TaggedCallReader::push_key() {
   return State::kReading;
 }
 
-// A line break behind the tag, and one before its end, belong to the tags.
+// A line break after the opening tag and one before the closing tag belong to the tags.
 State TaggedCallReader::push_value() {
   if (std::exchange(is_first_, false) && held_ == "\n") {
     held_.clear();
@@ -209,7 +209,7 @@ void TaggedCallReader::end_value() {
   }
 }
 
-// kString where nothing is known.
+// kString if the schema does not say.
 uint8_t TaggedCallReader::kinds_of(const std::string& key) const {
   const auto tool =
       std::find_if(tools_->begin(), tools_->end(), [&](const Tool& one) { return one.name == name_; });

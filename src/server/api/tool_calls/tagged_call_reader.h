@@ -7,9 +7,9 @@
 
 namespace outrider {
 
-// Qwen3-Coder's: NAME>, then <parameter=KEY>, a text in lines of its own, </parameter>, and in the end
-// </function>. A text is what the tool's schema says of its key: where that is not a string and the text is
-// JSON of such a kind, that; else a string.
+// Reads a call of Qwen3-Coder: NAME>, then for each argument <parameter=KEY>, a text on lines of its own and
+// </parameter>, and at the end </function>. A text becomes JSON if the tool's schema gives KEY another type
+// than string and the text parses as that type. It becomes a JSON string otherwise.
 class TaggedCallReader final : public CallReader {
  public:
   explicit TaggedCallReader(SharedTools tools) : tools_(std::move(tools)) {}
@@ -31,13 +31,13 @@ class TaggedCallReader final : public CallReader {
 
   SharedTools tools_;
   Phase phase_ = Phase::kName;
-  std::string held_;  // of the phase; of a value, what may be the beginning of its end
+  std::string held_;  // text of the phase; in kValue, the possible beginning of its end tag
   std::optional<std::string> name_;
   std::string arguments_;
   std::set<std::string> keys_;
-  uint8_t kinds_ = 0;      // of JSON that the value may be
-  bool is_first_ = false;  // character of the value
-  std::string value_;      // as far as it has come, where it may be no string
+  uint8_t kinds_ = 0;      // JSON types of the value, as bits
+  bool is_first_ = false;  // the next character is the first of the value
+  std::string value_;      // its text so far, if it may have another type than string
 };
 
 }  // namespace outrider

@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "base/quote.h"
+#include "server/api/field_rules.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::string_view kAnyArguments = R"({"type":"object"})";
 
-// The first whose marker is in the template.
+// The first row whose marker occurs in the template is the format.
 struct KnownFormat {
   std::string_view marker;
   ToolFormat format;

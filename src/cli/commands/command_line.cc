@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/terminal.h"
+#include "config/environment.h"
+#include "config/message_text.h"
+#include "config/option_table.h"
+#include "config/resolve_settings.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kAbout =
+    "Outrider: text from language models with speculative decoding that never changes the output.";
+constexpr std::string_view kFooter =
+    "Options can also be set in the environment (OUTRIDER_MAX_TOKENS=64) or in a file (--config FILE);\n"
+    "docs/options.md lists all of them and the keys of --speculative.";
+
+using Run = Status (*)(const Settings&);
+
+Run function_of(Command command) {
+  switch (command) {
+    case Command::kGenerate:
+      return run_generate;
+    case Command::kChat:
+      return run_chat;
+    case Command::kScore:
+      return run_score;
+    case Command::kTokenize:
+      return run_tokenize;
+    case Command::kInspect:
+      return run_inspect;
+    case Command::kBench:
+      return run_bench;
+    case Command::kBenchServe:
+      return run_bench_serve;
+    case Command::kVerifyLossless:
+      return run_verify_lossless;
+    case Command::kDoctor:
+      return run_doctor;
+    case Command::kQuantize:
+      return run_quantize;
+    case Command::kServe:
+      return run_serve;
+  }
+  return run_generate;
+}
+
+std::string flag_name(const OptionRow& row) {
+  if (row.positional) return std::string(row.name);
+  const std::string short_form = row.short_name == 0 ? "" : fmt::format("-{},", row.short_name);
+  return fmt::format("{}--{}", short_form, row.name);
+}
+
+std::string help_of(const OptionRow& row) {
+  const std::string shown_default = row.default_text.empty() ? "" : fmt::format(" [{}]", row.default_text);
+  return fmt::format("{}{}", row.help, shown_default);
+}
+
+// The options of one command in CLI11; values are kept as text, the option table converts them.
+class CommandParser {
+ public:
+  CommandParser(const CommandRow& command, CLI::App& app) : command_(command.command) {
+    const size_t space = command.name.rfind(' ');  // "bench serve" is a command of the command "bench"
+    CLI::App* parent = space == std::string_view::npos
+                           ? &app
+                           : app.get_subcommand(std::string(command.name.substr(0, space)));
+    parser_ =
+        parent->add_subcommand(std::string(command.name.substr(space + 1)), std::string(command.summary));
+    parser_->allow_extras();
+    parser_->footer(std::string(kFooter));
+    for (const OptionRow& row : option_table()) {
+      if (row.belongs_to(command_)) add(row);
+    }
+  }
+
+  bool chosen() const { return parser_->parsed() && parser_->get_subcommands().empty(); }
+
+  Result<GivenOptions> given() const {
+    GivenOptions given;
+    given.command = command_;
+    for (const auto& [row, option] : options_) {
+      if (option->count() > 0) given.command_line.emplace(row->name, option->results());
+    }
+    OUTRIDER_RETURN_IF_ERROR(check_parent());
+    OUTRIDER_RETURN_IF_ERROR(check_extras(parser_->remaining()));
+    given.environment = read_environment();
+    return given;
+  }
+
+ private:
+  void add(const OptionRow& row) {
+    CLI::Option* option = nullptr;
+    if (row.type == OptionType::kFlag) {
+      option = parser_->add_flag(flag_name(row));
+    } else {
+      option = parser_->add_option(flag_name(row))->expected(1)->allow_extra_args(false);
+      option->type_name(std::string(row.metavar));
+    }
+    option->description(help_of(row));
+    option->group(std::string(row.group));
+    option->multi_option_policy(row.type == OptionType::kTextList ? CLI::MultiOptionPolicy::TakeAll
+                                                                  : CLI::MultiOptionPolicy::TakeLast);
+    options_.emplace_back(&row, option);
+  }
+
+  // `outrider bench --limit 3 serve` would lose the 3.
+  Status check_parent() const {
+    const CLI::App* parent = parser_->get_parent();
+    if (parent->get_parent() == nullptr) return {};
+    std::vector<std::string> early = parent->remaining();
+    for (const CLI::Option* option : parent->get_options()) {
+      if (option->count() > 0) early.push_back(option->get_name());
+    }
+    if (early.empty()) return {};
+    return usage_error(fmt::format("expected {} behind '{} {}', found it before", quote(early.front()),
+                                   parent->get_name(), parser_->get_name()));
+  }
+
+  Status check_extras(const std::vector<std::string>& extras) const {
+    if (extras.empty()) return {};
+    const std::string& extra = extras.front();
+    if (!extra.starts_with('-') || extra == "-") {
+      std::string taken;
+      for (const auto& [row, option] : options_) {
+        if (row->positional) taken += fmt::format("{}{}", taken.empty() ? "" : " ", row->metavar);
+      }
+      return usage_error(fmt::format("unexpected argument {}; at most {} is taken", quote(extra), taken));
+    }
+    std::vector<std::string> names;
+    for (const auto& [row, option] : options_) {
+      if (!row->positional) names.push_back(fmt::format("--{}", row->name));
+    }
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    const std::string name = extra.substr(0, extra.find('='));
+    return usage_error(
+        fmt::format("unknown option {}; did you mean '{}'?", quote(name), nearest_name(name, views)));
+  }
+
+  Command command_;
+  CLI::App* parser_ = nullptr;
+  std::vector<std::pair<const OptionRow*, CLI::Option*>> options_;
+};
+
+Status check_command(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const CommandRow& row : command_table()) names.push_back(row.name.substr(0, row.name.find(' ')));
+  if (std::find(names.begin(), names.end(), name) != names.end() || name.starts_with("-")) return {};
+  return usage_error(fmt::format("unknown command {}; did you mean '{}'? commands: {}", quote(name),
+                                 nearest_name(name, names), joined(names)));
+}
+
+Status run(int argc, const char* const* argv) {
+  if (argc < 2) return usage_error("expected a command, found none; outrider --help lists them");
+  const std::string_view first = argv[1];
+  if (first == "options") {  // writes docs/options.md; not a command for users
+    write_output(option_reference());
+    return {};
+  }
+  OUTRIDER_RETURN_IF_ERROR(check_command(first));
+
+  CLI::App app{std::string(kAbout), "outrider"};
+  app.set_version_flag("--version", "outrider " OUTRIDER_VERSION);
+  app.footer("outrider COMMAND --help lists the options of a command.");
+  app.require_subcommand(0, 1);
+  std::vector<CommandParser> parsers;
+  for (const CommandRow& command : command_table()) parsers.emplace_back(command, app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help and --version
+    app.exit(success);
+    return {};
+  } catch (const CLI::ParseError& error) {
+    return usage_error(single_line(error.what()));
+  }
+  const auto chosen = std::find_if(parsers.begin(), parsers.end(),
+                                   [](const CommandParser& parser) { return parser.chosen(); });
+  if (chosen == parsers.end()) return usage_error("expected a command; outrider --help lists them");
+  OUTRIDER_TRY(const GivenOptions given, chosen->given());
+  OUTRIDER_TRY(const Settings settings, resolve_settings(given));
+  for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
+  return function_of(settings.command)(settings);
+}
+
+Status run_guarded(int argc, const char* const* argv) {
+  try {
+    OUTRIDER_RETURN_IF_ERROR(run(argc, argv));
+    return flush_output();
+  } catch (const std::bad_alloc&) {
+    return resource_error("out of memory; a smaller --ctx, --max-batch or --weights needs less");
+  } catch (const std::exception& error) {
+    return Error{ErrorKind::kInput, error.what()};
+  }
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv) {
+  const Status status = run_guarded(argc, argv);
+  if (status.ok()) return 0;
+  write_error_line(single_line(status.error().message));
+  return status.error().kind == ErrorKind::kUsage ? 2 : 1;
+}
+
+}  // namespace outrider

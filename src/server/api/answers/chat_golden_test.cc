@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests in OpenAI's words, rendered as transformers' apply_chat_template does; recorded by
+// tools/make_chat_goldens.py.
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <ctime>
+#include <map>
+
+#include "server/api/answers/test_model.h"
+#include "server/api/requests/chat_request.h"
+
+namespace outrider {
+namespace {
+
+const std::string kFolder = std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/chat/";
+
+std::unique_ptr<TestModel> model_of(const std::string& family) {
+  simdjson::dom::parser parser;
+  const simdjson::dom::element golden = parser.load(kFolder + family + ".json");
+  auto model = std::make_unique<TestModel>(std::string_view(golden["template"]));
+  model->model().bos_token = "<s>";
+  model->model().eos_token = "</s>";
+  return model;
+}
+
+// Templates may print the day.
+std::string with_date(std::string text) {
+  constexpr std::string_view kPlace = "@DATE@";
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char date[32];
+  const size_t length = std::strftime(date, sizeof date, "%d %b %Y", &local);
+  for (size_t at = 0; (at = text.find(kPlace)) != std::string::npos;)
+    text.replace(at, kPlace.size(), date, length);
+  return text;
+}
+
+TEST(ChatGolden, RequestsRenderAsInTransformers) {
+  std::map<std::string, std::unique_ptr<TestModel>> models;
+  simdjson::dom::parser parser;
+  const simdjson::dom::element golden = parser.load(kFolder + "openai_requests.json");
+  int rendered = 0;
+  for (const simdjson::dom::element entry : simdjson::dom::array(golden["cases"])) {
+    const std::string_view family_name = entry["family"];
+    const std::string_view case_name = entry["name"];
+    const std::string family(family_name);
+    SCOPED_TRACE(family + ": " + std::string(case_name));
+    auto& model = models[family];
+    if (model == nullptr) model = model_of(family);
+    const std::string body = simdjson::minify(simdjson::dom::element(entry["body"]));
+    const auto parsed = RequestBody::parse(body, 64);
+    ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+    const auto prompt = make_chat_prompt(parsed->root(), model->model(), {});
+    std::string_view output;
+    if (entry["output"].get(output) != simdjson::SUCCESS) {
+      EXPECT_FALSE(prompt.ok()) << prompt->text;
+      continue;
+    }
+    ASSERT_TRUE(prompt.ok()) << prompt.error().message;
+    const bool adds_tools =
+        prompt->tools.choice != ToolChoice::kNone && !shows_tools(model->model().chat_template->source());
+    if (adds_tools) continue;  // transformers says nothing of them
+    EXPECT_EQ(prompt->text, with_date(std::string(output)));
+    ++rendered;
+  }
+  EXPECT_GE(rendered, 100);
+}
+
+}  // namespace
+}  // namespace outrider

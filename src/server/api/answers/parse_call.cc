@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/answers/parse_call.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/api/answers/chat_answer.h"
+#include "server/api/answers/completion_answer.h"
+#include "server/api/requests/constraints.h"
+
+namespace outrider {
+namespace {
+
+struct PromptTokens {
+  std::span<const TokenId> tokens;
+  std::string_view name;   // of the output, for messages: "completion"
+  std::string_view field;  // of the request that holds the prompt
+};
+
+// The maximum number of output tokens. Error: prompt and output do not fit into the context.
+ApiResult<int64_t> token_budget(const GenerationSpec& spec, const PromptTokens& prompt) {
+  const int64_t context = spec.model->context;
+  const auto length = static_cast<int64_t>(prompt.tokens.size());
+  const int64_t wanted = spec.max_tokens.value_or(1);
+  if (length < context && length + wanted <= context) return spec.max_tokens.value_or(context - length);
+  ApiError error;
+  error.message = "expected at most " + std::to_string(context) +
+                  " tokens, the context of this model, found " + std::to_string(length + wanted) + ": " +
+                  std::to_string(length) + " of " + std::string(prompt.field) + " and " +
+                  std::to_string(wanted) + " of the " + std::string(prompt.name) + "; shorten one of them";
+  error.param = prompt.field;
+  error.code = "context_length_exceeded";
+  return error;
+}
+
+// Adds n requests for one prompt.
+ApiStatus add_requests(const GenerationSpec& spec, const CallContext& context, const PromptTokens& prompt,
+                       std::vector<Request>& requests) {
+  OUTRIDER_TRY(const int64_t budget, token_budget(spec, prompt));
+  if (spec.request.rules.min_tokens > budget) {
+    return field_error("min_tokens", "expected at most the " + std::to_string(budget) +
+                                         " tokens that the context has room for, found " +
+                                         std::to_string(spec.request.rules.min_tokens));
+  }
+  for (int i = 0; i < spec.n; ++i) {
+    Request request = spec.request;
+    request.prompt.assign(prompt.tokens.begin(), prompt.tokens.end());
+    request.max_tokens = budget;
+    request.sampling.seed = spec.seed.value_or(context.random_seed);
+    request.sample_index = requests.size();
+    request.cache_scope = context.cache_scope;
+    requests.push_back(std::move(request));
+  }
+  return api_ok();
+}
+
+// Limits the listed log-probabilities, because they are held in memory and sent in one piece.
+ApiStatus check_prompt_logprobs(const std::vector<Request>& requests, const ApiLimits& limits) {
+  int64_t listed = 0;
+  for (const Request& request : requests) {
+    listed += static_cast<int64_t>(request.prompt.size()) * (1 + request.prompt_logprobs);
+  }
+  if (listed <= limits.prompt_logprobs) return api_ok();
+  return field_error("prompt_logprobs", "expected at most " + std::to_string(limits.prompt_logprobs) +
+                                            " log-probabilities of prompts, found " + std::to_string(listed) +
+                                            "; ask for fewer beside each token, fewer choices or less text");
+}
+
+void set_constraints(std::vector<Request>& requests,
+                     std::vector<std::shared_ptr<TokenConstraint>> constraints) {
+  for (size_t i = 0; i < constraints.size(); ++i) requests[i].constraint = std::move(constraints[i]);
+}
+
+ApiResult<std::unique_ptr<GenerationCall>> parse_chat(const RequestField& root, const CallContext& context) {
+  OUTRIDER_TRY(ChatSpec spec, read_chat_request(root, context));
+  prepare_output(spec);
+  std::vector<Request> requests;
+  OUTRIDER_RETURN_IF_ERROR(add_requests(
+      spec, context, {.tokens = spec.prompt.tokens, .name = "completion", .field = "messages"}, requests));
+  // All choices have one prompt, so only the first computes its log-probabilities.
+  for (size_t i = 0; i < requests.size(); ++i)
+    requests[i].prompt_logprobs = i == 0 ? spec.prompt_logprobs : -1;
+  OUTRIDER_RETURN_IF_ERROR(check_prompt_logprobs(requests, context.limits));
+  OUTRIDER_TRY(auto constraints, chat_constraints(spec));
+  set_constraints(requests, std::move(constraints));
+  return std::unique_ptr<GenerationCall>(
+      std::make_unique<ChatAnswer>(std::move(spec), context, std::move(requests)));
+}
+
+ApiResult<std::unique_ptr<GenerationCall>> parse_completion(const RequestField& root,
+                                                            const CallContext& context) {
+  OUTRIDER_TRY(const CompletionSpec spec, read_completion_request(root, context));
+  std::vector<Request> requests;
+  for (const CompletionPrompt& prompt : spec.prompts) {
+    OUTRIDER_RETURN_IF_ERROR(add_requests(
+        spec, context, {.tokens = prompt.tokens, .name = "completion", .field = "prompt"}, requests));
+  }
+  OUTRIDER_RETURN_IF_ERROR(check_prompt_logprobs(requests, context.limits));
+  OUTRIDER_TRY(auto constraints, form_constraints(spec, requests.size()));
+  set_constraints(requests, std::move(constraints));
+  return std::unique_ptr<GenerationCall>(
+      std::make_unique<CompletionAnswer>(spec, context, std::move(requests)));
+}
+
+}  // namespace
+
+ApiResult<std::unique_ptr<GenerationCall>> parse_call(Endpoint endpoint, std::string_view body,
+                                                      const CallContext& context) {
+  OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, context.limits.json_depth));
+  return endpoint == Endpoint::kChatCompletions ? parse_chat(parsed.root(), context)
+                                                : parse_completion(parsed.root(), context);
+}
+
+}  // namespace outrider

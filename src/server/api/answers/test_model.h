@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model for tests: the tokenizer of the default model with any chat template.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "grammar/token_trie.h"
+#include "server/api/answers/parse_call.h"
+#include "server/api/served_model.h"
+
+namespace outrider {
+
+inline constexpr std::string_view kChatMl =
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + "
+    "'<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif "
+    "%}";
+
+class TestModel {
+ public:
+  explicit TestModel(std::string_view chat_template = kChatMl) {
+    auto spec = read_tokenizer_json(std::string(OUTRIDER_SOURCE_DIR) + "/models/outrider-small");
+    EXPECT_TRUE(spec.ok());
+    auto parsed = ChatTemplate::parse(chat_template);
+    EXPECT_TRUE(parsed.ok());
+    template_.emplace(std::move(parsed).value());
+    model_.name = "small";
+    model_.created = 1700000000;
+    model_.tokenizer = Tokenizer::create(std::move(spec).value()).value();
+    model_.token_trie = TokenTrie::create(*model_.tokenizer);
+    model_.chat_template = &*template_;
+    model_.eos_token = "<|endoftext|>";
+    model_.stop_tokens = {0, 2};
+    model_.context = 1024;
+    model_.vocab_size = model_.tokenizer->vocab_size();
+  }
+
+  ServedModel& model() { return model_; }
+  CallContext context() const {
+    CallContext context;
+    context.model = &model_;
+    context.id = "abc";
+    context.created = 1700000001;
+    context.random_seed = 77;
+    context.cache_scope = 5;
+    return context;
+  }
+  ApiResult<std::unique_ptr<GenerationCall>> chat(std::string_view body) const {
+    return parse_call(Endpoint::kChatCompletions, body, context());
+  }
+  ApiResult<std::unique_ptr<GenerationCall>> completion(std::string_view body) const {
+    return parse_call(Endpoint::kCompletions, body, context());
+  }
+  std::vector<TokenId> tokens(std::string_view text) const {
+    return model_.tokenizer->encode(text, {.add_special = false});
+  }
+
+ private:
+  ServedModel model_;
+  std::optional<ChatTemplate> template_;
+};
+
+// The delta of a step that generated the tokens of a text.
+inline ChoiceDelta delta_of(const TestModel& model, std::string_view text,
+                           TokenOrigin origin = TokenOrigin::kPlain) {
+  ChoiceDelta delta;
+  delta.text = text;
+  delta.tokens = model.tokens(text);
+  delta.origins.assign(delta.tokens.size(), origin);
+  return delta;
+}
+
+// The last delta of a choice: no text, one token that ends the output.
+inline ChoiceDelta last_delta(std::string_view text, std::vector<TokenId> tokens,
+                             FinishReason reason = FinishReason::kStop) {
+  ChoiceDelta delta;
+  delta.tokens = {2};
+  delta.origins = {TokenOrigin::kPlain};
+  Completion completion;
+  completion.text = text;
+  completion.tokens = std::move(tokens);
+  completion.tokens.push_back(2);
+  completion.finish_reason = reason;
+  delta.completion = std::move(completion);
+  return delta;
+}
+
+}  // namespace outrider

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace outrider {
+
+// Bounds on one request that are checked before any work is done for it.
+struct ApiLimits {
+  int json_depth = 64;
+  int choices = 16;  // n, times the number of prompts of a completion
+  int stop_strings = 16;
+  int stop_bytes = 256;  // of one stop string
+  int stop_tokens = 1024;
+  int logit_bias = 1024;  // entries
+  int bad_words = 256;    // entries of at most stop_bytes each
+  int top_logprobs = 20;
+  int64_t prompt_logprobs = 1 << 17;  // of all prompts, choices and ranks of one call together
+  int messages = 4096;
+  int tools = 128;
+  int grammar_bytes = 256 << 10;
+  bool template_flags = false;  // chat_template_kwargs may set flags of the template
+};
+
+}  // namespace outrider

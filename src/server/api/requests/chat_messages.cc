@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/requests/chat_messages.h"
+
+#include "server/api/field_rules.h"
+#include "server/api/json_text.h"
+
+namespace outrider {
+namespace {
+
+constexpr size_t kMaxParts = 1024;
+constexpr size_t kMaxCalls = 128;
+
+// Reads a part of a content: {"type": "text", "text": ...}.
+ApiResult<std::string> read_part(const RequestField& part) {
+  if (part.is_string()) return part.string();
+  OUTRIDER_TRY(const RequestField type, part.at("type"));
+  OUTRIDER_TRY(const std::string name, type.string());
+  if (name != "text" && name != "refusal") {
+    return type.error("expected text, found " + name + "; this model reads text alone",
+                      "unsupported_parameter");
+  }
+  OUTRIDER_TRY(const RequestField text, part.at(name));
+  return text.string();
+}
+
+ApiStatus read_content(const RequestField& field, ChatMessage& message) {
+  if (field.is_string()) {
+    OUTRIDER_TRY(message.content, field.string());
+    return api_ok();
+  }
+  if (!field.is_array()) return field.expected("a string or an array of parts");
+  OUTRIDER_TRY(const auto parts, field.items(kMaxParts));
+  std::string joined;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    OUTRIDER_TRY(const std::string text, read_part(parts[i]));
+    joined.append(i == 0 ? "" : "\n").append(text);
+  }
+  message.content = std::move(joined);
+  return api_ok();
+}
+
+ApiStatus read_role(const RequestField& field, ChatMessage& message) {
+  constexpr std::string_view kRoles[] = {"system", "user", "assistant", "tool", "developer"};
+  OUTRIDER_TRY(const int role, field.one_of(kRoles));
+  message.role = kRoles[role] == "developer" ? "system" : kRoles[role];
+  return api_ok();
+}
+
+// Keeps a JSON object and turns any other text into a JSON string.
+std::string arguments_json(const std::string& text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return "{}";
+  simdjson::dom::parser parser;
+  constexpr size_t kDepth = 64;
+  if (parser.allocate(text.size(), kDepth) == simdjson::SUCCESS) {
+    const auto document = parser.parse(text.data(), text.size());
+    if (document.error() == simdjson::SUCCESS && document.value_unsafe().is_object()) return text;
+  }
+  std::string quoted;
+  append_json_string(quoted, text);
+  return quoted;
+}
+
+ApiResult<ChatToolCall> read_call(const RequestField& field) {
+  constexpr std::string_view kTypes[] = {"function"};
+  ChatToolCall call;
+  if (const auto id = field.find("id")) {
+    OUTRIDER_TRY(call.id, id->string());
+  }
+  if (const auto type = field.find("type")) OUTRIDER_RETURN_IF_ERROR(type->one_of(kTypes));
+  OUTRIDER_TRY(const RequestField function, field.at("function"));
+  OUTRIDER_TRY(const RequestField name, function.at("name"));
+  OUTRIDER_TRY(call.name, name.string());
+  OUTRIDER_TRY(const RequestField arguments, function.at("arguments"));
+  if (arguments.is_object()) {
+    call.arguments = arguments.json();
+  } else {
+    OUTRIDER_TRY(const std::string text, arguments.string());
+    call.arguments = arguments_json(text);
+  }
+  return call;
+}
+
+ApiStatus read_calls(const RequestField& field, ChatMessage& message) {
+  OUTRIDER_TRY(const auto items, field.items(kMaxCalls));
+  for (const RequestField& item : items) {
+    OUTRIDER_TRY(ChatToolCall call, read_call(item));
+    message.tool_calls.push_back(std::move(call));
+  }
+  return api_ok();
+}
+
+template <std::string ChatMessage::*kMember>
+ApiStatus read_text(const RequestField& field, ChatMessage& message) {
+  OUTRIDER_TRY(message.*kMember, field.string());
+  return api_ok();
+}
+
+constexpr FieldRule<ChatMessage> kMessageRules[] = {
+    {"role", read_role},
+    {"content", read_content},
+    {"name", read_text<&ChatMessage::name>},
+    {"tool_calls", read_calls},
+    {"tool_call_id", read_text<&ChatMessage::tool_call_id>},
+    {"reasoning_content", read_text<&ChatMessage::reasoning_content>},
+    {"reasoning", read_text<&ChatMessage::reasoning_content>},
+};
+constexpr UnsupportedField kUnsupportedInMessages[] = {{"audio", ""}, {"function_call", ""}};
+
+ApiStatus read_member(const RequestField& member, ChatMessage& message, std::vector<std::string>& ignored) {
+  if (const auto* rule = find_rule<ChatMessage>(kMessageRules, member.key())) return rule->read(member, message);
+  for (const UnsupportedField& rule : kUnsupportedInMessages) {
+    if (rule.name == member.key()) return check_unsupported(member, rule);
+  }
+  ignored.push_back(member.path());
+  return api_ok();
+}
+
+}  // namespace
+
+ApiResult<ReadMessages> read_messages(const RequestField& field, int max) {
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(max)));
+  if (items.empty()) return field.error("expected at least one message, found none");
+  ReadMessages read;
+  for (const RequestField& item : items) {
+    ChatMessage message;
+    OUTRIDER_TRY(const auto members, item.members());
+    for (const RequestField& member : members) {
+      if (!member.is_null()) OUTRIDER_RETURN_IF_ERROR(read_member(member, message, read.ignored));
+    }
+    OUTRIDER_RETURN_IF_ERROR(item.at("role"));
+    const bool may_lack_content = message.role == "assistant" && !message.tool_calls.empty();
+    if (!message.content && !may_lack_content) return item.at("content").error();
+    read.messages.push_back(std::move(message));
+  }
+  return read;
+}
+
+}  // namespace outrider

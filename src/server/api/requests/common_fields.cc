@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/requests/common_fields.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/quote.h"
+#include "server/api/requests/output_form.h"
+#include "server/api/requests/speculative_fields.h"
+
+namespace outrider {
+namespace {
+
+constexpr int64_t kMaxTokens = int64_t{1} << 31;
+
+template <double SamplingParams::*kMember>
+ApiStatus read_sampling(const RequestField& field, GenerationSpec& spec, double min, double max) {
+  OUTRIDER_TRY(spec.request.sampling.*kMember, field.number(min, max));
+  return api_ok();
+}
+
+template <bool GenerationSpec::*kMember>
+ApiStatus read_flag(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(spec.*kMember, field.boolean());
+  return api_ok();
+}
+
+template <bool Request::*kMember>
+ApiStatus read_request_flag(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(spec.request.*kMember, field.boolean());
+  return api_ok();
+}
+
+ApiStatus read_model(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const std::string name, field.string());
+  if (name == spec.model->name) return api_ok();
+  ApiError error =
+      field.error("expected " + quote(spec.model->name) + ", found " + quote(name), "model_not_found");
+  error.status = 404;
+  return error;
+}
+
+ApiStatus read_top_k(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t top_k, field.integer(-1, INT32_MAX));
+  spec.request.sampling.top_k = static_cast<int32_t>(std::max<int64_t>(top_k, 0));
+  return api_ok();
+}
+
+ApiStatus read_seed(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t seed, field.integer(INT64_MIN, INT64_MAX));
+  spec.seed = static_cast<uint64_t>(seed);
+  return api_ok();
+}
+
+ApiStatus read_n(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t n, field.integer(1, spec.limits->choices));
+  spec.n = static_cast<int>(n);
+  return api_ok();
+}
+
+ApiStatus read_prompt_logprobs(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t count, field.integer(0, spec.limits->top_logprobs));
+  spec.prompt_logprobs = static_cast<int>(count);
+  return api_ok();
+}
+
+ApiStatus read_max_tokens(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(spec.max_tokens, field.integer(0, kMaxTokens));
+  return api_ok();
+}
+
+ApiStatus add_stop(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(std::string text, field.string());
+  const auto max = static_cast<size_t>(spec.limits->stop_bytes);
+  if (text.empty() || text.size() > max) {
+    return field.error("expected 1 to " + std::to_string(max) + " bytes, found " +
+                       std::to_string(text.size()));
+  }
+  spec.request.stop.push_back(std::move(text));
+  return api_ok();
+}
+
+ApiStatus read_stop(const RequestField& field, GenerationSpec& spec) {
+  if (field.is_string()) return add_stop(field, spec);
+  if (!field.is_array()) return field.expected("a string or an array of strings");
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.limits->stop_strings)));
+  for (const RequestField& item : items) OUTRIDER_RETURN_IF_ERROR(add_stop(item, spec));
+  return api_ok();
+}
+
+ApiStatus read_stop_tokens(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.limits->stop_tokens)));
+  for (const RequestField& item : items) {
+    OUTRIDER_TRY(const int64_t token, item.integer(0, spec.model->vocab_size - 1));
+    spec.request.stop_tokens.push_back(static_cast<TokenId>(token));
+  }
+  return api_ok();
+}
+
+ApiStatus read_logit_bias(const RequestField& field, GenerationSpec& spec) {
+  constexpr double kMax = 100;
+  OUTRIDER_TRY(const auto members, field.members(static_cast<size_t>(spec.limits->logit_bias)));
+  spec.request.sampling.logit_bias.clear();
+  for (const RequestField& member : members) {
+    const std::string_view key = member.key();
+    TokenId token = -1;
+    const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), token);
+    const bool is_token =
+        code == std::errc() && end == key.data() + key.size() && token >= 0 && token < spec.model->vocab_size;
+    if (!is_token) {
+      return member.error("expected a token id below " + std::to_string(spec.model->vocab_size) +
+                          " as key, found " + quote(key));
+    }
+    OUTRIDER_TRY(const double bias, member.number(-kMax, kMax));
+    spec.request.sampling.logit_bias.emplace_back(token, static_cast<float>(bias));
+  }
+  return api_ok();
+}
+
+ApiStatus read_min_tokens(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(spec.request.rules.min_tokens, field.integer(0, kMaxTokens));
+  return api_ok();
+}
+
+ApiStatus read_allowed_tokens(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.model->vocab_size)));
+  if (items.empty()) return field.error("expected at least one token id, found none");
+  for (const RequestField& item : items) {
+    OUTRIDER_TRY(const int64_t token, item.integer(0, spec.model->vocab_size - 1));
+    spec.request.rules.allowed.push_back(static_cast<TokenId>(token));
+  }
+  return api_ok();
+}
+
+// Forbids the tokens of a word at the beginning of a text and those of the word after a space. (vLLM leaves
+// the latter out if they are fewer.)
+void add_bad_word(std::string_view word, GenerationSpec& spec) {
+  const auto tokens_of = [&](const std::string& text) {
+    return spec.model->tokenizer->encode(text, {.add_special = false, .parse_special = false});
+  };
+  std::vector<TokenId> plain = tokens_of(std::string(word));
+  std::vector<TokenId> spaced = tokens_of(" " + std::string(word));
+  if (plain.empty()) return;
+  if (spaced != plain) spec.request.rules.forbidden.push_back(std::move(spaced));
+  spec.request.rules.forbidden.push_back(std::move(plain));
+}
+
+ApiStatus read_bad_words(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.limits->bad_words)));
+  for (const RequestField& item : items) {
+    OUTRIDER_TRY(const std::string text, item.string());
+    const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    const auto max = static_cast<size_t>(spec.limits->stop_bytes);
+    if (begin == text.size() || text.size() > max) {
+      return item.error("expected a word of 1 to " + std::to_string(max) + " bytes, found " +
+                        std::to_string(text.size() - begin));
+    }
+    add_bad_word(std::string_view(text).substr(begin), spec);
+  }
+  return api_ok();
+}
+
+ApiStatus read_prompt_limit(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t limit, field.integer(-1, kMaxTokens));
+  if (limit == 0) return field.error("expected -1, or 1 and more, found 0");
+  spec.prompt_limit = limit;
+  return api_ok();
+}
+
+ApiStatus read_stream_options(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const auto members, field.members());
+  for (const RequestField& member : members) {
+    if (member.is_null()) continue;
+    if (member.key() == "include_usage") {
+      OUTRIDER_TRY(spec.include_usage, member.boolean());
+    } else if (member.key() == "continuous_usage_stats") {
+      OUTRIDER_TRY(spec.continuous_usage, member.boolean());
+    } else {
+      spec.ignored.push_back(printable(member.path()));
+    }
+  }
+  return api_ok();
+}
+
+using Rule = FieldRule<GenerationSpec>;
+
+// NOLINTBEGIN
+#define OUTRIDER_NUMBER(name, min, max)                                                                     \
+  Rule {                                                                                                    \
+#name, [](const RequestField& field,                                                                    \
+              GenerationSpec& spec) { return read_sampling<&SamplingParams::name>(field, spec, min, max); } \
+  }
+// NOLINTEND
+constexpr Rule kGenerationRules[] = {
+    {"model", read_model},
+    OUTRIDER_NUMBER(temperature, 0, 2),
+    OUTRIDER_NUMBER(top_p, 1e-6, 1),
+    OUTRIDER_NUMBER(min_p, 0, 1),
+    OUTRIDER_NUMBER(presence_penalty, -2, 2),
+    OUTRIDER_NUMBER(frequency_penalty, -2, 2),
+    OUTRIDER_NUMBER(repetition_penalty, 0.01, 100),
+    {"top_k", read_top_k},
+    {"seed", read_seed},
+    {"n", read_n},
+    {"max_tokens", read_max_tokens},
+    {"prompt_logprobs", read_prompt_logprobs},
+    {"stop", read_stop},
+    {"stop_token_ids", read_stop_tokens},
+    {"logit_bias", read_logit_bias},
+    {"min_tokens", read_min_tokens},
+    {"allowed_token_ids", read_allowed_tokens},
+    {"bad_words", read_bad_words},
+    {"truncate_prompt_tokens", read_prompt_limit},
+    {"ignore_eos", read_request_flag<&Request::ignore_eos>},
+    {"skip_special_tokens", read_request_flag<&Request::skip_special>},
+    {"include_stop_str_in_output", read_flag<&GenerationSpec::include_stop>},
+    {"return_token_ids", read_flag<&GenerationSpec::return_token_ids>},
+    {"stream", read_flag<&GenerationSpec::streams>},
+    {"stream_options", read_stream_options},
+    {"speculative", read_speculative},
+    {"response_format", read_response_format},
+    {"structured_outputs", read_structured_outputs},
+    {"guided_json", read_guided_json},
+    {"guided_regex", read_guided_regex},
+    {"guided_choice", read_guided_choice},
+    {"guided_grammar", read_guided_grammar},
+    {"json_schema", read_guided_json},
+    {"grammar", read_guided_grammar},
+};
+#undef OUTRIDER_NUMBER
+
+constexpr UnsupportedField kUnsupported[] = {
+    {"add_special_tokens", "false"},
+    {"audio", ""},
+    {"best_of", "1"},
+    {"chat_template", ""},
+    {"chat_template_kwargs", "{}"},
+    {"documents", "[]"},
+    {"dry_multiplier", "0 0.0"},
+    {"echo", "false"},
+    {"function_call", "\"none\""},
+    {"functions", "[]"},
+    {"guided_decoding_backend", ""},
+    {"length_penalty", "1 1.0"},
+    {"logits_processors", "[]"},
+    {"messages", ""},
+    {"mirostat", "0"},
+    {"mm_processor_kwargs", "{}"},
+    {"modalities", "[\"text\"]"},
+    {"n_probs", "0"},
+    {"prediction", ""},
+    {"prompt", ""},
+    {"prompt_embeds", ""},
+    {"return_tokens_as_token_ids", "false"},
+    {"spaces_between_special_tokens", "true"},
+    {"suffix", "\"\""},
+    {"tools", "[]"},
+    {"typical_p", "1 1.0"},
+    {"use_beam_search", "false"},
+    {"web_search_options", ""},
+    {"xtc_probability", "0 0.0"},
+};
+
+}  // namespace
+
+ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec) {
+  if (const Rule* rule = find_rule<GenerationSpec>(kGenerationRules, field.key())) return rule->read(field, spec);
+  const auto* unsupported =
+      std::find_if(std::begin(kUnsupported), std::end(kUnsupported),
+                   [&](const UnsupportedField& candidate) { return candidate.name == field.key(); });
+  if (unsupported != std::end(kUnsupported)) return check_unsupported(field, *unsupported);
+  spec.ignored.push_back(field.path());
+  return api_ok();
+}
+
+ApiStatus check_common_fields(const RequestField& root, const GenerationSpec& spec) {
+  if (root.find("stream_options") && !spec.streams) {
+    return field_error("stream_options", "expected only together with \"stream\": true");
+  }
+  const int64_t min = spec.request.rules.min_tokens;
+  if (spec.max_tokens && min > *spec.max_tokens) {
+    return field_error("min_tokens", "expected at most max_tokens, " + std::to_string(*spec.max_tokens) +
+                                         ", found " + std::to_string(min));
+  }
+  return api_ok();
+}
+
+bool truncate_prompt(const GenerationSpec& spec, std::vector<TokenId>& tokens) {
+  if (!spec.prompt_limit) return false;
+  const int64_t fits = std::max<int64_t>(1, spec.model->context - spec.max_tokens.value_or(1));
+  const auto limit = static_cast<size_t>(*spec.prompt_limit < 0 ? fits : *spec.prompt_limit);
+  if (tokens.size() <= limit) return false;
+  tokens.erase(tokens.begin(), tokens.end() - static_cast<ptrdiff_t>(limit));
+  return true;
+}
+
+}  // namespace outrider

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/requests/completion_request.h"
+
+#include <algorithm>
+
+#include "server/api/requests/common_fields.h"
+
+namespace outrider {
+namespace {
+
+ApiStatus read_logprobs(const RequestField& field, CompletionSpec& spec) {
+  OUTRIDER_TRY(const int64_t count, field.integer(0, spec.limits->top_logprobs));
+  spec.logprobs = static_cast<int>(count);
+  return api_ok();
+}
+
+template <bool CompletionSpec::*kMember>
+ApiStatus read_flag(const RequestField& field, CompletionSpec& spec) {
+  OUTRIDER_TRY(spec.*kMember, field.boolean());
+  return api_ok();
+}
+
+ApiStatus skip_field(const RequestField&, CompletionSpec&) { return api_ok(); }
+
+constexpr FieldRule<CompletionSpec> kCompletionRules[] = {
+    {"prompt", skip_field},
+    {"logprobs", read_logprobs},
+    {"echo", read_flag<&CompletionSpec::echo>},
+    {"add_special_tokens", read_flag<&CompletionSpec::add_special_tokens>}};
+
+ApiResult<CompletionPrompt> text_prompt(const RequestField& field, const CompletionSpec& spec) {
+  CompletionPrompt prompt;
+  OUTRIDER_TRY(prompt.text, field.string());
+  prompt.tokens = spec.model->tokenizer->encode(prompt.text, {.add_special = spec.add_special_tokens});
+  if (prompt.tokens.empty()) return field.error("expected at least one token, found none");
+  return prompt;
+}
+
+ApiResult<CompletionPrompt> token_prompt(const RequestField& field, const std::vector<RequestField>& items,
+                                         const CompletionSpec& spec) {
+  CompletionPrompt prompt;
+  for (const RequestField& item : items) {
+    OUTRIDER_TRY(const int64_t token, item.integer(0, spec.model->vocab_size - 1));
+    prompt.tokens.push_back(static_cast<TokenId>(token));
+  }
+  if (prompt.tokens.empty()) return field.error("expected at least one token, found none");
+  prompt.text = spec.model->tokenizer->decode(prompt.tokens);
+  return prompt;
+}
+
+// Reads a string, an array of strings, an array of tokens, or an array of such arrays.
+ApiStatus read_prompts(const RequestField& field, CompletionSpec& spec) {
+  if (field.is_string()) {
+    OUTRIDER_TRY(CompletionPrompt prompt, text_prompt(field, spec));
+    spec.prompts.push_back(std::move(prompt));
+    return api_ok();
+  }
+  if (!field.is_array()) return field.expected("a string, an array of strings, or an array of token ids");
+  OUTRIDER_TRY(const auto items, field.items(SIZE_MAX));
+  if (items.empty()) return field.error("expected at least one prompt, found none");
+  if (items.front().is_number()) {
+    OUTRIDER_TRY(CompletionPrompt prompt, token_prompt(field, items, spec));
+    spec.prompts.push_back(std::move(prompt));
+    return api_ok();
+  }
+  const auto max = static_cast<size_t>(spec.limits->choices);
+  if (items.size() * static_cast<size_t>(spec.n) > max) {
+    return field.error("expected at most " + std::to_string(max) + " choices, found " +
+                       std::to_string(items.size()) + " prompts times n = " + std::to_string(spec.n));
+  }
+  for (const RequestField& item : items) {
+    if (item.is_string()) {
+      OUTRIDER_TRY(CompletionPrompt prompt, text_prompt(item, spec));
+      spec.prompts.push_back(std::move(prompt));
+    } else {
+      OUTRIDER_TRY(const auto tokens, item.items(SIZE_MAX));
+      OUTRIDER_TRY(CompletionPrompt prompt, token_prompt(item, tokens, spec));
+      spec.prompts.push_back(std::move(prompt));
+    }
+  }
+  return api_ok();
+}
+
+}  // namespace
+
+ApiResult<CompletionSpec> read_completion_request(const RequestField& root, const CallContext& context) {
+  CompletionSpec spec;
+  spec.model = context.model;
+  spec.limits = &context.limits;
+  spec.request.sampling = context.model->sampling;
+  OUTRIDER_RETURN_IF_ERROR(read_fields<CompletionSpec>(root, kCompletionRules, spec));
+  spec.request.logprobs = spec.logprobs;
+  spec.request.prompt_logprobs = std::max(spec.prompt_logprobs, spec.echo ? spec.logprobs : -1);
+  OUTRIDER_TRY(const RequestField prompt, root.at("prompt"));
+  OUTRIDER_RETURN_IF_ERROR(read_prompts(prompt, spec));
+  for (CompletionPrompt& one : spec.prompts) {
+    if (truncate_prompt(spec, one.tokens)) one.text = spec.model->tokenizer->decode(one.tokens);
+  }
+  return spec;
+}
+
+}  // namespace outrider

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/api/request_field.h"
+#include "server/api/requests/generation_spec.h"
+
+namespace outrider {
+
+struct CompletionPrompt {
+  std::string text;  // printed before the output if `echo` is set
+  std::vector<TokenId> tokens;
+};
+
+struct CompletionSpec : GenerationSpec {
+  std::vector<CompletionPrompt> prompts;
+  bool echo = false;
+  bool add_special_tokens = true;
+  int logprobs = -1;  // alternatives per token; -1: no log-probabilities
+};
+
+ApiResult<CompletionSpec> read_completion_request(const RequestField& root, const CallContext& context);
+
+}  // namespace outrider

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/calls/engine_loop.h"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <new>
+
+#include "base/clock.h"
+
+namespace outrider {
+namespace {
+
+constexpr double kStatusAge = 50;  // milliseconds
+
+ChoiceDelta copied(const Progress& progress) {
+  ChoiceDelta delta;
+  delta.text = progress.text;
+  delta.tokens.assign(progress.tokens.begin(), progress.tokens.end());
+  delta.origins.assign(progress.origins.begin(), progress.origins.end());
+  delta.logprobs.assign(progress.logprobs.begin(), progress.logprobs.end());
+  delta.prompt_logprobs.assign(progress.prompt_logprobs.begin(), progress.prompt_logprobs.end());
+  if (progress.completion != nullptr) delta.completion = *progress.completion;
+  return delta;
+}
+
+}  // namespace
+
+EngineLoop::EngineLoop(Open open, Events events)
+    : open_(std::move(open)), events_(std::move(events)), thread_([this] { run(); }) {}
+
+EngineLoop::~EngineLoop() {
+  stop();
+  thread_.join();
+}
+
+void EngineLoop::submit(CallNumber call, std::vector<Request> requests, bool wants_traces) {
+  const std::lock_guard lock(mutex_);
+  commands_.push_back({.call = call, .requests = std::move(requests), .wants_traces = wants_traces});
+  mail_.notify_one();
+}
+
+void EngineLoop::cancel(CallNumber call) {
+  const std::lock_guard lock(mutex_);
+  commands_.push_back({.call = call, .requests = {}});
+  mail_.notify_one();
+}
+
+void EngineLoop::stop() {
+  const std::lock_guard lock(mutex_);
+  stops_ = true;
+  mail_.notify_one();
+}
+
+std::vector<CallUpdate> EngineLoop::take_updates() {
+  const std::lock_guard lock(mutex_);
+  is_announced_ = false;
+  return std::exchange(updates_, {});
+}
+
+EngineStatus EngineLoop::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+void EngineLoop::run() {
+  try {
+    auto opened = open_();
+    if (!opened.ok()) return events_.failed(opened.error());
+    engine_ = std::move(opened).value();
+    hand_over(true);
+    events_.opened(*engine_);
+    serve();
+  } catch (const std::bad_alloc&) {
+    events_.failed(resource_error("out of memory; a smaller --ctx, --max-batch or --max-queue needs less"));
+  } catch (const std::exception& error) {
+    events_.failed(io_error(error.what()));
+  }
+}
+
+void EngineLoop::serve() {
+  std::vector<Command> commands;
+  bool is_idle = true;
+  while (take_commands(is_idle, commands)) {
+    for (Command& command : commands)
+      command.requests.empty() ? cancel_requests(command.call) : begin(command);
+    commands.clear();
+    update_tracing();
+    is_idle = !engine_->step();
+    hand_over(is_idle);
+  }
+}
+
+void EngineLoop::cancel_requests(CallNumber call) {
+  const auto found = running_.find(call);
+  if (found == running_.end()) return;
+  for (const RequestId request : found->second.requests) engine_->cancel(request);
+}
+
+// Waits while the engine is idle and there are no commands. False: the thread must stop.
+bool EngineLoop::take_commands(bool is_idle, std::vector<Command>& commands) {
+  std::unique_lock lock(mutex_);
+  if (is_idle) mail_.wait(lock, [this] { return stops_ || !commands_.empty(); });
+  commands.swap(commands_);
+  return !stops_;
+}
+
+void EngineLoop::begin(Command& command) {
+  const CallNumber call = command.call;
+  Running& running = running_[call];
+  running.unfinished = command.requests.size();
+  running.wants_traces = command.wants_traces;
+  const size_t updates_before = step_updates_.size();
+  step_updates_.push_back({.kind = CallUpdate::Kind::kAccepted, .call = call});
+  int choice = 0;
+  for (Request& request : command.requests) {
+    auto submitted = engine_->submit(
+        std::move(request),
+        [this, call, choice](RequestId, const Progress& progress) { on_progress(call, choice, progress); });
+    const auto found = running_.find(call);  // a request for no tokens ends within submit()
+    if (!submitted.ok()) {
+      cancel_requests(call);
+      end(call);
+      step_updates_.resize(updates_before);
+      step_updates_.push_back(
+          {.kind = CallUpdate::Kind::kRefused, .call = call, .refusal = submitted.error()});
+      return;
+    }
+    if (found == running_.end()) break;
+    found->second.requests.push_back(*submitted);
+    if (command.wants_traces) traced_[*submitted] = {call, choice};
+    ++choice;
+  }
+}
+
+void EngineLoop::end(CallNumber call) {
+  const auto found = running_.find(call);
+  if (found == running_.end()) return;
+  for (const RequestId request : found->second.requests) traced_.erase(request);
+  running_.erase(found);
+}
+
+void EngineLoop::on_progress(CallNumber call, int choice, const Progress& progress) {
+  const auto found = running_.find(call);
+  if (found == running_.end()) return;  // its call was refused
+  step_updates_.push_back({.call = call, .choice = choice, .delta = copied(progress)});
+  // A traced call ends in update_tracing(), because the trace of this step arrives after its last delta.
+  if (progress.completion != nullptr && --found->second.unfinished == 0 && !found->second.wants_traces)
+    end(call);
+}
+
+// Adds the trace to the delta that this step made for the choice, or to a delta of its own.
+void EngineLoop::on_trace(const StepTrace& trace) {
+  const auto found = traced_.find(trace.request);
+  if (found == traced_.end()) return;
+  const auto [call, choice] = found->second;
+  const auto same = std::find_if(
+      step_updates_.rbegin(), step_updates_.rend(), [call = call, choice = choice](auto& update) {
+        return update.call == call && update.choice == choice && update.kind == CallUpdate::Kind::kProgress;
+      });
+  CallUpdate& update = same != step_updates_.rend()
+                           ? *same
+                           : step_updates_.emplace_back(CallUpdate{.call = call, .choice = choice});
+  update.delta.trace = trace;
+}
+
+// Runs before each step: forgets traced calls that ended in the last step, and traces while any call wants
+// it.
+void EngineLoop::update_tracing() {
+  if (is_tracing_) {
+    std::vector<CallNumber> ended;
+    for (const auto& [call, running] : running_) {
+      if (running.unfinished == 0) ended.push_back(call);
+    }
+    for (const CallNumber call : ended) end(call);
+  }
+  if (is_tracing_ == !traced_.empty()) return;
+  is_tracing_ = !traced_.empty();
+  engine_->set_trace_sink(is_tracing_ ? TraceSink([this](const StepTrace& trace) { on_trace(trace); })
+                                      : TraceSink());
+}
+
+void EngineLoop::hand_over(bool is_idle) {
+  const double now = now_ms();
+  const bool is_old = is_idle || now - status_ms_ > kStatusAge;
+  EngineStatus status;
+  if (is_old) status = engine_->status();
+  bool announces = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_old) status_ = std::move(status);
+    std::move(step_updates_.begin(), step_updates_.end(), std::back_inserter(updates_));
+    announces = !updates_.empty() && !is_announced_;
+    is_announced_ = is_announced_ || announces;
+  }
+  if (is_old) status_ms_ = now;
+  step_updates_.clear();
+  if (announces) events_.has_updates();
+}
+
+}  // namespace outrider

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "outrider/engine.h"
+#include "server/api/choice_delta.h"
+
+namespace outrider {
+
+// Identifies a call for as long as the server runs.
+using CallNumber = uint64_t;
+
+// An update about a call, from the engine's thread to the I/O thread.
+struct CallUpdate {
+  enum class Kind : uint8_t {
+    kAccepted,  // the engine has queued all its requests
+    kRefused,   // `refusal` is the reason; this is the last update
+    kProgress,  // `delta` of one choice
+  };
+  Kind kind = Kind::kProgress;
+  CallNumber call = 0;
+  int choice = 0;
+  ChoiceDelta delta = {};
+  Error refusal = {};
+};
+
+// The thread that owns the engine. It opens the engine, takes commands from a mailbox between steps, and
+// hands over all updates of a step at once, so that the next step runs while the I/O thread delivers them.
+class EngineLoop {
+ public:
+  using Open = std::function<Result<std::unique_ptr<Engine>>()>;
+
+  // Callbacks on the engine's thread.
+  struct Events {
+    std::function<void(const Engine&)> opened;  // may read properties that never change
+    std::function<void(const Error&)> failed;   // opening failed, or a step threw; the thread ends
+    std::function<void()> has_updates;          // at most once before take_updates()
+  };
+
+  EngineLoop(Open open, Events events);
+  ~EngineLoop();  // stops
+
+  void submit(CallNumber call, std::vector<Request> requests, bool wants_traces);
+  // Cancels the requests of a call before the next step. Their last updates still arrive. Unknown calls are
+  // ignored.
+  void cancel(CallNumber call);
+  // Ends the thread after the current step.
+  void stop();
+
+  std::vector<CallUpdate> take_updates();
+  // The status, at most kStatusAge old or as of when the engine became idle.
+  EngineStatus status() const;
+
+ private:
+  struct Command {
+    CallNumber call = 0;
+    std::vector<Request> requests;  // empty: cancel
+    bool wants_traces = false;
+  };
+  struct Running {
+    std::vector<RequestId> requests;  // by index of the choice
+    size_t unfinished = 0;
+    bool wants_traces = false;
+  };
+
+  void run();
+  void serve();
+  bool take_commands(bool is_idle, std::vector<Command>& commands);
+  void begin(Command& command);
+  void cancel_requests(CallNumber call);
+  void end(CallNumber call);
+  void on_progress(CallNumber call, int choice, const Progress& progress);
+  void on_trace(const StepTrace& trace);
+  void update_tracing();
+  void hand_over(bool is_idle);
+
+  Open open_;
+  Events events_;
+
+  // Only the engine's thread uses these:
+  std::unique_ptr<Engine> engine_;
+  std::unordered_map<CallNumber, Running> running_;
+  std::unordered_map<RequestId, std::pair<CallNumber, int>> traced_;
+  bool is_tracing_ = false;
+  std::vector<CallUpdate> step_updates_;
+  double status_ms_ = 0;  // when status_ was taken
+
+  mutable std::mutex mutex_;
+  std::condition_variable mail_;
+  std::vector<Command> commands_;
+  bool stops_ = false;
+  std::vector<CallUpdate> updates_;
+  bool is_announced_ = false;
+  EngineStatus status_;
+
+  std::thread thread_;  // last, since it uses all members above
+};
+
+}  // namespace outrider

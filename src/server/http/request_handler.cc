@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/request_handler.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/clock.h"
+#include "server/http/exchange.h"
+#include "server/http/generation_answer.h"
+#include "server/http/plain_answers.h"
+#include "server/http/prepared_answer.h"
+#include "server/http/request_reader.h"
+
+namespace outrider {
+namespace {
+
+// 32 random hexadecimal digits.
+std::string random_id() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
+
+// The answer to a CORS preflight of an allowed origin.
+std::optional<Reply> preflight(const Service& service, const RequestHeader& header) {
+  if (header.method != "OPTIONS" || allowed_origin(service.options, header.origin).empty())
+    return std::nullopt;
+  Reply reply{.status = 204, .content_type = ""};
+  reply.headers = {{"Access-Control-Allow-Methods", "GET, POST"},
+                   {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id"},
+                   {"Access-Control-Max-Age", "600"}};
+  return reply;
+}
+
+Reply refusal_reply(const Exchange& exchange, const Refusal& refusal) {
+  Reply reply = error_reply(refusal.error);
+  if (!refusal.allow.empty()) reply.headers.emplace_back("Allow", refusal.allow);
+  if (refusal.error.status != 401) return reply;
+  // With Basic, a browser asks for the key of the page and sends it with the page's own requests.
+  const auto path = request_path(exchange.header.target);
+  reply.headers.emplace_back(
+      "WWW-Authenticate", path == "/" ? "Basic realm=\"outrider: any name, a key as password\"" : "Bearer");
+  return reply;
+}
+
+// The queue may have filled while the body was read.
+bool lost_its_place(const Service& service, const RouteRow& row) {
+  return row.method == "POST" && row.route != Route::kCancel && service.calls.is_full();
+}
+
+Connection::Task<bool> dispatch(Exchange& exchange) {
+  const Service& service = exchange.connection->service();
+  if (lost_its_place(service, *exchange.admission.match.row)) {
+    const Reply refused = error_reply(queue_full_error(service));
+    co_return co_await send(exchange, refused);
+  }
+  switch (exchange.admission.match.row->route) {
+    case Route::kChatCompletions:
+    case Route::kCompletions:
+      co_return co_await answer_generation(exchange);
+    case Route::kTokenize:
+    case Route::kDetokenize:
+    case Route::kApplyTemplate:
+      co_return co_await answer_prepared(exchange);
+    default:
+      break;
+  }
+  const Reply reply =
+      answer(exchange.connection->service(), exchange.admission.match, exchange.admission.scope);
+  co_return co_await send(exchange, reply);
+}
+
+void set_ids(Exchange& exchange) {
+  exchange.id = random_id();
+  exchange.client_id = exchange.header.request_id.empty() ? exchange.id : exchange.header.request_id;
+}
+
+// Answers bytes that are no valid request. The connection ends.
+Connection::Task<bool> send_last(Exchange& exchange, const ApiError& error) {
+  set_ids(exchange);
+  exchange.keeps_alive = false;
+  const Reply reply = error_reply(error);
+  co_await send(exchange, reply);
+  co_return false;
+}
+
+// Answers a refused request before its body is read, so that a refusal costs little time.
+Connection::Task<bool> refuse(Exchange& exchange, RequestReader& reader, const Refusal& refusal) {
+  exchange.keeps_alive = exchange.keeps_alive && reader.is_short();
+  const Reply reply = refusal_reply(exchange, refusal);
+  const bool is_sent = co_await send(exchange, reply);
+  if (!is_sent || !exchange.keeps_alive) co_return false;
+  co_return co_await reader.skip_body();
+}
+
+// Answers an admitted request.
+Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader) {
+  const bool has_body = co_await reader.read_body();
+  if (!has_body) {
+    exchange.keeps_alive = false;
+    if (reader.failure()) {
+      const Reply reply = error_reply(*reader.failure());
+      co_await send(exchange, reply);
+    }
+    co_return false;
+  }
+  exchange.body = reader.take_body();
+  const bool is_sent = co_await dispatch(exchange);
+  co_return is_sent&& exchange.keeps_alive && !exchange.connection->service().is_closing;
+}
+
+}  // namespace
+
+Connection::Task<bool> handle_request(Connection& connection) {
+  RequestReader reader(&connection);
+  const bool has_header = co_await reader.read_header();
+  Exchange exchange{.connection = &connection};
+  exchange.arrived_ms = now_ms();
+  if (!has_header) {
+    if (reader.failure()) co_await send_last(exchange, *reader.failure());
+    co_return false;
+  }
+  exchange.header = reader.header();
+  set_ids(exchange);
+  exchange.keeps_alive = reader.keeps_alive();
+  exchange.is_chunked = exchange.header.is_http_1_1;
+  if (const auto oversized = reader.check_sizes()) co_return co_await send_last(exchange, *oversized);
+  const Service& service = connection.service();
+  if (const std::optional<Reply> allowed = preflight(service, exchange.header)) {
+    exchange.keeps_alive = exchange.keeps_alive && reader.is_done();
+    const bool is_sent = co_await send(exchange, *allowed);
+    co_return is_sent&& exchange.keeps_alive;
+  }
+  auto admitted = admit(service, exchange.header);
+  if (!admitted.ok()) co_return co_await refuse(exchange, reader, admitted.error());
+  exchange.admission = std::move(admitted).value();
+  co_return co_await answer_admitted(exchange, reader);
+}
+
+}  // namespace outrider

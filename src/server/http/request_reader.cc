@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/request_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/read.hpp>
+
+namespace outrider {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+
+using Code = boost::system::error_code;
+
+constexpr size_t kDiscardedBody = 64 << 10;  // bytes, of a refused request that may keep its connection
+
+std::string text_of(boost::beast::string_view view) { return {view.data(), view.size()}; }
+
+// Adds the bytes of one body to the total of all connections, for as long as it lives.
+class BodyAccount {
+ public:
+  explicit BodyAccount(Service* service) : service_(service) {}
+  ~BodyAccount() { service_->bodies_bytes -= bytes_; }
+  BodyAccount(const BodyAccount&) = delete;
+  BodyAccount& operator=(const BodyAccount&) = delete;
+
+  // Sets the bytes of this body. False: the total is above its limit.
+  bool set(size_t bytes) {
+    service_->bodies_bytes += bytes - bytes_;
+    bytes_ = bytes;
+    return service_->bodies_bytes <= service_->limits.bodies_bytes;
+  }
+
+ private:
+  Service* service_;
+  size_t bytes_ = 0;
+};
+
+ApiError overloaded_error() {
+  return {.status = 503,
+          .type = "unavailable_error",
+          .message = "too many large requests at once",
+          .code = "overloaded",
+          .retry_after = 1};
+}
+
+}  // namespace
+
+RequestReader::RequestReader(Connection* connection) : connection_(connection) {
+  const HttpLimits& limits = connection->limits();
+  parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
+  parser_.body_limit(limits.body_bytes);
+}
+
+// nullopt: the client only closed the connection.
+std::optional<ApiError> RequestReader::error_of(const Code& error, bool in_header) const {
+  if (connection_->is_expired()) {
+    return ApiError{.status = 408,
+                    .message = in_header ? "the headers took too long" : "the body took too long",
+                    .code = "timeout"};
+  }
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    return ApiError{.status = 431, .message = "the headers are too large", .code = "headers_too_large"};
+  }
+  if (error == http::error::body_limit) {
+    const size_t limit = connection_->limits().body_bytes;
+    return ApiError{.status = 413,
+                    .message = fmt::format("expected a body of at most {} bytes", limit),
+                    .code = "body_too_large"};
+  }
+  if (error.category() == make_error_code(http::error::bad_method).category() &&
+      error != http::error::end_of_stream && error != http::error::partial_message) {
+    return ApiError{.message = "expected an HTTP/1.1 request, found: " + error.message(),
+                    .code = "bad_request"};
+  }
+  return std::nullopt;
+}
+
+Connection::Task<bool> RequestReader::read_header() {
+  connection_->set_deadline(connection_->limits().header_time);
+  Code error;
+  co_await http::async_read_header(connection_->socket(), connection_->buffer(), parser_,
+                                   asio::redirect_error(asio::use_awaitable, error));
+  connection_->set_no_deadline();
+  if (!error) co_return true;
+  if (connection_->is_expired()) connection_->service().metrics.on_drop(DropReason::kSlowHeader);
+  failure_ = error_of(error, true);
+  co_return false;
+}
+
+RequestHeader RequestReader::header() const {
+  const auto& request = parser_.get();
+  RequestHeader header;
+  header.method = text_of(request.method_string());
+  header.target = text_of(request.target());
+  header.is_http_1_1 = request.version() == 11;
+  header.hosts = static_cast<int>(request.count(http::field::host));
+  if (header.hosts > 0) header.host = text_of(request[http::field::host]);
+  header.authorization = text_of(request[http::field::authorization]);
+  header.content_type = text_of(request[http::field::content_type]);
+  header.origin = text_of(request[http::field::origin]);
+  const std::string id = text_of(request["X-Request-Id"]);
+  if (is_request_id(id)) header.request_id = id;
+  return header;
+}
+
+std::optional<ApiError> RequestReader::check_sizes() const {
+  const HttpLimits& limits = connection_->limits();
+  const auto& request = parser_.get();
+  if (request.target().size() > limits.target_bytes) {
+    return ApiError{.status = 414,
+                    .message = fmt::format("expected a path of at most {} bytes", limits.target_bytes),
+                    .code = "uri_too_long"};
+  }
+  int count = 0;
+  bool is_long = false;
+  for (const auto& field : request) {
+    ++count;
+    is_long = is_long || field.name_string().size() + field.value().size() > limits.header_line_bytes;
+  }
+  if (is_long || count > limits.headers) {
+    return ApiError{.status = 431,
+                    .message = fmt::format("expected at most {} headers of at most {} bytes", limits.headers,
+                                           limits.header_line_bytes),
+                    .code = "headers_too_large"};
+  }
+  return std::nullopt;
+}
+
+bool RequestReader::is_short() const {
+  const auto length = parser_.content_length();
+  return parser_.is_done() || (length && *length <= kDiscardedBody);
+}
+
+Connection::Task<bool> RequestReader::read_body() {
+  Service& service = connection_->service();
+  const HttpLimits& limits = service.limits;
+  if (!parser_.is_done() && parser_.get()[http::field::expect] == "100-continue") {
+    constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    const bool is_sent = co_await connection_->write(kContinue);
+    if (!is_sent) co_return false;
+  }
+  if (const auto length = parser_.content_length(); length && *length > kDiscardedBody)
+    connection_->buffer().reserve(kDiscardedBody);
+  BodyAccount account(&service);
+  const auto end = Connection::Clock::now() + limits.body_time;
+  Code error;
+  while (!parser_.is_done()) {
+    const auto left = std::chrono::duration_cast<Connection::Duration>(end - Connection::Clock::now());
+    connection_->set_deadline(std::min(limits.body_gap, left));
+    co_await http::async_read_some(connection_->socket(), connection_->buffer(), parser_,
+                                   asio::redirect_error(asio::use_awaitable, error));
+    if (error) {
+      if (connection_->is_expired()) service.metrics.on_drop(DropReason::kSlowBody);
+      failure_ = error_of(error, false);
+      co_return false;
+    }
+    if (!account.set(parser_.get().body().size())) {
+      failure_ = overloaded_error();
+      co_return false;
+    }
+  }
+  connection_->set_no_deadline();
+  if (connection_->buffer().size() == 0) connection_->buffer().shrink_to_fit();
+  co_return true;
+}
+
+Connection::Task<bool> RequestReader::skip_body() {
+  if (parser_.is_done()) co_return true;
+  if (!is_short() || !parser_.get()[http::field::expect].empty()) co_return false;
+  co_return co_await read_body();
+}
+
+}  // namespace outrider

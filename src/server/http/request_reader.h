@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the server: includes Boost.
+#pragma once
+
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <optional>
+#include <string>
+
+#include "server/api/api_error.h"
+#include "server/http/connection.h"
+#include "server/http/gate.h"
+
+namespace outrider {
+
+// Reads one request of a connection within the limits: first its header, then, if it is wanted, its body.
+class RequestReader {
+ public:
+  explicit RequestReader(Connection* connection);
+
+  // These two return false if reading failed; failure() then says why.
+  Connection::Task<bool> read_header();
+  Connection::Task<bool> read_body();
+  // The error for the client; nullopt: the connection is broken, so no answer is possible.
+  const std::optional<ApiError>& failure() const { return failure_; }
+
+  // These are valid once the header was read.
+  RequestHeader header() const;
+  bool keeps_alive() const { return parser_.keep_alive(); }
+  // The error for a target or header above its limit.
+  std::optional<ApiError> check_sizes() const;
+  // Whether the whole request was read.
+  bool is_done() const { return parser_.is_done(); }
+  // Whether the body is small enough to be discarded, so that a refused request may keep its connection.
+  bool is_short() const;
+  // Discards the body of a refused request. False: the connection must close.
+  Connection::Task<bool> skip_body();
+  std::string take_body() { return std::move(parser_.get().body()); }
+
+ private:
+  std::optional<ApiError> error_of(const boost::system::error_code& error, bool in_header) const;
+
+  Connection* connection_;
+  boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
+  std::optional<ApiError> failure_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "config/settings.h"
+#include "engine/engine_parts.h"
+#include "server/api/served_model.h"
+#include "server/calls/engine_loop.h"
+#include "server/calls/live_calls.h"
+#include "server/calls/preparation_worker.h"
+#include "server/http/api_keys.h"
+#include "server/http/limits.h"
+#include "server/http/request_header.h"
+#include "server/telemetry/server_metrics.h"
+
+namespace outrider {
+
+enum class Phase : uint8_t { kLoading, kReady, kDraining };
+
+// The state that all connections share. Only the I/O thread uses it.
+struct Service {
+  ServerOptions options;
+  HttpLimits limits;
+  HostNames hosts;
+  ApiKeys keys;
+  std::function<std::string_view()> chat_html;
+
+  Phase phase = Phase::kLoading;
+  double started_ms = 0;
+  std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // null: unknown
+  ServedModel model;                                         // set once it is loaded
+
+  ServerMetrics metrics;
+  LiveCalls calls;
+  std::unique_ptr<PreparationWorker> worker;
+  std::unique_ptr<EngineLoop> engine;
+
+  int max_batch = 0;
+  int connections = 0;
+  size_t bodies_bytes = 0;  // bytes of all bodies that are being read
+  bool is_closing = false;  // connections close after their request
+};
+
+}  // namespace outrider

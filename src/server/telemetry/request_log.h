@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outrider {
+
+// Counts and times of one call, over all its choices, for log and metrics.
+struct CallTotals {
+  int choices = 0;
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t output_tokens = 0;
+  std::optional<double> first_token_ms;  // since the request arrived
+  double queue_ms = 0;                   // maximum over the choices
+  double prompt_ms = 0;
+  double decode_ms = 0;
+  int64_t steps = 0;
+  int64_t drafted = 0;
+  int64_t accepted = 0;
+  std::string finish_reason;  // of the choice that finished last
+  std::vector<std::string> ignored_fields;
+};
+
+struct RequestRecord {
+  std::string id = {};
+  std::string method = {};
+  std::string route = {};  // pattern of the route table, never the text that the client sent
+  int status = 0;
+  double total_ms = 0;
+  std::string error = {};  // error code or message of the answer
+  std::optional<CallTotals> call = {};
+};
+
+// Both write one line with a JSON object to standard error. It never holds prompts, answers or keys.
+void log_request(const RequestRecord& record);
+void log_event(std::string_view event, std::string_view detail);
+
+}  // namespace outrider

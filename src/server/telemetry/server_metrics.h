@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "outrider/engine.h"
+#include "server/telemetry/metrics_text.h"
+#include "server/telemetry/request_log.h"
+
+namespace outrider {
+
+// The reasons for which the server closes a connection.
+enum class DropReason : uint8_t { kSlowReader, kSlowHeader, kSlowBody, kTooMany, kReadAhead };
+inline constexpr std::array<std::string_view, 5> kDropReasons = {"slow_reader", "slow_header", "slow_body",
+                                                                 "too_many_connections", "read_ahead"};
+
+// The counters of the server; EngineStatus has those of the engine. Only the I/O thread uses them.
+class ServerMetrics {
+ public:
+  ServerMetrics();
+
+  void on_response(int status) { ++responses_[status]; }
+  void on_drop(DropReason reason) { ++drops_[static_cast<size_t>(reason)]; }
+  void on_disconnect() { ++disconnects_; }
+  void on_first_token(double seconds) { first_token_.observe(seconds); }
+  // `tokens` tokens arrived together, `seconds` after the ones before.
+  void on_tokens(double seconds, int64_t tokens) {
+    inter_token_.observe(seconds / static_cast<double>(tokens), tokens);
+  }
+  void on_completion(const Completion& completion);
+  void on_call(double seconds) { end_to_end_.observe(seconds); }
+
+  int64_t drops(DropReason reason) const { return drops_[static_cast<size_t>(reason)]; }
+  int64_t disconnects() const { return disconnects_; }
+
+  struct Now {
+    std::string model;
+    EngineStatus engine;
+    int waiting_calls = 0;  // calls that the engine does not have yet
+    int connections = 0;
+  };
+  std::string text(const Now& now) const;
+
+ private:
+  void add_requests(MetricsText& text) const;
+
+  std::map<int, int64_t> responses_;  // by HTTP status
+  std::array<int64_t, kDropReasons.size()> drops_ = {};
+  std::array<int64_t, 3> finished_ = {};  // by FinishReason
+  int64_t disconnects_ = 0;
+  Histogram first_token_, inter_token_, end_to_end_, queue_, prefill_, decode_, inference_;
+  Histogram prompt_tokens_, output_tokens_;
+};
+
+}  // namespace outrider

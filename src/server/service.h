@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "config/settings.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "server/api/served_model.h"
 #include "server/engine_loop.h"
 #include "server/http/api_keys.h"

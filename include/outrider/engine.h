@@ -153,7 +153,7 @@ struct EngineOptions {
   int max_batch_rows = 0;   // rows of one pass: prompts, pending tokens, drafts; 0: enough for the two above
   int max_waiting = 0;      // requests that wait for a place in the batch; 0: any number
   bool calibrate = false;   // measure the costs of passes even if no policy needs them, for
-                           // EngineStatus::speedup and for requests with a policy of their own
+                            // EngineStatus::speedup and for requests with a policy of their own
 };
 
 // The rule of requests that name no other.
@@ -190,10 +190,11 @@ struct Request {
   bool skip_special = true;  // control tokens give no text
   TokenRules rules = {};
   RequestSpeculation speculation = {};
-  uint64_t sample_index =
-      0;              // number of this answer among several to one prompt; each index has its own randomness
-  int logprobs = -1;  // log-probabilities of every output token and of this many likeliest tokens beside it,
-                      // at most 20; -1: none
+  // Number of this answer among several to one prompt; each index has its own randomness.
+  uint64_t sample_index = 0;
+  // Log-probabilities of every output token and of this many likeliest tokens beside it, at most 20; -1:
+  // none.
+  int logprobs = -1;
   int prompt_logprobs = -1;  // log-probabilities of every prompt token but the first, counted like logprobs
   uint64_t cache_scope = 0;  // cached prompts are shared within a scope only
   // Masks the target's distribution and prunes drafts. No other request may use the same object.
@@ -234,8 +235,8 @@ struct Completion {
   std::vector<TokenId> tokens;          // the output, including the stop token that ended it
   std::vector<TokenOrigin> origins;     // by token of `tokens`
   std::vector<TokenLogprobs> logprobs;  // by token of `tokens`; empty if the request wants none
-  std::vector<TokenLogprobs>
-      prompt_logprobs;  // by prompt token from the second on; empty if the request wants none
+  // By prompt token from the second on; empty if the request wants none.
+  std::vector<TokenLogprobs> prompt_logprobs;
   std::string text;     // without special tokens, cut before a stop string
   FinishReason finish_reason = FinishReason::kStop;
   int64_t prompt_tokens = 0;
@@ -268,8 +269,7 @@ struct EngineInfo {
   std::string weights;  // storage type of most weights: "bf16"
   std::string kv_cache_type;
   std::string drafter;
-  std::vector<std::string>
-      sources;  // names of the drafters that share its trees, by TokenTree::sources()'s bits
+  std::vector<std::string> sources;  // names of the drafters that share its trees, by source bit
   int threads = 0;
   bool is_pinned = false;  // each thread stays on one processor
   int64_t parameters = 0;

@@ -57,9 +57,8 @@ struct StepTrace {
   int prompt_rows = 0;  // rows of the pass that compute this sequence's prompt
   int64_t context = 0;  // tokens of the sequence before the step
   bool draft_failed = false;
-  std::vector<TraceNode>
-      nodes;  // the drafted tree with its cut nodes, root first; empty if only prompt was computed
-  // By committed token:
+  // The drafted tree with its cut nodes, the root first; empty if only a part of the prompt was computed.
+  std::vector<TraceNode> nodes;
   std::vector<TokenId> tokens;
   std::vector<TokenOrigin> origins;
   std::vector<double> probabilities;  // the target's

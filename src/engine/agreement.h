@@ -22,12 +22,12 @@ struct Agreement {
   double divergence = 0.0;  // mean KL(p || q) in nats
   double variation = 0.0;   // mean total variation; speculative sampling accepts 1 - variation of the drafts
   double early_variation = 0.0, late_variation = 0.0;  // means over the first and second half of each text
-  std::array<double, kRanks>
-      coverage{};  // share of places with the target's likeliest token among q's first k
+  // Share of places with the target's likeliest token among q's first k, by k - 1.
+  std::array<double, kRanks> coverage{};
   // Share of drafts that the coupled rule accepts if they are proposed at these multiples of the temperature.
   static constexpr std::array<double, 7> kTemperatures = {0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5};
   std::array<double, kTemperatures.size()> coupled{};
-  std::array<double, kRanks> sampled_coverage{};  // mean mass of p on q's first k
+  std::array<double, kRanks> sampled_coverage{};  // mean mass of p on q's first k, by k - 1
 };
 
 // A text, of which the first prompt_length tokens are the prompt.

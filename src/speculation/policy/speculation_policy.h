@@ -83,7 +83,7 @@ class SpeculationPolicy {
   // Whether prune() can cut the trees of this sequence, which plan() has seen.
   bool cuts(uint64_t sequence) const { return states_.at(sequence).is_auto; }
 
-  // Learns from a step. Precondition: plan(), and prune() if sequences drafted, were called for it.
+  // Learns from a step. Precondition: plan() was called for it, and prune() if it has outcomes.
   void observe(const StepObservation& step);
   // Of late: time that plain decoding would have taken over time taken; 0: not known.
   double speedup() const { return speedup_.value(); }

@@ -23,7 +23,7 @@ enum class AcceptanceRule : uint8_t {
   kTypical,    // lossy: any token that the target finds likely enough, given its uncertainty (Medusa,
                // 2401.10774)
   kRelaxed,    // lossy: while the model thinks, any token near the target's likeliest one (TensorRT-LLM);
-             // coupled before and after
+               // coupled before and after
 };
 
 // Whether the output has the target's own distribution for all drafts.

@@ -237,7 +237,7 @@ struct Completion {
   std::vector<TokenLogprobs> logprobs;  // by token of `tokens`; empty if the request wants none
   // By prompt token from the second on; empty if the request wants none.
   std::vector<TokenLogprobs> prompt_logprobs;
-  std::string text;     // without special tokens, cut before a stop string
+  std::string text;  // without special tokens, cut before a stop string
   FinishReason finish_reason = FinishReason::kStop;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // prompt tokens found in the cache

@@ -59,6 +59,7 @@ struct StepTrace {
   bool draft_failed = false;
   // The drafted tree with its cut nodes, the root first; empty if only a part of the prompt was computed.
   std::vector<TraceNode> nodes;
+  // By committed token:
   std::vector<TokenId> tokens;
   std::vector<TokenOrigin> origins;
   std::vector<double> probabilities;  // the target's

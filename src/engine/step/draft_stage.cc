@@ -31,7 +31,7 @@ void DraftStage::run(StepReport& report, StepTracer* tracer) {
   requests_.clear();
   for (SequenceStep& step : report.sequences) {
     begin(*step.plan.sequence);
-    if (step.has_drafted()) ask(step, tracer != nullptr);
+    if (step.drafts()) ask(step, tracer != nullptr);
   }
   if (requests_.empty()) return;
   draft(report, tracer);
@@ -88,7 +88,7 @@ void DraftStage::draft(StepReport& report, StepTracer* tracer) {
   size_t next = 0;  // request
   for (size_t i = 0; i < report.sequences.size(); ++i) {
     SequenceStep& step = report.sequences[i];
-    if (!step.has_drafted()) continue;
+    if (!step.drafts()) continue;
     if (tracer != nullptr) tracer->add_nodes(i, trees[next]);
     take(step, requests_[next], trees[next]);
     ++next;
@@ -109,7 +109,7 @@ void DraftStage::take(SequenceStep& step, const DraftRequest& request, TokenTree
 void DraftStage::prune(std::span<SequenceStep> steps) {
   grown_.clear();
   for (SequenceStep& step : steps) {
-    if (step.has_drafted()) grown_.push_back({step.plan.sequence->id(), &step.tree, step.may_cut});
+    if (step.drafts()) grown_.push_back({step.plan.sequence->id(), &step.tree, step.may_cut});
   }
   parts_.policy->prune(grown_, parts_.scheduler->draft_rows());
 }

@@ -9,7 +9,7 @@ namespace {
 
 // Whether the step says how good the drafts of this sequence are.
 bool has_outcome(const StepReport& report, const SequenceStep& step) {
-  return step.has_drafted() && !report.draft_failed && !step.verdict.tokens.empty();
+  return step.drafts() && !report.draft_failed && !step.verdict.tokens.empty();
 }
 
 }  // namespace

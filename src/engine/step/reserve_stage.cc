@@ -16,7 +16,7 @@ void ReserveStage::run(StepReport& report) {
   plan_drafts(report);
   share_rows(report.sequences);
   for (SequenceStep& step : report.sequences) {
-    report.drafting += step.has_drafted() ? 1 : 0;
+    report.drafting += step.drafts() ? 1 : 0;
     auto transaction = parts_.cache->stage(step.plan.sequence->kv, step.plan.entries());
     OUTRIDER_CHECK(transaction.ok());  // the scheduler plans within the free pages
     step.transaction = std::move(*transaction);

@@ -27,7 +27,7 @@ void add_sequence(const StepReport& report, const SequenceStep& step, const std:
                   SpeculationStats& all) {
   const Request& request = step.plan.sequence->request();
   SpeculationStats& stats = step.plan.sequence->completion().speculation;
-  const int failures = report.draft_failed && step.has_drafted() ? 1 : 0;
+  const int failures = report.draft_failed && step.drafts() ? 1 : 0;
   stats.method = request.speculation.enabled ? drafter : "None";
   stats.lossless = is_lossless(step.rule) || stats.method == "None";
   stats.draft_ms += report.times.drafting();

@@ -13,29 +13,30 @@
 
 namespace outrider {
 
-// The part of one sequence in one step. Each stage fills in the fields under its name.
+// The part of one sequence in one step.
 struct SequenceStep {
-  // schedule
+  // Filled in by schedule:
   SequencePlan plan;  // the scheduler's, within the request's own limits
   AcceptanceRule rule = AcceptanceRule::kCoupled;
-  // reserve: narrows the limits of the plan's tree
+  // Filled in by reserve, which also narrows the limits of the plan's tree:
   bool may_cut = false;  // the policy cuts this tree after it is drafted
   double rate = 0.0;     // see DraftRequest::rate
   const AcceptanceEstimates* estimates = nullptr;
   std::optional<KvTransaction> transaction;  // until commit
-  // draft
+  // Filled in by draft:
   TokenTree tree;    // as it is verified; the pending token alone where nothing was drafted
   ExitStates exits;  // rows of the tree that the drafter took through the target's first layers
-  // flatten
+  // Filled in by flatten:
   int first_row = 0;          // row of the sequence's first entry in the batch
   int logits_row = 0;         // row of the tree's root among the rows with logits
   int prompt_logits = 0;      // prompt rows with logits
   int prompt_logits_row = 0;  // first of them among the rows with logits
-  // verify; commit drops what lies past the end of the sequence
+  // Filled in by verify; commit drops the nodes and tokens past the end of the sequence:
   Verdict verdict;           // valid where the plan decodes
   bool is_dead_end = false;  // the constraint allows no token after those of the verdict
 
-  bool has_drafted() const { return plan.max_depth > 0; }
+  // Whether the drafter is asked for a tree; valid from reserve on.
+  bool drafts() const { return plan.max_depth > 0; }
 };
 
 // Milliseconds that the stages of one step took.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of everything that drafts. A drafter never changes the output: what it proposes is verified,
-// and whatever goes wrong inside it costs speed only.
+// The interface of everything that drafts. A drafter never changes the output: the target verifies its
+// proposals, and an error inside it costs speed only.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,24 @@ enum class AcceptanceRule : uint8_t {
   kCoupled,    // the target's own token is fixed by the seed; a draft is accepted iff it is that token
                // (2408.07978)
   kRejection,  // speculative sampling (2211.17192), multi-step over siblings (2305.09781)
-  kTypical,    // lossy: whatever the target finds likely enough for its uncertainty (Medusa, 2401.10774)
-  kRelaxed,    // lossy: while the model thinks, what is near the target's likeliest (TensorRT-LLM); coupled
-               // before and after
+  kTypical,    // lossy: any token that the target finds likely enough, given its uncertainty (Medusa,
+               // 2401.10774)
+  kRelaxed,    // lossy: while the model thinks, any token near the target's likeliest one (TensorRT-LLM);
+               // coupled before and after
 };
 
-// Whether the output has the target's own distribution, whatever is drafted.
+// Whether the output has the target's own distribution for all drafts.
 constexpr bool is_lossless(AcceptanceRule rule) {
   return rule == AcceptanceRule::kCoupled || rule == AcceptanceRule::kRejection;
 }
 
-// What of the target's inner state a drafter learns from, token by token: the parts side by side, in this
-// order.
+// The parts of the target's inner state that a drafter learns from. The features of a token are these parts
+// side by side, in this order.
 struct FeatureTaps {
-  std::vector<int64_t> layers = {};  // rising: the residual stream that enters this layer (0-based; the layer
-                                     // count: that leaves the last one), not normalised
-  bool final_norm = false;           // the output of the final norm
+  // The residual stream, not normalised, that enters each of these layers (0-based, ascending). The number of
+  // layers stands for the stream that leaves the last one.
+  std::vector<int64_t> layers = {};
+  bool final_norm = false;  // the output of the final norm
 
   int64_t count() const { return static_cast<int64_t>(layers.size()) + (final_norm ? 1 : 0); }
 };
@@ -43,55 +45,56 @@ struct FeatureTaps {
 // The features of tokens of one sequence that were computed and committed in this step.
 struct CommittedFeatures {
   uint64_t sequence = 0;
-  std::span<const TokenId> tokens;  // all committed ones, the pending one last
+  std::span<const TokenId> tokens;  // all tokens of the sequence, the pending one last
   int first = 0;                    // index of the first token with features here
-  std::span<const int> rows;        // by token from `first` on: its row in `features`
+  std::span<const int> rows;        // row of `features` of each token from `first` on
   const float* features = nullptr;  // [rows of the pass, size]
   int64_t size = 0;                 // FeatureTaps::count() * hidden size of the target
 
+  // [size]: features of token `first` + i.
   std::span<const float> at(size_t i) const { return {features + rows[i] * size, static_cast<size_t>(size)}; }
 };
 
-// Bytes that a drafter holds for itself, whatever it shares with the target left out.
+// Bytes that a drafter holds for itself, without those that it shares with the target.
 struct DrafterMemory {
   int64_t weight_bytes = 0;
-  int64_t cache_bytes = 0;  // room for keys and values of its own
+  int64_t cache_bytes = 0;  // keys and values
 };
 
 struct DrafterTraits {
-  std::string name;                       // as in statistics: "NGram"
-  bool emits_probabilities = false;       // sets the distribution of the nodes it expands
-  bool wants_choices = false;             // learns from the target's likeliest token after every drafted node
-  bool uses_target = false;               // drafts with a part of the target, see DraftRequest::target
-  FeatureTaps features = {};              // what absorb() is given; none: it is not called
-  std::vector<std::string> sources = {};  // names of drafters that share its trees, by bit of
-                                          // TokenTree::sources(); empty: its own name
+  std::string name;                  // shown in statistics: "NGram"
+  bool emits_probabilities = false;  // sets the distribution of the nodes it expands
+  bool wants_choices = false;        // learns from the target's likeliest token after every drafted node
+  bool uses_target = false;          // drafts with a part of the target, see DraftRequest::target
+  FeatureTaps features = {};         // given to absorb(), which is not called without any
+  // Names of the drafters that share its trees, by bit of TokenTree::sources(); empty for a drafter on its
+  // own.
+  std::vector<std::string> sources = {};
 };
 
 class AcceptanceEstimates;
 struct TargetAccess;
 
-// What one sequence asks of its drafter in one step.
+// The request of one sequence to its drafter in one step.
 struct DraftRequest {
-  uint64_t sequence = 0;  // as given to begin()
-  uint64_t scope = 0;     // likewise
-  std::span<const TokenId>
-      tokens;  // prompt and committed tokens; the last one is pending, the root of the tree
+  uint64_t sequence = 0;            // as given to begin()
+  uint64_t scope = 0;               // as given to begin()
+  std::span<const TokenId> tokens;  // prompt and output; the last one is pending and the root of the tree
   int prompt_length = 0;
   int max_depth = 0;  // levels below the root, >= 1
   int max_nodes = 0;  // nodes below the root, >= 1
   const SamplingParams* sampling = nullptr;
-  uint64_t sample_index =
-      0;           // index of the sequence within its request; part of the key of all its randomness
+  uint64_t sample_index = 0;  // see Request::sample_index; part of the key of all its randomness
   int source = 0;  // number of the drafter among those that share a tree; part of the key of its draws
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
-  TokenConstraint* constraint = nullptr;  // what the output may be; nodes that may not come are wasted
-  TokenConstraint::State constraint_state = TokenConstraint::kDead;  // behind the pending token
-  bool wants_probabilities = false;  // the probabilities of nodes are used; else they may be left out
-  double rate = 0;  // tokens a millisecond of this sequence is worth: drafting further should bring more;
-                    // 0: draft as far as the limits allow
-  const AcceptanceEstimates* estimates = nullptr;  // internal: what probabilities proved to be worth, or none
-  const TargetAccess* target = nullptr;            // internal: set where the traits ask for it
+  TokenConstraint* constraint = nullptr;  // forbidden nodes are cut before verification; null allows all
+  TokenConstraint::State constraint_state = TokenConstraint::kDead;  // after the pending token
+  bool wants_probabilities = false;  // the probabilities of nodes are used; otherwise they may be left out
+  // Tokens that the batch gains elsewhere in one millisecond: another level should be drafted only if it
+  // promises more. 0: draft as far as the limits allow.
+  double rate = 0;
+  const AcceptanceEstimates* estimates = nullptr;  // internal: learned acceptance by probability; may be null
+  const TargetAccess* target = nullptr;            // internal: set if the traits ask for it
 };
 
 class Drafter {
@@ -100,25 +103,27 @@ class Drafter {
 
   virtual const DrafterTraits& traits() const = 0;
 
-  // A sequence starts; it may come back after end() with more tokens (preemption). What a drafter caches of
-  // one scope (Request::cache_scope) must not be used in another: that it is there would show in the time.
+  // A sequence starts; after a preemption it starts again with more tokens. Entries that a drafter caches in
+  // one scope (Request::cache_scope) must not serve another scope, which could tell from the time that they
+  // exist.
   virtual void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope = 0);
 
-  // Grows one tree per request; trees[i] holds the pending token of requests[i]. A tree left alone means
-  // "nothing to propose". Nodes beyond the request's limits are cut; trees of drawn children must keep them,
-  // as what is cut would depend on what was drawn. An error means that no tree of this call is used.
+  // Grows one tree per request; trees[i] holds the pending token of requests[i] and may stay that way if
+  // there is nothing to propose. Nodes beyond the request's limits are cut. A drafter that draws children
+  // must itself stay within the limits, because a cut would depend on the draws. After an error no tree of
+  // this call is used.
   virtual Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) = 0;
 
-  // What became of the tree drafted for `sequence`.
+  // Tells the outcome of the tree drafted for `sequence`.
   virtual void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict);
 
-  // What a step made known of the target's state, for all its sequences; every token that was computed, once
-  // and in order, but for those that known_tokens() left out. Valid during the call. Whatever has begun and
-  // not ended takes part, those that this step finished included.
+  // Hands over the features of the tokens that a step committed, for all its sequences, including those that
+  // this step finished. Each computed token of a sequence comes once and in order, except those that
+  // known_tokens() left out. The features are valid during the call.
   virtual void absorb(std::span<const CommittedFeatures> committed);
 
-  // Of a sequence that is about to begin (or to come back) with these tokens: how many of the first ones the
-  // drafter needs no features of. The target computes all others again, though its cache may have them.
+  // A sequence with these tokens is about to begin. Returns how many of its first tokens the drafter needs no
+  // features of. The target computes all others again even if its cache has them.
   virtual int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope = 0);
 
   virtual void end(uint64_t sequence);

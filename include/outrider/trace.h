@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each step did, for those who want to see it: Engine::set_trace_sink().
+// A record of what each step did with each sequence, see Engine::set_trace_sink().
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace outrider {
 // Why a drafted node was not committed.
 enum class NodeCause : uint8_t {
   kNone,               // it was committed
-  kLostArgMax,         // greedy: another token was likelier
-  kSampledOut,         // the target could have chosen it, and chose another
-  kCutByTopK,          // the target could not have chosen it: top-k left it out
-  kCutByTopP,          // nor this: top-p
-  kCutByMinP,          // nor this: min-p
-  kForbidden,          // its probability was 0 before any of these: a logit of -infinity, or a constraint
+  kLostArgMax,         // greedy decoding: another token was likelier
+  kSampledOut,         // the target could have chosen it and chose another token
+  kCutByTopK,          // top-k removed it from the target's distribution
+  kCutByTopP,          // top-p removed it
+  kCutByMinP,          // min-p removed it
+  kForbidden,          // a logit of -infinity or a constraint gave it probability 0
   kNotReached,         // its parent was not accepted, or an earlier sibling was
   kPastStop,           // the sequence ended before it
-  kOverBudget,         // cut before the pass: the tree was larger or deeper than allowed
-  kOutsideVocabulary,  // cut before the pass: no token of the target
+  kOverBudget,         // cut before the pass because the tree was larger or deeper than allowed
+  kOutsideVocabulary,  // cut before the pass because the target has no such token
 };
 std::string_view cause_name(NodeCause cause);      // "lost arg-max"
 std::string_view fate_name(NodeFate fate);         // "accepted"
@@ -35,34 +35,35 @@ struct TraceNode {
 
   TokenId token = 0;
   int parent = -1;                       // index in StepTrace::nodes
-  double draft_probability = 1.0;        // the drafter's guess: TokenTree::probability()
-  double target_probability = kUnknown;  // see StepTrace; unknown where the parent was not reached
+  double draft_probability = 1.0;        // the drafter's guess, TokenTree::probability()
+  double target_probability = kUnknown;  // see StepTrace; unknown if the parent was not reached
   uint32_t sources = 1;                  // bit i: EngineInfo::sources[i]
   NodeFate fate = NodeFate::kAccepted;
   NodeCause cause = NodeCause::kNone;
 };
 
-// One sequence in one step. Probabilities of the target are those of the distribution it chose from;
-// greedily, those of temperature 1. Times are the step's, shared by the `sequences` in it; tracing itself is
-// not in them.
+// One sequence in one step. Probabilities of the target are those of the distribution that it chose from, or,
+// in greedy decoding, those at temperature 1. Times are those of the whole step, which its sequences share,
+// without the time that tracing took.
 struct StepTrace {
-  int64_t step = 0;      // since the sink was set
-  uint64_t request = 0;  // as submit() gave it
+  int64_t step = 0;      // number of the step since the sink was set, from 0
+  uint64_t request = 0;  // the id that submit() gave
   double start_ms = 0;   // since the sink was set
   double draft_ms = 0;
   double verify_ms = 0;  // the target pass
   double other_ms = 0;   // scheduling, acceptance, commit and the requests' sinks
   int sequences = 0;
-  int rows = 0;         // of the pass, all sequences
-  int prompt_rows = 0;  // of these: committed tokens of this sequence computed first
+  int rows = 0;         // rows of the pass, all sequences
+  int prompt_rows = 0;  // rows of the pass that compute this sequence's prompt
   int64_t context = 0;  // tokens of the sequence before the step
   bool draft_failed = false;
-  std::vector<TraceNode> nodes;  // drafted tree, the root first, cut nodes included; empty: prompt rows alone
+  // The drafted tree with its cut nodes, the root first; empty if only a part of the prompt was computed.
+  std::vector<TraceNode> nodes;
   // By committed token:
   std::vector<TokenId> tokens;
   std::vector<TokenOrigin> origins;
   std::vector<double> probabilities;  // the target's
-  std::vector<int> ranks;  // among what was drafted for its place, 0: proposed first; -1: not drafted
+  std::vector<int> ranks;  // rank among the tokens drafted for its place, 0 for the first; -1: not drafted
 };
 
 using TraceSink = std::function<void(const StepTrace&)>;

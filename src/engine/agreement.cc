@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kChunk = 16;
 
-// One sequence as the target and the drafter read it.
+// Reads one text with the target and the drafter.
 class Reader {
  public:
   Reader(EngineParts& parts, uint64_t sequence, const GivenText& text)
@@ -34,7 +34,7 @@ class Reader {
 
   size_t prompt_length() const { return static_cast<size_t>(std::max<int64_t>(1, text_.prompt_length)); }
 
-  // The target's logits after these tokens of the text.
+  // Reads the next tokens of the text; returns the target's logits after the last of them.
   Result<std::span<const float>> read(std::span<const TokenId> tokens) {
     std::span<const float> logits;
     while (!tokens.empty()) {
@@ -52,8 +52,8 @@ class Reader {
     return logits.first(std::min(logits.size(), static_cast<size_t>(parts_.vocab_size)));
   }
 
-  // What the drafter would draw the token after the first `known` ones from; all but the last of them are
-  // read. Drafters that share a tree propose one each.
+  // The drafter's tree of one level after the first `known` tokens, of which all but the last are read.
+  // Drafters that share a tree propose one node each.
   Result<const TokenTree*> draft(size_t known) {
     const auto tokens = std::span(text_.tokens).first(known);
     tree_.reset(tokens.back());
@@ -76,7 +76,7 @@ class Reader {
   }
 
  private:
-  // Of the tokens read last, those of path_.
+  // Hands over the features of the tokens read last.
   void hand_over_features() {
     if (parts_.drafter->traits().features.count() == 0) return;
     const auto length = static_cast<size_t>(kv_.length());
@@ -101,8 +101,8 @@ class Reader {
   std::vector<int> path_;
 };
 
-// What the root's children were drawn from, the last distribution if there are several; empty if they were
-// chosen.
+// The distribution that the root's children were drawn from, the last one if there are several; empty if the
+// children were chosen.
 const Distribution& distribution_of_root(const TokenTree& tree) {
   int distribution = -1;
   for (const Proposal& proposal : tree.proposals()) {
@@ -119,7 +119,7 @@ bool proposes(const TokenTree& tree, TokenId token) {
 }
 
 double divergence(const Distribution& p, const Distribution& q) {
-  constexpr double kFloor = 1e-30;  // what the draft rules out altogether
+  constexpr double kFloor = 1e-30;  // stands for a probability of 0 in q
   double sum = 0.0;
   for (size_t i = 0; i < p.tokens.size(); ++i) {
     sum += p.probabilities[i] * std::log(p.probabilities[i] / std::max(kFloor, probability(q, p.tokens[i])));
@@ -134,7 +134,7 @@ double variation(const Distribution& p, const Distribution& q) {
   return std::clamp(1.0 - common, 0.0, 1.0);
 }
 
-// 0: the likeliest.
+// The rank of a token, 0 for the likeliest.
 size_t rank(const Distribution& distribution, TokenId token) {
   const double own = probability(distribution, token);
   size_t ahead = 0;

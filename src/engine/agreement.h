@@ -10,27 +10,27 @@
 
 namespace outrider {
 
-// How well the distributions of a drafter (q) agree with the target's (p) at temperature 1, over places of
-// given texts.
+// How well the distributions of a drafter (q) agree with the target's (p) at temperature 1, over the places
+// of given texts. A place is a token after the prompt.
 struct Agreement {
   static constexpr size_t kRanks = 5;
 
   int64_t places = 0;
-  bool has_distributions = false;  // the drafter says what it draws from, or the last of several that share a
-                                   // tree does; else `coverage` is the share of places with the target's
-                                   // likeliest token among those proposed
-  double divergence = 0.0;         // mean KL(p || q) in nats
-  double variation = 0.0;          // mean total variation; 1 - variation of drafts pass speculative sampling
-  double early_variation = 0.0, late_variation = 0.0;  // of the first and second half of each text
-  std::array<double, kRanks>
-      coverage{};  // share of places with the target's likeliest token among q's first k
-  // What the coupled rule accepts if drafts are proposed at so many times the temperature.
+  // The drafter, or the last of several that share a tree, gives the distribution that it draws from.
+  // Otherwise `coverage` is the share of places with the target's likeliest token among the proposed ones.
+  bool has_distributions = false;
+  double divergence = 0.0;  // mean KL(p || q) in nats
+  double variation = 0.0;   // mean total variation; speculative sampling accepts 1 - variation of the drafts
+  double early_variation = 0.0, late_variation = 0.0;  // means over the first and second half of each text
+  // Share of places with the target's likeliest token among q's first k, by k - 1.
+  std::array<double, kRanks> coverage{};
+  // Share of drafts that the coupled rule accepts if they are proposed at these multiples of the temperature.
   static constexpr std::array<double, 7> kTemperatures = {0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5};
   std::array<double, kTemperatures.size()> coupled{};
-  std::array<double, kRanks> sampled_coverage{};  // mean mass of p on q's first k
+  std::array<double, kRanks> sampled_coverage{};  // mean mass of p on q's first k, by k - 1
 };
 
-// A text and how many of its tokens are the prompt; places are those after it.
+// A text, of which the first prompt_length tokens are the prompt.
 struct GivenText {
   std::vector<TokenId> tokens;
   int64_t prompt_length = 0;

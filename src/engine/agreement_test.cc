@@ -8,6 +8,8 @@
 #include <cmath>
 #include <functional>
 
+#include "engine/open_parts.h"
+
 namespace outrider {
 namespace {
 
@@ -53,7 +55,7 @@ Agreement measured(const EngineOptions& options, const std::vector<GivenText>& t
   return agreement.ok() ? *agreement : Agreement{};
 }
 
-// Of the token after `tokens`, by scoring every one.
+// The target's distribution of the token after `tokens`, by scoring every token.
 std::vector<double> target_distribution(std::vector<TokenId> tokens) {
   static const auto kEngine = [] {
     EngineOptions options;
@@ -101,7 +103,7 @@ TEST(Agreement, OfAModelWithItselfIsWhole) {
   EXPECT_THAT(agreement.coverage, Each(1.0));
 }
 
-// Two layers: the first alone, or all but one of the second's parts.
+// The model has two layers: the drafter runs the first alone, or all but one part of the second.
 TEST(Agreement, OfADrafterThatRunsAPartOfTheTarget) {
   EngineOptions options;
   options.model = kModel;
@@ -124,7 +126,7 @@ TEST(Agreement, OfSeveralDraftersIsThatOfTheModelAmongThem) {
   options.speculation.decoding_type = "Combined";
   for (const auto& combine : {std::vector<std::string>{"NGram", "DraftTarget"}, {"DraftTarget", "NGram"}}) {
     options.speculation.combine = combine;
-    std::vector<TokenId> tokens(40, 7);  // NGram always has something to say
+    std::vector<TokenId> tokens(40, 7);  // NGram finds a match everywhere
     const Agreement agreement = measured(options, {{tokens, 20}});
     EXPECT_TRUE(agreement.has_distributions);
     EXPECT_NEAR(agreement.variation, 0.0, 1e-12);
@@ -133,7 +135,7 @@ TEST(Agreement, OfSeveralDraftersIsThatOfTheModelAmongThem) {
 }
 
 TEST(Agreement, WithAUniformDistributionIsWhatTheTargetsOwnDistributionSays) {
-  constexpr int kPrompt = 4, kSize = 9;  // places behind 4, 5, 6, 7 and 8 tokens; the middle is at 6
+  constexpr int kPrompt = 4, kSize = 9;  // places after 4, 5, 6, 7 and 8 tokens; the middle is at 6
   const std::vector<TokenId> tokens = random_tokens(kSize);
   double divergence = 0.0, early = 0.0, late = 0.0;
   std::array<double, Agreement::kRanks> coverage{};

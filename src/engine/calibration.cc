@@ -24,7 +24,7 @@ constexpr int kRowCounts[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 constexpr int64_t kContext = 1024;
 constexpr int kVersion = 2;
 
-// Tokens of context that passes are timed with; a power of two, so that few differ in it.
+// Tokens of context that passes are timed with: a power of two, so that most engines share one value.
 int64_t timed_context(const EngineParts& parts) {
   const int64_t room = std::clamp(parts.options.context - max_logits(parts), int64_t{0}, kContext);
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(room)));
@@ -36,7 +36,7 @@ bool covers_all_passes(const std::vector<PassCosts::Point>& points, const Engine
   return !points.empty() && (beyond == std::begin(kRowCounts) || points.back().rows >= *(beyond - 1));
 }
 
-// Passes of chosen shapes over entries that hold nothing, which cost what others cost.
+// Runs passes of chosen shapes. Their entries are empty, which does not change what a pass costs.
 class TimedPasses {
  public:
   explicit TimedPasses(EngineParts& parts) : parts_(parts) {
@@ -44,7 +44,7 @@ class TimedPasses {
     sequence_ = parts.cache->open(first);
   }
 
-  // Entries that were never written stand on one page of zeros, which would be read too fast.
+  // Writes entries, because memory that was never written maps to one page of zeros, which is read too fast.
   void touch(int64_t entries) {
     const auto transaction = parts_.cache->stage(sequence_, static_cast<int>(entries));
     if (!transaction.ok()) return;
@@ -59,7 +59,7 @@ class TimedPasses {
     }
   }
 
-  // Null: there is no room for it.
+  // Milliseconds of one pass; null if the cache has no room for it.
   std::optional<double> time(int rows, int64_t context) {
     auto transaction = parts_.cache->stage(sequence_, static_cast<int>(rows + context));
     if (!transaction.ok()) return std::nullopt;
@@ -79,7 +79,7 @@ class TimedPasses {
   std::vector<TokenId> tokens_;
 };
 
-// The least of a few: what disturbs a pass only ever makes it longer.
+// The minimum of a few passes, because disturbances only make a pass longer.
 std::optional<double> min_time(TimedPasses& passes, int rows, int64_t context) {
   constexpr int kMaxRounds = 5;
   constexpr double kEnoughMs = 60.0;
@@ -122,7 +122,7 @@ std::string processor_name() {
   return {};
 }
 
-// All that the times depend on, but for what else the machine does.
+// A hash of everything that the times depend on, except the other load of the machine.
 std::string fingerprint(const EngineParts& parts) {
   const EngineInfo& info = parts.info;
   const ModelConfig& config = parts.target->config();
@@ -136,7 +136,7 @@ std::string fingerprint(const EngineParts& parts) {
   return fmt::format("{:016x}", hash);
 }
 
-// Lines of "rows ms ms_per_thousand"; empty when the file is absent or not of that form.
+// Reads lines of "rows ms ms_per_thousand"; empty if the file is absent or not of that form.
 std::vector<PassCosts::Point> read_points(const std::filesystem::path& path) {
   constexpr double kMaxMs = 1e7;
   std::ifstream file(path);

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string>
 
+#include "engine/open_parts.h"
+
 namespace outrider {
 namespace {
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/thread_pool.h"
 #include "chat_template/chat_template.h"
@@ -19,8 +16,8 @@
 
 namespace outrider {
 
-// Everything an engine is made of, opened and fitted together: the one place that knows all of it. Members
-// are destroyed in reverse order, users before what they use.
+// Everything that an engine is made of, opened and fitted together. Members are destroyed in reverse order,
+// users before what they use.
 struct EngineParts {
   EngineOptions options;  // resolved: threads, context and kv_pages are set
   EngineInfo info;
@@ -32,26 +29,20 @@ struct EngineParts {
   std::unique_ptr<KvCache> cache;
   std::shared_ptr<Drafter> drafter;
   PassCosts costs;          // of the target; empty unless the policy needs them
-  int max_preemptions = 8;  // of one request; then it runs to its end
-  int preempt_every = 0;    // steps; for tests: a request loses its pages without need; 0: never
+  int max_preemptions = 8;  // a request that lost its pages this often runs to its end
+  int preempt_every = 0;    // steps after which a request loses its pages without need, for tests; 0: never
   int64_t vocab_size = 0;   // ids that have a meaning; rows of the output head beyond them are never chosen
 };
 
-// Limits of one drafted tree.
-int max_draft_depth(const EngineParts& parts);
-int max_draft_nodes(const EngineParts& parts);
-// The largest batch that a step can make, and how many of its rows may want logits.
+// Rows with logits that prompts may have in one step.
+inline constexpr int kMaxPromptLogits = 32;
+
+// Limits of one drafted tree: levels and nodes below the root.
+int max_depth(const EngineParts& parts);
+int max_nodes(const EngineParts& parts);
+// The largest batch that a step can make.
 ForwardBatch::Limits batch_limits(const EngineParts& parts);
+// How many rows of pending tokens and trees that batch can have; all of them want logits.
 int64_t max_logits(const EngineParts& parts);
-// Rows of prompts that have logits in one step, beyond those.
-constexpr int kMaxPromptLogits = 32;
-
-// What opening does, one after the other.
-enum class LoadStage : uint8_t { kFiles, kWeights, kDrafter, kCosts };
-inline constexpr std::array<std::string_view, 4> kLoadStages = {"files", "weights", "drafter", "costs"};
-using LoadSink = std::function<void(LoadStage)>;
-
-// sink: told of every stage as it begins; may be empty.
-Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options, const LoadSink& sink = {});
 
 }  // namespace outrider

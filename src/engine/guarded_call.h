@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// Runs a call of a drafter, which may be foreign code: an exception becomes an error.
+// Runs a call of a drafter and turns an exception into an error, because drafters may be user code.
 template <typename Call>
 Status guarded(Call&& call) {
   try {

@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// A request's constraint, which may be foreign code: where it throws, nothing more may come.
+// A request's constraint, which may be user code. After it throws, it allows no further token.
 class GuardedConstraint final : public TokenConstraint {
  public:
   explicit GuardedConstraint(std::shared_ptr<TokenConstraint> constraint)

@@ -10,12 +10,13 @@
 namespace outrider {
 namespace {
 
-// Committed tokens whose entries are not cached, the pending one left out.
+// Committed tokens that have no KV entry yet, without the pending one.
 int64_t uncomputed(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens().size()) - 1 - sequence.kv.length();
 }
 
-// Of its tokens, those whose entries may come from the cache: what is cached has no logits.
+// How many tokens may come from the cache. Cached tokens have no logits, so those before a wanted
+// log-probability are computed.
 int64_t cacheable(const Sequence& sequence) {
   const int64_t pending_logprobs = sequence.pending_logprobs();
   return pending_logprobs > 0 ? sequence.prompt_length() - 1 - pending_logprobs
@@ -52,7 +53,7 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
   }
   plan_rows();
   if (pages_needed() > cache_->available_pages()) {
-    for (SequencePlan& plan : plans_) plan.draft_depth = plan.draft_nodes = 0;
+    for (SequencePlan& plan : plans_) plan.max_depth = plan.max_nodes = 0;
   }
   while (pages_needed() > cache_->available_pages()) {
     const size_t index = victim();
@@ -63,7 +64,7 @@ std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted)
   return plans_;
 }
 
-// The most junior one that may lose its pages; 0, the most senior one: there is none.
+// Index of the most junior sequence that may lose its pages; 0, the most senior one, if there is none.
 size_t Scheduler::victim() const {
   for (size_t i = running_.size(); i-- > 1;) {
     if (running_[i].preemptions < options_.max_preemptions) return i;
@@ -122,21 +123,22 @@ std::pair<Scheduler::Entries*, size_t> Scheduler::next_to_admit() {
   return {&waiting_, best};
 }
 
-// Whether its prompt has room beside what the running ones need for theirs and a step or two.
+// Whether there are pages for its tokens beside those that the running sequences need for their prompts and
+// for a step or two.
 bool Scheduler::fits(const Sequence& sequence) const {
   if (running_.empty()) return true;
   const KvCache::Cached cached = cache_->find(sequence.tokens(), sequence.request().cache_scope);
   const auto length = static_cast<int64_t>(sequence.tokens().size());
   int64_t needed = cached.idle_pages + cache_->pages_for(length) - cache_->pages_for(cached.length);
   for (const Entry& entry : running_) {
-    const int64_t entries = uncomputed(*entry.sequence) + 1 + options_.max_draft_nodes;
+    const int64_t entries = uncomputed(*entry.sequence) + 1 + options_.max_nodes;
     needed += cache_->pages_needed(entry.sequence->kv, static_cast<int>(entries)) + 1;
   }
   return needed <= cache_->available_pages();
 }
 
 // Sequences that cannot be preempted, and all that are senior to one of them, must be able to grow to full
-// length side by side.
+// length side by side. Returns whether that still holds with `entry`.
 bool Scheduler::keeps_guarantees(const Entry& entry) const {
   const uint64_t seniority = entry.seniority == 0 ? last_seniority_ + 1 : entry.seniority;
   uint64_t last = entry.preemptions >= options_.max_preemptions ? seniority : 0;
@@ -152,9 +154,9 @@ bool Scheduler::keeps_guarantees(const Entry& entry) const {
 }
 
 // Whether a running sequence is about to compute pages that this one begins with, and enough of them to be
-// worth the wait. It ends when they are computed, or that sequence no longer runs.
+// worth the wait. The wait ends when they are computed or when that sequence no longer runs.
 bool Scheduler::awaits_prefix(const Sequence& sequence) const {
-  constexpr int64_t kMinShare = 4;  // one in so many of the tokens left to compute
+  constexpr int64_t kMinShare = 4;  // a quarter of the tokens left to compute is worth the wait
   if (sequence.pending_logprobs() > 0) return false;
   const std::span<const TokenId> tokens = sequence.tokens();
   const auto page_size = int64_t{cache_->shape().page_size};
@@ -185,7 +187,7 @@ void Scheduler::start(Entry entry) {
     prompt_tokens_ += sequence.prompt_length();
     cached_tokens_ += sequence.kv.length();
   }
-  sequence.kv.reserve(sequence.max_length() + 1 + options_.max_draft_nodes);
+  sequence.kv.reserve(sequence.max_length() + 1 + options_.max_nodes);
   running_.insert(std::ranges::upper_bound(running_, entry.seniority, {}, &Entry::seniority),
                   std::move(entry));
 }
@@ -217,8 +219,8 @@ void Scheduler::plan_rows() {
   }
 }
 
-// Half of the rows in equal parts, so that short prompts are soon done; the rest to the most senior, so that
-// long ones get done one after another.
+// Half of the rows go to prompts in equal parts, so that short prompts are soon done; the rest goes to the
+// most senior ones, so that long prompts get done one after another.
 void Scheduler::share_prompts() {
   const auto left = [&](size_t i) {
     return static_cast<int>(std::min<int64_t>(uncomputed(*plans_[i].sequence) - plans_[i].prefill_tokens,
@@ -253,11 +255,11 @@ void Scheduler::share_prompts() {
 
 void Scheduler::plan_draft(SequencePlan& plan) const {
   if (!plan.sequence->request().speculation.enabled) return;
-  plan.draft_nodes = std::min(options_.max_draft_nodes, draft_rows_);
+  plan.max_nodes = std::min(options_.max_nodes, draft_rows_);
   // The last token committed always comes from the target, so one less than what fits is worth drafting.
-  plan.draft_depth = static_cast<int>(
-      std::min<int64_t>({options_.max_draft_depth, plan.sequence->remaining() - 1, plan.draft_nodes}));
-  if (plan.draft_depth <= 0) plan.draft_depth = plan.draft_nodes = 0;
+  plan.max_depth = static_cast<int>(
+      std::min<int64_t>({options_.max_depth, plan.sequence->remaining() - 1, plan.max_nodes}));
+  if (plan.max_depth <= 0) plan.max_depth = plan.max_nodes = 0;
 }
 
 int64_t Scheduler::pages_needed() const {

@@ -19,44 +19,47 @@ namespace outrider {
 struct SchedulerOptions {
   int max_batch = 8;        // sequences that run together
   int max_batch_rows = 0;   // rows of one target pass; at least max_batch
-  int prefill_chunk = 256;  // committed tokens computed per step, all sequences together
-  int prompt_logits = 32;   // of these with logits, beyond one for every sequence
-  int max_draft_depth = 0;
-  int max_draft_nodes = 0;
-  int max_preemptions = 8;  // of one sequence; then it runs to its end
-  int preempt_every = 0;    // steps; for tests: one sequence loses its pages without need; 0: never
-  // Of the sequence's tokens, how many may come from the cache; none: all that it has.
+  int prefill_chunk = 256;  // prompt tokens computed in one step, all sequences together
+  int prompt_logits = 32;   // prompt rows with logits in one step, besides one for every sequence
+  int max_depth = 0;        // levels of one tree, below its root
+  int max_nodes = 0;        // nodes of one tree, below its root
+  int max_preemptions = 8;  // a sequence that lost its pages this often runs to its end
+  int preempt_every = 0;    // steps after which a sequence loses its pages without need, for tests; 0: never
+  // How many tokens of the sequence may come from the cache. Without it all that the cache has are taken.
   std::function<int64_t(const Sequence&)> max_cached = {};
 };
 
-// What one sequence does in one step.
+// The part of one sequence in one step.
 struct SequencePlan {
   Sequence* sequence = nullptr;
-  int prefill_tokens = 0;  // committed tokens before the pending one to compute first
+  int prefill_tokens = 0;  // committed tokens before the pending one that are computed now
   bool decodes = false;    // the pending token is computed too, and the sequence grows
-  int draft_depth = 0;     // limits of the tree; 0: nothing is drafted
-  int draft_nodes = 0;
+  int max_depth = 0;       // levels of its tree, below the root; 0: nothing is drafted
+  int max_nodes = 0;       // nodes of its tree, below the root
 
-  int rows() const { return prefill_tokens + (decodes ? 1 : 0); }  // besides drafts
-  // Of the KV cache: what the step may write.
-  int entries() const { return rows() + draft_nodes; }
+  // Rows of the pass without drafted nodes.
+  int rows() const { return prefill_tokens + (decodes ? 1 : 0); }
+  // Entries of the KV cache that the step may write.
+  int entries() const { return rows() + max_nodes; }
 };
 
-// Who runs, and what each does next.
+// Decides which sequences run, and how much of each is computed in the next step.
 //
-// Rows: every running sequence gets one row in every step, its pending token or the next of its prompt; then
-// prompts share prefill_chunk, half of it in equal parts and the rest in order; drafts get what is left of
-// max_batch_rows. So a running sequence waits for no other: it advances in every step. Prompts whose
-// log-probabilities are wanted share prompt_logits besides: their rows need the output head.
+// Rows: every running sequence gets one row in every step, for its pending token or the next token of its
+// prompt, so that no running sequence waits for another. Then prompts share prefill_chunk, half of it in
+// equal parts and the rest in order of seniority. Drafts get the rows that are left of max_batch_rows.
+// Prompts whose log-probabilities are wanted also share prompt_logits, because their rows need the output
+// head.
 //
-// Pages: when they run short, first nothing is drafted, then juniors give their pages back and are computed
-// again later, which changes nothing but time. Seniority is the order in which sequences first ran. The most
-// senior one is never preempted, nor is one that was preempted max_preemptions times: that one comes back
-// only when all that is senior to it could grow to full length beside it, so that those who cannot be
-// preempted always fit.
+// Pages: when they run short, first nothing is drafted, then the most junior sequences are preempted: they
+// give their pages back and are computed again later, which changes nothing but time. Seniority is the order
+// in which sequences first ran. The most senior sequence is never preempted, nor is one that was preempted
+// max_preemptions times. The latter comes back only when every sequence senior to it could grow to full
+// length beside it, so that the sequences that cannot be preempted always fit.
 //
-// Admission: preempted sequences first, by seniority; then the scope (of the KV cache: an API key) with the
-// fewest running, and of equals who came first. Who comes next waits for pages; nobody overtakes.
+// Admission: preempted sequences come first, by seniority; then a sequence of the scope (of the KV cache: an
+// API key) with the fewest running sequences, the earliest of them. The next sequence waits for pages, and
+// none overtakes it.
 class Scheduler {
  public:
   Scheduler(const SchedulerOptions& options, KvCache* cache);
@@ -65,33 +68,32 @@ class Scheduler {
   bool idle() const { return waiting_.empty() && preempted_.empty() && running_.empty(); }
   int running() const { return static_cast<int>(running_.size()); }
   int waiting() const { return static_cast<int>(waiting_.size() + preempted_.size()); }
-  // How many of them wait for a place in the batch.
+  // Waiting sequences for which the batch has no place.
   int queued() const { return waiting() - std::max(0, options_.max_batch - running()); }
   int64_t preemptions() const { return preemptions_; }
-  // Of all sequences that have run, and how many of these the cache had.
+  // Prompt tokens of all sequences that have run, and how many of these the cache had.
   int64_t prompt_tokens() const { return prompt_tokens_; }
   int64_t cached_tokens() const { return cached_tokens_; }
-  // Pages that the sequence takes at most, drafts left out.
+  // Pages that the sequence takes at full length, without drafts.
   int64_t pages_for(const Sequence& sequence) const;
 
-  // Admits waiting sequences while there is room, then plans the step. Sequences that lost their pages are
-  // listed in `preempted`. The result lives until the next call.
+  // Admits waiting sequences while there is room, then plans the step. Sequences that lose their pages are
+  // added to `preempted`. The result is in order of seniority and lives until the next call.
   std::span<const SequencePlan> plan(std::vector<Sequence*>& preempted);
   // Rows that all drafts of the step together may take.
   int draft_rows() const { return draft_rows_; }
 
   // Null when there is none with this id.
   Sequence* find(RequestId id);
-  // Takes a sequence out; null likewise.
+  // Takes a sequence out; null when there is none with this id.
   std::unique_ptr<Sequence> remove(RequestId id);
 
  private:
   struct Entry {
     std::unique_ptr<Sequence> sequence;
-    uint64_t seniority = 0;  // smaller: ran earlier; 0: has not run
+    uint64_t seniority = 0;  // 1 for the first sequence that ran; 0 if this one has not run
     int preemptions = 0;
-    bool is_counted =
-        false;  // in scopes_: runs, or waits for pages that another computes and keeps its place
+    bool is_counted = false;  // in scopes_: it runs, or keeps a place while another computes pages for it
   };
   using Entries = std::deque<Entry>;
 
@@ -121,9 +123,9 @@ class Scheduler {
   int64_t prompt_tokens_ = 0, cached_tokens_ = 0;
   int64_t steps_ = 0;
   int draft_rows_ = 0;
-  int prompt_logits_ = 0;            // left, while planning
-  std::vector<SequencePlan> plans_;  // of running_, while planning
-  std::vector<size_t> prompts_;      // scratch: plans that compute a prompt
+  int prompt_logits_ = 0;            // left in the step that is planned
+  std::vector<SequencePlan> plans_;  // by index in running_, while a step is planned
+  std::vector<size_t> prompts_;      // indices of the plans that compute a prompt
 };
 
 }  // namespace outrider

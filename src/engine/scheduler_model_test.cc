@@ -50,8 +50,8 @@ Shape shape_of(uint32_t seed) {
   shape.options.max_batch = 1 + below(9);
   shape.options.max_batch_rows = shape.options.max_batch + (below(3) == 0 ? below(4) : below(60));
   shape.options.prefill_chunk = 1 + below(below(2) == 0 ? 4 : 40);
-  shape.options.max_draft_nodes = below(3) == 0 ? 0 : 1 + below(12);
-  shape.options.max_draft_depth = std::min(shape.options.max_draft_nodes, 5);
+  shape.options.max_nodes = below(3) == 0 ? 0 : 1 + below(12);
+  shape.options.max_depth = std::min(shape.options.max_nodes, 5);
   shape.options.preempt_every = below(3) == 0 ? 1 + below(3) : 0;
   shape.page_size = 1 << below(5);
   const int64_t min = (kContext + shape.page_size - 1) / shape.page_size;
@@ -129,7 +129,7 @@ class SchedulerModel {
     auto sequence = std::make_unique<Sequence>(
         id, std::move(request), nullptr, tokenizer(),
         Sequence::Limits{
-            .context = kContext, .max_draft_nodes = shape_.options.max_draft_nodes, .model_stop_tokens = {}});
+            .context = kContext, .max_nodes = shape_.options.max_nodes, .model_stop_tokens = {}});
     requests_[id].sequence = sequence.get();
     scheduler_.add(std::move(sequence));
   }
@@ -180,10 +180,10 @@ class SchedulerModel {
       rows += plan.rows();
       prompt_rows += plan.prefill_tokens;
       prompts += plan.prefill_tokens > 0 ? 1 : 0;
-      ASSERT_TRUE(plan.decodes || plan.draft_nodes == 0);
-      ASSERT_LE(plan.draft_nodes, std::max(0, scheduler_.draft_rows()));
-      ASSERT_LE(plan.draft_depth, plan.draft_nodes);
-      ASSERT_LT(plan.draft_depth, std::max<int64_t>(plan.sequence->remaining(), 1));
+      ASSERT_TRUE(plan.decodes || plan.max_nodes == 0);
+      ASSERT_LE(plan.max_nodes, std::max(0, scheduler_.draft_rows()));
+      ASSERT_LE(plan.max_depth, plan.max_nodes);
+      ASSERT_LT(plan.max_depth, std::max<int64_t>(plan.sequence->remaining(), 1));
     }
     ASSERT_LE(rows + std::max(0, scheduler_.draft_rows()), shape_.options.max_batch_rows);
     ASSERT_LE(prompt_rows, std::max(shape_.options.prefill_chunk, prompts));
@@ -201,7 +201,7 @@ class SchedulerModel {
     }
   }
 
-  // Who started: preempted ones first, then by scope and arrival.
+  // Checks which sequences started: preempted ones first, then by scope and arrival.
   void check_order(std::span<const SequencePlan> plans) {
     std::map<uint64_t, int> scopes;
     std::vector<Sequence*> started;
@@ -232,7 +232,7 @@ class SchedulerModel {
     }
   }
 
-  // What the engine's step does: stage, keep a path, commit.
+  // Does the part of the engine's step: stages entries, keeps a path, commits it.
   void compute(const SequencePlan& plan) {
     Sequence& sequence = *plan.sequence;
     auto transaction = cache_.stage(sequence.kv, plan.entries());
@@ -241,7 +241,7 @@ class SchedulerModel {
     for (int i = 0; i < plan.prefill_tokens; ++i) path.push_back(i);
     const auto length = static_cast<size_t>(sequence.kv.length());
     if (plan.decodes) {
-      const int accepted = plan.draft_depth == 0 ? 0 : below(plan.draft_depth + 1);
+      const int accepted = plan.max_depth == 0 ? 0 : below(plan.max_depth + 1);
       std::vector<TokenId> tokens;
       for (int i = 0; i <= accepted; ++i) tokens.push_back(below(kAlphabet));
       const std::vector<TokenOrigin> origins(tokens.size(), TokenOrigin::kAccepted);

@@ -36,7 +36,7 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
       submitted_ms_(now_ms()) {
   if (!request_.ignore_eos)
     stop_tokens_.insert(limits.model_stop_tokens.begin(), limits.model_stop_tokens.end());
-  reserve(limits.max_draft_nodes);
+  reserve(limits.max_nodes);
   history.add_prompt(request_.prompt);
   for (const TokenId token : request_.prompt) thinking_.push(token);
   completion_.prompt_tokens = prompt_length();
@@ -49,7 +49,7 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
   if (prompt_end_ && pending_logprobs() == 0) finish(*prompt_end_);
 }
 
-// What may come by the request's constraint and its rules together.
+// The request's constraint and its token rules as one constraint; null if it has neither.
 std::shared_ptr<TokenConstraint> Sequence::whole_constraint(int64_t vocab_size) const {
   const TokenRules& rules = request_.rules;
   if (rules.empty()) return request_.constraint;
@@ -61,9 +61,9 @@ std::shared_ptr<TokenConstraint> Sequence::whole_constraint(int64_t vocab_size) 
                                        request_.constraint);
 }
 
-// Steps should not allocate. Very long sequences, and text of tokens that stand for many bytes, grow as they
-// go.
-void Sequence::reserve(int max_draft_nodes) {
+// Makes room so that steps do not allocate, except for very long sequences and for tokens that stand for many
+// bytes.
+void Sequence::reserve(int max_nodes) {
   constexpr int64_t kMax = 1 << 16;
   constexpr size_t kBytesPerToken = 8;
   const auto room = static_cast<size_t>(std::clamp<int64_t>(max_length() - prompt_length(), 0, kMax));
@@ -72,7 +72,7 @@ void Sequence::reserve(int max_draft_nodes) {
   completion_.origins.reserve(room);
   completion_.text.reserve(kBytesPerToken * room);
   if (request_.logprobs >= 0) completion_.logprobs.reserve(room);
-  history.reserve(tokens_.size() + room + static_cast<size_t>(max_draft_nodes));
+  history.reserve(tokens_.size() + room + static_cast<size_t>(max_nodes));
 }
 
 int64_t Sequence::pending_logprobs() const {
@@ -122,7 +122,7 @@ std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) 
   return std::nullopt;
 }
 
-void Sequence::collect(TokenLogprobs logprobs) {
+void Sequence::add_prompt_logprobs(TokenLogprobs logprobs) {
   completion_.prompt_logprobs.push_back(std::move(logprobs));
   if (prompt_end_ && pending_logprobs() == 0) finish(*prompt_end_);
 }

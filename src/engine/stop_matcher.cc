@@ -7,7 +7,7 @@
 namespace outrider {
 
 StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
-  constexpr size_t kLongToken = 256;  // what is held back together with a longer one allocates
+  constexpr size_t kLongToken = 256;  // bytes; only longer tokens make push() allocate
   held_.reserve(kLongToken);
   std::erase_if(stops_, [](const std::string& stop) { return stop.empty(); });
 }
@@ -23,7 +23,7 @@ void StopMatcher::push(std::string_view text, std::string& out) {
     matched_ = true;
     return;
   }
-  // The longest tail that begins some stop string stays.
+  // The longest tail that begins some stop string is held back.
   size_t keep = 0;
   for (const std::string& stop : stops_) {
     for (size_t length = std::min(stop.size() - 1, held_.size()); length > keep; --length) {

@@ -7,20 +7,20 @@
 
 namespace outrider {
 
-// Finds stop strings in text that comes in pieces. Text that might turn out to be the beginning of a stop
-// string is held back until that is decided.
+// Finds stop strings in text that comes in pieces. Text that may be the beginning of a stop string is held
+// back until later text decides.
 class StopMatcher {
  public:
   // Empty strings never match.
   explicit StopMatcher(std::vector<std::string> stops);
 
-  // Appends to `out` what is certainly not part of a stop string.
+  // Appends to `out` the text that is certainly not part of a stop string.
   void push(std::string_view text, std::string& out);
 
-  // The text ends here: appends what was held back.
+  // Ends the text: appends the text that was held back.
   void finish(std::string& out);
 
-  // A stop string was found: nothing from its first byte on is ever given out.
+  // Whether a stop string was found. The text ends before it.
   bool matched() const { return matched_; }
 
  private:

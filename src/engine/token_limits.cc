@@ -48,7 +48,7 @@ void TokenLimits::add_forbidden(std::span<const TokenId> sequence) {
   beginnings_[static_cast<size_t>(beginning)].forbidden.push_back(sequence.back());
 }
 
-// Level by level (Aho and Corasick's automaton).
+// Sets the links level by level, as Aho and Corasick's automaton does.
 void TokenLimits::link_beginnings() {
   std::vector<int> order = {0};
   for (size_t i = 0; i < order.size(); ++i) {

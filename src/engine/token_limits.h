@@ -12,17 +12,17 @@
 
 namespace outrider {
 
-// What a request forbids id by id (TokenRules), as an automaton like any other constraint, so that it holds
-// at every node of a tree; on top of a constraint that the request may have besides. A state says how many
-// tokens came, as long as that matters, how much of which forbidden sequences stands at the end, and the
-// other constraint's state.
+// The TokenRules of a request as a constraint, so that they hold at every node of a tree; combined with the
+// constraint that the request may also have. A state stands for the number of tokens so far (up to
+// min_tokens), the longest beginning of a forbidden sequence that the tokens end with, and the state of the
+// other constraint.
 class TokenLimits final : public TokenConstraint {
  public:
   struct Rules {
     int64_t vocab_size = 0;
-    std::vector<TokenId> allowed = {};                 // empty: all
+    std::vector<TokenId> allowed = {};                 // empty: all ids
     std::vector<std::vector<TokenId>> forbidden = {};  // sequences, each of one id or more
-    int64_t min_tokens = 0;                            // before one of `ends` may come
+    int64_t min_tokens = 0;                            // tokens before one of `ends` may come
     std::vector<TokenId> ends = {};
   };
   // inner: may be null.
@@ -34,15 +34,14 @@ class TokenLimits final : public TokenConstraint {
   bool is_complete(State state) override;
 
  private:
-  // The beginnings of forbidden sequences, each without its last id, as a trie with links to the longest
-  // other beginning that ends the same.
+  // A node of the trie of the forbidden sequences, each without its last id.
   struct Beginning {
     std::map<TokenId, int> next;
-    int link = 0;
+    int link = 0;                    // the longest other beginning that this one ends with
     std::vector<TokenId> forbidden;  // ids that would complete a sequence
   };
-  using Key =
-      std::tuple<State, int64_t, int>;  // of the inner constraint, tokens so far, index of a Beginning
+  // State of the inner constraint, tokens so far, index of a Beginning.
+  using Key = std::tuple<State, int64_t, int>;
 
   void add_forbidden(std::span<const TokenId> sequence);
   void link_beginnings();
@@ -57,7 +56,7 @@ class TokenLimits final : public TokenConstraint {
   std::vector<Beginning> beginnings_{1};
   std::vector<Key> keys_;  // by state
   std::map<Key, State> states_;
-  std::vector<uint64_t> words_;  // what allowed() gave last
+  std::vector<uint64_t> words_;  // the last result of allowed()
 };
 
 }  // namespace outrider

@@ -17,7 +17,7 @@ namespace {
 using Rules = TokenLimits::Rules;
 using Tokens = std::vector<TokenId>;
 
-// What the rules say, read off the output itself.
+// The rules applied to the whole output.
 bool may_come(const Rules& rules, const Tokens& output, TokenId token) {
   if (!rules.allowed.empty() && std::ranges::find(rules.allowed, token) == rules.allowed.end()) return false;
   if (std::cmp_less(output.size(), rules.min_tokens) &&
@@ -31,7 +31,7 @@ bool may_come(const Rules& rules, const Tokens& output, TokenId token) {
   });
 }
 
-// Only ids that are not three more than the one before: a constraint whose state is the last id.
+// A constraint whose state is the last id: it forbids the id that is three more.
 class NoThirds final : public TokenConstraint {
  public:
   explicit NoThirds(TokenId vocabulary) : vocabulary_(vocabulary) {}

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "config/settings.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "outrider/engine.h"
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"

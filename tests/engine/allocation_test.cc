@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A steady engine step allocates nothing, on any thread. Excluded: a drafter that learns from the text
+// A steady engine step allocates nothing, on any thread. The exceptions are drafters that learn from the text
 // (NGram's pool grows with it), sinks, the rejection rule's residual distributions, tokens that stand for
-// more than 15 bytes of text, and the growth of sequences beyond 65536 tokens.
+// more than 15 bytes of text, and sequences that grow beyond 65536 tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "draft_heads/recurrent_test_data.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "outrider/engine.h"
 #include "tests/support/drafter_wrapper.h"
 
@@ -34,7 +34,7 @@ void* operator new(size_t bytes) { return counted(bytes, alignof(std::max_align_
 void* operator new(size_t bytes, std::align_val_t alignment) {
   return counted(bytes, static_cast<size_t>(alignment));
 }
-// Sanitizers bring forms of their own for whatever is not replaced here.
+// Sanitizers replace the forms that are not replaced here.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   try {
     return counted(bytes, alignof(std::max_align_t));
@@ -54,7 +54,7 @@ void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::fre
 namespace outrider {
 namespace {
 
-// Tells which sequences draft, and leaves its drafter's own allocations out where these are not to count.
+// Notes which sequences draft, and does not count the allocations of its drafter unless is_counted.
 class Watched final : public DrafterWrapper {
  public:
   Watched(std::shared_ptr<Drafter> drafter, bool is_counted)
@@ -70,8 +70,9 @@ class Watched final : public DrafterWrapper {
     return status;
   }
 
-  bool has_first_draft = false;  // of a sequence, since this was cleared
-  int drafts = 0;                // likewise
+  // Both are cleared by the test.
+  bool has_first_draft = false;  // a sequence drafted for the first time
+  int drafts = 0;                // requests to draft
 
  private:
   bool is_counted_;
@@ -105,7 +106,7 @@ EngineOptions options_with(const std::string& drafter) {
   return options;
 }
 
-// A learned drafter with the small target that its fake weights fit.
+// Options of a learned drafter with fake weights, on the small target that they fit.
 EngineOptions options_with_head(const FakeHead& head) {
   EngineOptions options;
   options.model = OUTRIDER_SOURCE_DIR "/tests/data/models/llama";
@@ -150,7 +151,7 @@ class Pair {
 
 constexpr int kWarmUp = 20;
 
-// Without the steps of first drafts: that is when a drafter opens what it keeps of a sequence.
+// Leaves out the steps of first drafts, in which a drafter makes room for a sequence.
 int allocations_of_steps(Pair& pair, Watched& drafter) {
   int steady = 0;
   for (int step = 0; step < 60; ++step) {
@@ -186,8 +187,8 @@ TEST(Allocation, SteadyStepsAllocateNothing) {
   }
 }
 
-// Who drafts, how much and what is cut is decided anew in every step, by what steps take: on a busy machine a
-// sequence may not draft at all.
+// The policy decides anew in every step which sequences draft and how much, by measured times: on a busy
+// machine a sequence may not draft at all.
 TEST(Allocation, ThePolicyAllocatesNothingEither) {
   SamplingParams softmax;
   softmax.temperature = 0.8;

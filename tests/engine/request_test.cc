@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request may ask beyond its text, on the default models: log-probabilities, answers with draws of
-// their own, constraints, a speculation of its own. All of it as plain decoding gives it.
+// Options of requests, on the default models: log-probabilities, several answers to one prompt, constraints
+// and speculation by request. The output must be that of plain decoding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ std::string refusal_of(Engine& engine, const Request& request) {
   return id.ok() ? "accepted" : id.error().message;
 }
 
-// Runs all together.
+// Runs all requests together.
 std::vector<Completion> run_all(Engine& engine, const std::vector<Request>& requests) {
   std::vector<Completion> completions(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -154,7 +154,7 @@ TEST(Requests, SpeculateWithinTheirOwnLimits) {
     EXPECT_EQ(completion->tokens, as_engine.tokens);
 }
 
-// Costs are there, but this request drafts as far as it may in every step.
+// The engine knows its costs, but this request drafts as far as its limits allow in every step.
 TEST(Requests, OfAnEngineWithCostsMayDraftRegardless) {
   const auto engine = open("NGram", /*is_auto=*/true);
   Request request = request_for(*engine);
@@ -180,7 +180,7 @@ TEST(Requests, HaveTheAcceptanceRuleTheyAskFor) {
   EXPECT_TRUE(completions[2].speculation.lossless);
   EXPECT_NE(completions[1].tokens, completions[0].tokens);
   EXPECT_NE(completions[2].tokens, completions[0].tokens);
-  // The rule of the engine instead: the same.
+  // The engine's own rule gives the same.
   EngineOptions options;
   options.model = kModels + "outrider-small";
   options.threads = 2;
@@ -223,7 +223,7 @@ TEST(Requests, SayWhenTheFirstTokenCame) {
   EXPECT_GT(completion.first_token_ms, completion.queue_ms);
 }
 
-// Remembers the scopes it was told.
+// Remembers the scopes that it was given.
 class ScopedDrafter final : public Drafter {
  public:
   const DrafterTraits& traits() const override { return traits_; }
@@ -288,7 +288,7 @@ TEST(Constraints, ThatFailEndTheirOwnOutputAlone) {
   EXPECT_EQ(engine->free_pages(), engine->parts().cache->shape().page_count);
 }
 
-// Only the ids of a text, one after the other, then nothing more.
+// Allows only the ids of a text, one after the other, and no token after them.
 class Phrase final : public TokenConstraint {
  public:
   Phrase(std::vector<TokenId> tokens, int64_t vocabulary)
@@ -324,14 +324,14 @@ TEST(Constraints, OfOnePhraseGiveItWithFewPassesAndEndByThemselves) {
         const Completion completion = completion_of(*engine, request);
         EXPECT_EQ(completion.tokens, phrase) << drafter;
         EXPECT_EQ(completion.finish_reason, FinishReason::kStop);
-        // Nothing masks what the target itself makes of it.
+        // Log-probabilities are those of the unmasked logits.
         EXPECT_LT(completion.logprobs[0].logprob, -1.0f);
         const auto size = static_cast<int64_t>(phrase.size());
         EXPECT_EQ(completion.speculation.accepted, completion.speculation.drafted) << drafter;
         if (drafter != "None") {
           EXPECT_LT(completion.speculation.steps, size / 2) << drafter;
         }
-        request.max_tokens = size;  // its end counts more than the length
+        request.max_tokens = size;  // the end comes before the length rule
         EXPECT_EQ(completion_of(*engine, request).finish_reason, FinishReason::kStop);
         request.max_tokens = size - 1;
         EXPECT_EQ(completion_of(*engine, request).finish_reason, FinishReason::kLength);
@@ -340,7 +340,7 @@ TEST(Constraints, OfOnePhraseGiveItWithFewPassesAndEndByThemselves) {
   }
 }
 
-// The first end that plain decoding chooses comes too early; so do words.
+// The first end that plain decoding chooses comes before min_tokens, and so do stop strings.
 TEST(Rules, HoldWhateverDrafts) {
   const auto plain = open("None");
   const std::vector<TokenId> ends = {plain->parts().target->config().stop_tokens};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine tells a trace sink: true probabilities, every cause, and no influence on the output.
+// Traces: they give true probabilities and every cause, and tracing does not change the output.
 #include "outrider/trace.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ using testing::ElementsAre;
 
 const std::string kModel = OUTRIDER_SOURCE_DIR "/tests/data/models/llama";
 const std::string kDefaultModels = OUTRIDER_SOURCE_DIR "/models/";
-const std::vector<TokenId> kPrompt = {5};  // nothing to catch up with: the first step drafts
+const std::vector<TokenId> kPrompt = {5};  // no token to prefill, so the first step drafts
 
 // Grows the same tree below every pending token.
 class ScriptedDrafter final : public Drafter {
@@ -178,7 +178,7 @@ TEST(Trace, NodesPastAStopAndBeyondTheLimits) {
   const StepTrace stopped = first_tree({{0, right[0]}, {1, right[1]}, {2, wrong}, {2, right[2]}}, request);
   EXPECT_EQ(stopped.nodes.at(1).cause, NodeCause::kNone);
   EXPECT_EQ(stopped.nodes.at(2).cause, NodeCause::kPastStop);
-  EXPECT_EQ(stopped.nodes.at(3).fate, NodeFate::kPastStop);  // lost, but where nothing was to be chosen
+  EXPECT_EQ(stopped.nodes.at(3).fate, NodeFate::kPastStop);  // the sequence had ended there
   EXPECT_EQ(stopped.nodes.at(4).fate, NodeFate::kPastStop);
   EXPECT_THAT(stopped.tokens, ElementsAre(right[0]));
 
@@ -192,7 +192,7 @@ TEST(Trace, NodesPastAStopAndBeyondTheLimits) {
   EXPECT_EQ(cut.nodes[5].fate, NodeFate::kOverBudget);
   EXPECT_NEAR(cut.nodes[5].target_probability, cut.probabilities.back(), 1e-12);
   EXPECT_THAT(cut.tokens, ElementsAre(right[0], right[1], right[2], right[3]));
-  EXPECT_THAT(cut.ranks, ElementsAre(1, 0, 0, 0));  // the cut one had been right
+  EXPECT_THAT(cut.ranks, ElementsAre(1, 0, 0, 0));  // the cut node held the right token
   EXPECT_EQ(cut.rows, 5);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine promises about requests that run together.
+// Requests that run together.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -109,7 +109,7 @@ TEST(Batching, StatusCountsEverything) {
   EXPECT_EQ(status.speedup, 0.0);  // no costs were measured
 }
 
-// Of requests that begin alike and come together, one computes the beginning and the others wait for it.
+// When requests that begin alike come together, one computes the beginning and the others wait for it.
 TEST(Batching, ASharedBeginningIsComputedOnce) {
   for (const uint64_t scopes : {1, 4}) {
     const auto engine = Engine::assemble(hash_parts({.page_size = 4, .prefill_chunk = 8}, no_drafter()));

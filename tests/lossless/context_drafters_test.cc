@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MoA and DFlash in the engine: what they leave in the target's cache, heads for other targets, and options.
+// MoA and DFlash in the engine: the target's cache stays unchanged, heads for other targets are refused, and
+// options are resolved.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ class ContextDrafters : public testing::TestWithParam<HeadCase> {
   std::filesystem::path path_ = made_->write();
 };
 
-// All that the cache holds of a sequence's committed entries.
+// The bytes that the cache holds of a sequence's committed entries.
 std::vector<std::byte> committed_bytes(KvCache& cache, const KvSequence& sequence) {
   const KvShape& shape = cache.shape();
   std::vector<std::byte> bytes;
@@ -50,37 +51,43 @@ std::vector<std::byte> committed_bytes(KvCache& cache, const KvSequence& sequenc
   return bytes;
 }
 
+// Computes all tokens but the last, commits them, and hands their features to the drafter of sequence 1.
+void read_prompt(EngineParts& parts, KvSequence& sequence, std::span<const TokenId> tokens) {
+  const auto prompt = tokens.first(tokens.size() - 1);
+  auto staged = parts.cache->stage(sequence, static_cast<int>(prompt.size())).value();
+  ForwardBatch batch;
+  append_chain(batch, sequence, staged, prompt, LogitsWanted::kNone);
+  parts.target->forward(batch, *parts.cache);
+  std::vector<int> path(prompt.size());
+  std::iota(path.begin(), path.end(), 0);
+  staged.commit(path, prompt);
+  const CommittedFeatures features{.sequence = 1,
+                                   .tokens = tokens,
+                                   .first = 0,
+                                   .rows = path,
+                                   .features = parts.target->features().data(),
+                                   .size = parts.target->feature_size()};
+  if (parts.drafter->traits().features.count() > 0) parts.drafter->absorb({&features, 1});
+}
+
 TEST_P(ContextDrafters, DraftingLeavesTheTargetsCacheAsItWas) {
   const auto parts = parts_of(",expansion=[3,2]");
   ASSERT_TRUE(parts.ok()) << parts.error().message;
-  Model& target = *(*parts)->target;
   KvCache& cache = *(*parts)->cache;
   Drafter& drafter = *(*parts)->drafter;
   std::vector<TokenId> tokens;
   for (int i = 0; i < 21; ++i) tokens.push_back(i * i % 280);
   KvSequence sequence = cache.open({});
   drafter.begin(1, tokens);
-  {
-    auto prompt = cache.stage(sequence, 20).value();
-    ForwardBatch batch;
-    append_chain(batch, sequence, prompt, std::span(tokens).first(20), LogitsWanted::kNone);
-    target.forward(batch, cache);
-    std::vector<int> path(20);
-    std::iota(path.begin(), path.end(), 0);
-    prompt.commit(path, std::span(tokens).first(20));
-    const CommittedFeatures features{.sequence = 1,
-                                     .tokens = tokens,
-                                     .first = 0,
-                                     .rows = path,
-                                     .features = target.features().data(),
-                                     .size = target.feature_size()};
-    if (drafter.traits().features.count() > 0) drafter.absorb({&features, 1});
-  }
+  read_prompt(**parts, sequence, tokens);
   const auto before = committed_bytes(cache, sequence);
   auto staged = cache.stage(sequence, 10).value();
   ExitStates exits;
-  const TargetAccess access{
-      .model = &target, .cache = &cache, .sequence = &sequence, .staged = &staged, .exits = &exits};
+  const TargetAccess access{.model = (*parts)->target.get(),
+                            .cache = &cache,
+                            .sequence = &sequence,
+                            .staged = &staged,
+                            .exits = &exits};
   const SamplingParams sampling;
   const DraftRequest request{.sequence = 1,
                              .tokens = tokens,
@@ -94,7 +101,7 @@ TEST_P(ContextDrafters, DraftingLeavesTheTargetsCacheAsItWas) {
   ASSERT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
   EXPECT_EQ(tree.drafted(), 9);
   EXPECT_EQ(committed_bytes(cache, sequence), before);
-  EXPECT_TRUE(exits.rows.empty());  // nothing the target's pass would take up
+  EXPECT_TRUE(exits.rows.empty());  // no rows for the target's pass to resume
   if (drafter.traits().features.count() > 0) {
     EXPECT_GT(drafter.known_tokens(tokens), 0);
     EXPECT_EQ(drafter.known_tokens(tokens, 7), 0) << "cached for another scope";

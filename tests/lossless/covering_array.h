@@ -9,8 +9,8 @@
 
 namespace outrider {
 
-// Rows of levels, one per factor, in which any kStrength factors take every combination of their levels.
-// Greedy, and the same every time.
+// Rows of levels, one per factor, in which any kStrength factors take every combination of their levels. The
+// greedy search is deterministic.
 template <int kStrength, size_t kFactors>
 class CoveringArray {
  public:
@@ -47,7 +47,7 @@ class CoveringArray {
     }
   }
 
-  // Of the factors that are set (>= 0).
+  // Counts only factors that are set (>= 0).
   template <typename Visit>
   static void for_each_group(const Row& row, Visit&& visit, size_t begin = 0, int left = kStrength,
                              int key = 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a drafter with a network proposes is a function of the text and the seed: the same trees, to the last
-// bit of their probabilities, alone, in company, after rejections, behind pages of others, and coming back
-// from preemption. One stale, missing or misplaced entry of its caches changes a tree; the output never shows
-// it.
+// The trees of a drafter with a network are a function of the text and the seed, to the last bit of their
+// probabilities: alone, beside other sequences, after rejections, after cached pages of others, and after
+// preemption. One stale, missing or misplaced entry of its caches changes a tree, though it never changes the
+// output.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -17,7 +17,7 @@
 namespace outrider {
 namespace {
 
-// Tells the drafter of other tokens' states: of every token that commits behind another, the first one's.
+// Gives the drafter wrong features: each token after the first of a step gets the features of the first.
 class Confused final : public DrafterWrapper {
  public:
   using DrafterWrapper::DrafterWrapper;
@@ -36,7 +36,7 @@ struct Recording {
   std::vector<Completion> completions;
 };
 
-// Nothing, and a failure, where they cannot be opened.
+// Null, and a failure of the running test, if they cannot be opened.
 std::unique_ptr<EngineParts> open_parts(const Variant& variant, const Workload& workload) {
   auto parts = open_variant({.weights = WeightPrecision::kF32}, variant, workload.target);
   if (parts.ok()) return std::move(*parts);
@@ -55,7 +55,7 @@ Recording run_recorded(const Variant& variant, const Workload& workload, bool is
   return run;
 }
 
-// Every request by itself, in an engine that has seen nothing.
+// Runs every request by itself, in an engine that has seen no other.
 Recording run_alone(Variant variant, const Workload& workload) {
   Recording all;
   variant.batch = 1;
@@ -85,10 +85,10 @@ Agreement compare(const Trees& expected, const Trees& found) {
   return agreement;
 }
 
-// A drafter whose trees depend on nothing else.
+// A drafter whose trees depend on text and seed alone.
 struct Pure {
   std::string name, speculative;
-  std::unique_ptr<FakeHead> (*make)() = nullptr;  // else its files are those of another small model
+  std::unique_ptr<FakeHead> (*make)() = nullptr;  // null: its files are those of another small model
 };
 
 std::vector<Pure> pure_drafters() {
@@ -141,7 +141,8 @@ TEST_P(DraftPurity, TreesAreThoseOfTheTextAlone) {
         const Agreement agreement = compare(alone.trees, found.trees);
         ASSERT_EQ(agreement.different, 0)
             << describe(other) << ": of " << agreement.compared << " trees for the same text";
-        // Who comes back, or finds pages, drafts in other steps, and under rejection goes other ways.
+        // A sequence that was preempted or found cached pages drafts in other steps, and takes other paths
+        // under the rejection rule.
         const bool returns = other.preempt_every > 0;
         EXPECT_GT(agreement.compared, returns ? 10 : 50) << describe(other);
         if (returns) continue;
@@ -159,7 +160,7 @@ TEST_P(DraftPurity, AStateOfAnotherTokenIsSeen) {
   const Variant variant{.speculative = GetParam().speculative + ",max_draft_len=3", .head = path_};
   const auto parts = open_parts(variant, workload);
   ASSERT_NE(parts, nullptr);
-  if (parts->drafter->traits().features.count() == 0) return;  // nothing is told
+  if (parts->drafter->traits().features.count() == 0) return;  // it gets no features
   const Recording alone = run_alone(variant, workload);
   Variant chunks = variant;
   chunks.prefill_chunk = 5;

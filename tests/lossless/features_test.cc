@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What drafters are told of the target's state: the features of every token that commits, once and in order,
-// with the bits of one pass over the whole text.
+// Drafters get the features of every committed token once and in order, with the bits of one pass over the
+// whole text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "kernels/kernel_table.h"
 
 namespace outrider {
@@ -20,16 +20,16 @@ const FeatureTaps kTaps{.layers = {0, 1, 2}, .final_norm = true};
 
 std::string target_path() { return OUTRIDER_SOURCE_DIR "/tests/data/models/llama"; }
 
-// Of one run of a sequence, from begin() to end().
+// The record of one sequence from begin() to end().
 struct Record {
-  int64_t first = 0;                         // tokens whose features were not asked for, at most
+  int64_t first = 0;                         // largest number of first tokens without features
   int64_t begin = -1;                        // first token with features
-  std::vector<TokenId> tokens;               // as told last
+  std::vector<TokenId> tokens;               // as given last
   std::vector<std::vector<float>> features;  // from token `begin` on
 };
 
-// Drafts what plain decoding gave, with wrong siblings before and behind, so that trees are accepted in part
-// and on paths of every kind; records what it is given.
+// Drafts the output of plain decoding with wrong siblings before and after the right nodes, so that trees are
+// accepted in part and on paths of every kind. Records the features that it gets.
 class Recorder final : public Drafter {
  public:
   enum class Knows : uint8_t { kNothing, kSome };
@@ -93,7 +93,7 @@ class Recorder final : public Drafter {
       const size_t position = request.tokens.size() + static_cast<size_t>(depth);
       const TokenId wrong = static_cast<TokenId>((position * 7 + static_cast<size_t>(steps_)) % 280);
       tree.add(node, wrong);
-      // Now and then the draft leaves the text, so that whole trees are rejected, too.
+      // Some drafts leave the text, so that whole trees are rejected, too.
       const bool leaves = (position + static_cast<size_t>(steps_)) % 5 == 0;
       const bool is_known = text != texts_.end() && position < text->size() && !leaves;
       const int next = tree.add(node, is_known ? (*text)[position] : (wrong + 1) % 280);
@@ -127,7 +127,7 @@ class Recorder final : public Drafter {
   int64_t steps_ = 0;
 };
 
-// The features of a whole text, by one pass of a model of its own.
+// The features of a whole text, by one pass of another instance of the model.
 class Reference {
  public:
   explicit Reference(const std::string& kernels) {
@@ -186,7 +186,7 @@ std::vector<Request> requests(double temperature) {
   return all;
 }
 
-// Texts of all requests, prompts included.
+// The texts of all requests, prompts included.
 std::vector<std::vector<TokenId>> serve(const Serving& serving, const std::shared_ptr<Drafter>& drafter,
                                         const std::string& kernels) {
   EngineOptions options;

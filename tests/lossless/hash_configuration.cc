@@ -56,7 +56,7 @@ constexpr int kBatches[] = {1, 2, 7, 16, 4, 3};
 constexpr int kRequests[] = {2, 3, 8, 16, 8, 9};
 constexpr int kPlainToo = 4;  // batch of requests with and without speculation
 constexpr int kArriveLate = 5;
-// Policies: none, auto where further rows cost little or much, or as each request says.
+// Policies: none, auto with cheap or expensive rows, or the choice of each request.
 constexpr int kAutoCheap = 1;
 constexpr int kAutoDear = 2;
 constexpr int kAutoByRequest = 3;
@@ -170,7 +170,7 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
   Request request;
   const int length = 1 + below(below(4) == 0 ? 90 : 12);
-  // The same beginnings share pages.
+  // Requests with a common beginning share pages.
   const unsigned beginnings[] = {1u << 30, 3, 1};
   std::mt19937 shared(random() % beginnings[configuration[kPromptFactor]]);
   for (int i = 0; i < length; ++i) request.prompt.push_back(static_cast<TokenId>(shared() % kLetters));
@@ -228,7 +228,7 @@ EngineSetup setup_of(const HashConfiguration& configuration) {
     const double row_ms = configuration[kPolicyFactor] == kAutoDear ? 0.02 : 0.0001;
     setup.costs = PassCosts({{.rows = 1, .ms = 0.02}, {.rows = 64, .ms = 0.02 + 63 * row_ms}});
   }
-  // As few pages as one sequence needs, or half as many again: sequences lose theirs and come back.
+  // The pages that one sequence needs, or half as many again, so that sequences are preempted.
   const int64_t pages[] = {0, 1, (kContext + kContext / 2) / setup.page_size};
   setup.kv_pages = pages[configuration[kPagesFactor]];
   return setup;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run on the hash model is made of, for covering arrays and random choice.
+// Configurations of runs on the hash model, for covering arrays and random choice.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ inline SpeculativeOptions user_provided() {
 
 struct EngineSetup {
   int page_size = 16;
-  int64_t kv_pages = 0;  // 0: plenty
+  int64_t kv_pages = 0;  // 0: twice as many as all sequences need
   int max_batch = 4;
   int prefill_chunk = 16;
   int max_batch_rows = 0;
@@ -56,7 +56,7 @@ enum class DrafterKind {
   kCount,
 };
 
-// Each factor is the number of one of its levels.
+// The value of a factor is the number of one of its levels.
 enum HashFactor {
   kDrafterFactor,
   kErrorFactor,
@@ -81,11 +81,11 @@ std::string describe(const HashConfiguration& configuration, uint32_t seed);
 
 EngineSetup setup_of(const HashConfiguration& configuration);
 DrafterContext context_of(const EngineSetup& setup);
-// `comparison`: of its draft models; must outlive it.
+// comparison: counts compared trees of its draft models; must outlive the drafter.
 std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, const EngineSetup& setup,
                                     uint32_t seed, DraftComparison& comparison);
 int requests_in(const HashConfiguration& configuration);
-bool arrive_late(const HashConfiguration& configuration);  // while others run
+bool arrive_late(const HashConfiguration& configuration);  // requests arrive while others run
 Request request_of(const HashConfiguration& configuration, std::mt19937& random);
 
 }  // namespace outrider

@@ -17,7 +17,7 @@
 namespace outrider {
 namespace {
 
-// Changes the trees of another drafter, so that they are no longer what it computed.
+// Changes the trees of another drafter after it has computed them.
 class Meddler final : public DrafterWrapper {
  public:
   Meddler(std::shared_ptr<Drafter> drafter, uint32_t seed)
@@ -55,7 +55,7 @@ class Meddler final : public DrafterWrapper {
     return other;
   }
 
-  // The same tokens in the same places, as children of the root.
+  // Makes every node a child of the root, with its token and number.
   static TokenTree flattened(const TokenTree& tree) {
     TokenTree other(tree.token(0));
     for (int node = 1; node < tree.size(); ++node) other.add(0, tree.token(node));
@@ -101,7 +101,7 @@ class HashDraft {
   std::vector<float> logits_;
 };
 
-// One or several of them that share a tree.
+// Makes one drafter, or several that share a tree.
 class HashDrafter final : public Drafter {
  public:
   HashDrafter(const SpeculativeOptions& options, double error_rate, int members) {
@@ -134,8 +134,9 @@ class HashDrafter final : public Drafter {
   TopNodes likeliest_;
 };
 
-// Compares the trees of DraftTarget with those that its model grows over whole texts. Where time has a price
-// trees end as measured times say: those are compared of which it takes the price away, every other call.
+// Compares the trees of DraftTarget with those that its model grows over whole texts. If time has a price
+// (DraftRequest::rate), the depth of a tree depends on measured times, so every other call drafts without a
+// price, and only these trees are compared.
 class ComparedDraft final : public DrafterWrapper {
  public:
   ComparedDraft(std::shared_ptr<Drafter> drafter, HashDraft reference, DraftComparison& comparison)

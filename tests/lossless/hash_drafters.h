@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafters for runs on the hash model: some know the text, some its distributions, some misbehave.
+// Drafters for runs on the hash model: some know the right text, some its distributions, some misbehave.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class OracleDrafter final : public Drafter {
   std::vector<std::vector<TokenId>> continuations_;
 };
 
-// Grows trees as drafters with probabilities do, by the model's own logits, or, at a given rate, by others;
-// several of them share a tree.
+// Grows trees as drafters with probabilities do, by the model's own logits or, at a given rate, by wrong
+// ones. Several of these drafters share a tree.
 std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members);
 
 // A draft model that runs out of memory in every seventh pass.
@@ -51,19 +51,19 @@ class FailingModel final : public HashModel {
   int passes_ = 0;
 };
 
-// Trees that were compared with those that the same model grows over whole texts, without a cache.
+// Counts of trees that were compared with those that the same model grows over whole texts, without a cache.
 struct DraftComparison {
   int64_t trees = 0;
   int64_t differing = 0;
 };
 
-// DraftTarget with that model, which keeps what it reads in pages of its own: a wrong entry there changes no
-// output, but costs acceptance. `comparison` must outlive it.
+// DraftTarget with that model, which has a KV cache of its own. A wrong entry there changes no output, but
+// lowers the acceptance. `comparison` must outlive it.
 std::shared_ptr<Drafter> hash_draft_target(std::unique_ptr<HashModel> model,
                                            const SpeculativeOptions& options, const DrafterContext& context,
                                            DraftComparison& comparison);
 
-// A drafter whose trees are changed, so that they are no longer what it computed.
+// A drafter whose trees are changed after it has computed them.
 std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed);
 
 }  // namespace outrider

@@ -16,7 +16,7 @@ uint64_t absorb(uint64_t hash, int64_t token, int64_t position) {
 constexpr int64_t kLayers = 2;
 constexpr int64_t kStateSize = 2;
 
-// The state of a row after the first layer: numbers that a float holds exactly.
+// The state of a row after the first layer, in numbers that a float holds exactly.
 struct State {
   float low = 0.0f;
   float high = 0.0f;
@@ -35,7 +35,7 @@ float noise(uint64_t hash, size_t token) {
   return static_cast<float>(static_cast<int64_t>(mix64(hash ^ (token + 1)) % 4096) - 2048) / 512.0f;
 }
 
-// In [0, 1).
+// A number in [0, 1).
 double share_of(uint64_t hash) { return static_cast<double>(hash >> 11) * 0x1.0p-53; }
 
 }  // namespace
@@ -49,15 +49,16 @@ HashModel::HashModel(double error_rate, uint64_t seed) : error_rate_(error_rate)
   config_.max_context = 1 << 20;
 }
 
-// Logits of about [-4, 4): flat enough that sampling has a choice, peaked enough that top-k and top-p cut.
-// The row's own state decides most of them, so that the first layer drafts well, what it sees the rest.
+// Logits are in about [-4, 4): flat enough that sampling has a choice, peaked enough that top-k and top-p
+// cut. The row's own state decides most of them, so that the first layer drafts well; the entries that it
+// sees decide the rest.
 void HashModel::fill_logits(uint64_t own, uint64_t seen, std::span<float> out) const {
   if (share_of(mix64(own ^ mix64(seen ^ mix64(seed_)))) < error_rate_)
     own = absorb(own, 1, static_cast<int64_t>(seed_));
   for (size_t i = 0; i < out.size(); ++i) out[i] = 0.75f * noise(own, i) + 0.25f * noise(seen, i);
 }
 
-// Entries of a layer, as a row sees them.
+// The entries of a layer that a row sees.
 class HashModel::View {
  public:
   View(const ForwardBatch& batch, KvCache& cache, int64_t layer)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model without numerics, of two layers: an entry of the first is (token, position), one of the second a
-// hash of all entries of the first that the row saw, in order, and the logits are a pure function of all
-// entries of the second that the row sees. One stale, missing, extra or mis-positioned entry of either layer
-// changes the next token. A draft model is another one, which at times says something else.
+// A model of two layers without numerics. An entry of the first layer is (token, position), an entry of the
+// second is a hash of all entries of the first that its row saw, in order, and the logits are a pure function
+// of all entries of the second that the row sees. One stale, missing, extra or misplaced entry of either
+// layer changes the next token. A draft model is another instance, which differs from the target for some
+// texts.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ inline constexpr int64_t kOutputs = kLetters + 1 + kPadding;
 
 class HashModel : public Model {
  public:
-  // Of texts of that share it says something else than the model that never errs, what by `seed`.
+  // For this share of all texts its logits differ from those of the model with error 0, depending on `seed`.
   explicit HashModel(double error_rate = 0.0, uint64_t seed = 0);
 
   const ModelConfig& config() const override { return config_; }
@@ -31,7 +32,7 @@ class HashModel : public Model {
   int64_t weight_bytes() const override { return 0; }
   Status reserve(int64_t, int64_t) override { return {}; }
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override;
-  // The first layer alone, whatever is asked for: logits that resemble those of both.
+  // Every subset runs the first layer alone, whose logits resemble those of both layers.
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
 
   void tap(FeatureTaps taps) override { OUTRIDER_CHECK(taps.count() == 0); }  // it has no inner state
@@ -41,13 +42,13 @@ class HashModel : public Model {
   std::span<const float> output_head(const float*, int64_t) override { return {}; }
   void normalize_output(const float*, float*, int64_t) const override {}
 
-  // The logits after `tokens`, computed without batch, cache or positions given from outside.
+  // [vocab]: the logits after `tokens`, computed without a batch or a cache.
   std::vector<float> logits_after(std::span<const TokenId> tokens) const;
 
  private:
   class View;
   void run_first_layer(const ForwardBatch& batch, KvCache& cache);
-  // own: hash of the row's state; seen: of all states of the second layer that it sees.
+  // own: hash of the row's state; seen: hash of all states of the second layer that the row sees.
   void fill_logits(uint64_t own, uint64_t seen, std::span<float> out) const;
 
   ModelConfig config_;

@@ -52,7 +52,7 @@ SpeculativeOptions random_early_exit(std::mt19937& random, int max_draft_len) {
   return options;
 }
 
-// Keys and values of the first layer and the states that enter the second are the drafter's.
+// The pass takes keys and values of the first layer, and the states that enter the second, from the drafter.
 TEST(HashModel, TheTargetTakesUpWhatEarlyExitComputed) {
   RunTotals totals;
   for (uint32_t seed = 1; seed <= 250; ++seed) {
@@ -60,7 +60,7 @@ TEST(HashModel, TheTargetTakesUpWhatEarlyExitComputed) {
     HashConfiguration configuration;
     for (size_t factor = 0; factor < configuration.size(); ++factor)
       configuration[factor] = static_cast<int>(random() % static_cast<unsigned>(kHashLevels[factor]));
-    configuration[kPolicyFactor] = 0;  // drafts as long as the limits allow
+    configuration[kPolicyFactor] = 0;  // drafts as far as the limits allow
     EngineSetup setup = setup_of(configuration);
     setup.speculation = random_early_exit(random, 1 + static_cast<int>(random() % 16));
     auto made = make_drafter(setup.speculation, context_of(setup));
@@ -73,8 +73,8 @@ TEST(HashModel, TheTargetTakesUpWhatEarlyExitComputed) {
   EXPECT_GT(totals.committed, totals.steps * 5 / 4);
 }
 
-// A drafter that errs nowhere drafts what the target will say, under its constraint and with its noise: all
-// is accepted but what lies behind the end.
+// A drafter without errors drafts the target's own tokens, under its constraint and with its noise: every
+// node up to the end of the sequence is accepted.
 TEST(HashModel, DraftsAreMadeUnderTheRequestsConstraintAndStream) {
   constexpr int kOwnOfOne = 1;  // batch of two
   for (int i = 0; i < 2 * kHashLevels[kLanguageFactor]; ++i) {
@@ -101,7 +101,7 @@ TEST(HashModel, DraftsAreMadeUnderTheRequestsConstraintAndStream) {
   }
 }
 
-// Of every third pass the first entry stays what another token left there.
+// In every third pass the first entry keeps the bytes of another token.
 class ForgetfulModel final : public HashModel {
  public:
   using HashModel::HashModel;
@@ -171,7 +171,7 @@ TEST(HashModel, AStaleEntryOfTheTargetChangesTheOutput) {
   EXPECT_EQ(changed, 60);
 }
 
-// What is drafted is a matter of measured time, what comes out is not.
+// Measured times decide what is drafted, but not the output.
 TEST(HashModel, ThePolicyDraftsLessAndChangesNoOutput) {
   RunTotals whole, by_policy;
   for (uint32_t seed = 1; seed <= 120; ++seed) {
@@ -233,7 +233,7 @@ TEST(HashModel, CancelFreesThePagesAndSparesTheOthers) {
   EXPECT_EQ(engine->free_pages(), all_pages);
 }
 
-// Any draft passes while the model thinks; before and after, its own tokens alone.
+// While the model thinks every draft passes; before and after, only the target's own tokens do.
 TEST(HashModel, RelaxedAcceptanceTouchesTheThinkingPhaseAlone) {
   constexpr TokenId kBegin = 1;
   constexpr TokenId kEnd = 2;

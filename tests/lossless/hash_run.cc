@@ -105,7 +105,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
 
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals) {
   EngineSetup setup = setup_of(configuration);
-  // Few rows, and pages that are lost without need.
+  // Some runs have few rows, and some preempt sequences without need.
   setup.max_batch_rows = seed % 5 < 2 ? setup.max_batch + static_cast<int>(seed % 9) : 0;
   setup.preempt_every = seed % 4 == 0 ? 1 + static_cast<int>(seed % 3) : 0;
   setup.max_preemptions = seed % 8 == 0 ? 1000 : 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs of the engine on the hash model: requests with a drafter that must get, token by token, what a
-// reference gives that shares no code with the engine's loop.
+// Whole runs of the engine on the hash model. Requests must get, token by token, the output of a reference
+// that shares no code with the engine's loop.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct RunTotals {
   DraftComparison drafts;
 };
 
-// Fails, as a test does, where anything differs from plain decoding. `seed` decides the requests. The last
-// takes its own setup and drafter instead of those of the configuration.
+// Fails the running test where anything differs from plain decoding. `seed` decides the requests. The last
+// form takes setup and drafter as arguments instead of those of the configuration.
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed);
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, RunTotals& totals);
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, const EngineSetup& setup,

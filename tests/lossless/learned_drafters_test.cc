@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of learned drafter with fake weights on the small target: the same tokens as without it.
+// Every kind of learned drafter, with fake weights on the small target, leaves the output as it is.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -54,7 +54,7 @@ std::vector<Case> cases_of(const std::string& method) {
   return all;
 }
 
-// Of plain decoding, which no other choice changes.
+// The output of plain decoding, which no other choice changes.
 const std::vector<Completion>& plain_completions(const Numerics& numerics, double temperature) {
   static std::map<std::pair<std::string, double>, std::vector<Completion>> known;
   auto& completions = known[{describe(numerics), temperature}];
@@ -65,8 +65,8 @@ const std::vector<Completion>& plain_completions(const Numerics& numerics, doubl
 
 class LearnedDrafters : public testing::TestWithParam<HeadCase> {};
 
-// Made-up heads are seldom right; that they are now and then makes the test see what acceptance leaves
-// behind.
+// Fake heads are seldom right. Some of their drafts must be accepted for the test to cover the state after
+// acceptance.
 TEST_P(LearnedDrafters, TokensAreThoseOfPlainDecoding) {
   const auto head = GetParam().make();
   const auto path = head->write();

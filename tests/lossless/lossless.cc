@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "config/speculative_config.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "kernels/kernel_table.h"
 #include "tests/lossless/test_heads.h"
 
@@ -49,7 +49,7 @@ std::vector<std::string> mixed_prompts(int count) {
         prompts.push_back("The " + thing.substr(thing.find(' ') + 1));
         break;
       case 4: {
-        // Repetition: what n-gram drafting lives on; long enough for several pages and chunks.
+        // Repetition gives n-gram drafters matches; the text is long enough for several pages and chunks.
         std::string text;
         for (int line = 0; line < 4 + i % 13; ++line)
           text += name + " and " + thing + " went home, line " + number + ".\n";
@@ -142,7 +142,7 @@ std::vector<SamplingParams> penalties() {
   return all;
 }
 
-// Every weight type with the default cache, every other cache with the default models' own weights.
+// Every weight type comes with the default cache type, every other cache type with the weights as stored.
 std::vector<Numerics> all_numerics() {
   std::vector<Numerics> all;
   for (const std::string_view name : available_kernels()) {
@@ -162,7 +162,8 @@ std::vector<Numerics> all_numerics() {
 
 namespace {
 
-// Where engines of this program keep what passes cost; measuring that for each of them would take long.
+// The folder in which the engines of this program keep measured costs; measuring them for each engine would
+// take long.
 const std::filesystem::path& cost_directory() {
   static const struct Directory {
     std::filesystem::path path =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the quick and the slow losslessness suites share: prompts, engines, and the comparison token by token.
+// Prompts, engines and the comparison token by token for the quick and the slow losslessness suites.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ std::string small_target();
 // `count` different prompts of mixed length and kind, the same on every machine.
 std::vector<std::string> mixed_prompts(int count);
 
-// One way to produce the same output.
+// One of the ways to produce the same output.
 struct Variant {
   // As in --speculative. The draft model is the default one unless speculative_model is one of the drafters
   // that default_head() names; speculative_models may name `draft` and `target`.
@@ -33,7 +33,7 @@ struct Variant {
   int prefill_chunk = 256;
   int preempt_every = 0;
   int threads = 0;                  // 0: one per core
-  std::filesystem::path head = {};  // speculative_model instead
+  std::filesystem::path head = {};  // replaces speculative_model
 };
 std::string describe(const Variant& variant);
 
@@ -44,45 +44,44 @@ struct Numerics {
 };
 std::string describe(const Numerics& numerics);
 
-// The kernel tables of this machine times f32, bf16, 8 and 4 bit weights; with every table each type of the
-// KV cache takes its turn.
+// Every kernel table of this machine with f32, bf16, 8 and 4 bit weights, and with each type of the KV cache.
 std::vector<Numerics> all_numerics();
 
-// The choices that a variant and its sampling are put together of. A variant's text is one of drafters(), and
-// behind commas one each of the next three.
-std::vector<std::string> drafters();  // all that draft, alone and combined
+// The parts of a variant and of its sampling. The text of a variant is one of drafters(), followed by a comma
+// and one of shapes(), of stops() and of children_choices().
+std::vector<std::string> drafters();  // all drafters, alone and combined
 std::vector<std::string> shapes();
-std::vector<std::string> stops();  // what ends a draft early
+std::vector<std::string> stops();  // thresholds that end a draft early
 std::vector<std::string> children_choices();
-std::vector<SamplingParams> warps();      // temperature aside
-std::vector<SamplingParams> penalties();  // these alone
+std::vector<SamplingParams> warps();      // truncations, without temperature
+std::vector<SamplingParams> penalties();  // penalties and nothing else
 
 struct Workload {
   std::vector<std::string> prompts;
   int64_t max_tokens = 32;
-  SamplingParams sampling = {};              // seeds are seed + index of the prompt
-  ToyLanguage language = ToyLanguage::kAny;  // of seeds likewise
+  SamplingParams sampling = {};              // the seed of a prompt is this seed + its index
+  ToyLanguage language = ToyLanguage::kAny;  // seeded in that way, too
   int logprobs = -1;
-  bool has_rules = false;  // TokenRules, made up out of the prompts
+  bool has_rules = false;  // requests have TokenRules made of their prompts
   bool ignore_eos = false;
   std::string target = default_target();
-  std::vector<std::vector<TokenId>> token_prompts = {};  // behind `prompts`
+  std::vector<std::vector<TokenId>> token_prompts = {};  // come after `prompts`
 };
 
-// Prompts of tokens for the small target: the last two begin like the first, and find its pages; one is a
-// single token.
+// Token prompts for the small target. The last two begin like the first and find its pages; one is a single
+// token.
 Workload token_workload(double temperature, int64_t max_tokens = 40);
 
-// What an engine for the variant is made of.
+// The parts of an engine for the variant.
 Result<std::unique_ptr<EngineParts>> open_variant(const Numerics& numerics, const Variant& variant,
                                                   const std::string& target);
 
-// Preempts a request every so many steps, without need; 0: never. Fails the running test when it cannot be
-// opened.
+// Opens an engine that preempts a request without need every `preempt_every` steps; 0: never. Fails the
+// running test if it cannot be opened.
 std::unique_ptr<Engine> open_engine(EngineOptions options, int preempt_every = 0);
 
-// Output of every prompt. Fails the running test when the engine cannot be opened or a draft failed. The
-// other takes an engine as it is.
+// The output of every prompt. Fails the running test if the engine cannot be opened or a draft fails.
+// run_engine() takes an engine that is open.
 std::vector<Completion> run_variant(const Numerics& numerics, const Variant& variant,
                                     const Workload& workload);
 std::vector<Completion> run_engine(Engine& engine, const Workload& workload, const std::string& what);

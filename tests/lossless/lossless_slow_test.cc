@@ -13,7 +13,7 @@ namespace outrider {
 namespace {
 
 constexpr int kPrompts = 200;
-constexpr int kReferencePrompts = 25;  // the scalar table needs minutes for what the others do in seconds
+constexpr int kReferencePrompts = 25;  // the scalar table takes minutes where the others take seconds
 constexpr int kGroup = 25;             // prompts that share one engine
 
 class LosslessSlow : public ::testing::TestWithParam<Numerics> {};
@@ -29,7 +29,7 @@ SamplingParams sampling_of(double temperature, size_t group) {
   return sampling;
 }
 
-// The drafter's variant when its turn comes for the so manieth time.
+// The variant of a drafter at its turn number `turn`.
 Variant variant_of(size_t drafter, size_t visit) {
   constexpr std::array kPages = {1, 16, 64};
   const size_t turn = visit * drafters().size() + drafter;

@@ -22,7 +22,7 @@ const std::vector<Variant> kVariants = {
     {.speculative = "draft_target,max_draft_len=16", .page_size = 64, .batch = 8},
 };
 
-// Both ways of EarlyExit with trees of every shape.
+// EarlyExit, by exit layer and by skipped layers, with trees of every shape.
 const std::vector<Variant> kEarlyExitVariants = {
     {.speculative = "early_exit,exit_layer=2", .batch = 8},
     {.speculative = "early_exit,exit_layer=5,max_draft_len=7,assistant_confidence_threshold=0.01",
@@ -92,8 +92,8 @@ TEST(Lossless, GreedyRejectionIsIdenticalToo) {
   }
 }
 
-// Every table and every type with some variant, greedy and sampled in turn, and every variant with the
-// defaults. All tables with all types: models/layer_subset_test.cc.
+// Every table and every type runs with some variant, greedy and sampled in turn, and every variant with the
+// defaults. models/layer_subset_test.cc covers all tables with all types.
 TEST(Lossless, EarlyExitIsIdentical) {
   const Workload greedy{.prompts = mixed_prompts(8), .max_tokens = 24};
   Workload sampled = greedy;
@@ -126,7 +126,7 @@ TEST(Lossless, GreedyEarlyExitRejectionIsIdenticalToo) {
   }
 }
 
-// The suite itself: other weights, another seed or another draft length must be seen.
+// A test of the suite itself: it must notice other weights, another seed and another draft length.
 TEST(Lossless, TheComparisonSeesADifference) {
   const Workload workload{.prompts = mixed_prompts(4), .max_tokens = 32};
   const auto one = run_variant({.kernels = "", .weights = WeightPrecision::kBF16}, {}, workload);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every drafter with every tree, way to stop, way to sample and constraint, as far as pairs go: each choice
-// of one kind meets each choice of every other kind in some run. On the fastest kernels alone; the slow suite
-// takes all.
+// Pairs of drafters, trees, ways to stop, ways to sample and constraints: each choice of one kind meets each
+// choice of every other kind in some run. They run on the fastest kernels alone; the slow suite takes all
+// kernels.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -108,7 +108,7 @@ TEST_F(LosslessTrees, PairsOfAllChoicesAreIdentical) {
   for (size_t i = 0; i < accepted.size(); ++i) EXPECT_GT(accepted[i], 0) << drafters()[i];
 }
 
-// At temperature 0 the target's distribution is one token, whatever the rule.
+// At temperature 0 the target's distribution is one token under every rule.
 TEST_F(LosslessTrees, GreedyRejectionIsIdenticalToo) {
   for (const Row& row : rows()) {
     if (chosen(kTemperatures, row[kTemperature]) > 0.0) continue;

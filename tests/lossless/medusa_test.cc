@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Medusa in the engine: trees as its heads say, and options from its files.
+// Medusa in the engine: its trees follow the distributions of its heads, and its files set options.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,8 +52,8 @@ std::vector<TokenId> likeliest(std::span<const float> logits, size_t count) {
   return order;
 }
 
-// One distribution per level: the node [0, 2] is the third likeliest token of the second head, whatever the
-// path.
+// There is one distribution per level: the node [0, 2] is the third likeliest token of the second head on
+// every path.
 TEST_F(MedusaTest, AGreedyTreeHoldsTheListedRanksOfTheHeads) {
   const auto parts = parts_of("medusa,medusa_choices=[[0],[1],[1,0],[1,1],[1,2],[0,0],[1,1,0]]");
   ASSERT_TRUE(parts.ok()) << parts.error().message;
@@ -87,7 +87,7 @@ TEST_F(MedusaTest, AGreedyTreeHoldsTheListedRanksOfTheHeads) {
               ElementsAre(8, first[0], first[1], second[0], second[0], second[1], second[2], third[0]));
   EXPECT_THAT(tree.parents(), ElementsAre(-1, 0, 0, 1, 2, 2, 2, 5));
 
-  // A token later the state is an old one: nothing to propose.
+  // After another token the state is out of date, so the drafter proposes nothing.
   const std::vector<TokenId> more = {5, 6, 7, 8, 9};
   request.tokens = more;
   tree.reset(9);

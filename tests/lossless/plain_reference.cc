@@ -12,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// A constraint as plain decoding reads it; where it throws, nothing comes.
+// The constraint of a request under plain decoding. After it throws, it allows no token.
 class Language {
  public:
   explicit Language(TokenConstraint* constraint) : constraint_(constraint) {
@@ -63,68 +63,59 @@ class Language {
   std::vector<float> masked_;
 };
 
+std::vector<TokenLogprobs> prompt_logprobs_of(const HashModel& model, const Request& request) {
+  std::vector<TokenLogprobs> logprobs;
+  if (request.prompt_logprobs < 0) return logprobs;
+  for (size_t i = 1; i < request.prompt.size(); ++i) {
+    const std::vector<float> logits = model.logits_after(std::span(request.prompt).first(i));
+    const LogSoftmax distribution(std::span(logits).first(kLetters + 1));
+    logprobs.push_back(distribution.list(request.prompt[i], request.prompt_logprobs));
+    logprobs.back().rank = distribution.rank(request.prompt[i]);
+  }
+  return logprobs;
+}
+
+// Adds the text of `token`. Returns whether a stop token or a stop string ends the output.
+bool add_text(TokenId token, const Request& request, std::string& text) {
+  // A stop token is part of the output, its text is not.
+  if (token == kEos && !request.ignore_eos) return true;
+  if (std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end()) return true;
+  if (token != kEos) text += static_cast<char>('a' + token);
+  size_t cut = std::string::npos;
+  for (const std::string& stop : request.stop) cut = std::min(cut, text.find(stop));
+  if (cut == std::string::npos) return false;
+  text.resize(cut);
+  return true;
+}
+
 }  // namespace
 
 Expected plain_output(const HashModel& model, const Request& request, int64_t context) {
   Expected expected;
+  expected.prompt_logprobs = prompt_logprobs_of(model, request);
   std::vector<TokenId> tokens = request.prompt;
-  LogitsProcessor distributions;
-  for (size_t i = 1; i < tokens.size() && request.prompt_logprobs >= 0; ++i) {
-    const std::vector<float> logits = model.logits_after(std::span(tokens).first(i));
-    const auto row = std::span(logits).first(kLetters + 1);
-    const LogSoftmax distribution(row);
-    expected.prompt_logprobs.push_back(distribution.list(tokens[i], request.prompt_logprobs));
-    expected.prompt_logprobs.back().rank = distribution.rank(tokens[i]);
-  }
+  LogitsProcessor processor;
   Language language(request.constraint.get());
-  if (language.has_ended()) {
-    expected.reason = FinishReason::kStop;
-    return expected;
-  }
-  if (request.max_tokens == 0) return expected;
-  while (true) {
+  bool is_stopped = language.has_ended();
+  while (!is_stopped && std::ssize(expected.tokens) < request.max_tokens && std::ssize(tokens) < context) {
     TokenHistory history;
     history.add_prompt(request.prompt);
     for (const TokenId token : expected.tokens) history.push(token);
     const std::vector<float> logits = model.logits_after(tokens);
     const auto row = std::span(logits).first(kLetters + 1);
-    const Distribution& distribution = distributions.build(language.masked(row), request.sampling, history);
-    if (distribution.empty()) {
-      expected.reason = FinishReason::kStop;
-      return expected;
-    }
+    const Distribution& distribution = processor.build(language.masked(row), request.sampling, history);
+    is_stopped = distribution.empty();
+    if (is_stopped) break;
     CounterRandomness randomness(request.sampling.seed, request.sample_index);
-    const TokenId token = randomness.coupled_pick(distribution, static_cast<int64_t>(tokens.size()));
+    const TokenId token = randomness.coupled_pick(distribution, std::ssize(tokens));
     language.take(token);
     tokens.push_back(token);
     expected.tokens.push_back(token);
     if (request.logprobs >= 0) expected.logprobs.push_back(LogSoftmax(row).list(token, request.logprobs));
-    const bool is_stop =
-        std::find(request.stop_tokens.begin(), request.stop_tokens.end(), token) != request.stop_tokens.end();
-    if (is_stop || (token == kEos && !request.ignore_eos)) {
-      if (token != kEos) expected.text += static_cast<char>('a' + token);
-      expected.reason = FinishReason::kStop;
-      // A stop token is part of the output, its text is not.
-      if (token != kEos) expected.text.pop_back();
-      return expected;
-    }
-    if (token != kEos) expected.text += static_cast<char>('a' + token);
-    size_t cut = std::string::npos;
-    for (const std::string& stop : request.stop) cut = std::min(cut, expected.text.find(stop));
-    if (cut != std::string::npos) {
-      expected.text.resize(cut);
-      expected.reason = FinishReason::kStop;
-      return expected;
-    }
-    if (language.has_ended()) {
-      expected.reason = FinishReason::kStop;
-      return expected;
-    }
-    if (static_cast<int64_t>(expected.tokens.size()) == request.max_tokens ||
-        static_cast<int64_t>(tokens.size()) == context) {
-      return expected;
-    }
+    is_stopped = add_text(token, request, expected.text) || language.has_ended();
   }
+  if (is_stopped) expected.reason = FinishReason::kStop;
+  return expected;
 }
 
 }  // namespace outrider

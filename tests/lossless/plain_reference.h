@@ -14,7 +14,7 @@ struct Expected {
   std::vector<TokenId> tokens;
   std::string text;
   FinishReason reason = FinishReason::kLength;
-  std::vector<TokenLogprobs> logprobs, prompt_logprobs;  // where asked for
+  std::vector<TokenLogprobs> logprobs, prompt_logprobs;  // empty if the request wants none
 };
 
 // Plain decoding, one token at a time, over whole texts: no pages, no trees, no incremental state.

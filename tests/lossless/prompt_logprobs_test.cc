@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of prompts, on the default models: bit for bit those of decoding the same tokens one by
-// one, whatever is cached, drafted, preempted or computed beside them.
+// Log-probabilities of prompts, on the default models. They are bit for bit those of decoding the prompt's
+// tokens one by one, whether or not tokens are cached, drafted, preempted or computed beside others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ Completion completion_of(Engine& engine, const Request& request) {
   return completion.ok() ? *completion : Completion();
 }
 
-// Lets nothing come but one text.
+// Allows one text alone.
 class Forced final : public TokenConstraint {
  public:
   Forced(std::vector<TokenId> text, int64_t vocabulary)
@@ -59,7 +59,7 @@ class Forced final : public TokenConstraint {
   std::vector<uint64_t> words_;
 };
 
-// A text of some pages, in the model's own words.
+// A text of some pages that the model itself generates.
 std::vector<TokenId> text_for(Engine& engine, uint64_t seed, int64_t tokens = 120) {
   Request request;
   request.prompt = engine.tokenize("Once upon a time, there was a");
@@ -73,7 +73,7 @@ std::vector<TokenId> text_for(Engine& engine, uint64_t seed, int64_t tokens = 12
   return text;
 }
 
-// Decodes the text one token a step, without speculation.
+// Decodes the text one token per step, without speculation.
 std::vector<TokenLogprobs> decoded(Engine& engine, const std::vector<TokenId>& text) {
   Request request;
   request.prompt = {text.front()};
@@ -139,7 +139,7 @@ TEST_P(PromptLogprobs, AreTheSameWithACachedBeginningAndChangeNothingBehindThem)
   EXPECT_GT(completion_of(*engine, request).cached_tokens, 0);
   request.prompt_logprobs = kTop;
   const Completion with = completion_of(*engine, request);
-  EXPECT_EQ(with.cached_tokens, 0);  // what is cached has no logits
+  EXPECT_EQ(with.cached_tokens, 0);  // cached tokens have no logits
   EXPECT_EQ(with.tokens, without.tokens);
   EXPECT_THAT(without.prompt_logprobs, IsEmpty());
   std::vector<TokenId> whole = text;
@@ -155,7 +155,7 @@ TEST_P(PromptLogprobs, AreTheSameWithACachedBeginningAndChangeNothingBehindThem)
   }
 }
 
-// Side by side with others, losing pages in every step, some of them in the midst of their prompts.
+// Requests run side by side and lose their pages in every step, some of them in the midst of their prompts.
 TEST_P(PromptLogprobs, SurvivePreemptionAndCompany) {
   EngineOptions options = options_for(GetParam());
   options.prefill_chunk = 24;
@@ -207,7 +207,7 @@ TEST(PromptLogprobsLimits, EndsOfAllKinds) {
   EXPECT_THAT(one.prompt_logprobs, IsEmpty());
   EXPECT_EQ(one.finish_reason, FinishReason::kLength);
 
-  // A constraint that lets nothing come is no reason to leave them out.
+  // A constraint that allows no token does not change the prompt's log-probabilities.
   Request request = scoring(text, 8);
   request.constraint = std::make_shared<Forced>(std::vector<TokenId>(), engine->info().vocab_size);
   const Completion complete = completion_of(*engine, request);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A draft model whose config names a ranking temperature grows the trees of that temperature, and the output
-// is what it was.
+// does not change.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A copy of a draft model with another key in its config; goes away with the test.
+// A copy of a draft model with one more key in its config, removed at the end of the test.
 class SharpDraft {
  public:
   explicit SharpDraft(const fs::path& draft)
@@ -73,12 +73,13 @@ TEST(RankingTemperature, OfADraftModelIsReadFromItsConfig) {
   ASSERT_FALSE(usual.trees.empty());
   EXPECT_FALSE(named.trees == usual.trees);
   EXPECT_TRUE(named.trees == run_with(draft, method, ",ranking_temperature=0.2").trees);
-  EXPECT_TRUE(usual.trees ==
-              run_with(sharp.path(), method, ",ranking_temperature=1").trees);  // by hand goes first
+  EXPECT_TRUE(
+      usual.trees ==
+      run_with(sharp.path(), method, ",ranking_temperature=1").trees);  // the option overrides the config
   expect_same(usual.completions, named.completions, "at another ranking temperature");
 }
 
-// Each of them ranks its own nodes; one by hand is everybody's.
+// Each draft model ranks its own nodes; the option applies to all of them.
 TEST(RankingTemperature, OfAHeadIsNotThatOfOthersInItsTree) {
   const auto head = make_medusa(kSmallTarget, 5), sharp = make_medusa(kSmallTarget, 5);
   sharp->config["outrider_ranking_temperature"] = 0.2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What EAGLE, EAGLE-3 and MTP keep of a sequence, and whom they refuse to draft for.
+// The entries that EAGLE, EAGLE-3 and MTP keep of a sequence, and the targets that they refuse.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "draft_heads/head_file.h"
 #include "draft_heads/recurrent_test_data.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
 
@@ -48,13 +48,13 @@ TEST(RecurrentCache, SharedBeginningsAreComputedOnce) {
   EXPECT_EQ(first->tokens, again->tokens);
   EXPECT_EQ(first->speculation.drafted, again->speculation.drafted);
   EXPECT_EQ(first->speculation.accepted, again->speculation.accepted);
-  // Another first token with the same tokens behind it has other states.
+  // Another first token changes the states of all later tokens.
   request.prompt.front() = 5;
   const auto other = engine->generate(request);
   EXPECT_EQ(other->cached_tokens, 0);
 }
 
-// A drafter by itself, told fake features of fake texts.
+// A drafter by itself, which gets fake features of fake texts.
 class LoneDrafter {
  public:
   explicit LoneDrafter(const std::string& head) : engine_(open_engine(head)) {}
@@ -62,13 +62,13 @@ class LoneDrafter {
   Drafter& operator*() { return *engine_->parts().drafter; }
   Drafter* operator->() { return engine_->parts().drafter.get(); }
 
-  // Tokens first.. of a text become known, the last one pending.
+  // Hands over the features of the tokens from `first` on, except the last, which is pending.
   void absorb(uint64_t sequence, std::span<const TokenId> tokens, int first) {
     const int64_t size = (*this)->traits().features.count() * 64;
     std::vector<float> features;
     std::vector<int> rows;
     for (size_t i = static_cast<size_t>(first); i + 1 < tokens.size(); ++i) {
-      // Of all tokens up to this one, as the target's are.
+      // The features depend on all tokens up to this one, as the target's do.
       std::string text;
       for (const TokenId token : tokens.first(i + 1)) text += std::to_string(token) + " ";
       const auto row = fake_tensor(text, {size});
@@ -97,7 +97,7 @@ class LoneDrafter {
     return {tree.tokens().begin(), tree.tokens().end()};
   }
 
-  // What is drafted for a text that is known at once.
+  // The tree for a text that is handed over at once.
   std::vector<TokenId> draft_afresh(uint64_t sequence, std::span<const TokenId> tokens) {
     (*this)->begin(sequence, tokens);
     absorb(sequence, tokens, 0);
@@ -127,7 +127,7 @@ TEST_P(RecurrentState, HowFeaturesCameChangesNoDraft) {
   paused.absorb(1, until(20), 0);
   steady.absorb(1, until(20), 0);
   for (size_t length = 21, had = 20; length <= text.size(); length += 1 + length % 4) {
-    // Drafted entries of wrong tokens must leave nothing behind.
+    // Entries of rejected tokens must leave no trace.
     EXPECT_EQ(steady.draft(1, until(had)).size(), 4u);
     paused.absorb(1, until(length), static_cast<int>(had) - 1);
     steady.absorb(1, until(length), static_cast<int>(had) - 1);
@@ -138,7 +138,7 @@ TEST_P(RecurrentState, HowFeaturesCameChangesNoDraft) {
       EXPECT_EQ(steady.draft(1, until(length)), last);
     }
   }
-  // What was told before is told again.
+  // Hands over features for a second time.
   LoneDrafter again(GetParam());
   again->begin(1, text);
   again.absorb(1, until(40), 0);
@@ -150,9 +150,9 @@ TEST_P(RecurrentState, MissingFeaturesEndTheDrafting) {
   const std::vector<TokenId> text = fake_text(40);
   LoneDrafter drafter(GetParam());
   drafter->begin(1, text);
-  EXPECT_EQ(drafter.draft(1, text).size(), 1u);  // nothing was told yet
+  EXPECT_EQ(drafter.draft(1, text).size(), 1u);  // it has no features yet
   drafter.absorb(1, std::span(text).first(10), 0);
-  EXPECT_EQ(drafter.draft(1, text).size(), 1u);  // not up to the pending token
+  EXPECT_EQ(drafter.draft(1, text).size(), 1u);  // the features end before the pending token
   drafter.absorb(1, text, 12);
   EXPECT_EQ(drafter.draft(1, text).size(), 1u);
   drafter->end(1);
@@ -166,12 +166,12 @@ TEST_P(RecurrentState, EntriesAreSharedByTextsThatBeginAlike) {
   // Entries for 39 - 1 tokens, in full pages of 4.
   const int64_t known = drafter->known_tokens(text);
   EXPECT_EQ(known, 36);
-  // Nobody learns by the time a draft takes what another wrote.
+  // The time of a draft must not tell one scope about the text of another.
   EXPECT_EQ(drafter->known_tokens(text, 7), 0);
   drafter->begin(2, text);
   drafter.absorb(2, text, static_cast<int>(known));
   EXPECT_EQ(drafter.draft(2, text), expected);
-  // Drafted tokens are nobody's text.
+  // Drafted tokens are not part of any cached text.
   const auto longer = [&](std::vector<TokenId> tail) {
     auto tokens = text;
     tokens.insert(tokens.end(), tail.begin(), tail.end());

@@ -93,7 +93,7 @@ int64_t pages_of_demand(const Engine& engine, const Mix& mix) {
   for (int i = 0; i < kConcurrent; ++i) {
     const Request request = mix.request(i);
     const int64_t entries =
-        static_cast<int64_t>(request.prompt.size()) + request.max_tokens + max_draft_nodes(engine.parts());
+        static_cast<int64_t>(request.prompt.size()) + request.max_tokens + max_nodes(engine.parts());
     pages += (entries + kPageSize - 1) / kPageSize;
   }
   return pages;

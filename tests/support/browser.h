@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// A child process whose standard output goes into a file; ended with its destructor.
+// A child process whose standard output goes into a file. The destructor ends the process.
 class Child {
  public:
   Child(std::vector<std::string> command, std::filesystem::path output);
@@ -20,7 +20,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // The first line of the output that begins so, without that beginning; empty: it did not come in time.
+  // Waits for the first output line with this beginning and returns the rest of the line; empty if none came
+  // in time.
   std::string wait_for_line(const std::string& beginning) const;
 
  private:
@@ -28,21 +29,21 @@ class Child {
   pid_t pid_ = -1;
 };
 
-// The name of a Chromium on this machine; empty: none.
+// The name of a Chromium on this machine; empty if there is none.
 std::string chromium_program();
 
 class Browser {
  public:
   using Json = nlohmann::json;
 
-  explicit Browser(const std::filesystem::path& folder);  // for its profile
+  explicit Browser(const std::filesystem::path& folder);  // folder: holds its profile
   ~Browser();
 
   // Waits until the page is loaded.
   void open(const std::string& url);
-  // The value of a JavaScript expression; a promise is waited for.
+  // The value of a JavaScript expression, or that of the promise that it gives.
   Json evaluate(const std::string& expression);
-  // Until the expression is true; false: it was not within 60 s.
+  // Waits until the expression is true; false if it was not within 60 s.
   bool wait_until(const std::string& expression);
   void type(const std::string& text);
   void press(const std::string& key);  // "Enter"

@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// Another drafter, for tests that change or watch what passes through.
+// Passes all calls on to another drafter; tests override some to change or watch them.
 class DrafterWrapper : public Drafter {
  public:
   explicit DrafterWrapper(std::shared_ptr<Drafter> drafter) : drafter_(std::move(drafter)) {}

@@ -10,7 +10,7 @@ namespace {
 
 constexpr TokenConstraint::State kStates = 24;
 constexpr TokenConstraint::State kEnd = kStates - 1;
-// What is asked of hash() beside tokens.
+// Keys of hash() for questions that are not about a token.
 constexpr uint64_t kMayEnd = 1ull << 40;
 constexpr uint64_t kOnlyToken = kMayEnd + 1;
 constexpr uint64_t kThrows = kMayEnd + 2;

@@ -14,8 +14,8 @@ enum class ToyLanguage {
   kAny,        // no constraint
   kEven,       // even ids, and the end at any time
   kAutomaton,  // some tokens in each of a few states; one state is the end, and some others may be
-  kPhrases,    // mostly one token alone, now and then a few; the end comes by itself
-  kHostile,    // an automaton that throws, gives short masks, and has states that let nothing come
+  kPhrases,    // mostly one token, sometimes a few; it ends without an end token
+  kHostile,    // an automaton that throws, gives short masks, and has states that allow no token
 };
 
 class ToyConstraint final : public TokenConstraint {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes down what another drafter proposes.
+// Records the trees of another drafter.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ inline Drafted drafted_in(const TokenTree& tree) {
   return drafted;
 }
 
-// By seed, text, depth and nodes.
+// Trees by seed, text, depth and nodes.
 using Question = std::tuple<uint64_t, std::vector<TokenId>, int, int>;
 using Trees = std::map<Question, Drafted>;
 

@@ -19,7 +19,7 @@
 #include "cli/synthetic_drafter.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 
 namespace outrider {
 namespace {

@@ -18,7 +18,7 @@
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "formats/model_file.h"
 #include "platform/durable_file.h"
 

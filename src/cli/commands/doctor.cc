@@ -20,7 +20,7 @@
 #include "cli/timed_completion.h"
 #include "config/message_text.h"
 #include "drafters/registry.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "formats/model_file.h"
 
 namespace outrider {

@@ -18,7 +18,7 @@
 #include "cli/reports/completion_json.h"
 #include "cli/reports/row_bench_report.h"
 #include "cli/terminal.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 
 namespace outrider {
 namespace {

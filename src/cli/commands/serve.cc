@@ -14,7 +14,7 @@
 #include "cli/open_engine.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "server/page/chat_html.h"
 #include "server/server.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "config/settings.h"
-#include "engine/engine_parts.h"
+#include "engine/open_parts.h"
 #include "server/api/served_model.h"
 #include "server/calls/engine_loop.h"
 #include "server/calls/live_calls.h"

@@ -160,13 +160,22 @@ void SpeculationPolicy::prune(std::span<const Grown> trees, int max_rows) {
   verified_rows_ += static_cast<double>(pruner_.keep(terms, costs_));
 }
 
-void SpeculationPolicy::observe(uint64_t sequence, const Verdict& verdict, int verified, double draft_ms) {
-  State& state = states_.at(sequence);
+void SpeculationPolicy::observe(const StepObservation& step) {
+  if (step.is_decoding) costs_.learn_pass(step.rows, costs_.load().context, step.pass_ms);
+  for (const DraftOutcome& outcome : step.outcomes) learn_outcome(outcome, step.draft_ms);
+  if (!step.is_decoding) return;
+  costs_.learn_rest(step.has_drafted, step.rest_ms);
+  learn_speedup(step);
+}
+
+void SpeculationPolicy::learn_outcome(const DraftOutcome& outcome, double draft_ms) {
+  State& state = states_.at(outcome.sequence);
+  const Verdict& verdict = *outcome.verdict;
   if (options_.schedule == LengthSchedule::kHeuristic) {
     const bool is_whole = std::cmp_equal(verdict.path.size(), state.length + 1);
     state.length = std::clamp(is_whole ? state.length + 2 : state.length - 1, 1, options_.max_depth);
   }
-  if (state.is_auto) learn(state, verdict.tokens, verified, draft_ms);
+  if (state.is_auto) learn(state, verdict.tokens, outcome.verified, draft_ms);
   state.idle = 0;
   state.read += state.missed;
 }
@@ -228,17 +237,15 @@ double SpeculationPolicy::won(double gain, int verified, double draft_ms) const 
   return gain - tokens_in(extra_ms);
 }
 
-void SpeculationPolicy::observe_pass(double rows, double context, double ms) {
-  costs_.learn_pass(rows, context, ms);
-  last_ = {.rows = rows, .context = context, .pass_ms = ms};
-}
-
-void SpeculationPolicy::observe_step(double tokens, double ms) {
-  last_.plain_rows = costs_.load().rows;
-  last_.plain_rest_ms = costs_.plain_rest_ms();
-  last_.plain_steps = tokens / costs_.load().sequences;
-  last_.ms = ms;
-  speedup_.learn(last_);
+void SpeculationPolicy::learn_speedup(const StepObservation& step) {
+  const BatchShape& shape = costs_.load();
+  speedup_.learn({.rows = step.rows,
+                  .context = shape.context,
+                  .pass_ms = step.pass_ms,
+                  .plain_rows = shape.rows,
+                  .plain_rest_ms = costs_.plain_rest_ms(),
+                  .plain_steps = step.tokens / shape.sequences,
+                  .ms = step.step_ms});
 }
 
 }  // namespace outrider

@@ -19,6 +19,26 @@
 
 namespace outrider {
 
+// What became of the tree of one sequence that drafted.
+struct DraftOutcome {
+  uint64_t sequence = 0;
+  const Verdict* verdict = nullptr;
+  int verified = 0;  // drafted nodes that the target verified
+};
+
+// One step as the policy sees it at its end. Times are in milliseconds.
+struct StepObservation {
+  bool is_decoding = true;   // no row computed a prompt; the costs are learned from such steps alone
+  bool has_drafted = false;  // the drafter was called, even if it failed
+  double rows = 0.0;         // of the target's pass
+  double pass_ms = 0.0;
+  double draft_ms = 0.0;  // each drafting sequence's share of the time that drafting took
+  double rest_ms = 0.0;   // besides drafting and the target's pass
+  double step_ms = 0.0;   // all of the step
+  double tokens = 0.0;    // committed, all sequences
+  std::span<const DraftOutcome> outcomes = {};
+};
+
 // Decides, step by step and sequence by sequence, whether drafting pays and how much: so that tokens per
 // second are the most that measured costs (StepCosts) and observed acceptance (DraftStats,
 // AcceptanceEstimates) promise. Never changes what is accepted.
@@ -63,15 +83,8 @@ class SpeculationPolicy {
   // Whether prune() can cut the trees of this sequence, which plan() has seen.
   bool cuts(uint64_t sequence) const { return states_.at(sequence).is_auto; }
 
-  // After the step: what became of the tree of a sequence that drafted, in the words of `verdict`; draft_ms:
-  // its share of the time that drafting took.
-  void observe(uint64_t sequence, const Verdict& verdict, int verified, double draft_ms);
-  void observe_pass(double rows, double context, double ms);
-  // What a step took besides drafting and the target pass.
-  void observe_rest(bool has_drafted, double ms) { costs_.learn_rest(has_drafted, ms); }
-  // A step that only decoded, after what was observed of its pass and the rest: tokens committed, and all its
-  // time.
-  void observe_step(double tokens, double ms);
+  // Learns from a step. Precondition: plan() was called for it, and prune() if it has outcomes.
+  void observe(const StepObservation& step);
   // Of late: time that plain decoding would have taken over time taken; 0: not known.
   double speedup() const { return speedup_.value(); }
   void forget(uint64_t sequence);
@@ -108,8 +121,10 @@ class SpeculationPolicy {
   void weigh(State& state, DraftForecast& forecast) const;
   void choose(double plain_rate);
   bool decide(State& state);
+  void learn_outcome(const DraftOutcome& outcome, double draft_ms);
   void learn(State& state, std::span<const TokenId> committed, int verified, double draft_ms);
   void learn_time(State& state, double draft_ms);
+  void learn_speedup(const StepObservation& step);
   double tokens_in(double ms) const;
   double won(double gain, int verified, double draft_ms) const;
 
@@ -129,7 +144,6 @@ class SpeculationPolicy {
   double verified_rows_ = 0.0;  // of all trees of this step
   double advantage_ = 1.0;      // of the better of both ways over plain decoding, fading
   SpeedupEstimate speedup_;
-  SpeedupEstimate::Step last_;  // scratch of observe_pass() and observe_step()
   TreePruner pruner_;
 };
 

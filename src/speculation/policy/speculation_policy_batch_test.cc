@@ -110,21 +110,27 @@ class BatchSimulation {
       EXPECT_LE(rows, world_.max_rows);
     }
     const double pass_ms = noisy(World::pass(sequences + rows));
-    policy_.observe_pass(sequences + rows, load.context, pass_ms);
     std::vector<int> committed;
-    double total = 0.0;
-    for (size_t i = 0; i < drafts.size(); ++i) {
-      const Verdict verdict = verify(grown[i]);
-      committed.push_back(static_cast<int>(verdict.tokens.size()));
-      total += committed.back();
-      if (drafts[i].depth > 0) {
-        policy_.observe(drafts[i].sequence, verdict, grown[i].tree.drafted(),
-                        draft_ms / static_cast<double>(trees.size()));
-      }
+    std::vector<Verdict> verdicts;
+    for (const Grown& one : grown) {
+      verdicts.push_back(verify(one));
+      committed.push_back(static_cast<int>(verdicts.back().tokens.size()));
     }
     const double rest_ms = noisy(world_.rest(sequences, rows));
-    policy_.observe_rest(!trees.empty(), rest_ms);
-    policy_.observe_step(total, pass_ms + draft_ms + rest_ms);
+    StepObservation observation{.has_drafted = !trees.empty(),
+                                .rows = sequences + rows,
+                                .pass_ms = pass_ms,
+                                .rest_ms = rest_ms,
+                                .step_ms = pass_ms + draft_ms + rest_ms};
+    if (!trees.empty()) observation.draft_ms = draft_ms / static_cast<double>(trees.size());
+    std::vector<DraftOutcome> outcomes;
+    for (size_t i = 0; i < drafts.size(); ++i) {
+      observation.tokens += committed[i];
+      if (drafts[i].depth > 0)
+        outcomes.push_back({drafts[i].sequence, &verdicts[i], grown[i].tree.drafted()});
+    }
+    observation.outcomes = outcomes;
+    policy_.observe(observation);
     ms += pass_ms + draft_ms + rest_ms;
     return committed;
   }

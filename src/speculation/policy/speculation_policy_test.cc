@@ -91,8 +91,13 @@ class Simulation {
       verdict.tokens.push_back(i < accepted ? i + 1 : -1);
     }
     const double pass_ms = noisy(world_.pass(1.0 + tree.drafted()));
-    policy.observe_pass(1.0 + tree.drafted(), load.context, pass_ms);
-    if (draft.depth > 0) policy.observe(id, verdict, tree.drafted(), draft_ms);
+    const DraftOutcome outcome{.sequence = id, .verdict = &verdict, .verified = tree.drafted()};
+    StepObservation observation{.has_drafted = draft.depth > 0,
+                                .rows = 1.0 + tree.drafted(),
+                                .pass_ms = pass_ms,
+                                .draft_ms = draft_ms};
+    if (draft.depth > 0) observation.outcomes = {&outcome, 1};
+    policy.observe(observation);
     ms += pass_ms + draft_ms;
     if (draft.depth == 0) unread_ms_ += world_.missed_ms;
     return accepted + 1;
@@ -305,7 +310,8 @@ TEST(SpeculationPolicy, TheHeuristicScheduleFollowsAcceptance) {
     Verdict verdict;
     verdict.path.resize(static_cast<size_t>(nodes) + 1);
     verdict.tokens.resize(static_cast<size_t>(nodes) + 1);
-    policy.observe(1, verdict, 8, 0.0);
+    const DraftOutcome outcome{.sequence = 1, .verdict = &verdict, .verified = 8};
+    policy.observe({.has_drafted = true, .outcomes = {&outcome, 1}});
   };
   EXPECT_EQ(length(), 8);
   accept(3);

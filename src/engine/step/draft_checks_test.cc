@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft_checks.h"
+#include "engine/step/draft_checks.h"
 
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST(WithinLimits, ATreeWithAnotherRootIsDropped) {
   EXPECT_EQ(kept.token(0), 5);
 }
 
-// Even ids, and 9, the end.
+// Allows even ids, and 9, which is the end.
 class Even final : public TokenConstraint {
  public:
   State start() override { return 0; }
@@ -77,7 +77,7 @@ TEST(CutForbidden, LeavesWhatMayComeAndTheEnd) {
   const int good = tree.add(0, 4);
   tree.add(good, 7);
   const int end = tree.add(good, 9);
-  tree.add(end, 2);  // behind the end nothing comes
+  tree.add(end, 2);  // no token may follow the end
   tree.add(good, 6);
   TokenTree untouched = tree;
   cut_forbidden(untouched, request);

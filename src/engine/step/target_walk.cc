@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/target_walk.h"
+#include "engine/step/target_walk.h"
 
 #include "sampling/token_mask.h"
 
 namespace outrider {
 
-void TargetWalk::start(Sequence& sequence, const TokenTree& tree, const TreeLogits& logits) {
+void TargetWalk::start(Sequence& sequence, const TokenTree& tree, const LogitRows& logits) {
   sequence_ = &sequence;
   tree_ = &tree;
   logits_ = logits;
@@ -21,7 +21,7 @@ std::span<const float> TargetWalk::reach(int node) {
     if (constraint != nullptr) state_ = constraint->advance(state_, tree_->token(node));
   }
   node_ = node;
-  row_ = logits_.after(node);
+  row_ = logits_.row(node);
   if (constraint != nullptr) {
     mask_logits(row_, constraint->allowed(state_), masked_);
     row_ = masked_;

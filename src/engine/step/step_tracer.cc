@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/step_tracer.h"
+#include "engine/step/step_tracer.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,8 @@
 namespace outrider {
 namespace {
 
-// The distribution that makes probabilities worth showing: greedily that of temperature 1.
+// The parameters whose probabilities a trace shows: those of the request, but temperature 1 in greedy
+// decoding.
 SamplingParams shown_distribution(SamplingParams sampling) {
   if (sampling.temperature > 0.0) return sampling;
   sampling.temperature = 1.0;
@@ -37,7 +38,7 @@ NodeCause cause_of(NodeFate fate, NodeCause if_rejected) {
   return NodeCause::kNone;
 }
 
-// Of `token` among the nodes drafted below the node at `parent`; -1: not among them.
+// Rank of `token` among the nodes drafted below the node at `parent`; -1 if it is not among them.
 int rank_of(TokenId token, int parent, const std::vector<TraceNode>& nodes) {
   int rank = 0;
   for (const TraceNode& node : nodes) {
@@ -111,12 +112,9 @@ std::string_view cause_name(NodeCause cause) {
 StepTracer::StepTracer(TraceSink sink, int64_t vocab_size)
     : sink_(std::move(sink)), vocab_size_(vocab_size), first_start_ms_(now_ms()) {}
 
-void StepTracer::start_step() {
-  start_ms_ = now_ms();
+void StepTracer::start_step(double start_ms, std::span<const SequencePlan> plans) {
+  start_ms_ = start_ms;
   own_ms_ = 0;
-}
-
-void StepTracer::plan(std::span<const SequencePlan> plans) {
   plans_ = plans;
   followed_.clear();
   followed_.resize(plans.size());
@@ -133,7 +131,7 @@ void StepTracer::plan(std::span<const SequencePlan> plans) {
   ++next_step_;
 }
 
-void StepTracer::list_nodes(size_t sequence, const TokenTree& drafted) {
+void StepTracer::add_nodes(size_t sequence, const TokenTree& drafted) {
   StepTrace& trace = followed_[sequence].trace;
   const auto pending = static_cast<size_t>(trace.context) - 1;
   if (drafted.size() == 0 || drafted.token(0) != plans_[sequence].sequence->tokens()[pending]) return;
@@ -145,7 +143,8 @@ void StepTracer::list_nodes(size_t sequence, const TokenTree& drafted) {
   }
 }
 
-// Siblings hold different tokens, so that a path of tokens is a node.
+// Finds every drafted node in the verified tree by its path of tokens, which is unique because siblings hold
+// different tokens.
 void StepTracer::place_nodes(Followed& followed, const TokenTree& tree) const {
   followed.places.assign(1, 0);
   for (size_t i = 1; i < followed.trace.nodes.size(); ++i) {
@@ -161,7 +160,7 @@ void StepTracer::place_nodes(Followed& followed, const TokenTree& tree) const {
   }
 }
 
-// By listed node: whether the constraint forbids it where it stands.
+// For every drafted node, 1 if the constraint forbids it.
 std::vector<uint8_t> StepTracer::forbidden_nodes(size_t sequence) const {
   const Followed& followed = followed_[sequence];
   std::vector<uint8_t> forbidden(followed.trace.nodes.size(), 0);
@@ -182,8 +181,7 @@ void StepTracer::reach(size_t sequence, const TokenTree& tree, int node, std::sp
   const Sequence& reached = *plans_[sequence].sequence;
   const SamplingParams& sampling = reached.request().sampling;
   followed.reached.push_back(node);
-  followed.distributions.push_back(
-      distributions_.build(logits, shown_distribution(sampling), reached.history));
+  followed.distributions.push_back(processor_.build(logits, shown_distribution(sampling), reached.history));
   const bool is_greedy = sampling.temperature == 0.0;
   followed.refusals.resize(static_cast<size_t>(tree.size()),
                            is_greedy ? NodeCause::kLostArgMax : NodeCause::kSampledOut);
@@ -195,13 +193,14 @@ void StepTracer::reach(size_t sequence, const TokenTree& tree, int node, std::sp
   own_ms_ += now_ms() - start;
 }
 
-// Adds the filters in the order they are applied, until the token is gone.
+// Finds the filter that removed the token by adding the filters one by one, in the order in which they are
+// applied.
 NodeCause StepTracer::filter_that_cut(TokenId token, const Sequence& sequence,
                                       std::span<const float> logits) {
   const SamplingParams& sampling = sequence.request().sampling;
   SamplingParams open = sampling;
   const auto is_gone = [&] {
-    return probability(distributions_.build(logits, open, sequence.history), token) == 0.0;
+    return probability(processor_.build(logits, open, sequence.history), token) == 0.0;
   };
   open.top_k = 0;
   open.top_p = 1.0;
@@ -232,9 +231,8 @@ void StepTracer::explain_nodes(Followed& followed, const TokenTree& tree, const 
 }
 
 void StepTracer::record(size_t sequence, const TokenTree& tree, const Verdict& verdict) {
-  const double start = now_ms();
   Followed& followed = followed_[sequence];
-  if (followed.trace.nodes.empty()) list_nodes(sequence, tree);
+  if (followed.trace.nodes.empty()) add_nodes(sequence, tree);
   place_nodes(followed, tree);
   const std::vector<uint8_t> forbidden = forbidden_nodes(sequence);
   for (size_t i = 1; i < forbidden.size(); ++i) {
@@ -251,17 +249,20 @@ void StepTracer::record(size_t sequence, const TokenTree& tree, const Verdict& v
     trace.ranks.push_back(
         rank_of(verdict.tokens[i], static_cast<int>(parent - followed.places.begin()), trace.nodes));
   }
-  own_ms_ += now_ms() - start;
 }
 
-void StepTracer::time(double draft_ms, double verify_ms, int rows, bool draft_failed) {
-  for (size_t i = 0; i < followed_.size(); ++i) {
+void StepTracer::observe(const StepReport& report) {
+  const double start = now_ms();
+  for (size_t i = 0; i < report.sequences.size(); ++i) {
+    const SequenceStep& step = report.sequences[i];
+    if (step.plan.decodes) record(i, step.tree, step.verdict);
     StepTrace& trace = followed_[i].trace;
-    trace.draft_ms = draft_ms;
-    trace.verify_ms = verify_ms;
-    trace.rows = rows;
-    trace.draft_failed = draft_failed && plans_[i].draft_depth > 0;
+    trace.draft_ms = report.times.drafting();
+    trace.verify_ms = report.times.forward;
+    trace.rows = report.rows;
+    trace.draft_failed = report.draft_failed && plans_[i].max_depth > 0;
   }
+  own_ms_ += now_ms() - start;
 }
 
 void StepTracer::finish_step() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft_checks.h"
+#include "engine/step/draft_checks.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/open_parts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "draft_heads/head_file.h"
+#include "drafters/registry.h"
+#include "engine/calibration.h"
+#include "formats/model_file.h"
+#include "kernels/kernel_table.h"
+#include "platform/cpu_topology.h"
+
+namespace outrider {
+namespace {
+
+constexpr int64_t kDefaultContext = 8192;
+
+std::optional<DType> storage_type(WeightPrecision precision) {
+  switch (precision) {
+    case WeightPrecision::kAuto:
+      return std::nullopt;
+    case WeightPrecision::kF32:
+      return DType::kF32;
+    case WeightPrecision::kBF16:
+      return DType::kBF16;
+    case WeightPrecision::kQ8_0:
+      return DType::kQ8_0;
+    case WeightPrecision::kQ8:
+      return DType::kI8;
+    case WeightPrecision::kQ4:
+      return DType::kQ4_0;
+  }
+  return std::nullopt;
+}
+
+DType storage_type(KvCacheType type) {
+  switch (type) {
+    case KvCacheType::kF32:
+      return DType::kF32;
+    case KvCacheType::kF16:
+      return DType::kF16;
+    case KvCacheType::kQ8_0:
+      return DType::kQ8_0;
+    case KvCacheType::kAuto:
+    case KvCacheType::kBF16:
+      break;
+  }
+  return DType::kBF16;
+}
+
+// The type that holds most bytes of the file.
+DType main_type(const ModelFile& file) {
+  std::array<int64_t, kDTypeCount> bytes{};
+  for (const auto& [name, tensor] : file.tensors) bytes[static_cast<size_t>(tensor.dtype)] += tensor.bytes();
+  return static_cast<DType>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
+}
+
+Status check_range(std::string_view name, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return {};
+  return usage_error(std::string(name) + " must be " + std::to_string(low) + " to " + std::to_string(high) +
+                     ", found " + std::to_string(value));
+}
+
+Status resolve(EngineOptions& options, const ModelConfig& config) {
+  OUTRIDER_RETURN_IF_ERROR(check_range("threads", options.threads, 0, 1024));
+  OUTRIDER_RETURN_IF_ERROR(check_range("page size", options.page_size, 1, 4096));
+  OUTRIDER_RETURN_IF_ERROR(check_range("max batch", options.max_batch, 1, 4096));
+  OUTRIDER_RETURN_IF_ERROR(check_range("prefill chunk", options.prefill_chunk, 1, 8192));
+  if (options.max_batch_rows != 0)
+    OUTRIDER_RETURN_IF_ERROR(check_range("max batch rows", options.max_batch_rows, options.max_batch, 65536));
+  OUTRIDER_RETURN_IF_ERROR(check_range("max waiting", options.max_waiting, 0, 1 << 30));
+  OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
+  if (options.threads == 0)
+    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (options.context == 0) options.context = std::min(config.max_context, kDefaultContext);
+  if (options.context > config.max_context) {
+    return input_error("context of " + std::to_string(options.context) +
+                       " tokens asked for, but the model was made for " + std::to_string(config.max_context) +
+                       "; lower --ctx");
+  }
+  return {};
+}
+
+// The processor of every worker; an empty list leaves workers where the system puts them. Under kAuto workers
+// are not pinned when threads are fewer than processors, because two engines would choose the same ones, nor
+// on a single NUMA node, where pinning gains nothing and costs time when other programs run.
+Result<std::vector<int>> pinned_cpus(const EngineOptions& options) {
+  if (options.pinning == ThreadPinning::kOff) return std::vector<int>();
+  const std::vector<int> allowed = allowed_cpus();
+  const auto threads = static_cast<size_t>(options.threads);
+  const std::vector<CpuPlace> places = places_of(allowed);
+  if (options.pinning == ThreadPinning::kAuto && (threads != allowed.size() || node_count(places) < 2)) {
+    return std::vector<int>();
+  }
+  if (threads > allowed.size()) {
+    return usage_error("expected at most " + std::to_string(allowed.size()) +
+                       " threads to pin, one for each processor this process may use, found " +
+                       std::to_string(threads) + "; lower --threads or leave out --pin on");
+  }
+  return cpus_for_workers(places, options.threads);
+}
+
+// The cache has pages for max_batch sequences of full context and their trees, within a third of the free
+// memory, but never fewer than one sequence needs.
+Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
+  shape.page_size = options.page_size;
+  shape.type = storage_type(options.kv_cache_type);
+  const int64_t longest = options.context + limits_of(options.speculation).nodes + 1;
+  const int64_t pages_per_sequence = (longest + options.page_size - 1) / options.page_size;
+  if (options.kv_pages != 0) {
+    if (options.kv_pages < pages_per_sequence) {
+      return usage_error("kv pages must be at least " + std::to_string(pages_per_sequence) +
+                         " for a context of " + std::to_string(options.context) + " tokens, found " +
+                         std::to_string(options.kv_pages) + "; raise it or lower --ctx");
+    }
+    shape.page_count = options.kv_pages;
+    return shape;
+  }
+  const int64_t free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  shape.page_count = std::clamp(free_bytes / 3 / shape.page_bytes(), pages_per_sequence,
+                                pages_per_sequence * options.max_batch);
+  return shape;
+}
+
+EngineInfo target_info(const EngineParts& parts, const ModelFile& file, DType weights) {
+  return {.model_path = file.path.string(),
+          .family = file.config.family,
+          .kernels = {},
+          .weights = std::string(dtype_name(weights)),
+          .kv_cache_type = std::string(dtype_name(parts.cache->shape().type)),
+          .drafter = {},
+          .sources = {},
+          .threads = parts.options.threads,
+          .is_pinned = parts.pool->is_pinned(),
+          .parameters = parts.target->parameter_count(),
+          .weight_bytes = parts.target->weight_bytes(),
+          .maps_weights = parts.target->maps_weights(),
+          .context = parts.options.context,
+          .vocab_size = parts.vocab_size,
+          .load_ms = 0};
+}
+
+Status reserve_passes(const EngineParts& parts) {
+  const int64_t rows = batch_limits(parts).rows;
+  return parts.target->reserve(rows, std::min(rows, max_logits(parts) + kMaxPromptLogits));
+}
+
+Status open_text(EngineParts& parts, const ModelFile& file) {
+  OUTRIDER_TRY(parts.tokenizer, Tokenizer::create(file.tokenizer));
+  if (!file.chat_template.empty()) {
+    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(file.chat_template));
+  }
+  parts.bos_token = file.bos_token;
+  parts.eos_token = file.eos_token;
+  return {};
+}
+
+Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
+  OUTRIDER_RETURN_IF_ERROR(open_text(parts, file));
+  OUTRIDER_RETURN_IF_ERROR(resolve(parts.options, file.config));
+  OUTRIDER_TRY(std::vector<int> cpus, pinned_cpus(parts.options));
+  parts.pool = std::make_unique<ThreadPool>(parts.options.threads, std::move(cpus));
+  const std::optional<DType> weights = storage_type(parts.options.weights);
+  OUTRIDER_TRY(parts.target, Model::load(file, {.kernels = kernels,
+                                                .pool = parts.pool.get(),
+                                                .weights = weights,
+                                                .packed_cache = parts.options.packed_cache}));
+  // A step should neither allocate nor run out of memory.
+  OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
+  OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
+  parts.cache = std::make_unique<KvCache>(shape);
+  parts.options.kv_pages = shape.page_count;
+  parts.vocab_size = std::min<int64_t>(parts.target->config().vocab_size, parts.tokenizer->vocab_size());
+  parts.info = target_info(parts, file, weights.value_or(main_type(file)));
+  parts.info.kernels = std::string(kernels->name);
+  return {};
+}
+
+Status check_taps(const FeatureTaps& taps, int64_t layer_count) {
+  for (size_t i = 0; i < taps.layers.size(); ++i) {
+    const int64_t layer = taps.layers[i];
+    if (layer >= 0 && layer <= layer_count && (i == 0 || layer > taps.layers[i - 1])) continue;
+    return input_error("the drafter learns from layer " + std::to_string(layer) +
+                       " of the target; expected rising layers from 0 to " + std::to_string(layer_count));
+  }
+  return {};
+}
+
+Status open_drafter(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
+  const DrafterContext context{.tokenizer = parts.tokenizer.get(),
+                               .target_fingerprint = target_fingerprint(file),
+                               .vocab_size = parts.vocab_size,
+                               .layer_count = parts.target->config().layer_count,
+                               .target = parts.target.get(),
+                               .context = parts.options.context,
+                               .max_batch = parts.options.max_batch,
+                               .prefill_chunk = parts.options.prefill_chunk,
+                               .page_size = parts.options.page_size,
+                               .kv_type = parts.cache->shape().type,
+                               .kernels = kernels,
+                               .pool = parts.pool.get(),
+                               .weights = storage_type(parts.options.weights),
+                               .user_drafter = parts.options.user_drafter};
+  OUTRIDER_TRY(parts.drafter, make_drafter(parts.options.speculation, context));
+  const DrafterTraits& traits = parts.drafter->traits();
+  if (traits.features.count() > 0) {
+    OUTRIDER_RETURN_IF_ERROR(check_taps(traits.features, parts.target->config().layer_count));
+    parts.target->tap(traits.features);
+    OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
+  }
+  parts.info.drafter = traits.name;
+  parts.info.sources = traits.sources.empty() ? std::vector{traits.name} : traits.sources;
+  return {};
+}
+
+Status check_acceptance(const EngineOptions& options) {
+  if (!options.speculation.use_relaxed_acceptance_for_thinking ||
+      options.acceptance == AcceptanceRule::kCoupled || options.acceptance == AcceptanceRule::kRelaxed) {
+    return {};
+  }
+  return usage_error(
+      "use_relaxed_acceptance_for_thinking goes with coupled or relaxed acceptance, found another rule");
+}
+
+Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadSink& sink) {
+  const auto enter = [&](LoadStage stage) {
+    if (sink) sink(stage);
+  };
+  enter(LoadStage::kFiles);
+  OUTRIDER_RETURN_IF_ERROR(check_acceptance(options));
+  const double start = now_ms();
+  auto parts = std::make_unique<EngineParts>();
+  parts->options = std::move(options);
+  OUTRIDER_TRY(parts->options.speculation, settled(std::move(parts->options.speculation)));
+  OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
+  OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
+  enter(LoadStage::kWeights);
+  OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
+  enter(LoadStage::kDrafter);
+  OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, file, kernels));
+  enter(LoadStage::kCosts);
+  const bool needs_costs = parts->options.speculation.is_auto || parts->options.calibrate;
+  if (needs_costs && max_depth(*parts) > 0) parts->costs = calibrate(*parts);
+  parts->info.load_ms = now_ms() - start;
+  return parts;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options, const LoadSink& sink) {
+  try {
+    return open_all(std::move(options), sink);
+  } catch (const std::bad_alloc&) {
+    return resource_error(
+        "out of memory while loading the model; lower --ctx or the batch, or use smaller weights");
+  }
+}
+
+}  // namespace outrider

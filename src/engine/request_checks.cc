@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/request_checks.h"
+
+#include <string>
+#include <string_view>
+
+#include "sampling/logits_processor.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kMaxLogprobs = 20;  // alternatives beside each token
+
+Status check_ids(std::span<const TokenId> tokens, int64_t vocab_size) {
+  for (const TokenId token : tokens) {
+    if (token >= 0 && token < vocab_size) continue;
+    return input_error("token id " + std::to_string(token) + " is outside the vocabulary of " +
+                       std::to_string(vocab_size) + " tokens");
+  }
+  return {};
+}
+
+Status check_prompt(std::span<const TokenId> prompt, const EngineParts& parts) {
+  OUTRIDER_RETURN_IF_ERROR(check_tokens(prompt, parts.vocab_size));
+  if (std::ssize(prompt) < parts.options.context) return {};
+  return input_error("the prompt has " + std::to_string(prompt.size()) + " tokens and the context holds " +
+                     std::to_string(parts.options.context) +
+                     "; shorten the prompt or raise --ctx (the model allows " +
+                     std::to_string(parts.target->config().max_context) + ")");
+}
+
+Status check_logprobs(std::string_view name, int count) {
+  if (count >= -1 && count <= kMaxLogprobs) return {};
+  return usage_error(std::string(name) + " must be 0 to " + std::to_string(kMaxLogprobs) +
+                     ", or -1 for none, found " + std::to_string(count));
+}
+
+Status check_rules(const TokenRules& rules, int64_t max_tokens, int64_t vocab_size) {
+  if (rules.min_tokens < 0 || rules.min_tokens > max_tokens) {
+    return usage_error("min tokens must be 0 to max tokens, " + std::to_string(max_tokens) + ", found " +
+                       std::to_string(rules.min_tokens));
+  }
+  OUTRIDER_RETURN_IF_ERROR(check_ids(rules.allowed, vocab_size));
+  for (const std::vector<TokenId>& sequence : rules.forbidden) {
+    if (sequence.empty()) return usage_error("a forbidden sequence must have a token or more, found none");
+    OUTRIDER_RETURN_IF_ERROR(check_ids(sequence, vocab_size));
+  }
+  return {};
+}
+
+Status check_speculation(const RequestSpeculation& speculation, const EngineParts& parts) {
+  if (speculation.max_draft_tokens < 0) {
+    return usage_error("a request's max draft tokens must be 0 or more, found " +
+                       std::to_string(speculation.max_draft_tokens));
+  }
+  if (speculation.enabled && speculation.is_auto.value_or(false) && parts.costs.empty() &&
+      max_depth(parts) > 0) {
+    return usage_error(
+        "a request asks for policy auto, but no costs were measured when the model was opened; open it with "
+        "policy=auto or calibrate, or leave the request's policy out");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_tokens(std::span<const TokenId> tokens, int64_t vocab_size) {
+  if (tokens.empty()) return input_error("the prompt is empty, expected at least one token");
+  return check_ids(tokens, vocab_size);
+}
+
+Status check_request(const Request& request, const EngineParts& parts) {
+  OUTRIDER_RETURN_IF_ERROR(check_prompt(request.prompt, parts));
+  if (request.max_tokens < 0)
+    return usage_error("max tokens must be 0 or more, found " + std::to_string(request.max_tokens));
+  OUTRIDER_RETURN_IF_ERROR(check_logprobs("logprobs", request.logprobs));
+  OUTRIDER_RETURN_IF_ERROR(check_logprobs("prompt logprobs", request.prompt_logprobs));
+  OUTRIDER_RETURN_IF_ERROR(check_rules(request.rules, request.max_tokens, parts.vocab_size));
+  OUTRIDER_RETURN_IF_ERROR(check_speculation(request.speculation, parts));
+  return validate(request.sampling);
+}
+
+Status check_room(const Sequence& sequence, const EngineParts& parts, const Scheduler& scheduler) {
+  const int64_t pages = scheduler.pages_for(sequence);
+  const int64_t all = parts.cache->shape().page_count;
+  if (pages > all) {
+    return input_error("the request can grow to " + std::to_string(sequence.max_length()) + " tokens, " +
+                       std::to_string(pages) + " pages of the KV cache, which has " + std::to_string(all) +
+                       "; shorten the prompt, lower max tokens or raise --kv-pages");
+  }
+  const int max = parts.options.max_waiting;
+  if (max > 0 && scheduler.queued() >= max) {
+    return resource_error("the queue is full: " + std::to_string(scheduler.queued()) +
+                          " requests wait, expected fewer than " + std::to_string(max) + "; try again later");
+  }
+  return {};
+}
+
+}  // namespace outrider

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks that a request passes before the engine queues it.
+#pragma once
+
+#include <span>
+
+#include "engine/engine_parts.h"
+#include "engine/scheduler.h"
+#include "outrider/engine.h"
+
+namespace outrider {
+
+// Errors: no tokens, or ids outside the vocabulary.
+Status check_tokens(std::span<const TokenId> tokens, int64_t vocab_size);
+
+// Errors: a prompt that is empty, outside the vocabulary or not shorter than the context; parameters out of
+// range; policy auto without measured costs.
+Status check_request(const Request& request, const EngineParts& parts);
+
+// Errors: the sequence could outgrow the KV cache; kResource: max_waiting requests wait already.
+Status check_room(const Sequence& sequence, const EngineParts& parts, const Scheduler& scheduler);
+
+}  // namespace outrider

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/commit_stage.h"
+
+#include <numeric>
+#include <utility>
+
+#include "engine/guarded_call.h"
+#include "sampling/log_probability.h"
+
+namespace outrider {
+namespace {
+
+// Adds the log-probabilities of the prompt's tokens that follow the computed prompt rows.
+void append_prompt_logprobs(const LogitRows& logits, const SequenceStep& step) {
+  Sequence& sequence = *step.plan.sequence;
+  const int count = step.prompt_logits;
+  const auto next = static_cast<size_t>(sequence.kv.length() + step.plan.prefill_tokens - count + 1);
+  for (int i = 0; i < count; ++i) {
+    const LogSoftmax distribution(logits.row(step.prompt_logits_row + i));
+    const TokenId token = sequence.tokens()[next + static_cast<size_t>(i)];
+    TokenLogprobs logprobs = distribution.list(token, sequence.request().prompt_logprobs);
+    logprobs.rank = distribution.rank(token);
+    sequence.add_prompt_logprobs(std::move(logprobs));
+  }
+}
+
+// Adds the log-probabilities of the tokens just committed.
+void append_logprobs(const LogitRows& logits, const SequenceStep& step) {
+  Sequence& sequence = *step.plan.sequence;
+  for (size_t i = 0; i < step.verdict.tokens.size(); ++i) {
+    const LogSoftmax distribution(logits.row(step.logits_row + step.verdict.path[i]));
+    sequence.completion().logprobs.push_back(
+        distribution.list(step.verdict.tokens[i], sequence.request().logprobs));
+  }
+}
+
+// Commits the verdict's tokens until one of them ends the sequence, and drops the others from the verdict.
+void commit_tokens(SequenceStep& step) {
+  Sequence& sequence = *step.plan.sequence;
+  Verdict& verdict = step.verdict;
+  const auto committed = static_cast<size_t>(sequence.commit(verdict.tokens, verdict.origins));
+  if (step.is_dead_end) sequence.finish(FinishReason::kStop);
+  // path[committed] holds the last committed token if that was drafted; later nodes are past the end.
+  for (size_t i = committed + 1; i < verdict.path.size(); ++i)
+    verdict.fates[static_cast<size_t>(verdict.path[i])] = NodeFate::kPastStop;
+  verdict.path.resize(committed);
+  verdict.tokens.resize(committed);
+  verdict.origins.resize(committed);
+}
+
+}  // namespace
+
+CommitStage::CommitStage(const StepParts& parts)
+    : parts_(parts), wants_features_(parts.drafter->traits().features.count() > 0) {
+  const auto rows = static_cast<size_t>(parts.limits.rows);
+  const auto sequences = static_cast<size_t>(parts.limits.max_sequences);
+  entries_.reserve(rows);
+  features_.reserve(sequences);
+  feature_rows_.resize(sequences);
+  for (std::vector<int>& list : feature_rows_) {
+    if (wants_features_) list.reserve(rows);
+  }
+}
+
+void CommitStage::run(const LogitRows& logits, StepReport& report) {
+  for (size_t i = 0; i < report.sequences.size(); ++i) {
+    SequenceStep& step = report.sequences[i];
+    commit(logits, step);
+    if (!wants_features_) continue;
+    feature_rows_[i].clear();
+    for (const int entry : entries_) feature_rows_[i].push_back(step.first_row + entry);
+  }
+  if (wants_features_) hand_over_features(report.sequences);
+}
+
+// Leaves the committed entries in entries_.
+void CommitStage::commit(const LogitRows& logits, SequenceStep& step) {
+  Sequence& sequence = *step.plan.sequence;
+  const int prefill_tokens = step.plan.prefill_tokens;
+  const auto length = static_cast<size_t>(sequence.kv.length());
+  entries_.resize(static_cast<size_t>(prefill_tokens));
+  std::iota(entries_.begin(), entries_.end(), 0);
+  append_prompt_logprobs(logits, step);
+  if (step.plan.decodes) {
+    commit_tokens(step);
+    for (const int node : step.verdict.path) entries_.push_back(prefill_tokens + node);
+    if (sequence.request().logprobs >= 0) append_logprobs(logits, step);
+  }
+  step.transaction->commit(entries_, sequence.tokens().subspan(length, entries_.size()));
+  step.transaction.reset();
+}
+
+void CommitStage::hand_over_features(std::span<const SequenceStep> steps) {
+  features_.clear();
+  const std::span<const float> features = parts_.target->features();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Sequence& sequence = *steps[i].plan.sequence;
+    const auto count = static_cast<int>(feature_rows_[i].size());
+    features_.push_back({.sequence = sequence.id(),
+                         .tokens = sequence.tokens(),
+                         .first = sequence.kv.length() - count,
+                         .rows = feature_rows_[i],
+                         .features = features.data(),
+                         .size = parts_.target->feature_size()});
+  }
+  (void)guarded([&] { return parts_.drafter->absorb(features_), Status(); });
+}
+
+}  // namespace outrider

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/draft_stage.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "engine/guarded_call.h"
+#include "engine/step/draft_checks.h"
+#include "engine/step/statistics.h"
+
+namespace outrider {
+namespace {
+
+// The rule that the drafter draws for: outside of thinking the relaxed rule is the coupled one.
+AcceptanceRule drafted_for(AcceptanceRule rule) {
+  return rule == AcceptanceRule::kRelaxed ? AcceptanceRule::kCoupled : rule;
+}
+
+}  // namespace
+
+DraftStage::DraftStage(const StepParts& parts) : parts_(parts) {
+  const auto sequences = static_cast<size_t>(parts.limits.max_sequences);
+  requests_.reserve(sequences);
+  access_.resize(sequences);
+  grown_.reserve(sequences);
+  trees_.resize(sequences);
+  for (TokenTree& tree : trees_) tree.reserve(1 + parts.max_nodes);
+}
+
+void DraftStage::run(StepReport& report, StepTracer* tracer) {
+  requests_.clear();
+  for (SequenceStep& step : report.sequences) {
+    begin(*step.plan.sequence);
+    if (step.drafts()) ask(step, tracer != nullptr);
+  }
+  if (requests_.empty()) return;
+  draft(report, tracer);
+  if (!report.draft_failed) prune(report.sequences);
+}
+
+// Tells the drafter of a sequence that it does not know.
+void DraftStage::begin(Sequence& sequence) {
+  if (std::exchange(sequence.started, true)) return;
+  reserve_statistics(sequence.completion().speculation, parts_.limits.max_depth);
+  (void)guarded([&] {
+    parts_.drafter->begin(sequence.id(), sequence.tokens(), sequence.request().cache_scope);
+    return Status();
+  });
+}
+
+void DraftStage::ask(SequenceStep& step, bool is_traced) {
+  Sequence& sequence = *step.plan.sequence;
+  const size_t index = requests_.size();
+  trees_[index].reset(step.tree.token(0));
+  access_[index] = {.model = parts_.target,
+                    .cache = parts_.cache,
+                    .sequence = &sequence.kv,
+                    .staged = &*step.transaction,
+                    .exits = &step.exits};
+  requests_.push_back({.sequence = sequence.id(),
+                       .scope = sequence.request().cache_scope,
+                       .tokens = sequence.tokens(),
+                       .prompt_length = static_cast<int>(sequence.prompt_length()),
+                       .max_depth = step.plan.max_depth,
+                       .max_nodes = step.plan.max_nodes,
+                       .sampling = &sequence.request().sampling,
+                       .sample_index = sequence.request().sample_index,
+                       .acceptance = drafted_for(step.rule),
+                       .constraint = sequence.constraint(),
+                       .constraint_state = sequence.constraint_state(),
+                       .wants_probabilities = step.estimates != nullptr || is_traced,
+                       .rate = step.rate,
+                       .estimates = step.estimates,
+                       .target = parts_.drafter->traits().uses_target ? &access_[index] : nullptr});
+}
+
+void DraftStage::draft(StepReport& report, StepTracer* tracer) {
+  const auto trees = std::span(trees_).first(requests_.size());
+  const Status status = guarded([&] { return parts_.drafter->draft(requests_, trees); });
+  report.draft_failed = !status.ok();
+  if (report.draft_failed) {
+    if (!std::exchange(is_failure_logged_, true)) {
+      log_warning("drafter " + parts_.drafter->traits().name +
+                  " failed, going on without it: " + status.error().message);
+    }
+    return;
+  }
+  size_t next = 0;  // request
+  for (size_t i = 0; i < report.sequences.size(); ++i) {
+    SequenceStep& step = report.sequences[i];
+    if (!step.drafts()) continue;
+    if (tracer != nullptr) tracer->add_nodes(i, trees[next]);
+    take(step, requests_[next], trees[next]);
+    ++next;
+  }
+}
+
+// Makes what is valid of `drafted` the tree of the step.
+void DraftStage::take(SequenceStep& step, const DraftRequest& request, TokenTree& drafted) const {
+  if (is_within_limits(drafted, request, parts_.vocab_size)) {
+    std::swap(step.tree, drafted);
+  } else {
+    step.tree = within_limits(drafted, request, parts_.vocab_size);
+  }
+  // Drafters that want choices learn from nodes that are never accepted.
+  if (!parts_.drafter->traits().wants_choices) cut_forbidden(step.tree, request);
+}
+
+void DraftStage::prune(std::span<SequenceStep> steps) {
+  grown_.clear();
+  for (SequenceStep& step : steps) {
+    if (step.drafts()) grown_.push_back({step.plan.sequence->id(), &step.tree, step.may_cut});
+  }
+  parts_.policy->prune(grown_, parts_.scheduler->draft_rows());
+}
+
+}  // namespace outrider

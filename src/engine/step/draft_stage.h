@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "drafters/target_access.h"
+#include "engine/step/step_parts.h"
+#include "engine/step/step_report.h"
+#include "engine/step/step_tracer.h"
+
+namespace outrider {
+
+// Has the drafter grow the trees of all sequences in one call, checks them, and lets the policy cut them.
+class DraftStage {
+ public:
+  explicit DraftStage(const StepParts& parts);
+
+  // The tracer may be null.
+  void run(StepReport& report, StepTracer* tracer);
+
+ private:
+  void begin(Sequence& sequence);
+  void ask(SequenceStep& step, bool is_traced);
+  void draft(StepReport& report, StepTracer* tracer);
+  void take(SequenceStep& step, const DraftRequest& request, TokenTree& drafted) const;
+  void prune(std::span<SequenceStep> steps);
+
+  const StepParts& parts_;
+  std::vector<DraftRequest> requests_;
+  std::vector<TargetAccess> access_;  // by request
+  std::vector<TokenTree> trees_;      // by request; the others are spare
+  std::vector<SpeculationPolicy::Grown> grown_;
+  bool is_failure_logged_ = false;
+};
+
+}  // namespace outrider

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/reserve_stage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace outrider {
+
+ReserveStage::ReserveStage(const StepParts& parts) : parts_(parts) {
+  drafts_.reserve(static_cast<size_t>(parts.limits.max_sequences));
+}
+
+void ReserveStage::run(StepReport& report) {
+  plan_drafts(report);
+  share_rows(report.sequences);
+  for (SequenceStep& step : report.sequences) {
+    report.drafting += step.drafts() ? 1 : 0;
+    auto transaction = parts_.cache->stage(step.plan.sequence->kv, step.plan.entries());
+    OUTRIDER_CHECK(transaction.ok());  // the scheduler plans within the free pages
+    step.transaction = std::move(*transaction);
+  }
+}
+
+// Fills drafts_ with the policy's answer for every sequence whose plan allows a tree.
+void ReserveStage::plan_drafts(const StepReport& report) {
+  drafts_.clear();
+  for (const SequenceStep& step : report.sequences) {
+    if (step.plan.max_depth == 0) continue;
+    const Sequence& sequence = *step.plan.sequence;
+    drafts_.push_back({.sequence = sequence.id(),
+                       .tokens = std::ssize(sequence.tokens()),
+                       .depth = step.plan.max_depth,
+                       .is_auto = sequence.request().speculation.is_auto});
+  }
+  parts_.policy->plan(report.shape, drafts_);
+}
+
+// Trees that cannot be cut after they are grown get equal parts of the rows that drafts may take.
+void ReserveStage::share_rows(std::span<SequenceStep> steps) {
+  const auto drafting = std::ranges::count_if(drafts_, [](const auto& draft) { return draft.depth > 0; });
+  auto next = drafts_.begin();
+  for (SequenceStep& step : steps) {
+    SequencePlan& plan = step.plan;
+    if (plan.max_depth == 0) continue;
+    SpeculationPolicy::Draft& draft = *next++;
+    step.may_cut = may_cut(step);
+    if (draft.depth > 0 && !step.may_cut) {
+      plan.max_nodes = std::min(plan.max_nodes, parts_.scheduler->draft_rows() / static_cast<int>(drafting));
+      draft.depth = std::min(draft.depth, plan.max_nodes);
+    }
+    plan.max_depth = draft.depth;
+    if (plan.max_depth == 0) plan.max_nodes = 0;
+    step.rate = draft.rate;
+    step.estimates = draft.estimates;
+  }
+}
+
+// Trees whose nodes are drawn for the rejection rule stay whole: without a drawn node its siblings would
+// count as chosen, which pass less often. Drafters that want choices learn from nodes that are never
+// accepted.
+bool ReserveStage::may_cut(const SequenceStep& step) const {
+  const Sequence& sequence = *step.plan.sequence;
+  const bool has_draws =
+      step.rule == AcceptanceRule::kRejection && sequence.request().sampling.temperature > 0.0;
+  return !has_draws && !parts_.drafter->traits().wants_choices && parts_.policy->cuts(sequence.id());
+}
+
+}  // namespace outrider

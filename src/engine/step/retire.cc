@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/retire.h"
+
+#include <memory>
+#include <utility>
+
+#include "engine/guarded_call.h"
+
+namespace outrider {
+
+void forget(const StepParts& parts, Sequence& sequence) {
+  if (!std::exchange(sequence.started, false)) return;
+  (void)guarded([&] { return parts.drafter->end(sequence.id()), Status(); });
+  parts.policy->forget(sequence.id());
+}
+
+void retire(const StepParts& parts, RequestId id) {
+  const std::unique_ptr<Sequence> sequence = parts.scheduler->remove(id);
+  if (sequence == nullptr) return;
+  forget(parts, *sequence);
+  sequence->publish();
+}
+
+}  // namespace outrider

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "engine/scheduler.h"
+#include "kv/kv_cache.h"
+#include "models/model.h"
+#include "outrider/drafter.h"
+#include "speculation/policy/speculation_policy.h"
+
+namespace outrider {
+
+// The parts of the engine that the stages of a step work with. All of them outlive the step.
+struct StepParts {
+  Model* target = nullptr;
+  KvCache* cache = nullptr;
+  Drafter* drafter = nullptr;
+  Scheduler* scheduler = nullptr;
+  SpeculationPolicy* policy = nullptr;
+  int64_t vocab_size = 0;                                // ids that may be chosen: [0, vocab_size)
+  AcceptanceRule acceptance = AcceptanceRule::kCoupled;  // for requests that name no rule
+  const SpeculativeOptions* options = nullptr;           // parameters of the lossy rules
+  ForwardBatch::Limits limits;                           // limits of one forward pass
+  int max_nodes = 0;                                     // drafted nodes of one tree
+};
+
+}  // namespace outrider

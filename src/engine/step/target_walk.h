@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "engine/sequence.h"
+#include "engine/step/logit_rows.h"
+#include "outrider/token_tree.h"
+
+namespace outrider {
+
+// Follows verification down one tree. Keeps what the distribution after a node depends on besides its logits:
+// the history that penalties count, and the state of the constraint.
+class TargetWalk {
+ public:
+  // logits: one row per node of the tree.
+  void start(Sequence& sequence, const TokenTree& tree, const LogitRows& logits);
+
+  // The logits that the distribution after `node` is built from; those of tokens that the constraint forbids
+  // are -infinity. `node` is the node reached last or a child of it, and at first the root. The result lives
+  // until the next node.
+  std::span<const float> reach(int node);
+  int node() const { return node_; }  // reached last; -1 before the root
+
+  // Takes the drafted tokens out of the history again.
+  void finish();
+
+ private:
+  Sequence* sequence_ = nullptr;
+  const TokenTree* tree_ = nullptr;
+  LogitRows logits_;
+  int node_ = -1;
+  TokenConstraint::State state_ = TokenConstraint::kDead;  // after node_
+  std::span<const float> row_;                             // logits after node_
+  std::vector<float> masked_;                              // row_ under the constraint's mask
+};
+
+}  // namespace outrider

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/verify_stage.h"
+
+#include "sampling/logit_scan.h"
+#include "speculation/acceptance/verifier.h"
+
+namespace outrider {
+namespace {
+
+SamplingParams without_truncation(SamplingParams params) {
+  if (params.temperature == 0.0) params.temperature = 1.0;
+  params.top_k = 0;
+  params.top_p = 1.0;
+  params.min_p = 0.0;
+  return params;
+}
+
+// Notes the target's likeliest token after every node, for drafters that also learn from rejected nodes.
+void append_choices(SequenceStep& step, const LogitRows& logits) {
+  for (int node = 0; node < step.tree.size(); ++node)
+    step.verdict.choices.push_back(largest_logit(logits.row(node)).token);
+}
+
+}  // namespace
+
+void VerifyStage::run(const LogitRows& logits, StepReport& report, StepTracer* tracer) {
+  tracer_ = tracer;
+  for (index_ = 0; index_ < report.sequences.size(); ++index_) {
+    SequenceStep& step = report.sequences[index_];
+    if (!step.plan.decodes) continue;
+    const LogitRows of_tree = logits.from(step.logits_row);
+    verify_tree(step, of_tree);
+    if (step.drafts() && parts_.drafter->traits().wants_choices) append_choices(step, of_tree);
+  }
+}
+
+void VerifyStage::verify_tree(SequenceStep& step, const LogitRows& logits) {
+  Sequence& sequence = *step.plan.sequence;
+  step_ = &step;
+  is_empty_ = false;
+  if (step.rule == AcceptanceRule::kRelaxed) untruncated_ = without_truncation(sequence.request().sampling);
+  walk_.start(sequence, step.tree, logits);
+  // A lambda that captures one pointer fits into a std::function without allocation.
+  verify({.tree = &step.tree,
+          .target_distribution = [this](int node) -> const Distribution& { return distribution_after(node); },
+          .position = std::ssize(sequence.tokens()),
+          .rule = step.rule,
+          .randomness = &sequence.randomness,
+          .target_token = [this](int node) { return token_after(node); },
+          .options = parts_.options,
+          .untruncated_distribution = [this](int node) -> const Distribution& {
+            return untruncated_distribution_after(node);
+          },
+          .thinking = sequence.thinking()},
+         step.verdict);
+  walk_.finish();
+  step.is_dead_end = is_empty_ && sequence.constraint() != nullptr;
+  if (!step.is_dead_end) return;
+  step.verdict.tokens.pop_back();
+  step.verdict.origins.pop_back();
+}
+
+std::span<const float> VerifyStage::logits_after(int node) {
+  const bool is_new = node != walk_.node();
+  const std::span<const float> logits = walk_.reach(node);
+  if (is_new && tracer_ != nullptr) tracer_->reach(index_, step_->tree, node, logits);
+  return logits;
+}
+
+const Distribution& VerifyStage::distribution_after(int node) {
+  const Sequence& sequence = *step_->plan.sequence;
+  const std::span<const float> logits = logits_after(node);
+  const Distribution& distribution = processor_.build(logits, sequence.request().sampling, sequence.history);
+  is_empty_ = distribution.empty();
+  return distribution;
+}
+
+const Distribution& VerifyStage::untruncated_distribution_after(int node) {
+  const std::span<const float> logits = logits_after(node);
+  return untruncated_processor_.build(logits, untruncated_, step_->plan.sequence->history);
+}
+
+TokenId VerifyStage::token_after(int node) {
+  Sequence& sequence = *step_->plan.sequence;
+  const std::span<const float> logits = logits_after(node);
+  const int64_t position = std::ssize(sequence.tokens()) + step_->tree.depth(node);
+  const TokenId token = chooser_.choose(logits, sequence.request().sampling, sequence.history,
+                                        {&sequence.randomness, position});
+  is_empty_ = token < 0;
+  return token;
+}
+
+}  // namespace outrider

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "engine/step/logit_rows.h"
+#include "engine/step/step_parts.h"
+#include "engine/step/step_report.h"
+#include "engine/step/step_tracer.h"
+#include "engine/step/target_walk.h"
+#include "sampling/logits_processor.h"
+
+namespace outrider {
+
+// Decides for every tree which of its nodes the target accepts, and which token the target adds.
+class VerifyStage {
+ public:
+  explicit VerifyStage(const StepParts& parts) : parts_(parts) {}
+
+  // logits: those of the step's pass. The tracer may be null.
+  void run(const LogitRows& logits, StepReport& report, StepTracer* tracer);
+
+ private:
+  void verify_tree(SequenceStep& step, const LogitRows& logits);
+  std::span<const float> logits_after(int node);
+  const Distribution& distribution_after(int node);
+  const Distribution& untruncated_distribution_after(int node);
+  TokenId token_after(int node);
+
+  const StepParts& parts_;
+  LogitsProcessor processor_, untruncated_processor_;
+  CoupledChooser chooser_;
+  TargetWalk walk_;
+  // The tree that is verified now:
+  SequenceStep* step_ = nullptr;
+  size_t index_ = 0;  // of step_ in the report
+  StepTracer* tracer_ = nullptr;
+  SamplingParams untruncated_;  // for the relaxed rule alone
+  bool is_empty_ = false;       // no token has a probability at the node that was reached last
+};
+
+}  // namespace outrider

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "base/log.h"
 #include "platform/durable_file.h"
 #include "training/core/safetensors_file.h"
 
@@ -76,6 +77,43 @@ std::vector<AcceptancePoint> acceptance_from_json(const json& array) {
   return points;
 }
 
+Result<RunHistory> load_checkpoint(const fs::path& checkpoint, const NamedTensors& parameters,
+                                   AdamW& optimizer, const std::string& fingerprint) {
+  const fs::path state_path = checkpoint / "state.json";
+  std::ifstream in(state_path);
+  if (!in) return io_error("cannot read " + state_path.string());
+  RunHistory history;
+  int64_t step = 0;
+  try {
+    const json state = json::parse(in);
+    if (state.at("fingerprint") != fingerprint) {
+      return usage_error(checkpoint.string() + " belongs to a run with other options: expected " +
+                         fingerprint + ", found " + state.at("fingerprint").get<std::string>() +
+                         "; use the same options or another --out");
+    }
+    step = state.at("step").get<int64_t>();
+    history.training = points_from_json(state.at("training_loss"));
+    history.held_out = points_from_json(state.at("held_out_loss"));
+    history.unfinished = state.value("unfinished", 0.0);
+    if (state.contains("acceptance")) history.acceptance = acceptance_from_json(state.at("acceptance"));
+  } catch (const json::exception& error) {
+    return input_error(state_path.string() + ": " + error.what());
+  }
+
+  OUTRIDER_TRY(const NamedTensors stored, read_safetensors(checkpoint / "tensors.safetensors"));
+  const std::unordered_map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
+  const at::NoGradGuard no_grad;
+  for (auto& [name, tensor] : all_tensors(parameters, optimizer)) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end() || found->second.sizes() != tensor.sizes()) {
+      return input_error(checkpoint.string() + ": tensor " + name + " is missing or has another shape");
+    }
+    at::Tensor(tensor).copy_(found->second);
+  }
+  optimizer.set_steps_taken(step);
+  return history;
+}
+
 }  // namespace
 
 Status save_checkpoint(const fs::path& directory, const NamedTensors& parameters, const AdamW& optimizer,
@@ -112,40 +150,17 @@ std::optional<fs::path> latest_checkpoint(const fs::path& directory) {
   return complete.back();
 }
 
-Result<RunHistory> load_checkpoint(const fs::path& checkpoint, const NamedTensors& parameters,
-                                   AdamW& optimizer, const std::string& fingerprint) {
-  const fs::path state_path = checkpoint / "state.json";
-  std::ifstream in(state_path);
-  if (!in) return io_error("cannot read " + state_path.string());
-  RunHistory history;
-  int64_t step = 0;
-  try {
-    const json state = json::parse(in);
-    if (state.at("fingerprint") != fingerprint) {
-      return usage_error(checkpoint.string() + " belongs to a run with other options: expected " +
-                         fingerprint + ", found " + state.at("fingerprint").get<std::string>() +
-                         "; use the same options or another --out");
-    }
-    step = state.at("step").get<int64_t>();
-    history.training = points_from_json(state.at("training_loss"));
-    history.held_out = points_from_json(state.at("held_out_loss"));
-    history.unfinished = state.value("unfinished", 0.0);
-    if (state.contains("acceptance")) history.acceptance = acceptance_from_json(state.at("acceptance"));
-  } catch (const json::exception& error) {
-    return input_error(state_path.string() + ": " + error.what());
+Result<RunHistory> begin_run(const fs::path& directory, bool resume, const NamedTensors& parameters,
+                             AdamW& optimizer, const std::string& fingerprint) {
+  const std::optional<fs::path> latest = latest_checkpoint(directory);
+  if (!resume) {
+    if (!latest) return RunHistory{};
+    return usage_error(directory.parent_path().string() +
+                       " already holds a run; go on with --resume or choose another --out");
   }
-
-  OUTRIDER_TRY(const NamedTensors stored, read_safetensors(checkpoint / "tensors.safetensors"));
-  const std::unordered_map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
-  const at::NoGradGuard no_grad;
-  for (auto& [name, tensor] : all_tensors(parameters, optimizer)) {
-    const auto found = by_name.find(name);
-    if (found == by_name.end() || found->second.sizes() != tensor.sizes()) {
-      return input_error(checkpoint.string() + ": tensor " + name + " is missing or has another shape");
-    }
-    at::Tensor(tensor).copy_(found->second);
-  }
-  optimizer.set_steps_taken(step);
+  if (!latest) return usage_error("nothing to resume: no complete checkpoint in " + directory.string());
+  OUTRIDER_TRY(RunHistory history, load_checkpoint(*latest, parameters, optimizer, fingerprint));
+  log_info("resuming from " + latest->string());
   return history;
 }
 

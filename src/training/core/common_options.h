@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that all subcommands of outrider-train have in common, by the fields of their own option structs.
+// The options that all subcommands of outrider-train share. Each fills fields of the subcommand's own struct,
+// whose defaults differ.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "training/core/model_config.h"
-
 namespace outrider::training {
-
-inline void add_shape_options(CLI::App& command, LlamaConfig& shape) {
-  command.add_option("--hidden", shape.hidden_size, "width of the residual stream")->group("Shape");
-  command.add_option("--layers", shape.layers, "number of layers")->group("Shape");
-  command.add_option("--heads", shape.heads, "query heads")->group("Shape");
-  command.add_option("--kv-heads", shape.kv_heads, "key/value heads")->group("Shape");
-  command.add_option("--ffn", shape.ffn_size, "width of the feed-forward network")->group("Shape");
-}
 
 template <typename Options>
 void add_optimizer_options(CLI::App& command, Options& options) {
@@ -33,7 +24,7 @@ void add_optimizer_options(CLI::App& command, Options& options) {
       ->group("Optimizer");
 }
 
-// `products`: for product_type().
+// `products` receives the name that product_type() takes.
 template <typename Options>
 void add_run_options(CLI::App& command, Options& options, std::string& products) {
   const auto positive = CLI::PositiveNumber;

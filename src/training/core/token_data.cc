@@ -9,7 +9,7 @@
 namespace outrider::training {
 namespace {
 
-// Names of the independent random choices of one step or window.
+// Numbers the independent random choices of one step or window.
 enum Choice : uint64_t { kLength = 0, kDomain = 1, kOffset = 2, kAlign = 3 };
 
 double draw(uint64_t seed, int64_t step, int64_t window, Choice choice) {

@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// Made from report_page/ by the build.
+// The build makes it from report_page/.
 extern const std::string_view kTrainingPage;
 
 }  // namespace outrider

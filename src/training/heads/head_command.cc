@@ -14,7 +14,7 @@ namespace outrider::training {
 namespace {
 
 struct HeadArguments {
-  HeadKind kind;
+  HeadRecipe recipe;
   HeadOptions options;
   std::string products = "auto";
 };
@@ -107,20 +107,20 @@ void add_measure_options(CLI::App& command, HeadOptions& options) {
 
 }  // namespace
 
-std::function<Status()> add_head_command(CLI::App& app, HeadKind kind) {
-  auto arguments = std::make_shared<HeadArguments>(HeadArguments{.kind = std::move(kind), .options = {}});
-  arguments->options = arguments->kind.defaults;
-  CLI::App* command = app.add_subcommand(arguments->kind.command, arguments->kind.description);
+std::function<Status()> add_head_command(CLI::App& app, HeadRecipe recipe) {
+  auto arguments = std::make_shared<HeadArguments>(HeadArguments{.recipe = std::move(recipe), .options = {}});
+  arguments->options = arguments->recipe.defaults;
+  CLI::App* command = app.add_subcommand(arguments->recipe.command, arguments->recipe.description);
   command->option_defaults()->always_capture_default();
   add_text_options(*command, arguments->options);
-  if (arguments->kind.add_options) arguments->kind.add_options(*command);
+  if (arguments->recipe.add_options) arguments->recipe.add_options(*command);
   add_optimizer_options(*command, arguments->options);
   add_run_options(*command, arguments->options, arguments->products);
   add_head_options(*command, arguments->options);
   add_measure_options(*command, arguments->options);
   return [arguments]() -> Status {
     arguments->options.products = product_type(arguments->products, arguments->options.device);
-    return train_head(arguments->kind, arguments->options);
+    return train_head(arguments->recipe, arguments->options);
   };
 }
 

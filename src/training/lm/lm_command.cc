@@ -7,7 +7,6 @@
 
 #include "training/core/common_options.h"
 #include "training/core/device.h"
-#include "training/lm/lm_options.h"
 #include "training/lm/lm_trainer.h"
 
 namespace outrider::training {

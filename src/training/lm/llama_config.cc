@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training/core/model_config.h"
+#include "training/lm/llama_config.h"
 
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +11,14 @@
 namespace outrider::training {
 
 using nlohmann::json;
+
+void add_shape_options(CLI::App& command, LlamaConfig& shape) {
+  command.add_option("--hidden", shape.hidden_size, "width of the residual stream")->group("Shape");
+  command.add_option("--layers", shape.layers, "number of layers")->group("Shape");
+  command.add_option("--heads", shape.heads, "query heads")->group("Shape");
+  command.add_option("--kv-heads", shape.kv_heads, "key/value heads")->group("Shape");
+  command.add_option("--ffn", shape.ffn_size, "width of the feed-forward network")->group("Shape");
+}
 
 Status check_shape(const LlamaConfig& config) {
   constexpr int kBlock = 32;

@@ -280,30 +280,24 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, const DraftO
 void add_options(CLI::App& command, DraftOptions& options) {
   const auto share = CLI::Range(0.0, 1.0);
   add_shape_options(command, options.shape);
-  command.add_option("--init", options.init, "model folder whose shape and weights to begin with")
-      ->group("Shape");
-  const char* group = "Distillation";
+  command.add_option("--init", options.init, "model folder whose shape and weights to begin with");
+  command.option_defaults()->group("Distillation");
   command
       .add_option(
           "--divergence", options.divergence,
           "forward: KL(target || draft), covers what the target may say; reverse: KL(draft || target)")
-      ->check(CLI::IsMember({"forward", "reverse"}))
-      ->group(group);
+      ->check(CLI::IsMember({"forward", "reverse"}));
   command
       .add_option("--on-policy", options.on_policy,
                   "share of the steps whose responses the draft writes itself, at --temperature")
-      ->check(share)
-      ->group(group);
-  command
-      .add_option("--boost", options.boost,
-                  "trained drafts: what they already reproduce is left out, and all together are measured")
-      ->group(group);
+      ->check(share);
+  command.add_option(
+      "--boost", options.boost,
+      "trained drafts: what they already reproduce is left out, and all together are measured");
   command.add_option("--boost-depth", options.boost_depth, "tokens of a continuation that is reproduced")
-      ->check(CLI::Range(1, 64))
-      ->group(group);
+      ->check(CLI::Range(1, 64));
   command.add_option("--boost-weight", options.boost_weight, "of what is reproduced; 0: left out")
-      ->check(share)
-      ->group(group);
+      ->check(share);
 }
 
 }  // namespace

@@ -150,20 +150,14 @@ HeadRecipe eagle3_recipe() {
                     .add_option(
                         "--taps", options->taps,
                         "layers whose input is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
-                    ->delimiter(',')
-                    ->group("Head");
+                    ->delimiter(',');
                 command
                     .add_option(
                         "--draft-vocab", options->draft_vocab,
                         "most frequent tokens that it can draft; 0: half of the vocabulary, at most 32000")
-                    ->check(CLI::NonNegativeNumber)
-                    ->group("Head");
+                    ->check(CLI::NonNegativeNumber);
                 add_unroll_options(command, options->unroll);
-                command
-                    .add_option("--decay", options->unroll.decay,
-                                "weight of each step relative to the one before")
-                    ->check(CLI::Range(0.0, 1.0))
-                    ->group("Head");
+                add_decay_option(command, options->unroll);
               },
           .make = [options](const HeadContext& context) { return make(context, *options); }};
 }

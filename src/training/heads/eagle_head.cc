@@ -107,12 +107,10 @@ HeadRecipe eagle_recipe() {
                 command
                     .add_option("--distribution-weight", options->unroll.distribution_weight,
                                 "of the divergence from the target's distribution")
-                    ->check(CLI::NonNegativeNumber)
-                    ->group("Head");
+                    ->check(CLI::NonNegativeNumber);
                 command
                     .add_option("--noise", options->noise, "width of the noise on features, at 512 tokens")
-                    ->check(CLI::NonNegativeNumber)
-                    ->group("Head");
+                    ->check(CLI::NonNegativeNumber);
               },
           .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
             return std::unique_ptr<DraftHead>(std::make_unique<EagleHead>(context, *options));

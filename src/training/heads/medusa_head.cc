@@ -121,13 +121,10 @@ HeadRecipe medusa_recipe() {
           .ranks_key = "medusa_accuracies",
           .add_options =
               [options](CLI::App& command) {
-                command.add_option("--heads", options->heads, "tokens foreseen")
-                    ->check(CLI::Range(1, 16))
-                    ->group("Head");
+                command.add_option("--heads", options->heads, "tokens foreseen")->check(CLI::Range(1, 16));
                 command
                     .add_option("--decay", options->decay, "weight of each head relative to the one before")
-                    ->check(CLI::Range(0.0, 1.0))
-                    ->group("Head");
+                    ->check(CLI::Range(0.0, 1.0));
               },
           .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
             return std::unique_ptr<DraftHead>(std::make_unique<MedusaHead>(context, *options));

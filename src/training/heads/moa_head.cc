@@ -351,25 +351,19 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, MoaOptions o
 
 void add_options(CLI::App& command, MoaOptions& options) {
   command.add_option("--tli", options.target_layers, "last layers of the target that drafts run through")
-      ->check(CLI::Range(0, 3))
-      ->group("Head");
+      ->check(CLI::Range(0, 3));
   command
       .add_option("--kv-heads", options.kv_heads, "key-value heads of its layers; 0: half of the target's")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Head");
+      ->check(CLI::NonNegativeNumber);
   command.add_option("--mlp", options.mlp, "size of its layers' MLPs; 0: half as much again as their inputs")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Head");
+      ->check(CLI::NonNegativeNumber);
   command
       .add_option("--distribution-weight", options.distribution_weight,
                   "of the divergence from the target's distribution")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Head");
-  command
-      .add_flag("--no-lsa", options.without_layers,
-                "cross-attention to the last hidden state instead of all layers' keys and values")
-      ->group("Head");
-  command.add_flag("--no-cross", options.without_cross, "self-attention alone")->group("Head");
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--no-lsa", options.without_layers,
+                   "cross-attention to the last hidden state instead of all layers' keys and values");
+  command.add_flag("--no-cross", options.without_cross, "self-attention alone");
 }
 
 }  // namespace

@@ -96,10 +96,7 @@ HeadRecipe mtp_recipe() {
           .add_options =
               [options](CLI::App& command) {
                 add_unroll_options(command, *options);
-                command
-                    .add_option("--decay", options->decay, "weight of each step relative to the one before")
-                    ->check(CLI::Range(0.0, 1.0))
-                    ->group("Head");
+                add_decay_option(command, *options);
               },
           .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
             return std::unique_ptr<DraftHead>(std::make_unique<MtpHead>(context, *options));

@@ -14,11 +14,14 @@ namespace outrider::training {
 
 void add_unroll_options(CLI::App& command, UnrollOptions& unroll) {
   command.add_option("--unroll", unroll.steps, "steps it is unrolled on its own outputs")
-      ->check(CLI::Range(1, 16))
-      ->group("Head");
+      ->check(CLI::Range(1, 16));
   command.add_option("--mlp", unroll.mlp, "size of the layer's MLP; 0: as the target's")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Head");
+      ->check(CLI::NonNegativeNumber);
+}
+
+void add_decay_option(CLI::App& command, UnrollOptions& unroll) {
+  command.add_option("--decay", unroll.decay, "weight of each step relative to the one before")
+      ->check(CLI::Range(0.0, 1.0));
 }
 
 RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& unroll)

@@ -34,6 +34,7 @@ struct SharedParts {
 
 // Adds --unroll and --mlp.
 void add_unroll_options(CLI::App& command, UnrollOptions& unroll);
+void add_decay_option(CLI::App& command, UnrollOptions& unroll);
 
 class RecurrentHead : public DraftHead {
  public:

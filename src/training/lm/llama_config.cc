@@ -13,11 +13,12 @@ namespace outrider::training {
 using nlohmann::json;
 
 void add_shape_options(CLI::App& command, LlamaConfig& shape) {
-  command.add_option("--hidden", shape.hidden_size, "width of the residual stream")->group("Shape");
-  command.add_option("--layers", shape.layers, "number of layers")->group("Shape");
-  command.add_option("--heads", shape.heads, "query heads")->group("Shape");
-  command.add_option("--kv-heads", shape.kv_heads, "key/value heads")->group("Shape");
-  command.add_option("--ffn", shape.ffn_size, "width of the feed-forward network")->group("Shape");
+  command.option_defaults()->group("Shape");
+  command.add_option("--hidden", shape.hidden_size, "width of the residual stream");
+  command.add_option("--layers", shape.layers, "number of layers");
+  command.add_option("--heads", shape.heads, "query heads");
+  command.add_option("--kv-heads", shape.kv_heads, "key/value heads");
+  command.add_option("--ffn", shape.ffn_size, "width of the feed-forward network");
 }
 
 Status check_shape(const LlamaConfig& config) {

@@ -17,7 +17,7 @@ enum Choice : uint64_t { kPick = 1, kShuffle = 2, kOrder = 3 };
 
 void shuffle(std::vector<size_t>& items, uint64_t seed, int64_t epoch, Choice choice) {
   for (size_t i = items.size(); i > 1; --i) {
-    const uint64_t bits = random_bits({.seed = seed, .stream = choice, .position = epoch, .index = i});
+    const uint64_t bits = random_bits({.seed = seed, .sample_index = choice, .position = epoch, .index = i});
     std::swap(items[i - 1], items[bits % i]);
   }
 }

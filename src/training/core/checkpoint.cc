@@ -39,29 +39,10 @@ std::vector<fs::path> complete_checkpoints(const fs::path& directory) {
   return found;
 }
 
-json to_json(const std::vector<LossPoint>& points) {
-  json array = json::array();
-  for (const LossPoint& point : points) array.push_back({point.step, point.loss});
-  return array;
-}
-
 std::vector<LossPoint> points_from_json(const json& array) {
   std::vector<LossPoint> points;
   for (const json& point : array) points.push_back({point.at(0).get<int64_t>(), point.at(1).get<double>()});
   return points;
-}
-
-json to_json(const std::vector<AcceptancePoint>& points) {
-  json array = json::array();
-  for (const AcceptancePoint& point : points)
-    array.push_back({{"step", point.step},
-                     {"agreement", point.agreement},
-                     {"foreseen", point.foreseen},
-                     {"chain", point.chain},
-                     {"tree", point.tree},
-                     {"accepted", point.accepted},
-                     {"shared_tree", point.shared_tree}});
-  return array;
 }
 
 std::vector<AcceptancePoint> acceptance_from_json(const json& array) {
@@ -127,9 +108,9 @@ Status save_checkpoint(const fs::path& directory, const NamedTensors& parameters
       write_safetensors(temporary / "tensors.safetensors", all_tensors(parameters, optimizer)));
   const json state = {{"step", optimizer.steps_taken()},
                       {"fingerprint", fingerprint},
-                      {"training_loss", to_json(history.training)},
-                      {"held_out_loss", to_json(history.held_out)},
-                      {"acceptance", to_json(history.acceptance)},
+                      {"training_loss", points_json(history.training)},
+                      {"held_out_loss", points_json(history.held_out)},
+                      {"acceptance", points_json(history.acceptance)},
                       {"unfinished", history.unfinished}};
   OUTRIDER_RETURN_IF_ERROR(write_durably(temporary / "state.json", state.dump(1) + "\n"));
 

@@ -16,7 +16,7 @@ void add_optimizer_options(CLI::App& command, Options& options) {
   command.add_option("--learning-rate", options.learning_rate, "peak rate")->check(positive);
   command.add_option("--final-learning-rate", options.final_learning_rate, "rate at the last step");
   command.add_option("--warmup", options.warmup, "steps of linear warm-up");
-  command.add_option("--weight-decay", options.weight_decay, "of matrices");
+  command.add_option("--weight-decay", options.weight_decay, "weight decay of matrices");
   command.add_option("--clip", options.max_gradient_norm, "largest gradient norm")->check(positive);
 }
 
@@ -25,7 +25,7 @@ template <typename Options>
 void add_run_options(CLI::App& command, Options& options, std::string& products) {
   command.option_defaults()->group("Run");
   const auto positive = CLI::PositiveNumber;
-  command.add_option("--seed", options.seed, "of the first weights and of the data's order");
+  command.add_option("--seed", options.seed, "seed of the first weights and of the order of the data");
   command.add_option("--device", options.device, "cpu or cuda");
   command
       .add_option("--products", products,
@@ -33,8 +33,10 @@ void add_run_options(CLI::App& command, Options& options, std::string& products)
       ->check(CLI::IsMember({"auto", "bf16", "f32"}));
   command.add_option("--threads", options.threads, "CPU threads; 0: one per core")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--checkpoint-every", options.checkpoint_every, "steps")->check(positive);
-  command.add_option("--evaluate-every", options.evaluate_every, "steps")->check(positive);
+  command.add_option("--checkpoint-every", options.checkpoint_every, "steps between checkpoints")
+      ->check(positive);
+  command.add_option("--evaluate-every", options.evaluate_every, "steps between evaluations")
+      ->check(positive);
   command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out");
 }
 

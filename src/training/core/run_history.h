@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 namespace outrider::training {
@@ -34,5 +35,9 @@ struct RunHistory {
   std::vector<AcceptancePoint> acceptance;  // learned drafters only
   double unfinished = 0.0;                  // sum of the losses since the last point of `training`
 };
+
+// The points as in checkpoints and reports: losses as [step, loss], the others as objects.
+nlohmann::json points_json(const std::vector<LossPoint>& points);
+nlohmann::json points_json(const std::vector<AcceptancePoint>& points);
 
 }  // namespace outrider::training

@@ -227,7 +227,7 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, DFlashOption
 }
 
 void add_options(CLI::App& command, DFlashOptions& options) {
-  command.add_option("--layers", options.layers, "of the drafter")->check(CLI::Range(1, 64));
+  command.add_option("--layers", options.layers, "layers of the drafter")->check(CLI::Range(1, 64));
   command.add_option("--block", options.block, "tokens of a block, the one it begins with included")
       ->check(CLI::Range(2, 65));
   command.add_option("--anchors", options.anchors, "blocks of every window in a step")
@@ -237,7 +237,8 @@ void add_options(CLI::App& command, DFlashOptions& options) {
   command
       .add_option("--layer-ids", options.ids, "layers of the target whose outputs it reads; default: spread")
       ->delimiter(',');
-  command.add_option("--mask-token", options.mask, "of a place to be drafted; -1: the vocabulary's last");
+  command.add_option("--mask-token", options.mask,
+                     "token at places to be drafted; -1: the vocabulary's last");
   command.add_option("--mlp", options.mlp, "size of its layers' MLPs; 0: the target's")
       ->check(CLI::NonNegativeNumber);
 }

@@ -64,6 +64,7 @@ class DraftModel final : public DraftHead {
   Divergence divergence() const {
     return options_.divergence == "reverse" ? Divergence::kReverse : Divergence::kForward;
   }
+  void write_text(at::Tensor tokens, const at::Tensor& is_own, int64_t shared, uint64_t seed) const;
   // f32 [windows, length]: weight of every row's token given the drafts in `boost`.
   at::Tensor learned_share(const HeadBatch& batch, const at::Tensor& target_hidden) const;
 
@@ -169,7 +170,38 @@ size_t first_own(const Window& window) {
   return std::min(std::max(place, size_t{kShortestPrompt}), window.tokens.size());
 }
 
-// The draft samples a continuation of every window. Tokens after the end of its text do not count.
+// Samples the tokens where `is_own`, both [windows, length], in place; all windows begin with `shared` tokens
+// of their own text.
+void DraftModel::write_text(at::Tensor tokens, const at::Tensor& is_own, int64_t shared,
+                            uint64_t seed) const {
+  const LlamaWeights weights = model_.compute_weights(run_.products);
+  const at::Device device = weights.embedding.device();
+  const int64_t length = tokens.size(1);
+  at::Generator generator = seeded_generator(seed);
+  KvCache cache = model_.make_cache(tokens.size(0), length, run_.products);
+  at::Tensor column = tokens.narrow(1, 0, shared);
+  for (int64_t t = shared; t < length; ++t) {
+    const at::Tensor hidden = model_.extend(weights, column.to(device), cache);
+    const at::Tensor logits = at::linear(hidden, weights.embedding).to(at::kFloat).cpu();
+    const at::Tensor drawn = at::multinomial(at::softmax(logits / run_.temperature, -1), 1, false, generator);
+    column = at::where(is_own.narrow(1, t, 1), drawn, tokens.narrow(1, t, 1));
+    tokens.narrow(1, t, 1).copy_(column);
+  }
+}
+
+// A window with the tokens of `row` instead of its own; those after the end of the text do not count.
+Document rewritten_window(const Window& window, const int64_t* row, const std::vector<TokenId>& ends) {
+  Document text{.tokens = {row, row + window.tokens.size()},
+                .counted = {window.counted.begin(), window.counted.end()}};
+  const auto end =
+      std::find_if(text.tokens.begin() + static_cast<int64_t>(first_own(window)), text.tokens.end(),
+                   [&](TokenId token) { return std::find(ends.begin(), ends.end(), token) != ends.end(); });
+  if (end != text.tokens.end())
+    std::fill(text.counted.begin() + (end - text.tokens.begin()) + 1, text.counted.end(), uint8_t{0});
+  return text;
+}
+
+// The draft samples a continuation of every window.
 std::vector<Document> DraftModel::rewritten(std::span<const Window> windows, uint64_t seed) const {
   if (random_uniform({.seed = seed, .purpose = RandomPurpose::kDraft}) >= options_.on_policy) return {};
   const at::NoGradGuard no_grad;
@@ -186,32 +218,11 @@ std::vector<Document> DraftModel::rewritten(std::span<const Window> windows, uin
     const auto first = static_cast<int64_t>(first_own(window));
     is_own[i].narrow(0, first, length - first).fill_(true);
   }
-  const LlamaWeights weights = model_.compute_weights(run_.products);
-  const at::Device device = weights.embedding.device();
-  at::Generator generator = seeded_generator(seed);
-  KvCache cache = model_.make_cache(count, length, run_.products);
-  at::Tensor column = tokens.narrow(1, 0, static_cast<int64_t>(shared));
-  for (int64_t t = column.size(1); t < length; ++t) {
-    const at::Tensor hidden = model_.extend(weights, column.to(device), cache);
-    const at::Tensor logits = at::linear(hidden, weights.embedding).to(at::kFloat).cpu();
-    const at::Tensor drawn = at::multinomial(at::softmax(logits / run_.temperature, -1), 1, false, generator);
-    column = at::where(is_own.narrow(1, t, 1), drawn, tokens.narrow(1, t, 1));
-    tokens.narrow(1, t, 1).copy_(column);
-  }
+  write_text(tokens, is_own, static_cast<int64_t>(shared), seed);
   std::vector<Document> texts;
-  const std::vector<TokenId>& ends = target_.config().stop_tokens;
-  for (int64_t i = 0; i < count; ++i) {
-    const Window& window = windows[static_cast<size_t>(i)];
-    const int64_t* row = tokens.data_ptr<int64_t>() + i * length;
-    Document text{.tokens = {row, row + window.tokens.size()},
-                  .counted = {window.counted.begin(), window.counted.end()}};
-    const auto end =
-        std::find_if(text.tokens.begin() + static_cast<int64_t>(first_own(window)), text.tokens.end(),
-                     [&](TokenId token) { return std::find(ends.begin(), ends.end(), token) != ends.end(); });
-    if (end != text.tokens.end())
-      std::fill(text.counted.begin() + (end - text.tokens.begin()) + 1, text.counted.end(), uint8_t{0});
-    texts.push_back(std::move(text));
-  }
+  for (int64_t i = 0; i < count; ++i)
+    texts.push_back(rewritten_window(windows[static_cast<size_t>(i)], tokens.data_ptr<int64_t>() + i * length,
+                                     target_.config().stop_tokens));
   return texts;
 }
 
@@ -293,10 +304,10 @@ void add_options(CLI::App& command, DraftOptions& options) {
       ->check(share);
   command.add_option(
       "--boost", options.boost,
-      "trained drafts: what they already reproduce is left out, and all together are measured");
+      "trained drafts: tokens they already reproduce count less, and all drafts are measured together");
   command.add_option("--boost-depth", options.boost_depth, "tokens of a continuation that is reproduced")
       ->check(CLI::Range(1, 64));
-  command.add_option("--boost-weight", options.boost_weight, "of what is reproduced; 0: left out")
+  command.add_option("--boost-weight", options.boost_weight, "weight of the tokens they reproduce; 0: none")
       ->check(share);
 }
 

@@ -100,13 +100,13 @@ HeadRecipe eagle_recipe() {
   auto options = std::make_shared<EagleOptions>();
   return {.command = "eagle",
           .decoding_type = "Eagle",
-          .description = "Train an EAGLE head (EAGLE-1, EAGLE-2): one layer that foresees hidden states",
+          .description = "Train an EAGLE head (EAGLE-1, EAGLE-2): one layer that predicts hidden states",
           .add_options =
               [options](CLI::App& command) {
                 add_unroll_options(command, options->unroll);
                 command
                     .add_option("--distribution-weight", options->unroll.distribution_weight,
-                                "of the divergence from the target's distribution")
+                                "weight of the KL divergence from the target's distribution")
                     ->check(CLI::NonNegativeNumber);
                 command
                     .add_option("--noise", options->noise, "width of the noise on features, at 512 tokens")

@@ -35,7 +35,7 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
   command.add_option("--batch-tokens", options.batch_tokens, "tokens per step, at most")->check(positive);
   command
       .add_option("--windows-per-source", options.windows_per_source,
-                  "of text that is not regenerated, drawn at random; 0: all")
+                  "windows drawn at random from each source of text that is not regenerated; 0: all")
       ->check(not_negative);
   command
       .add_option("--regenerate", options.regenerate,
@@ -44,9 +44,12 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
   command.add_option("--responses", options.responses,
                      "folder that keeps those answers, also for other runs; none: below --out");
   command.add_option("--response-tokens", options.response_tokens, "longest answer")->check(positive);
-  command.add_option("--sampled-share", options.sampled_share, "of the answers; the others are greedy")
+  command
+      .add_option("--sampled-share", options.sampled_share,
+                  "share of the answers that are sampled; the others are greedy")
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--temperature", options.temperature, "of the sampled answers")->check(positive);
+  command.add_option("--temperature", options.temperature, "temperature of the sampled answers")
+      ->check(positive);
 }
 
 void add_head_options(CLI::App& command, HeadOptions& options) {
@@ -62,7 +65,7 @@ void add_head_options(CLI::App& command, HeadOptions& options) {
       "none: --device");
   command.add_option("--feature-cache", options.feature_cache,
                      "folder that keeps the target's states; none: they are computed in every step");
-  command.add_option("--feature-cache-size", options.feature_cache_mib, "of that folder, at most, in MiB")
+  command.add_option("--feature-cache-size", options.feature_cache_mib, "largest size of that folder in MiB")
       ->check(CLI::PositiveNumber);
 }
 
@@ -74,7 +77,8 @@ void add_measure_options(CLI::App& command, HeadOptions& options) {
       ".jsonl with held-out prompts (\"prompt\" or \"messages\"); none: beginnings of held-out text");
   command.add_option("--prompt-limit", options.prompt_limit, "prompts used, spread over the file")
       ->check(positive);
-  command.add_option("--measured-tokens", options.measured_tokens, "per prompt")->check(positive);
+  command.add_option("--measured-tokens", options.measured_tokens, "tokens generated per prompt")
+      ->check(positive);
   command.add_option("--draft", options.draft, "a draft model to compare with");
   command.add_option("--measured-depth", options.measured_depth, "levels of drafts")
       ->check(CLI::Range(1, 16));

@@ -278,7 +278,7 @@ Status train_head(const HeadRecipe& recipe, HeadOptions options) {
   }
   OUTRIDER_TRY(const HeadData data, open_data(options, *target));
   log_info(std::to_string(data.window_count()) + " windows with " + std::to_string(data.counted_tokens()) +
-           " tokens to foresee");
+           " tokens to predict");
   const std::vector<int64_t> counts = data.token_counts(target->config().vocab_size);
   OUTRIDER_TRY(
       const std::unique_ptr<DraftHead> head,

@@ -121,7 +121,8 @@ HeadRecipe medusa_recipe() {
           .ranks_key = "medusa_accuracies",
           .add_options =
               [options](CLI::App& command) {
-                command.add_option("--heads", options->heads, "tokens foreseen")->check(CLI::Range(1, 16));
+                command.add_option("--heads", options->heads, "number of heads, one per predicted token")
+                    ->check(CLI::Range(1, 16));
                 command
                     .add_option("--decay", options->decay, "weight of each head relative to the one before")
                     ->check(CLI::Range(0.0, 1.0));

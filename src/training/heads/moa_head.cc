@@ -43,6 +43,8 @@ class MoaHead final : public DraftHead {
     LayerShape shape;
     LayerWeights weights;
   };
+  // A layer of the target on the training device, matrices in the type of products.
+  Layer frozen_layer(const FrozenTarget& target, int64_t index) const;
   // Projects normalised rows to heads, [batch, n, heads, head_dim]; places = {batch, n}.
   static at::Tensor heads_of(const at::Tensor& normed, const at::Tensor& weight, const Layer& layer,
                              at::IntArrayRef places);
@@ -61,6 +63,12 @@ class MoaHead final : public DraftHead {
   at::Tensor cross_attention(const HeadBatch& batch, const at::Tensor& states, const at::Tensor& known) const;
   // Applies the target's last layers and its final norm, [rows, hidden].
   at::Tensor frozen_layers(const at::Tensor& states, int64_t windows, int64_t length) const;
+  // The output head's input at one depth of a draft, [windows * (length - depth), hidden]; the rows whose
+  // token would come after the end are left out. `self` is the output of self-attention, [windows, length,
+  // hidden], `context` holds the entries of cross-attention and `memories` those of the target's last layers,
+  // to which the draft's entries are added.
+  at::Tensor drafted(const at::Tensor& self, int64_t depth, const UnrolledMemory& context,
+                     std::vector<UnrolledMemory>& memories) const;
   // Measures as in drafting: the target's state is known for the tokens up to t and token t + 1 is pending.
   // In step d, row t stands for token t + d.
   std::vector<DepthAgreement> measure(const HeadBatch& batch) const;
@@ -110,13 +118,7 @@ MoaHead::MoaHead(const HeadContext& context, const MoaOptions& options)
   output_head_ = shared(target.output_head());
   target_norm_ = target.weight("model.norm.weight").to(device_);
   for (int64_t i = target_.layer_count - options.target_layers; i < target_.layer_count; ++i) {
-    Layer layer{layer_shape(target_), target.layer(i)};
-    for (at::Tensor* weight : {&layer.weights.q, &layer.weights.k, &layer.weights.v, &layer.weights.o,
-                               &layer.weights.gate, &layer.weights.up, &layer.weights.down})
-      *weight = shared(*weight);
-    for (at::Tensor* weight : {&layer.weights.input_norm, &layer.weights.mlp_norm})
-      *weight = weight->to(device_);
-    frozen_.push_back(std::move(layer));
+    frozen_.push_back(frozen_layer(target, i));
   }
   ModelConfig own = target_;  // without the target's RoPE scaling, as published
   own.rope_scaling = {};
@@ -125,6 +127,16 @@ MoaHead::MoaHead(const HeadContext& context, const MoaOptions& options)
   own.head_dim = layers_.shape.head_dim;
   layer_places_ = make_rotations(own, target_.layer_count, device_);
   target_places_ = make_rotations(target_, context.options.context, device_);
+}
+
+MoaHead::Layer MoaHead::frozen_layer(const FrozenTarget& target, int64_t index) const {
+  Layer layer{layer_shape(target_), target.layer(index)};
+  for (at::Tensor* weight : {&layer.weights.q, &layer.weights.k, &layer.weights.v, &layer.weights.o,
+                             &layer.weights.gate, &layer.weights.up, &layer.weights.down})
+    *weight = weight->to(device_).to(type_);
+  for (at::Tensor* weight : {&layer.weights.input_norm, &layer.weights.mlp_norm})
+    *weight = weight->to(device_);
+  return layer;
 }
 
 FeatureNeeds MoaHead::needs() const {
@@ -251,6 +263,39 @@ std::vector<UnrolledMemory> MoaHead::target_memories(const HeadBatch& batch) con
   return memories;
 }
 
+UnrolledMemory first_rows(const UnrolledMemory& memory, int64_t rows) {
+  UnrolledMemory cut;
+  for (const at::Tensor& k : memory.keys) cut.keys.push_back(k.narrow(1, 0, rows));
+  for (const at::Tensor& v : memory.values) cut.values.push_back(v.narrow(1, 0, rows));
+  return cut;
+}
+
+at::Tensor MoaHead::drafted(const at::Tensor& self, int64_t depth, const UnrolledMemory& context,
+                            std::vector<UnrolledMemory>& memories) const {
+  const int64_t windows = self.size(0), rows = self.size(1) - depth;
+  const auto rotated = [&](const at::Tensor& heads, const Rotations& by) {
+    return rotate(heads, by.cos.narrow(0, depth, rows), by.sin.narrow(0, depth, rows));
+  };
+  at::Tensor states = self.narrow(1, depth, rows).reshape({windows * rows, -1});
+  const auto attend = [&](const Layer& layer, const Rotations& by, const at::Tensor& x,
+                          const UnrolledMemory& memory) {
+    const at::Tensor q = rotated(heads_of(x, layer.weights.q, layer, {windows, rows}), by);
+    const LayerOutput out =
+        finished_layer(layer.shape, layer.weights, states, unrolled_attention(q, first_rows(memory, rows)));
+    states = out.x + out.delta.to(at::kFloat);
+  };
+  if (!options_.without_cross) attend(cross_, places_, normed(states, cross_), context);
+  for (size_t i = 0; i < frozen_.size(); ++i) {
+    const Layer& layer = frozen_[i];
+    const at::Tensor x = normed(states, layer);
+    memories[i].keys.push_back(rotated(heads_of(x, layer.weights.k, layer, {windows, rows}), target_places_));
+    memories[i].values.push_back(heads_of(x, layer.weights.v, layer, {windows, rows}));
+    attend(layer, target_places_, x, memories[i]);
+  }
+  if (frozen_.empty()) return states.to(type_);
+  return normalized(states, target_norm_, target_.rms_epsilon, type_);
+}
+
 std::vector<DepthAgreement> MoaHead::measure(const HeadBatch& batch) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
   const at::Tensor self = self_attention(batch).view({windows, length, -1});
@@ -263,34 +308,7 @@ std::vector<DepthAgreement> MoaHead::measure(const HeadBatch& batch) const {
   std::vector<DepthAgreement> depths;
   for (int64_t depth = 1; depth <= std::min(measured_depth_, length - 2); ++depth) {
     const int64_t rows = length - depth;  // the other rows would stand after the end
-    const auto cos = [&](const Rotations& of) { return of.cos.narrow(0, depth, rows); };
-    const auto sin = [&](const Rotations& of) { return of.sin.narrow(0, depth, rows); };
-    const auto first_rows = [&](const UnrolledMemory& memory) {
-      UnrolledMemory cut;
-      for (const at::Tensor& k : memory.keys) cut.keys.push_back(k.narrow(1, 0, rows));
-      for (const at::Tensor& v : memory.values) cut.values.push_back(v.narrow(1, 0, rows));
-      return cut;
-    };
-    at::Tensor states = self.narrow(1, depth, rows).reshape({windows * rows, -1});
-    const auto attend = [&](const Layer& layer, const Rotations& of, const at::Tensor& x,
-                            const UnrolledMemory& memory) {
-      const at::Tensor q = rotate(heads_of(x, layer.weights.q, layer, {windows, rows}), cos(of), sin(of));
-      const LayerOutput out =
-          finished_layer(layer.shape, layer.weights, states, unrolled_attention(q, first_rows(memory)));
-      states = out.x + out.delta.to(at::kFloat);
-    };
-    if (!options_.without_cross) attend(cross_, places_, normed(states, cross_), context);
-    for (size_t i = 0; i < frozen_.size(); ++i) {
-      const Layer& layer = frozen_[i];
-      const at::Tensor x = normed(states, layer);
-      const at::Tensor k = rotate(heads_of(x, layer.weights.k, layer, {windows, rows}), cos(target_places_),
-                                  sin(target_places_));
-      memories[i].keys.push_back(k);
-      memories[i].values.push_back(heads_of(x, layer.weights.v, layer, {windows, rows}));
-      attend(layer, target_places_, x, memories[i]);
-    }
-    const at::Tensor output =
-        frozen_.empty() ? states.to(type_) : normalized(states, target_norm_, target_.rms_epsilon, type_);
+    const at::Tensor output = drafted(self, depth, context, memories);
     const auto tokens = [&](const at::Tensor& x) {
       return likeliest_tokens(x, output_head_).view({windows, rows});
     };
@@ -359,7 +377,7 @@ void add_options(CLI::App& command, MoaOptions& options) {
       ->check(CLI::NonNegativeNumber);
   command
       .add_option("--distribution-weight", options.distribution_weight,
-                  "of the divergence from the target's distribution")
+                  "weight of the KL divergence from the target's distribution")
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--no-lsa", options.without_layers,
                    "cross-attention to the last hidden state instead of all layers' keys and values");

@@ -11,6 +11,19 @@
 #include "training/heads/row_loss.h"
 
 namespace outrider::training {
+namespace {
+
+// f32 [windows, length]: 1 where the target's likeliest token after `hidden` [windows, length, hidden] is one
+// of `kept`, the tokens that can be drafted; undefined if all can.
+at::Tensor draftable(const at::Tensor& hidden, const at::Tensor& output_head, const at::Tensor& kept) {
+  if (!kept.defined()) return {};
+  const at::Tensor knows =
+      at::zeros({output_head.size(0)}, hidden.options().dtype(at::kFloat)).index_fill_(0, kept, 1.0);
+  return knows.index_select(0, likeliest_tokens(hidden.flatten(0, 1), output_head))
+      .view({hidden.size(0), hidden.size(1)});
+}
+
+}  // namespace
 
 void add_unroll_options(CLI::App& command, UnrollOptions& unroll) {
   command.add_option("--unroll", unroll.steps, "steps it is unrolled on its own outputs")
@@ -51,13 +64,7 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
   const at::Tensor kept = draft_tokens();
   const at::Tensor distribution_head =
       kept.defined() ? shared_.output_head.index_select(0, kept) : shared_.output_head;
-  at::Tensor can_draft;  // f32 [windows, length]: 1 where the head can draft the target's likeliest token
-  if (kept.defined()) {
-    const at::Tensor knows =
-        at::zeros({shared_.output_head.size(0)}, batch.counted.options()).index_fill_(0, kept, 1.0);
-    can_draft =
-        knows.index_select(0, likeliest_tokens(flat(hidden), shared_.output_head)).view({windows, length});
-  }
+  const at::Tensor can_draft = draftable(hidden, shared_.output_head, kept);
   const at::Tensor head = draft_head();
   const UnrolledLayer place{shape(), layer(), shared_.rotations, windows, length};
   const int64_t steps = batch.measures ? std::max(unroll_.steps, options_.measured_depth) : unroll_.steps;

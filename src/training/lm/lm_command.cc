@@ -59,11 +59,11 @@ void add_distillation_options(CLI::App& command, LmOptions& options) {
   command.add_option("--new-tokens", continuations.new_tokens, "longest continuation")->check(positive);
   command
       .add_option("--sampled-share", continuations.sampled_share,
-                  "of the continuations; the others are greedy")
+                  "share of the continuations that are sampled; the others are greedy")
       ->check(share);
-  command.add_option("--temperature", continuations.temperature, "of the sampled continuations")
+  command.add_option("--temperature", continuations.temperature, "temperature of the sampled continuations")
       ->check(positive);
-  command.add_option("--text-share", options.text_share, "of the windows that hold text as it is")
+  command.add_option("--text-share", options.text_share, "share of the windows that hold text as it is")
       ->check(share);
   command
       .add_option("--hard", options.hard_share,

@@ -44,7 +44,7 @@ def build(commit, work, jobs):
 
 
 def figures(result, keys):
-    """Name -> number, out of the JSON object of one run."""
+    """Returns the figures of one run's JSON object by name."""
     if keys:
         return {key: float(result[key]) for key in keys}
     if result.get("bench") == "rows":
@@ -58,7 +58,7 @@ def run(program, command, keys):
 
 
 def summary(before, after):
-    """Lines of the table; the ratio is taken run by run, since neighbours in time saw the same machine."""
+    """Returns the lines of the table. Ratios are taken run by run, as runs close in time had the same conditions."""
     lines = [f"{'':<32} {'A':>10} {'B':>10} {'B / A':>8} {'spread':>15}"]
     for name in before[0]:
         a = [one[name] for one in before]
@@ -85,7 +85,7 @@ def main():
     programs = [build(commit, work, options.jobs) for commit in (options.before, options.after)]
     results = [[], []]
     for turn in range(options.runs):
-        order = (0, 1) if turn % 2 == 0 else (1, 0)  # drift of the machine hits both alike
+        order = (0, 1) if turn % 2 == 0 else (1, 0)  # a drift of the machine's speed affects both sides alike
         for side in order:
             results[side].append(run(programs[side], options.command, options.keys))
     print(f"A {options.before}, B {options.after}, {options.runs} runs each in turn: outrider {' '.join(options.command)}")

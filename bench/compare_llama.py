@@ -4,8 +4,8 @@
 
     bench/compare_llama.py MODEL.gguf --batched-bench ../llama.cpp/build/bin/llama-batched-bench --rows 1,2,4,8,16,32,64
 
-A pass of R rows is one batch of R sequences behind a shared context for llama-batched-bench (the decoding columns of
-its table), and R rows of one sequence behind a context of the same length for `outrider bench --rows`. Both compute
+A pass of R rows is one batch of R sequences after a shared context for llama-batched-bench (the decoding columns of
+its table), and R rows of one sequence after a context of the same length for `outrider bench --rows`. Both compute
 the logits of all rows. One round runs each program once. bench/README.md says how to build llama.cpp.
 """
 
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def outrider_ms(options):
-    """Rows -> milliseconds of one pass."""
+    """Returns the milliseconds of one pass by rows, and the read bandwidth in GB/s."""
     command = [options.outrider, "bench", options.model, "--rows", ",".join(map(str, options.rows)), "--context",
                str(options.context), "--threads", str(options.threads), "--runs", str(options.repetitions), "--json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -36,12 +36,12 @@ def llama_command(options):
             *options.llama_options]
 
 
-# | PP | TG | B | N_KV | T_PP s | S_PP t/s | T_TG s | ...
+# A line of the table: | PP | TG | B | N_KV | T_PP s | S_PP t/s | T_TG s | ...
 TABLE_LINE = re.compile(r"^\|\s*\d+ \|\s*(\d+) \|\s*(\d+) \|\s*\d+ \|[^|]*\|[^|]*\|\s*([\d.]+) \|", re.MULTILINE)
 
 
 def parse_passes(text):
-    """Rows -> milliseconds, from the table of llama-batched-bench: the mean of its passes."""
+    """Returns mean milliseconds of a pass by rows, from the table of llama-batched-bench."""
     return {int(rows): float(seconds) * 1e3 / int(passes) for passes, rows, seconds in TABLE_LINE.findall(text)}
 
 
@@ -57,7 +57,7 @@ def llama_ms(options):
 
 
 def table(rows, ours, theirs):
-    """One line per row count; ours and theirs are lists, one dictionary per round."""
+    """Returns one line per row count; ours and theirs are lists with one dictionary per round."""
     lines = [f"{'rows':>6} {'outrider ms':>12} {'ratio':>7} {'llama.cpp ms':>13} {'ratio':>7} {'outrider / llama':>17}"]
     median = {name: {r: statistics.median(one[r] for one in runs) for r in rows}
               for name, runs in (("ours", ours), ("theirs", theirs))}

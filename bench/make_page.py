@@ -39,7 +39,7 @@ th:first-child, td:first-child { text-align: left; }
 
 
 class Series:
-    """Milliseconds by rows; for Outrider also the weights' bytes and the read bandwidth of the same run."""
+    """Milliseconds by rows; for Outrider also the weights' bytes and the read bandwidth of that run."""
 
     def __init__(self, name, passes, context, streamed_bytes=None, read_gb=None):
         self.name, self.passes, self.context = name, passes, context
@@ -53,7 +53,7 @@ class Series:
         return self.passes[rows] / self.passes[self.rows[0]]
 
     def gigabytes(self, rows):
-        """Weights read per second in a pass."""
+        """Bytes of weights read per second in a pass."""
         return self.streamed_bytes / self.passes[rows] * 1e-6
 
 
@@ -62,7 +62,7 @@ def medians(rows, runs):
 
 
 def load(argument):
-    """The series of one file."""
+    """Returns the series of one file."""
     name, _, path = argument.rpartition("=")
     result = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     if result.get("bench") == "rows":
@@ -117,13 +117,13 @@ def curves(series, value, label):
 
 
 def bandwidth_bars(series):
-    """Share of the measured read bandwidth that a pass of the fewest rows reaches."""
+    """Plots the share of the measured read bandwidth that a pass of the fewest rows reaches."""
     def draw(axes):
         names = [one.name for one in series]
         shares = [100 * one.gigabytes(one.rows[0]) / one.read_gb for one in series]
         axes.barh(names, shares, height=0.55, color=[COLOURS[i % len(COLOURS)] for i in range(len(series))])
         for i, (one, share) in enumerate(zip(series, shares)):
-            beside = share + 1 if share < 60 or share > 99 else 102  # not across the dotted line
+            beside = share + 1 if share < 60 or share > 99 else 102  # keeps the label off the dotted line
             axes.text(beside, i, f"{share:.0f} %: {one.gigabytes(one.rows[0]):.1f} of {one.read_gb:.1f} GB/s",
                       va="center")
         axes.axvline(100, color=INK, linewidth=1, linestyle=":")

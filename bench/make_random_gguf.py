@@ -13,7 +13,7 @@ import argparse
 import gguf
 import numpy as np
 
-# hidden, layers, heads, key-value heads, feed-forward, vocabulary, context
+# Hidden size, layers, heads, key-value heads, feed-forward size, vocabulary, context length.
 SHAPES = {
     "llama-25m": (384, 7, 6, 6, 1024, 32000, 2048),
     "llama-68m": (768, 2, 12, 12, 3072, 32000, 2048),
@@ -30,10 +30,10 @@ TYPES = {
 
 
 def random_matrix(rng, rows, cols, weight_type):
-    """Stored bytes [rows, bytes of a row]."""
+    """Returns stored bytes [rows, bytes of a row]."""
     _, _, elements, size, scale = TYPES[weight_type]
     data = rng.integers(0, 256, (rows, cols // elements, size), dtype=np.uint8)
-    if scale is None:  # bf16: random sign and mantissa under one exponent
+    if scale is None:  # bf16: random sign and mantissa with one exponent
         bits = data.reshape(rows, cols * 2).view(np.uint16)
         bits &= 0x807F
         bits |= 121 << 7

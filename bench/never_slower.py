@@ -5,11 +5,9 @@
 Runs `outrider bench` (plain and speculative in turn, prompt by prompt) over domains and adversarial cases and prints
 tokens per second with speculation over those without, per case, and beside the best fixed length of a sweep.
 """
-import argparse
-import json
 import statistics
-import subprocess
-import sys
+
+from outrider_runs import prompt_arguments, run
 
 AUTO = {
     "auto": "auto",
@@ -20,32 +18,19 @@ FIXED_LENGTHS = (1, 2, 3, 4, 6, 8)
 
 
 def bench(args, speculative, *options):
-    command = [args.outrider, "bench", "--prompts", args.prompts, "--limit", str(args.limit), "--max-tokens",
-               str(args.max_tokens), "--runs", str(args.runs), "--json", "--speculative", speculative, *options]
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode != 0:
-        sys.exit(f"never_slower: {' '.join(command)}: {run.stderr.strip()}")
-    return json.loads(run.stdout)
+    return run(args, "bench", speculative, "--runs", str(args.runs), *options)
 
 
 def medians(rounds):
-    """Median speed-up per domain, and overall, of several rounds."""
+    """Returns the median speed-up of several rounds, per domain and overall."""
     names = rounds[0]["categories"]
     result = {name: statistics.median(r["categories"][name]["speedup"] for r in rounds) for name in names}
     result["all"] = statistics.median(r["speedup"] for r in rounds)
     return result
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--outrider", default="build/release/bin/outrider")
-    parser.add_argument("--prompts", required=True, help="JSONL file")
-    parser.add_argument("--limit", type=int, default=24)
-    parser.add_argument("--max-tokens", type=int, default=128)
-    parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3, help="of everything, interleaved")
-    args = parser.parse_args()
-
+def all_cases():
+    """Returns (name, --speculative, options) of every case with policy auto."""
     cases = []
     for name, config in AUTO.items():
         for temperature in ("0", "0.7", "1.5"):
@@ -54,6 +39,28 @@ def main():
     cases.append(("random draft model", AUTO["draft_target"], ("--synthetic-acceptance", "0")))
     cases.append(("random draft model, temperature 1.5", AUTO["draft_target"],
                   ("--synthetic-acceptance", "0", "--temperature", "1.5")))
+    return cases
+
+
+def print_best_fixed(results, fixed):
+    """Prints policy auto beside the best fixed length."""
+    for temperature in ("0", "0.7"):
+        by_length = {length: medians(fixed[length, temperature])["all"] for length in FIXED_LENGTHS}
+        best = max(by_length, key=by_length.get)
+        for name in ("draft_target", "auto"):
+            own = medians(results[f"{name}, temperature {temperature}"])["all"]
+            print(f"temperature {temperature}: {name} {own:.2f}, best fixed length {best}: {by_length[best]:.2f} "
+                  f"({', '.join(f'{length}: {ratio:.2f}' for length, ratio in by_length.items())}); "
+                  f"{own / by_length[best]:.3f} of it")
+
+
+def main():
+    parser = prompt_arguments(__doc__, limit=24)
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of all cases, interleaved")
+    args = parser.parse_args()
+
+    cases = all_cases()
     sweep = [(length, temperature) for temperature in ("0", "0.7") for length in FIXED_LENGTHS]
 
     results = {name: [] for name, _, _ in cases}
@@ -71,14 +78,7 @@ def main():
         worst = min(worst, *ratios.values())
         print(f"{name:<40}" + "  ".join(f"{domain} {ratio:.2f}" for domain, ratio in ratios.items()), flush=True)
     print(f"least of all: {worst:.3f}\n")
-    for temperature in ("0", "0.7"):
-        by_length = {length: medians(fixed[length, temperature])["all"] for length in FIXED_LENGTHS}
-        best = max(by_length, key=by_length.get)
-        for name in ("draft_target", "auto"):
-            own = medians(results[f"{name}, temperature {temperature}"])["all"]
-            print(f"temperature {temperature}: {name} {own:.2f}, best fixed length {best}: {by_length[best]:.2f} "
-                  f"({', '.join(f'{length}: {ratio:.2f}' for length, ratio in by_length.items())}); "
-                  f"{own / by_length[best]:.3f} of it")
+    print_best_fixed(results, fixed)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What trees bring: SpecInfer's Tables 1 and 2, the two lossless rules side by side, and merged trees.
+"""Measures draft trees: SpecInfer's Tables 1 and 2, the two lossless rules side by side, and merged trees.
 
 Runs `outrider doctor` and `outrider bench` and prints the four tables as Markdown. Acceptance lengths (tokens per target
 pass, bonus token included) do not depend on the machine.
 """
-import argparse
-import json
-import subprocess
-import sys
+
+from outrider_runs import prompt_arguments, run
 
 WIDTHS = (1, 2, 3, 4, 5)
 RULE_SHAPES = ("max_draft_len=4", "expansion=[2,1,1,1]", "expansion=[3,1,1,1]", "expansion=[4,1,1,1]", "expansion=[3,3]",
@@ -16,19 +14,9 @@ RULE_SHAPES = ("max_draft_len=4", "expansion=[2,1,1,1]", "expansion=[3,1,1,1]", 
 MERGED = ("ngram", "suffix", "draft_target", "combine=[ngram,draft_target]", "combine=[suffix,draft_target]")
 
 
-def run(args, command, speculative, *options):
-    words = [args.outrider, command, "--prompts", args.prompts, "--limit", str(args.limit), "--max-tokens",
-             str(args.max_tokens), "--json", "--speculative", speculative, *options]
-    if command == "bench":
-        words += ["--runs", "1"]
-    result = subprocess.run(words, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"tree_tables: {' '.join(words)}: {result.stderr.strip()}")
-    return json.loads(result.stdout)
-
-
 def length(args, speculative, temperature, rule="coupled"):
-    return run(args, "bench", speculative, "--temperature", str(temperature), "--acceptance", rule)["acceptance_length"]
+    options = ("--runs", "1", "--temperature", str(temperature), "--acceptance", rule)
+    return run(args, "bench", speculative, *options)["acceptance_length"]
 
 
 def table(title, head, rows):
@@ -38,12 +26,7 @@ def table(title, head, rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--outrider", default="build/release/bin/outrider")
-    parser.add_argument("--prompts", required=True, help="JSONL file")
-    parser.add_argument("--limit", type=int, default=60)
-    parser.add_argument("--max-tokens", type=int, default=128)
-    args = parser.parse_args()
+    args = prompt_arguments(__doc__, limit=60).parse_args()
 
     agreement = run(args, "doctor", "draft_target")["agreement"]
     table("Chance that the target's token is among the draft's first k (SpecInfer, Table 1)",

@@ -505,7 +505,7 @@ EXTRAS = {
 
 
 def contexts(family):
-    """(name, variables) of every rendering of a family's template."""
+    """Returns (name, variables) of every rendering of a family's template."""
     tokens = {"bos_token": "<s>", "eos_token": "</s>"}
     shared = {"roles": {"user": 2, "system": 0, "assistant": 1}, "tools": None, "documents": None}
     for name, messages in CONVERSATIONS.items():

@@ -17,6 +17,7 @@ import tempfile
 
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, get_tensor_name_map, MODEL_ARCH, quants
+from llama_gguf import interleaved
 
 TYPES = ["q8_0", "q4_0", "q4_k", "q6_k"]
 DECODERS = {
@@ -37,7 +38,7 @@ def original_tensors(directory):
 
 
 def expected_tensors(directory, config):
-    """By GGUF name, rows of q and k in the order of llama.cpp's converter."""
+    """Yields tensors by GGUF name, with the rows of q and k in the order of llama.cpp's converter."""
     llama = config["model_type"] in ("llama", "mistral")
     names = get_tensor_name_map(MODEL_ARCH.LLAMA if llama else MODEL_ARCH[config["model_type"].upper()],
                                 config["num_hidden_layers"])
@@ -45,8 +46,7 @@ def expected_tensors(directory, config):
     for name, numbers in original_tensors(directory):
         projection = name.split(".")[-2]
         if llama and projection in heads:
-            halves = numbers.reshape(heads[projection], 2, -1, *numbers.shape[1:])
-            numbers = halves.swapaxes(1, 2).reshape(numbers.shape)
+            numbers = interleaved(numbers, heads[projection])
         yield names.get_name(name, try_suffixes=(".weight", ".bias")), numbers
 
 

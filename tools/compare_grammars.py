@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what Outrider's grammars accept with Python's `re` and the `jsonschema` package.
+"""Compares the verdicts of Outrider's grammars with those of Python's `re` and the `jsonschema` package.
 
 usage: compare_grammars.py build/release/bin/grammar_probe [--count 2000] [--seed 7] [--record VERDICTS.jsonl]
 
-Regular expressions (also written as GBNF, and as the pattern of a string in a schema) are tried on every text over a
-small alphabet; schemas on valid and broken instances, and on texts that the automaton itself makes up. `re` backtracks:
-where repetitions nest it may need hours for one expression, so it gets PATIENCE_S of processor time for each.
+Regular expressions (also written as GBNF, and as the pattern of a string in a schema) are tested on every text over a
+small alphabet; schemas on valid and broken instances, and on texts that the automaton itself generates. `re`
+backtracks: where repetitions nest it may need hours for one expression, so it gets PATIENCE_S of processor time each.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def lose_patience(*_):
 
 
 def judged(oracle, texts):
-    """(text, verdict) of every text, or of those that the oracle managed in time."""
+    """Returns (text, verdict) of every text for which the oracle ended in time."""
     verdicts = []
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE_S)
@@ -48,7 +48,7 @@ def judged(oracle, texts):
 
 
 class Progress:
-    """A line on standard error every few seconds."""
+    """Prints a line on standard error every few seconds."""
 
     INTERVAL_S = 5
 
@@ -65,7 +65,7 @@ class Progress:
 
 
 class Probe:
-    """Records, where asked to, up to 30 verdicts per grammar; main() keeps them only where nothing differs."""
+    """Asks grammar_probe and records up to 30 verdicts per grammar; main() keeps them only if nothing differs."""
 
     def __init__(self, program):
         self.records = []
@@ -82,7 +82,7 @@ class Probe:
         return answer
 
 
-# ---- regular expressions, as trees: (regex, GBNF) pairs
+# ---- random regular expressions, as pairs of a regex and the GBNF rule that accepts the same texts
 
 def random_atom(rng, depth):
     kind = rng.randrange(8 if depth > 0 else 5)
@@ -152,7 +152,7 @@ def compare_regexes(probe, rng, count):
     return different
 
 
-# ---- schemas: (schema, maker of a valid instance)
+# ---- random schemas, as pairs of a schema and a function that makes a valid instance
 
 def random_bounds(rng, low_key, high_key, number):
     schema = {}
@@ -184,7 +184,7 @@ def random_number_schema(rng):
             value = r.choice(near) if near and r.random() < 0.4 else number(r)
             if abs(value) > 1e-4 or value == 0:
                 if validator.is_valid(value):
-                    return value + 0  # not -0.0
+                    return value + 0  # turns -0.0 into 0.0
         raise LookupError
     return schema, make
 
@@ -279,7 +279,7 @@ def dumps(rng, value):
 
 
 def broken(rng, value):
-    """The value with one small change, which may leave it valid."""
+    """Returns the value with one small change, which may leave it valid."""
     if isinstance(value, dict) and value and rng.random() < 0.8:
         name = rng.choice(list(value))
         change = rng.randrange(3)

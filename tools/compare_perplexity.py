@@ -14,12 +14,12 @@ import pathlib
 import subprocess
 import tempfile
 
-WEIGHTS = ("f32", "bf16", "q8_0", "q8", "q4")  # held so by --weights
-FILES = ("q4_k", "q6_k")  # quantised to a file first
+WEIGHTS = ("f32", "bf16", "q8_0", "q8", "q4")  # weight types of --weights
+FILES = ("q4_k", "q6_k")  # types of files that `quantize` writes first
 
 
 def mean_loss(program, model, texts, weights, kernels, cache):
-    """Nats per token and the number of tokens, each text scored on its own."""
+    """Returns nats per token and the number of tokens; each text is scored on its own."""
     logprobs = []
     for text in texts:
         command = [program, "score", model, "--text-file", text, "--json", "--weights", weights, "--kv-cache-type", cache]

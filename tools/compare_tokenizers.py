@@ -20,13 +20,13 @@ EXACT_BYTE_LEVEL = ("gpt2", "llama3", "gpt4o", "deepseek_coder", "deepseek_llm",
 
 
 def is_reversible(name, text):
-    """Whether decoding must give the text back: nothing in the family's rules loses what is in this text."""
+    """Whether decoding must give the text back, because no rule of the family loses a part of it."""
     if any(content in text for content in ("<|im", "<mask>", "<tool>", "<s>", "</s>", "<unk>")):
         return False
     if name == "qwen2":
         return unicodedata.normalize("NFC", text) == text
     if name in ("llama2_prepend", "metaspace_never", "gemma"):
-        # Every stretch between added tokens gets a prefix of its own; U+2581 comes back as a space.
+        # Every section between added tokens gets a prefix of its own; U+2581 is decoded to a space.
         return SPACE_MARK not in text and not any(token.content in text for token in ADDED)
     return name in EXACT_BYTE_LEVEL
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/data/chat/*.json: templates and snippets with what Jinja2 renders for them.
+"""Makes tests/data/chat/*.json: templates and snippets with the text that Jinja2 renders.
 
 Needs jinja2 >= 3.1.6; with transformers >= 4.50 it also makes openai_requests.json, where transformers' own
 apply_chat_template renders what a request in OpenAI's words asks for. The environment is set up as transformers does for chat templates. The templates in
@@ -58,10 +58,10 @@ def make_environment():
 
 
 def render(environment, template, context):
-    """{"output": text} or, for anything Jinja2 refuses, {"error": message}."""
+    """Returns {"output": text} or, if Jinja2 refuses the template, {"error": message}."""
     try:
         return {"output": environment.from_string(template).render(**context)}
-    except Exception as error:  # every refusal counts, whatever Python calls it
+    except Exception as error:  # Jinja2 refuses templates with many types of exceptions
         return {"error": str(error).splitlines()[0] if str(error) else type(error).__name__}
 
 
@@ -71,7 +71,7 @@ def write(path, data):
 
 
 def request_of(context):
-    """The body of /v1/chat/completions that asks for a context of chat_templates."""
+    """Returns the body of /v1/chat/completions whose context is one of chat_templates."""
     messages = json.loads(json.dumps(context["messages"]))
     for message in messages:
         for call in message.get("tool_calls", []):
@@ -101,13 +101,13 @@ def transformers_render(template, context):
 
 def openai_cases():
     for family, template in chat_templates.TEMPLATES.items():
-        if family == "schema_macros":  # wants variables that no request has
+        if family == "schema_macros":  # it needs variables that no request has
             continue
         for name, context in chat_templates.contexts(family):
             if not context["messages"] or set(context) - {"roles", "tools", "documents", "bos_token", "eos_token",
                                                           "messages", "add_generation_prompt"}:
                 continue
-            # None of the templates may change a context.
+            # No template may change its context.
             expected = transformers_render(template, copy.deepcopy(context))
             yield {"family": family, "name": name, "body": request_of(context)} | expected
 

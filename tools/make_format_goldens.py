@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the model files that the tests of src/formats read, with the reference implementations of the formats.
+"""Writes the model files that the tests of src/formats read, with the reference implementations of the formats.
 
 Usage: make_format_goldens.py [tests/data/formats]
 Needs: torch, transformers, tokenizers, gguf, numpy.
@@ -21,6 +21,7 @@ import gguf
 import numpy as np
 import torch
 import transformers
+from llama_gguf import finish, interleaved, rope_divisors
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 SIZES = dict(
@@ -64,7 +65,7 @@ TOP_NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "l
 
 
 def vocabulary():
-    """256 bytes, four merges, two control tokens."""
+    """Returns the 256 bytes and the pieces of four merges, the merges, and two control tokens."""
     pieces = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("t", "h"), ("th", "e"), ("Ġ", "a"), ("i", "n")]
     pieces += [left + right for left, right in merges]
@@ -98,11 +99,6 @@ def gguf_name(name):
     return f"blk.{layer}.{LAYER_NAMES[rest]}.{kind}"
 
 
-def permute(weights, heads):
-    """Interleaves the halves of every head, as llama.cpp's convert_hf_to_gguf.py does for Llama."""
-    return weights.reshape(heads, 2, weights.shape[0] // heads // 2, *weights.shape[1:]).swapaxes(1, 2).reshape(weights.shape)
-
-
 def add_metadata(writer, architecture, config):
     writer.add_name(f"tiny {architecture}")
     writer.add_context_length(config.max_position_embeddings)
@@ -128,37 +124,17 @@ def add_metadata(writer, architecture, config):
     writer.add_chat_template("{{ messages[0].content }}")
 
 
-def llama3_divisors(rope, head_dim):
-    """The frequency divisors that converters store as rope_freqs.weight."""
-    low = rope["original_max_position_embeddings"] / rope["low_freq_factor"]
-    high = rope["original_max_position_embeddings"] / rope["high_freq_factor"]
-    divisors = []
-    for i in range(0, head_dim, 2):
-        wavelength = 2 * np.pi * rope["rope_theta"] ** (i / head_dim)
-        if wavelength < high:
-            divisors.append(1.0)
-        elif wavelength > low:
-            divisors.append(rope["factor"])
-        else:
-            smooth = (rope["original_max_position_embeddings"] / wavelength - rope["low_freq_factor"]) / (
-                rope["high_freq_factor"] - rope["low_freq_factor"]
-            )
-            divisors.append(1 / ((1 - smooth) / rope["factor"] + smooth))
-    return np.array(divisors, dtype=np.float32)
-
-
 def add_tensors(writer, family, model):
     config = model.config
     if family == "llama":
-        head_dim = config.hidden_size // config.num_attention_heads
-        writer.add_tensor("rope_freqs.weight", llama3_divisors(config.rope_parameters, head_dim))
+        writer.add_tensor("rope_freqs.weight", rope_divisors(config))
     for name, parameter in model.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
         weights = parameter.float().numpy()
         if family == "llama" and (".q_proj." in name or ".k_proj." in name):
             heads = config.num_attention_heads if ".q_proj." in name else config.num_key_value_heads
-            weights = permute(weights, heads)
+            weights = interleaved(weights, heads)
         if parameter.dtype == torch.bfloat16:
             packed = gguf.quants.quantize(weights, gguf.GGMLQuantizationType.BF16)
             writer.add_tensor(gguf_name(name), packed, raw_dtype=gguf.GGMLQuantizationType.BF16)
@@ -166,19 +142,12 @@ def add_tensors(writer, family, model):
             writer.add_tensor(gguf_name(name), np.ascontiguousarray(weights))
 
 
-def finish(writer):
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
 def make_family(out, family):
     config_class, options = FAMILIES[family]
     torch.manual_seed(1)
     config = config_class(**SIZES, **options)
     model = transformers.AutoModelForCausalLM.from_config(config)
-    for parameter in model.parameters():  # biases and norms start as constants; the test must see their order
+    for parameter in model.parameters():  # constant biases and norms would hide their order from the test
         torch.nn.init.normal_(parameter)
     model.generation_config.eos_token_id = [261, 260]
     directory = out / family
@@ -198,7 +167,7 @@ def make_family(out, family):
 
 
 def make_quantized(out):
-    """Random blocks: the bytes of a weight need not mean anything to be carried faithfully."""
+    """Writes random blocks: the tests compare bytes and need no meaningful weights."""
     rng = np.random.default_rng(2)
     types = gguf.GGMLQuantizationType
     config = transformers.LlamaConfig(
@@ -216,7 +185,7 @@ def make_quantized(out):
         "token_embd.weight": (block_tensor(262, 256, types.Q4_0), types.Q4_0),
         "output_norm.weight": (np.ones(256, dtype=np.float32), None),
         "blk.0.attn_norm.weight": (np.ones(256, dtype=np.float32), None),
-        "blk.0.attn_q.weight": (permute(q_proj, 8), types.Q4_K),
+        "blk.0.attn_q.weight": (interleaved(q_proj, 8), types.Q4_K),
         "blk.0.attn_k.weight": (block_tensor(8, 256, types.Q5_K), types.Q5_K),
         "blk.0.attn_v.weight": (block_tensor(8, 256, types.Q6_K), types.Q6_K),
         "blk.0.attn_output.weight": (block_tensor(256, 32, types.Q4_0), types.Q4_0),

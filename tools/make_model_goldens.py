@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small random models of every family, and what Hugging Face transformers computes with them.
+"""Writes small random models of every family and the results of Hugging Face transformers with them.
 
     python tools/make_model_goldens.py [out_dir]        default: tests/data/models
 
@@ -19,13 +19,14 @@ import gguf
 import numpy as np
 import torch
 import transformers
+from llama_gguf import finish, interleaved, rope_divisors
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 VOCAB = 288
 PROMPT_LENGTH = 24
 STEPS = 64
 TOP = 8
-# A greedy choice closer than this could fall either way by rounding; such a seed is passed over.
+# Rounding could turn a greedy choice that is closer than this, so such a seed is skipped.
 MIN_GAP = 2e-3
 MIN_DISTINCT_TOKENS = 16
 
@@ -49,7 +50,7 @@ class Case:
     name: str
     config_class: type
     config: dict = field(default_factory=dict)
-    dtype: torch.dtype = torch.bfloat16  # of the saved file; the golden values use the saved numbers, in f32
+    dtype: torch.dtype = torch.bfloat16  # type in the saved file; the golden values use the saved numbers in f32
     gguf: bool = False
 
 
@@ -81,7 +82,7 @@ def cases():
 
 
 def randomize(model, seed, dtype):
-    """Numbers of `dtype`, spread so widely that neither logits nor attention are flat."""
+    """Fills the model with numbers of `dtype`, spread so widely that neither logits nor attention are flat."""
     generator = torch.Generator().manual_seed(seed)
 
     def normal(tensor, mean, std):
@@ -102,7 +103,7 @@ def randomize(model, seed, dtype):
 
 
 def greedy(model, prompt):
-    """Tokens, log-probabilities [STEPS, vocab] and the smallest gap between the best two."""
+    """Returns tokens, log-probabilities [STEPS, vocab] and the smallest gap between the best two."""
     tokens, rows, gap = list(prompt), [], math.inf
     for _ in range(STEPS):
         with torch.no_grad():
@@ -130,7 +131,7 @@ def make_tokenizer():
 
 
 def write_directory(case, directory, tokenizer):
-    """Saves the first seed whose greedy choices are clear; returns what transformers computes with the saved files."""
+    """Saves the first seed whose greedy choices are clear, with its goldens; returns the model as loaded again."""
     prompt = [(7 * i * i + 3 * i + 11) % (VOCAB - 2) for i in range(PROMPT_LENGTH)]
     for seed in range(200):
         config = case.config_class(**{**BASE, **case.config})
@@ -162,30 +163,6 @@ def write_directory(case, directory, tokenizer):
     }
     (directory / "golden.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
     return saved
-
-
-def interleaved(weight, heads):
-    """Rows of q and k as Llama GGUF files have them: rotated pairs are neighbours."""
-    return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
-
-
-def rope_divisors(config):
-    """What converters write as rope_freqs.weight for Llama-3.1 scaling."""
-    rope = config.rope_parameters
-    dim = config.hidden_size // config.num_attention_heads
-    original = rope["original_max_position_embeddings"]
-    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
-    divisors = []
-    for i in range(0, dim, 2):
-        wavelength = 2 * math.pi * rope["rope_theta"] ** (i / dim)
-        if wavelength < original / high:
-            divisors.append(1.0)
-        elif wavelength > original / low:
-            divisors.append(rope["factor"])
-        else:
-            kept = (original / wavelength - low) / (high - low)
-            divisors.append(1 / ((1 - kept) / rope["factor"] + kept))
-    return np.array(divisors, dtype=np.float32)
 
 
 def write_gguf(model, path, tokenizer, merges):
@@ -225,10 +202,7 @@ def write_gguf(model, path, tokenizer, merges):
             writer.add_tensor(out_name, gguf.quants.quantize(np.ascontiguousarray(array), kind), raw_dtype=kind)
     if config.rope_parameters["rope_type"] == "llama3":
         writer.add_tensor("rope_freqs.weight", rope_divisors(config))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
 
 
 def main():

@@ -47,7 +47,7 @@ def numbers_to_quantize(rng):
     x[160:192] = 0.5
     x[192:224] = -np.abs(x[192:224])
     x[224:256] = np.tile([127, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, -127], 4)
-    for i in range(8):  # codes that are halfway but for the rounding of the scale
+    for i in range(8):  # codes that would be halfway without the rounding of the scale
         x[256 + 32 * i : 288 + 32 * i] = (np.arange(32) - 16) * np.float32(0.03 + 0.01 * i)
     return x
 

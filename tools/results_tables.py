@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Markdown tables of docs/results.md from what `outrider bench --all --json` printed.
+"""Makes the Markdown tables of docs/results.md from the output of `outrider bench --all --json`.
 
     python3 tools/results_tables.py RESULTS.json                 # every drafter, greedy and sampled
     python3 tools/results_tables.py RESULTS.json --categories    # greedy, by category of the prompts
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def table(header, rows):
-    """Markdown with the first two columns to the left and numbers to the right."""
+    """Returns a Markdown table with the first two columns aligned left and numbers aligned right."""
     align = ["---", "---"] + ["---:"] * (len(header) - 2)
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, align, *rows])
 
@@ -43,7 +43,7 @@ def overall(results):
 
 
 def by_category(results):
-    """Length and speed-up of greedy output; of each drafter the tree that was fastest over all prompts."""
+    """Tabulates length and speed-up of greedy output with each drafter's tree that was fastest over all prompts."""
     fastest = {}
     for row in results["drafters"]:
         best = fastest.setdefault(row["drafter"], row)

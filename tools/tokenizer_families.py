@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small tokenizers of every family Outrider supports, trained on made-up text, and texts to try them on."""
+"""Small tokenizers of every family Outrider supports, trained on synthetic text, and texts to test them on."""
 
 import json
 import random
@@ -110,7 +110,7 @@ ADDED = [
 
 
 def build_families(vocab_size=1200):
-    """name -> trained tokenizer. Every one adds BOS by a template, has added tokens of all kinds, and byte tokens."""
+    """Returns trained tokenizers by name. Each adds BOS by a template, has added tokens of all kinds, and byte tokens."""
     families = {}
     for name, tokenizer in untrained_families().items():
         is_byte_level = "ByteLevel" in tokenizer.to_str()[:100000] and tokenizer.model.byte_fallback is False and \
@@ -123,7 +123,7 @@ def build_families(vocab_size=1200):
                                       initial_alphabet=alphabet, limit_alphabet=400)
         tokenizer.train_from_iterator(training_lines(), trainer)
         state = json.loads(tokenizer.to_str())
-        # The trainer takes byte tokens for special ones; in real files they are plain entries of the vocabulary.
+        # The trainer makes byte tokens special; in real files they are plain entries of the vocabulary.
         state["added_tokens"] = [t for t in state["added_tokens"] if not t["content"].startswith("<0x")]
         tokenizer = Tokenizer.from_str(json.dumps(state))
         tokenizer.add_tokens(ADDED)
@@ -144,7 +144,7 @@ EDGES = ["", " ", "  ", "\n", "\r\n", " \n \n  x", "\u180e", "a\u180eb", "\u0085
 
 
 def texts(count, seed):
-    """Edge cases first, then random mixtures; valid Unicode without NUL."""
+    """Yields edge cases, then random mixtures, all valid Unicode without NUL."""
     yield from EDGES
     rng = random.Random(seed)
     fragments = WORDS + [t.content for t in ADDED] + EDGES[1:40]

@@ -49,7 +49,7 @@ def sampled_texts(data: pathlib.Path, total_characters: int):
 
 def train(data: pathlib.Path, vocab_size: int, total_characters: int) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
-    # Single digits, then the GPT-2 split: the pre-tokenizer of SmolLM2 and StarCoder2, known to every engine.
+    # Single digits, then the GPT-2 split, as in SmolLM2 and StarCoder2; every engine knows this pre-tokenizer.
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Digits(individual_digits=True),

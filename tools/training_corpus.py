@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the records of the training data become text: shared by train_tokenizer.py and prepare_training_data.py."""
+"""Turns the records of the training data into text, for train_tokenizer.py and prepare_training_data.py."""
 
 import io
 import json
@@ -13,7 +13,7 @@ IM_START = "<|im_start|>"
 IM_END = "<|im_end|>"
 PAD = "<|pad|>"
 
-# Domain of the mixture -> folder of train/.
+# Maps a domain of the mixture to its folder of train/.
 DOMAINS = {"prose": "prose", "stories": "stories", "code": "code", "instruct": "instruct", "math": "math"}
 
 CHAT_TEMPLATE = (
@@ -23,7 +23,7 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
 
-# Between a question and its answer when a question stands on its own, without the chat template.
+# Separates a question from its answer where no chat template is used.
 ANSWER_SEPARATOR = "\n\n"
 
 
@@ -51,7 +51,7 @@ def heldout_records(data: pathlib.Path, domain: str):
 
 
 def record_texts(record: dict) -> list[str]:
-    """The pieces of text of a record, without layout."""
+    """Returns the pieces of text of a record, without layout."""
     if "text" in record:
         return [record["text"]]
     if "turns" in record:
@@ -60,7 +60,7 @@ def record_texts(record: dict) -> list[str]:
 
 
 def _chat(messages: list[str]) -> str:
-    """Turns of user and assistant in the chat template's layout, user first."""
+    """Renders turns of user and assistant in the chat template's layout, user first."""
     roles = ("user", "assistant")
     return "".join(
         f"{IM_START}{roles[i % 2]}\n{message}{IM_END}\n" for i, message in enumerate(messages)
@@ -68,12 +68,12 @@ def _chat(messages: list[str]) -> str:
 
 
 def chat_prompt(messages: list[str]) -> str:
-    """What the chat template gives for the messages, ready for the assistant's answer."""
+    """Renders the messages with the chat template, up to the start of the assistant's answer."""
     return _chat(messages) + f"{IM_START}assistant\n"
 
 
 def documents(record: dict) -> list[str]:
-    """The training documents of a record.
+    """Returns the training documents of a record.
 
     A question with its answer is laid out twice: bare, because `generate -p QUESTION` should be answered, and in the
     chat template, because `chat` should answer it too.
@@ -86,9 +86,9 @@ def documents(record: dict) -> list[str]:
     return [bare, _chat([record["prompt"].strip(), record["response"].strip()])]
 
 
-# How prompts are cut: the opening of a story, a passage from the middle of a book, whole lines of a source file, the
-# first turns of a dialogue, a whole question. People prompt a model in these ways, so a draft model is taught on
-# what the target says after them.
+# A prompt is the opening of a story, a passage from the middle of a book, whole lines of a source file, the first
+# turns of a dialogue, or a whole question. People prompt a model in these ways, so a draft model learns from the
+# target's answers to them.
 STORY_WORDS = (15, 45)
 PROSE_WORDS = (60, 160)
 CODE_LINES = (8, 30)
@@ -104,7 +104,7 @@ def _middle(pieces: list[str], length: tuple[int, int], rng: random.Random, sepa
 
 
 def prompts(record: dict, domain: str, rng: random.Random) -> list[str]:
-    """Prompts cut from a record, as text ready for the tokenizer."""
+    """Returns prompts cut from a record, as text ready for the tokenizer."""
     if "prompt" in record:
         question = record["prompt"].strip()
         return [question, chat_prompt([question])]

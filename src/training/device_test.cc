@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --device cuda needs of the trainer. Without a GPU: everything comes out in the bits of the CPU on a
-// fake device (fake_device.h), and a libtorch with CUDA has kernels for all that was asked of it. On a
-// GPU: the same but for rounding.
+// Tests for --device cuda. Without a GPU, a fake device (fake_device.h) must give the bits of the CPU, and a
+// libtorch with CUDA must have kernels for all operations it ran. A GPU must give the results up to rounding.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -31,21 +30,22 @@ class DeviceTest : public HeadRunTest {
     target_ = std::move(*target);
     counts_ = data_.token_counts(target_->config().vocab_size);
     options_ = options("unused", 8);
-    options_.products = at::kFloat;  // of which both devices compute all alike
+    options_.products = at::kFloat;  // both devices compute f32 alike
     options_.hard_share = 0.25;
   }
 
-  std::unique_ptr<DraftHead> make(const HeadKind& kind, at::Device device) {
+  std::unique_ptr<DraftHead> make(const HeadRecipe& recipe, at::Device device) {
     auto head =
-        kind.make({.target = *target_, .options = options_, .token_counts = counts_, .device = device});
+        recipe.make({.target = *target_, .options = options_, .token_counts = counts_, .device = device});
     EXPECT_TRUE(head.ok()) << head.error().message;
     EXPECT_TRUE(target_->want((*head)->needs()).ok());
     return std::move(*head);
   }
 
-  // Two steps, a measurement and what is written (below `out`): losses, gradients and agreement, on the CPU.
-  void run(const HeadKind& kind, at::Device device, const std::string& out, NamedTensors& found) {
-    const std::unique_ptr<DraftHead> head = make(kind, device);
+  // Runs two steps and a measurement and exports the head to `out`. Appends losses, gradients and agreement,
+  // on the CPU, to `found`.
+  void run(const HeadRecipe& recipe, at::Device device, const std::string& out, NamedTensors& found) {
+    const std::unique_ptr<DraftHead> head = make(recipe, device);
     StateSource states = *StateSource::open(*target_, {});
     for (const uint64_t seed : {3, 4}) {
       std::vector<Window> windows = data_.batch(static_cast<int64_t>(seed));
@@ -65,16 +65,17 @@ class DeviceTest : public HeadRunTest {
         at::Tensor(tensor).mutable_grad().reset();
       }
     }
-    const HeldOutResult held_out = *measure_held_out(*head, data_, states, device);
+    const HeldOutResult held_out =
+        *measure_held_out([&](const HeadBatch& batch) { return head->loss(batch); }, data_, states, device);
     EXPECT_FALSE(held_out.agreement.empty());
     found.emplace_back("agreement", at::tensor(held_out.agreement).to(at::kFloat));
     ASSERT_TRUE(write_head(*head, *target_, nlohmann::json::object(), files_.path(out)).ok());
   }
 
-  // A few steps in bf16, with the optimizer: the loss falls.
-  void learn_in_bf16(const HeadKind& kind, at::Device device) {
+  // Takes a few optimizer steps in bf16, after which the loss must be lower.
+  void learn_in_bf16(const HeadRecipe& recipe, at::Device device) {
     options_.products = at::kBFloat16;
-    const std::unique_ptr<DraftHead> head = make(kind, device);
+    const std::unique_ptr<DraftHead> head = make(recipe, device);
     StateSource states = *StateSource::open(*target_, {});
     AdamW optimizer(head->parameters(), {});
     double first = 0.0, last = 0.0;
@@ -94,7 +95,7 @@ class DeviceTest : public HeadRunTest {
   std::vector<int64_t> counts_;
 };
 
-// What `lm` does in f32: a loss on text, one on what a teacher says, and the teacher going on with a text.
+// The work of `lm` in f32: a loss on text, a distillation loss, and a continuation by the teacher.
 NamedTensors learn_language(at::Device device) {
   const LlamaConfig config{
       .vocab_size = 64, .hidden_size = 64, .layers = 2, .ffn_size = 96, .max_context = 32};
@@ -119,14 +120,14 @@ NamedTensors learn_language(at::Device device) {
   return found;
 }
 
-struct NamedKind {
+struct NamedRecipe {
   std::string name;
-  HeadKind kind;
-  bool draws_text = false;  // which rounding may change
+  HeadRecipe recipe;
+  bool draws_text = false;  // rounding may change the drawn text
 };
 
-std::vector<NamedKind> all_kinds() {
-  std::vector<NamedKind> kinds;
+std::vector<NamedRecipe> all_recipes() {
+  std::vector<NamedRecipe> recipes;
   for (const auto& [command, arguments] :
        std::vector<std::pair<std::string, std::string>>{{"eagle3", ""},
                                                         {"eagle3", "--mlp 32"},
@@ -139,9 +140,9 @@ std::vector<NamedKind> all_kinds() {
                                                         {"dflash", ""},
                                                         {"draft", ""},
                                                         {"draft", "--divergence reverse"}})
-    kinds.push_back({command + std::to_string(kinds.size()), kind_of(command, arguments)});
-  kinds.push_back({"on-policy", kind_of("draft", "--on-policy 1"), true});
-  return kinds;
+    recipes.push_back({command + std::to_string(recipes.size()), recipe_of(command, arguments)});
+  recipes.push_back({"on-policy", recipe_of("draft", "--on-policy 1"), true});
+  return recipes;
 }
 
 void expect_equal(const NamedTensors& found, const NamedTensors& expected) {
@@ -154,7 +155,7 @@ void expect_near(const NamedTensors& found, const NamedTensors& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) {
     const auto& [what, values] = expected[i];
-    const double share = what == "agreement" ? 0.05 : 1e-3;  // tokens about equally likely may swap
+    const double share = what == "agreement" ? 0.05 : 1e-3;  // tokens of almost equal probability may swap
     const double scale = std::max(values.abs().max().item<double>(), 1e-3);
     EXPECT_LT((found[i].second - values).abs().max().item<double>(), share * scale) << what;
   }
@@ -170,11 +171,11 @@ TEST_F(DeviceTest, TheFakeRefusesTensorsOfTheHost) {
 }
 
 TEST_F(DeviceTest, EveryKindLearnsInTheBitsOfTheCpu) {
-  for (const auto& [name, kind, draws_text] : all_kinds()) {
+  for (const auto& [name, recipe, draws_text] : all_recipes()) {
     SCOPED_TRACE(name);
     NamedTensors here, there;
-    run(kind, at::kCPU, name + "-cpu", here);
-    run(kind, kFake, name + "-fake", there);
+    run(recipe, at::kCPU, name + "-cpu", here);
+    run(recipe, kFake, name + "-fake", there);
     if (HasFatalFailure()) return;
     expect_equal(there, here);
     for (const char* file : {"/model.safetensors", "/config.json"})
@@ -187,21 +188,21 @@ TEST_F(DeviceTest, ALanguageModelLearnsInTheBitsOfTheCpu) {
 }
 
 TEST_F(DeviceTest, EveryKindLearnsInBf16) {
-  for (const HeadKind& kind : head_kinds()) {
-    SCOPED_TRACE(kind.command);
-    learn_in_bf16(kind, kFake);
+  for (const HeadRecipe& recipe : head_recipes()) {
+    SCOPED_TRACE(recipe.command);
+    learn_in_bf16(recipe, kFake);
   }
 }
 
-// With the target's states computed there, too.
+// The target's states are computed on the fake device, too.
 TEST_F(DeviceTest, AGpuHasKernelsForWhatIsAskedOfIt) {
   if (!at::Context::hasCUDART()) GTEST_SKIP() << "this libtorch was built without CUDA";
   fake_device::operations.clear();
   NamedTensors found;
   target_->move_to(kFake, at::kFloat);
-  for (const auto& [name, kind, draws_text] : all_kinds()) run(kind, kFake, name, found);
+  for (const auto& [name, recipe, draws_text] : all_recipes()) run(recipe, kFake, name, found);
   target_->move_to(kFake, at::kBFloat16);
-  for (const HeadKind& kind : head_kinds()) learn_in_bf16(kind, kFake);
+  for (const HeadRecipe& recipe : head_recipes()) learn_in_bf16(recipe, kFake);
   learn_language(kFake);
   EXPECT_GT(fake_device::operations.size(), 50u);
   const auto has_kernel = [](const c10::OperatorName& name) {
@@ -221,12 +222,12 @@ class GpuTest : public DeviceTest {
 };
 
 TEST_F(GpuTest, EveryKindLearnsAsOnTheCpu) {
-  for (const auto& [name, kind, draws_text] : all_kinds()) {
+  for (const auto& [name, recipe, draws_text] : all_recipes()) {
     if (draws_text) continue;
     SCOPED_TRACE(name);
     NamedTensors here, there;
-    run(kind, at::kCPU, name + "-cpu", here);
-    run(kind, kGpu, name + "-gpu", there);
+    run(recipe, at::kCPU, name + "-cpu", here);
+    run(recipe, kGpu, name + "-gpu", there);
     if (HasFatalFailure()) return;
     expect_near(there, here);
   }
@@ -237,13 +238,13 @@ TEST_F(GpuTest, ALanguageModelLearnsAsOnTheCpu) {
 }
 
 TEST_F(GpuTest, EveryKindLearnsInBf16) {
-  for (const HeadKind& kind : head_kinds()) {
-    SCOPED_TRACE(kind.command);
-    learn_in_bf16(kind, kGpu);
+  for (const HeadRecipe& recipe : head_recipes()) {
+    SCOPED_TRACE(recipe.command);
+    learn_in_bf16(recipe, kGpu);
   }
 }
 
-// libtorch's bf16 is 60 times as slow as f32 where the processor has none.
+// On a processor without bf16 instructions, libtorch's bf16 is 60 times as slow as f32.
 TEST(ProductType, AutoIsBf16WhereTheDeviceHasIt) {
   EXPECT_EQ(product_type("bf16", "cpu"), at::kBFloat16);
   EXPECT_EQ(product_type("f32", "cuda"), at::kFloat);

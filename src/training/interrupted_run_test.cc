@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// outrider-train killed at random points, and without room for its files: what is left on the disk goes on.
+// Kills outrider-train at random points and limits the size of its files; the files on disk must let it
+// resume.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ const char* const kLast = "/checkpoints/step-000000024";
 
 class InterruptedRun : public HeadRunTest {
  protected:
-  // file_limit: bytes that a file may have, as on a full disk; 0: as many as it likes.
+  // file_limit: largest size of a file in bytes, which imitates a full disk; 0: no limit.
   pid_t start(const std::string& out, bool resumes, rlim_t file_limit = 0) {
     std::vector<std::string> words = {OUTRIDER_TRAIN,
                                       "mtp",
@@ -66,7 +67,7 @@ class InterruptedRun : public HeadRunTest {
     dup2(file, STDOUT_FILENO);
     dup2(file, STDERR_FILENO);
     if (file_limit > 0) {
-      signal(SIGXFSZ, SIG_IGN);  // writing fails instead, as it does where there is no room
+      signal(SIGXFSZ, SIG_IGN);  // write() fails instead, as on a full disk
       const rlimit limit = {file_limit, file_limit};
       setrlimit(RLIMIT_FSIZE, &limit);
     }
@@ -80,7 +81,7 @@ class InterruptedRun : public HeadRunTest {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
-  // The step behind the last line that begins so in what the program said; 0: there is none.
+  // The step in the last line of the output that begins so; 0 if there is none.
   int64_t said(const std::string& what) const {
     const std::string log = files_.read("log");
     const size_t place = log.rfind(what);
@@ -106,7 +107,7 @@ TEST_F(InterruptedRun, KilledAnywhereItLosesAtMostOneIntervalAndNoBit) {
   for (int attempt = 0;; ++attempt) {
     const bool resumes = newest("cut").has_value();
     const pid_t child = start("cut", resumes);
-    constexpr int kAttempts = 8;  // at last it may end
+    constexpr int kAttempts = 8;  // in the last one the run may end
     if (attempt < kAttempts) {
       const auto percent = static_cast<int64_t>(25 + random() % 50);
       std::this_thread::sleep_for(milliseconds(percent * whole.count() / 100));
@@ -114,7 +115,7 @@ TEST_F(InterruptedRun, KilledAnywhereItLosesAtMostOneIntervalAndNoBit) {
     }
     const int code = wait_for(child);
     kills += code == -1 ? 1 : 0;
-    if (code == 0 && kills == 0 && attempt < kAttempts) {  // the machine was busier the first time
+    if (code == 0 && kills == 0 && attempt < kAttempts) {  // the machine was busier when the run was timed
       std::filesystem::remove_all(files_.path("cut"));
       whole /= 2;
       continue;
@@ -123,7 +124,7 @@ TEST_F(InterruptedRun, KilledAnywhereItLosesAtMostOneIntervalAndNoBit) {
     if (kept > 0) {
       ASSERT_TRUE(newest("cut").has_value());
       const std::string name = newest("cut")->filename().string();
-      // One may be complete that was not spoken of yet.
+      // A checkpoint may be complete before the program reports it.
       EXPECT_GE(std::stoll(name.substr(name.find('-') + 1)), kept);
     }
     if (attempt == kAttempts || code == 0) {
@@ -141,7 +142,7 @@ TEST_F(InterruptedRun, AFullDiskLeavesThePreviousCheckpoint) {
   std::filesystem::create_directories(files_.path("cut/checkpoints"));
   const std::string early = "/checkpoints/step-000000022";
   std::filesystem::copy(files_.path("whole" + early), files_.path("cut" + early));
-  // Room for nothing; for what is measured, but not for a checkpoint; for all of it but its last bytes.
+  // The limits leave room for nothing, for the export but no checkpoint, and for all but the last bytes.
   const auto size =
       std::filesystem::file_size(files_.path(std::string("whole") + kLast + "/tensors.safetensors"));
   for (const rlim_t limit : {rlim_t{4096}, static_cast<rlim_t>(size / 3), static_cast<rlim_t>(size - 1)}) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "training/heads/head_command.h"
-#include "training/heads/head_kinds.h"
+#include "training/heads/head_recipes.h"
 #include "training/lm/lm_command.h"
 
 namespace {
@@ -19,8 +19,8 @@ int run(int argc, char** argv) {
   CLI::App app("Trains models and drafters for Outrider.", "outrider-train");
   app.require_subcommand(1);
   std::vector<std::function<outrider::Status()>> commands = {outrider::training::add_lm_command(app)};
-  for (const outrider::training::HeadKind& kind : outrider::training::head_kinds())
-    commands.push_back(outrider::training::add_head_command(app, kind));
+  for (const outrider::training::HeadRecipe& recipe : outrider::training::head_recipes())
+    commands.push_back(outrider::training::add_head_command(app, recipe));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -37,13 +37,13 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Tensors come and go in every step; returning their pages to the system costs a fifth of the time in page
-  // faults.
+  // Every step allocates and frees its tensors; returning their pages to the system would cost a fifth of the
+  // time in page faults.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   try {
     return run(argc, argv);
-  } catch (const std::exception& error) {  // libtorch reports failures of its operations this way
+  } catch (const std::exception& error) {  // libtorch throws when an operation fails
     std::fprintf(stderr, "outrider-train: %s\n", error.what());
     return 1;
   }

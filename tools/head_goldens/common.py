@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the goldens of all learned drafters share: made-up weights, and the small targets in plain PyTorch.
+"""Fake weights and the small targets in plain PyTorch, for the goldens of all learned drafters.
 
-Nothing here is faster than it is clear: whole sequences, dense masks, f32.
+The code prefers clarity to speed: whole sequences, dense masks, f32.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,18 @@ import torch
 import torch.nn.functional as F
 from safetensors import safe_open
 
-TARGETS = Path(__file__).resolve().parents[2] / "tests/data/models"
+ROOT = Path(__file__).resolve().parents[2] / "tests/data"
 
 
-def made_up(name, shape):
-    """The same numbers as made_up_tensor() of src/draft_heads/fake_head.h: a function of name and place alone.
+def output_folder():
+    """The folder named on the command line, or tests/data/heads; it is created where it is missing."""
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "heads"
+    out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
+def fake(name, shape):
+    """Returns the numbers of fake_tensor() in src/draft_heads/fake_head.h, a function of name and index alone.
 
     Matrices lie in [-0.2, 0.2), norms about 1, biases in [-0.2, 0.2).
     """
@@ -50,7 +58,7 @@ def rope(x, positions, theta):
 
 
 def attend(q, k, v, mask):
-    """q [rows, heads, dim], k and v [entries, kv_heads, dim], mask [rows, entries]: what a row sees."""
+    """q [rows, heads, dim], k and v [entries, kv_heads, dim], mask [rows, entries]: true where a row sees an entry."""
     group = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
     scores = torch.einsum("rhd,ehd->hre", q, k) / q.shape[-1] ** 0.5
@@ -58,8 +66,26 @@ def attend(q, k, v, mask):
     return torch.einsum("hre,ehd->rhd", scores.softmax(-1), v).flatten(1)
 
 
+def layer_shapes(hidden, heads, kv_heads, head_dim, mlp, qk_norm=False):
+    """Shapes of a decoder layer's weights by name."""
+    shapes = {
+        "input_layernorm.weight": (hidden,),
+        "post_attention_layernorm.weight": (hidden,),
+        "self_attn.q_proj.weight": (heads * head_dim, hidden),
+        "self_attn.k_proj.weight": (kv_heads * head_dim, hidden),
+        "self_attn.v_proj.weight": (kv_heads * head_dim, hidden),
+        "self_attn.o_proj.weight": (hidden, heads * head_dim),
+        "mlp.gate_proj.weight": (mlp, hidden),
+        "mlp.up_proj.weight": (mlp, hidden),
+        "mlp.down_proj.weight": (hidden, mlp),
+    }
+    if qk_norm:
+        shapes |= {"self_attn.q_norm.weight": (head_dim,), "self_attn.k_norm.weight": (head_dim,)}
+    return shapes
+
+
 class Layer:
-    """The parts of a decoder layer; tensors by name from `get(name)`, with or without biases and q/k norms."""
+    """The parts of a decoder layer. `get(name)` returns a tensor, or None for biases and norms the layer lacks."""
 
     def __init__(self, get, heads, kv_heads, head_dim, theta):
         self.heads, self.kv_heads, self.head_dim, self.theta = heads, kv_heads, head_dim, theta
@@ -88,7 +114,7 @@ class Layer:
         return x + self.linear("mlp.down_proj", gated)
 
     def run(self, x, positions, mask, before=None):
-        """Self-attention; `before`: keys and values of earlier entries. Returns states, keys and values of all."""
+        """Runs the layer; `before` holds keys and values of earlier entries. Returns states, and keys and values of all."""
         y = self.norm("input_layernorm", x)
         k, v = self.key_value(y, positions)
         if before is not None:
@@ -101,7 +127,7 @@ def causal(rows):
 
 
 def tree_mask(parents, committed):
-    """[nodes, committed + nodes]: the committed entries, the node's ancestors and itself."""
+    """Returns [nodes, committed + nodes]: a node sees the committed entries, its ancestors and itself."""
     mask = torch.zeros(len(parents), committed + len(parents), dtype=torch.bool)
     mask[:, :committed] = True
     for node, parent in enumerate(parents):
@@ -119,11 +145,11 @@ def depths(parents):
 
 
 class Target:
-    """One of tests/data/models with `layers` layers, those of the file in turn."""
+    """A model of tests/data/models with `layers` layers, which repeat those of the file."""
 
     def __init__(self, name, layers):
-        config = json.loads((TARGETS / name / "config.json").read_text())
-        with safe_open(TARGETS / name / "model.safetensors", "pt") as file:
+        config = json.loads((ROOT / "models" / name / "config.json").read_text())
+        with safe_open(ROOT / "models" / name / "model.safetensors", "pt") as file:
             self.tensors = {key: file.get_tensor(key).float() for key in file.keys()}
         self.hidden = config["hidden_size"]
         self.heads = config["num_attention_heads"]
@@ -148,7 +174,7 @@ class Target:
         return x @ self.tensors.get("lm_head.weight", self.tensors["model.embed_tokens.weight"]).T
 
     def run(self, tokens):
-        """Residual streams entering every layer and leaving the last, and keys and values by layer."""
+        """Returns the residual streams that enter every layer and leave the last, and keys and values by layer."""
         x = self.embed(tokens)
         positions = torch.arange(len(tokens))
         streams, cache = [x], []

@@ -1,21 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Losses and gradients of the trainers of MoA and DFlash on one made-up batch.
+"""Losses and gradients of the trainers of MoA and DFlash on one batch.
 
     python tools/head_goldens/context_training.py [out_dir]        default: tests/data/heads
 
-Needs torch, numpy and safetensors. Weights and the target's states are made up by name (common.made_up).
+Needs torch, numpy and safetensors. Weights and the target's states are functions of their names (common.fake).
 """
 
 import json
 import math
-import sys
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 
-from common import Layer, Target, attend, causal, made_up, rms_norm, rope
+from common import Layer, Target, attend, causal, fake, layer_shapes, output_folder, rms_norm
 
 TARGET_LAYERS = 2
 WINDOWS, LENGTH = 2, 20
@@ -38,12 +36,12 @@ def tokens_of(window):
 
 
 def counted_of(window):
-    # A prompt of five tokens; a text that ends after sixteen.
+    # The first window begins with a prompt of five tokens; the second is a text of sixteen tokens.
     return torch.tensor([float(i >= 5) if window == 0 else float(1 <= i < 16) for i in range(LENGTH)])
 
 
 def states(name, window, *shape):
-    return 5.0 * made_up(name, (WINDOWS, LENGTH) + shape)[window]
+    return 5.0 * fake(name, (WINDOWS, LENGTH) + shape)[window]
 
 
 def shifted(x, by):
@@ -51,30 +49,18 @@ def shifted(x, by):
 
 
 class Head:
-    """Leaves by published name."""
+    """Trainable tensors by their published names."""
 
     def __init__(self, target):
         self.target, self.leaves = target, {}
 
     def leaf(self, name, shape):
         if name not in self.leaves:
-            self.leaves[name] = made_up(name, shape).requires_grad_(True)
+            self.leaves[name] = fake(name, shape).requires_grad_(True)
         return self.leaves[name]
 
     def layer(self, prefix, hidden, heads, kv_heads, head_dim, mlp, qk_norm=False):
-        shapes = {
-            "input_layernorm.weight": (hidden,),
-            "post_attention_layernorm.weight": (hidden,),
-            "self_attn.q_proj.weight": (heads * head_dim, hidden),
-            "self_attn.k_proj.weight": (kv_heads * head_dim, hidden),
-            "self_attn.v_proj.weight": (kv_heads * head_dim, hidden),
-            "self_attn.o_proj.weight": (hidden, heads * head_dim),
-            "mlp.gate_proj.weight": (mlp, hidden),
-            "mlp.up_proj.weight": (mlp, hidden),
-            "mlp.down_proj.weight": (hidden, mlp),
-        }
-        if qk_norm:
-            shapes |= {"self_attn.q_norm.weight": (head_dim,), "self_attn.k_norm.weight": (head_dim,)}
+        shapes = layer_shapes(hidden, heads, kv_heads, head_dim, mlp, qk_norm)
         tensors = {name: self.leaf(prefix + name, shape) for name, shape in shapes.items()}
         return Layer(tensors.get, heads, kv_heads, head_dim, self.target.theta)
 
@@ -178,8 +164,7 @@ def golden(arguments, loss_of):
 
 
 def main():
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "tests/data/heads")
-    out.mkdir(parents=True, exist_ok=True)
+    out = output_folder()
     shape = f"--kv-heads {KV_HEADS} --mlp {MLP}"
     cases = [
         golden(f"{shape}", lambda head: moa_loss(head, 0, True, True)),

@@ -1,21 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Goldens of the DFlash block drafter (arXiv 2602.06036): one pass proposes a whole block.
+"""Goldens of the DFlash block drafter (arXiv 2602.06036): one forward pass proposes a whole block.
 
     python tools/head_goldens/dflash.py [out_dir]        default: tests/data/heads
 
-Needs torch, numpy and safetensors. Weights are made up by name (common.made_up).
+Needs torch, numpy and safetensors. Weights are functions of their names (common.fake).
 """
 
 import json
-import sys
-from pathlib import Path
 
 import torch
 
-from common import Layer, Target, attend, made_up, rms_norm, rounded
+from common import Layer, Target, attend, fake, layer_shapes, output_folder, rms_norm, rounded
 
-LAYERS = 6  # of the target
+LAYERS = 6  # layers of the target
 DRAFT_LAYERS = 3
 TARGET_LAYER_IDS = [1, 2, 3]  # the published default for 6 layers and 3 of them: round(1 + i * 2 / 2)
 BLOCK = 5
@@ -27,30 +25,18 @@ TOKENS = [7, 130, 22, 201, 5, 77, 19, 240, 163, 48, 11]  # the last one is pendi
 
 def draft_layer(index, hidden):
     prefix = f"layers.{index}."
-    shapes = {
-        "input_layernorm.weight": (hidden,),
-        "post_attention_layernorm.weight": (hidden,),
-        "self_attn.q_proj.weight": (HEADS * HEAD_DIM, hidden),
-        "self_attn.k_proj.weight": (KV_HEADS * HEAD_DIM, hidden),
-        "self_attn.v_proj.weight": (KV_HEADS * HEAD_DIM, hidden),
-        "self_attn.o_proj.weight": (hidden, HEADS * HEAD_DIM),
-        "self_attn.q_norm.weight": (HEAD_DIM,),
-        "self_attn.k_norm.weight": (HEAD_DIM,),
-        "mlp.gate_proj.weight": (MLP, hidden),
-        "mlp.up_proj.weight": (MLP, hidden),
-        "mlp.down_proj.weight": (hidden, MLP),
-    }
-    tensors = {name: made_up(prefix + name, shape) for name, shape in shapes.items()}
+    shapes = layer_shapes(hidden, HEADS, KV_HEADS, HEAD_DIM, MLP, qk_norm=True)
+    tensors = {name: fake(prefix + name, shape) for name, shape in shapes.items()}
     return Layer(tensors.get, HEADS, KV_HEADS, HEAD_DIM, THETA)
 
 
 def block_logits(target, tokens):
-    """Logits of the block's places behind the pending token, [BLOCK - 1, vocabulary]."""
+    """Returns the logits of the block's places after the pending token, [BLOCK - 1, vocabulary]."""
     hidden = target.hidden
     streams, _ = target.run(tokens[:-1])
-    features = torch.cat([streams[i + 1] for i in TARGET_LAYER_IDS], -1)  # what leaves these layers
-    context = features @ made_up("fc.weight", (hidden, len(TARGET_LAYER_IDS) * hidden)).T
-    context = rms_norm(context, made_up("hidden_norm.weight", (hidden,)))
+    features = torch.cat([streams[i + 1] for i in TARGET_LAYER_IDS], -1)  # outputs of these layers
+    context = features @ fake("fc.weight", (hidden, len(TARGET_LAYER_IDS) * hidden)).T
+    context = rms_norm(context, fake("hidden_norm.weight", (hidden,)))
     start = len(tokens) - 1
     before = torch.arange(start)
     positions = start + torch.arange(BLOCK)
@@ -62,12 +48,11 @@ def block_logits(target, tokens):
         of_context, of_block = layer.key_value(context, before), layer.key_value(y, positions)
         k, v = torch.cat([of_context[0], of_block[0]]), torch.cat([of_context[1], of_block[1]])
         x = layer.finish(x, attend(layer.query(y, positions), k, v, sees_all))
-    return target.head(rms_norm(x, made_up("norm.weight", (hidden,))))[1:]
+    return target.head(rms_norm(x, fake("norm.weight", (hidden,))))[1:]
 
 
 def main():
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "tests/data/heads")
-    out.mkdir(parents=True, exist_ok=True)
+    out = output_folder()
     cases = []
     for name in ("qwen3", "llama"):
         for length in (len(TOKENS), 4, 2):

@@ -4,16 +4,14 @@
 
     python tools/head_goldens/medusa.py [out_dir]        default: tests/data/heads
 
-Needs torch, numpy and safetensors (made with torch 2.x). Weights and the states that the heads look at are made up by
-name (common.made_up), so that the file holds what comes out alone.
+Needs torch, numpy and safetensors (made with torch 2.x). Weights and the states that the heads read are functions of
+their names (common.fake), so the file holds results alone.
 """
 
 import json
-import sys
-from pathlib import Path
 
 import torch
-from common import made_up, rounded
+from common import fake, output_folder, rounded
 from torch import nn
 
 HIDDEN, VOCAB, HEADS, ROWS = 64, 288, 3, 4
@@ -38,13 +36,12 @@ def medusa(blocks):
 
 
 def main():
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "tests/data/heads")
-    out.mkdir(parents=True, exist_ok=True)
-    states = made_up("states", (ROWS, HIDDEN))
+    out = output_folder()
+    states = fake("states", (ROWS, HIDDEN))
     cases = []
     for blocks in (1, 2):
         heads = medusa(blocks)
-        heads.load_state_dict({name: made_up(name, tuple(x.shape)) for name, x in heads.state_dict().items()})
+        heads.load_state_dict({name: fake(name, tuple(x.shape)) for name, x in heads.state_dict().items()})
         logits = torch.stack([head(states) for head in heads])  # [heads, rows, vocab]
         cases.append({"blocks": blocks, "names": sorted(heads.state_dict()), "logits": rounded(logits[:, :, ::9])})
     golden = {"hidden": HIDDEN, "vocab": VOCAB, "heads": HEADS, "rows": ROWS, "cases": cases}

@@ -4,17 +4,15 @@
 
     python tools/head_goldens/moa.py [out_dir]        default: tests/data/heads
 
-Needs torch, numpy and safetensors (made with torch 2.x). Weights are made up by name (common.made_up), so that
-the file holds what comes out alone: the states that cross-attention reads, and the logits after a drafted tree.
+Needs torch, numpy and safetensors (made with torch 2.x). Weights are functions of their names (common.fake), so
+the file holds results alone: the states that cross-attention reads, and the logits after a drafted tree.
 """
 
 import json
-import sys
-from pathlib import Path
 
 import torch
 
-from common import Layer, Target, depths, made_up, rms_norm, rope, attend, rounded, tree_mask
+from common import Layer, Target, attend, depths, fake, layer_shapes, output_folder, rounded, tree_mask
 
 LAYERS = 4
 LSA_MLP, SA_MLP, CA_MLP = 40, 48, 56
@@ -38,25 +36,15 @@ class Moa:
 
     def layer(self, prefix, hidden, head_dim, kv_heads, mlp, biased):
         heads = self.target.heads
-        shapes = {
-            "input_layernorm.weight": (hidden,),
-            "post_attention_layernorm.weight": (hidden,),
-            "self_attn.q_proj.weight": (heads * head_dim, hidden),
-            "self_attn.k_proj.weight": (kv_heads * head_dim, hidden),
-            "self_attn.v_proj.weight": (kv_heads * head_dim, hidden),
-            "self_attn.o_proj.weight": (hidden, heads * head_dim),
-            "mlp.gate_proj.weight": (mlp, hidden),
-            "mlp.up_proj.weight": (mlp, hidden),
-            "mlp.down_proj.weight": (hidden, mlp),
-        }
+        shapes = layer_shapes(hidden, heads, kv_heads, head_dim, mlp)
         if biased:
             for part, rows in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
                 shapes[f"self_attn.{part}_proj.bias"] = (rows * head_dim,)
-        tensors = {name: made_up(prefix + name, shape) for name, shape in shapes.items()}
+        tensors = {name: fake(prefix + name, shape) for name, shape in shapes.items()}
         return Layer(tensors.get, heads, kv_heads, head_dim, self.target.theta)
 
     def context(self, cache, last_hidden):
-        """What cross-attention reads of each committed token, [tokens, hidden]."""
+        """Returns the input of cross-attention for each committed token, [tokens, hidden]."""
         if not self.uses_lsa:
             return last_hidden
         # Per layer and token: the keys and values of head 0, those of head 1, ...
@@ -64,8 +52,8 @@ class Moa:
         everything = torch.ones(LAYERS, LAYERS, dtype=torch.bool)
         places = torch.arange(LAYERS)
         mean = torch.stack([self.lsa.run(of_token, places, everything)[0].mean(0) for of_token in stacked])
-        weight = made_up("Ekv2E.weight", (self.target.hidden, self.kv_hidden))
-        return mean @ weight.T + made_up("Ekv2E.bias", (self.target.hidden,))
+        weight = fake("Ekv2E.weight", (self.target.hidden, self.kv_hidden))
+        return mean @ weight.T + fake("Ekv2E.bias", (self.target.hidden,))
 
     def logits(self, tli):
         target = self.target
@@ -76,28 +64,27 @@ class Moa:
         positions = committed + depths(TREE_PARENTS)
         mask = tree_mask(TREE_PARENTS, committed)
 
-        # Self-attention over the embeddings of everything.
+        # Self-attention runs over the embeddings of all tokens.
         known = self.sa.key_value(self.sa.norm("input_layernorm", target.embed(TOKENS[:-1])), before)
         x, _ = self.sa.run(target.embed(TREE_TOKENS), positions, mask, known)
-        # Cross-attention: the committed tokens alone; one norm for both streams.
+        # Cross-attention sees the committed tokens alone; both streams share one norm.
         if self.uses_cross:
             k, v = self.ca.key_value(self.ca.norm("input_layernorm", context), before)
             q = self.ca.query(self.ca.norm("input_layernorm", x), positions)
             x = self.ca.finish(x, attend(q, k, v, mask[:, :committed]))
-        # The frozen layers, over the target's own keys and values and those of the nodes.
+        # The frozen layers see the target's own keys and values and those of the nodes.
         for index in range(LAYERS - tli, LAYERS):
             x, _ = target.layers[index].run(x, positions, mask, cache[index])
         return context, target.head(target.norm(x) if tli > 0 else x)
 
 
 def main():
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "tests/data/heads")
-    out.mkdir(parents=True, exist_ok=True)
+    out = output_folder()
     cases = []
     for name, biased, lsa, cross, tlis in (
         ("llama", False, True, True, (0, 1, 2)),
         ("qwen2", True, True, True, (0, 2)),
-        ("qwen3", False, True, True, (1,)),  # keys and values that are wider than the hidden size is
+        ("qwen3", False, True, True, (1,)),  # keys and values are wider than the hidden size
         ("llama", False, False, True, (0, 1)),
         ("llama", False, True, False, (0,)),
     ):
@@ -105,8 +92,8 @@ def main():
             context, logits = Moa(Target(name, LAYERS), biased, lsa, cross).logits(tli)
             cases.append({
                 "target": name, "biased": biased, "uses_lsa": lsa, "uses_cross": cross, "tli": tli,
-                "context": rounded(context[:, ::4]),  # every fourth number of each token's
-                "logits": rounded(logits[:, ::9]),  # every ninth of each node's
+                "context": rounded(context[:, ::4]),  # every fourth number of each token
+                "logits": rounded(logits[:, ::9]),  # every ninth logit of each node
             })
     golden = {
         "layers": LAYERS, "lsa_mlp": LSA_MLP, "sa_mlp": SA_MLP, "ca_mlp": CA_MLP,

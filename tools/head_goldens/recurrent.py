@@ -5,27 +5,25 @@
     python tools/head_goldens/recurrent.py [out_dir]        default: tests/data/heads
 
 Needs torch, numpy and safetensors. Each path of a tree is computed by itself and from the beginning, with plain
-causal attention: no cache, no mask of a tree. Weights, and the target's features of a text, are made up by name
-(common.made_up); a file holds the config and shapes of a checkpoint, the paths, and the logits after them.
+causal attention: no cache, no tree mask. Weights, and the target's features of a text, are functions of their names
+(common.fake). The file holds the config and shapes of a checkpoint, the paths, and the logits after them.
 """
 
 import json
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from common import Layer, Target, attend, causal, made_up, rms_norm, rounded
+from common import Layer, Target, attend, causal, fake, output_folder, rms_norm, rounded
 
-HEADS, KV_HEADS, HEAD_DIM, FFN = 4, 2, 16, 32  # of heads; the rest is the target's
+HEADS, KV_HEADS, HEAD_DIM, FFN = 4, 2, 16, 32  # of the drafters; other sizes are the target's
 TARGET = Target("llama", 2)
 HIDDEN, VOCAB, LAYERS = TARGET.hidden, TARGET.vocab, len(TARGET.layers)
 LENGTH = 20
-# Nodes in level order, parent (-1: the root) and token.
+# Nodes in level order: parent (-1: the root) and token.
 NODES = [(-1, 7), (-1, 250), (-1, 31), (0, 8), (0, 111), (2, 99), (3, 42), (5, 3)]
-STRIDE = 3  # of the logits that are kept
+STRIDE = 3  # every third logit is kept
 
 CONFIG = {
     "model_type": "llama",
@@ -42,17 +40,17 @@ CONFIG = {
 
 
 class Checkpoint:
-    """Tensors by name, and the shapes that were asked for."""
+    """Returns tensors by name and records the shapes that were asked for."""
 
     def __init__(self):
         self.shapes = {}
 
     def __call__(self, name, *shape):
         self.shapes[name] = shape
-        return made_up(name, shape)
+        return fake(name, shape)
 
     def layer(self, prefix, *, inputs=HIDDEN, bias=False, qk_norm=False, shift=0.0, theta=10000.0):
-        """A decoder layer without its input norm; `shift`: what is added to norms as stored."""
+        """Returns a decoder layer without its input norm; `shift` is added to stored norms."""
         tensors = {}
 
         def add(name, *shape):
@@ -74,7 +72,7 @@ class Checkpoint:
 
 
 def through(layer, inputs, residual):
-    """A layer over a whole text; `inputs` are normalised already."""
+    """Runs a layer over a whole text; `inputs` are normalised already."""
     positions = torch.arange(len(inputs))
     k, v = layer.key_value(inputs, positions)
     return layer.finish(residual, attend(layer.query(inputs, positions), k, v, causal(len(inputs))))
@@ -149,7 +147,7 @@ class Eagle3:
 
 
 class Module:
-    """One of MTP. `names`: embedding norm, hidden norm, linear map, output norm."""
+    """An MTP module. `names`: embedding norm, hidden norm, linear map, output norm."""
 
     def __init__(self, get, names, prefix, *, qk_norm=False, shift=0.0, post_norm=False):
         self.post_norm = post_norm
@@ -174,7 +172,7 @@ class Module:
 
 
 def recurrent(net):
-    """Committed tokens with the target's features, drafted ones each with the state before."""
+    """Committed tokens are paired with the target's features, each drafted one with the state before it."""
 
     def logits_after(features, text, path):
         states, tokens = net.first(features), text[1:]
@@ -188,7 +186,7 @@ def recurrent(net):
 
 
 def chained(modules):
-    """Module k at t reads the state of module k - 1 at t, and token t + k (2412.19437, 2.2)."""
+    """Module k reads at t the state of module k - 1 at t and token t + k (2412.19437, 2.2)."""
 
     def logits_after(features, text, path):
         states, count = features, len(text) - 1
@@ -201,7 +199,7 @@ def chained(modules):
 
 def case(name, get, config, logits_after, *, taps=1, ids=None, depth=3):
     text = [(11 * i * i + 5 * i + 17) % VOCAB for i in range(LENGTH)]
-    features = made_up("features", (LENGTH - 1, taps * HIDDEN)) * np.float32(5)
+    features = fake("features", (LENGTH - 1, taps * HIDDEN)) * np.float32(5)
     paths = [[]]
     for parent, token in NODES:
         paths.append(paths[parent + 1] + [token])
@@ -220,7 +218,7 @@ def case(name, get, config, logits_after, *, taps=1, ids=None, depth=3):
 
 def eagle3_cases():
     ids = [i for i in range(VOCAB) if i * i % 7 in (1, 2) or i < 20]
-    # No rope_theta, as SafeAILab's configs often are: the base is 10000.
+    # SafeAILab's configs often have no rope_theta: the base is then 10000.
     config = {**CONFIG, "architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": len(ids)}
     get = Checkpoint()
     net = Eagle3(get, "midlayer.", ids=ids)
@@ -266,8 +264,7 @@ def cases():
 
 
 def main():
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "tests/data/heads")
-    out.mkdir(parents=True, exist_ok=True)
+    out = output_folder()
     text = json.dumps({"stride": STRIDE, "cases": list(cases())}).replace("-Infinity", "null")
     (out / "recurrent.json").write_text(text + "\n")
 

@@ -4,19 +4,17 @@
 
     python tools/head_goldens/training.py [out_dir]        default: tests/data/heads
 
-Needs torch, numpy and safetensors (made with torch 2.x). Weights and the target's states are made up by name
-(common.made_up). Written from the published descriptions with dense masks: EAGLE-3's training-time test (2503.01840),
+Needs torch, numpy and safetensors (made with torch 2.x). Weights and the target's states are functions of their
+names (common.fake). The code follows the published descriptions with dense masks: EAGLE-3's training-time test (2503.01840),
 DeepSeek-V3's module unrolled the same way, Medusa-1's decayed cross-entropy (2401.10774), EAGLE's feature regression
 (2401.15077), and a draft model distilled by either divergence.
 """
 
 import json
-import sys
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from common import Target, attend, causal, made_up, rms_norm, rope
+from common import Target, attend, causal, fake, output_folder, rms_norm, rope
 
 WINDOWS, LENGTH, TAPS, STEPS = 2, 9, 2, 3
 SAMPLES = 6
@@ -28,20 +26,20 @@ def batch(target):
     counted = torch.ones(WINDOWS, LENGTH)
     counted[0, :4] = 0  # a prompt
     counted[1, 7:] = 0  # padding
-    hidden = made_up("hidden", [WINDOWS, LENGTH, target.hidden]) * 10
-    features = made_up("features", [WINDOWS, LENGTH, TAPS * target.hidden]) * 10
+    hidden = fake("hidden", [WINDOWS, LENGTH, target.hidden]) * 10
+    features = fake("features", [WINDOWS, LENGTH, TAPS * target.hidden]) * 10
     return tokens, counted, hidden, features
 
 
 def ahead(x, by):
-    """Row t gets what stands at t + by; zeros behind the end."""
+    """Moves column t + by to column t; the last `by` columns are zeros."""
     out = torch.zeros_like(x)
     out[:, : LENGTH - by] = x[:, by:]
     return out
 
 
 class Unrolled:
-    """A decoder layer run again on its own outputs: row t sees step 0 of rows up to t, and its own later steps."""
+    """A decoder layer that runs again on its own outputs: row t sees step 0 of rows up to t and its own later steps."""
 
     def __init__(self, target, weights, prefix):
         self.target, self.get, self.prefix = target, weights, prefix
@@ -76,7 +74,7 @@ class Unrolled:
 
 
 def divergence(logits, distribution, weight):
-    """KL(distribution || softmax(logits)), the mean over rows by weight."""
+    """KL(distribution || softmax(logits)), averaged over the rows by weight."""
     rows = (torch.xlogy(distribution, distribution) - distribution * logits.log_softmax(-1)).sum(-1)
     return (rows * weight).sum() / weight.sum()
 
@@ -145,7 +143,8 @@ def medusa(target, weights):
 
 
 def draft(target, weights, is_reverse):
-    """A whole small Llama, distilled: row t reads tokens up to t; a share of the distribution moved to its likeliest token."""
+    """A small Llama that is distilled: row t reads the tokens up to t; a quarter of the distribution is moved to its
+    likeliest token."""
     heads, kv_heads, dim, hard = 2, 1, 32, 0.25
     tokens, counted, hidden, _ = batch(target)
     positions = torch.arange(LENGTH)
@@ -182,10 +181,10 @@ def draft_shapes(target):
 
 
 class Weights:
-    """Made-up leaves by name, of the shapes that `shapes` says."""
+    """Trainable fake tensors by name, with the given shapes."""
 
     def __init__(self, shapes):
-        self.leaves = {name: made_up(name, shape).requires_grad_(True) for name, shape in shapes.items()}
+        self.leaves = {name: fake(name, shape).requires_grad_(True) for name, shape in shapes.items()}
 
     def __call__(self, name):
         return self.leaves[name]
@@ -220,7 +219,7 @@ def kinds(target):
 
 
 def main():
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data/heads")
+    out = output_folder()
     target = Target("llama_tied", 2)
     goldens = {}
     for name, loss_of, shapes in kinds(target):
@@ -231,8 +230,8 @@ def main():
         for leaf, tensor in weights.leaves.items():
             flat = tensor.grad.flatten()
             picked = [i * len(flat) // SAMPLES for i in range(SAMPLES)]
-            # Their product with made-up numbers: all of them count.
-            mixed = float((flat.double() * made_up("probe." + leaf, [len(flat)]).double()).sum())
+            # The product with fake numbers depends on every element of the gradient.
+            mixed = float((flat.double() * fake("probe." + leaf, [len(flat)]).double()).sum())
             gradients[leaf] = {"mixed": mixed, "samples": [float(flat[i]) for i in picked]}
         goldens[name] = {"loss": float(loss.detach()), "gradients": gradients}
     (out / "training.json").write_text(json.dumps(goldens, indent=1) + "\n")

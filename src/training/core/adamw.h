@@ -3,7 +3,7 @@
 
 #include <torch/types.h>
 
-#include "training/lm/llama.h"
+#include "training/core/named_tensors.h"
 
 namespace outrider::training {
 
@@ -11,7 +11,7 @@ struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
-  double weight_decay = 0.1;  // of matrices; norms are not decayed
+  double weight_decay = 0.1;  // applied to matrices alone, not to norms and biases
   double max_gradient_norm = 1.0;
 };
 
@@ -20,11 +20,11 @@ class AdamW {
  public:
   AdamW(NamedTensors parameters, const AdamWOptions& options);
 
-  // One update from the parameters' gradients, which are cleared. Returns the gradient norm before clipping;
-  // a norm that is not finite leaves everything as it was.
+  // Updates the parameters from their gradients and clears these. Returns the gradient norm before clipping;
+  // if it is not finite, parameters and moments stay unchanged.
   double step(double learning_rate);
 
-  // Moments by name ("first.<parameter>", "second.<parameter>"), for checkpoints: shared, not copied.
+  // The moments by name ("first.<parameter>", "second.<parameter>") for checkpoints; they share memory.
   NamedTensors state() const;
   int64_t steps_taken() const { return steps_; }
   void set_steps_taken(int64_t steps) { steps_ = steps; }

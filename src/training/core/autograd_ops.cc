@@ -16,7 +16,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Rows of logits that exist at a time.
+// Rows of logits that are in memory at a time.
 constexpr int64_t kLogitRows = 2048;
 
 struct ResidualNorm : Function<ResidualNorm> {
@@ -155,7 +155,7 @@ class HeadGradients {
 
   void save(AutogradContext* context) const { context->save_for_backward({for_hidden_, for_head_}); }
 
-  // The saved gradients of the summed loss, as those of the mean over `rows`.
+  // Turns the saved gradients of the summed loss into those of the mean over all rows.
   static std::pair<at::Tensor, at::Tensor> scaled(AutogradContext* context, const at::Tensor& upstream) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor factor = upstream / static_cast<double>(saved[0].size(0));

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "base/log.h"
 #include "platform/durable_file.h"
 #include "training/core/safetensors_file.h"
 
@@ -38,29 +39,10 @@ std::vector<fs::path> complete_checkpoints(const fs::path& directory) {
   return found;
 }
 
-json to_json(const std::vector<LossPoint>& points) {
-  json array = json::array();
-  for (const LossPoint& point : points) array.push_back({point.step, point.loss});
-  return array;
-}
-
 std::vector<LossPoint> points_from_json(const json& array) {
   std::vector<LossPoint> points;
   for (const json& point : array) points.push_back({point.at(0).get<int64_t>(), point.at(1).get<double>()});
   return points;
-}
-
-json to_json(const std::vector<AcceptancePoint>& points) {
-  json array = json::array();
-  for (const AcceptancePoint& point : points)
-    array.push_back({{"step", point.step},
-                     {"agreement", point.agreement},
-                     {"foreseen", point.foreseen},
-                     {"chain", point.chain},
-                     {"tree", point.tree},
-                     {"accepted", point.accepted},
-                     {"shared_tree", point.shared_tree}});
-  return array;
 }
 
 std::vector<AcceptancePoint> acceptance_from_json(const json& array) {
@@ -74,42 +56,6 @@ std::vector<AcceptancePoint> acceptance_from_json(const json& array) {
                       .accepted = point.at("accepted").get<std::vector<double>>(),
                       .shared_tree = point.value("shared_tree", 0.0)});
   return points;
-}
-
-}  // namespace
-
-Status save_checkpoint(const fs::path& directory, const NamedTensors& parameters, const AdamW& optimizer,
-                       const RunHistory& history, const std::string& fingerprint) {
-  char name[32];
-  std::snprintf(name, sizeof name, "%s%09lld", kPrefix, static_cast<long long>(optimizer.steps_taken()));
-  const fs::path final_path = directory / name;
-  const fs::path temporary = directory / (std::string(name) + ".tmp");
-  OUTRIDER_RETURN_IF_ERROR(make_directories(temporary));
-  OUTRIDER_RETURN_IF_ERROR(
-      write_safetensors(temporary / "tensors.safetensors", all_tensors(parameters, optimizer)));
-  const json state = {{"step", optimizer.steps_taken()},
-                      {"fingerprint", fingerprint},
-                      {"training_loss", to_json(history.training)},
-                      {"held_out_loss", to_json(history.held_out)},
-                      {"acceptance", to_json(history.acceptance)},
-                      {"unfinished", history.unfinished}};
-  OUTRIDER_RETURN_IF_ERROR(write_durably(temporary / "state.json", state.dump(1) + "\n"));
-
-  std::error_code error;
-  fs::remove_all(final_path, error);
-  fs::rename(temporary, final_path, error);
-  if (error) return io_error("cannot complete checkpoint " + final_path.string() + ": " + error.message());
-  OUTRIDER_RETURN_IF_ERROR(sync_directory(directory));
-
-  const std::vector<fs::path> complete = complete_checkpoints(directory);
-  for (size_t i = 0; i + kCheckpointsKept < complete.size(); ++i) fs::remove_all(complete[i], error);
-  return {};
-}
-
-std::optional<fs::path> latest_checkpoint(const fs::path& directory) {
-  const std::vector<fs::path> complete = complete_checkpoints(directory);
-  if (complete.empty()) return std::nullopt;
-  return complete.back();
 }
 
 Result<RunHistory> load_checkpoint(const fs::path& checkpoint, const NamedTensors& parameters,
@@ -146,6 +92,56 @@ Result<RunHistory> load_checkpoint(const fs::path& checkpoint, const NamedTensor
     at::Tensor(tensor).copy_(found->second);
   }
   optimizer.set_steps_taken(step);
+  return history;
+}
+
+}  // namespace
+
+Status save_checkpoint(const fs::path& directory, const NamedTensors& parameters, const AdamW& optimizer,
+                       const RunHistory& history, const std::string& fingerprint) {
+  char name[32];
+  std::snprintf(name, sizeof name, "%s%09lld", kPrefix, static_cast<long long>(optimizer.steps_taken()));
+  const fs::path final_path = directory / name;
+  const fs::path temporary = directory / (std::string(name) + ".tmp");
+  OUTRIDER_RETURN_IF_ERROR(make_directories(temporary));
+  OUTRIDER_RETURN_IF_ERROR(
+      write_safetensors(temporary / "tensors.safetensors", all_tensors(parameters, optimizer)));
+  const json state = {{"step", optimizer.steps_taken()},
+                      {"fingerprint", fingerprint},
+                      {"training_loss", points_json(history.training)},
+                      {"held_out_loss", points_json(history.held_out)},
+                      {"acceptance", points_json(history.acceptance)},
+                      {"unfinished", history.unfinished}};
+  OUTRIDER_RETURN_IF_ERROR(write_durably(temporary / "state.json", state.dump(1) + "\n"));
+
+  std::error_code error;
+  fs::remove_all(final_path, error);
+  fs::rename(temporary, final_path, error);
+  if (error) return io_error("cannot complete checkpoint " + final_path.string() + ": " + error.message());
+  OUTRIDER_RETURN_IF_ERROR(sync_directory(directory));
+
+  const std::vector<fs::path> complete = complete_checkpoints(directory);
+  for (size_t i = 0; i + kCheckpointsKept < complete.size(); ++i) fs::remove_all(complete[i], error);
+  return {};
+}
+
+std::optional<fs::path> latest_checkpoint(const fs::path& directory) {
+  const std::vector<fs::path> complete = complete_checkpoints(directory);
+  if (complete.empty()) return std::nullopt;
+  return complete.back();
+}
+
+Result<RunHistory> begin_run(const fs::path& directory, bool resume, const NamedTensors& parameters,
+                             AdamW& optimizer, const std::string& fingerprint) {
+  const std::optional<fs::path> latest = latest_checkpoint(directory);
+  if (!resume) {
+    if (!latest) return RunHistory{};
+    return usage_error(directory.parent_path().string() +
+                       " already holds a run; go on with --resume or choose another --out");
+  }
+  if (!latest) return usage_error("nothing to resume: no complete checkpoint in " + directory.string());
+  OUTRIDER_TRY(RunHistory history, load_checkpoint(*latest, parameters, optimizer, fingerprint));
+  log_info("resuming from " + latest->string());
   return history;
 }
 

@@ -1,55 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that all subcommands of outrider-train have in common, by the fields of their own option structs.
+// The options that all subcommands of outrider-train share. Each fills fields of the subcommand's own struct,
+// whose defaults differ.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "training/core/model_config.h"
-
 namespace outrider::training {
-
-inline void add_shape_options(CLI::App& command, LlamaConfig& shape) {
-  command.add_option("--hidden", shape.hidden_size, "width of the residual stream")->group("Shape");
-  command.add_option("--layers", shape.layers, "number of layers")->group("Shape");
-  command.add_option("--heads", shape.heads, "query heads")->group("Shape");
-  command.add_option("--kv-heads", shape.kv_heads, "key/value heads")->group("Shape");
-  command.add_option("--ffn", shape.ffn_size, "width of the feed-forward network")->group("Shape");
-}
 
 template <typename Options>
 void add_optimizer_options(CLI::App& command, Options& options) {
+  command.option_defaults()->group("Optimizer");
   const auto positive = CLI::PositiveNumber;
-  command.add_option("--steps", options.steps, "optimizer steps in all")->check(positive)->group("Optimizer");
-  command.add_option("--learning-rate", options.learning_rate, "peak rate")
-      ->check(positive)
-      ->group("Optimizer");
-  command.add_option("--final-learning-rate", options.final_learning_rate, "rate at the last step")
-      ->group("Optimizer");
-  command.add_option("--warmup", options.warmup, "steps of linear warm-up")->group("Optimizer");
-  command.add_option("--weight-decay", options.weight_decay, "of matrices")->group("Optimizer");
-  command.add_option("--clip", options.max_gradient_norm, "largest gradient norm")
-      ->check(positive)
-      ->group("Optimizer");
+  command.add_option("--steps", options.steps, "optimizer steps in all")->check(positive);
+  command.add_option("--learning-rate", options.learning_rate, "peak rate")->check(positive);
+  command.add_option("--final-learning-rate", options.final_learning_rate, "rate at the last step");
+  command.add_option("--warmup", options.warmup, "steps of linear warm-up");
+  command.add_option("--weight-decay", options.weight_decay, "weight decay of matrices");
+  command.add_option("--clip", options.max_gradient_norm, "largest gradient norm")->check(positive);
 }
 
-// `products`: for product_type().
+// `products` receives the name that product_type() takes.
 template <typename Options>
 void add_run_options(CLI::App& command, Options& options, std::string& products) {
+  command.option_defaults()->group("Run");
   const auto positive = CLI::PositiveNumber;
-  command.add_option("--seed", options.seed, "of the first weights and of the data's order")->group("Run");
-  command.add_option("--device", options.device, "cpu or cuda")->group("Run");
+  command.add_option("--seed", options.seed, "seed of the first weights and of the order of the data");
+  command.add_option("--device", options.device, "cpu or cuda");
   command
       .add_option("--products", products,
                   "type of matrix products; auto: bf16 where the device has instructions for it, else f32")
-      ->check(CLI::IsMember({"auto", "bf16", "f32"}))
-      ->group("Run");
+      ->check(CLI::IsMember({"auto", "bf16", "f32"}));
   command.add_option("--threads", options.threads, "CPU threads; 0: one per core")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Run");
-  command.add_option("--checkpoint-every", options.checkpoint_every, "steps")->check(positive)->group("Run");
-  command.add_option("--evaluate-every", options.evaluate_every, "steps")->check(positive)->group("Run");
-  command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out")->group("Run");
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--checkpoint-every", options.checkpoint_every, "steps between checkpoints")
+      ->check(positive);
+  command.add_option("--evaluate-every", options.evaluate_every, "steps between evaluations")
+      ->check(positive);
+  command.add_flag("--resume", options.resume, "go on from the newest checkpoint in --out");
 }
 
 }  // namespace outrider::training

@@ -9,8 +9,8 @@ namespace outrider::training {
 namespace {
 
 constexpr int64_t kGrainRows = 64;
-// Rows whose weight gradients are summed by one task; fixed, so that the result does not depend on the
-// threads.
+// Rows whose weight gradients one task sums. The number is fixed, so that the result does not depend on the
+// number of threads.
 constexpr int64_t kGradientRows = 512;
 constexpr int64_t kGrainElements = 1 << 16;
 
@@ -98,7 +98,7 @@ rows::CausalSoftmax causal_op(const at::Tensor& scores, const CausalShape& shape
           static_cast<float>(shape.scale)};
 }
 
-// Rows of a causal op are counted over all sequences; the period divides the rows of one.
+// Rows are counted over all sequences; the period divides the number of rows of a sequence.
 at::Tensor causal_softmax(at::Tensor scores, const CausalShape& shape) {
   scores = scores.contiguous();
   const rows::CausalSoftmax op = causal_op(scores, shape);

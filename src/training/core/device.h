@@ -9,12 +9,12 @@
 
 namespace outrider::training {
 
-// What `option` names: "cpu", or "cuda" for the first GPU. Error: another name, no GPU, or a libtorch without
-// CUDA.
+// The device called `name`: "cpu", or "cuda" for the first GPU. Errors, which mention `option`: another name,
+// no GPU, or a libtorch without CUDA.
 Result<at::Device> open_device(const std::string& option, const std::string& name);
 
-// The type of matrix products that `name` asks for: "bf16", "f32", or "auto", the faster one on that device.
-// That is f32 on a CPU without instructions for bf16: there libtorch multiplies bf16 one by one and rounds
+// The type of matrix products by its name: "bf16", "f32", or "auto" for the faster one on that device. This
+// is f32 on a CPU without bf16 instructions, where libtorch multiplies bf16 values one by one and rounds
 // every sum.
 at::ScalarType product_type(const std::string& name, const std::string& device);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fake device that stands for a GPU in tests: it keeps its tensors at addresses the host cannot read and
-// refuses operations over tensors of two devices. Its numbers are those of the CPU's kernels. To be included
-// by one file of a program.
+// refuses operations over tensors of two devices. It computes with the CPU's kernels. Only one file of a
+// program may include this header.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -23,18 +23,19 @@
 namespace outrider::training {
 namespace fake_device {
 
-// Devices that libtorch knows, but has no kernels for. Tensors are dispatched as those of one that may take
-// the place of the host's in a parameter, and lie on one that autograd does not ask for its streams.
+// libtorch knows both devices but has no kernels for them. Tensors are dispatched as XPU tensors, because
+// set_data() lets these replace a CPU tensor in a parameter, and lie on the IPU, because autograd does not
+// ask it for streams.
 constexpr at::DeviceType kType = at::kIPU;
 constexpr c10::DispatchKey kKey = c10::DispatchKey::XPU;
-// No address of a process has this bit alone set: reading one of the device's ends the program.
+// Flipping this bit of an address makes it invalid, so that a read by the host ends the program.
 constexpr uintptr_t kElsewhere = uintptr_t{1} << 62;
 
 inline void* on_host(void* data) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(data) ^ kElsewhere);
 }
 
-// Of libtorch 1.13, and of those since, where allocating is not const and memory can be copied.
+// Fits libtorch 1.13 and also newer versions, in which allocate() is not const and copy_data() exists.
 struct FakeMemory final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) const {
     void* memory = std::malloc(std::max<size_t>(bytes, 1));
@@ -51,7 +52,7 @@ C10_REGISTER_GUARD_IMPL(IPU, c10::impl::NoOpDeviceGuardImpl<kType>);
 
 inline bool is_fake(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kType; }
 
-// The same memory as a tensor of the CPU.
+// A CPU tensor over the memory of a fake one.
 inline at::Tensor host_view(const at::Tensor& tensor) {
   if (!is_fake(tensor)) return tensor;
   return at::from_blob(on_host(tensor.data_ptr()), tensor.sizes(), tensor.strides(),
@@ -83,7 +84,7 @@ inline at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) 
   return to;
 }
 
-// Operations asked of the device so far; a GPU needs kernels for them.
+// The operations that were run on the fake device; a GPU needs kernels for all of them.
 struct ByName {
   bool operator()(const c10::OperatorName& a, const c10::OperatorName& b) const {
     return toString(a) < toString(b);
@@ -91,8 +92,7 @@ struct ByName {
 };
 inline std::set<c10::OperatorName, ByName> operations;
 
-// Any other operation: over the CPU's views of its tensors, all of which must be the device's but for
-// scalars.
+// Runs any other operation on CPU views of its tensors. All tensors but scalars must lie on the fake device.
 class CpuCall {
  public:
   CpuCall(const c10::OperatorHandle& op, torch::jit::Stack* stack) : op_(op), stack_(*stack) {}
@@ -116,7 +116,7 @@ class CpuCall {
       TORCH_CHECK(tensor.dim() == 0, op_.schema().name(), ": tensors of two devices");
       return tensor;
     }
-    // What is still empty is given its size by the operation.
+    // The operation allocates an output tensor that is still empty.
     const bool is_open = is_written && tensor.numel() == 0;
     at::Tensor lent = is_open ? at::empty({0}, tensor.scalar_type()) : host_view(tensor);
     lent_.emplace_back(tensor, lent);
@@ -174,7 +174,7 @@ TORCH_LIBRARY_IMPL(aten, XPU, fake) {
   fake.impl("_reshape_alias", &at::native::_reshape_alias);
 }
 
-// What makes tensors without having any.
+// Factories take no tensors, so they are dispatched by the device alone.
 TORCH_LIBRARY_IMPL(aten, IPU, fake) {
   fake.impl("empty.memory_format", &empty);
   fake.impl("empty_strided", &empty_strided);

@@ -7,7 +7,7 @@
 
 namespace outrider::training {
 
-// The loss over steps as an SVG document; the training loss as a line, held-out points on top.
+// Renders an SVG document of the loss over steps: a line for training, dots for held-out text.
 std::string render_loss_plot(const std::string& title, const RunHistory& history);
 
 }  // namespace outrider::training

@@ -7,8 +7,8 @@
 
 namespace outrider::training {
 
-// Progress of a long run on standard error: a bar with the time left on a terminal, a plain line now and then
-// otherwise.
+// Shows the progress of a long run on standard error: a bar with the time left on a terminal, otherwise a
+// plain line every 30 seconds.
 class Progress {
  public:
   Progress(std::string label, int64_t total, int64_t done);
@@ -16,7 +16,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `detail` stands behind the bar: the loss, say.
+  // `detail` is shown after the bar, for example the loss.
   void update(int64_t done, const std::string& detail);
 
  private:

@@ -18,14 +18,14 @@ OUTRIDER_INLINE float widen(uint16_t value) {
   return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
 }
 
-// To nearest, ties to even; the values here are never NaN payloads worth keeping.
+// Rounds to nearest, ties to even; NaN payloads are not kept.
 OUTRIDER_INLINE uint16_t narrow(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// exp of x clamped to [-60, 60], relative error below 2e-7; vectorizes, which std::exp does not. Wider limits
-// would let gradients become denormal, which costs a hundred cycles each.
+// exp(x) with x clamped to [-60, 60] and a relative error below 2e-7. Unlike std::exp it vectorizes. Wider
+// limits would allow denormal gradients, each of which costs a hundred cycles.
 OUTRIDER_INLINE float fast_exp(float x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   x = x < -60.0f ? -60.0f : x;
@@ -226,8 +226,9 @@ OUTRIDER_CLONES void distillation(const Distillation& op, int64_t first, int64_t
     const float soft = 1.0f - op.hard;
     const float x_log = std::log(x_total) + x_high, t_log = std::log(t_total) + t_high;
     const float top_distribution = soft / t_total + op.hard, top_student = widen(x[top]) - x_log;
-    float loss = 0.0f;  // sum of distribution * (log distribution - log student); the most probable token is
-                        // put right below
+    // The sum of distribution * (log distribution - log student); the term of the most probable token, which
+    // also has the hard share, is replaced after the loop.
+    float loss = 0.0f;
     const float log_soft = op.hard < 1.0f ? std::log(soft) : 0.0f;
 #pragma omp simd reduction(+ : loss)
     for (int64_t i = 0; i < op.vocab; ++i) {

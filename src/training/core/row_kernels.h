@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The element-wise work of training on a CPU, fused row by row. Matrix products run at hundreds of GFLOP/s,
-// so what lies between them decides the speed; composed library operations pass over memory several times as
-// often.
+// so the operations between them decide the speed; separate library operations would pass over memory several
+// times as often.
 //
 // bf16 values are uint16_t holding the upper half of a float. Rows are dense unless a stride is given.
 #pragma once
@@ -23,7 +23,7 @@ struct ResidualNorm {
 };
 void residual_norm(const ResidualNorm& op, int64_t first, int64_t last);
 
-// Adds the gradient through the norm to the one that reaches the sum directly.
+// x_gradient is the gradient through the norm plus sum_gradient, which reaches the sum directly.
 struct ResidualNormGradient {
   const float* sum;
   const float* scale;
@@ -34,11 +34,12 @@ struct ResidualNormGradient {
   float* x_gradient;
   uint16_t* delta_gradient;
 };
-// `weight_gradient` [width] is added to.
+// Adds to `weight_gradient` [width].
 void residual_norm_gradient(const ResidualNormGradient& op, int64_t first, int64_t last,
                             float* weight_gradient);
 
-// Rotary positions of `heads` heads of a token; token t has position t % period. `sign` -1 rotates back.
+// Rotates the `heads` heads of each token by its position (RoPE); token t has position t % period. A `sign`
+// of -1 rotates back.
 struct Rotation {
   const uint16_t* x;
   int64_t token_stride;
@@ -67,7 +68,7 @@ struct CausalSoftmax {
   float scale;
 };
 void causal_softmax(const CausalSoftmax& op, int64_t first, int64_t last);
-// In place on the gradient of the distribution: gradient of the scores.
+// op.scores holds the gradient of the distribution, which becomes that of the scores.
 void causal_softmax_gradient(const CausalSoftmax& op, const uint16_t* distribution, int64_t first,
                              int64_t last);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 namespace outrider::training {
@@ -11,17 +12,17 @@ struct LossPoint {
   double loss = 0.0;
 };
 
-// What a learned drafter was worth at one step.
+// The quality of a learned drafter at one step.
 struct AcceptancePoint {
   int64_t step = 0;
-  std::vector<double> agreement;      // on held-out text, by depth: share of drafts right so far and there
-  double foreseen = 0.0;              // tokens per target pass that this comes to, for a chain
+  std::vector<double> agreement;      // by depth: share of held-out drafts that are right up to this depth
+  double foreseen = 0.0;              // tokens per target pass of a chain, computed from `agreement`
   double chain = 0.0, tree = 0.0;     // tokens per target pass as served, greedily; 0: not served here
-  std::vector<double> accepted = {};  // of the chain's drafts as served, by depth
-  double shared_tree = 0.0;           // of one tree with the drafts it complements; 0: there are none
+  std::vector<double> accepted = {};  // by depth: share of the chain's drafts accepted as served
+  double shared_tree = 0.0;  // tokens per target pass of one tree with the drafts it complements; 0: none
 };
 
-// What the best one is chosen by.
+// The figure by which the best checkpoint is chosen, in tokens per target pass.
 inline double worth(const AcceptancePoint& point) {
   if (point.shared_tree > 0.0) return point.shared_tree;
   return point.tree > 0.0 ? point.tree : point.foreseen;
@@ -34,5 +35,9 @@ struct RunHistory {
   std::vector<AcceptancePoint> acceptance;  // learned drafters only
   double unfinished = 0.0;                  // sum of the losses since the last point of `training`
 };
+
+// The points as in checkpoints and reports: losses as [step, loss], the others as objects.
+nlohmann::json points_json(const std::vector<LossPoint>& points);
+nlohmann::json points_json(const std::vector<AcceptancePoint>& points);
 
 }  // namespace outrider::training

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "outrider/result.h"
-#include "training/lm/llama.h"
+#include "training/core/named_tensors.h"
 
 namespace outrider::training {
 

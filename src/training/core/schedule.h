@@ -8,8 +8,8 @@
 
 namespace outrider::training {
 
-// Linear warm-up over `warmup` steps to `peak`, then half a cosine, or a line, down to `final` at the last
-// step.
+// The learning rate rises linearly to `peak` over `warmup` steps, then falls along half a cosine, or a line,
+// to `final` at the last step.
 struct RateSchedule {
   double peak = 2e-3;
   double final = 2e-4;

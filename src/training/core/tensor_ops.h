@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies between the matrix products of training, forward and backward, without autograd. Two tables:
-// `cpu` runs the fused row kernels over bf16 activations, `composed` is made of library operations, runs on
-// any device and is what `cpu` is tested against. Where bf16 is written below, `composed` takes f32 as well
-// and answers in the type it was given.
+// The operations between the matrix products of training, forward and backward, without autograd. There are
+// two tables: kCpuOps runs the fused row kernels over bf16 activations; kComposedOps is made of library
+// operations, runs on any device and is the reference in tests. Where bf16 is written below, kComposedOps
+// takes f32 as well and returns the type it was given.
 #pragma once
 
 #include <torch/types.h>
@@ -19,11 +19,11 @@ struct NormResult {
 
 struct NormGradient {
   at::Tensor x;       // f32 [rows, width]
-  at::Tensor delta;   // the same in bf16
+  at::Tensor delta;   // bf16 [rows, width]: x rounded
   at::Tensor weight;  // f32 [width]
 };
 
-// Scores of queries against keys, bf16 [sequences, rows, columns]; row r is a query at position
+// Describes scores of queries against keys, bf16 [sequences, rows, columns]: row r is a query at position
 // first + r % period and sees the columns up to its own.
 struct CausalShape {
   int64_t first = 0;
@@ -34,7 +34,7 @@ struct CausalShape {
 struct LossRows {
   at::Tensor loss;      // f32 [rows]
   at::Tensor agree;     // f32 [rows], distillation only: 1 where the most probable tokens are the same
-  at::Tensor gradient;  // bf16 [rows, vocab], of each row's loss with respect to its logits
+  at::Tensor gradient;  // bf16 [rows, vocab]: gradient of each row's loss with respect to its logits
 };
 
 struct AdamWStep {
@@ -58,7 +58,7 @@ struct TensorOps {
   at::Tensor (*swiglu_gradient)(const at::Tensor& gate_up, const at::Tensor& y_gradient);
   // The scores may be overwritten.
   at::Tensor (*causal_softmax)(at::Tensor scores, const CausalShape& shape);
-  // Gradient of the unscaled scores; distribution_gradient may be overwritten.
+  // Returns the gradient of the unscaled scores; distribution_gradient may be overwritten.
   at::Tensor (*causal_softmax_gradient)(at::Tensor distribution_gradient, const at::Tensor& distribution,
                                         const CausalShape& shape);
   // logits bf16 [rows, vocab], may be overwritten; targets int64 [rows].
@@ -74,7 +74,7 @@ extern const TensorOps kCpuOps;
 extern const TensorOps kComposedOps;
 
 inline const TensorOps& ops_for(const at::Tensor& tensor) { return tensor.is_cpu() ? kCpuOps : kComposedOps; }
-// The same by the type of activations, too: f32 ones are for tests and small runs.
+// Chooses by the type as well: f32 activations, for tests and small runs, need the composed operations.
 inline const TensorOps& activation_ops(const at::Tensor& activations) {
   return activations.scalar_type() == at::kBFloat16 ? ops_for(activations) : kComposedOps;
 }

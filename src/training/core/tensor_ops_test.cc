@@ -10,7 +10,6 @@
 #include "training/core/device.h"
 #include "training/core/safetensors_file.h"
 #include "training/core/test_files.h"
-#include "training/lm/llama.h"
 
 namespace outrider::training {
 namespace {
@@ -111,7 +110,7 @@ TEST_F(TensorOpsTest, AdamW) {
   expect_close(second, other_second, 1e-6);
 }
 
-// Attention written down without blocks or groups, in f32.
+// Plain attention in f32, without blocks or groups.
 at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const int64_t group = q.size(2) / k.size(2), n = q.size(1);
   const auto heads_first = [&](const at::Tensor& x, int64_t repeat) {
@@ -124,7 +123,7 @@ at::Tensor plain_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       .transpose(1, 2);
 }
 
-// Of inputs in `type`; gradients are sums of twice as many products.
+// Inputs are of `type`. Gradients sum twice as many products, so they get twice the tolerance.
 void expect_plain_attention(at::ScalarType type, double tolerance) {
   constexpr int64_t kLength = 300;  // more than one block of queries
   const auto leaf = [&](at::IntArrayRef sizes) {
@@ -167,52 +166,6 @@ TEST_F(TensorOpsTest, CrossEntropyGradientReachesHiddenAndHead) {
   EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 0.02);
   expect_close(hidden_gradient, wide_hidden.grad(), kHalfTolerance);
   expect_close(head_gradient, wide_head.grad(), kHalfTolerance);
-}
-
-class LlamaTest : public testing::Test {
- protected:
-  LlamaConfig config_{.vocab_size = 50,
-                      .hidden_size = 64,
-                      .layers = 2,
-                      .heads = 2,
-                      .kv_heads = 1,
-                      .ffn_size = 64,
-                      .max_context = 32};
-};
-
-TEST_F(LlamaTest, DecodingWithACacheMatchesTheWholeForwardPass) {
-  const Llama model = Llama::initialized(config_, 3, at::kCPU);
-  const at::NoGradGuard no_grad;
-  const at::Tensor tokens = at::randint(50, {3, 12}, at::kLong);
-  for (const auto& [type, tolerance] :
-       {std::pair(at::kBFloat16, kHalfTolerance), std::pair(at::kFloat, 1e-5)}) {
-    const LlamaWeights weights = model.compute_weights(type);
-    const at::Tensor whole = model.forward(weights, tokens).view({3, 12, 64});
-    KvCache cache = model.make_cache(3, 12, type);
-    expect_close(model.extend(weights, tokens.narrow(1, 0, 8), cache), whole.select(1, 7), tolerance);
-    for (int64_t i = 8; i < 12; ++i) {
-      expect_close(model.extend(weights, tokens.narrow(1, i, 1), cache), whole.select(1, i), 2 * tolerance);
-    }
-  }
-}
-
-TEST_F(LlamaTest, SafetensorsRoundTripKeepsEveryBit) {
-  const TestFiles files;
-  const Llama model = Llama::initialized(config_, 3, at::kCPU);
-  ASSERT_TRUE(write_safetensors(files.path("m.safetensors"), model.huggingface_tensors()).ok());
-  const auto read = read_safetensors(files.path("m.safetensors"));
-  ASSERT_TRUE(read.ok()) << read.error().message;
-  const auto copy = Llama::from_tensors(config_, *read, at::kCPU);
-  ASSERT_TRUE(copy.ok()) << copy.error().message;
-  const NamedTensors expected = model.parameters(), actual = copy->parameters();
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_EQ(actual[i].first, expected[i].first);
-    EXPECT_TRUE(at::equal(actual[i].second, expected[i].second)) << actual[i].first;
-  }
-  NamedTensors incomplete = *read;
-  incomplete.pop_back();
-  EXPECT_FALSE(Llama::from_tensors(config_, incomplete, at::kCPU).ok());
 }
 
 TEST(Safetensors, HostileHeadersAreRefused) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of files for one test, removed with it.
+// A temporary folder for the files of one test; the destructor removes it.
 #pragma once
 
 #include <unistd.h>

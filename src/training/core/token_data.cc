@@ -9,12 +9,12 @@
 namespace outrider::training {
 namespace {
 
-// Names of the independent random choices of one step or window.
+// Numbers the independent random choices of one step or window.
 enum Choice : uint64_t { kLength = 0, kDomain = 1, kOffset = 2, kAlign = 3 };
 
 double draw(uint64_t seed, int64_t step, int64_t window, Choice choice) {
   return random_uniform(
-      {.seed = seed, .stream = static_cast<uint64_t>(window), .position = step, .index = choice});
+      {.seed = seed, .sample_index = static_cast<uint64_t>(window), .position = step, .index = choice});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token files and the order in which training sees them.
+// Token files and the order in which training reads them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace outrider::training {
 
-// Share of training windows per domain; need not add up to 1.
+// Share of the training windows per domain; the shares need not add up to 1.
 using Mixture = std::map<std::string, double>;
 
 // A token file and its share of the windows.
@@ -32,7 +32,7 @@ struct TokenBatch {
 
 struct DataOptions {
   std::vector<TokenSource> sources;
-  std::vector<int64_t> context_lengths;  // each step uses one, drawn with probability ~ 1 / length
+  std::vector<int64_t> context_lengths;  // tokens; each step draws one with probability ~ 1 / length
   int64_t batch_tokens = 4096;
   uint64_t seed = 1;
   int vocab_size = 0;
@@ -55,7 +55,7 @@ class TokenData {
 
   TokenBatch batch(int64_t step) const;
 
-  // Windows laid end to end over one source without randomness, for evaluation; at most `max_windows`.
+  // At most `max_windows` windows laid end to end over one source, the same in every call.
   std::vector<TokenBatch> evaluation_batches(const std::string& source, int64_t max_windows) const;
 
   const std::vector<TokenSource>& sources() const { return options_.sources; }
@@ -64,7 +64,7 @@ class TokenData {
  private:
   struct Domain {
     std::string name;
-    double cumulative_share = 0.0;  // of this source and those before it
+    double cumulative_share = 0.0;  // sum of the shares up to this source
     std::vector<uint16_t> tokens;
   };
   TokenData(DataOptions options, std::vector<Domain> domains);

@@ -15,7 +15,7 @@ namespace {
 constexpr int kVocab = 100;
 constexpr uint16_t kEnd = 99;
 
-// Documents of ten tokens: 0 1 2 ... 8 kEnd.
+// Returns documents of ten tokens: 0 1 2 ... 8 kEnd.
 std::vector<uint16_t> counting_documents(int documents) {
   std::vector<uint16_t> tokens;
   for (int i = 0; i < documents; ++i) {
@@ -78,7 +78,7 @@ TEST_F(TokenDataTest, ManyWindowsBeginWithADocument) {
       begins += batch.tokens[static_cast<size_t>(w * (batch.length + 1))] == 0;
     }
   }
-  EXPECT_GT(begins, windows * 4 / 10);  // by chance alone: one in ten
+  EXPECT_GT(begins, windows * 4 / 10);  // one in ten would begin a document by chance alone
   EXPECT_LT(begins, windows * 7 / 10);
 }
 

@@ -8,11 +8,11 @@
 
 namespace outrider::training {
 
-// What training needs to know of a tokenizer folder.
+// The facts of a tokenizer folder that training needs.
 struct TokenizerFacts {
   int vocab_size = 0;            // highest id + 1
   int document_end = 0;          // first eos_token_id of generation_config.json
-  std::vector<int> stop_tokens;  // all of them
+  std::vector<int> stop_tokens;  // all eos_token_ids
 };
 
 Result<TokenizerFacts> read_tokenizer_facts(const std::filesystem::path& directory);

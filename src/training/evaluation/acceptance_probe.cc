@@ -8,9 +8,9 @@
 namespace outrider::training {
 namespace {
 
-constexpr size_t kTextPrompt = 48;  // tokens of held-out text that are a prompt
+constexpr size_t kTextPrompt = 48;  // tokens at the beginning of a text that are its prompt
 
-// Beginnings of held-out windows; of a conversation, all before its response.
+// The beginnings of held-out windows: of a conversation everything before its response.
 std::vector<std::vector<TokenId>> held_out_prompts(const HeadData& data, int64_t limit) {
   std::vector<std::vector<TokenId>> prompts;
   for (const std::vector<Window>& windows : data.held_out(limit)) {
@@ -64,9 +64,9 @@ Result<ServedAcceptance> AcceptanceProbe::measure(const SpeculativeOptions& spec
   for (const std::vector<TokenId>& prompt : prompts_) {
     Request request{.prompt = prompt, .max_tokens = options_.measured_tokens};
     request.sampling.temperature = 0.0f;
-    const auto sink = [&total](RequestId, const outrider::Progress& news) {
-      if (news.completion == nullptr) return;
-      const SpeculationStats& one = news.completion->speculation;
+    const auto sink = [&total](RequestId, const outrider::Progress& progress) {
+      if (progress.completion == nullptr) return;
+      const SpeculationStats& one = progress.completion->speculation;
       total.steps += one.steps;
       total.committed += one.committed;
       const auto& accepted = one.accepted_per_position;

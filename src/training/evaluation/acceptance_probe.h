@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acceptance measured with the very engine that serves.
+// Measures acceptance with the serving engine.
 #pragma once
 
 #include <filesystem>
@@ -10,16 +10,16 @@
 #include "outrider/result.h"
 #include "training/head_data/frozen_target.h"
 #include "training/head_data/head_data.h"
-#include "training/heads/head_options.h"
+#include "training/head_data/head_options.h"
 
 namespace outrider::training {
 
 struct ServedAcceptance {
-  double tokens_per_pass = 0.0;  // the target's own token included
+  double tokens_per_pass = 0.0;  // tokens per target pass, the target's own token included
   std::vector<double> by_depth;  // share of passes that accepted a draft at that depth
 };
 
-// What other drafters reach on the same prompts.
+// The result of another drafter on the same prompts.
 struct Baseline {
   std::string name;
   ServedAcceptance served;
@@ -27,18 +27,18 @@ struct Baseline {
 
 class AcceptanceProbe {
  public:
-  // The prompts of options.prompts, or beginnings of held-out text.
+  // Takes the prompts of options.prompts, or beginnings of held-out text.
   static Result<AcceptanceProbe> create(const HeadOptions& options, const FrozenTarget& target,
                                         const HeadData& data);
 
-  // Decodes all prompts greedily. Error: what keeps this drafter from serving this target.
+  // Decodes all prompts greedily. Error: this drafter cannot serve this target.
   Result<ServedAcceptance> measure(const SpeculativeOptions& speculation) const;
-  // Drafts of at most `depth` levels; a tree has options.measured_nodes nodes.
+  // Options for drafts of at most `depth` levels; a tree has options.measured_nodes nodes.
   SpeculativeOptions speculation(const std::string& decoding_type, const std::filesystem::path& model,
                                  TreeKind tree, int64_t depth) const;
-  // Several draft models in one dynamic tree of options.measured_nodes nodes (SpecInfer).
+  // Options for several draft models in one dynamic tree of options.measured_nodes nodes (SpecInfer).
   SpeculativeOptions shared_speculation(std::vector<std::filesystem::path> models, int64_t depth) const;
-  // None, NGram, and DraftTarget of the model that options.draft names and of `others`.
+  // Measures no drafter, NGram, and DraftTarget with the model options.draft and with each of `others`.
   Result<std::vector<Baseline>> baselines(std::vector<std::filesystem::path> others) const;
 
  private:

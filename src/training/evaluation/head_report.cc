@@ -8,35 +8,16 @@
 
 namespace outrider {
 
-// Made from report_page/ by the build.
+// The build makes it from report_page/.
 extern const std::string_view kTrainingPage;
 
 }  // namespace outrider
 
 namespace outrider::training {
-namespace {
 
 using nlohmann::json;
 
-json points(const std::vector<LossPoint>& losses) {
-  json list = json::array();
-  for (const LossPoint& point : losses) list.push_back({point.step, point.loss});
-  return list;
-}
-
-}  // namespace
-
 std::string render_head_report(const HeadReport& report) {
-  json evaluations = json::array();
-  for (const AcceptancePoint& point : report.history.acceptance) {
-    evaluations.push_back({{"step", point.step},
-                           {"foreseen", point.foreseen},
-                           {"chain", point.chain},
-                           {"tree", point.tree},
-                           {"agreement", point.agreement},
-                           {"accepted", point.accepted},
-                           {"shared_tree", point.shared_tree}});
-  }
   json baselines = json::array();
   for (const Baseline& baseline : report.baselines) {
     baselines.push_back({{"name", baseline.name},
@@ -47,9 +28,9 @@ std::string render_head_report(const HeadReport& report) {
                      {"target", report.target},
                      {"steps", report.steps},
                      {"parameters", report.parameters},
-                     {"training", points(report.history.training)},
-                     {"held_out", points(report.history.held_out)},
-                     {"evaluations", evaluations},
+                     {"training", points_json(report.history.training)},
+                     {"held_out", points_json(report.history.held_out)},
+                     {"evaluations", points_json(report.history.acceptance)},
                      {"baselines", baselines}};
   return filled_html(kTrainingPage, data.dump());
 }

@@ -9,17 +9,17 @@
 
 namespace outrider::training {
 
-// What the page of a run says.
+// The contents of a run's page.
 struct HeadReport {
   std::string kind;    // "eagle3"
-  std::string target;  // its name
+  std::string target;  // name of the model
   const RunHistory& history;
   const std::vector<Baseline>& baselines;
-  int64_t steps = 0;       // of the whole run
-  int64_t parameters = 0;  // trained
+  int64_t steps = 0;       // optimizer steps of the whole run
+  int64_t parameters = 0;  // number of trained parameters
 };
 
-// A page of its own: loss, acceptance over the run and by depth, against the baselines.
+// Renders a self-contained HTML page: the loss, and acceptance over the run and by depth, with the baselines.
 std::string render_head_report(const HeadReport& report);
 
 }  // namespace outrider::training

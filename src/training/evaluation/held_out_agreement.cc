@@ -5,12 +5,10 @@
 
 #include <algorithm>
 
-#include "training/head_data/head_batches.h"
-
 namespace outrider::training {
 namespace {
 
-constexpr int64_t kWindows = 64;
+constexpr int64_t kWindows = 64;  // at most
 
 void add_ranks(const at::Tensor& shares, size_t depth, HeldOutResult& result) {
   const at::Tensor values = shares.to(at::kCPU, at::kDouble).contiguous();
@@ -28,8 +26,8 @@ double HeldOutResult::tokens_per_pass() const {
   return tokens;
 }
 
-Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& data, StateSource& source,
-                                       at::Device device) {
+Result<HeldOutResult> measure_held_out(const std::function<HeadLoss(const HeadBatch&)>& loss_of,
+                                       const HeadData& data, StateSource& source, at::Device device) {
   const at::NoGradGuard no_grad;
   HeldOutResult result;
   std::vector<double> agreeing, counted;  // by depth
@@ -38,7 +36,7 @@ Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& da
     OUTRIDER_TRY(HeadBatch batch, make_head_batch(windows, source, device));
     batch.measures = true;
     batch.progress = 1.0;
-    const HeadLoss loss = head.loss(batch);
+    const HeadLoss loss = loss_of(batch);
     result.loss += loss.loss.item<double>() / static_cast<double>(batches.size());
     agreeing.resize(std::max(agreeing.size(), loss.depths.size()));
     counted.resize(agreeing.size());

@@ -3,28 +3,28 @@
 
 #include <torch/types.h>
 
+#include <functional>
 #include <vector>
 
 #include "outrider/result.h"
+#include "training/head_data/head_batches.h"
 #include "training/head_data/head_data.h"
 #include "training/head_data/state_source.h"
-#include "training/heads/draft_head.h"
 
 namespace outrider::training {
 
 struct HeldOutResult {
   double loss = 0.0;
-  std::vector<double>
-      agreement;  // by depth: share of drafts that are the target's likeliest so far and there
-
+  // By depth: share of the drafts whose tokens up to this depth are all the target's likeliest ones.
+  std::vector<double> agreement;
   std::vector<std::vector<double>> ranks;  // by depth, see DepthAgreement::ranks; or empty
 
-  // What chains of greedy drafts come to along this text, the target's own token included.
+  // Expected tokens per target pass of greedy chains along this text, the target's own token included.
   double tokens_per_pass() const;
 };
 
-// Over held-out windows, the same ones every time.
-Result<HeldOutResult> measure_held_out(const DraftHead& head, const HeadData& data, StateSource& source,
-                                       at::Device device);
+// Measures a drafter's loss over held-out windows; every call takes the same windows.
+Result<HeldOutResult> measure_held_out(const std::function<HeadLoss(const HeadBatch&)>& loss_of,
+                                       const HeadData& data, StateSource& source, at::Device device);
 
 }  // namespace outrider::training

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The target's tokenizer and chat template.
+// Tokenizes text with the target's tokenizer and chat template.
 class Reader {
  public:
   static Result<Reader> open(const ModelFile& target) {
@@ -70,8 +70,8 @@ std::vector<ChatMessage> messages_of(const json& list) {
   return messages;
 }
 
-// What the template makes of the conversation, piece by piece: a response is what it adds to the text that
-// asks for it, as when it is served.
+// Renders the conversation with the chat template, turn by turn. A response is the text that the template
+// adds to the prompt that asks for it, as in serving.
 Result<Document> conversation(const std::vector<ChatMessage>& messages, const Reader& reader) {
   Document document;
   std::string done;
@@ -106,7 +106,7 @@ Result<Document> document_of(const json& line, const Reader& reader) {
   return document;
 }
 
-// Calls take(line) for every line. Errors get file and line.
+// Calls take(line) for every line. Errors name the file and the line.
 Status for_each_line(const fs::path& path, const std::function<Status(const json&)>& take) {
   std::ifstream in(path);
   if (!in) return io_error("cannot read " + path.string());
@@ -127,7 +127,7 @@ Status for_each_line(const fs::path& path, const std::function<Status(const json
   return {};
 }
 
-// Token files of the folder, cut at the document ends.
+// Reads the token files of a folder and cuts them at the document ends.
 Result<std::vector<DocumentSource>> read_token_files(const fs::path& folder, const ModelFile& target) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -166,7 +166,7 @@ Result<std::vector<DocumentSource>> read_documents(const fs::path& path, const M
                  read_token_files(path / (wants_prompts ? "prompts" : "train"), target));
     if (!wants_prompts) return sources;
     for (DocumentSource& source : sources) {
-      for (Document& document : source.documents) {  // without its end: the target answers
+      for (Document& document : source.documents) {  // without the end token, because the target answers
         document.tokens.pop_back();
         document.counted.assign(document.tokens.size(), 0);
       }

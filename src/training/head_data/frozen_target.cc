@@ -14,7 +14,7 @@
 namespace outrider::training {
 namespace {
 
-constexpr int kPageSize = 16;
+constexpr int kPageSize = 16;  // tokens
 
 }  // namespace
 
@@ -34,7 +34,8 @@ Result<std::unique_ptr<FrozenTarget>> FrozenTarget::open(const std::filesystem::
 }
 
 void FrozenTarget::move_to(at::Device device, at::ScalarType products) {
-  moved_ = std::make_unique<const TorchTarget>(*this, device, products);
+  moved_ = std::make_unique<const TorchTarget>(
+      config(), [this](const std::string& name) { return weight(name); }, device, products);
   arithmetic_ = device.str() + " " + c10::toString(products);
 }
 
@@ -54,6 +55,21 @@ at::Tensor FrozenTarget::output_head() const {
   return config().tied_embeddings ? embedding() : weight("lm_head.weight");
 }
 
+LayerWeights FrozenTarget::layer(int64_t index) const {
+  const auto copy = [&](const char* name) {
+    return weight("model.layers." + std::to_string(index) + "." + name + ".weight");
+  };
+  return {.input_norm = copy("input_layernorm"),
+          .q = copy("self_attn.q_proj"),
+          .k = copy("self_attn.k_proj"),
+          .v = copy("self_attn.v_proj"),
+          .o = copy("self_attn.o_proj"),
+          .mlp_norm = copy("post_attention_layernorm"),
+          .gate = copy("mlp.gate_proj"),
+          .up = copy("mlp.up_proj"),
+          .down = copy("mlp.down_proj")};
+}
+
 Status FrozenTarget::want(const FeatureNeeds& needs) {
   const int64_t layers = config().layer_count;
   for (size_t i = 0; i < needs.taps.size(); ++i) {
@@ -67,7 +83,6 @@ Status FrozenTarget::want(const FeatureNeeds& needs) {
   return {};
 }
 
-// [tokens, layers, kv_heads, 2, head_dim]
 at::Tensor FrozenTarget::keys_values_of(const KvTransaction& staged) {
   const KvShape& shape = cache_->shape();
   const int64_t head_bytes = cached_head_bytes(shape.type, shape.head_dim);
@@ -94,12 +109,13 @@ Result<std::vector<TargetStates>> FrozenTarget::run(std::span<const std::span<co
   for (const auto& window : windows) pages += (std::ssize(window) + kPageSize - 1) / kPageSize;
   if (cache_ == nullptr || cache_->shape().page_count < pages) {
     KvShape shape = model_->kv_shape();
-    shape.type = DType::kBF16;  // as served
+    shape.type = DType::kBF16;  // the type of the served cache
     shape.page_size = kPageSize;
     shape.page_count = pages;
     cache_ = std::make_unique<outrider::KvCache>(shape);
   }
-  // Nothing is committed, so that no window begins with what another one computed: its features are wanted.
+  // Nothing is committed to the prefix cache: a window that reused another one's tokens would not compute
+  // their features.
   std::vector<KvSequence> sequences(windows.size());
   std::vector<KvTransaction> staged;
   ForwardBatch batch;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target of a learned drafter, run by the very kernels that serve it, or in libtorch on a GPU.
+// The target of a learned drafter. Its weights stay as they are; it runs with the kernels that serve it, or
+// in libtorch on a GPU.
 #pragma once
 
 #include <torch/types.h>
@@ -15,16 +16,10 @@
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/result.h"
-#include "training/heads/draft_head.h"
+#include "training/core/decoder_layers.h"
+#include "training/head_data/target_states.h"
 
 namespace outrider::training {
-
-// The target's state behind the tokens of one window, where it was computed.
-struct TargetStates {
-  at::Tensor hidden;       // f32 [tokens, hidden]
-  at::Tensor features;     // f32 [tokens, taps * hidden], or undefined
-  at::Tensor keys_values;  // f32 [tokens, layers, kv_heads, 2, head_dim], or undefined
-};
 
 class TorchTarget;
 
@@ -33,29 +28,32 @@ class FrozenTarget {
   // threads >= 1
   static Result<std::unique_ptr<FrozenTarget>> open(const std::filesystem::path& model, int threads);
   ~FrozenTarget();
-  // From now on run() computes in libtorch, on this device, and leaves the states there.
+  // From now on run() computes in libtorch on this device and leaves the states there.
   void move_to(at::Device device, at::ScalarType products);
 
   const ModelConfig& config() const { return model_->config(); }
   const ModelFile& file() const { return file_; }
   const std::string& fingerprint() const { return fingerprint_; }
   std::string name() const { return file_.path.filename().string(); }
-  // What rounds the states: "kernels", or libtorch's device and type of products.
+  // The arithmetic that rounds the states: "kernels", or libtorch's device and type of products.
   const std::string& arithmetic() const { return arithmetic_; }
 
-  // A weight by its Hugging Face name, as f32 on the CPU; undefined: there is none.
+  // A weight by its Hugging Face name, as f32 on the CPU; undefined if the model has none.
   at::Tensor weight(const std::string& name) const;
   at::Tensor embedding() const { return weight("model.embed_tokens.weight"); }
   at::Tensor output_head() const;
+  // Copies of one layer's weights.
+  LayerWeights layer(int64_t index) const;
 
-  // What run() hands out. Error: taps outside of the layers.
+  // Chooses the states that run() returns. Error: taps outside of the layers.
   Status want(const FeatureNeeds& needs);
   const FeatureNeeds& needs() const { return needs_; }
-  // One pass over all windows, each a text of its own.
+  // One forward pass over all windows, each a text of its own; the states are in the windows' order.
   Result<std::vector<TargetStates>> run(std::span<const std::span<const TokenId>> windows);
 
  private:
   FrozenTarget(ModelFile file, int threads);
+  // f32 [tokens, layers, kv_heads, 2, head_dim]
   at::Tensor keys_values_of(const KvTransaction& staged);
 
   ModelFile file_;

@@ -8,7 +8,8 @@
 namespace outrider::training {
 namespace {
 
-// Rows of every window side by side, zeros behind the shorter ones; undefined where the states are.
+// Stacks one part of every window's states, [windows, length, ...], padded with zeros; undefined if that part
+// is.
 at::Tensor padded(const std::vector<TargetStates>& states, at::Tensor TargetStates::*part, int64_t length) {
   const at::Tensor& first = states.front().*part;
   if (!first.defined()) return {};

@@ -10,14 +10,14 @@ namespace outrider::training {
 namespace {
 
 constexpr uint64_t kHeldOutOneIn = 50;
-constexpr int64_t kShortest = 8;        // tokens of a window
-constexpr int64_t kBatchesSorted = 16;  // windows of so many batches are sorted by length together
+constexpr int64_t kShortest = 8;        // tokens; shorter windows are dropped
+constexpr int64_t kBatchesSorted = 16;  // windows of this many batches are sorted by length together
 
 enum Choice : uint64_t { kPick = 1, kShuffle = 2, kOrder = 3 };
 
 void shuffle(std::vector<size_t>& items, uint64_t seed, int64_t epoch, Choice choice) {
   for (size_t i = items.size(); i > 1; --i) {
-    const uint64_t bits = random_bits({.seed = seed, .stream = choice, .position = epoch, .index = i});
+    const uint64_t bits = random_bits({.seed = seed, .sample_index = choice, .position = epoch, .index = i});
     std::swap(items[i - 1], items[bits % i]);
   }
 }
@@ -51,7 +51,7 @@ Result<HeadData> HeadData::create(std::vector<DocumentSource> sources, const Hea
   return data;
 }
 
-// Windows of one source, of which some are held out and no more than asked for are kept.
+// Cuts one source into windows, holds some out and keeps at most windows_per_source of the others.
 void HeadData::cut(size_t source) {
   std::vector<Place> places;
   const std::vector<Document>& documents = sources_[source].documents;
@@ -98,7 +98,8 @@ std::vector<HeadData::Batch> HeadData::plan(int64_t epoch) const {
     std::stable_sort(begin, end, [&](size_t a, size_t b) { return training_[a].count < training_[b].count; });
     Batch batch;
     for (auto index = begin; index != end; ++index) {
-      const int64_t longest = padded_length(training_[*index].count);  // rising
+      const int64_t longest =
+          padded_length(training_[*index].count);  // the longest so far, as the lengths rise
       if ((static_cast<int64_t>(batch.size()) + 1) * longest > options_.batch_tokens)
         batches.push_back(std::exchange(batch, {}));
       batch.push_back(*index);

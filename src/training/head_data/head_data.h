@@ -11,8 +11,8 @@
 
 namespace outrider::training {
 
-// Batches are padded to multiples of this many tokens: every new shape of a matrix product costs a search for
-// the code that computes it.
+// Batches are padded to multiples of this many tokens, because every new shape of a matrix product costs a
+// search for the best code.
 constexpr int64_t kLengthUnit = 32;
 constexpr int64_t padded_length(int64_t tokens) {
   return (tokens + kLengthUnit - 1) / kLengthUnit * kLengthUnit;
@@ -22,8 +22,8 @@ constexpr int64_t padded_length(int64_t tokens) {
 struct Window {
   std::span<const TokenId> tokens;
   std::span<const uint8_t> counted;
-  int64_t id = 0;                          // among all of the run
-  static constexpr int64_t kNewText = -1;  // not one of those
+  int64_t id = 0;                          // unique in the run
+  static constexpr int64_t kNewText = -1;  // id of text that was written during the run
 };
 
 struct HeadDataOptions {
@@ -33,20 +33,20 @@ struct HeadDataOptions {
   uint64_t seed = 1;
 };
 
-// Documents cut into windows, one in fifty documents held out. A batch is a pure function of (seed, step):
+// Documents cut into windows; one in fifty documents is held out. A batch is a pure function of (seed, step):
 // every epoch shuffles the windows, puts those of about the same length together, and shuffles these batches.
 class HeadData {
  public:
-  // Error: no window with a token that counts, or none that is held out.
+  // Errors: no window with a token that counts, or none that is held out.
   static Result<HeadData> create(std::vector<DocumentSource> sources, const HeadDataOptions& options);
 
   std::vector<Window> batch(int64_t step) const;
-  // Held-out windows in batches, the same ones every time; at most `limit` windows.
+  // At most `limit` held-out windows in batches, the same in every call.
   std::vector<std::vector<Window>> held_out(int64_t limit) const;
 
   int64_t window_count() const { return static_cast<int64_t>(training_.size()); }
   int64_t counted_tokens() const { return counted_tokens_; }
-  // By token id: how often it counts in the training windows.
+  // By token id: how often the token counts in the training windows.
   std::vector<int64_t> token_counts(int64_t vocab_size) const;
   // A hash of everything batches are made of.
   uint64_t fingerprint() const { return fingerprint_; }

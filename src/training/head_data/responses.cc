@@ -24,15 +24,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kBatch = 32;     // requests that run together
-constexpr size_t kPart = 512;  // prompts per file
-constexpr size_t kLongestPrompt = 384;
-constexpr size_t kTextPrompt = 64;  // of a text without prompt
+constexpr int kBatch = 32;              // requests in the engine's batch
+constexpr size_t kPart = 512;           // prompts per file
+constexpr size_t kLongestPrompt = 384;  // tokens
+constexpr size_t kTextPrompt = 64;      // tokens of a text without prompt that are its prompt
 
 std::vector<TokenId> prompt_of(const Document& document) {
   const auto end = document.counted.end();
   auto first = std::find(document.counted.begin(), end, uint8_t{1});
-  // The last response is the one given anew; a text is continued from near its beginning.
+  // The last response is generated anew; a text is continued from near its beginning.
   if (first != document.counted.begin() && first != end) {
     first = end - (std::find(document.counted.rbegin(), document.counted.rend(), uint8_t{1}) -
                    document.counted.rbegin());
@@ -46,7 +46,7 @@ std::vector<TokenId> prompt_of(const Document& document) {
   return {begin, begin + static_cast<int64_t>(kept)};
 }
 
-// `count` prompts, as many of each source, at random.
+// Draws options.regenerate prompts at random, as many of each source.
 std::vector<std::vector<TokenId>> pick_prompts(const std::vector<DocumentSource>& sources,
                                                const HeadOptions& options) {
   std::vector<std::vector<TokenId>> prompts;
@@ -63,7 +63,7 @@ std::vector<std::vector<TokenId>> pick_prompts(const std::vector<DocumentSource>
       if (!prompt.empty()) prompts.push_back(std::move(prompt));
     }
   }
-  // Mixed, so that every part of the run sees all sources.
+  // Shuffled, so that every part of the run has prompts of all sources.
   std::vector<size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -126,7 +126,7 @@ struct LessTokens {
   }
 };
 
-// Answers by prompt, in the order in which they were given: the same prompt may be there several times.
+// Answers by prompt. A prompt may be asked several times; its answers are in the order of asking.
 using Answers = std::map<std::vector<TokenId>, std::vector<Document>>;
 
 std::vector<TokenId> prompt_part(const Document& answered) {
@@ -134,21 +134,20 @@ std::vector<TokenId> prompt_part(const Document& answered) {
   return {answered.tokens.begin(), answered.tokens.begin() + (end - answered.counted.begin())};
 }
 
-// A prompt to answer, and how many answers to the same one come before.
+// A prompt to answer; `turn` counts the earlier answers to an identical prompt.
 struct Question {
   std::span<const TokenId> prompt;
   size_t turn = 0;
 };
 
-// What is drawn for an answer depends on its question alone, so that it does not matter which others are
-// asked.
+// The seed of an answer depends on its question alone, whichever others are asked.
 uint64_t draw_of(const Question& question, uint64_t seed) {
   uint64_t hash = mix64(seed ^ mix64(question.turn));
   for (const TokenId token : question.prompt) hash = mix64(hash ^ static_cast<uint64_t>(token));
   return hash;
 }
 
-// Answers them all together.
+// Answers all questions with concurrent requests.
 Result<std::vector<Document>> answer(Engine& engine, std::span<const Question> questions,
                                      const HeadOptions& options) {
   std::vector<Document> documents(questions.size());
@@ -159,9 +158,9 @@ Result<std::vector<Document>> answer(Engine& engine, std::span<const Question> q
     request.sampling.seed = draw_of(questions[i], options.seed);
     const double u = random_uniform({.seed = request.sampling.seed});
     request.sampling.temperature = u < options.sampled_share ? static_cast<float>(options.temperature) : 0.0f;
-    const auto sink = [&documents, i](RequestId, const outrider::Progress& news) {
+    const auto sink = [&documents, i](RequestId, const outrider::Progress& progress) {
       Document& document = documents[i];
-      document.tokens.insert(document.tokens.end(), news.tokens.begin(), news.tokens.end());
+      document.tokens.insert(document.tokens.end(), progress.tokens.begin(), progress.tokens.end());
       document.counted.resize(document.tokens.size(), 1);
     };
     OUTRIDER_TRY([[maybe_unused]] const RequestId id, engine.submit(std::move(request), sink));
@@ -171,10 +170,10 @@ Result<std::vector<Document>> answer(Engine& engine, std::span<const Question> q
   return documents;
 }
 
-// A folder of answers, part by part. Another run may add parts meanwhile.
+// A folder of answers in numbered files. Another run may add files at any time.
 class AnswerFolder {
  public:
-  // Error: it holds answers of another target, or given with other options.
+  // Error: the folder holds answers of another target or with other options.
   static Result<AnswerFolder> claim(const fs::path& path, const HeadOptions& options,
                                     const std::string& target_fingerprint);
 
@@ -190,7 +189,7 @@ class AnswerFolder {
   }
 
   fs::path path_;
-  size_t next_ = 0;  // part
+  size_t next_ = 0;  // number of the next file
 };
 
 Result<AnswerFolder> AnswerFolder::claim(const fs::path& path, const HeadOptions& options,
@@ -242,7 +241,7 @@ EngineOptions engine_options(const HeadOptions& options) {
   return engine;
 }
 
-// Those of `prompts` that have no answer yet.
+// The prompts that have no answer yet.
 std::vector<Question> unanswered(const std::vector<std::vector<TokenId>>& prompts, const Answers& answers) {
   std::map<std::span<const TokenId>, size_t, LessTokens> asked;
   std::vector<Question> questions;

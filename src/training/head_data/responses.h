@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target's own responses: what its drafter has to foresee.
+// The target's own responses, on which its drafter has to agree with it.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,15 @@
 #include "outrider/result.h"
 #include "training/head_data/documents.h"
 #include "training/head_data/frozen_target.h"
-#include "training/heads/head_options.h"
+#include "training/head_data/head_options.h"
 
 namespace outrider::training {
 
-// Answers options.regenerate of the documents' prompts (all sources alike) with the serving engine and
-// returns prompt and response as documents of which the response counts. A text without prompt gives its
-// beginning. Answers are kept in options.responses (or below options.out), part by part, by their prompts:
-// runs of the same target and sampling options find them there, however many prompts each asks for, and only
-// the missing ones are made. Error: the folder holds others.
+// Answers options.regenerate of the documents' prompts, as many of each source, with the serving engine and
+// returns prompts and responses as documents of which the responses count. The beginning of a text without
+// prompt is its prompt. The folder options.responses (or one below options.out) keeps the answers by prompt:
+// later runs with this target and these sampling options read them and generate only the missing ones. Error:
+// the folder holds answers of another target or with other options.
 Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<DocumentSource>& sources,
                                                          const HeadOptions& options,
                                                          const FrozenTarget& target);

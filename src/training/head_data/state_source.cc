@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The parts of a window's states by their names in its file.
+// The parts of a window's states and their names in its file.
 constexpr std::pair<const char*, at::Tensor TargetStates::*> kParts[] = {
     {"hidden", &TargetStates::hidden},
     {"features", &TargetStates::features},
@@ -68,7 +68,7 @@ Result<TargetStates> StateSource::read(const Window& window) const {
   return input_error(path_of(window).string() + ": not the states of this window; remove the file");
 }
 
-// A full folder or disk costs time alone.
+// A full folder or disk is no error: further states are computed every time.
 void StateSource::keep(const Window& window, const TargetStates& states) {
   NamedTensors parts;
   int64_t bytes = 0;

@@ -11,12 +11,12 @@
 
 namespace outrider::training {
 
-// The target's states behind windows: computed, or read from a folder where those of earlier epochs lie, one
-// file for each window, until it is full. What is read has the bits of what was computed.
+// The target's states of windows. They are computed, or read from a folder that keeps those of earlier
+// epochs, one file per window, until it is full. States that were read equal the computed ones bit for bit.
 class StateSource {
  public:
   struct Options {
-    std::filesystem::path folder;  // empty: always computed
+    std::filesystem::path folder;  // empty: states are always computed
     int64_t max_bytes = 0;
     uint64_t data_fingerprint = 0;
   };

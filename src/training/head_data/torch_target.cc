@@ -11,7 +11,7 @@
 namespace outrider::training {
 namespace {
 
-// int64 [windows, length], zeros behind the shorter ones.
+// int64 [windows, length]; shorter windows are padded with zeros.
 at::Tensor padded_tokens(std::span<const std::span<const TokenId>> windows) {
   size_t longest = 0;
   for (const auto& window : windows) longest = std::max(longest, window.size());
@@ -32,23 +32,22 @@ at::Tensor outside_of_window(int64_t length, int64_t window, at::Device device) 
 
 }  // namespace
 
-TorchTarget::TorchTarget(const FrozenTarget& target, at::Device device, at::ScalarType products)
-    : config_(target.config()), device_(device), type_(products) {
-  embedding_ = moved(target.embedding(), type_);
-  final_norm_ = moved(target.weight("model.norm.weight"), at::kFloat);
+TorchTarget::TorchTarget(const ModelConfig& config, const WeightReader& weight, at::Device device,
+                         at::ScalarType products)
+    : config_(config), device_(device), type_(products) {
+  embedding_ = moved(weight("model.embed_tokens.weight"), type_);
+  final_norm_ = moved(weight("model.norm.weight"), at::kFloat);
   for (int64_t i = 0; i < config_.layer_count; ++i) {
     const std::string prefix = "model.layers." + std::to_string(i) + ".";
-    const auto norm = [&](const char* name) {
-      return moved(target.weight(prefix + name + ".weight"), at::kFloat);
-    };
+    const auto norm = [&](const char* name) { return moved(weight(prefix + name + ".weight"), at::kFloat); };
     layers_.push_back({.input_norm = norm("input_layernorm"),
                        .mlp_norm = norm("post_attention_layernorm"),
                        .q_norm = norm("self_attn.q_norm"),
                        .k_norm = norm("self_attn.k_norm"),
-                       .qkv = affine(target, prefix + "self_attn.", {"q_proj", "k_proj", "v_proj"}),
-                       .output = affine(target, prefix + "self_attn.", {"o_proj"}),
-                       .gate_up = affine(target, prefix + "mlp.", {"gate_proj", "up_proj"}),
-                       .down = affine(target, prefix + "mlp.", {"down_proj"})});
+                       .qkv = affine(weight, prefix + "self_attn.", {"q_proj", "k_proj", "v_proj"}),
+                       .output = affine(weight, prefix + "self_attn.", {"o_proj"}),
+                       .gate_up = affine(weight, prefix + "mlp.", {"gate_proj", "up_proj"}),
+                       .down = affine(weight, prefix + "mlp.", {"down_proj"})});
   }
 }
 
@@ -56,13 +55,13 @@ at::Tensor TorchTarget::moved(const at::Tensor& weight, at::ScalarType type) con
   return weight.defined() ? weight.to(type).to(device_) : weight;
 }
 
-TorchTarget::Affine TorchTarget::affine(const FrozenTarget& target, const std::string& prefix,
+TorchTarget::Affine TorchTarget::affine(const WeightReader& weight, const std::string& prefix,
                                         std::initializer_list<const char*> names) const {
   std::vector<at::Tensor> weights, biases;
   for (const char* name : names) {
-    weights.push_back(target.weight(prefix + name + ".weight"));
-    const at::Tensor bias = target.weight(prefix + name + ".bias");
-    if (bias.defined()) biases.push_back(bias);
+    weights.push_back(weight(prefix + name + ".weight"));
+    at::Tensor bias = weight(prefix + name + ".bias");
+    if (bias.defined()) biases.push_back(std::move(bias));
   }
   return {moved(at::cat(weights), type_), biases.empty() ? at::Tensor() : moved(at::cat(biases), type_)};
 }

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target of a learned drafter in libtorch, for a GPU. Its states are those of the kernels that serve,
-// keys and values rounded as they are cached, but for the rounding of products.
+// The target of a learned drafter in libtorch, for a GPU. Its states differ from those of the serving kernels
+// by the rounding of products alone; keys and values are rounded to the type of the KV cache.
 #pragma once
 
 #include <torch/types.h>
 
+#include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "training/head_data/frozen_target.h"
-#include "training/heads/head_layers.h"
+#include "formats/model_config.h"
+#include "outrider/token.h"
+#include "training/core/decoder_layers.h"
+#include "training/head_data/target_states.h"
 
 namespace outrider::training {
 
+// A weight by its Hugging Face name, as f32 on the CPU; undefined where the model has none.
+using WeightReader = std::function<at::Tensor(const std::string& name)>;
+
 class TorchTarget {
  public:
-  // A copy of the weights, matrices in the type of products.
-  TorchTarget(const FrozenTarget& target, at::Device device, at::ScalarType products);
+  // Copies the weights to the device, matrices in the type of products.
+  TorchTarget(const ModelConfig& config, const WeightReader& weight, at::Device device,
+              at::ScalarType products);
 
-  // As FrozenTarget::run, on the device.
+  // FrozenTarget::run() on the device.
   std::vector<TargetStates> run(std::span<const std::span<const TokenId>> windows,
                                 const FeatureNeeds& needs) const;
 
@@ -29,17 +37,17 @@ class TorchTarget {
     at::Tensor operator()(const at::Tensor& x) const { return at::linear(x, weight, bias); }
   };
   struct Layer {
-    at::Tensor input_norm, mlp_norm;  // f32
-    at::Tensor q_norm, k_norm;        // of heads, f32; undefined: there are none
+    at::Tensor input_norm, mlp_norm;  // f32 [hidden]
+    at::Tensor q_norm, k_norm;        // f32 [head_dim]; undefined: the model has none
     Affine qkv, output, gate_up, down;
   };
-  // [windows, length, heads, head_dim] each, queries and keys rotated.
+  // Each [windows, length, heads, head_dim]; queries and keys are rotated.
   struct Heads {
     at::Tensor q, k, v;
   };
 
   at::Tensor moved(const at::Tensor& weight, at::ScalarType type) const;
-  Affine affine(const FrozenTarget& target, const std::string& prefix,
+  Affine affine(const WeightReader& weight, const std::string& prefix,
                 std::initializer_list<const char*> names) const;
   at::Tensor normed_heads(const at::Tensor& heads, const at::Tensor& norm) const;
   Heads heads(const Layer& layer, const at::Tensor& normed, const Rotations& rotations) const;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target in libtorch against the kernels that serve, of every family and format.
+// Compares the target in libtorch with the serving kernels for every family and format.
 #include "training/head_data/torch_target.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "training/heads/head_run_fixture.h"
+#include "training/head_data/frozen_target.h"
 
 namespace outrider::training {
 namespace {
 
-constexpr int64_t kLongest = 40;  // more than the window of the model that has one
+constexpr int64_t kLongest = 40;  // tokens; longer than the sliding window of the model that has one
 
 std::vector<std::vector<TokenId>> texts(int64_t vocab) {
   std::vector<std::vector<TokenId>> texts(3);
@@ -22,7 +22,7 @@ std::vector<std::vector<TokenId>> texts(int64_t vocab) {
   return texts;
 }
 
-// Root mean square, as a share of what is expected.
+// The root mean square difference, relative to the expected values.
 double distance(const at::Tensor& found, const at::Tensor& expected) {
   EXPECT_EQ(found.sizes(), expected.sizes());
   return ((found.cpu() - expected).norm() / expected.norm()).item<double>();
@@ -31,7 +31,8 @@ double distance(const at::Tensor& found, const at::Tensor& expected) {
 class TorchTargetTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    auto target = FrozenTarget::open(target_path().parent_path() / GetParam(), 1);
+    auto target =
+        FrozenTarget::open(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/data/models" / GetParam(), 1);
     ASSERT_TRUE(target.ok()) << target.error().message;
     target_ = std::move(*target);
     const int64_t layers = target_->config().layer_count;
@@ -45,7 +46,7 @@ class TorchTargetTest : public testing::TestWithParam<const char*> {
     return *target_->run(windows);
   }
 
-  // Keys and values are bf16: what tips one's last bit is far larger than the rounding of products.
+  // Keys and values are bf16: a flip of the last bit is far larger than the rounding of products.
   void expect_states(at::Device device, at::ScalarType products, double tolerance) {
     target_->move_to(device, products);
     const std::vector<TargetStates> moved = run();
@@ -60,7 +61,7 @@ class TorchTargetTest : public testing::TestWithParam<const char*> {
 
   std::unique_ptr<FrozenTarget> target_;
   std::vector<std::vector<TokenId>> texts_;
-  std::vector<TargetStates> states_;  // of the kernels
+  std::vector<TargetStates> states_;  // computed by the kernels
 };
 
 TEST_P(TorchTargetTest, StatesAreThoseOfTheKernels) {

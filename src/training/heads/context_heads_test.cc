@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses and gradients of MoA and DFlash against an independent PyTorch version
-// (tools/head_goldens/context_training.py), and that what is trained is what is served.
+// Compares losses and gradients of MoA and DFlash with an independent PyTorch version
+// (tools/head_goldens/context_training.py), and the trained networks with the served ones.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -50,15 +50,15 @@ HeadBatch make_batch(const nlohmann::json& golden, const FrozenTarget& target, i
 void check_case(const nlohmann::json& golden, const nlohmann::json& expected) {
   const auto target = FrozenTarget::open(OUTRIDER_SOURCE_DIR "/tests/data/models/llama", 1);
   ASSERT_TRUE(target.ok()) << target.error().message;
-  const HeadKind kind = expected.at("kind") == "moa" ? moa_kind() : dflash_kind();
+  const HeadRecipe recipe = expected.at("kind") == "moa" ? moa_recipe() : dflash_recipe();
   CLI::App command;
-  kind.add_options(command);
+  recipe.add_options(command);
   command.parse(expected.at("arguments").get<std::string>());
-  HeadOptions options = kind.defaults;
+  HeadOptions options = recipe.defaults;
   options.context = golden.at("length");
   options.products = at::kFloat;
   const std::vector<int64_t> counts((*target)->config().vocab_size, 1);
-  const auto head = kind.make({**target, options, counts, at::kCPU});
+  const auto head = recipe.make({**target, options, counts, at::kCPU});
   ASSERT_TRUE(head.ok()) << head.error().message;
   {
     const at::NoGradGuard no_grad;

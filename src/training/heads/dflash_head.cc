@@ -10,9 +10,9 @@
 
 #include "base/counter_rng.h"
 #include "training/core/autograd_ops.h"
+#include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
-#include "training/heads/head_layers.h"
-#include "training/heads/recurrent_head.h"
+#include "training/heads/head_export.h"
 #include "training/heads/row_loss.h"
 
 namespace outrider::training {
@@ -21,11 +21,11 @@ namespace {
 struct DFlashOptions {
   int64_t layers = 2;
   int64_t block = 8;
-  int64_t anchors = 16;      // blocks of a window in one step
+  int64_t anchors = 16;      // blocks per window in one step
   double gamma = 4.0;        // place k of a block weighs exp(-(k - 1) / gamma)
-  std::vector<int64_t> ids;  // layers of the target it learns from; empty: the published ones
-  int64_t mask = -1;         // token of a place to be drafted; -1: the last of the vocabulary
-  int64_t mlp = 0;           // 0: the target's
+  std::vector<int64_t> ids;  // layers of the target whose outputs it reads; empty: the published ones
+  int64_t mask = -1;         // token at places to be drafted; -1: the last of the vocabulary
+  int64_t mlp = 0;           // inner units of the MLPs; 0: as many as in the target
 };
 
 class DFlashHead final : public DraftHead {
@@ -36,16 +36,21 @@ class DFlashHead final : public DraftHead {
   NamedTensors parameters() const override;
   HeadLoss loss(const HeadBatch& batch) const override;
   HeadExport exported() const override;
-  nlohmann::json facts() const override { return {{"anchors", options_.anchors}, {"gamma", options_.gamma}}; }
+  nlohmann::json fingerprint() const override {
+    return {{"anchors", options_.anchors}, {"gamma", options_.gamma}};
+  }
 
  private:
   struct Layer {
     LayerWeights weights;
     at::Tensor q_norm, k_norm;  // [head_dim]
   };
-  // Heads of rows at their places, normalised and rotated, [windows, rows, heads, head_dim].
+  // Projects rows, x [windows * rows, width], to heads, normalises and rotates them by their positions,
+  // places int64 [windows, rows]; returns [windows, rows, heads, head_dim].
   at::Tensor turned(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& norm,
                     const at::Tensor& places) const;
+  // The drafter's output for the blocks at `anchors`, int64 [windows, count]: [windows * count * block,
+  // hidden].
   at::Tensor blocks(const HeadBatch& batch, const at::Tensor& anchors) const;
 
   DFlashOptions options_;
@@ -77,10 +82,7 @@ DFlashHead::DFlashHead(const HeadContext& context, const DFlashOptions& options)
                        .q_norm = at::ones({shape_.head_dim}),
                        .k_norm = at::ones({shape_.head_dim})});
   }
-  for (auto& [name, tensor] : parameters()) {
-    tensor.set_data(tensor.to(device_).contiguous());
-    tensor.requires_grad_(true);
-  }
+  make_trainable(parameters(), device_);
   const auto shared = [&](const at::Tensor& weight) { return weight.to(device_).to(type_); };
   embedding_ = shared(target.embedding());
   output_head_ = shared(target.output_head());
@@ -89,7 +91,7 @@ DFlashHead::DFlashHead(const HeadContext& context, const DFlashOptions& options)
 
 FeatureNeeds DFlashHead::needs() const {
   FeatureNeeds needs;
-  for (const int64_t id : options_.ids) needs.taps.push_back(id + 1);  // what leaves layer id
+  for (const int64_t id : options_.ids) needs.taps.push_back(id + 1);  // the output of layer id
   return needs;
 }
 
@@ -104,7 +106,6 @@ NamedTensors DFlashHead::parameters() const {
   return named;
 }
 
-// x [windows * rows, width], places int64 [windows, rows].
 at::Tensor DFlashHead::turned(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& norm,
                               const at::Tensor& places) const {
   const int64_t windows = places.size(0), rows = places.size(1), dim = shape_.head_dim;
@@ -116,8 +117,6 @@ at::Tensor DFlashHead::turned(const at::Tensor& x, const at::Tensor& weight, con
       .view({windows, rows, -1, dim});
 }
 
-// What the output head reads of the places of the blocks at `anchors` [windows, count], [windows * count *
-// block, hidden].
 at::Tensor DFlashHead::blocks(const HeadBatch& batch, const at::Tensor& anchors) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
   const int64_t count = anchors.size(1), block = options_.block, rows = count * block;
@@ -129,7 +128,7 @@ at::Tensor DFlashHead::blocks(const HeadBatch& batch, const at::Tensor& anchors)
   const at::Tensor places = (anchors.unsqueeze(2) + at::arange(block, longs)).view({windows, rows});
   at::Tensor tokens = at::full({windows, count, block}, options_.mask, longs);
   tokens.select(2, 0).copy_(batch.tokens.gather(1, anchors));
-  // A block sees what is before it, and itself.
+  // A block sees the tokens before it and itself.
   const at::Tensor own = at::arange(rows, longs).floor_divide(block);
   const at::Tensor others = own.unsqueeze(1).ne(own.unsqueeze(0)).expand({windows, rows, rows});
   const at::Tensor first = anchors.repeat_interleave(block, 1).unsqueeze(2);  // [windows, rows, 1]
@@ -155,8 +154,8 @@ at::Tensor DFlashHead::blocks(const HeadBatch& batch, const at::Tensor& anchors)
 HeadLoss DFlashHead::loss(const HeadBatch& batch) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1), block = options_.block;
   HeadLoss result{.loss = (fc_ * 0).sum(), .depths = {}};
-  if (length < block + 1) return result;  // no block fits
-  const int64_t max = length - block;     // places where one begins
+  if (length < block + 1) return result;  // no block fits into the windows
+  const int64_t max = length - block;     // positions at which a block can begin
   const int64_t count = std::min(batch.measures ? 4 * options_.anchors : options_.anchors, max);
   const at::Tensor anchors = sampled_anchors(batch.seed, {windows, count}, length, block - 1).to(device_);
   const at::Tensor output = blocks(batch, anchors).view({windows, count, block, -1});
@@ -194,7 +193,8 @@ HeadExport DFlashHead::exported() const {
   return result;
 }
 
-// The published choice, where it gives different ones; of few layers those spread over all.
+// The published choice of layers; if it would repeat some, because the target has few, they are spread over
+// all.
 std::vector<int64_t> default_ids(int64_t target_layers, int64_t count) {
   std::vector<int64_t> ids;
   if (count == 1) return {target_layers / 2};
@@ -227,31 +227,27 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, DFlashOption
 }
 
 void add_options(CLI::App& command, DFlashOptions& options) {
-  command.add_option("--layers", options.layers, "of the drafter")->check(CLI::Range(1, 64))->group("Head");
+  command.add_option("--layers", options.layers, "layers of the drafter")->check(CLI::Range(1, 64));
   command.add_option("--block", options.block, "tokens of a block, the one it begins with included")
-      ->check(CLI::Range(2, 65))
-      ->group("Head");
+      ->check(CLI::Range(2, 65));
   command.add_option("--anchors", options.anchors, "blocks of every window in a step")
-      ->check(CLI::PositiveNumber)
-      ->group("Head");
+      ->check(CLI::PositiveNumber);
   command.add_option("--gamma", options.gamma, "place k of a block weighs exp(-(k - 1) / gamma)")
-      ->check(CLI::PositiveNumber)
-      ->group("Head");
+      ->check(CLI::PositiveNumber);
   command
       .add_option("--layer-ids", options.ids, "layers of the target whose outputs it reads; default: spread")
-      ->delimiter(',')
-      ->group("Head");
-  command.add_option("--mask-token", options.mask, "of a place to be drafted; -1: the vocabulary's last")
-      ->group("Head");
+      ->delimiter(',');
+  command.add_option("--mask-token", options.mask,
+                     "token at places to be drafted; -1: the vocabulary's last");
   command.add_option("--mlp", options.mlp, "size of its layers' MLPs; 0: the target's")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Head");
+      ->check(CLI::NonNegativeNumber);
 }
 
 }  // namespace
 
-at::Tensor sampled_anchors(uint64_t seed, at::IntArrayRef windows_and_count, int64_t length, int64_t behind) {
-  const int64_t count = windows_and_count[1], places = length - behind - 1;  // from 1 on
+at::Tensor sampled_anchors(uint64_t seed, at::IntArrayRef windows_and_count, int64_t length,
+                           int64_t following) {
+  const int64_t count = windows_and_count[1], places = length - following - 1;  // from 1
   at::Tensor anchors = at::empty(windows_and_count, at::kLong);
   for (int64_t i = 0; i < anchors.numel(); ++i) {
     const int64_t begin = i % count * places / count, end = (i % count + 1) * places / count;
@@ -262,7 +258,7 @@ at::Tensor sampled_anchors(uint64_t seed, at::IntArrayRef windows_and_count, int
   return anchors;
 }
 
-HeadKind dflash_kind() {
+HeadRecipe dflash_recipe() {
   auto options = std::make_shared<DFlashOptions>();
   return {.command = "dflash",
           .decoding_type = "DFlash",

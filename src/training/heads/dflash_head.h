@@ -9,12 +9,13 @@
 
 namespace outrider::training {
 
-// DFlash (2602.06036): one pass drafts a block of tokens.
-HeadKind dflash_kind();
+// DFlash (2602.06036): one forward pass drafts a block of tokens.
+HeadRecipe dflash_recipe();
 
-// Tokens that blocks begin with, int64 [windows, count], a function of the batch's seed: in each window one
-// at random in each of `count` equal stretches, all with a token before them and `behind` tokens behind them
-// within `length`.
-at::Tensor sampled_anchors(uint64_t seed, at::IntArrayRef windows_and_count, int64_t length, int64_t behind);
+// Draws the positions at which blocks begin, int64 [windows, count], from the batch's seed: one in each of
+// `count` equal sections of every window, so that within `length` a token comes before and `following` tokens
+// come after each position.
+at::Tensor sampled_anchors(uint64_t seed, at::IntArrayRef windows_and_count, int64_t length,
+                           int64_t following);
 
 }  // namespace outrider::training

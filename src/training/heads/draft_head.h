@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A learned drafter's network in training: what the trainer asks of every kind. A kind is one pair of files
-// with a function that makes its HeadKind, and a line in head_kinds.cc.
+// The interface between the trainer and the network of a learned drafter. A kind of drafter is one pair of
+// files with a function that returns its HeadRecipe, and a line in head_recipes.cc.
 #pragma once
 
 #include <torch/types.h>
@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "outrider/result.h"
+#include "training/core/named_tensors.h"
 #include "training/head_data/documents.h"
-#include "training/heads/head_options.h"
-#include "training/lm/llama.h"
+#include "training/head_data/frozen_target.h"
+#include "training/head_data/head_batches.h"
+#include "training/head_data/head_options.h"
 
 namespace CLI {
 class App;
@@ -25,83 +27,47 @@ class App;
 
 namespace outrider::training {
 
-class FrozenTarget;
-struct Window;
-
-// What loss() reads of the target's inner state, besides the hidden states behind the final norm.
-struct FeatureNeeds {
-  std::vector<int64_t> taps = {};  // rising: the residual stream that enters this layer
-  bool keys_values = false;        // cached keys (rotated) and values of all layers
-};
-
-// One step's windows of text with the target's state. A window may be shorter than `length`: the rest is
-// padding, token 0, never counted, zeros elsewhere. All on the training device.
-struct HeadBatch {
-  at::Tensor tokens;   // int64 [windows, length]
-  at::Tensor counted;  // f32 [windows, length]: 1 where foreseeing this token counts (a response's, say)
-  at::Tensor known;    // f32 [windows, length]: 1 where there is a token, 0 for padding
-  at::Tensor hidden;  // f32 [windows, length, hidden]: behind the final norm; row t's distribution is that of
-                      // token t+1
-  at::Tensor features;     // f32 [windows, length, taps * hidden], or undefined
-  at::Tensor keys_values;  // f32 [windows, length, layers, kv_heads, 2, head_dim] (keys first), or undefined
-  uint64_t seed = 0;       // all chance within loss() is a function of this, different in every step
-  double progress = 0.0;   // of the training, 0 to 1
-  bool measures = false;   // depths beyond those trained are worth their time; no gradient is wanted
-};
-
-// Of drafts that begin at every row: whether the token at this depth is the target's likeliest there.
-struct DepthAgreement {
-  at::Tensor agrees;      // f32 [windows, length]
-  at::Tensor counts;      // f32 [windows, length]: 0 where the row has no such token, or it does not count
-  at::Tensor ranks = {};  // f32 [k], where trees are made of it: share of rows whose token was guess number i
-};
-
-struct HeadLoss {
-  at::Tensor loss;                     // scalar
-  std::vector<DepthAgreement> depths;  // by depth of the draft, 1 first
-};
-
-// The published layout; the trainer adds what names the target.
+// A drafter in its published layout; the trainer adds the fields that identify the target.
 struct HeadExport {
   NamedTensors tensors;
   nlohmann::json config;
-  std::vector<std::filesystem::path> files = {};  // copied beside them
+  std::vector<std::filesystem::path> files = {};  // copied into the same folder
 };
 
 class DraftHead {
  public:
   virtual ~DraftHead() = default;
   virtual FeatureNeeds needs() const = 0;
-  // f32 leaves in a fixed order, by their published names.
+  // The f32 leaf tensors in a fixed order, by their published names.
   virtual NamedTensors parameters() const = 0;
   virtual HeadLoss loss(const HeadBatch& batch) const = 0;
   virtual HeadExport exported() const = 0;
-  // What decides the numbers of a run besides parameters, config and HeadOptions; a resumed run must agree.
-  virtual nlohmann::json facts() const = 0;
-  // Texts to learn from in the place of a step's windows, of the same lengths; empty: the windows as they
-  // are.
+  // The options that must not change when a run is resumed, besides parameter shapes, config and HeadOptions.
+  virtual nlohmann::json fingerprint() const = 0;
+  // Texts to learn from instead of a step's windows, with the windows' lengths; empty: the windows
+  // themselves.
   virtual std::vector<Document> rewritten(std::span<const Window> /*windows*/, uint64_t /*seed*/) const {
     return {};
   }
-  // Draft models that will share one tree with it.
+  // Draft models that share one tree with this one when they serve.
   virtual std::vector<std::filesystem::path> companions() const { return {}; }
 };
 
 struct HeadContext {
   const FrozenTarget& target;
   const HeadOptions& options;
-  const std::vector<int64_t>& token_counts;  // by id, of counted tokens of the training text
+  const std::vector<int64_t>& token_counts;  // by id: how often the token counts in the training text
   at::Device device;
 };
 
-// A subcommand of outrider-train.
-struct HeadKind {
-  std::string command;        // "eagle3"
-  std::string decoding_type;  // of the drafter that serves it: "Eagle3"
+// How one kind of drafter is trained: its subcommand of outrider-train, its options and its network.
+struct HeadRecipe {
+  std::string command;        // name of the subcommand: "eagle3"
+  std::string decoding_type;  // method that serves it: "Eagle3"
   std::string description;
-  std::string ranks_key = {};  // of the config: the shares of DepthAgreement::ranks, by depth
+  std::string ranks_key = {};  // field of config.json that gets DepthAgreement::ranks by depth; empty: none
   HeadOptions defaults = {};
-  std::function<void(CLI::App&)> add_options = {};  // of its own, kept until make()
+  std::function<void(CLI::App&)> add_options = {};  // adds the options of this kind, which make() reads
   std::function<Result<std::unique_ptr<DraftHead>>(const HeadContext&)> make = {};
 };
 

@@ -5,13 +5,13 @@
 
 namespace outrider::training {
 
-// An independent small model with the target's tokenizer: it reads no state of the target, and is served by
-// DraftTarget, or beside others by SpecInfer.
-HeadKind draft_kind();
+// An independent small model with the target's tokenizer. It reads no state of the target; DraftTarget serves
+// it, or SpecInfer together with others.
+HeadRecipe draft_recipe();
 
-// SpecInfer's boost-tuning by position. For the token behind every row: of the continuations of `depth`
-// tokens that hold it, the share that is right from the first token to the last. right: f32 [windows,
-// length], 1 where the token behind the row is foreseen; so is the result.
+// SpecInfer's boost-tuning by position. For the token after every row, returns the share of the continuations
+// of `depth` tokens containing it that are right from the first token to the last. right: f32 [windows,
+// length], 1 where the token after the row is predicted; the result has this shape and type.
 at::Tensor reproduced_share(const at::Tensor& right, int64_t depth);
 
 }  // namespace outrider::training

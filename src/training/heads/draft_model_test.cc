@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft models: what boost-tuning leaves to learn, texts of their own, runs.
+// Draft models: the weights of boost-tuning, texts they write themselves, and runs.
 #include "training/heads/draft_model.h"
 
 #include <ATen/ATen.h>
@@ -25,7 +25,7 @@ at::Tensor fake(const std::string& name, const std::vector<int64_t>& shape) {
   return at::from_blob(values.data(), shape, at::kFloat).clone();
 }
 
-// By its definition: over all continuations of `depth` tokens that hold the row's.
+// Follows the definition: averages over all continuations of `depth` tokens that contain the row's token.
 double plain_share(const at::Tensor& right, int64_t window, int64_t row, int64_t depth) {
   double reproduced = 0.0;
   for (int64_t start = row - depth + 1; start <= row; ++start) {
@@ -59,7 +59,7 @@ class DraftModelTest : public HeadRunTest {
   std::unique_ptr<DraftHead> make(const std::string& arguments) const {
     HeadOptions given = options("unused", 1);
     given.products = at::kFloat;
-    auto head = kind_of("draft", kSmall + arguments)
+    auto head = recipe_of("draft", kSmall + arguments)
                     .make({.target = *target_, .options = given, .token_counts = {}, .device = at::kCPU});
     EXPECT_TRUE(head.ok()) << head.error().message;
     return std::move(*head);
@@ -68,7 +68,7 @@ class DraftModelTest : public HeadRunTest {
   std::unique_ptr<FrozenTarget> target_;
 };
 
-// The target itself as the draft that is there already: it is right wherever the states are its own.
+// The earlier draft is the target itself, which is right wherever the states are its own.
 TEST_F(DraftModelTest, WhatOtherDraftsReproduceHasNoWeight) {
   constexpr int64_t kLength = 24, kDepth = 3;
   std::vector<TokenId> text;
@@ -93,7 +93,7 @@ TEST_F(DraftModelTest, WhatOtherDraftsReproduceHasNoWeight) {
                                .to(at::kFloat)
                                .view({1, kLength});
   ASSERT_EQ(right[0][6].item<float>(), 0.0f);
-  right[0][kLength - 1] = 0.0f;  // there is no token behind the last row
+  right[0][kLength - 1] = 0.0f;  // no token follows the last row
   for (const double weight : {0.0, 0.25}) {
     HeadBatch reweighted = batch;
     reweighted.counted = batch.counted.clone();
@@ -105,7 +105,7 @@ TEST_F(DraftModelTest, WhatOtherDraftsReproduceHasNoWeight) {
     EXPECT_NEAR(found, make("")->loss(reweighted).loss.item<double>(), 1e-5);
     EXPECT_GT(std::abs(found - make("")->loss(batch).loss.item<double>()), 1e-3);
     HeadBatch measured = batch;
-    measured.measures = true;  // of the whole text
+    measured.measures = true;  // measures the whole text
     EXPECT_NEAR(boosted->loss(measured).loss.item<double>(), make("")->loss(batch).loss.item<double>(), 1e-5);
   }
 }
@@ -134,20 +134,19 @@ TEST_F(DraftModelTest, ItsOwnTextsKeepThePromptsAndDependOnTheSeedAlone) {
   EXPECT_TRUE(differs);
 }
 
-// Its own text, the serving engine and the first draft decide nothing that a resumed run would not find
-// again.
+// A resumed run finds the same self-written text, serving results and first draft again.
 TEST_F(DraftModelTest, ABoostedPairIsServedAndResumesInTheSameBits) {
-  const Status first = train_head(kind_of("draft", kSmall), options("first", 4));
+  const Status first = train_head(recipe_of("draft", kSmall), options("first", 4));
   ASSERT_TRUE(first.ok()) << first.error().message;
-  const HeadKind kind = kind_of(
+  const HeadRecipe recipe = recipe_of(
       "draft", kSmall + "--on-policy 0.5 --divergence reverse --boost " + files_.path("first").string());
-  const Status second = train_head(kind, options("whole", 8));
+  const Status second = train_head(recipe, options("whole", 8));
   ASSERT_TRUE(second.ok()) << second.error().message;
   HeadOptions interrupted = options("cut", 8);
-  ASSERT_TRUE(train_head(kind, interrupted).ok());
+  ASSERT_TRUE(train_head(recipe, interrupted).ok());
   std::filesystem::remove_all(files_.path("cut/checkpoints/step-000000008"));
   interrupted.resume = true;
-  ASSERT_TRUE(train_head(kind, interrupted).ok());
+  ASSERT_TRUE(train_head(recipe, interrupted).ok());
   for (const char* file : {"/checkpoints/step-000000008/tensors.safetensors",
                            "/checkpoints/step-000000008/state.json", "/model.safetensors"})
     EXPECT_EQ(files_.read(std::string("whole") + file), files_.read(std::string("cut") + file)) << file;
@@ -157,7 +156,7 @@ TEST_F(DraftModelTest, ABoostedPairIsServedAndResumesInTheSameBits) {
 }
 
 TEST_F(DraftModelTest, InitBeginsWithAModelsShapeAndWeights) {
-  const HeadKind wide = kind_of("draft", "--hidden 96 --layers 1 --heads 3 --kv-heads 1 --ffn 32");
+  const HeadRecipe wide = recipe_of("draft", "--hidden 96 --layers 1 --heads 3 --kv-heads 1 --ffn 32");
   ASSERT_TRUE(train_head(wide, options("first", 4)).ok());
   const auto exported = make("--init " + files_.path("first").string())->exported();
   EXPECT_EQ(exported.config.at("hidden_size"), 96);

@@ -10,6 +10,7 @@
 
 #include "training/core/autograd_ops.h"
 #include "training/head_data/frozen_target.h"
+#include "training/heads/head_export.h"
 #include "training/heads/recurrent_head.h"
 
 namespace outrider::training {
@@ -17,7 +18,7 @@ namespace {
 
 struct Eagle3Options {
   std::vector<int64_t> taps;  // empty: 2, L/2, L-3, or thirds
-  int64_t draft_vocab = 0;    // 0: a half of the vocabulary, at most 32000
+  int64_t draft_vocab = 0;    // 0: half of the vocabulary, at most 32000
   UnrollOptions unroll;
 };
 
@@ -28,7 +29,7 @@ class Eagle3Head final : public RecurrentHead {
   FeatureNeeds needs() const override { return {.taps = options_.taps}; }
   NamedTensors parameters() const override;
   HeadExport exported() const override;
-  nlohmann::json facts() const override { return unroll_facts(); }
+  nlohmann::json fingerprint() const override { return unroll_fingerprint(); }
 
  protected:
   at::Tensor first_state(const HeadBatch& batch) const override;
@@ -41,12 +42,12 @@ class Eagle3Head final : public RecurrentHead {
  private:
   Eagle3Options options_;
   ModelConfig target_;
-  at::Tensor draft_tokens_;  // int64 [draft vocabulary], rising
+  at::Tensor draft_tokens_;  // int64 [draft vocabulary], in rising order
   at::Tensor fc_, hidden_norm_, norm_, lm_head_;
   LayerWeights layer_;
 };
 
-// The ids that count most often, rising.
+// The ids of the tokens that count most often, in rising order.
 at::Tensor frequent_tokens(const std::vector<int64_t>& counts, int64_t wanted) {
   std::vector<int64_t> order(counts.size());
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -58,8 +59,8 @@ at::Tensor frequent_tokens(const std::vector<int64_t>& counts, int64_t wanted) {
   return at::from_blob(order.data(), {wanted}, at::kLong).clone();
 }
 
-// Begins as the target's own last layer, norm and head behind the last tap: what the taps before it and the
-// next token's embedding tell is learned from there.
+// Begins as the target's own last layer, norm and head on the last tap; training adds the information of the
+// other taps and of the next token's embedding.
 Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options)
     : RecurrentHead(context, options.unroll), options_(options), target_(context.target.config()) {
   const FrozenTarget& target = context.target;
@@ -70,7 +71,7 @@ Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options)
   constexpr double kDeviation = 0.02;
   fc_ = normal_weight({hidden, taps * hidden}, kDeviation, generator);
   fc_.narrow(1, (taps - 1) * hidden, hidden).add_(at::eye(hidden));
-  layer_ = copied_layer(target, target_.layer_count - 1);
+  layer_ = target.layer(target_.layer_count - 1);
   if (shape().ffn != target_.ffn_size) resize_mlp(layer_, shape().ffn, generator);
   hidden_norm_ = layer_.input_norm.clone();
   layer_.input_norm.fill_(1.0);
@@ -78,8 +79,7 @@ Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options)
     *weight = at::cat({normal_weight(weight->sizes(), kDeviation, generator), *weight}, 1);
   norm_ = target.weight("model.norm.weight");
   lm_head_ = target.output_head().index_select(0, draft_tokens_.cpu());
-  NamedTensors owned = parameters();
-  own(owned);
+  make_trainable(parameters(), context.device);
 }
 
 NamedTensors Eagle3Head::parameters() const {
@@ -125,7 +125,7 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Option
   const ModelConfig& target = context.target.config();
   if (options.taps.empty()) {
     const int64_t layers = target.layer_count;
-    // The published ones; of few layers these would be the same, or leave out the end.
+    // The published layers; in a small target they would coincide or leave out the last ones.
     options.taps = layers > 8 ? std::vector{int64_t{2}, layers / 2, layers - 3}
                               : std::vector{layers / 3, layers * 2 / 3, layers};
   }
@@ -139,7 +139,7 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Option
 
 }  // namespace
 
-HeadKind eagle3_kind() {
+HeadRecipe eagle3_recipe() {
   auto options = std::make_shared<Eagle3Options>();
   return {.command = "eagle3",
           .decoding_type = "Eagle3",
@@ -150,20 +150,14 @@ HeadKind eagle3_kind() {
                     .add_option(
                         "--taps", options->taps,
                         "layers whose input is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
-                    ->delimiter(',')
-                    ->group("Head");
+                    ->delimiter(',');
                 command
                     .add_option(
                         "--draft-vocab", options->draft_vocab,
                         "most frequent tokens that it can draft; 0: half of the vocabulary, at most 32000")
-                    ->check(CLI::NonNegativeNumber)
-                    ->group("Head");
+                    ->check(CLI::NonNegativeNumber);
                 add_unroll_options(command, options->unroll);
-                command
-                    .add_option("--decay", options->unroll.decay,
-                                "weight of each step relative to the one before")
-                    ->check(CLI::Range(0.0, 1.0))
-                    ->group("Head");
+                add_decay_option(command, options->unroll);
               },
           .make = [options](const HeadContext& context) { return make(context, *options); }};
 }

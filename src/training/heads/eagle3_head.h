@@ -5,7 +5,8 @@
 
 namespace outrider::training {
 
-// EAGLE-3 (2503.01840): fused taps, training-time test, a head over the most frequent tokens.
-HeadKind eagle3_kind();
+// EAGLE-3 (2503.01840): fused hidden states of several layers, training-time test, and an output head over
+// the most frequent tokens.
+HeadRecipe eagle3_recipe();
 
 }  // namespace outrider::training

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "training/head_data/frozen_target.h"
+#include "training/heads/head_export.h"
 #include "training/heads/recurrent_head.h"
 
 namespace outrider::training {
@@ -14,8 +15,8 @@ namespace {
 
 struct EagleOptions {
   UnrollOptions unroll = {.steps = 1, .decay = 0.8, .distribution_weight = 0.1, .feature_weight = 1.0};
-  double noise =
-      0.2;  // added to features: uniform, this wide for windows of 512 tokens, wider for shorter ones
+  // Width of the uniform noise on features for windows of 512 tokens; shorter windows get wider noise.
+  double noise = 0.2;
 };
 
 class EagleHead final : public RecurrentHead {
@@ -25,7 +26,7 @@ class EagleHead final : public RecurrentHead {
   FeatureNeeds needs() const override { return {}; }
   NamedTensors parameters() const override;
   HeadExport exported() const override;
-  nlohmann::json facts() const override;
+  nlohmann::json fingerprint() const override;
 
  protected:
   at::Tensor first_state(const HeadBatch& batch) const override;
@@ -41,7 +42,7 @@ class EagleHead final : public RecurrentHead {
   LayerWeights layer_;
 };
 
-// Begins with a layer that does nothing behind the target's state.
+// At the beginning the layer returns the target's state unchanged.
 EagleHead::EagleHead(const HeadContext& context, const EagleOptions& options)
     : RecurrentHead(context, options.unroll), noise_(options.noise), target_(context.target.config()) {
   const int64_t hidden = target_.hidden_size;
@@ -51,8 +52,7 @@ EagleHead::EagleHead(const HeadContext& context, const EagleOptions& options)
   fc_.narrow(1, hidden, hidden).add_(at::eye(hidden));
   fc_bias_ = at::zeros({hidden});
   layer_ = initial_layer(shape(), /*has_input_norm=*/false, generator);
-  NamedTensors owned = parameters();
-  own(owned);
+  make_trainable(parameters(), context.device);
 }
 
 NamedTensors EagleHead::parameters() const {
@@ -61,8 +61,8 @@ NamedTensors EagleHead::parameters() const {
   return named;
 }
 
-nlohmann::json EagleHead::facts() const {
-  nlohmann::json facts = unroll_facts();
+nlohmann::json EagleHead::fingerprint() const {
+  nlohmann::json facts = unroll_fingerprint();
   facts["noise"] = noise_;
   return facts;
 }
@@ -96,23 +96,21 @@ HeadExport EagleHead::exported() const {
 
 }  // namespace
 
-HeadKind eagle_kind() {
+HeadRecipe eagle_recipe() {
   auto options = std::make_shared<EagleOptions>();
   return {.command = "eagle",
           .decoding_type = "Eagle",
-          .description = "Train an EAGLE head (EAGLE-1, EAGLE-2): one layer that foresees hidden states",
+          .description = "Train an EAGLE head (EAGLE-1, EAGLE-2): one layer that predicts hidden states",
           .add_options =
               [options](CLI::App& command) {
                 add_unroll_options(command, options->unroll);
                 command
                     .add_option("--distribution-weight", options->unroll.distribution_weight,
-                                "of the divergence from the target's distribution")
-                    ->check(CLI::NonNegativeNumber)
-                    ->group("Head");
+                                "weight of the KL divergence from the target's distribution")
+                    ->check(CLI::NonNegativeNumber);
                 command
                     .add_option("--noise", options->noise, "width of the noise on features, at 512 tokens")
-                    ->check(CLI::NonNegativeNumber)
-                    ->group("Head");
+                    ->check(CLI::NonNegativeNumber);
               },
           .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
             return std::unique_ptr<DraftHead>(std::make_unique<EagleHead>(context, *options));

@@ -5,7 +5,7 @@
 
 namespace outrider::training {
 
-// EAGLE-1 (2401.15077), whose heads EAGLE-2 uses unchanged: regression of the target's hidden states.
-HeadKind eagle_kind();
+// EAGLE-1 (2401.15077): a layer that predicts the target's hidden states. EAGLE-2 uses the same heads.
+HeadRecipe eagle_recipe();
 
 }  // namespace outrider::training

@@ -14,7 +14,7 @@ namespace outrider::training {
 namespace {
 
 struct HeadArguments {
-  HeadKind kind;
+  HeadRecipe recipe;
   HeadOptions options;
   std::string products = "auto";
 };
@@ -30,97 +30,79 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
       ->required()
       ->delimiter(',');
   command.add_option("--out", options.out, "folder to write; checkpoints go below it")->required();
-  command.add_option("--context", options.context, "tokens of the longest window")
-      ->check(positive)
-      ->group("Text");
-  command.add_option("--batch-tokens", options.batch_tokens, "tokens per step, at most")
-      ->check(positive)
-      ->group("Text");
+  command.option_defaults()->group("Text");
+  command.add_option("--context", options.context, "tokens of the longest window")->check(positive);
+  command.add_option("--batch-tokens", options.batch_tokens, "tokens per step, at most")->check(positive);
   command
       .add_option("--windows-per-source", options.windows_per_source,
-                  "of text that is not regenerated, drawn at random; 0: all")
-      ->check(not_negative)
-      ->group("Text");
+                  "windows drawn at random from each source of text that is not regenerated; 0: all")
+      ->check(not_negative);
   command
       .add_option("--regenerate", options.regenerate,
                   "prompts that the target answers itself, as many of each source; 0: text as it is")
-      ->check(not_negative)
-      ->group("Text");
+      ->check(not_negative);
+  command.add_option("--responses", options.responses,
+                     "folder that keeps those answers, also for other runs; none: below --out");
+  command.add_option("--response-tokens", options.response_tokens, "longest answer")->check(positive);
   command
-      .add_option("--responses", options.responses,
-                  "folder that keeps those answers, also for other runs; none: below --out")
-      ->group("Text");
-  command.add_option("--response-tokens", options.response_tokens, "longest answer")
-      ->check(positive)
-      ->group("Text");
-  command.add_option("--sampled-share", options.sampled_share, "of the answers; the others are greedy")
-      ->check(CLI::Range(0.0, 1.0))
-      ->group("Text");
-  command.add_option("--temperature", options.temperature, "of the sampled answers")
-      ->check(positive)
-      ->group("Text");
+      .add_option("--sampled-share", options.sampled_share,
+                  "share of the answers that are sampled; the others are greedy")
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--temperature", options.temperature, "temperature of the sampled answers")
+      ->check(positive);
 }
 
 void add_head_options(CLI::App& command, HeadOptions& options) {
+  command.option_defaults()->group("Optimizer");
   command
       .add_option("--hard", options.hard_share,
                   "share of the target's distribution moved to its most probable token")
-      ->check(CLI::Range(0.0, 1.0))
-      ->group("Optimizer");
-  command
-      .add_option(
-          "--target-device", options.target_device,
-          "where the target's states are computed: cpu, by the kernels that serve, or cuda, by libtorch; "
-          "none: --device")
-      ->group("Run");
-  command
-      .add_option("--feature-cache", options.feature_cache,
-                  "folder that keeps the target's states; none: they are computed in every step")
-      ->group("Run");
-  command.add_option("--feature-cache-size", options.feature_cache_mib, "of that folder, at most, in MiB")
-      ->check(CLI::PositiveNumber)
-      ->group("Run");
+      ->check(CLI::Range(0.0, 1.0));
+  command.option_defaults()->group("Run");
+  command.add_option(
+      "--target-device", options.target_device,
+      "where the target's states are computed: cpu, by the kernels that serve, or cuda, by libtorch; "
+      "none: --device");
+  command.add_option("--feature-cache", options.feature_cache,
+                     "folder that keeps the target's states; none: they are computed in every step");
+  command.add_option("--feature-cache-size", options.feature_cache_mib, "largest size of that folder in MiB")
+      ->check(CLI::PositiveNumber);
 }
 
 void add_measure_options(CLI::App& command, HeadOptions& options) {
   const auto positive = CLI::PositiveNumber;
-  const char* group = "Measuring with the serving engine";
-  command
-      .add_option(
-          "--prompts", options.prompts,
-          ".jsonl with held-out prompts (\"prompt\" or \"messages\"); none: beginnings of held-out text")
-      ->group(group);
+  command.option_defaults()->group("Measuring with the serving engine");
+  command.add_option(
+      "--prompts", options.prompts,
+      ".jsonl with held-out prompts (\"prompt\" or \"messages\"); none: beginnings of held-out text");
   command.add_option("--prompt-limit", options.prompt_limit, "prompts used, spread over the file")
-      ->check(positive)
-      ->group(group);
-  command.add_option("--measured-tokens", options.measured_tokens, "per prompt")
-      ->check(positive)
-      ->group(group);
-  command.add_option("--draft", options.draft, "a draft model to compare with")->group(group);
+      ->check(positive);
+  command.add_option("--measured-tokens", options.measured_tokens, "tokens generated per prompt")
+      ->check(positive);
+  command.add_option("--draft", options.draft, "a draft model to compare with");
   command.add_option("--measured-depth", options.measured_depth, "levels of drafts")
-      ->check(CLI::Range(1, 16))
-      ->group(group);
+      ->check(CLI::Range(1, 16));
   command.add_option("--measured-nodes", options.measured_nodes, "nodes of drafted trees")
-      ->check(CLI::Range(1, 1024))
-      ->group(group);
+      ->check(CLI::Range(1, 1024));
 }
 
 }  // namespace
 
-std::function<Status()> add_head_command(CLI::App& app, HeadKind kind) {
-  auto arguments = std::make_shared<HeadArguments>(HeadArguments{.kind = std::move(kind), .options = {}});
-  arguments->options = arguments->kind.defaults;
-  CLI::App* command = app.add_subcommand(arguments->kind.command, arguments->kind.description);
+std::function<Status()> add_head_command(CLI::App& app, HeadRecipe recipe) {
+  auto arguments = std::make_shared<HeadArguments>(HeadArguments{.recipe = std::move(recipe), .options = {}});
+  arguments->options = arguments->recipe.defaults;
+  CLI::App* command = app.add_subcommand(arguments->recipe.command, arguments->recipe.description);
   command->option_defaults()->always_capture_default();
   add_text_options(*command, arguments->options);
-  if (arguments->kind.add_options) arguments->kind.add_options(*command);
+  command->option_defaults()->group("Head");
+  if (arguments->recipe.add_options) arguments->recipe.add_options(*command);
   add_optimizer_options(*command, arguments->options);
   add_run_options(*command, arguments->options, arguments->products);
   add_head_options(*command, arguments->options);
   add_measure_options(*command, arguments->options);
   return [arguments]() -> Status {
     arguments->options.products = product_type(arguments->products, arguments->options.device);
-    return train_head(arguments->kind, arguments->options);
+    return train_head(arguments->recipe, arguments->options);
   };
 }
 

@@ -12,7 +12,7 @@ class App;
 
 namespace outrider::training {
 
-// Adds the kind's subcommand to the command line. The returned function runs it, once it has been parsed.
-std::function<Status()> add_head_command(CLI::App& app, HeadKind kind);
+// Adds the recipe's subcommand. The returned function runs it after the command line has been parsed.
+std::function<Status()> add_head_command(CLI::App& app, HeadRecipe recipe);
 
 }  // namespace outrider::training

@@ -22,6 +22,33 @@ Status write_config(nlohmann::json config, const FrozenTarget& target, const nlo
 
 }  // namespace
 
+nlohmann::json layer_config(const ModelConfig& target, const LayerShape& shape) {
+  nlohmann::json config = {{"hidden_size", shape.hidden},
+                           {"intermediate_size", shape.ffn},
+                           {"num_attention_heads", shape.heads},
+                           {"num_key_value_heads", shape.kv_heads},
+                           {"head_dim", shape.head_dim},
+                           {"rms_norm_eps", static_cast<double>(target.rms_epsilon)},
+                           {"rope_theta", target.rope_theta},
+                           {"max_position_embeddings", target.max_context},
+                           {"vocab_size", target.vocab_size},
+                           {"hidden_act", "silu"},
+                           {"attention_bias", false},
+                           {"mlp_bias", false},
+                           {"torch_dtype", "bfloat16"}};
+  const RopeScaling& scaling = target.rope_scaling;
+  if (scaling.kind == RopeScalingKind::kLinear) {
+    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", scaling.factor}};
+  } else if (scaling.kind == RopeScalingKind::kLlama3) {
+    config["rope_scaling"] = {{"rope_type", "llama3"},
+                              {"factor", scaling.factor},
+                              {"low_freq_factor", scaling.low_freq_factor},
+                              {"high_freq_factor", scaling.high_freq_factor},
+                              {"original_max_position_embeddings", scaling.original_context}};
+  }
+  return config;
+}
+
 Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                   const std::filesystem::path& folder) {
   HeadExport exported = head.exported();

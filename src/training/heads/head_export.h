@@ -4,21 +4,25 @@
 #include <filesystem>
 
 #include "outrider/result.h"
+#include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
 #include "training/heads/draft_head.h"
 
 namespace outrider::training {
 
-// Writes config.json, which names the target and has what `learned` says, and model.safetensors (bf16) into
+// The fields of config.json that describe a drafter's layers, by Hugging Face's names.
+nlohmann::json layer_config(const ModelConfig& target, const LayerShape& shape);
+
+// Writes config.json, with the target's name and the fields of `learned`, and model.safetensors (bf16) into
 // the folder.
 Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                   const std::filesystem::path& folder);
 
-// config.json alone, with more that was learned.
+// Writes config.json alone, with the fields of `learned`.
 Status write_head_config(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                          const std::filesystem::path& folder);
 
-// Moves these files from one folder to another.
+// Moves all files from one folder to another and removes the first.
 Status move_head(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace outrider::training

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss and gradients of every kind against an independent implementation in PyTorch
-// (tools/head_goldens/training.py): f32, weights and states made up by name.
+// Compares loss and gradients of every kind with an independent implementation in PyTorch
+// (tools/head_goldens/training.py), in f32; weights and states are functions of their names.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -61,12 +61,12 @@ void expect_gradient(const at::Tensor& gradient, const nlohmann::json& golden, c
   expect_near(mixed, golden.at("mixed").get<double>(), name);
 }
 
-// `arguments`: of the kind's own options.
-void expect_golden(HeadKind kind, const std::vector<std::string>& arguments, const std::string& name = {},
+// `arguments` are options of the recipe's own.
+void expect_golden(HeadRecipe recipe, const std::vector<std::string>& arguments, const std::string& name = {},
                    double hard = 0.0) {
   const std::string root = OUTRIDER_SOURCE_DIR;
   CLI::App command;
-  kind.add_options(command);
+  recipe.add_options(command);
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   command.parse(reversed);
   auto target = FrozenTarget::open(root + "/tests/data/models/llama_tied", 1);
@@ -78,7 +78,8 @@ void expect_golden(HeadKind kind, const std::vector<std::string>& arguments, con
   options.products = at::kFloat;
   options.context = kLength;
   options.hard_share = hard;
-  auto head = kind.make({.target = **target, .options = options, .token_counts = counts, .device = at::kCPU});
+  auto head =
+      recipe.make({.target = **target, .options = options, .token_counts = counts, .device = at::kCPU});
   ASSERT_TRUE(head.ok()) << head.error().message;
   const NamedTensors parameters = (*head)->parameters();
   {
@@ -88,7 +89,7 @@ void expect_golden(HeadKind kind, const std::vector<std::string>& arguments, con
   const HeadLoss loss = (*head)->loss(small_batch((*target)->config().hidden_size, vocab));
   loss.loss.backward();
   std::ifstream file(root + "/tests/data/heads/training.json");
-  const nlohmann::json golden = nlohmann::json::parse(file).at(name.empty() ? kind.command : name);
+  const nlohmann::json golden = nlohmann::json::parse(file).at(name.empty() ? recipe.command : name);
   expect_near(loss.loss.item<double>(), golden.at("loss").get<double>(), "loss");
   const nlohmann::json& gradients = golden.at("gradients");
   ASSERT_EQ(parameters.size(), gradients.size());
@@ -99,24 +100,24 @@ void expect_golden(HeadKind kind, const std::vector<std::string>& arguments, con
 }
 
 TEST(HeadLoss, Eagle3IsThatOfPyTorch) {
-  expect_golden(eagle3_kind(), {"--taps", "0,2", "--draft-vocab", "96", "--unroll", "3"});
+  expect_golden(eagle3_recipe(), {"--taps", "0,2", "--draft-vocab", "96", "--unroll", "3"});
 }
 
-TEST(HeadLoss, MtpIsThatOfPyTorch) { expect_golden(mtp_kind(), {"--unroll", "3"}); }
+TEST(HeadLoss, MtpIsThatOfPyTorch) { expect_golden(mtp_recipe(), {"--unroll", "3"}); }
 
-TEST(HeadLoss, EagleIsThatOfPyTorch) { expect_golden(eagle_kind(), {"--noise", "0"}); }
+TEST(HeadLoss, EagleIsThatOfPyTorch) { expect_golden(eagle_recipe(), {"--noise", "0"}); }
 
 TEST(HeadLoss, ADraftModelsIsThatOfPyTorch) {
   for (const std::string divergence : {"forward", "reverse"}) {
     SCOPED_TRACE(divergence);
-    expect_golden(draft_kind(),
+    expect_golden(draft_recipe(),
                   {"--hidden", "64", "--layers", "2", "--heads", "2", "--kv-heads", "1", "--ffn", "96",
                    "--divergence", divergence},
                   "draft, " + divergence, /*hard=*/0.25);
   }
 }
 
-TEST(HeadLoss, MedusaIsThatOfPyTorch) { expect_golden(medusa_kind(), {"--heads", "3"}); }
+TEST(HeadLoss, MedusaIsThatOfPyTorch) { expect_golden(medusa_recipe(), {"--heads", "3"}); }
 
 }  // namespace
 }  // namespace outrider::training

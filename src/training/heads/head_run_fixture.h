@@ -13,7 +13,7 @@
 #include "training/core/test_files.h"
 #include "training/head_data/documents.h"
 #include "training/head_data/head_data.h"
-#include "training/heads/head_kinds.h"
+#include "training/heads/head_recipes.h"
 
 namespace outrider::training {
 
@@ -31,14 +31,14 @@ inline std::string text_lines(int count) {
   return lines;
 }
 
-// `arguments`: of the kind's own options.
-inline HeadKind kind_of(const std::string& command, const std::string& arguments = {}) {
-  for (HeadKind& kind : head_kinds()) {
-    if (kind.command != command) continue;
+// The recipe of this subcommand after parsing `arguments`, options of its own.
+inline HeadRecipe recipe_of(const std::string& command, const std::string& arguments = {}) {
+  for (HeadRecipe& recipe : head_recipes()) {
+    if (recipe.command != command) continue;
     CLI::App app;
-    kind.add_options(app);
+    recipe.add_options(app);
     app.parse(arguments);
-    return kind;
+    return recipe;
   }
   ADD_FAILURE() << command;
   return {};

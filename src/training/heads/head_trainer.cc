@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kHistoryInterval = 20;  // steps per point of the loss curve
 
-// What a run learns from and is measured with.
+// The data a run learns from and the probe that measures it.
 struct HeadMaterial {
   const FrozenTarget& target;
   const HeadData& data;
@@ -46,9 +46,9 @@ struct HeadMaterial {
 
 class HeadRun {
  public:
-  HeadRun(const HeadKind& kind, const HeadOptions& options, const HeadMaterial& material,
+  HeadRun(const HeadRecipe& recipe, const HeadOptions& options, const HeadMaterial& material,
           const DraftHead& head, at::Device device)
-      : kind_(kind),
+      : recipe_(recipe),
         options_(options),
         target_(material.target),
         data_(material.data),
@@ -62,7 +62,7 @@ class HeadRun {
         schedule_{options.learning_rate, options.final_learning_rate, options.warmup, options.steps,
                   options.is_linear} {}
 
-  Status resume();
+  Status begin();
   Status train();
 
  private:
@@ -74,7 +74,7 @@ class HeadRun {
   fs::path checkpoints() const { return options_.out / "checkpoints"; }
   std::string fingerprint() const;
 
-  const HeadKind& kind_;
+  const HeadRecipe& recipe_;
   const HeadOptions& options_;
   const FrozenTarget& target_;
   const HeadData& data_;
@@ -90,11 +90,11 @@ class HeadRun {
   double last_norm_ = 0.0;
 };
 
-// Whatever decides the numbers but may not change in the middle of a run; steps and rates may.
+// The facts that must not change when a run is resumed; steps and learning rates may change.
 std::string HeadRun::fingerprint() const {
   nlohmann::json shapes = nlohmann::json::object();
   for (const auto& [name, tensor] : parameters_) shapes[name] = tensor.sizes().vec();
-  const nlohmann::json facts = {{"kind", kind_.command},
+  const nlohmann::json facts = {{"kind", recipe_.command},
                                 {"target", target_.fingerprint()},
                                 {"arithmetic", target_.arithmetic()},
                                 {"data", data_.fingerprint()},
@@ -103,22 +103,13 @@ std::string HeadRun::fingerprint() const {
                                 {"weight_decay", options_.weight_decay},
                                 {"products", c10::toString(options_.products)},
                                 {"config", head_.exported().config},
-                                {"facts", head_.facts()},
+                                {"facts", head_.fingerprint()},
                                 {"parameters", shapes}};
   return facts.dump();
 }
 
-Status HeadRun::resume() {
-  const auto checkpoint = latest_checkpoint(checkpoints());
-  if (!options_.resume) {
-    if (!checkpoint) return {};
-    return usage_error(options_.out.string() +
-                       " already holds a run; go on with --resume or choose another --out");
-  }
-  if (!checkpoint)
-    return usage_error("nothing to resume: no complete checkpoint in " + checkpoints().string());
-  OUTRIDER_TRY(history_, load_checkpoint(*checkpoint, parameters_, optimizer_, fingerprint()));
-  log_info("resuming from " + checkpoint->string());
+Status HeadRun::begin() {
+  OUTRIDER_TRY(history_, begin_run(checkpoints(), options_.resume, parameters_, optimizer_, fingerprint()));
   return {};
 }
 
@@ -140,11 +131,12 @@ Result<double> HeadRun::train_step(int64_t step) {
                      "; resume with a lower --learning-rate");
 }
 
-// How good the drafter is now, as it would be served; the best one so far becomes the folder's.
+// Measures the drafter in serving. The best one so far is exported to the run's folder.
 Status HeadRun::evaluate(int64_t step) {
-  OUTRIDER_TRY(const HeldOutResult held_out, measure_held_out(head_, data_, states_, device_));
+  const auto loss_of = [this](const HeadBatch& batch) { return head_.loss(batch); };
+  OUTRIDER_TRY(const HeldOutResult held_out, measure_held_out(loss_of, data_, states_, device_));
   nlohmann::json learned = nlohmann::json::object();
-  if (!kind_.ranks_key.empty()) learned[kind_.ranks_key] = held_out.ranks;
+  if (!recipe_.ranks_key.empty()) learned[recipe_.ranks_key] = held_out.ranks;
   const fs::path candidate = options_.out / "candidate";
   OUTRIDER_RETURN_IF_ERROR(write_head(head_, target_, learned, candidate));
   AcceptancePoint point{
@@ -169,7 +161,7 @@ Status HeadRun::evaluate(int64_t step) {
     std::error_code ignored;
     fs::remove_all(candidate, ignored);
   }
-  return write_durably(options_.out / "report.html", render_head_report({.kind = kind_.command,
+  return write_durably(options_.out / "report.html", render_head_report({.kind = recipe_.command,
                                                                          .target = target_.name(),
                                                                          .history = history_,
                                                                          .baselines = baselines_,
@@ -177,13 +169,13 @@ Status HeadRun::evaluate(int64_t step) {
                                                                          .parameters = parameter_count()}));
 }
 
-// Acceptance with the serving code: a chain, and a tree of as many levels. A distribution that is like the
-// target's is flatter than the chance to be its likeliest token: returns the temperature that ranks a tree's
-// nodes best.
+// Measures acceptance in serving, for a chain and for trees of as many levels. Returns the temperature that
+// ranks a tree's nodes best: the drafter has learned the target's distribution, which is flatter than the
+// probability that a token is the target's likeliest one.
 Result<double> HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
   const auto depth = std::min(options_.measured_depth, std::ssize(point.agreement));
   const auto speculation = [&](TreeKind tree) {
-    return probe_.speculation(kind_.decoding_type, folder, tree, depth);
+    return probe_.speculation(recipe_.decoding_type, folder, tree, depth);
   };
   OUTRIDER_TRY(const ServedAcceptance chain, probe_.measure(speculation(TreeKind::kChain)));
   point.chain = chain.tokens_per_pass;
@@ -225,7 +217,7 @@ Status HeadRun::train() {
     log_info(baseline.name + ": acceptance length " +
              std::to_string(baseline.served.tokens_per_pass).substr(0, 4));
   const int64_t first = optimizer_.steps_taken();
-  Progress progress("training " + kind_.command, options_.steps, first);
+  Progress progress("training " + recipe_.command, options_.steps, first);
   const auto start = std::chrono::steady_clock::now();
   for (int64_t step = first; step < options_.steps; ++step) {
     OUTRIDER_TRY(const double loss, train_step(step));
@@ -240,7 +232,7 @@ Status HeadRun::train() {
                   last_norm_, schedule_.at(step), static_cast<double>(done - first) / seconds);
     progress.update(done, detail);
     const bool is_last = done == options_.steps;
-    // Whatever keeps it from being measured, the steps taken are not lost.
+    // A failed evaluation must not lose the steps taken: the checkpoint is written before the error returns.
     const Status measured = done % options_.evaluate_every == 0 || is_last ? evaluate(done) : Status();
     if (done % options_.checkpoint_every == 0 || is_last || !measured.ok())
       OUTRIDER_RETURN_IF_ERROR(save(done));
@@ -269,7 +261,7 @@ Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& targe
 
 }  // namespace
 
-Status train_head(const HeadKind& kind, HeadOptions options) {
+Status train_head(const HeadRecipe& recipe, HeadOptions options) {
   OUTRIDER_TRY(const at::Device device, open_device("--device", options.device));
   if (options.target_device.empty()) options.target_device = options.device;
   OUTRIDER_TRY(const at::Device target_device, open_device("--target-device", options.target_device));
@@ -286,18 +278,19 @@ Status train_head(const HeadKind& kind, HeadOptions options) {
   }
   OUTRIDER_TRY(const HeadData data, open_data(options, *target));
   log_info(std::to_string(data.window_count()) + " windows with " + std::to_string(data.counted_tokens()) +
-           " tokens to foresee");
+           " tokens to predict");
   const std::vector<int64_t> counts = data.token_counts(target->config().vocab_size);
-  OUTRIDER_TRY(const std::unique_ptr<DraftHead> head,
-               kind.make({.target = *target, .options = options, .token_counts = counts, .device = device}));
+  OUTRIDER_TRY(
+      const std::unique_ptr<DraftHead> head,
+      recipe.make({.target = *target, .options = options, .token_counts = counts, .device = device}));
   OUTRIDER_RETURN_IF_ERROR(target->want(head->needs()));
   OUTRIDER_TRY(const AcceptanceProbe probe, AcceptanceProbe::create(options, *target, data));
   OUTRIDER_TRY(StateSource states, StateSource::open(*target, {.folder = options.feature_cache,
                                                                .max_bytes = options.feature_cache_mib << 20,
                                                                .data_fingerprint = data.fingerprint()}));
-  HeadRun run(kind, options, {.target = *target, .data = data, .states = states, .probe = probe}, *head,
+  HeadRun run(recipe, options, {.target = *target, .data = data, .states = states, .probe = probe}, *head,
               device);
-  OUTRIDER_RETURN_IF_ERROR(run.resume());
+  OUTRIDER_RETURN_IF_ERROR(run.begin());
   return run.train();
 }
 

@@ -6,8 +6,8 @@
 
 namespace outrider::training {
 
-// Trains a learned drafter of that kind. options.out gets the best export so far (config.json,
-// model.safetensors), report.html, and checkpoints.
-Status train_head(const HeadKind& kind, HeadOptions options);
+// Trains a learned drafter by its recipe. Writes the best export so far (config.json, model.safetensors),
+// report.html and checkpoints into options.out.
+Status train_head(const HeadRecipe& recipe, HeadOptions options);
 
 }  // namespace outrider::training

@@ -25,53 +25,53 @@ namespace {
 
 class HeadTrainerTest : public HeadRunTest {
  protected:
-  void expect_resumed_runs_equal(const HeadKind& kind, const std::string& device) {
-    const std::string whole = kind.command + "-whole", cut = kind.command + "-cut";
+  void expect_resumed_runs_equal(const HeadRecipe& recipe, const std::string& device) {
+    const std::string whole = recipe.command + "-whole", cut = recipe.command + "-cut";
     const auto run_options = [&](const std::string& out) {
       HeadOptions run = options(out, 8);
       run.device = device;
       return run;
     };
-    const Status first = train_head(kind, run_options(whole));
+    const Status first = train_head(recipe, run_options(whole));
     ASSERT_TRUE(first.ok()) << first.error().message;
     HeadOptions interrupted = run_options(cut);
-    ASSERT_TRUE(train_head(kind, interrupted).ok());
-    // As if the run had been killed after its first checkpoint.
+    ASSERT_TRUE(train_head(recipe, interrupted).ok());
+    // The state of a run that was killed after its first checkpoint.
     std::filesystem::remove_all(files_.path(cut + "/checkpoints/step-000000008"));
     interrupted.resume = true;
-    const Status resumed = train_head(kind, interrupted);
+    const Status resumed = train_head(recipe, interrupted);
     ASSERT_TRUE(resumed.ok()) << resumed.error().message;
     for (const char* file :
          {"/checkpoints/step-000000008/tensors.safetensors", "/checkpoints/step-000000008/state.json",
           "/model.safetensors", "/config.json"}) {
       EXPECT_EQ(files_.read(whole + file), files_.read(cut + file)) << file;
     }
-    EXPECT_THAT(files_.read(whole + "/report.html"), testing::HasSubstr(kind.command));
+    EXPECT_THAT(files_.read(whole + "/report.html"), testing::HasSubstr(recipe.command));
   }
 };
 
 TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBits) {
-  for (const HeadKind& kind : head_kinds()) {
-    SCOPED_TRACE(kind.command);
-    expect_resumed_runs_equal(kind, "cpu");
+  for (const HeadRecipe& recipe : head_recipes()) {
+    SCOPED_TRACE(recipe.command);
+    expect_resumed_runs_equal(recipe, "cpu");
   }
 }
 
 TEST_F(HeadTrainerTest, EveryKindResumesInTheSameBitsOnAGpu) {
   if (!at::hasCUDA()) GTEST_SKIP() << "no GPU, or a libtorch without CUDA";
-  for (const HeadKind& kind : head_kinds()) {
-    SCOPED_TRACE(kind.command);
-    expect_resumed_runs_equal(kind, "cuda");
+  for (const HeadRecipe& recipe : head_recipes()) {
+    SCOPED_TRACE(recipe.command);
+    expect_resumed_runs_equal(recipe, "cuda");
   }
 }
 
-// Qwen3 normalises queries and keys; what is trained on its states and cached keys serves it.
+// Qwen3 normalises queries and keys; drafters trained on its states and cached keys serve it.
 TEST_F(HeadTrainerTest, EveryKindServesATargetThatNormalisesQueriesAndKeys) {
-  for (const HeadKind& kind : head_kinds()) {
-    SCOPED_TRACE(kind.command);
-    HeadOptions run = options(kind.command, 4);
+  for (const HeadRecipe& recipe : head_recipes()) {
+    SCOPED_TRACE(recipe.command);
+    HeadOptions run = options(recipe.command, 4);
     run.target = target_path().parent_path() / "qwen3";
-    const Status trained = train_head(kind, run);
+    const Status trained = train_head(recipe, run);
     EXPECT_TRUE(trained.ok()) << trained.error().message;
   }
 }
@@ -80,9 +80,9 @@ TEST_F(HeadTrainerTest, TheMlpMayHaveAnySizeAndIsServed) {
   for (const std::string command : {"eagle3", "eagle", "mtp"}) {
     for (const std::string size : {"32", "160"}) {
       SCOPED_TRACE(command + " " + size);
-      const HeadKind kind = kind_of(command, "--mlp " + size);
+      const HeadRecipe recipe = recipe_of(command, "--mlp " + size);
       const std::string out = command + size;
-      const Status trained = train_head(kind, options(out, 4));
+      const Status trained = train_head(recipe, options(out, 4));
       ASSERT_TRUE(trained.ok()) << trained.error().message;
       const auto config = nlohmann::json::parse(files_.read(out + "/config.json"));
       EXPECT_EQ(config.at("intermediate_size"), std::stoi(size));
@@ -91,28 +91,28 @@ TEST_F(HeadTrainerTest, TheMlpMayHaveAnySizeAndIsServed) {
 }
 
 TEST_F(HeadTrainerTest, ARunIsNeitherOverwrittenNorResumedWithOtherOptions) {
-  const HeadKind kind = kind_of("mtp");
+  const HeadRecipe recipe = recipe_of("mtp");
   HeadOptions run = options("run", 4);
-  ASSERT_TRUE(train_head(kind, run).ok());
-  EXPECT_FALSE(train_head(kind, run).ok());
+  ASSERT_TRUE(train_head(recipe, run).ok());
+  EXPECT_FALSE(train_head(recipe, run).ok());
   run.resume = true;
   run.hard_share = 0.5;
-  const Status status = train_head(kind, run);
+  const Status status = train_head(recipe, run);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
 }
 
 TEST_F(HeadTrainerTest, TheFeatureCacheChangesNoBit) {
-  const HeadKind kind = kind_of("mtp");
-  ASSERT_TRUE(train_head(kind, options("plain", 8)).ok());
+  const HeadRecipe recipe = recipe_of("mtp");
+  ASSERT_TRUE(train_head(recipe, options("plain", 8)).ok());
   HeadOptions cached = options("cached", 8);
   cached.feature_cache = files_.path("cache");
-  ASSERT_TRUE(train_head(kind, cached).ok());
+  ASSERT_TRUE(train_head(recipe, cached).ok());
   EXPECT_EQ(files_.read("plain/model.safetensors"), files_.read("cached/model.safetensors"));
   HeadOptions other = options("other", 8);
   other.feature_cache = files_.path("cache");
   other.seed = 2;
-  EXPECT_FALSE(train_head(kind, other).ok()) << "states of other windows";
+  EXPECT_FALSE(train_head(recipe, other).ok()) << "states of other windows";
 }
 
 TEST_F(HeadTrainerTest, StatesDependOnTheirWindowAloneAndTheCacheIsBounded) {
@@ -197,8 +197,8 @@ TEST_F(HeadTrainerTest, ABadLineIsNamed) {
   }
 }
 
-// More prompts, fewer, or a part that was lost: what is there is kept, and the outcome is that of a folder of
-// its own.
+// A run with more prompts, fewer, or a lost part keeps the answers there are; its result equals that of a run
+// with a folder of its own.
 TEST_F(HeadTrainerTest, OnlyMissingAnswersAreMade) {
   auto target = FrozenTarget::open(target_path(), 1);
   ASSERT_TRUE(target.ok());
@@ -230,7 +230,8 @@ TEST_F(HeadTrainerTest, OnlyMissingAnswersAreMade) {
   EXPECT_EQ(answered("grown", 50), fifty);
   EXPECT_EQ(part_size("grown/part-00001.safetensors"), 30);
   EXPECT_EQ(answered("grown", 20), twenty);
-  std::filesystem::remove(files_.path("grown/part-00001.safetensors"));  // as if killed before it was written
+  std::filesystem::remove(
+      files_.path("grown/part-00001.safetensors"));  // a run was killed before it wrote this file
   EXPECT_EQ(answered("grown", 50), fifty);
   EXPECT_EQ(part_size("grown/part-00001.safetensors"), 30);
   EXPECT_EQ(files_.read("grown/part-00000.safetensors"), first);

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <memory>
 
+#include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
-#include "training/heads/head_layers.h"
 #include "training/heads/row_loss.h"
 
 namespace outrider::training {
@@ -17,7 +17,7 @@ namespace {
 
 struct MedusaOptions {
   int64_t heads = 4;
-  double decay = 0.8;  // weight of head k: decay^k
+  double decay = 0.8;  // weight of head k is decay^k
 };
 
 class MedusaHead final : public DraftHead {
@@ -28,14 +28,15 @@ class MedusaHead final : public DraftHead {
   NamedTensors parameters() const override;
   HeadLoss loss(const HeadBatch& batch) const override;
   HeadExport exported() const override;
-  nlohmann::json facts() const override { return {{"decay", options_.decay}}; }
+  nlohmann::json fingerprint() const override { return {{"decay", options_.decay}}; }
 
  private:
   struct Head {
-    at::Tensor weight, bias;  // of the residual block: x + silu(weight x + bias)
+    at::Tensor weight, bias;  // residual block: x + silu(weight x + bias)
     at::Tensor output;        // [vocab, hidden]
   };
 
+  // f32 [ranks]: share of the rows that count whose token is the head's guess number i.
   at::Tensor rank_shares(const at::Tensor& hidden, const at::Tensor& output, const at::Tensor& tokens,
                          const at::Tensor& counts) const;
 
@@ -45,7 +46,7 @@ class MedusaHead final : public DraftHead {
   std::vector<Head> heads_;
 };
 
-// Each begins as the target's own head, as the published ones do.
+// Every head begins as the target's own output head, as in the paper.
 MedusaHead::MedusaHead(const HeadContext& context, const MedusaOptions& options)
     : options_(options), type_(context.options.products), target_(context.target.config()) {
   const int64_t hidden = target_.hidden_size;
@@ -75,7 +76,7 @@ HeadLoss MedusaHead::loss(const HeadBatch& batch) const {
   HeadLoss result{.loss = at::zeros({}, batch.counted.options()), .depths = {}};
   for (size_t k = 0; k < heads_.size(); ++k) {
     const Head& head = heads_[k];
-    const auto ahead = static_cast<int64_t>(k) + 2;  // row t foresees token t + ahead
+    const auto ahead = static_cast<int64_t>(k) + 2;  // row t predicts token t + ahead
     const at::Tensor counts = shifted(batch.counted, ahead);
     const at::Tensor block = hidden + at::silu(product(hidden, head.weight) + head.bias.to(type_));
     const at::Tensor tokens = shifted(batch.tokens, ahead).flatten();
@@ -89,7 +90,6 @@ HeadLoss MedusaHead::loss(const HeadBatch& batch) const {
   return result;
 }
 
-// Share of the rows that count whose token is guess number i of the head.
 at::Tensor MedusaHead::rank_shares(const at::Tensor& hidden, const at::Tensor& output,
                                    const at::Tensor& tokens, const at::Tensor& counts) const {
   constexpr int64_t kRanks = 10;
@@ -113,7 +113,7 @@ HeadExport MedusaHead::exported() const {
 
 }  // namespace
 
-HeadKind medusa_kind() {
+HeadRecipe medusa_recipe() {
   auto options = std::make_shared<MedusaOptions>();
   return {.command = "medusa",
           .decoding_type = "Medusa",
@@ -121,13 +121,11 @@ HeadKind medusa_kind() {
           .ranks_key = "medusa_accuracies",
           .add_options =
               [options](CLI::App& command) {
-                command.add_option("--heads", options->heads, "tokens foreseen")
-                    ->check(CLI::Range(1, 16))
-                    ->group("Head");
+                command.add_option("--heads", options->heads, "number of heads, one per predicted token")
+                    ->check(CLI::Range(1, 16));
                 command
                     .add_option("--decay", options->decay, "weight of each head relative to the one before")
-                    ->check(CLI::Range(0.0, 1.0))
-                    ->group("Head");
+                    ->check(CLI::Range(0.0, 1.0));
               },
           .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
             return std::unique_ptr<DraftHead>(std::make_unique<MedusaHead>(context, *options));

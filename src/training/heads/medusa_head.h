@@ -5,7 +5,8 @@
 
 namespace outrider::training {
 
-// Medusa-1 (2401.10774): heads on the last hidden state, each for a later token; the target stays frozen.
-HeadKind medusa_kind();
+// Medusa-1 (2401.10774): each head predicts one later token from the last hidden state; the target stays
+// frozen.
+HeadRecipe medusa_recipe();
 
 }  // namespace outrider::training

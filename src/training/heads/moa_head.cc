@@ -9,21 +9,21 @@
 
 #include "base/counter_rng.h"
 #include "training/core/autograd_ops.h"
+#include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
-#include "training/heads/head_layers.h"
 #include "training/heads/row_loss.h"
 
 namespace outrider::training {
 namespace {
 
 struct MoaOptions {
-  int64_t target_layers = 0;  // last ones of the target that drafts run through
+  int64_t target_layers = 0;  // number of the target's last layers that drafts run through
   bool without_layers = false;
   bool without_cross = false;
-  int64_t kv_heads = 0;  // of all layers; 0: half of the target's
-  int64_t mlp = 0;       // of all layers; 0: half as much again as their inputs
-  double distribution_weight =
-      0.1;  // of the KL divergence, against 1 of the distance between states; as published
+  int64_t kv_heads = 0;  // in all layers; 0: half as many as in the target
+  int64_t mlp = 0;       // inner units in all layers; 0: 1.5 times the width of their inputs
+  // Weight of the KL divergence; that of the distance between states is 1. The default is the published one.
+  double distribution_weight = 0.1;
 };
 
 class MoaHead final : public DraftHead {
@@ -34,14 +34,18 @@ class MoaHead final : public DraftHead {
   NamedTensors parameters() const override;
   HeadLoss loss(const HeadBatch& batch) const override;
   HeadExport exported() const override;
-  nlohmann::json facts() const override { return {{"distribution_weight", options_.distribution_weight}}; }
+  nlohmann::json fingerprint() const override {
+    return {{"distribution_weight", options_.distribution_weight}};
+  }
 
  private:
   struct Layer {
     LayerShape shape;
     LayerWeights weights;
   };
-  // Heads of a projection of normed rows, [batch, n, heads, head_dim].
+  // A layer of the target on the training device, matrices in the type of products.
+  Layer frozen_layer(const FrozenTarget& target, int64_t index) const;
+  // Projects normalised rows to heads, [batch, n, heads, head_dim]; places = {batch, n}.
   static at::Tensor heads_of(const at::Tensor& normed, const at::Tensor& weight, const Layer& layer,
                              at::IntArrayRef places);
   at::Tensor normed(const at::Tensor& x, const Layer& layer) const {
@@ -49,13 +53,26 @@ class MoaHead final : public DraftHead {
   }
   bool uses_layers() const { return !options_.without_layers && !options_.without_cross; }
 
+  // The input of cross-attention for every token, f32 [rows, hidden].
   at::Tensor context_states(const HeadBatch& batch) const;
+  // f32 [rows, hidden]
   at::Tensor self_attention(const HeadBatch& batch) const;
   // Keys and values of cross-attention.
   std::pair<at::Tensor, at::Tensor> context_entries(const HeadBatch& batch) const;
+  // Every row sees the tokens up to the last one known, [windows, length], at or before its own.
   at::Tensor cross_attention(const HeadBatch& batch, const at::Tensor& states, const at::Tensor& known) const;
+  // Applies the target's last layers and its final norm, [rows, hidden].
   at::Tensor frozen_layers(const at::Tensor& states, int64_t windows, int64_t length) const;
+  // The output head's input at one depth of a draft, [windows * (length - depth), hidden]; the rows whose
+  // token would come after the end are left out. `self` is the output of self-attention, [windows, length,
+  // hidden], `context` holds the entries of cross-attention and `memories` those of the target's last layers,
+  // to which the draft's entries are added.
+  at::Tensor drafted(const at::Tensor& self, int64_t depth, const UnrolledMemory& context,
+                     std::vector<UnrolledMemory>& memories) const;
+  // Measures as in drafting: the target's state is known for the tokens up to t and token t + 1 is pending.
+  // In step d, row t stands for token t + d.
   std::vector<DepthAgreement> measure(const HeadBatch& batch) const;
+  // The cached keys and values of the target's last layers, each [windows, length, kv_heads, head_dim].
   std::vector<UnrolledMemory> target_memories(const HeadBatch& batch) const;
 
   MoaOptions options_;
@@ -65,7 +82,7 @@ class MoaHead final : public DraftHead {
   int64_t measured_depth_;
   Layer layers_, self_, cross_;  // layer self-attention, self-attention, cross-attention
   at::Tensor to_hidden_, to_hidden_bias_;
-  std::vector<Layer> frozen_;  // the target's last ones
+  std::vector<Layer> frozen_;  // the target's last layers
   at::Tensor target_norm_, embedding_, output_head_;
   Rotations layer_places_, places_, target_places_;
 };
@@ -95,30 +112,31 @@ MoaHead::MoaHead(const HeadContext& context, const MoaOptions& options)
   constexpr double kDeviation = 0.02;
   to_hidden_ = normal_weight({target_.hidden_size, kv_hidden}, kDeviation, generator);
   to_hidden_bias_ = at::zeros({target_.hidden_size});
-  for (auto& [name, tensor] : parameters()) {
-    tensor.set_data(tensor.to(device_).contiguous());
-    tensor.requires_grad_(true);
-  }
+  make_trainable(parameters(), device_);
   const auto shared = [&](const at::Tensor& weight) { return weight.to(device_).to(type_); };
   embedding_ = shared(target.embedding());
   output_head_ = shared(target.output_head());
   target_norm_ = target.weight("model.norm.weight").to(device_);
   for (int64_t i = target_.layer_count - options.target_layers; i < target_.layer_count; ++i) {
-    Layer layer{layer_shape(target_), copied_layer(target, i)};
-    for (at::Tensor* weight : {&layer.weights.q, &layer.weights.k, &layer.weights.v, &layer.weights.o,
-                               &layer.weights.gate, &layer.weights.up, &layer.weights.down})
-      *weight = shared(*weight);
-    for (at::Tensor* weight : {&layer.weights.input_norm, &layer.weights.mlp_norm})
-      *weight = weight->to(device_);
-    frozen_.push_back(std::move(layer));
+    frozen_.push_back(frozen_layer(target, i));
   }
-  ModelConfig own = target_;  // without the target's scaling, as published
+  ModelConfig own = target_;  // without the target's RoPE scaling, as published
   own.rope_scaling = {};
   own.head_dim = self_.shape.head_dim;
   places_ = make_rotations(own, context.options.context, device_);
   own.head_dim = layers_.shape.head_dim;
   layer_places_ = make_rotations(own, target_.layer_count, device_);
   target_places_ = make_rotations(target_, context.options.context, device_);
+}
+
+MoaHead::Layer MoaHead::frozen_layer(const FrozenTarget& target, int64_t index) const {
+  Layer layer{layer_shape(target_), target.layer(index)};
+  for (at::Tensor* weight : {&layer.weights.q, &layer.weights.k, &layer.weights.v, &layer.weights.o,
+                             &layer.weights.gate, &layer.weights.up, &layer.weights.down})
+    *weight = weight->to(device_).to(type_);
+  for (at::Tensor* weight : {&layer.weights.input_norm, &layer.weights.mlp_norm})
+    *weight = weight->to(device_);
+  return layer;
 }
 
 FeatureNeeds MoaHead::needs() const {
@@ -143,12 +161,11 @@ at::Tensor MoaHead::heads_of(const at::Tensor& normed, const at::Tensor& weight,
   return product(normed, weight).view({places[0], places[1], -1, layer.shape.head_dim});
 }
 
-// What cross-attention reads of every token, f32 [rows, hidden].
 at::Tensor MoaHead::context_states(const HeadBatch& batch) const {
   const int64_t rows = batch.tokens.numel();
   if (!uses_layers()) return batch.hidden.flatten(0, 1);
   const int64_t count = target_.layer_count, width = layers_.shape.hidden;
-  // Head by head, keys beside values.
+  // A state is a layer's keys and values, head by head.
   const at::Tensor states = batch.keys_values.reshape({rows * count, width});
   const at::Tensor x = normed(states, layers_);
   const LayerWeights& weights = layers_.weights;
@@ -162,7 +179,6 @@ at::Tensor MoaHead::context_states(const HeadBatch& batch) const {
   return product(mean.to(type_), to_hidden_).to(at::kFloat) + to_hidden_bias_;
 }
 
-// f32 [rows, hidden]
 at::Tensor MoaHead::self_attention(const HeadBatch& batch) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
   const at::Tensor states = at::embedding(embedding_, batch.tokens.flatten()).to(at::kFloat);
@@ -183,7 +199,6 @@ std::pair<at::Tensor, at::Tensor> MoaHead::context_entries(const HeadBatch& batc
   return {k, heads_of(x, cross_.weights.v, cross_, {windows, length})};
 }
 
-// Every row sees the tokens up to the last one known, [windows, length], at or before its own.
 at::Tensor MoaHead::cross_attention(const HeadBatch& batch, const at::Tensor& states,
                                     const at::Tensor& known) const {
   if (options_.without_cross) return states;
@@ -199,7 +214,6 @@ at::Tensor MoaHead::cross_attention(const HeadBatch& batch, const at::Tensor& st
   return out.x + out.delta.to(at::kFloat);
 }
 
-// The target's last layers and its final norm, [rows, hidden].
 at::Tensor MoaHead::frozen_layers(const at::Tensor& states, int64_t windows, int64_t length) const {
   LayerOutput out{states, at::zeros(states.sizes(), states.options().dtype(type_))};
   for (const Layer& layer : frozen_) {
@@ -240,7 +254,6 @@ HeadLoss MoaHead::loss(const HeadBatch& batch) const {
   return result;
 }
 
-// What the target's last layers cached, [windows, length, kv_heads, head_dim].
 std::vector<UnrolledMemory> MoaHead::target_memories(const HeadBatch& batch) const {
   std::vector<UnrolledMemory> memories;
   for (int64_t i = target_.layer_count - options_.target_layers; i < target_.layer_count; ++i) {
@@ -250,8 +263,39 @@ std::vector<UnrolledMemory> MoaHead::target_memories(const HeadBatch& batch) con
   return memories;
 }
 
-// As it drafts: of tokens up to t the target's state is known, token t + 1 is pending. Rows t of step d stand
-// at token t + d.
+UnrolledMemory first_rows(const UnrolledMemory& memory, int64_t rows) {
+  UnrolledMemory cut;
+  for (const at::Tensor& k : memory.keys) cut.keys.push_back(k.narrow(1, 0, rows));
+  for (const at::Tensor& v : memory.values) cut.values.push_back(v.narrow(1, 0, rows));
+  return cut;
+}
+
+at::Tensor MoaHead::drafted(const at::Tensor& self, int64_t depth, const UnrolledMemory& context,
+                            std::vector<UnrolledMemory>& memories) const {
+  const int64_t windows = self.size(0), rows = self.size(1) - depth;
+  const auto rotated = [&](const at::Tensor& heads, const Rotations& by) {
+    return rotate(heads, by.cos.narrow(0, depth, rows), by.sin.narrow(0, depth, rows));
+  };
+  at::Tensor states = self.narrow(1, depth, rows).reshape({windows * rows, -1});
+  const auto attend = [&](const Layer& layer, const Rotations& by, const at::Tensor& x,
+                          const UnrolledMemory& memory) {
+    const at::Tensor q = rotated(heads_of(x, layer.weights.q, layer, {windows, rows}), by);
+    const LayerOutput out =
+        finished_layer(layer.shape, layer.weights, states, unrolled_attention(q, first_rows(memory, rows)));
+    states = out.x + out.delta.to(at::kFloat);
+  };
+  if (!options_.without_cross) attend(cross_, places_, normed(states, cross_), context);
+  for (size_t i = 0; i < frozen_.size(); ++i) {
+    const Layer& layer = frozen_[i];
+    const at::Tensor x = normed(states, layer);
+    memories[i].keys.push_back(rotated(heads_of(x, layer.weights.k, layer, {windows, rows}), target_places_));
+    memories[i].values.push_back(heads_of(x, layer.weights.v, layer, {windows, rows}));
+    attend(layer, target_places_, x, memories[i]);
+  }
+  if (frozen_.empty()) return states.to(type_);
+  return normalized(states, target_norm_, target_.rms_epsilon, type_);
+}
+
 std::vector<DepthAgreement> MoaHead::measure(const HeadBatch& batch) const {
   const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
   const at::Tensor self = self_attention(batch).view({windows, length, -1});
@@ -263,35 +307,8 @@ std::vector<DepthAgreement> MoaHead::measure(const HeadBatch& batch) const {
   }
   std::vector<DepthAgreement> depths;
   for (int64_t depth = 1; depth <= std::min(measured_depth_, length - 2); ++depth) {
-    const int64_t rows = length - depth;  // the others stand behind the end
-    const auto cos = [&](const Rotations& of) { return of.cos.narrow(0, depth, rows); };
-    const auto sin = [&](const Rotations& of) { return of.sin.narrow(0, depth, rows); };
-    const auto first_rows = [&](const UnrolledMemory& memory) {
-      UnrolledMemory cut;
-      for (const at::Tensor& k : memory.keys) cut.keys.push_back(k.narrow(1, 0, rows));
-      for (const at::Tensor& v : memory.values) cut.values.push_back(v.narrow(1, 0, rows));
-      return cut;
-    };
-    at::Tensor states = self.narrow(1, depth, rows).reshape({windows * rows, -1});
-    const auto attend = [&](const Layer& layer, const Rotations& of, const at::Tensor& x,
-                            const UnrolledMemory& memory) {
-      const at::Tensor q = rotate(heads_of(x, layer.weights.q, layer, {windows, rows}), cos(of), sin(of));
-      const LayerOutput out =
-          finished_layer(layer.shape, layer.weights, states, unrolled_attention(q, first_rows(memory)));
-      states = out.x + out.delta.to(at::kFloat);
-    };
-    if (!options_.without_cross) attend(cross_, places_, normed(states, cross_), context);
-    for (size_t i = 0; i < frozen_.size(); ++i) {
-      const Layer& layer = frozen_[i];
-      const at::Tensor x = normed(states, layer);
-      const at::Tensor k = rotate(heads_of(x, layer.weights.k, layer, {windows, rows}), cos(target_places_),
-                                  sin(target_places_));
-      memories[i].keys.push_back(k);
-      memories[i].values.push_back(heads_of(x, layer.weights.v, layer, {windows, rows}));
-      attend(layer, target_places_, x, memories[i]);
-    }
-    const at::Tensor output =
-        frozen_.empty() ? states.to(type_) : normalized(states, target_norm_, target_.rms_epsilon, type_);
+    const int64_t rows = length - depth;  // the other rows would stand after the end
+    const at::Tensor output = drafted(self, depth, context, memories);
     const auto tokens = [&](const at::Tensor& x) {
       return likeliest_tokens(x, output_head_).view({windows, rows});
     };
@@ -352,25 +369,19 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, MoaOptions o
 
 void add_options(CLI::App& command, MoaOptions& options) {
   command.add_option("--tli", options.target_layers, "last layers of the target that drafts run through")
-      ->check(CLI::Range(0, 3))
-      ->group("Head");
+      ->check(CLI::Range(0, 3));
   command
       .add_option("--kv-heads", options.kv_heads, "key-value heads of its layers; 0: half of the target's")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Head");
+      ->check(CLI::NonNegativeNumber);
   command.add_option("--mlp", options.mlp, "size of its layers' MLPs; 0: half as much again as their inputs")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Head");
+      ->check(CLI::NonNegativeNumber);
   command
       .add_option("--distribution-weight", options.distribution_weight,
-                  "of the divergence from the target's distribution")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Head");
-  command
-      .add_flag("--no-lsa", options.without_layers,
-                "cross-attention to the last hidden state instead of all layers' keys and values")
-      ->group("Head");
-  command.add_flag("--no-cross", options.without_cross, "self-attention alone")->group("Head");
+                  "weight of the KL divergence from the target's distribution")
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--no-lsa", options.without_layers,
+                   "cross-attention to the last hidden state instead of all layers' keys and values");
+  command.add_flag("--no-cross", options.without_cross, "self-attention alone");
 }
 
 }  // namespace
@@ -385,7 +396,7 @@ at::Tensor sampled_periods(uint64_t seed, int64_t windows) {
   return periods;
 }
 
-HeadKind moa_kind() {
+HeadRecipe moa_recipe() {
   auto options = std::make_shared<MoaOptions>();
   HeadOptions defaults;  // the published rate falls in a line to a twentieth
   defaults.learning_rate = 2e-3;

@@ -11,10 +11,10 @@ namespace outrider::training {
 
 // Mixture of Attentions (2410.03804): reads keys and values of all layers of the target; may draft through
 // the target's last layers.
-HeadKind moa_kind();
+HeadRecipe moa_recipe();
 
-// The published sampling of what training takes as known: of every window the tokens that do not count, and
-// one in `period` of the others, 6 to 14. int64 [windows], a function of the batch's seed.
+// Draws the published periods, int64 [windows], 6 to 14, from the batch's seed. Training takes the target's
+// state as known for the tokens that do not count and for one in `period` of the others.
 at::Tensor sampled_periods(uint64_t seed, int64_t windows);
 
 }  // namespace outrider::training

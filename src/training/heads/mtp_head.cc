@@ -8,6 +8,7 @@
 
 #include "training/core/autograd_ops.h"
 #include "training/head_data/frozen_target.h"
+#include "training/heads/head_export.h"
 #include "training/heads/recurrent_head.h"
 
 namespace outrider::training {
@@ -20,7 +21,7 @@ class MtpHead final : public RecurrentHead {
   FeatureNeeds needs() const override { return {}; }
   NamedTensors parameters() const override;
   HeadExport exported() const override;
-  nlohmann::json facts() const override { return unroll_facts(); }
+  nlohmann::json fingerprint() const override { return unroll_fingerprint(); }
 
  protected:
   at::Tensor first_state(const HeadBatch& batch) const override { return batch.hidden.flatten(0, 1); }
@@ -37,7 +38,7 @@ class MtpHead final : public RecurrentHead {
   LayerWeights layer_;
 };
 
-// Begins as the target's own last layer and final norm over the sum of both inputs.
+// Begins as the target's own last layer and final norm on the mean of both inputs.
 MtpHead::MtpHead(const HeadContext& context, const UnrollOptions& options)
     : RecurrentHead(context, options), target_(context.target.config()) {
   const FrozenTarget& target = context.target;
@@ -49,11 +50,10 @@ MtpHead::MtpHead(const HeadContext& context, const UnrollOptions& options)
   eh_proj_ = normal_weight({hidden, 2 * hidden}, kDeviation, generator);
   eh_proj_.narrow(1, 0, hidden).add_(at::eye(hidden) * 0.5);
   eh_proj_.narrow(1, hidden, hidden).add_(at::eye(hidden) * 0.5);
-  layer_ = copied_layer(target, target_.layer_count - 1);
+  layer_ = target.layer(target_.layer_count - 1);
   if (shape().ffn != target_.ffn_size) resize_mlp(layer_, shape().ffn, generator);
   norm_ = target.weight("model.norm.weight");
-  NamedTensors owned = parameters();
-  own(owned);
+  make_trainable(parameters(), context.device);
 }
 
 NamedTensors MtpHead::parameters() const {
@@ -88,7 +88,7 @@ HeadExport MtpHead::exported() const {
 
 }  // namespace
 
-HeadKind mtp_kind() {
+HeadRecipe mtp_recipe() {
   auto options = std::make_shared<UnrollOptions>();
   return {.command = "mtp",
           .decoding_type = "MTP",
@@ -96,10 +96,7 @@ HeadKind mtp_kind() {
           .add_options =
               [options](CLI::App& command) {
                 add_unroll_options(command, *options);
-                command
-                    .add_option("--decay", options->decay, "weight of each step relative to the one before")
-                    ->check(CLI::Range(0.0, 1.0))
-                    ->group("Head");
+                add_decay_option(command, *options);
               },
           .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
             return std::unique_ptr<DraftHead>(std::make_unique<MtpHead>(context, *options));

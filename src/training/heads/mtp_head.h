@@ -6,6 +6,6 @@
 namespace outrider::training {
 
 // One multi-token prediction module, used again for every token (DeepSeek-V3's layout).
-HeadKind mtp_kind();
+HeadRecipe mtp_recipe();
 
 }  // namespace outrider::training

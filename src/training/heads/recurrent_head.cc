@@ -11,14 +11,30 @@
 #include "training/heads/row_loss.h"
 
 namespace outrider::training {
+namespace {
+
+// f32 [windows, length]: 1 where the target's likeliest token after `hidden` [windows, length, hidden] is one
+// of `kept`, the tokens that can be drafted; undefined if all can.
+at::Tensor draftable(const at::Tensor& hidden, const at::Tensor& output_head, const at::Tensor& kept) {
+  if (!kept.defined()) return {};
+  const at::Tensor knows =
+      at::zeros({output_head.size(0)}, hidden.options().dtype(at::kFloat)).index_fill_(0, kept, 1.0);
+  return knows.index_select(0, likeliest_tokens(hidden.flatten(0, 1), output_head))
+      .view({hidden.size(0), hidden.size(1)});
+}
+
+}  // namespace
 
 void add_unroll_options(CLI::App& command, UnrollOptions& unroll) {
   command.add_option("--unroll", unroll.steps, "steps it is unrolled on its own outputs")
-      ->check(CLI::Range(1, 16))
-      ->group("Head");
+      ->check(CLI::Range(1, 16));
   command.add_option("--mlp", unroll.mlp, "size of the layer's MLP; 0: as the target's")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Head");
+      ->check(CLI::NonNegativeNumber);
+}
+
+void add_decay_option(CLI::App& command, UnrollOptions& unroll) {
+  command.add_option("--decay", unroll.decay, "weight of each step relative to the one before")
+      ->check(CLI::Range(0.0, 1.0));
 }
 
 RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& unroll)
@@ -34,14 +50,7 @@ RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& un
              .shape = shape};
 }
 
-void RecurrentHead::own(NamedTensors& tensors) const {
-  for (auto& [name, tensor] : tensors) {
-    tensor.set_data(tensor.to(device_).contiguous());
-    tensor.requires_grad_(true);
-  }
-}
-
-nlohmann::json RecurrentHead::unroll_facts() const {
+nlohmann::json RecurrentHead::unroll_fingerprint() const {
   return {{"steps", unroll_.steps},
           {"decay", unroll_.decay},
           {"distribution_weight", unroll_.distribution_weight},
@@ -55,13 +64,7 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
   const at::Tensor kept = draft_tokens();
   const at::Tensor distribution_head =
       kept.defined() ? shared_.output_head.index_select(0, kept) : shared_.output_head;
-  at::Tensor can_draft;  // f32 [windows, length]: where the target's likeliest token is one the head knows
-  if (kept.defined()) {
-    const at::Tensor knows =
-        at::zeros({shared_.output_head.size(0)}, batch.counted.options()).index_fill_(0, kept, 1.0);
-    can_draft =
-        knows.index_select(0, likeliest_tokens(flat(hidden), shared_.output_head)).view({windows, length});
-  }
+  const at::Tensor can_draft = draftable(hidden, shared_.output_head, kept);
   const at::Tensor head = draft_head();
   const UnrolledLayer place{shape(), layer(), shared_.rotations, windows, length};
   const int64_t steps = batch.measures ? std::max(unroll_.steps, options_.measured_depth) : unroll_.steps;
@@ -90,33 +93,6 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
     result.loss = result.loss + std::pow(unroll_.decay, static_cast<double>(i)) * loss;
   }
   return result;
-}
-
-nlohmann::json layer_config(const ModelConfig& target, const LayerShape& shape) {
-  nlohmann::json config = {{"hidden_size", shape.hidden},
-                           {"intermediate_size", shape.ffn},
-                           {"num_attention_heads", shape.heads},
-                           {"num_key_value_heads", shape.kv_heads},
-                           {"head_dim", shape.head_dim},
-                           {"rms_norm_eps", static_cast<double>(target.rms_epsilon)},
-                           {"rope_theta", target.rope_theta},
-                           {"max_position_embeddings", target.max_context},
-                           {"vocab_size", target.vocab_size},
-                           {"hidden_act", "silu"},
-                           {"attention_bias", false},
-                           {"mlp_bias", false},
-                           {"torch_dtype", "bfloat16"}};
-  const RopeScaling& scaling = target.rope_scaling;
-  if (scaling.kind == RopeScalingKind::kLinear) {
-    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", scaling.factor}};
-  } else if (scaling.kind == RopeScalingKind::kLlama3) {
-    config["rope_scaling"] = {{"rope_type", "llama3"},
-                              {"factor", scaling.factor},
-                              {"low_freq_factor", scaling.low_freq_factor},
-                              {"high_freq_factor", scaling.high_freq_factor},
-                              {"original_max_position_embeddings", scaling.original_context}};
-  }
-  return config;
 }
 
 }  // namespace outrider::training

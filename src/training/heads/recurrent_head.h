@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drafters with one layer that is run again on its own outputs: EAGLE, EAGLE-3, multi-token prediction.
 //
-// Row t begins with what the target computed at slot t and the embedding of token t+1, and foresees token
-// t+2; in step i it reads its own last output and the embedding of token t+1+i. Training unrolls the steps as
-// serving does (EAGLE-3's training-time test): row t sees the first steps of the rows up to t and its own
-// later ones.
+// Row t reads the target's state of token t and the embedding of token t+1, and predicts token t+2; in step i
+// it reads its own last output and the embedding of token t+1+i. Training unrolls the steps as serving does
+// (EAGLE-3's training-time test): row t sees step 0 of the rows up to t and its own later steps.
 #pragma once
 
 #include <torch/types.h>
 
 #include <memory>
 
+#include "training/core/decoder_layers.h"
 #include "training/heads/draft_head.h"
-#include "training/heads/head_layers.h"
 
 namespace outrider::training {
 
 struct UnrollOptions {
   int64_t steps = 4;
-  int64_t mlp = 0;                   // size of the layer's MLP; 0: as the target's
-  double decay = 0.8;                // weight of step i: decay^i
-  double distribution_weight = 1.0;  // of KL from the target's distribution
-  double feature_weight = 0.0;  // of the smooth L1 distance between states and the target's hidden states
+  int64_t mlp = 0;                   // inner units of the layer's MLP; 0: as many as in the target
+  double decay = 0.8;                // weight of step i is decay^i
+  double distribution_weight = 1.0;  // weight of the KL divergence from the target's distribution
+  // Weight of the smooth L1 distance between states and the target's hidden states.
+  double feature_weight = 0.0;
 };
 
-// What all recurrent heads have of the target, on the training device.
+// The target's parts that all recurrent heads use, on the training device.
 struct SharedParts {
   at::Tensor embedding;    // [vocab, hidden] in the type of products
-  at::Tensor output_head;  // [vocab, hidden]
+  at::Tensor output_head;  // [vocab, hidden] in the type of products
   Rotations rotations;
   LayerShape shape;
 };
 
-// --unroll and --mlp
+// Adds --unroll and --mlp.
 void add_unroll_options(CLI::App& command, UnrollOptions& unroll);
+void add_decay_option(CLI::App& command, UnrollOptions& unroll);
 
 class RecurrentHead : public DraftHead {
  public:
@@ -43,8 +44,8 @@ class RecurrentHead : public DraftHead {
   RecurrentHead(const HeadContext& context, const UnrollOptions& unroll);
 
   struct Outputs {
-    at::Tensor state;   // f32 [rows, hidden]: what the next step reads
-    at::Tensor normed;  // [rows, hidden]: what the output head reads
+    at::Tensor state;   // f32 [rows, hidden]: input of the next step
+    at::Tensor normed;  // [rows, hidden]: input of the output head
   };
   // f32 [rows, hidden]
   virtual at::Tensor first_state(const HeadBatch& batch) const = 0;
@@ -60,9 +61,7 @@ class RecurrentHead : public DraftHead {
   LayerShape& mutable_shape() { return shared_.shape; }
   const SharedParts& shared() const { return shared_; }
   const UnrollOptions& unroll() const { return unroll_; }
-  nlohmann::json unroll_facts() const;
-  // Leaves on the training device.
-  void own(NamedTensors& tensors) const;
+  nlohmann::json unroll_fingerprint() const;
 
  private:
   HeadOptions options_;
@@ -70,8 +69,5 @@ class RecurrentHead : public DraftHead {
   UnrollOptions unroll_;
   SharedParts shared_;
 };
-
-// The config's fields that the layers of all heads have, in Hugging Face's words.
-nlohmann::json layer_config(const ModelConfig& target, const LayerShape& shape);
 
 }  // namespace outrider::training

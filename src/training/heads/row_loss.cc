@@ -16,11 +16,12 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// Rows of logits that exist at a time, and what their number is a multiple of: see kLengthUnit.
+// Rows of logits that are in memory at a time. The number of rows is padded to a multiple of kRowUnit, for
+// the reason given at kLengthUnit.
 constexpr int64_t kLogitRows = 1024;
 constexpr int64_t kRowUnit = 256;
 
-// KL(softmax(logits) || distribution).
+// KL(softmax(logits) || distribution) with its gradient.
 LossRows reverse_distillation(const at::Tensor& logits, const at::Tensor& teacher, double hard) {
   const at::Tensor top = teacher.argmax(-1, /*keepdim=*/true);
   at::Tensor distribution = at::log_softmax(teacher.to(at::kFloat), -1);
@@ -36,7 +37,8 @@ LossRows reverse_distillation(const at::Tensor& logits, const at::Tensor& teache
           (share * (excess - loss)).to(logits.scalar_type())};
 }
 
-// What rows have to learn: a distribution (`hidden` and `head` of the target), or tokens.
+// The rows' targets: `tokens` if defined, otherwise the distribution given by the target's `hidden` and
+// `head`.
 struct Lesson {
   at::Tensor hidden, head;
   double hard = 0.0;
@@ -59,7 +61,7 @@ struct Lesson {
 };
 
 struct WeightedLoss : Function<WeightedLoss> {
-  // weight: f32 [rows], adds up to 1. Returns {loss, agrees}.
+  // weight: f32 [rows], with a sum of 1. Returns {loss, agrees}.
   static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& head,
                                const at::Tensor& weight, const Lesson& lesson, bool learns_head) {
     const int64_t rows = hidden.size(0);
@@ -96,13 +98,14 @@ struct WeightedLoss : Function<WeightedLoss> {
   }
 };
 
-// The loss of the rows that have a weight.
+// The loss over the rows whose weight is not 0.
 RowLoss loss_of_rows(const LossOfRows& rows, Lesson lesson) {
   at::Tensor index = rows.weight.nonzero().squeeze(1);
   const int64_t counted = index.numel();
   RowLoss result{at::zeros({}, rows.weight.options()), at::zeros_like(rows.weight)};
   if (counted == 0) return {(rows.hidden * 0).sum().to(at::kFloat), result.agrees};
-  const int64_t missing = (kRowUnit - counted % kRowUnit) % kRowUnit;  // the first row again, without weight
+  const int64_t missing =
+      (kRowUnit - counted % kRowUnit) % kRowUnit;  // padded with the first row at weight 0
   index = at::cat({index, index.narrow(0, 0, 1).expand(missing)});
   const auto picked = [&](const at::Tensor& tensor) {
     return tensor.defined() ? tensor.index_select(0, index) : tensor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses over rows of logits that exist a slice at a time; rows without weight are not computed at all.
+// Losses over rows of logits, which are computed a slice at a time; rows of weight 0 are skipped.
 #pragma once
 
 #include <torch/types.h>
@@ -7,24 +7,24 @@
 namespace outrider::training {
 
 struct RowLoss {
-  at::Tensor loss;  // scalar: the rows' mean by weight, differentiable in hidden and head
-  at::Tensor
-      agrees;  // f32 [rows]: 1 where the likeliest token is the one to learn; 0 for rows without weight
+  at::Tensor loss;  // scalar: weighted mean over the rows, differentiable in hidden and head
+  // f32 [rows]: 1 where the likeliest token is the one to learn; 0 for rows of weight 0
+  at::Tensor agrees;
 };
 
-// Rows of a drafter's outputs. All floating tensors but the weight are of one type, bf16 or f32.
+// Rows of a drafter's outputs. `hidden` and `head` have one type, bf16 or f32, also in TargetDistribution.
 struct LossOfRows {
   at::Tensor hidden;  // [rows, size]
   at::Tensor head;    // [vocab, size]: logits are hidden head^T
   at::Tensor weight;  // f32 [rows]
 };
 
-// Of the two distributions, which one the mean is taken over. Forward: KL(distribution || softmax(logits)),
-// which covers what the distribution allows; reverse: KL(softmax(logits) || distribution), which keeps to
-// what it prefers.
+// The direction of the KL divergence. Forward, KL(distribution || softmax(logits)), makes the drafter cover
+// all tokens the distribution allows; reverse, KL(softmax(logits) || distribution), concentrates it on the
+// likeliest.
 enum class Divergence { kForward, kReverse };
 
-// The distribution is (1 - hard) softmax(target_hidden target_head^T) + hard one-hot(its likeliest).
+// The distribution to learn: (1 - hard) softmax(hidden head^T) + hard one-hot(its likeliest token).
 struct TargetDistribution {
   at::Tensor hidden;  // [rows, target size]
   at::Tensor head;    // [vocab, target size]
@@ -33,7 +33,7 @@ struct TargetDistribution {
 };
 RowLoss distribution_loss(const LossOfRows& rows, const TargetDistribution& distribution);
 
-// Cross-entropy of tokens, int64 [rows].
+// The cross-entropy of tokens, int64 [rows].
 RowLoss token_loss(const LossOfRows& rows, const at::Tensor& tokens);
 
 // The likeliest token of every row, int64 [rows]; hidden [rows, size], head [vocab, size].

@@ -11,14 +11,14 @@
 namespace outrider::training {
 namespace {
 
-// One query position per group of heads: q: [batch, kv_heads, group, head_dim], k and v: [batch, kv_heads, m,
-// head_dim], all bf16. Every query sees all m keys.
+// Attention of one position. q: [batch, kv_heads, group, head_dim]; k and v: [batch, kv_heads, m, head_dim];
+// every query sees all m keys.
 at::Tensor decode_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(q.size(-1)));
   return at::matmul(at::softmax(scores, -1), v);
 }
 
-// Where a Hugging Face tensor lies: rows [row, row + rows) of `fused`.
+// The place of a Hugging Face tensor: rows [row, row + rows) of `fused`.
 struct Slice {
   std::string name;
   at::Tensor fused;

@@ -7,7 +7,6 @@
 
 #include "training/core/common_options.h"
 #include "training/core/device.h"
-#include "training/lm/lm_options.h"
 #include "training/lm/lm_trainer.h"
 
 namespace outrider::training {
@@ -35,51 +34,41 @@ Status parse_mixture(const std::vector<std::string>& entries, Mixture& mixture) 
 }
 
 void add_batch_options(CLI::App& command, LmOptions& options) {
+  command.option_defaults()->group("Optimizer");
   const auto positive = CLI::PositiveNumber;
-  command.add_option("--batch-tokens", options.batch_tokens, "tokens per step")
-      ->check(positive)
-      ->group("Optimizer");
+  command.add_option("--batch-tokens", options.batch_tokens, "tokens per step")->check(positive);
   command
       .add_option("--context", options.context_lengths,
                   "window lengths; a step uses one, shorter ones more often")
       ->delimiter(',')
-      ->check(positive)
-      ->group("Optimizer");
-  command.add_option("--init", options.init, "model folder of the same shape whose weights to begin with")
-      ->group("Run");
+      ->check(positive);
+  command.option_defaults()->group("Run");
+  command.add_option("--init", options.init, "model folder of the same shape whose weights to begin with");
 }
 
 void add_distillation_options(CLI::App& command, LmOptions& options) {
+  command.option_defaults()->group("Distillation");
   const auto positive = CLI::PositiveNumber;
   const auto share = CLI::Range(0.0, 1.0);
   ContinuationOptions& continuations = options.continuations;
-  command
-      .add_option("--distill", options.distill,
-                  "teacher's model folder: learn its distribution instead of the text's")
-      ->group("Distillation");
+  command.add_option("--distill", options.distill,
+                     "teacher's model folder: learn its distribution instead of the text's");
   command
       .add_option("--prompts", continuations.prompts, "prompts the teacher continues, all domains together")
-      ->check(positive)
-      ->group("Distillation");
-  command.add_option("--new-tokens", continuations.new_tokens, "longest continuation")
-      ->check(positive)
-      ->group("Distillation");
+      ->check(positive);
+  command.add_option("--new-tokens", continuations.new_tokens, "longest continuation")->check(positive);
   command
       .add_option("--sampled-share", continuations.sampled_share,
-                  "of the continuations; the others are greedy")
-      ->check(share)
-      ->group("Distillation");
-  command.add_option("--temperature", continuations.temperature, "of the sampled continuations")
-      ->check(positive)
-      ->group("Distillation");
-  command.add_option("--text-share", options.text_share, "of the windows that hold text as it is")
-      ->check(share)
-      ->group("Distillation");
+                  "share of the continuations that are sampled; the others are greedy")
+      ->check(share);
+  command.add_option("--temperature", continuations.temperature, "temperature of the sampled continuations")
+      ->check(positive);
+  command.add_option("--text-share", options.text_share, "share of the windows that hold text as it is")
+      ->check(share);
   command
       .add_option("--hard", options.hard_share,
                   "share of the teacher's distribution moved to its most probable token")
-      ->check(share)
-      ->group("Distillation");
+      ->check(share);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ class App;
 
 namespace outrider::training {
 
-// Adds `lm` to the command line. The returned function runs it, once the command line has been parsed.
+// Adds the subcommand `lm`. The returned function runs it after the command line has been parsed.
 std::function<Status()> add_lm_command(CLI::App& app);
 
 }  // namespace outrider::training

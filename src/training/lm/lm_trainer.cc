@@ -17,7 +17,6 @@
 #include "training/core/adamw.h"
 #include "training/core/autograd_ops.h"
 #include "training/core/checkpoint.h"
-#include "training/core/continuation.h"
 #include "training/core/device.h"
 #include "training/core/loss_plot.h"
 #include "training/core/progress.h"
@@ -25,6 +24,7 @@
 #include "training/core/schedule.h"
 #include "training/core/token_data.h"
 #include "training/core/tokenizer_files.h"
+#include "training/lm/continuation.h"
 #include "training/lm/llama.h"
 
 namespace outrider::training {
@@ -54,7 +54,7 @@ struct Teacher {
   LlamaWeights weights;
 };
 
-// One training run: the model, what it learns from and what it has been through.
+// One training run: the model, its data or teacher, and its history.
 class LmRun {
  public:
   LmRun(const LmOptions& options, at::Device device, Llama model, TokenData data, TokenData held_out,
@@ -69,7 +69,7 @@ class LmRun {
                    {.weight_decay = options.weight_decay, .max_gradient_norm = options.max_gradient_norm}),
         schedule_{options.learning_rate, options.final_learning_rate, options.warmup, options.steps} {}
 
-  Status resume();
+  Status begin();
   Status train();
 
  private:
@@ -90,12 +90,12 @@ class LmRun {
   AdamW optimizer_;
   RateSchedule schedule_;
   RunHistory history_;
-  double agreement_ = 0.0;  // with the teacher, over the last batch
+  double agreement_ = 0.0;  // share of the last batch's rows on which the teacher agrees
   double last_norm_ = 0.0;
 };
 
-// Whatever decides the numbers but may not change in the middle of a run. The number of steps may: it only
-// moves the end of the schedule.
+// The options that must not change when a run is resumed. The number of steps may change, as it only moves
+// the end of the schedule.
 std::string LmRun::fingerprint() const {
   nlohmann::json facts = {{"hidden", options_.shape.hidden_size},
                           {"layers", options_.shape.layers},
@@ -113,17 +113,9 @@ std::string LmRun::fingerprint() const {
   return facts.dump();
 }
 
-Status LmRun::resume() {
-  const auto checkpoint = latest_checkpoint(checkpoints());
-  if (!options_.resume) {
-    if (!checkpoint) return {};
-    return usage_error(options_.out.string() +
-                       " already holds a run; go on with --resume or choose another --out");
-  }
-  if (!checkpoint)
-    return usage_error("nothing to resume: no complete checkpoint in " + checkpoints().string());
-  OUTRIDER_TRY(history_, load_checkpoint(*checkpoint, model_.parameters(), optimizer_, fingerprint()));
-  log_info("resuming from " + checkpoint->string());
+Status LmRun::begin() {
+  OUTRIDER_TRY(history_,
+               begin_run(checkpoints(), options_.resume, model_.parameters(), optimizer_, fingerprint()));
   return {};
 }
 
@@ -246,10 +238,10 @@ Result<Teacher> open_teacher(const LmOptions& options, at::Device device) {
   return Teacher{std::move(model), std::move(weights)};
 }
 
-// Where the teacher's continuations of a domain are kept.
+// The folder that keeps the teacher's continuations of every domain.
 fs::path continuations_dir(const LmOptions& options) { return options.out / "continuations"; }
 
-// A resumed run goes on with the continuations it began with.
+// Has the teacher continue the prompts of every domain; a resumed run keeps the continuations it has.
 Status prepare_continuations(const LmOptions& options, const Teacher& teacher,
                              const TokenizerFacts& tokenizer) {
   OUTRIDER_RETURN_IF_ERROR(make_directories(continuations_dir(options)));
@@ -311,7 +303,7 @@ Status train_lm(const LmOptions& given) {
                open_data(options, tokenizer, domain_sources(options.data / "heldout", options.mixture)));
   OUTRIDER_TRY(Llama model, initial_model(options, device));
   LmRun run(options, device, std::move(model), std::move(data), std::move(held_out), std::move(teacher));
-  OUTRIDER_RETURN_IF_ERROR(run.resume());
+  OUTRIDER_RETURN_IF_ERROR(run.begin());
   return run.train();
 }
 

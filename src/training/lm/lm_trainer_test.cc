@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kVocab = 64;
 
-// A tokenizer folder, token files with a pattern to learn, and prompts.
+// Writes a tokenizer folder, token files with a pattern to learn, and prompts.
 class LmTrainerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ TEST_F(LmTrainerTest, AResumedRunEndsInTheSameBits) {
 
   LmOptions interrupted = options("resumed", 8);
   ASSERT_TRUE(train_lm(interrupted).ok());
-  // As if the run had been killed after its first checkpoint.
+  // The state of a run that was killed after its first checkpoint.
   std::filesystem::remove_all(files_.path("resumed/checkpoints/step-000000008"));
   std::filesystem::remove(files_.path("resumed/model.safetensors"));
   interrupted.resume = true;

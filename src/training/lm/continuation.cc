@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training/core/continuation.h"
+#include "training/lm/continuation.h"
 
 #include <ATen/ATen.h>
 
@@ -17,7 +17,8 @@ namespace {
 
 using Tokens = std::vector<uint16_t>;
 
-// `wanted` documents of the file chosen at random, each cut to its last `max_length` tokens, shortest first.
+// Picks `wanted` documents of the file at random, cuts each to its last `max_length` tokens, and sorts them
+// by length.
 std::vector<Tokens> pick_prompts(const Tokens& file, int document_end, int64_t wanted, int64_t max_length) {
   std::vector<Tokens> all;
   auto begin = file.begin();
@@ -53,7 +54,7 @@ at::Tensor next_tokens(const at::Tensor& logits, double temperature) {
   return at::multinomial(at::softmax(logits.to(at::kFloat) / temperature, -1), 1);
 }
 
-// int64 [prompts, length + at most new_tokens]; rows go on after a stop token, the caller cuts them.
+// Returns int64 [prompts, length + at most new_tokens]. Rows go on after a stop token; the caller cuts them.
 at::Tensor decode(const Llama& teacher, const LlamaWeights& weights, const at::Tensor& prompts,
                   const std::vector<int>& stop_tokens, int64_t new_tokens, double temperature) {
   const at::Device device = weights.embedding.device();

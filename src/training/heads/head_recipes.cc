@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training/heads/head_kinds.h"
+#include "training/heads/head_recipes.h"
 
 #include "training/heads/dflash_head.h"
 #include "training/heads/draft_model.h"
@@ -11,8 +11,9 @@
 
 namespace outrider::training {
 
-std::vector<HeadKind> head_kinds() {
-  return {eagle3_kind(), eagle_kind(), mtp_kind(), medusa_kind(), moa_kind(), dflash_kind(), draft_kind()};
+std::vector<HeadRecipe> head_recipes() {
+  return {eagle3_recipe(), eagle_recipe(),  mtp_recipe(),  medusa_recipe(),
+          moa_recipe(),    dflash_recipe(), draft_recipe()};
 }
 
 }  // namespace outrider::training

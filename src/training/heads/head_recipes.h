@@ -7,7 +7,7 @@
 
 namespace outrider::training {
 
-// Every kind of learned drafter that can be trained.
-std::vector<HeadKind> head_kinds();
+// The recipes of all kinds of learned drafters.
+std::vector<HeadRecipe> head_recipes();
 
 }  // namespace outrider::training

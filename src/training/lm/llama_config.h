@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape of a Llama network and its Hugging Face config.json.
+// Shape of a Llama network in training, its command line options and its Hugging Face config.json.
 #pragma once
 
 #include <filesystem>
@@ -7,6 +7,10 @@
 #include <optional>
 
 #include "outrider/result.h"
+
+namespace CLI {
+class App;
+}
 
 namespace outrider::training {
 
@@ -25,13 +29,17 @@ struct LlamaConfig {
   int qkv_rows() const { return (heads + 2 * kv_heads) * head_dim(); }
 };
 
-// Refuses shapes the engine's block-quantized weights could not hold (rows must be multiples of 32).
+// --hidden, --layers, --heads, --kv-heads and --ffn
+void add_shape_options(CLI::App& command, LlamaConfig& shape);
+
+// Error: the engine's block-quantized weights cannot hold this shape (rows must be multiples of 32).
 Status check_shape(const LlamaConfig& config);
 
+// Reads config.json. Error: not a Llama model with tied embeddings.
 Result<LlamaConfig> read_config(const std::filesystem::path& model_dir);
 
-// config.json of LlamaForCausalLM with tied embeddings; `eos_token` as in generation_config.json's first
-// entry.
+// The config.json of LlamaForCausalLM with tied embeddings. `eos_token` is the first one of
+// generation_config.json.
 nlohmann::json config_json(const LlamaConfig& config, std::optional<int> eos_token);
 Status write_config(const LlamaConfig& config, int eos_token, const std::filesystem::path& model_dir);
 

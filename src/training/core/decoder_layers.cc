@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training/heads/head_layers.h"
+#include "training/core/decoder_layers.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -11,7 +11,6 @@
 
 #include "models/rope_frequencies.h"
 #include "training/core/autograd_ops.h"
-#include "training/head_data/frozen_target.h"
 
 namespace outrider::training {
 namespace {
@@ -52,21 +51,6 @@ LayerWeights initial_layer(const LayerShape& shape, bool has_input_norm, at::Gen
           .down = at::zeros({shape.hidden, shape.ffn})};
 }
 
-LayerWeights copied_layer(const FrozenTarget& target, int64_t index) {
-  const auto weight = [&](const char* name) {
-    return target.weight("model.layers." + std::to_string(index) + "." + name + ".weight");
-  };
-  return {.input_norm = weight("input_layernorm"),
-          .q = weight("self_attn.q_proj"),
-          .k = weight("self_attn.k_proj"),
-          .v = weight("self_attn.v_proj"),
-          .o = weight("self_attn.o_proj"),
-          .mlp_norm = weight("post_attention_layernorm"),
-          .gate = weight("mlp.gate_proj"),
-          .up = weight("mlp.up_proj"),
-          .down = weight("mlp.down_proj")};
-}
-
 void resize_mlp(LayerWeights& layer, int64_t size, at::Generator& generator) {
   const int64_t hidden = layer.gate.size(1), missing = std::max<int64_t>(0, size - layer.gate.size(0));
   const at::Tensor weight = layer.gate.norm(2, 1) * layer.up.norm(2, 1) * layer.down.norm(2, 0);
@@ -75,6 +59,13 @@ void resize_mlp(LayerWeights& layer, int64_t size, at::Generator& generator) {
   for (at::Tensor* rows : {&layer.gate, &layer.up})
     *rows = at::cat({rows->index_select(0, kept), normal_weight({missing, hidden}, kDeviation, generator)});
   layer.down = at::cat({layer.down.index_select(1, kept), at::zeros({hidden, missing})}, 1);
+}
+
+void make_trainable(const NamedTensors& parameters, at::Device device) {
+  for (const auto& [name, tensor] : parameters) {
+    tensor.set_data(tensor.to(device).contiguous());
+    tensor.requires_grad_(true);
+  }
 }
 
 void append_layer(const LayerWeights& layer, const std::string& prefix, NamedTensors& out) {

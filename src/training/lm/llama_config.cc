@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training/core/model_config.h"
+#include "training/lm/llama_config.h"
 
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +11,15 @@
 namespace outrider::training {
 
 using nlohmann::json;
+
+void add_shape_options(CLI::App& command, LlamaConfig& shape) {
+  command.option_defaults()->group("Shape");
+  command.add_option("--hidden", shape.hidden_size, "width of the residual stream");
+  command.add_option("--layers", shape.layers, "number of layers");
+  command.add_option("--heads", shape.heads, "query heads");
+  command.add_option("--kv-heads", shape.kv_heads, "key/value heads");
+  command.add_option("--ffn", shape.ffn_size, "width of the feed-forward network");
+}
 
 Status check_shape(const LlamaConfig& config) {
   constexpr int kBlock = 32;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/packed_matrix.h"
 #include "kernels/packing_layout.h"
+#include "kernels/quants.h"
 
 namespace outrider {
 namespace {
@@ -94,7 +96,7 @@ void unpack_row(const PackedMatrix& packed, int64_t row, float* out) {
   // Only read from here on.
   auto* bytes = const_cast<std::byte*>(packed.data.data()) + panel * packed.panel_bytes;
   const PanelRow place = {packed.dtype, packed.k, nullptr, bytes, row % packed.panel_features};
-  switch (packed.form) {
+  switch (packed.layout) {
     case WeightLayout::kRows:
       return dequantize_row(packed.dtype, bytes, out, packed.k);
     case WeightLayout::kPanels:

@@ -9,9 +9,9 @@
 namespace outrider {
 namespace {
 
-// Any layout of tile_form().
+// Any layout of tile_layout().
 void linear(const LinearShare& share) {
-  switch (share.form) {
+  switch (share.layout) {
     case WeightLayout::kPanels:
       return avx512_ops().linear(share);
     case WeightLayout::kDotBytes:
@@ -24,7 +24,7 @@ void linear(const LinearShare& share) {
 }
 
 void pack_inputs(const InputShare& share) {
-  share.form == InputLayout::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
+  share.layout == InputLayout::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
 // Chosen by type and shape only, so that all rows of a model take the same way.

@@ -192,7 +192,7 @@ void multiply_chunk(const Chunk& chunk) {
 
 void multiply_chunk(const Chunk& chunk) {
   const LinearShare& share = chunk.share;
-  switch (share.form) {
+  switch (share.layout) {
     case WeightLayout::kTiles:
       return multiply_chunk<stored_panel>(chunk);
     case WeightLayout::kTileNibbles:

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/simd/half_bits.h"
+
 namespace outrider {
 namespace {
 
@@ -109,7 +111,7 @@ struct Avx2 {
   static Ints signed_bytes(const uint8_t* p) {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
-  static Floats all_half(const uint8_t* p) { return _mm256_cvtph_ps(_mm_set1_epi16(bits16(p))); }
+  static Floats all_half(const uint8_t* p) { return _mm256_cvtph_ps(_mm_set1_epi16(half_bits(p))); }
 
   // To nearest even; NaN stays NaN.
   static void store_halves(uint8_t* p, Floats v) {
@@ -125,13 +127,6 @@ struct Avx2 {
     const __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, nan, is_nan), 16);
     const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
-  }
-
- private:
-  static int16_t bits16(const uint8_t* p) {
-    int16_t bits;
-    __builtin_memcpy(&bits, p, sizeof(bits));
-    return bits;
   }
 };
 

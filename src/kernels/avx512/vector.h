@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/simd/half_bits.h"
+
 namespace outrider {
 namespace {
 
@@ -102,7 +104,7 @@ struct Avx512 {
   static Ints signed_bytes(const uint8_t* p) {
     return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
-  static Floats all_half(const uint8_t* p) { return _mm512_cvtph_ps(_mm256_set1_epi16(bits16(p))); }
+  static Floats all_half(const uint8_t* p) { return _mm512_cvtph_ps(_mm256_set1_epi16(half_bits(p))); }
 
   // To nearest even; NaN stays NaN.
   static void store_halves(uint8_t* p, Floats v) {
@@ -116,13 +118,6 @@ struct Avx512 {
     const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
     const __m512i kept = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
-  }
-
- private:
-  static int16_t bits16(const uint8_t* p) {
-    int16_t bits;
-    __builtin_memcpy(&bits, p, sizeof(bits));
-    return bits;
   }
 };
 

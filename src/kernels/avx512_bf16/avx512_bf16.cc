@@ -5,13 +5,13 @@
 namespace outrider {
 namespace {
 
-// Any layout of pair_form().
+// Any layout of pair_layout().
 void linear(const LinearShare& share) {
-  share.form == WeightLayout::kPairs ? pair_linear(share) : avx512_vnni_ops().linear(share);
+  share.layout == WeightLayout::kPairs ? pair_linear(share) : avx512_vnni_ops().linear(share);
 }
 
 void pack_inputs(const InputShare& share) {
-  share.form == InputLayout::kBF16Pairs ? pack_pair_inputs(share) : avx512_ops().pack_inputs(share);
+  share.layout == InputLayout::kBF16Pairs ? pack_pair_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
 }  // namespace

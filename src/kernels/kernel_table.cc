@@ -14,7 +14,7 @@ namespace {
 
 int64_t units_of(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
 
-// What workers share when inputs are packed.
+// Counts the items that workers divide among themselves when inputs are packed.
 int64_t input_items(InputLayout layout, int64_t rows, int64_t k) {
   switch (layout) {
     case InputLayout::kF32:
@@ -88,7 +88,7 @@ constexpr KernelTable make_table(std::string_view name) {
           Table::swiglu};
 }
 
-// With the products of bytes that the processor has; the bits are the same.
+// These use the byte products that the processor has; the bits are the same with any of them.
 IsaOps best_avx2_ops() { return cpu_features().avx_vnni ? avx2_vnni_ops() : avx2_ops(); }
 IsaOps best_avx512_ops() { return cpu_features().avx512_vnni ? avx512_vnni_ops() : avx512_ops(); }
 
@@ -164,7 +164,7 @@ int64_t input_bytes(InputLayout layout, int64_t rows, int64_t k) {
     case InputLayout::kBF16Pairs:
       return rows * units_of(k, 2) * 4;
     case InputLayout::kBF16Tiles:
-      // Rows are padded to whole tiles, but for a chunk of fewer rows than one tile has.
+      // Rows are padded to whole tiles, except in a chunk of fewer rows than one tile has.
       return (rows / kChunkRows * kChunkRows +
               (rows % kChunkRows < 16 ? rows % kChunkRows : units_of(rows % kChunkRows, 16) * 16)) *
              units_of(k, kTileDepth) * kTileDepth * 2;

@@ -13,7 +13,7 @@
 namespace outrider {
 namespace {
 
-// x as a product of that layout sees it, by the definition of the layout.
+// The inputs x as a product of that layout reads them, by the definition of the layout.
 Floats seen_inputs(InputLayout layout, const Floats& x, int64_t k) {
   Floats seen = x;
   if (layout == InputLayout::kBF16Tiles || layout == InputLayout::kBF16Pairs) {
@@ -31,9 +31,8 @@ Floats seen_inputs(InputLayout layout, const Floats& x, int64_t k) {
   return seen;
 }
 
-// Of the stored weights, relative to the largest term that makes one up: tiles hold bf16, of nibbles by
-// truncation or with scales that are rounded before; scales of K-quants are products rounded to half
-// precision.
+// Largest error of the stored weights, relative to the largest term of a weight. Tiles hold bf16, for nibbles
+// by truncation or with rounded scales; scales of K-quants are products rounded to half precision.
 double weight_error(const PackedMatrix& packed) {
   const bool k_quant =
       packed.dtype == DType::kQ4_K || packed.dtype == DType::kQ5_K || packed.dtype == DType::kQ6_K;
@@ -148,7 +147,7 @@ TEST(Linear, DecodesEveryWeight) {
   }
 }
 
-// The product by one instruction set's own loops, past the choice of the table.
+// The product by one instruction set's own loops, without the choice of a table.
 Floats product_of(const IsaOps& ops, const PackedMatrix& weights, const Floats& x, int64_t rows) {
   Buffer inputs(static_cast<size_t>(input_bytes(weights.inputs, rows, weights.k)));
   Floats y(static_cast<size_t>(rows * weights.n));
@@ -183,7 +182,7 @@ TEST(Linear, RowsAreReadBack) {
   }
 }
 
-// Integers do not care who adds them: with and without VNNI, in 8 lanes, 16 or tiles.
+// Sums of integers are exact in any order: with and without VNNI, in 8 lanes, 16 or tiles.
 TEST(Linear, CodeProductsHaveTheSameBitsEverywhere) {
   const auto avx2 = select_kernels("avx2");
   if (!avx2.ok()) GTEST_SKIP() << avx2.error().message;

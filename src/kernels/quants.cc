@@ -106,8 +106,8 @@ void quantize_block(const float* x, BlockQ8_0& block) {
     block.qs[i] = static_cast<int8_t>(clamp_to_int(std::round(x[i] * inverse), -128, 127));
 }
 
-// The scale maps the number of largest magnitude to code -8; codes round half up, in f32 throughout, which
-// decides where numbers are halfway but for the rounding of the scale.
+// The scale maps the number of largest magnitude to code -8; codes round half up. All arithmetic is f32,
+// which decides the code of numbers that only the rounding of the scale moves off the midpoint.
 void quantize_block(const float* x, BlockQ4_0& block) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) {

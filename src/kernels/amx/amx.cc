@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-// Any layout of tile_layout().
+// Handles every layout that tile_layout() returns.
 void linear(const LinearShare& share) {
   switch (share.layout) {
     case WeightLayout::kPanels:
@@ -27,7 +27,7 @@ void pack_inputs(const InputShare& share) {
   share.layout == InputLayout::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
-// Chosen by type and shape only, so that all rows of a model take the same way.
+// The choice depends on type and shape only, so that all rows of a model are computed alike.
 void attention(const AttentionShare& share) {
   if (!tile_attention::fits(*share.args)) return avx512_ops().attention(share);
   tile_attention::attend_all(share);

@@ -5,7 +5,7 @@
 namespace outrider {
 namespace {
 
-// Any layout of pair_layout().
+// Handles every layout that pair_layout() returns.
 void linear(const LinearShare& share) {
   share.layout == WeightLayout::kPairs ? pair_linear(share) : avx512_vnni_ops().linear(share);
 }
@@ -16,7 +16,7 @@ void pack_inputs(const InputShare& share) {
 
 }  // namespace
 
-// Like avx512 but for products of bf16 weights.
+// As avx512, except for the products of bf16 weights.
 IsaOps avx512_bf16_ops() {
   IsaOps ops = avx512_ops();
   ops.linear = linear;

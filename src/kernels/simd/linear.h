@@ -6,7 +6,7 @@
 
 namespace outrider::simd {
 
-// Any layout of dot_layout().
+// Handles every layout that dot_layout() returns.
 template <typename V>
 void linear(const LinearShare& share) {
   switch (share.layout) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the micro benchmarks share: every figure stands beside what the launch has to move and to compute, and
-// beside what this machine can do.
+// Shared by the micro benchmarks: every time is reported with the bytes and operations of the launch, also as
+// percentages of the machine's peaks.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -15,25 +15,25 @@
 
 namespace outrider {
 
-// Of one launch: bytes that have to come from or go to memory at least once, and arithmetic operations.
+// The work of one launch: bytes that move from or to memory at least once, and arithmetic operations.
 struct Cost {
   int64_t bytes = 0;
   int64_t operations = 0;
 };
 
-// Per second, measured when the program starts. Operations: of the widest multiply-add of the kernel table,
-// f32 vectors, pairs of bf16 for avx512_bf16, bf16 tiles for amx.
+// Peaks per second, measured when the program starts. Operations are those of the widest multiply-add of the
+// kernel table, f32 vectors, pairs of bf16 for avx512_bf16, bf16 tiles for amx.
 struct Peaks {
   double read_bytes = 0;        // with all threads
   double operations = 0;        // with all threads
-  double operations_alone = 0;  // of one thread: more than its share where threads share a core
+  double operations_alone = 0;  // with one thread; more than its share where threads share a core
 };
 
 // The pool of the whole program, one thread per core.
 ThreadPool& bench_pool();
 const Peaks& peaks_of(std::string_view kernels);
 
-// Sets the counters GB/s, GFLOP/s, and what they are of the machine's in percent.
+// Sets the counters GB/s and GFLOP/s, and their percentages of the machine's peaks.
 void report(benchmark::State& state, const Cost& cost, std::string_view kernels);
 
 // Tables worth timing: all but the reference.

@@ -32,7 +32,8 @@ Buffer make_cache(const KernelTable& kernels, DType type, int64_t entries) {
   return cache;
 }
 
-// Rows of a chunk that ends at the context, or of a tree behind it whose branches hang on the first row.
+// Rows of a chunk that ends at the context, or of a tree after the context whose branches start at the first
+// row.
 std::vector<AttentionRow> make_rows(bool tree, int32_t count, const std::vector<int32_t>& pages,
                                     std::vector<std::vector<int32_t>>& tails) {
   std::vector<AttentionRow> rows;
@@ -51,7 +52,7 @@ std::vector<AttentionRow> make_rows(bool tree, int32_t count, const std::vector<
 }
 
 Cost cost_of(const std::vector<AttentionRow>& rows, DType type) {
-  int64_t pairs = 0;  // of a row and an entry that it sees
+  int64_t pairs = 0;  // pairs of a row and an entry that it sees
   for (const AttentionRow& row : rows) pairs += row.prefix_len + row.tail_len;
   const int64_t entries = kContext + static_cast<int64_t>(rows.size());
   const int64_t outputs = 2 * static_cast<int64_t>(rows.size()) * kHeads * kHeadDim * 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of token masks: the first of a grammar, one of a new place, one of a new stack, one met before.
+// Time of token masks: the first of a grammar, one at a new place, one with a new stack, one computed before.
 // Usage: micro_grammar [directory with tokenizer.json, or .gguf]
 #include <benchmark/benchmark.h>
 

@@ -37,7 +37,7 @@ Cost cost_of(DType dtype, int64_t rows) {
           .operations = 2 * rows * kInputs * kOutputs};
 }
 
-// Input, its packed form and output of one product.
+// The input of one product, its packed copy, and the output.
 struct Activations {
   Activations(const PackedMatrix& weights, int64_t row_count)
       : rows(row_count),
@@ -53,7 +53,7 @@ struct Activations {
   std::vector<float> y;
 };
 
-// The packing of the inputs is part of it: a pass does it for every product whose input is new.
+// The time includes packing the inputs, which a pass does for every product whose input is new.
 void time_linear(benchmark::State& state, const KernelTable& kernels, DType dtype) {
   const int64_t rows = state.range(0);
   const std::vector<PackedMatrix> matrices = make_matrices(kernels, dtype);

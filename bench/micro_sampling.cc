@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kVocabulary = 152064;
 
-// Bell-shaped, as the logits of most tokens are; `lifted` tokens stand out by up to 16, as a model that knows
-// something has them.
+// Bell-shaped, as the logits of most tokens are; `lifted` tokens stand out by up to 16, as in the logits of a
+// model that is sure.
 std::vector<float> bell_logits(float width, int lifted) {
   std::vector<float> logits(kVocabulary);
   for (size_t i = 0; i < logits.size(); ++i) {

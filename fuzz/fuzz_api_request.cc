@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any body is a request or refused in one line with a client's status; what a request makes can be submitted.
+// Any body is accepted or refused in one line with a 4xx status; an accepted request can be submitted.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -66,11 +66,11 @@ void answer(GenerationCall& call) {
   for (size_t i = 0; i < call.requests().size(); ++i) {
     for (const std::string_view text :
          {"<tool_call>{\"name\": \"f\", \"arg", "uments\": {}}</tool_call> x"}) {
-      ChoiceDelta news;
-      news.text = text;
-      news.tokens = served_model().tokenizer->encode(text);
-      news.origins.assign(news.tokens.size(), TokenOrigin::kAccepted);
-      call.add(static_cast<int>(i), std::move(news), events);
+      ChoiceDelta delta;
+      delta.text = text;
+      delta.tokens = served_model().tokenizer->encode(text);
+      delta.origins.assign(delta.tokens.size(), TokenOrigin::kAccepted);
+      call.add(static_cast<int>(i), std::move(delta), events);
     }
     ChoiceDelta last;
     last.completion.emplace();

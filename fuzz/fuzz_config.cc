@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json (and, after a NUL, generation_config.json) -> configuration; what is accepted must be valid.
+// config.json (and, after a NUL, generation_config.json) -> configuration; an accepted configuration must be
+// valid.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

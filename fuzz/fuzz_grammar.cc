@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first byte says what the rest is: GBNF, a regular expression or a JSON schema. Any bytes must be
+// The first byte says how to read the rest: GBNF, a regular expression or a JSON schema. Any bytes must be
 // refused in one line, or give an automaton whose masks agree with its steps.
 #include <cstddef>
 #include <cstdint>

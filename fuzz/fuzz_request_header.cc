@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a request's head the server takes apart itself, and the file of keys.
+// The parts of a request's header that the server parses itself, and the file of API keys.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Safetensors bytes -> container; what is accepted must cover the data exactly.
+// Safetensors bytes -> container; accepted tensors must cover the data exactly.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -9,7 +9,7 @@ namespace outrider {
 // A name or text out of a file, fit for one line on a terminal: control bytes as \xNN, cut after 80 bytes.
 std::string printable(std::string_view text);
 
-// The same in quotes, for messages.
+// As printable(), in quotes, for messages.
 std::string quote(std::string_view text);
 
 }  // namespace outrider

@@ -12,7 +12,8 @@
 namespace outrider {
 namespace {
 
-// 50 to 200 us on current machines: longer than the gap between two kernels, shorter than anyone notices.
+// This takes 50 to 200 us on current machines: longer than the gap between two kernels, too short to be
+// noticed.
 constexpr int kSpins = 4000;
 
 // A wait longer than this, and longer than the caller's own work, is no imbalance: a worker lost its
@@ -92,7 +93,7 @@ void ThreadPool::run_shares(Ticket current, int worker) {
     const auto count = static_cast<int>(shares.end - shares.begin);
     std::atomic<uint64_t>& ticket = taken_[static_cast<size_t>(owner)].ticket;
     Ticket seen{ticket.load(std::memory_order_acquire)};
-    // A job ends only after all its shares were taken, so that one who comes late finds nothing to take.
+    // A job ends only after all its shares were taken, so that a late worker finds nothing to take.
     while (seen.job() < current.job() || (seen.job() == current.job() && seen.shares() < count)) {
       const int taken = seen.job() < current.job() ? 0 : seen.shares();
       if (taken == count) break;

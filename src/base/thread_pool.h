@@ -36,13 +36,13 @@ inline Range share_of(Worker worker, int64_t total, int64_t grain = 1) {
 // A team of threads that runs one job at a time; the calling thread is worker 0. Workers spin for a short
 // while after a job, then park, because the next kernel usually follows within microseconds.
 //
-// Built for machines that are busy with other things, too: a worker that is not running is not waited for,
-// because the others take over the shares it has not begun. Only one that was taken off its processor in the
-// middle of a share holds everybody up; after that the caller works alone for a while.
+// The pool is built for busy machines: nobody waits for a worker that is not running, because the others take
+// over the shares it has not begun. Only a worker that loses its processor in the middle of a share delays
+// the others; after that the caller works alone for a while.
 class ThreadPool {
  public:
-  // threads >= 1, the caller included. `cpus`: empty, or the processor of each worker; that of the caller,
-  // who belongs to somebody else, is only left free.
+  // threads >= 1, the caller included. `cpus`: empty, or the processor of each worker; the caller's one is
+  // only kept free, because the pool does not own that thread.
   explicit ThreadPool(int threads, std::vector<int> cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -72,8 +72,8 @@ class ThreadPool {
     run(size(), job);
   }
 
-  // One share per worker, done by that worker even if the others have to wait for it: for memory that is to
-  // be first touched by the one who will read it.
+  // One share per worker, done by that worker even if the others have to wait for it: for memory that must be
+  // first touched by the worker that will read it.
   template <typename Job>
   void run_unshared(Job&& job) {
     alone_until_ = {};
@@ -116,14 +116,14 @@ class ThreadPool {
   alignas(64) std::atomic<uint64_t> current_{0};
   ErasedJob job_ = nullptr;
   void* context_ = nullptr;
-  // Of the current job. Who still looks for shares of an earlier one finds none, whatever this says.
+  // These belong to the current job. A worker that still looks for shares of an earlier job finds none.
   std::atomic<bool> may_take_over_{true};
   std::atomic<bool> stopping_{false};
   alignas(64) std::atomic<int> unfinished_{0};
   alignas(64) std::atomic<int> parked_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
-  Clock::time_point alone_until_{};  // the caller's
+  Clock::time_point alone_until_{};  // until then the caller runs jobs alone
 };
 
 }  // namespace outrider

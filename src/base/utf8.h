@@ -14,7 +14,7 @@ struct CodePoint {
   int length = 0;  // bytes; 0: no well-formed character starts here
 };
 
-// The character at the start of `text`; surrogates, overlong forms and values above U+10FFFF are not
+// The character at the start of `text`. Surrogates, overlong forms and values above U+10FFFF are not
 // well-formed.
 CodePoint decode(std::string_view text);
 

@@ -12,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// What one row sees: entries [0, prefix_len), then the tail.
+// The entries that one row sees: [0, prefix_len), then the tail.
 struct Sight {
   int32_t prefix_len = 0;
   std::vector<int32_t> tail;
@@ -47,7 +47,7 @@ std::vector<Sight> mixture(int32_t committed, uint32_t seed) {
   return rows;
 }
 
-// Two sequences of one length in one cache; what are keys in the first are values in the second.
+// Two sequences of one length in one cache; the keys of the first are the values of the second.
 struct TwoSequences {
   PagedCache cache;
   std::vector<int32_t> second;
@@ -86,8 +86,8 @@ class Mixture {
     }
   }
 
-  // What the first row of the chunk sums are negative numbers too small for tiles and negative zeros; what
-  // it does not see is negative.
+  // The first row of the chunk sums negative numbers too small for tiles and negative zeros; the entries that
+  // it does not see are negative.
   void let_sums_vanish() {
     const int64_t small = (entries_ - kNodes - 8) * shape_.entry_size();
     const int64_t zero = (entries_ - kNodes + 1) * shape_.entry_size();

@@ -61,7 +61,7 @@ struct PagedCache {
   }
 };
 
-// What a cache of the type holds of `numbers`, head vectors of shape.head_dim.
+// Rounds `numbers`, head vectors of shape.head_dim, as a cache of the type does.
 inline Floats rounded_to_cache(const AttentionShape& shape, const Floats& numbers) {
   const auto heads = static_cast<int64_t>(numbers.size()) / shape.head_dim;
   const int64_t bytes = cached_head_bytes(shape.type, shape.head_dim);

@@ -1,60 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an instruction-set folder delivers: loops over a worker's share, on plain data. Those folders call no
-// inline function of a shared header, because the linker could keep the copy compiled with their flags for
-// everybody; tools/check_isa_symbols.py proves it. Sharing work, packing and allocation stay outside.
+// The interface of an instruction-set folder: loops over a worker's share, on plain data. Those folders call
+// no inline function of a shared header, because the linker could keep the copy compiled with their flags for
+// all callers; tools/check_isa_symbols.py proves it. Division of work, packing and allocation stay outside.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kernel_table.h"
+#include "base/thread_pool.h"
+#include "kernels/kernel_args.h"
 
 namespace outrider {
 
-// Layouts, panel by panel. A step is kTileDepth inputs, a block kCodeBlock inputs.
-inline constexpr int64_t kDotFeatures = 16;   // of a panel of kStrips, kPairs, kDot* and kChannels
-inline constexpr int64_t kTileFeatures = 32;  // of a panel of kTile*: two tiles of 16
+// Matrices are stored panel by panel. A step is kTileDepth inputs, a block kCodeBlock inputs.
+inline constexpr int64_t kDotFeatures = 16;   // features per panel of kPanels, kPairs, kDot* and kChannels
+inline constexpr int64_t kTileFeatures = 32;  // features per panel of kTile*: two tiles of 16
 inline constexpr int64_t kTileDepth = 32;     // bf16 inputs of a tile
 inline constexpr int64_t kCodeBlock = 128;
 inline constexpr int64_t kChannelDepth = 64;  // 8-bit inputs of a tile
-inline constexpr int64_t kPanelHeader =
-    64;  // bytes before a panel of codes: its unit (f32); 16 f32 scales of kChannels
+// Bytes before the codes of a panel: one unit (f32), or the 16 f32 scales of kChannels.
+inline constexpr int64_t kPanelHeader = 64;
 
 // The code of zero of 4-bit types without mins.
 inline constexpr int kNibbleZero = 8;
 
-// kInt8Groups: [inputs / kInputGroup][row].
+// Inputs as kInt8Groups are InputGroup[inputs / kInputGroup][row].
 inline constexpr int64_t kInputGroup = 32;
 struct InputGroup {
   float scale;       // x[i] = scale * codes[i]
   float scaled_sum;  // scale * sum of codes
-  int32_t sums[2];   // of codes 0 to 15 and 16 to 31
+  int32_t sums[2];   // sums of codes 0 to 15 and 16 to 31
   int32_t zero_sum;  // -kNibbleZero * sum of codes
   int8_t codes[kInputGroup];
 };
 
-// Of kInt8Rows: before the codes [step][kInputRows][kChannelDepth] of every kInputRows rows.
+// Inputs as kInt8Rows: every kInputRows rows have this head, then codes [step][kInputRows][kChannelDepth].
 inline constexpr int64_t kInputRows = 16;
 struct InputRowsHead {
   float scales[kInputRows];
-  int32_t sums[kInputRows];  // of codes
+  int32_t sums[kInputRows];  // sums of codes
 };
 
-// kBF16Pairs: in tiles of kPairRows rows, the last one of as many as are left: [inputs / 2][row][2].
-inline constexpr int64_t kPairRows = 16;  // whose sums fit the register file
+// Inputs as kBF16Pairs are in tiles of kPairRows rows (the last one may have fewer): [inputs / 2][row][2].
+// The sums of so many rows fit the register file.
+inline constexpr int64_t kPairRows = 16;
 
-// kBF16Tiles: in chunks of kChunkRows rows, which share one pass over the weights; row tiles of 16 rows
-// (fewer if the chunk has fewer) by steps: [inputs / 2][row][2] is a right-hand tile. Tiles follow the order
-// of use: blocks of four steps, pairs of row tiles, steps, row tiles.
+// Inputs as kBF16Tiles are in chunks of kChunkRows rows, which share one pass over the weights; row tiles of
+// 16 rows (fewer if the chunk has fewer) by steps: [inputs / 2][row][2] is a right-hand tile. Tiles follow
+// the order of use: blocks of four steps, pairs of row tiles, steps, row tiles.
 inline constexpr int64_t kChunkRows = 128;
 
-// Of weights ahead of use, where the memory's rate is highest for vectors; tiles have their own.
+// Vector kernels prefetch weights this many bytes ahead, which gave the highest memory rate; tiles have their
+// own.
 inline constexpr int64_t kPrefetchBytes = 2048;
 
 struct LinearShare {
-  WeightLayout form = WeightLayout::kRows;
+  WeightLayout layout = WeightLayout::kRows;
   DType dtype = DType::kF32;
-  // Of block types, see CodeType.
+  // Fields of CodeType, for block types.
   int code_group = 0;
   bool has_min = false;
   const std::byte* weights = nullptr;  // [n, k], packed
@@ -62,14 +65,14 @@ struct LinearShare {
   int64_t n = 0;
   int64_t k = 0;
   const float* x = nullptr;       // [rows, k]
-  std::byte* packed_x = nullptr;  // in the form the weights ask for
+  std::byte* packed_x = nullptr;  // in the layout that the weights need
   float* y = nullptr;             // [rows, n]
   int64_t rows = 0;
   Range features;  // begins at a whole panel
 };
 
 struct InputShare {
-  InputLayout form = InputLayout::kF32;
+  InputLayout layout = InputLayout::kF32;
   const float* x = nullptr;  // [rows, k]
   std::byte* packed = nullptr;
   int64_t rows = 0;

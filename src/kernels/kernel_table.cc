@@ -7,7 +7,6 @@
 
 #include "kernels/isa_ops.h"
 #include "kernels/packing.h"
-#include "kernels/weight_codes.h"
 #include "platform/cpu_features.h"
 
 namespace outrider {
@@ -15,9 +14,9 @@ namespace {
 
 int64_t units_of(int64_t count, int64_t unit) { return (count + unit - 1) / unit; }
 
-// What workers share when inputs are packed.
-int64_t input_items(InputLayout form, int64_t rows, int64_t k) {
-  switch (form) {
+// Counts the items that workers divide among themselves when inputs are packed.
+int64_t input_items(InputLayout layout, int64_t rows, int64_t k) {
+  switch (layout) {
     case InputLayout::kF32:
       return 0;
     case InputLayout::kInt8Groups:
@@ -33,10 +32,10 @@ int64_t input_items(InputLayout form, int64_t rows, int64_t k) {
 }
 
 // Divides the work of a call among workers and hands plain data to the instruction set's loops.
-template <IsaOps (*ops)(), WeightLayout (*form_of)(DType)>
+template <IsaOps (*ops)(), WeightLayout (*layout_of)(DType)>
 struct Shared {
   static Result<PackedMatrix> layout(const MatrixSource& source) {
-    return packed_layout(source, form_of(source.dtype));
+    return packed_layout(source, layout_of(source.dtype));
   }
 
   static void pack_inputs(const LinearArgs& args, Worker worker) {
@@ -50,20 +49,7 @@ struct Shared {
     const PackedMatrix& weights = *args.weights;
     const Range features = share_of(worker, weights.n, weights.panel_features);
     if (features.begin == features.end || args.rows == 0) return;
-    const CodeType codes = code_type(weights.dtype);
-    ops().linear({.form = weights.form,
-                  .dtype = weights.dtype,
-                  .code_group = codes.group,
-                  .has_min = codes.has_min,
-                  .weights = weights.data.data(),
-                  .panel_bytes = weights.panel_bytes,
-                  .n = weights.n,
-                  .k = weights.k,
-                  .x = args.x,
-                  .packed_x = args.packed_x,
-                  .y = args.y,
-                  .rows = args.rows,
-                  .features = features});
+    ops().linear(linear_share(args, features));
   }
 
   static void attention(const AttentionArgs& args, Worker worker) {
@@ -87,9 +73,9 @@ struct Shared {
   }
 };
 
-template <IsaOps (*ops)(), WeightLayout (*form_of)(DType)>
+template <IsaOps (*ops)(), WeightLayout (*layout_of)(DType)>
 constexpr KernelTable make_table(std::string_view name) {
-  using Table = Shared<ops, form_of>;
+  using Table = Shared<ops, layout_of>;
   return {name,
           Table::layout,
           pack_panels,
@@ -102,7 +88,7 @@ constexpr KernelTable make_table(std::string_view name) {
           Table::swiglu};
 }
 
-// With the products of bytes that the processor has; the bits are the same.
+// These use the byte products that the processor has; the bits are the same with any of them.
 IsaOps best_avx2_ops() { return cpu_features().avx_vnni ? avx2_vnni_ops() : avx2_ops(); }
 IsaOps best_avx512_ops() { return cpu_features().avx512_vnni ? avx512_vnni_ops() : avx512_ops(); }
 
@@ -115,11 +101,11 @@ using Levels = std::array<Level, 5>;
 
 Levels make_levels() {
   Levels all = {{
-      {make_table<reference_ops, row_form>("reference"), ""},
-      {make_table<best_avx2_ops, dot_form>("avx2"), cpu_features().avx2_refusal},
-      {make_table<best_avx512_ops, dot_form>("avx512"), cpu_features().avx512_refusal},
-      {make_table<avx512_bf16_ops, pair_form>("avx512_bf16"), cpu_features().avx512_bf16_refusal},
-      {make_table<amx_ops, tile_form>("amx"), cpu_features().amx_refusal},
+      {make_table<reference_ops, stored_layout>("reference"), ""},
+      {make_table<best_avx2_ops, dot_layout>("avx2"), cpu_features().avx2_refusal},
+      {make_table<best_avx512_ops, dot_layout>("avx512"), cpu_features().avx512_refusal},
+      {make_table<avx512_bf16_ops, pair_layout>("avx512_bf16"), cpu_features().avx512_bf16_refusal},
+      {make_table<amx_ops, tile_layout>("amx"), cpu_features().amx_refusal},
   }};
   if (!cpu_features().fast_bf16_pairs) std::swap(all[2], all[3]);
   return all;
@@ -166,8 +152,8 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
   return usage_error("unknown kernels '" + std::string(name) + "'; choose one of: " + known);
 }
 
-int64_t input_bytes(InputLayout form, int64_t rows, int64_t k) {
-  switch (form) {
+int64_t input_bytes(InputLayout layout, int64_t rows, int64_t k) {
+  switch (layout) {
     case InputLayout::kF32:
       return 0;
     case InputLayout::kInt8Groups:
@@ -178,7 +164,7 @@ int64_t input_bytes(InputLayout form, int64_t rows, int64_t k) {
     case InputLayout::kBF16Pairs:
       return rows * units_of(k, 2) * 4;
     case InputLayout::kBF16Tiles:
-      // Rows are padded to whole tiles, but for a chunk of fewer rows than one tile has.
+      // Rows are padded to whole tiles, except in a chunk of fewer rows than one tile has.
       return (rows / kChunkRows * kChunkRows +
               (rows % kChunkRows < 16 ? rows % kChunkRows : units_of(rows % kChunkRows, 16) * 16)) *
              units_of(k, kTileDepth) * kTileDepth * 2;

@@ -7,20 +7,20 @@
 
 #include "kernels/isa_ops.h"
 #include "kernels/kernel_test_data.h"
-#include "kernels/weight_codes.h"
+#include "kernels/packing.h"
 #include "platform/cpu_features.h"
 
 namespace outrider {
 namespace {
 
-// x as a product of that form sees it, by the definition of the form.
-Floats seen_inputs(InputLayout form, const Floats& x, int64_t k) {
+// The inputs x as a product of that layout reads them, by the definition of the layout.
+Floats seen_inputs(InputLayout layout, const Floats& x, int64_t k) {
   Floats seen = x;
-  if (form == InputLayout::kBF16Tiles || form == InputLayout::kBF16Pairs) {
+  if (layout == InputLayout::kBF16Tiles || layout == InputLayout::kBF16Pairs) {
     for (float& number : seen) number = bf16_to_f32(f32_to_bf16(number));
   }
-  if (form != InputLayout::kInt8Groups && form != InputLayout::kInt8Rows) return seen;
-  const auto group = static_cast<size_t>(form == InputLayout::kInt8Rows ? k : 32);
+  if (layout != InputLayout::kInt8Groups && layout != InputLayout::kInt8Rows) return seen;
+  const auto group = static_cast<size_t>(layout == InputLayout::kInt8Rows ? k : 32);
   for (size_t begin = 0; begin < x.size(); begin += group) {
     float largest = 0;
     for (size_t i = begin; i < begin + group; ++i) largest = std::max(largest, std::abs(x[i]));
@@ -31,14 +31,13 @@ Floats seen_inputs(InputLayout form, const Floats& x, int64_t k) {
   return seen;
 }
 
-// Of the stored weights, relative to the largest term that makes one up: tiles hold bf16, of nibbles by
-// truncation or with scales that are rounded before; scales of K-quants are products rounded to half
-// precision.
+// Largest error of the stored weights, relative to the largest term of a weight. Tiles hold bf16, for nibbles
+// by truncation or with rounded scales; scales of K-quants are products rounded to half precision.
 double weight_error(const PackedMatrix& packed) {
   const bool k_quant =
       packed.dtype == DType::kQ4_K || packed.dtype == DType::kQ5_K || packed.dtype == DType::kQ6_K;
   const double scale_error = k_quant ? 6e-4 : 2e-7;
-  switch (packed.form) {
+  switch (packed.layout) {
     case WeightLayout::kTileNibbles:
       return 1.0 / 128;
     case WeightLayout::kTiles:
@@ -102,7 +101,7 @@ TEST(Linear, RoundingOfWeightsIsUnbiased) {
       ASSERT_TRUE(packed.ok());
       const Floats weights = matrix.values();
       // Inputs of the weights' own signs, so that every term is positive; powers of two are exact in every
-      // form.
+      // layout.
       for (int64_t j = 0; j < 16; ++j) {
         Floats x(kInputs);
         for (int64_t i = 0; i < kInputs; ++i) x[i] = weights[j * kInputs + i] < 0 ? -1.0F : 1.0F;
@@ -134,7 +133,7 @@ TEST(Linear, DecodesEveryWeight) {
       // A weight with a min (a zero code is one, too) is a difference of parts at most twice the largest
       // weight here.
       const bool has_min =
-          dtype == DType::kQ4_K || dtype == DType::kQ5_K || packed->form == WeightLayout::kDotNibbles;
+          dtype == DType::kQ4_K || dtype == DType::kQ5_K || packed->layout == WeightLayout::kDotNibbles;
       for (int64_t i = 0; i < k; ++i) {
         for (int64_t j = 0; j < kOutputs; ++j) {
           const float expected = weights[j * k + i];
@@ -148,25 +147,13 @@ TEST(Linear, DecodesEveryWeight) {
   }
 }
 
-// The product by one instruction set's own loops, past the choice of the table.
+// The product by one instruction set's own loops, without the choice of a table.
 Floats product_of(const IsaOps& ops, const PackedMatrix& weights, const Floats& x, int64_t rows) {
-  const CodeType codes = code_type(weights.dtype);
   Buffer inputs(static_cast<size_t>(input_bytes(weights.inputs, rows, weights.k)));
-  (*select_kernels("avx2"))->pack_inputs({&weights, x.data(), inputs.data(), nullptr, rows}, {});
   Floats y(static_cast<size_t>(rows * weights.n));
-  ops.linear({.form = weights.form,
-              .dtype = weights.dtype,
-              .code_group = codes.group,
-              .has_min = codes.has_min,
-              .weights = weights.data.data(),
-              .panel_bytes = weights.panel_bytes,
-              .n = weights.n,
-              .k = weights.k,
-              .x = x.data(),
-              .packed_x = inputs.data(),
-              .y = y.data(),
-              .rows = rows,
-              .features = {0, weights.n}});
+  const LinearArgs args{&weights, x.data(), inputs.data(), y.data(), rows};
+  (*select_kernels("avx2"))->pack_inputs(args, {});
+  ops.linear(linear_share(args, {0, weights.n}));
   return y;
 }
 
@@ -183,9 +170,9 @@ TEST(Linear, RowsAreReadBack) {
       for (int64_t j = 0; j < n; ++j) {
         unpack_row(*packed, j, row.data());
         for (int64_t i = 0; i < k; ++i) {
-          float tolerance = k_quant && packed->form != WeightLayout::kRows ? 1e-3F * largest : 0;
+          float tolerance = k_quant && packed->layout != WeightLayout::kRows ? 1e-3F * largest : 0;
           // Their scales have eight significant bits.
-          if (packed->form == WeightLayout::kTileNibbles && !k_quant)
+          if (packed->layout == WeightLayout::kTileNibbles && !k_quant)
             tolerance = std::abs(expected[j * k + i]) / 256;
           ASSERT_NEAR(row[i], expected[j * k + i], tolerance)
               << table->name << " " << dtype_name(dtype) << " " << j << "," << i;
@@ -195,7 +182,7 @@ TEST(Linear, RowsAreReadBack) {
   }
 }
 
-// Integers do not care who adds them: with and without VNNI, in 8 lanes, 16 or tiles.
+// Sums of integers are exact in any order: with and without VNNI, in 8 lanes, 16 or tiles.
 TEST(Linear, CodeProductsHaveTheSameBitsEverywhere) {
   const auto avx2 = select_kernels("avx2");
   if (!avx2.ok()) GTEST_SKIP() << avx2.error().message;

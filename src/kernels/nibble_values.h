@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What 4-bit codes without a min stand for in bf16 tiles: looked up by scale, because a multiplication for
-// every 32 weights costs more than a load from the first-level cache. A matrix has a few hundred scales of
-// eight significant bits, so the part of the table in use stays there.
+// The values in bf16 tiles of 4-bit codes without a min. They are looked up by scale, because a
+// multiplication for every 32 weights costs more than a load from the first-level cache. A matrix has a few
+// hundred scales of eight significant bits, so the part of the table in use stays there.
 #pragma once
 
 #include <cstdint>

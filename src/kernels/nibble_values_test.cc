@@ -11,7 +11,7 @@ namespace outrider {
 namespace {
 
 constexpr uint16_t kInfinity = 0x7C00;
-constexpr uint16_t kLargest = 0x7BF8;  // of the table, finite
+constexpr uint16_t kLargest = 0x7BF8;  // the largest finite scale of the table
 
 TEST(NibbleValues, ScalesAreTheNearestOfTheTable) {
   for (int bits = 0; bits <= 0xFFFF; ++bits) {

@@ -9,6 +9,7 @@
 
 #include "kernels/nibble_values.h"
 #include "kernels/packing_layout.h"
+#include "kernels/quants.h"
 #include "kernels/weight_codes.h"
 
 namespace outrider {
@@ -167,8 +168,8 @@ void pack_tile_codes(const PanelRow& row, float unit) {
   }
 }
 
-void pack_row(WeightLayout form, const PanelRow& row, float unit) {
-  switch (form) {
+void pack_row(WeightLayout layout, const PanelRow& row, float unit) {
+  switch (layout) {
     case WeightLayout::kRows:
       std::memcpy(row.panel, row.stored, static_cast<size_t>(row_bytes(row.dtype, row.k)));
       return;
@@ -189,9 +190,9 @@ void pack_row(WeightLayout form, const PanelRow& row, float unit) {
   }
 }
 
-bool has_unit(WeightLayout form) {
-  return form == WeightLayout::kDotNibbles || form == WeightLayout::kDotBytes ||
-         form == WeightLayout::kTileNibbles || form == WeightLayout::kTileBytes;
+bool has_unit(WeightLayout layout) {
+  return layout == WeightLayout::kDotNibbles || layout == WeightLayout::kDotBytes ||
+         layout == WeightLayout::kTileNibbles || layout == WeightLayout::kTileBytes;
 }
 
 // The largest unit of the panel's rows serves them all.
@@ -204,9 +205,9 @@ float panel_unit(RowReader& reader, const PackedMatrix& packed, Range features) 
   return unit;
 }
 
-int64_t panel_bytes(WeightLayout form, DType dtype, int64_t k) {
+int64_t panel_bytes(WeightLayout layout, DType dtype, int64_t k) {
   const CodeType type = code_type(dtype);
-  switch (form) {
+  switch (layout) {
     case WeightLayout::kRows:
       return row_bytes(dtype, k);
     case WeightLayout::kPanels:
@@ -227,8 +228,8 @@ int64_t panel_bytes(WeightLayout form, DType dtype, int64_t k) {
   return 0;
 }
 
-int64_t panel_features(WeightLayout form) {
-  switch (form) {
+int64_t panel_features(WeightLayout layout) {
+  switch (layout) {
     case WeightLayout::kRows:
       return 1;
     case WeightLayout::kTiles:
@@ -240,8 +241,8 @@ int64_t panel_features(WeightLayout form) {
   }
 }
 
-InputLayout inputs_of(WeightLayout form) {
-  switch (form) {
+InputLayout inputs_of(WeightLayout layout) {
+  switch (layout) {
     case WeightLayout::kRows:
     case WeightLayout::kPanels:
       return InputLayout::kF32;
@@ -259,21 +260,23 @@ InputLayout inputs_of(WeightLayout form) {
 
 }  // namespace
 
-WeightLayout row_form(DType) { return WeightLayout::kRows; }
+WeightLayout stored_layout(DType) { return WeightLayout::kRows; }
 
-WeightLayout dot_form(DType dtype) {
+WeightLayout dot_layout(DType dtype) {
   if (dtype == DType::kI8) return WeightLayout::kChannels;
   if (block_elements(dtype) == 1) return WeightLayout::kPanels;
   return code_type(dtype).bits == 4 ? WeightLayout::kDotNibbles : WeightLayout::kDotBytes;
 }
 
-WeightLayout pair_form(DType dtype) { return dtype == DType::kBF16 ? WeightLayout::kPairs : dot_form(dtype); }
+WeightLayout pair_layout(DType dtype) {
+  return dtype == DType::kBF16 ? WeightLayout::kPairs : dot_layout(dtype);
+}
 
 // F32 and F16 weights have more bits than a bf16 tile holds; decoding 8-bit codes to it costs more than the
 // memory they save, so Q8_0 is multiplied as it is.
-WeightLayout tile_form(DType dtype) {
+WeightLayout tile_layout(DType dtype) {
   if (dtype == DType::kBF16) return WeightLayout::kTiles;
-  if (block_elements(dtype) == 1 || dtype == DType::kQ8_0) return dot_form(dtype);
+  if (block_elements(dtype) == 1 || dtype == DType::kQ8_0) return dot_layout(dtype);
   return code_type(dtype).bits == 4 ? WeightLayout::kTileNibbles : WeightLayout::kTileBytes;
 }
 
@@ -281,18 +284,18 @@ Result<PackedMatrix> row_layout(const MatrixSource& source) {
   return packed_layout(source, WeightLayout::kRows);
 }
 
-Result<PackedMatrix> packed_layout(const MatrixSource& source, WeightLayout form) {
+Result<PackedMatrix> packed_layout(const MatrixSource& source, WeightLayout layout) {
   OUTRIDER_RETURN_IF_ERROR(check_source(source));
-  PackedMatrix packed{.form = form,
-                      .inputs = inputs_of(form),
+  PackedMatrix packed{.layout = layout,
+                      .inputs = inputs_of(layout),
                       .dtype = source.dtype,
                       .n = 0,
                       .k = source.parts.front().cols(),
-                      .panel_features = panel_features(form),
+                      .panel_features = panel_features(layout),
                       .panel_bytes = 0,
                       .data = {}};
   for (const TensorView& part : source.parts) packed.n += part.rows();
-  packed.panel_bytes = panel_bytes(form, source.dtype, packed.k);
+  packed.panel_bytes = panel_bytes(layout, source.dtype, packed.k);
   return packed;
 }
 
@@ -306,6 +309,24 @@ Status allocate(PackedMatrix& packed) {
   return {};
 }
 
+LinearShare linear_share(const LinearArgs& args, Range features) {
+  const PackedMatrix& weights = *args.weights;
+  const CodeType codes = code_type(weights.dtype);
+  return {.layout = weights.layout,
+          .dtype = weights.dtype,
+          .code_group = codes.group,
+          .has_min = codes.has_min,
+          .weights = weights.data.data(),
+          .panel_bytes = weights.panel_bytes,
+          .n = weights.n,
+          .k = weights.k,
+          .x = args.x,
+          .packed_x = args.packed_x,
+          .y = args.y,
+          .rows = args.rows,
+          .features = features};
+}
+
 void pack_panels(const MatrixSource& source, PackedMatrix& packed, Worker worker) {
   RowReader reader(source);
   const Range share = share_of(worker, packed.n, packed.panel_features);
@@ -313,12 +334,12 @@ void pack_panels(const MatrixSource& source, PackedMatrix& packed, Worker worker
     const Range features = {begin, std::min(begin + packed.panel_features, share.end)};
     std::byte* panel = packed.data.data() + begin / packed.panel_features * packed.panel_bytes;
     float unit = 1;
-    if (has_unit(packed.form)) {
+    if (has_unit(packed.layout)) {
       unit = panel_unit(reader, packed, features);
       std::memcpy(panel, &unit, sizeof(unit));
     }
     for (int64_t j = features.begin; j < features.end; ++j) {
-      pack_row(packed.form, {packed.dtype, packed.k, reader.row(j), panel, j - begin}, unit);
+      pack_row(packed.layout, {packed.dtype, packed.k, reader.row(j), panel, j - begin}, unit);
     }
   }
 }

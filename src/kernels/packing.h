@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The private layouts of weights. Features are the rows of the matrix; missing features of the last panel and
-// missing inputs of the last step are zero.
+// Packing of weights into their private layouts. Features are the rows of the matrix; missing features of the
+// last panel and missing inputs of the last step are zero.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "kernels/isa_ops.h"
-#include "kernels/kernel_table.h"
+#include "kernels/packed_matrix.h"
 
 namespace outrider {
 
-// Which layout a table uses for a type.
-using FormOf = WeightLayout (*)(DType dtype);
+// The layout that a table uses for a type.
+using LayoutOf = WeightLayout (*)(DType dtype);
 
-WeightLayout row_form(DType dtype);   // as stored
-WeightLayout dot_form(DType dtype);   // for vectors of 16 features
-WeightLayout pair_form(DType dtype);  // likewise, bf16 in pairs
-WeightLayout tile_form(DType dtype);  // for AMX tiles
+WeightLayout stored_layout(DType dtype);  // as stored
+WeightLayout dot_layout(DType dtype);     // for vectors of 16 features
+WeightLayout pair_layout(DType dtype);    // as dot_layout(), with bf16 in pairs
+WeightLayout tile_layout(DType dtype);    // for AMX tiles
 
-// Error: no matrix of whole blocks.
-Result<PackedMatrix> packed_layout(const MatrixSource& source, WeightLayout form);
+// Error: the rows are no whole blocks, or a part is no matrix.
+Result<PackedMatrix> packed_layout(const MatrixSource& source, WeightLayout layout);
 
 // Packs the worker's share of the panels.
 void pack_panels(const MatrixSource& source, PackedMatrix& packed, Worker worker);
+
+// The share of a product that has these features: plain data for the loops of an instruction set.
+LinearShare linear_share(const LinearArgs& args, Range features);
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packing and unpacking share.
+// Shared by packing and unpacking.
 #pragma once
 
 #include "kernels/isa_ops.h"
@@ -7,7 +7,7 @@
 
 namespace outrider {
 
-// One row of a panel: where it stands among the panel's rows.
+// One row and its place in a panel; `index` counts the rows of the panel.
 struct PanelRow {
   DType dtype;
   int64_t k;
@@ -16,8 +16,8 @@ struct PanelRow {
   int64_t index;
 };
 
-// Of kCodeBlock inputs of 16 features: scales, then mins if any, then codes. Dot forms order each by group
-// and then by feature, tile forms by feature and then by group.
+// Size of kCodeBlock inputs of 16 features: scales, then mins if any, then codes. Dot layouts order each by
+// group and then by feature, tile layouts by feature and then by group.
 inline int64_t code_block_bytes(const CodeType& type) {
   return 16 * (kCodeBlock / type.group * (type.has_min ? 4 : 2) + kCodeBlock * type.bits / 8);
 }

@@ -30,7 +30,7 @@ struct BlockQ4_K {
   uint8_t qs[128];
 };
 
-// As Q4_K with a fifth bit: bit g of qh[l] belongs to element l of group g.
+// Q4_K with a fifth bit: bit g of qh[l] belongs to element l of group g.
 struct BlockQ5_K {
   uint16_t d;
   uint16_t dmin;

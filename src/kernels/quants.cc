@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/quants.h"
+
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
-#include "kernels/kernel_table.h"
 #include "kernels/quant_blocks.h"
 #include "kernels/quants_k.h"
 
@@ -104,8 +106,8 @@ void quantize_block(const float* x, BlockQ8_0& block) {
     block.qs[i] = static_cast<int8_t>(clamp_to_int(std::round(x[i] * inverse), -128, 127));
 }
 
-// The scale maps the number of largest magnitude to code -8; codes round half up, in f32 throughout, which
-// decides where numbers are halfway but for the rounding of the scale.
+// The scale maps the number of largest magnitude to code -8; codes round half up. All arithmetic is f32,
+// which decides the code of numbers that only the rounding of the scale moves off the midpoint.
 void quantize_block(const float* x, BlockQ4_0& block) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) {
@@ -139,7 +141,7 @@ void quantize_i8(const float* row, std::byte* out, int64_t elements) {
   std::memcpy(out, &scale, sizeof(scale));
   auto* codes = reinterpret_cast<int8_t*>(out + sizeof(scale));
   for (int64_t i = 0; i < elements; ++i) {
-    // In this form NaN becomes a code, and compilers find vectors.
+    // Comparisons in this order turn NaN into a code and let compilers vectorize the loop.
     const float scaled = row[i] * inverse;
     const float bounded = scaled > -127 ? (scaled < 127 ? scaled : 127) : -127;
     codes[i] = static_cast<int8_t>(bounded + (bounded < 0 ? -0.5F : 0.5F));
@@ -160,10 +162,28 @@ void convert_numbers(const float* row, std::byte* out, int64_t elements) {
   }
 }
 
+// Calls `visit` with an empty block of the type.
+template <typename Visit>
+void visit_block_type(DType dtype, Visit&& visit) {
+  switch (dtype) {
+    case DType::kQ8_0:
+      return visit(BlockQ8_0{});
+    case DType::kQ4_0:
+      return visit(BlockQ4_0{});
+    case DType::kQ4_K:
+      return visit(BlockQ4_K{});
+    case DType::kQ5_K:
+      return visit(BlockQ5_K{});
+    case DType::kQ6_K:
+      return visit(BlockQ6_K{});
+    default:
+      OUTRIDER_CHECK(block_elements(dtype) > 1);
+  }
+}
+
 }  // namespace
 
 void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements) {
-  const int64_t block = block_elements(dtype);
   switch (dtype) {
     case DType::kF32:
       std::memcpy(out, row, static_cast<size_t>(elements) * sizeof(float));
@@ -172,27 +192,20 @@ void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t eleme
       for (int64_t i = 0; i < elements; ++i) out[i] = f16_to_f32(read<uint16_t>(row + i * 2));
       return;
     case DType::kBF16:
-      // bf16_to_f32(), but a call for each number would take longer than all else.
+      // This is bf16_to_f32() inline, because a call for each number would take longer than all else.
       for (int64_t i = 0; i < elements; ++i)
         out[i] = std::bit_cast<float>(uint32_t{read<uint16_t>(row + i * 2)} << 16);
       return;
-    case DType::kQ8_0:
-      return dequantize_blocks<BlockQ8_0>(row, out, elements, block);
-    case DType::kQ4_0:
-      return dequantize_blocks<BlockQ4_0>(row, out, elements, block);
-    case DType::kQ4_K:
-      return dequantize_blocks<BlockQ4_K>(row, out, elements, block);
-    case DType::kQ5_K:
-      return dequantize_blocks<BlockQ5_K>(row, out, elements, block);
-    case DType::kQ6_K:
-      return dequantize_blocks<BlockQ6_K>(row, out, elements, block);
     case DType::kI8:
       return dequantize_i8(row, out, elements);
+    default:
+      visit_block_type(dtype, [&]<typename Block>(const Block&) {
+        dequantize_blocks<Block>(row, out, elements, block_elements(dtype));
+      });
   }
 }
 
 void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements) {
-  const int64_t block = block_elements(dtype);
   switch (dtype) {
     case DType::kF32:
       std::memcpy(out, row, static_cast<size_t>(elements) * sizeof(float));
@@ -201,18 +214,14 @@ void quantize_row(DType dtype, const float* row, std::byte* out, int64_t element
       return convert_numbers<f32_to_f16>(row, out, elements);
     case DType::kBF16:
       return convert_numbers<f32_to_bf16>(row, out, elements);
-    case DType::kQ8_0:
-      return quantize_blocks<BlockQ8_0>(row, out, elements, block);
-    case DType::kQ4_0:
-      return quantize_blocks<BlockQ4_0>(row, out, elements, block);
-    case DType::kQ4_K:
-      return quantize_blocks<BlockQ4_K>(row, out, elements, block);
-    case DType::kQ6_K:
-      return quantize_blocks<BlockQ6_K>(row, out, elements, block);
     case DType::kI8:
       return quantize_i8(row, out, elements);
-    case DType::kQ5_K:  // nothing here writes it
-      OUTRIDER_CHECK(dtype != DType::kQ5_K);
+    default:
+      OUTRIDER_CHECK(dtype != DType::kQ5_K);  // no code here writes it
+      visit_block_type(dtype, [&]<typename Block>(const Block&) {
+        if constexpr (!std::is_same_v<Block, BlockQ5_K>)
+          quantize_blocks<Block>(row, out, elements, block_elements(dtype));
+      });
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each group's scale (and minimum) is searched for on its own; then the block's half-precision scales, the
-// groups' integer scales and the codes are settled in turn, each the best for the ones before it.
+// groups' integer scales and the codes are chosen in turn, each the best for the previous ones.
 #include "kernels/quants_k.h"
 
 #include <algorithm>
@@ -51,7 +51,8 @@ float to_half(double value) {
   return f16_to_f32(f32_to_f16(static_cast<float>(std::clamp<double>(value, -kLargestHalf, kLargestHalf))));
 }
 
-// Not below `value` in magnitude, so that whole-number scales in units of it do not exceed their range.
+// The result is not below `value` in magnitude, so that whole-number scales in units of it do not exceed
+// their range.
 float to_half_up(double value) {
   const float half = to_half(value);
   const bool below = std::fabs(half) < std::min(std::fabs(value), 1.0 * kLargestHalf);

@@ -30,8 +30,7 @@ double relative_error(DType dtype, const Floats& x) {
   return std::sqrt(squared_error(x, round_trip(dtype, x)) / squared_error(x, Floats(x.size())));
 }
 
-// What llama.cpp's quantize_row_q4_K_ref and quantize_row_q6_K_ref reach on such numbers is 0.0714 and
-// 0.0177.
+// On such numbers llama.cpp's quantize_row_q4_K_ref reaches 0.0714 and quantize_row_q6_K_ref 0.0177.
 TEST(QuantsK, NoWorseThanTheReferenceQuantiser) {
   const Floats normal = random_floats(256 * 1000, 3);
   EXPECT_LT(relative_error(DType::kQ4_K, normal), 0.0705);

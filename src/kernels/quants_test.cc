@@ -26,7 +26,7 @@ Floats read_floats(const std::string& name) {
   return floats;
 }
 
-// What follows reads the format's description a second time, number by number and in double precision.
+// This is a second reading of the format's description, number by number and in double precision.
 double half_at(const uint8_t* p) {
   const int bits = p[0] + 256 * p[1];
   const int exponent = bits / 1024 % 32;
@@ -116,7 +116,7 @@ TEST_P(QuantTest, DequantizeFollowsTheFormat) {
 
 TEST_P(QuantTest, DequantizeMatchesTheReferencePackage) {
   const DType dtype = GetParam();
-  if (dtype == DType::kF32 || dtype == DType::kI8) return;  // not theirs
+  if (dtype == DType::kF32 || dtype == DType::kI8) return;  // types without a file format here
   const std::string name(dtype_name(dtype));
   const std::vector<std::byte> blocks = read_golden(name + ".blocks");
   const Floats expected = read_floats(name + ".values");

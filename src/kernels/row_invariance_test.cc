@@ -37,7 +37,7 @@ bool same_bits(const float* a, const float* b, int64_t count) {
   return std::memcmp(a, b, static_cast<size_t>(count) * sizeof(float)) == 0;
 }
 
-// Something that maps rows of `in` numbers to rows of `out` numbers.
+// An operation that maps rows of `in` numbers to rows of `out` numbers.
 struct RowOperation {
   int64_t in = 0;
   int64_t out = 0;
@@ -184,7 +184,7 @@ std::vector<Arrangement> arrangements(int32_t length) {
   return all;
 }
 
-// The same entries in pages of every size, and a query.
+// A query, and its entries in pages of every size.
 class AttentionProbe {
  public:
   AttentionProbe(AttentionKernel kernel, const AttentionShape& shape) : kernel_(kernel), shape_(shape) {
@@ -249,7 +249,7 @@ TEST(RowInvariance, Attention) {
     for (const DType type : kKvTypes) {
       const bool brief = type == DType::kF16 || type == DType::kQ8_0 || table->name == "reference";
       for (const int64_t window : brief ? std::vector<int64_t>{20} : std::vector<int64_t>{0, 20, 100}) {
-        const int64_t head_dim = type == DType::kBF16 ? 32 : 24;  // as tiles ask for it
+        const int64_t head_dim = type == DType::kBF16 ? 32 : 24;  // tiles need a multiple of 32
         EXPECT_EQ(AttentionProbe(table->attention, {6, 2, head_dim, 16, window, type}).first_variance(), "")
             << table->name << " " << dtype_name(type) << " window " << window;
       }

@@ -37,7 +37,7 @@ TEST(StoreKv, RoundsToTheNearest) {
           const Floats read = read_head(type, bytes, head, head_dim);
           for (int64_t d = 0; d < static_cast<int64_t>(read.size()); ++d) {
             const float number = d < head_dim ? x[head * head_dim + d] : 0;
-            float largest = 0;  // of the block of 32
+            float largest = 0;  // largest magnitude of the block of 32
             for (int64_t i = d / 32 * 32; i < std::min(head_dim, d / 32 * 32 + 32); ++i)
               largest = std::max(largest, std::abs(x[head * head_dim + i]));
             if (type == DType::kF32) {
@@ -49,7 +49,7 @@ TEST(StoreKv, RoundsToTheNearest) {
             if (type == DType::kF16) {
               ASSERT_EQ(read[d], f16_to_f32(f32_to_f16(number)));
             }
-            // Half a code, and half a unit of the f16 scale times the code.
+            // The error is at most half a code plus half a unit of the f16 scale times the code.
             ASSERT_NEAR(read[d], number, largest * (0.501 / 127 + 0.0005))
                 << table->name << " " << dtype_name(type);
             if (d >= head_dim) {

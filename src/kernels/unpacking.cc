@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/packed_matrix.h"
 #include "kernels/packing_layout.h"
+#include "kernels/quants.h"
 
 namespace outrider {
 namespace {
@@ -39,11 +41,11 @@ void unpack_channel(const PanelRow& row, float* out) {
   }
 }
 
-// Where scale, min and code of an input stand in a block of 16 features.
+// The places of scale, min and code of an input in a block of 16 features.
 struct CodePlace {
-  int64_t scale;  // of half-precision numbers, as is the min
-  int64_t code;   // of bytes, within the codes
-  int shift;      // of a nibble within its byte, 4 or 0
+  int64_t scale;  // index of a half-precision number; the mins have the same order
+  int64_t code;   // index of a byte within the codes
+  int shift;      // of the nibble within its byte, 4 or 0
 };
 
 // `i`: input within its block; `r`: feature within its 16.
@@ -91,10 +93,10 @@ void unpack_codes(const PanelRow& row, bool tiles, float* out) {
 
 void unpack_row(const PackedMatrix& packed, int64_t row, float* out) {
   const int64_t panel = row / packed.panel_features;
-  // Only read from here on.
+  // The data is only read from here on.
   auto* bytes = const_cast<std::byte*>(packed.data.data()) + panel * packed.panel_bytes;
   const PanelRow place = {packed.dtype, packed.k, nullptr, bytes, row % packed.panel_features};
-  switch (packed.form) {
+  switch (packed.layout) {
     case WeightLayout::kRows:
       return dequantize_row(packed.dtype, bytes, out, packed.k);
     case WeightLayout::kPanels:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block types as codes in groups: x = scale * code - min. What every packing of them starts from.
+// Block types as codes in groups: x = scale * code - min. Every packing of block types starts from these.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace outrider {
 struct CodeType {
   int bits = 8;          // 4: codes are 0 to 15; 8: signed
   int group = 32;        // numbers that share a scale
-  bool has_min = false;  // else zero is the code kNibbleZero of 4 bits, 0 of 8
+  bool has_min = false;  // without min, the code of zero is kNibbleZero for 4 bits and 0 for 8 bits
 };
 
-// Of a block type.
+// Precondition: a block type.
 constexpr CodeType code_type(DType dtype) {
   switch (dtype) {
     case DType::kQ4_0:

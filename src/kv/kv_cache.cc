@@ -33,7 +33,7 @@ size_t storage_bytes(const KvShape& shape) {
   return bytes;
 }
 
-// One row of NaN; of Q8_0 the scale at the beginning of each block is.
+// One row of NaN; in Q8_0 the scale at the beginning of each block is NaN.
 std::vector<std::byte> row_of_nan(const KvShape& shape) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<std::byte> unit(static_cast<size_t>(block_bytes(shape.type)));
@@ -242,7 +242,7 @@ int32_t KvCache::take_page() {
   return page;
 }
 
-// Later pages are released first, so that of a kept text the end is given up before the beginning.
+// Later pages are released first, so that the end of a kept text is evicted before its beginning.
 void KvCache::release_pages(KvSequence& sequence, size_t keep) {
   while (sequence.pages_.size() > keep) {
     const int32_t page = sequence.pages_.back();
@@ -280,9 +280,9 @@ void KvCache::move_rows(int64_t from_slot, int64_t to_slot, int64_t count) {
   }
 }
 
-// Where another sequence has published the same page, that one takes the place of the own: its entries have
-// the same bits. So whoever holds a page holds the findable pages before it, and the end of a kept text is
-// given up before its beginning.
+// Where another sequence has published the same page, it replaces this sequence's own page, because its
+// entries have the same bits. Therefore a sequence that holds a page holds the findable pages before it, and
+// the end of a kept text is evicted before its beginning.
 void KvCache::publish_full_pages(KvSequence& sequence) {
   const auto page_size = static_cast<size_t>(shape_.page_size);
   while ((sequence.prefixes_.size() + 1) * page_size <= sequence.tokens_.size()) {

@@ -22,16 +22,16 @@ struct KvShape {
   int page_size = 16;        // entries per page, >= 1
   int64_t page_count = 0;    // pages in the pool
 
-  // Of one entry's keys, or values, in one layer.
+  // Size in bytes of one entry's keys, or values, in one layer.
   int64_t row_bytes() const { return kv_head_count * cached_head_bytes(type, head_dim); }
   int64_t page_bytes() const { return 2 * layer_count * page_size * row_bytes(); }
   int64_t total_bytes() const { return page_count * page_bytes(); }
 };
 
 struct KvOptions {
-  int hash_bits = 64;  // of the prefix search; narrow ones are for tests
-  // Entries that nobody holds any more are overwritten with NaN (of Q8_0: the scales), so that reading one
-  // shows.
+  int hash_bits = 64;  // width of the hashes of the prefix search; tests use narrow ones
+  // Whether entries without an owner are overwritten with NaN (in Q8_0 the scales), so that tests notice
+  // their use.
 #ifdef NDEBUG
   bool poison = false;
 #else
@@ -79,7 +79,7 @@ class KvTransaction {
   KvTransaction& operator=(KvTransaction&& other) noexcept;
 
   int count() const { return count_; }
-  // Reserves more entries behind those there are, `count` in all. Error (kResource): not enough pages;
+  // Reserves more entries after the staged ones, `count` in all. Error (kResource): not enough pages;
   // nothing changes.
   Status extend(int count);
   // Row of the key and value arrays where staged entry i is written.
@@ -87,7 +87,7 @@ class KvTransaction {
   // Writes staged entry `from` over staged entry `to`, in every layer.
   void copy(int from, int to);
 
-  // Keeps the staged entries `path` (ascending), moves them together behind the committed ones in every
+  // Keeps the staged entries `path` (ascending), moves them together right after the committed ones in every
   // layer, and frees the rest. tokens[i] is the token of path[i].
   void commit(std::span<const int> path, std::span<const TokenId> tokens);
 
@@ -118,7 +118,7 @@ class KvCache {
   // only.
   KvSequence open(std::span<const TokenId> tokens, uint64_t scope = 0);
 
-  // What open() would find: entries, and how many of their pages no sequence uses.
+  // The entries that open() would find, and the number of their pages that no sequence uses.
   struct Cached {
     int64_t length = 0;
     int64_t idle_pages = 0;
@@ -141,7 +141,7 @@ class KvCache {
   // Pages that `count` more entries of this sequence would need, a copy of a shared page included.
   int64_t pages_needed(const KvSequence& sequence, int count) const;
 
-  // Recounts everything; for tests and debug builds. Error: what does not add up.
+  // Recounts all pages and entries; for tests and debug builds. Error: names the counts that differ.
   Status check_invariants() const;
 
  private:
@@ -155,7 +155,7 @@ class KvCache {
   Status check_available(int64_t needed) const;
   // Pages for so many staged entries. Precondition: they are available.
   void take_pages(KvSequence& sequence, int count);
-  // Whether the page that holds the sequence's next entry also holds others' or findable entries.
+  // Whether the page of the sequence's next entry also holds findable entries or entries of other sequences.
   bool writes_into_published_page(const KvSequence& sequence) const;
 
   int32_t take_page();

@@ -186,7 +186,7 @@ TEST(KvCache, PoisonsEntriesNobodyHolds) {
   EXPECT_TRUE(std::isnan(first_value(cache, 1, slot)));
 }
 
-// Every type: rows move as a whole, and what nobody holds reads as NaN to the last number.
+// For every type, rows move as a whole, and all numbers of entries without an owner are NaN.
 TEST(KvCache, MovesAndPoisonsWholeRowsOfEveryType) {
   for (const DType type : {DType::kF32, DType::kBF16, DType::kF16, DType::kQ8_0}) {
     SCOPED_TRACE(dtype_name(type));

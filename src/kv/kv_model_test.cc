@@ -207,8 +207,8 @@ class KvFuzzer {
   std::mt19937 random_;
   KvCache cache_;
   std::vector<KvSequence> sequences_;
-  std::vector<uint64_t> scopes_;                    // of sequences_
-  std::array<std::set<float>, kScopes> committed_;  // texts, by what stands for their end
+  std::vector<uint64_t> scopes_;                    // scopes of sequences_
+  std::array<std::set<float>, kScopes> committed_;  // the state after each committed text
   std::array<std::vector<TokenId>, 3> beginnings_;
   int64_t hits_ = 0;
   int64_t refusals_ = 0;

@@ -7,8 +7,8 @@
 
 namespace outrider {
 
-// Which pages are free, kept for reuse, or in use, and by how many sequences. A page is in exactly one of the
-// three states; kept pages are handed out again, least recently used first, when no free one is left.
+// The state of each page: free, kept for reuse, or in use by a number of sequences. A page is in exactly one
+// of the three states; kept pages are handed out again, least recently used first, when no free one is left.
 class PagePool {
  public:
   explicit PagePool(int64_t page_count);
@@ -21,14 +21,14 @@ class PagePool {
   int32_t references(int32_t page) const { return references_[static_cast<size_t>(page)]; }
   bool kept(int32_t page) const { return kept_[static_cast<size_t>(page)]; }
 
-  // A page with one reference: a free one, or else the kept one used least recently. Precondition:
+  // Returns a page with one reference: a free one, otherwise the kept one used least recently. Precondition:
   // available() > 0.
   int32_t take();
 
-  // One more reference; a kept page comes back into use.
+  // Adds a reference; a kept page comes back into use.
   void share(int32_t page);
 
-  // One reference less; the last one makes the page kept (as most recently used) or free.
+  // Removes a reference; removing the last one makes the page kept (as most recently used) or free.
   void release(int32_t page, bool keep);
 
   // Kept pages, least recently used first; for tests and recounts.

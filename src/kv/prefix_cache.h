@@ -26,7 +26,7 @@ class PrefixCache {
     int32_t page = 0;
     PrefixId prefix = kEmptyPrefix;  // the prefix that ends with this page
   };
-  // A place in the texts of one scope: behind the prefix `before`.
+  // A place in the texts of one scope: right after the prefix `before`.
   struct Place {
     uint64_t scope = 0;
     PrefixId before = kEmptyPrefix;
@@ -35,11 +35,11 @@ class PrefixCache {
   // The page that holds `tokens` (one page full) at that place.
   std::optional<Hit> find(const Place& place, std::span<const TokenId> tokens) const;
 
-  // Makes `page` findable, unless another page with the same contents is already. Returns the page that is
-  // found from now on.
+  // Makes `page` findable unless another page with the same contents already is. Returns the page that find()
+  // will return.
   Hit publish(const Place& place, std::span<const TokenId> tokens, int32_t page);
 
-  // The page is not findable any more; nothing happens when it was not.
+  // Makes the page no longer findable; a page that was not findable stays so.
   void forget(int32_t page);
 
   bool holds(int32_t page) const { return entries_[static_cast<size_t>(page)].prefix != kEmptyPrefix; }

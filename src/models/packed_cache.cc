@@ -144,7 +144,7 @@ bool PackedCache::panel_fits(const MappedFile& mapped, size_t i) const try {
 
 Status PackedCache::write() const {
   for (const FileStamp& stamp : file_.stamps) {
-    if (!stamp.is_settled) return io_error("the model was written only just now; the next start will do it");
+    if (!stamp.is_final) return io_error("the model was written only just now; the next start will do it");
   }
   OUTRIDER_RETURN_IF_ERROR(make_directories(path_.parent_path()));
   const std::string padding(kPage, '\0');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instruction sets this machine can really run: processor, operating system and permission, found once.
+// The instruction sets that this machine can run, by processor, operating system and permission; found once.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace outrider {
 
-// What processor and kernel say. Register names follow the CPUID leaves of Intel's manual, volume 2A.
+// Raw answers of processor and kernel. Register names follow the CPUID leaves of Intel's manual, volume 2A.
 struct CpuFacts {
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0;
@@ -19,23 +19,24 @@ struct CpuFacts {
   bool amx_permitted = false;  // the kernel granted this process the tile data state
 };
 
-// A refusal is empty: usable. Else the reason for refusal, such as "the processor lacks avx512bw".
+// An empty refusal means usable; any other is the reason, such as "the processor lacks avx512bw".
 struct CpuFeatures {
   std::string avx2_refusal;         // AVX2, FMA, F16C
   std::string avx512_refusal;       // AVX-512 F, BW, VL, DQ, and all of avx2
   std::string avx512_bf16_refusal;  // AVX512-BF16, -VNNI, and all of avx512
   std::string amx_refusal;          // AMX-TILE, AMX-BF16, AMX-INT8, AVX512-VBMI2, and all of avx512_bf16
-  // Byte products that the tables of that level use where they are.
+  // Byte products that the tables of that level use where available.
   bool avx_vnni = false;
   bool avx512_vnni = false;
-  // Pairs of bf16 are multiplied as fast as single f32 numbers: on AMD's processors. Intel's take three times
-  // as long (docs/performance.md).
+  // Whether pairs of bf16 are multiplied as fast as single f32 numbers, as on AMD's processors. Intel's take
+  // three times as long (docs/performance.md).
   bool fast_bf16_pairs = false;
 };
 
 CpuFeatures judge_cpu(const CpuFacts& facts);
 
-// Of this machine. The first call asks the kernel for the AMX tile state on behalf of the whole process.
+// The features of this machine. The first call asks the kernel for the AMX tile state on behalf of the whole
+// process.
 const CpuFeatures& cpu_features();
 
 }  // namespace outrider

@@ -13,9 +13,9 @@
 namespace outrider {
 namespace {
 
-constexpr int kMaxCpus = 8192;  // that Linux can be built for
+constexpr int kMaxCpus = 8192;  // the most that Linux can be built for
 
-// Of text like "0-3,8,10-11"; what cannot be read ends it.
+// Parses text like "0-3,8,10-11" up to the first part that is no number or range.
 std::vector<int> parse_cpu_list(std::istream& text) {
   std::vector<int> cpus;
   int first = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processors this process may use, and which of them share a core or a NUMA node.
+// The processors that this process may use, and which of them share a core or a NUMA node.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,14 @@ namespace outrider {
 struct CpuPlace {
   int cpu = 0;
   int core = 0;  // the lowest of the processors that share its core
-  int node = 0;  // of memory
+  int node = 0;  // its NUMA node
 };
 
 // Processors the calling thread may run on, ascending.
 std::vector<int> allowed_cpus();
 
-// What the kernel tells below `devices` of each; a processor it tells nothing about is a core of node 0.
+// Places of the processors as the kernel describes them below `devices`; one without description is a core of
+// node 0.
 std::vector<CpuPlace> places_of(std::span<const int> cpus,
                                 const std::filesystem::path& devices = "/sys/devices/system");
 

@@ -37,7 +37,7 @@ std::filesystem::path beside(const std::filesystem::path& path) {
   return temporary;
 }
 
-// False: another process writes it, or just renamed it away.
+// Returns false if another process writes the file or has just renamed it.
 bool take(int fd, const std::filesystem::path& path) {
   struct stat held = {};
   struct stat named = {};
@@ -45,7 +45,7 @@ bool take(int fd, const std::filesystem::path& path) {
          ::stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-// Fills the file behind `fd`, which nobody else writes, and gives it its name.
+// Fills the file of `fd`, which no other process writes, and gives it its name.
 Status write_and_rename(int fd, const std::filesystem::path& temporary, const std::filesystem::path& path,
                         const std::function<Status(const ByteSink&)>& produce) {
   if (::ftruncate(fd, 0) != 0) return system_error("empty", temporary);

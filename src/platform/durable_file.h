@@ -13,13 +13,13 @@ namespace outrider {
 
 using ByteSink = std::function<Status(std::string_view bytes)>;
 
-// Calls `produce` with a sink for the bytes. On any error the file at `path` is left as it was. Error, too:
-// another process is writing that file.
+// Calls `produce` with a sink for the bytes. On any error the file at `path` is left as it was. It is also
+// an error if another process is writing that file.
 Status write_durably(const std::filesystem::path& path,
                      const std::function<Status(const ByteSink&)>& produce);
 Status write_durably(const std::filesystem::path& path, std::string_view bytes);
 
-// Error: write_durably() could not create the file at `path`. Leaves nothing behind.
+// Error: write_durably() could not create the file at `path`. The check leaves no file.
 Status check_writable(const std::filesystem::path& path);
 
 // Flushes a folder's entries, so that a rename in it survives a power cut.

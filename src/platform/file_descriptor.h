@@ -5,7 +5,7 @@
 
 namespace outrider {
 
-// Closes what it holds; negative: nothing.
+// Owns a file descriptor and closes it; a negative one means none.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}

@@ -32,7 +32,7 @@ FileStamp stamp_of(const struct stat& info) {
   return {.bytes = info.st_size,
           .modified = nanoseconds(info.st_mtim),
           .changed = changed,
-          .is_settled = nanoseconds(now) - changed > kClockTick};
+          .is_final = nanoseconds(now) - changed > kClockTick};
 }
 
 // The pages that lie wholly within `bytes`.

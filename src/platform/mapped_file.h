@@ -10,13 +10,13 @@
 
 namespace outrider {
 
-// Tells apart what a file held at different times. Every write to a file of this machine's moves `changed`,
-// which no program can set back.
+// Identifies the contents of a file at one time. Every write to a local file moves `changed`, which no
+// program can set back.
 struct FileStamp {
   int64_t bytes = 0;
   int64_t modified = 0;  // ns since 1970
   int64_t changed = 0;
-  bool is_settled = true;  // false: changed so shortly before that a write to come could leave the same stamp
+  bool is_final = true;  // false: changed so recently that another write could leave the same stamp
 };
 
 // A whole file mapped read-only and privately. Move only; the bytes stay valid, at the same address, until
@@ -32,7 +32,7 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Of the moment before it was mapped.
+  // The stamp was taken just before the mapping.
   const FileStamp& stamp() const { return stamp_; }
 
  private:
@@ -46,7 +46,7 @@ class MappedFile {
 // reading them brings them back.
 void drop_mapped_pages(std::span<const std::byte> bytes);
 
-// Brings them in, so that reading them meets no page faults. A hint.
+// A hint to load the pages, so that reading them meets no page faults.
 void populate_mapped_pages(std::span<const std::byte> bytes);
 
 }  // namespace outrider

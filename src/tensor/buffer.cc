@@ -26,7 +26,7 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   source_ = Source::kMapping;
   // Not rounded to huge pages: the last part, touched, would take a whole one.
   mapped_ = (bytes + kPage - 1) / kPage * kPage;
-  // One huge page more than needed, so that an aligned part exists; what hangs over is given back.
+  // One huge page more than needed, so that an aligned part exists; the rest is given back.
   void* raw = mmap(nullptr, mapped_ + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) throw std::bad_alloc();
   const auto address = reinterpret_cast<uintptr_t>(raw);

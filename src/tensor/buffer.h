@@ -13,7 +13,7 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(size_t bytes);
-  // Bytes of somebody who outlives it, only to be read, at least as well aligned.
+  // Views bytes that outlive the buffer, are only read and are aligned alike.
   static Buffer borrowed(std::span<const std::byte> bytes);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;

@@ -8,8 +8,8 @@
 namespace outrider {
 
 // Element types of stored tensors. The block types are those of GGUF: rows are split into blocks of
-// block_elements(dtype) consecutive elements, each stored in block_bytes(dtype) bytes. kI8 is ours and lives
-// in memory only: a row is one f32 scale and its 8-bit numbers, x[i] = scale * q[i].
+// block_elements(dtype) consecutive elements, each stored in block_bytes(dtype) bytes. kI8 is no type of GGUF
+// and exists in memory only: a row is one f32 scale and its 8-bit numbers, x[i] = scale * q[i].
 enum class DType : uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_K, kQ5_K, kQ6_K, kI8 };
 
 constexpr int kDTypeCount = 9;
@@ -20,7 +20,7 @@ std::optional<DType> parse_dtype(std::string_view name);
 
 int64_t block_elements(DType dtype);
 int64_t block_bytes(DType dtype);
-// What stands before the blocks of each row.
+// Size in bytes of the header before the blocks of each row.
 int64_t row_header_bytes(DType dtype);
 
 // Bytes of one row of `elements` elements; elements must be a multiple of block_elements(dtype).

@@ -12,7 +12,7 @@ namespace outrider {
 // Dimensions, outermost first; the last one is contiguous.
 using Shape = std::vector<int64_t>;
 
-// A stored tensor that somebody else owns (usually a mapped file). Never writes, never frees.
+// A read-only view of a stored tensor, usually in a mapped file.
 struct TensorView {
   DType dtype = DType::kF32;
   Shape shape;

@@ -9,9 +9,9 @@
 namespace outrider {
 namespace {
 
-// Any layout of tile_form().
+// Handles every layout that tile_layout() returns.
 void linear(const LinearShare& share) {
-  switch (share.form) {
+  switch (share.layout) {
     case WeightLayout::kPanels:
       return avx512_ops().linear(share);
     case WeightLayout::kDotBytes:
@@ -24,10 +24,10 @@ void linear(const LinearShare& share) {
 }
 
 void pack_inputs(const InputShare& share) {
-  share.form == InputLayout::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
+  share.layout == InputLayout::kBF16Tiles ? pack_tile_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
-// Chosen by type and shape only, so that all rows of a model take the same way.
+// The choice depends on type and shape only, so that all rows of a model are computed alike.
 void attention(const AttentionShare& share) {
   if (!tile_attention::fits(*share.args)) return avx512_ops().attention(share);
   tile_attention::attend_all(share);

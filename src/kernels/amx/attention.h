@@ -3,7 +3,7 @@
 // share, block by block as in simd/attention.h. Queries and probabilities are rounded to bf16; softmax and
 // sums are f32.
 //
-// Why a query's bits depend on its own list only: a score is a sum over head_dim in a fixed order. Values are
+// A query's bits depend on its own list only: a score is a sum over head_dim in a fixed order. Values are
 // summed in steps of kStep places of the query's own list, counted from entry 0; a place that it does not see
 // has probability 0, which adds a zero to its sums, and the sign of a zero sum is dropped at the end. Where a
 // value of such a place is not finite, the row gets tiles of its own, with zeros in these places.
@@ -16,17 +16,17 @@ namespace {
 
 constexpr int64_t kRunNumbers = 65536;  // sums of the queries that share packed blocks: 256 KiB
 constexpr int64_t kMaxQueries = 512;
-constexpr int kQueries = kTileRows;  // that one tile holds
+constexpr int kQueries = kTileRows;  // queries per tile
 
 bool fits(const AttentionArgs& args) {
   return args.kv_type == DType::kBF16 && args.head_dim % kStep == 0 && args.head_dim <= kMaxHeadDim;
 }
 
-// Scores of one block and a tile of queries, and what comes of them.
+// Scores and weights of one block and a tile of queries.
 struct Tile {
   alignas(64) float scores[kQueries][kBlock];
   alignas(64) Bf16 weights[kQueries][kBlock];
-  alignas(64) float sums[kQueries * kMaxHeadDim];  // of a tile with fewer queries
+  alignas(64) float sums[kQueries * kMaxHeadDim];  // sums of a tile with fewer queries
   uint64_t visible[kQueries];                      // bit i: the query sees place i of the block
 };
 
@@ -79,7 +79,7 @@ uint64_t bits_of(Range places) {
 
 __mmask16 lanes_in(uint64_t visible, int vector) { return static_cast<__mmask16>(visible >> (16 * vector)); }
 
-// kAll, here and below: every query of the tile sees all places.
+// With kAll, here and below, every query of the tile sees all places.
 template <bool kAll>
 float largest_score(const Tile& tile, int query) {
   const __m512 lowest = _mm512_set1_ps(-__builtin_huge_valf());
@@ -130,7 +130,7 @@ __m512 weigh(int queries, float scale, Tile& tile, float* largest, float (*total
   return _mm512_mask_blend_ps(used, _mm512_set1_ps(1), shrink);
 }
 
-// sums *= shrink, where that changes anything.
+// sums *= shrink, skipped where every factor is 1.
 void shrink_sums(__m512 shrink, int64_t head_dim, float* sums) {
   alignas(64) float shrinks[kQueries];
   _mm512_store_ps(shrinks, shrink);
@@ -183,7 +183,7 @@ class QueriesOfHead {
   explicit QueriesOfHead(const AttentionShare& share)
       : share_(share), args_(*share.args), group_(args_.head_count / args_.kv_head_count) {}
 
-  // At most kMaxQueries items, and kRunNumbers / head_dim.
+  // A run has at most kMaxQueries items and at most kRunNumbers / head_dim.
   void attend(int64_t kv_head, Range items) {
     kv_head_ = kv_head;
     items_ = items;
@@ -206,7 +206,7 @@ class QueriesOfHead {
     return {begin, first + group_ < items_.end ? first + group_ : items_.end};
   }
   Range list_of(int64_t row) const { return simd::entries_of<Avx512>(args_, share_.rows[row]); }
-  // Entries of the block that a row sees; empty: begin >= end.
+  // Entries of the block that a row sees; there are none if begin >= end.
   Range entries_in(int64_t row, int64_t block) const {
     const Range list = list_of(row);
     return {list.begin > block ? list.begin : block, list.end < block + kBlock ? list.end : block + kBlock};
@@ -255,7 +255,7 @@ class QueriesOfHead {
     const auto entry = [](const AttentionRow& row, int64_t place) __attribute__((always_inline)) {
       return place < row.prefix_len ? place : row.tail[place - row.prefix_len];
     };
-    // From the end, where branches of a tree differ.
+    // The comparison starts at the end, where branches of a tree differ.
     for (int64_t place = end - 1; place >= begin && place >= common; --place) {
       if (entry(a, place) != entry(b, place)) return false;
     }
@@ -345,7 +345,7 @@ class QueriesOfHead {
   const int64_t group_;
   int64_t kv_head_ = 0;
   Range items_;
-  // By query of the run, and room for whole tiles:
+  // These are indexed by query of the run and padded to whole tiles.
   alignas(64) Bf16 q_[kRunNumbers + kQueries * kMaxHeadDim];      // [queries][head_dim]
   alignas(64) float sums_[kRunNumbers + kQueries * kMaxHeadDim];  // [queries][head_dim], weights times values
   alignas(64) float totals_[kMaxQueries + kQueries][kQueries];    // weights, lane by lane

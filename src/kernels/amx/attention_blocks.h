@@ -30,7 +30,7 @@ struct PackedBlock {
 // Where the keys, or values, of a block's places are; places without entry point at zeros.
 using Places = const uint8_t* [kBlock];
 
-// Both functions fetch the same numbers of `next` meanwhile.
+// Both functions also prefetch the same numbers of `next`.
 void pack_keys(const Places& places, const Places& next, int tiles, int64_t head_dim, Bf16* out) {
   for (int tile = 0; tile < tiles; ++tile) {
     for (int64_t d = 0; d < head_dim; d += kStep, out += kTileNumbers) {
@@ -45,7 +45,7 @@ void pack_keys(const Places& places, const Places& next, int tiles, int64_t head
   }
 }
 
-// Returns whether all of them are finite.
+// Returns whether all values are finite.
 bool pack_values(const Places& places, const Places& next, int steps, int64_t head_dim, Bf16* out) {
   const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
                                        38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
@@ -76,7 +76,7 @@ struct BlockPlaces {
   Places values;
 };
 
-// Of entries [entries.begin, entries.end) of the row's list, which lie in the block that begins at `begin`.
+// Entries [entries.begin, entries.end) of the row's list must lie in the block that begins at `begin`.
 void find_places(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, int64_t begin,
                  Range entries, BlockPlaces& places) {
   alignas(64) static const uint8_t kZeros[2 * kMaxHeadDim] = {};
@@ -91,7 +91,7 @@ void find_places(const AttentionArgs& args, const AttentionRow& row, int64_t kv_
   }
 }
 
-// Packs these entries and fetches the row's next block.
+// Packs these entries and prefetches the row's next block.
 void pack_block(const AttentionArgs& args, const AttentionRow& row, int64_t kv_head, int64_t begin,
                 Range entries, PackedBlock& packed) {
   BlockPlaces places;

@@ -40,7 +40,7 @@ void fetch_channels_ahead(const std::byte* weights) {
   for (int64_t line = 0; line < kByteTile; line += 64) __builtin_prefetch(weights + kChannelPrefetch + line);
 }
 
-// Sums of kTiles row tiles and kStrips panels over all inputs, in registers.
+// Sums of kTiles row tiles and kPanels panels over all inputs, in registers.
 template <int kTiles, int kPanels>
 void multiply_channels(const ChannelTiles& tiles, int64_t row, int64_t feature, bool first) {
   zero_tile<0>();

@@ -13,7 +13,7 @@ using Bf16 = uint16_t;
 
 constexpr int64_t kStepsOfBlock = kCodeBlock / kTileDepth;
 
-// Where the tiles of one chunk of rows stand.
+// The places of the tiles of one chunk of rows.
 struct ChunkLayout {
   int64_t row_tiles;
   int64_t steps;
@@ -30,8 +30,8 @@ struct ChunkLayout {
     return left < kStepsOfBlock ? left : kStepsOfBlock;
   }
   int64_t tiles_in_pair(int64_t pair) const { return row_tiles - 2 * pair < 2 ? 1 : 2; }
-  // In numbers; the tiles of a block and pair follow one another: step after step, the pair's tiles side by
-  // side.
+  // The result counts numbers. The tiles of a block and pair follow one another: step after step, the pair's
+  // tiles side by side.
   int64_t offset(int64_t block, int64_t pair) const {
     return (block * kStepsOfBlock * row_tiles + 2 * pair * steps_in(block)) * tile_numbers();
   }

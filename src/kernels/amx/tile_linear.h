@@ -75,13 +75,13 @@ void store_sums(float* sums) {
   if constexpr (kTiles == 2) store_tile<3>(sums + 3 * kTileSums);
 }
 
-// The weights of a step of a panel, kTilePrefetch from here.
+// Prefetches the weights of a step of a panel, kTilePrefetch bytes ahead.
 void fetch_ahead(const Bf16* tiles) {
   const auto* ahead = reinterpret_cast<const std::byte*>(tiles) + kTilePrefetch;
   for (int64_t line = 0; line < 2 * kTileNumbers * 2; line += 64) __builtin_prefetch(ahead + line);
 }
 
-// [pair][tile of the panel, row tile][feature][row] to y.
+// Writes sums [pair][tile of the panel, row tile][feature][row] to y.
 void store_outputs(const Chunk& chunk, int64_t feature, const float* sums) {
   const LinearShare& share = chunk.share;
   const auto mask_of = [](int64_t count) {
@@ -192,7 +192,7 @@ void multiply_chunk(const Chunk& chunk) {
 
 void multiply_chunk(const Chunk& chunk) {
   const LinearShare& share = chunk.share;
-  switch (share.form) {
+  switch (share.layout) {
     case WeightLayout::kTiles:
       return multiply_chunk<stored_panel>(chunk);
     case WeightLayout::kTileNibbles:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Left-hand tiles of 16 features by 32 inputs, in blocks of kCodeBlock inputs of a panel of 32 features:
-// [step][tile of the panel][16][32] bf16. Stored so for BF16, decoded a quarter of a block at a time for
-// codes, so that decoding runs between the tile products of the block before. Unnamed namespace on purpose,
+// [step][tile of the panel][16][32] bf16. BF16 is stored so; codes are decoded a quarter of a block at a
+// time, between the tile products of the previous block. Unnamed namespace on purpose,
 // see isa_ops.h.
 #pragma once
 
@@ -17,8 +17,8 @@ constexpr int64_t kTileNumbers = kTileRows * kTileDepth;
 constexpr int64_t kBlockNumbers = kStepsOfBlock * 2 * kTileNumbers;
 constexpr int kQuarters = 4;
 
-// Bytes ahead of use, beside every load: there the memory's rate is highest; in bursts it is not. Measured:
-// the farther ahead, the lower the rate, but codes are used up slower than they can be read.
+// Bytes to prefetch ahead, with every load: this gave a higher memory rate than bursts. By measurement the
+// rate falls with the distance, but codes are decoded more slowly than they can be read.
 constexpr int64_t kCodePrefetch = 2048;
 constexpr int64_t kTilePrefetch = 1024;
 
@@ -32,7 +32,7 @@ struct StoredTiles {
   }
 };
 
-// Where the parts of a panel of codes stand. Bytes of a block of 16 features: scales [16][groups], mins,
+// The places of the parts of a panel of codes. A block of 16 features holds scales [16][groups], mins,
 // codes [16][row].
 template <int kGroup, int kRowBytes, bool kMin>
 struct CodeBlocks {
@@ -61,7 +61,7 @@ struct CodeBlocks {
   }
 };
 
-// With the scales of a quarter's rows in f32.
+// Reads the scales of a quarter's rows as f32.
 template <int kGroup, int kRowBytes, bool kMin>
 struct ScaledBlocks : CodeBlocks<kGroup, kRowBytes, kMin> {
   using Base = CodeBlocks<kGroup, kRowBytes, kMin>;
@@ -100,7 +100,7 @@ struct ScaledBlocks : CodeBlocks<kGroup, kRowBytes, kMin> {
 // words >> bits, on either vector port: shifts have one only, which permutations of words need too.
 inline __m512i shift_words(__m512i words, int bits) {
   __m512i factor = _mm512_set1_epi16(static_cast<int16_t>(1 << (16 - bits)));
-  asm("" : "+v"(factor));  // else it becomes a shift again
+  asm("" : "+v"(factor));  // keeps the compiler from turning it into a shift
   return _mm512_mulhi_epu16(words, factor);
 }
 
@@ -131,9 +131,10 @@ struct NibbleTiles : CodeBlocks<32, 64, false> {
   }
 };
 
-// As before, but values follow from scale and min: as f32 they fill one register, whose upper words are their
-// bf16 by truncation, found with 2 code + 1 as index, whose upper bits do not matter. Scales are 1 + 1/384
-// too large, half of what truncation takes off on average, which leaves numbers of eight bits as they are.
+// Decodes codes whose values follow from scale and min. As f32 they fill one register; the upper words of it
+// are the bf16 values by truncation and are found with 2 code + 1 as index, whose upper bits do not matter.
+// Scales are 1 + 1/384 too large: this offsets the average loss by truncation and leaves numbers of eight
+// bits unchanged.
 struct MinNibbleTiles : ScaledBlocks<32, 64, true> {
   using ScaledBlocks::ScaledBlocks;
 

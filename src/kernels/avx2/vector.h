@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/simd/half_bits.h"
+
 namespace outrider {
 namespace {
 
@@ -17,7 +19,7 @@ struct Avx2 {
   static constexpr int kLanes = 8;
   static constexpr int kChains = 1;      // independent sums over the inputs of a product
   static constexpr int kRowsAtOnce = 5;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
-  static constexpr int kPanelsOfFewRows = 2;  // of products of few rows
+  static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
 
   static __m256i first(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
@@ -34,10 +36,10 @@ struct Avx2 {
   static Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   static Floats div(Floats a, Floats b) { return _mm256_div_ps(a, b); }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
-  // Return b where either is NaN.
+  // max() and min() return b where either is NaN.
   static Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
   static Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }
-  // `value` but where x < bound.
+  // Returns `value`, but zero where x < bound.
   static Floats zero_below(float bound, Floats x, Floats value) {
     return _mm256_and_ps(value, _mm256_cmp_ps(x, all(bound), _CMP_NLT_UQ));
   }
@@ -78,7 +80,7 @@ struct Avx2 {
   static Ints end_nibble_sums(Ints sums, int32_t start) {
     return add(_mm256_madd_epi16(sums, _mm256_set1_epi16(1)), all_ints(start));
   }
-  // As weights for add_byte_products, which adds sum of w * x + kByteOffset * sum of x.
+  // Prepares weights for add_byte_products(), which adds the sum of w * x + kByteOffset * the sum of x.
   static constexpr int kByteOffset = 0;
   static Ints byte_weights(Ints a) { return a; }
   static Ints add_byte_products(Ints sums, Ints w, Ints x) {
@@ -92,13 +94,13 @@ struct Avx2 {
     const __m128i pair = _mm_add_epi32(quarter, _mm_unpackhi_epi64(quarter, quarter));
     return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
   }
-  // Each lane's number, within the range of 8 bits.
+  // Stores the number of each lane as 8 bits, which must hold it.
   static void store_bytes(int8_t* p, Ints a) {
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
   }
 
-  // Half precision, consecutive in memory.
+  // Reads half-precision numbers that are consecutive in memory.
   static Floats load_halves(const uint8_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
@@ -109,9 +111,9 @@ struct Avx2 {
   static Ints signed_bytes(const uint8_t* p) {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
-  static Floats all_half(const uint8_t* p) { return _mm256_cvtph_ps(_mm_set1_epi16(bits16(p))); }
+  static Floats all_half(const uint8_t* p) { return _mm256_cvtph_ps(_mm_set1_epi16(half_bits(p))); }
 
-  // To nearest even; NaN stays NaN.
+  // Both stores round to nearest even; NaN stays NaN.
   static void store_halves(uint8_t* p, Floats v) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                      _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
@@ -125,13 +127,6 @@ struct Avx2 {
     const __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, nan, is_nan), 16);
     const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
-  }
-
- private:
-  static int16_t bits16(const uint8_t* p) {
-    int16_t bits;
-    __builtin_memcpy(&bits, p, sizeof(bits));
-    return bits;
   }
 };
 

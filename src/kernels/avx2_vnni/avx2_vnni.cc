@@ -6,16 +6,15 @@
 namespace outrider {
 namespace {
 
-// AVX2 with four products of bytes to an instruction.
+// AVX2 with four products of bytes per instruction.
 struct Avx2Vnni : Avx2 {
-  static constexpr int kDotRows =
-      8;  // their f32 sums leave the registers, which costs less than the weights twice
+  static constexpr int kDotRows = 8;  // spilling their f32 sums costs less than reading the weights twice
   static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
     return _mm256_dpbusd_avx_epi32(sums, nibbles, bytes);
   }
   static Ints begin_nibble_sums(int32_t start) { return all_ints(start); }
   static Ints end_nibble_sums(Ints sums, int32_t) { return sums; }
-  // The instruction wants unsigned weights.
+  // The instruction needs unsigned weights.
   static constexpr int kByteOffset = 128;
   static Ints byte_weights(Ints a) { return _mm256_xor_si256(a, _mm256_set1_epi8(static_cast<char>(0x80))); }
   static Ints add_byte_products(Ints sums, Ints w, Ints x) { return _mm256_dpbusd_avx_epi32(sums, w, x); }

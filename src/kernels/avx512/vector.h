@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/simd/half_bits.h"
+
 namespace outrider {
 namespace {
 
@@ -31,10 +33,10 @@ struct Avx512 {
   static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   static Floats div(Floats a, Floats b) { return _mm512_div_ps(a, b); }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
-  // Return b where either is NaN.
+  // max() and min() return b where either is NaN.
   static Floats max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
   static Floats min(Floats a, Floats b) { return _mm512_min_ps(a, b); }
-  // `value` but where x < bound.
+  // Returns `value`, but zero where x < bound.
   static Floats zero_below(float bound, Floats x, Floats value) {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, all(bound), _CMP_NLT_UQ), value);
   }
@@ -75,7 +77,7 @@ struct Avx512 {
   static Ints end_nibble_sums(Ints sums, int32_t start) {
     return add(_mm512_madd_epi16(sums, _mm512_set1_epi16(1)), all_ints(start));
   }
-  // As weights for add_byte_products, which adds sum of w * x + kByteOffset * sum of x.
+  // Prepares weights for add_byte_products(), which adds the sum of w * x + kByteOffset * the sum of x.
   static constexpr int kByteOffset = 0;
   static Ints byte_weights(Ints a) { return a; }
   static Ints add_byte_products(Ints sums, Ints w, Ints x) {
@@ -86,12 +88,12 @@ struct Avx512 {
   static Ints to_ints(Floats a) { return _mm512_cvtps_epi32(a); }
   static Floats absolute(Floats a) { return _mm512_abs_ps(a); }
   static int32_t sum_ints(Ints a) { return _mm512_reduce_add_epi32(a); }
-  // Each lane's number, within the range of 8 bits.
+  // Stores the number of each lane as 8 bits, which must hold it.
   static void store_bytes(int8_t* p, Ints a) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
   }
 
-  // Half precision, consecutive in memory.
+  // Reads half-precision numbers that are consecutive in memory.
   static Floats load_halves(const uint8_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
@@ -102,9 +104,9 @@ struct Avx512 {
   static Ints signed_bytes(const uint8_t* p) {
     return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
-  static Floats all_half(const uint8_t* p) { return _mm512_cvtph_ps(_mm256_set1_epi16(bits16(p))); }
+  static Floats all_half(const uint8_t* p) { return _mm512_cvtph_ps(_mm256_set1_epi16(half_bits(p))); }
 
-  // To nearest even; NaN stays NaN.
+  // Both stores round to nearest even; NaN stays NaN.
   static void store_halves(uint8_t* p, Floats v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
@@ -116,13 +118,6 @@ struct Avx512 {
     const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
     const __m512i kept = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
-  }
-
- private:
-  static int16_t bits16(const uint8_t* p) {
-    int16_t bits;
-    __builtin_memcpy(&bits, p, sizeof(bits));
-    return bits;
   }
 };
 

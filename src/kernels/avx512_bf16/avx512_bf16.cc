@@ -5,18 +5,18 @@
 namespace outrider {
 namespace {
 
-// Any layout of pair_form().
+// Handles every layout that pair_layout() returns.
 void linear(const LinearShare& share) {
-  share.form == WeightLayout::kPairs ? pair_linear(share) : avx512_vnni_ops().linear(share);
+  share.layout == WeightLayout::kPairs ? pair_linear(share) : avx512_vnni_ops().linear(share);
 }
 
 void pack_inputs(const InputShare& share) {
-  share.form == InputLayout::kBF16Pairs ? pack_pair_inputs(share) : avx512_ops().pack_inputs(share);
+  share.layout == InputLayout::kBF16Pairs ? pack_pair_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
 }  // namespace
 
-// Like avx512 but for products of bf16 weights.
+// As avx512, except for the products of bf16 weights.
 IsaOps avx512_bf16_ops() {
   IsaOps ops = avx512_ops();
   ops.linear = linear;

@@ -2,9 +2,8 @@
 // Products of bf16 weights with inputs rounded to bf16, on panels of 16 output features: a lane of a vector
 // holds two inputs of one feature. Unnamed namespace on purpose, see isa_ops.h.
 //
-// The sum of one output runs over the pairs of inputs in order; nothing else enters, so its bits depend on
-// its own row, its own weights and k only. Few rows take two panels at once to hide the instruction's
-// latency.
+// The sum of one output runs over the pairs of inputs in order, so its bits depend only on its own row, its
+// own weights and k. A call of few rows takes two panels at once to hide the instruction's latency.
 #pragma once
 
 #include "kernels/avx512/vector.h"
@@ -19,7 +18,7 @@ using Pair = uint32_t;  // two bf16, the first one in the low half
 
 int64_t pairs_of(int64_t k) { return (k + 1) / 2; }
 
-// Of a tile of inputs [pair][kRows] with kStrips panels.
+// The products of a tile of inputs [pair][kRows] with kPanels panels.
 template <int kRows, int kPanels>
 void pair_product(const LinearShare& share, int64_t feature, int64_t row) {
   const int64_t pairs = pairs_of(share.k);
@@ -50,7 +49,7 @@ void pair_product(const LinearShare& share, int64_t feature, int64_t row) {
   }
 }
 
-// Of a tile of as many rows as there are, at most kRows.
+// The products of a tile that may have fewer rows than kRows.
 template <int kRows, int kPanels>
 void pair_product_of_tile(const LinearShare& share, int64_t feature, Range rows) {
   if (rows.end - rows.begin == kRows) return pair_product<kRows, kPanels>(share, feature, rows.begin);

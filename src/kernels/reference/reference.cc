@@ -9,7 +9,7 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kChunk = 256;    // inputs decoded at a time; a multiple of every block size
-constexpr int64_t kFeatures = 64;  // that share one laying out of inputs
+constexpr int64_t kFeatures = 64;  // features that share one transposition of inputs
 
 // Inputs [begin, begin + count) of one feature's weights.
 void decode(const LinearShare& share, int64_t feature, int64_t begin, int64_t count, float* weights) {
@@ -26,7 +26,8 @@ void decode(const LinearShare& share, int64_t feature, int64_t begin, int64_t co
 constexpr int kTogether = 8;  // rows that are summed side by side
 using Inputs = double[kChunk][kTogether];
 
-// Inputs [begin, begin + count) of `rows` rows from `first` on, number by number, zeros behind the last row.
+// Inputs [begin, begin + count) of `rows` rows from `first` on, number by number, with zeros after the last
+// row.
 void lay_side_by_side(const LinearShare& share, int64_t first, int64_t rows, int64_t begin, int64_t count,
                       Inputs& inputs) {
   for (int64_t r = 0; r < kTogether; ++r) {
@@ -35,7 +36,7 @@ void lay_side_by_side(const LinearShare& share, int64_t first, int64_t rows, int
   }
 }
 
-// Each row's sum runs in the order of its inputs; the others keep the processor busy while it waits for one.
+// Each row's sum runs in the order of its inputs; several rows side by side hide the latency of additions.
 void add_products(const float* weights, int64_t count, const Inputs& inputs, double* sums) {
   double totals[kTogether];
   for (int r = 0; r < kTogether; ++r) totals[r] = sums[r];
@@ -75,7 +76,7 @@ void linear(const LinearShare& share) {
   }
 }
 
-// Inputs are read as they are.
+// Inputs are read unpacked.
 void pack_inputs(const InputShare&) {}
 
 int64_t slot_of(const AttentionArgs& args, const AttentionRow& row, int64_t position) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention with the running softmax of FlashAttention, in blocks of kBlock entries counted from entry 0 of a
 // row's own list. Blocks, and so all bits, depend on the row's length and window only: not on pages, not on
-// where its prefix ends, not on which rows and heads are worked at together for the sake of the cache.
+// where its prefix ends, not on which rows and heads are computed together to reuse the cache.
 #pragma once
 
 #include "kernels/simd/cached_heads.h"
@@ -24,7 +24,7 @@ struct RunningSoftmax {
   float total;
 };
 
-// Templates, as everything here, so that each instruction set has its own.
+// This is a template, as all functions here, so that each instruction set has its own copy.
 template <typename V>
 Range entries_of(const AttentionArgs& args, const AttentionRow& row) {
   const int64_t end = static_cast<int64_t>(row.prefix_len) + row.tail_len;
@@ -180,8 +180,8 @@ bool same_entries(const BlockEntries& a, const BlockEntries& b) {
   return a.count == b.count && __builtin_memcmp(a.offsets, b.offsets, a.count * sizeof(a.offsets[0])) == 0;
 }
 
-// Items of one key/value head; they pass block by block over the cache, so that what one reads the next finds
-// close.
+// Items of one key/value head. They pass block by block over the cache, so that each finds the entries that
+// the previous one read in the nearest caches.
 template <typename V, typename Cached, bool kWiden>
 void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
   const AttentionArgs& args = *share.args;

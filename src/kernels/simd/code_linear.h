@@ -3,8 +3,8 @@
 // holds four inputs of one feature.
 //
 // Sums within a group (or, for kChannels, over all inputs) are sums of integers, exact in any order; groups
-// are added in f32, in order. So the bits of an output depend on its own row and weights only, and agree
-// between instruction sets.
+// are added in f32, in order. Therefore the bits of an output depend only on its own row and weights, and
+// agree between instruction sets.
 #pragma once
 
 #include "kernels/isa_ops.h"
@@ -77,7 +77,7 @@ struct CodePanel {
 };
 
 // Lanes [lane, lane + V::kLanes) of a panel for rows [row, row + kRows). Adds a group's integer sums, times
-// the scales of both sides, to the outputs' sums, and takes the mins off.
+// the scales of both sides, to the outputs' sums, and subtracts the mins.
 template <typename V, typename Codes, int kRows>
 void code_rows(const CodePanel& panel, int64_t row, int lane) {
   constexpr int64_t kGroups = kCodeBlock / Codes::kGroup;
@@ -137,7 +137,7 @@ void code_linear(const LinearShare& share) {
   }
 }
 
-// As code_rows, with one scale per feature and per row.
+// The counterpart of code_rows() with one scale per feature and per row.
 template <typename V, int kRows>
 void channel_rows(const LinearShare& share, const std::byte* panel, int64_t feature, int64_t row, int lane) {
   const int64_t steps = (share.k + kChannelDepth - 1) / kChannelDepth;

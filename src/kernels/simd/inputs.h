@@ -69,7 +69,7 @@ void pack_row(const InputShare& share, int64_t row) {
 template <typename V>
 void pack_inputs(const InputShare& share) {
   for (int64_t item = share.items.begin; item < share.items.end; ++item) {
-    if (share.form == InputLayout::kInt8Rows) {
+    if (share.layout == InputLayout::kInt8Rows) {
       pack_row<V>(share, item);
     } else {
       const int64_t groups = share.k / kInputGroup;

@@ -6,10 +6,10 @@
 
 namespace outrider::simd {
 
-// Any layout of dot_form().
+// Handles every layout that dot_layout() returns.
 template <typename V>
 void linear(const LinearShare& share) {
-  switch (share.form) {
+  switch (share.layout) {
     case WeightLayout::kDotNibbles:
       return share.has_min ? code_linear<V, Nibbles<true>>(share) : code_linear<V, Nibbles<false>>(share);
     case WeightLayout::kDotBytes:

@@ -3,8 +3,8 @@
 // chunk and is converted on the way, so that arithmetic overlaps with reading.
 //
 // The sum of one output: inputs are cut into stretches of kStretch; within one, input i belongs to chain
-// i % V::kChains; chains run in order and are added in pairs; stretches are added in order. Nothing else
-// enters, so the bits of an output depend on its own row, its own weights and k only.
+// i % V::kChains; chains run in order and are added in pairs; stretches are added in order. Therefore
+// the bits of an output depend only on its own row, its own weights and k.
 #pragma once
 
 #include "kernels/isa_ops.h"
@@ -13,10 +13,11 @@ namespace outrider::simd {
 
 inline constexpr int64_t kStretch = 256;
 inline constexpr int64_t kRowsOfChunk = 128;  // rows that share a stretch while it is in the nearest cache
-// So few rows have too few sums to fill the multipliers' pipelines; V::kStripsOfFewRows panels at once do.
+// A call of so few rows has too few sums to fill the multipliers' pipelines; V::kPanelsOfFewRows panels at
+// once do.
 inline constexpr int kRowsOfPanels = 2;
 
-// How weights are read: f32 as they are.
+// Readers of weights; f32 needs no conversion.
 template <typename V>
 struct F32Weights {
   static constexpr int64_t kBytes = 4;
@@ -44,7 +45,7 @@ struct Stretch {
   float* sums;  // [panels, rows of a chunk, 16]
 };
 
-// Adds one stretch to the sums of kRows rows, from `row` on, of kStrips panels side by side.
+// Adds one stretch to the sums of kRows rows, from `row` on, of kPanels panels side by side.
 template <typename V, typename Weights, int kPanels, int kRows>
 void add_stretch(const Stretch& stretch, int64_t row) {
   constexpr int kPartsOfPanel = kDotFeatures / V::kLanes, kParts = kPanels * kPartsOfPanel;
@@ -98,7 +99,7 @@ void add_stretch_to(const Stretch& stretch, int64_t row, int64_t rows) {
   if constexpr (kRows > 1) add_stretch_to<V, Weights, kPanels, kRows - 1>(stretch, row, rows);
 }
 
-// Rows in groups of about the same size: weights are converted for every group anew.
+// Divides rows into groups of similar size, because weights are converted once per group.
 template <typename V, typename Weights, int kPanels>
 void add_stretch_to_rows(const Stretch& stretch, int64_t rows) {
   constexpr int kMax = kPanels > 1 ? kRowsOfPanels : V::kRowsAtOnce;

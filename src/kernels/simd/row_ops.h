@@ -13,7 +13,7 @@ template <typename V>
 typename V::Floats exp(typename V::Floats unbounded) {
   using Floats = typename V::Floats;
   constexpr float kMin = -87;
-  // In this order of operands NaN passes.
+  // This order of operands lets NaN pass.
   const Floats x = V::min(V::all(90), V::max(V::all(kMin), unbounded));
   const auto n = V::round(V::mul(x, V::all(1.44269504F)));
   // r = x - n ln 2, ln 2 in two parts; the upper one has few enough bits for exact products.

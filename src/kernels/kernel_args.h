@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of the kernels: plain data, shared by the table and the instruction sets' loops.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/packed_matrix.h"
+
+namespace outrider {
+
+// y[r, j] = sum_i x[r, i] * w[j, i] for j in [0, n); rows are contiguous.
+struct LinearArgs {
+  const PackedMatrix* weights = nullptr;
+  const float* x = nullptr;       // [rows, k]
+  std::byte* packed_x = nullptr;  // input_bytes(weights->inputs, rows, k) bytes, 64-byte aligned
+  float* y = nullptr;             // [rows, n]
+  int64_t rows = 0;
+};
+
+// One row's view of the cache: the first `prefix_len` entries of its sequence in order, then the entries
+// `tail` (indices into the sequence, its ancestors within a drafted tree, itself last). Entry e of the
+// sequence lies in slot pages[e / page_size] * page_size + e % page_size.
+struct AttentionRow {
+  const int32_t* pages = nullptr;
+  int32_t prefix_len = 0;
+  const int32_t* tail = nullptr;
+  int32_t tail_len = 0;
+};
+
+// Scaled dot-product attention, grouped queries: y[r, h] = softmax(q[r, h] . K / sqrt(head_dim)) V. The sum
+// runs over a row's entries in their order, so a chain staged as prefix and the same chain staged as tail
+// give the same bits.
+struct AttentionArgs {
+  const float* q = nullptr;  // [rows, head_count, head_dim], rows q_stride numbers apart
+  int64_t q_stride = 0;
+  const std::byte* k = nullptr;  // one layer's keys [slots, kv_head_count], see StoreKvArgs
+  const std::byte* v = nullptr;  // one layer's values, same shape
+  DType kv_type = DType::kF32;
+  float* y = nullptr;  // [rows, head_count, head_dim]
+  std::span<const AttentionRow> rows;
+  int64_t head_count = 0;
+  int64_t kv_head_count = 0;
+  int64_t head_dim = 0;
+  int64_t page_size = 0;
+  int64_t window = 0;  // only the last `window` entries of a row's list count; 0: all
+};
+
+struct NormArgs {
+  const float* x = nullptr;       // [rows, dim]
+  const float* weight = nullptr;  // [dim]
+  float* y = nullptr;             // [rows, dim]; may be x
+  int64_t rows = 0;
+  int64_t dim = 0;
+  float epsilon = 0;
+};
+
+// Keys or values of one row, written to the cache and rounded to its type: head vectors of
+// cached_head_bytes() each. A NaN or infinity stays NaN or infinity; in Q8_0 it makes its block of 32 NaN.
+struct StoreKvArgs {
+  const float* x = nullptr;  // [heads, head_dim]
+  std::byte* out = nullptr;
+  DType type = DType::kF32;  // F32, BF16, F16 or Q8_0
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+};
+
+// Rotates pairs (i, i + head_dim / 2) of each head, in place.
+struct RopeArgs {
+  float* x = nullptr;                // [rows, heads, head_dim]
+  const float* rotations = nullptr;  // [rows, head_dim], see fill_rotations
+  int64_t rows = 0;
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+};
+
+}  // namespace outrider

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of stored types, read and written by scalar code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace outrider {
+
+// Converts `elements` stored numbers of one row to f32, as the format's description defines them.
+void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements);
+
+// Converts one f32 row to any type except Q5_K (a precondition). F16, BF16, Q8_0, Q4_0 and I8 are rounded as
+// GGUF's reference quantiser does; the scales of Q4_K and Q6_K are found by a search.
+void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements);
+
+}  // namespace outrider

@@ -68,7 +68,8 @@ std::vector<TokenLogprobs> prompt_logprobs_of(const HashModel& model, const Requ
   if (request.prompt_logprobs < 0) return logprobs;
   for (size_t i = 1; i < request.prompt.size(); ++i) {
     const std::vector<float> logits = model.logits_after(std::span(request.prompt).first(i));
-    const LogSoftmax distribution(std::span(logits).first(kLetters + 1));
+    const auto row = std::span(logits).first(kLetters + 1);
+    const LogSoftmax distribution(row);
     logprobs.push_back(distribution.list(request.prompt[i], request.prompt_logprobs));
     logprobs.back().rank = distribution.rank(request.prompt[i]);
   }

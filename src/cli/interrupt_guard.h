@@ -9,18 +9,18 @@
 
 namespace outrider {
 
-// While it lives, these signals set interrupted() instead of ending the program.
+// While a guard lives, its signals set interrupted() instead of ending the program.
 class InterruptGuard {
  public:
   enum class Repeats : uint8_t { kIgnored, kEndProgram };
 
-  // Repeats: what each of the signals does when it comes again.
+  // `repeats`: the effect of a signal that arrives a second time.
   explicit InterruptGuard(std::initializer_list<int> signals, Repeats repeats = Repeats::kIgnored);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  static bool interrupted();  // since the newest guard was made
+  static bool interrupted();  // since the latest guard was made
 
  private:
   std::vector<std::pair<int, struct sigaction>> previous_;

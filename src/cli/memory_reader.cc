@@ -9,8 +9,9 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kLine = 64;            // bytes of a cache line
-constexpr int64_t kFootprint = 1 << 30;  // beyond any cache's share
-constexpr int64_t kAhead = 1024;         // bytes; more falls back to the rate of the hardware's own prefetch
+constexpr int64_t kFootprint = 1 << 30;  // bytes, more than any cache holds
+constexpr int64_t kAhead =
+    1024;  // prefetch distance in bytes; with a larger one only the hardware's prefetch remains
 
 using Line = uint64_t __attribute__((vector_size(kLine)));
 

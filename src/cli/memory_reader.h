@@ -8,11 +8,11 @@
 
 namespace outrider {
 
-// Reads memory as fast as plain code can, on all workers: what a pass would take that did nothing but stream
+// Reads memory as fast as possible on all workers. The time is that of a pass which does nothing but stream
 // its weights.
 class MemoryReader {
  public:
-  // Of as many bytes as given, up to 1 GiB, which is then read repeatedly.
+  // Allocates `bytes`, at most 1 GiB, which is then read repeatedly.
   explicit MemoryReader(int64_t bytes);
 
   // Milliseconds to read `bytes` given at construction once.
@@ -20,7 +20,7 @@ class MemoryReader {
 
  private:
   int64_t bytes_;
-  Buffer buffer_;  // written once: untouched pages would all be one page of zeros
+  Buffer buffer_;  // written once, since untouched pages would all share one page of zeros
   uint64_t sink_ = 0;
 };
 

@@ -79,7 +79,7 @@ std::optional<PromptRecord> parse_record(const Json& object) {
     record.is_chat = !continues;
   } else if (object.contains("turns")) {
     turns = texts_of(object["turns"]);
-    if (turns) turns->resize(1);  // later turns answer what a model said
+    if (turns) turns->resize(1);  // later turns refer to an answer of a model
     record.is_chat = true;
   } else if (object.contains("question")) {
     turns = texts_of(object["question"]);
@@ -99,7 +99,7 @@ std::vector<PromptRecord> thinned(std::vector<PromptRecord> prompts, int64_t lim
   return kept;
 }
 
-// Odd turns counted from the end are the user's.
+// Counted from the end, odd turns are the user's.
 Result<std::string> render_chat(const PromptRecord& prompt, const Engine& engine) {
   std::vector<std::pair<std::string, std::string>> messages;
   for (size_t i = 0; i < prompt.turns.size(); ++i) {

@@ -11,20 +11,20 @@
 
 namespace outrider {
 
-// A whole file, at most 64 MiB. Errors: missing, a directory, too large, unreadable.
+// Reads a whole file of at most 64 MiB. Errors: missing, a directory, too large, unreadable.
 Result<std::string> read_text_file(const std::filesystem::path& path);
 
-// Standard input to its end, at most 64 MiB.
+// Reads standard input to its end, at most 64 MiB.
 Result<std::string> read_standard_input();
 
-// The text of --prompt, --text, --prompt-file, --text-file or --file; the source was checked by
-// check_one_input.
+// The text of --prompt, --text, --prompt-file, --text-file or --file; check_one_input() must have
+// succeeded before.
 Result<std::string> input_text(const Settings& settings);
 
-// Exactly one of text, file and ids must be given; `choices` names them in the error.
+// Error unless exactly one of text, file and ids is given. `choices` names them in the message.
 Status check_one_input(const Settings& settings, std::string_view choices);
 
-// Token ids of the input: as given, or the text as the model's tokenizer has it.
+// Token ids of the input: the given ids, or those of the text by the model's tokenizer.
 Result<std::vector<TokenId>> input_tokens(const Settings& settings, const Engine& engine);
 
 }  // namespace outrider

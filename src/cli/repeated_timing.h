@@ -6,12 +6,12 @@
 
 namespace outrider {
 
-// Timings of the same work. What disturbs one makes it longer: if the two least agree, they are the work's
-// own; if they do not, the machine does something else.
+// Timings of the same work. A disturbance only makes a timing longer: if the two smallest agree, they are
+// undisturbed; if they differ, the machine is busy.
 class RepeatedTiming {
  public:
   static constexpr double kMaxSpread = 0.1;
-  static constexpr int kFewest = 2, kMax = 6;
+  static constexpr int kMin = 2, kMax = 6;
 
   void add(double ms) {
     second_ = std::clamp(ms, min_, second_);
@@ -19,9 +19,9 @@ class RepeatedTiming {
     ++count_;
   }
   double min() const { return min_; }
-  // How much longer the second took than the least, as a share of it.
-  double spread() const { return count_ < kFewest || min_ <= 0.0 ? 0.0 : second_ / min_ - 1.0; }
-  bool is_enough() const { return count_ >= kMax || (count_ >= kFewest && spread() <= kMaxSpread); }
+  // The difference between the two smallest timings, relative to the smallest.
+  double spread() const { return count_ < kMin || min_ <= 0.0 ? 0.0 : second_ / min_ - 1.0; }
+  bool is_enough() const { return count_ >= kMax || (count_ >= kMin && spread() <= kMaxSpread); }
 
  private:
   double min_ = std::numeric_limits<double>::infinity();

@@ -9,10 +9,10 @@
 namespace outrider {
 namespace {
 
-// A sequence while its chain grows.
+// A sequence and its chain while it is drafted.
 struct Growing {
   DraftRequest request;
-  std::vector<TokenId> tokens;  // committed ones, then the chain
+  std::vector<TokenId> tokens;  // committed tokens, then the chain
   TokenTree* tree = nullptr;
 };
 

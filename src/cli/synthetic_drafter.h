@@ -11,17 +11,17 @@
 
 namespace outrider {
 
-// Runs another drafter and replaces what it proposes, so that its cost can be measured at any acceptance rate
-// without trained weights. Each drafted token after right ones is the target's own with probability `rate`
-// and another one else; tokens after a wrong one stay as proposed. The inner drafter drafts one level at a
-// time and sees the replaced tokens, so it runs the passes that a drafter of that quality would run. Chains
-// only.
+// Runs another drafter and replaces its proposals, so that its cost can be measured at any acceptance rate
+// without trained weights. A drafted token after right ones becomes the target's own token with probability
+// `rate` and a different one otherwise. Tokens after a wrong one stay as proposed. The inner drafter drafts
+// one level at a time and sees the replaced tokens, so it runs the passes that a drafter of that quality
+// would run. Only for chains.
 class SyntheticDrafter final : public Drafter {
  public:
   SyntheticDrafter(std::shared_ptr<Drafter> inner, double rate, int64_t vocab_size);
 
-  // The target's own continuation of a prompt: prompt and output. Sequences that do not begin it keep the
-  // inner drafter's proposals.
+  // Sets the target's own continuation of a prompt: prompt and output. Sequences that are no beginning of it
+  // keep the inner drafter's proposals.
   void expect(std::vector<TokenId> tokens) { expected_ = std::move(tokens); }
 
   const DrafterTraits& traits() const override { return traits_; }
@@ -35,7 +35,7 @@ class SyntheticDrafter final : public Drafter {
   void end(uint64_t sequence) override { inner_->end(sequence); }
 
  private:
-  // `tokens`: those of the request and the chain so far.
+  // `tokens`: the tokens of the request followed by the chain so far.
   TokenId replaced(const DraftRequest& request, std::span<const TokenId> tokens, TokenId proposed) const;
 
   std::shared_ptr<Drafter> inner_;

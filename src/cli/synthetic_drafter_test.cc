@@ -12,7 +12,7 @@ namespace {
 constexpr TokenId kProposal = 99;
 constexpr int64_t kVocabulary = 1000;
 
-// Proposes one token for ever and remembers what it was shown.
+// Always proposes one token and records the requests that it gets.
 class ConstantDrafter final : public Drafter {
  public:
   const DrafterTraits& traits() const override { return traits_; }
@@ -91,7 +91,7 @@ TEST_F(SyntheticDrafterTest, HitsItsRate) {
   for (size_t length = 1; length < 4001; ++length) {
     right += drafted(drafter, std::vector<TokenId>(length, 1), 1).front() == 1 ? 1 : 0;
   }
-  EXPECT_NEAR(right / 4000.0, 0.7, 0.03);  // four standard deviations
+  EXPECT_NEAR(right / 4000.0, 0.7, 0.03);  // within four standard deviations
 }
 
 TEST_F(SyntheticDrafterTest, DoesNotPromiseProbabilities) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where text goes: results to standard output, everything else to standard error.
+// Results go to standard output, everything else to standard error.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 namespace outrider {
 
 void write_output(std::string_view text);
-// Error: standard output took not everything (full disk, closed pipe).
+// Error: not everything could be written (full disk, closed pipe).
 Status flush_output();
 
-// "outrider: <message>" on standard error.
+// Writes "outrider: <message>" to standard error.
 void write_error_line(std::string_view message);
 void write_error_text(std::string_view text);
 
@@ -22,13 +22,14 @@ bool input_is_terminal();
 bool output_is_terminal();
 bool error_is_terminal();
 
-// Standard output is a terminal and NO_COLOR does not refuse it.
+// Whether standard output is a terminal and NO_COLOR is not set.
 bool output_takes_colour();
 
-// What is left of a run of equal parts: "12 min 30 s left"; before the first is done: nothing.
+// An estimate of the remaining time of `total` equal parts: "12 min 30 s left". Empty before the first is
+// done.
 std::string time_left(double elapsed_ms, int64_t done, int64_t total);
 
-// A bar on standard error that redraws itself; silent where standard error is no terminal.
+// A progress bar on standard error. Shows nothing if standard error is no terminal.
 class ProgressBar {
  public:
   ProgressBar(std::string label, int64_t total);
@@ -48,7 +49,8 @@ class ProgressBar {
   bool visible_;
 };
 
-// The same for what is done in parts of 0..1, under a name that may change.
+// A line of progress on standard error, as a fraction 0..1 and a name that may change. Shows nothing without
+// a terminal.
 class ProgressLine {
  public:
   ProgressLine() : visible_(error_is_terminal()) {}

@@ -10,18 +10,19 @@
 
 namespace outrider {
 
-// A completion and how many of its tokens the prompt's own pass brought; those take none of decode_ms.
+// A completion and the number of its tokens that the pass of its prompt committed; decode_ms excludes these.
 struct TimedCompletion {
   Completion completion;
   int64_t prompt_pass_tokens = 0;
 
-  // Tokens after the prompt's pass per second of decoding; 0 when there are none.
+  // Tokens per second of decoding after the pass of the prompt; 0: no such tokens.
   double tokens_per_second() const;
 };
 
 Result<TimedCompletion> generate_timed(Engine& engine, Request request, const ProgressSink& sink = nullptr);
 
-// All requests at once, batched as the engine's limits allow; completions in the order of the requests.
+// Runs all requests at once, in batches within the engine's limits. Returns completions in the order of the
+// requests.
 Result<std::vector<Completion>> generate_together(Engine& engine, std::span<const Request> requests);
 
 }  // namespace outrider

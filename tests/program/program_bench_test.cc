@@ -99,7 +99,7 @@ TEST_F(ProgramTest, VerifyLosslessProvesEquality) {
   EXPECT_TRUE(text.output.starts_with("identical: 2 prompts")) << text.output << text.errors;
 }
 
-// A prompt that is too long is found out before anything runs; what was measured outlasts an interruption.
+// A prompt that is too long is refused before anything runs. Results remain after an interruption.
 TEST_F(ProgramTest, BenchesRefuseOrSkipLongPrompts) {
   const std::string prompts = write("p.jsonl",
                                     "{\"id\": \"short\", \"prompt\": \"a b a b\"}\n"
@@ -124,7 +124,7 @@ TEST_F(ProgramTest, BenchAllReportsAndKeepsWhatIsDone) {
   const std::string line = "bench " + kModel +
                            " --all --runs 400 --max-tokens 8 --ignore-eos --json --output " + table +
                            " --drafters " + folder_.string();
-  // Ended by a signal as soon as a drafter is in the file.
+  // A signal ends the run as soon as the file has a drafter.
   const Outcome outcome = run(line, "sh -c '\"$@\" & p=$!; while [ ! -e " + table +
                                         " ]; do sleep 0.01; done; kill -TERM $p; wait $p' --");
   EXPECT_EQ(outcome.exit_code, 1) << outcome.errors;

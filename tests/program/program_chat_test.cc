@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `outrider chat` behind pipes.
+// `outrider chat` with pipes instead of a terminal.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 namespace outrider {
 namespace {
 
-// A copy of the test model that can chat.
+// A copy of the test model with a chat template.
 std::string chat_model(const std::filesystem::path& folder) {
   const std::filesystem::path model = folder / "chat-model";
   std::filesystem::create_directories(model);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafters by their files: `doctor`, `inspect`, `bench --all`.
+// Commands about drafters and their files: `doctor`, `inspect`, `bench --all`.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -34,7 +34,7 @@ TEST_F(ProgramTest, DoctorTriesShapesThatCanBeUsed) {
               0)
         << keys;
   }
-  EXPECT_GT(json["shapes"][2]["acceptance_length"], 2.0);  // it drafts for itself
+  EXPECT_GT(json["shapes"][2]["acceptance_length"], 2.0);  // the model drafts for itself
   const Outcome text = run(common + " --speculative 'combine=[ngram,early_exit]'");
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_EQ(text.errors, "");
@@ -43,7 +43,7 @@ TEST_F(ProgramTest, DoctorTriesShapesThatCanBeUsed) {
   EXPECT_EQ(run_json(common + " --json --speculative ngram")["agreement"].contains("kl_divergence"), false);
 }
 
-// Heads of this shape fit kModel; random ones are of no use.
+// Heads of this shape fit kModel. Their random weights give no speed-up.
 void make_medusa(FakeHead& made, int64_t hidden = 64, int64_t vocab = 288) {
   made.tensors["0.0.linear.weight"] = {hidden, hidden};
   made.tensors["0.0.linear.bias"] = {hidden};
@@ -61,7 +61,7 @@ TEST_F(ProgramTest, DoctorRecognisesALearnedDrafter) {
   EXPECT_EQ(json["drafter"]["vocab_size"], 288);
   EXPECT_EQ(json["drafter"]["trained_for_this_target"], nullptr);
   EXPECT_EQ(json["agreement"]["places"], 8);
-  EXPECT_TRUE(json["agreement"].contains("kl_divergence"));  // it was given features, and drafted
+  EXPECT_TRUE(json["agreement"].contains("kl_divergence"));  // the head got features and drafted
   EXPECT_EQ(json["shapes"].back()["keys"], "tree=choices");
   EXPECT_GT(json["shapes"].back()["nodes"], 1.0);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the built program in a folder of the test's own.
+// Runs the built program in a temporary folder per test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class ProgramTest : public ::testing::Test {
 
   std::string write(const std::string& name, const std::string& text) const;
 
-  // `arguments` as a shell sees them; `before` sets variables or pipes something in.
+  // `arguments` are shell text; `before` is a prefix that sets variables or pipes input.
   Outcome run(const std::string& arguments, const std::string& before = "") const;
   Json run_json(const std::string& arguments, const std::string& before = "") const;
   void expect_refused(const std::string& arguments, int exit_code, const std::string& part,

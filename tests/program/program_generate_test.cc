@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `outrider generate`: the shape of its JSON, what speculation leaves alone, and how it shows drafts.
+// `outrider generate`: the form of its JSON, its output with and without speculation, and its display of
+// drafts.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -81,7 +82,7 @@ TEST_F(ProgramTest, SeveralDraftersLeaveTheOutputAlone) {
     const Json json = run_json(common + " --cache-dir none --speculative '" + speculative + "'");
     EXPECT_EQ(json["token_ids"], plain["token_ids"]) << speculative;
     EXPECT_EQ(json["speculation"]["method"], method) << speculative;
-    // Where the policy decides, it may find that no draft pays here.
+    // The policy auto may find that no draft is worth its cost here.
     const bool decides =
         speculative.find("policy=auto") != std::string::npos ||
         (speculative.starts_with("auto") && speculative.find("policy=") == std::string::npos);

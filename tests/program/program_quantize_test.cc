@@ -20,7 +20,7 @@ TEST_F(ProgramTest, QuantizeWritesTheSameModel) {
   EXPECT_LT(report["bytes"], report["bytes_before"]);
   const std::string score = " --prompt-ids 1,2,3,4,5,6 --json";
   EXPECT_EQ(run("score " + out + score).output, run("score " + kModel + " --weights q8_0" + score).output);
-  const std::string reference = (folder_ / "reference.gguf").string();  // from what the gguf package wrote
+  const std::string reference = (folder_ / "reference.gguf").string();  // the gguf package wrote its source
   EXPECT_EQ(run("quantize " + kModel + ".gguf " + reference + " --type q8_0").exit_code, 0);
   EXPECT_EQ(run("score " + out + score).output, run("score " + reference + score).output);
   const Json exact = run_json("score " + kModel + score), rounded = run_json("score " + out + score);
@@ -51,7 +51,7 @@ TEST_F(ProgramTest, QuantizeRefusesAndLeavesFilesAlone) {
   const std::string in = (folder_ / "in.gguf").string();
   std::filesystem::copy_file(kModel + ".gguf", in);
   expect_refused("quantize " + in + " " + in + type + " --force", 1, "is IN");
-  // A limit on the size of files stands for a full disk.
+  // A limit on the size of files acts like a full disk.
   expect_refused("quantize " + kModel + " " + out + type + " --force", 1, "out.gguf",
                  "trap '' XFSZ; ulimit -f 8;");
   EXPECT_EQ(contents(out), "old");

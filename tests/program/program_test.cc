@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built program as its users run it: exit codes, one-line errors, where settings and prompts come from.
+// The built program as users run it: exit codes, one-line errors, sources of settings and prompts.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace page in a headless Chromium: opens without errors, shows what is in the trace, steps by keys, and
-// shows hostile text as text. Skipped where there is no Chromium.
+// The trace page in a headless Chromium: it opens without errors, shows the trace, steps by keys, and shows
+// hostile text as text. Skipped if there is no Chromium.
 #include "cli/reports/trace_html.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class TracePageTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // The page's elements after its scripts have run, with nothing said on the console.
+  // The DOM of the page after its scripts have run. Fails if they write to the console.
   std::string opened(const std::string& page) const {
     const std::string file = (folder_ / "page.html").string();
     std::ofstream(file, std::ios::binary) << page;
@@ -71,8 +71,8 @@ class TracePageTest : public ::testing::Test {
     return contents(out);
   }
 
-  // Opens the page, runs `script`, the body of a function, and returns what that returns; "problems" lists
-  // errors. The page's policy would refuse the script, so it is taken out.
+  // Opens the page, runs `script` as the body of a function, and returns its result; "problems" lists errors.
+  // The page's policy would refuse the script, so it is removed.
   Json drive(std::string page, const std::string& script) const {
     const size_t policy = page.find("<meta http-equiv=\"Content-Security-Policy\"");
     page.erase(policy, page.find('>', policy) + 1 - policy);
@@ -149,7 +149,7 @@ TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
   EXPECT_EQ(outcome["second"]["title"], "Step 2" + of);
   EXPECT_EQ(outcome["second"]["slider"], "2");
   const Json& drafted = trace["steps"][1]["nodes"];
-  EXPECT_EQ(outcome["second"]["nodes"].size(), drafted["tokens"].size() + 1);  // and the target's own
+  EXPECT_EQ(outcome["second"]["nodes"].size(), drafted["tokens"].size() + 1);  // and the target's own token
   EXPECT_EQ(outcome["third"]["title"], "Step 3" + of);
   EXPECT_NE(outcome["third"]["nodes"], outcome["second"]["nodes"]);
   EXPECT_EQ(outcome["back"], outcome["second"]["nodes"]);
@@ -166,7 +166,7 @@ TEST_F(TracePageTest, ShowsARunAndStepsByKeys) {
   EXPECT_NE(outcome["charts"][3].get<std::string>().find("1st"), std::string::npos);
 }
 
-// A trace by hand: `steps` steps, each with a rejected and an accepted node and one that was cut.
+// A synthetic trace: `steps` steps, each with a rejected, an accepted and a cut node.
 Json made_trace(int steps, const std::string& text) {
   Json trace = {{"model", text},     {"weights", "bf16"},
                 {"kernels", "avx2"}, {"threads", 1},

@@ -11,8 +11,8 @@ struct MalformedRequest {
   std::string bytes;
 };
 
-// More than a hundred requests that no client should send. Each gets an error object with a status of 400 or
-// more, or a closed connection.
+// More than a hundred requests that no client should send. The answer to each is an error object with a
+// status of 400 or more, or a closed connection.
 std::vector<MalformedRequest> malformed_requests();
 
 }  // namespace outrider

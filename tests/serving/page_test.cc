@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The served page in a headless Chromium, with the server behind it. Skipped where there is no Chromium.
+// The chat page of a running server in a headless Chromium. Skipped if there is no Chromium.
 #include "server/page/chat_html.h"
 
 #include <gmock/gmock.h>
@@ -77,7 +77,7 @@ std::unique_ptr<Browser> PageTest::browser_;
 TEST_F(PageTest, ShowsWhereTokensCameFromAndTheFiguresMove) {
   set("mode", "fixed");
   EXPECT_EQ(value("text('length')"), "–");
-  // Every value that was written, also when the whole answer comes in one piece.
+  // Checks every value that was shown, even if the whole answer arrives at once.
   value(
       "window.lengths = new Set();"
       "new MutationObserver((changes) => changes.forEach((change) => change.addedNodes.forEach((node) => "
@@ -93,7 +93,7 @@ TEST_F(PageTest, ShowsWhereTokensCameFromAndTheFiguresMove) {
   EXPECT_EQ(value("/tokens? · .* per pass · .* accepted/.test(document.querySelector('.assistant "
                   ".figures').textContent)"),
             true);
-  // The text is that of the tokens, all of it.
+  // The texts of the tokens are the whole answer.
   EXPECT_EQ(value("document.querySelector('.assistant .text').textContent.trim().length > 20"), true);
   EXPECT_THAT(browser_->take_problems(), IsEmpty());
 }
@@ -131,12 +131,12 @@ TEST_F(PageTest, PlainDecodingShowsPlainTokens) {
 TEST_F(PageTest, EscapeStopsTheAnswer) {
   set("max-tokens", "900");
   set("mode", "off");
-  // Long enough to be stopped on any machine.
+  // An answer that is long enough to be stopped on any machine.
   value(
       "window.plainFetch = fetch; fetch = (url, options) => plainFetch(url, options.body === undefined ? "
       "options :"
       "{...options, body: options.body.replace('{', '{\"ignore_eos\":true,')}); 0");
-  // Within the page: by the time that the test saw the first tokens, a fast model would have written all.
+  // This runs within the page, because a fast model would finish before the test sees the first tokens.
   value(
       "new MutationObserver((changes, observer) => {"
       "  if (count('.message.assistant .token') <= 3) return;"
@@ -148,7 +148,7 @@ TEST_F(PageTest, EscapeStopsTheAnswer) {
   const std::string figures = value("document.querySelector('.assistant .figures').textContent");
   EXPECT_THAT(figures, ::testing::EndsWith(" · stopped"));
   EXPECT_LT(value("count('.message.assistant .token')"), 900);
-  ASSERT_TRUE(wait_until("text('batch').startsWith('0 of ')"));  // the server knows, too
+  ASSERT_TRUE(wait_until("text('batch').startsWith('0 of ')"));  // the server has stopped, too
   EXPECT_THAT(browser_->take_problems(), IsEmpty());
 }
 
@@ -181,7 +181,7 @@ TEST_F(PageTest, FollowsTheThemeAndFitsAPhone) {
 TEST(Page, NeedsNothingElse) {
   std::string page(chat_html());
   EXPECT_NE(page.find("default-src 'none'; style-src 'sha256-"), std::string::npos);
-  EXPECT_EQ(page.find(" style=\""), std::string::npos);  // the policy would drop it
+  EXPECT_EQ(page.find(" style=\""), std::string::npos);  // the policy would refuse it
   const std::string known = "http://www.w3.org/2000/svg";
   for (size_t at = 0; (at = page.find(known)) != std::string::npos;) page.erase(at, known.size());
   for (const char* part : {"http:", "https:", "src=\"", "@import", "url(", "innerHTML", "eval("})

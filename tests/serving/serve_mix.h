@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine that many requests of every kind share, in the engine and over HTTP: short of pages.
+// An engine that is short of pages, for many requests of every kind at once, with and without HTTP.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@ namespace outrider {
 
 inline constexpr int kConcurrent = 32;
 inline constexpr int kPageSize = 16;
-inline constexpr double kShareOfDemand = 0.3;  // of the pages that all requests together would take
+inline constexpr double kShareOfDemand =
+    0.3;  // pages, as a fraction of those that all requests together need
 
-// drafter: a decoding type, or "auto".
+// drafter: a decoding type or "auto"
 inline EngineOptions mix_options(const std::string& drafter) {
   EngineOptions options;
   options.model = default_target();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same over HTTP: 32 calls at once, streaming and not, of both endpoints and with all that they may ask
-// for, against an engine short of pages that preempts in every step. Each answer is the one that a server
-// without speculation gives to the call alone.
+// 32 HTTP calls at once, streamed or not, to both endpoints and with all kinds of fields. The engine is short
+// of pages and preempts in every step. Each answer must equal that of a server without speculation to the
+// call alone.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ struct Call {
   std::string path() const { return is_chat ? "/v1/chat/completions" : "/v1/completions"; }
 };
 
-// What may be asked for beside the prompt, in OpenAI's and vLLM's words.
+// Fields besides the prompt, by OpenAI's and vLLM's names.
 void add_sampling(std::mt19937& random, Json& body) {
   const auto one_in = [&](unsigned n) { return random() % n == 0; };
   const double temperatures[] = {0.0, 0.7, 1.0};
@@ -78,7 +78,7 @@ Call call_for(uint32_t seed, int index) {
   std::mt19937 random(seed * 1000 + static_cast<uint32_t>(index));
   const std::vector<std::string> prompts = mixed_prompts(12);
   std::string prompt = prompts[random() % prompts.size()];
-  if (random() % 3 == 0) prompt = prompts[4] + prompts[10] + prompt;  // some begin alike
+  if (random() % 3 == 0) prompt = prompts[4] + prompts[10] + prompt;  // some prompts share a beginning
   prompt.resize(std::min<size_t>(prompt.size(), 500));
   Call call;
   call.is_chat = random() % 3 == 0;
@@ -102,7 +102,7 @@ Call call_for(uint32_t seed, int index) {
   return call;
 }
 
-// Of a list in lists of the same name, or of two texts.
+// Joins texts, lists, and the members of objects; other values are replaced.
 void join(Json& to, const Json& from) {
   if (from.is_null()) return;
   if (to.is_null()) {
@@ -118,8 +118,8 @@ void join(Json& to, const Json& from) {
   }
 }
 
-// An answer by choice, whole or put together from its chunks: texts, tokens, log-probabilities and how it
-// ended.
+// The texts, tokens, log-probabilities and finish reasons of an answer per choice, from the whole or from its
+// chunks.
 Json answer_of(const Call& call, const TestAnswer& answer) {
   Json found = {{"status", answer.status}};
   if (answer.status != 200) return found;
@@ -158,12 +158,12 @@ Json ask(int port, const Call& call, const Json& speculative) {
   return answer_of(call, client.post(call.path(), body.dump()));
 }
 
-// Pages that the calls need at most, as if each ran alone. Lengths in tokens are at most those in bytes.
+// The number of pages that the calls need together, at most, if no two share a page.
 int64_t pages_of_demand(uint32_t seed) {
   int64_t pages = 0;
   for (int i = 0; i < kConcurrent; ++i) {
     const Call call = call_for(seed, i);
-    const int64_t prompt = call.is_chat ? 120 : 100;  // at 500 bytes, some 4 a token
+    const int64_t prompt = call.is_chat ? 120 : 100;  // tokens, at 500 bytes with about 4 bytes per token
     const int64_t entries = prompt + call.body["max_tokens"].get<int64_t>() + 8;
     pages += call.body.value("n", 1) * ((entries + kPageSize - 1) / kPageSize);
   }
@@ -201,7 +201,7 @@ TEST_P(ServeMixHttp, EveryCallGetsWhatItGetsAlone) {
     }
     EXPECT_GT(server.metric("vllm:num_preemptions_total"), kConcurrent);
     EXPECT_GT(server.metric("vllm:prefix_cache_hits_total"), 0);
-    // How much the policy drafts is up to what passes cost here and now.
+    // The policy auto drafts as much as the measured costs of this machine allow, possibly nothing.
     const double min = std::string(GetParam()) == "auto" ? -1 : 50;
     EXPECT_GT(server.metric("vllm:spec_decode_num_accepted_tokens_total"), min);
     EXPECT_TRUE(server.wait_until_free());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 32 requests at once, of every kind, with too few pages: each gets the tokens, log-probabilities and finish
-// reason that it gets alone, without speculation.
+// 32 requests of every kind at once with too few pages. Each must get the tokens, log-probabilities and
+// finish reason that it gets alone and without speculation.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr uint32_t kSeeds = 30;
 constexpr uint32_t kSeeds = 2;
 #endif
 
-// Requests of a seed, each time anew: a constraint serves one sequence.
+// The requests of a seed. They are made anew for every use, since a constraint serves one sequence.
 class Mix {
  public:
   Mix(const Engine& engine, uint32_t seed) : engine_(engine), seed_(seed) {}
@@ -54,7 +54,7 @@ class Mix {
   }
 
  private:
-  // Some begin alike; some are longer than a chunk.
+  // Some share a beginning; some are longer than a prefill chunk.
   std::vector<TokenId> prompt(std::mt19937& random) const {
     const std::vector<std::string> prompts = mixed_prompts(12);
     std::vector<TokenId> tokens = engine_.tokenize(prompts[random() % prompts.size()]);
@@ -99,7 +99,7 @@ int64_t pages_of_demand(const Engine& engine, const Mix& mix) {
   return pages;
 }
 
-// What streamed is what the completion says in the end.
+// The streamed parts of an answer, which must equal its completion in the end.
 struct Streamed {
   std::string text;
   std::vector<TokenId> tokens;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `outrider serve` on the default models as a process of its own, whose memory and restarts can be watched.
+// `outrider serve` with the default models as a process of its own, to measure its memory and to restart it.
 #pragma once
 
 #include <sys/types.h>
@@ -19,15 +19,15 @@ class ServeProcess {
   ServeProcess& operator=(const ServeProcess&) = delete;
 
   int port() const { return port_; }
-  // False: not within a minute.
+  // These two wait at most a minute. False: timeout.
   bool wait_until_ready() const;
   bool wait_until_free() const;
-  // Sends the signal; how the process ended, as waitpid() tells it.
+  // Sends the signal and returns the status of waitpid().
   int end(int signal);
 
   double resident_mib() const;
   int64_t descriptors() const;
-  // Of GET /stats.
+  // The body of GET /stats.
   nlohmann::json stats() const;
 
  private:

@@ -28,7 +28,7 @@ sockaddr_in address_of(const std::string& host, int port) {
   return address;
 }
 
-// Takes its time, and proposes nothing.
+// A drafter that takes a given time and proposes nothing.
 class SlowDrafter final : public Drafter {
  public:
   explicit SlowDrafter(milliseconds step) : step_(step) {}

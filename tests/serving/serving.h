@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A blocking HTTP client over plain sockets, and a server to talk to; for tests.
+// A blocking HTTP client over plain sockets and a server, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@
 
 namespace outrider {
 
-// What came back for one request. `status` 0: the connection closed without an answer.
+// The answer to one request. `status` 0: the connection closed without an answer.
 struct TestAnswer {
   int status = 0;
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;                            // chunks joined
-  bool is_whole = false;                       // it ended as its headers promised
+  bool is_whole = false;                       // it ended as its headers announced
 };
 
 class TestClient {
@@ -36,11 +36,11 @@ class TestClient {
       : fd_(std::exchange(other.fd_, -1)), rest_(std::move(other.rest_)) {}
 
   bool is_connected() const { return fd_ >= 0; }
-  // False: the peer has closed.
+  // False: the peer closed the connection.
   bool send(std::string_view bytes);
-  // What there is within this time; empty: closed, or nothing.
+  // The bytes that arrive within this time; empty: none, or the connection is closed.
   std::string receive(std::chrono::milliseconds time);
-  // Up to and with `text`. Nothing: closed or out of time.
+  // Receives up to the end of `text`. nullopt: closed or timeout.
   std::optional<std::string> receive_until(std::string_view text, std::chrono::milliseconds time);
   TestAnswer read_answer(std::chrono::milliseconds time = std::chrono::seconds(60));
   bool is_closed(std::chrono::milliseconds time);
@@ -56,7 +56,7 @@ class TestClient {
   bool fill(std::chrono::steady_clock::time_point end);
 
   int fd_ = -1;
-  std::string rest_;  // received, not yet taken
+  std::string rest_;  // received bytes that nobody has taken yet
 };
 
 std::string post_text(const std::string& path, const std::string& body, const std::string& headers = "");
@@ -64,23 +64,23 @@ std::string post_text(const std::string& path, const std::string& body, const st
 // Runs a server on a thread of its own, on 127.0.0.1 and a free port.
 class TestServer {
  public:
-  // `change` may set whatever it wants; the model is the small one of tests/data unless it says otherwise.
+  // `change` may change the parts; by default the model is the small one of tests/data.
   explicit TestServer(const std::function<void(ServerParts&)>& change = {}, bool takes_signals = false);
   ~TestServer();
 
   int port() const { return server_->port(); }
   Server& server() { return *server_; }
-  // False: not within a minute.
+  // False: not ready within a minute.
   bool wait_until_ready() const;
-  // Value of a sample in /metrics, as in "vllm:num_requests_running" or with labels beyond the common ones.
+  // The value of a sample in /metrics: "vllm:num_requests_running", or with labels beyond the common ones.
   double metric(const std::string& name, const std::string& label = "") const;
-  // Waits until the engine has nothing to do and all its pages are free, or until it runs something. False:
-  // not within a minute.
+  // Wait until the engine is idle and all its pages are free, or until it runs a request. False: not within a
+  // minute.
   bool wait_until_free() const;
   bool wait_until_busy() const;
-  // Ends it; what run() returned.
+  // Ends the server and returns the result of run().
   Status stop();
-  // Until run() returns by itself.
+  // Waits until run() returns by itself.
   Status wait();
 
  private:
@@ -93,7 +93,7 @@ class TestServer {
 
 // The model of tests/data/models/llama, whose context is 256 tokens.
 EngineOptions tiny_engine();
-// The same, but every step takes at least this long.
+// That model with a drafter that makes every step take at least this long.
 EngineOptions slow_engine(std::chrono::milliseconds step);
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may talk to the server, and what it refuses unread.
+// Access to the server: hosts, keys, origins, and requests that it refuses before reading them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ TEST(Server, EveryRouteButHealthWantsAKey) {
   }
   EXPECT_EQ(client.get("/no/such/path").status, 401);
   EXPECT_EQ(client.get("/v1/models", "Authorization: Bearer 0123456789abcdef-two\r\n").status, 200);
-  // A browser's way: any name, the key as password ("x:0123456789abcdef-one").
+  // As a browser sends it, with any name and the key as password ("x:0123456789abcdef-one").
   EXPECT_EQ(client.get("/", "Authorization: Basic eDowMTIzNDU2Nzg5YWJjZGVmLW9uZQ==\r\n").status, 200);
   keys.write("another-key-of-length\n");
   server.server().reload_keys();
@@ -137,7 +137,7 @@ TEST(Server, HeadsAreJudgedBeforeTheirBodies) {
 
 TEST(Server, MalformedRequestsAreErrors) {
   TestServer server([](ServerParts& parts) {
-    parts.limits.header_time = milliseconds(500);  // what never ends is cut off soon
+    parts.limits.header_time = milliseconds(500);  // endless requests time out soon
     parts.limits.body_gap = milliseconds(500);
     parts.limits.close_time = milliseconds(300);
   });
@@ -148,7 +148,7 @@ TEST(Server, MalformedRequestsAreErrors) {
     TestClient client(server.port());
     client.send(item.bytes);
     const TestAnswer answer = client.read_answer(std::chrono::seconds(10));
-    if (answer.status == 0) continue;  // closed
+    if (answer.status == 0) continue;  // the connection closed
     EXPECT_GE(answer.status, 400) << item.name;
     EXPECT_LT(answer.status, 500) << item.name;
     EXPECT_FALSE(error_type(answer).empty()) << item.name << ": " << answer.body;
@@ -158,7 +158,7 @@ TEST(Server, MalformedRequestsAreErrors) {
   EXPECT_EQ(client.post("/v1/completions", kShort).status, 200);
 }
 
-// Cut anywhere, a request is no request.
+// A request that is cut off anywhere is not answered as a valid one.
 TEST(Server, CutRequestsAreNotAnswered) {
   TestServer server;
   ASSERT_TRUE(server.wait_until_ready());

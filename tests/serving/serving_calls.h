@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the server ask for, and how they read what comes back.
+// Requests of the server tests, and functions that read the answers.
 #pragma once
 
 #include <filesystem>
@@ -14,19 +14,19 @@ inline const std::string kShort =
 
 std::string long_call(bool streams, int tokens = 200);
 
-// Text of a completion, or of the events of one that was streamed; empty: there is none.
+// The text of a completion, streamed or not; empty: there is none.
 std::string text_of(const TestAnswer& answer);
 std::string streamed_text(const std::string& events);
 
-// The type of the error object; empty: it is none.
+// The type of the error object; empty: the body is none.
 std::string error_type(const TestAnswer& answer);
 
-// Every step takes a while.
+// A server whose steps take a while.
 void with_slow_engine(ServerParts& parts);
-// The same, one request at a time.
+// Such a server with one request at a time.
 void with_narrow_engine(ServerParts& parts);
 
-// A file of keys that lives as long as the test.
+// A file of keys that exists as long as this object.
 class KeyFile {
  public:
   explicit KeyFile(const std::string& keys);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutated requests: whatever comes, the answer is whole, and an error is an error object. OUTRIDER_MUTATIONS
-// (1,000) says how many; ./dev sanitize asan runs them with checks.
+// Mutated requests: every answer is complete, and every error is an error object. OUTRIDER_MUTATIONS (1,000)
+// is their number; ./dev sanitize asan runs them with checks.
 #include <gtest/gtest.h>
 
 #include <array>

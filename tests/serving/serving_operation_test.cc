@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server from its start to its end: loading, a full queue, draining, what systemd is told.
+// The server from its start to its end: loading, a full queue, draining, notifications of systemd.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::milliseconds;
 
-// An engine that opens when it is told to.
+// An engine that opens when the test allows it.
 class Gate {
  public:
   void open() { is_open_ = true; }
@@ -111,7 +111,7 @@ TEST(Server, RefusesWhatTheQueueCannotHold) {
   EXPECT_EQ(client.post("/v1/completions", kShort).status, 200);
 }
 
-// The end of a datagram socket that a service manager listens on.
+// A datagram socket on which a service manager listens.
 class ManagerSocket {
  public:
   ManagerSocket() : name_("@outrider-test-" + std::to_string(::getpid())), fd_(bound()) {}
@@ -120,7 +120,7 @@ class ManagerSocket {
   ManagerSocket& operator=(const ManagerSocket&) = delete;
 
   const std::string& name() const { return name_; }
-  // What comes within this time; empty: nothing.
+  // The datagram that arrives within this time; empty: none.
   std::string receive(milliseconds time) const {
     pollfd waiting{.fd = fd_, .events = POLLIN, .revents = 0};
     if (::poll(&waiting, 1, static_cast<int>(time.count())) <= 0) return {};
@@ -133,7 +133,7 @@ class ManagerSocket {
   int bound() const {
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
-    name_.copy(address.sun_path + 1, sizeof address.sun_path - 2, 1);  // abstract: it begins with a zero
+    name_.copy(address.sun_path + 1, sizeof address.sun_path - 2, 1);  // an abstract name begins with a zero
     const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name_.size());
     if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), length) != 0) std::abort();
@@ -154,7 +154,7 @@ TEST(Server, TellsTheManagerWhenItIsReadyAndWhenItStops) {
       return Engine::open(tiny_engine());
     };
   });
-  EXPECT_EQ(manager.receive(milliseconds(100)), "");  // it listens, but is not ready
+  EXPECT_EQ(manager.receive(milliseconds(100)), "");  // the server listens but is not ready
   gate.open();
   EXPECT_EQ(manager.receive(std::chrono::seconds(60)), "READY=1\nSTATUS=serving tiny");
   EXPECT_TRUE(server.wait_until_ready());

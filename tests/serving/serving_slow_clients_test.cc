@@ -39,7 +39,7 @@ TEST(Server, SlowHeadersAndBodiesAreCutOff) {
 
 void with_small_buffers(ServerParts& parts) {
   parts.limits.stream_bytes = 100;
-  parts.limits.send_buffer_bytes = 1;  // as small as the system makes it
+  parts.limits.send_buffer_bytes = 1;  // the system raises this to its minimum
 }
 
 TEST(Server, SlowReadersMissNothing) {
@@ -48,13 +48,13 @@ TEST(Server, SlowReadersMissNothing) {
   const std::string whole = text_of(TestClient(server.port()).post("/v1/completions", long_call(false)));
   TestClient slow(server.port(), "127.0.0.1", 1);
   slow.send(post_text("/v1/completions", long_call(true)));
-  ASSERT_TRUE(server.wait_until_free());  // all is made, little of it is taken
+  ASSERT_TRUE(server.wait_until_free());  // all tokens are generated, few were read
   const TestAnswer answer = slow.read_answer();
   EXPECT_TRUE(answer.is_whole);
   EXPECT_TRUE(answer.body.ends_with("data: [DONE]\n\n"));
   EXPECT_EQ(streamed_text(answer.body), whole);
   const auto events = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n') / 2; };
-  EXPECT_LT(events(answer.body), 150);  // of 200 steps: what waited was merged
+  EXPECT_LT(events(answer.body), 150);  // fewer than the 200 steps, since waiting deltas were merged
 }
 
 TEST(Server, ReadersThatStallAreDropped) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server under load, long: overload, clients that vanish, read slowly or never finish, and a soak.
+// Long tests of the server under load: overload, clients that vanish, read slowly or never finish, and a soak
+// test.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -77,7 +78,7 @@ void ask_without_end(int port, Clock::time_point end, Served& total) {
   }
 }
 
-// Answers per second.
+// Returns the number of answers per second.
 double rate_with_clients(int port, int count, double length, Served& total, const auto& meanwhile) {
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(length));
@@ -121,7 +122,7 @@ TEST(ServingSlow, OverloadIsRefusedFastAndForgotten) {
   EXPECT_EQ(total.other, 0);
   EXPECT_GT(total.served, 0);
   EXPECT_LE(p99, 50);
-  EXPECT_GE(rate, 0.4 * peak);  // the clients take their share of the same processors
+  EXPECT_GE(rate, 0.4 * peak);  // the clients use the same processors
   EXPECT_LE(max, 1.1 * before + kClientsMib);
   const auto start = Clock::now();
   ASSERT_TRUE(server.wait_until_free());
@@ -147,7 +148,7 @@ TEST(ServingSlow, DisconnectsLeaveSurvivorsAlone) {
         TestClient client(server.port());
         const std::string text =
             post_text("/v1/completions", call(prompts[random() % 4], 200, random() % 2 == 0));
-        // Half of the head, queued, in prefill, in the middle of streaming.
+        // Clients vanish after half of the header, in the queue, in prefill and while streaming.
         client.send(random() % 8 == 0 ? text.substr(0, random() % text.size()) : text);
         if (random() % 3 != 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
         random() % 2 == 0 ? client.abort() : client.close();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server as its clients meet it, over real sockets: answers, streams, connections.
+// The server over real sockets: answers, streams, connections.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(Server, StreamsWhatItAnswersWhole) {
   EXPECT_TRUE(stream.is_whole);
   EXPECT_TRUE(stream.body.ends_with("data: [DONE]\n\n")) << stream.body;
   EXPECT_EQ(streamed_text(stream.body), whole);
-  EXPECT_EQ(client.get("/health").status, 200);  // the connection goes on
+  EXPECT_EQ(client.get("/health").status, 200);  // the connection stays open
 }
 
 TEST(Server, OlderClientsGetAStreamThatEndsByClosing) {

@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// A child process whose standard output goes into a file. The destructor ends the process.
+// A child process whose standard output goes into a file. The destructor ends it.
 class Child {
  public:
   Child(std::vector<std::string> command, std::filesystem::path output);
@@ -20,8 +20,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Waits for the first output line with this beginning and returns the rest of the line; empty if none came
-  // in time.
+  // The rest of the first line of output that begins with a prefix; empty: timeout.
   std::string wait_for_line(const std::string& beginning) const;
 
  private:
@@ -29,27 +28,27 @@ class Child {
   pid_t pid_ = -1;
 };
 
-// The name of a Chromium on this machine; empty if there is none.
+// The command of an installed Chromium; empty: none.
 std::string chromium_program();
 
 class Browser {
  public:
   using Json = nlohmann::json;
 
-  explicit Browser(const std::filesystem::path& folder);  // folder: holds its profile
+  explicit Browser(const std::filesystem::path& folder);  // `folder` holds its profile
   ~Browser();
 
-  // Waits until the page is loaded.
+  // Opens a page and waits until it is loaded.
   void open(const std::string& url);
-  // The value of a JavaScript expression, or that of the promise that it gives.
+  // The value of a JavaScript expression; awaits a promise.
   Json evaluate(const std::string& expression);
-  // Waits until the expression is true; false if it was not within 60 s.
+  // Waits until the expression is true, at most 60 s. False: timeout.
   bool wait_until(const std::string& expression);
   void type(const std::string& text);
   void press(const std::string& key);  // "Enter"
   void set_media(const std::string& feature, const std::string& value);
   void set_width(int width, int height, bool is_phone);
-  // Errors and warnings of the console, and exceptions, since the last call.
+  // Exceptions, and errors and warnings of the console, since the last call.
   std::vector<std::string> take_problems();
 
   Json call(const std::string& method, Json parameters = Json::object());

@@ -19,24 +19,24 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kDefaultRounds = 5;
-// Of a run: so many requests, and so many for each that runs at once.
-constexpr size_t kFewestRequests = 8;
+// The number of requests of a run: per concurrent request, and at least.
 constexpr size_t kRequestsEach = 4;
+constexpr size_t kMinRequests = 8;
 
 struct Run {
   std::vector<std::vector<TokenId>> outputs;
-  int64_t tokens = 0;  // of all requests, as long as `concurrency` ran
-  double ms = 0;       // that they took
+  int64_t tokens = 0;  // committed while `concurrency` requests ran
+  double ms = 0;       // duration of these steps
   double draft_ms = 0;
   SpeculationStats stats;
 };
 
 size_t requests_for(int concurrency) {
-  return std::max(kFewestRequests, static_cast<size_t>(concurrency) * kRequestsEach);
+  return std::max(kMinRequests, static_cast<size_t>(concurrency) * kRequestsEach);
 }
 
-// Keeps `concurrency` requests running until there are too few, and ends those left off the clock: how a
-// batch runs empty depends on how alike the requests' lengths are.
+// Keeps `concurrency` requests running until there are too few. The end, when the batch empties, is not
+// timed, because it depends on the differences between the lengths of requests.
 Result<Run> run_together(Engine& engine, const std::vector<Request>& requests, int concurrency) {
   Run run;
   run.outputs.resize(requests.size());
@@ -73,9 +73,9 @@ Result<Run> run_together(Engine& engine, const std::vector<Request>& requests, i
   return run;
 }
 
-// Requests over the prompts from number `first` on. A cache scope of their own: every run computes its
-// prompts. Those that begin together end one after another: from then on requests come and go as on a server,
-// not all in the same step.
+// Requests for the prompts from number `first` on. They have a cache scope of their own, so every run
+// computes its prompts. The first ones have different lengths, so that later requests begin and end in
+// different steps, as on a server.
 std::vector<Request> requests_of(const Settings& settings, const std::vector<std::vector<TokenId>>& prompts,
                                  size_t first, int concurrency, uint64_t scope) {
   const size_t count = requests_for(concurrency);

@@ -6,7 +6,8 @@
 
 namespace outrider {
 
-// `bench --batch`: prompts decoded so many at once, plainly and speculatively in turn; prints what came out.
+// `bench --batch`: decodes several prompts at once, plainly and speculatively in turn, and prints the
+// figures.
 Status run_batch_bench(const Settings& settings);
 
 }  // namespace outrider

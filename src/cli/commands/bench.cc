@@ -14,8 +14,8 @@
 #include "cli/prompt_set.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/completion_json.h"
-#include "cli/reports/trace_log.h"
 #include "cli/reports/trace_html.h"
+#include "cli/reports/trace_log.h"
 #include "cli/synthetic_drafter.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
@@ -28,10 +28,11 @@ constexpr int64_t kDefaultRuns = 3;
 
 struct Bench {
   std::unique_ptr<Engine> engine;
-  std::shared_ptr<SyntheticDrafter> synthetic;  // or none
+  std::shared_ptr<SyntheticDrafter> synthetic;  // null: none
 };
 
-// Repetitions of one prompt; which mode goes first alternates, so that drift of the machine hits both alike.
+// Repeats one prompt. The two modes take turns in going first, so that drift of the machine affects both
+// alike.
 Result<PromptMeasurement> measure(Bench& bench, Request request, int64_t runs, ProgressBar& progress) {
   PromptMeasurement result;
   std::vector<double> plain_rates, speculative_rates;
@@ -59,7 +60,7 @@ Result<PromptMeasurement> measure(Bench& bench, Request request, int64_t runs, P
   return result;
 }
 
-// Brings caches, threads and clock speed to where they stay.
+// Brings caches, threads and clock speed into a steady state.
 Status warm_up(Engine& engine, Request request) {
   request.max_tokens = std::min<int64_t>(request.max_tokens, 16);
   OUTRIDER_TRY([[maybe_unused]] const Completion completion, engine.generate(std::move(request)));
@@ -76,7 +77,7 @@ bool promises_equal_output(const Settings& settings) {
          (rule == AcceptanceRule::kRejection && settings.request.sampling.temperature == 0);
 }
 
-// One more run of every prompt, which nothing is measured in: tracing takes time.
+// Runs every prompt once more for the trace, without measuring, since tracing takes time.
 Status trace_all(const Settings& settings, Engine& engine, const PreparedPrompts& prompts) {
   TraceLog log(engine, settings);
   engine.set_trace_sink([&](const StepTrace& trace) { log.add(trace); });

@@ -27,7 +27,7 @@ class Chat {
  public:
   Chat(Engine& engine, const Settings& settings) : engine_(engine), settings_(settings) { reset(); }
 
-  // Checks that the model can chat at all.
+  // Checks that the model has a chat template that works.
   Status check() const {
     const Message greeting = {"user", "hello"};
     auto text = engine_.apply_chat_template({&greeting, 1});

@@ -70,7 +70,7 @@ std::string help_of(const OptionRow& row) {
   return fmt::format("{}{}", row.help, shown_default);
 }
 
-// The options of one command in CLI11; values are kept as text, the option table converts them.
+// The options of one command in CLI11. Their values stay text, which the option table converts.
 class CommandParser {
  public:
   CommandParser(const CommandRow& command, CLI::App& app) : command_(command.command) {
@@ -117,7 +117,8 @@ class CommandParser {
     options_.emplace_back(&row, option);
   }
 
-  // `outrider bench --limit 3 serve` would lose the 3.
+  // Refuses options before the second word of a command: `outrider bench --limit 3 serve` would ignore the
+  // limit.
   Status check_parent() const {
     const CLI::App* parent = parser_->get_parent();
     if (parent->get_parent() == nullptr) return {};

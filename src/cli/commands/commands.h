@@ -13,14 +13,14 @@ Status run_score(const Settings& settings);
 Status run_tokenize(const Settings& settings);
 Status run_inspect(const Settings& settings);
 Status run_bench(const Settings& settings);
-// Load on a server that speaks OpenAI's API.
+// Measures a server with OpenAI's API under load.
 Status run_bench_serve(const Settings& settings);
-// An error when any output differs.
+// Error: an output differs.
 Status run_verify_lossless(const Settings& settings);
-// Whether a drafter fits a target and helps.
+// Checks whether a drafter fits a target and makes it faster.
 Status run_doctor(const Settings& settings);
 Status run_quantize(const Settings& settings);
-// Until a signal ends it.
+// Serves until a signal ends it.
 Status run_serve(const Settings& settings);
 
 }  // namespace outrider

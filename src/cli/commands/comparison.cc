@@ -30,7 +30,7 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kComparisonRuns = 3;
 constexpr double kDefaultTemperature = 1.0;
 
-// Rates of one contender with one prompt, a number for each run.
+// Rates of one contender with one prompt, in tokens per second, one for each run.
 struct Rates {
   std::vector<double> plain, speculative;
 };
@@ -44,7 +44,7 @@ class ComparisonRun {
     options_.speculation = {};
   }
 
-  // keep(): called whenever a drafter has been measured. Error: why the run ended early.
+  // Calls keep() after every round of a drafter. Error: the reason why the run ended early.
   template <typename Keep>
   Status run(Keep&& keep) {
     OUTRIDER_TRY(plain_, Engine::open(options_));
@@ -52,7 +52,7 @@ class ComparisonRun {
                  prepare_prompts(std::move(prompts_.records), *plain_, settings_.skips_long_prompts));
     describe();
     OUTRIDER_TRY(const std::vector<Contender> field, find_contenders());
-    for (const Contender& contender : field) try_out(contender);
+    for (const Contender& contender : field) add_contender(contender);
     OUTRIDER_RETURN_IF_ERROR(warm_up());
     const auto count = std::ssize(comparison_.results);
     ProgressBar progress("bench --all",
@@ -64,18 +64,18 @@ class ComparisonRun {
       comparison_.is_complete = done + 1 == count * comparison_.runs;
       OUTRIDER_RETURN_IF_ERROR(keep());
       if (!error_is_terminal())
-        tell(index, fmt::format("{} of {}", done + 1, count * comparison_.runs),
-             time_left(now_ms() - start, done + 1, count * comparison_.runs));
+        log_progress(index, fmt::format("{} of {}", done + 1, count * comparison_.runs),
+                     time_left(now_ms() - start, done + 1, count * comparison_.runs));
     }
     return {};
   }
 
-  // Of the drafters that went through all prompts at least once.
+  // The results of the drafters that finished all prompts at least once.
   Comparison measured() const {
     Comparison comparison = comparison_;
     comparison.results.clear();
     for (size_t i = 0; i < rates_.size(); ++i) {
-      if (finished_rounds_[i] > 0) comparison.results.push_back(settled(i));
+      if (finished_rounds_[i] > 0) comparison.results.push_back(result_of(i));
     }
     return comparison;
   }
@@ -117,7 +117,7 @@ class ComparisonRun {
     return open_parts(std::move(options));
   }
 
-  void try_out(const Contender& contender) {
+  void add_contender(const Contender& contender) {
     const auto parts = open(contender);
     if (!parts.ok()) return leave_out(contender.drafter + ", " + contender.tree, parts.error().message);
     ContenderResult result{.contender = contender, .memory = (*parts)->drafter->memory(), .prompts = {}};
@@ -139,15 +139,16 @@ class ComparisonRun {
     return request;
   }
 
-  // Brings caches, threads and clock speed to where they stay.
+  // Brings caches, threads and clock speed into a steady state.
   Status warm_up() {
     OUTRIDER_TRY([[maybe_unused]] const TimedCompletion timed,
                  generate_timed(*plain_, request_of(0, Decoding::kGreedy)));
     return {};
   }
 
-  // Every prompt once, plainly right beside it, so that drift of the machine hits both alike. Engines are
-  // opened for a round alone: those of all drafters together may not fit into memory.
+  // Runs every prompt once with the drafter and once plainly, in turn, so that drift of the machine affects
+  // both alike. The engine is opened for one round, because the engines of all drafters together may not fit
+  // into memory.
   Status run_round(size_t index, int64_t round, ProgressBar& progress) {
     ContenderResult& result = comparison_.results[index];
     OUTRIDER_TRY(std::unique_ptr<EngineParts> parts, open(result.contender));
@@ -176,7 +177,7 @@ class ComparisonRun {
     return {};
   }
 
-  ContenderResult settled(size_t index) const {
+  ContenderResult result_of(size_t index) const {
     ContenderResult result = comparison_.results[index];
     for (size_t d = 0; d < kDecodings.size(); ++d) {
       for (size_t p = 0; p < prompts_.tokens.size(); ++p) {
@@ -187,9 +188,9 @@ class ComparisonRun {
     return result;
   }
 
-  // A line for logs, where a bar would be of no use.
-  void tell(size_t index, std::string_view place, std::string_view left) const {
-    const ContenderResult result = settled(index);
+  // Writes a line of progress for logs, which cannot show a bar.
+  void log_progress(size_t index, std::string_view place, std::string_view left) const {
+    const ContenderResult result = result_of(index);
     const Figures greedy = over_all(result.prompts[0]), sampled = over_all(result.prompts[1]);
     write_error_line(fmt::format("{}: {}, {}: greedy length {:.2f}, {:.2f}x; sampled {:.2f}, {:.2f}x; {}",
                                  place, result.contender.drafter, result.contender.tree,

@@ -27,9 +27,9 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kDefaultPrompts = 6;
-constexpr int64_t kMaxPlaces = 48;  // of one text that distributions are compared at
+constexpr int64_t kMaxPlaces = 48;  // places of one text at which distributions are compared
 
-// A shape to try: keys as a user would write them.
+// A shape to measure, with its keys as in --speculative.
 struct DraftShape {
   std::string keys;
   SpeculativeOptions options;
@@ -50,7 +50,8 @@ DraftShape expansion(SpeculativeOptions options, std::vector<int> widths) {
   return {keys + "]", std::move(options)};
 }
 
-// fits_entries: every node that may be drafted needs an entry of the target's, those dropped later included.
+// fits_entries: every drafted node needs a cache entry of the target, including the nodes that are dropped
+// later.
 DraftShape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
   options.tree = TreeKind::kDynamic;
   options.max_draft_len = 8;
@@ -66,13 +67,13 @@ DraftShape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
   return {std::move(keys), std::move(options)};
 }
 
-// The tree that the drafter's own files ask for.
+// The tree that the drafter's files recommend.
 DraftShape choices(SpeculativeOptions options) {
   options.tree = TreeKind::kChoices;
   return {"tree=choices", std::move(options)};
 }
 
-// An expansion vector is for drafters that can say what comes second.
+// Only drafters that rank several tokens can use an expansion vector.
 std::vector<DraftShape> shapes_for(SpeculativeOptions options, bool has_distributions, bool uses_target) {
   options.is_auto = false;
   std::vector<DraftShape> shapes;
@@ -89,7 +90,7 @@ std::vector<DraftShape> shapes_for(SpeculativeOptions options, bool has_distribu
   return shapes;
 }
 
-// The method as a user would write it.
+// The method as in --speculative.
 std::string method_text(const SpeculativeOptions& given, const SpeculativeOptions& options) {
   std::string text = snake_name(options.decoding_type);
   if (options.decoding_type == "Combined") {
@@ -131,7 +132,7 @@ class Doctor {
   }
 
  private:
-  // Whether a learned drafter fits, before anything of it is run.
+  // Checks that a learned drafter fits the target, before it is run.
   Status recognise(const EngineOptions& options) {
     OUTRIDER_TRY(const std::optional<HeadFile> head, find_head(options.speculation.speculative_model));
     if (!head) return {};
@@ -154,7 +155,7 @@ class Doctor {
     return run_repeatedly(*engine, diagnosis_.plain);
   }
 
-  // Whether the machine is as fast as it was before the shapes were run.
+  // Checks that the machine is as fast as before the shapes were measured.
   Status check_plain(EngineOptions options) {
     options.speculation = {};
     OUTRIDER_TRY(const auto engine, Engine::open(options));
@@ -178,7 +179,7 @@ class Doctor {
     return {};
   }
 
-  // The fastest of several runs: what disturbs one makes it slower.
+  // Keeps the fastest of several runs, since disturbances only make a run slower.
   Status run_repeatedly(Engine& engine, ShapeResult& result) {
     const std::string keys = result.keys;
     RepeatedTiming timing;
@@ -231,7 +232,7 @@ class Doctor {
 
   const Settings& settings_;
   std::vector<PromptRecord> prompts_;
-  std::vector<std::vector<TokenId>> tokens_;  // of the prompts
+  std::vector<std::vector<TokenId>> tokens_;  // token ids of the prompts
   std::vector<GivenText> texts_;              // prompts with the target's own continuation
   bool uses_target_ = false;
   Diagnosis diagnosis_;

@@ -86,7 +86,8 @@ nlohmann::ordered_json model_json(const ModelFile& model) {
   return json;
 }
 
-// "section" and then "  key  value" per line; metadata repeats what config shows and is left to --json.
+// Prints the title and a line "  key  value" for each member. Only --json shows the metadata, which repeats
+// the configuration.
 std::string section_text(std::string_view title, const nlohmann::ordered_json& section) {
   std::string text = fmt::format("{}\n", title);
   for (const auto& [key, value] : section.items()) {
@@ -113,7 +114,7 @@ std::string model_text(const ModelFile& model) {
   return text;
 }
 
-// A learned drafter: what it is for, its own configuration, and its tensors, integers included.
+// A learned drafter: its target, its own configuration and its tensors, including those of integers.
 nlohmann::ordered_json head_json(const HeadFile& head) {
   const HeadSummary summary = summarize_head(head);
   nlohmann::ordered_json json;

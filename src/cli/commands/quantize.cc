@@ -50,7 +50,7 @@ Status check_output(const fs::path& output, const GgufModel& model, bool force) 
   return input_error(fmt::format("{} exists; --force replaces it", output.string()));
 }
 
-// Lines for standard error about what the user should know beforehand.
+// Warnings for standard error, before the work begins.
 std::vector<std::string> warnings_of(const GgufModel& model, const std::vector<QuantizedTensor>& plan) {
   std::vector<std::string> warnings = model.notes;
   size_t requantized = 0;

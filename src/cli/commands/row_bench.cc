@@ -23,17 +23,17 @@
 namespace outrider {
 namespace {
 
-constexpr int kLargestTree = 65;  // the pending token and 64 drafted ones
+constexpr int kMaxTreeRows = 65;  // the pending token and 64 drafted ones
 constexpr int64_t kDefaultContext = 512;
 constexpr int64_t kRowBenchRounds = 10;
 
-// One sequence whose cache holds a random context, and passes that leave it so.
+// A sequence with a random context in its cache. Its passes leave the cache unchanged.
 class RowPasses {
  public:
   explicit RowPasses(EngineParts& parts) : parts_(parts), sequence_(parts.cache->open({})) {}
 
   Status fill(int64_t context);
-  // Milliseconds from the batch to its logits.
+  // Milliseconds from a batch of `rows` rows to its logits.
   Result<double> time(int rows);
 
  private:
@@ -78,7 +78,7 @@ Result<double> RowPasses::time(int rows) {
   OUTRIDER_TRY(const KvTransaction transaction, parts_.cache->stage(sequence_, rows));
   const auto start = std::chrono::steady_clock::now();
   batch_.clear();
-  if (rows <= kLargestTree) {
+  if (rows <= kMaxTreeRows) {
     append_tree(batch_, sequence_, transaction, {tokens, parents}, LogitsWanted::kAll);
   } else {
     append_chain(batch_, sequence_, transaction, tokens, LogitsWanted::kAll);
@@ -87,7 +87,7 @@ Result<double> RowPasses::time(int rows) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The context asked for, or as much of the default as leaves room for the rows.
+// The number of context tokens: the requested one, or as much of the default as leaves room for `rows` rows.
 Result<int64_t> context_beside(int rows, const Settings& settings, int64_t longest) {
   if (rows > longest) {
     return usage_error(
@@ -104,13 +104,13 @@ Result<int64_t> context_beside(int rows, const Settings& settings, int64_t longe
   return context;
 }
 
-// Who comes after whom changes from round to round: what one leaves in the caches should not always favour
-// the same.
+// The order of the measurements rotates from round to round, so that the caches do not always favour the same
+// one.
 Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& bench) {
   MemoryReader reader(bench.streamed_bytes);
   const auto counts = static_cast<int64_t>(bench.passes.size());
   ProgressBar progress("bench", (rounds + 1) * counts);
-  for (int64_t round = 0; round <= rounds; ++round) {  // the first warms up
+  for (int64_t round = 0; round <= rounds; ++round) {  // round 0 is the warm-up
     for (int64_t turn = 0; turn <= counts; ++turn) {
       const int64_t next = (round + turn) % (counts + 1);
       if (next == counts) {

@@ -28,7 +28,7 @@ std::string model_name(const Settings& settings, const std::filesystem::path& mo
   return last.extension() == ".gguf" ? last.stem().string() : last.string();
 }
 
-// A connection is a file descriptor, and the usual limit is 1024.
+// Every connection needs a file descriptor, and the usual limit is 1024.
 void raise_file_limit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -36,7 +36,7 @@ void raise_file_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Those that were given, by option or file or environment.
+// The sampling parameters that were set by an option, a file or the environment.
 SamplingChoices sampling_choices(const Settings& settings) {
   const SamplingParams& asked = settings.request.sampling;
   const auto given = [&](std::string_view name) {

@@ -17,7 +17,7 @@
 namespace outrider {
 namespace {
 
-// Weights are not needed, so that a directory or file that holds a tokenizer alone is enough.
+// Needs no weights, so a directory or file with only a tokenizer is enough.
 Result<std::shared_ptr<const Tokenizer>> open_tokenizer(const Settings& settings) {
   OUTRIDER_TRY(const std::filesystem::path model, chosen_model(settings));
   std::error_code code;

@@ -19,7 +19,7 @@
 namespace outrider {
 namespace {
 
-// One way of choosing tokens.
+// A way of choosing tokens, greedy or sampled.
 struct Mode {
   std::string name;
   SamplingParams sampling;
@@ -35,7 +35,7 @@ struct Difference {
 };
 
 struct Proof {
-  int64_t tokens = 0;  // of speculative output compared
+  int64_t tokens = 0;  // compared tokens of speculative output
   int64_t drafted = 0;
   int64_t accepted = 0;
   std::vector<std::string> modes;
@@ -58,7 +58,7 @@ class Verifier {
   Verifier(Engine& engine, const std::vector<PromptRecord>& prompts, ProgressBar& progress)
       : engine_(engine), prompts_(prompts), progress_(progress) {}
 
-  // Plain output, one prompt at a time, is what everything else must be.
+  // All outputs must equal the plain output of one prompt at a time.
   Status run(const Mode& mode, std::vector<Request> requests) {
     proof_.modes.push_back(mode.name);
     OUTRIDER_TRY(const std::vector<Completion> plain, one_at_a_time(requests, false));
@@ -117,7 +117,8 @@ class Verifier {
   Proof proof_;
 };
 
-// Greedy always; sampled where the acceptance rule promises the same text and not only the same distribution.
+// Greedy, and also sampled if the acceptance rule guarantees the same text and not only the same
+// distribution.
 std::vector<Mode> modes_for(const Settings& settings) {
   const SamplingParams& sampling = settings.request.sampling;
   SamplingParams greedy = sampling;

@@ -5,12 +5,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/reports/bench_report.h"
+#include "cli/reports/bench_figures.h"
 
 namespace outrider {
 namespace {
 
-// Round by round: what slows the machine down for a while hits both runs of a round.
+// Ratios are taken per round, because a temporary slowdown affects both runs of a round.
 double median_speedup(const BatchMeasurement& measurement) {
   std::vector<double> ratios;
   for (size_t i = 0; i < measurement.plain_rates.size(); ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What prompts decoded together took, and its figures.
+// The results of `bench --batch`.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace outrider {
 
 struct BatchMeasurement {
   int concurrency = 0;
-  std::vector<double> plain_rates, speculative_rates;  // tokens per second, prompts included; by round
-  SpeculationStats stats;                              // of all speculative runs
-  double draft_share = 0;                              // of the speculative runs' time
-  bool identical = true;                               // both outputs, in every round
+  std::vector<double> plain_rates, speculative_rates;  // tokens per second per round, including prompts
+  SpeculationStats stats;                              // over all speculative runs
+  double draft_share = 0;                              // drafting time as a share of the speculative runs
+  bool identical = true;                               // whether both outputs are equal in every round
 };
 
 struct BatchBench {
   EngineInfo info;
   SpeculativeOptions speculation;
   int64_t max_tokens = 0;
-  bool compared = true;  // false where the output may differ
+  bool compared = true;  // false if outputs may differ
   std::vector<BatchMeasurement> measurements;
 };
 

@@ -70,6 +70,15 @@ Figures over_all(const std::vector<PromptMeasurement>& prompts) {
   return figures_of(all);
 }
 
+void add_engine(nlohmann::ordered_json& json, const EngineInfo& info) {
+  json["model"] = info.model_path;
+  json["weights"] = info.weights;
+  json["kernels"] = info.kernels;
+  json["threads"] = info.threads;
+  json["pinned"] = info.is_pinned;
+  json["maps_weights"] = info.maps_weights;
+}
+
 nlohmann::ordered_json figures_json(const Figures& figures) {
   return {{"prompts", figures.prompts},
           {"output_tokens", figures.output_tokens},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures over the prompts of a benchmark. Acceptance length counts the bonus token: tokens committed per
-// target pass.
+// Figures over the prompts of a benchmark. Acceptance length is tokens committed per target pass, including
+// the bonus token.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace outrider {
 struct PromptMeasurement {
   std::string id;
   std::string category;
-  double plain_rate = 0;  // tokens per second after the prompt's pass, median over runs; 0: nothing to time
-  double speculative_rate = 0;  // the same
+  double plain_rate = 0;  // tokens per second after the prompt's pass, median over runs; 0: too short
+  double speculative_rate = 0;
   int64_t output_tokens = 0;
-  bool identical = true;   // both outputs, in every run
+  bool identical = true;   // whether both outputs are equal in every run
   SpeculationStats stats;  // of one speculative run
 };
 
@@ -30,8 +30,8 @@ struct Figures {
   double plain_rate = 0;
   double speculative_rate = 0;
   double ratio_of_medians = 0;
-  double median_ratio = 0;  // median of each prompt's own speed-up
-  SpeculationStats stats;   // summed
+  double median_ratio = 0;  // median of the prompts' speed-ups
+  SpeculationStats stats;   // sums
   int64_t output_tokens = 0;
   int64_t differing = 0;
 
@@ -54,11 +54,13 @@ struct Figures {
   double per_pass(double ms) const { return stats.steps == 0 ? 0 : ms / static_cast<double>(stats.steps); }
 };
 
-double median(std::vector<double> values);  // 0 for none
+double median(std::vector<double> values);  // 0: no values
 
 Figures figures_of(const std::vector<const PromptMeasurement*>& prompts);
 Figures over_all(const std::vector<PromptMeasurement>& prompts);
 std::vector<std::pair<std::string, Figures>> by_category(const std::vector<PromptMeasurement>& prompts);
+// Adds the model and how it is computed: weights, kernels, threads.
+void add_engine(nlohmann::ordered_json& json, const EngineInfo& info);
 nlohmann::ordered_json figures_json(const Figures& figures);
 
 }  // namespace outrider

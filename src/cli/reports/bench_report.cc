@@ -36,12 +36,7 @@ std::string table_row(std::string_view name, const Figures& figures) {
 nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<PromptMeasurement>& prompts) {
   const Figures all = over_all(prompts);
   nlohmann::ordered_json json;
-  json["model"] = setup.info.model_path;
-  json["weights"] = setup.info.weights;
-  json["kernels"] = setup.info.kernels;
-  json["threads"] = setup.info.threads;
-  json["pinned"] = setup.info.is_pinned;
-  json["maps_weights"] = setup.info.maps_weights;
+  add_engine(json, setup.info);
   json["method"] = snake_name(all.stats.method);
   json["lossless"] = all.stats.lossless;
   json["max_draft_len"] = setup.speculation.max_draft_len;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a benchmark measured, as text and JSON.
+// The results of a benchmark as text and JSON.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ struct BenchSetup {
   SpeculativeOptions speculation;
   int64_t runs = 0;
   int64_t max_tokens = 0;
-  std::optional<double> synthetic_acceptance = {};  // the rate at which drafted tokens were made right
-  bool compared = true;  // false where the output may differ: rejection rule, sampled; lossy rules
+  std::optional<double> synthetic_acceptance =
+      {};                // the probability with which drafted tokens were replaced by right ones
+  bool compared = true;  // false if outputs may differ: sampled under the rejection rule, and lossy rules
 };
 
-// One object with totals, per category and per prompt.
+// An object with the figures in total, per category and per prompt.
 nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<PromptMeasurement>& prompts);
 
-// The same for people, without the single prompts.
+// A text with the figures in total and per category.
 std::string bench_text(const BenchSetup& setup, const std::vector<PromptMeasurement>& prompts);
 
 }  // namespace outrider

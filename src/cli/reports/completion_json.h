@@ -14,7 +14,7 @@ namespace outrider {
 nlohmann::ordered_json completion_json(const EngineInfo& info, const std::vector<TokenId>& prompt,
                                        const TimedCompletion& timed);
 
-// One line of JSON; bytes that are not UTF-8 become U+FFFD.
+// A line of JSON. Bytes that are not UTF-8 become U+FFFD.
 std::string json_line(const nlohmann::ordered_json& value);
 
 }  // namespace outrider

@@ -22,8 +22,8 @@ double nodes_per_step(const ShapeResult& shape) {
   return per_step(static_cast<double>(shape.stats.drafted), shape);
 }
 
-// The draft temperature that accepts most under the coupled rule, if that is worth a word.
-constexpr double kWorthAWord = 1.02;
+// The gain from which on the best draft temperature under the coupled rule is reported.
+constexpr double kReportedGain = 1.02;
 
 std::string temperature_text(const Agreement& agreement) {
   const auto at = [](double temperature) {
@@ -36,7 +36,7 @@ std::string temperature_text(const Agreement& agreement) {
   std::string text =
       fmt::format("when sampling    {:.1f}% of drafts pass the coupled rule, {:.1f}% the rejection rule",
                   100.0 * plain, 100.0 * (1.0 - agreement.variation));
-  if (agreement.coupled[best] > kWorthAWord * plain) {
+  if (agreement.coupled[best] > kReportedGain * plain) {
     text += fmt::format(";\n                 {:.1f}% coupled with draft_temperature={}",
                         100.0 * agreement.coupled[best], Agreement::kTemperatures[best]);
   }
@@ -66,7 +66,7 @@ std::string agreement_text(const Agreement& agreement) {
          temperature_text(agreement);
 }
 
-// Only what fits gets so far.
+// Only a head that fits the target is reported.
 std::string head_text(const HeadSummary& head) {
   return fmt::format(
       "drafter          {}, {:.2f} M parameters; fits: hidden size {}, vocabulary {}, {}\n",
@@ -93,7 +93,7 @@ std::string withheld(const Diagnosis& diagnosis) {
       100.0 * std::max(min, diagnosis.plain.spread), 100.0 * RepeatedTiming::kMaxSpread);
 }
 
-// What follows from a comparison of times, in columns of that width.
+// The table columns that compare the shape with plain decoding.
 std::string comparison_text(const Diagnosis& diagnosis, const ShapeResult& shape) {
   if (is_noisy(diagnosis, shape)) return fmt::format("{:>11} {:>9}", "noisy", "noisy");
   return fmt::format("{:>11.2f} {:>8.2f}x", break_even(diagnosis, shape), speed_up(diagnosis, shape));
@@ -131,7 +131,7 @@ const ShapeResult* best_shape(const Diagnosis& diagnosis) {
 
 bool is_miswired(const Diagnosis& diagnosis) {
   if (diagnosis.agreement.places == 0) return false;
-  // A drafter without a model may simply find nothing in this text.
+  // Drafters without a model are exempt, because they may find nothing in this text.
   return diagnosis.agreement.has_distributions && diagnosis.agreement.coverage.back() < 5.0 * kNeverAgrees &&
          diagnosis.agreement.coverage.front() < kNeverAgrees;
 }

@@ -12,13 +12,13 @@
 
 namespace outrider {
 
-// One tree shape, run over all prompts.
+// The measurements of one tree shape over all prompts.
 struct ShapeResult {
-  std::string keys;  // as in --speculative: "max_draft_len=4"; empty: plain
+  std::string keys;  // as in --speculative: "max_draft_len=4"; empty: plain decoding
   SpeculationStats stats = {};
   int64_t tokens = 0;
   double decode_ms = 0.0;
-  double spread = 0.0;  // of repeated timings: how much longer than this one, as a share of it
+  double spread = 0.0;  // relative difference of repeated timings (RepeatedTiming::spread())
 
   double tokens_per_second() const {
     return decode_ms > 0.0 ? 1000.0 * static_cast<double>(tokens) / decode_ms : 0.0;
@@ -28,9 +28,9 @@ struct ShapeResult {
 
 struct Diagnosis {
   EngineInfo info;
-  std::string method;                    // as in statistics, snake case
+  std::string method;                    // as in statistics, in snake case
   std::string speculative;               // as in --speculative
-  std::optional<HeadSummary> head = {};  // of a learned drafter
+  std::optional<HeadSummary> head = {};  // only for learned drafters
   Agreement agreement;
   ShapeResult plain;
   std::vector<ShapeResult> shapes;
@@ -38,18 +38,19 @@ struct Diagnosis {
   size_t prompts = 0;
 };
 
-// Speed over plain decoding, as measured.
+// The measured speed divided by that of plain decoding; 0: unknown.
 double speed_up(const Diagnosis& diagnosis, const ShapeResult& shape);
-// Tokens per target pass from which on a shape is faster than plain decoding, at its measured cost.
+// The number of tokens per target pass above which the shape is faster than plain decoding, at its measured
+// cost.
 double break_even(const Diagnosis& diagnosis, const ShapeResult& shape);
-// The same, but for noise: no more than the tokens per pass, since no pass is faster than a plain one.
+// speed_up(), limited to the tokens per pass: anything above is noise, since no pass is faster than a plain
+// one.
 double credible_speed_up(const Diagnosis& diagnosis, const ShapeResult& shape);
-// Whether repeated timings of this shape, or of plain decoding, differ so much that figures of both say
-// nothing.
+// Whether repeated timings of this shape or of plain decoding differ too much for a comparison.
 bool is_noisy(const Diagnosis& diagnosis, const ShapeResult& shape);
-// The fastest shape by its credible speed-up, noisy ones left out; null when there is none.
+// The shape with the highest credible speed-up that is not noisy; null: none.
 const ShapeResult* best_shape(const Diagnosis& diagnosis);
-// The drafter agrees so seldom that something must be wrong with how it was put together.
+// Whether the drafter agrees so seldom that it does not fit the target or has an error.
 bool is_miswired(const Diagnosis& diagnosis);
 // "use it: ...", "do not use it: ..." or "withheld: ...", with the reason.
 std::string verdict_of(const Diagnosis& diagnosis);

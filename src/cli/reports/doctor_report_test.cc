@@ -42,7 +42,7 @@ Diagnosis diagnosis(std::vector<ShapeResult> shapes) {
 TEST(DoctorReport, FiguresByHand) {
   const Diagnosis some = diagnosis({shape("max_draft_len=4", 3.0, 1.0)});
   EXPECT_DOUBLE_EQ(speed_up(some, some.shapes[0]), 2.0);
-  EXPECT_DOUBLE_EQ(break_even(some, some.shapes[0]), 1.5);  // a step of 3 ms against tokens of 2 ms
+  EXPECT_DOUBLE_EQ(break_even(some, some.shapes[0]), 1.5);  // a step of 3 ms, a plain token of 2 ms
   const nlohmann::ordered_json json = diagnosis_json(some);
   EXPECT_EQ(json["plain_ms_per_token"], 2.0);
   EXPECT_EQ(json["shapes"][0]["nodes"], 4.0);
@@ -77,7 +77,7 @@ TEST(DoctorReport, ADrafterThatTakesMostOfTheTimeIsTooLarge) {
               AllOf(StartsWith("do not use it here: 0.80x"), HasSubstr("a smaller drafter would help")));
 }
 
-// A pass that commits 1.02 tokens is not 1.5 times as fast as one that commits one: the machine was.
+// A pass that commits 1.02 tokens cannot be 1.5 times as fast as one that commits one; the machine changed.
 TEST(DoctorReport, NoiseIsNotBelieved) {
   const Diagnosis some = diagnosis({shape("max_draft_len=1", 1.02, 1.3), shape("max_draft_len=4", 3.0, 1.9)});
   EXPECT_EQ(best_shape(some), &some.shapes[1]);
@@ -98,7 +98,7 @@ TEST(DoctorReport, NoisyTimingsAreNotComparedAndNotAdvised) {
               AllOf(StartsWith("withheld: the machine is busy"), HasSubstr("differ by 20%")));
 }
 
-// Nothing can be said against a plain speed that is not known.
+// Without a plain speed there is no comparison.
 TEST(DoctorReport, NoisyPlainDecodingWithholdsTheVerdict) {
   Diagnosis some = diagnosis({shape("max_draft_len=1", 1.7, 1.4)});
   some.plain.spread = 0.35;
@@ -115,7 +115,7 @@ TEST(DoctorReport, ADrafterThatNeverAgreesIsMiswired) {
   EXPECT_THAT(diagnosis_text(some),
               AllOf(HasSubstr("mis-wired"), HasSubstr("RoPE"), HasSubstr("chat template")));
   EXPECT_EQ(diagnosis_json(some)["miswired"], true);
-  some.agreement.coverage = {0.01, 0.05, 0.1, 0.2, 0.3};  // weak, but of this world
+  some.agreement.coverage = {0.01, 0.05, 0.1, 0.2, 0.3};  // weak but possible
   EXPECT_FALSE(is_miswired(some));
 }
 

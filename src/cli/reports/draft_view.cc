@@ -50,7 +50,7 @@ std::string MarkedStream::push(const Progress& progress) {
   origins_.insert(origins_.end(), progress.origins.begin(), progress.origins.end());
   std::string result;
   for (const char byte : progress.text) {
-    // A character that two tokens share goes with the first of them.
+    // A character that several tokens share has the mark of the first.
     const bool inside_character = (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
     if (!inside_character) {
       while (shown_ >= token_end_ && token_ < tokens_.size()) {

@@ -8,14 +8,14 @@
 
 namespace outrider {
 
-// Text as it comes, with accepted drafts, corrections and bonus tokens told apart: by colour, or without
-// colour by [accepted], {corrected} and <bonus>. Tokens nothing was drafted for are left as they are.
+// Marks accepted drafts, corrections and bonus tokens in streamed text: by colour, or without colour as
+// [accepted], {corrected} and <bonus>. Tokens for which nothing was drafted have no mark.
 class MarkedStream {
  public:
   // `engine` must outlive it.
   MarkedStream(const Engine& engine, bool colour) : engine_(engine), colour_(colour) {}
 
-  // The new text with its marks; the last stretch is closed by what follows, or by finish().
+  // Returns the new text with its marks. The last mark is closed by later text or by finish().
   std::string push(const Progress& progress);
   std::string finish();
 
@@ -26,16 +26,16 @@ class MarkedStream {
   bool colour_;
   std::vector<TokenId> tokens_;
   std::vector<TokenOrigin> origins_;
-  size_t token_ = 0;      // tokens up to the one the next byte belongs to
-  size_t token_end_ = 0;  // where the text of these ends
-  size_t shown_ = 0;      // bytes of text
+  size_t token_ = 0;      // number of tokens up to that of the next byte
+  size_t token_end_ = 0;  // bytes of text of these tokens
+  size_t shown_ = 0;      // bytes of text that were shown
   TokenOrigin current_ = TokenOrigin::kPlain;
 };
 
-// Explains the marks, one line.
+// A line that explains the marks.
 std::string mark_legend(bool colour);
 
-// "ngram: 12.3 tok/s; 24 of 40 drafted tokens accepted (60.0%), acceptance length 2.50, ...": one line.
+// "ngram: 12.3 tok/s; 24 of 40 drafted tokens accepted (60.0%), acceptance length 2.50, ...", one line.
 std::string statistics_line(const Completion& completion, double tokens_per_second);
 
 }  // namespace outrider

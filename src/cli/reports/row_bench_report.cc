@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/reports/bench_report.h"
+#include "cli/reports/bench_figures.h"
 
 namespace outrider {
 namespace {
 
-// 10^9 bytes per second.
+// 10^9 bytes per second
 double gigabytes_per_second(int64_t bytes, double ms) {
   return ms > 0 ? static_cast<double>(bytes) / ms * 1e-6 : 0;
 }
@@ -20,10 +20,10 @@ double smallest(const std::vector<double>& values) { return *std::min_element(va
 
 struct RowFigures {
   double median_ms, min_ms;
-  double ratio;  // of the medians, to the measurement with the fewest rows
+  double ratio;  // of the median to that of the fewest rows
   double rows_per_second;
   double weights_gb_per_second;
-  double share_of_read;  // of the measured read bandwidth
+  double share_of_read;  // fraction of the measured read bandwidth
 };
 
 RowFigures figures_of(const RowBench& bench, const RowMeasurement& pass) {
@@ -42,12 +42,7 @@ RowFigures figures_of(const RowBench& bench, const RowMeasurement& pass) {
 nlohmann::ordered_json row_bench_json(const RowBench& bench) {
   nlohmann::ordered_json json;
   json["bench"] = "rows";
-  json["model"] = bench.info.model_path;
-  json["weights"] = bench.info.weights;
-  json["kernels"] = bench.info.kernels;
-  json["threads"] = bench.info.threads;
-  json["pinned"] = bench.info.is_pinned;
-  json["maps_weights"] = bench.info.maps_weights;
+  add_engine(json, bench.info);
   json["parameters"] = bench.info.parameters;
   json["weight_bytes"] = bench.info.weight_bytes;
   json["streamed_bytes"] = bench.streamed_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes of different row counts took, and its figures.
+// The results of `bench --rows`.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace outrider {
 
 struct RowMeasurement {
   int rows = 0;
-  std::vector<double> ms;  // by round
+  std::vector<double> ms;  // per round
 };
 
 struct RowBench {
@@ -21,7 +21,7 @@ struct RowBench {
   int64_t context = 0;         // tokens in the cache before each pass
   int64_t streamed_bytes = 0;  // weights that every pass reads
   std::vector<RowMeasurement> passes;
-  std::vector<double> read_ms;  // by round: a plain read of streamed_bytes
+  std::vector<double> read_ms;  // per round: a plain read of streamed_bytes
 };
 
 nlohmann::ordered_json row_bench_json(const RowBench& bench);

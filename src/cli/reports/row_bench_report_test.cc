@@ -25,7 +25,7 @@ TEST(RowBenchReport, FiguresAreOfMedians) {
   EXPECT_EQ(eight["rows"], 8);
   EXPECT_EQ(eight["median_ms"], 60.0);
   EXPECT_EQ(eight["min_ms"], 50.0);
-  EXPECT_EQ(eight["ratio"], 1.5);  // to the fewest rows, wherever they stand in the list
+  EXPECT_EQ(eight["ratio"], 1.5);  // relative to the fewest rows, anywhere in the list
   EXPECT_DOUBLE_EQ(eight["rows_per_second"].get<double>(), 8 / 0.060);
   EXPECT_DOUBLE_EQ(eight["weights_gb_per_second"].get<double>(), 10.0);
   EXPECT_DOUBLE_EQ(eight["share_of_read"].get<double>(), 20.0 / 60);

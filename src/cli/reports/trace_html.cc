@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// The page around the trace; made from trace_page/ by the build.
+// The page without the trace. The build makes it from trace_page/.
 extern const std::string_view kTraceHtml;
 
 std::string trace_html(const nlohmann::ordered_json& trace) {

@@ -9,10 +9,10 @@
 
 namespace outrider {
 
-// A page that shows what TraceLog::json() holds and needs nothing else: no network, no other file.
+// A self-contained HTML page that shows the result of TraceLog::json().
 std::string trace_html(const nlohmann::ordered_json& trace);
 
-// Whether the page can be written there; an existing file will be replaced.
+// Error: the page cannot be written there. An existing file will be replaced.
 Status check_trace_file(const std::filesystem::path& file);
 Status write_trace_html(const std::filesystem::path& file, const nlohmann::ordered_json& trace);
 

@@ -14,14 +14,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Four digits are enough to look at, and keep large traces small.
+// Four digits are enough for a display and keep large traces small.
 Json rounded(double value) { return std::strtod(fmt::format("{:.4g}", value).c_str(), nullptr); }
 
 Json probability_json(double probability) {
   return probability == TraceNode::kUnknown ? Json(nullptr) : rounded(probability);
 }
 
-// Columns rather than rows: names once per tree.
+// Nodes as columns instead of objects, so that names occur once per tree.
 Json nodes_json(const std::vector<TraceNode>& nodes) {
   Json json = {{"tokens", Json::array()}, {"parents", Json::array()}, {"draft", Json::array()},
                {"target", Json::array()}, {"sources", Json::array()}, {"fates", Json::array()},
@@ -64,7 +64,7 @@ Json step_json(size_t run, const StepTrace& trace) {
 
 std::string token_text(const Engine& engine, TokenId token) {
   if (token < 0 || token >= engine.info().vocab_size) return fmt::format("<{}>", token);
-  // Twice, since some tokenizers strip the space a text begins with.
+  // The token is decoded twice in a row, since some tokenizers drop the space at the beginning of a text.
   const std::array<TokenId, 2> twice = {token, token};
   const std::string once = engine.detokenize(std::span(twice).first(1), false);
   return engine.detokenize(twice, false).substr(once.size());

@@ -12,20 +12,20 @@
 
 namespace outrider {
 
-// What one token adds to a text; special tokens by their spelling, ids that are no tokens as "<id>".
+// The text that one token adds; the spelling of a special token; "<id>" for an invalid id.
 std::string token_text(const Engine& engine, TokenId token);
 
-// The traces of one command, and what is needed to read them.
+// The traces of one command, with everything that is needed to display them.
 class TraceLog {
  public:
   // `engine` must outlive it.
   TraceLog(const Engine& engine, const Settings& settings) : engine_(engine), settings_(settings) {}
 
-  // Traces from now on belong to a run of this name.
+  // Later traces belong to a run of this name.
   void begin_run(std::string name) { runs_.push_back(std::move(name)); }
   void add(const StepTrace& trace);
 
-  // Everything, for the page and for --json.
+  // All traces, for the HTML page and for --json.
   nlohmann::ordered_json json() const;
 
  private:

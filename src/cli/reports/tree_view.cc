@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kGreen = "32", kRed = "31", kBlue = "34", kGrey = "90";
 
-// Quoted, escaped as in JSON; nothing in it moves a terminal's cursor.
+// Quotes and escapes a text as in JSON, so that it cannot move a terminal's cursor.
 std::string quoted(std::string text) {
   constexpr size_t kShown = 40;
   if (text.size() > kShown) text = text.substr(0, kShown) + "...";
@@ -27,7 +27,7 @@ std::string quoted(std::string text) {
     const auto next = i + 1 < dumped.size() ? static_cast<unsigned char>(dumped[i + 1]) : 0;
     if (byte == 0x7F) {
       result += "\\u007f";
-    } else if (byte == 0xC2 && next < 0xA0) {  // U+0080 to U+009F: control characters, too
+    } else if (byte == 0xC2 && next < 0xA0) {  // U+0080 to U+009F are control characters
       result += fmt::format("\\u{:04x}", next);
       ++i;
     } else {
@@ -37,7 +37,7 @@ std::string quoted(std::string text) {
   return result;
 }
 
-// Characters of UTF-8 text.
+// The number of characters of UTF-8 text.
 size_t width(std::string_view text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -50,7 +50,7 @@ struct Line {
   std::string_view colour;
 };
 
-// Drafters without probabilities say 1, which tells nothing.
+// Drafters without probabilities give 1, which is not shown.
 std::string draft_text(double probability) {
   return probability < 1.0 ? fmt::format("q {:.3g}", probability) : std::string();
 }
@@ -84,7 +84,7 @@ class TreeLines {
   const std::vector<Line>& lines() const { return lines_; }
 
  private:
-  // The token that the target itself added, if the sequence did not end before it.
+  // Whether the target added its own token after this node; a sequence may end before it.
   bool has_own_token(int node) const {
     return node == last_ && !trace_.tokens.empty() && trace_.origins.back() != TokenOrigin::kAccepted;
   }
@@ -115,7 +115,7 @@ class TreeLines {
   }
   std::string text_of(TokenId token) const { return quoted(token_text(engine_, token)); }
 
-  // What became of it, and who proposed it where there are several.
+  // The fate of the node, and its drafter if there are several.
   std::string outcome_of(const TraceNode& node) const {
     const std::string_view cause = cause_name(node.cause);
     std::string text(cause.empty() ? fate_name(node.fate) : cause);

@@ -7,11 +7,11 @@
 
 namespace outrider {
 
-// One step for people: a summary line and the drafted tree, indented, every node with the drafter's and the
-// target's probability and what became of it.
+// A text about one step: a summary line and the drafted tree, indented, with the probabilities of drafter and
+// target and the fate of every node.
 std::string tree_view(const Engine& engine, const StepTrace& trace, bool colour);
 
-// Explains marks and letters, one line.
+// A line that explains the marks and letters.
 std::string tree_legend();
 
 }  // namespace outrider

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests in OpenAI's words, rendered as transformers' apply_chat_template does; recorded by
-// tools/make_chat_goldens.py.
+// Requests in OpenAI's format must be rendered as by transformers' apply_chat_template, whose results are
+// recorded by tools/make_chat_goldens.py.
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
@@ -24,7 +24,7 @@ std::unique_ptr<TestModel> model_of(const std::string& family) {
   return model;
 }
 
-// Templates may print the day.
+// Replaces @DATE@ by the current date, which templates may print.
 std::string with_date(std::string text) {
   constexpr std::string_view kPlace = "@DATE@";
   const std::time_t now = std::time(nullptr);
@@ -61,7 +61,7 @@ TEST(ChatGolden, RequestsRenderAsInTransformers) {
     ASSERT_TRUE(prompt.ok()) << prompt.error().message;
     const bool adds_tools =
         prompt->tools.choice != ToolChoice::kNone && !shows_tools(model->model().chat_template->source());
-    if (adds_tools) continue;  // transformers says nothing of them
+    if (adds_tools) continue;  // transformers has no such instructions
     EXPECT_EQ(prompt->text, with_date(std::string(output)));
     ++rendered;
   }

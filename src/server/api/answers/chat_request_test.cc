@@ -35,7 +35,7 @@ TEST(ChatPrompt, ControlTokensInMessagesAreText) {
     starts += token == 1 ? 1 : 0;
     ends += token == 2 ? 1 : 0;
   }
-  EXPECT_EQ(starts, 2);  // the user's turn and the assistant's
+  EXPECT_EQ(starts, 2);  // the turns of user and assistant
   EXPECT_EQ(ends, 1);
   EXPECT_EQ(model.context().model->tokenizer->decode(prompt->tokens, false), prompt->text);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole bodies and streams, as a client sees them.
+// Whole answers and streams as clients get them.
 #include "server/api/generation_call.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ constexpr const char* kHi = R"("messages":[{"role":"user","content":"Hi"}])";
 
 std::string chat_body(const std::string& more) { return std::string("{") + kHi + "," + more + "}"; }
 
-// Without what depends on version and model.
+// The text with a placeholder for the fingerprint, which depends on version and model.
 std::string shown(std::string text) {
   const std::string key = "\"system_fingerprint\":\"";
   for (size_t place = 0; (place = text.find(key, place)) != std::string::npos;) {
@@ -124,7 +124,7 @@ TEST(GenerationCall, TakesRulesForTokens) {
   const TokenRules& rules = call->requests()[0].rules;
   EXPECT_EQ(rules.min_tokens, 3);
   EXPECT_THAT(rules.allowed, ElementsAre(5, 6));
-  // With and without a space before it.
+  // The word with and without a space before it.
   for (const char* word : {"red ball", " red ball", "red", " red", "loved to", " loved to"})
     EXPECT_EQ(std::ranges::count(rules.forbidden, model.tokens(word)), 1) << word;
 }
@@ -187,16 +187,16 @@ TEST(ChatAnswer, Stream) {
       R"(data: {"id":"chatcmpl-abc","object":"chat.completion.chunk","created":1700000001,"model":"small",)"
       R"("system_fingerprint":"fp","choices":[)";
   EXPECT_EQ(shown(events), prefix + R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,)"
-                                  R"("finish_reason":null}],"usage":null})"
-                                  "\n\n");
+                                    R"("finish_reason":null}],"usage":null})"
+                                    "\n\n");
   events.clear();
   call->add(0, delta_of(model, "Hi"), events);
   EXPECT_EQ(shown(events), prefix + R"({"index":0,"delta":{"content":"Hi"},"logprobs":null,)"
-                                  R"("finish_reason":null}],"usage":null})"
-                                  "\n\n");
+                                    R"("finish_reason":null}],"usage":null})"
+                                    "\n\n");
   events.clear();
   ChoiceDelta silent = delta_of(model, "Hi");
-  silent.text.clear();  // held back
+  silent.text.clear();  // the text is held back
   call->add(0, std::move(silent), events);
   EXPECT_EQ(events, "");
   call->add(0, last_delta("Hi", {}, FinishReason::kLength), events);
@@ -313,7 +313,7 @@ constexpr const char* kTools =
     R"("tools":[{"type":"function","function":{"name":"add","parameters":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}}}])";
 
 TEST(ChatAnswer, TellsCallsOfTools) {
-  const TestModel model;  // its template knows no tools: plain format
+  const TestModel model;  // its template shows no tools, so the format is plain
   for (const bool streams : {false, true}) {
     const auto call =
         must(model.chat(chat_body(std::string(kTools) + ",\"stream\":" + (streams ? "true" : "false"))));
@@ -415,7 +415,7 @@ TEST(CompletionAnswer, EchoesThePromptWithItsLogprobs) {
     EXPECT_EQ(call->requests()[0].prompt_logprobs, 1);
     std::string events;
     call->start(events);
-    EXPECT_EQ(events, "");  // the prompt comes with its log-probabilities
+    EXPECT_EQ(events, "");  // the prompt waits for its log-probabilities
     ChoiceDelta trace;
     trace.trace.emplace();
     call->add(0, std::move(trace), events);
@@ -448,11 +448,11 @@ TEST(Answer, ListsThePromptsLogprobsAsVllmDoes) {
     const std::string out = streams ? events : completion->body();
     const size_t first = out.find(second);
     ASSERT_NE(first, std::string::npos) << out;
-    EXPECT_NE(out.find(second, first + 1), std::string::npos);  // at every choice
+    EXPECT_NE(out.find(second, first + 1), std::string::npos);  // once per choice
 
     const auto chat = must(model.chat(chat_body(R"("prompt_logprobs":0,"n":2)" + stream)));
     EXPECT_EQ(chat->requests()[0].prompt_logprobs, 0);
-    EXPECT_EQ(chat->requests()[1].prompt_logprobs, -1);  // the same prompt
+    EXPECT_EQ(chat->requests()[1].prompt_logprobs, -1);  // only the first choice computes those of the prompt
     const size_t tokens = chat->requests()[0].prompt.size();
     ChoiceDelta delta = prompt_news(model);
     delta.prompt_logprobs.resize(tokens - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every field of both endpoints with null, wrong types and extremes.
+// Every field of both endpoints with null, wrong types and extreme values.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -36,7 +36,7 @@ constexpr std::string_view kValues[] = {"null",
                                         "{\"0\":1}",
                                         "{\"type\":\"x\"}"};
 
-// Which of the values a field takes; null always.
+// The values that a field accepts, besides null.
 struct FieldCase {
   std::string_view name;
   std::set<std::string_view> accepted;
@@ -63,7 +63,7 @@ const FieldCase kCommon[] = {
     {"include_stop_str_in_output", {"true", "false"}},
     {"return_token_ids", {"true", "false"}},
     {"stream", {"true", "false"}},
-    {"stream_options", {}},  // without stream
+    {"stream_options", {}},  // never accepted without "stream"
     {"speculative", {"{}"}},
     {"response_format", {}},
     {"structured_outputs", {"{}"}},

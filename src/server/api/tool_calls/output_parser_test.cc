@@ -24,7 +24,7 @@ SharedTools test_tools() {
                         {.name = "now", .parameters = R"({"type": "object"})", .path = {}}});
 }
 
-// "content|name(arguments)|name(arguments)", the pieces of every call put together.
+// "content|name(arguments)|name(arguments)", with the pieces of every call joined.
 std::string parsed(std::string_view chat_template, std::string_view text, size_t piece, bool incremental,
                    bool parallel = true) {
   ToolCallParser parser(
@@ -72,7 +72,7 @@ TEST(ToolCallParser, FindsCalls) {
   expect_parsed(kHermes,
                 "<tool_call>\n" + add + "\n</tool_call>\n<tool_call>\n{\"name\":\"now\"}\n</tool_call>",
                 call + "|now({})");
-  expect_parsed(kHermes, "<tool_call>" + add, call);  // the end of the output closes it
+  expect_parsed(kHermes, "<tool_call>" + add, call);  // the end of the output closes the call
   expect_parsed(kMistral, "[TOOL_CALLS] [" + add + ", {\"arguments\": {}, \"name\": \"now\"}]",
                 call + "|now({})");
   expect_parsed(kMistral, "[TOOL_CALLS][{\"name\": \"add\", \"arguments\": {}, \"id\": \"123456789\"}]",
@@ -120,7 +120,7 @@ TEST(ToolCallParser, FindsDeepSeeksCalls) {
   const std::string call = "|add(" + arguments + ")";
   expect_parsed(kDeepSeek, begin + add + end, call);
   expect_parsed(kDeepSeek, "I add.\n\n" + begin + add + "\n" + now + end, "I add." + call + "|now({})");
-  // Newer models: no type and no fence.
+  // Newer models write no type and no fence.
   const std::string newer = mark("call▁begin") + "add" + mark("sep") + arguments + mark("call▁end");
   expect_parsed(kDeepSeek, begin + newer + newer + end, call + call);
   // The end of the output closes the call anywhere after its arguments.
@@ -158,10 +158,10 @@ TEST(ToolCallParser, FindsQwenCodersCalls) {
   expect_parsed(kQwenCoder, tagged_call("add", {{"a", "12"}, {"s", "12"}}), R"(|add({"a": 12, "s": "12"}))");
   expect_parsed(kQwenCoder, tagged_call("now", {}) + "\n" + tagged_call("add", {{"s", "x"}}),
                 R"(|now({})|add({"s": "x"}))");
-  // On one line, and without an end.
+  // The value is on one line and has no end tag.
   expect_parsed(kQwenCoder, "<tool_call><function=add><parameter=a>3</parameter></function>",
                 R"(|add({"a": 3}))");
-  // A string is what stands between its lines, whatever it looks like.
+  // Any text between the lines of a string belongs to it.
   expect_parsed(kQwenCoder,
                 tagged_call("add", {{"s", "if (a < b) {\n\tsay(\"ü\\\\\");\n}\n"}, {"l", "</parameter"}}),
                 R"(|add({"s": "if (a < b) {\n\u0009say(\"ü\\\\\");\n}\n", "l": "</parameter"}))");
@@ -207,7 +207,7 @@ TEST(ToolCallParser, LeavesAloneWhatQwenCoderDoesNotCallSo) {
   }
 }
 
-// A long string comes as it is written: a file, for example.
+// A long string, such as a file, is sent while it is generated.
 TEST(ToolCallParser, StreamsQwenCodersStrings) {
   ToolCallParser parser({.format = tool_format(kQwenCoder), .incremental = true}, test_tools());
   MessageDelta delta;

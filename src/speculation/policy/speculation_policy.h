@@ -9,7 +9,7 @@
 
 #include "outrider/drafter.h"
 #include "outrider/engine.h"
-#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/acceptance_estimates.h"
 #include "speculation/policy/by_batch_size.h"
 #include "speculation/policy/draft_stats.h"
 #include "speculation/policy/speculation_budget.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "outrider/token_tree.h"
-#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/acceptance_estimates.h"
 #include "speculation/policy/step_costs.h"
 
 namespace outrider {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sampling/token_mask.h"
-#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/acceptance_estimates.h"
 #include "speculation/tree/proposal.h"
 
 namespace outrider {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/counter_rng.h"
-#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/acceptance_estimates.h"
 
 namespace outrider {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "speculation/tree/coupled_agreement.h"
+#include "speculation/acceptance/coupled_agreement.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "outrider/token_tree.h"
-#include "speculation/tree/acceptance_estimates.h"
 #include "speculation/policy/step_costs.h"
+#include "speculation/tree/acceptance_estimates.h"
 
 namespace outrider {
 

@@ -8,22 +8,14 @@
 #include <random>
 #include <set>
 
+#include "speculation/tree/test_trees.h"
+
 namespace outrider {
 namespace {
 
 using testing::ElementsAre;
 
-//  0 - 1 (.5) - 3 (.9) - 5 (1)
-//    \ 2 (.6) - 4 (.5)
-TokenTree two_branches() {
-  TokenTree tree(9);
-  tree.add(0, 10, 0.5);
-  tree.add(0, 20, 0.6);
-  tree.add(1, 30, 0.9);
-  tree.add(2, 40, 0.5);
-  tree.add(3, 50, 1.0);
-  return tree;
-}
+TokenTree two_branches() { return two_branches({0.5, 0.6, 0.9, 0.5, 1.0}); }
 
 TEST(TopNodes, OrderedByTheProductOfTheirPath) {
   TopNodes top_nodes;
@@ -49,7 +41,7 @@ TEST(TopNodes, KeepsTheFirstInTheirPlaces) {
   EXPECT_EQ(tree.size(), 1);
 }
 
-// Against picking, time and again, the top_nodes node whose parent is picked.
+// Compares with a search that picks the likeliest node whose parent is picked, again and again.
 TEST(TopNodes, AreThoseAGreedyWalkFinds) {
   std::mt19937 random(3);
   TopNodes top_nodes;

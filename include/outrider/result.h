@@ -10,13 +10,13 @@
 namespace outrider {
 
 enum class ErrorKind {
-  kUsage,     // the caller asked for something that cannot be meant; the tool exits with 2
-  kInput,     // a file or prompt is malformed, unsupported or does not fit
+  kUsage,     // the caller's request makes no sense; the command-line tool exits with 2
+  kInput,     // a file or prompt is malformed, unsupported or too large
   kIo,        // the operating system refused
   kResource,  // out of memory, pages or context
 };
 
-// `message` is one line: what was expected, what was found, what to do.
+// `message` is one line that says what was expected, what was found and what to do.
 struct Error {
   ErrorKind kind = ErrorKind::kInput;
   std::string message;

@@ -10,22 +10,22 @@
 
 namespace outrider {
 
-// How the next token is chosen from the target's logits. Steps are applied in the order of the fields.
+// How the next token is chosen from the target's logits. The steps are applied in the order of the fields.
 struct SamplingParams {
-  std::vector<std::pair<TokenId, float>> logit_bias;  // added to the logit; -infinity forbids the token
-  double repetition_penalty = 1.0;  // > 0; positive logits of tokens seen in prompt or output are divided by
-                                    // it, negative ones multiplied (CTRL, arXiv 1909.05858)
-  double presence_penalty = 0.0;    // subtracted once from tokens already in the output
-  double frequency_penalty = 0.0;   // subtracted once per occurrence in the output
-  double temperature = 0.0;         // 0: greedy, ties go to the lowest id
-  int32_t top_k = 0;                // keep the k likeliest; 0: all
-  double top_p = 1.0;               // keep the smallest set of likeliest tokens that reaches this probability
-  double min_p = 0.0;  // keep tokens with at least this fraction of the likeliest one's probability
+  std::vector<std::pair<TokenId, float>> logit_bias;  // added to a token's logit; -infinity forbids it
+  double repetition_penalty = 1.0;  // > 0; divides positive logits of tokens in prompt or output and
+                                    // multiplies negative ones (CTRL, arXiv 1909.05858)
+  double presence_penalty = 0.0;    // subtracted once from the logits of tokens already in the output
+  double frequency_penalty = 0.0;   // subtracted from a token's logit per occurrence in the output
+  double temperature = 0.0;         // 0: greedy decoding, ties go to the lowest id
+  int32_t top_k = 0;                // keep the k likeliest tokens; 0: all
+  double top_p = 1.0;  // keep the smallest set of likeliest tokens with at least this probability
+  double min_p = 0.0;  // keep tokens with at least this fraction of the likeliest token's probability
   uint64_t seed = 0;
 };
 
-// Some of them, as the makers of a model recommend them (Hugging Face's generation_config.json) or an option
-// sets them.
+// Sampling parameters that a model's generation_config.json (Hugging Face) or an option sets; unset ones
+// leave the request's value as it is.
 struct SamplingChoices {
   std::optional<double> temperature, top_p, min_p, repetition_penalty;
   std::optional<int32_t> top_k;

@@ -8,22 +8,22 @@
 
 namespace outrider {
 
-// What an output may be, token by token: an automaton whose states are small numbers, so that going back to
-// an earlier one, when a draft is rejected, needs nothing undone. Serves one sequence; not thread-safe.
+// Restricts the output of one sequence token by token: an automaton whose states are small numbers, so that
+// returning to an earlier state after a rejected draft needs no undo. Not thread-safe.
 class TokenConstraint {
  public:
   using State = int32_t;
-  static constexpr State kDead = -1;  // nothing more can come
+  static constexpr State kDead = -1;  // no token can follow
 
   virtual ~TokenConstraint() = default;
 
   virtual State start() = 0;
-  // The state after `token`, kDead where it may not come. Tokens that end the output lead to kDead too.
+  // The state after `token`; kDead if the token is not allowed in `state` or ends the output.
   virtual State advance(State state, TokenId token) = 0;
-  // Bit t % 64 of word t / 64: token t may come next. Ids that end the output are among them where it may
-  // end. Lives until the next call.
+  // The allowed next tokens as a bit set: bit t % 64 of word t / 64 stands for token t. Ids that end the
+  // output are included where it may end. The span is valid until the next call.
   virtual std::span<const uint64_t> allowed(State state) = 0;
-  // Nothing may come but the end.
+  // Whether only tokens that end the output are allowed.
   virtual bool is_complete(State state) = 0;
 };
 

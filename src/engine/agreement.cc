@@ -9,7 +9,7 @@
 #include "sampling/distribution.h"
 #include "sampling/logit_scan.h"
 #include "sampling/logits_processor.h"
-#include "speculation/tree/coupled_agreement.h"
+#include "speculation/acceptance/coupled_agreement.h"
 
 namespace outrider {
 namespace {

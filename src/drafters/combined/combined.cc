@@ -16,7 +16,7 @@
 #include "drafters/combined/feature_share.h"
 #include "drafters/learn_cost.h"
 #include "drafters/shared_constraint.h"
-#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/acceptance_estimates.h"
 #include "speculation/tree/top_nodes.h"
 
 namespace outrider {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often one level of a tree is accepted, by rule and width.
+// Acceptance rates of one level of a tree by rule and width.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,7 +58,7 @@ TokenTree draft(const Distributions& distributions, const Level& level, Randomne
 
 bool is_accepted(const Distributions& distributions, const TokenTree& tree, AcceptanceRule rule,
                  Randomness& randomness) {
-  static const Distribution kCertain{{0}, {1.0}};  // of the level below
+  static const Distribution kCertain{{0}, {1.0}};  // distribution of the level below
   Verdict verdict;
   verify({.tree = &tree,
           .target_distribution = [&](int node) -> const Distribution& {
@@ -70,8 +70,8 @@ bool is_accepted(const Distributions& distributions, const TokenTree& tree, Acce
   return verdict.path.size() > 1;
 }
 
-// Exact probabilities that a level is accepted: by multi-step speculative sampling, and by naive matching,
-// which looks for a token of the target's among the same children.
+// Exact probabilities that a child is accepted: by multi-step speculative sampling, and by naive matching,
+// which draws a token from the target and looks for it among the same children.
 struct Rates {
   double multi_step = 0.0;
   double naive = 0.0;
@@ -108,7 +108,7 @@ TEST(AcceptanceRate, MultiStepSamplingAcceptsAtLeastAsOftenAsNaiveMatching) {
       }
     }
   }
-  EXPECT_GT(better, kPairs);  // of 2 * kPairs
+  EXPECT_GT(better, kPairs);  // out of 2 * kPairs comparisons of width 1
 }
 
 double sampled_rate(const Distributions& distributions, const Level& level, int runs) {
@@ -121,12 +121,12 @@ double sampled_rate(const Distributions& distributions, const Level& level, int 
   return static_cast<double>(accepted) / runs;
 }
 
-// Drafting with the target's own noise: a little worse on chains, better from width 3 on.
+// The coupled rule accepts a little less on chains and more from width 3 on.
 TEST(AcceptanceRate, CoupledBeatsRejectionFromWidthThreeOn) {
   std::mt19937 random(7);
   constexpr int kPairs = 40;
   constexpr int kRuns = 250;
-  double gain[5] = {};  // by width, of coupled over rejection
+  double gain[5] = {};  // by width: rate of coupled minus rate of rejection
   for (int pair = 0; pair < kPairs; ++pair) {
     const Distributions distributions = random_distributions(random, 100, 1.0);
     for (const int width : {1, 3, 4}) {

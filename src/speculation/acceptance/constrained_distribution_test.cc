@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under a constraint the output has the target's masked distribution, by exact enumeration: whether drafts
-// were drawn under the mask, without it, or chosen and cut.
+// Under a constraint the output has the target's masked distribution, as exact enumeration shows: for drafts
+// drawn with the mask, drawn without it, and chosen and then cut.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr AcceptanceRule kRules[] = {AcceptanceRule::kRejection, AcceptanceRule::kCoupled};
 
-// About half of the tokens after each prefix, one at least.
+// Allows about half of the tokens after each prefix, and at least one.
 Language random_language(int vocabulary, uint64_t seed) {
   return [=](const Prefix& prefix, TokenId token) {
     uint64_t hash = seed;
@@ -34,7 +34,7 @@ Scenario scenario_of(int vocabulary, uint64_t seed) {
   return scenario;
 }
 
-// Drops the nodes that may not come, as the engine does with chosen ones.
+// Drops the nodes that the constraint forbids, as the engine does with chosen nodes.
 void cut_forbidden_by(const Language& language, int vocabulary, TokenTree& tree) {
   ToyLanguage constraint(language, vocabulary);
   std::vector<TokenConstraint::State> states = {constraint.start()};
@@ -53,7 +53,7 @@ void cut_forbidden_by(const Language& language, int vocabulary, TokenTree& tree)
 
 class ConstrainedDistribution : public ExactDistributionTest {};
 
-TEST_F(ConstrainedDistribution, OfDraftsWithAndWithoutTheMask) {
+TEST_F(ConstrainedDistribution, IsExactForDraftsDrawnWithAndWithoutTheMask) {
   for (const bool is_masked : {true, false}) {
     for (const ChildrenKind kind : {ChildrenKind::kSampled, ChildrenKind::kIndependent}) {
       for (const AcceptanceRule rule : kRules) {
@@ -72,7 +72,7 @@ TEST_F(ConstrainedDistribution, OfDraftsWithAndWithoutTheMask) {
   }
 }
 
-TEST_F(ConstrainedDistribution, OfTreesThatGrowUnderTheMask) {
+TEST_F(ConstrainedDistribution, IsExactForTreesGrownUnderTheMask) {
   for (const TreeKind kind : {TreeKind::kChain, TreeKind::kStatic, TreeKind::kDynamic}) {
     SpeculativeOptions options;
     options.tree = kind;
@@ -89,7 +89,7 @@ TEST_F(ConstrainedDistribution, OfTreesThatGrowUnderTheMask) {
             .options = {.policy = policy.get(), .children = children}, .max_depth = 2, .max_nodes = 4};
         scenario.steps = 1;
         ASSERT_NO_FATAL_FAILURE(expect_lossless(scenario));
-        // Nothing that grew is wasted.
+        // The constraint allows every node that grew.
         scenario.prune = [&](TokenTree& tree) {
           const int size = tree.size();
           cut_forbidden_by(scenario.target.language, 4, tree);
@@ -101,7 +101,8 @@ TEST_F(ConstrainedDistribution, OfTreesThatGrowUnderTheMask) {
   }
 }
 
-// Of the first step: the language begins there.
+// Cuts forbidden nodes in the first step only, since cut_forbidden_by() starts at the constraint's first
+// state.
 Scenario one_step_cut(int vocabulary, uint64_t seed) {
   Scenario scenario = scenario_of(vocabulary, seed);
   scenario.steps = 1;
@@ -111,7 +112,7 @@ Scenario one_step_cut(int vocabulary, uint64_t seed) {
   return scenario;
 }
 
-TEST_F(ConstrainedDistribution, OfChosenDraftsThatAreCut) {
+TEST_F(ConstrainedDistribution, IsExactForChosenDraftsThatAreCut) {
   for (const Drafting drafting : {Drafting::kFixed, Drafting::kLikeliest}) {
     for (const AcceptanceRule rule : kRules) {
       for (const TreeShape& shape : all_shapes(3)) {
@@ -127,8 +128,8 @@ TEST_F(ConstrainedDistribution, OfChosenDraftsThatAreCut) {
   }
 }
 
-// Why drawn nodes stay: cutting them says something about the draws of those that are left.
-TEST_F(ConstrainedDistribution, ControlOfDrawnDraftsThatAreCut) {
+// Drawn nodes must not be cut: which ones remain would depend on the draws.
+TEST_F(ConstrainedDistribution, IsBiasedIfDrawnDraftsAreCut) {
   double largest = 0.0;
   const int widths[] = {2};
   for (uint64_t seed = 0; seed < 4; ++seed) {

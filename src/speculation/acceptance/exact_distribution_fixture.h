@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// Enumerates scenarios and says at the end how many there were.
+// Checks scenarios by enumeration and prints their number at the end.
 class ExactDistributionTest : public testing::Test {
  protected:
   static constexpr double kLargestTotalVariation = 1e-12;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact distribution of the tokens that drafting and verification put out on a toy model: every outcome of
-// every draw is enumerated and weighed in f64.
+// Computes the exact distribution of the tokens that drafting and verification emit on a toy model: every
+// outcome of every draw is enumerated and weighted in f64.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@
 
 namespace outrider {
 
-// Plays all outcomes one after the other. One uniform in [0, 1) belongs to each key (position, purpose,
-// draw); a draw splits the interval that earlier draws with its key have left of it. Two draws that share a
-// key are therefore as dependent as they are in a counter-based generator.
+// Enumerates all outcomes one after the other. One uniform number in [0, 1) belongs to each key (position,
+// purpose, draw); every draw splits the interval to which earlier draws with that key confined the number.
+// Two draws with one key are therefore as dependent as they are in a counter-based generator.
 class ForkingRandomness final : public Randomness {
  public:
   bool next();  // starts the next outcome; false when there is none left
   double weight() const { return weight_; }
 
-  // Couples distributions by a shared uniform instead of Gumbel noise: the same distribution of each pick,
-  // and enumerable.
+  // Couples distributions by a shared uniform number instead of Gumbel noise. Each pick has the same
+  // distribution as with Gumbel noise, but its outcomes can be enumerated.
   TokenId coupled_pick(const Distribution& distribution, int64_t position) override;
   std::vector<TokenId> coupled_top(const Distribution& distribution, int64_t position, int count) override;
   size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
@@ -70,10 +70,10 @@ class ForkingRandomness final : public Randomness {
 
 using Prefix = std::vector<TokenId>;
 
-// Whether a token may come after these; empty: all may.
+// Whether a token is allowed after a prefix; an empty function allows all.
 using Language = std::function<bool(const Prefix&, TokenId)>;
 
-// A constraint whose states stand for prefixes.
+// A constraint with one state per prefix.
 class ToyLanguage final : public TokenConstraint {
  public:
   ToyLanguage(Language language, int vocabulary) : language_(std::move(language)), vocabulary_(vocabulary) {}
@@ -92,15 +92,15 @@ class ToyLanguage final : public TokenConstraint {
   uint64_t word_ = 0;
 };
 
-// Random logits that depend on the whole prefix, through LogitsProcessor.
+// Random logits that depend on the whole prefix, and the distribution that LogitsProcessor makes of them.
 class ToyModel {
  public:
   struct Options {
     int vocabulary = 2;
     uint64_t seed = 0;
     SamplingParams params;
-    uint64_t other_seed = 0;  // of a second model, mixed in with this share
-    double other_share = 0.0;
+    uint64_t other_seed = 0;   // seed of a second model that is mixed in
+    double other_share = 0.0;  // share of the second model's logits
     Language language = {};
   };
   explicit ToyModel(Options options) : options_(std::move(options)) {}
@@ -120,7 +120,7 @@ class ToyModel {
   std::unordered_map<uint64_t, Output> outputs_;  // by prefix, read as a number
 };
 
-// A node is asked to have one child per entry; it has fewer when the drafted distribution has fewer tokens.
+// A node asks for one child per entry; it gets fewer when the drafted distribution has fewer tokens.
 struct TreeShape {
   std::vector<TreeShape> children;
 };
@@ -131,12 +131,12 @@ inline constexpr int64_t kToyPromptLength = 3;
 
 enum class Drafting {
   kSampled,     // propose()
-  kLikeliest,   // the likeliest tokens of the drafted distribution, as chosen children
-  kFixed,       // tokens that do not depend on the drafted distribution, as chosen children
+  kLikeliest,   // chosen children: the likeliest tokens of the drafted distribution
+  kFixed,       // chosen children: tokens that do not depend on the drafted distribution
   kAlternating  // sampled at even depths, likeliest at odd ones
 };
 
-// Trees that TreeGrowth grows, instead of those of a shape.
+// Limits for trees that TreeGrowth grows; they replace the trees of a fixed shape.
 struct ToyGrowth {
   GrowthOptions options;
   int max_depth = 1;
@@ -147,16 +147,16 @@ struct ToyDrafter {
   ToyModel::Options draft;
   TreeShape shape;
   Drafting drafting = Drafting::kSampled;
-  ChildrenKind kind = ChildrenKind::kSampled;  // of sampled children
+  ChildrenKind kind = ChildrenKind::kSampled;  // kind of the sampled children
   std::optional<ToyGrowth> growth;
-  std::function<void(Distribution&)>
-      corrupt;  // what a broken drafter makes of the distribution of a sampled node
+  // If set, changes the distribution that a sampled node states, as a broken drafter might.
+  std::function<void(Distribution&)> corrupt;
 };
 
 struct Scenario : ToyDrafter {
   ToyModel::Options target;
-  int length = 1;  // tokens to put out
-  int steps = 0;   // with drafts; the target goes on alone after them. 0: all
+  int length = 1;  // tokens to emit
+  int steps = 0;   // steps with drafts, after which the target decodes alone; 0: all steps draft
   AcceptanceRule rule = AcceptanceRule::kRejection;
   std::vector<ToyDrafter> others;  // their trees are merged into the first drafter's, in this order
   std::function<void(TokenTree&)> prune;
@@ -164,7 +164,7 @@ struct Scenario : ToyDrafter {
 
 inline void merge_trees(TokenTree& tree, const TokenTree& other, int source) { tree.merge(other, source); }
 
-// What is under test; planted bugs replace one of these.
+// The functions under test; planted bugs replace one of them.
 struct SpeculativeSystem {
   std::function<int(const ProposalArgs&)> propose = &outrider::propose;
   std::function<void(const VerifyArgs&, Verdict&)> verify = &outrider::verify;
@@ -177,8 +177,8 @@ class ToyGeneration {
  public:
   ToyGeneration(const Scenario& scenario, const SpeculativeSystem& system);
 
-  Prefix run(Randomness& randomness);  // shorter than `length` where the target goes on alone
-  // Adds weight * (distribution of what the target makes of `output`) to `distribution`.
+  Prefix run(Randomness& randomness);  // shorter than `length` if the target decodes the rest alone
+  // Adds weight * (distribution of the target's continuations of `output`) to `distribution`.
   void add_continuations(const Prefix& output, double weight, std::map<Prefix, double>& distribution);
 
  private:
@@ -205,7 +205,7 @@ class ToyGeneration {
 
 struct ExactComparison {
   double total_variation = 0.0;  // between the distribution of the output and that of the target alone
-  double total_weight = 0.0;     // of all outcomes; 1 but for rounding
+  double total_weight = 0.0;     // sum over all outcomes; 1 up to rounding
   int64_t outcomes = 0;
 };
 ExactComparison compare_with_target(const Scenario& scenario, const SpeculativeSystem& system = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// propose() and verify() put out the target's own distribution, by exact enumeration.
+// The output of propose() and verify() has the target's distribution, as exact enumeration shows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ SamplingParams at_temperature(double temperature) {
   return params;
 }
 
-// Target and draft agree in part: the draft is the target's logits mixed with others.
+// The draft's logits are the target's mixed with those of another model, so that they agree in part.
 Scenario scenario_of(int vocabulary, uint64_t seed, const SamplingParams& params) {
   Scenario scenario;
   scenario.target = {vocabulary, seed, params, 0, 0.0};
@@ -225,7 +225,8 @@ TEST_F(Losslessness, BrokenDraftDistributions) {
   }
 }
 
-// A drafter that only claims to sample breaks the promise; the enumeration must notice.
+// A drafter that states another distribution than it draws from biases the output; the enumeration must find
+// it.
 TEST(LosslessnessControl, AFalseDistributionIsNoticed) {
   Scenario scenario = scenario_of(3, 13, at_temperature(1.0));
   scenario.corrupt = [](Distribution& distribution) {

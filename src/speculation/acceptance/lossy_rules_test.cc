@@ -19,7 +19,7 @@ const Distribution kDistribution{{2, 5, 7, 9}, {0.1, 0.6, 0.25, 0.05}};
 constexpr TokenId kBegin = 100;
 constexpr TokenId kEnd = 101;
 
-// A row of children of the root; the distribution is the same after every node.
+// A root with children; the target's distribution is the same after every node.
 struct Case {
   std::vector<TokenId> children;
   SpeculativeOptions options = {};
@@ -74,7 +74,7 @@ TEST(TypicalRule, TheThresholdIsTheSmallerOfTwo) {
   EXPECT_EQ(typical({.children = {9}}), 5);  // 0.05
   EXPECT_EQ(typical({.children = {2}, .options = typical_options(0.11, 0.3)}), 5);   // 0.1 < 0.107
   EXPECT_EQ(typical({.children = {2}, .options = typical_options(0.11, 0.27)}), 2);  // 0.1 > 0.096
-  EXPECT_EQ(typical({.children = {2}, .options = typical_options(0.1, 1.0)}), 5);    // not above 0.1
+  EXPECT_EQ(typical({.children = {2}, .options = typical_options(0.1, 1.0)}), 5);    // 0.1 is not above 0.1
 }
 
 TEST(TypicalRule, TheLikeliestSiblingThatPassesIsTaken) {
@@ -120,7 +120,7 @@ TEST(RelaxedRule, OnlyTheTopFewPass) {
   EXPECT_EQ(relaxed({.children = {2}, .options = relaxed_options(2, 1.0)}), 5);
   EXPECT_EQ(relaxed({.children = {2}, .options = relaxed_options(3, 1.0)}), 2);
   EXPECT_EQ(relaxed({.children = {8}, .options = relaxed_options(9, 1.0)}), 5);  // not in the distribution
-  const Distribution even{{2, 5, 7}, {0.3, 0.3, 0.4}};  // of equals the lower id comes first
+  const Distribution even{{2, 5, 7}, {0.3, 0.3, 0.4}};                           // ties go to the lower id
   EXPECT_EQ(relaxed({.children = {5}, .options = relaxed_options(2, 1.0), .distribution = even, .own = 7}),
             7);
   EXPECT_EQ(relaxed({.children = {2}, .options = relaxed_options(2, 1.0), .distribution = even, .own = 7}),
@@ -134,7 +134,7 @@ TEST(RelaxedRule, TheTargetsOwnTokenComesFirstThenTheLikeliest) {
   EXPECT_EQ(relaxed({.children = {5, 9}, .options = wide, .own = 9}), 9);
 }
 
-// Greedily, whatever the tree: delta 0 and top-k 1 each leave the likeliest token alone.
+// Delta 0 and top-k 1 each allow the likeliest token only, whatever the tree.
 TEST(RelaxedRule, WithDeltaZeroOrTopOneItIsGreedy) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 500; ++trial) {

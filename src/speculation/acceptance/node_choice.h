@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The acceptance rules: how the token after one node is chosen. The lossless ones are so on their own: the
-// distribution of NodeChoice::token is the target's, whatever children there are.
+// The acceptance rules: each chooses the token after one node. A lossless rule is lossless at every node: the
+// distribution of NodeChoice::token is the target's, whatever the children are.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace outrider {
 
 inline constexpr int kNoChild = -1;
 
-// The first child of `node` behind its child `after`, in the order they are tried; kNoChild behind the last.
-// after == node asks for the first.
+// The next child of `node` after its child `after`, in the order in which they are tested; kNoChild after the
+// last. after == node returns the first child.
 inline int next_child(const TokenTree& tree, int node, int after) {
   for (int child = after + 1; child < tree.size(); ++child) {
     if (tree.parent(child) == node) return child;
@@ -22,7 +22,7 @@ inline int next_child(const TokenTree& tree, int node, int after) {
   return kNoChild;
 }
 
-// A node that the walk has reached.
+// A node that the walk has reached, with the inputs of the choice there.
 struct ReachedNode {
   const TokenTree& tree;
   int node;
@@ -35,22 +35,24 @@ struct NodeChoice {
   int accepted = kNoChild;  // the child that holds `token`
 };
 
-// The coupled rule: the target's own token stands; the child that equals it is accepted.
+// Coupled rule (2408.07978): the token is always `own`, the target's own token; a child that holds it is
+// accepted.
 NodeChoice choose_child(const TokenTree& tree, int node, TokenId own);
 
-// Speculative sampling: tries are made in order against the target's distribution p, each rejection replaces
-// p by the distribution of what is still missing, and p chooses when none is left. Children drawn from a
-// distribution q pass with min(1, p/q), leaving max(0, p - q) and, if drawn without replacement, q without
-// the token (2211.17192, 2305.09781); other children pass with p, leaving p without the token. Tries of
-// several distributions may be mixed.
+// Multi-step speculative sampling (2211.17192, 2305.09781): proposals are tested in order against p, which is
+// the target's distribution at first; if all are rejected, the token is drawn from p. A proposal drawn from q
+// is accepted with probability min(1, p/q); its rejection replaces p by the normalised max(0, p - q) and, if
+// it was drawn without replacement, removes the token from q. A chosen proposal is accepted with probability
+// p; its rejection removes the token from p. Proposals of several distributions may be mixed.
 NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomness);
 
-// Lossy: of the children likelier than min(epsilon, delta * exp(-entropy)) the likeliest; without one, the
-// target's own token.
+// Typical acceptance (Medusa, 2401.10774), lossy: accepts the likeliest child with a target probability above
+// min(epsilon, delta * exp(-entropy)); without one, the token is `own`, the target's own token.
 NodeChoice choose_typical(const ReachedNode& reached, const SpeculativeOptions& options, TokenId own);
 
-// Lossy: the target's own token if it was drafted, else the likeliest child that is among the top k and
-// within delta of the likeliest token, else the target's own token.
+// Relaxed acceptance (TensorRT-LLM), lossy: accepts the child that holds `own`, the target's own token; else
+// the likeliest child that is among the target's top k and within delta of its likeliest token; else the
+// token is `own`.
 NodeChoice choose_relaxed(const ReachedNode& reached, const SpeculativeOptions& options, TokenId own);
 
 }  // namespace outrider

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The enumeration of exact_distribution_test.h finds each of the known ways to get acceptance or drafting
-// wrong: they are planted in a second implementation of the rules, which without a bug is as exact as the
-// real one.
+// The enumeration of exact_distribution_test.h finds every known mistake in acceptance and drafting. The
+// mistakes are planted in a second implementation of the rules, which is exact without a bug, like the real
+// one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,33 +18,33 @@ namespace {
 
 enum class Bug {
   kNone,
-  // acceptance, rejection rule
-  kAbsoluteResidual,                    // |p - q|
-  kFlippedResidual,                     // max(0, q - p)
-  kBanOnlyResidual,                     // p without the token where p - q is due
-  kRecoversFromTarget,                  // p itself after rejections
-  kStaleTargetDistribution,             // later siblings are tested against the first p
-  kDraftDistributionNotRenormalised,    // the tried token leaves q, the rest is not scaled
-  kTriedTokenStaysInDraftDistribution,  // q as if drawn with replacement
-  kRatioIgnoresDraftDistribution,       // sampled children pass with p, residual p - q
-  kInvertedRatio,                       // q / p
-  kParentRow,                           // children are tested against the distribution one row up
-  kBonusFromParentRow,                  // the last token comes from the row one up
-  kBonusFromDraft,                      // the last token comes from q
+  // Acceptance under the rejection rule.
+  kAbsoluteResidual,                       // |p - q|
+  kFlippedResidual,                        // max(0, q - p)
+  kBanOnlyResidual,                        // p without the token where p - q is due
+  kRecoversFromTarget,                     // p itself after rejections
+  kStaleTargetDistribution,                // later siblings are tested against the first p
+  kDraftDistributionNotRenormalised,       // the rejected token is removed from q, which is not renormalised
+  kRejectedTokenStaysInDraftDistribution,  // q as if drawn with replacement
+  kRatioIgnoresDraftDistribution,          // sampled children pass with p, residual p - q
+  kInvertedRatio,                          // q / p
+  kParentRow,                              // children are tested against the distribution one row up
+  kBonusFromParentRow,                     // the last token comes from the row one up
+  kBonusFromDraft,                         // the last token comes from q
   kFirstChildUnverified,
   kChosenTokenStays,  // p keeps the rejected chosen token
   kChosenNotRenormalised,
   kAcceptDrawReused,          // one uniform for all siblings
   kResidualSharesAcceptDraw,  // one uniform for acceptance and residual
-  // acceptance, coupled rule
+  // Acceptance under the coupled rule.
   kCoupledAcceptsFirstChild,
   kCoupledIgnoresDepth,         // the noise of the root's position all along the path
   kCoupledDrawsAgain,           // a fresh token when no child equals the pick
-  kCoupledDrawsAgainAmongRest,  // the same, without the children
-  // drafting
+  kCoupledDrawsAgainAmongRest,  // a fresh token that is none of the children
+  // Drafting.
   kArgmaxAsSampled,
   kTopAsSampled,
-  kSharpenedDistribution,  // the distribution set is not the one drawn from
+  kSharpenedDistribution,  // the stated distribution is not the one drawn from
   kDropsUnlikelyTokens,
   kSortsSiblings,
   kDraftSharesAcceptDraw,
@@ -57,7 +57,7 @@ constexpr std::pair<Bug, const char*> kBugs[] = {
     {Bug::kRecoversFromTarget, "RecoversFromTarget"},
     {Bug::kStaleTargetDistribution, "StaleTargetDistribution"},
     {Bug::kDraftDistributionNotRenormalised, "DraftDistributionNotRenormalised"},
-    {Bug::kTriedTokenStaysInDraftDistribution, "TriedTokenStaysInDraftDistribution"},
+    {Bug::kRejectedTokenStaysInDraftDistribution, "RejectedTokenStaysInDraftDistribution"},
     {Bug::kRatioIgnoresDraftDistribution, "RatioIgnoresDraftDistribution"},
     {Bug::kInvertedRatio, "InvertedRatio"},
     {Bug::kParentRow, "ParentRow"},
@@ -183,14 +183,14 @@ class BuggyVerifier {
     const Probabilities first = bug_ == Bug::kParentRow && node > 0 ? above : target;
     Probabilities p = first;
     Probabilities q = sampled ? to_map(tree_.distribution(node)) : Probabilities{};
-    uint64_t tried = 0;
+    uint64_t tested = 0;
     for (const int child : drafted) {
       const TokenId token = tree_.token(child);
       const double pass =
           pass_probability(bug_ == Bug::kStaleTargetDistribution ? first : p, q, token, sampled);
-      if (bug_ == Bug::kFirstChildUnverified && tried == 0) return {token, child};
-      const uint64_t number = bug_ == Bug::kAcceptDrawReused ? 0 : tried;
-      ++tried;
+      if (bug_ == Bug::kFirstChildUnverified && tested == 0) return {token, child};
+      const uint64_t number = bug_ == Bug::kAcceptDrawReused ? 0 : tested;
+      ++tested;
       if (args_.randomness->bernoulli(pass, position, number)) return {token, child};
       sampled ? leave_sampled(p, q, token) : leave_chosen(p, token);
     }
@@ -214,7 +214,7 @@ class BuggyVerifier {
       if (bug_ == Bug::kBanOnlyResidual) mass = id == token ? 0.0 : at(p, id);
     }
     if (has_mass(residual)) p = normalised(residual);
-    if (bug_ == Bug::kTriedTokenStaysInDraftDistribution) return;
+    if (bug_ == Bug::kRejectedTokenStaysInDraftDistribution) return;
     q[token] = 0.0;
     if (bug_ != Bug::kDraftDistributionNotRenormalised) q = normalised(q);
   }
@@ -275,7 +275,8 @@ int propose_with(Bug bug, const ProposalArgs& args) {
   return static_cast<int>(tokens.size());
 }
 
-// Draws with replacement and skips repeats: the same distribution as draws without replacement, so not a bug.
+// Draws with replacement and skips repeats, which has the same distribution as draws without replacement and
+// is therefore no bug.
 int propose_skipping_repeats(const ProposalArgs& args) {
   const int before = args.tree->size();
   TokenTree drawn;
@@ -331,7 +332,7 @@ std::vector<Scenario> scenarios() {
 constexpr double kFound = 1e-6;
 constexpr double kExact = 1e-12;
 
-// Of the first scenario that shows a bug, else the largest.
+// The total variation of the first scenario that shows a bug, else the largest of all scenarios.
 double total_variation(const SpeculativeSystem& system) {
   double largest = 0.0;
   for (const Scenario& scenario : scenarios()) {

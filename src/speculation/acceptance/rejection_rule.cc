@@ -10,7 +10,7 @@
 namespace outrider {
 namespace {
 
-// False, with `distribution` left as it is, when there is no mass.
+// Returns false and leaves `distribution` unchanged when it has no mass.
 bool normalise(std::vector<double>& distribution) {
   const double sum = std::accumulate(distribution.begin(), distribution.end(), 0.0);
   if (!(sum > 0.0)) return false;
@@ -18,7 +18,7 @@ bool normalise(std::vector<double>& distribution) {
   return true;
 }
 
-// max(0, p - q); p itself when p and q agree but for rounding.
+// Replaces p by the normalised max(0, p - q); leaves p unchanged when p and q differ by rounding only.
 void subtract(Distribution& p, const Distribution& q) {
   std::vector<double> residual = p.probabilities;
   size_t j = 0;
@@ -30,7 +30,7 @@ void subtract(Distribution& p, const Distribution& q) {
   if (normalise(residual)) p.probabilities = std::move(residual);
 }
 
-// The distribution given that it is not `token`; unchanged when that leaves no mass.
+// Conditions the distribution on not being `token`; leaves it unchanged when nothing else has mass.
 void remove(Distribution& distribution, TokenId token) {
   const auto found = std::lower_bound(distribution.tokens.begin(), distribution.tokens.end(), token);
   if (found == distribution.tokens.end() || *found != token) return;
@@ -39,15 +39,15 @@ void remove(Distribution& distribution, TokenId token) {
   if (!normalise(distribution.probabilities)) mass = removed;
 }
 
-// A distribution that children of the node were drawn from, as the tries so far left it.
-struct DrawnFrom {
+// A distribution that children of the node were drawn from, without the tokens that were rejected so far.
+struct RemainingDraft {
   int distribution = 0;  // index in the tree
   bool is_usable = false;
   Distribution q;
 };
 
-// A drafted distribution that cannot be what the children were drawn from is not used: they count as chosen,
-// which is lossless however they came about.
+// Whether the children can have been drawn from the stated distribution. If not, they count as chosen, which
+// is lossless for any way to propose them.
 bool can_have_drawn(const TokenTree& tree, int node, int distribution) {
   const Distribution& q = tree.distribution_at(distribution);
   const auto proposals = tree.proposals();
@@ -57,9 +57,10 @@ bool can_have_drawn(const TokenTree& tree, int node, int distribution) {
          });
 }
 
-DrawnFrom& drawn_from(std::vector<DrawnFrom>& all, const ReachedNode& reached, int distribution) {
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const DrawnFrom& one) { return one.distribution == distribution; });
+RemainingDraft& remaining_draft(std::vector<RemainingDraft>& all, const ReachedNode& reached,
+                                int distribution) {
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const RemainingDraft& one) { return one.distribution == distribution; });
   if (found != all.end()) return *found;
   all.push_back({distribution, can_have_drawn(reached.tree, reached.node, distribution),
                  reached.tree.distribution_at(distribution)});
@@ -71,13 +72,13 @@ DrawnFrom& drawn_from(std::vector<DrawnFrom>& all, const ReachedNode& reached, i
 NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomness) {
   const TokenTree& tree = reached.tree;
   Distribution p = reached.target_distribution;
-  std::vector<DrawnFrom> distributions;
+  std::vector<RemainingDraft> distributions;
   uint64_t draw = 0;
   for (const Proposal& proposal : tree.proposals()) {
     if (proposal.parent != reached.node) continue;
     const TokenId token = tree.token(proposal.child);
-    DrawnFrom* drawn =
-        proposal.distribution < 0 ? nullptr : &drawn_from(distributions, reached, proposal.distribution);
+    RemainingDraft* drawn =
+        proposal.distribution < 0 ? nullptr : &remaining_draft(distributions, reached, proposal.distribution);
     if (drawn != nullptr && !drawn->is_usable) drawn = nullptr;
     const double drafted = drawn == nullptr ? 1.0 : probability(drawn->q, token);
     if (randomness.bernoulli(probability(p, token) / drafted, reached.position, draw++))

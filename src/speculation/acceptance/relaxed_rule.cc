@@ -8,8 +8,7 @@
 namespace outrider {
 namespace {
 
-// Whether a token of probability p is among the top k: fewer than k are likelier, or as likely with a lower
-// id.
+// Whether a token of probability p is among the k likeliest; ties go to the lower id.
 bool is_among_top(const Distribution& distribution, TokenId token, double p, int k) {
   int before = 0;
   for (size_t i = 0; i < distribution.tokens.size() && before < k; ++i) {

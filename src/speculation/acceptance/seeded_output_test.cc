@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafting and verification on the real, seeded randomness: what the exact enumeration cannot reach.
+// Tests drafting and verification with the real, seeded randomness, which exact enumeration cannot cover.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ SamplingParams sampling(double temperature, double top_p) {
   return params;
 }
 
-// One token at a time, without trees.
+// Decodes one token at a time, without trees.
 Prefix plain_coupled_output(const Scenario& scenario, uint64_t seed) {
   ToyModel target(scenario.target);
   CounterRandomness randomness(seed, 0);
@@ -68,7 +68,7 @@ TEST(CoupledOutput, IsTheSameWhateverWasDrafted) {
   }
 }
 
-// Trees of random topology and tokens, the target's own among them half of the time.
+// Trees have a random topology; half of their tokens are the target's own.
 TEST(CoupledOutput, FollowsThePicksDownAnyTree) {
   std::mt19937 engine(8);
   const auto below = [&](int end) { return std::uniform_int_distribution<int>(0, end - 1)(engine); };
@@ -127,7 +127,8 @@ TEST(RejectionOutput, IsRepeatableAndDependsOnTheSeed) {
   EXPECT_NE(output_of(scenario, 1), output_of(scenario, 2));
 }
 
-// 1e5 runs find a total variation of 0.02 in 64 cells with power 99.9 %; false alarms at 1e-9.
+// With 1e5 runs the test finds a total variation of 0.02 in 64 cells with power 99.9 %; its false alarm rate
+// is 1e-9.
 constexpr int kRuns = 100000;
 constexpr double kCritical63 = 155.1;
 
@@ -142,7 +143,7 @@ double chi_square(const std::map<Prefix, int>& observed, const std::map<Prefix, 
   return sum;
 }
 
-// By a total variation of 0.02.
+// Moves a total variation of 0.02 from the likeliest output to the first one.
 std::map<Prefix, double> shifted(std::map<Prefix, double> distribution) {
   distribution.begin()->second += 0.02;
   std::max_element(distribution.begin(), distribution.end(), [](const auto& a, const auto& b) {
@@ -166,7 +167,7 @@ Scenario three_of_four_letters() {
   return scenario_of(params, 4, 3);
 }
 
-// Growth, merging and acceptance on one seed: two drafters whose trees are grown by a policy.
+// Growth, merging and acceptance share one seed: two drafters grow trees by a policy.
 TEST(SeededDistribution, FitsTheTargetOnGrownAndSharedTrees) {
   const StaticTreePolicy wide({3, 2});
   const DynamicTreePolicy dynamic(2);

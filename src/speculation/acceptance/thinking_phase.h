@@ -5,7 +5,8 @@
 
 namespace outrider {
 
-// Whether a text is in its thinking phase: after a begin token, up to the end token.
+// Tracks whether a text is in its thinking phase, which starts after a `begin` token and ends at an `end`
+// token; -1: the model has no such token.
 struct ThinkingPhase {
   TokenId begin = -1;
   TokenId end = -1;

@@ -92,7 +92,8 @@ void ToyGeneration::draft(const Prefix& output, Randomness& randomness) {
   if (scenario_.prune) scenario_.prune(tree_);
 }
 
-// The token after the last one wanted is chosen but not put out: certain, so that it does not fork.
+// The token after the last one wanted is chosen but not emitted; its distribution has one token, so it does
+// not fork the enumeration.
 const Distribution& ToyGeneration::target_distribution_after(const Prefix& output, int node) {
   Prefix prefix = output;
   for (int at = node; at != 0; at = tree_.parent(at)) {
@@ -102,7 +103,7 @@ const Distribution& ToyGeneration::target_distribution_after(const Prefix& outpu
   return length(prefix) >= scenario_.length ? kCertain : target_.distribution(prefix);
 }
 
-// Nodes of one drafter that differ share draws: the one that is not reached tells nothing.
+// Different nodes of one drafter may share draws here, because at most one of them is reached.
 uint64_t ToyGeneration::first_draw(const Member& member) const {
   constexpr uint64_t kMaxDraws = 64;
   return system_.drafters_share_draws ? 0 : kMaxDraws * static_cast<uint64_t>(member.source);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rejection rule puts out the target's distribution on every topology of small trees, of one drafter or
-// of several that share a tree, whatever way their children were found; and on the trees that TreeGrowth
-// grows.
+// Under the rejection rule the output has the target's distribution for every topology of small trees, for
+// one drafter and for several that share a tree, for all kinds of proposals, and for the trees that
+// TreeGrowth grows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kFound = 1e-6;
 
-// How children are found.
+// How children are proposed.
 struct Provenance {
   Drafting drafting = Drafting::kSampled;
   ChildrenKind kind = ChildrenKind::kSampled;
@@ -44,7 +44,7 @@ int depth_of(const TreeShape& shape) {
   return depth;
 }
 
-// One step with drafts, and one token beyond the deepest node, so that the bonus token is seen.
+// One step with drafts that emits one token beyond the deepest node, so that the bonus token is compared too.
 Scenario one_step_of(int vocabulary, std::vector<ToyDrafter> drafters) {
   Scenario scenario;
   scenario.target = {vocabulary, 1, drafters[0].draft.params, 0, 0.0};
@@ -63,10 +63,10 @@ class TreeDistribution : public ExactDistributionTest {};
 struct Size {
   int drafted;
   int vocabulary;
-  size_t stride = 1;  // every so many topologies
+  size_t stride = 1;  // every stride-th topology is tested
 };
 
-// All topologies, and of the large ones over large vocabularies some for each provenance.
+// Covers all topologies; for the largest trees and vocabularies each provenance gets a subset.
 TEST_F(TreeDistribution, EveryTopologyAndProvenance) {
   for (const Size& size : {Size{1, 5},
                            {2, 5},
@@ -148,7 +148,7 @@ TEST_F(TreeDistribution, ThreeDraftersThatShareATree) {
   }
 }
 
-// Later steps draft again at positions where earlier ones did.
+// Later steps draft at positions where earlier steps drafted.
 TEST_F(TreeDistribution, SharedTreesOverSeveralSteps) {
   const int widths[] = {2, 1};
   const TreeShape shape = uniform_shape(widths);
@@ -161,7 +161,7 @@ TEST_F(TreeDistribution, SharedTreesOverSeveralSteps) {
   }
 }
 
-// Drops nodes by what was drawn.
+// Drops nodes depending on the tokens drawn.
 void keep_low_tokens(TokenTree& tree) {
   std::vector<uint8_t> kept(static_cast<size_t>(tree.size()), 1);
   for (int node = 1; node < tree.size(); ++node)
@@ -227,7 +227,8 @@ std::unique_ptr<TreePolicy> policy_of(const Policy& policy) {
   return make_tree_policy(options);
 }
 
-// Budgets below what the policy asks for: how many children a node gets then depends on what others drew.
+// With budgets smaller than the policy's tree, the number of children of a node depends on draws at other
+// nodes.
 TEST_F(TreeDistribution, GrownTreesOfEveryPolicyAndBudget) {
   for (const Policy& policy : kPolicies) {
     const auto made = policy_of(policy);
@@ -259,7 +260,7 @@ TEST_F(TreeDistribution, GrownTreesOfTwoDrafters) {
   }
 }
 
-// As if all nodes of a level drew with the same uniforms.
+// Lets all nodes of a level draw with the same uniform numbers.
 class SharedDraws final : public Randomness {
  public:
   explicit SharedDraws(Randomness& under) : under_(under) {}
@@ -281,7 +282,7 @@ class SharedDraws final : public Randomness {
   Randomness& under_;
 };
 
-// A repeated draw of the first node leaves the second one a child more.
+// A repeated draw at the first node leaves room for one more child of the second node.
 TEST(TreeDistributionControl, NodesThatShareDrawsUnderABudgetAreNoticed) {
   const auto made = policy_of({TreeKind::kStatic, {2, 2}, 0, 2});
   ToyDrafter drafter = drafter_of(3, 50, {}, kWithoutReplacement);

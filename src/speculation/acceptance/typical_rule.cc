@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-// exp(-H), H in nats: the geometric mean of the probabilities drawn.
+// exp(-H) with the entropy H in nats.
 double typical_probability(const Distribution& distribution) {
   double sum = 0.0;
   for (const double p : distribution.probabilities) sum += p > 0.0 ? p * std::log(p) : 0.0;

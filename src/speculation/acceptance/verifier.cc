@@ -6,7 +6,7 @@
 namespace outrider {
 namespace {
 
-// -1 where the distribution is empty.
+// The target's own token after `node`, -1 where the distribution is empty.
 TokenId own_token(const VerifyArgs& args, int node) {
   if (args.target_token) return args.target_token(node);
   const Distribution& distribution = args.target_distribution(node);
@@ -32,7 +32,7 @@ NodeChoice choose(const VerifyArgs& args, int node, bool is_thinking) {
   return choose_child(tree, node, own);
 }
 
-// Siblings after the accepted one are never looked at. Returns whether there is a child.
+// Sets the fates of the node's children up to the accepted one. Returns whether there is a child.
 bool set_fates(const TokenTree& tree, int node, int accepted, std::vector<NodeFate>& fates) {
   int child = next_child(tree, node, node);
   const bool any = child != kNoChild;

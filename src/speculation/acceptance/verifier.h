@@ -11,33 +11,30 @@
 
 namespace outrider {
 
-// Distribution of the target after the path from the root to `node`; asked for once per node that is reached,
-// in path order. The reference is used up before the next call.
+// Returns the target's distribution after the path from the root to `node`. It is called once per node that
+// the walk reaches, in path order; the reference must be valid until the next call.
 using TargetDistribution = std::function<const Distribution&(int node)>;
 
-// The target's own token after `node`: its coupled pick, -1 where the distribution is empty.
+// Returns the target's own token after `node`, which is its coupled pick; -1 where the distribution is empty.
 using TargetToken = std::function<TokenId(int node)>;
 
 struct VerifyArgs {
   const TokenTree* tree = nullptr;
   TargetDistribution target_distribution;
-  int64_t position =
-      0;  // absolute position of the first token to choose: committed tokens, the pending one included
+  int64_t position = 0;  // absolute position of the first token to choose: the number of committed tokens
   AcceptanceRule rule = AcceptanceRule::kCoupled;
   Randomness* randomness = nullptr;
-  TargetToken target_token = {};  // if set, the target's own token is asked of it, not of target_distribution
-  // Lossy rules:
-  const SpeculativeOptions* options = nullptr;
-  TargetDistribution untruncated_distribution =
-      {};                       // kRelaxed: as target_distribution, without truncation and never greedy
-  ThinkingPhase thinking = {};  // kRelaxed: before the first token to choose
+  TargetToken target_token = {};                // if set, replaces the coupled pick from target_distribution
+  const SpeculativeOptions* options = nullptr;  // thresholds of the lossy rules
+  TargetDistribution untruncated_distribution = {};  // kRelaxed: without top-k, top-p and min-p, never greedy
+  ThinkingPhase thinking = {};                       // kRelaxed: phase before the first token to choose
 };
 
-// Walks from the root as long as a child is accepted, then lets the target choose the last token. Never knows
-// which drafter made the tree. Under a lossless rule the distribution of the tokens is the target's as long
-// as kSampled children really are drawn from the distribution of their node and no drafter saw the randomness
-// of acceptance; for `coupled`, the tokens are those of an empty tree whatever was drafted. An empty target
-// distribution ends the walk with the lowest valid id (token 0).
+// Walks down the tree from the root as long as a child is accepted; the target chooses the last token. The
+// walk does not depend on which drafter made the tree. Under a lossless rule the tokens have the target's
+// distribution, provided that kSampled and kIndependent children are drawn from the distribution of their
+// node and no drafter saw the randomness of acceptance. Under the coupled rule they are even the tokens that
+// an empty tree gives. An empty target distribution ends the walk with token 0.
 void verify(const VerifyArgs& args, Verdict& verdict);
 
 }  // namespace outrider

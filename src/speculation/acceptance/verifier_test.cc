@@ -19,7 +19,8 @@ constexpr TokenOrigin kPlain = TokenOrigin::kPlain;
 constexpr TokenOrigin kRecovered = TokenOrigin::kRecovered;
 constexpr TokenOrigin kBonus = TokenOrigin::kBonus;
 
-// Every uniform is `u`; a coupled pick is the inverse CDF at `u`. Notes the positions asked for.
+// Every uniform number is `u`, and a coupled pick is the inverse CDF at `u`. Records the positions of the
+// draws.
 class FixedRandomness final : public Randomness {
  public:
   explicit FixedRandomness(double u) : u_(u) {}
@@ -53,7 +54,7 @@ constexpr AcceptanceRule kRules[] = {AcceptanceRule::kCoupled, AcceptanceRule::k
 
 Distribution certain(TokenId token) { return {{token}, {1.0}}; }
 
-// The target's distribution by node, for all nodes that may be reached.
+// The target's distribution by node, for the nodes that can be reached.
 Verdict verdict_of(const TokenTree& tree, const std::vector<Distribution>& distributions, AcceptanceRule rule,
                    Randomness& randomness) {
   Verdict verdict;
@@ -228,7 +229,7 @@ TEST(VerifyByRejection, PointMassRuleByHand) {
   EXPECT_THAT(verdict_of(tree, distributions, AcceptanceRule::kRejection, 0.61).tokens, ElementsAre(3));
 }
 
-// An unusable distribution must not be divided by: with it the child would pass for sure.
+// A broken distribution must not be used as q: the child would always be accepted.
 TEST(VerifyByRejection, ChildrenOfABrokenDistributionCountAsChosen) {
   const std::vector<Distribution> distributions = {{{1, 2}, {0.4, 0.6}}, certain(9)};
   for (const Distribution& broken : {Distribution{{1, 2}, {0.1, 0.1}}, Distribution{{2}, {1.0}},

@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// Something learned of batches by their size, in sequences; those between two powers of two share one.
+// One value per class of batch sizes, in sequences; the sizes from a power of two to the next share a class.
 template <typename T>
 class ByBatchSize {
  public:
@@ -16,7 +16,8 @@ class ByBatchSize {
 
   T& operator[](double size) { return known_[index(size)]; }
 
-  // What is known of the size nearest to this one, of the smaller of two. Null: is_known(T) holds for none.
+  // The value of the class nearest to `size` for which is_known(value) holds; the smaller class wins a tie.
+  // Null if there is none.
   template <typename IsKnown>
   const T* nearest(double size, IsKnown&& is_known) const {
     const size_t own = index(size);

@@ -7,30 +7,31 @@
 namespace outrider {
 namespace {
 
-constexpr double kStepsRemembered = 48.0;
-constexpr double kTimesRemembered = 24.0;  // the first ones run on cold caches
-constexpr double kMaxSurprise = 2.0;
+constexpr double kMaxSteps = 48.0;  // window of the fading means
+constexpr double kMaxTimes = 24.0;  // window of the times, short because the first drafts run on cold caches
+constexpr double kMaxSurprise = 2.0;  // a time counts as at most this multiple of the expected one
 
 }  // namespace
 
 void DraftTime::learn(double new_ms) {
-  steps = std::min(steps + 1.0, kTimesRemembered);
+  steps = std::min(steps + 1.0, kMaxTimes);
   if (steps > 1.0) new_ms = std::min(new_ms, kMaxSurprise * ms);
   ms += (new_ms - ms) / steps;
 }
 
-// Tokens missed in a short pause are read beside others, and say nothing of what long prompts take.
-double ReadingTime::slope() const {
-  constexpr double kReadBeside = 16.0;
-  return std::max(0.0, covariance_) / (variance_ + kReadBeside * kReadBeside);
+// The few tokens missed in a short pause are read in one pass with the pending token; the variance added here
+// keeps noise between short pauses from determining the slope.
+double PrefillTime::slope() const {
+  constexpr double kSmoothing = 16.0;
+  return std::max(0.0, covariance_) / (variance_ + kSmoothing * kSmoothing);
 }
 
-double ReadingTime::ms_of(double tokens) const {
+double PrefillTime::ms_of(double tokens) const {
   return tokens == 0.0 ? 0.0 : std::max(0.0, ms_ + slope() * (tokens - tokens_));
 }
 
-void ReadingTime::learn(double new_ms, double new_tokens) {
-  steps_ = std::min(steps_ + 1.0, kTimesRemembered);
+void PrefillTime::learn(double new_ms, double new_tokens) {
+  steps_ = std::min(steps_ + 1.0, kMaxTimes);
   if (steps_ > 1.0)
     new_ms = std::min(new_ms, kMaxSurprise * std::max(ms_of(new_tokens), ms_ * new_tokens / tokens_));
   const double weight = 1.0 / steps_;
@@ -42,44 +43,44 @@ void ReadingTime::learn(double new_ms, double new_tokens) {
 }
 
 void DraftStats::learn(double new_gain, double new_rows) {
-  steps = std::min(steps + 1.0, kStepsRemembered);
+  steps = std::min(steps + 1.0, kMaxSteps);
   const double surprise = new_gain - gain;
-  variance += (surprise * surprise - variance) / (steps + kStepsOfPrior);
+  variance += (surprise * surprise - variance) / (steps + kPriorSteps);
   gain += surprise / steps;
   rows += (new_rows - rows) / steps;
 }
 
 void DraftStats::learn_run(double new_steps) {
-  runs = std::min(runs + 1.0, kTimesRemembered);
-  run += (new_steps - run) / (runs + 1.0);
+  runs = std::min(runs + 1.0, kMaxTimes);
+  run_steps += (new_steps - run_steps) / (runs + 1.0);
 }
 
-void DraftStats::be_prior() {
-  for (double* known : {&steps, &draft.steps, &runs}) *known = std::min(*known, kStepsOfPrior);
-  reading.be_prior();
+void DraftStats::become_prior() {
+  for (double* known : {&steps, &draft.steps, &runs}) *known = std::min(*known, kPriorSteps);
+  prefill.become_prior();
 }
 
 void DraftStats::fade_into(const DraftStats& all) {
   constexpr double kFading = 0.03;
-  if (steps <= kStepsOfPrior) return;
-  steps += kFading * (kStepsOfPrior - steps);
+  if (steps <= kPriorSteps) return;
+  steps += kFading * (kPriorSteps - steps);
   gain += kFading * (all.gain - gain);
   variance += kFading * (all.variance - variance);
   rows += kFading * (all.rows - rows);
 }
 
-void DraftForecast::change(const DraftStats& one, double unread, double sign) {
+void DraftForecast::change(const DraftStats& one, double prefill_tokens, double sign) {
   drafting += sign;
   tokens += sign * one.gain;
   rows += sign * one.rows;
-  draft_ms += sign * (one.draft.ms + one.reading.ms_of(unread) / one.run);
+  draft_ms += sign * (one.draft.ms + one.prefill.ms_of(prefill_tokens) / one.run_steps);
   steps += sign * one.steps;
   variance += sign * one.variance_of_gain();
 }
 
-DraftForecast DraftForecast::at_best(double sum_variance) const {
+DraftForecast DraftForecast::optimistic(double variance_of_tokens) const {
   DraftForecast best = *this;
-  best.tokens += std::sqrt(std::max(0.0, sum_variance));
+  best.tokens += std::sqrt(std::max(0.0, variance_of_tokens));
   return best;
 }
 

@@ -5,73 +5,77 @@
 
 namespace outrider {
 
-// Steps that others' experience counts for, once a sequence learns from its own.
-inline constexpr double kStepsOfPrior = 4.0;
-// Steps that drafting goes on for once it begins, until it is known.
-inline constexpr double kStepsOfRun = 16.0;
+// Weight, in steps, of statistics that serve as the prior of a sequence.
+inline constexpr double kPriorSteps = 4.0;
+// Steps of a run of drafting, until the first run has ended.
+inline constexpr double kInitialRunSteps = 16.0;
 
-// A fading mean of times, as they would be at pace 1 of the machine (StepCosts); a stalled thread is no news.
+// Fading mean of the time that a draft takes, in ms at pace 1 of the machine (StepCosts::pace). A time far
+// above the mean is a stalled thread and is capped.
 struct DraftTime {
   double ms = 0.0;
-  double steps = 0.0;  // that it is learned from
+  double steps = 0.0;  // weight of the mean, in steps
 
   void learn(double new_ms);
 };
 
-// Likewise of what a drafter first reads after a pause: a line by its length.
-class ReadingTime {
+// Time that the drafter's prefill takes, in ms at pace 1: after a pause it first reads the tokens that it
+// missed. A fading linear regression of the time on the number of tokens.
+class PrefillTime {
  public:
-  double ms_of(double tokens) const;
+  double ms_of(double tokens) const;  // 0 for no tokens
   void learn(double new_ms, double new_tokens);
-  void be_prior() { steps_ = std::min(steps_, kStepsOfPrior); }
+  void become_prior() { steps_ = std::min(steps_, kPriorSteps); }
 
  private:
-  double slope() const;
+  double slope() const;  // ms per token
 
-  double steps_ = 0.0;                        // that it is learned from
+  double steps_ = 0.0;                        // weight of the means, in steps
   double ms_ = 0.0, tokens_ = 0.0;            // means
-  double variance_ = 0.0, covariance_ = 0.0;  // of tokens, and of both
+  double variance_ = 0.0, covariance_ = 0.0;  // variance of tokens_, covariance of tokens_ and ms_
 };
 
-// Fading means of what drafting brings and costs per step, of one sequence or of all.
+// Fading means of the gain and cost of drafting per step, for one sequence or for all.
 struct DraftStats {
-  double steps = 0.0;
-  double gain = 0.0;         // tokens beyond the one that plain decoding gives
-  double variance = 1.0;     // of what a step gains
-  double rows = 0.0;         // verified beyond the pending token
-  DraftTime draft;           // if no other sequence drafted
-  ReadingTime reading;       // beyond that after a pause
-  double run = kStepsOfRun;  // steps with a draft from there to the end of the sequence
-  double runs = 0.0;         // that it is learned from
+  double steps = 0.0;                   // weight of the means, in steps that drafted
+  double gain = 0.0;                    // committed tokens beyond the one of plain decoding
+  double variance = 1.0;                // variance of the gain of one step
+  double rows = 0.0;                    // verified rows beyond the pending token
+  DraftTime draft;                      // time of a draft if no other sequence drafts
+  PrefillTime prefill;                  // additional time of the first draft after a pause
+  double run_steps = kInitialRunSteps;  // drafts from a pause to the end of a sequence
+  double runs = 0.0;                    // weight of run_steps, in runs
 
-  // Of `gain`, as it was learned from so many steps.
+  // Variance of the mean gain.
   double variance_of_gain() const { return variance / std::max(1.0, steps); }
 
+  // Adds a step that drafted.
   void learn(double new_gain, double new_rows);
+  // Adds a run that ended after `new_steps` drafts.
   void learn_run(double new_steps);
-  // From here on counts little beside what is learned next.
-  void be_prior();
-  // What a sequence learned fades into what all learn, while it does not draft.
+  // Reduces the weight of these statistics to that of a prior.
+  void become_prior();
+  // Moves the statistics of a sequence that does not draft towards those of all sequences.
   void fade_into(const DraftStats& all);
 };
 
-// What a step brings and takes if some sequences draft as they did so far.
+// Expected tokens and cost of a step in which some sequences draft: the sum of their DraftStats.
 struct DraftForecast {
-  double drafting = 0.0;  // sequences
-  double tokens = 0.0;    // of the whole batch
-  double rows = 0.0;      // drafted
-  double draft_ms = 0.0;  // if each drafted alone, at pace 1
-  double steps = 0.0;     // that it is learned from
-  double variance = 0.0;  // of `tokens`
+  double drafting = 0.0;  // sequences that draft
+  double tokens = 0.0;    // committed by the whole batch
+  double rows = 0.0;      // drafted rows to verify
+  double draft_ms = 0.0;  // sum of the times that the sequences take if each drafts alone, at pace 1
+  double steps = 0.0;     // sum of the weights of the statistics
+  double variance = 0.0;  // variance of `tokens` as an estimate
 
-  // unread: tokens that the drafter reads first, paid for over a whole run; 0: without a pause.
-  void add(const DraftStats& one, double unread) { change(one, unread, 1.0); }
-  void remove(const DraftStats& one, double unread) { change(one, unread, -1.0); }
-  // The same, if chance made what was learned too low: by one deviation of a sum of that variance.
-  DraftForecast at_best(double sum_variance) const;
+  // prefill_tokens: tokens that the drafter has to read first. Their time is spread over the steps of a run.
+  void add(const DraftStats& one, double prefill_tokens) { change(one, prefill_tokens, 1.0); }
+  void remove(const DraftStats& one, double prefill_tokens) { change(one, prefill_tokens, -1.0); }
+  // The forecast with `tokens` raised by one standard deviation, an upper confidence bound.
+  DraftForecast optimistic(double variance_of_tokens) const;
 
  private:
-  void change(const DraftStats& one, double unread, double sign);
+  void change(const DraftStats& one, double prefill_tokens, double sign);
 };
 
 }  // namespace outrider

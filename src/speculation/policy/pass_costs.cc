@@ -12,21 +12,22 @@
 namespace outrider {
 namespace {
 
-// Standard deviations of logarithms.
-constexpr double kMachine = 0.4;  // of all points together
-constexpr double kSinglePoint = 0.15;
-constexpr double kKinship = 1.4;  // of points whose rows differ by a factor of 4: 1 / e
-constexpr double kPass = 0.15;    // of one pass
-// Share of what is known that is no longer true after a pass.
+// Standard deviations of logarithms of times.
+constexpr double kMachine = 0.4;       // common to all points
+constexpr double kSinglePoint = 0.15;  // of each point
+constexpr double kPass = 0.15;         // of the time of one pass
+// Points whose rows differ by a factor of e^1.4 = 4 have a correlation of 1 / e.
+constexpr double kCorrelationLength = 1.4;
+// Share of the prior that is mixed into the covariance after each pass.
 constexpr double kForgotten = 1e-3;
 
 double prior_covariance(double rows, double other_rows) {
-  const double distance = std::abs(std::log(rows / other_rows)) / kKinship;
+  const double distance = std::abs(std::log(rows / other_rows)) / kCorrelationLength;
   return kMachine * kMachine + kSinglePoint * kSinglePoint * std::exp(-distance);
 }
 
-// What a pass reads of two neighbouring points, the left one's index and the right one's share; beyond the
-// last, more than all of the right one's.
+// Interpolation between two neighbouring points: index of the left one and weight of the right one, above 1
+// after the last point.
 struct Place {
   size_t left = 0;
   double share = 0.0;
@@ -44,10 +45,11 @@ double ms_at(const PassCosts::Point& point, double context) {
   return point.ms + point.ms_per_thousand * context / 1000.0;
 }
 
-// The rising sequence closest to the values, by squares of that weight (pool adjacent violators): who falls
-// behind is drawn together with those before it, whose values are those of their pools.
+// Isotonic regression: replaces the values by the closest non-decreasing sequence in weighted least squares
+// (pool adjacent violators). A value smaller than its predecessors and the pool before it get their weighted
+// mean.
 template <typename Weight, typename Value>
-void make_rising(std::vector<PassCosts::Point>& points, Weight weight_of, Value value) {
+void make_non_decreasing(std::vector<PassCosts::Point>& points, Weight weight_of, Value value) {
   for (size_t i = 1; i < points.size(); ++i) {
     double weight = weight_of(i);
     double sum = weight * value(points[i]);
@@ -80,8 +82,8 @@ void PassCosts::fit() {
     points_[i].ms_per_thousand *= std::exp(factors_[i]);
   }
   const auto certainty = [&](size_t i) { return 1.0 / covariance(i, i); };
-  make_rising(points_, certainty, [](Point& point) -> double& { return point.ms; });
-  make_rising(points_, certainty, [](Point& point) -> double& { return point.ms_per_thousand; });
+  make_non_decreasing(points_, certainty, [](Point& point) -> double& { return point.ms; });
+  make_non_decreasing(points_, certainty, [](Point& point) -> double& { return point.ms_per_thousand; });
 }
 
 double PassCosts::pass_ms(double rows, double context) const {
@@ -94,7 +96,8 @@ double PassCosts::pass_ms(double rows, double context) const {
 double PassCosts::pace() const { return factors_.empty() ? 1.0 : std::exp(factors_.front()); }
 
 void PassCosts::learn(double rows, double context, double ms) {
-  constexpr double kMaxSurprise = 2.0;  // a thread that lost its processor says nothing about the machine
+  constexpr double kMaxSurprise =
+      2.0;  // a pass with a stalled thread counts as at most twice the expected time
   if (measured_.empty() || !(ms > 0.0)) return;
   const double expected = pass_ms(rows, context);
   weights_.assign(measured_.size(), 0.0);
@@ -119,7 +122,7 @@ void PassCosts::forget_a_little() {
 
 void PassCosts::update(const std::vector<double>& weights, double surprise) {
   const size_t count = measured_.size();
-  deviations_.assign(count, 0.0);  // covariances of the factors and the weighted sum
+  deviations_.assign(count, 0.0);  // covariance of each factor with the weighted sum
   for (size_t i = 0; i < count; ++i) {
     for (size_t j = 0; j < count; ++j) deviations_[i] += covariance(i, j) * weights[j];
   }

@@ -27,7 +27,7 @@ TEST(PassCosts, OnePointIsAConstant) {
   EXPECT_DOUBLE_EQ(costs.pass_ms(100, 2000), 5.0);
 }
 
-// What was measured out of order is drawn together.
+// Points measured with a smaller time at more rows are averaged.
 TEST(PassCosts, MoreRowsNeverCostLess) {
   const PassCosts costs({{1, 3.0, 4.0}, {2, 2.0, 1.0}, {4, 5.0, 3.0}});
   EXPECT_DOUBLE_EQ(costs.pass_ms(1, 0), 2.5);
@@ -37,17 +37,17 @@ TEST(PassCosts, MoreRowsNeverCostLess) {
   EXPECT_DOUBLE_EQ(costs.pass_ms(4, 8000), 29.0);
 }
 
-// As long as nothing is known, the machine is the likeliest cause.
+// Without other passes, a slower machine is the likeliest cause.
 TEST(PassCosts, TheFirstPassCorrectsAllPoints) {
   PassCosts costs({{1, 1.0, 0.0}, {8, 2.0, 0.0}, {64, 4.0, 0.0}});
-  costs.learn(8, 0, 3.0);  // half as much again
+  costs.learn(8, 0, 3.0);  // 1.5 times the expected time
   EXPECT_GT(costs.pass_ms(1, 0), 1.3);
   EXPECT_GT(costs.pass_ms(8, 0), 2.0 * costs.pass_ms(1, 0));
   EXPECT_LT(costs.pass_ms(8, 0), 3.0);
   EXPECT_GT(costs.pass_ms(64, 0), 4.0 * 1.3);
 }
 
-// Drafts are rare where they seem not to pay: what plain passes teach must reach them, or they never pay.
+// Where drafting seems not to pay, drafts are rare, so plain passes must correct the costs of drafts too.
 TEST(PassCosts, AFasterMachineIsFasterWithDrafts) {
   PassCosts costs({{1, 1.0, 1.0}, {2, 1.1, 1.0}, {4, 1.2, 1.0}, {8, 1.3, 1.0}});
   for (int i = 0; i < 100; ++i) costs.learn(1, 200, 0.6);
@@ -55,8 +55,8 @@ TEST(PassCosts, AFasterMachineIsFasterWithDrafts) {
   EXPECT_NEAR(costs.pace(), 0.5, 0.02);
 }
 
-// Points that were measured badly give way, and what is known of others stays.
-TEST(PassCosts, WhatPassesTaughtOutweighsOtherRowCounts) {
+// A badly measured point is corrected without changing points that passes have confirmed.
+TEST(PassCosts, PassesOfOtherRowCountsDoNotUndoWhatIsLearned) {
   PassCosts costs({{1, 1.0, 0.0}, {4, 1.2, 0.0}, {8, 2.0, 0.0}, {64, 4.0, 0.0}});
   for (int i = 0; i < 100; ++i) costs.learn(1, 0, 1.0);
   for (int i = 0; i < 20; ++i) {
@@ -68,7 +68,7 @@ TEST(PassCosts, WhatPassesTaughtOutweighsOtherRowCounts) {
   EXPECT_LT(costs.pass_ms(64, 0), 3.8);
 }
 
-TEST(PassCosts, OneStallSaysLittleAndNonsenseNothing) {
+TEST(PassCosts, AStallCountsLittleAndNonsenseNothing) {
   PassCosts costs({{1, 1.0, 0.0}, {8, 2.0, 0.0}});
   for (const double ms : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) costs.learn(8, 0, ms);
   EXPECT_DOUBLE_EQ(costs.pass_ms(8, 0), 2.0);
@@ -79,7 +79,7 @@ TEST(PassCosts, OneStallSaysLittleAndNonsenseNothing) {
   EXPECT_NEAR(costs.pass_ms(8, 0), 2.0, 0.1);
 }
 
-TEST(PassCosts, ComesToWhatPassesTake) {
+TEST(PassCosts, ConvergesToTheTimeOfPasses) {
   PassCosts costs({{1, 1.0, 2.0}, {8, 2.0, 2.0}, {16, 3.0, 2.0}});
   for (int i = 0; i < 400; ++i) costs.learn(8, 500, 6.0);
   EXPECT_NEAR(costs.pass_ms(8, 500), 6.0, 0.01);

@@ -6,7 +6,7 @@
 namespace outrider {
 
 SpeculationBudget::Account SpeculationBudget::open() {
-  const Account account{.balance = std::clamp(reserve_, -kMaxLost, kFirstBalance)};
+  const Account account{.balance = std::clamp(reserve_, -kMaxLoss, kInitialBalance)};
   reserve_ -= account.balance;
   return account;
 }
@@ -15,31 +15,32 @@ void SpeculationBudget::close(const Account& account) {
   reserve_ = std::min(reserve_ + account.balance, kMaxReserve);
 }
 
-void SpeculationBudget::begin(double may_draft, double pool) {
-  may_try_ = try_balance_ >= kPriceOfTry * may_draft;
-  pool_ = pool;
+void SpeculationBudget::begin(double candidates, double batch_balance) {
+  may_explore_ = exploration_balance_ >= kExplorationPrice * candidates;
+  batch_balance_ = batch_balance;
 }
 
-bool SpeculationBudget::pays(Account& account, bool is_try) {
-  account.is_try = is_try;
-  if (!is_try && pool_ < 0.0 && reserve_ > 0.0) {
-    const double gift = std::min(reserve_, kFirstBalance);
-    reserve_ -= gift;
-    account.balance += gift;
-    pool_ += gift;
+bool SpeculationBudget::allows(Account& account, bool is_exploration) {
+  account.is_exploration = is_exploration;
+  if (!is_exploration && batch_balance_ < 0.0 && reserve_ > 0.0) {
+    const double loan = std::min(reserve_, kInitialBalance);
+    reserve_ -= loan;
+    account.balance += loan;
+    batch_balance_ += loan;
   }
-  if (is_try ? may_try_ : pool_ >= 0.0) return true;
-  (is_try ? try_balance_ : account.balance) += is_try ? kIncome : kPromisedIncome;
+  if (is_exploration ? may_explore_ : batch_balance_ >= 0.0) return true;
+  (is_exploration ? exploration_balance_ : account.balance) +=
+      is_exploration ? kExplorationIncome : kRecoveryIncome;
   return false;
 }
 
-void SpeculationBudget::settle(Account& account, double won, double drafting, double expected_loss) {
-  if (account.is_try) {
-    try_balance_ = std::min(try_balance_ + won, kLargestBalance * drafting);
+void SpeculationBudget::record(Account& account, double gain, double drafting, double expected_loss) {
+  if (account.is_exploration) {
+    exploration_balance_ = std::min(exploration_balance_ + gain, kMaxBalance * drafting);
     return;
   }
-  account.balance += std::max(won, -kMaxLost - expected_loss);
-  const double surplus = std::max(0.0, account.balance - kLargestBalance);
+  account.balance += std::max(gain, -kMaxLoss - expected_loss);
+  const double surplus = std::max(0.0, account.balance - kMaxBalance);
   account.balance -= surplus;
   reserve_ = std::min(reserve_ + surplus, kMaxReserve);
 }

@@ -3,47 +3,54 @@
 
 namespace outrider {
 
-// What pays for drafts, in tokens of plain decoding. A step that drafts pays in what it brought beyond plain
-// decoding of the same time, or takes out what it lost. Where drafting does not pay by all that is known,
-// plain steps pay a hundredth each into a common account that tries are paid from. Nothing is drafted on
-// credit, so that a drafter that never helps costs little more than that hundredth, however long it fails.
-// A new sequence begins with what those that ended have left.
+// Limits what drafting may lose, in tokens of plain decoding. A step that drafts adds to its sequence's
+// account the tokens gained over plain decoding of the same time, or subtracts the loss, and the sequences of
+// a batch draft only while their balances are together not negative. Where the estimates say that drafting
+// does not pay, it may still be explored at the cost of a common account, to which every such plain step adds
+// kExplorationIncome. A drafter that never helps therefore costs kMaxReserve once and about 1 % of the tokens
+// in the long run.
 class SpeculationBudget {
  public:
-  // All that is ever ventured on a drafter of which nothing is known. See docs/policy.md.
+  // Upper bound of the reserve and its first value: all that a drafter of unknown quality may lose. See
+  // docs/policy.md.
   static constexpr double kMaxReserve = 20.0;
-  static constexpr double kFirstBalance = 3.5;
-  static constexpr double kLargestBalance = 6.0;
-  static constexpr double kMaxLost = 2.0;          // by one step beyond what was expected of it
-  static constexpr double kIncome = 0.01;          // of the tries, per plain step
-  static constexpr double kPromisedIncome = 0.06;  // of a sequence that should draft by all that is known
-  static constexpr double kPriceOfTry = 1.0;       // of each sequence that may draft
+  static constexpr double kInitialBalance = 3.5;      // what a new sequence takes from the reserve
+  static constexpr double kMaxBalance = 6.0;          // what exceeds it goes to the reserve
+  static constexpr double kMaxLoss = 2.0;             // of one step, beyond its expected loss
+  static constexpr double kExplorationIncome = 0.01;  // per plain step, where drafting is not expected to pay
+  static constexpr double kRecoveryIncome = 0.06;   // per plain step of a sequence in debt that should draft
+  static constexpr double kExplorationPrice = 1.0;  // per sequence that may draft in the step
 
-  // Of one sequence.
+  // The account of one sequence.
   struct Account {
     double balance = 0.0;
-    bool is_try = false;  // this step's draft is paid from the common account
+    bool is_exploration = false;  // the draft of this step is paid from the common account
   };
 
+  // Opens the account of a new sequence with what the reserve gives; close() returns the balance to the
+  // reserve.
   Account open();
   void close(const Account& account);
 
-  // A step begins in which so many sequences may draft; those that should have `pool` together, and stand in
-  // for one another.
-  void begin(double may_draft, double pool);
-  // Whether a draft of this sequence is paid for, as a try or not; if not, it earns something for later.
-  bool pays(Account& account, bool is_try);
-  // A draft that pays() allowed brought so many tokens more than plain decoding, or less. drafting: sequences
-  // that drafted in this step; expected_loss: what it had to cost at first, to catch up after a pause.
-  void settle(Account& account, double won, double drafting, double expected_loss = 0.0);
+  // Starts a step. `candidates`: sequences that may draft; `batch_balance`: sum of the balances of those that
+  // should.
+  void begin(double candidates, double batch_balance);
+  // Whether this sequence may draft in this step, either for exploration or because drafting should pay. If
+  // not, its plain step adds to the account that did not suffice.
+  bool allows(Account& account, bool is_exploration);
+  // Books a draft that allows() permitted: `gain` is its tokens minus those of plain decoding in the same
+  // time. `drafting`: sequences that drafted in this step; `expected_loss`: tokens that reading the tokens
+  // missed in a pause had to cost.
+  void record(Account& account, double gain, double drafting, double expected_loss = 0.0);
 
+  // Tokens left by sequences that ended, for new sequences and for batches in debt.
   double reserve() const { return reserve_; }
 
  private:
-  double reserve_ = kMaxReserve;  // left by sequences that ended, for those that begin
-  double try_balance_ = 0.0;      // the common account
-  bool may_try_ = false;          // in this step
-  double pool_ = 0.0;
+  double reserve_ = kMaxReserve;
+  double exploration_balance_ = 0.0;  // the common account
+  bool may_explore_ = false;          // in this step
+  double batch_balance_ = 0.0;        // in this step
 };
 
 }  // namespace outrider

@@ -8,13 +8,15 @@
 namespace outrider {
 namespace {
 
+// Steps that a sequence or a batch drafts before it may be stopped.
 constexpr double kStepsToJudge = 12.0;
-// Steps of all sequences to judge a new one by: if the outlook is too bad for chance, and in any case.
-constexpr double kFewestSteps = 6.0;
+// Steps of all sequences from which a new one is judged with one standard deviation in its favour, and from
+// which it is judged by the mean.
+constexpr double kMinSteps = 6.0;
 constexpr double kStepsToTrust = 24.0;
-// Of plain speed, over the sequences of the batch, which learn for one another: a new one that is expected to
-// lose more waits for a try.
-constexpr double kHopefulLoss = 0.03;
+// The largest loss of plain speed that a new sequence may be expected to cause; divided by the sequences of
+// the batch, which learn for each other. Beyond it the sequence drafts for exploration only.
+constexpr double kMaxExpectedLoss = 0.03;
 
 }  // namespace
 
@@ -29,17 +31,17 @@ SpeculationPolicy::State& SpeculationPolicy::open(const Draft& draft) {
   if (is_new) {
     state.estimates = AcceptanceEstimates(&all_estimates_);
     state.stats = stats_of_all();
-    state.stats.be_prior();
+    state.stats.become_prior();
     state.length = options_.max_depth;
     state.account = budget_.open();
-    state.is_on = !is_hopeless(static_cast<double>(draft.tokens));
+    state.should_draft = !expects_loss(static_cast<double>(draft.tokens));
     if (costs_.known()) state.drafted.reserve(1 + options_.max_nodes);
   }
   return state;
 }
 
-// What all sequences learned in batches like this one; in the first of its size, a little of what they
-// learned in others.
+// The statistics of all sequences in batches of this size class. A class without statistics starts with those
+// of the nearest class as its prior.
 DraftStats& SpeculationPolicy::stats_of_all() {
   const double size = costs_.load().sequences;
   DraftStats& own = all_stats_[size];
@@ -47,66 +49,70 @@ DraftStats& SpeculationPolicy::stats_of_all() {
   const auto is_known = [](const DraftStats& stats) { return stats.steps > 0.0; };
   if (const DraftStats* other = all_stats_.nearest(size, is_known)) {
     own = *other;
-    own.be_prior();
+    own.become_prior();
   }
   return own;
 }
 
-// Whether a new sequence of so many tokens would lose too much by what all learned.
-bool SpeculationPolicy::is_hopeless(double unread) {
+// Whether a new sequence is expected to lose too much by drafting, according to the statistics of all
+// sequences.
+bool SpeculationPolicy::expects_loss(double prefill_tokens) {
   const DraftStats& all = stats_of_all();
-  if (!costs_.known() || all.steps < kFewestSteps) return false;
+  if (!costs_.known() || all.steps < kMinSteps) return false;
   const double sequences = costs_.load().sequences;
   DraftForecast drafted{.tokens = sequences};
-  drafted.add(all, unread);
+  drafted.add(all, prefill_tokens);
   const double lost = costs_.plain_rate() * drafted.tokens / costs_.rate(drafted) - sequences;
-  // As long as little is known, what is too bad for chance.
+  // Few steps count only if their result is worse than chance explains.
   const double chance = all.steps < kStepsToTrust ? std::sqrt(all.variance_of_gain()) : 0.0;
-  return 1.0 + all.gain + chance < (1.0 - kHopefulLoss / sequences) * (1.0 + lost);
+  return 1.0 + all.gain + chance < (1.0 - kMaxExpectedLoss / sequences) * (1.0 + lost);
 }
 
-// Whether by what is known of it this sequence should draft beside the others in `outlook`, which it leaves
-// if not.
-void SpeculationPolicy::weigh(State& state, DraftForecast& forecast) const {
+// Decides whether the batch is faster if this sequence drafts beside the others in `forecast`; removes it
+// from the forecast if not.
+void SpeculationPolicy::update_should_draft(State& state, DraftForecast& forecast) const {
   const DraftStats& own = state.stats;
   DraftForecast without = forecast;
-  without.remove(own, state.unread());
+  without.remove(own, state.prefill_tokens());
   const double rate = costs_.rate(without);
-  // What a few steps brought says little: only what is too bad for chance ends drafting.
-  if (own.steps >= kStepsToJudge && costs_.rate(forecast.at_best(own.variance_of_gain())) < rate)
-    state.is_on = false;
-  if (costs_.rate(forecast) > rate) state.is_on = true;
-  if (!state.is_on) forecast = without;
+  // Drafting stops only if even the upper confidence bound of the gain does not pay.
+  if (own.steps >= kStepsToJudge && costs_.rate(forecast.optimistic(own.variance_of_gain())) < rate)
+    state.should_draft = false;
+  if (costs_.rate(forecast) > rate) state.should_draft = true;
+  if (!state.should_draft) forecast = without;
 }
 
-// Who should draft.
-void SpeculationPolicy::choose(double plain_rate) {
+// Decides which sequences should draft: those with the smallest gain are left out first, and all of them if
+// plain decoding is faster than the rest.
+void SpeculationPolicy::choose_sequences(double plain_rate) {
   constexpr double kFading = 0.1;
-  std::ranges::sort(order_, [](const Asked& a, const Asked& b) {
+  std::ranges::sort(candidates_, [](const Candidate& a, const Candidate& b) {
     const double gain = a.state->stats.gain, other = b.state->stats.gain;
     return gain != other ? gain < other : a.draft->sequence < b.draft->sequence;
   });
   DraftForecast forecast{.tokens = costs_.load().sequences};
-  for (const Asked& asked : order_) forecast.add(asked.state->stats, asked.state->unread());
-  for (const Asked& asked : order_) weigh(*asked.state, forecast);
-  is_off_ = forecast.steps >= kStepsToJudge && costs_.rate(forecast.at_best(forecast.variance)) < plain_rate;
-  const double better = is_off_ ? 1.0 : std::max(1.0, costs_.rate(forecast) / plain_rate);
+  for (const Candidate& candidate : candidates_)
+    forecast.add(candidate.state->stats, candidate.state->prefill_tokens());
+  for (const Candidate& candidate : candidates_) update_should_draft(*candidate.state, forecast);
+  is_plain_better_ =
+      forecast.steps >= kStepsToJudge && costs_.rate(forecast.optimistic(forecast.variance)) < plain_rate;
+  const double better = is_plain_better_ ? 1.0 : std::max(1.0, costs_.rate(forecast) / plain_rate);
   advantage_ += kFading * (better - advantage_);
-  double pool = 0.0;
-  for (const Asked& asked : order_) {
-    if (asked.state->is_on) pool += asked.state->account.balance;
+  double batch_balance = 0.0;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.state->should_draft) batch_balance += candidate.state->account.balance;
   }
-  budget_.begin(costs_.drafting(), pool);
+  budget_.begin(costs_.drafting(), batch_balance);
 }
 
-// A run that has begun goes on for a second step; else the account that would pay for it says whether this
-// sequence drafts.
-bool SpeculationPolicy::decide(State& state) {
-  return state.is_run_new || budget_.pays(state.account, is_off_ || !state.is_on);
+// Whether the sequence drafts in this step. A run has at least two steps, because the first one includes
+// prefill; beyond these the budget decides.
+bool SpeculationPolicy::may_draft(State& state) {
+  return state.is_first_of_run || budget_.allows(state.account, is_plain_better_ || !state.should_draft);
 }
 
 void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts) {
-  order_.clear();
+  candidates_.clear();
   costs_.begin(load, static_cast<double>(drafts.size()));
   for (Draft& draft : drafts) {
     State& state = open(draft);
@@ -114,19 +120,19 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts) {
     state.missed = static_cast<double>(draft.tokens) - state.read;
     if (options_.schedule == LengthSchedule::kHeuristic) draft.depth = std::min(draft.depth, state.length);
     state.is_auto = draft.is_auto.value_or(options_.is_auto) && costs_.known();
-    if (state.is_auto) order_.push_back({&draft, &state});
+    if (state.is_auto) candidates_.push_back({&draft, &state});
   }
-  if (order_.empty()) return;
+  if (candidates_.empty()) return;
   const double plain = costs_.plain_rate();
-  choose(plain);
+  choose_sequences(plain);
   const bool is_plain = ++steps_since_plain_ >= kStepsToPlain;
-  for (const auto& [draft, asked_state] : order_) {
-    State& state = *asked_state;
-    if (is_plain || !decide(state)) {
+  for (const auto& [draft, candidate_state] : candidates_) {
+    State& state = *candidate_state;
+    if (is_plain || !may_draft(state)) {
       draft->depth = 0;
       state.stats.fade_into(stats_of_all());
       ++state.idle;
-      state.is_run_new = false;
+      state.is_first_of_run = false;
       continue;
     }
     draft->rate = advantage_ * plain;
@@ -138,12 +144,12 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts) {
 
 void SpeculationPolicy::prune(std::span<const Grown> trees, int max_rows) {
   costs_.set_drafting(static_cast<double>(trees.size()));
-  unread_ = 0.0;
-  for (const Grown& grown : trees) unread_ += states_.at(grown.sequence).unread();
+  prefill_tokens_ = 0.0;
+  for (const Grown& grown : trees) prefill_tokens_ += states_.at(grown.sequence).prefill_tokens();
   verified_rows_ = 0.0;
   if (!costs_.known()) return;
   pruner_.clear();
-  // For all sequences: those that draft together for the first time do so in any step.
+  // Reserved for all sequences, so that a step in which more of them draft than before does not allocate.
   pruner_.reserve(states_.size(), static_cast<size_t>(1 + options_.max_nodes));
   for (const Grown& grown : trees) {
     State& state = states_.at(grown.sequence);
@@ -187,25 +193,26 @@ void SpeculationPolicy::learn(State& state, std::span<const TokenId> committed, 
   all_estimates_.learn(state.drafted, committed);
   for (DraftStats* stats : {&stats_of_all(), &state.stats}) stats->learn(gain, verified);
   learn_time(state, draft_ms);
-  const double reading_ms = stats_of_all().reading.ms_of(state.unread()) * costs_.pace();
-  budget_.settle(state.account, won(gain, verified, draft_ms), costs_.drafting(), tokens_in(reading_ms));
-  state.is_run_new = state.resumes();
-  state.run = state.is_run_new ? 1 : state.run + 1;
+  const double prefill_ms = stats_of_all().prefill.ms_of(state.prefill_tokens()) * costs_.pace();
+  budget_.record(state.account, gain_over_plain(gain, verified, draft_ms), costs_.drafting(),
+                 plain_tokens_in(prefill_ms));
+  state.is_first_of_run = state.resumes();
+  state.run = state.is_first_of_run ? 1 : state.run + 1;
 }
 
-// Of a step in which some resume, only what these took beyond the others is learned, by each in proportion to
-// what it read.
+// Learns draft times. In a step in which some sequences resume after a pause, the time beyond the usual one
+// counts as their prefill, in proportion to the tokens that each had to read.
 void SpeculationPolicy::learn_time(State& state, double draft_ms) {
   DraftStats& all = stats_of_all();
   draft_ms /= costs_.pace();
   const double alone_ms = draft_ms / costs_.share_of_batch(costs_.drafting());
-  if (unread_ > 0.0) {
+  if (prefill_tokens_ > 0.0) {
     const double steady_ms = all.draft.ms;
     for (DraftStats* stats : {&all, &state.stats}) {
       if (alone_ms < stats->draft.ms) stats->draft.learn(alone_ms);
-      if (state.unread() > 0.0) {
-        const double reading_ms = std::max(0.0, alone_ms - steady_ms) * costs_.drafting();
-        stats->reading.learn(reading_ms * state.unread() / unread_, state.unread());
+      if (state.prefill_tokens() > 0.0) {
+        const double prefill_ms = std::max(0.0, alone_ms - steady_ms) * costs_.drafting();
+        stats->prefill.learn(prefill_ms * state.prefill_tokens() / prefill_tokens_, state.prefill_tokens());
       }
     }
     return;
@@ -218,23 +225,23 @@ void SpeculationPolicy::forget(uint64_t sequence) {
   const auto found = states_.find(sequence);
   if (found == states_.end()) return;
   State& state = found->second;
-  // What a pause or a try ended says nothing of how long a run could be.
-  if (state.run > 0 && !state.resumes() && !state.account.is_try) stats_of_all().learn_run(state.run);
+  // A run that a pause or exploration ended does not tell how long runs last.
+  if (state.run > 0 && !state.resumes() && !state.account.is_exploration) stats_of_all().learn_run(state.run);
   budget_.close(state.account);
   states_.erase(found);
 }
 
-// Of plain decoding of the whole batch in that time.
-double SpeculationPolicy::tokens_in(double ms) const {
+// Tokens that plain decoding of the whole batch commits in that time.
+double SpeculationPolicy::plain_tokens_in(double ms) const {
   return ms * costs_.load().sequences / costs_.plain_ms();
 }
 
-// Tokens that a draft brought beyond those that plain decoding gives the whole batch in the time it took.
-double SpeculationPolicy::won(double gain, int verified, double draft_ms) const {
+// Tokens gained by a draft minus those that plain decoding of the whole batch commits in the time it took.
+double SpeculationPolicy::gain_over_plain(double gain, int verified, double draft_ms) const {
   const double pass_ms = costs_.pass_ms(verified_rows_) - costs_.pass_ms(0.0);
   const double own_pass_ms = verified == 0 ? 0.0 : pass_ms * verified / verified_rows_;
   const double extra_ms = own_pass_ms + draft_ms + costs_.drafting_rest_ms() / costs_.drafting();
-  return gain - tokens_in(extra_ms);
+  return gain - plain_tokens_in(extra_ms);
 }
 
 void SpeculationPolicy::learn_speedup(const StepObservation& step) {

@@ -9,13 +9,13 @@
 
 #include "outrider/drafter.h"
 #include "outrider/engine.h"
-#include "speculation/policy/acceptance_estimates.h"
 #include "speculation/policy/by_batch_size.h"
 #include "speculation/policy/draft_stats.h"
 #include "speculation/policy/speculation_budget.h"
 #include "speculation/policy/speedup_estimate.h"
 #include "speculation/policy/step_costs.h"
 #include "speculation/policy/tree_pruner.h"
+#include "speculation/tree/acceptance_estimates.h"
 
 namespace outrider {
 
@@ -39,110 +39,111 @@ struct StepObservation {
   std::span<const DraftOutcome> outcomes = {};
 };
 
-// Decides, step by step and sequence by sequence, whether drafting pays and how much: so that tokens per
-// second are the most that measured costs (StepCosts) and observed acceptance (DraftStats,
-// AcceptanceEstimates) promise. Never changes what is accepted.
-// All sequences of a batch wait for its step: what a draft takes of its time costs the tokens that the whole
-// batch gets in that time. Who gains least is left out as long as that makes the batch faster; if those who
-// remain make it slower than plain decoding, nobody drafts. What is drafted must be paid for
-// (SpeculationBudget). Sequences of a batch stand in for one another: they draft together as long as their
-// accounts together allow.
+// Decides in every step which sequences draft and how much, to maximise the expected tokens per second of the
+// batch. The expectation comes from measured costs (StepCosts) and observed acceptance (DraftStats per
+// sequence, AcceptanceEstimates per node). Never changes what is accepted. All sequences of a batch wait for
+// its step, so the time of a draft costs the tokens that the whole batch commits in that time. Sequences with
+// the smallest gain are left out as long as this makes the batch faster; if plain decoding is still faster,
+// no sequence drafts. SpeculationBudget bounds the loss where these estimates are wrong.
 class SpeculationPolicy {
  public:
   struct Options {
-    bool is_auto = false;  // else every sequence drafts as much as its limits allow
+    bool is_auto = false;  // false: every sequence drafts as much as its limits allow
     LengthSchedule schedule = LengthSchedule::kConstant;
-    int max_depth = 0;
-    int max_nodes = 0;  // of the largest tree, below its root
+    int max_depth = 0;  // levels of the deepest tree
+    int max_nodes = 0;  // nodes of the largest tree, without its root
   };
-  // Without costs nothing is decided.
+  // With empty `costs` every sequence drafts as much as its limits allow.
   SpeculationPolicy(const Options& options, PassCosts costs);
   SpeculationPolicy(const SpeculationPolicy&) = delete;
   SpeculationPolicy& operator=(const SpeculationPolicy&) = delete;
 
-  // One sequence that may draft in this step; depth, rate and estimates are the answer, the last two only
-  // where costs decide.
+  // A sequence that may draft in this step. plan() sets depth, and for sequences that it decides about also
+  // rate and estimates.
   struct Draft {
     uint64_t sequence = 0;
-    int64_t tokens = 0;                // of the sequence so far
-    int depth = 0;                     // in: the limit; out: 0: not worth it
-    std::optional<bool> is_auto = {};  // unset: as the options say
-    double rate = 0.0;
+    int64_t tokens = 0;                // length of the sequence so far
+    int depth = 0;                     // in: the limit; out: levels to draft, 0: none
+    std::optional<bool> is_auto = {};  // unset: Options::is_auto
+    double rate = 0.0;                 // tokens per ms that another level must bring, see DraftRequest::rate
     const AcceptanceEstimates* estimates = nullptr;
   };
+  // Starts a step: decides which of the sequences draft.
   void plan(const BatchShape& load, std::span<Draft> drafts);
 
-  // Cuts the trees down to the nodes that are worth their rows. Trees whose draws must stay are left alone.
+  // A drafted tree; may_drop is false if the acceptance rule tests its draws, so that all nodes must stay.
   struct Grown {
     uint64_t sequence = 0;
     TokenTree* tree = nullptr;
     bool may_drop = true;
   };
-  // At most `max_rows` of nodes stay in all trees together, as far as those left alone allow it.
+  // Cuts the trees down to the nodes whose expected tokens are worth the time of their rows. At most
+  // `max_rows` nodes stay in all trees together, unless the trees that must not be cut have more.
   void prune(std::span<const Grown> trees, int max_rows);
-  // Whether prune() can cut the trees of this sequence, which plan() has seen.
+  // Whether prune() may cut the trees of this sequence. Precondition: plan() has seen it.
   bool cuts(uint64_t sequence) const { return states_.at(sequence).is_auto; }
 
   // Learns from a step. Precondition: plan() was called for it, and prune() if it has outcomes.
   void observe(const StepObservation& step);
-  // Of late: time that plain decoding would have taken over time taken; 0: not known.
+  // Recent speedup over plain decoding (SpeedupEstimate); 0: not known yet.
   double speedup() const { return speedup_.value(); }
   void forget(uint64_t sequence);
 
   const PassCosts& costs() const { return costs_.passes(); }
 
  private:
-  static constexpr int kPause = 2;  // steps without a draft, after which the drafter has much to read
+  static constexpr int kPause = 2;  // steps without a draft after which drafting needs a prefill
+  // The state of one sequence.
   struct State {
     AcceptanceEstimates estimates;
     TokenTree drafted;  // the last tree, before it was cut
     DraftStats stats;
     SpeculationBudget::Account account;
     bool is_auto = false;
-    bool is_on = true;
-    bool is_run_new = false;  // drafted in the step before, after a pause: what drafting takes shows only now
-    int run = 0;              // drafts since the last pause
-    int idle = kPause;        // steps since it last drafted
-    double read = 0.0;        // tokens that the drafter has read
-    double missed = 0.0;      // and that it has not
-    int length = 0;           // of the heuristic schedule
+    bool should_draft = true;      // drafting is expected to pay
+    bool is_first_of_run = false;  // the step before drafted for the first time after a pause
+    int run = 0;                   // drafts since the last pause
+    int idle = kPause;             // steps since the last draft
+    double read = 0.0;             // tokens that the drafter has read
+    double missed = 0.0;           // tokens that it has not read
+    int length = 0;                // depth of the next draft by the heuristic schedule
 
     bool resumes() const { return idle >= kPause; }
-    double unread() const { return resumes() ? missed : 0.0; }
+    double prefill_tokens() const { return resumes() ? missed : 0.0; }
   };
-  struct Asked {
+  struct Candidate {
     Draft* draft = nullptr;
     State* state = nullptr;  // of its sequence
   };
 
   State& open(const Draft& draft);
   DraftStats& stats_of_all();
-  bool is_hopeless(double unread);
-  void weigh(State& state, DraftForecast& forecast) const;
-  void choose(double plain_rate);
-  bool decide(State& state);
+  bool expects_loss(double prefill_tokens);
+  void update_should_draft(State& state, DraftForecast& forecast) const;
+  void choose_sequences(double plain_rate);
+  bool may_draft(State& state);
   void learn_outcome(const DraftOutcome& outcome, double draft_ms);
   void learn(State& state, std::span<const TokenId> committed, int verified, double draft_ms);
   void learn_time(State& state, double draft_ms);
   void learn_speedup(const StepObservation& step);
-  double tokens_in(double ms) const;
-  double won(double gain, int verified, double draft_ms) const;
+  double plain_tokens_in(double ms) const;
+  double gain_over_plain(double gain, int verified, double draft_ms) const;
 
-  // So often nothing is drafted, so that it stays known what plain decoding takes.
+  // One step in this many is plain, which keeps the time of plain decoding up to date.
   static constexpr int kStepsToPlain = 100;
 
   Options options_;
   StepCosts costs_;
   SpeculationBudget budget_;
-  AcceptanceEstimates all_estimates_;  // of all sequences, where a new one starts from
-  ByBatchSize<DraftStats> all_stats_;  // likewise
+  AcceptanceEstimates all_estimates_;  // over all sequences; the prior of each
+  ByBatchSize<DraftStats> all_stats_;  // over all sequences; the prior of a new one
   std::unordered_map<uint64_t, State> states_;
-  std::vector<Asked> order_;  // scratch of plan(): those the policy decides about
-  bool is_off_ = false;       // in this step nobody should draft
+  std::vector<Candidate> candidates_;  // scratch of plan(): the sequences that the policy decides about
+  bool is_plain_better_ = false;       // in this step, according to the forecast
   int steps_since_plain_ = kStepsToPlain - 10;
-  double unread_ = 0.0;         // tokens, of all that draft in this step after a pause
-  double verified_rows_ = 0.0;  // of all trees of this step
-  double advantage_ = 1.0;      // of the better of both ways over plain decoding, fading
+  double prefill_tokens_ = 0.0;  // tokens to read by all sequences that resume in this step
+  double verified_rows_ = 0.0;   // nodes of all trees of this step after prune()
+  double advantage_ = 1.0;       // expected rate over that of plain decoding, >= 1, fading mean
   SpeedupEstimate speedup_;
   TreePruner pruner_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy on a simulated machine that decodes many sequences together: rows cost little until a batch is
-// large, so that what pays for one sequence loses for many.
+// Tests the policy on a simulated machine that decodes many sequences together. Rows cost little until a
+// batch is large, so a draft that pays for one sequence may not pay for many.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,11 +20,11 @@ constexpr int kTokensEach = 96;
 struct World {
   int batch = 1;
   double acceptance = 0.6;  // mean over nodes
-  double spread = 0.3;      // around it, known to the drafter
-  double level_ms = 0.05;   // of a drafted level, however many draft
+  double spread = 0.3;      // deviation from the mean, which the drafter knows
+  double level_ms = 0.05;   // time of a drafted level, independent of the number of sequences
   double level_row_ms = 0.006;
   double noise = 0.05;
-  int max_rows = 1000;  // that drafts may take
+  int max_rows = 1000;  // limit of drafted rows
 
   static double pass(double rows) {
     static const std::vector<std::pair<double, double>> kMeasured = {
@@ -61,13 +61,13 @@ class BatchSimulation {
         left_(static_cast<size_t>(world.batch), kTokensEach) {
     for (int i = 0; i < world.batch; ++i) {
       ids_.push_back(static_cast<uint64_t>(i + 1));
-      // Requests do not come all at once, but for the first ones.
+      // The first requests have different lengths, so that later ones do not start all at once.
       left_[static_cast<size_t>(i)] = kTokensEach * (i + 1) / world.batch;
     }
     next_ = ids_.size() + 1;
   }
 
-  // Tokens per millisecond until so many requests are done.
+  // Decodes until `requests` requests are done; returns tokens per ms.
   double run(int requests) {
     double tokens = 0.0, ms = 0.0;
     for (int done = 0; done < requests;) {
@@ -211,7 +211,7 @@ TEST(SpeculationPolicyBatch, NeverMuchSlowerThanPlainNorThanTheBestFixedLength) 
   }
 }
 
-// Where drafts may take few rows, these go to the nodes that are likeliest accepted, whoever drafted them.
+// If rows are limited, the nodes most likely to be accepted get them, whichever sequence they belong to.
 TEST(SpeculationPolicyBatch, RowsGoWhereTheyCommitMost) {
   SpeculationPolicy policy({.is_auto = true, .max_depth = 4}, PassCosts({{1, 1.0, 0.0}, {64, 1.001, 0.0}}));
   std::vector<SpeculationPolicy::Draft> drafts = {{.sequence = 1, .tokens = 1, .depth = 4},

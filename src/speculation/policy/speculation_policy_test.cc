@@ -12,20 +12,21 @@
 namespace outrider {
 namespace {
 
-// A machine and a drafter of chains, simulated: passes of r rows take pass(r) ms, each drafted level
-// level_ms, and every drafted token is right with a probability that its confidence tells more or less well.
+// A simulated machine and a drafter of chains: a pass of r rows takes pass(r) ms, a drafted level takes
+// level_ms, and a drafted token is accepted with a probability that the drafter's confidence states more or
+// less well.
 struct World {
   double pass_of_one = 1.0;
   double per_row = 0.02;
   double level_ms = 0.15;
   double mean_acceptance = 0.7;
-  double spread = 0.25;       // of the true acceptance around its mean, and known to the drafter
-  double exaggeration = 0.0;  // added to the confidence
-  double noise = 0.05;        // of all times
-  double draft_ms = 0.0;      // what a draft takes besides its levels
-  double resume_ms = 0.0;     // and the first one of a sequence
-  double odd_resume_ms = -1;  // of every other sequence, if not the same
-  double missed_ms = 0.0;     // and for every token since the last one
+  double spread = 0.25;       // deviation of the true acceptance from its mean, which the drafter knows
+  double exaggeration = 0.0;  // added to the drafter's confidence
+  double noise = 0.05;        // standard deviation of the logarithm of all times
+  double draft_ms = 0.0;      // time of a draft without its levels
+  double resume_ms = 0.0;     // additional time of the first draft of a sequence
+  double odd_resume_ms = -1;  // resume_ms of every other sequence; -1: the same
+  double missed_ms = 0.0;     // additional time of a draft per token missed since the last draft
 
   double pass(double rows) const { return pass_of_one + per_row * (rows - 1.0); }
 };
@@ -45,7 +46,7 @@ class Simulation {
     for (int s = 0; s < sequences; ++s) {
       const auto id = static_cast<uint64_t>(next_id_++);
       unread_ms_ = s % 2 == 1 && world_.odd_resume_ms >= 0.0 ? world_.odd_resume_ms : world_.resume_ms;
-      // What reading takes is told by the prompt's length.
+      // The prompt's length tells how long reading it takes.
       const double prompt = world_.missed_ms > 0.0 ? unread_ms_ / world_.missed_ms : 100.0;
       for (int tokens = 0; tokens < tokens_each;) {
         const int committed = step(policy, id, static_cast<int64_t>(prompt) + tokens, max_levels, outcome.ms);
@@ -165,7 +166,7 @@ TEST(SpeculationPolicy, AboutAsFastAsTheBestFixedLength) {
   }
 }
 
-// Costs measured on a machine that has become half as fast, in a shape that was not right either.
+// The costs were measured when the machine was twice as fast, and their slope is wrong too.
 TEST(SpeculationPolicy, CorrectsWrongCosts) {
   const World world{.per_row = 0.3, .level_ms = 0.15, .mean_acceptance = 0.6};
   PassCosts wrong({{1, 0.5, 0.0}, {8, 0.5, 0.0}, {32, 0.6, 0.0}});
@@ -175,9 +176,9 @@ TEST(SpeculationPolicy, CorrectsWrongCosts) {
   EXPECT_GE(simulate(world, true, kMaxLevels, wrong).rate(), 0.9 * best);
 }
 
-// A small target and the draft model beside it: drafts take time besides their levels, the prompt and what
-// was decoded plainly must be read first, outputs are short, and the costs were measured when the machine had
-// another pace, with several rows too dear or too cheap.
+// A small target with a draft model: a draft takes time in addition to its levels, the drafter must first
+// read the prompt and the tokens decoded plainly, outputs are short, and the costs were measured at another
+// pace, with wrong times for passes of several rows.
 double rate_of_short_outputs(const World& world, const PassCosts& costs, bool is_auto, int levels) {
   Outcome all;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
@@ -216,7 +217,7 @@ TEST(SpeculationPolicy, FindsWhatPaysInShortOutputs) {
   }
 }
 
-// A draft model that reads prompts, every other sequence's for another time.
+// A draft model that reads prompts; every other sequence has a prompt of another length.
 World reading_world(double acceptance, double resume_ms, double odd_resume_ms) {
   return {.per_row = 0.1,
           .level_ms = 0.3,
@@ -240,8 +241,8 @@ double rate_of_answers(const World& world, int tokens, bool is_auto, int levels)
   return all.rate();
 }
 
-// Answers that are short beside what a draft model reads before its first token: reading the prompt must pay,
-// too.
+// The answers are short compared with the prompt that the draft model reads before its first token, so the
+// policy must count the time of reading.
 TEST(SpeculationPolicy, LongPromptsOfShortAnswersMustPay) {
   for (const double acceptance : {0.3, 0.6, 0.7, 0.8}) {
     for (const double resume_ms : {2.0, 6.0, 12.0}) {
@@ -260,8 +261,8 @@ TEST(SpeculationPolicy, LongPromptsOfShortAnswersMustPay) {
   }
 }
 
-// Long prompts beside short ones: whether reading one pays is judged by its length. The rates of both apart
-// are of the best length for each, known beforehand.
+// Long and short prompts alternate, and the policy must judge each by its length. It is compared with the
+// best fixed draft length for each of them.
 TEST(SpeculationPolicy, ShortPromptsDoNotPayForLongOnes) {
   for (const double acceptance : {0.6, 0.7, 0.8}) {
     for (const double resume_ms : {4.0, 8.0, 16.0}) {
@@ -298,7 +299,7 @@ TEST(SpeculationPolicy, FixedDraftsWhatTheLimitsAllow) {
   EXPECT_EQ(tree.drafted(), 1);
 }
 
-// Hugging Face's: two more after a draft accepted whole, else one less.
+// Hugging Face's schedule: two tokens more after a fully accepted draft, else one token less.
 TEST(SpeculationPolicy, TheHeuristicScheduleFollowsAcceptance) {
   SpeculationPolicy policy({.schedule = LengthSchedule::kHeuristic, .max_depth = 8}, {});
   const auto length = [&] {

@@ -6,7 +6,8 @@
 namespace outrider {
 namespace {
 
-// Passes of five rows that take as long as calibrated times `slowness`, drafts a tenth of it, three tokens.
+// A step of five rows and three committed tokens: its pass takes `slowness` times the calibrated time, its
+// draft 0.1 ms times `slowness`.
 SpeedupEstimate::Step step(double slowness) {
   return {.rows = 5.0,
           .pass_ms = 1.4 * slowness,
@@ -22,7 +23,7 @@ SpeedupEstimate estimate() { return SpeedupEstimate(PassCosts({{1, 1.0, 0.0}, {5
 TEST(SpeedupEstimate, IsUnknownUntilStepsAreWarm) {
   SpeedupEstimate speedup = estimate();
   SpeedupEstimate::Step cold = step(1.0);
-  cold.ms *= 50.0;  // the drafter reads its weights and the prompt
+  cold.ms *= 50.0;  // the drafter loads its weights and reads the prompt
   for (int i = 0; i < SpeedupEstimate::kStepsLeftOut; ++i) {
     speedup.learn(cold);
     EXPECT_EQ(speedup.value(), 0.0);
@@ -35,7 +36,7 @@ TEST(SpeedupEstimate, IsUnknownUntilStepsAreWarm) {
   EXPECT_NEAR(speedup.value(), kTruth, 1e-9);
 }
 
-// Calibrated on an idle machine, used on a busy one.
+// The costs were calibrated on an idle machine that is busy now.
 TEST(SpeedupEstimate, AMachineThatBecameSlowerSlowsBothWays) {
   SpeedupEstimate speedup = estimate();
   for (int i = 0; i < 100; ++i) speedup.learn(step(i % 3 == 0 ? 7.0 : 2.0));

@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-constexpr double kFading = 0.05;  // per step
+constexpr double kFading = 0.05;  // weight of the newest step in a mean
 
 double nearest(const ByBatchSize<double>& known, double size) {
   const double* found = known.nearest(size, [](double ms) { return ms > 0.0; });
@@ -44,7 +44,7 @@ void StepCosts::learn_pass(double rows, double context, double ms) {
 }
 
 void StepCosts::learn_rest(bool has_drafted, double ms) {
-  constexpr double kMaxSurprise = 2.0;  // a stall says little
+  constexpr double kMaxSurprise = 2.0;  // a stalled step counts as at most twice the usual time
   const double each = ms / load_.sequences;
   double& known = (has_drafted ? drafting_rest_ : plain_rest_)[load_.sequences];
   if (known == 0.0) known = each;

@@ -18,12 +18,12 @@ TEST(StepCosts, APlainStepIsItsPassAndTheRest) {
   step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);
   EXPECT_DOUBLE_EQ(step.plain_ms(), 1.5);
   EXPECT_DOUBLE_EQ(step.plain_rate(), 2.0 / 1.5);
-  EXPECT_DOUBLE_EQ(step.drafting_rest_ms(), 0.0) << "unknown: as without drafts";
+  EXPECT_DOUBLE_EQ(step.drafting_rest_ms(), 0.0) << "without a drafting step, as in plain steps";
   step.begin({.rows = 8.0, .sequences = 8.0}, 8.0);
-  EXPECT_DOUBLE_EQ(step.plain_ms(), 1.7 + 8 * 0.2) << "of each sequence, by the nearest batch known";
+  EXPECT_DOUBLE_EQ(step.plain_ms(), 1.7 + 8 * 0.2) << "per sequence, from the nearest known batch size";
 }
 
-TEST(StepCosts, AnswersStayTheSameWithinAStep) {
+TEST(StepCosts, PredictionsDoNotChangeWithinAStep) {
   StepCosts step = costs();
   step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);
   const double before = step.share_of_batch(2.0), plain = step.plain_ms();
@@ -33,11 +33,11 @@ TEST(StepCosts, AnswersStayTheSameWithinAStep) {
   EXPECT_EQ(step.plain_ms(), plain);
 }
 
-TEST(StepCosts, LearnsWhatDraftingTogetherSaves) {
+TEST(StepCosts, LearnsTheSavingOfDraftingTogether) {
   StepCosts step = costs();
   for (int i = 0; i < 400; ++i) {
     step.begin({.rows = 4.0, .sequences = 4.0}, 4.0);
-    step.learn_batching(0.25, 1.0);  // four at the price of one
+    step.learn_batching(0.25, 1.0);  // four take as long as one
   }
   EXPECT_NEAR(step.share_of_batch(4.0), 0.25, 0.01);
   for (int i = 0; i < 400; ++i) {
@@ -54,7 +54,7 @@ TEST(StepCosts, TheRateCountsRowsDraftsAndTheRest) {
   step.learn_rest(false, 0.4);
   step.learn_rest(true, 0.6);
   step.begin({.rows = 2.0, .sequences = 2.0}, 2.0);
-  // One of two drafts four rows for a millisecond: half of what drafting adds to the rest.
+  // One of two sequences drafts four rows in a millisecond; half of the additional rest of drafting counts.
   const DraftForecast one{.drafting = 1.0, .tokens = 4.0, .rows = 4.0, .draft_ms = 1.0};
   EXPECT_DOUBLE_EQ(step.rate(one), 4.0 / (1.5 + 0.5 + 1.0));
   const DraftForecast both{.drafting = 2.0, .tokens = 6.0, .rows = 8.0, .draft_ms = 2.0};

@@ -32,7 +32,7 @@ size_t TreePruner::keep(const Terms& terms, const StepCosts& costs) {
     if (a.probability != b.probability) return a.probability > b.probability;
     return a.tree != b.tree ? a.tree < b.tree : a.node < b.node;
   });
-  const size_t count = worthwhile(terms, costs);
+  const size_t count = best_count(terms, costs);
   if (count == candidates_.size()) return count;
   for (size_t i = 0; i < trees_.size(); ++i) {
     kept_.assign(static_cast<size_t>(trees_[i]->size()), 0);
@@ -44,7 +44,7 @@ size_t TreePruner::keep(const Terms& terms, const StepCosts& costs) {
   return count;
 }
 
-size_t TreePruner::worthwhile(const Terms& terms, const StepCosts& costs) const {
+size_t TreePruner::best_count(const Terms& terms, const StepCosts& costs) const {
   const auto max = static_cast<size_t>(std::max(0.0, terms.max_rows - terms.other_rows));
   size_t best_count = 0;
   double sum = 0.0;

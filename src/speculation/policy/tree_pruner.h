@@ -6,34 +6,35 @@
 #include <vector>
 
 #include "outrider/token_tree.h"
-#include "speculation/policy/acceptance_estimates.h"
 #include "speculation/policy/step_costs.h"
+#include "speculation/tree/acceptance_estimates.h"
 
 namespace outrider {
 
-// Cuts the trees of a batch down to the nodes that are worth their rows, those likeliest to be accepted
-// first, whoever drafted them. Keeps its scratch memory between steps.
+// Cuts the trees of a batch down to the nodes that are worth their rows in the target pass. The likeliest
+// nodes of all trees together are kept, as many as maximise the expected tokens minus the value of the time
+// of their rows. Keeps its scratch memory between steps.
 class TreePruner {
  public:
-  // Makes room for so many trees of so many nodes, the root included.
+  // Reserves memory for `trees` trees of `nodes` nodes, the roots included.
   void reserve(size_t trees, size_t nodes);
   void clear();
-  // The tree must outlive keep().
+  // Adds a tree of this step, which must outlive keep().
   void add(TokenTree& tree, const AcceptanceEstimates& estimates);
 
   struct Terms {
-    double rate = 0.0;        // tokens that a millisecond must bring
-    double other_rows = 0.0;  // drafted rows that stay in any case
-    double max_rows = 0.0;    // of all drafts together
+    double rate = 0.0;        // tokens that a ms of the step must bring
+    double other_rows = 0.0;  // drafted rows of trees that are not cut
+    double max_rows = 0.0;    // limit of the drafted rows of all trees
   };
-  // Leaves as many nodes as bring the most beyond what their time is worth; returns how many.
+  // Cuts the trees added since clear(); returns the number of nodes kept.
   size_t keep(const Terms& terms, const StepCosts& costs);
 
  private:
-  size_t worthwhile(const Terms& terms, const StepCosts& costs) const;
+  size_t best_count(const Terms& terms, const StepCosts& costs) const;
 
   struct Candidate {
-    double probability;  // that all nodes down to it are accepted
+    double probability;  // that the whole path to the node is accepted
     size_t tree;
     int node;
   };

@@ -23,7 +23,7 @@ double value(const std::vector<double>& kept, double rate, double per_row) {
   return sum - rate * per_row * static_cast<double>(kept.size());
 }
 
-// Against all ways to cut three small trees that leave parents with their children.
+// Compares with all cuts of three small trees that keep the parents of kept nodes.
 TEST(TreePruner, NoOtherCutBringsMore) {
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> uniform(0.05, 0.95);
@@ -36,7 +36,7 @@ TEST(TreePruner, NoOtherCutBringsMore) {
     };
     std::vector<Node> nodes;
     for (TokenTree& tree : trees) {
-      const int first = static_cast<int>(nodes.size()) - 1;  // of node 0, which is not listed
+      const int first = static_cast<int>(nodes.size()) - 1;  // index that node 0 would have
       for (int i = 0; i < 3; ++i) {
         const int parent = static_cast<int>(random() % static_cast<uint64_t>(tree.size()));
         const int node = tree.add(parent, i + 1, uniform(random));
@@ -57,9 +57,9 @@ TEST(TreePruner, NoOtherCutBringsMore) {
       }
       if (is_whole) best = std::max(best, value(chosen, rate, per_row));
     }
-    TreePruner worthwhile;
-    for (TokenTree& tree : trees) worthwhile.add(tree, estimates);
-    const size_t count = worthwhile.keep({.rate = rate, .max_rows = 100.0}, costs(per_row));
+    TreePruner pruner;
+    for (TokenTree& tree : trees) pruner.add(tree, estimates);
+    const size_t count = pruner.keep({.rate = rate, .max_rows = 100.0}, costs(per_row));
     std::vector<double> left;
     for (const TokenTree& tree : trees) {
       std::vector<double> products = {1.0};
@@ -77,14 +77,14 @@ TEST(TreePruner, NoOtherCutBringsMore) {
 TEST(TreePruner, RowsOfOthersCountAgainstTheLimit) {
   TokenTree tree(0);
   for (int i = 0; i < 4; ++i) tree.add(0, i + 1, 0.9 - 0.1 * i);
-  TreePruner worthwhile;
-  worthwhile.add(tree, AcceptanceEstimates());
-  EXPECT_EQ(worthwhile.keep({.rate = 0.001, .other_rows = 3.0, .max_rows = 5.0}, costs(0.001)), 2u);
+  TreePruner pruner;
+  pruner.add(tree, AcceptanceEstimates());
+  EXPECT_EQ(pruner.keep({.rate = 0.001, .other_rows = 3.0, .max_rows = 5.0}, costs(0.001)), 2u);
   EXPECT_EQ(tree.drafted(), 2);
   EXPECT_EQ(tree.token(1), 1);
   EXPECT_EQ(tree.token(2), 2);
-  worthwhile.clear();
-  EXPECT_EQ(worthwhile.keep({.rate = 0.001, .other_rows = 6.0, .max_rows = 5.0}, costs(0.001)), 0u);
+  pruner.clear();
+  EXPECT_EQ(pruner.keep({.rate = 0.001, .other_rows = 6.0, .max_rows = 5.0}, costs(0.001)), 0u);
 }
 
 }  // namespace

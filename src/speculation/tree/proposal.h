@@ -10,23 +10,23 @@
 
 namespace outrider {
 
-// Adds up to `count` children of `node`, the way the acceptance rule wants drafters with probabilities to
-// propose: coupled: the first `count` of log q + g with the target's own noise g at `position`; rejection:
-// drawn from q, without replacement or independently. Sets the node's distribution. Returns the number of
-// children added: fewer when q has fewer tokens, none when q is not a distribution (NaN, not normalised).
+// Adds up to `count` children of `node` as the acceptance rule needs them. Coupled rule: the `count` largest
+// of log q + g, where g is the target's own Gumbel noise at `position`. Rejection rule: tokens drawn from q,
+// without replacement or independently. Sets the distribution of the node. Returns the number of children
+// added, which is smaller when q has fewer tokens and 0 when q is not a distribution (NaN, not normalised).
 // Precondition: `node` has no children.
 struct ProposalArgs {
   TokenTree* tree = nullptr;
   int node = 0;
-  const Distribution* distribution = nullptr;  // q, warped like the target's distribution
+  const Distribution* distribution = nullptr;  // q, after bias, penalties, temperature and truncation
   int count = 1;
   int64_t position = 0;  // absolute position of the proposed tokens
   AcceptanceRule rule = AcceptanceRule::kCoupled;
-  ChildrenKind kind = ChildrenKind::kSampled;  // kSampled or kIndependent; rejection only
+  ChildrenKind kind = ChildrenKind::kSampled;  // rejection rule only: kSampled or kIndependent
   Randomness* randomness = nullptr;
-  uint64_t first_draw = 0;  // of those at this position; nodes that share draws are not independent
-  std::span<const double> probabilities =
-      {};  // guesses that child i is accepted, see TokenTree::add; or none
+  uint64_t first_draw = 0;  // number of the first draw at this position; every node needs draws of its own
+  // By child: the guess that it is accepted, see TokenTree::add(). Empty: all are 1.
+  std::span<const double> probabilities = {};
 };
 int propose(const ProposalArgs& args);
 

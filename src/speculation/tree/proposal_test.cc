@@ -73,7 +73,7 @@ TEST(Propose, DrawsOfTwoPurposesDiffer) {
   EXPECT_GT(differing, 30);
 }
 
-TEST(Propose, IgnoresWhatIsNoDistribution) {
+TEST(Propose, RefusesWhatIsNotADistribution) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
     for (const Distribution& broken :

@@ -24,7 +24,7 @@ void TokenTree::reset(TokenId pending) {
 
 void TokenTree::reserve(int nodes) {
   const auto count = static_cast<size_t>(nodes);
-  for (std::vector<int>* numbers : {&parents_, &depths_, &distribution_index_, &place_})
+  for (std::vector<int>* numbers : {&parents_, &depths_, &distribution_index_, &new_index_})
     numbers->reserve(count);
   tokens_.reserve(count);
   probabilities_.reserve(count);
@@ -37,7 +37,8 @@ int TokenTree::add(int parent, TokenId token, double probability) {
   while (child < size() && (this->parent(child) != parent || this->token(child) != token)) ++child;
   const int distribution = distribution_index_[static_cast<size_t>(parent)];
   const bool is_new = child == size();
-  // Only a draw from a distribution may be tried again: it says something about what the next one may be.
+  // A repeated draw is a proposal of its own, because it changes the distribution that later draws are tested
+  // against; a repeated chosen token is not.
   if (is_new || distribution != kNoDistribution) proposals_.push_back({parent, child, distribution});
   if (!is_new) return child;
   tokens_.push_back(token);
@@ -59,14 +60,14 @@ void TokenTree::set_distribution(int node, const Distribution& distribution, Chi
 void TokenTree::merge(const TokenTree& other, int source) {
   const uint32_t bit = uint32_t{1} << source;
   sources_[0] = size() == 1 ? bit : sources_[0] | bit;
-  place_.assign(static_cast<size_t>(other.size()), 0);
-  distribution_place_.assign(other.distribution_count_, kNoDistribution);
+  new_index_.assign(static_cast<size_t>(other.size()), 0);
+  new_distribution_.assign(other.distribution_count_, kNoDistribution);
   for (const Proposal& proposal : other.proposals_) {
-    const int parent = place_[static_cast<size_t>(proposal.parent)];
+    const int parent = new_index_[static_cast<size_t>(proposal.parent)];
     int& distribution = distribution_index_[static_cast<size_t>(parent)];
     distribution = kNoDistribution;
     if (proposal.distribution != kNoDistribution) {
-      int& index = distribution_place_[static_cast<size_t>(proposal.distribution)];
+      int& index = new_distribution_[static_cast<size_t>(proposal.distribution)];
       if (index == kNoDistribution) {
         set_distribution(parent, other.distribution_at(proposal.distribution),
                          other.kind_at(proposal.distribution));
@@ -81,33 +82,33 @@ void TokenTree::merge(const TokenTree& other, int source) {
     if (static_cast<int>(child) == before) {
       sources_[child] = 0;
     } else if ((sources_[child] & bit) == 0) {
-      known = 1.0 - (1.0 - known) * (1.0 - probability);  // as if they erred independently
+      known = 1.0 - (1.0 - known) * (1.0 - probability);  // as if the drafters were independent
     }
     sources_[child] |= bit;
-    place_[static_cast<size_t>(proposal.child)] = static_cast<int>(child);
+    new_index_[static_cast<size_t>(proposal.child)] = static_cast<int>(child);
   }
-  place_.clear();
-  distribution_place_.clear();
+  new_index_.clear();
+  new_distribution_.clear();
 }
 
 void TokenTree::keep(std::span<const uint8_t> kept) {
-  place_.assign(tokens_.size(), -1);
-  place_[0] = 0;
+  new_index_.assign(tokens_.size(), -1);
+  new_index_[0] = 0;
   int count = 1;
   for (int node = 1; node < size(); ++node) {
     const auto i = static_cast<size_t>(node);
-    if (kept[i] == 0 || place_[static_cast<size_t>(parents_[i])] < 0) continue;
+    if (kept[i] == 0 || new_index_[static_cast<size_t>(parents_[i])] < 0) continue;
     const auto to = static_cast<size_t>(count);
     tokens_[to] = tokens_[i];
-    parents_[to] = place_[static_cast<size_t>(parents_[i])];
+    parents_[to] = new_index_[static_cast<size_t>(parents_[i])];
     depths_[to] = depths_[i];
     probabilities_[to] = probabilities_[i];
     sources_[to] = sources_[i];
-    place_[i] = count++;
+    new_index_[i] = count++;
   }
   std::erase_if(proposals_, [&](Proposal& proposal) {
-    proposal.parent = place_[static_cast<size_t>(proposal.parent)];
-    proposal.child = place_[static_cast<size_t>(proposal.child)];
+    proposal.parent = new_index_[static_cast<size_t>(proposal.parent)];
+    proposal.child = new_index_[static_cast<size_t>(proposal.child)];
     proposal.distribution = kNoDistribution;
     return proposal.parent < 0 || proposal.child < 0;
   });
@@ -119,7 +120,7 @@ void TokenTree::keep(std::span<const uint8_t> kept) {
   sources_.resize(size);
   distribution_index_.assign(size, kNoDistribution);
   distribution_count_ = 0;
-  place_.clear();  // copies take no room for it
+  new_index_.clear();  // so that a copy of the tree does not copy the scratch
 }
 
 ChildrenKind TokenTree::children_kind(int node) const {

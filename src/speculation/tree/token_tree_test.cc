@@ -68,8 +68,8 @@ TEST(TokenTree, ResetForgetsEverything) {
   EXPECT_EQ(tree.children_kind(child), ChildrenKind::kChosen);
 }
 
-// The tries of `node`: token and distribution of each.
-std::vector<std::pair<TokenId, int>> tries(const TokenTree& tree, int node) {
+// The proposals at `node`: token and distribution of each.
+std::vector<std::pair<TokenId, int>> proposals_at(const TokenTree& tree, int node) {
   std::vector<std::pair<TokenId, int>> found;
   for (const Proposal& proposal : tree.proposals()) {
     if (proposal.parent == node) found.emplace_back(tree.token(proposal.child), proposal.distribution);
@@ -77,7 +77,7 @@ std::vector<std::pair<TokenId, int>> tries(const TokenTree& tree, int node) {
   return found;
 }
 
-TEST(TokenTree, MergingSharesPathsAndKeepsEveryTryWithItsDistribution) {
+TEST(TokenTree, MergingSharesPathsAndKeepsEveryProposalWithItsDistribution) {
   TokenTree a(1);
   a.set_distribution(0, {{5, 6}, {0.5, 0.5}});
   a.add(a.add(0, 5, 0.25), 7);
@@ -94,8 +94,8 @@ TEST(TokenTree, MergingSharesPathsAndKeepsEveryTryWithItsDistribution) {
   std::vector<uint32_t> sources;
   for (int node = 0; node < merged.size(); ++node) sources.push_back(merged.sources(node));
   EXPECT_THAT(sources, ElementsAre(3, 3, 1, 2, 2));
-  EXPECT_THAT(tries(merged, 0), ElementsAre(std::pair(5, 0), std::pair(9, 1), std::pair(5, 1)));
-  EXPECT_THAT(tries(merged, 1), ElementsAre(std::pair(7, -1), std::pair(8, -1)));
+  EXPECT_THAT(proposals_at(merged, 0), ElementsAre(std::pair(5, 0), std::pair(9, 1), std::pair(5, 1)));
+  EXPECT_THAT(proposals_at(merged, 1), ElementsAre(std::pair(7, -1), std::pair(8, -1)));
   EXPECT_EQ(merged.distribution_at(1).probabilities[0], 0.1);
   EXPECT_EQ(merged.kind_at(0), ChildrenKind::kSampled);
   EXPECT_EQ(merged.kind_at(1), ChildrenKind::kIndependent);
@@ -112,10 +112,10 @@ TEST(TokenTree, WhatPruningLeavesCountsAsChosen) {
   tree.keep(std::vector<uint8_t>{1, 0, 1, 1, 1});
   EXPECT_THAT(tree.tokens(), ElementsAre(1, 6, 9));
   EXPECT_THAT(tree.parents(), ElementsAre(-1, 0, 1));
-  EXPECT_THAT(tries(tree, 0), ElementsAre(std::pair(6, -1)));
+  EXPECT_THAT(proposals_at(tree, 0), ElementsAre(std::pair(6, -1)));
   EXPECT_EQ(tree.children_kind(0), ChildrenKind::kChosen);
   EXPECT_EQ(tree.children_kind(1), ChildrenKind::kChosen);
-  EXPECT_THAT(tries(tree, 1), ElementsAre(std::pair(9, -1)));
+  EXPECT_THAT(proposals_at(tree, 1), ElementsAre(std::pair(9, -1)));
 }
 
 TEST(Verdict, ClearForgetsEverything) {

@@ -8,18 +8,19 @@
 
 namespace outrider {
 
-// Cuts trees down to the nodes most likely to be accepted: those with the largest product of probabilities on
-// their path, equal ones in the order they were drafted. No child is likelier than its parent and none comes
-// before it, so that parents stay with their children. Keeps its scratch memory between calls.
+// Cuts a tree down to the nodes most likely to be accepted: those with the largest product of probabilities
+// on their path (EAGLE-2, 2406.16858); ties go to the node drafted first. A child never precedes its parent
+// in this order, so the kept nodes form a tree. Keeps its scratch memory between calls.
 class TopNodes {
  public:
-  // Nodes below the root by falling product; the products are in path_probability().
+  // The nodes below the root in descending order of path_probability().
   const std::vector<int>& order(const TokenTree& tree);
   double path_probability(int node) const { return products_[static_cast<size_t>(node)]; }
 
-  // Precondition: order(tree) was called last.
+  // Keeps the first `count` nodes of the order. Precondition: order(tree) was the last call.
   void keep_first(TokenTree& tree, int count);
 
+  // Keeps the `count` likeliest nodes of the tree.
   void keep(TokenTree& tree, int count) {
     if (tree.drafted() <= count) return;
     order(tree);

@@ -8,51 +8,43 @@
 #include <random>
 #include <set>
 
+#include "speculation/tree/test_trees.h"
+
 namespace outrider {
 namespace {
 
 using testing::ElementsAre;
 
-//  0 - 1 (.5) - 3 (.9) - 5 (1)
-//    \ 2 (.6) - 4 (.5)
-TokenTree two_branches() {
-  TokenTree tree(9);
-  tree.add(0, 10, 0.5);
-  tree.add(0, 20, 0.6);
-  tree.add(1, 30, 0.9);
-  tree.add(2, 40, 0.5);
-  tree.add(3, 50, 1.0);
-  return tree;
-}
+TokenTree two_branches() { return two_branches({0.5, 0.6, 0.9, 0.5, 1.0}); }
 
 TEST(TopNodes, OrderedByTheProductOfTheirPath) {
-  TopNodes likeliest;
-  EXPECT_THAT(likeliest.order(two_branches()), ElementsAre(2, 1, 3, 5, 4));
-  EXPECT_DOUBLE_EQ(likeliest.path_probability(5), 0.45);
-  EXPECT_DOUBLE_EQ(likeliest.path_probability(4), 0.3);
-  TokenTree certain(0);  // equal ones in the order they were drafted
+  TopNodes top_nodes;
+  EXPECT_THAT(top_nodes.order(two_branches()), ElementsAre(2, 1, 3, 5, 4));
+  EXPECT_DOUBLE_EQ(top_nodes.path_probability(5), 0.45);
+  EXPECT_DOUBLE_EQ(top_nodes.path_probability(4), 0.3);
+  TokenTree certain(0);  // ties keep the order in which they were drafted
   for (int i = 0; i < 40; ++i) certain.add(i / 3, i);
-  EXPECT_TRUE(std::ranges::is_sorted(likeliest.order(certain)));
+  EXPECT_TRUE(std::ranges::is_sorted(top_nodes.order(certain)));
 }
 
 TEST(TopNodes, KeepsTheFirstInTheirPlaces) {
-  TopNodes likeliest;
+  TopNodes top_nodes;
   TokenTree tree = two_branches();
-  likeliest.keep(tree, 3);
+  top_nodes.keep(tree, 3);
   EXPECT_THAT(tree.tokens(), ElementsAre(9, 10, 20, 30));
   EXPECT_THAT(tree.parents(), ElementsAre(-1, 0, 0, 1));
-  likeliest.keep(tree, 3);
+  top_nodes.keep(tree, 3);
   EXPECT_EQ(tree.size(), 4);
-  likeliest.keep(tree, 0);
+  top_nodes.keep(tree, 0);
   EXPECT_THAT(tree.tokens(), ElementsAre(9));
-  likeliest.keep(tree, 4);
+  top_nodes.keep(tree, 4);
   EXPECT_EQ(tree.size(), 1);
 }
 
-// Against picking, time and again, the likeliest node whose parent is picked.
+// Compares with a search that picks the likeliest node whose parent is picked, again and again.
 TEST(TopNodes, AreThoseAGreedyWalkFinds) {
   std::mt19937 random(3);
-  TopNodes likeliest;
+  TopNodes top_nodes;
   for (int round = 0; round < 300; ++round) {
     TokenTree tree(0);
     const int size = 1 + static_cast<int>(random() % 30);
@@ -76,7 +68,7 @@ TEST(TopNodes, AreThoseAGreedyWalkFinds) {
       picked.insert(best);
     }
     TokenTree kept = tree;
-    likeliest.keep(kept, count);
+    top_nodes.keep(kept, count);
     std::vector<TokenId> expected;
     for (const int node : picked) expected.push_back(tree.token(node));
     EXPECT_THAT(kept.tokens(), testing::ElementsAreArray(expected)) << "round " << round;

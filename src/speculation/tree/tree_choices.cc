@@ -79,7 +79,7 @@ TreeChoices best_choices(std::span<const std::vector<double>> accuracies, size_t
   struct Node {
     double product = 1.0;
     std::vector<int> choice;
-    // Of equal ones the one listed first: shorter, then by ranks.
+    // Ties go to the shorter choice, then to the lower ranks.
     bool operator<(const Node& other) const {
       if (product != other.product) return product < other.product;
       if (choice.size() != other.choice.size()) return choice.size() > other.choice.size();

@@ -8,22 +8,23 @@
 
 namespace outrider {
 
-// Medusa's way to list the nodes of a tree: [0, 2] is the third likeliest token after the likeliest one.
+// The nodes of a tree as Medusa lists them (2401.10774): [0, 2] is the third likeliest token after the
+// likeliest token.
 using TreeChoices = std::vector<std::vector<int>>;
 
-// Error: an empty list or node, more than 1024 nodes or 64 levels, one listed twice, one without its parent
-// or without the siblings that rank before it.
+// Fails for an empty list or node, more than 1024 nodes or 64 levels, a node listed twice, and a node without
+// its parent or without the siblings that rank before it.
 Status check_tree_choices(const TreeChoices& choices);
 
-int depth_of(const TreeChoices& choices);
+int depth_of(const TreeChoices& choices);  // levels below the root
 // The nodes of the first `depth` levels, at most `count` of them.
 TreeChoices first_choices(const TreeChoices& choices, int depth, size_t count);
 
-// mc_sim_7b_63, which Medusa's first release ships for heads of unknown accuracy: 63 nodes, 4 levels.
+// The tree mc_sim_7b_63 of Medusa's first release, for heads of unknown accuracy: 63 nodes, 4 levels.
 const TreeChoices& published_choices();
 
-// The `count` nodes with the largest product of accuracies on their path, largest first. accuracies[k][i]:
-// how often the token of rank i of head k is the right one.
+// The `count` nodes with the largest product of accuracies on their path, largest first. accuracies[k][i] is
+// the share of positions, in [0, 1], where the token of rank i of head k is the target's token.
 TreeChoices best_choices(std::span<const std::vector<double>> accuracies, size_t count);
 
 }  // namespace outrider

@@ -35,13 +35,13 @@ TEST(TreeChoices, EveryNodeHasItsParentAndEarlierSiblings) {
   EXPECT_THAT(refusal({}), HasSubstr("found 0"));
 }
 
-TEST(TreeChoices, WhatIsCutFromTheEndLeavesATree) {
+TEST(TreeChoices, FirstChoicesAreATree) {
   for (size_t count = 1; count <= 63; ++count)
     EXPECT_EQ(refusal(first_choices(published_choices(), 4, count)), "") << count;
   EXPECT_EQ(depth_of(first_choices(published_choices(), 2, 63)), 2);
 }
 
-// Against the products of all nodes there are.
+// Compares with the products of all possible nodes.
 TEST(TreeChoices, TheBestHaveTheLargestProducts) {
   const std::vector<std::vector<double>> accuracies = {{0.5, 0.2, 0.1}, {0.4, 0.25}, {0.3, 0.02, 0.01}};
   std::vector<double> products;
@@ -67,7 +67,7 @@ TEST(TreeChoices, TheBestHaveTheLargestProducts) {
   }
 }
 
-// A rank that happens to do better than the one before it comes after it all the same.
+// A rank with a higher accuracy than the rank before it still comes after it.
 TEST(TreeChoices, SiblingsKeepTheirOrder) {
   const std::vector<std::vector<double>> accuracies = {{0.1, 0.6, 0.2}};
   EXPECT_THAT(best_choices(accuracies, 2), ElementsAre(ElementsAre(0), ElementsAre(1)));

@@ -8,13 +8,14 @@
 #include <utility>
 
 #include "sampling/token_mask.h"
-#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/acceptance_estimates.h"
 #include "speculation/tree/proposal.h"
 
 namespace outrider {
 namespace {
 
-// Tokens that share the probability beyond those asked for, so that a lone child's means something.
+// Tokens beyond the children asked for over which a probability is normalised: the probability of an only
+// child would otherwise always be 1.
 constexpr int kRivals = 8;
 
 // -sum p log p, in nats.
@@ -24,7 +25,8 @@ double entropy(const Distribution& distribution) {
   return sum;
 }
 
-// SVIP: a draft from a distribution with entropy H is accepted with probability at least 1 - sqrt(c H).
+// SVIP (2411.18462): a draft from a distribution with entropy H is accepted with probability at least
+// 1 - sqrt(c H); this is sqrt(c H).
 double svip_uncertainty(double entropy) {
   constexpr double kScale = 0.15;
   return std::sqrt(kScale * entropy);
@@ -58,7 +60,7 @@ void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request
     ranking_.min_p = 0.0;
   }
   const bool drops = options.policy->drops() && !draws();
-  candidates_ = drops ? std::numeric_limits<int>::max() : request.max_nodes;
+  max_drafted_ = drops ? std::numeric_limits<int>::max() : request.max_nodes;
   scores_.assign(1, 1.0);
   states_.assign(1, request.constraint_state);
   next_.assign(1, 0);
@@ -75,18 +77,20 @@ bool TreeGrowth::wants_probabilities() const {
          options_->min_probability > 0.0;
 }
 
-// Makes the nodes drafted last the frontier, as far as the policy wants them expanded.
+// Makes those of the nodes drafted last the frontier that the policy wants to expand; completes the tree if
+// there are none.
 void TreeGrowth::plan_level() {
   frontier_.swap(next_);
   const int depth = frontier_.empty() ? 0 : tree_->depth(frontier_.front());
-  const int nodes_left = candidates_ - tree_->drafted();
-  if (frontier_.empty() || depth >= request_->max_depth || nodes_left <= 0 || !pays(depth)) {
+  const int remaining_nodes = max_drafted_ - tree_->drafted();
+  if (frontier_.empty() || depth >= request_->max_depth || remaining_nodes <= 0 ||
+      !is_level_worthwhile(depth)) {
     frontier_.clear();
   } else {
     children_ = options_->policy->plan_level({.tree = tree_,
                                               .depth = depth,
-                                              .nodes_left = nodes_left,
-                                              .levels_left = request_->max_depth - depth,
+                                              .remaining_nodes = remaining_nodes,
+                                              .remaining_depth = request_->max_depth - depth,
                                               .may_drop = !draws()},
                                              scores_, frontier_);
     if (children_ == 0) frontier_.clear();
@@ -96,11 +100,11 @@ void TreeGrowth::plan_level() {
 
 void TreeGrowth::stop() {
   frontier_.clear();
-  likeliest_.keep(*tree_, request_->max_nodes);
+  top_nodes_.keep(*tree_, request_->max_nodes);
 }
 
-// Whether another level below the frontier should bring more tokens than its time is worth.
-bool TreeGrowth::pays(int depth) const {
+// Whether a level below the frontier is expected to add more accepted tokens than its drafting time is worth.
+bool TreeGrowth::is_level_worthwhile(int depth) const {
   if (request_->rate == 0.0 || request_->estimates == nullptr || depth == 0) return true;
   double reached = 0.0;
   for (const int node : frontier_) reached += scores_[static_cast<size_t>(node)];
@@ -108,7 +112,7 @@ bool TreeGrowth::pays(int depth) const {
 }
 
 void TreeGrowth::expand_node(int node, int count, std::span<const float> logits) {
-  count = std::min(count, candidates_ - tree_->drafted());
+  count = std::min(count, max_drafted_ - tree_->drafted());
   if (count <= 0) return;
   if (request_->constraint != nullptr) {
     mask_logits(logits, request_->constraint->allowed(states_[static_cast<size_t>(node)]), masked_);
@@ -134,12 +138,12 @@ void TreeGrowth::expand_node(int node, int count, std::span<const float> logits)
 }
 
 void TreeGrowth::add(int node, TokenId token, double probability) {
-  enter(node, tree_->add(node, token, probability));
+  register_child(node, tree_->add(node, token, probability));
 }
 
-// A node that stops its branch stays in the tree, so that stopping loses nothing. Behind the end of what the
-// constraint lets come nothing is worth drafting.
-void TreeGrowth::enter(int node, int child) {
+// Records the score and constraint state of a new child and schedules it for expansion. A child below the
+// confidence threshold ends its branch but stays in the tree. Nothing is drafted after the end of the output.
+void TreeGrowth::register_child(int node, int child) {
   const double probability = tree_->probability(child);
   const double worth = request_->estimates == nullptr
                            ? probability
@@ -160,7 +164,7 @@ void TreeGrowth::add_likeliest(int node, int count, std::span<const float> logit
     return;
   }
   if (sampling_.temperature == 0.0) ranking_.top_k = count + kRivals;
-  const Distribution& distribution = distributions_.build(logits, ranking_, *history_);
+  const Distribution& distribution = logits_processor_.build(logits, ranking_, *history_);
   order_.resize(distribution.tokens.size());
   std::iota(order_.begin(), order_.end(), size_t{0});
   const auto kept = std::min(order_.size(), static_cast<size_t>(count));
@@ -179,7 +183,8 @@ void TreeGrowth::add_coupled(int node, int count, std::span<const float> logits)
   const int64_t position = static_cast<int64_t>(request_->tokens.size()) + tree_->depth(node);
   const auto first =
       chooser_.choose_first(count + rivals, logits, sampling_, *history_, {&randomness_, position});
-  // The target's choice falls among those that come first, by how far they are ahead: softmax of log q + g.
+  // The target is likely to choose one of these tokens too; the probability of each is guessed by the softmax
+  // of log q + g over them.
   double sum = 0.0;
   for (const Arrival& arrival : first) sum += 1.0 / arrival.time;
   const auto kept = std::min(first.size(), static_cast<size_t>(count));
@@ -190,9 +195,9 @@ void TreeGrowth::add_coupled(int node, int count, std::span<const float> logits)
 }
 
 void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
-  const Distribution& distribution = distributions_.build(logits, sampling_, *history_);
+  const Distribution& distribution = logits_processor_.build(logits, sampling_, *history_);
   if (distribution.empty()) return;
-  // Every draw passes with about the probability that the distributions have in common, whatever the token.
+  // Under the rejection rule a draw passes with the overlap of p and q, independently of the token drawn.
   constexpr double kMin = 0.05;
   const double agreement = std::clamp(1.0 - svip_uncertainty(entropy(distribution)), kMin, 1.0);
   guesses_.assign(1, agreement);
@@ -210,11 +215,12 @@ void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
            .randomness = options_->draws != nullptr ? options_->draws : &randomness_,
            .first_draw = first_draw(node),
            .probabilities = guesses_});
-  for (int child = before; child < tree_->size(); ++child) enter(node, child);
+  for (int child = before; child < tree_->size(); ++child) register_child(node, child);
 }
 
-// No two nodes share draws, whoever drafted them: how many children a node gets may depend on what others
-// drew, and several drafters may draw at one node. Both are lossless only for independent draws.
+// Numbers the draws so that no two nodes or drafters share one: the number of children of a node may depend
+// on draws at other nodes, and several drafters may draw at one node, which is lossless for independent draws
+// only.
 uint64_t TreeGrowth::first_draw(int node) const {
   constexpr int kNodeShift = 16;
   constexpr int kSourceShift = 48;
@@ -223,7 +229,7 @@ uint64_t TreeGrowth::first_draw(int node) const {
 
 double TreeGrowth::uncertainty(std::span<const float> logits) {
   if (sampling_.temperature == 0.0) ranking_.top_k = 0;
-  return svip_uncertainty(entropy(distributions_.build(logits, ranking_, *history_)));
+  return svip_uncertainty(entropy(logits_processor_.build(logits, ranking_, *history_)));
 }
 
 }  // namespace outrider

@@ -13,36 +13,38 @@
 
 namespace outrider {
 
-// What a drafter's trees look like; the same for all its sequences.
+// How a drafter grows its trees; shared by all its sequences.
 struct GrowthOptions {
   const TreePolicy* policy = nullptr;
   ChildrenChoice children = ChildrenChoice::kSampled;
-  double min_probability = 0.0;  // a node below it is not expanded; 0: all are
-  double max_uncertainty =
-      0.0;  // nor one from a distribution with sqrt(0.15 * entropy) above this; 0: all are
-  double temperature_factor = 1.0;  // on the request's temperature: a draft that is too sure is asked above 1
-  double ranking_temperature = 1.0;  // of the distributions that rank nodes where the request is greedy
-  double level_ms = 0.0;        // what a level costs one sequence, for requests that say what time is worth
-  Randomness* draws = nullptr;  // instead of the request's: tests enumerate it
+  // A child whose probability is below this is not expanded (Hugging Face's confidence threshold); 0: off.
+  double min_probability = 0.0;
+  // Children drawn from a distribution with sqrt(0.15 * entropy in nats) above this are not expanded (SVIP's
+  // entropy threshold); 0: off.
+  double max_uncertainty = 0.0;
+  double temperature_factor = 1.0;   // multiplies the request's temperature; above 1 for overconfident drafts
+  double ranking_temperature = 1.0;  // temperature of the probabilities that rank nodes of greedy requests
+  double level_ms = 0.0;             // time to draft one level of one sequence, for requests with a rate
+  Randomness* draws = nullptr;       // replaces the request's randomness in tests that enumerate the draws
 };
 GrowthOptions growth_options(const SpeculativeOptions& options, const TreePolicy* policy);
 
-// Grows the tree of one sequence, level by level, from the draft's logits after the nodes of its frontier.
-// Every drafter with probabilities grows its trees this way, whatever network it runs. Children are proposed
-// as the acceptance rule wants them: greedily the likeliest; under the coupled rule the first of log q + g
-// with the target's own noise g; under rejection drawn from q, with the distribution kept; likeliest ones
-// where asked.
+// Grows the tree of one sequence level by level from the draft's logits after the nodes of its frontier;
+// every drafter with probabilities grows its trees with it. A node's children are the likeliest tokens if the
+// request is greedy or options.children is kTop. Otherwise the acceptance rule decides: under the coupled
+// rule they are the largest of log q + g with the target's own Gumbel noise g (2408.07978), under the
+// rejection rule they are drawn from q, and the tree keeps q.
 class TreeGrowth {
  public:
-  // `tree` holds the pending token alone, `history` all tokens of the request; both live until the growth
-  // ends.
+  // Plans the first level. `tree` holds the pending token only, `history` all tokens of the request. All
+  // arguments must live until the frontier is empty.
   void start(const GrowthOptions& options, const DraftRequest& request, TokenTree& tree,
              TokenHistory& history);
 
-  // Nodes after which logits are wanted; empty: the tree is grown.
+  // The nodes after which logits are needed next; empty when the tree is complete.
   std::span<const int> frontier() const { return frontier_; }
 
-  // logits_after(i): the draft's logits [vocab] after frontier()[i].
+  // Adds the next level. logits_after(i) returns the draft's logits [vocab] after frontier()[i].
   template <typename LogitsAfter>
   void expand(LogitsAfter&& logits_after) {
     next_.clear();
@@ -54,7 +56,7 @@ class TreeGrowth {
     plan_level();
   }
 
-  // The tree stays as it is, but for nodes beyond the limit.
+  // Ends the growth and cuts the tree down to the request's node limit.
   void stop();
 
   const DraftRequest& request() const { return *request_; }
@@ -63,14 +65,14 @@ class TreeGrowth {
  private:
   void expand_node(int node, int count, std::span<const float> logits);
   void plan_level();
-  bool pays(int depth) const;
+  bool is_level_worthwhile(int depth) const;
   void add_likeliest(int node, int count, std::span<const float> logits);
   void add_coupled(int node, int count, std::span<const float> logits);
   void add_drawn(int node, int count, std::span<const float> logits);
   void add(int node, TokenId token, double probability);
-  void enter(int node, int child);  // a new child of the node
+  void register_child(int node, int child);
   double uncertainty(std::span<const float> logits);
-  bool draws() const;  // nodes keep the distribution they were drawn from
+  bool draws() const;  // whether children are drawn from q and the tree keeps q
   uint64_t first_draw(int node) const;
   bool wants_probabilities() const;
 
@@ -79,20 +81,20 @@ class TreeGrowth {
   TokenTree* tree_ = nullptr;
   TokenHistory* history_ = nullptr;
   CounterRandomness randomness_{0, 0};
-  SamplingParams sampling_;  // the draft's: the request's at its own temperature
-  SamplingParams ranking_;   // for the order of the likeliest: at temperature 0 that of temperature 1
-  LogitsProcessor distributions_;
+  SamplingParams sampling_;  // the request's with the draft's temperature
+  SamplingParams ranking_;   // for the probabilities of likeliest tokens; its temperature is never 0
+  LogitsProcessor logits_processor_;
   CoupledChooser chooser_;
-  int children_ = 0;    // asked of each node of the frontier
-  int candidates_ = 0;  // nodes that may be drafted, those dropped in the end included
-  std::vector<TokenConstraint::State> states_;  // by node, of the request's constraint, if it has one
-  std::vector<double> scores_;  // by node: product of what the probabilities on its path are worth
-  std::vector<int> frontier_, next_;
+  int children_ = 0;     // largest number of children of a frontier node
+  int max_drafted_ = 0;  // nodes that may be drafted, including those dropped in the end
+  std::vector<TokenConstraint::State> states_;  // by node: state of the request's constraint, if it has one
+  std::vector<double> scores_;        // by node: estimated probability that the path to it is accepted
+  std::vector<int> frontier_, next_;  // nodes to expand now and in the next level
   // Scratch.
   std::vector<float> masked_;
   std::vector<size_t> order_;
   std::vector<double> guesses_;
-  TopNodes likeliest_;
+  TopNodes top_nodes_;
   std::vector<TokenId> path_;
 };
 

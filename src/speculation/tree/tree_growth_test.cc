@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/counter_rng.h"
-#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/acceptance_estimates.h"
 
 namespace outrider {
 namespace {
@@ -24,7 +24,7 @@ using testing::ElementsAre;
 constexpr int kVocabulary = 6;
 using Path = std::vector<TokenId>;
 
-// Logits of a toy draft: a pure function of the tokens since the prompt.
+// Logits of a toy draft, a pure function of the tokens after the prompt.
 std::vector<float> logits_after(const Path& path) {
   uint64_t state = 1;
   for (const TokenId token : path) state = mix64(state * 31 + static_cast<uint64_t>(token) + 1);
@@ -80,7 +80,7 @@ TokenTree grow(const Growing& setup) {
     for (const int node : growth.frontier()) rows.push_back(setup.draft(path_to(tree, node)));
     growth.expand([&](size_t i) { return std::span<const float>(rows[i]); });
   }
-  for (const auto& entry : history.entries()) EXPECT_EQ(entry.counts.output, 0);  // all pops matched
+  for (const auto& entry : history.entries()) EXPECT_EQ(entry.counts.output, 0);  // every push was popped
   return tree;
 }
 
@@ -154,7 +154,7 @@ TEST(TreeGrowth, NeverExceedsItsLimits) {
   }
 }
 
-// Every path of at most three tokens with the product of its probabilities, by enumeration.
+// Every path of one to three tokens with the product of its probabilities, by enumeration.
 std::map<Path, double> all_paths() {
   std::map<Path, double> products = {{{}, 1.0}};
   std::vector<Path> level = {{}};
@@ -181,7 +181,7 @@ std::map<Path, double> all_paths() {
 TEST(TreeGrowth, ADynamicTreeHoldsTheLikeliestPaths) {
   const std::map<Path, double> products = all_paths();
   for (const int nodes : {1, 2, 5, 9, 20}) {
-    // As wide as two levels of all tokens: no likely path is out of its reach.
+    // The width covers two levels of all tokens, so the tree can reach every likely path.
     const TokenTree tree = grow({.options = dynamic_tree(36), .max_depth = 3, .max_nodes = nodes});
     std::vector<double> sorted;
     for (const auto& [path, product] : products) sorted.push_back(product);
@@ -201,11 +201,10 @@ TEST(TreeGrowth, CoupledChildrenAreTheFirstOfTheTargetsOwnNoise) {
   sampling.seed = 5;
   const TokenTree tree = grow({.options = static_tree({3, 2}), .sampling = sampling, .max_depth = 2});
   CounterRandomness randomness(5, 0);
-  LogitsProcessor distributions;
+  LogitsProcessor processor;
   TokenHistory history;
   for (int node = 0; node < 4; ++node) {
-    const Distribution distribution =
-        distributions.build(logits_after(path_to(tree, node)), sampling, history);
+    const Distribution distribution = processor.build(logits_after(path_to(tree, node)), sampling, history);
     const std::vector<TokenId> expected =
         randomness.coupled_top(distribution, 2 + tree.depth(node), node == 0 ? 3 : 2);
     std::vector<TokenId> children;
@@ -232,10 +231,9 @@ TEST(TreeGrowth, DrawsThatTheRuleTestsKeepTheirDistributionAndAreNeverDropped) {
       parents.insert(proposal.parent);
     }
     for (const int parent : parents) {
-      LogitsProcessor distributions;
-      EXPECT_EQ(
-          tree.distribution(parent).probabilities,
-          distributions.build(logits_after(path_to(tree, parent)), sampling, TokenHistory()).probabilities);
+      LogitsProcessor processor;
+      EXPECT_EQ(tree.distribution(parent).probabilities,
+                processor.build(logits_after(path_to(tree, parent)), sampling, TokenHistory()).probabilities);
     }
   }
 }
@@ -261,7 +259,7 @@ TEST(TreeGrowth, AnUnlikelyTokenEndsItsBranchAndStays) {
   for (int node = 1; node < whole.size(); ++node) {
     options.assistant_confidence_threshold = with_probabilities.probability(node) * 1.0001;
     const TokenTree cut = grow({.options = options, .max_depth = 8});
-    // Ends with the first token below the threshold.
+    // The branch ends with the first token below the threshold.
     int last = 1;
     while (with_probabilities.probability(last) >= options.assistant_confidence_threshold) ++last;
     EXPECT_EQ(cut.size(), last + 1);
@@ -276,15 +274,15 @@ TEST(TreeGrowth, AnUncertainDistributionEndsItsBranchAfterOneToken) {
   EXPECT_EQ(grow({.options = options}).drafted(), 4);
 }
 
-TEST(TreeGrowth, StopsWhereALevelShouldBringLessThanItsTimeIsWorth) {
+TEST(TreeGrowth, StopsWhereALevelIsExpectedToAddLessThanItsTimeIsWorth) {
   const AcceptanceEstimates estimates;
   Growing setup{.max_depth = 4, .rate = 1.0, .level_ms = 1e-6, .estimates = &estimates};
   EXPECT_EQ(grow(setup).drafted(), 4);
-  setup.level_ms = 1.0;  // no level brings a whole token
+  setup.level_ms = 1.0;  // a level is expected to add less than one token
   EXPECT_EQ(grow(setup).drafted(), 1);
 }
 
-// After every token 0 and 1 come with 0.6 and 0.4: a flat distribution, as one that is like the target's.
+// After every path the tokens 0 and 1 have the probabilities 0.6 and 0.4, a flat distribution.
 std::vector<float> flat_distribution(const Path&) {
   std::vector<float> logits(kVocabulary, -60.0f);
   logits[0] = std::log(0.6f);

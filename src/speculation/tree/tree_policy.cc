@@ -53,30 +53,30 @@ int DynamicTreePolicy::plan_level(const TreeLevel& level, std::span<const double
     keep_first(width_);
     return width_;
   }
-  if (level.nodes_left <= 0 || frontier.empty()) return 0;
-  const int share = std::max(1, level.nodes_left / std::max(1, level.levels_left));
+  if (level.remaining_nodes <= 0 || frontier.empty()) return 0;
+  const int share = std::max(1, level.remaining_nodes / std::max(1, level.remaining_depth));
   const int width = std::min(width_, share);
   keep_first((share + width - 1) / width);
   return width;
 }
 
 ChoicesTreePolicy::ChoicesTreePolicy(std::span<const std::vector<int>> choices) {
-  std::map<std::vector<int>, int> places = {{{}, 0}};
+  std::map<std::vector<int>, int> indices = {{{}, 0}};
   std::vector<std::vector<int>> ordered(choices.begin(), choices.end());
   std::sort(ordered.begin(), ordered.end());  // parents and earlier siblings first
   children_.resize(ordered.size() + 1);
   for (std::vector<int>& choice : ordered) {
-    const auto place = static_cast<int>(places.size());
+    const auto index = static_cast<int>(indices.size());
     const std::vector<int> parent(choice.begin(), choice.end() - 1);
-    children_[static_cast<size_t>(places.at(parent))].push_back(place);
-    places.emplace(std::move(choice), place);
+    children_[static_cast<size_t>(indices.at(parent))].push_back(index);
+    indices.emplace(std::move(choice), index);
   }
 }
 
-// -1: where the list has no such node.
-int ChoicesTreePolicy::place_of(const TokenTree& tree, int node) const {
+// The node's index in the list, -1 if it is not listed.
+int ChoicesTreePolicy::index_of(const TokenTree& tree, int node) const {
   if (node == 0) return 0;
-  const int parent = place_of(tree, tree.parent(node));
+  const int parent = index_of(tree, tree.parent(node));
   if (parent < 0) return -1;
   const auto parents = tree.parents();
   const auto rank =
@@ -86,8 +86,8 @@ int ChoicesTreePolicy::place_of(const TokenTree& tree, int node) const {
 }
 
 int ChoicesTreePolicy::children_of(const TokenTree& tree, int node, int max) const {
-  const int place = place_of(tree, node);
-  return place < 0 ? 0 : std::min(max, static_cast<int>(children_[static_cast<size_t>(place)].size()));
+  const int index = index_of(tree, node);
+  return index < 0 ? 0 : std::min(max, static_cast<int>(children_[static_cast<size_t>(index)].size()));
 }
 
 int ChoicesTreePolicy::plan_level(const TreeLevel& level, std::span<const double>,

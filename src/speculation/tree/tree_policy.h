@@ -12,42 +12,46 @@
 
 namespace outrider {
 
-// A level of a tree about to be drafted.
+// The state of a tree before its next level is drafted.
 struct TreeLevel {
   const TokenTree* tree = nullptr;
-  int depth = 0;        // of the nodes to expand; the root's is 0
-  int nodes_left = 0;   // that may still be added
-  int levels_left = 0;  // this one included
-  bool may_drop =
-      true;  // false: nodes are drawn from distributions that the acceptance rule tests, so all of them stay
+  int depth = 0;            // depth of the nodes to expand; 0 is the root's
+  int remaining_nodes = 0;  // nodes that may still be added
+  int remaining_depth = 0;  // levels that may still be added, this level included
+  // False where nodes are drawn from distributions that the acceptance rule tests, so that none may be
+  // dropped.
+  bool may_drop = true;
 };
 
-// Decides the shape of trees that grow level by level.
+// Decides the shape of trees that grow level by level: which nodes are expanded and how many children each
+// gets. An implementation keeps no state of a tree, so that one serves all sequences.
 class TreePolicy {
  public:
   virtual ~TreePolicy() = default;
 
-  // Leaves in `frontier`, the nodes drafted last, those to expand, and returns how many children to ask of
-  // each; 0 ends the tree. scores[node]: probability, by the drafter's account, that the node is accepted.
+  // `frontier` holds the nodes drafted last. Removes those that are not expanded and returns the largest
+  // number of children a remaining node gets; 0 ends the tree. scores[node] is the estimated probability that
+  // the whole path to the node is accepted.
   virtual int plan_level(const TreeLevel& level, std::span<const double> scores,
                          std::vector<int>& frontier) const = 0;
 
-  // Of those, for one node of the frontier.
+  // The number of children of one frontier node, at most `max`, the result of plan_level().
   virtual int children_of(const TokenTree& /*tree*/, int /*node*/, int max) const { return max; }
 
-  // Whether more nodes are drafted than stay: the likeliest do.
+  // Whether more nodes are drafted than kept; the likeliest are kept then (TopNodes).
   virtual bool drops() const { return false; }
 
-  // Nodes that a tree of so many nodes and levels may have expanded, the root not counted.
+  // The largest number of expanded nodes, without the root, in a tree of `nodes` kept nodes and `levels`
+  // levels.
   virtual int max_expanded(int nodes, int /*levels*/) const { return nodes; }
 
-  // Nodes that a level of such a tree has expanded, mostly: trees whose nodes must not be dropped may do
-  // more.
+  // The usual number of nodes expanded per level in a tree of `nodes` nodes. A tree whose nodes must not be
+  // dropped may exceed it.
   virtual int usual_width(int nodes) const { return nodes; }
 };
 
-// SpecInfer's expansion vector: every node of level i gets expansion[i] children, nothing below the last; a
-// chain is all ones (2305.09781, 3).
+// SpecInfer's expansion vector (2305.09781, section 3): every node of level i gets expansion[i] children, and
+// the tree ends after the last entry. A chain is a vector of ones.
 class StaticTreePolicy final : public TreePolicy {
  public:
   explicit StaticTreePolicy(std::vector<int> expansion) : expansion_(std::move(expansion)) {}
@@ -59,9 +63,10 @@ class StaticTreePolicy final : public TreePolicy {
   std::vector<int> expansion_;
 };
 
-// EAGLE-2's: of every level the `width` likeliest nodes are expanded with `width` children each, and in the
-// end the likeliest nodes of all stay, equal ones in the order they were drafted (2406.16858). Where nodes
-// must not be dropped the budget is dealt out level by level to the likeliest nodes instead.
+// EAGLE-2's dynamic tree (2406.16858): in every level the `width` likeliest nodes are expanded with `width`
+// children each, and in the end the likeliest nodes of the whole tree are kept; ties go to the node drafted
+// first. Where nodes must not be dropped, each level gets an equal share of the remaining node budget, which
+// goes to its likeliest nodes.
 class DynamicTreePolicy final : public TreePolicy {
  public:
   explicit DynamicTreePolicy(int width) : width_(width) {}
@@ -75,8 +80,8 @@ class DynamicTreePolicy final : public TreePolicy {
   int width_;
 };
 
-// Medusa's: which nodes there are is listed, each by the ranks of the tokens on its path among their siblings
-// (2401.10774); siblings are drafted in the order of their ranks.
+// Medusa's fixed tree (2401.10774): every node is listed by the ranks of the tokens on its path among their
+// siblings. Siblings are drafted in the order of their ranks.
 class ChoicesTreePolicy final : public TreePolicy {
  public:
   // Precondition: check_tree_choices().
@@ -86,15 +91,16 @@ class ChoicesTreePolicy final : public TreePolicy {
   int children_of(const TokenTree& tree, int node, int max) const override;
 
  private:
-  int place_of(const TokenTree& tree, int node) const;
+  int index_of(const TokenTree& tree, int node) const;
 
-  std::vector<std::vector<int>> children_;  // by place in the list, the root first: places by rank
+  std::vector<std::vector<int>> children_;  // by index in the sorted list, 0 for the root: indices by rank
 };
 
-// As options.tree says.
+// Makes the policy that options.tree names.
 std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options);
 
-// Nodes of the largest tree that drafters of such options grow, all those that share it together.
+// The largest number of nodes, without the root, in a tree that drafters with these options grow; drafters
+// that share a tree are counted together.
 int largest_tree(const SpeculativeOptions& options);
 
 }  // namespace outrider

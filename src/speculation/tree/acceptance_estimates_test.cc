@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "speculation/policy/acceptance_estimates.h"
+#include "speculation/tree/acceptance_estimates.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <vector>
 
+#include "speculation/tree/test_trees.h"
+
 namespace outrider {
 namespace {
 
-// The drafter's own word counts for 2 tries, what is known of other sequences for 6.
-double mean_of(double accepted, double tried, double own, double weight = 2.0) {
-  return (accepted + weight * own) / (tried + weight);
+// The drafter's own probability counts for 2 proposals, the prior of other sequences for 6.
+double mean_of(double accepted, double proposed, double own, double weight = 2.0) {
+  return (accepted + weight * own) / (proposed + weight);
 }
 
 void learn_often(AcceptanceEstimates& estimates, int count, bool is_accepted) {
   for (int i = 0; i < count; ++i) estimates.learn(1, 0.3, is_accepted);
 }
 
-TEST(AcceptanceEstimates, WithoutExperienceTheDraftersWordCounts) {
+TEST(AcceptanceEstimates, StartsWithTheDraftersProbability) {
   const AcceptanceEstimates estimates;
   EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.3), 0.3);
   EXPECT_DOUBLE_EQ(estimates.estimate(40, 0.85), 0.85);
-  EXPECT_DOUBLE_EQ(estimates.estimate(1, 1.0), 0.4);  // said of everything: no opinion
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 1.0), 0.4);  // 1 is no information
   EXPECT_DOUBLE_EQ(estimates.continuation(0), 0.7);
 }
 
@@ -38,8 +40,8 @@ TEST(AcceptanceEstimates, NeverQuiteSure) {
   EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.95), 0.99);
 }
 
-// Drafters may be foreign code.
-TEST(AcceptanceEstimates, NonsenseIsNoOpinion) {
+// Drafters may be user code, which may return any number.
+TEST(AcceptanceEstimates, NonsenseIsNoInformation) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   AcceptanceEstimates estimates;
   for (const double nonsense : {std::numeric_limits<double>::quiet_NaN(), kInfinity, 7.0}) {
@@ -56,23 +58,23 @@ TEST(AcceptanceEstimates, LearnsByDepthAndProbability) {
   learn_often(estimates, 9, true);
   learn_often(estimates, 1, false);
   EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.3), mean_of(9, 10, 0.3));
-  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.25), mean_of(9, 10, 0.25));  // of the same level
+  EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.25), mean_of(9, 10, 0.25));  // of the same bin
   EXPECT_DOUBLE_EQ(estimates.estimate(2, 0.3), 0.3);
   EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.5), 0.5);
   estimates.learn(8, 1.0, true);
-  EXPECT_DOUBLE_EQ(estimates.estimate(60, 1.0), mean_of(1, 1, 0.4));  // all deep ones together
+  EXPECT_DOUBLE_EQ(estimates.estimate(60, 1.0), mean_of(1, 1, 0.4));  // all deep nodes share a cell
   EXPECT_DOUBLE_EQ(estimates.estimate(7, 1.0), 0.4);
-  EXPECT_DOUBLE_EQ(estimates.estimate(8, 0.95), 0.95);  // one with an opinion is another matter
+  EXPECT_DOUBLE_EQ(estimates.estimate(8, 0.95), 0.95);  // another bin of that depth
 }
 
-TEST(AcceptanceEstimates, TheDistantPastFades) {
+TEST(AcceptanceEstimates, OldProposalsFade) {
   AcceptanceEstimates estimates;
   learn_often(estimates, 100000, true);
   learn_often(estimates, 128, false);
   EXPECT_NEAR(estimates.estimate(1, 0.3), 0.37, 0.03);  // (127 / 128)^128 is 1 / e
 }
 
-TEST(AcceptanceEstimates, APriorStandsInForWhatWasNotSeen) {
+TEST(AcceptanceEstimates, APriorStandsInForUnseenNodes) {
   AcceptanceEstimates all;
   learn_often(all, 6, true);
   AcceptanceEstimates own(&all);
@@ -83,19 +85,9 @@ TEST(AcceptanceEstimates, APriorStandsInForWhatWasNotSeen) {
   EXPECT_DOUBLE_EQ(all.estimate(1, 0.3), prior);
 }
 
-//  0 - 1 (10) - 3 (30) - 5 (50)
-//    \ 2 (20) - 4 (40)
-TokenTree two_branches() {
-  TokenTree tree(9);
-  tree.add(0, 10, 0.9);
-  tree.add(0, 20, 0.1);
-  tree.add(1, 30, 0.7);
-  tree.add(2, 40, 0.3);
-  tree.add(3, 50, 0.5);
-  return tree;
-}
+TokenTree two_branches() { return two_branches({0.9, 0.1, 0.7, 0.3, 0.5}); }
 
-TEST(AcceptanceEstimates, OfATreeOnlyNodesWithAcceptedParentsCount) {
+TEST(AcceptanceEstimates, OnlyNodesWithAcceptedParentsCount) {
   AcceptanceEstimates estimates;
   const std::vector<TokenId> tokens = {10, 31};
   EXPECT_EQ(estimates.learn(two_branches(), tokens), 1);
@@ -117,10 +109,10 @@ TEST(AcceptanceEstimates, FollowsTheSecondBranchToItsEnd) {
   EXPECT_DOUBLE_EQ(estimates.estimate(1, 0.1), mean_of(1, 1, 0.1));
   EXPECT_DOUBLE_EQ(estimates.estimate(2, 0.3), mean_of(1, 1, 0.3));
   EXPECT_DOUBLE_EQ(estimates.continuation(1), mean_of(1, 1, 0.7));
-  EXPECT_DOUBLE_EQ(estimates.continuation(2), 0.7);  // a leaf says nothing of going on
+  EXPECT_DOUBLE_EQ(estimates.continuation(2), 0.7);  // a leaf has no children to continue with
 }
 
-TEST(AcceptanceEstimates, TokensBeyondTheTreeAndTreesBeyondTheTokens) {
+TEST(AcceptanceEstimates, TokensAndTreesMayEndBeforeEachOther) {
   AcceptanceEstimates estimates;
   EXPECT_EQ(estimates.learn(two_branches(), std::vector<TokenId>{10, 30, 50, 1, 2}), 3);
   EXPECT_EQ(estimates.learn(two_branches(), std::vector<TokenId>{10}), 1);  // the sequence ended there
@@ -132,7 +124,7 @@ TEST(AcceptanceEstimates, TokensBeyondTheTreeAndTreesBeyondTheTokens) {
     deep.add(level, level, 0.5);
     tokens.push_back(level);
   }
-  EXPECT_EQ(estimates.learn(deep, tokens), 64);  // as deep as trees get
+  EXPECT_EQ(estimates.learn(deep, tokens), 64);  // the largest depth of a tree
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "speculation/tree/coupled_agreement.h"
+#include "speculation/acceptance/coupled_agreement.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace outrider {
 namespace {
 
-// A random distribution over some of `size` tokens.
+// A random distribution over token 0 and a share `share_held` of the other tokens below `size`.
 Distribution random_distribution(std::mt19937& random, int size, double share_held) {
   std::exponential_distribution<double> weight;
   std::bernoulli_distribution is_held(share_held);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "speculation/tree/coupled_agreement.h"
+#include "speculation/acceptance/coupled_agreement.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +11,10 @@ namespace outrider {
 
 namespace {
 
-// What is left out of large vocabularies: less than a ten thousandth in all.
+// Tokens less likely than this are left out: less than 1e-4 of the mass for vocabularies up to 1e5 tokens.
 constexpr double kNegligible = 1e-9;
 
-// probability^(1 / temperature)
+// probability^(1 / temperature), 0 for a negligible probability.
 double heated(double probability, double temperature) {
   return probability < kNegligible ? 0.0 : std::pow(probability, 1.0 / temperature);
 }
@@ -37,8 +37,9 @@ double coupled_agreement(const Distribution& p, const Distribution& q, double te
       p_outside += p.probabilities[i];
     }
   }
-  // p_j / p_i is the larger of the two where q_j / p_j <= q_i / p_i: sorted by that, each sum is one of p
-  // from the front and one of q from the back. Tokens that only one distribution holds are at the ends.
+  // p_j / p_i is the larger of the two ratios where q_j / p_j <= q_i / p_i. With the tokens sorted by q / p,
+  // the sum over j is therefore a prefix sum of p and a suffix sum of q. Tokens that only one distribution
+  // holds are at the ends.
   std::ranges::sort(both, [](const Pair& a, const Pair& b) { return a.q * b.p < b.q * a.p; });
   double p_before = p_outside, q_after = 1.0, agreement = 0.0;
   for (const Pair& token : both) {

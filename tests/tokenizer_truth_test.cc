@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vocabularies of published models against ids that Hugging Face tokenizers gave for the same 46 texts.
+// Compares vocabularies of published models with the ids that Hugging Face tokenizers gave for 46 texts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Families, TokenizerTruth,
                            return name;
                          });
 
-// Vocabularies that come without texts: they must load, and give every text back.
+// Vocabularies without recorded ids must load, and decode() must give every text back.
 TEST(TokenizerTruth, VocabulariesWithoutTruthRoundTrip) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no " << kData;
   for (const std::string family : {"baichuan", "gpt-neox"}) {
@@ -115,7 +115,7 @@ std::string from_base64(std::string_view text) {
 
 using Ranks = std::map<std::string, int, std::less<>>;
 
-// The two tokens a token was merged from: what merging by lower ranks alone leaves of it.
+// The two tokens that a token was merged from: merging by lower ranks alone leaves these two.
 std::optional<std::pair<std::string, std::string>> origin_of(const std::string& token, const Ranks& ranks) {
   std::vector<std::string> parts;
   for (const char byte : token) parts.emplace_back(1, byte);

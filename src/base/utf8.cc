@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxLength = 4;
 
-// Length that a lead byte announces, 0 when it is none.
+// The length that a lead byte announces; 0 for any other byte.
 int announced_length(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return 2;
@@ -19,8 +19,7 @@ int announced_length(unsigned char lead) {
   return 0;
 }
 
-// Whether `byte` may stand second after `lead`: excludes overlong forms, surrogates and values above
-// U+10FFFF.
+// True when `byte` may follow `lead`. This excludes overlong forms, surrogates and values above U+10FFFF.
 bool is_second_byte(unsigned char lead, unsigned char byte) {
   switch (lead) {
     case 0xE0:
@@ -112,7 +111,7 @@ bool is_word(uint32_t c) {
     case UTF8PROC_CATEGORY_PC:
       return true;
     default:
-      // The joiners, and the circled and squared letters, which are symbols but alphabetic.
+      // These are the joiners, and the circled and squared letters, which are symbols but alphabetic.
       return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
              (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8 decoding and the few character classes the tokenizers need outside of regular expressions.
+// UTF-8 decoding and the few character classes that tokenizers need outside of regular expressions.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ CodePoint decode(std::string_view text);
 // The last character of well-formed, non-empty `text`.
 CodePoint decode_last(std::string_view text);
 
-// Bytes at the start of `text` that are well-formed.
+// The number of bytes at the start of `text` that are well-formed.
 size_t valid_prefix(std::string_view text);
 
 // True when `text` could become one well-formed character by adding bytes.

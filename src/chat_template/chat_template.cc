@@ -14,10 +14,11 @@ namespace outrider {
 
 namespace {
 
-// Of calls: most templates print an object, some (DeepSeek's) join its text with other text.
+// The form of a call's arguments. Most templates print an object, some (DeepSeek's) join its text with other
+// text.
 enum class Arguments : uint8_t { kObject, kText };
 
-// Makes values of what came from outside.
+// Turns the inputs of a template into its values, with the spellings of control tokens broken by marks.
 class InputReader {
  public:
   InputReader(const Tokenizer* marker, Arguments arguments) : marker_(marker), arguments_(arguments) {}
@@ -104,7 +105,7 @@ Result<jinja::Value> tools_value(const InputReader& reader, const std::string& j
   return tools;
 }
 
-// The names transformers defines for a template.
+// Defines the variables that transformers defines for a template.
 Result<jinja::Dict> make_variables(const ChatContext& context, Arguments arguments) {
   const InputReader reader(context.input_marker, arguments);
   std::vector<jinja::Value> messages;

@@ -17,28 +17,29 @@ class Tokenizer;
 struct ChatToolCall {
   std::string id;
   std::string name;
-  std::string arguments;  // JSON object; its text for templates that cannot be rendered with an object
+  std::string arguments;  // a JSON object; templates that cannot be rendered with an object get its text
 };
 
 struct ChatMessage {
   std::string role;                    // "system", "user", "assistant", "tool"
-  std::optional<std::string> content;  // none where there are but tool calls
-  // What is empty is not there for the template:
+  std::optional<std::string> content;  // nullopt where there are only tool calls
+  // Empty fields are undefined in the template.
   std::string reasoning_content = {};
   std::string name = {};
   std::vector<ChatToolCall> tool_calls = {};
   std::string tool_call_id = {};
 };
 
-// Inputs of a chat template, as Hugging Face's apply_chat_template passes them.
+// The inputs of a chat template, as Hugging Face's apply_chat_template passes them.
 struct ChatContext {
   std::vector<ChatMessage> messages;
   bool add_generation_prompt = true;
-  std::string bos_token;  // an empty token is undefined in the template, as for a tokenizer without it
+  std::string bos_token;  // empty: undefined in the template, as for a tokenizer without this token
   std::string eos_token;
-  std::string tools_json;                           // JSON array, or empty for none
-  std::vector<std::pair<std::string, bool>> flags;  // further variables, e.g. {"enable_thinking", false}
-  // Where set, its control tokens inside of messages and tools are broken by marks (text/input_marks.h).
+  std::string tools_json;                           // a JSON array; empty for none
+  std::vector<std::pair<std::string, bool>> flags;  // more variables, e.g. {"enable_thinking", false}
+  // Where set, the spellings of its control tokens in messages and tools are broken by marks
+  // (tokenizer/input_marks.h).
   const Tokenizer* input_marker = nullptr;
 };
 
@@ -51,7 +52,7 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
-  // Errors: the template raised an exception, used something unsupported (named, with its line), or ran over
+  // Errors: the template raised an exception, used an unsupported feature (named, with its line), or exceeded
   // a limit.
   Result<std::string> render(const ChatContext& context) const;
   const std::string& source() const;

@@ -49,7 +49,7 @@ TEST(ChatTemplate, GivesArgumentsAsTheTemplateWantsThem) {
       render(head + "'>' }}{{ c.function.arguments.a[1] }}{% endfor %}{% endfor %}", context);
   ASSERT_TRUE(as_object.ok()) << as_object.error().message;
   EXPECT_EQ(*as_object, "<add>x");
-  // What fails both ways fails with the first reason.
+  // A template that fails with an object and with text reports the first error.
   EXPECT_THAT(render_error(head + "nothing.at.all }}{% endfor %}{% endfor %}", context),
               HasSubstr("nothing"));
 }
@@ -133,7 +133,7 @@ TEST(ChatTemplate, BoundsValues) {
   EXPECT_THAT(render_error("{% set ns = namespace(x=[]) %}"
                            "{% for i in range(100000) %}{% set ns.x = [ns.x] %}{% endfor %}"),
               HasSubstr("nested deeper"));
-  // A value that shares its parts is small in memory and huge in print.
+  // A value that shares its parts is small in memory and huge as text.
   EXPECT_THAT(
       render_error("{% set ns = namespace(x=[1]) %}"
                    "{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}"),

@@ -79,7 +79,7 @@ Result<OpenTensors> open_tensors(const fs::path& directory) {
 }
 
 Result<HeadFile> make_head(HeadKind kind, const fs::path& directory, OpenTensors opened) {
-  OUTRIDER_TRY(JsonDocument config, JsonDocument::read(directory / "config.json"));
+  OUTRIDER_TRY(JsonFile config, JsonFile::read(directory / "config.json"));
   const auto& tensors = opened.directory.tensors();
   ModelFile file;
   file.path = directory;

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "formats/hf/safetensors.h"
-#include "formats/json_document.h"
+#include "formats/json_file.h"
 #include "formats/model_file.h"
 #include "outrider/result.h"
 
@@ -29,7 +29,7 @@ std::optional<HeadKind> head_kind_named(std::string_view name);
 // tensors; configs are too unlike.
 struct HeadFile {
   HeadKind kind = HeadKind::kEagle;
-  JsonDocument config;
+  JsonFile config;
   ModelFile file;  // path and tensors that can hold weights, for a WeightLoader; no config, no tokenizer
   std::map<std::string, SafetensorsEntry, std::less<>> tensors;  // all, integers included
 

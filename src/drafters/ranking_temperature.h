@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "formats/json_document.h"
+#include "formats/json_file.h"
 #include "outrider/engine.h"
 #include "outrider/result.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large hostile files: resident memory may grow by twice the file plus 64 MiB, and a second must be enough.
+// For a large hostile file, resident memory may grow by twice the file plus 64 MiB, and one second must
+// suffice.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -16,10 +17,10 @@
 namespace outrider {
 namespace {
 
-using namespace testing_gguf;  // NOLINT: a test's own vocabulary
+using namespace testing_gguf;  // NOLINT: helpers of this test
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMeasures = false;  // shadow memory and quarantine hide the program's own use
+constexpr bool kMeasures = false;  // the sanitizer's memory hides the program's own use
 #else
 constexpr bool kMeasures = true;
 #endif
@@ -39,9 +40,9 @@ size_t status_bytes(const std::string& field) {
 
 void expect_frugal(const std::string& name, const std::string& bytes, const std::function<void()>& parse) {
   SCOPED_TRACE(name);
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts again from what is in use now
+  std::ofstream("/proc/self/clear_refs") << "5";  // restarts the peak from the current use
   const size_t before = status_bytes("VmRSS");
-  const std::clock_t start = std::clock();  // processor time: other programs may be busy
+  const std::clock_t start = std::clock();  // processor time, because other programs may be busy
   parse();
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   if (!kMeasures) return;

@@ -14,23 +14,23 @@ namespace outrider {
 
 enum class RopeScalingKind { kNone, kLinear, kLlama3 };
 
-// Llama-3.1 style: wavelengths above original_context / low_freq_factor are divided by `factor`, those below
-// original_context / high_freq_factor are kept, those between are blended.
+// Llama-3.1 scaling: wavelengths above original_context / low_freq_factor are divided by `factor`, those
+// below original_context / high_freq_factor are kept, and those between are blended.
 struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::kNone;
   double factor = 1.0;
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_context = 8192;
-  // Divisors given per frequency in the file itself (GGUF's rope_freqs.weight); replaces the formula when not
+  // Divisors per frequency from the file itself (GGUF's rope_freqs.weight). They replace the formula when not
   // empty.
   std::vector<float> frequency_divisors;  // [head_dim / 2]
 };
 
-// Behaviour of a decoder-only target, whichever format it came in. Fields state what to do, never a product
-// name, except `family`, which picks the loader in models/registry.cc.
+// The sizes and traits of a decoder-only network, independent of its file format. Only `family` is a product
+// name; it names a row of formats/families.cc.
 struct ModelConfig {
-  std::string family;  // "llama", "mistral", "qwen2", "qwen3"
+  std::string family;
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t layer_count = 0;
@@ -38,7 +38,7 @@ struct ModelConfig {
   int64_t kv_head_count = 0;
   int64_t head_dim = 0;
   int64_t ffn_size = 0;
-  int64_t max_context = 0;  // positions the model was made for
+  int64_t max_context = 0;  // positions that the model was trained for
   float rms_epsilon = 1e-5f;
   double rope_theta = 10000.0;
   RopeScaling rope_scaling;
@@ -48,9 +48,9 @@ struct ModelConfig {
   bool output_bias = false;  // bias of the attention output projection
   bool mlp_bias = false;
   bool qk_norm = false;  // RMS norm of every q and k head before RoPE
-  // What generation_config.json (or GGUF metadata) recommends.
+  // Recommendations of generation_config.json or of GGUF metadata.
   std::vector<TokenId> stop_tokens;  // end-of-text ids
-  SamplingChoices sampling;          // generation_config.json alone
+  SamplingChoices sampling;          // from generation_config.json alone
 };
 
 // Checks that the numbers are positive, within limits, and consistent with one another.

@@ -16,9 +16,8 @@
 
 namespace outrider {
 
-// An opened model: a Hugging Face directory or a .gguf file, behind one set of names. Everything in it has
-// been checked (extents, shapes, types) when open_model returns. Move only; views stay valid as long as it
-// lives.
+// An opened model with one set of names for all formats. open_model() has checked the extents, shapes and
+// types of everything in it. Views stay valid as long as `storage` lives.
 //
 // Tensor names are those of Hugging Face ("model.layers.0.self_attn.q_proj.weight",
 // "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"); a GGUF file is presented under the
@@ -26,21 +25,23 @@ namespace outrider {
 // interleave; open_model undoes that).
 struct ModelFile {
   std::filesystem::path path;
-  std::string format;  // "safetensors" or "gguf"
+  std::string format;  // "safetensors", "gguf" or "random"
   ModelConfig config;
   std::map<std::string, TensorView> tensors;
   TokenizerSpec tokenizer;
-  std::string chat_template;                       // Jinja source, empty when there is none
+  std::string chat_template;                       // Jinja source; empty when there is none
   std::string bos_token, eos_token;                // spellings, for the chat template
   std::map<std::string, std::string> metadata;     // for `inspect`: key -> short printable value
   std::shared_ptr<void> storage;                   // keeps mapped files and converted rows alive
-  std::vector<std::span<const std::byte>> mapped;  // of `storage`: the mapped files
-  std::vector<FileStamp> stamps;                   // of these
+  std::vector<std::span<const std::byte>> mapped;  // the mapped files of `storage`
+  std::vector<FileStamp> stamps;                   // [mapped files]
 
-  // The tensor will not be read again soon: its pages leave memory if they are a mapped file's.
+  // Releases the tensor's pages from memory if they belong to a mapped file; reading them again loads them
+  // again.
   void drop_pages(const TensorView& tensor) const;
 };
 
+// Opens a Hugging Face directory, a .gguf file or a shape (formats/random_model.h). Defined in open_model.cc.
 // Errors: no such file, unknown format, unsupported family / dtype / tokenizer (named, with the list of what
 // is supported), malformed contents, missing or mis-shaped tensors.
 Result<ModelFile> open_model(const std::filesystem::path& path);

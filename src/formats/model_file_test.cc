@@ -119,7 +119,7 @@ TEST(ModelFileTest, TraitsOfTheFamilies) {
 TEST(ModelFileTest, GgufCarriesLlama3Divisors) {
   const auto model = open_model(kGoldens / "llama.gguf");
   ASSERT_TRUE(model.ok());
-  // Wavelengths 2 pi (< 64 / 4: kept) and 2 pi sqrt(500000) (> 64: divided by the factor).
+  // Wavelength 2 pi (< 64 / 4) is kept; wavelength 2 pi sqrt(500000) (> 64) is divided by the factor.
   EXPECT_EQ(model->config.rope_scaling.frequency_divisors, (std::vector<float>{1.0f, 8.0f}));
 }
 

@@ -38,7 +38,7 @@ void append_layer(const ModelConfig& config, int64_t layer, std::vector<Expected
   projection("mlp.down_proj", hidden, ffn, config.mlp_bias);
 }
 
-// Bytes an element, or the half-precision scale of a block, has to be aligned to.
+// The alignment, in bytes, of an element or of the half-precision scale of a block.
 size_t alignment_of(DType dtype) { return dtype == DType::kF32 ? sizeof(float) : sizeof(uint16_t); }
 
 }  // namespace

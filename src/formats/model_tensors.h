@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors a configuration calls for, whatever the container.
+// The tensors that a configuration calls for, independent of the file format.
 #pragma once
 
 #include <filesystem>
@@ -21,26 +21,25 @@ struct ExpectedTensor {
   Shape shape;
 };
 
-// Every tensor the forward pass of `config` reads. Precondition: validate(config).ok().
+// Every tensor that the forward pass of `config` reads. Precondition: validate(config).ok().
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 
-// What a ModelFile keeps alive.
+// The memory that the views of a ModelFile point into.
 struct ModelStorage {
   std::vector<MappedFile> files;
-  std::vector<std::filesystem::path> paths;  // of GGUF files among them
-  std::vector<Buffer> copies;  // rows put into another order, tensors that were misaligned in the file
+  std::vector<std::filesystem::path> paths;  // the GGUF files among them
+  std::vector<Buffer> copies;  // tensors with reordered rows, and tensors that were misaligned in the file
 };
 
 // The tensor, or a copy of it in `storage` if its data are not aligned to its elements.
 TensorView aligned(TensorView view, ModelStorage& storage);
 
-// Finds a tensor by its Hugging Face name; an error says that it is missing or of a type that cannot hold
-// weights.
+// Finds a tensor by its Hugging Face name. Error: it is missing, or has a type that cannot hold weights.
 using TensorLookup = std::function<Result<TensorView>(const std::string& name)>;
 
-// Fills model->tensors with what model->config calls for, and checks shapes, types, and that the tokenizer's
-// ids and the end-of-text ids fit the vocabulary. Tensors not aligned to their elements are copied into
-// `storage`.
+// Fills model->tensors with the tensors that model->config calls for. Tensors that are not aligned to their
+// elements are copied into `storage`. Errors: a missing tensor, a wrong shape or type, a tokenizer with more
+// tokens than the vocabulary.
 Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFile* model);
 
 }  // namespace outrider

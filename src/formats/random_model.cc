@@ -12,6 +12,7 @@
 
 #include "base/counter_rng.h"
 #include "base/quote.h"
+#include "formats/families.h"
 #include "formats/model_tensors.h"
 #include "tokenizer/byte_mapping.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "shape:";
 constexpr int64_t kBytePieces = 256;
-// Tensors start at this many different blocks of the random bytes.
+// The number of different blocks of the random bytes that tensors start at.
 constexpr uint64_t kOffsets = 4096;
 
 struct NamedShape {
@@ -30,7 +31,7 @@ struct NamedShape {
   bool tied;
 };
 
-// As published, but for llama-25m, which is a draft model's size.
+// Shapes as published, except llama-25m, which has the size of a draft model.
 constexpr std::array kShapes = {
     NamedShape{"llama-25m", "llama", 384, 7, 6, 6, 1024, 32000, 2048, true},
     NamedShape{"llama-68m", "llama", 768, 2, 12, 12, 3072, 32000, 2048, false},
@@ -42,20 +43,20 @@ constexpr std::array kShapes = {
     NamedShape{"llama-8b", "llama", 4096, 32, 32, 8, 14336, 128256, 131072, false},
 };
 
-// Random bits become a usable number by fixing some of them: numbers keep sign and mantissa under one
-// exponent, blocks get their half-precision scales. `words` stand at `offset` of every block.
+// Fixing some of the random bits makes usable numbers: floats keep sign and mantissa and share one exponent,
+// blocks get small half-precision scales. The fixed `words` are at `offset` of every block.
 struct Fixture {
   DType dtype;
   int64_t offset;
-  int words;      // of 16 bits
-  uint16_t keep;  // bits that stay random
-  uint16_t set;
+  int words;      // number of 16-bit words
+  uint16_t keep;  // mask of the bits that stay random
+  uint16_t set;   // bits that are set
 };
 
 constexpr std::array kFixtures = {
     Fixture{DType::kF32, 2, 1, 0x807F, 121 << 7},   // +-[2^-6, 2^-5)
-    Fixture{DType::kBF16, 0, 1, 0x807F, 121 << 7},  // the same
-    Fixture{DType::kF16, 0, 1, 0x83FF, 9 << 10},    // the same
+    Fixture{DType::kBF16, 0, 1, 0x807F, 121 << 7},  // +-[2^-6, 2^-5)
+    Fixture{DType::kF16, 0, 1, 0x83FF, 9 << 10},    // +-[2^-6, 2^-5)
     Fixture{DType::kQ8_0, 0, 1, 0x00FF, 0x0C00},    // scale 2^-12..: times +-127
     Fixture{DType::kQ4_0, 0, 1, 0x00FF, 0x1C00},    // scale 2^-8..: times -8..7
     Fixture{DType::kQ4_K, 0, 2, 0x00FF, 0x0200},    // 2^-15: times 0..63 times 0..15
@@ -121,13 +122,13 @@ Result<ShapeRequest> parse_shape_path(const std::string& path) {
   return request;
 }
 
-// What the views of a shape's model point into.
+// The memory that the views of a random model point into.
 struct RandomStorage {
   Buffer random;
   Buffer ones, zeros;  // f32, for norms and biases
 };
 
-// Error: rows that the type's blocks do not divide.
+// The bytes of the largest matrix. Error: rows that the type's blocks do not divide.
 Result<int64_t> largest_matrix_bytes(const std::vector<ExpectedTensor>& tensors, DType dtype) {
   int64_t largest = 0;
   for (const ExpectedTensor& tensor : tensors) {
@@ -142,7 +143,7 @@ Result<int64_t> largest_matrix_bytes(const std::vector<ExpectedTensor>& tensors,
   return largest;
 }
 
-// A view of each expected tensor, into `storage`.
+// Gives `model` a view into `storage` for each expected tensor.
 void attach_views(const std::vector<ExpectedTensor>& expected, DType dtype, const RandomStorage& storage,
                   ModelFile& model) {
   uint64_t matrices = 0;
@@ -177,7 +178,7 @@ Result<ModelConfig> shape_config(std::string_view name) {
     config.ffn_size = shape.ffn;
     config.max_context = shape.context;
     config.tied_embeddings = shape.tied;
-    config.qkv_bias = shape.family == "qwen2";
+    config.qkv_bias = find_family(shape.family)->qkv_bias == Use::kAlways;
     return config;
   }
   return usage_error("unknown shape " + quote(name) + ", expected one of " + known);

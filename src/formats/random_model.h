@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of well-known shapes with random weights, made in memory: for measuring, where sizes are all that
-// counts.
+// Models of well-known shapes with random weights, created in memory, for measurements that depend on sizes
+// alone.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,18 @@
 
 namespace outrider {
 
-// Sizes of a named shape. Error: an unknown name; the message lists the known ones.
+// The sizes of a named shape. Error: an unknown name; the message lists the known ones.
 Result<ModelConfig> shape_config(std::string_view name);
 
-// How open_model() is asked for one: "shape:NAME,TYPE,VOCABULARY", as in "shape:llama-1b,q4_0,32000".
+// The path that asks open_model() for a shape: "shape:NAME,TYPE,VOCABULARY", as in
+// "shape:llama-1b,q4_0,32000".
 std::filesystem::path shape_path(std::string_view name, DType weights, int64_t vocab_size);
 bool is_shape_path(const std::filesystem::path& path);
 
-// Matrices hold random numbers of the named type, up to about 0.03 in size; norms are 1 and biases 0. All of
-// them are views into one block of random bytes, so that a large model takes little memory until it is
-// packed. Token i is spelled alike in every shape. The same path gives the same model.
+// Creates the model of a shape path. Matrices hold random numbers of the named type, up to about 0.03 in
+// size; norms are 1 and biases 0. All matrices are views into one block of random bytes, so that a large
+// model takes little memory until it is packed. Token i is spelled alike in every shape. A path gives the
+// same model every time.
 Result<ModelFile> open_shape(const std::filesystem::path& path);
 
 }  // namespace outrider

@@ -58,7 +58,7 @@ TEST(RandomModel, ScalesOfBlocksKeepNumbersSmall) {
   struct Case {
     DType dtype;
     int64_t scale_at;
-    float largest_factor;  // of a block's scale
+    float largest_factor;  // the largest multiple of a block's scale
   };
   for (const Case& c :
        {Case{DType::kQ8_0, 0, 127}, Case{DType::kQ4_0, 0, 8}, Case{DType::kQ4_K, 0, 63 * 15},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every hostile file has to end in, for tests only.
+// The outcomes that hostile files may have, for tests only.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 
 namespace outrider {
 
-// One line for people, and not one that copies the file's contents at length.
+// Expects a message of one line that does not copy the file's contents at length.
 inline void expect_one_line(const Error& error) {
   EXPECT_FALSE(error.message.empty());
   EXPECT_EQ(error.message.find('\n'), std::string::npos) << error.message;
@@ -34,7 +34,7 @@ void expect_refused_or_valid(const Result<T>& result) {
   if (!result.ok()) expect_one_line(result.error());
 }
 
-// A folder of its own, removed at the end.
+// A temporary folder that is removed at the end.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

@@ -16,32 +16,7 @@ void move_row(float* rows, int64_t dim, size_t from, size_t to) {
   std::copy_n(rows + static_cast<int64_t>(from) * dim, dim, rows + static_cast<int64_t>(to) * dim);
 }
 
-Status check_use(const ModelFile& file, std::string_view what, DecoderTraits::Use use, bool asked) {
-  if (use == DecoderTraits::Use::kOptional || asked == (use == DecoderTraits::Use::kAlways)) return {};
-  return input_error(file.path.string() + ": expected a " + file.config.family + " model " +
-                     (asked ? "without " : "with ") + std::string(what) + ", found one " +
-                     (asked ? "with it" : "without") + "; this variant is not supported");
-}
-
-Status check_traits(const ModelFile& file, const DecoderTraits& traits) {
-  const ModelConfig& config = file.config;
-  OUTRIDER_RETURN_IF_ERROR(
-      check_use(file, "biases of queries, keys and values", traits.qkv_bias, config.qkv_bias));
-  OUTRIDER_RETURN_IF_ERROR(
-      check_use(file, "a bias of the attention output", traits.output_bias, config.output_bias));
-  OUTRIDER_RETURN_IF_ERROR(check_use(file, "biases of the MLP", traits.mlp_bias, config.mlp_bias));
-  return check_use(file, "norms of queries and keys", traits.qk_norm, config.qk_norm);
-}
-
 }  // namespace
-
-Result<std::unique_ptr<Model>> load_decoder(const ModelFile& file, const ModelOptions& options,
-                                            const DecoderTraits& traits) {
-  OUTRIDER_RETURN_IF_ERROR(validate(file.config));
-  OUTRIDER_RETURN_IF_ERROR(check_traits(file, traits));
-  OUTRIDER_TRY(DecoderWeights weights, load_decoder_weights(file, options));
-  return std::unique_ptr<Model>(std::make_unique<Decoder>(file.config, options, std::move(weights)));
-}
 
 Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights)
     : config_(std::move(config)),
@@ -252,7 +227,7 @@ void Decoder::keep_wanted_rows(const ForwardBatch& batch) {
   attention_rows_.resize(kept);
 }
 
-// The same after the final norm, where features of all rows were wanted.
+// As keep_wanted_rows(), but after the final norm, because features of all rows were wanted.
 void Decoder::keep_wanted_outputs(const ForwardBatch& batch) {
   size_t kept = 0;
   for (const int32_t row : batch.logits_rows) {
@@ -276,7 +251,7 @@ void Decoder::add_and_normalize(const std::vector<float>& norm, int64_t tapped_l
   }
 }
 
-// Feature number `index` of every row.
+// Writes `states` [rows, hidden_size] as feature number `index` of every row.
 void Decoder::copy_feature(const float* states, int64_t index) {
   const int64_t dim = config_.hidden_size;
   for (int64_t row = 0; row < row_count(); ++row)

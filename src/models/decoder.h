@@ -10,22 +10,8 @@
 
 namespace outrider {
 
-// What the config of a family may ask of the shared decoder. The rest of ModelConfig is free for every
-// family.
-struct DecoderTraits {
-  enum class Use : uint8_t { kNever, kOptional, kAlways };
-  Use qkv_bias = Use::kNever;
-  Use output_bias = Use::kNever;
-  Use mlp_bias = Use::kNever;
-  Use qk_norm = Use::kNever;
-};
-
-// Loads a network of pre-norm blocks: RMSNorm, grouped-query attention with RoPE, RMSNorm, SwiGLU. Errors: a
-// config that the traits do not allow; those of load_decoder_weights().
-Result<std::unique_ptr<Model>> load_decoder(const ModelFile& file, const ModelOptions& options,
-                                            const DecoderTraits& traits);
-
-// The network that the families share.
+// The network that the families share: blocks of RMSNorm, grouped-query attention with RoPE, RMSNorm and
+// SwiGLU.
 class Decoder final : public Model {
  public:
   Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights);
@@ -56,23 +42,23 @@ class Decoder final : public Model {
   // Makes `rows_` all rows of the batch, or those that do not resume.
   void list_rows(const ForwardBatch& batch, bool with_resumed);
   void embed(const ForwardBatch& batch);
-  // From here on the resumed rows are computed with the others.
+  // Adds the resumed rows to those being computed.
   void resume(const ForwardBatch& batch);
   void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
   void run_mlp(const DecoderLayer& layer);
-  // From here on the batch is its rows with logits, in their order.
+  // Narrows the rows being computed to those whose logits are wanted, in their order.
   void keep_wanted_rows(const ForwardBatch& batch);
   void keep_wanted_outputs(const ForwardBatch& batch);
-  // hidden += pending delta; normed = RMSNorm(hidden). `tapped_layer`: whose input hidden is then; -1:
-  // none's.
+  // hidden += pending delta; normed = RMSNorm(hidden). `hidden` is then the input of layer `tapped_layer`,
+  // which is kept where it is a wanted feature; -1: it is no layer's input.
   void add_and_normalize(const std::vector<float>& norm, int64_t tapped_layer = -1);
   void copy_feature(const float* states, int64_t index);
-  // Whether features are wanted that only the last layer makes.
+  // True where features are wanted that only the last layer computes.
   bool taps_end() const {
     return captures_ &&
            (taps_.final_norm || (!taps_.layers.empty() && taps_.layers.back() == config_.layer_count));
   }
-  // Rows being computed.
+  // The number of rows being computed.
   int64_t row_count() const { return static_cast<int64_t>(attention_rows_.size()); }
 
   ModelConfig config_;
@@ -81,14 +67,14 @@ class Decoder final : public Model {
   AttentionShape attention_;
   LayerSubset whole_;
   FeatureTaps taps_;
-  bool captures_ = false;  // this pass keeps features
-  int64_t feature_rows_ = 0;
+  bool captures_ = false;     // this pass keeps features
+  int64_t feature_rows_ = 0;  // rows of features_ that the last pass wrote
 
   // Scratch of one pass, one row per row being computed.
   Scratch hidden_;                 // [rows, hidden_size]: the residual stream
   Scratch normed_;                 // [rows, hidden_size]
   Scratch delta_;                  // [rows, hidden_size]: what a block adds to the residual stream
-  bool is_delta_pending_ = false;  // not yet added
+  bool is_delta_pending_ = false;  // delta_ is not yet added to hidden_
   Scratch rotations_;              // [batch rows, head_dim], see fill_rotations
   Scratch qkv_;                    // [rows, qkv_size]
   Scratch attended_;               // [rows, q_size]
@@ -96,7 +82,7 @@ class Decoder final : public Model {
   Scratch gated_;                  // [rows, ffn_size]
   Scratch features_;               // [batch rows, feature_size()]
   Scratch logits_;                 // [wanted rows, vocab_size]
-  std::vector<int32_t> rows_;      // of the batch, being computed; until keep_wanted_rows()
+  std::vector<int32_t> rows_;      // rows of the batch being computed; valid until keep_wanted_rows()
   std::vector<AttentionRow> attention_rows_;
 };
 

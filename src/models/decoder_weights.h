@@ -12,44 +12,45 @@ namespace outrider {
 
 struct DecoderLayer {
   std::vector<float> attention_norm;  // [input size], or empty
-  Projection qkv;                     // queries, keys, values; where these are apart: queries alone
-  Projection kv;                      // keys and values apart, or nothing
+  Projection qkv;                     // queries, keys, values; queries alone where LayerPlace splits them
+  Projection kv;                      // keys and values where they are split from the queries, else empty
   std::vector<float> q_norm, k_norm;  // [head_dim], or empty
   Projection attention_output;
   std::vector<float> mlp_norm;  // [hidden_size]
-  Projection gate_up;           // gate, up
+  Projection gate_up;           // gate first
   Projection down;
 
   int64_t bytes() const;
 };
 
 struct DecoderWeights {
-  std::optional<MappedFile> packed_file;  // that matrices borrow their data from, if any
+  std::optional<MappedFile> packed_file;  // the mapped file that matrices borrow their data from, if any
   std::optional<PackedMatrix> table;  // [vocab_size, hidden_size]; nullopt when lm_head is the embedding, too
   std::vector<DecoderLayer> layers;   // [layer_count]
   std::vector<float> final_norm;      // [hidden_size]
   Projection lm_head;
   std::vector<float> inverse_frequency;  // [head_dim / 2]
 
-  // Its rows are read one at a time.
+  // The embedding table [vocab_size, hidden_size], whose rows are read one at a time.
   const PackedMatrix& embedding() const { return table ? *table : lm_head.parts.front(); }
   int64_t parameter_count() const;
   int64_t bytes() const;
 };
 
-// Where a layer's tensors are, and what its config leaves open.
+// The place of a layer's tensors, and what its configuration leaves open.
 struct LayerPlace {
   std::string prefix;      // "model.layers.3."
-  int64_t input_size = 0;  // of queries, keys and values
+  int64_t input_size = 0;  // numbers per input row of queries, keys and values
   bool has_input_norm = true;
   bool splits_queries = false;  // from keys and values, which come from other rows
 };
 
-// Plans one layer, which must stay where it is until the loader has packed all.
+// Plans the loading of one layer. `layer` must not move before WeightLoader::pack_all() has returned.
 Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                           DecoderLayer& layer);
 
-// Errors: a missing or mis-shaped tensor, a type no matrix can be converted to, out of memory.
+// Loads all weights of a model. Errors: a missing or mis-shaped tensor, a type that no matrix can be
+// converted to, out of memory.
 Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOptions& options);
 
 }  // namespace outrider

@@ -10,32 +10,32 @@
 
 namespace outrider {
 
-// Everything one pass computes: rows of any mix of prompt chunks, single tokens, chains and trees of several
-// sequences. A plain value without pointers; there is no mode: rows differ only in what they see and whether
-// their logits are wanted.
+// Everything that one pass computes: rows of any mix of prompt chunks, single tokens, chains and trees of
+// several sequences. It is a plain value without pointers and has no modes: rows differ only in what they see
+// and in whether their logits are wanted.
 struct ForwardBatch {
   std::vector<TokenId> tokens;     // [rows]
   std::vector<int32_t> positions;  // [rows] committed length + depth
-  std::vector<int32_t> slots;      // [rows] where keys and values of the row go
+  std::vector<int32_t> slots;      // [rows] slot for the keys and values of the row
   std::vector<int32_t> sequences;  // [rows] index of the row's page table
   std::vector<int32_t>
-      prefix_len;  // [rows] entries of its sequence the row sees in order; then come its tail entries
+      prefix_len;  // [rows] number of first entries of its sequence that the row sees, before its tail
   std::vector<int32_t> tail_begin;  // [rows + 1] into `tails`
   std::vector<int32_t>
-      tails;  // entries of the sequence: ancestors within the staged tree, the row itself last
+      tails;  // entry indices of a row's ancestors within the staged tree, the row itself last
   std::vector<int32_t> page_begin;  // [sequences + 1] into `pages`
   std::vector<int32_t> pages;
   std::vector<int32_t> logits_rows;  // rows whose logits are wanted, ascending
-  // Rows that an earlier pass over the first layers has computed, ascending: the keys and values of these
-  // layers are in their slots, and they enter at `resume_layer`; the others enter at 0.
+  // Rows that an earlier pass over the first layers has computed, ascending. Their slots hold the keys and
+  // values of these layers, and the rows enter at `resume_layer`; all others enter at layer 0.
   int64_t resume_layer = 0;
   std::vector<int32_t> resumed_rows;
   std::vector<float> resumed_states;  // [resumed_rows, hidden_size]: the residual stream they enter with
 
   ForwardBatch() { clear(); }
   void clear();
-  // Makes room for rows of `max_sequences` sequences with `max_entries` entries each in pages of `page_size`,
-  // none deeper than `max_depth` in its tree, so that appending them does not allocate.
+  // Makes room, so that appending does not allocate: rows of `max_sequences` sequences, each with up to
+  // `max_entries` entries in pages of `page_size`, and trees of depth up to `max_depth`.
   struct Limits {
     int64_t rows = 0;
     int64_t max_sequences = 0;
@@ -53,13 +53,13 @@ enum class LogitsWanted : uint8_t { kNone, kLast, kAll };
 // Returns the index into logits_rows of the first row whose logits are wanted.
 int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
                  std::span<const TokenId> tokens, LogitsWanted wanted);
-// The same with logits of tokens[first_wanted_token] and all behind it.
+// The overload that wants logits of tokens[first_wanted_token] and all tokens after it.
 int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
                  std::span<const TokenId> tokens, int first_wanted_token);
 
-// The same for a tree, of which entries first.. are appended (the others were computed by earlier passes):
-// staged entry i holds tokens[i] and continues entry parents[i] < i, or what is committed (-1). A row sees
-// the committed entries and its ancestors.
+// Appends entries `first` and up of a staged tree (earlier passes computed those before). Staged entry i
+// holds tokens[i] and follows entry parents[i] < i, or the last committed entry (-1). A row sees the
+// committed entries, its ancestors and itself.
 struct StagedTree {
   std::span<const TokenId> tokens;
   std::span<const int> parents;

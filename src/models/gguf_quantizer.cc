@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kChunkElements = int64_t{1} << 22;  // bounds the memory that a tensor takes
+constexpr int64_t kChunkElements = int64_t{1} << 22;  // numbers; bounds the memory that a tensor takes
 
 bool has_four_bits(DType type) { return type == DType::kQ4_0 || type == DType::kQ4_K; }
 
@@ -40,7 +40,7 @@ void choose_type(const GgufTensor& tensor, DType type, bool tied_embeddings, Qua
   planned->fell_back = true;
 }
 
-// llama.cpp's numbers for what most of a file's matrices are.
+// llama.cpp's general.file_type: a number that names the type of most matrices.
 int64_t file_type_number(DType type) {
   switch (type) {
     case DType::kQ4_0:
@@ -54,10 +54,10 @@ int64_t file_type_number(DType type) {
   }
 }
 
-// Of one row, added up in the order of rows so that threads change nothing.
+// Sums over one row. Rows are added up in their order, so that the number of threads changes no bit.
 struct RowError {
-  double squares = 0;  // of the numbers
-  double errors = 0;   // squared
+  double squares = 0;  // sum of the squared numbers
+  double errors = 0;   // sum of the squared errors
   double largest = 0;
 };
 
@@ -138,15 +138,16 @@ class QuantizedWriter {
   const QuantizeOptions& options_;
   const ByteSink& sink_;
   std::string bytes_;
-  std::vector<RowError> errors_;     // by row of the chunk
-  std::vector<RowBuffers> buffers_;  // by worker
+  std::vector<RowError> errors_;     // [rows of the chunk]
+  std::vector<RowBuffers> buffers_;  // [workers]
 };
 
 Status check_room(const fs::path& path, int64_t needed) {
   std::error_code code;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const fs::space_info space = fs::space(folder, code);
-  if (code || static_cast<uintmax_t>(needed) <= space.available) return {};  // writing tells what is wrong
+  if (code || static_cast<uintmax_t>(needed) <= space.available)
+    return {};  // where the room is unknown, writing reports the error
   return io_error(path.string() + ": expected " + std::to_string(needed) + " bytes of room in " +
                   folder.string() + ", found " + std::to_string(space.available) +
                   "; free some or write elsewhere");

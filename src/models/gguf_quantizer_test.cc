@@ -22,7 +22,7 @@ std::string contents(const fs::path& path) {
   return text.str();
 }
 
-// A model without a meaning: the quantiser looks at names, shapes and numbers alone.
+// A model that computes nothing sensible: the quantizer reads names, shapes and numbers alone.
 struct FakeModel {
   GgufModel model;
   std::map<std::string, std::vector<float>> numbers;
@@ -75,7 +75,7 @@ TEST_F(GgufQuantizerTest, ChoosesTypes) {
   EXPECT_EQ(chosen["blk.0.attn_norm.weight"], DType::kF32);
   EXPECT_EQ(chosen["blk.0.attn_q.weight"], DType::kQ4_K);
   EXPECT_EQ(chosen["blk.0.ffn_down.weight"], DType::kQ4_0);  // 96 is no multiple of 256
-  EXPECT_EQ(chosen["blk.0.ffn_up.weight"], DType::kF32);     // 40 is none of 32
+  EXPECT_EQ(chosen["blk.0.ffn_up.weight"], DType::kF32);     // 40 is no multiple of 32
   EXPECT_EQ(chosen["blk.0.other.weight"], DType::kF32);
   EXPECT_EQ(types(DType::kQ6_K)["blk.0.ffn_down.weight"], DType::kQ8_0);
   EXPECT_EQ(types(DType::kQ8_0)["output.weight"], DType::kQ8_0);

@@ -20,7 +20,7 @@ struct Golden {
   std::vector<TokenId> greedy;                    // [steps]
   std::vector<std::vector<TokenId>> top_ids;      // [steps, k]
   std::vector<std::vector<double>> top_logprobs;  // [steps, k]
-  std::vector<double> mean_logprob;               // [steps] over the vocabulary
+  std::vector<double> mean_logprob;               // [steps], the mean over the vocabulary
 };
 
 Golden read_golden(const std::string& model) {

@@ -6,10 +6,11 @@
 namespace outrider {
 namespace {
 
-// For a kernel called inside one worker's share.
+// The worker of a kernel that is called within one worker's share.
 constexpr Worker kAlone{0, 1};
 
-// Numbers of an element-wise stage from which on handing half of it over (about 0.5 us) saves time.
+// The size of an element-wise stage, in numbers, from which handing half of it over (about 0.5 us) saves
+// time.
 constexpr int64_t kWorthSharing = 4096;
 
 struct RowOf {
@@ -17,7 +18,7 @@ struct RowOf {
   int64_t rows;
 };
 
-// Gathers one row of the parts [rows, part.n], which stand one after the other.
+// Gathers one row of the parts, each [rows, part.n], which are stored one after the other.
 void join_parts(const Projection& projection, const float* parts, RowOf which, float* out) {
   for (const PackedMatrix& part : projection.parts) {
     out = std::copy_n(parts + which.row * part.n, part.n, out);
@@ -52,7 +53,7 @@ void LayerOps::project(const Projection& projection, const float* x, float* y, i
   float* parts = split ? parts_.data() : y;
   float* out = parts;
   for (size_t begin = 0, end = 0; begin < projection.parts.size(); begin = end) {
-    // Neighbours that read the inputs in one form share a stage.
+    // Neighbours that read their inputs in one form share a stage.
     int64_t features = 0;
     for (; end < projection.parts.size() && projection.parts[end].inputs == projection.parts[begin].inputs;
          ++end)

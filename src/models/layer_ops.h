@@ -17,7 +17,7 @@ namespace outrider {
 // allocate.
 class Scratch {
  public:
-  // Contents are lost when it grows.
+  // Growing loses the contents.
   void reserve(int64_t rows, int64_t dim) {
     const auto bytes = static_cast<size_t>(rows * dim) * sizeof(float);
     if (buffer_.size() < bytes) buffer_ = Buffer(bytes);
@@ -41,15 +41,15 @@ struct AttentionShape {
   int64_t qkv_size() const { return q_size() + 2 * kv_size(); }
 };
 
-// What networks are made of, each over all workers and with a barrier at its end: the steps of a layer over
-// the rows of one pass. Holds the scratch that products need; nothing else lasts from call to call.
+// The operations of a layer over the rows of one pass. Each runs on all workers and ends with a barrier. The
+// object holds the scratch that products need; no other state lasts from call to call.
 class LayerOps {
  public:
   // Both must outlive it.
   LayerOps(const KernelTable* kernels, ThreadPool* pool) : kernels_(kernels), pool_(pool) {}
 
   ThreadPool& pool() const { return *pool_; }
-  // Makes room for products of so many rows; without it the first ones allocate.
+  // Makes room for products of `rows` rows; without it the first products allocate.
   void reserve(const Projection& projection, int64_t rows);
 
   // y[rows, n] = x[rows, k] W' + bias
@@ -69,8 +69,8 @@ class LayerOps {
   // y[rows, dim] = silu(gate) * up; gate_up is [rows, 2 * dim], gate first.
   void swiglu(const float* gate_up, float* y, int64_t rows, int64_t dim) const;
 
-  // Row i computes row rows[i] of the batch. Queries and keys are normalised by heads (where norms are given)
-  // and rotated, keys and values go to the cache.
+  // Row i of qkv is row rows[i] of the batch. Queries and keys are normalized per head (where norms are
+  // given) and rotated; keys and values go to the cache.
   struct RotateAndStore {
     float* qkv = nullptr;  // [rows, shape.qkv_size()], changed in place
     std::span<const int32_t> rows;
@@ -78,11 +78,12 @@ class LayerOps {
     const float* rotations = nullptr;  // [batch rows, head_dim], see fill_rotations
     std::span<const float> q_norm, k_norm;
     KvCache* cache = nullptr;
-    int64_t layer = 0;  // of the cache
+    int64_t layer = 0;  // layer of the cache
   };
   void rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const;
 
-  // y[rows, q_size] over the cached entries that each row sees; queries first in every row of qkv.
+  // Attention of every row over the cached entries it sees: y is [rows, q_size]. Each row of qkv begins with
+  // its queries.
   struct Attend {
     const float* qkv = nullptr;  // [rows, shape.qkv_size()]
     std::span<const AttentionRow> rows;
@@ -92,8 +93,8 @@ class LayerOps {
   };
   void attend(const AttentionShape& shape, const Attend& args) const;
 
-  // How many workers an element-wise stage over that many numbers is worth. Which worker does a share never
-  // changes its bits.
+  // The number of workers that an element-wise stage over that many numbers is worth. The bits of a share do
+  // not depend on the worker that computes it.
   int shares_for(int64_t numbers) const;
   const KernelTable& kernels() const { return *kernels_; }
 
@@ -102,11 +103,11 @@ class LayerOps {
 
   const KernelTable* kernels_;
   ThreadPool* pool_;
-  Scratch parts_;     // [rows, n] of a projection of several parts, part after part
-  Scratch packed_x_;  // inputs of a projection in the form its weights ask for
+  Scratch parts_;     // [rows, n] for each part of a projection, part after part
+  Scratch packed_x_;  // inputs of a projection in the form that its weights ask for
 };
 
-// What attention needs to know of a row of the batch.
+// The description of a row of the batch that attention reads.
 AttentionRow attention_row(const ForwardBatch& batch, int32_t row);
 
 }  // namespace outrider

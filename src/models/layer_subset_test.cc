@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass over the first layers, taken up by a pass over the others, gives the bits of a whole pass: logits,
-// and through later rows the keys and values of all layers. Caches are poisoned.
+// A pass over the first layers, resumed by a pass over the others, gives the bits of a whole pass. The logits
+// show it, and those of later rows show it of the keys and values of all layers. Caches are poisoned.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -18,7 +18,7 @@ constexpr int64_t kEntries = 512;
 
 struct Text {
   std::vector<TokenId> tokens;
-  Rows logits;  // of whole passes, one token at a time
+  Rows logits;  // from whole passes, one token at a time
 };
 
 Text decode(TestModel& model, int count, uint32_t seed) {
@@ -31,7 +31,7 @@ Text decode(TestModel& model, int count, uint32_t seed) {
   return text;
 }
 
-// A random tree that holds the next tokens of a text as a path, in topological order, level after level.
+// A random tree, level after level, that has the next tokens of a text as one of its paths.
 struct Tree {
   std::vector<TokenId> tokens;
   std::vector<int> parents;
@@ -58,8 +58,8 @@ Tree grow_tree(std::span<const TokenId> continuation, int64_t vocab_size, std::m
   return tree;
 }
 
-// One sequence of a batch: a text is fed to it in chunks and in trees whose first nodes, any number of them,
-// went through the first layers before.
+// One sequence of a batch. A text is fed to it in chunks and in trees; earlier passes have taken any number
+// of the first nodes of a tree through the first layers.
 class Feed {
  public:
   Feed(TestModel& model, KvCache& cache, const Text& text, uint32_t seed)
@@ -134,14 +134,7 @@ class Feed {
 
 class LayerSubsetTest : public testing::TestWithParam<ModelCase> {
  protected:
-  TestModelOptions options(int workers) const {
-    return {.name = GetParam().model,
-            .kernels = GetParam().kernels,
-            .weights = GetParam().weights,
-            .workers = workers,
-            .kv_type = GetParam().kv_type,
-            .layers = kLayers};
-  }
+  TestModelOptions options(int workers) const { return options_for(GetParam(), workers, kLayers); }
 };
 
 TEST_P(LayerSubsetTest, ResumedRowsHaveTheBitsOfAWholePass) {
@@ -170,8 +163,8 @@ TEST_P(LayerSubsetTest, ResumedRowsHaveTheBitsOfAWholePass) {
   }
 }
 
-// What runs of a skipping pass is what it would be anyway: nothing skipped is a whole pass, all skipped is
-// the embedding, and the verification after it overwrites whatever it wrote.
+// A pass that skips nothing equals a whole pass, and one that skips everything gives the embedding. The
+// verification after it overwrites all that it wrote.
 TEST_P(LayerSubsetTest, SkippedPartsLeaveNoTrace) {
   TestModel model({options(1)});
   ASSERT_TRUE(model.ok());
@@ -189,7 +182,7 @@ TEST_P(LayerSubsetTest, SkippedPartsLeaveNoTrace) {
     const auto logits = [&](const LayerSubset& layers) {
       return logits_row(model->forward_subset(batch, *cache, layers).logits, 0, *model);
     };
-    // Runs before there are any keys and values of the row: skipped attention must not read them.
+    // This runs before the row has any keys and values: skipped attention must not read them.
     const auto bare = logits({.count = kLayers, .skip_attention = all, .skip_mlp = all});
     EXPECT_NE(logits({.count = kLayers, .skip_attention = some, .skip_mlp = none}), text.logits[i]);
     EXPECT_NE(logits({.count = kLayers, .skip_attention = none, .skip_mlp = some}), text.logits[i]);

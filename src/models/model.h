@@ -21,14 +21,14 @@ namespace outrider {
 struct ModelOptions {
   const KernelTable* kernels = nullptr;
   ThreadPool* pool = nullptr;               // must outlive the model
-  std::optional<DType> weights;             // stored matrices are converted to this type; nullopt: as stored
+  std::optional<DType> weights;             // type that stored matrices are converted to; nullopt: as stored
   std::filesystem::path packed_cache = {};  // folder for packed weights that later starts map; empty: none
 };
 
-// What a drafting pass of the network itself runs; final norm and output head follow.
+// The layers that a drafting pass of the network itself runs; the final norm and the output head follow.
 struct LayerSubset {
-  int64_t count = 0;                              // the first so many layers, less what is skipped of them
-  std::vector<uint8_t> skip_attention, skip_mlp;  // by layer, 1: left out; empty: none is
+  int64_t count = 0;                              // layers from the first on
+  std::vector<uint8_t> skip_attention, skip_mlp;  // [layers], 1: that part is left out; empty: none is
 
   bool runs_attention(int64_t layer) const { return runs(skip_attention, layer); }
   bool runs_mlp(int64_t layer) const { return runs(skip_mlp, layer); }
@@ -48,18 +48,19 @@ struct SubsetOutput {
 // afterwards.
 class Model {
  public:
-  // Errors: a family without loader, a weight type that cannot be converted, out of memory.
+  // Errors: an unknown family, parts that the family does not have (formats/families.h), a weight type that
+  // cannot be converted, out of memory.
   static Result<std::unique_ptr<Model>> load(const ModelFile& file, const ModelOptions& options);
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;
-  // Shape of the cache this model writes, pages excepted.
+  // The shape of the cache that this model writes, without the number of pages.
   virtual KvShape kv_shape() const = 0;
   virtual int64_t parameter_count() const = 0;
   virtual int64_t weight_bytes() const = 0;
-  // Matrices are those of a file of packed weights, mapped.
+  // True where the matrices are mapped from a file of packed weights.
   virtual bool maps_weights() const { return false; }
-  // Of these, what every pass reads: all but the embedding table.
+  // The bytes of weights that every pass reads: all but the embedding table.
   virtual int64_t streamed_bytes() const { return weight_bytes(); }
 
   // Makes room for batches of that size: forward() over them does not allocate. Error: out of memory.
@@ -67,29 +68,29 @@ class Model {
 
   // Runs the batch, writes keys and values of every row to its slot in `cache`, and returns the logits
   // [batch.logits_rows.size(), vocab_size], valid until the next call. Ids must be within the vocabulary.
-  // Larger batches than reserved make it grow, which throws std::bad_alloc when memory is out.
+  // A batch larger than reserved allocates, which throws std::bad_alloc when memory is out.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
 
-  // The same with a part of the network; writes keys and values of the layers whose attention runs, which are
+  // Runs a part of the network and writes the keys and values of the layers whose attention runs; they equal
   // those of forward() where all layers before run whole. Precondition: logits of every row are wanted, and
   // no row resumes.
   virtual SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache,
                                       const LayerSubset& layers) = 0;
 
-  // From now on every pass keeps these features of all its rows, which costs the last layer of rows without
-  // logits where its output is tapped; but none of a pass with resumed rows. Layers rise within [0, layer
+  // Makes every later pass without resumed rows keep these features of all its rows. Where the output of the
+  // last layer is tapped, that layer runs for rows without logits, too. `taps.layers` rise within [0, layer
   // count].
   virtual void tap(FeatureTaps taps) = 0;
   virtual int64_t feature_size() const = 0;  // numbers per row
-  // Of the last pass: [batch rows, feature_size()], valid until the next one.
+  // The features of the last pass, [batch rows, feature_size()], valid until the next one.
   virtual std::span<const float> features() = 0;
 
-  // What drafters share with the target. Rows of its embedding, [tokens, hidden_size]:
+  // The next three are parts of the target that drafters share. Rows of its embedding, [tokens, hidden_size]:
   virtual void embed_tokens(std::span<const TokenId> tokens, float* out) const = 0;
-  // states [rows, hidden_size] W' of its output head, without the final norm: [rows, vocab_size], valid until
-  // the next call or pass.
+  // The output head without the final norm: `states` is [rows, hidden_size], the result [rows, vocab_size],
+  // valid until the next call or pass.
   virtual std::span<const float> output_head(const float* states, int64_t rows) = 0;
-  // Its final norm, [rows, hidden_size]; out may be states.
+  // The final norm of [rows, hidden_size]; `out` may be `states`.
   virtual void normalize_output(const float* states, float* out, int64_t rows) const = 0;
 };
 

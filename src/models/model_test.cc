@@ -90,7 +90,7 @@ TEST_F(LoadTest, NamesATensorOfWrongShape) {
   EXPECT_THAT(refused.error().message, AllOf(HasSubstr("[64, 64]"), HasSubstr("[96, 64]")));
 }
 
-// A quantised v beside q and k of another type, as in Q4_K_M files, is packed apart from them.
+// In Q4_K_M files v has another type than q and k, and is packed apart from them.
 TEST_F(LoadTest, MixedTypesOfOneProjectionGiveTheSameNumbers) {
   ModelFile file = open("llama_tied");
   ASSERT_EQ(file.tensors.at("model.layers.0.self_attn.v_proj.weight").dtype, DType::kF32);

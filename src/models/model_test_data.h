@@ -25,10 +25,10 @@ struct TestModelOptions {
   std::optional<DType> weights = std::nullopt;
   int workers = 1;
   DType kv_type = DType::kF32;
-  int64_t layers = 0;  // those of the file in turn, so many of them; 0: as they are
+  int64_t layers = 0;  // number of layers, taken from the file in turn; 0: as in the file
 };
 
-// Gives the model `count` layers, those it has in turn.
+// Gives the model `count` layers by repeating its own in turn.
 inline void repeat_layers(ModelFile& file, int64_t count) {
   const auto prefix = [](int64_t layer) { return "model.layers." + std::to_string(layer) + "."; };
   std::vector<std::pair<std::string, TensorView>> added;
@@ -62,7 +62,7 @@ class TestModel {
   Model& operator*() { return *model_; }
   Model* operator->() { return model_.get(); }
 
-  // A cache with poisoned entries, for `entries` entries in all.
+  // A cache of `entries` poisoned entries.
   std::unique_ptr<KvCache> make_cache(int page_size, int64_t entries) const {
     KvShape shape = model_->kv_shape();
     shape.page_size = page_size;
@@ -77,14 +77,14 @@ class TestModel {
   std::unique_ptr<Model> model_;
 };
 
-// Row `index` of logits, copied.
+// A copy of row `index` of the logits.
 inline std::vector<float> logits_row(std::span<const float> logits, int index, const Model& model) {
   const auto vocab = static_cast<size_t>(model.config().vocab_size);
   const auto row = logits.subspan(static_cast<size_t>(index) * vocab, vocab);
   return {row.begin(), row.end()};
 }
 
-// Runs `tokens` as the next chunk of one sequence and commits them; logits of every row.
+// Runs `tokens` as the next chunk of one sequence, commits them and returns the logits of every row.
 inline std::vector<std::vector<float>> run_chunk(Model& model, KvCache& cache, KvSequence& sequence,
                                                  std::span<const TokenId> tokens) {
   auto transaction = cache.stage(sequence, static_cast<int>(tokens.size()));
@@ -111,13 +111,22 @@ inline std::vector<TokenId> random_tokens(int count, int64_t vocab_size, uint32_
   return tokens;
 }
 
-// Parameter of a test suite that runs with several models, tables and weight types.
+// The parameter of a test suite that runs with several models, kernel tables and weight types.
 struct ModelCase {
   std::string model;
   std::string kernels;
   std::optional<DType> weights = std::nullopt;
   DType kv_type = DType::kF32;
 };
+
+inline TestModelOptions options_for(const ModelCase& model_case, int workers, int64_t layers = 0) {
+  return {.name = model_case.model,
+          .kernels = model_case.kernels,
+          .weights = model_case.weights,
+          .workers = workers,
+          .kv_type = model_case.kv_type,
+          .layers = layers};
+}
 
 inline std::string case_name(const testing::TestParamInfo<ModelCase>& info) {
   const auto& weights = info.param.weights;

@@ -44,7 +44,7 @@ std::string hash_text(std::string_view text) {
   return digits;
 }
 
-// Rows [begin, begin + count) of the job's parts.
+// The rows [begin, begin + count) of the job's parts.
 std::vector<TensorView> rows_of(const PackingJob& job, int64_t begin, int64_t count) {
   std::vector<TensorView> rows;
   for (const TensorView& part : job.parts) {
@@ -123,8 +123,8 @@ bool PackedCache::fits(const MappedFile& mapped, ThreadPool& pool) const {
 
 bool PackedCache::panel_fits(const MappedFile& mapped, size_t i) const try {
   const PackedMatrix& whole = *jobs_[i].packed;
-  const auto strip = static_cast<int64_t>(mix64(i) % static_cast<uint64_t>(whole.panel_count()));
-  const int64_t begin = strip * whole.panel_features;
+  const auto panel = static_cast<int64_t>(mix64(i) % static_cast<uint64_t>(whole.panel_count()));
+  const int64_t begin = panel * whole.panel_features;
   PackedMatrix alone = {.form = whole.form,
                         .inputs = whole.inputs,
                         .dtype = whole.dtype,
@@ -136,7 +136,7 @@ bool PackedCache::panel_fits(const MappedFile& mapped, size_t i) const try {
   if (!allocate(alone).ok()) return false;
   const std::vector<TensorView> rows = rows_of(jobs_[i], begin, alone.n);
   kernels_.pack({rows, whole.dtype}, alone, Worker{});
-  const auto stored = bytes(mapped, i).subspan(static_cast<size_t>(strip * whole.panel_bytes));
+  const auto stored = bytes(mapped, i).subspan(static_cast<size_t>(panel * whole.panel_bytes));
   return std::memcmp(stored.data(), alone.data.data(), alone.data.size()) == 0;
 } catch (const std::bad_alloc&) {
   return false;

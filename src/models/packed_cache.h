@@ -15,34 +15,35 @@
 
 namespace outrider {
 
-// A matrix on its way from a model file into the layout of a kernel table.
+// A matrix to be packed from a model file into the layout of a kernel table.
 struct PackingJob {
-  std::string names;              // of its tensors
-  std::vector<TensorView> parts;  // rows one after the other
+  std::string names;              // names of its tensors
+  std::vector<TensorView> parts;  // their rows follow one another in the matrix
   PackedMatrix* packed = nullptr;
 
   MatrixSource source() const { return {parts, packed->dtype}; }
 };
 
 // The packed matrices of one model in a file, byte for byte as the kernel table holds them, to be mapped and
-// used where they are. The file begins with a description of all that its bytes were made from: kernel table,
-// stamps of the model's files, names, types and layout of every matrix. It counts only if it begins with
-// exactly the description that is expected and is exactly as long, so that nothing in it is parsed. Beyond
-// that one strip of every matrix is packed again and compared, which tells engines that pack otherwise apart.
+// used in place. The file begins with a description of all that its bytes depend on: kernel table, stamps of
+// the model's files, names, types and layout of every matrix. It is valid only if it begins with exactly the
+// expected description and has exactly the expected size, so nothing in it is parsed. In addition one panel
+// of every matrix is packed again and compared, which detects engines that pack in another way.
 class PackedCache {
  public:
-  // Jobs have their layouts; they, `file` and `kernels` must outlive the cache.
+  // Precondition: the layouts of the jobs are set. Jobs, `file` and `kernels` must outlive the cache.
   PackedCache(const std::filesystem::path& folder, const ModelFile& file, const KernelTable& kernels,
               std::span<const PackingJob> jobs);
 
   const std::filesystem::path& path() const { return path_; }
 
-  // nullopt: no such file, or (said in the log) one that does not fit.
+  // nullopt where there is no such file, or one that does not match, which the log reports.
   std::optional<MappedFile> open(ThreadPool& pool) const;
-  // Bytes of job `i` in an opened file.
+  // The bytes of job `i` in an opened file.
   std::span<const std::byte> bytes(const MappedFile& mapped, size_t i) const;
 
-  // Writes what the jobs have packed. Errors: those of the file system; another process is writing it.
+  // Writes the matrices that the jobs have packed. Errors: those of the file system; another process is
+  // writing.
   Status write() const;
 
  private:

@@ -61,15 +61,15 @@ class PackedCacheTest : public testing::Test {
     return files;
   }
 
-  // A model of the test's own, old enough for its stamp to count.
+  // A model of the test's own, old enough for its time stamp to be trusted.
   fs::path copy_model(const std::string& name) {
     const fs::path copy = folder_.string() + "_models";
     fs::remove_all(copy);
     fs::copy(model_data(name), copy / "", fs::copy_options::recursive);
-    settle();
+    wait_for_stamps();
     return copy;
   }
-  static void settle() { std::this_thread::sleep_for(std::chrono::milliseconds(150)); }
+  static void wait_for_stamps() { std::this_thread::sleep_for(std::chrono::milliseconds(150)); }
 
   fs::path folder_;
   ThreadPool pool_{2};
@@ -109,13 +109,13 @@ TEST_F(PackedCacheTest, ChangedModelIsPackedAgain) {
   const fs::path weights = model / "model.safetensors";
   const Loaded before = load(model);
   EXPECT_TRUE(load(model).is_mapped);
-  // The same length and the same time of modification, as copying tools leave them.
+  // Size and time of modification stay, as copying tools leave them.
   const auto modified = fs::last_write_time(weights);
   std::string contents = read_file(weights);
   for (size_t i = contents.size() - 4000; i < contents.size(); i += 4) contents[i + 3] ^= '\x80';  // signs
   write_file(weights, contents);
   fs::last_write_time(weights, modified);
-  settle();
+  wait_for_stamps();
   const Loaded changed = load(model);
   EXPECT_FALSE(changed.is_mapped);
   EXPECT_NE(changed.logits, before.logits);
@@ -175,7 +175,7 @@ TEST_F(PackedCacheTest, FoldersThatCannotBeWrittenCostNothingButTime) {
   EXPECT_EQ(packed.logits, found.logits);
   const fs::path path = cached().front();
   fs::remove(path);
-  fs::create_directory(path);  // what is there is no file
+  fs::create_directory(path);  // a folder stands where the file should be
   EXPECT_EQ(load(model_data("llama")).logits, found.logits);
 }
 
@@ -197,7 +197,7 @@ TEST_F(PackedCacheTest, FileThatAnotherProcessWritesIsLeftAlone) {
     EXPECT_FALSE(fs::exists(path));
     EXPECT_EQ(read_file(temporary), "half of it");
   }
-  // Left behind by a process that is gone, it is in nobody's way.
+  // The lock of a process that has ended hinders nobody.
   EXPECT_FALSE(load(model_data("llama")).is_mapped);
   EXPECT_TRUE(load(model_data("llama")).is_mapped);
   EXPECT_FALSE(fs::exists(temporary));

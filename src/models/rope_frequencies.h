@@ -7,8 +7,9 @@
 
 namespace outrider {
 
-// [head_dim / 2] angles per position, theta^(-2i / head_dim) with the config's scaling; rounded to f32 step
-// by step as Hugging Face transformers does, whose models were made with those angles.
+// The [head_dim / 2] angles per position, theta^(-2i / head_dim) with the scaling of the configuration. They
+// are rounded to f32 step by step as in Hugging Face transformers, because models are trained with these
+// angles.
 std::vector<float> rope_inverse_frequencies(const ModelConfig& config);
 
 }  // namespace outrider

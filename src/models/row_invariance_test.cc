@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bits of a row's logits depend on the tokens before it only: not on chunks, trees, batch mates, pages or
-// workers. Every comparison is exact, and caches are poisoned, so that a read of a wrong entry shows as NaN.
+// The bits of a row's logits depend on the tokens before it alone: not on chunks, trees, other sequences of
+// the batch, pages or workers. Comparisons are exact, and caches are poisoned so that reading a wrong entry
+// gives NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using Rows = std::vector<std::vector<float>>;
 constexpr int kTokens = 44;
 constexpr int64_t kEntries = 256;
 
-// One token at a time: what plain decoding computes.
+// Logits of plain decoding, one token at a time.
 Rows decode(TestModel& model, std::span<const TokenId> tokens) {
   const auto cache = model.make_cache(16, kEntries);
   KvSequence sequence = cache->open({});
@@ -44,10 +45,10 @@ Rows decode_in_chunks(TestModel& model, std::span<const TokenId> tokens, std::ve
 struct Tree {
   std::vector<TokenId> tokens;
   std::vector<int> parents;
-  std::vector<int> path;  // the nodes that spell the true continuation
+  std::vector<int> path;  // nodes of the true continuation, in order
 };
 
-// The true continuation of up to six tokens, with wrong nodes before, between and behind its own.
+// A tree of the true continuation of up to six tokens with wrong nodes before, between and after its own.
 Tree grow_tree(std::span<const TokenId> continuation, TokenId vocab_size, std::mt19937& random) {
   Tree tree{{continuation[0]}, {-1}, {0}};
   const size_t depth = std::min<size_t>(continuation.size(), 1 + random() % 6);
@@ -92,7 +93,7 @@ Rows decode_by_trees(TestModel& model, std::span<const TokenId> tokens, int page
   return rows;
 }
 
-// Three sequences in every batch, each with its own chunk size; rows of all of them.
+// Runs three sequences in every batch, each with its own chunk size, and returns the rows of all.
 std::vector<Rows> decode_together(TestModel& model, const std::vector<std::vector<TokenId>>& texts,
                                   int page_size) {
   const auto cache = model.make_cache(page_size, kEntries);
@@ -154,13 +155,7 @@ std::vector<ModelCase> invariance_cases() {
 
 class RowInvarianceTest : public testing::TestWithParam<ModelCase> {
  protected:
-  TestModelOptions options(int workers) const {
-    return {.name = GetParam().model,
-            .kernels = GetParam().kernels,
-            .weights = GetParam().weights,
-            .workers = workers,
-            .kv_type = GetParam().kv_type};
-  }
+  TestModelOptions options(int workers) const { return options_for(GetParam(), workers); }
 };
 
 TEST_P(RowInvarianceTest, ChunksTreesPagesAndWorkersLeaveTheBitsAlone) {
@@ -191,7 +186,7 @@ TEST_P(RowInvarianceTest, BatchMatesLeaveTheBitsAlone) {
   }
 }
 
-// The last layer computes wanted rows only; the entries stored for the others must be whole all the same.
+// The last layer computes only the rows whose logits are wanted, but must store the entries of all rows.
 TEST_P(RowInvarianceTest, UnwantedRowsLeaveTheBitsAlone) {
   TestModel model({options(2)});
   ASSERT_TRUE(model.ok());
@@ -199,7 +194,8 @@ TEST_P(RowInvarianceTest, UnwantedRowsLeaveTheBitsAlone) {
   const auto tokens = random_tokens(3 * kChunk, model->config().vocab_size, 6);
   const Rows expected = decode(model, tokens);
   const auto cache = model.make_cache(16, kEntries);
-  // The same text three times, one chunk apart: logits of no row, of the last, of every row of a chunk.
+  // One text three times, one chunk apart, with logits of no row, of the last row and of every row of a
+  // chunk.
   std::vector<KvSequence> sequences(3);
   for (auto& sequence : sequences) sequence = cache->open({});
   for (size_t round = 0; round < 5; ++round) {

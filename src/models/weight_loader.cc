@@ -44,7 +44,7 @@ DType WeightLoader::loaded_type(const TensorView& view) const {
 }
 
 Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection) {
-  struct Run {  // neighbours that load as one type
+  struct Run {  // neighbouring parts that load as one type
     std::string names;
     std::vector<TensorView> views;
   };
@@ -99,7 +99,8 @@ Status WeightLoader::pack(const PackingJob& job) const {
   return status;
 }
 
-// Touches memory first from the worker whose share of products it is, so that it lies on that worker's node.
+// Touches memory first from the worker that will multiply with it, so that it lies on that worker's NUMA
+// node.
 void WeightLoader::place(PackedMatrix& packed) const {
   constexpr int64_t kPage = 4096;
   options_.pool->run_unshared([&](Worker worker) {
@@ -113,11 +114,11 @@ void WeightLoader::place(PackedMatrix& packed) const {
   });
 }
 
-// Shares follow those of products, but a worker that is late is helped, so that memory may be touched first
-// by another than the one who will read it.
+// Shares follow those of products. Other workers help a late one, so memory may be touched first by another
+// worker than the one that will read it.
 template <typename Work>
 Status WeightLoader::share(Work&& work) const {
-  constexpr int kSharesEach = 4;  // evens out what page faults cost
+  constexpr int kSharesEach = 4;  // shares per worker; several even out the cost of page faults
   std::atomic<bool> out_of_memory = false;
   options_.pool->run(kSharesEach * options_.pool->size(), [&](Worker worker) {
     try {
@@ -139,7 +140,7 @@ Error WeightLoader::no_memory() const {
 Result<std::optional<MappedFile>> WeightLoader::pack_all() {
   const std::vector<PackingJob> jobs = std::exchange(jobs_, {});
   for (const PackingJob& job : jobs) packed_bytes_ += job.packed->bytes();
-  // Weights that are made up have no file that says whether they changed.
+  // Random weights have no file whose stamp could tell that they changed.
   const bool is_cached = !options_.packed_cache.empty() && !file_.stamps.empty();
   const PackedCache cache(options_.packed_cache, file_, *options_.kernels, jobs);
   if (is_cached) {

@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// One or more matrices [n_i, k] that read the same input; their outputs stand side by side, n = sum of n_i.
+// One or more matrices [n_i, k] that read one input; their outputs are side by side, n = sum of n_i.
 // Neighbours of equal type are packed as one matrix.
 struct Projection {
   std::vector<PackedMatrix> parts;
@@ -25,30 +25,30 @@ struct Projection {
 };
 
 // Takes tensors out of a model file by name, checks their shapes, converts matrices to ModelOptions::weights
-// (those whose rows that type's blocks do not divide stay as stored), and packs them on all workers.
+// (but keeps the stored type where that type's blocks do not divide the rows), and packs them on all workers.
 class WeightLoader {
  public:
   // Both must outlive the loader.
   WeightLoader(const ModelFile& file, const ModelOptions& options) : file_(file), options_(options) {}
 
   struct Part {
-    std::string name;  // of the tensor, without ".weight"
+    std::string name;  // name of the tensor without ".weight"
     int64_t n = 0;
   };
-  // Plans the packing of each part's weight [n, k], and reads its bias [n] if `bias`. `projection` must stay
-  // where it is until pack_all().
+  // Plans the packing of each part's weight [n, k], and reads its bias [n] if `bias`. `projection` must not
+  // move before pack_all() has returned.
   Status plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection);
 
-  // Plans the copy of a weight [n, k] as a table of rows, which must stay where it is.
+  // Plans the copy of a weight [n, k] as a table of rows, which must not move before pack_all() has returned.
   Status plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table);
 
-  // A norm's weight or a bias [size] as f32, appended to `values`.
+  // Appends the weight of a norm or a bias, [size], to `values` as f32.
   Status read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values);
 
-  // Does what was planned, or finds it done in ModelOptions::packed_cache: then matrices borrow their data
-  // from the file returned. Error: the first matrix that could not be converted or packed.
+  // Packs what was planned, or finds it packed in ModelOptions::packed_cache; matrices then borrow their data
+  // from the returned file. Error: the first matrix that could not be converted or packed.
   Result<std::optional<MappedFile>> pack_all();
-  int64_t packed_bytes() const { return packed_bytes_; }  // by all calls
+  int64_t packed_bytes() const { return packed_bytes_; }  // sum over all calls
 
  private:
   Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
@@ -58,7 +58,7 @@ class WeightLoader {
   Status pack(const PackingJob& job) const;
 
   void place(PackedMatrix& packed) const;
-  // Runs work(share) for the shares of a matrix on all workers. Error: out of memory.
+  // Runs work(share) for every share of a matrix on all workers. Error: out of memory.
   template <typename Work>
   Status share(Work&& work) const;
   Error no_memory() const;

@@ -82,14 +82,14 @@ std::vector<AddedTokenSpan> AddedTokenMatcher::split(std::string_view text, bool
       continue;
     }
     const size_t start = position;
-    position += match.length;  // also when the match is discarded below
+    position += match.length;  // the search goes on after the match even if it is discarded below
     const Entry& entry = tokens_[match.entry];
     if (entry.special && !parse_special) continue;
     if (entry.token.single_word &&
         (ends_with_word(text.substr(0, start)) || starts_with_word(text.substr(position)))) {
       continue;
     }
-    size_t begin = std::max(start, covered);  // the token before may have taken white space of this one
+    size_t begin = std::max(start, covered);  // the previous token may have taken white space of this one
     size_t end = position;
     if (entry.token.lstrip) begin = covered + without_trailing_space(text.substr(covered, begin - covered));
     if (entry.token.rstrip) end += leading_space(text.substr(end));

@@ -13,26 +13,26 @@
 
 namespace outrider {
 
-// An added token found in a text, or (no token) the text between two of them; in bytes.
+// A stretch of text, in bytes: an added token, or (without token) the text between two of them.
 struct AddedTokenSpan {
   size_t begin = 0;
   size_t end = 0;
   std::optional<TokenId> token;
 };
 
-// Finds added tokens: at each place the longest, from left to right, as Hugging Face tokenizers do.
+// Finds added tokens from left to right, at each place the longest, as Hugging Face tokenizers do.
 class AddedTokenMatcher {
  public:
   AddedTokenMatcher();
 
-  // `spelling` must not be empty. Of two tokens spelled alike the first is kept.
+  // `spelling` must not be empty. Where two tokens are spelled alike, the first one counts.
   void add(std::string_view spelling, const AddedToken& token, bool special);
   bool empty() const { return tokens_.empty(); }
 
-  // A special token is spelled at the start of `text`, which is not empty.
+  // True when `text`, which is not empty, starts with the spelling of a special token.
   bool starts_special(std::string_view text) const;
 
-  // Spans that cover `text` (valid UTF-8). Special tokens are passed over when parse_special is false.
+  // Cuts `text` (valid UTF-8) into spans that cover it. Special tokens are text when parse_special is false.
   std::vector<AddedTokenSpan> split(std::string_view text, bool parse_special) const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr TokenId kNoPiece = BpeSymbol::kNoPiece;
 
-// Heap order: std::*_heap keep the greatest element first, so "greater" stands for "later".
+// The order of the heap. std::*_heap keep the greatest element first, so "greater" means "later".
 bool is_later(const BpeCandidate& a, const BpeCandidate& b) {
   if (a.priority != b.priority) return a.priority > b.priority;
   return a.position > b.position;
@@ -64,8 +64,8 @@ void BpeModel::index_pieces() {
   word_ids_.reserve(spec_->pieces.size());
   for (size_t id = 0; id < spec_->pieces.size(); ++id) {
     const TokenAttribute attribute = spec_->attributes[id];
-    // Byte-level text cannot spell a user-defined token: "õ" is that letter, not the byte that is mapped to
-    // it.
+    // A user-defined token is plain text, not the spelling of bytes: its "õ" is the letter, not the byte
+    // mapped to it.
     if (!can_stand_in_text(attribute) || (byte_level && attribute == TokenAttribute::kUserDefined)) continue;
     if (byte_level) {
       auto bytes = unmap_bytes(spec_->pieces[id]);
@@ -144,10 +144,10 @@ void BpeModel::split_into_bytes(std::string_view word, std::vector<BpeSymbol>& s
 }
 
 void BpeModel::split_into_characters(std::string_view word, std::vector<BpeSymbol>& symbols) const {
-  // An unknown symbol waits for the next known character or unknown, but not for byte pieces: they overtake
-  // it. That is how Hugging Face tokenizers behave for vocabularies with some byte pieces only.
+  // An unknown symbol is emitted before the next known or unknown character, but after byte pieces, which
+  // overtake it. Hugging Face tokenizers behave so for vocabularies that have only some byte pieces.
   size_t waiting_begin = 0;
-  size_t waiting_length = 0;  // 0: none waits
+  size_t waiting_length = 0;  // 0: no unknown symbol waits
   const auto flush = [&] {
     if (waiting_length > 0) add_symbol(*spec_->unknown, waiting_begin, waiting_length, symbols);
     waiting_length = 0;
@@ -220,7 +220,7 @@ void BpeModel::merge_symbols(std::string_view word, BpeWorkspace& workspace) con
     if (left.length == 0 || left.next < 0) continue;
     BpeSymbol& right = symbols[left.next];
     const auto current = find_candidate(word, left, right);
-    if (!current || current->merged != best.merged) continue;  // a side has changed since
+    if (!current || current->merged != best.merged) continue;  // a side has changed since the merge was found
     left.id = best.merged;
     left.length += right.length;
     left.next = right.next;

@@ -17,25 +17,25 @@ namespace outrider {
 
 using PieceIds = std::unordered_map<std::string_view, TokenId>;
 
-// The part of a word that is one token so far.
+// A part of a word that is one token so far.
 struct BpeSymbol {
   TokenId id = kNoPiece;
   int32_t previous = -1;
   int32_t next = -1;
-  uint32_t begin = 0;   // bytes into the word
+  uint32_t begin = 0;   // offset into the word, in bytes
   uint32_t length = 0;  // bytes; 0: merged into the symbol before
 
   static constexpr TokenId kNoPiece = -1;
 };
 
-// A merge that is possible, unless one of its sides has changed since it was found.
+// A merge that was possible when it was found; it is void once one of its sides has changed.
 struct BpeCandidate {
-  double priority = 0;  // smaller goes first; ties from left to right
+  double priority = 0;  // smaller goes first; ties go from left to right
   int32_t position = 0;
   TokenId merged = 0;
 };
 
-// Memory that encode_word uses; one per thread.
+// The memory of encode_word(); each thread needs its own.
 struct BpeWorkspace {
   std::vector<BpeSymbol> symbols;
   std::vector<BpeCandidate> heap;
@@ -44,14 +44,15 @@ struct BpeWorkspace {
 // Byte-pair encoding of single words, by rank of merges or by score of the merged piece.
 class BpeModel {
  public:
-  // `piece_ids` has every piece of `spec`; both must outlive the model. Errors: a merge of, or into,
-  // something that is no piece; scores that are not numbers.
+  // `piece_ids` has every piece of `spec`; both must outlive the model. Errors: a merge of or into text that
+  // is no piece; scores that are not numbers.
   static Result<BpeModel> create(const TokenizerSpec& spec, const PieceIds& piece_ids);
 
-  // `word`: bytes for kByteLevelBpe; valid UTF-8 with U+2581 for spaces for kSentencePiece.
+  // `word` is bytes for kByteLevelBpe, and valid UTF-8 with U+2581 for spaces for kSentencePiece.
   void encode_word(std::string_view word, BpeWorkspace& workspace, std::vector<TokenId>& tokens) const;
 
-  // A byte that is part of no valid character. Without a piece for it, the unknown token, or nothing.
+  // Encodes a byte that is part of no valid character: as its piece, else as the unknown token, else as
+  // nothing.
   void encode_byte(unsigned char byte, std::vector<TokenId>& tokens) const;
 
  private:
@@ -73,7 +74,7 @@ class BpeModel {
   const TokenizerSpec* spec_;
   bool by_score_;
   size_t longest_piece_ = 0;        // bytes
-  std::vector<std::string> words_;  // by id, what a text must have for this piece; by bytes if byte-level
+  std::vector<std::string> words_;  // [ids] the text of each piece, in bytes if byte-level
   std::unordered_map<std::string_view, TokenId> word_ids_;  // views of words_
   std::array<TokenId, 256> byte_ids_{};                     // piece of a single byte, or kNoPiece
   MergeTable merges_;

@@ -17,7 +17,7 @@ constexpr bool stands_for_itself(unsigned byte) {
 
 struct Tables {
   std::array<uint32_t, 256> code_point{};
-  std::array<int, kMappedEnd> byte{};  // -1: stands for no byte
+  std::array<int, kMappedEnd> byte{};  // -1: spells no byte
 };
 
 constexpr Tables make_tables() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pre-tokenizer names of GGUF files stand for, as the tokenizer.json of each family spells it.
+// The pre-tokenizers that GGUF files name, as the tokenizer.json of each family spells them.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -32,8 +32,8 @@ constexpr std::string_view kDeepSeekV3 =
 constexpr std::string_view kDigit = R"(\p{N})";
 constexpr std::string_view kLineBreak = R"([\r\n])";
 constexpr std::string_view kDeepSeekEastAsian = R"([\x{800}-\x{9FA5}\x{AC00}-\x{D7FF}]+)";
-// The cased letters DeepSeek lists; later Unicode versions, Armenian small letters and others are not among
-// them.
+// The cased letters that DeepSeek lists. Letters of later Unicode versions, Armenian small letters and others
+// are missing there.
 constexpr std::string_view kDeepSeekLetters =
     "\\s?["
     "A-Za-z\\x{B5}\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{1BA}\\x{1BC}-\\x{1BF}\\x{1C4}-\\x{293}"
@@ -64,7 +64,7 @@ std::vector<SplitRule> isolated_in_turn(std::initializer_list<std::string_view> 
   return rules;
 }
 
-// Falcon looks for digits after bytes have been mapped to printable characters, some of which are digits.
+// Falcon splits at digits after bytes have been mapped to printable characters, some of which are digits.
 std::vector<SplitRule> falcon_rules() {
   return {{.pattern = std::string(kPunctuation), .behavior = SplitBehavior::kContiguous},
           isolated(kGpt2),
@@ -99,7 +99,7 @@ struct Preset {
   bool normalize_nfc = false;
 };
 
-// The first of several that mean the same is the one that is written.
+// Where several names mean the same rules, exports write the first.
 constexpr std::array kPresets = {
     Preset{"default", default_rules},
     Preset{"gpt-2", gpt2_rules},

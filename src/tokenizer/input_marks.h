@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control tokens that somebody spells in a message are text, not tokens: "<|im_end|>" typed by a user ends no
+// Control tokens that a user spells in a message are text, not tokens: "<|im_end|>" typed by a user ends no
 // turn. Tokenizer::mark_input() breaks such spellings by a mark before a chat template sees them, and
-// EncodeOptions::drop_marks leaves the marks out again behind the search for control tokens.
+// EncodeOptions::drop_marks removes the marks after the search for control tokens.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace outrider {
 
-// Made of noncharacters. The first of them, where the text itself has it, is followed by kEscape.
+// Marks are noncharacters. Where the text itself has kMarkStart, kEscape follows it.
 inline constexpr std::string_view kMarkStart = "\xEF\xB7\x90";  // U+FDD0
 inline constexpr std::string_view kMark = "\xEF\xB7\x91";       // U+FDD1
 inline constexpr std::string_view kEscape = "\xEF\xB7\x92";     // U+FDD2
 
-// The text without marks, as it was before mark_input().
+// Removes the marks, which gives the text before mark_input().
 std::string drop_input_marks(std::string_view text);
 
 }  // namespace outrider

@@ -11,18 +11,18 @@
 
 namespace outrider {
 
-// What two neighbouring tokens merge into, and how early.
+// The token that two neighbours merge into, and the rank of that merge.
 struct Merge {
   int32_t rank = 0;
   TokenId merged = 0;
 };
 
-// Pair of ids -> merge; open addressing with linear probing, at most half full.
+// A hash table from pairs of ids to merges; open addressing with linear probing, at most half full.
 class MergeTable {
  public:
   explicit MergeTable(size_t merges) : slots_(std::bit_ceil(merges * 2 + 1)) {}
 
-  // At most as many distinct pairs as the constructor was told; a pair that is there already is overwritten.
+  // Precondition: no more distinct pairs than the constructor was given. An existing pair is overwritten.
   void insert(TokenId left, TokenId right, Merge merge) {
     Slot& slot = slots_[find_slot(key_of(left, right))];
     slot = {key_of(left, right), merge};

@@ -25,7 +25,7 @@ std::vector<Segment> merge_with_previous(const std::vector<Segment>& segments) {
   return merged;
 }
 
-// The mirror image of merge_with_previous.
+// Joins each match to the segment after it; the mirror image of merge_with_previous.
 std::vector<Segment> merge_with_next(const std::vector<Segment>& segments) {
   std::vector<Segment> merged;
   bool before_match = false;
@@ -72,7 +72,7 @@ void apply_behavior(SplitBehavior behavior, std::vector<Segment>& segments) {
   }
 }
 
-// Offsets into mapped text to offsets into the bytes it stands for: one byte per character.
+// Turns offsets into mapped text, where a character spells a byte, into offsets into these bytes.
 void unmap_offsets(std::string_view mapped, std::vector<Segment>& segments) {
   size_t position = 0;
   size_t bytes = 0;
@@ -96,10 +96,10 @@ Result<PreTokenizer> PreTokenizer::create(const std::vector<SplitRule>& rules) {
   }
   PreTokenizer pre_tokenizer;
   for (const SplitRule& rule : rules) {
-    // Mapped rules may cut through characters, and patterns on text need whole ones.
+    // Rules on mapped bytes may cut through characters, but patterns on text need whole ones.
     if (!rule.on_mapped_bytes && !pre_tokenizer.rules_.empty() &&
         pre_tokenizer.rules_.back().on_mapped_bytes) {
-      return input_error("a split rule on text stands behind one on mapped bytes; put it before");
+      return input_error("a split rule on text stands after one on mapped bytes; put it before");
     }
     OUTRIDER_TRY(SplitPattern pattern, SplitPattern::compile(rule.pattern));
     pre_tokenizer.rules_.push_back({std::move(pattern), rule.behavior, rule.invert, rule.on_mapped_bytes});

@@ -15,8 +15,8 @@ class PreTokenizer {
  public:
   static Result<PreTokenizer> create(const std::vector<SplitRule>& rules);
 
-  // Words of `text` (valid UTF-8) in order, none empty; they are views of `text` and may cut through
-  // characters when a rule works on mapped bytes.
+  // The words of `text` (valid UTF-8) in order, none empty. They are views of `text`; rules on mapped bytes
+  // may cut through characters.
   std::vector<std::string_view> split(std::string_view text) const;
 
  private:

@@ -18,8 +18,8 @@ struct Pcre2Deleter {
 
 namespace {
 
-// Per match. The patterns in use need a few steps per character; catastrophic ones run into this in
-// milliseconds.
+// The limit of steps per match. Patterns of published tokenizers need a few steps per character; catastrophic
+// ones reach the limit within milliseconds.
 constexpr uint32_t kMatchLimit = 100'000;
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
 constexpr uint32_t kMaxGroupDepth = 100;
@@ -59,7 +59,7 @@ Result<SplitPattern> SplitPattern::compile(std::string_view pattern) {
   auto impl = std::make_unique<Impl>();
   int error_code = 0;
   PCRE2_SIZE error_offset = 0;
-  // Oniguruma's ^ and $ stand for the borders of lines.
+  // Oniguruma's ^ and $ match at the borders of lines.
   impl->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                                  PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
                                  &error_code, &error_offset, compile_context.get()));
@@ -69,7 +69,7 @@ Result<SplitPattern> SplitPattern::compile(std::string_view pattern) {
     return input_error("split pattern " + quote(pattern) +
                        " does not compile: " + reinterpret_cast<const char*>(message));
   }
-  // Without executable memory matching is slower, with the same result.
+  // Where executable memory is not available, matching is slower and gives the same result.
   static_cast<void>(pcre2_jit_compile(impl->code.get(), PCRE2_JIT_COMPLETE));
   impl->context = require_memory(MatchContext(pcre2_match_context_create(nullptr)));
   pcre2_set_match_limit(impl->context.get(), kMatchLimit);
@@ -81,7 +81,7 @@ void SplitPattern::find_segments(std::string_view text, std::vector<Segment>& se
   const MatchData match = require_memory(MatchData(pcre2_match_data_create(1, nullptr)));
   const PCRE2_SIZE* span = pcre2_get_ovector_pointer(match.get());
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  size_t covered = 0;  // everything before it is in a segment
+  size_t covered = 0;  // offset; all text before it is in a segment
   size_t search_from = 0;
   bool matched_before = false;
   while (search_from <= text.size() && !text.empty()) {
@@ -94,7 +94,8 @@ void SplitPattern::find_segments(std::string_view text, std::vector<Segment>& se
     if (count < 0) break;
     const size_t begin = span[0];
     const size_t end = span[1];
-    if (begin == end && matched_before && begin == covered) {  // an empty match right behind a match is none
+    if (begin == end && matched_before &&
+        begin == covered) {  // an empty match right after a match does not count
       const int step = search_from < text.size() ? utf8::decode(text.substr(search_from)).length : 1;
       search_from += static_cast<size_t>(step);
       continue;

@@ -20,8 +20,8 @@ struct Segment {
 // A regular expression of a tokenizer file, compiled. Thread-safe.
 class SplitPattern {
  public:
-  // `pattern` is in Oniguruma's syntax. Errors: it does not compile, is longer than 64 KiB, or uses something
-  // that means another thing in PCRE2 and is not translated (back references, set intersection, named groups
+  // `pattern` is in Oniguruma's syntax. Errors: it does not compile, is longer than 64 KiB, or has syntax
+  // that means something else in PCRE2 and is not translated (back references, set intersection, named groups
   // ...).
   static Result<SplitPattern> compile(std::string_view pattern);
   ~SplitPattern();
@@ -29,7 +29,7 @@ class SplitPattern {
   SplitPattern& operator=(SplitPattern&&) noexcept;
 
   // Cuts `text` (valid UTF-8) into matches and gaps, in order and without holes; appends to `segments`.
-  // Matching effort is limited: once the limit is hit the rest of the text is one gap.
+  // The steps of matching are limited: after the limit, the rest of the text is one gap.
   void find_segments(std::string_view text, std::vector<Segment>& segments) const;
 
  private:
@@ -38,7 +38,7 @@ class SplitPattern {
   std::unique_ptr<Impl> impl_;
 };
 
-// The same expression in PCRE2's syntax, with Oniguruma's meaning of \s, \w and $.
+// Translates an expression to PCRE2's syntax, with Oniguruma's meaning of \s, \w and $.
 Result<std::string> translate_to_pcre2(std::string_view pattern);
 
 }  // namespace outrider

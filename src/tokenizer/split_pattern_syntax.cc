@@ -15,7 +15,7 @@ constexpr size_t kMaxPatternBytes = 64 * 1024;
 // Unicode White_Space; PCRE2's own \s has U+180E as well, which lost the property in Unicode 6.3.
 constexpr std::string_view kSpaces =
     "\\t-\\r\\x20\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}";
-// Everything else, for a \S inside of a set.
+// All characters that are not White_Space, for a \S within a set.
 constexpr std::string_view kNonSpaces =
     "\\x00-\\x08\\x0E-\\x1F!-\\x{84}\\x{86}-\\x{9F}\\x{A1}-\\x{167F}\\x{1681}-\\x{1FFF}\\x{200B}-\\x{2027}"
     "\\x{202A}-\\x{202E}\\x{2030}-\\x{205E}\\x{2060}-\\x{2FFF}\\x{3001}-\\x{10FFFF}";
@@ -83,7 +83,7 @@ class Translator {
     return unsupported("the group " + quote(rest_.substr(0, 4)));
   }
 
-  // {n}, {n,}, {n,m} and Oniguruma's {,m}; anything else is a literal brace. A "+" behind an interval repeats
+  // Reads {n}, {n,}, {n,m} and Oniguruma's {,m}; any other brace is literal. A "+" after an interval repeats
   // it in Oniguruma but makes it possessive in PCRE2.
   Status translate_interval() {
     const size_t close = rest_.find('}');
@@ -155,7 +155,7 @@ class Translator {
     }
   }
 
-  // \x{H...} and, below 0x80 (above it Oniguruma means a byte), \xHH.
+  // Reads \x{H...} and, below 0x80, \xHH (which means a byte above it in Oniguruma).
   Status translate_hex() {
     const bool braced = rest_.size() > 2 && rest_[2] == '{';
     const size_t close = braced ? rest_.find('}') : 3;
@@ -173,7 +173,8 @@ class Translator {
     return {};
   }
 
-  // \p{X} and \P{X}, with the characters PCRE2 does not know yet. A \P{X} inside of a set goes without them.
+  // Reads \p{X} and \P{X} and adds the characters that PCRE2 does not know yet, except for a \P{X} within a
+  // set.
   Status translate_property() {
     const size_t close = rest_.find('}');
     if (rest_.size() < 3 || rest_[2] != '{' || close == std::string_view::npos) {

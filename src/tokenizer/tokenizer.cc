@@ -28,7 +28,7 @@ std::string to_nfc(std::string_view text) {
   const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
                                    static_cast<utf8proc_ssize_t>(text.size()), &composed,
                                    static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  if (length < 0) throw std::bad_alloc();  // valid UTF-8 without options that could fail otherwise
+  if (length < 0) throw std::bad_alloc();  // no other failure is possible for valid UTF-8 and these options
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, &std::free);
   return std::string(reinterpret_cast<const char*>(composed), static_cast<size_t>(length));
 }
@@ -38,9 +38,9 @@ std::string to_nfc(std::string_view text) {
 struct Tokenizer::Impl {
   TokenizerSpec spec;
   PieceIds piece_ids;                    // views of spec.pieces
-  std::vector<std::string> token_bytes;  // by id
-  AddedTokenMatcher raw_matcher;         // before normalization
-  AddedTokenMatcher normalized_matcher;  // after it
+  std::vector<std::string> token_bytes;  // [ids]
+  AddedTokenMatcher raw_matcher;         // tokens found before normalization
+  AddedTokenMatcher normalized_matcher;  // tokens found after it
   AddedTokenMatcher control_matcher;     // control tokens of both, as spelled
   std::optional<PreTokenizer> pre_tokenizer;
   std::optional<BpeModel> model;
@@ -81,7 +81,7 @@ std::string Tokenizer::Impl::normalize(std::string_view text) const {
   return std::string(spec.add_space_prefix ? kSpaceMark : "").append(mark_spaces(normalized));
 }
 
-// Prefix and space marks of the rules that come after normalization.
+// Adds the space prefix and the space marks of those rules that apply after normalization.
 std::string Tokenizer::Impl::add_prefix(std::string_view text, bool at_start) const {
   if (!is_sentence_piece()) return std::string(text.starts_with(' ') ? "" : " ").append(text);
   const std::string marked = mark_spaces(text);
@@ -99,7 +99,7 @@ void Tokenizer::Impl::encode_plain(std::string_view text, bool at_start, std::ve
   }
 }
 
-// Text between added tokens that are looked for as they are.
+// Encodes text between added tokens that are found before normalization.
 void Tokenizer::Impl::encode_stretch(std::string_view text, bool at_start, const EncodeOptions& options,
                                      std::vector<TokenId>& tokens) const {
   const std::string normalized = normalize(text);
@@ -216,7 +216,7 @@ bool Tokenizer::adds_bos() const {
 
 StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special)
     : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {
-  constexpr size_t kLongToken = 256;  // longer ones allocate
+  constexpr size_t kLongToken = 256;  // bytes; longer tokens allocate
   pending_.reserve(kLongToken);
   complete_.reserve(kLongToken);
 }

@@ -16,13 +16,12 @@
 namespace outrider {
 
 struct EncodeOptions {
-  bool add_special = true;    // BOS / EOS as the tokenizer's own files say
-  bool parse_special = true;  // "<|im_end|>" in the text is the special token; false: it is plain text
+  bool add_special = true;    // add BOS and EOS as the tokenizer's files say
+  bool parse_special = true;  // true: "<|im_end|>" in the text is the special token; false: it is plain text
   bool drop_marks = false;    // the text has parts that went through mark_input()
 };
 
-// Text <-> token ids, byte for byte as the model's own tokenizer does it. Immutable, shareable between
-// threads.
+// Text <-> token ids, equal to the model's own tokenizer byte for byte. Immutable; threads may share it.
 class Tokenizer {
  public:
   // Checks the whole spec (unique pieces, ids in range, merges of known pieces, compilable patterns). Pieces
@@ -31,21 +30,21 @@ class Tokenizer {
 
   ~Tokenizer();
 
-  // Any bytes may be given, up to 2 GiB; what is not valid UTF-8 is encoded byte by byte where the vocabulary
-  // allows. A pattern that exceeds its match limit leaves the rest of its stretch of text unsplit.
+  // `text` may be any bytes, up to 2 GiB; bytes that are not valid UTF-8 are encoded one by one where the
+  // vocabulary allows. A pattern that exceeds its match limit leaves the rest of its stretch of text unsplit.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
-  // Spellings of control tokens broken by marks, so that encode() with drop_marks takes them for text.
+  // Breaks the spellings of control tokens by marks, so that encode() with drop_marks takes them for text.
   std::string mark_input(std::string_view text) const;
 
-  // Text of a whole sequence. `skip_special` leaves control tokens out. Bytes that do not form UTF-8 stay as
-  // they are: callers that need valid text use StreamDecoder. Ids outside the vocabulary give nothing.
+  // The text of a whole sequence. `skip_special` leaves control tokens out. Bytes that do not form UTF-8 stay
+  // as they are; callers that need valid text use StreamDecoder. Ids outside the vocabulary give no text.
   std::string decode(std::span<const TokenId> tokens, bool skip_special = true) const;
 
-  // The bytes a token stands for inside a text (no space prefix stripped); empty for control tokens.
+  // The bytes of a token within a text (with its space prefix); empty for control tokens.
   std::string_view token_bytes(TokenId token) const;
 
-  // The spelling in the file, for messages: "Ġthe", "<|eot_id|>".
+  // The spelling of a token in the file, for messages: "Ġthe", "<|eot_id|>".
   std::string_view token_piece(TokenId token) const;
 
   bool is_control(TokenId token) const;
@@ -62,12 +61,12 @@ class Tokenizer {
   std::unique_ptr<const Impl> impl_;
 };
 
-// Reads tokenizer.json (and tokenizer_config.json beside it, when there) from a Hugging Face directory.
+// Reads tokenizer.json, and tokenizer_config.json if it exists, from a Hugging Face directory.
 // Errors name the file and the field: malformed JSON, or a model, normalizer, pre-tokenizer, post-processor
 // or decoder that is not supported, with the list of what is.
 Result<TokenizerSpec> read_tokenizer_json(const std::filesystem::path& directory);
 
-// The same from texts; `config` (tokenizer_config.json) may be empty. `name` is for messages.
+// The texts of these files; `config` (tokenizer_config.json) may be empty. `name` is for messages.
 struct TokenizerJsonText {
   std::string_view name = "tokenizer.json";
   std::string_view tokenizer;
@@ -75,22 +74,22 @@ struct TokenizerJsonText {
 };
 Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text);
 
-// Sets what a GGUF `tokenizer.ggml.pre` name stands for: split_patterns, ignore_merges, normalize_nfc and
-// add_space_prefix. Errors: a name that is not known; the message lists those that are.
+// Sets the traits that a GGUF `tokenizer.ggml.pre` name means: split_patterns, ignore_merges, normalize_nfc
+// and add_space_prefix. Error: an unknown name; the message lists the known ones.
 Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec);
 
-// The name that stands for what `spec` does; nullopt: there is none.
+// The name that means the traits of `spec`; nullopt: there is none.
 std::optional<std::string_view> gguf_pre_tokenizer_name(const TokenizerSpec& spec);
 
-// Turns tokens into text as they come, never splitting a UTF-8 character: what is incomplete waits for the
-// next token. decode() of all tokens equals the concatenation of all push() and finish().
+// Turns tokens into text as they come and never splits a UTF-8 character: an incomplete character waits for
+// the next token. decode() of all tokens equals the concatenation of all push() and finish().
 class StreamDecoder {
  public:
   explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special = true);
 
-  // Text that is now complete, until the next call; empty while a character is unfinished.
+  // The text that is now complete, valid until the next call; empty while a character is unfinished.
   std::string_view push(TokenId token);
-  // What is left; an unfinished character becomes U+FFFD.
+  // The rest of the text; an unfinished character becomes U+FFFD.
   std::string finish();
 
  private:
@@ -98,7 +97,7 @@ class StreamDecoder {
   bool skip_special_;
   bool at_start_ = true;
   std::string pending_;   // bytes of an unfinished character, at most 3
-  std::string complete_;  // what push() returned
+  std::string complete_;  // text that push() returned
 };
 
 }  // namespace outrider

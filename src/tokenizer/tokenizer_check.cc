@@ -11,7 +11,7 @@ namespace outrider {
 namespace {
 
 constexpr size_t kMaxPieceBytes = 64 * 1024;
-constexpr size_t kMaxAddedTokenBytes = 4096;  // bounds the cost of looking for it at every place of a text
+constexpr size_t kMaxAddedTokenBytes = 4096;  // bounds the cost of searching for it at every place of a text
 
 Status check_size(const char* what, size_t size, size_t vocabulary) {
   if (size == vocabulary) return {};

@@ -7,11 +7,11 @@
 
 namespace outrider {
 
-// Fills in what a file may leave out (attributes, added tokens) and refuses what cannot be right on its own:
-// sizes that differ, pieces that are empty, too long or not UTF-8, ids outside of the vocabulary.
+// Fills in the parts that a file may leave out (attributes, added tokens). Errors: arrays of different sizes,
+// pieces that are empty, too long or not UTF-8, ids outside the vocabulary.
 Status complete_and_check(TokenizerSpec& spec);
 
-// Piece -> id; views of spec.pieces. Error: a piece that is there twice.
+// A map from pieces, which are views of spec.pieces, to ids. Error: a piece appears twice.
 Result<PieceIds> index_pieces(const TokenizerSpec& spec);
 
 }  // namespace outrider

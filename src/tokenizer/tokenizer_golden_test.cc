@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids of tiny tokenizers of every family as the `tokenizers` package gives them
-// (tools/make_tokenizer_goldens.py).
+// Tiny tokenizers of every family give the ids of the `tokenizers` package (tools/make_tokenizer_goldens.py).
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
@@ -73,7 +72,7 @@ TEST(TokenizerGolden, PlainEncodingGivesTheTextBack) {
   ASSERT_NE(tokenizer, nullptr);
   for (const std::string& text : texts) {
     const auto tokens = tokenizer->encode(text, {.add_special = false, .parse_special = false});
-    // <tool> is no control token, and takes the white space behind it along.
+    // <tool> is no control token, and includes the white space after it.
     if (text.find("<tool>") != std::string::npos) continue;
     EXPECT_EQ(tokenizer->decode(tokens), text);
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.json of Hugging Face tokenizers, model type BPE, and the parts of tokenizer_config.json beside
-// it.
+// Reads tokenizer.json of Hugging Face tokenizers, model type BPE, and some keys of tokenizer_config.json.
 #include <algorithm>
 #include <fstream>
 #include <optional>
@@ -15,23 +14,7 @@ namespace outrider {
 namespace {
 
 constexpr uintmax_t kMaxFileBytes = uintmax_t{256} << 20;
-constexpr size_t kMaxDepth = 64;
-
-// Parses `text`; the element lives as long as the parser.
-Result<JsonField> parse(std::string_view text, simdjson::dom::parser& parser) {
-  if (parser.allocate(text.size(), kMaxDepth) != simdjson::SUCCESS) {
-    return resource_error("no memory for " + std::to_string(text.size()) + " bytes of JSON");
-  }
-  simdjson::dom::element root;
-  const simdjson::error_code error = parser.parse(text.data(), text.size()).get(root);
-  if (error == simdjson::DEPTH_ERROR) {
-    return input_error("JSON is nested deeper than " + std::to_string(kMaxDepth) + " levels");
-  }
-  if (error != simdjson::SUCCESS)
-    return input_error(std::string("not valid JSON: ") + simdjson::error_message(error));
-  if (!root.is_object()) return JsonField(root, "").expected("a JSON object");
-  return JsonField(root, "");
-}
+constexpr int kMaxDepth = 64;
 
 class TokenizerJsonReader {
  public:
@@ -97,8 +80,7 @@ class TokenizerJsonReader {
       OUTRIDER_TRY(const simdjson::dom::array elements, tokens->array());
       for ([[maybe_unused]] const auto& element : elements) ++added;
     }
-    // Ids have no gaps, so none can be beyond the number of tokens the file has; this bounds the memory as
-    // well.
+    // Ids have no gaps, so none can exceed the number of tokens in the file. This bounds the memory as well.
     max_tokens_ = entries + added;
     spec_.pieces.resize(max_tokens_);
     spec_.attributes.assign(max_tokens_, TokenAttribute::kNormal);
@@ -121,11 +103,8 @@ class TokenizerJsonReader {
   Status read_added_tokens() {
     const auto field = root_.find("added_tokens");
     if (!field) return {};
-    OUTRIDER_TRY(const simdjson::dom::array elements, field->array());
-    size_t index = 0;
-    for (const simdjson::dom::element element : elements) {
-      OUTRIDER_RETURN_IF_ERROR(read_added_token(field->element(index++, element)));
-    }
+    OUTRIDER_TRY(const std::vector<JsonField> tokens, field->items());
+    for (const JsonField& token : tokens) OUTRIDER_RETURN_IF_ERROR(read_added_token(token));
     return {};
   }
 
@@ -154,7 +133,7 @@ class TokenizerJsonReader {
     return {};
   }
 
-  // Added tokens that are in the vocabulary too leave room at the end.
+  // Added tokens that are also in the vocabulary were counted twice, so the end may be unused.
   Status check_no_gaps() {
     spec_.pieces.resize(model_tokens_);
     spec_.attributes.resize(model_tokens_);
@@ -224,8 +203,8 @@ class TokenizerJsonReader {
   size_t model_tokens_ = 0;  // one past the greatest id so far
 };
 
-// "bos_token" and the like: a string, or an object with "content". nullopt: absent, or (pad) not in the
-// vocabulary.
+// Reads "bos_token" and the like: a string, or an object with "content". nullopt: the key is absent, or
+// (pad_token) the token is not in the vocabulary.
 Result<std::optional<TokenId>> named_token(const JsonField& config, std::string_view key,
                                            const TokenizerSpec& spec) {
   auto field = config.find(key);
@@ -246,7 +225,7 @@ Status apply_config(const JsonField& config, TokenizerSpec& spec) {
   OUTRIDER_TRY(spec.eos, named_token(config, "eos_token", spec));
   OUTRIDER_TRY(spec.pad, named_token(config, "pad_token", spec));
   if (!config.find("add_bos_token") && !config.find("add_eos_token")) return {};
-  // Either of them replaces the template of tokenizer.json, as in transformers.
+  // Either key replaces the template of tokenizer.json, as in transformers.
   OUTRIDER_TRY(const bool add_bos, config.boolean_at("add_bos_token", false));
   OUTRIDER_TRY(const bool add_eos, config.boolean_at("add_eos_token", false));
   spec.prefix.clear();
@@ -275,21 +254,25 @@ Error in_file(std::string_view name, const Error& error) {
   return {error.kind, std::string(name) + ": " + error.message};
 }
 
+Result<JsonDocument> parse_object(std::string_view text, std::string_view name) {
+  auto document = JsonDocument::parse(text, kMaxDepth);
+  if (!document.ok()) return in_file(name, document.error());
+  if (!document->root().is_object()) return in_file(name, document->root().expected("a JSON object"));
+  return document;
+}
+
 }  // namespace
 
 Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text) {
-  simdjson::dom::parser parser;
-  const Result<JsonField> root = parse(text.tokenizer, parser);
-  if (!root.ok()) return in_file(text.name, root.error());
-  Result<TokenizerSpec> spec = TokenizerJsonReader(*root).run();
+  OUTRIDER_TRY(const JsonDocument document, parse_object(text.tokenizer, text.name));
+  const JsonField root = document.root();
+  Result<TokenizerSpec> spec = TokenizerJsonReader(root).run();
   if (!spec.ok()) return in_file(text.name, spec.error());
   if (text.config.empty()) return spec;
 
-  simdjson::dom::parser config_parser;
   const std::string config_name = std::string(text.name) + " (tokenizer_config.json)";
-  const Result<JsonField> config = parse(text.config, config_parser);
-  if (!config.ok()) return in_file(config_name, config.error());
-  if (const Status status = apply_config(*config, *spec); !status.ok())
+  OUTRIDER_TRY(const JsonDocument config, parse_object(text.config, config_name));
+  if (const Status status = apply_config(config.root(), *spec); !status.ok())
     return in_file(config_name, status.error());
   return spec;
 }

@@ -14,18 +14,15 @@ namespace {
 constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// Calls `visit` with each step of `root.name`, Sequences taken apart (`list` names their member).
+// Calls `visit` with `step` and its type, or with each step of a Sequence in turn; `list` names its member.
 Status visit_steps(const JsonField& step, std::string_view list,
                    const std::function<Status(const JsonField&, std::string_view)>& visit) {
   OUTRIDER_TRY(const JsonField type_field, step.at("type"));
   OUTRIDER_TRY(const std::string_view type, type_field.string());
   if (type != "Sequence") return visit(step, type);
-  OUTRIDER_TRY(const JsonField steps, step.at(list));
-  OUTRIDER_TRY(const simdjson::dom::array elements, steps.array());
-  size_t index = 0;
-  for (const simdjson::dom::element element : elements) {
-    OUTRIDER_RETURN_IF_ERROR(visit_steps(steps.element(index++, element), list, visit));
-  }
+  OUTRIDER_TRY(const JsonField steps_field, step.at(list));
+  OUTRIDER_TRY(const std::vector<JsonField> steps, steps_field.items());
+  for (const JsonField& inner : steps) OUTRIDER_RETURN_IF_ERROR(visit_steps(inner, list, visit));
   return {};
 }
 
@@ -34,7 +31,7 @@ class PipelineReader {
   PipelineReader(const JsonField& root, TokenizerSpec& spec) : root_(root), spec_(spec) {}
 
   Status run() {
-    spec_.kind = TokenizerKind::kSentencePiece;  // until a ByteLevel step is found
+    spec_.kind = TokenizerKind::kSentencePiece;  // changed where a ByteLevel step is found
     const auto read = [&](std::string_view section, std::string_view list, auto reader) -> Status {
       const auto field = root_.find(section);
       if (!field) return {};
@@ -46,7 +43,7 @@ class PipelineReader {
     OUTRIDER_RETURN_IF_ERROR(read("pre_tokenizer", "pretokenizers", &PipelineReader::read_pre_tokenizer));
     OUTRIDER_RETURN_IF_ERROR(read("post_processor", "processors", &PipelineReader::read_post_processor));
     OUTRIDER_RETURN_IF_ERROR(read("decoder", "decoders", &PipelineReader::read_decoder));
-    return settle_spaces();
+    return choose_space_rule();
   }
 
  private:
@@ -164,18 +161,16 @@ class PipelineReader {
   }
 
   Status read_post_processor(const JsonField& step, std::string_view type) {
-    if (type == "ByteLevel") return {};  // trims offsets, which nobody asks for here
+    if (type == "ByteLevel") return {};  // trims offsets, which are not used here
     if (type != "TemplateProcessing") {
       return step.unsupported("post-processor", type, {"ByteLevel", "TemplateProcessing", "Sequence"});
     }
     if (has_template_) return input_error(step.path() + ": a second TemplateProcessing is not supported");
     has_template_ = true;
     OUTRIDER_TRY(const JsonField single, step.at("single"));
-    OUTRIDER_TRY(const simdjson::dom::array items, single.array());
+    OUTRIDER_TRY(const std::vector<JsonField> items, single.items());
     bool after_text = false;
-    size_t index = 0;
-    for (const simdjson::dom::element element : items) {
-      const JsonField item = single.element(index++, element);
+    for (const JsonField& item : items) {
       if (item.find("Sequence")) {
         if (after_text)
           return input_error(item.path() + ": a template with the text in it twice is not supported");
@@ -189,18 +184,16 @@ class PipelineReader {
     return {};
   }
 
-  // The ids that a {"SpecialToken": {"id": name}} of a template stands for.
+  // Appends the ids of a {"SpecialToken": {"id": name}} of a template.
   static Status append_special(const JsonField& step, const JsonField& item, std::vector<TokenId>& tokens) {
     OUTRIDER_TRY(const JsonField special, item.at("SpecialToken"));
     OUTRIDER_TRY(const JsonField name_field, special.at("id"));
     OUTRIDER_TRY(const std::string_view name, name_field.string());
     OUTRIDER_TRY(const JsonField all, step.at("special_tokens"));
     OUTRIDER_TRY(const JsonField definition, all.at(name));
-    OUTRIDER_TRY(const JsonField ids, definition.at("ids"));
-    OUTRIDER_TRY(const simdjson::dom::array elements, ids.array());
-    size_t index = 0;
-    for (const simdjson::dom::element element : elements) {
-      const JsonField id = ids.element(index++, element);
+    OUTRIDER_TRY(const JsonField ids_field, definition.at("ids"));
+    OUTRIDER_TRY(const std::vector<JsonField> ids, ids_field.items());
+    for (const JsonField& id : ids) {
       OUTRIDER_TRY(const int64_t value, id.integer());
       if (value < 0 || value > INT32_MAX) return id.expected("a token id below 2^31");
       tokens.push_back(static_cast<TokenId>(value));
@@ -208,8 +201,8 @@ class PipelineReader {
     return {};
   }
 
-  // What a decoder does follows from the kind of vocabulary; this only makes sure that no other one is asked
-  // for.
+  // The kind of vocabulary determines how tokens are decoded; this only refuses files that need another
+  // decoder.
   Status read_decoder(const JsonField& step, std::string_view type) {
     for (const std::string_view known :
          {"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}) {
@@ -219,8 +212,8 @@ class PipelineReader {
         "decoder", type, {"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip", "Sequence"});
   }
 
-  // Which of the ways to mark spaces this is, once all steps are known.
-  Status settle_spaces() {
+  // Chooses the rule for marking spaces once all steps are known.
+  Status choose_space_rule() {
     const bool in_normalizer = prepends_ || replaces_spaces_;
     if (byte_level() && (in_normalizer || has_metaspace_)) {
       return input_error("normalizer: ByteLevel together with U+2581 for spaces is not supported");

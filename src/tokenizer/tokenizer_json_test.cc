@@ -38,7 +38,7 @@ std::string replaced(std::string_view from, std::string_view to) {
   return text;
 }
 
-// What reading and checking say: the error, or "accepted".
+// The error of reading and checking, or "accepted".
 Error outcome(std::string_view json, std::string_view config = "") {
   auto spec = parse_tokenizer_json({.tokenizer = json, .config = config});
   if (!spec.ok()) return spec.error();

@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-// The byte of a "<0xNN>" piece.
+// The byte that a "<0xNN>" piece names.
 std::optional<char> fallback_byte(std::string_view piece) {
   constexpr size_t kPieceBytes = 6;
   if (piece.size() != kPieceBytes || !piece.starts_with("<0x") || !piece.ends_with('>')) return std::nullopt;

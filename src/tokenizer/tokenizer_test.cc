@@ -27,7 +27,7 @@ TokenizerSpec byte_level_spec() {
   return spec;
 }
 
-// As in a Llama 2 GGUF: scores, no merges.
+// A vocabulary as in a Llama 2 GGUF: scores, no merges.
 TokenizerSpec scored_spec() {
   TokenizerSpec spec;
   spec.kind = TokenizerKind::kSentencePiece;
@@ -111,12 +111,13 @@ TEST(Tokenizer, ControlTokensAreTextUnlessParsed) {
 
 TEST(Tokenizer, MarkedControlTokensAreText) {
   const auto tokenizer = Tokenizer::create(byte_level_spec()).value();
-  const std::string text = "a<eot><<eot>\xEF\xB7\x90\xEF\xB7\x91\xEF\xB7\x92";  // marks of its own, too
+  const std::string text =
+      "a<eot><<eot>\xEF\xB7\x90\xEF\xB7\x91\xEF\xB7\x92";  // the text itself has the characters of marks
   const std::string marked = tokenizer->mark_input(text);
   EXPECT_EQ(drop_input_marks(marked), text);
   EXPECT_EQ(tokenizer->encode(marked, {.drop_marks = true}),
             tokenizer->encode(text, {.parse_special = false}));
-  // Those around it are tokens as ever.
+  // Control tokens outside the marked part are still tokens.
   EXPECT_EQ(tokenizer->encode("<eot>" + tokenizer->mark_input("<eot>") + "<eot>", {.drop_marks = true}),
             (std::vector<TokenId>{258, '<', 'e', 'o', 't', '>', 258}));
 }

@@ -9,7 +9,7 @@ struct Additions {
   std::string_view ranges;
 };
 
-// From UnicodeData.txt of Unicode 16.0: what was unassigned in 14.0.
+// The characters of UnicodeData.txt of Unicode 16.0 that were unassigned in 14.0.
 constexpr Additions kAdditions[] = {
     {"Lu", R"(\x{1C89}\x{A7CB}-\x{A7CC}\x{A7DA}\x{A7DC}\x{10D50}-\x{10D65})"},
     {"Ll", R"(\x{1C8A}\x{A7CD}\x{A7DB}\x{10D70}-\x{10D85}\x{1DF25}-\x{1DF2A})"},

@@ -15,7 +15,7 @@ Value no_such_attribute(const Value& object, std::string_view name) {
                           std::string(name) + "'");
 }
 
-// `loop.name`; nullopt when there is none.
+// The attribute `name` of `loop`; nullopt when there is none.
 std::optional<Value> loop_attribute(const Loop& loop, std::string_view name) {
   const auto& items = loop.items->items;
   const int64_t length = static_cast<int64_t>(items.size());
@@ -26,7 +26,7 @@ std::optional<Value> loop_attribute(const Loop& loop, std::string_view name) {
   if (name == "first") return Value(loop.index == 0);
   if (name == "last") return Value(loop.index == length - 1);
   if (name == "length") return Value(length);
-  // The depth of recursion, which is not supported.
+  // Recursive loops are not supported, so the depth is always that of the first level.
   if (name == "depth") return Value(int64_t{1});
   if (name == "depth0") return Value(int64_t{0});
   if (name == "previtem") {
@@ -40,7 +40,7 @@ std::optional<Value> loop_attribute(const Loop& loop, std::string_view name) {
   return std::nullopt;
 }
 
-// Attributes in Python's sense; nullopt when the object has none of this name.
+// An attribute in Python's sense; nullopt when the object has none of this name.
 std::optional<Value> own_attribute(const Value& object, std::string_view name) {
   if (object.is(Kind::kNamespace)) {
     if (const Value* value = object.name_space()->find(name)) return *value;
@@ -60,7 +60,7 @@ Error blocked_method(const Value& object, std::string_view name) {
                      ", which templates may not");
 }
 
-// An index counted from the end when negative; nullopt outside the sequence.
+// The place of an index, which counts from the end when negative; nullopt outside the sequence.
 std::optional<size_t> resolve_index(int64_t index, int64_t size) {
   if (index < 0) index += size;
   if (index < 0 || index >= size) return std::nullopt;
@@ -85,7 +85,7 @@ std::optional<Value> item_at(const Value& object, const Value& key) {
   return std::nullopt;
 }
 
-// The places Python's slice(start, stop, step) visits in a sequence of `size`.
+// The places that Python's slice(start, stop, step) visits in a sequence of `size` items.
 std::vector<size_t> slice_places(const SliceBounds& bounds, int64_t size) {
   const int64_t step = std::max(bounds.step.value_or(1), -INT64_MAX);
   const bool forward = step > 0;

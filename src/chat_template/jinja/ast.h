@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The syntax tree of a template. Operators of one precedence are one node with many operands, so the height
-// of the tree is bounded by the nesting of the source, not by its length.
+// The syntax tree of a template. Operators of one precedence are one node with many operands, so the nesting
+// of the source bounds the height of the tree, not its length.
 #pragma once
 
 #include <memory>
@@ -113,10 +113,11 @@ struct Expression {
 struct Statement;
 using Body = std::vector<Statement>;
 
-// What an assignment writes: a name, an attribute of a namespace, or several targets that unpack a sequence.
+// The target of an assignment: a name, an attribute of a namespace, or several targets that unpack a
+// sequence.
 struct Target {
   std::string name;
-  std::string attribute;      // of the namespace `name`; empty for a plain name
+  std::string attribute;      // attribute of the namespace `name`; empty for a plain name
   std::vector<Target> parts;  // not empty: unpacking; `name` and `attribute` are unused
 };
 
@@ -142,7 +143,7 @@ struct For {
   ExpressionPtr iterable;
   ExpressionPtr condition;  // null: every item
   Body body;
-  Body otherwise;  // for no items
+  Body otherwise;  // runs when there are no items
 };
 
 struct Set {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tests of `value is test`.
+// The tests that `value is test` can name.
 #include "chat_template/jinja/builtins.h"
 #include "chat_template/jinja/operators.h"
 #include "chat_template/jinja/text.h"
@@ -48,7 +48,7 @@ Result<Value> is_equal(Runtime& runtime, const Value& subject, const Arguments& 
   return Value(same == expected);
 }
 
-// subject < other, with the operands exchanged and the result negated as asked.
+// Computes subject < other, with the operands exchanged and the result negated as asked.
 template <bool exchange, bool negate>
 Result<Value> compares(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   OUTRIDER_TRY(const Parameters parameters, Parameters::bind(arguments, {"other"}, 1));
@@ -69,7 +69,7 @@ Result<Value> is_same(Runtime&, const Value& subject, const Arguments& arguments
   return Value(subject.same_object(parameters[0]));
 }
 
-// str.isupper() and str.islower(): no letter of the other case, and one of this.
+// str.isupper() and str.islower(): true with at least one letter of this case and none of the other.
 template <bool upper>
 Result<Value> has_case(Runtime&, const Value& subject, const Arguments& arguments) {
   OUTRIDER_TRY(const Parameters parameters, Parameters::bind(arguments, {}));

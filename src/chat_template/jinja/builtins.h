@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters, tests, methods and global functions. All are called the same way.
+// Filters, tests, methods and global functions, which share one signature.
 #pragma once
 
 #include <initializer_list>
@@ -25,12 +25,12 @@ struct Builtin {
   BuiltinFunction function;
 };
 
-// Null when there is none.
+// Each lookup gives null when there is none of that name.
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_global(std::string_view name);
 const Builtin* find_method(const Value& object, std::string_view name);
-// Methods that change their object, which templates may not.
+// True for methods that would change their object, which templates may not do.
 bool is_mutating_method(const Value& object, std::string_view name);
 
 Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value& subject,
@@ -38,19 +38,19 @@ Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value&
 Result<bool> apply_test(Runtime& runtime, std::string_view name, const Value& subject,
                         const Arguments& arguments);
 
-// Arguments matched to the names of a function's parameters.
+// The arguments of a call, matched to the names of a function's parameters.
 class Parameters {
  public:
   // Error: more arguments than parameters, an unknown or repeated name, or one of the first `required`
-  // missing.
+  // parameters is missing.
   static Result<Parameters> bind(const Arguments& arguments, std::initializer_list<std::string_view> names,
                                  size_t required = 0);
 
   bool has(size_t index) const { return values_[index] != nullptr && !values_[index]->is(Kind::kNone); }
-  // Precondition: given or required; none counts as given.
+  // Precondition: the argument is given or required; none counts as given.
   const Value& operator[](size_t index) const { return *values_[index]; }
   bool given(size_t index) const { return values_[index] != nullptr; }
-  // Value of an optional parameter; none counts as absent. Error: given, but of another type.
+  // The value of an optional parameter; none counts as absent. Error: the argument has another type.
   Result<int64_t> integer(size_t index, int64_t fallback) const;
   Result<std::string> string(size_t index, std::string fallback) const;
   bool flag(size_t index, bool fallback) const;
@@ -60,10 +60,10 @@ class Parameters {
   std::vector<std::string_view> names_;
 };
 
-// `parts` as a list of strings.
+// Makes a list of strings of `parts`.
 Result<Value> make_string_list(Runtime& runtime, const std::vector<std::string_view>& parts);
 
-// Filters are spread over two tables by what they work on.
+// There are two tables of filters: those on sequences and those on text and numbers.
 const Builtin* find_text_filter(std::string_view name);
 const Builtin* find_sequence_filter(std::string_view name);
 

@@ -9,7 +9,7 @@ namespace outrider::jinja {
 
 namespace {
 
-// An error gets the line of the innermost expression it passes.
+// Gives an error the line of the innermost expression that it passes.
 Result<Value> located(int line, Result<Value> result) {
   if (result.ok()) return result;
   return at_line(line, std::move(result).error());

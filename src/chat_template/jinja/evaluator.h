@@ -10,7 +10,7 @@
 
 namespace outrider::jinja {
 
-// Runs the body of a macro; the interpreter of statements does that for expressions.
+// Runs the body of a macro. The interpreter of statements implements it for expressions.
 class MacroCaller {
  public:
   virtual ~MacroCaller() = default;
@@ -25,7 +25,7 @@ class Evaluator {
   Result<Value> evaluate(const Expression& expression, const Scope& scope);
   Result<bool> test(const Expression& condition, const Scope& scope);
   Result<Value> apply_filters(Value value, const std::vector<Suffix>& filters, const Scope& scope);
-  // `call` is a Postfix that ends with a call; `caller` is handed over by that name.
+  // `call` is a Postfix that ends with a call; the callee sees `caller` under that name.
   Result<Value> call_with_caller(const Expression& call, Value caller, const Scope& scope);
 
  private:

@@ -295,7 +295,7 @@ Result<Suffix> ExpressionParser::parse_attribute() {
   return Suffix{line, AttributeSuffix{std::move(name)}};
 }
 
-// Null where the bound is left out.
+// Parses a bound of a slice; null where it is left out.
 Result<ExpressionPtr> ExpressionParser::parse_slice_bound() {
   if (tokens_.at_operator(":") || tokens_.at_operator("]")) return ExpressionPtr();
   return parse_expression();
@@ -332,7 +332,7 @@ Result<CallArguments> ExpressionParser::parse_arguments() {
       OUTRIDER_TRY(ExpressionPtr value, parse_expression());
       arguments.named.emplace_back(std::move(name), std::move(value));
     } else {
-      if (!arguments.named.empty()) return tokens_.fail("a positional argument stands behind a named one");
+      if (!arguments.named.empty()) return tokens_.fail("a positional argument stands after a named one");
       OUTRIDER_TRY(ExpressionPtr value, parse_expression());
       arguments.positional.push_back(std::move(value));
     }
@@ -351,7 +351,7 @@ Result<Suffix> ExpressionParser::parse_call() {
   return Suffix{line, CallSuffix{std::move(arguments)}};
 }
 
-// Behind the bar.
+// Parses a filter after its bar.
 Result<Suffix> ExpressionParser::parse_filter() {
   const int line = tokens_.current().line;
   FilterSuffix filter;
@@ -371,7 +371,7 @@ Result<std::vector<Suffix>> ExpressionParser::parse_filters() {
   return filters;
 }
 
-// Behind `is`. One argument may stand without brackets: `x is divisibleby 3`.
+// Parses a test after `is`. A single argument needs no brackets: `x is divisibleby 3`.
 Result<Suffix> ExpressionParser::parse_test() {
   const int line = tokens_.current().line;
   TestSuffix test;

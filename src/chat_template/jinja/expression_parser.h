@@ -9,18 +9,18 @@
 
 namespace outrider::jinja {
 
-// Recursive descent with Jinja's precedences, loosest first: if-else, or, and, not, comparisons, + -, ~, * /
-// // %,
-// **, unary signs, then filters, tests, calls, items and attributes.
+// Recursive descent with Jinja's precedences, loosest first: if-else; or; and; not; comparisons; + and -; ~;
+// *, /, // and %; **; unary signs; then filters, tests, calls, items and attributes.
 class ExpressionParser {
  public:
   // `depth` is the nesting of the template, shared with the statements.
   ExpressionParser(TokenStream& tokens, int& depth) : tokens_(tokens), depth_(depth) {}
 
   Result<ExpressionPtr> parse_expression();
-  // Items with commas between them make a tuple. Without conditionals, an `if` ends the expression.
+  // Items with commas between them make a tuple. Where conditionals are not allowed, an `if` ends the
+  // expression.
   Result<ExpressionPtr> parse_tuple(bool with_conditional = true, bool may_be_empty = false);
-  // filter|filter(...): of {% filter %} and {% set x | filter %}, behind the first bar.
+  // Parses filter|filter(...) of {% filter %} and {% set x | filter %}, after the first bar.
   Result<std::vector<Suffix>> parse_filters();
   Result<CallArguments> parse_arguments();
 
@@ -45,7 +45,7 @@ class ExpressionParser {
   Result<ExpressionPtr> parse_number();
   Result<ExpressionPtr> parse_list();
   Result<ExpressionPtr> parse_dict();
-  // `ahead` tells what parses the suffix that comes next; nullptr: none does.
+  // The member that parses the next suffix, or nullptr where no suffix comes next.
   using ParseSuffix = Result<Suffix> (ExpressionParser::*)();
   Status parse_suffixes(ParseSuffix (ExpressionParser::*ahead)(), std::vector<Suffix>& suffixes);
   ParseSuffix postfix_ahead();

@@ -28,7 +28,7 @@ Result<int> parse_field_number(std::string_view format, size_t& at) {
   return number;
 }
 
-// `at` stands behind the percent sign and is moved behind the conversion.
+// `at` is the place after the percent sign and is moved to the place after the conversion.
 Result<Conversion> parse_conversion(std::string_view format, size_t& at) {
   Conversion conversion;
   for (; at < format.size() && std::string_view("-+ #0").find(format[at]) != std::string_view::npos; ++at) {
@@ -67,7 +67,7 @@ std::string print_number(const Conversion& conversion, const char* length, Numbe
   if (conversion.precision >= 0) format += "." + std::to_string(conversion.precision);
   format += length;
   format += conversion.type;
-  char buffer[800];  // 309 digits of the greatest double and kMaxFieldWidth of precision fit
+  char buffer[800];  // holds the 309 digits of the greatest double and kMaxFieldWidth of precision
   const int size = std::snprintf(buffer, sizeof(buffer), format.c_str(), number);
   return std::string(buffer, static_cast<size_t>(size));
 }

@@ -8,7 +8,7 @@ namespace outrider::jinja {
 
 namespace {
 
-constexpr int64_t kMaxRange = 100'000;  // as Jinja's sandbox
+constexpr int64_t kMaxRange = 100'000;  // the limit of Jinja's sandbox
 constexpr size_t kMaxDateText = 256;
 
 Result<Value> range(Runtime& runtime, const Value&, const Arguments& arguments) {

@@ -12,7 +12,7 @@ namespace outrider::jinja {
 
 namespace {
 
-// How a body ended.
+// The way a body ended.
 enum class Flow { kNormal, kBreak, kContinue };
 
 class Interpreter final : public MacroCaller {
@@ -46,7 +46,7 @@ class Interpreter final : public MacroCaller {
 
   // The items of a loop that pass its condition.
   Result<std::shared_ptr<const List>> select_items(const For& node, const ScopePtr& scope);
-  // Runs the body with the output going into a text of its own.
+  // Runs the body and returns its output as a text of its own.
   Result<Captured> capture(const Body& body, const ScopePtr& scope);
   Status assign(const Target& target, Value value, Scope& scope);
   Status print(const Value& value);
@@ -56,7 +56,7 @@ class Interpreter final : public MacroCaller {
 
   Runtime& runtime_;
   Evaluator evaluator_;
-  std::string output_;  // of the innermost capture
+  std::string output_;  // output of the innermost capture
   std::vector<std::unique_ptr<Macro>> macros_;
 };
 

@@ -9,9 +9,8 @@
 
 namespace outrider::jinja {
 
-// Renders a template with the names of `variables` (string keys) defined. `now` is what strftime_now()
-// prints. Errors name the line: the template refused its input, used something unsupported, or ran over a
-// limit.
+// Renders a template with the names of `variables` (string keys) defined. strftime_now() prints `now`. Errors
+// name the line: the template refused its input, used an unsupported feature, or exceeded a limit.
 Result<std::string> render(const Body& body, const Dict& variables, const Limits& limits, const std::tm& now);
 
 }  // namespace outrider::jinja

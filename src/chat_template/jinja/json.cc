@@ -225,7 +225,7 @@ Result<std::string> to_json(Runtime& runtime, const Value& value, const JsonStyl
 
 Result<Value> parse_json(std::string_view json) {
   simdjson::dom::parser parser;
-  // The document itself is one level more than the values in it.
+  // The document adds one level to the depth of its values.
   if (parser.allocate(json.size(), kMaxValueDepth + 1) != simdjson::SUCCESS) {
     return resource_error("not enough memory to read JSON of " + std::to_string(json.size()) + " bytes");
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as JSON, as Python's json.dumps() writes it, and back.
+// Values as JSON text in the form of Python's json.dumps(), and JSON text as values.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ namespace outrider::jinja {
 struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
-  std::optional<std::string> indent;  // per level
+  std::optional<std::string> indent;  // text of one level
   std::string item_separator = ", ";
   std::string key_separator = ": ";
 };
 
-// Error: a value that JSON has no form for (undefined, functions, namespaces).
+// Error: the value has a part that JSON cannot express (undefined, functions, namespaces).
 Result<std::string> to_json(Runtime& runtime, const Value& value, const JsonStyle& style);
 
-// Error: not valid JSON, an integer outside int64, or nested deeper than kMaxValueDepth.
+// Error: the text is not valid JSON, has an integer outside int64, or is nested deeper than kMaxValueDepth.
 Result<Value> parse_json(std::string_view json);
 
 }  // namespace outrider::jinja

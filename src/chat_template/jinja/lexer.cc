@@ -21,7 +21,7 @@ bool starts_name(char c) {
 }
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Every line break becomes \n, and one at the very end is dropped.
+// Makes every line break \n and drops one at the very end.
 std::string normalize_newlines(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -79,7 +79,7 @@ class Lexer {
   std::string brackets_;  // the closing brackets still expected, innermost last
 };
 
-// Emits the text up to `end`, where a delimiter with `sign` stands, and moves there.
+// Emits the text up to `end`, the place of a delimiter with `sign`, and moves there.
 void Lexer::emit_text(size_t end, char sign, bool is_block) {
   std::string_view text = std::string_view(source_).substr(at_, end - at_);
   if (sign == '-') {
@@ -95,7 +95,7 @@ void Lexer::emit_text(size_t end, char sign, bool is_block) {
   advance(end - at_);
 }
 
-// Moves behind the end of a tag or comment that stands behind `sign_bytes` of sign.
+// Moves past the end of a tag or comment, whose delimiter follows `sign_bytes` bytes of sign.
 void Lexer::close_block(size_t sign_bytes) {
   const char sign = sign_bytes > 0 ? peek() : '\0';
   advance(sign_bytes + kDelimiter);
@@ -138,7 +138,7 @@ Status Lexer::skip_comment() {
   return {};
 }
 
-// Bytes of "{% name" with the whitespace behind it when the tag stands here.
+// The bytes of "{% name" and the whitespace after it where this tag comes next.
 std::optional<size_t> Lexer::match_raw_tag(std::string_view name) const {
   size_t end = at_ + kDelimiter;
   if (end < source_.size() && (source_[end] == '-' || source_[end] == '+')) ++end;
@@ -146,8 +146,8 @@ std::optional<size_t> Lexer::match_raw_tag(std::string_view name) const {
   if (std::string_view(source_).substr(end, name.size()) != name) return std::nullopt;
   end += name.size();
   while (end < source_.size() && is_space(source_[end])) ++end;
-  const std::string_view behind = std::string_view(source_).substr(end);
-  if (!behind.starts_with("%}") && !behind.starts_with("-%}") && !behind.starts_with("+%}"))
+  const std::string_view closing = std::string_view(source_).substr(end);
+  if (!closing.starts_with("%}") && !closing.starts_with("-%}") && !closing.starts_with("+%}"))
     return std::nullopt;
   return end - at_;
 }
@@ -216,7 +216,7 @@ Status Lexer::lex_token() {
   return {};
 }
 
-// Underscores between digits are allowed and dropped. A number behind a dot is an item: `pair.0.1`.
+// Drops underscores between digits, which are allowed. A number after a dot is an item: `pair.0.1`.
 void Lexer::lex_number() {
   size_t size = 0;
   std::string digits;

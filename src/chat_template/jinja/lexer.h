@@ -10,7 +10,7 @@
 namespace outrider::jinja {
 
 enum class TokenKind {
-  kText,         // outside of tags, whitespace control applied
+  kText,         // text outside of tags after whitespace control
   kOutputBegin,  // {{
   kOutputEnd,    // }}
   kTagBegin,     // {%
@@ -18,8 +18,8 @@ enum class TokenKind {
   kName,
   kInteger,
   kFloat,
-  kString,    // text is unescaped
-  kOperator,  // punctuation included
+  kString,    // a literal with its escapes resolved
+  kOperator,  // an operator or punctuation
   kEnd,
 };
 
@@ -33,8 +33,8 @@ struct Token {
 // transformers. The last token is kEnd. Errors name the line.
 Result<std::vector<Token>> tokenize(std::string_view source);
 
-// The one form of all messages about a template: "chat template line 3: ...". A message that has a line keeps
-// it; control characters become spaces.
+// Gives an error the form of all messages about a template: "chat template line 3: ...". A message that has a
+// line already keeps it. Control characters become spaces.
 Error at_line(int line, Error error);
 
 }  // namespace outrider::jinja

@@ -31,7 +31,7 @@ bool matches_edge(const std::string& text, const std::string& affix) {
   return at_start ? text.starts_with(affix) : text.ends_with(affix);
 }
 
-// str.startswith() and str.endswith(): one affix or a tuple of them.
+// str.startswith() and str.endswith() take one affix or a tuple of them.
 template <bool at_start>
 Result<Value> str_has_affix(Runtime&, const Value& subject, const Arguments& arguments) {
   OUTRIDER_TRY(const Parameters parameters, Parameters::bind(arguments, {"prefix"}, 1));
@@ -76,7 +76,7 @@ Result<Value> str_splitlines(Runtime& runtime, const Value& subject, const Argum
   return make_string_list(runtime, split_lines(subject.string()));
 }
 
-// str.partition(): the text before the separator, the separator, the text behind it.
+// str.partition(): the text before the separator, the separator, the text after it.
 Result<Value> str_partition(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   OUTRIDER_TRY(const Parameters parameters, Parameters::bind(arguments, {"sep"}, 1));
   OUTRIDER_TRY(const std::string separator, parameters.string(0, ""));
@@ -96,7 +96,7 @@ Result<Value> str_replace(Runtime& runtime, const Value& subject, const Argument
   return Value(replace(subject.string(), from, to, limit));
 }
 
-// Place of the argument in characters, or -1.
+// The place of the argument, counted in characters, or -1.
 template <bool from_right>
 Result<int64_t> find_text(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   OUTRIDER_TRY(const Parameters parameters, Parameters::bind(arguments, {"sub"}, 1));
@@ -145,7 +145,7 @@ Result<Value> str_join(Runtime& runtime, const Value& subject, const Arguments& 
   return Value(std::move(out));
 }
 
-// True when there is a character and all fulfil the predicate.
+// True when the text is not empty and all its characters fulfil the predicate.
 template <bool (*predicate)(int32_t)>
 Result<Value> str_consists_of(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   OUTRIDER_TRY(const Parameters parameters, Parameters::bind(arguments, {}));

@@ -18,11 +18,11 @@ Result<Value> negate(const Value& value);
 
 Result<bool> equal(Runtime& runtime, const Value& left, const Value& right);
 Result<bool> less(Runtime& runtime, const Value& left, const Value& right);
-// `item in container`.
+// True for `item in container`.
 Result<bool> contains(Runtime& runtime, const Value& container, const Value& item);
 
-// object.name: a method or attribute first, then an item. Undefined when there is neither; error on an
-// undefined object and on methods that would change it.
+// object.name: a method or attribute first, then an item; undefined when there is neither. Errors: the object
+// is undefined, or the method would change it.
 Result<Value> get_attribute(const Value& object, std::string_view name);
 // object[key]: an item first, then an attribute.
 Result<Value> get_item(Runtime& runtime, const Value& object, const Value& key);
@@ -32,9 +32,9 @@ struct SliceBounds {
 };
 Result<Value> get_slice(Runtime& runtime, const Value& object, const SliceBounds& bounds);
 
-// What a loop over the value visits: items, characters or keys; nothing for undefined.
+// The list that a loop over the value visits: items, characters or keys; empty for undefined.
 Result<std::shared_ptr<const List>> iterate(Runtime& runtime, const Value& value);
-// Number of items, characters or keys.
+// The number of items, characters or keys.
 Result<int64_t> length(const Value& value);
 
 }  // namespace outrider::jinja

@@ -21,9 +21,9 @@ class Parser {
  private:
   using Ends = std::initializer_list<std::string_view>;
 
-  // Reads up to a tag of one of these names, which becomes the current token; without names, up to the end.
+  // Reads up to a tag with one of these names, which becomes the current token; without names, up to the end.
   Result<Body> parse_body(Ends ends);
-  // The body of a tag whose opening tag was read up to its end; reads the closing tag as well.
+  // Reads the body after an opening tag, and the closing tag.
   Result<Body> parse_block(std::string_view end);
   Result<Statement> parse_output();
   Result<Statement> parse_statement();
@@ -41,7 +41,7 @@ class Parser {
 
   TokenStream tokens_;
   int depth_ = 0;
-  int loops_ = 0;  // loops around the current statement that break and continue can mean
+  int loops_ = 0;  // number of loops around the current statement, which break and continue need
   ExpressionParser expressions_;
 };
 
@@ -92,7 +92,7 @@ Result<Statement> Parser::parse_output() {
   return Statement{line, Output{std::move(value)}};
 }
 
-// Behind '{%'.
+// Parses a statement after '{%'.
 Result<Statement> Parser::parse_statement() {
   using Parse = Result<Statement> (Parser::*)(int line);
   static constexpr std::pair<std::string_view, Parse> kTags[] = {
@@ -179,7 +179,7 @@ Result<std::vector<MacroDefinition::Parameter>> Parser::parse_parameters() {
     if (tokens_.skip_operator("=")) {
       OUTRIDER_TRY(parameter.default_value, expressions_.parse_expression());
     } else if (!parameters.empty() && parameters.back().default_value) {
-      return tokens_.fail("a parameter without a default stands behind one with a default");
+      return tokens_.fail("a parameter without a default stands after one with a default");
     }
     parameters.push_back(std::move(parameter));
     if (!tokens_.skip_operator(",")) break;
@@ -188,7 +188,7 @@ Result<std::vector<MacroDefinition::Parameter>> Parser::parse_parameters() {
   return parameters;
 }
 
-// A macro's body is no part of the loop around its definition.
+// The body of a macro is not a part of the loop around its definition.
 Result<Statement> Parser::parse_macro(int line) {
   MacroDefinition node;
   OUTRIDER_TRY(node.name, tokens_.expect_any_name("the name of a macro"));

@@ -8,7 +8,8 @@
 
 namespace outrider::jinja {
 
-// Errors name the line and what was expected; tags that are not supported are named. Nesting is bounded.
+// Parses a template. Errors name the line and what was expected, or the tag that is not supported. Nesting is
+// bounded.
 Result<Body> parse_template(std::string_view source);
 
 }  // namespace outrider::jinja

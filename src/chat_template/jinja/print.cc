@@ -7,7 +7,7 @@ namespace outrider::jinja {
 
 namespace {
 
-// Python prefers single quotes and escapes what is not printable.
+// Quotes as Python does, which prefers single quotes and escapes unprintable characters.
 std::string python_repr(std::string_view text) {
   const bool has_single = text.find('\'') != std::string_view::npos;
   const char mark = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
@@ -56,7 +56,7 @@ Status append_dict(Runtime& runtime, const Dict& dict, std::string& out) {
   return {};
 }
 
-// Shared parts of a value are printed each time they are met, so the cost is charged as it arises.
+// Shared parts of a value are printed each time they occur, so their cost is charged as it arises.
 Status append_repr(Runtime& runtime, const Value& value, std::string& out) {
   const size_t before = out.size();
   switch (value.kind()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as text, as Python's str() and repr() print them.
+// Values as text in the form of Python's str() and repr().
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace outrider::jinja {
 
-// str(): what {{ value }} prints. Undefined prints nothing.
+// str(), the text that {{ value }} prints. Undefined prints nothing.
 Result<std::string> to_text(Runtime& runtime, const Value& value);
 
 }  // namespace outrider::jinja

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rendering may spend, and what it owns.
+// The limits of one rendering and the objects it owns.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace outrider::jinja {
 
 struct Limits {
   int64_t steps = 10'000'000;               // nodes evaluated and items visited
-  size_t allocation = size_t{128} << 20;    // bytes of all strings, lists and dicts made
-  size_t largest_value = size_t{16} << 20;  // bytes made at once
+  size_t allocation = size_t{128} << 20;    // bytes of all strings, lists and dicts together
+  size_t largest_value = size_t{16} << 20;  // bytes of one value
   size_t output = size_t{16} << 20;         // bytes
   int depth = 300;                          // nested statements, expressions and macro calls
 };
@@ -28,13 +28,14 @@ class Runtime {
   const Limits& limits() const { return limits_; }
   const std::tm& now() const { return now_; }
 
-  // Error of both: the rendering ran over a limit.
+  // Error of both functions: the rendering exceeded a limit.
   Status spend_steps(int64_t count) {
     steps_ += count;
     if (steps_ <= limits_.steps) return {};
     return resource_error("the template runs longer than " + std::to_string(limits_.steps) + " steps");
   }
-  // Call before making something of `bytes`; charges steps too, because making it takes time.
+  // To be called before a value of `bytes` bytes is created. It charges steps as well, because creation takes
+  // time.
   Status spend_bytes(size_t bytes) {
     if (bytes > limits_.largest_value || bytes > limits_.allocation - allocated_) {
       return resource_error("the template makes more values than fit in its memory");
@@ -43,7 +44,7 @@ class Runtime {
     return spend_steps(static_cast<int64_t>(bytes / kBytesPerStep));
   }
 
-  // One level of recursion of the interpreter; on error nothing was entered.
+  // Enters one level of recursion of the interpreter. On an error no level was entered.
   Status enter() {
     if (depth_ == limits_.depth) {
       return resource_error("the template nests deeper than " + std::to_string(limits_.depth) + " levels");

@@ -11,8 +11,8 @@
 
 namespace outrider::jinja {
 
-// Names set in one pass through a loop, macro, block or the template itself. Inner scopes see outer ones;
-// what they set is theirs.
+// The names set in one pass through a loop, macro, block or the template itself. Inner scopes see the names
+// of outer ones and set only their own.
 class Scope {
  public:
   explicit Scope(std::shared_ptr<const Scope> parent) : parent_(std::move(parent)) {}
@@ -42,7 +42,7 @@ class Scope {
   std::shared_ptr<const Scope> parent_;
 };
 
-// A macro with the scope it was defined in, whose names it sees as they are when it is called.
+// A macro with the scope of its definition, whose names it sees as they are at the time of the call.
 struct Macro {
   const MacroDefinition* definition = nullptr;
   std::shared_ptr<const Scope> scope;

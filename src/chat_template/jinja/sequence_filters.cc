@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters on lists and dicts. Those that are lazy in Jinja make lists here.
+// Filters on lists and dicts. Filters that are lazy in Jinja return lists here.
 #include <algorithm>
 
 #include "chat_template/jinja/builtins.h"
@@ -102,7 +102,7 @@ Result<Value> sum(Runtime& runtime, const Value& subject, const Arguments& argum
   return total;
 }
 
-// What sort, unique, min and max compare: without regard to case unless asked.
+// The value by which sort, unique, min and max compare an item; case counts only where asked.
 Result<Value> comparison_key(Runtime& runtime, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is(Kind::kString)) return value;
   OUTRIDER_RETURN_IF_ERROR(runtime.spend_bytes(value.string().size()));
@@ -126,7 +126,8 @@ Result<std::vector<Keyed>> key_items(Runtime& runtime, const std::vector<Value>&
   return keyed;
 }
 
-// Stable. An own merge sort, because a comparison may fail and need not be a strict weak order (NaN).
+// A stable merge sort. std::sort cannot serve, because a comparison may fail and need not be a strict weak
+// order (NaN).
 Status merge_sort(Runtime& runtime, std::vector<Keyed>& items, bool descending) {
   std::vector<Keyed> merged(items.size());
   for (size_t width = 1; width < items.size(); width *= 2) {
@@ -223,7 +224,7 @@ Result<Value> map_attribute(Runtime& runtime, const List& items, const Arguments
   return make_list(std::move(mapped));
 }
 
-// The arguments behind the first `count` positional ones.
+// The arguments after the first `count` positional ones.
 Arguments without_first(const Arguments& arguments, size_t count) {
   const auto from =
       arguments.positional.begin() + static_cast<ptrdiff_t>(std::min(count, arguments.positional.size()));
@@ -245,7 +246,7 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& argum
   return make_list(std::move(mapped));
 }
 
-// select, reject, selectattr and rejectattr: ([attribute], [test, arguments of the test...]).
+// select, reject, selectattr and rejectattr take ([attribute], [test, arguments of the test...]).
 template <bool keep, bool by_attribute>
 Result<Value> filter_items(Runtime& runtime, const Value& subject, const Arguments& arguments) {
   if (!subject.truthy()) return make_list({});  // none and 0 included, as in Jinja

@@ -31,7 +31,7 @@ Result<uint32_t> parse_hex(std::string_view text, size_t digits) {
   return input_error("expected " + std::to_string(digits) + " hexadecimal digits in the escape of a string");
 }
 
-// Reads one escape; `text` starts behind the backslash and is moved behind the escape.
+// Reads one escape. `text` starts after the backslash and is moved past the escape.
 Status append_escape(std::string& out, std::string_view& text) {
   const char c = text.front();
   text.remove_prefix(1);

@@ -8,7 +8,7 @@
 
 namespace outrider::jinja {
 
-// What a Python string literal with this body (without its quotes) means. Escapes Python does not know stay
+// The string of a Python literal with this body (without its quotes). Escapes that Python does not know stay
 // as they are. Error: a numeric escape that is cut short or names no character.
 Result<std::string> unescape_string(std::string_view body);
 

@@ -100,7 +100,7 @@ std::string_view strip(std::string_view text, StripSide side, std::optional<std:
 }
 
 std::string to_upper(std::string_view text) {
-  // The one common letter whose upper case is two; utf8proc maps one to one.
+  // This is the one common letter whose upper case has two letters; utf8proc maps one to one.
   return map_characters(replace(text, "ß", "SS", -1), utf8proc_toupper);
 }
 

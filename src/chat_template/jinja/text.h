@@ -10,10 +10,10 @@
 
 namespace outrider::jinja {
 
-// One entry per character, each a view into `text`.
+// Splits `text` into its characters, each a view into it.
 std::vector<std::string_view> split_characters(std::string_view text);
 int64_t count_characters(std::string_view text);
-// `character` is one entry of split_characters(); -1 for an invalid byte.
+// The code point of one entry of split_characters(); -1 for an invalid byte.
 int32_t code_point(std::string_view character);
 
 bool is_whitespace(int32_t code_point);
@@ -25,9 +25,9 @@ std::string_view strip(std::string_view text, StripSide side,
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
-// First character upper case, the rest lower case.
+// str.capitalize(): the first character in upper case, the rest in lower case.
 std::string capitalize(std::string_view text);
-// Every run of letters capitalized: str.title().
+// str.title(): every run of letters capitalized.
 std::string title_words(std::string_view text);
 
 bool is_letter(int32_t code_point);
@@ -36,18 +36,19 @@ bool is_upper(int32_t code_point);
 bool is_lower(int32_t code_point);
 
 std::vector<std::string_view> split_lines(std::string_view text);
-// `limit` < 0 splits at every separator.
+// Splits at the first `limit` separators; `limit` < 0 splits at all.
 std::vector<std::string_view> split(std::string_view text, std::string_view separator, int64_t limit);
 std::vector<std::string_view> split_from_right(std::string_view text, std::string_view separator,
                                                int64_t limit);
 std::vector<std::string_view> split_whitespace(std::string_view text, int64_t limit);
 
-// `limit` < 0 replaces every occurrence. An empty `from` matches around every character.
+// Replaces the first `limit` occurrences; `limit` < 0 replaces all. An empty `from` matches around every
+// character.
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t limit);
-// Size of replace()'s result without a limit, in bytes.
+// The size of the result of replace() without a limit, in bytes.
 size_t replaced_size(std::string_view text, std::string_view from, std::string_view to);
 
-// Lower case, padded with zeros to `digits`.
+// The number in lower-case hexadecimal, padded with zeros to `digits`.
 std::string hex_digits(uint32_t value, int digits);
 
 }  // namespace outrider::jinja

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that make text or numbers.
+// Filters that return text or numbers.
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -21,7 +21,7 @@ Result<Value> map_text(Runtime& runtime, const Value& subject, const Arguments& 
   return Value(map(text));
 }
 
-// Unlike str.title(), words are told apart by space, hyphen and opening brackets only.
+// Unlike str.title(), only spaces, hyphens and opening brackets separate words.
 std::string title(std::string_view text) {
   std::string out;
   bool starts_word = true;
@@ -109,7 +109,7 @@ Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& ar
   return Value(std::move(json));
 }
 
-// The whole text as a number, as Python reads it: surrounding whitespace and single underscores are allowed.
+// Reads the whole text as a number as Python does: surrounding whitespace and single underscores are allowed.
 template <typename Number, typename... Format>
 std::optional<Number> parse_number(std::string_view text, Format... format) {
   text = strip(text, StripSide::kBoth);

@@ -17,7 +17,7 @@ class TokenStream {
 
   const Token& current() const { return tokens_[at_]; }
   const Token& next() const { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
-  // Returns the current token and moves on; the end is never left behind.
+  // Returns the current token and moves on; the last token stays current.
   const Token& take() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
 
   bool at(TokenKind kind) const { return current().kind == kind; }
@@ -38,7 +38,7 @@ class TokenStream {
   size_t at_ = 0;
 };
 
-// Counts one level of nesting for as long as it lives.
+// Counts one level of nesting during its lifetime.
 class NestingLevel {
  public:
   explicit NestingLevel(int& depth) : depth_(++depth) {}

@@ -10,7 +10,7 @@ namespace outrider::jinja {
 
 namespace {
 
-// Keys that compare equal in Python get the same text; nullopt for types that cannot be keys.
+// A text that is equal for keys that compare equal in Python; nullopt for types that cannot be keys.
 std::optional<std::string> canonical_key(const Value& key) {
   switch (key.kind()) {
     case Kind::kNone:

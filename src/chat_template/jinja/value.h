@@ -21,10 +21,10 @@ class Dict;
 struct Builtin;
 struct Macro;
 
-// Bounds the recursion of everything that walks a value, its destructor included.
+// Bounds the recursion of all code that walks a value, destructors included.
 inline constexpr int kMaxValueDepth = 100;
 
-// Order of the alternatives of Value::Storage.
+// The kinds, in the order of the alternatives of Value::Storage.
 enum class Kind {
   kUndefined,
   kNone,
@@ -40,7 +40,7 @@ enum class Kind {
   kMacro,
 };
 
-// `reason` is what a use that needs a value reports, e.g. "'tools' is undefined".
+// `reason` is the error of a use that needs a value, e.g. "'tools' is undefined".
 struct Undefined {
   std::shared_ptr<const std::string> reason;
 };
@@ -50,7 +50,7 @@ struct None {};
 struct List {
   std::vector<Value> items;
   bool is_tuple = false;
-  int depth = 1;  // nesting, this list included
+  int depth = 1;  // levels of nesting, this list included
 };
 
 // The one mutable value: {% set ns.name = value %}.
@@ -61,7 +61,7 @@ struct Namespace {
   void set(const std::string& name, Value value);
 };
 
-// State of one {% for %} as its body sees it in `loop`.
+// The state of one {% for %}, which its body sees as `loop`.
 struct Loop {
   std::shared_ptr<const List> items;
   int64_t index = 0;
@@ -97,9 +97,9 @@ class Value {
   bool is_integral() const { return is(Kind::kBool) || is(Kind::kInteger); }
   bool is_tuple() const { return is(Kind::kList) && list().is_tuple; }
 
-  // Precondition of each: the matching kind.
-  int64_t integer() const;  // of kBool and kInteger
-  double number() const;    // of kBool, kInteger and kFloat
+  // Precondition of each getter: the value has the matching kind.
+  int64_t integer() const;  // kBool or kInteger
+  double number() const;    // kBool, kInteger or kFloat
   const std::string& string() const { return *std::get<std::shared_ptr<const std::string>>(storage_); }
   const List& list() const { return *std::get<std::shared_ptr<const List>>(storage_); }
   const std::shared_ptr<const List>& shared_list() const {
@@ -113,7 +113,7 @@ class Value {
   std::string undefined_reason() const;
 
   bool truthy() const;
-  int depth() const;  // nesting of lists and dicts; 0 for scalars
+  int depth() const;  // levels of nested lists and dicts; 0 for scalars
   // Python's name of the type, for messages: "str", "list", "dict", ...
   std::string_view type_name() const;
   bool same_object(const Value& other) const;
@@ -133,9 +133,9 @@ class Dict {
     Value value;
   };
 
-  // Replaces the value of a key already there. Error: the key's type cannot be a key.
+  // Adds a key or replaces its value. Error: the type cannot be a key.
   Status set(Value key, Value value);
-  // Null when absent.
+  // The value of a key; null when absent.
   const Value* find(const Value& key) const;
   const Value* find_key(std::string_view key) const;
   const std::vector<Entry>& entries() const { return entries_; }
@@ -143,16 +143,16 @@ class Dict {
 
  private:
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, size_t> index_;  // canonical key -> place in entries_
+  std::unordered_map<std::string, size_t> index_;  // canonical key -> index in entries_
   int depth_ = 1;
 };
 
-// Error of both: nested deeper than kMaxValueDepth.
+// Error of both functions: the value is nested deeper than kMaxValueDepth.
 Result<Value> make_list(std::vector<Value> items);
 Result<Value> make_tuple(std::vector<Value> items);
 Result<Value> make_dict(Dict dict);
 
-// What Python's repr() prints for a float: the shortest digits that read back as the same number.
+// The text of Python's repr() for a float: the shortest digits that read back as the same number.
 std::string format_float(double value);
 
 }  // namespace outrider::jinja

@@ -134,7 +134,7 @@ Result<SpeculativeOptions> own_options(SpeculativeOptions options) {
   const std::filesystem::path config = options.speculative_model / "config.json";
   std::error_code ignored;
   if (!std::filesystem::exists(config, ignored)) return options;
-  OUTRIDER_TRY(const JsonDocument document, JsonDocument::read(config));
+  OUTRIDER_TRY(const JsonFile document, JsonFile::read(config));
   OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(document.root(), options));
   return options;
 }

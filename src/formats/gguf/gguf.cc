@@ -14,21 +14,21 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "GGUF is read in place");
 
-constexpr uint64_t kMaxEntries = 65536;  // keys, and tensors
+constexpr uint64_t kMaxEntries = 65536;  // limit of keys, and of tensors
 constexpr uint64_t kMaxNameBytes = 64 << 10;
 constexpr uint64_t kMaxStringBytes = 64 << 20;
 constexpr uint32_t kMaxDimensions = 4;
 constexpr uint64_t kMaxDimension = uint64_t{1} << 40;
 constexpr uint64_t kMaxAlignment = 1 << 20;
 constexpr uint64_t kDefaultAlignment = 32;
-// The least a description can take, which bounds the counts by the size of the file.
+// The smallest number of bytes of a description, which bounds the counts by the size of the file.
 constexpr uint64_t kMinKeyBytes = 8 + 4 + 1;
 constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
 
-// Bytes of one element; 0 for strings and arrays, which have no fixed size.
+// The bytes of one element; 0 for strings and arrays, which have no fixed size.
 constexpr std::array<uint8_t, 13> kElementBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-// Names of ggml's tensor types by number, for messages.
+// The names of ggml's tensor types by number, for messages.
 std::string tensor_type_name(uint32_t type) {
   static constexpr std::pair<uint32_t, std::string_view> kNames[] = {
       {3, "Q4_1"},   {6, "Q5_0"},     {7, "Q5_1"},    {9, "Q8_1"},     {10, "Q2_K"},  {11, "Q3_K"},
@@ -42,7 +42,8 @@ std::string tensor_type_name(uint32_t type) {
   return "number " + std::to_string(type);
 }
 
-constexpr std::array<uint32_t, 8> kTensorTypes = {0, 1, 30, 8, 2, 12, 13, 14};  // by DType, up to kQ6_K
+constexpr std::array<uint32_t, 8> kTensorTypes = {0, 1,  30, 8,
+                                                  2, 12, 13, 14};  // indexed by DType, up to kQ6_K
 
 std::optional<DType> dtype_of(uint32_t type) {
   const auto found = std::find(kTensorTypes.begin(), kTensorTypes.end(), type);
@@ -50,7 +51,7 @@ std::optional<DType> dtype_of(uint32_t type) {
   return static_cast<DType>(found - kTensorTypes.begin());
 }
 
-// Reads forward through the file; never past its end.
+// Reads forward through the file and never past its end.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -73,7 +74,7 @@ class Cursor {
     return true;
   }
 
-  // A u64 length and that many bytes; nullopt when longer than `limit` or than the file.
+  // Reads a u64 length and that many bytes; nullopt when the length exceeds `limit` or the file.
   std::optional<std::string_view> take_string(uint64_t limit) {
     const auto length = take<uint64_t>();
     if (!length || *length > limit || *length > remaining()) return std::nullopt;

@@ -32,18 +32,18 @@ enum class GgufType : uint32_t {
   kFloat64,
 };
 
-// One metadata value, still in the bytes of the file. The parser has walked all of it, so that reading cannot
-// fail for any other reason than a wrong type.
+// One metadata value, in the bytes of the file. The parser has walked all of it, so reading it can fail only
+// for a wrong type.
 class GgufValue {
  public:
   GgufValue(GgufType type, uint64_t count, bool is_array, std::span<const std::byte> payload)
       : type_(type), is_array_(is_array), count_(count), payload_(payload) {}
 
-  // Type of the value, or of the elements of an array.
+  // The type of the value, or of the elements of an array.
   GgufType type() const { return type_; }
   bool is_array() const { return is_array_; }
   uint64_t count() const { return count_; }
-  // As in the file, without type and count.
+  // The bytes of the value in the file, without its type and count.
   std::span<const std::byte> payload() const { return payload_; }
 
   // Scalars. nullopt: another type, or (integer) a number that does not fit int64_t.
@@ -57,7 +57,7 @@ class GgufValue {
   std::optional<std::vector<int64_t>> integers() const;
   std::optional<std::vector<float>> floats() const;
 
-  // Short form for people: a number, a string cut to 80 bytes, or "array of 32000 string".
+  // A short form for people: a number, a string cut to 80 bytes, or "array of 32000 string".
   std::string printable() const;
 
  private:
@@ -75,15 +75,15 @@ struct GgufFile {
   const GgufValue* find(std::string_view key) const;
 };
 
-// Parses a whole file; everything returned points into `bytes`. `name` is for messages. Memory used is linear
-// in the number of keys and tensors, never in a count the file only claims.
+// Parses a whole file; everything returned points into `bytes`. `name` is for messages. Memory is linear in
+// the number of keys and tensors that are there, whatever counts the file claims.
 //
 // Errors: wrong magic, version or byte order; more keys or tensors than the limits (65,536 each) or than fit
 // the file; strings, arrays or tensors that leave the file; unknown types (named, with what is supported);
 // alignment that is no power of two up to 1 MiB; duplicate names; misaligned or overlapping tensors.
 Result<GgufFile> parse_gguf(std::span<const std::byte> bytes, std::string_view name);
 
-// The number that tensor descriptions have for a type that files can hold.
+// The number of a type in tensor descriptions. Precondition: files can hold the type.
 uint32_t gguf_tensor_type(DType dtype);
 
 }  // namespace outrider

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/quote.h"
+#include "formats/families.h"
 #include "formats/gguf/gguf_metadata.h"
 
 namespace outrider {
@@ -100,7 +101,7 @@ Status read_rope(const GgufFile& file, const ArchitectureKeys& keys, ModelConfig
   return read_rope_divisors(file, keys, &config->rope_scaling);
 }
 
-// What the file does not say in words but by the tensors it has.
+// Reads the traits that a file tells only by the tensors it has.
 Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, ModelConfig* config) {
   const auto has = [&](std::string_view name) { return file.tensors.contains(name); };
   const auto embedding = file.tensors.find("token_embd.weight");
@@ -115,7 +116,8 @@ Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, Mo
   return {};
 }
 
-// Files name one end-of-text id, but chat models stop at several; those are recognised by their spelling.
+// Files name one end-of-text id, but chat models stop at several; the others are recognized by their
+// spelling.
 Status read_stop_tokens(const GgufMetadata& metadata, const TokenizerSpec& tokenizer, ModelConfig* config) {
   std::vector<TokenId>& stops = config->stop_tokens;
   for (const char* key :
@@ -171,13 +173,14 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   const GgufMetadata metadata(file, name);
   OUTRIDER_TRY(const auto architecture, metadata.string("general.architecture"));
   if (!architecture) return metadata.fail("general.architecture is missing");
-  if (*architecture != "llama" && *architecture != "qwen2" && *architecture != "qwen3") {
-    return metadata.fail("architecture " + quote(*architecture) +
-                         " is not supported; llama, qwen2 and qwen3 are");
+  const ModelFamily* family = find_family(*architecture, &ModelFamily::gguf_architecture);
+  if (family == nullptr) {
+    return metadata.fail("architecture " + quote(*architecture) + " is not supported; " +
+                         list_families(&ModelFamily::gguf_architecture) + " are");
   }
   const ArchitectureKeys keys(metadata, *architecture);
   ModelConfig config;
-  config.family = *architecture;
+  config.family = family->name;
   OUTRIDER_RETURN_IF_ERROR(read_sizes(keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_tensor_traits(file, keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_rope(file, keys, &config));
@@ -205,7 +208,8 @@ bool ends_text_by_spelling(std::string_view piece) {
 }
 
 bool has_interleaved_rows(const ModelConfig& config, std::string_view hf_name) {
-  if (config.family != "llama" && config.family != "mistral") return false;
+  const ModelFamily* family = find_family(config.family);
+  if (family == nullptr || !family->has_interleaved_rows) return false;
   return hf_name.find(".q_proj.") != std::string_view::npos ||
          hf_name.find(".k_proj.") != std::string_view::npos;
 }

@@ -12,12 +12,12 @@
 
 namespace outrider {
 
-// The configuration a GGUF file describes by its `<architecture>.*` keys, its tensors (tied embeddings,
-// biases, the vocabulary size, rope_freqs.weight) and its tokenizer (end-of-text ids); `name` is for
-// messages.
+// Reads the configuration that a GGUF file describes by its `<architecture>.*` keys, its tensors (tied
+// embeddings, biases, the vocabulary size, rope_freqs.weight) and its tokenizer (end-of-text ids); `name` is
+// for messages.
 //
-// Errors: an architecture other than llama (which Mistral files use as well), qwen2 and qwen3, an unknown
-// RoPE scaling, mixtures of experts (named); missing or mistyped keys; numbers that fail validate().
+// Errors: an architecture that formats/families.h does not list, an unknown RoPE scaling, mixtures of experts
+// (named); missing or mistyped keys; numbers that fail validate().
 Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec& tokenizer,
                                       std::string_view name);
 

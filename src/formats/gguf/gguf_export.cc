@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "formats/families.h"
 #include "formats/gguf/gguf_config.h"
 #include "formats/gguf/gguf_model.h"
 #include "formats/gguf/gguf_rows.h"
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string architecture_of(const ModelConfig& config) {
-  return config.family == "mistral" ? "llama" : config.family;
+  return std::string(find_family(config.family)->gguf_architecture);
 }
 
 void export_config(const ModelConfig& config, GgufMetadataWriter* metadata) {
@@ -46,7 +47,7 @@ void export_config(const ModelConfig& config, GgufMetadataWriter* metadata) {
   }
 }
 
-// What rope_freqs.weight holds for Llama 3.1: by how much each frequency is divided.
+// The contents of rope_freqs.weight for Llama 3.1: the divisor of each frequency.
 std::vector<float> llama3_divisors(const ModelConfig& config) {
   const RopeScaling& scaling = config.rope_scaling;
   const auto context = static_cast<double>(scaling.original_context);
@@ -62,7 +63,7 @@ std::vector<float> llama3_divisors(const ModelConfig& config) {
   return divisors;
 }
 
-// The stop tokens beside EOS that are not known by their spelling: GGUF has room for two.
+// Writes the stop tokens beside EOS that their spelling does not tell; GGUF has room for two.
 void export_stop_tokens(const ModelFile& model, GgufModel* gguf) {
   std::optional<TokenId> eos = model.tokenizer.eos;
   if (!eos && !model.config.stop_tokens.empty()) {

@@ -16,19 +16,19 @@ struct GgufTensor {
   TensorView view;
 };
 
-// A model as it stands in a GGUF file: names and metadata as llama.cpp's converter writes them, rows of q and
-// k in the order that the architecture has there.
+// A model as a GGUF file holds it: names and metadata as llama.cpp's converter writes them, rows of q and k
+// in GGUF's order for the architecture.
 struct GgufModel {
   GgufMetadataWriter metadata;
   std::vector<GgufTensor> tensors;
   bool tied_embeddings = false;
-  std::vector<std::filesystem::path> files;  // that were read, to be left alone
-  std::vector<std::string> notes;            // what GGUF cannot say, one line each
+  std::vector<std::filesystem::path> files;  // input files, which must not be overwritten
+  std::vector<std::string> notes;            // losses of the translation, one line each
   std::shared_ptr<void> storage;             // keeps the views alive
 };
 
-// Opens a Hugging Face directory and translates it, or a GGUF file (all its shards) and takes it as it is,
-// apart from the keys about shards. Errors: as open_model; a tokenizer that GGUF has no words for.
+// Opens a Hugging Face directory and translates it, or opens a GGUF file (all its shards) and leaves out only
+// the keys about shards. Errors: as open_model; a tokenizer that GGUF cannot express.
 Result<GgufModel> open_as_gguf(const std::filesystem::path& path);
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written is compared with the files of tests/data, which the `gguf` package wrote, and read back.
+// Exports are compared with the files of tests/data, which the `gguf` package wrote, and are read back.
 #include "formats/gguf/gguf_export.h"
 
 #include <gtest/gtest.h>
@@ -185,7 +185,7 @@ std::vector<std::string> golden_texts() {
   return texts;
 }
 
-// Exported and read back. Error: as export_tokenizer.
+// Exports a tokenizer and reads it back. Error: as export_tokenizer.
 Result<TokenizerSpec> through_gguf(const TokenizerSpec& spec) {
   GgufMetadataWriter metadata;
   OUTRIDER_TRY([[maybe_unused]] const auto notes,
@@ -200,7 +200,8 @@ TEST(TokenizerExportTest, FamiliesThatGgufKnowsGiveTheSameIds) {
     SCOPED_TRACE(family);
     auto spec = read_tokenizer_json(kData / "tokenizer" / family);
     ASSERT_TRUE(spec.ok());
-    for (AddedToken& token : spec->added_tokens) token = {.id = token.id};  // GGUF has no options
+    for (AddedToken& token : spec->added_tokens)
+      token = {.id = token.id};  // GGUF has no options of added tokens
     auto read = through_gguf(*spec);
     ASSERT_TRUE(read.ok()) << read.error().message;
     const auto a = Tokenizer::create(*spec);
@@ -261,7 +262,7 @@ TEST(TokenizerExportTest, RefusesWhatGgufCannotSay) {
     expect_refused(through_gguf(spec), part);
   };
   TokenizerSpec spec = sentencepiece();
-  spec.merges.pop_back();  // "a" + "ba" is no merge, but GGUF would make it one
+  spec.merges.pop_back();  // "a" + "ba" is no longer a merge, but scores would merge it
   refused(spec, "scores");
   spec = sentencepiece();
   std::swap(spec.merges[2], spec.merges[3]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every wrong GGUF file must end in one typed line. Each case spoils one thing in the smallest valid model.
+// Every wrong GGUF file must give a typed error of one line. Each case spoils one thing in the smallest valid
+// model.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,7 +16,7 @@
 namespace outrider {
 namespace {
 
-using namespace testing_gguf;  // NOLINT: a test's own vocabulary
+using namespace testing_gguf;  // NOLINT: helpers of this test
 
 struct HostileCase {
   std::string name;
@@ -93,6 +94,11 @@ std::vector<HostileCase> value_cases() {
          f.key("x") = {kString, raw(uint64_t{100000}), {}};
        },
        "the value of 'x'"},
+  };
+}
+
+std::vector<HostileCase> alignment_cases() {
+  return {
       {"alignment 0", [](File& f) { f.key("general.alignment") = u32(0); }, "power of two"},
       {"alignment 13", [](File& f) { f.key("general.alignment") = u32(13); }, "power of two"},
       {"alignment 2^31", [](File& f) { f.key("general.alignment") = u32(1u << 31); }, "power of two"},
@@ -105,71 +111,76 @@ std::vector<HostileCase> value_cases() {
   };
 }
 
-std::vector<HostileCase> tensor_cases() {
-  constexpr const char* kQ = "blk.0.attn_q.weight";
+constexpr const char* kQ = "blk.0.attn_q.weight";
+
+std::vector<HostileCase> dimension_cases() {
   return {
-      {"empty name", [=](File& f) { f.tensor(kQ).name = ""; }, "name is empty"},
+      {"empty name", [](File& f) { f.tensor(kQ).name = ""; }, "name is empty"},
       {"duplicate name", [](File& f) { f.tensors.push_back(f.tensors.back()); }, "appears twice"},
-      {"name beyond 64 KiB", [=](File& f) { f.tensor(kQ).name.assign(65537, 'n'); }, "a tensor's name"},
-      {"no dimensions", [=](File& f) { f.tensor(kQ).dimensions = {}; }, "1 to 4 dimensions"},
+      {"name beyond 64 KiB", [](File& f) { f.tensor(kQ).name.assign(65537, 'n'); }, "a tensor's name"},
+      {"no dimensions", [](File& f) { f.tensor(kQ).dimensions = {}; }, "1 to 4 dimensions"},
       {"5 dimensions",
-       [=](File& f) {
+       [](File& f) {
          f.tensor(kQ).dimensions = {4, 4, 1, 1, 1};
        },
        "1 to 4 dimensions"},
-      {"2^32-1 dimensions", [=](File& f) { f.tensor(kQ).rank = ~0u; }, "1 to 4 dimensions"},
+      {"2^32-1 dimensions", [](File& f) { f.tensor(kQ).rank = ~0u; }, "1 to 4 dimensions"},
       {"dimension 0",
-       [=](File& f) {
+       [](File& f) {
          f.tensor(kQ).dimensions = {4, 0};
        },
        "dimension of 0"},
       {"dimension 2^40+1",
-       [=](File& f) {
+       [](File& f) {
          f.tensor(kQ).dimensions = {4, (uint64_t{1} << 40) + 1};
        },
        "outside 1 to"},
-      {"dimension 2^42+1", [=](File& f) { f.tensor(kQ).dimensions = {(uint64_t{1} << 42) + 1}; },
+      {"dimension 2^42+1", [](File& f) { f.tensor(kQ).dimensions = {(uint64_t{1} << 42) + 1}; },
        "outside 1 to"},
-      {"dimension 2^64-1", [=](File& f) { f.tensor(kQ).dimensions = {~uint64_t{0}}; }, "outside 1 to"},
-      {"dimension -2^63", [=](File& f) { f.tensor(kQ).dimensions = {uint64_t{1} << 63}; }, "outside 1 to"},
+      {"dimension 2^64-1", [](File& f) { f.tensor(kQ).dimensions = {~uint64_t{0}}; }, "outside 1 to"},
+      {"dimension -2^63", [](File& f) { f.tensor(kQ).dimensions = {uint64_t{1} << 63}; }, "outside 1 to"},
       {"product wraps to 0",
-       [=](File& f) {
+       [](File& f) {
          f.tensor(kQ).dimensions = {uint64_t{1} << 32, uint64_t{1} << 30};
        },
        "larger than any file"},
       {"product wraps in 4 dimensions",
-       [=](File& f) {
+       [](File& f) {
          f.tensor(kQ).dimensions = {uint64_t{1} << 40, uint64_t{1} << 40, uint64_t{1} << 40,
                                     uint64_t{1} << 40};
        },
        "larger than any file"},
       {"larger than the file",
-       [=](File& f) {
+       [](File& f) {
          f.tensor(kQ).dimensions = {4, 1 << 20};
        },
        "ends beyond the file"},
-      {"type Q4_1", [=](File& f) { f.tensor(kQ).type = 3; }, "Q4_1, which is not supported; F32, F16"},
-      {"type IQ2_XXS", [=](File& f) { f.tensor(kQ).type = 16; }, "IQ2_XXS"},
-      {"type I32", [=](File& f) { f.tensor(kQ).type = 26; }, "I32"},
-      {"removed type 4", [=](File& f) { f.tensor(kQ).type = 4; }, "number 4"},
-      {"type 2^32-1", [=](File& f) { f.tensor(kQ).type = ~0u; }, "number 4294967295"},
-      {"rows that are no blocks", [=](File& f) { f.tensor(kQ).type = 8; }, "not a multiple of the 32"},
-      {"rows that are no super-blocks", [=](File& f) { f.tensor(kQ).type = 12; },
-       "not a multiple of the 256"},
-      {"misaligned", [=](File& f) { f.tensor(kQ).offset = 4; }, "not aligned"},
-      {"two at one place", [=](File& f) { f.tensor(kQ).offset = 0; }, "overlaps"},
-      {"partly overlapping", [=](File& f) { f.tensor(kQ).offset = 64; }, "overlaps"},
-      {"offset behind the file", [=](File& f) { f.tensor(kQ).offset = 1 << 20; }, "ends beyond the file"},
-      {"offset + size wraps", [=](File& f) { f.tensor(kQ).offset = ~uint64_t{0} - 31; },
+  };
+}
+
+std::vector<HostileCase> tensor_cases() {
+  return {
+      {"type Q4_1", [](File& f) { f.tensor(kQ).type = 3; }, "Q4_1, which is not supported; F32, F16"},
+      {"type IQ2_XXS", [](File& f) { f.tensor(kQ).type = 16; }, "IQ2_XXS"},
+      {"type I32", [](File& f) { f.tensor(kQ).type = 26; }, "I32"},
+      {"removed type 4", [](File& f) { f.tensor(kQ).type = 4; }, "number 4"},
+      {"type 2^32-1", [](File& f) { f.tensor(kQ).type = ~0u; }, "number 4294967295"},
+      {"rows that are no blocks", [](File& f) { f.tensor(kQ).type = 8; }, "not a multiple of the 32"},
+      {"rows that are no super-blocks", [](File& f) { f.tensor(kQ).type = 12; }, "not a multiple of the 256"},
+      {"misaligned", [](File& f) { f.tensor(kQ).offset = 4; }, "not aligned"},
+      {"two at one place", [](File& f) { f.tensor(kQ).offset = 0; }, "overlaps"},
+      {"partly overlapping", [](File& f) { f.tensor(kQ).offset = 64; }, "overlaps"},
+      {"offset behind the file", [](File& f) { f.tensor(kQ).offset = 1 << 20; }, "ends beyond the file"},
+      {"offset + size wraps", [](File& f) { f.tensor(kQ).offset = ~uint64_t{0} - 31; },
        "ends beyond the file"},
-      {"offset 2^63", [=](File& f) { f.tensor(kQ).offset = uint64_t{1} << 63; }, "ends beyond the file"},
-      {"missing", [=](File& f) { f.erase_tensor(kQ); }, "tensor blk.0.attn_q.weight is missing"},
+      {"offset 2^63", [](File& f) { f.tensor(kQ).offset = uint64_t{1} << 63; }, "ends beyond the file"},
+      {"missing", [](File& f) { f.erase_tensor(kQ); }, "tensor blk.0.attn_q.weight is missing"},
       {"transposed",
        [](File& f) {
          f.tensor("token_embd.weight").dimensions = {5, 4};
        },
        "must have shape"},
-      {"wrong rank", [=](File& f) { f.tensor(kQ).dimensions = {16}; }, "must have shape [4, 4]"},
+      {"wrong rank", [](File& f) { f.tensor(kQ).dimensions = {16}; }, "must have shape [4, 4]"},
       {"norm of another size", [](File& f) { f.tensor("output_norm.weight").dimensions = {2}; },
        "must have shape [4]"},
       {"no embedding", [](File& f) { f.erase_tensor("token_embd.weight"); }, "token_embd.weight is missing"},
@@ -216,6 +227,11 @@ std::vector<HostileCase> config_cases() {
       {"values of another size", [](File& f) { f.key("llama.attention.value_length") = u32(2); },
        "same head size"},
       {"partly rotated", [](File& f) { f.key("llama.rope.dimension_count") = u32(2); }, "same head size"},
+  };
+}
+
+std::vector<HostileCase> layer_cases() {
+  return {
       {"experts", [](File& f) { f.key("llama.expert_count") = u32(8); },
        "mixtures of experts are not supported"},
       {"epsilon NaN",
@@ -246,10 +262,6 @@ std::vector<HostileCase> config_cases() {
 }
 
 std::vector<HostileCase> tokenizer_cases() {
-  const auto byte_level = [](File& f, const char* pre) {
-    f.key("tokenizer.ggml.model") = text("gpt2");
-    f.key("tokenizer.ggml.pre") = text(pre);
-  };
   return {
       {"no tokenizer", [](File& f) { f.erase_key("tokenizer.ggml.model"); }, "the file has no tokenizer"},
       {"tokenizer bert", [](File& f) { f.key("tokenizer.ggml.model") = text("bert"); },
@@ -284,6 +296,11 @@ std::vector<HostileCase> tokenizer_cases() {
          f.key("tokenizer.ggml.token_type") = numbers<int32_t>(kI32, {-1, 1, 1, 1, 1});
        },
        "token 0 has the unknown type -1"},
+  };
+}
+
+std::vector<HostileCase> special_token_cases() {
+  return {
       {"eos outside", [](File& f) { f.key("tokenizer.ggml.eos_token_id") = u32(5); },
        "outside the vocabulary"},
       {"eos 2^32-1", [](File& f) { f.key("tokenizer.ggml.eos_token_id") = u32(~0u); },
@@ -294,6 +311,15 @@ std::vector<HostileCase> tokenizer_cases() {
       {"add_bos as u32", [](File& f) { f.key("tokenizer.ggml.add_bos_token") = u32(1); }, "must be a bool"},
       {"chat template as bool", [](File& f) { f.key("tokenizer.chat_template") = boolean(1); },
        "must be a string"},
+  };
+}
+
+std::vector<HostileCase> byte_level_cases() {
+  const auto byte_level = [](File& f, const char* pre) {
+    f.key("tokenizer.ggml.model") = text("gpt2");
+    f.key("tokenizer.ggml.pre") = text(pre);
+  };
+  return {
       {"unknown pre-tokenizer", [=](File& f) { byte_level(f, "nobody"); }, "nobody"},
       {"no merges", [=](File& f) { byte_level(f, "gpt-2"); }, "merges is missing"},
       {"merge of one piece",
@@ -324,7 +350,8 @@ TEST(GgufHostileTest, NamedKinds) {
   const TemporaryDirectory directory;
   size_t count = 0;
   for (const auto& cases :
-       {header_cases(), value_cases(), tensor_cases(), config_cases(), tokenizer_cases()}) {
+       {header_cases(), value_cases(), alignment_cases(), dimension_cases(), tensor_cases(), config_cases(),
+        layer_cases(), tokenizer_cases(), special_token_cases(), byte_level_cases()}) {
     for (const HostileCase& hostile : cases) {
       SCOPED_TRACE(hostile.name);
       File file = tiny_model();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed reading of GGUF keys. Internal to formats.
+// Typed reading of GGUF keys, internal to formats.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// Each getter: nullopt when the key is absent, an error when its value is of another type.
+// Every getter gives nullopt when the key is absent, and an error when its value has another type.
 class GgufMetadata {
  public:
   // Both must outlive the object; `name` begins every message.

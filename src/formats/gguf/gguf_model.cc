@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxShards = 1024;
 
-// "<stem>-00002-of-00005.gguf" for shard 1 of 5; an error when `path` is not named that way.
+// The paths of all shards: "<stem>-00002-of-00005.gguf" is shard 1 of 5. Error: `path` is not named that way.
 Result<std::vector<fs::path>> shard_paths(const fs::path& path, int64_t count) {
   const std::string stem = path.stem().string();
   char suffix[32];

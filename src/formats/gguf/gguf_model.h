@@ -10,11 +10,12 @@
 
 namespace outrider {
 
-// Opens a GGUF file, or all shards of one named "<stem>-00001-of-0000N.gguf" whichever shard is given.
+// Opens a GGUF file, or all shards of a model when any one of its "<stem>-00001-of-0000N.gguf" is given.
 // Errors: as open_model; a missing shard is named.
 Result<ModelFile> open_gguf_model(const std::filesystem::path& path);
 
-// The same files unconverted: metadata of the first shard, tensors of all, mapped by `storage`.
+// Reads these files without conversion: the metadata of the first shard and the tensors of all, mapped by
+// `storage`.
 Result<GgufFile> read_gguf_shards(const std::filesystem::path& path, ModelStorage* storage);
 
 }  // namespace outrider

@@ -6,7 +6,7 @@
 namespace outrider {
 namespace {
 
-// Row i of a head of the copy is row source(i) of the head.
+// A copy in which row i of every head is row source(i) of that head in `view`.
 template <typename Source>
 TensorView reorder_rows(const TensorView& view, int64_t head_dim, ModelStorage* storage, Source source) {
   const auto row_size = static_cast<size_t>(row_bytes(view.dtype, view.shape.size() == 1 ? 1 : view.cols()));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxVocabulary = size_t{1} << 22;
 
-// Pre-tokenizers of models that begin a text with BOS unless the file says otherwise.
+// The pre-tokenizers of models that begin a text with BOS unless the file says otherwise.
 constexpr std::array<std::string_view, 6> kBeginWithBos = {"llama-bpe", "llama3",  "llama-v3",
                                                            "falcon3",   "pixtral", "tekken"};
 
@@ -51,7 +51,7 @@ Status read_attributes(const GgufMetadata& metadata, TokenizerSpec* spec) {
   return {};
 }
 
-// "left right"; a piece may begin with a space, so the first character is not looked at.
+// Splits "left right". The left piece may begin with a space, so the search skips the first character.
 Status read_merges(const GgufMetadata& metadata, TokenizerSpec* spec) {
   OUTRIDER_TRY(const auto merges, metadata.strings("tokenizer.ggml.merges"));
   if (!merges) return metadata.fail("tokenizer.ggml.merges is missing");

@@ -14,7 +14,7 @@
 namespace outrider {
 namespace {
 
-// llama.cpp's numbers of token types.
+// The numbers of llama.cpp's token types.
 constexpr int32_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
 
 int32_t type_number(TokenAttribute attribute) {
@@ -55,7 +55,7 @@ class TokenizerExporter {
     std::vector<std::string> pieces = spec_.pieces;
     std::vector<int32_t> types;
     for (const TokenAttribute attribute : spec_.attributes) types.push_back(type_number(attribute));
-    // An added token that is a piece of the model too is looked for first all the same.
+    // An added token is looked for before the pieces even where it is a piece of the model, too.
     for (const AddedToken& token : spec_.added_tokens) {
       int32_t& type = types[static_cast<size_t>(token.id)];
       if (type == kNormal) type = kUserDefined;
@@ -99,12 +99,12 @@ class TokenizerExporter {
     metadata_->set_floats("tokenizer.ggml.scores", scores);
     metadata_->set_bool("tokenizer.ggml.add_space_prefix", spec_.add_space_prefix);
     if (spec_.space_rule == SpaceRule::kMetaspaceFirst && spec_.add_space_prefix) {
-      notes_.push_back("GGUF puts a space before the text behind every special token, not only at the start");
+      notes_.push_back("GGUF puts a space before the text after every special token, not only at the start");
     }
     return {};
   }
 
-  // A split at every U+2581 goes without saying as long as no piece has one inside.
+  // A split at every U+2581 changes nothing as long as no piece has one inside, so it need not be written.
   Status check_marks() const {
     if (spec_.split_patterns.empty()) return {};
     for (size_t id = 0; id < spec_.pieces.size(); ++id) {
@@ -116,8 +116,9 @@ class TokenizerExporter {
     return {};
   }
 
-  // GGUF merges the neighbours whose joined piece has the greatest score. That is the order of the ranks when
-  // the merges of a piece follow each other, and when every way to join two pieces to a third is a merge.
+  // GGUF merges the neighbours whose joined piece has the greatest score. This equals the order of the ranks
+  // when the merges of a piece follow each other, and when every way to join two pieces to a third is a
+  // merge.
   Result<std::vector<float>> scores_of_merges() const {
     const Error not_scores = input_error(
         "GGUF stores SentencePiece vocabularies with scores, which cannot stand for this tokenizer's merges; "
@@ -162,7 +163,7 @@ class TokenizerExporter {
     write_id("tokenizer.ggml.padding_token_id", spec_.pad);
   }
 
-  // A template of one token at either end is what GGUF calls adding BOS and EOS.
+  // GGUF knows a template of one token at either end as adding BOS and EOS.
   void write_what_surrounds_a_text() {
     const auto is_one = [](const std::vector<TokenId>& tokens, std::optional<TokenId> known) {
       return tokens.size() == 1 && (!known || *known == tokens.front());

@@ -11,11 +11,11 @@
 
 namespace outrider {
 
-// Writes `spec`, as a tokenizer.json has it, as `tokenizer.ggml.*` keys. The vocabulary is filled up with
-// unused tokens to the model's `vocab_size`, which llama.cpp asks for. Returns what GGUF has no words for,
-// one line each, where that changes rare texts only.
+// Writes `spec`, as read from a tokenizer.json, as `tokenizer.ggml.*` keys. Unused tokens fill the vocabulary
+// up to the model's `vocab_size`, which llama.cpp asks for. Returns the traits that GGUF cannot express and
+// that change rare texts only, one line each.
 //
-// Errors: a pre-tokenizer without a GGUF name; SentencePiece-style merges that scores cannot stand for.
+// Errors: a pre-tokenizer without a GGUF name; SentencePiece-style merges that no scores can express.
 Result<std::vector<std::string>> export_tokenizer(const TokenizerSpec& spec, int64_t vocab_size,
                                                   GgufMetadataWriter* metadata);
 

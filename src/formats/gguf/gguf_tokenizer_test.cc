@@ -13,7 +13,7 @@
 namespace outrider {
 namespace {
 
-using namespace testing_gguf;  // NOLINT: a test's own vocabulary
+using namespace testing_gguf;  // NOLINT: helpers of this test
 
 struct Vocabulary {
   const char* name;
@@ -25,7 +25,7 @@ struct Vocabulary {
 
 class VocabularyTest : public testing::TestWithParam<Vocabulary> {
  protected:
-  // Public vocabularies of llama.cpp, not part of this repository.
+  // These are public vocabularies of llama.cpp, which are not part of this repository.
   static std::filesystem::path path(const std::string& name) {
     return OUTRIDER_SOURCE_DIR "/../shared/data/tokenizer/ggml-vocab-" + name + ".gguf";
   }

@@ -11,7 +11,7 @@ static_assert(std::endian::native == std::endian::little, "GGUF is written as me
 
 constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr uint32_t kVersion = 3;
-constexpr int64_t kAlignment = 32;  // the format's default, which files need not state
+constexpr int64_t kAlignment = 32;  // bytes; the format's default, which files need not state
 
 template <typename T>
 void append(std::string& out, T value) {

@@ -15,7 +15,7 @@
 
 namespace outrider {
 
-// Metadata of a GGUF file to be written. Setting a key again replaces its value.
+// The metadata of a GGUF file to be written. Setting a key again replaces its value.
 class GgufMetadataWriter {
  public:
   void set_u32(std::string key, int64_t value);
@@ -28,7 +28,7 @@ class GgufMetadataWriter {
   void copy(std::string key, const GgufValue& value);
 
   size_t size() const { return values_.size(); }
-  // Keys with their types and values, in the order of keys.
+  // The keys with their types and values as bytes of the file, in the order of keys.
   std::string serialize() const;
 
  private:
@@ -43,11 +43,11 @@ struct GgufTensorInfo {
   int64_t bytes() const { return TensorView{dtype, shape, nullptr}.bytes(); }
 };
 
-// Everything of a GGUF v3 file before its tensor data, which follows in the order of `tensors`, each filled
-// up with gguf_padding() zeros.
+// The bytes of a GGUF v3 file before its tensor data. The data follow in the order of `tensors`, each tensor
+// with gguf_padding() zeros after it.
 std::string gguf_header(const GgufMetadataWriter& metadata, std::span<const GgufTensorInfo> tensors);
 
-// Zeros between `bytes` bytes and the next multiple of the alignment, 32.
+// The number of zeros between `bytes` bytes and the next multiple of the alignment, 32.
 int64_t gguf_padding(int64_t bytes);
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A writer of GGUF files, right ones and wrong ones, for tests only.
+// A writer of valid and invalid GGUF files, for tests only.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ enum : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray
 struct Value {
   uint32_t type = kU32;
   std::string payload;
-  std::vector<size_t> u64_offsets;  // within the payload
+  std::vector<size_t> u64_offsets;  // offsets of u64 fields within the payload
 };
 
 inline Value u32(uint32_t value) { return {kU32, raw(value), {}}; }
@@ -64,19 +64,19 @@ struct Tensor {
   std::vector<uint64_t> dimensions;  // innermost first, as in the file
   uint32_t type = 0;                 // F32
   uint64_t bytes = 0;
-  std::optional<uint64_t> offset;  // default: behind the previous one
+  std::optional<uint64_t> offset;  // default: right after the previous tensor
   std::optional<uint32_t> rank;    // default: the number of dimensions
 };
 
 struct Serialized {
   std::string bytes;
-  std::vector<size_t> u64_offsets;  // of every u64 field
+  std::vector<size_t> u64_offsets;  // offset of every u64 field
 };
 
 struct File {
   std::string magic = "GGUF";
   uint32_t version = 3;
-  std::optional<uint64_t> tensor_count, key_count;  // default: the truth
+  std::optional<uint64_t> tensor_count, key_count;  // default: the true counts
   std::vector<std::pair<std::string, Value>> keys;
   std::vector<Tensor> tensors;
   uint64_t alignment = 32;
@@ -135,7 +135,7 @@ inline Serialized File::serialize() const {
   return out;
 }
 
-// The smallest model that opens: one layer, one head of 4, SentencePiece tokens.
+// The smallest model that opens: one layer, one head of size 4, SentencePiece tokens.
 inline File tiny_model() {
   File file;
   file.keys = {

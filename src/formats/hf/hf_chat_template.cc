@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "formats/json_document.h"
+#include "formats/json_file.h"
 #include "platform/mapped_file.h"
 
 namespace outrider {
@@ -38,7 +38,7 @@ Result<std::string> read_chat_template(const std::filesystem::path& directory) {
   }
   const auto config_path = directory / "tokenizer_config.json";
   if (!std::filesystem::exists(config_path, ignored)) return std::string();
-  OUTRIDER_TRY(const JsonDocument document, JsonDocument::read(config_path));
+  OUTRIDER_TRY(const JsonFile document, JsonFile::read(config_path));
   const JsonObject& root = document.root();
   const auto element = root.find("chat_template");
   if (!element) return std::string();

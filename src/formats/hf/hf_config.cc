@@ -1,40 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/hf/hf_config.h"
 
-#include <array>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "base/quote.h"
-#include "formats/json_document.h"
+#include "formats/families.h"
+#include "formats/json_file.h"
 #include "platform/mapped_file.h"
 
 namespace outrider {
 namespace {
 
-// What the configuration class of a family assumes about keys that are absent.
-struct Family {
-  std::string_view architecture;
-  std::string_view model_type;  // also ModelConfig::family
-  int64_t max_context;
-  int64_t kv_heads;        // 0: as many as heads
-  int64_t head_dim;        // 0: hidden_size / heads
-  int64_t sliding_window;  // 0: none
-  bool qkv_bias;           // always there, whatever "attention_bias" says
-  bool attention_bias;     // "attention_bias" (all four projections) is a key of this family
-  bool mlp_bias;           // "mlp_bias" is a key of this family
-  bool qk_norm;
-};
-
-constexpr std::array<Family, 4> kFamilies = {{
-    {"LlamaForCausalLM", "llama", 2048, 0, 0, 0, false, true, true, false},
-    {"MistralForCausalLM", "mistral", 131072, 8, 0, 4096, false, false, false, false},
-    {"Qwen2ForCausalLM", "qwen2", 32768, 32, 0, 4096, true, false, false, false},
-    {"Qwen3ForCausalLM", "qwen3", 32768, 32, 128, 4096, false, true, false, true},
-}};
-
-Result<const Family*> find_family(const JsonObject& root) {
+Result<const ModelFamily*> read_family(const JsonObject& root) {
   OUTRIDER_TRY(const auto architectures, root.array("architectures"));
   OUTRIDER_TRY(const auto model_type, root.string("model_type"));
   std::string_view name = model_type.value_or("");
@@ -43,12 +22,10 @@ Result<const Family*> find_family(const JsonObject& root) {
       return root.wrong_type("architectures", "a list of strings");
     }
   }
-  std::string supported;
-  for (const Family& family : kFamilies) {
-    if (name == family.architecture || name == family.model_type) return &family;
-    supported += (supported.empty() ? "" : ", ") + std::string(family.architecture);
-  }
-  return root.fail("architecture " + quote(name) + " is not supported; supported are " + supported);
+  if (const ModelFamily* family = find_family(name, &ModelFamily::hf_architecture)) return family;
+  if (const ModelFamily* family = find_family(name)) return family;
+  return root.fail("architecture " + quote(name) + " is not supported; supported are " +
+                   list_families(&ModelFamily::hf_architecture));
 }
 
 Result<int64_t> require_integer(const JsonObject& root, std::string_view key) {
@@ -57,7 +34,7 @@ Result<int64_t> require_integer(const JsonObject& root, std::string_view key) {
   return *value;
 }
 
-Status read_sizes(const JsonObject& root, const Family& family, ModelConfig* config) {
+Status read_sizes(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
   OUTRIDER_TRY(config->vocab_size, require_integer(root, "vocab_size"));
   OUTRIDER_TRY(config->hidden_size, require_integer(root, "hidden_size"));
   OUTRIDER_TRY(config->layer_count, require_integer(root, "num_hidden_layers"));
@@ -65,7 +42,8 @@ Status read_sizes(const JsonObject& root, const Family& family, ModelConfig* con
   OUTRIDER_TRY(config->ffn_size, require_integer(root, "intermediate_size"));
   OUTRIDER_TRY(const auto max_context, root.integer("max_position_embeddings"));
   config->max_context = max_context.value_or(family.max_context);
-  // An explicit null means one key-value head per head in every family; the default is another matter.
+  // An explicit null means one key-value head per head in every family; the default of an absent key may
+  // differ.
   OUTRIDER_TRY(const auto kv_heads, root.integer("num_key_value_heads"));
   const bool defaulted = family.kv_heads != 0 && !root.contains("num_key_value_heads");
   config->kv_head_count = kv_heads.value_or(defaulted ? family.kv_heads : config->head_count);
@@ -82,7 +60,7 @@ Status read_sizes(const JsonObject& root, const Family& family, ModelConfig* con
   return {};
 }
 
-// One key for all layers: "layer_types" may spell it out per layer, but must be uniform.
+// Whether "layer_types" gives all layers a sliding window; nullopt: the key is absent. Error: layers differ.
 Result<std::optional<bool>> all_layers_slide(const JsonObject& root) {
   OUTRIDER_TRY(const auto types, root.array("layer_types"));
   std::optional<bool> slides;
@@ -103,12 +81,12 @@ Result<std::optional<bool>> all_layers_slide(const JsonObject& root) {
   return slides;
 }
 
-Status read_sliding_window(const JsonObject& root, const Family& family, ModelConfig* config) {
-  if (family.sliding_window == 0) return {};
+Status read_sliding_window(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
+  if (family.window_rule == WindowRule::kIgnored) return {};
   OUTRIDER_TRY(const auto stated, root.integer("sliding_window"));
   const int64_t window = stated.value_or(root.contains("sliding_window") ? 0 : family.sliding_window);
   OUTRIDER_TRY(const auto slides, all_layers_slide(root));
-  if (family.model_type == "mistral") {
+  if (family.window_rule == WindowRule::kStated) {
     config->sliding_window = slides.value_or(true) ? window : 0;
     return {};
   }
@@ -118,7 +96,7 @@ Status read_sliding_window(const JsonObject& root, const Family& family, ModelCo
     config->sliding_window = *slides ? window : 0;
     return {};
   }
-  // Layers from max_window_layers on have the window.
+  // Only layers from max_window_layers on have the window.
   OUTRIDER_TRY(const auto full_layers, root.integer("max_window_layers"));
   const int64_t full = full_layers.value_or(28);
   if (full > 0 && full < config->layer_count) {
@@ -176,17 +154,21 @@ Status read_rope(const JsonObject& root, ModelConfig* config) {
   return {};
 }
 
-Status read_flags(const JsonObject& root, const Family& family, ModelConfig* config) {
+bool has(Use use, std::optional<bool> stated) {
+  return use == Use::kAlways || (use == Use::kOptional && stated.value_or(false));
+}
+
+Status read_flags(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
   OUTRIDER_TRY(const auto epsilon, root.number("rms_norm_eps"));
   config->rms_epsilon = static_cast<float>(epsilon.value_or(1e-6));
   OUTRIDER_TRY(const auto tied, root.boolean("tie_word_embeddings"));
   config->tied_embeddings = tied.value_or(false);
   OUTRIDER_TRY(const auto attention_bias, root.boolean("attention_bias"));
   OUTRIDER_TRY(const auto mlp_bias, root.boolean("mlp_bias"));
-  config->output_bias = family.attention_bias && attention_bias.value_or(false);
-  config->qkv_bias = family.qkv_bias || config->output_bias;
-  config->mlp_bias = family.mlp_bias && mlp_bias.value_or(false);
-  config->qk_norm = family.qk_norm;
+  config->output_bias = has(family.output_bias, attention_bias);
+  config->qkv_bias = has(family.qkv_bias, attention_bias);
+  config->mlp_bias = has(family.mlp_bias, mlp_bias);
+  config->qk_norm = family.qk_norm == Use::kAlways;
   OUTRIDER_TRY(const auto activation, root.string("hidden_act"));
   if (activation.value_or("silu") != "silu") {
     return root.fail("activation " + quote(*activation) + " is not supported; silu is");
@@ -203,7 +185,7 @@ Status refuse_quantization(const JsonObject& root) {
       " is not supported in a Hugging Face directory; use F32, F16 or BF16 weights, or a GGUF file");
 }
 
-// A number or a list of numbers; nothing is changed when the key is absent.
+// Reads a number or a list of numbers; an absent key changes nothing.
 Status read_stop_tokens(const JsonObject& root, std::vector<TokenId>* stop_tokens) {
   const auto element = root.find("eos_token_id");
   if (!element) return {};
@@ -235,7 +217,7 @@ Result<std::optional<double>> read_within(const JsonObject& root, std::string_vi
                    ", found " + std::to_string(*value));
 }
 
-// What the makers recommend; nothing where they recommend the likeliest token (do_sample: false).
+// The recommended sampling; none where the likeliest token is recommended (do_sample: false).
 Result<SamplingChoices> read_sampling(const JsonObject& root) {
   SamplingChoices sampling;
   OUTRIDER_TRY(const auto does_sample, root.boolean("do_sample"));
@@ -254,20 +236,20 @@ Result<SamplingChoices> read_sampling(const JsonObject& root) {
 }  // namespace
 
 Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_view generation_config_json) {
-  OUTRIDER_TRY(const JsonDocument document, JsonDocument::parse(config_json, "config.json"));
+  OUTRIDER_TRY(const JsonFile document, JsonFile::parse(config_json, "config.json"));
   const JsonObject& root = document.root();
-  OUTRIDER_TRY(const Family* family, find_family(root));
+  OUTRIDER_TRY(const ModelFamily* family, read_family(root));
   OUTRIDER_RETURN_IF_ERROR(refuse_quantization(root));
   ModelConfig config;
-  config.family = family->model_type;
+  config.family = family->name;
   OUTRIDER_RETURN_IF_ERROR(read_sizes(root, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_sliding_window(root, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_rope(root, &config));
   OUTRIDER_RETURN_IF_ERROR(read_flags(root, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(root, &config.stop_tokens));
   if (!generation_config_json.empty()) {
-    OUTRIDER_TRY(const JsonDocument generation,
-                 JsonDocument::parse(generation_config_json, "generation_config.json"));
+    OUTRIDER_TRY(const JsonFile generation,
+                 JsonFile::parse(generation_config_json, "generation_config.json"));
     OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(generation.root(), &config.stop_tokens));
     OUTRIDER_TRY(config.sampling, read_sampling(generation.root()));
   }
@@ -276,16 +258,17 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_vi
 }
 
 Result<ModelConfig> read_layer_config(const JsonObject& root) {
-  const Family& llama = kFamilies.front();
+  ModelFamily family = *find_family("llama");
+  family.window_rule = WindowRule::kSwitched;
+  family.sliding_window = 4096;
+  family.qkv_bias = family.output_bias = family.mlp_bias = Use::kNever;
   OUTRIDER_RETURN_IF_ERROR(refuse_quantization(root));
   ModelConfig config;
-  config.family = llama.model_type;
-  OUTRIDER_RETURN_IF_ERROR(read_sizes(root, llama, &config));
-  // A window counts where the config turns it on, as in Qwen's.
-  OUTRIDER_RETURN_IF_ERROR(read_sliding_window(root, kFamilies.back(), &config));
+  config.family = family.name;
+  OUTRIDER_RETURN_IF_ERROR(read_sizes(root, family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_sliding_window(root, family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_rope(root, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_flags(root, llama, &config));
-  config.qkv_bias = config.output_bias = config.mlp_bias = false;
+  OUTRIDER_RETURN_IF_ERROR(read_flags(root, family, &config));
   if (const Status valid = validate(config); !valid.ok()) return root.fail(valid.error().message);
   return config;
 }

@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <string_view>
 
-#include "formats/json_document.h"
+#include "formats/json_file.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
 
 namespace outrider {
 
-// The text of config.json and, when there is one (else empty), generation_config.json, whose end-of-text ids
+// Reads the text of config.json and of generation_config.json (empty: there is none), whose end-of-text ids
 // take precedence. Missing keys have the defaults of Hugging Face's configuration class of the family.
 //
 // Errors: malformed JSON; an architecture, RoPE scaling, activation or quantization that is not supported
@@ -18,11 +18,12 @@ namespace outrider {
 Result<ModelConfig> parse_hf_config(std::string_view config_json,
                                     std::string_view generation_config_json = {});
 
-// config.json and generation_config.json (optional) of a directory.
+// Reads config.json and generation_config.json (optional) of a directory.
 Result<ModelConfig> read_hf_config(const std::filesystem::path& directory);
 
-// The same keys of the layers of a drafter, whose architecture says nothing of them: biases and norms of
-// queries and keys are left out, what is absent is as in Llama.
+// Reads the same keys for the layers of a learned drafter, whose architecture name does not describe its
+// layers. Biases and norms of queries and keys stay off; absent keys have Llama's defaults, and a sliding
+// window counts where "use_sliding_window" turns it on.
 Result<ModelConfig> read_layer_config(const JsonObject& root);
 
 }  // namespace outrider

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/json_document.h"
+#include "formats/json_file.h"
 #include "formats/test_outcome.h"
 
 namespace outrider {
@@ -21,7 +21,7 @@ struct ConfigCase {
   JsonObject expected;
 };
 
-// tests/data/formats/configs.json holds a list; the document must be an object.
+// The cases of tests/data/formats/configs.json. The root is a list, which JsonFile refuses.
 class HfConfigGoldenTest : public testing::Test {
  protected:
   HfConfigGoldenTest() : parser_(std::make_unique<simdjson::dom::parser>()) {}
@@ -183,11 +183,9 @@ std::vector<HostileText> json_cases() {
   };
 }
 
-std::vector<HostileText> field_cases() {
-  const auto with = [](const std::string& key, const std::string& value) {
-    return config_with({{key, value}});
-  };
-  const auto rope = [&](const std::string& value) { return with("rope_scaling", value); };
+std::string with(const std::string& key, const std::string& value) { return config_with({{key, value}}); }
+
+std::vector<HostileText> size_cases() {
   return {
       {"no architecture", with("architectures", ""), "architecture '' is not supported"},
       {"architecture GPT2", with("architectures", "[\"GPT2LMHeadModel\"]"),
@@ -224,6 +222,11 @@ std::vector<HostileText> field_cases() {
       {"no intermediate_size", with("intermediate_size", ""), "is missing"},
       {"context 0", with("max_position_embeddings", "0"), "context length"},
       {"context 2^31", with("max_position_embeddings", "2147483648"), "context length"},
+  };
+}
+
+std::vector<HostileText> field_cases() {
+  return {
       {"epsilon 0", with("rms_norm_eps", "0"), "epsilon"},
       {"epsilon text", with("rms_norm_eps", "\"1e-5\""), "must be a number"},
       {"epsilon 1e300", with("rms_norm_eps", "1e300"), "epsilon"},
@@ -235,6 +238,12 @@ std::vector<HostileText> field_cases() {
       {"eos 2^31", with("eos_token_id", "2147483648"), "token id"},
       {"eos beyond the vocabulary", with("eos_token_id", "100"), "end-of-text id"},
       {"eos list of text", with("eos_token_id", "[1,\"2\"]"), "token id"},
+  };
+}
+
+std::vector<HostileText> rope_cases() {
+  const auto rope = [](const std::string& value) { return with("rope_scaling", value); };
+  return {
       {"rope_theta 0", with("rope_theta", "0"), "RoPE base"},
       {"rope_theta text", with("rope_theta", "\"1\""), "must be a number"},
       {"rope list", rope("[]"), "must be an object"},
@@ -286,7 +295,7 @@ std::vector<HostileText> window_cases() {
 TEST(HfConfigHostileTest, NamedKinds) {
   ASSERT_TRUE(parse_hf_config(config_with({})).ok());
   size_t count = 0;
-  for (const auto& cases : {json_cases(), field_cases(), window_cases()}) {
+  for (const auto& cases : {json_cases(), size_cases(), field_cases(), rope_cases(), window_cases()}) {
     for (const HostileText& hostile : cases) {
       SCOPED_TRACE(hostile.name);
       expect_refused(parse_hf_config(hostile.text), hostile.part_of_message);

@@ -9,7 +9,7 @@
 #include "formats/hf/hf_chat_template.h"
 #include "formats/hf/hf_config.h"
 #include "formats/hf/safetensors_directory.h"
-#include "formats/json_document.h"
+#include "formats/json_file.h"
 #include "formats/model_tensors.h"
 #include "platform/mapped_file.h"
 #include "tokenizer/tokenizer.h"
@@ -34,9 +34,9 @@ Status check_tokenizer_exists(const fs::path& directory) {
   return input_error(directory.string() + ": tokenizer.json is missing");
 }
 
-// Scalars at the top of config.json, and what the safetensors files say about themselves.
+// Fills `metadata` with the scalars at the top of config.json and the metadata of the safetensors files.
 Status describe(const fs::path& directory, const SafetensorsDirectory& tensors, ModelFile* model) {
-  OUTRIDER_TRY(const JsonDocument document, JsonDocument::read(directory / "config.json"));
+  OUTRIDER_TRY(const JsonFile document, JsonFile::read(directory / "config.json"));
   for (const auto& [key, value] : document.root().fields()) {
     if (value.is_array() || value.is_object() || value.is_null()) continue;
     std::string_view text;

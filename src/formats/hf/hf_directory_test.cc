@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused, or repaired, in a Hugging Face directory.
+// Faults of a Hugging Face directory that are refused or repaired.
 #include "formats/hf/hf_directory.h"
 
 #include <gtest/gtest.h>

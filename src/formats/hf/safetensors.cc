@@ -19,7 +19,7 @@ namespace ondemand = simdjson::ondemand;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr size_t kMaxRank = 16;
 constexpr size_t kMaxEntries =
-    65536;  // tensors, and metadata entries: bounds the memory a small header can cost
+    65536;  // limit of tensors, and of metadata entries; bounds the memory that a small header can cost
 
 struct StoredType {
   std::string_view name;
@@ -43,7 +43,7 @@ const StoredType* find_type(std::string_view name) {
   return it == kTypes.end() ? nullptr : &*it;
 }
 
-// Bytes of a tensor; nullopt when they do not fit 64 bits or are no whole number.
+// The bytes of a tensor; nullopt when they do not fit 64 bits or are no whole number.
 std::optional<uint64_t> stored_bytes(const Shape& shape, uint64_t bits_per_element) {
   uint64_t bits = bits_per_element;
   for (const int64_t dimension : shape) {
@@ -52,7 +52,7 @@ std::optional<uint64_t> stored_bytes(const Shape& shape, uint64_t bits_per_eleme
   return bits % 8 == 0 ? std::optional(bits / 8) : std::nullopt;
 }
 
-// What one entry of the header says, before it is checked against the data.
+// One entry of the header before it is checked against the data.
 struct Description {
   std::optional<std::string> dtype;
   std::optional<Shape> shape;
@@ -110,7 +110,8 @@ Result<std::string_view> SafetensorsParser::find_header() const {
 }
 
 Status SafetensorsParser::read_header(std::string_view header) {
-  // The parser reads a little past the end, so it needs padding; only a file with enough data behind has it.
+  // The parser reads a little past the end of its text. Only a file with enough data after the header has
+  // that padding.
   std::optional<simdjson::padded_string> copy;
   simdjson::padded_string_view padded(header, header.size() + data_.size());
   if (data_.size() < simdjson::SIMDJSON_PADDING) {

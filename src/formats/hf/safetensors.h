@@ -17,7 +17,7 @@ struct SafetensorsEntry {
   std::string dtype_name;      // as in the file: "BF16"
   std::optional<DType> dtype;  // nullopt: a type of the format that cannot hold weights here
   Shape shape;
-  std::span<const std::byte> data;  // inside the bytes given to parse_safetensors; any alignment
+  std::span<const std::byte> data;  // within the bytes given to parse_safetensors; of any alignment
 };
 
 struct SafetensorsFile {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/quote.h"
-#include "formats/json_document.h"
+#include "formats/json_file.h"
 
 namespace outrider {
 namespace {
@@ -20,7 +20,7 @@ bool file_exists(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// File names of an index must stay inside the directory.
+// True for a file name that stays inside the directory, as those of an index must.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
@@ -29,7 +29,7 @@ bool is_plain_name(std::string_view name) {
 using ShardOfTensor = std::map<std::string, std::string, std::less<>>;
 
 Result<ShardOfTensor> read_index(const fs::path& path) {
-  OUTRIDER_TRY(const JsonDocument document, JsonDocument::read(path));
+  OUTRIDER_TRY(const JsonFile document, JsonFile::read(path));
   const JsonObject& root = document.root();
   OUTRIDER_TRY(const auto weight_map, root.object("weight_map"));
   if (!weight_map) return root.fail("'weight_map' is missing");

@@ -15,14 +15,14 @@ namespace outrider {
 // The tensors of a Hugging Face directory: model.safetensors, or model.safetensors.index.json and its shards.
 class SafetensorsDirectory {
  public:
-  // The mapped files are added to `files`, which views into them must not outlive. `file_name` in place of
+  // Adds the mapped files to `files`, which must outlive views into them. A `file_name` other than
   // model.safetensors has no shards.
   // Errors: no such file, those of parse_safetensors(), a bad index, a tensor in two shards.
   static Result<SafetensorsDirectory> open(const std::filesystem::path& directory,
                                            std::vector<MappedFile>& files,
                                            const std::string& file_name = "model.safetensors");
 
-  // Error: missing, or of a type that cannot hold weights.
+  // Error: the tensor is missing, or has a type that cannot hold weights.
   Result<TensorView> find(const std::string& name) const;
 
   const std::map<std::string, SafetensorsEntry, std::less<>>& tensors() const { return tensors_; }

@@ -64,7 +64,7 @@ struct HostileFile {
   std::string part_of_message;
 };
 
-// One tensor "a" of the given description in `data_bytes` bytes of data.
+// A file with one tensor "a" of the given description and `data_bytes` bytes of data.
 HostileFile one_tensor(const std::string& name, const std::string& description, size_t data_bytes,
                        const std::string& part_of_message) {
   return {name, file_of("{\"a\":" + description + "}", data_bytes), part_of_message};
@@ -120,10 +120,11 @@ std::vector<HostileFile> header_cases() {
   return cases;
 }
 
+std::string with(const std::string& dtype, const std::string& shape, const std::string& offsets) {
+  return "{\"dtype\":" + dtype + ",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
+}
+
 std::vector<HostileFile> tensor_cases() {
-  const auto with = [](const std::string& dtype, const std::string& shape, const std::string& offsets) {
-    return "{\"dtype\":" + dtype + ",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
-  };
   const std::string f32 = "\"F32\"";
   return {
       one_tensor("number", "1", 0, "header is not valid"),
@@ -151,6 +152,12 @@ std::vector<HostileFile> tensor_cases() {
                  "does not match"),
       one_tensor("17 dimensions", with("\"U8\"", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,1]"), 1,
                  "16 dimensions"),
+  };
+}
+
+std::vector<HostileFile> extent_cases() {
+  const std::string f32 = "\"F32\"";
+  return {
       one_tensor("too small an extent", with(f32, "[2]", "[0,4]"), 4, "does not match"),
       one_tensor("too large an extent", with(f32, "[1]", "[0,8]"), 8, "does not match"),
       one_tensor("half a byte", with("\"F4\"", "[1]", "[0,0]"), 0, "does not match"),
@@ -176,7 +183,7 @@ std::vector<HostileFile> tensor_cases() {
 
 TEST(SafetensorsHostileTest, NamedKinds) {
   size_t count = 0;
-  for (const auto& cases : {header_cases(), tensor_cases()}) {
+  for (const auto& cases : {header_cases(), tensor_cases(), extent_cases()}) {
     for (const HostileFile& hostile : cases) {
       SCOPED_TRACE(hostile.name);
       expect_refused(parse(hostile.bytes), hostile.part_of_message);
@@ -187,7 +194,7 @@ TEST(SafetensorsHostileTest, NamedKinds) {
 }
 
 TEST(SafetensorsHostileTest, CutAtEveryByte) {
-  // With data enough to serve as padding for the JSON parser, and without.
+  // The data are enough to serve as padding for the JSON parser, or too short for that.
   for (const size_t extra : {size_t{0}, size_t{200}}) {
     std::string header(kValidHeader);
     header.insert(header.size() - 1, ",\"d\":" + u8(24, 24 + extra));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON of a request: typed access whose errors name the field, what was expected and what was found.
+// The JSON of a request: base/json_reader.h with errors as ApiError, which name the field as their param.
 #pragma once
-
-#include <simdjson.h>
 
 #include <memory>
 #include <optional>
@@ -12,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/json_reader.h"
 #include "server/api/api_error.h"
 
 namespace outrider {
@@ -22,59 +21,63 @@ inline ApiStatus api_ok() { return std::monostate{}; }
 // A status 400 that names a field.
 ApiError field_error(std::string_view path, std::string_view message, std::string_view code = "");
 
-// A value and where it stands: "messages[2].content". Points into its RequestBody.
-class RequestField {
+// A value and its path: "messages[2].content". It points into its RequestBody.
+class RequestField : private JsonField {
  public:
-  RequestField(simdjson::dom::element value, std::string path) : value_(value), path_(std::move(path)) {}
+  explicit RequestField(JsonField field) : JsonField(std::move(field)) {}
 
-  const std::string& path() const { return path_; }
-  bool is_null() const { return value_.is_null(); }
-  bool is_string() const { return value_.is_string(); }
-  bool is_array() const { return value_.is_array(); }
-  bool is_object() const { return value_.is_object(); }
-  bool is_bool() const { return value_.is_bool(); }
-  bool is_number() const { return value_.is_number(); }
+  using JsonField::is_array;
+  using JsonField::is_bool;
+  using JsonField::is_null;
+  using JsonField::is_number;
+  using JsonField::is_object;
+  using JsonField::is_string;
+  using JsonField::json;
+  using JsonField::key;
+  using JsonField::path;
+  using JsonField::size;
 
-  // Errors of all: another type, or out of range.
+  // Typed reads, as JsonField's.
   ApiResult<std::string> string() const;
-  ApiResult<bool> boolean() const;
-  ApiResult<int64_t> integer(int64_t min, int64_t max) const;
-  ApiResult<double> number(double min, double max) const;
+  ApiResult<bool> boolean() const { return checked(JsonField::boolean()); }
+  ApiResult<int64_t> integer(int64_t min, int64_t max) const { return checked(JsonField::integer(min, max)); }
+  ApiResult<double> number(double min, double max) const { return checked(JsonField::number(min, max)); }
   ApiResult<std::vector<RequestField>> items(size_t max) const;           // of an array
   ApiResult<std::vector<RequestField>> members(size_t max = 1024) const;  // of an object
-  size_t size() const;                                                    // of an array or object, else 0
-  // The place of the text among `names`.
-  ApiResult<int> one_of(std::span<const std::string_view> names) const;
+  // The index in `names` of this string. Error: it is none of them.
+  ApiResult<int> one_of(std::span<const std::string_view> names) const {
+    return checked(JsonField::one_of(names));
+  }
 
-  // A member that is there and not null. `find` expects this to be an object. Error of `at`: there is none.
+  // A member that is there and not null. Errors of `at`: this is no object, or has no such member.
   std::optional<RequestField> find(std::string_view key) const;
   ApiResult<RequestField> at(std::string_view key) const;
 
-  std::string_view key() const { return key_; }  // of a member
-  std::string json() const;                      // without white space
-
-  ApiError expected(std::string_view what) const;
+  ApiError expected(std::string_view what) const { return api_error(JsonField::expected(what)); }
   ApiError error(std::string_view message, std::string_view code = "") const {
-    return field_error(path_, message, code);
+    return field_error(path(), message, code);
   }
 
  private:
-  ApiError too_many(size_t max) const;
-
-  simdjson::dom::element value_;
-  std::string path_;
-  std::string_view key_;
+  ApiError api_error(const Error& error) const;
+  template <typename T>
+  ApiResult<T> checked(Result<T> value) const {
+    if (!value.ok()) return api_error(value.error());
+    return std::move(value).value();
+  }
 };
 
-// Errors: not one JSON object in UTF-8, nested deeper than `max_depth`, or a key twice in one object.
+// Errors: not one JSON object in UTF-8, nested deeper than `max_depth`, or a key twice in one object; status
+// 503 where memory is short.
 class RequestBody {
  public:
   static ApiResult<RequestBody> parse(std::string_view body, int max_depth);
-  RequestField root() const { return {root_, ""}; }
+  RequestField root() const { return RequestField(document_.root()); }
 
  private:
-  std::unique_ptr<simdjson::dom::parser> parser_;
-  simdjson::dom::element root_;
+  explicit RequestBody(JsonDocument document) : document_(std::move(document)) {}
+
+  JsonDocument document_;
 };
 
 }  // namespace outrider

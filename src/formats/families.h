@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table of model families: how files name them, what their configurations leave out, and what their
+// networks have. A family that the columns describe in full is one row of families.cc and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace outrider {
+
+// Whether the networks of a family have a part: never, where their configuration says so, or always.
+enum class Use : uint8_t { kNever, kOptional, kAlways };
+
+// When the sliding window of a Hugging Face configuration counts.
+enum class WindowRule : uint8_t {
+  kIgnored,
+  kStated,    // as stated
+  kSwitched,  // as stated where "use_sliding_window" turns it on
+};
+
+struct ModelFamily {
+  std::string_view name;               // ModelConfig::family, and "model_type" in config.json
+  std::string_view hf_architecture;    // in "architectures" of config.json
+  std::string_view gguf_architecture;  // "general.architecture"; files belong to the first family with it
+  bool has_interleaved_rows;           // of q and k in GGUF; see has_interleaved_rows() in gguf_config.h
+
+  // What the configuration class of Hugging Face assumes about keys that are absent.
+  int64_t max_context;
+  int64_t kv_heads;  // 0: as many as heads
+  int64_t head_dim;  // 0: hidden_size / heads
+  WindowRule window_rule;
+  int64_t sliding_window;
+
+  Use qkv_bias;
+  Use output_bias;  // of the attention output
+  Use mlp_bias;
+  Use qk_norm;  // an RMS norm of every head of queries and keys
+};
+
+// The first family with that value in a column; nullptr: there is none.
+const ModelFamily* find_family(std::string_view value,
+                               std::string_view ModelFamily::*column = &ModelFamily::name);
+
+// The values of a column, each once, for messages: "llama, qwen2 and qwen3".
+std::string list_families(std::string_view ModelFamily::*column);
+
+}  // namespace outrider

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// open_model() of model_file.h, apart from it because it knows every container.
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "formats/gguf/gguf_model.h"
+#include "formats/hf/hf_directory.h"
+#include "formats/model_file.h"
+#include "formats/random_model.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string spelling(const TokenizerSpec& tokenizer, std::optional<TokenId> id) {
+  if (!id || *id < 0 || static_cast<size_t>(*id) >= tokenizer.pieces.size()) return {};
+  return tokenizer.pieces[static_cast<size_t>(*id)];
+}
+
+Result<ModelFile> open_by_kind(const fs::path& path) {
+  if (is_shape_path(path)) return open_shape(path);
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return input_error("no such model: " + path.string());
+  if (fs::is_directory(status)) return open_hf_directory(path);
+  if (path.extension() == ".gguf") return open_gguf_model(path);
+  if (path.extension() == ".safetensors") {
+    return input_error(path.string() + ": give the directory that holds it and config.json instead");
+  }
+  return input_error(path.string() + ": expected a Hugging Face directory or a .gguf file");
+}
+
+}  // namespace
+
+Result<ModelFile> open_model(const fs::path& path) {
+  try {
+    OUTRIDER_TRY(ModelFile model, open_by_kind(path));
+    model.bos_token = spelling(model.tokenizer, model.tokenizer.bos);
+    model.eos_token = spelling(model.tokenizer, model.tokenizer.eos);
+    return model;
+  } catch (const std::bad_alloc&) {
+    return resource_error(path.string() + ": out of memory");
+  }
+}
+
+}  // namespace outrider

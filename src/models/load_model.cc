@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model::load(): from the family of a file to its network.
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "formats/families.h"
+#include "models/decoder.h"
+#include "models/decoder_weights.h"
+#include "models/model.h"
+
+namespace outrider {
+namespace {
+
+Status check_use(const ModelFile& file, std::string_view part, Use use, bool is_there) {
+  if (use == Use::kOptional || is_there == (use == Use::kAlways)) return {};
+  return input_error(file.path.string() + ": expected a " + file.config.family + " model " +
+                     (is_there ? "without " : "with ") + std::string(part) + ", found one " +
+                     (is_there ? "with it" : "without") + "; this variant is not supported");
+}
+
+// Error: the config has a part that its family never has, or lacks one that it always has.
+Status check_parts(const ModelFile& file, const ModelFamily& family) {
+  const ModelConfig& config = file.config;
+  OUTRIDER_RETURN_IF_ERROR(
+      check_use(file, "biases of queries, keys and values", family.qkv_bias, config.qkv_bias));
+  OUTRIDER_RETURN_IF_ERROR(
+      check_use(file, "a bias of the attention output", family.output_bias, config.output_bias));
+  OUTRIDER_RETURN_IF_ERROR(check_use(file, "biases of the MLP", family.mlp_bias, config.mlp_bias));
+  return check_use(file, "norms of queries and keys", family.qk_norm, config.qk_norm);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> Model::load(const ModelFile& file, const ModelOptions& options) {
+  OUTRIDER_CHECK(options.kernels != nullptr && options.pool != nullptr);
+  const ModelFamily* family = find_family(file.config.family);
+  if (family == nullptr) {
+    return input_error(file.path.string() + ": expected a model of the family " +
+                       list_families(&ModelFamily::name) + ", found " + file.config.family);
+  }
+  OUTRIDER_RETURN_IF_ERROR(validate(file.config));
+  OUTRIDER_RETURN_IF_ERROR(check_parts(file, *family));
+  try {
+    OUTRIDER_TRY(DecoderWeights weights, load_decoder_weights(file, options));
+    return std::unique_ptr<Model>(std::make_unique<Decoder>(file.config, options, std::move(weights)));
+  } catch (const std::bad_alloc&) {
+    return resource_error(
+        file.path.string() +
+        ": not enough memory for its weights; choose a smaller model, or a smaller weight type");
+  }
+}
+
+}  // namespace outrider

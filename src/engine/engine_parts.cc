@@ -14,6 +14,7 @@
 
 #include "draft_heads/head_file.h"
 #include "drafters/registry.h"
+#include "drafters/resolve.h"
 #include "engine/calibration.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
@@ -190,15 +191,16 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadS
     if (sink) sink(stage);
   };
   enter(LoadStage::kFiles);
-  if (options.speculation.use_relaxed_acceptance_for_thinking &&
-      options.acceptance != AcceptanceRule::kCoupled && options.acceptance != AcceptanceRule::kRelaxed) {
+  if (options.speculation.relaxed.for_thinking && options.acceptance != AcceptanceRule::kCoupled &&
+      options.acceptance != AcceptanceRule::kRelaxed) {
     return usage_error(
         "use_relaxed_acceptance_for_thinking goes with coupled or relaxed acceptance, found another rule");
   }
   const auto start = std::chrono::steady_clock::now();
   auto parts = std::make_unique<EngineParts>();
   parts->options = std::move(options);
-  OUTRIDER_TRY(parts->options.speculation, settled(std::move(parts->options.speculation)));
+  OUTRIDER_TRY(ResolvedSpeculation resolved, resolve(std::move(parts->options.speculation)));
+  parts->options.speculation = std::move(resolved.options);
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
   enter(LoadStage::kWeights);
@@ -217,7 +219,8 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadS
                                .kernels = kernels,
                                .pool = parts->pool.get(),
                                .weights = storage_type(parts->options.weights),
-                               .user_drafter = parts->options.user_drafter};
+                               .user_drafter = parts->options.user_drafter,
+                               .head = resolved.head ? &*resolved.head : nullptr};
   OUTRIDER_TRY(parts->drafter, make_drafter(parts->options.speculation, context));
   const DrafterTraits& traits = parts->drafter->traits();
   if (traits.features.count() > 0) {

@@ -91,7 +91,7 @@ class ChoicesTreePolicy final : public TreePolicy {
   std::vector<std::vector<int>> children_;  // by place in the list, the root first: places by rank
 };
 
-// As options.tree says.
+// As options.tree.kind says.
 std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options);
 
 // Nodes of the largest tree that drafters of such options grow, all those that share it together.

@@ -34,8 +34,8 @@ class AcceptanceProbe {
   // Decodes all prompts greedily. Error: what keeps this drafter from serving this target.
   Result<ServedAcceptance> measure(const SpeculativeOptions& speculation) const;
   // Drafts of at most `depth` levels; a tree has options.measured_nodes nodes.
-  SpeculativeOptions speculation(const std::string& decoding_type, const std::filesystem::path& model,
-                                 TreeKind tree, int64_t depth) const;
+  SpeculativeOptions speculation(Method decoding_type, const std::filesystem::path& model, TreeKind tree,
+                                 int64_t depth) const;
   // Several draft models in one dynamic tree of options.measured_nodes nodes (SpecInfer).
   SpeculativeOptions shared_speculation(std::vector<std::filesystem::path> models, int64_t depth) const;
   // None, NGram, and DraftTarget of the model that options.draft names and of `others`.

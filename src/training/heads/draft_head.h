@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "outrider/result.h"
+#include "outrider/speculative_options.h"
 #include "training/head_data/documents.h"
 #include "training/heads/head_options.h"
 #include "training/lm/llama.h"
@@ -96,8 +97,8 @@ struct HeadContext {
 
 // A subcommand of outrider-train.
 struct HeadKind {
-  std::string command;        // "eagle3"
-  std::string decoding_type;  // of the drafter that serves it: "Eagle3"
+  std::string command;                   // "eagle3"
+  Method decoding_type = Method::kNone;  // the method that serves it
   std::string description;
   std::string ranks_key = {};  // of the config: the shares of DepthAgreement::ranks, by depth
   HeadOptions defaults = {};

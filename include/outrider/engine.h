@@ -16,105 +16,13 @@
 #include "outrider/drafter.h"
 #include "outrider/result.h"
 #include "outrider/sampling_params.h"
+#include "outrider/speculative_options.h"
 #include "outrider/token.h"
 #include "outrider/token_constraint.h"
 #include "outrider/token_tree.h"
 #include "outrider/trace.h"
 
 namespace outrider {
-
-// Shape of drafted trees.
-enum class TreeKind : uint8_t {
-  kChain,    // one node per level
-  kStatic,   // SpecInfer's expansion: every node of level i gets expansion[i] children (2305.09781)
-  kDynamic,  // EAGLE-2's: the likeliest paths, whatever their shape (2406.16858)
-  kChoices,  // Medusa's: nodes listed by the ranks on their paths (2401.10774)
-};
-
-// How a drafter with probabilities picks the children of a node.
-enum class ChildrenChoice : uint8_t {
-  kSampled,      // drawn without replacement; under the coupled rule with the target's own noise
-  kTop,          // the likeliest
-  kIndependent,  // drawn with replacement
-};
-
-enum class LengthSchedule : uint8_t {
-  kConstant,   // max_draft_len levels, always
-  kHeuristic,  // two more after a draft accepted whole, else one less (Hugging Face's)
-};
-
-// The scale in which the relaxed rule compares tokens with its delta.
-enum class RelaxedSpace : uint8_t { kProbability, kLogProbability };
-
-// Names and meaning of TensorRT-LLM's speculative_config, where it has them.
-struct SpeculativeOptions {
-  std::string decoding_type = "None";  // see docs/options.md
-  int max_draft_len = 4;               // depth of the drafted tree, 1..64
-
-  TreeKind tree = TreeKind::kChain;
-  std::vector<int> expansion = {1, 1, 3, 1, 1, 1, 1, 1};  // kStatic
-  int dynamic_tree_max_top_k = 4;                         // kDynamic: children asked of a node
-  int max_total_draft_tokens = 16;                        // kDynamic: nodes of the tree
-  std::vector<std::vector<int>> medusa_choices;  // kChoices: by node, the rank of each token on its path;
-                                                 // empty: the head's own, or the published ones
-  ChildrenChoice children = ChildrenChoice::kSampled;
-
-  // Drafting stops early, after the token that says so (0: never): when its probability is below this
-  // (Hugging Face's), or when sqrt(0.15 * entropy of its distribution) is above that (SVIP).
-  double assistant_confidence_threshold = 0.0;
-  double entropy_threshold = 0.0;
-  // Drafts are proposed at the request's temperature times this: one that is too sure agrees more often
-  // above 1.
-  double draft_temperature = 1.0;
-  // Where requests are greedy, probabilities that rank drafted nodes are the drafter's at this temperature;
-  // 0: what a learned drafter's files say, else 1.
-  double ranking_temperature = 0.0;
-  LengthSchedule draft_len_schedule = LengthSchedule::kConstant;
-  bool is_auto =
-      false;  // policy: auto; measured costs and acceptance decide how much is drafted, if anything
-
-  std::filesystem::path speculative_model;  // DraftTarget: the draft model; else a learned drafter's files
-  bool method_unset = false;                // what speculative_model holds says which decoding_type this is
-  bool shape_unset = false;                 // and the method what its tree looks like and how deep it is
-  std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several
-  std::vector<std::string> combine;                       // Combined: decoding types that share one tree
-
-  // NGram:
-  int max_matching_ngram_size = 2;  // longest pattern looked up
-  bool is_keep_all = true;          // keep every continuation of a pattern, else only the longest newest one
-  bool is_use_oldest = true;        // propose the oldest continuation kept, else the newest
-  bool is_public_pool = false;      // one pool for all sequences (leaks text between them), else one each
-  int64_t max_pool_patterns = 1 << 20;  // patterns kept; the oldest leave first
-
-  // Suffix (ArcticInference's names without their prefix):
-  int suffix_max_tree_depth = 64;          // tokens of the longest suffix kept
-  int64_t suffix_max_cached_requests = 0;  // finished requests in the tree all share (leaks text); 0: none
-  double suffix_max_spec_factor = 1.0;     // drafted tokens per token matched, at most
-  double suffix_min_token_prob = 0.1;      // of a path
-
-  // Lookahead:
-  int max_window_size = 4;            // W: columns of the window
-  int max_ngram_size = 3;             // N: tokens of an n-gram, its key included
-  int max_verification_set_size = 4;  // G: n-grams verified per step
-
-  // EarlyExit:
-  int exit_layer = 0;                      // draft with the first layers alone; 0: a third of them
-  std::vector<int> skip_attention_layers;  // draft with all layers but these parts (Draft & Verify)
-  std::vector<int> skip_mlp_layers;
-
-  // AcceptanceRule::kTypical: the target's probability of a token must exceed
-  // min(epsilon, delta * exp(-entropy)).
-  double typical_epsilon = 0.09;
-  double typical_delta = 0.3;
-
-  // AcceptanceRule::kRelaxed: a token passes among the target's top k, if it is within delta of the first.
-  bool use_relaxed_acceptance_for_thinking = false;  // asks for the rule
-  int relaxed_topk = 1;
-  double relaxed_delta = 0.0;
-  RelaxedSpace relaxed_space = RelaxedSpace::kProbability;
-  TokenId begin_thinking_phase_token = 128798;  // DeepSeek-R1's
-  TokenId end_thinking_phase_token = 128799;
-};
 
 // Type of cached keys and values; kAuto: bf16. Q8_0: one scale per 32 numbers.
 enum class KvCacheType : uint8_t { kAuto, kF32, kBF16, kF16, kQ8_0 };
@@ -136,7 +44,7 @@ enum class ThreadPinning : uint8_t { kAuto, kOn, kOff };
 struct EngineOptions {
   std::filesystem::path model;  // Hugging Face directory or .gguf file
   SpeculativeOptions speculation;
-  std::shared_ptr<Drafter> user_drafter;  // for decoding_type UserProvided
+  std::shared_ptr<Drafter> user_drafter;  // for Method::kUserProvided
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   WeightPrecision weights = WeightPrecision::kAuto;
   std::filesystem::path cache_dir;     // folder that keeps measured costs from run to run; empty: none
@@ -158,7 +66,7 @@ struct EngineOptions {
 
 // The rule of requests that name no other.
 inline AcceptanceRule acceptance_rule(const EngineOptions& options) {
-  const bool is_relaxed = options.speculation.use_relaxed_acceptance_for_thinking;
+  const bool is_relaxed = options.speculation.relaxed.for_thinking;
   return is_relaxed && options.acceptance == AcceptanceRule::kCoupled ? AcceptanceRule::kRelaxed
                                                                       : options.acceptance;
 }

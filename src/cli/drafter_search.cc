@@ -46,19 +46,19 @@ class Search {
 
   void judge(const fs::path& path) {
     const auto head = find_head(path);
-    std::optional<HeadKind> kind;
+    Method method = Method::kDraftTarget;
     std::string reason;
     if (!head.ok()) {
       reason = head.error().message;
     } else if (*head) {
-      kind = (*head)->kind;
+      method = (*head)->method;
       const auto reasons = misfits(summarize_head(**head), target_.config, fingerprint_);
       reason = fmt::format("{}", fmt::join(reasons, "; "));
     } else {
       reason = why_no_draft_model(path);
     }
     if (reason.empty()) {
-      search_.found.push_back({path, kind});
+      search_.found.push_back({path, method});
     } else {
       search_.left_out.push_back({path, std::move(reason)});
     }
@@ -100,12 +100,12 @@ Result<DrafterSearch> search_drafters(const std::vector<fs::path>& folders, cons
   return search.take();
 }
 
-std::optional<fs::path> find_head_beside(const fs::path& target, HeadKind kind) {
+std::optional<fs::path> find_head_beside(const fs::path& target, Method method) {
   const auto file = open_model(target);
   if (!file.ok()) return std::nullopt;
   const auto search = search_drafters({folder_of(target)}, *file);
   if (!search.ok()) return std::nullopt;
-  const auto found = std::ranges::find(search->found, std::optional(kind), &FoundDrafter::kind);
+  const auto found = std::ranges::find(search->found, method, &FoundDrafter::method);
   return found == search->found.end() ? std::nullopt : std::optional(found->path);
 }
 

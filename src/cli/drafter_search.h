@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "draft_heads/head_file.h"
 #include "formats/model_file.h"
 #include "outrider/result.h"
+#include "outrider/speculative_options.h"
 #include "tokenizer/tokenizer.h"
 
 namespace outrider {
@@ -16,10 +16,10 @@ namespace outrider {
 // A draft model or learned drafter that fits a target.
 struct FoundDrafter {
   std::filesystem::path path;
-  std::optional<HeadKind> kind;  // none: a draft model
+  Method method = Method::kDraftTarget;  // the method that drafts with it
 };
 
-// What lies beside it and does not.
+// A model or a learned drafter that does not fit the target.
 struct LeftOutDrafter {
   std::filesystem::path path;
   std::string reason;
@@ -37,7 +37,7 @@ std::filesystem::path folder_of(const std::filesystem::path& model);
 Result<DrafterSearch> search_drafters(const std::vector<std::filesystem::path>& folders,
                                       const ModelFile& target);
 
-// The first learned drafter of that kind beside the target that fits it.
-std::optional<std::filesystem::path> find_head_beside(const std::filesystem::path& target, HeadKind kind);
+// The first learned drafter for that method beside the target that fits it.
+std::optional<std::filesystem::path> find_head_beside(const std::filesystem::path& target, Method method);
 
 }  // namespace outrider

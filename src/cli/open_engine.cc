@@ -3,14 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <string_view>
 #include <system_error>
 
 #include "cli/drafter_search.h"
 #include "config/environment.h"
-#include "config/message_text.h"
+#include "config/methods.h"
 #include "config/speculative_config.h"
 #include "draft_heads/head_file.h"
 #include "formats/random_model.h"
@@ -84,15 +83,36 @@ Result<fs::path> chosen_draft(const Settings& settings, std::string_view missing
   if (!settings.draft_shape.empty()) return chosen_draft_shape(settings);
   if (settings.engine.model.empty() && settings.shape.empty()) return default_model(kDraft);
   return usage_error(fmt::format("{} needs a draft model, found none: add {} to --speculative",
-                                 snake_name(settings.engine.speculation.decoding_type), missing));
+                                 method_key(settings.engine.speculation.decoding_type), missing));
 }
 
-// Whether `method` drafts, alone or with others.
-bool needs_draft(const SpeculativeOptions& options, std::string_view method) {
-  const auto& combined = options.combine;
-  return options.decoding_type == method ||
-         (options.decoding_type == "Combined" &&
-          std::find(combined.begin(), combined.end(), method) != combined.end());
+constexpr std::string_view kOneModel = "speculative_model=DIR";
+constexpr std::string_view kSeveralModels = "speculative_models=[DIR,DIR]";
+
+// The head for `method`: the target's own files, where it lies among them, else one beside the target.
+Result<fs::path> chosen_head(const fs::path& target, Method method) {
+  const auto own = open_head(target);
+  if (own.ok() && own->method == method) return target;
+  if (const auto head = find_head_beside(target, method)) return *head;
+  return usage_error(fmt::format(
+      "{} needs a drafter trained for this target, found none beside it in {}: add {} to --speculative",
+      method_key(method), folder_of(target).string(), kOneModel));
+}
+
+// Names the files that a method needs, where the options name none.
+Status complete_files(const MethodRow& row, const Settings& settings, EngineOptions& options) {
+  SpeculativeOptions& speculation = options.speculation;
+  if (row.needs == MethodNeeds::kDraftModels && speculation.speculative_models.empty()) {
+    OUTRIDER_TRY(const fs::path draft, chosen_draft(settings, kSeveralModels));
+    speculation.speculative_models = {draft};
+  }
+  if (!speculation.speculative_model.empty()) return {};
+  if (row.needs == MethodNeeds::kDraftModel) {
+    OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings, kOneModel));
+  } else if (row.needs == MethodNeeds::kHead) {
+    OUTRIDER_TRY(speculation.speculative_model, chosen_head(options.model, row.method));
+  }
+  return {};
 }
 
 }  // namespace
@@ -112,39 +132,20 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
     options.cache_dir.clear();
   }
   SpeculativeOptions& speculation = options.speculation;
-  if (!settings.draft_shape.empty() &&
-      ((speculation.decoding_type != "DraftTarget" && speculation.decoding_type != "Auto") ||
-       !speculation.speculative_model.empty())) {
+  const bool takes_draft =
+      speculation.decoding_type == Method::kDraftTarget || speculation.decoding_type == Method::kAuto;
+  if (!settings.draft_shape.empty() && (!takes_draft || !speculation.speculative_model.empty())) {
     return usage_error(
         "--draft-shape names the draft model of draft_target; found another one, or another method");
   }
-  constexpr std::string_view kOne = "speculative_model=DIR";
-  constexpr std::string_view kSeveral = "speculative_models=[DIR,DIR]";
-  if (needs_draft(speculation, "DraftTarget") && speculation.speculative_model.empty()) {
-    OUTRIDER_TRY(speculation.speculative_model, chosen_draft(settings, kOne));
+  for (const MethodRow& row : method_table()) {
+    if (drafts_with(speculation, row.method))
+      OUTRIDER_RETURN_IF_ERROR(complete_files(row, settings, options));
   }
-  if (needs_draft(speculation, "MTP") && speculation.speculative_model.empty()) {
-    const auto own = open_head(options.model);  // modules may lie among the target's own tensors
-    if (own.ok() && own->kind == HeadKind::kMtp) speculation.speculative_model = options.model;
-  }
-  // Auto drafts with what there is.
-  if (speculation.decoding_type == "Auto" && speculation.speculative_model.empty()) {
-    if (const auto draft = chosen_draft(settings, kOne); draft.ok()) speculation.speculative_model = *draft;
-  }
-  for (const HeadKind kind : {HeadKind::kEagle, HeadKind::kEagle3, HeadKind::kMedusa, HeadKind::kMtp,
-                              HeadKind::kMoa, HeadKind::kDFlash}) {
-    if (!needs_draft(speculation, head_kind_name(kind)) || !speculation.speculative_model.empty()) continue;
-    const auto head = find_head_beside(options.model, kind);
-    if (!head) {
-      return usage_error(fmt::format(
-          "{} needs a drafter trained for this target, found none beside it in {}: add {} to --speculative",
-          snake_name(head_kind_name(kind)), folder_of(options.model).string(), kOne));
-    }
-    speculation.speculative_model = *head;
-  }
-  if (needs_draft(speculation, "SpecInfer") && speculation.speculative_models.empty()) {
-    OUTRIDER_TRY(const fs::path draft, chosen_draft(settings, kSeveral));
-    speculation.speculative_models = {draft};
+  // Auto drafts with the files that there are.
+  if (speculation.decoding_type == Method::kAuto && speculation.speculative_model.empty()) {
+    if (const auto draft = chosen_draft(settings, kOneModel); draft.ok())
+      speculation.speculative_model = *draft;
   }
   return options;
 }
@@ -154,7 +155,7 @@ Result<EngineOptions> complete_speculative_options(const Settings& settings) {
   Settings speculative = settings;
   const bool has_draft =
       !settings.draft_shape.empty() || (settings.engine.model.empty() && settings.shape.empty());
-  speculative.engine.speculation.decoding_type = has_draft ? "DraftTarget" : "NGram";
+  speculative.engine.speculation.decoding_type = has_draft ? Method::kDraftTarget : Method::kNGram;
   return complete_engine_options(speculative);
 }
 

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
+#include <string>
 
-#include "config/message_text.h"
+#include "config/methods.h"
 #include "config/option_table.h"
-#include "config/option_value.h"
 
 namespace outrider {
 namespace {
@@ -28,17 +27,67 @@ std::string spelling(const OptionRow& row) {
   return fmt::format("{}--{}{}", short_form, row.name, value);
 }
 
+// "a|b" as "a b".
+std::string spaced(std::string_view names) {
+  std::string text(names);
+  std::replace(text.begin(), text.end(), '|', ' ');
+  return text;
+}
+
+std::string_view needs(MethodNeeds needs) {
+  switch (needs) {
+    case MethodNeeds::kNothing:
+      return "nothing";
+    case MethodNeeds::kDraftModel:
+      return "a draft model";
+    case MethodNeeds::kDraftModels:
+      return "several draft models";
+    case MethodNeeds::kHead:
+      return "a network trained for the target";
+    case MethodNeeds::kMethods:
+      return "other methods";
+    case MethodNeeds::kUserDrafter:
+      return "a C++ program";
+  }
+  return "";
+}
+
+std::string_view kind_name(TreeKind kind) {
+  switch (kind) {
+    case TreeKind::kChain:
+      return "chain";
+    case TreeKind::kStatic:
+      return "static";
+    case TreeKind::kDynamic:
+      return "dynamic";
+    case TreeKind::kChoices:
+      return "choices";
+  }
+  return "";
+}
+
+std::string usual_tree(const MethodRow& row) {
+  const UsualTree& usual = row.usual;
+  if (row.method == Method::kNone) return "none";
+  if (row.has_own_tree) return "its own";
+  std::string text(kind_name(usual.kind.value_or(TreeKind::kChain)));
+  if (usual.fills_block) text += ", the head's block";
+  if (usual.max_draft_len > 0) text += fmt::format(", max_draft_len {}", usual.max_draft_len);
+  if (usual.dynamic_tree_max_top_k > 0)
+    text += fmt::format(", dynamic_tree_max_topK {}", usual.dynamic_tree_max_top_k);
+  if (usual.max_total_draft_tokens > 0)
+    text += fmt::format(", max_total_draft_tokens {}", usual.max_total_draft_tokens);
+  return text;
+}
+
 std::string values(const OptionRow& row) {
   switch (row.type) {
     case OptionType::kInteger:
       return fmt::format("whole number, {:.0f} to {:.0f}", row.min, row.max);
     case OptionType::kNumber:
       return fmt::format("number, {} to {}", row.min, row.max);
-    case OptionType::kChoice: {
-      std::string choices(row.choices);
-      std::replace(choices.begin(), choices.end(), '|', ' ');
-      return choices;
-    }
+    case OptionType::kChoice:
+      return spaced(row.choices);
     case OptionType::kFlag:
       return "flag";
     case OptionType::kTextList:
@@ -69,6 +118,13 @@ constexpr std::string_view kIntroduction =
     "In the file `speculative_config:` holds the block that `--speculative` takes. `NO_COLOR` switches "
     "colour off.\n";
 
+constexpr std::string_view kMethodsText =
+    "\n## Methods\n\n"
+    "A method is the `decoding_type` of `--speculative`; letter case, `-` and `_` do not matter. Its usual "
+    "tree is\n"
+    "drafted where no key asks for another; numbers that are not named here are those of the keys below.\n\n"
+    "| method | also | needs | usual tree | drafts |\n|---|---|---|---|---|\n";
+
 constexpr std::string_view kSpeculationText =
     "\n## Keys of `--speculative`\n\n"
     "Names and meaning are TensorRT-LLM's; a `speculative_config:` block works unchanged. Inline, the first "
@@ -95,13 +151,15 @@ std::string option_reference() {
     text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", spelling(row), escaped(values(row)),
                         row.default_text, escaped(row.help), commands_of(row), elsewhere);
   }
+  text += kMethodsText;
+  for (const MethodRow& row : method_table()) {
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", row.name, spaced(row.aliases), needs(row.needs),
+                        usual_tree(row), row.help);
+  }
   text += kSpeculationText;
-  for (const SpeculativeKey& key : speculative_keys()) {
-    std::string aliases(key.aliases);
-    std::replace(aliases.begin(), aliases.end(), '|', ' ');
-    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, aliases,
-                        key.methods.empty() ? "all" : joined(split(key.methods, '|')), key.default_text,
-                        key.help);
+  for (const SpeculativeKey& key : speculative_key_table()) {
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, spaced(key.aliases), methods_of(key),
+                        key.default_text, key.help);
   }
   return text;
 }

@@ -190,7 +190,7 @@ Status set_speculative_model(Settings& settings, const OptionValue& value) {
   }
   speculation.speculative_model = value.text();
   if (settings.speculation_given) return {};
-  speculation.decoding_type = "DraftTarget";
+  speculation.decoding_type = Method::kDraftTarget;
   speculation.method_unset = true;
   speculation.shape_unset = true;
   settings.speculation_given = true;

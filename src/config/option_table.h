@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of options. A row becomes --name on the command line, OUTRIDER_NAME in the environment, a key
-// of the
-// --config file, and a line of docs/options.md.
+// of the --config file, and a line of docs/options.md.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +42,7 @@ struct OptionRow {
   std::string_view choices = {};  // kChoice, separated by '|'
   char short_name = 0;
   bool positional = false;
-  bool command_line_only = false;     // what belongs to one run, such as its prompt
+  bool command_line_only = false;     // it belongs to one run, as a prompt does
   std::string_view environment = {};  // where the name differs from OUTRIDER_ and the option's
 
   bool belongs_to(Command command) const { return (commands & static_cast<unsigned>(command)) != 0; }

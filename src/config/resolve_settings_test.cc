@@ -81,7 +81,7 @@ TEST(ResolveSettings, CommandLineBeforeEnvironmentBeforeFile) {
 TEST(ResolveSettings, SpeculationFromEverySource) {
   const auto block = with_file("speculative_config:\n  decoding_type: NGram\n  max_draft_len: 7\n");
   ASSERT_TRUE(block.ok()) << block.error().message;
-  EXPECT_EQ(block->engine.speculation.decoding_type, "NGram");
+  EXPECT_EQ(block->engine.speculation.decoding_type, Method::kNGram);
   EXPECT_EQ(block->engine.speculation.max_draft_len, 7);
   EXPECT_TRUE(block->speculation_given);
   const auto text = with_file("speculative: ngram,max_draft_len=6\n");

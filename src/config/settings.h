@@ -37,20 +37,20 @@ struct Origin {
   std::string place;
 };
 
-// How `serve` meets the world.
+// Options of `serve`.
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an address; names are not looked up
   int port = 8000;                 // 0: any that is free
   std::filesystem::path api_key_file;
   std::vector<std::string> allowed_hosts;  // names in Host headers, beyond those of this machine
   std::vector<std::string> cors_origins;   // of pages elsewhere that may call; "*": all
-  int max_queue = 256;                     // requests that wait beyond the batch
+  int max_queue = 256;                     // requests that wait for a place in the batch
   int max_connections = 4096;
   int max_connections_per_address = 2048;
   double drain_timeout = 30;  // seconds
 };
 
-// What `bench serve` sends, and where; the rest is that of any benchmark.
+// Options of `bench serve` alone: where it sends requests, and how many.
 struct LoadOptions {
   std::string url;  // empty: none was given
   std::filesystem::path api_key_file;

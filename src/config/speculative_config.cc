@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "config/message_text.h"
+#include "config/methods.h"
 #include "config/option_value.h"
-#include "config/speculative_key_table.h"
 
 namespace outrider {
 namespace {
@@ -24,12 +23,12 @@ bool names_key(const SpeculativeKey& key, std::string_view name) {
                      [&](std::string_view alias) { return !alias.empty() && folded == folded_name(alias); });
 }
 
-Result<const SpeculativeKeyRow*> find_key(std::string_view name) {
-  for (const SpeculativeKeyRow& row : speculative_key_table()) {
-    if (names_key(row.key, name)) return &row;
+Result<const SpeculativeKey*> find_key(std::string_view name) {
+  for (const SpeculativeKey& key : speculative_key_table()) {
+    if (names_key(key, name)) return &key;
   }
   std::vector<std::string_view> names;
-  for (const SpeculativeKeyRow& row : speculative_key_table()) names.push_back(row.key.name);
+  for (const SpeculativeKey& key : speculative_key_table()) names.push_back(key.name);
   return usage_error(fmt::format("unknown key {}; did you mean '{}'? docs/options.md lists all", quote(name),
                                  nearest_name(name, names)));
 }
@@ -45,81 +44,102 @@ Error located(const Setting& setting, const Error& error) {
   return {error.kind, fmt::format("{}: {}: {}", setting.place, setting.key, error.message)};
 }
 
-Status check_belongs(const Setting& setting, const SpeculativeKeyRow& row, std::string_view method) {
-  const std::vector<std::string_view> methods = split(row.key.methods, '|');
-  if (row.key.methods.empty() || method == "None" ||
-      std::find(methods.begin(), methods.end(), method) != methods.end()) {
-    return {};
-  }
+Status check_belongs(const Setting& setting, const SpeculativeKey& key, Method method) {
+  if (method == Method::kNone || key.belongs_to(method)) return {};
   return located(setting, usage_error(fmt::format("belongs to {}, found decoding_type {}; leave it out",
-                                                  joined(methods), method)));
+                                                  methods_of(key), method_name(method))));
 }
 
-// What keys say about each other. `gives(key)`: whether it was given.
-template <typename Gives>
-void settle(SpeculativeConfig& config, Gives&& gives) {
-  SpeculativeOptions& options = config.options;
-  if (gives("expansion") && !gives("tree")) options.tree = TreeKind::kStatic;
-  const bool gives_shape = gives("tree") || gives("expansion") || gives("dynamic_tree_max_topK") ||
-                           gives("max_total_draft_tokens");
-  if (options.decoding_type == "Auto") {
-    options.is_auto = true;
-    if (!gives("max_draft_len")) options.max_draft_len = 8;
+// The keys of one configuration, each beside its row of the table.
+class GivenKeys {
+ public:
+  explicit GivenKeys(const std::vector<Setting>& settings) : settings_(settings) {}
+
+  // Errors: an unknown key; one that is given twice; a value that its row refuses.
+  Status assign_all(SpeculativeConfig& config) {
+    for (const Setting& setting : settings_) OUTRIDER_RETURN_IF_ERROR(assign(setting, config));
+    return {};
   }
-  if (options.decoding_type == "SpecInfer" && !gives_shape) options.tree = TreeKind::kStatic;
-  if (options.tree == TreeKind::kStatic && !options.expansion.empty() && options.max_draft_len > 0)
-    options.max_draft_len = static_cast<int>(std::min<size_t>(options.expansion.size(), 64));
-  if (gives("medusa_choices") && !gives("tree")) options.tree = TreeKind::kChoices;
-  options.shape_unset = !gives_shape && !gives("medusa_choices") && !gives("max_draft_len");
-  const bool gives_dynamic = gives("dynamic_tree_max_topK") || gives("max_total_draft_tokens");
-  if (gives_dynamic && !gives("tree") && !gives("expansion") && !gives("medusa_choices"))
-    options.tree = TreeKind::kDynamic;
-  if (options.decoding_type != "MoA" || options.tree != TreeKind::kDynamic) return;
-  // What its authors measured with.
-  if (!gives("dynamic_tree_max_topK")) options.dynamic_tree_max_top_k = 8;
-  if (!gives("max_total_draft_tokens")) options.max_total_draft_tokens = 62;
-  if (!gives("max_draft_len")) options.max_draft_len = 6;
+
+  // Error: a key that is another method's.
+  Status check_belong(Method method) const {
+    for (size_t i = 0; i < keys_.size(); ++i)
+      OUTRIDER_RETURN_IF_ERROR(check_belongs(settings_[i], *keys_[i], method));
+    return {};
+  }
+
+  // Whether the key has a value.
+  bool has(std::string_view name) const {
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (settings_[i].value && keys_[i]->name == name) return true;
+    }
+    return false;
+  }
+
+ private:
+  Status assign(const Setting& setting, SpeculativeConfig& config) {
+    auto key = find_key(setting.key);
+    if (!key.ok()) return Error{key.error().kind, fmt::format("{}: {}", setting.place, key.error().message)};
+    if (std::find(keys_.begin(), keys_.end(), *key) != keys_.end())
+      return located(setting, usage_error("is given twice; keep one"));
+    keys_.push_back(*key);
+    if (!setting.value) return {};
+    const Status assigned = (*key)->assign(config, *setting.value);
+    return assigned.ok() ? Status() : located(setting, assigned.error());
+  }
+
+  const std::vector<Setting>& settings_;
+  std::vector<const SpeculativeKey*> keys_;  // by setting
+};
+
+// The kind of tree that keys of its shape stand for, where `tree` does not name one.
+std::optional<TreeKind> inferred_kind(const GivenKeys& given) {
+  if (given.has("medusa_choices")) return TreeKind::kChoices;
+  if (given.has("expansion")) return TreeKind::kStatic;
+  if (given.has("dynamic_tree_max_topK") || given.has("max_total_draft_tokens")) return TreeKind::kDynamic;
+  return std::nullopt;
+}
+
+// Completes the shape of the tree by the keys that were given, and for the rest by what is usual for the
+// method.
+void complete_shape(const GivenKeys& given, SpeculativeOptions& options) {
+  const std::optional<TreeKind> inferred = inferred_kind(given);
+  if (inferred && !given.has("tree")) options.tree.kind = *inferred;
+  const GivenShape shape{.kind = inferred.has_value() || given.has("tree"),
+                         .max_draft_len = given.has("max_draft_len"),
+                         .dynamic_tree_max_top_k = given.has("dynamic_tree_max_topK"),
+                         .max_total_draft_tokens = given.has("max_total_draft_tokens")};
+  options.shape_unset = !shape.kind && !shape.max_draft_len;
+  if (!options.method_unset) take_usual_tree(options, shape);
+  if (options.tree.kind == TreeKind::kStatic && !options.tree.expansion.empty() && options.max_draft_len > 0)
+    options.max_draft_len = std::min(static_cast<int>(options.tree.expansion.size()), kMaxDraftLen);
+}
+
+// The method, where no key names one: that of `combine`, else that of the files in speculative_model.
+Status infer_method(std::string_view place, SpeculativeOptions& options) {
+  options.method_unset = options.combine.empty();
+  options.decoding_type = options.method_unset ? Method::kDraftTarget : Method::kCombined;
+  if (!options.method_unset || !options.speculative_model.empty()) return {};
+  return usage_error(
+      fmt::format("{}: expected a method, as in ngram,max_draft_len=8, found none; use one of {}", place,
+                  method_names()));
 }
 
 Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
   SpeculativeConfig config;
-  std::vector<const SpeculativeKeyRow*> rows;
-  for (const Setting& setting : settings) {
-    auto row = find_key(setting.key);
-    if (!row.ok()) return Error{row.error().kind, fmt::format("{}: {}", setting.place, row.error().message)};
-    if (std::find(rows.begin(), rows.end(), *row) != rows.end()) {
-      return located(setting, usage_error("is given twice; keep one"));
-    }
-    rows.push_back(*row);
-    if (!setting.value) continue;
-    const Status assigned = (*row)->assign(config, *setting.value);
-    if (!assigned.ok()) return located(setting, assigned.error());
+  SpeculativeOptions& options = config.options;
+  GivenKeys given(settings);
+  OUTRIDER_RETURN_IF_ERROR(given.assign_all(config));
+  if (!given.has("decoding_type")) {
+    OUTRIDER_RETURN_IF_ERROR(
+        infer_method(settings.empty() ? "--speculative" : settings.front().place, options));
   }
-  const auto gives = [&](std::string_view key) {
-    for (size_t i = 0; i < settings.size(); ++i) {
-      if (settings[i].value && rows[i]->key.name == key) return true;
-    }
-    return false;
-  };
-  if (!gives("decoding_type") && !config.options.combine.empty()) {
-    config.options.decoding_type = "Combined";
-  } else if (!gives("decoding_type")) {
-    if (config.options.speculative_model.empty()) {
-      return usage_error(
-          fmt::format("{}: expected a method, as in ngram,max_draft_len=8, found none; use one of {}",
-                      settings.empty() ? "--speculative" : settings.front().place, speculative_methods()));
-    }
-    config.options.decoding_type = "DraftTarget";  // what the files are says what to do with them
-    config.options.method_unset = true;
-  }
-  for (size_t i = 0; i < settings.size(); ++i) {
-    if (config.options.method_unset) break;
-    OUTRIDER_RETURN_IF_ERROR(check_belongs(settings[i], *rows[i], config.options.decoding_type));
-  }
-  settle(config, gives);
-  if (config.options.max_draft_len == 0) {
-    config.options.decoding_type = "None";
-    config.options.max_draft_len = SpeculativeOptions{}.max_draft_len;
+  if (!options.method_unset) OUTRIDER_RETURN_IF_ERROR(given.check_belong(options.decoding_type));
+  if (options.decoding_type == Method::kAuto) options.is_auto = true;
+  complete_shape(given, options);
+  if (options.max_draft_len == 0) {
+    options.decoding_type = Method::kNone;
+    options.max_draft_len = SpeculativeOptions{}.max_draft_len;
   }
   return config;
 }
@@ -212,12 +232,6 @@ Result<SpeculativeConfig> parse_speculative(const std::string& text) {
     return speculative_from_config(node, text);
   }
   return parse_inline(text);
-}
-
-std::vector<SpeculativeKey> speculative_keys() {
-  std::vector<SpeculativeKey> keys;
-  for (const SpeculativeKeyRow& row : speculative_key_table()) keys.push_back(row.key);
-  return keys;
 }
 
 }  // namespace outrider

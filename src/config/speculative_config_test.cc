@@ -30,26 +30,26 @@ Result<SpeculativeConfig> from_yaml(const std::string& text) {
 
 TEST(SpeculativeConfig, MethodNamesIgnoreCaseAndSeparators) {
   for (const char* name : {"draft_target", "DraftTarget", "DRAFT-TARGET", "drafttarget", "draft_model"}) {
-    EXPECT_EQ(parsed(name).decoding_type, "DraftTarget") << name;
+    EXPECT_EQ(parsed(name).decoding_type, Method::kDraftTarget) << name;
   }
-  EXPECT_EQ(parsed("n-gram").decoding_type, "NGram");
-  EXPECT_EQ(parsed("none").decoding_type, "None");
+  EXPECT_EQ(parsed("n-gram").decoding_type, Method::kNGram);
+  EXPECT_EQ(parsed("none").decoding_type, Method::kNone);
 }
 
 TEST(SpeculativeConfig, InlineKeys) {
   const SpeculativeOptions ngram =
       parsed("ngram, max_draft_len=8,max-matching-ngram-size=3,is_keep_all=False,is_use_oldest=no");
-  EXPECT_EQ(ngram.decoding_type, "NGram");
+  EXPECT_EQ(ngram.decoding_type, Method::kNGram);
   EXPECT_EQ(ngram.max_draft_len, 8);
-  EXPECT_EQ(ngram.max_matching_ngram_size, 3);
-  EXPECT_FALSE(ngram.is_keep_all);
-  EXPECT_FALSE(ngram.is_use_oldest);
-  EXPECT_EQ(parsed("speculative_model=models/d").decoding_type, "DraftTarget");
-  EXPECT_EQ(parsed("decoding_type=NGram,is_public_pool=true").is_public_pool, true);
+  EXPECT_EQ(ngram.ngram.max_matching_ngram_size, 3);
+  EXPECT_FALSE(ngram.ngram.is_keep_all);
+  EXPECT_FALSE(ngram.ngram.is_use_oldest);
+  EXPECT_EQ(parsed("speculative_model=models/d").decoding_type, Method::kDraftTarget);
+  EXPECT_EQ(parsed("decoding_type=NGram,is_public_pool=true").ngram.is_public_pool, true);
 }
 
 TEST(SpeculativeConfig, LengthZeroDraftsNothing) {
-  EXPECT_EQ(parsed("ngram,max_draft_len=0").decoding_type, "None");
+  EXPECT_EQ(parsed("ngram,max_draft_len=0").decoding_type, Method::kNone);
   EXPECT_EQ(parsed("ngram,max_draft_len=64").max_draft_len, 64);
 }
 
@@ -58,8 +58,8 @@ TEST(SpeculativeConfig, TensorRtYamlBlockWorksUnchanged) {
       "disable_overlap_scheduler: true\nspeculative_config:\n  decoding_type: NGram\n  max_draft_len: 4\n"
       "  max_matching_ngram_size: 2\n  is_keep_all: True\n  is_use_oldest: True\n  is_public_pool: True\n");
   ASSERT_TRUE(ngram.ok()) << ngram.error().message;
-  EXPECT_EQ(ngram->options.decoding_type, "NGram");
-  EXPECT_TRUE(ngram->options.is_public_pool);
+  EXPECT_EQ(ngram->options.decoding_type, Method::kNGram);
+  EXPECT_TRUE(ngram->options.ngram.is_public_pool);
   ASSERT_EQ(ngram->warnings.size(), 1u);
   EXPECT_NE(ngram->warnings[0].find("disable_overlap_scheduler"), std::string::npos);
 
@@ -72,11 +72,11 @@ TEST(SpeculativeConfig, VllmJsonIsAnAlias) {
   const auto config = parse_speculative(
       R"({"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4, "prompt_lookup_min": 2})");
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->options.decoding_type, "NGram");
+  EXPECT_EQ(config->options.decoding_type, Method::kNGram);
   EXPECT_EQ(config->options.max_draft_len, 5);
-  EXPECT_EQ(config->options.max_matching_ngram_size, 4);
+  EXPECT_EQ(config->options.ngram.max_matching_ngram_size, 4);
   EXPECT_EQ(config->warnings.size(), 1u);
-  EXPECT_EQ(parsed(R"({"model":"d","num_speculative_tokens":3})").decoding_type, "DraftTarget");
+  EXPECT_EQ(parsed(R"({"model":"d","num_speculative_tokens":3})").decoding_type, Method::kDraftTarget);
 }
 
 TEST(SpeculativeConfig, FilesAreRead) {
@@ -106,15 +106,15 @@ TEST(SpeculativeConfig, ListsStandInBracketsOrAreLists) {
         R"({"method": "DraftTarget", "tree": "static", "expansion": "2,1,3"})"}) {
     const auto config = parse_speculative(text);
     ASSERT_TRUE(config.ok()) << config.error().message;
-    EXPECT_EQ(config->options.expansion, expansion);
-    EXPECT_EQ(config->options.tree, TreeKind::kStatic);
+    EXPECT_EQ(config->options.tree.expansion, expansion);
+    EXPECT_EQ(config->options.tree.kind, TreeKind::kStatic);
     EXPECT_EQ(config->options.max_draft_len, 3);
   }
   const auto combined = parse_speculative("combine=[ngram, draft-target],max_total_draft_tokens=24");
   ASSERT_TRUE(combined.ok()) << combined.error().message;
-  EXPECT_EQ(combined->options.decoding_type, "Combined");
-  EXPECT_EQ(combined->options.combine, (std::vector<std::string>{"NGram", "DraftTarget"}));
-  EXPECT_EQ(combined->options.tree, TreeKind::kDynamic);
+  EXPECT_EQ(combined->options.decoding_type, Method::kCombined);
+  EXPECT_EQ(combined->options.combine, (std::vector<Method>{Method::kNGram, Method::kDraftTarget}));
+  EXPECT_EQ(combined->options.tree.kind, TreeKind::kDynamic);
   EXPECT_NE(error_of("combine=[ngram,none]").find("methods that draft"), std::string::npos);
   EXPECT_NE(error_of("combine=[]").find("methods that draft"), std::string::npos);
   EXPECT_NE(error_of("draft_target,tree=bush").find("chain, static, dynamic"), std::string::npos);
@@ -181,16 +181,16 @@ TEST(SpeculativeConfig, MalformedTextIsRefusedInOneLine) {
 TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
   const std::vector<std::vector<int>> expected = {{0}, {0, 0}, {1}};
   const SpeculativeOptions inline_choices = parsed("medusa,medusa_choices=[[0],[0, 0],[1]]");
-  EXPECT_EQ(inline_choices.medusa_choices, expected);
+  EXPECT_EQ(inline_choices.tree.choices, expected);
   EXPECT_EQ(inline_choices.tree, TreeKind::kChoices);
   const auto yaml = from_yaml("decoding_type: Medusa\nmedusa_choices: [[0], [0, 0], [1]]\n");
   ASSERT_TRUE(yaml.ok()) << yaml.error().message;
-  EXPECT_EQ(yaml->options.medusa_choices, expected);
+  EXPECT_EQ(yaml->options.tree.choices, expected);
   EXPECT_TRUE(parsed("medusa").shape_unset);
   EXPECT_FALSE(parsed("medusa,medusa_choices=[[0]]").shape_unset);
   EXPECT_FALSE(parsed("speculative_model=models/d,max_draft_len=4").shape_unset);
-  EXPECT_EQ(parsed("medusa,max_draft_len=3").tree, TreeKind::kChain);
-  EXPECT_EQ(parsed("medusa,max_total_draft_tokens=8").tree, TreeKind::kDynamic);
+  EXPECT_EQ(parsed("medusa,max_draft_len=3").tree.kind, TreeKind::kChain);
+  EXPECT_EQ(parsed("medusa,max_total_draft_tokens=8").tree.kind, TreeKind::kDynamic);
   for (const char* wrong : {"0", "[0]", "[[0],1]", "[[a]]", "[[-1]]", "[[0]"}) {
     const auto config = parse_speculative(std::string("medusa,medusa_choices=") + wrong);
     ASSERT_FALSE(config.ok()) << wrong;
@@ -198,7 +198,7 @@ TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
   }
 }
 
-// What a directory holds is not known here: keys of any method may come with it.
+// The parser does not open the directory, so that keys of any method may come with it.
 TEST(SpeculativeConfig, FilesAloneLeaveTheMethodOpen) {
   EXPECT_TRUE(parsed("speculative_model=models/d,medusa_choices=[[0]]").method_unset);
   EXPECT_FALSE(parsed("draft_target,speculative_model=models/d").method_unset);

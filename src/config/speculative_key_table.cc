@@ -3,65 +3,74 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "config/message_text.h"
+#include "config/methods.h"
 #include "config/option_value.h"
 
 namespace outrider {
 namespace {
 
-// TensorRT-LLM's names; UserProvided exists, but only a program that links the library can provide the
-// drafter.
-constexpr std::array<std::string_view, 15> kMethods = {
-    "None", "NGram",  "DraftTarget", "SpecInfer", "Suffix", "Lookahead", "EarlyExit", "Combined",
-    "Auto", "Medusa", "Eagle",       "Eagle3",    "MTP",    "MoA",       "DFlash"};
-
-Result<std::string> canonical_method(std::string_view text) {
-  const std::string folded = folded_name(text);
-  const std::string_view wanted = folded == "draftmodel" ? "drafttarget" : std::string_view(folded);
-  for (const std::string_view method : kMethods) {
-    if (folded_name(method) == wanted) return std::string(method);
-  }
-  if (wanted == "userprovided") {
+Result<Method> parse_method(std::string_view text) {
+  const std::optional<Method> method = find_method(text);
+  if (method && method_row(*method).is_named) return *method;
+  if (method) {
     return usage_error(
-        fmt::format("UserProvided needs a drafter from a C++ program (EngineOptions::user_drafter); "
-                    "use one of {}",
-                    speculative_methods()));
+        fmt::format("{} needs a drafter from a C++ program (EngineOptions::user_drafter); use one of {}",
+                    method_name(*method), method_names()));
   }
-  return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?",
-                                 speculative_methods(), quote(text), nearest_name(text, kMethods)));
+  std::vector<std::string_view> names;
+  for (const MethodRow& row : method_table()) {
+    if (row.is_named) names.push_back(row.name);
+  }
+  return usage_error(fmt::format("expected a method ({}), found {}; did you mean '{}'?", joined(names),
+                                 quote(text), nearest_name(text, names)));
 }
+
+using Options = SpeculativeOptions;
 
 constexpr int64_t kLargestToken = std::numeric_limits<TokenId>::max();
 
-template <int64_t kMin, int64_t kMax, auto kMember>
+// The member of `object` at the end of a path of members.
+template <auto kFirst, auto... kRest>
+auto& member(auto& object) {
+  if constexpr (sizeof...(kRest) == 0) {
+    return object.*kFirst;
+  } else {
+    return member<kRest...>(object.*kFirst);
+  }
+}
+
+template <int64_t kMin, int64_t kMax, auto... kPath>
 Status assign_integer(SpeculativeConfig& config, std::string_view text) {
   OUTRIDER_TRY(const int64_t value, parse_integer(text, kMin, kMax));
-  config.options.*kMember = static_cast<std::remove_reference_t<decltype(config.options.*kMember)>>(value);
+  auto& number = member<kPath...>(config.options);
+  number = static_cast<std::remove_reference_t<decltype(number)>>(value);
   return {};
 }
 
-template <auto kMember>
+template <auto... kPath>
 Status assign_flag(SpeculativeConfig& config, std::string_view text) {
-  OUTRIDER_TRY(config.options.*kMember, parse_flag(text));
+  OUTRIDER_TRY(member<kPath...>(config.options), parse_flag(text));
   return {};
 }
 
-template <auto kMember>
+template <auto... kPath>
 Status assign_number(SpeculativeConfig& config, std::string_view text) {
   constexpr double kMax = 100.0;
-  OUTRIDER_TRY(config.options.*kMember, parse_number(text, 0.0, kMax));
+  OUTRIDER_TRY(member<kPath...>(config.options), parse_number(text, 0.0, kMax));
   return {};
 }
 
-template <double SpeculativeOptions::*kMember>
+template <auto... kPath>
 Status assign_temperature(SpeculativeConfig& config, std::string_view text) {
   constexpr double kMin = 0.1, kMax = 10.0;
-  OUTRIDER_TRY(config.options.*kMember, parse_number(text, kMin, kMax));
+  OUTRIDER_TRY(member<kPath...>(config.options), parse_number(text, kMin, kMax));
   return {};
 }
 
@@ -75,9 +84,9 @@ std::vector<std::string_view> list_parts(std::string_view text) {
   return parts;
 }
 
-template <int64_t kMin, int64_t kMax, auto kMember>
+template <int64_t kMin, int64_t kMax, auto... kPath>
 Status assign_integers(SpeculativeConfig& config, std::string_view text) {
-  auto& list = config.options.*kMember;
+  auto& list = member<kPath...>(config.options);
   list.clear();
   for (const std::string_view part : list_parts(text)) {
     OUTRIDER_TRY(const int64_t value, parse_integer(part, kMin, kMax));
@@ -88,7 +97,7 @@ Status assign_integers(SpeculativeConfig& config, std::string_view text) {
 
 // [[0],[0,0],[1]]
 Status assign_medusa_choices(SpeculativeConfig& config, std::string_view text) {
-  auto& choices = config.options.medusa_choices;
+  auto& choices = config.options.tree.choices;
   choices.clear();
   const auto wrong = [&] {
     return usage_error(fmt::format("expected lists of ranks, as in [[0],[0,0],[1]], found {}", quote(text)));
@@ -109,21 +118,21 @@ Status assign_medusa_choices(SpeculativeConfig& config, std::string_view text) {
   return {};
 }
 
-template <auto kMember, typename Value, size_t kCount>
+template <auto... kPath, typename Value, size_t kCount>
 Status assign_choice(SpeculativeConfig& config, std::string_view text,
                      const std::array<std::pair<std::string_view, Value>, kCount>& names) {
   std::vector<std::string_view> known;
   for (const auto& [name, value] : names) {
     known.push_back(name);
     if (folded_name(text) != folded_name(name)) continue;
-    config.options.*kMember = value;
+    member<kPath...>(config.options) = value;
     return {};
   }
   return usage_error(fmt::format("expected one of {}, found {}", joined(known), quote(text)));
 }
 
 Status assign_tree(SpeculativeConfig& config, std::string_view text) {
-  return assign_choice<&SpeculativeOptions::tree>(
+  return assign_choice<&Options::tree, &TreeOptions::kind>(
       config, text,
       std::array<std::pair<std::string_view, TreeKind>, 4>{{{"chain", TreeKind::kChain},
                                                             {"static", TreeKind::kStatic},
@@ -132,7 +141,7 @@ Status assign_tree(SpeculativeConfig& config, std::string_view text) {
 }
 
 Status assign_children(SpeculativeConfig& config, std::string_view text) {
-  return assign_choice<&SpeculativeOptions::children>(
+  return assign_choice<&Options::tree, &TreeOptions::children>(
       config, text,
       std::array<std::pair<std::string_view, ChildrenChoice>, 3>{
           {{"sampled", ChildrenChoice::kSampled},
@@ -141,26 +150,26 @@ Status assign_children(SpeculativeConfig& config, std::string_view text) {
 }
 
 Status assign_schedule(SpeculativeConfig& config, std::string_view text) {
-  return assign_choice<&SpeculativeOptions::draft_len_schedule>(
+  return assign_choice<&Options::draft_len_schedule>(
       config, text,
       std::array<std::pair<std::string_view, LengthSchedule>, 2>{
           {{"constant", LengthSchedule::kConstant}, {"heuristic", LengthSchedule::kHeuristic}}});
 }
 
 Status assign_relaxed_space(SpeculativeConfig& config, std::string_view text) {
-  return assign_choice<&SpeculativeOptions::relaxed_space>(
+  return assign_choice<&Options::relaxed, &RelaxedOptions::space>(
       config, text,
       std::array<std::pair<std::string_view, RelaxedSpace>, 2>{
           {{"probability", RelaxedSpace::kProbability}, {"log_probability", RelaxedSpace::kLogProbability}}});
 }
 
 Status assign_policy(SpeculativeConfig& config, std::string_view text) {
-  return assign_choice<&SpeculativeOptions::is_auto>(
+  return assign_choice<&Options::is_auto>(
       config, text, std::array<std::pair<std::string_view, bool>, 2>{{{"fixed", false}, {"auto", true}}});
 }
 
 Status assign_method(SpeculativeConfig& config, std::string_view text) {
-  OUTRIDER_TRY(config.options.decoding_type, canonical_method(text));
+  OUTRIDER_TRY(config.options.decoding_type, parse_method(text));
   return {};
 }
 
@@ -182,12 +191,12 @@ Status assign_models(SpeculativeConfig& config, std::string_view text) {
 Status assign_combine(SpeculativeConfig& config, std::string_view text) {
   config.options.combine.clear();
   for (const std::string_view part : list_parts(text)) {
-    OUTRIDER_TRY(std::string method, canonical_method(part));
-    if (method == "None" || method == "Combined" || method == "Auto") {
-      return usage_error(
-          fmt::format("expected methods that draft, as in [NGram, DraftTarget], found {}", method));
+    OUTRIDER_TRY(const Method method, parse_method(part));
+    if (!method_row(method).shares_trees) {
+      return usage_error(fmt::format("expected methods that draft, as in [NGram, DraftTarget], found {}",
+                                     method_name(method)));
     }
-    config.options.combine.push_back(std::move(method));
+    config.options.combine.push_back(method);
   }
   if (config.options.combine.empty())
     return usage_error("expected methods that draft, as in [NGram, DraftTarget], found none");
@@ -202,154 +211,174 @@ Status warn_shortest_pattern(SpeculativeConfig& config, std::string_view text) {
   return {};
 }
 
-// decoding_type comes first.
-constexpr std::array kKeys = {
-    SpeculativeKeyRow{
-        {"decoding_type", "method", "", "None",
-         "None, NGram, DraftTarget, SpecInfer, Suffix, Lookahead, EarlyExit, Medusa, Eagle, Eagle3, MTP, "
-         "MoA, DFlash or Combined; case, - and _ do not matter"},
-        assign_method},
-    SpeculativeKeyRow{{"max_draft_len", "num_speculative_tokens", "", "4",
-                       "levels of the drafted tree, 0 to 64; 0 drafts nothing"},
-                      assign_integer<0, 64, &SpeculativeOptions::max_draft_len>},
-    SpeculativeKeyRow{{"tree", "", "", "chain",
-                       "chain, static (expansion), dynamic (the likeliest paths, whatever their shape) or "
-                       "choices (medusa_choices; what Medusa does if nothing is said)"},
-                      assign_tree},
-    SpeculativeKeyRow{
-        {"expansion", "", "", "[1,1,3,1,1,1,1,1]",
-         "tree: static: children of every node of each level, from the root down; sets max_draft_len"},
-        assign_integers<1, 64, &SpeculativeOptions::expansion>},
-    SpeculativeKeyRow{
-        {"dynamic_tree_max_topK", "", "", "4", "tree: dynamic: children asked of a node, 1 to 64"},
-        assign_integer<1, 64, &SpeculativeOptions::dynamic_tree_max_top_k>},
-    SpeculativeKeyRow{{"max_total_draft_tokens", "", "", "16",
-                       "tree: dynamic, or choices by accuracies: nodes of the tree, 1 to 1024"},
-                      assign_integer<1, 1024, &SpeculativeOptions::max_total_draft_tokens>},
-    SpeculativeKeyRow{{"medusa_choices", "", "", "",
-                       "tree: choices: the nodes, each by the ranks of the tokens on its path, as in "
-                       "[[0],[0,0],[1]]; without it those that config.json of a Medusa drafter lists, the "
-                       "max_total_draft_tokens best by its medusa_accuracies, or mc_sim_7b_63"},
-                      assign_medusa_choices},
-    SpeculativeKeyRow{
-        {"children", "", "", "sampled",
-         "at temperatures above 0: sampled (without replacement), top (the likeliest) or independent"},
-        assign_children},
-    SpeculativeKeyRow{{"assistant_confidence_threshold", "", "", "0",
-                       "stop drafting after a token of lower probability; 0: never, except that "
-                       "EarlyExit's chains adapt a threshold"},
-                      assign_number<&SpeculativeOptions::assistant_confidence_threshold>},
-    SpeculativeKeyRow{
-        {"entropy_threshold", "", "", "0",
-         "stop drafting after a token whose distribution has sqrt(0.15 entropy) above this (SVIP); 0: never"},
-        assign_number<&SpeculativeOptions::entropy_threshold>},
-    SpeculativeKeyRow{
-        {"draft_temperature", "", "", "1",
-         "drafters with probabilities propose at the temperature of the request times this, 0.1 to "
-         "10; `outrider doctor` says which is best"},
-        assign_temperature<&SpeculativeOptions::draft_temperature>},
-    SpeculativeKeyRow{
-        {"ranking_temperature", "", "", "the drafter's own, or 1",
-         "where requests are greedy, drafted nodes are ranked by the drafter's probabilities at this "
-         "temperature, 0.1 to 10; below 1 trees get narrower and deeper"},
-        assign_temperature<&SpeculativeOptions::ranking_temperature>},
-    SpeculativeKeyRow{{"draft_len_schedule", "num_assistant_tokens_schedule", "", "constant",
-                       "constant, or heuristic: two levels more after a draft accepted whole, else one less"},
-                      assign_schedule},
-    SpeculativeKeyRow{{"policy", "", "", "fixed",
-                       "fixed: every step drafts what the other keys say; auto: at most that, as measured "
-                       "costs and observed "
-                       "acceptance advise, down to nothing"},
-                      assign_policy},
-    SpeculativeKeyRow{{"speculative_model", "speculative_model_dir|model",
-                       "DraftTarget|Medusa|Eagle|Eagle3|MTP|MoA|DFlash|Combined|Auto", "",
-                       "the draft model, or the directory of a learned drafter; without decoding_type it "
-                       "decides that, too; with the default target, the default draft"},
-                      assign_model},
-    SpeculativeKeyRow{
-        {"speculative_models", "", "SpecInfer|Combined|Auto", "", "several draft models that share one tree"},
-        assign_models},
-    SpeculativeKeyRow{
-        {"combine", "", "Combined", "", "methods that share one tree, as in [NGram, DraftTarget]"},
-        assign_combine},
-    SpeculativeKeyRow{{"max_matching_ngram_size", "prompt_lookup_max", "NGram|Combined|Auto", "2",
-                       "longest pattern looked up, 1 to 16"},
-                      assign_integer<1, 16, &SpeculativeOptions::max_matching_ngram_size>},
-    SpeculativeKeyRow{{"is_keep_all", "", "NGram|Combined|Auto", "true",
-                       "keep every continuation of a pattern, else the longest newest one"},
-                      assign_flag<&SpeculativeOptions::is_keep_all>},
-    SpeculativeKeyRow{{"is_use_oldest", "", "NGram|Combined|Auto", "true",
-                       "propose the oldest continuation kept, else the newest"},
-                      assign_flag<&SpeculativeOptions::is_use_oldest>},
-    SpeculativeKeyRow{{"is_public_pool", "", "NGram|Combined|Auto", "false",
-                       "one pool for all sequences, which shows one request's text to others; else one each"},
-                      assign_flag<&SpeculativeOptions::is_public_pool>},
-    SpeculativeKeyRow{{"max_pool_patterns", "", "NGram|Combined|Auto", "1048576",
-                       "patterns kept in a pool, 1 to 2^30; the oldest leave first"},
-                      assign_integer<1, int64_t{1} << 30, &SpeculativeOptions::max_pool_patterns>},
-    SpeculativeKeyRow{{"suffix_max_tree_depth", "suffix_decoding_max_tree_depth", "Suffix|Combined|Auto",
-                       "64", "longest suffix kept, 2 to 256 tokens"},
-                      assign_integer<2, 256, &SpeculativeOptions::suffix_max_tree_depth>},
-    SpeculativeKeyRow{
-        {"suffix_max_cached_requests", "suffix_decoding_max_cached_requests", "Suffix|Combined|Auto", "0",
-         "finished requests that later ones draft from, which shows one request's text to others; 0: none"},
-        assign_integer<0, 1 << 20, &SpeculativeOptions::suffix_max_cached_requests>},
-    SpeculativeKeyRow{{"suffix_max_spec_factor", "suffix_decoding_max_spec_factor", "Suffix|Combined|Auto",
-                       "1", "drafted tokens per token matched, at most"},
-                      assign_number<&SpeculativeOptions::suffix_max_spec_factor>},
-    SpeculativeKeyRow{{"suffix_min_token_prob", "suffix_decoding_min_token_prob", "Suffix|Combined|Auto",
-                       "0.1", "least probability of a drafted path by the counts of the suffix tree"},
-                      assign_number<&SpeculativeOptions::suffix_min_token_prob>},
-    SpeculativeKeyRow{
-        {"max_window_size", "", "Lookahead|Combined|Auto", "4", "columns of the window, 1 to 32"},
-        assign_integer<1, 32, &SpeculativeOptions::max_window_size>},
-    SpeculativeKeyRow{{"max_ngram_size", "", "Lookahead|Combined|Auto", "3",
-                       "tokens of an n-gram, its first included, 2 to 16"},
-                      assign_integer<2, 16, &SpeculativeOptions::max_ngram_size>},
-    SpeculativeKeyRow{{"max_verification_set_size", "", "Lookahead|Combined|Auto", "4",
-                       "n-grams verified per step, 0 to 64"},
-                      assign_integer<0, 64, &SpeculativeOptions::max_verification_set_size>},
-    SpeculativeKeyRow{{"exit_layer", "", "EarlyExit|Combined|Auto", "0",
-                       "draft with the first so many layers of the target; 0: a third of them"},
-                      assign_integer<0, 1024, &SpeculativeOptions::exit_layer>},
-    SpeculativeKeyRow{{"skip_attention_layers", "", "EarlyExit|Combined|Auto", "",
-                       "draft with all layers but the attention of these, as in [2,3]"},
-                      assign_integers<0, 1023, &SpeculativeOptions::skip_attention_layers>},
-    SpeculativeKeyRow{{"skip_mlp_layers", "", "EarlyExit|Combined|Auto", "", "the same for their MLPs"},
-                      assign_integers<0, 1023, &SpeculativeOptions::skip_mlp_layers>},
-    SpeculativeKeyRow{{"typical_epsilon", "", "", "0.09",
-                       "--acceptance typical: tokens likelier than this always pass, 0 to 1"},
-                      assign_number<&SpeculativeOptions::typical_epsilon>},
-    SpeculativeKeyRow{{"typical_delta", "", "", "0.3",
-                       "--acceptance typical: so do tokens likelier than this times exp(-entropy)"},
-                      assign_number<&SpeculativeOptions::typical_delta>},
-    SpeculativeKeyRow{{"use_relaxed_acceptance_for_thinking", "", "", "false",
-                       "the same as --acceptance relaxed: lossy while the model thinks"},
-                      assign_flag<&SpeculativeOptions::use_relaxed_acceptance_for_thinking>},
-    SpeculativeKeyRow{{"relaxed_topk", "", "", "1",
-                       "--acceptance relaxed: tokens among the target's so many likeliest pass, 1 to 1024"},
-                      assign_integer<1, 1024, &SpeculativeOptions::relaxed_topk>},
-    SpeculativeKeyRow{
-        {"relaxed_delta", "", "", "0", "--acceptance relaxed: if no more than this below the likeliest"},
-        assign_number<&SpeculativeOptions::relaxed_delta>},
-    SpeculativeKeyRow{{"relaxed_space", "", "", "probability",
-                       "--acceptance relaxed: what relaxed_delta is measured in, probability or "
-                       "log_probability"},
-                      assign_relaxed_space},
-    SpeculativeKeyRow{
-        {"begin_thinking_phase_token", "", "", "128798", "--acceptance relaxed: id that opens the thinking"},
-        assign_integer<0, kLargestToken, &SpeculativeOptions::begin_thinking_phase_token>},
-    SpeculativeKeyRow{
-        {"end_thinking_phase_token", "", "", "128799", "--acceptance relaxed: id that closes it"},
-        assign_integer<0, kLargestToken, &SpeculativeOptions::end_thinking_phase_token>},
-    SpeculativeKeyRow{{"prompt_lookup_min", "", "NGram|Combined|Auto", "", "vLLM's; read and without effect"},
-                      warn_shortest_pattern},
+constexpr uint32_t kAllMethods = ~uint32_t{0};
+
+constexpr uint32_t bit(Method method) { return 1u << static_cast<unsigned>(method); }
+
+// A method's own keys may also be given where it can be one of several methods.
+constexpr uint32_t keys_of(Method method) {
+  return bit(method) | bit(Method::kCombined) | bit(Method::kAuto);
+}
+
+// The methods that draft with files of their own.
+uint32_t methods_with_model() {
+  uint32_t methods = 0;
+  for (const MethodRow& row : method_table()) {
+    if (row.needs == MethodNeeds::kDraftModel || row.needs == MethodNeeds::kHead)
+      methods |= keys_of(row.method);
+  }
+  return methods;
+}
+const uint32_t kModelMethods = methods_with_model();
+
+// decoding_type comes first. One key is a few lines, so that the table can be read as one.
+// clang-format off
+const SpeculativeKey kKeys[] = {
+    {"decoding_type", "method", kAllMethods, method_name(Method::kNone),
+     "where drafts come from, one of the methods above; case, - and _ do not matter",
+     assign_method},
+    {"max_draft_len", "num_speculative_tokens", kAllMethods, "4",
+     "levels of the drafted tree, 0 to 64; 0 drafts nothing",
+     assign_integer<0, kMaxDraftLen, &Options::max_draft_len>},
+    {"tree", "", kAllMethods, "chain",
+     "chain, static (expansion), dynamic (the likeliest paths, whatever their shape) or choices "
+     "(medusa_choices; what Medusa does if nothing is said)",
+     assign_tree},
+    {"expansion", "", kAllMethods, "[1,1,3,1,1,1,1,1]",
+     "tree: static: children of every node of each level, from the root down; sets max_draft_len",
+     assign_integers<1, 64, &Options::tree, &TreeOptions::expansion>},
+    {"dynamic_tree_max_topK", "", kAllMethods, "4",
+     "tree: dynamic: children asked of a node, 1 to 64",
+     assign_integer<1, 64, &Options::tree, &TreeOptions::dynamic_tree_max_top_k>},
+    {"max_total_draft_tokens", "", kAllMethods, "16",
+     "tree: dynamic, or choices by accuracies: nodes of the tree, 1 to 1024",
+     assign_integer<1, 1024, &Options::tree, &TreeOptions::max_total_draft_tokens>},
+    {"medusa_choices", "", kAllMethods, "",
+     "tree: choices: the nodes, each by the ranks of the tokens on its path, as in [[0],[0,0],[1]]; without "
+     "it those that config.json of a Medusa drafter lists, the max_total_draft_tokens best by its "
+     "medusa_accuracies, or mc_sim_7b_63",
+     assign_medusa_choices},
+    {"children", "", kAllMethods, "sampled",
+     "at temperatures above 0: sampled (without replacement), top (the likeliest) or independent",
+     assign_children},
+    {"assistant_confidence_threshold", "", kAllMethods, "0",
+     "stop drafting after a token of lower probability; 0: never, except that EarlyExit's chains adapt a "
+     "threshold",
+     assign_number<&Options::stop, &StopOptions::assistant_confidence_threshold>},
+    {"entropy_threshold", "", kAllMethods, "0",
+     "stop drafting after a token whose distribution has sqrt(0.15 entropy) above this (SVIP); 0: never",
+     assign_number<&Options::stop, &StopOptions::entropy_threshold>},
+    {"draft_temperature", "", kAllMethods, "1",
+     "drafters with probabilities propose at the temperature of the request times this, 0.1 to 10; "
+     "`outrider doctor` says which is best",
+     assign_temperature<&Options::draft_temperature>},
+    {"ranking_temperature", "", kAllMethods, "the drafter's own, or 1",
+     "where requests are greedy, drafted nodes are ranked by the drafter's probabilities at this "
+     "temperature, 0.1 to 10; below 1 trees get narrower and deeper",
+     assign_temperature<&Options::ranking_temperature>},
+    {"draft_len_schedule", "num_assistant_tokens_schedule", kAllMethods, "constant",
+     "constant, or heuristic: two levels more after a draft accepted whole, else one less",
+     assign_schedule},
+    {"policy", "", kAllMethods, "fixed",
+     "fixed: every step drafts what the other keys say; auto: at most that, as measured costs and observed "
+     "acceptance advise, down to nothing",
+     assign_policy},
+    {"speculative_model", "speculative_model_dir|model", kModelMethods, "",
+     "the draft model, or the directory of a learned drafter; without decoding_type it decides that, too; "
+     "with the default target, the default draft",
+     assign_model},
+    {"speculative_models", "", keys_of(Method::kSpecInfer), "",
+     "several draft models that share one tree",
+     assign_models},
+    {"combine", "", bit(Method::kCombined), "",
+     "methods that share one tree, as in [NGram, DraftTarget]",
+     assign_combine},
+    {"max_matching_ngram_size", "prompt_lookup_max", keys_of(Method::kNGram), "2",
+     "longest pattern looked up, 1 to 16",
+     assign_integer<1, 16, &Options::ngram, &NGramOptions::max_matching_ngram_size>},
+    {"is_keep_all", "", keys_of(Method::kNGram), "true",
+     "keep every continuation of a pattern, else the longest newest one",
+     assign_flag<&Options::ngram, &NGramOptions::is_keep_all>},
+    {"is_use_oldest", "", keys_of(Method::kNGram), "true",
+     "propose the oldest continuation kept, else the newest",
+     assign_flag<&Options::ngram, &NGramOptions::is_use_oldest>},
+    {"is_public_pool", "", keys_of(Method::kNGram), "false",
+     "one pool for all sequences, which shows one request's text to others; else one each",
+     assign_flag<&Options::ngram, &NGramOptions::is_public_pool>},
+    {"max_pool_patterns", "", keys_of(Method::kNGram), "1048576",
+     "patterns kept in a pool, 1 to 2^30; the oldest leave first",
+     assign_integer<1, int64_t{1} << 30, &Options::ngram, &NGramOptions::max_pool_patterns>},
+    {"suffix_max_tree_depth", "suffix_decoding_max_tree_depth", keys_of(Method::kSuffix), "64",
+     "longest suffix kept, 2 to 256 tokens",
+     assign_integer<2, 256, &Options::suffix, &SuffixOptions::max_tree_depth>},
+    {"suffix_max_cached_requests", "suffix_decoding_max_cached_requests", keys_of(Method::kSuffix), "0",
+     "finished requests that later ones draft from, which shows one request's text to others; 0: none",
+     assign_integer<0, 1 << 20, &Options::suffix, &SuffixOptions::max_cached_requests>},
+    {"suffix_max_spec_factor", "suffix_decoding_max_spec_factor", keys_of(Method::kSuffix), "1",
+     "drafted tokens per token matched, at most",
+     assign_number<&Options::suffix, &SuffixOptions::max_spec_factor>},
+    {"suffix_min_token_prob", "suffix_decoding_min_token_prob", keys_of(Method::kSuffix), "0.1",
+     "least probability of a drafted path by the counts of the suffix tree",
+     assign_number<&Options::suffix, &SuffixOptions::min_token_prob>},
+    {"max_window_size", "", keys_of(Method::kLookahead), "4",
+     "columns of the window, 1 to 32",
+     assign_integer<1, 32, &Options::lookahead, &LookaheadOptions::max_window_size>},
+    {"max_ngram_size", "", keys_of(Method::kLookahead), "3",
+     "tokens of an n-gram, its first included, 2 to 16",
+     assign_integer<2, 16, &Options::lookahead, &LookaheadOptions::max_ngram_size>},
+    {"max_verification_set_size", "", keys_of(Method::kLookahead), "4",
+     "n-grams verified per step, 0 to 64",
+     assign_integer<0, 64, &Options::lookahead, &LookaheadOptions::max_verification_set_size>},
+    {"exit_layer", "", keys_of(Method::kEarlyExit), "0",
+     "draft with so many of the target's first layers; 0: a third of them",
+     assign_integer<0, 1024, &Options::early_exit, &EarlyExitOptions::exit_layer>},
+    {"skip_attention_layers", "", keys_of(Method::kEarlyExit), "",
+     "draft with all layers but the attention of these, as in [2,3]",
+     assign_integers<0, 1023, &Options::early_exit, &EarlyExitOptions::skip_attention_layers>},
+    {"skip_mlp_layers", "", keys_of(Method::kEarlyExit), "",
+     "draft with all layers but the MLPs of these",
+     assign_integers<0, 1023, &Options::early_exit, &EarlyExitOptions::skip_mlp_layers>},
+    {"typical_epsilon", "", kAllMethods, "0.09",
+     "--acceptance typical: tokens likelier than this always pass, 0 to 1",
+     assign_number<&Options::typical, &TypicalOptions::epsilon>},
+    {"typical_delta", "", kAllMethods, "0.3",
+     "--acceptance typical: so do tokens likelier than this times exp(-entropy)",
+     assign_number<&Options::typical, &TypicalOptions::delta>},
+    {"use_relaxed_acceptance_for_thinking", "", kAllMethods, "false",
+     "the same as --acceptance relaxed: lossy while the model thinks",
+     assign_flag<&Options::relaxed, &RelaxedOptions::for_thinking>},
+    {"relaxed_topk", "", kAllMethods, "1",
+     "--acceptance relaxed: tokens among the target's so many likeliest pass, 1 to 1024",
+     assign_integer<1, 1024, &Options::relaxed, &RelaxedOptions::top_k>},
+    {"relaxed_delta", "", kAllMethods, "0",
+     "--acceptance relaxed: if no more than this below the likeliest",
+     assign_number<&Options::relaxed, &RelaxedOptions::delta>},
+    {"relaxed_space", "", kAllMethods, "probability",
+     "--acceptance relaxed: what relaxed_delta is measured in, probability or log_probability",
+     assign_relaxed_space},
+    {"begin_thinking_phase_token", "", kAllMethods, "128798",
+     "--acceptance relaxed: id that opens the thinking",
+     assign_integer<0, kLargestToken, &Options::relaxed, &RelaxedOptions::begin_thinking_token>},
+    {"end_thinking_phase_token", "", kAllMethods, "128799",
+     "--acceptance relaxed: id that closes it",
+     assign_integer<0, kLargestToken, &Options::relaxed, &RelaxedOptions::end_thinking_token>},
+    {"prompt_lookup_min", "", keys_of(Method::kNGram), "",
+     "vLLM's; read and without effect",
+     warn_shortest_pattern},
 };
+// clang-format on
 
 }  // namespace
 
-std::span<const SpeculativeKeyRow> speculative_key_table() { return kKeys; }
+std::span<const SpeculativeKey> speculative_key_table() { return kKeys; }
 
-std::string speculative_methods() { return joined(kMethods); }
+std::string methods_of(const SpeculativeKey& key) {
+  if (key.methods == kAllMethods) return "all";
+  std::vector<std::string_view> names;
+  for (const MethodRow& row : method_table()) {
+    if (key.belongs_to(row.method)) names.push_back(row.name);
+  }
+  return joined(names);
+}
 
 }  // namespace outrider

@@ -2,23 +2,37 @@
 // The one table of speculative_config keys and how each is read.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "config/speculative_config.h"
+#include "outrider/result.h"
+#include "outrider/speculative_options.h"
 
 namespace outrider {
 
-struct SpeculativeKeyRow {
-  SpeculativeKey key;
+struct SpeculativeConfig {
+  SpeculativeOptions options;
+  std::vector<std::string> warnings;  // one line for each key that was read but has no effect here
+};
+
+struct SpeculativeKey {
+  std::string_view name;
+  std::string_view aliases;  // vLLM's and older names, separated by '|'
+  uint32_t methods = 0;      // bit m: the key belongs to the method of that number
+  std::string_view default_text;
+  std::string_view help;
   Status (*assign)(SpeculativeConfig& config, std::string_view text) = nullptr;
+
+  bool belongs_to(Method method) const { return (methods >> static_cast<unsigned>(method) & 1) != 0; }
 };
 
 // decoding_type comes first.
-std::span<const SpeculativeKeyRow> speculative_key_table();
+std::span<const SpeculativeKey> speculative_key_table();
 
-// "None, NGram, ..." for messages.
-std::string speculative_methods();
+// "all", or the names of the methods that a key belongs to.
+std::string methods_of(const SpeculativeKey& key);
 
 }  // namespace outrider

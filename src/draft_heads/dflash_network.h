@@ -12,7 +12,7 @@
 namespace outrider {
 
 struct DFlashConfig {
-  ModelConfig layers;        // of the drafter
+  ModelConfig layers;        // the drafter's own layers
   std::vector<int64_t> ids;  // layers of the target whose outputs it learns from, rising
   int64_t block_size = 0;    // the pending token and the places drafted at once
   TokenId mask = 0;          // token of a place to be drafted
@@ -22,7 +22,7 @@ struct DFlashConfig {
 // has another shape, or does not belong there.
 Result<DFlashConfig> read_dflash_config(const HeadFile& head, const ModelConfig& target);
 
-// The block drafter of arXiv 2602.06036. Of every committed token it caches keys and values that depend on
+// The block drafter of arXiv 2602.06036. For every committed token it caches keys and values that depend on
 // the token's features alone; the rows of a block see all of these and one another.
 class DFlashNetwork {
  public:
@@ -37,15 +37,15 @@ class DFlashNetwork {
   // Makes room for passes of so many rows.
   void reserve(int64_t rows);
 
-  // Appends a block behind the committed entries, of which the transaction has staged block_size.
+  // Appends a block after the committed entries; the transaction has staged block_size entries.
   void append_block(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& staged,
                     TokenId pending) const;
 
   // Caches the committed tokens that are the rows of the batch; features [rows, ids.size() * hidden_size].
   void add_context(const ForwardBatch& batch, const float* features, KvCache& cache);
 
-  // What the target's output head reads of the rows of blocks, [rows, hidden_size], valid until the next
-  // call: place i of a block proposes the token at its own position.
+  // The states of the rows of blocks as the target's output head reads them, [rows, hidden_size], valid until
+  // the next call: place i of a block proposes the token at its own position.
   std::span<const float> run(const ForwardBatch& batch, KvCache& cache);
 
  private:
@@ -55,7 +55,7 @@ class DFlashNetwork {
   DFlashConfig config_;
   const Model* target_;
   HeadLayers layers_;
-  std::optional<MappedFile> packed_file_;  // that matrices borrow their data from, if any
+  std::optional<MappedFile> packed_file_;  // lends matrices their data, if there is one
   Projection fuse_;                        // fc
   std::vector<float> context_norm_, output_norm_;
   std::vector<DecoderLayer> weights_;  // by layer

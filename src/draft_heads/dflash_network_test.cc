@@ -50,7 +50,7 @@ void make_dflash(FakeHead& head) {
 Result<std::unique_ptr<DFlashNetwork>> load(const FakeHead& made, const Model& target, ThreadPool& pool,
                                             const KernelTable* kernels) {
   OUTRIDER_TRY(const HeadFile head, open_head(made.write()));
-  EXPECT_EQ(head.kind, HeadKind::kDFlash);
+  EXPECT_EQ(head.method, Method::kDFlash);
   return DFlashNetwork::load(head, target, {.kernels = kernels, .pool = &pool, .weights = {}});
 }
 

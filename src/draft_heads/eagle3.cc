@@ -10,12 +10,12 @@
 namespace outrider {
 namespace {
 
-// What a config may say about the network.
+// Variants of the network that a config may name.
 struct Variant {
-  bool norm_before_residual = false;  // the residual stream begins behind hidden_norm
+  bool norm_before_residual = false;  // the residual stream begins after hidden_norm
   bool norm_before_fc = false;        // one norm over all target states
   bool fc_norm = false;               // a norm for each
-  bool norm_output = false;           // what goes on is the normalised state
+  bool norm_output = false;           // the normalised state is passed to the next level
 };
 
 class Eagle3 final : public RecurrentHead {

@@ -15,7 +15,7 @@
 
 namespace outrider {
 
-// The same numbers as fake() of tools/head_goldens/common.py: a function of name and place alone.
+// The numbers of fake() in tools/head_goldens/common.py: a function of name and place alone.
 inline std::vector<float> fake_tensor(const std::string& name, const std::vector<int64_t>& shape) {
   uint64_t seed = 0xcbf29ce484222325;
   for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -33,13 +33,13 @@ inline std::vector<float> fake_tensor(const std::string& name, const std::vector
   return values;
 }
 
-// A directory that goes away with it.
+// A directory of a head's files, which is removed with this object.
 struct FakeHead {
   nlohmann::json config = nlohmann::json::object();
   std::map<std::string, std::vector<int64_t>> tensors;   // shape by name, all F32
   std::map<std::string, std::vector<int64_t>> integers;  // I64, of one dimension
-  std::map<std::string, std::vector<uint8_t>> flags;     // BOOL likewise
-  float scale = 1.0f;                                    // of all tensors but norms
+  std::map<std::string, std::vector<uint8_t>> flags;     // BOOL, of one dimension
+  float scale = 1.0f;                                    // factor of all tensors but norms
 
   FakeHead() {
     static int count = 0;

@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "config/message_text.h"
+#include "config/methods.h"
 #include "formats/hf/safetensors_directory.h"
 #include "formats/model_tensors.h"
 #include "kernels/kernel_table.h"
@@ -19,28 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Kind {
-  HeadKind kind;
-  std::string_view name;
-};
-constexpr std::array kKinds = {
-    Kind{HeadKind::kEagle, "Eagle"}, Kind{HeadKind::kEagle3, "Eagle3"}, Kind{HeadKind::kMedusa, "Medusa"},
-    Kind{HeadKind::kMtp, "MTP"},     Kind{HeadKind::kMoa, "MoA"},       Kind{HeadKind::kDFlash, "DFlash"},
-};
-
-std::optional<HeadKind> recognise(const std::map<std::string, SafetensorsEntry, std::less<>>& tensors) {
-  const auto has = [&](std::string_view name) { return tensors.contains(name); };
-  const auto ends = [&](std::string_view end) {
-    return std::ranges::any_of(tensors, [&](const auto& tensor) { return tensor.first.ends_with(end); });
-  };
-  if (has("Ekv2E.weight") || has("self_attention.self_attn.q_proj.weight")) return HeadKind::kMoa;
-  if (has("mtp.fc.weight") || ends(".eh_proj.weight")) return HeadKind::kMtp;
-  if (has("0.0.linear.weight") || has("medusa_head.0.0.linear.weight")) return HeadKind::kMedusa;
-  if (!has("fc.weight")) return std::nullopt;
-  if (has("midlayer.hidden_norm.weight") || has("layers.0.hidden_norm.weight")) return HeadKind::kEagle3;
-  if (has("hidden_norm.weight")) return HeadKind::kDFlash;
-  if (has("layers.0.self_attn.q_proj.weight")) return HeadKind::kEagle;
-  return std::nullopt;
+// The method that a head's tensors are for, by their names.
+std::optional<Method> recognise(const std::map<std::string, SafetensorsEntry, std::less<>>& tensors) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, entry] : tensors) names.push_back(name);
+  return recognise_head(names);
 }
 
 std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
@@ -53,6 +37,14 @@ uint64_t fnv1a(uint64_t hash, std::span<const std::byte> bytes) {
 // Files of Medusa's first checkpoints, beside config.json.
 constexpr std::string_view kMedusaFile = "medusa_lm_head.safetensors";
 constexpr std::string_view kMedusaPickle = "medusa_lm_head.pt";
+
+std::string head_methods() {
+  std::vector<std::string_view> names;
+  for (const MethodRow& row : method_table()) {
+    if (row.needs == MethodNeeds::kHead) names.push_back(row.name);
+  }
+  return joined(names);
+}
 
 struct OpenTensors {
   std::shared_ptr<ModelStorage> storage;
@@ -78,7 +70,7 @@ Result<OpenTensors> open_tensors(const fs::path& directory) {
   return OpenTensors{std::move(storage), std::move(tensors)};
 }
 
-Result<HeadFile> make_head(HeadKind kind, const fs::path& directory, OpenTensors opened) {
+Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors opened) {
   OUTRIDER_TRY(JsonFile config, JsonFile::read(directory / "config.json"));
   const auto& tensors = opened.directory.tensors();
   ModelFile file;
@@ -93,17 +85,10 @@ Result<HeadFile> make_head(HeadKind kind, const fs::path& directory, OpenTensors
     file.stamps.push_back(mapped.stamp());
   }
   file.storage = std::move(opened.storage);
-  return HeadFile{.kind = kind, .config = std::move(config), .file = std::move(file), .tensors = tensors};
+  return HeadFile{.method = method, .config = std::move(config), .file = std::move(file), .tensors = tensors};
 }
 
 }  // namespace
-
-std::optional<HeadKind> head_kind_named(std::string_view name) {
-  const auto found = std::ranges::find(kKinds, name, &Kind::name);
-  return found == kKinds.end() ? std::nullopt : std::optional(found->kind);
-}
-
-std::string_view head_kind_name(HeadKind kind) { return std::ranges::find(kKinds, kind, &Kind::kind)->name; }
 
 Result<HeadFile> open_head(const fs::path& directory) {
   std::error_code ignored;
@@ -113,27 +98,13 @@ Result<HeadFile> open_head(const fs::path& directory) {
                        "not there");
   }
   OUTRIDER_TRY(OpenTensors opened, open_tensors(directory));
-  if (const std::optional<HeadKind> kind = recognise(opened.directory.tensors()))
-    return make_head(*kind, directory, std::move(opened));
-  return input_error(directory.string() +
-                     ": its tensors are those of no known drafter; expected the layout of an EAGLE, EAGLE-3, "
-                     "Medusa, MTP, Mixture of Attentions or DFlash checkpoint");
-}
-
-Result<HeadFile> open_head_for(HeadKind kind, const fs::path& directory, std::string_view fingerprint) {
-  const std::string_view name = head_kind_name(kind);
-  if (directory.empty()) {
-    return usage_error(fmt::format(
-        "decoding_type {} expects speculative_model, the directory of its checkpoint; found none", name));
-  }
-  OUTRIDER_TRY(HeadFile head, open_head(directory));
-  if (head.kind != kind) {
-    return head.fail(
-        fmt::format("holds a drafter of the kind {}, found decoding_type {}; leave decoding_type out",
-                    head_kind_name(head.kind), name));
-  }
-  OUTRIDER_RETURN_IF_ERROR(check_target(head, fingerprint));
-  return head;
+  if (const std::optional<Method> method = recognise(opened.directory.tensors()))
+    return make_head(*method, directory, std::move(opened));
+  return input_error(
+      directory.string() +
+      ": its tensors are those of no known drafter; expected the layout of a checkpoint of one "
+      "of these methods: " +
+      head_methods());
 }
 
 Result<std::optional<HeadFile>> find_head(const fs::path& path) {
@@ -147,21 +118,21 @@ Result<std::optional<HeadFile>> find_head(const fs::path& path) {
     return std::optional<HeadFile>();
   }
   const auto& tensors = opened->directory.tensors();
-  const std::optional<HeadKind> kind = recognise(tensors);
+  const std::optional<Method> method = recognise(tensors);
   // A whole model may bring a head along.
-  if (!kind || tensors.contains("model.embed_tokens.weight")) return std::optional<HeadFile>();
-  OUTRIDER_TRY(HeadFile head, make_head(*kind, path, std::move(*opened)));
+  if (!method || tensors.contains("model.embed_tokens.weight")) return std::optional<HeadFile>();
+  OUTRIDER_TRY(HeadFile head, make_head(*method, path, std::move(*opened)));
   return std::optional<HeadFile>(std::move(head));
 }
 
 Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expected,
                           const std::function<bool(std::string_view)>& is_ignored) {
-  const std::string_view kind = head_kind_name(head.kind);
+  const std::string_view method = method_name(head.method);
   for (const HeadTensor& tensor : expected) {
     const auto found = head.tensors.find(tensor.name);
     if (found == head.tensors.end()) {
       if (tensor.is_optional) continue;
-      return head.fail(fmt::format("tensor {} of a {} drafter is missing", tensor.name, kind));
+      return head.fail(fmt::format("tensor {} of a {} drafter is missing", tensor.name, method));
     }
     if (found->second.shape == tensor.shape) continue;
     return head.fail(fmt::format("tensor {}: expected the shape {}, found {}", tensor.name,
@@ -170,7 +141,7 @@ Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expe
   for (const auto& [name, entry] : head.tensors) {
     if (is_ignored && is_ignored(name)) continue;
     if (std::ranges::find(expected, name, &HeadTensor::name) != expected.end()) continue;
-    return head.fail(fmt::format("tensor {} does not belong to a {} drafter of this config", name, kind));
+    return head.fail(fmt::format("tensor {} does not belong to a {} drafter of this config", name, method));
   }
   return {};
 }
@@ -187,14 +158,19 @@ std::string target_fingerprint(const ModelFile& target) {
   return fmt::format("{:016x}", hash);
 }
 
-Status check_target(const HeadFile& head, std::string_view fingerprint) {
+Status check_head(const HeadFile& head, Method method, std::string_view fingerprint) {
+  if (head.method != method) {
+    return head.fail(
+        fmt::format("holds a drafter of the kind {}, found decoding_type {}; leave decoding_type out",
+                    method_name(head.method), method_name(method)));
+  }
   OUTRIDER_TRY(const auto named, head.config.root().string("outrider_target"));
   if (!named || *named == fingerprint) return {};
   return head.fail(
       fmt::format("this {} drafter was trained for another target (fingerprint {}, the target's is {}); "
                   "train one for this "
                   "target with outrider-train, or name the target it belongs to",
-                  head_kind_name(head.kind), *named, fingerprint));
+                  method_name(head.method), *named, fingerprint));
 }
 
 }  // namespace outrider

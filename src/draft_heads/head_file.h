@@ -14,21 +14,14 @@
 #include "formats/json_file.h"
 #include "formats/model_file.h"
 #include "outrider/result.h"
+#include "outrider/speculative_options.h"
 
 namespace outrider {
 
-// Networks that draft from the target's inner state, by the layout of their published checkpoints.
-enum class HeadKind : uint8_t { kEagle, kEagle3, kMedusa, kMtp, kMoa, kDFlash };
-
-// As decoding_type spells it: "Eagle3".
-std::string_view head_kind_name(HeadKind kind);
-// The reverse; nullopt: no such kind.
-std::optional<HeadKind> head_kind_named(std::string_view name);
-
-// A learned drafter's files: a directory with config.json and safetensors. Its kind shows in the names of its
-// tensors; configs are too unlike.
+// The files of a head, which is a network that drafts from the target's inner state: a directory with
+// config.json and safetensors. The names of the tensors say which method the head is for (config/methods.h).
 struct HeadFile {
-  HeadKind kind = HeadKind::kEagle;
+  Method method = Method::kEagle;
   JsonFile config;
   ModelFile file;  // path and tensors that can hold weights, for a WeightLoader; no config, no tokenizer
   std::map<std::string, SafetensorsEntry, std::less<>> tensors;  // all, integers included
@@ -39,12 +32,8 @@ struct HeadFile {
 // Errors: no such directory, those of its files, tensors that are no drafter's.
 Result<HeadFile> open_head(const std::filesystem::path& directory);
 
-// The same for a drafter of that kind. Errors: no directory, one that holds another kind, another target's.
-Result<HeadFile> open_head_for(HeadKind kind, const std::filesystem::path& directory,
-                               std::string_view fingerprint);
-
-// The same where it may as well be a draft model, or nothing at all: then there is no head. Error: a head
-// whose files cannot be read.
+// The head in a directory that may as well hold a draft model, or nothing at all: then there is no head.
+// Error: a head whose files cannot be read.
 Result<std::optional<HeadFile>> find_head(const std::filesystem::path& path);
 
 struct HeadTensor {
@@ -61,7 +50,7 @@ Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expe
 // matrices are quantised. Heads carry it in config.json as "outrider_target".
 std::string target_fingerprint(const ModelFile& target);
 
-// Error: the head names another target. Heads that name none pass.
-Status check_target(const HeadFile& head, std::string_view fingerprint);
+// Errors: the head is another method's; it names another target. Heads that name none pass.
+Status check_head(const HeadFile& head, Method method, std::string_view fingerprint);
 
 }  // namespace outrider

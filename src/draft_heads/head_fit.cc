@@ -18,37 +18,38 @@ int64_t size_of(const HeadFile& head, std::string_view end, size_t axis) {
   return 0;
 }
 
-// A configuration that is wrong says nothing; whoever loads the head says what is wrong.
+// A wrong configuration counts as silent here; loading the head reports the error.
 int64_t config_number(const HeadFile& head, std::string_view key) {
   const auto value = head.config.root().integer(key);
   return value.ok() ? value->value_or(0) : 0;
 }
 
 int64_t hidden_size_of(const HeadFile& head) {
-  switch (head.kind) {
-    case HeadKind::kMedusa:
+  switch (head.method) {
+    case Method::kMedusa:
       return size_of(head, "0.0.linear.weight", 1);
-    case HeadKind::kEagle:
+    case Method::kEagle:
       return size_of(head, "fc.weight", 0);
-    case HeadKind::kEagle3: {
+    case Method::kEagle3: {
       const int64_t said = config_number(head, "target_hidden_size");
       return said != 0 ? said : size_of(head, "fc.weight", 0);
     }
-    case HeadKind::kMtp: {
+    case Method::kMtp: {
       const int64_t deepseek = size_of(head, "hnorm.weight", 0);
       return deepseek != 0 ? deepseek : size_of(head, "pre_fc_norm_hidden.weight", 0);
     }
-    case HeadKind::kMoa:
+    case Method::kMoa:
       // Not that of layer_self_attention.
       return head.tensors.contains(kMoaNorm) ? head.tensors.find(kMoaNorm)->second.shape.front() : 0;
-    case HeadKind::kDFlash:
+    case Method::kDFlash:
       return size_of(head, "hidden_norm.weight", 0);
+    default:
+      return 0;
   }
-  return 0;
 }
 
 int64_t vocab_size_of(const HeadFile& head) {
-  if (head.kind == HeadKind::kMedusa) {
+  if (head.method == Method::kMedusa) {
     const int64_t blocks = [&] {
       int64_t count = 0;
       while (size_of(head, fmt::format("0.{}.linear.weight", count), 0) != 0) ++count;
@@ -65,7 +66,7 @@ int64_t vocab_size_of(const HeadFile& head) {
 }  // namespace
 
 HeadSummary summarize_head(const HeadFile& head) {
-  HeadSummary summary{.kind = head.kind,
+  HeadSummary summary{.method = head.method,
                       .parameters = 0,
                       .bytes = 0,
                       .hidden_size = hidden_size_of(head),

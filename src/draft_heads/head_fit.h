@@ -10,19 +10,19 @@
 
 namespace outrider {
 
-// What a learned drafter's files say of it, without its network.
+// Properties of a head that its files show without loading its network.
 struct HeadSummary {
-  HeadKind kind = HeadKind::kEagle;
+  Method method = Method::kEagle;
   int64_t parameters = 0;
   int64_t bytes = 0;
-  int64_t hidden_size = 0;  // of the target it is made for; 0: its tensors do not say
-  int64_t vocab_size = 0;   // the same
+  int64_t hidden_size = 0;  // the target's; 0: the tensors do not show it
+  int64_t vocab_size = 0;   // the target's; 0: the files do not show it
   std::string target;       // fingerprint, if it names one
 };
 
 HeadSummary summarize_head(const HeadFile& head);
 
-// Why it cannot draft for a target, a reason each; none: it fits.
+// The reasons why the head cannot draft for a target; none: it fits.
 std::vector<std::string> misfits(const HeadSummary& head, const ModelConfig& target,
                                  std::string_view fingerprint);
 

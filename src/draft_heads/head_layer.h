@@ -19,7 +19,7 @@ void detect_layer_variant(const HeadFile& head, const std::string& prefix, Model
 void append_layer_tensors(const ModelConfig& config, const LayerPlace& place,
                           std::vector<HeadTensor>& tensors);
 
-// The same of layers that follow one another, and what loads them.
+// As the two functions above, for layers that follow one another.
 void append_layer_tensors(const ModelConfig& config, std::span<const LayerPlace> places,
                           std::vector<HeadTensor>& tensors);
 Status load_layers(WeightLoader& loader, const ModelConfig& config, std::span<const LayerPlace> places,
@@ -36,9 +36,9 @@ class HeadLayers {
   // `config` is that of the layers, which may differ in the size of their MLP.
   HeadLayers(const ModelConfig& config, const KernelTable* kernels, ThreadPool* pool);
 
-  // Makes room for so many rows.
+  // Makes room for passes of at most that many rows.
   void reserve(int64_t rows, std::span<const DecoderLayer> layers);
-  // The same for passes that hide entries, of which so many rows are in trees.
+  // As reserve(), for passes that hide entries; tree_rows of their rows are in trees.
   void reserve_hiding(int64_t rows, int64_t tree_rows, int64_t entries);
 
   // All rows of the batch take part. Both must live until the pass is done. Rows do not see entries of their
@@ -47,8 +47,8 @@ class HeadLayers {
 
   // Queries of every row, and its keys and values into cache layer `index`; input [rows, layer.qkv.k].
   void store(const DecoderLayer& layer, int64_t index, const float* input);
-  // The same in parts, for layers that split queries: first keys and values alone, input [rows, layer.kv.k];
-  // then queries alone, input [rows, layer.qkv.k].
+  // As above in two parts, for layers that split queries: first keys and values alone, input
+  // [rows, layer.kv.k]; then queries alone, input [rows, layer.qkv.k].
   void store_context(const DecoderLayer& layer, int64_t index, const float* input);
   void query(const DecoderLayer& layer, const float* input);
   // From here on rows see the first entries of their sequence alone, not those of their own tree.

@@ -16,9 +16,9 @@
 
 namespace outrider {
 
-// What a Medusa checkpoint's tensors are made for.
+// Sizes of a Medusa checkpoint, by its tensors.
 struct MedusaShape {
-  std::string prefix;      // of its tensors: "medusa_head." where they came with the target's
+  std::string prefix;      // begins the tensors' names: "medusa_head." where they came with the target's
   int64_t head_count = 0;  // head k predicts the token k + 2 places after the one whose state it sees
   int64_t block_count = 0;
   int64_t hidden_size = 0;
@@ -33,7 +33,7 @@ Result<MedusaShape> medusa_shape(const HeadFile& head);
 Result<TreeChoices> medusa_tree(const HeadFile& head, size_t nodes);
 
 // Medusa's heads (2401.10774, 2.1): each is a few blocks x + SiLU(W x + b) and a matrix to the vocabulary,
-// over the target's state behind its final norm.
+// over the target's state after its final norm.
 class MedusaHeads {
  public:
   // Errors: tensors that are missing, of another shape, or not a Medusa drafter's; another target's.
@@ -47,7 +47,7 @@ class MedusaHeads {
 
   // The blocks of all heads over states [rows, hidden_size].
   void start(const float* states, int64_t rows);
-  // One head's logits of these rows, [rows, vocab_size], valid until the next call. Each head once.
+  // One head's logits of these rows, [rows, vocab_size], valid until the next call. Call it once per head.
   std::span<const float> logits(int64_t head);
 
  private:

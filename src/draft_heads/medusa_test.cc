@@ -46,7 +46,7 @@ class Medusa : public testing::Test {
                                             std::optional<DType> weights = DType::kF32,
                                             const ModelConfig& target = target_config()) {
     OUTRIDER_TRY(const HeadFile head, open_head(path));
-    EXPECT_EQ(head.kind, HeadKind::kMedusa);
+    EXPECT_EQ(head.method, Method::kMedusa);
     OUTRIDER_TRY(const KernelTable* table, select_kernels(kernels));
     return MedusaHeads::load(head, target, {.kernels = table, .pool = &pool_, .weights = weights});
   }

@@ -48,7 +48,7 @@ Result<ModelConfig> read_layer(const HeadFile& head, const ModelConfig& base, co
   return layer;
 }
 
-// What all layers share: the target's, unless the file says otherwise.
+// The part of the configuration that all layers share: the target's, unless the file names another.
 Result<ModelConfig> read_base(const HeadFile& head, const ModelConfig& target) {
   const JsonObject& root = head.config.root();
   ModelConfig base = target;

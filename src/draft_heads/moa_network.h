@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// The network of a Mixture of Attentions drafter. Of every committed token it caches keys and values of
+// The network of a Mixture of Attentions drafter. For every committed token it caches keys and values of
 // self-attention (from the token's embedding) and of cross-attention (from the target's state after it);
 // drafted rows ask both, cross-attention of the committed tokens alone.
 class MoaNetwork {
@@ -32,13 +32,14 @@ class MoaNetwork {
   // Tokens whose state is worked out together.
   static constexpr int64_t max_context() { return 64; }
 
-  // What cross-attention reads of the tokens in these slots of the target's cache, [slots, hidden_size]: the
+  // The states that cross-attention reads for the tokens in these slots of the target's cache,
+  // [slots, hidden_size]: the
   // layers' keys (rotated, as cached) and values attend to one another, their mean is brought to the hidden
   // size. Valid until the next call. At most max_context() slots.
   std::span<const float> mix_layers(std::span<const int32_t> slots, KvCache& target_cache);
 
-  // Caches the committed tokens that are the rows of the batch; `states` [rows, hidden_size]: what
-  // cross-attention reads of them, not looked at where there is none.
+  // Caches the committed tokens that are the rows of the batch; `states` [rows, hidden_size] are
+  // what cross-attention reads of them; they are ignored where there is none.
   void add_context(const ForwardBatch& batch, const float* states, KvCache& cache);
 
   // The states of drafted rows, [rows, hidden_size], valid until the next call: what the target's output head
@@ -57,7 +58,7 @@ class MoaNetwork {
   HeadLayers layers_;
   std::optional<HeadLayers> target_layers_;  // that of layer self-attention
   DecoderLayer self_attention_, cross_attention_, layer_self_attention_;
-  std::optional<MappedFile> packed_file_;  // that matrices borrow their data from, if any
+  std::optional<MappedFile> packed_file_;  // lends matrices their data, if there is one
   Projection to_hidden_;                   // Ekv2E
   std::unique_ptr<KvCache> layer_cache_;   // a page per token, an entry per layer of the target
   ForwardBatch layer_batch_;

@@ -53,7 +53,7 @@ void make_moa(FakeHead& head, const Variant& variant) {
 Result<std::unique_ptr<MoaNetwork>> load(const FakeHead& made, const Model& target, ThreadPool& pool,
                                          const KernelTable* kernels, std::optional<DType> weights = {}) {
   OUTRIDER_TRY(const HeadFile head, open_head(made.write()));
-  EXPECT_EQ(head.kind, HeadKind::kMoa);
+  EXPECT_EQ(head.method, Method::kMoa);
   return MoaNetwork::load(head, target, {.kernels = kernels, .pool = &pool, .weights = weights});
 }
 
@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, MoaGolden, testing::ValuesIn(golden_params()),
   return info.param.kernels + "_page_" + std::to_string(info.param.page_size);
 });
 
-// What loading says of a checkpoint changed by `change`; "" if it loads.
+// The error of loading a checkpoint changed by `change`; "" if it loads.
 template <typename Change>
 std::string refusal(Change&& change, const Variant& variant = {}) {
   TestModel target({.name = "llama", .kernels = "reference", .layers = 4});

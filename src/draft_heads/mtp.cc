@@ -89,7 +89,7 @@ class Mtp final : public RecurrentHead {
   std::vector<Module> modules_;
   Scratch embedded_, hidden_, joined_;  // [rows, hidden], joined twice that
   Scratch states_;                      // [rows, hidden] of each module in turn
-  Scratch inputs_;                      // [rows, hidden] of a module behind the first
+  Scratch inputs_;                      // [rows, hidden] of a module after the first
   Scratch normed_, kept_;               // [wanted rows, hidden]; [wanted rows, state_size()]
 };
 

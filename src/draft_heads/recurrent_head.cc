@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "config/methods.h"
 #include "formats/hf/hf_config.h"
 
 namespace outrider {
@@ -75,7 +76,7 @@ Result<ModelConfig> read_head_config(const HeadFile& head, const Model& target) 
   const auto check = [&](std::string_view key, int64_t found, int64_t expected) -> Status {
     if (found == expected) return {};
     return head.fail(fmt::format("this {} drafter has {} {}, the target {}; it was made for another target",
-                                 head_kind_name(head.kind), key, found, expected));
+                                 method_name(head.method), key, found, expected));
   };
   OUTRIDER_RETURN_IF_ERROR(check("hidden_size", config.hidden_size, target.config().hidden_size));
   OUTRIDER_RETURN_IF_ERROR(check("vocab_size", config.vocab_size, target.config().vocab_size));

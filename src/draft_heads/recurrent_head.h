@@ -20,8 +20,8 @@ class HeadVocabulary {
  public:
   explicit HeadVocabulary(Model* target) : target_(target) {}
 
-  // Where they are; what is not planned is the target's. `ids`: of the target, by row of the output head;
-  // empty: the same.
+  // Plans the tensors of the head's own; for the others the target's are used. `ids`: the target's id of each
+  // row of the output head; empty: ids and rows are equal.
   Status plan_embedding(WeightLoader& loader, const std::string& name);
   Status plan_output(WeightLoader& loader, const std::string& name, std::vector<TokenId> ids);
 
@@ -51,7 +51,7 @@ class RecurrentHead {
   KvShape kv_shape() const { return layers_.kv_shape(cache_layers_); }
   int64_t weight_bytes() const { return weight_bytes_; }
   virtual int64_t state_size() const { return hidden_size_; }
-  // Levels it can draft.
+  // Greatest number of levels that it can draft.
   virtual int max_levels() const { return 64; }
   // Whether rows of committed tokens also need the state of the entry before the first.
   virtual bool carries_state() const { return false; }
@@ -73,7 +73,7 @@ class RecurrentHead {
   virtual Output forward(const Pass& pass) = 0;
   // Makes room for passes of that size: they do not allocate. Throws std::bad_alloc when memory is out.
   virtual void reserve(int64_t rows, int64_t wanted) = 0;
-  // And, where states are carried, for so many rows in trees over sequences of that length.
+  // Where states are carried, also makes room for that many rows in trees over sequences of that length.
   void reserve_trees(int64_t rows, int64_t tree_rows, int64_t entries) {
     if (carries_state()) layers_.reserve_hiding(rows, tree_rows, entries);
   }
@@ -110,9 +110,9 @@ class RecurrentHead {
   int64_t weight_bytes_ = 0;
 };
 
-// The object of the config that describes the layers, in whichever of the published forms.
+// The object of the config that describes the layers, in each of the published forms.
 Result<JsonObject> layer_config_object(const HeadFile& head);
-// Its sizes. Error: those that must be the target's are not.
+// The sizes of the layers. Error: a size that must be the target's differs.
 Result<ModelConfig> read_head_config(const HeadFile& head, const Model& target);
 
 }  // namespace outrider

@@ -30,12 +30,12 @@ constexpr int64_t kVocab = 288, kHidden = 64;
 Result<std::unique_ptr<RecurrentHead>> load(const fs::path& path, Model* target,
                                             const ModelOptions& options) {
   OUTRIDER_TRY(const HeadFile head, open_head(path));
-  switch (head.kind) {
-    case HeadKind::kEagle:
+  switch (head.method) {
+    case Method::kEagle:
       return load_eagle(head, target, options);
-    case HeadKind::kEagle3:
+    case Method::kEagle3:
       return load_eagle3(head, target, options);
-    case HeadKind::kMtp:
+    case Method::kMtp:
       return load_mtp(head, target, options);
     default:
       return input_error("no recurrent head");
@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, RecurrentHeadTest, testing::ValuesIn([] {
                          }()),
                          [](const auto& info) { return info.param; });
 
-// What a checkpoint is refused for. Each line changes one that loads.
+// Reasons for which a checkpoint is refused. Each line changes one that loads.
 class RecurrentHeadFile : public testing::Test {
  protected:
   std::string refusal(const FakeHead& made) {

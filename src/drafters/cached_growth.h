@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "drafters/learn_cost.h"
-#include "drafters/registry.h"
-#include "drafters/request_history.h"
+#include "drafters/draft_state.h"
+#include "drafters/drafter_context.h"
 #include "kv/kv_cache.h"
 #include "models/forward_batch.h"
 #include "speculation/tree/tree_growth.h"
@@ -19,12 +18,12 @@
 
 namespace outrider {
 
-// What a drafter with a cache of its own keeps of one sequence.
+// State of one sequence in a drafter that has a cache of its own.
 struct DraftSequence {
   KvSequence kv;
   RequestHistory history;
-  // Entries of the last draft: first tokens that were not yet cached, the root last, then the nodes that were
-  // expanded. What becomes of them is the drafter's business.
+  // Entries of the last draft: first the tokens that were not yet cached, the root last, then the nodes that
+  // were expanded. The drafter decides which of them it commits.
   std::optional<KvTransaction> staged;
   std::vector<TokenId> tokens;  // by entry
   std::vector<int> parents;     // by entry, -1: continues what is committed
@@ -34,7 +33,7 @@ struct DraftSequence {
 // Grows the trees of several sequences over a drafter's own cache, one pass per level for all together.
 class CachedGrowth {
  public:
-  // Tokens that a tree's first pass computes besides the root; more of them are computed beforehand.
+  // A tree's first pass computes at most so many tokens besides the root; a drafter computes more beforehand.
   static constexpr int kMaxUncached = 15;
 
   // Entries that one draft may stage: what its first pass computes, and the nodes it expands.
@@ -57,8 +56,8 @@ class CachedGrowth {
   void reserve(DraftSequence& sequence, int64_t length) const;
 
   void start() { active_.clear(); }
-  // Takes a sequence part, with its tokens that have no entries, the root last. False: there are no pages, or
-  // nothing is to be drafted.
+  // Adds a sequence to this draft, with its tokens that have no entries yet, the root last. False: there are
+  // no pages, or nothing is to be drafted.
   bool add(const DraftRequest& request, TokenTree& tree, DraftSequence& sequence,
            std::span<const TokenId> uncached);
 
@@ -73,8 +72,8 @@ class CachedGrowth {
   // forward(batch, rows): the logits [batch.logits_rows, any width >= vocab] of a pass; `rows` by sequence.
   template <typename Forward>
   void grow(Forward&& forward) {
-    // The first pass computes what was not cached, and finds the caches full of the target's weights: another
-    // level costs no more, which is all that is learned where drafts end there.
+    // The first pass also computes uncached tokens, and finds the target's weights in the processor's caches.
+    // Its time is an upper bound on that of another level, so that it may only lower the estimate.
     bool is_first_pass = true;
     while (!active_.empty()) {
       append_frontiers();

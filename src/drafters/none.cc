@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafters/none.h"
 
+#include "config/methods.h"
+
 namespace outrider {
 namespace {
 
@@ -10,7 +12,7 @@ class NoneDrafter final : public Drafter {
   Status draft(std::span<const DraftRequest>, std::span<TokenTree>) override { return {}; }
 
  private:
-  DrafterTraits traits_{.name = "None"};
+  DrafterTraits traits_{.name = std::string(method_name(Method::kNone))};
 };
 
 }  // namespace

@@ -1,72 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drafters/registry.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "draft_heads/fake_head.h"
-#include "speculation/tree/tree_growth.h"
+#include <algorithm>
+#include <string>
+
+#include "config/methods.h"
 
 namespace outrider {
 namespace {
 
-// A Medusa head, which may name a temperature to rank its trees by.
-class RankingTemperature : public testing::Test {
- protected:
-  RankingTemperature() {
-    head_.tensors = {{"0.0.linear.weight", {8, 8}}, {"0.0.linear.bias", {8}}, {"0.1.weight", {12, 8}}};
-  }
+using testing::HasSubstr;
 
-  Result<SpeculativeOptions> settle(SpeculativeOptions options = {}) {
-    options.method_unset = true;
-    options.speculative_model = head_.write();
-    return settled(std::move(options));
-  }
-
-  FakeHead head_;
-};
-
-TEST_F(RankingTemperature, IsTheDraftersOwn) {
-  head_.config["outrider_ranking_temperature"] = 0.4;
-  const auto options = settle();
-  ASSERT_TRUE(options.ok()) << options.error().message;
-  EXPECT_EQ(options->decoding_type, "Medusa");
-  EXPECT_EQ(options->ranking_temperature, 0.4);
-  EXPECT_EQ(growth_options(*options, nullptr).ranking_temperature, 0.4);
+SpeculativeOptions options_of(Method method) {
+  SpeculativeOptions options;
+  options.decoding_type = method;
+  return options;
 }
 
-TEST_F(RankingTemperature, GivenByHandGoesBeforeIt) {
-  head_.config["outrider_ranking_temperature"] = 0.4;
-  SpeculativeOptions given;
-  given.ranking_temperature = 1.0;
-  const auto options = settle(given);
-  ASSERT_TRUE(options.ok()) << options.error().message;
-  EXPECT_EQ(options->ranking_temperature, 1.0);
-}
-
-TEST_F(RankingTemperature, IsNotThatOfOthersInItsTree) {
-  head_.config["outrider_ranking_temperature"] = 0.4;
-  for (const char* method : {"Combined", "EarlyExit"}) {
-    SpeculativeOptions given;
-    given.decoding_type = method;
-    given.combine = {"Medusa", "EarlyExit"};
-    given.speculative_model = head_.write();
-    const auto options = settled(std::move(given));
-    ASSERT_TRUE(options.ok()) << options.error().message;
-    EXPECT_EQ(growth_options(*options, nullptr).ranking_temperature, 1.0) << method;
+// Methods without a maker are the ones that resolve() replaces by others.
+TEST(Registry, EveryMethodHasAMaker) {
+  for (const MethodRow& row : method_table()) {
+    if (row.needs == MethodNeeds::kDraftModel || row.method == Method::kEarlyExit)
+      continue;  // needs a target
+    const auto made = make_drafter(options_of(row.method), {});
+    const std::string message = made.ok() ? "" : made.error().message;
+    EXPECT_EQ(message.find("stands for others") != std::string::npos, row.method == Method::kAuto) << message;
+    EXPECT_TRUE(made.ok() || row.needs != MethodNeeds::kNothing) << message;
+    if (row.needs == MethodNeeds::kHead) {
+      EXPECT_THAT(message, HasSubstr("expects speculative_model"));
+    }
+    if (made.ok()) {
+      EXPECT_EQ((*made)->traits().name, row.name);
+    }
   }
 }
 
-TEST_F(RankingTemperature, IsOneWhereNobodyNamesIt) {
-  const auto options = settle();
-  ASSERT_TRUE(options.ok()) << options.error().message;
-  EXPECT_EQ(growth_options(*options, nullptr).ranking_temperature, 1.0);
+TEST(Registry, LengthsBeyondTheLimitAreRefused) {
+  for (const int length : {0, kMaxDraftLen + 1}) {
+    SpeculativeOptions options = options_of(Method::kNGram);
+    options.max_draft_len = length;
+    EXPECT_THAT(make_drafter(options, {}).error().message, HasSubstr("1 to 64"));
+  }
 }
 
-TEST_F(RankingTemperature, OfAnotherTypeIsAnError) {
-  head_.config["outrider_ranking_temperature"] = "low";
-  const auto options = settle();
-  ASSERT_FALSE(options.ok());
-  EXPECT_NE(options.error().message.find("outrider_ranking_temperature"), std::string::npos);
+TEST(Registry, LimitsAreThoseOfTheTree) {
+  EXPECT_EQ(limits_of(options_of(Method::kNone)).nodes, 0);
+  EXPECT_EQ(limits_of(options_of(Method::kNGram)).depth, 4);
+  EXPECT_EQ(limits_of(options_of(Method::kUserProvided)).nodes, kUserTreeNodes);
+  const DraftLimits window = limits_of(options_of(Method::kLookahead));
+  SpeculativeOptions combined = options_of(Method::kCombined);
+  combined.combine = {Method::kNGram};
+  const DraftLimits without = limits_of(combined);
+  combined.combine = {Method::kNGram, Method::kLookahead};
+  EXPECT_EQ(limits_of(combined).nodes, 2 * without.nodes + window.nodes);
+  EXPECT_EQ(limits_of(combined).depth, std::max(without.depth, window.depth));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// One of several threads' view of a constraint that all of them ask under the same mutex.
+// A view of a constraint for one of several threads, which all use it under one mutex.
 class SharedConstraint final : public TokenConstraint {
  public:
   SharedConstraint(TokenConstraint* constraint, std::mutex* mutex) : constraint_(constraint), mutex_(mutex) {}

@@ -12,14 +12,14 @@ namespace outrider {
 
 // Nodes of a drafted tree that the drafter has computed through the target's first layers, in topological
 // order; their keys and values of these layers are in the staged entries of the same numbers. The target's
-// pass takes them up where it finds them unchanged in the tree: same number, parent and token.
+// pass resumes the rows that it finds unchanged in the tree: with the same number, parent and token.
 struct ExitStates {
   struct Row {
     int node = 0;
     int parent = -1;
     TokenId token = 0;
   };
-  int64_t layers = 0;  // computed: the first so many
+  int64_t layers = 0;  // number of first layers computed
   std::vector<Row> rows;
   std::vector<float> states;  // [rows, hidden_size]: the residual stream after these layers
 

@@ -39,7 +39,7 @@ EngineOptions options_with(Script script) {
   EngineOptions options;
   options.model = kModel;
   options.threads = 1;
-  options.speculation.decoding_type = "UserProvided";
+  options.speculation.decoding_type = Method::kUserProvided;
   options.user_drafter = std::make_shared<ScriptedDrafter>(std::move(script));
   return options;
 }
@@ -91,7 +91,7 @@ Status draft_uniformly(TokenTree& tree) {
 TEST(Agreement, OfAModelWithItselfIsWhole) {
   EngineOptions options;
   options.model = kModel;
-  options.speculation.decoding_type = "DraftTarget";
+  options.speculation.decoding_type = Method::kDraftTarget;
   options.speculation.speculative_model = kModel;
   const Agreement agreement = measured(options, {{random_tokens(60), 20}, {random_tokens(30), 1}});
   EXPECT_EQ(agreement.places, 40 + 29);
@@ -107,9 +107,9 @@ TEST(Agreement, OfAModelWithItselfIsWhole) {
 TEST(Agreement, OfADrafterThatRunsAPartOfTheTarget) {
   EngineOptions options;
   options.model = kModel;
-  options.speculation.decoding_type = "EarlyExit";
+  options.speculation.decoding_type = Method::kEarlyExit;
   for (const bool skips : {false, true}) {
-    if (skips) options.speculation.skip_mlp_layers = {1};
+    if (skips) options.speculation.early_exit.skip_mlp_layers = {1};
     const Agreement agreement = measured(options, {{random_tokens(60), 20}});
     EXPECT_EQ(agreement.places, 40);
     EXPECT_TRUE(agreement.has_distributions);
@@ -123,8 +123,9 @@ TEST(Agreement, OfSeveralDraftersIsThatOfTheModelAmongThem) {
   EngineOptions options;
   options.model = kModel;
   options.speculation.speculative_model = kModel;
-  options.speculation.decoding_type = "Combined";
-  for (const auto& combine : {std::vector<std::string>{"NGram", "DraftTarget"}, {"DraftTarget", "NGram"}}) {
+  options.speculation.decoding_type = Method::kCombined;
+  for (const auto& combine :
+       {std::vector<Method>{Method::kNGram, Method::kDraftTarget}, {Method::kDraftTarget, Method::kNGram}}) {
     options.speculation.combine = combine;
     std::vector<TokenId> tokens(40, 7);  // NGram finds a match everywhere
     const Agreement agreement = measured(options, {{tokens, 20}});

@@ -29,7 +29,7 @@ class Calibration : public ::testing::Test {
     options_.model = OUTRIDER_SOURCE_DIR "/tests/data/models/llama";
     options_.cache_dir = folder_ / "costs";
     options_.threads = 1;
-    options_.speculation.decoding_type = "NGram";
+    options_.speculation.decoding_type = Method::kNGram;
     options_.speculation.is_auto = true;
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -77,7 +77,7 @@ TEST_F(Calibration, OnlyWhereThePolicyNeedsIt) {
   options_.speculation.is_auto = false;
   EXPECT_TRUE(open().empty());
   options_.speculation.is_auto = true;
-  options_.speculation.decoding_type = "None";
+  options_.speculation.decoding_type = Method::kNone;
   EXPECT_TRUE(open().empty());
   EXPECT_THAT(files(), IsEmpty());
 }

@@ -126,8 +126,8 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
                                 .max_nodes = max_nodes(parts),
                                 .vocab_size = parts.vocab_size,
                                 .model_stop_tokens = parts.target->config().stop_tokens,
-                                .thinking = {.begin = speculation.begin_thinking_phase_token,
-                                             .end = speculation.end_thinking_phase_token}};
+                                .thinking = {.begin = speculation.relaxed.begin_thinking_token,
+                                             .end = speculation.relaxed.end_thinking_token}};
   auto sequence =
       std::make_unique<Sequence>(id, std::move(request), std::move(sink), parts.tokenizer, limits);
   const bool nothing_to_do = sequence->finished();

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "draft_heads/head_file.h"
 #include "drafters/registry.h"
+#include "drafters/resolve.h"
 #include "engine/calibration.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
@@ -195,7 +196,9 @@ Status check_taps(const FeatureTaps& taps, int64_t layer_count) {
   return {};
 }
 
-Status open_drafter(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
+// head: the opened files of a draft head, or null.
+Status open_drafter(EngineParts& parts, const ModelFile& file, const KernelTable* kernels,
+                    const HeadFile* head) {
   const DrafterContext context{.tokenizer = parts.tokenizer.get(),
                                .target_fingerprint = target_fingerprint(file),
                                .vocab_size = parts.vocab_size,
@@ -209,7 +212,8 @@ Status open_drafter(EngineParts& parts, const ModelFile& file, const KernelTable
                                .kernels = kernels,
                                .pool = parts.pool.get(),
                                .weights = storage_type(parts.options.weights),
-                               .user_drafter = parts.options.user_drafter};
+                               .user_drafter = parts.options.user_drafter,
+                               .head = head};
   OUTRIDER_TRY(parts.drafter, make_drafter(parts.options.speculation, context));
   const DrafterTraits& traits = parts.drafter->traits();
   if (traits.features.count() > 0) {
@@ -223,8 +227,8 @@ Status open_drafter(EngineParts& parts, const ModelFile& file, const KernelTable
 }
 
 Status check_acceptance(const EngineOptions& options) {
-  if (!options.speculation.use_relaxed_acceptance_for_thinking ||
-      options.acceptance == AcceptanceRule::kCoupled || options.acceptance == AcceptanceRule::kRelaxed) {
+  if (!options.speculation.relaxed.for_thinking || options.acceptance == AcceptanceRule::kCoupled ||
+      options.acceptance == AcceptanceRule::kRelaxed) {
     return {};
   }
   return usage_error(
@@ -240,13 +244,14 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadS
   const double start = now_ms();
   auto parts = std::make_unique<EngineParts>();
   parts->options = std::move(options);
-  OUTRIDER_TRY(parts->options.speculation, settled(std::move(parts->options.speculation)));
+  OUTRIDER_TRY(ResolvedSpeculation resolved, resolve(std::move(parts->options.speculation)));
+  parts->options.speculation = std::move(resolved.options);
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
   enter(LoadStage::kWeights);
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
   enter(LoadStage::kDrafter);
-  OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, file, kernels));
+  OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, file, kernels, resolved.head ? &*resolved.head : nullptr));
   enter(LoadStage::kCosts);
   const bool needs_costs = parts->options.speculation.is_auto || parts->options.calibrate;
   if (needs_costs && max_depth(*parts) > 0) parts->costs = calibrate(*parts);

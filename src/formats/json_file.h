@@ -20,7 +20,9 @@ class JsonObject {
   // Precondition: `object` is one.
   JsonObject(simdjson::dom::element object, std::string_view name) : field_(object, ""), name_(name) {}
 
-  bool contains(std::string_view key) const { return field_.value().at_key(key).error() == simdjson::SUCCESS; }
+  bool contains(std::string_view key) const {
+    return field_.value().at_key(key).error() == simdjson::SUCCESS;
+  }
 
   // nullopt when absent or null. Error: the value has another type.
   Result<std::optional<int64_t>> integer(std::string_view key) const;

@@ -12,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "config/methods.h"
 #include "draft_heads/recurrent_test_data.h"
 #include "engine/open_parts.h"
 #include "outrider/engine.h"
@@ -85,7 +86,7 @@ struct WatchedEngine {
 };
 
 WatchedEngine open_watched(EngineOptions options) {
-  const bool is_counted = options.speculation.decoding_type != "NGram";
+  const bool is_counted = options.speculation.decoding_type != Method::kNGram;
   auto parts = open_parts(std::move(options));
   EXPECT_TRUE(parts.ok()) << parts.error().message;
   auto drafter = std::make_shared<Watched>((*parts)->drafter, is_counted);
@@ -99,10 +100,10 @@ EngineOptions options_with(const std::string& drafter) {
   options.model = models + "outrider-small";
   options.threads = 2;
   options.context = 1024;
-  options.speculation.decoding_type = drafter;
+  options.speculation.decoding_type = *find_method(drafter);
   options.speculation.speculative_model = models + "outrider-draft";
   // Drafts of full length from the start, so that no depth is reached for the first time later.
-  if (drafter == "EarlyExit") options.speculation.assistant_confidence_threshold = 1e-300;
+  if (drafter == "EarlyExit") options.speculation.stop.assistant_confidence_threshold = 1e-300;
   return options;
 }
 
@@ -197,7 +198,7 @@ TEST(Allocation, ThePolicyAllocatesNothingEither) {
     for (const TreeKind tree : {TreeKind::kChain, TreeKind::kDynamic}) {
       EngineOptions options = options_with(drafter);
       options.speculation.is_auto = true;
-      options.speculation.tree = tree;
+      options.speculation.tree.kind = tree;
       const WatchedEngine watched = open_watched(options);
       for (const SamplingParams& sampling : {SamplingParams(), softmax}) {
         // Trees as large as the policy may ask for at any time.
@@ -222,7 +223,7 @@ TEST(Allocation, LearnedDraftersAllocateNothingEither) {
     fill_head(head, head_golden(name));
     for (const TreeKind tree : {TreeKind::kChain, TreeKind::kDynamic}) {
       EngineOptions options = options_with_head(head);
-      options.speculation.tree = tree;
+      options.speculation.tree.kind = tree;
       const WatchedEngine watched = open_watched(options);
       for (const SamplingParams& sampling : {SamplingParams(), softmax})
         EXPECT_EQ(allocations_of_steady_steps(watched, sampling), 0) << name;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "config/methods.h"
 #include "engine/engine_parts.h"
 #include "outrider/engine.h"
 #include "tests/support/toy_constraint.h"
@@ -29,10 +30,10 @@ std::unique_ptr<Engine> open(const std::string& drafter, bool is_auto = false) {
   options.model = kModels + "outrider-small";
   options.threads = 2;
   options.context = 512;
-  options.speculation.decoding_type = drafter;
+  options.speculation.decoding_type = *find_method(drafter);
   options.speculation.speculative_model = kModels + "outrider-draft";
   options.speculation.speculative_models = {kModels + "outrider-draft", kModels + "outrider-draft"};
-  options.speculation.combine = {"NGram", "EarlyExit"};
+  options.speculation.combine = {Method::kNGram, Method::kEarlyExit};
   options.speculation.is_auto = is_auto;
   auto engine = Engine::open(options);
   EXPECT_TRUE(engine.ok()) << engine.error().message;
@@ -185,7 +186,7 @@ TEST(Requests, HaveTheAcceptanceRuleTheyAskFor) {
   options.model = kModels + "outrider-small";
   options.threads = 2;
   options.context = 512;
-  options.speculation.decoding_type = "DraftTarget";
+  options.speculation.decoding_type = Method::kDraftTarget;
   options.speculation.speculative_model = kModels + "outrider-draft";
   options.acceptance = AcceptanceRule::kRejection;
   const auto rejecting = Engine::open(options);
@@ -247,7 +248,7 @@ TEST(Requests, TellTheDrafterWhoseTheyAre) {
   EngineOptions options;
   options.model = kModels + "outrider-small";
   options.context = 512;
-  options.speculation.decoding_type = "UserProvided";
+  options.speculation.decoding_type = Method::kUserProvided;
   options.user_drafter = drafter;
   const auto engine = Engine::open(options);
   ASSERT_TRUE(engine.ok()) << engine.error().message;

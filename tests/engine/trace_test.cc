@@ -63,7 +63,7 @@ std::unique_ptr<Engine> open(std::shared_ptr<Drafter> drafter) {
   options.model = kModel;
   options.threads = 1;
   options.context = 128;
-  if (drafter != nullptr) options.speculation.decoding_type = "UserProvided";
+  if (drafter != nullptr) options.speculation.decoding_type = Method::kUserProvided;
   options.speculation.max_draft_len = 3;
   options.user_drafter = std::move(drafter);
   auto engine = Engine::open(std::move(options));
@@ -239,12 +239,12 @@ TEST(Trace, LeavesOutputAndTreesAlone) {
   sampled.temperature = 0.9;
   sampled.top_p = 0.95;
   sampled.repetition_penalty = 1.1;
-  for (const std::string drafter : {"NGram", "DraftTarget"}) {
+  for (const Method drafter : {Method::kNGram, Method::kDraftTarget}) {
     for (const TreeKind tree : {TreeKind::kChain, TreeKind::kStatic}) {
-      if (drafter == "NGram" && tree == TreeKind::kStatic) continue;
+      if (drafter == Method::kNGram && tree == TreeKind::kStatic) continue;
       options.speculation.decoding_type = drafter;
-      options.speculation.tree = tree;
-      options.speculation.expansion = {2, 2};
+      options.speculation.tree.kind = tree;
+      options.speculation.tree.expansion = {2, 2};
       options.speculation.max_draft_len = tree == TreeKind::kStatic ? 2 : 4;
       for (const SamplingParams& sampling : {SamplingParams(), sampled}) {
         for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {

@@ -11,9 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "config/methods.h"
 #include "config/speculative_config.h"
 #include "draft_heads/head_file.h"
-#include "drafters/registry.h"
+#include "drafters/resolve.h"
 #include "drafters/target_access.h"
 #include "engine/engine_parts.h"
 #include "tests/lossless/lossless.h"
@@ -28,7 +29,8 @@ using testing::HasSubstr;
 class ContextDrafters : public testing::TestWithParam<HeadCase> {
  protected:
   Result<std::unique_ptr<EngineParts>> parts_of(const std::string& shape) const {
-    return open_variant({}, {.speculative = GetParam().method + shape, .head = path_}, small_target());
+    return open_variant({}, {.speculative = method_key(GetParam().method) + shape, .head = path_},
+                        small_target());
   }
 
   std::unique_ptr<FakeHead> made_ = GetParam().make();
@@ -125,8 +127,7 @@ TEST_P(ContextDrafters, HeadsOfOtherTargetsAreRefused) {
 INSTANTIATE_TEST_SUITE_P(Heads, ContextDrafters, testing::ValuesIn([] {
                            std::vector<HeadCase> cases = head_cases();
                            std::erase_if(cases, [](const HeadCase& one) {
-                             const std::string method = one.method;
-                             return method != "MoA" && method != "DFlash";
+                             return one.method != Method::kMoa && one.method != Method::kDFlash;
                            });
                            return cases;
                          }()),
@@ -135,31 +136,31 @@ INSTANTIATE_TEST_SUITE_P(Heads, ContextDrafters, testing::ValuesIn([] {
 TEST_P(ContextDrafters, ThePublishedTreeIsTheDefault) {
   const std::string model = "speculative_model=" + path_.string();
   const auto options = [&](const std::string& text) {
-    return settled(parse_speculative(text)->options).value();
+    return resolve(parse_speculative(text)->options)->options;
   };
-  const std::string method = GetParam().method;
-  for (const std::string& named : {model, method + "," + model}) {
+  const Method method = GetParam().method;
+  for (const std::string& named : {model, method_key(method) + "," + model}) {
     const SpeculativeOptions usual = options(named);
     EXPECT_EQ(usual.decoding_type, method);
-    EXPECT_EQ(usual.tree, method == "MoA" ? TreeKind::kDynamic : TreeKind::kChain);
-    EXPECT_EQ(usual.max_draft_len, method == "MoA" ? 6 : 5);  // levels; places of a block
-    if (method == "MoA") {
-      EXPECT_EQ(usual.dynamic_tree_max_top_k, 8);
-      EXPECT_EQ(usual.max_total_draft_tokens, 62);
+    EXPECT_EQ(usual.tree.kind, method == Method::kMoa ? TreeKind::kDynamic : TreeKind::kChain);
+    EXPECT_EQ(usual.max_draft_len, method == Method::kMoa ? 6 : 5);  // levels; places of a block
+    if (method == Method::kMoa) {
+      EXPECT_EQ(usual.tree.dynamic_tree_max_top_k, 8);
+      EXPECT_EQ(usual.tree.max_total_draft_tokens, 62);
     }
-    EXPECT_EQ(options(named + ",max_draft_len=4").tree, TreeKind::kChain);
+    EXPECT_EQ(options(named + ",max_draft_len=4").tree.kind, TreeKind::kChain);
     EXPECT_EQ(options(named + ",max_draft_len=4").max_draft_len, 4);
     EXPECT_EQ(options(named + ",tree=chain").max_draft_len, 4);
-    EXPECT_EQ(options(named + ",expansion=[2,1]").tree, TreeKind::kStatic);
+    EXPECT_EQ(options(named + ",expansion=[2,1]").tree.kind, TreeKind::kStatic);
   }
 }
 
 TEST(MoaOptions, WhatIsNotGivenOfADynamicTreeIsItsAuthors) {
   const auto options = [](const char* text) { return parse_speculative(text)->options; };
   EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").max_draft_len, 4);
-  EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").max_total_draft_tokens, 62);
-  EXPECT_EQ(options("moa,max_total_draft_tokens=24").dynamic_tree_max_top_k, 8);
-  EXPECT_EQ(options("moa,max_total_draft_tokens=24").max_total_draft_tokens, 24);
+  EXPECT_EQ(options("moa,tree=dynamic,max_draft_len=4").tree.max_total_draft_tokens, 62);
+  EXPECT_EQ(options("moa,max_total_draft_tokens=24").tree.dynamic_tree_max_top_k, 8);
+  EXPECT_EQ(options("moa,max_total_draft_tokens=24").tree.max_total_draft_tokens, 24);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "config/methods.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
 #include "tests/support/drafter_wrapper.h"
@@ -94,7 +95,7 @@ struct Pure {
 std::vector<Pure> pure_drafters() {
   std::vector<Pure> all = {{"draft_target", "draft_target"},
                            {"early_exit", "early_exit,exit_layer=1,assistant_confidence_threshold=1e-300"}};
-  for (const HeadCase& one : head_cases()) all.push_back({one.name, one.method, one.make});
+  for (const HeadCase& one : head_cases()) all.push_back({one.name, method_key(one.method), one.make});
   return all;
 }
 

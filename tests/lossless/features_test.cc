@@ -196,7 +196,7 @@ std::vector<std::vector<TokenId>> serve(const Serving& serving, const std::share
   options.page_size = serving.page_size;
   options.max_batch = serving.batch;
   options.prefill_chunk = serving.prefill_chunk;
-  options.speculation.decoding_type = drafter == nullptr ? "None" : "UserProvided";
+  options.speculation.decoding_type = drafter == nullptr ? Method::kNone : Method::kUserProvided;
   options.speculation.max_draft_len = 5;
   options.user_drafter = drafter;
   auto parts = open_parts(std::move(options));

@@ -22,31 +22,31 @@ struct Tree {
 const std::vector<Tree> kTrees = {
     {TreeKind::kChain, {}, 1, 0},         {TreeKind::kChain, {}, 4, 0},
     {TreeKind::kChain, {}, 16, 0},        {TreeKind::kStatic, {2, 2}, 2, 0},
-    {TreeKind::kStatic, {4, 2, 1}, 3, 0}, {TreeKind::kStatic, SpeculativeOptions{}.expansion, 8, 0},
+    {TreeKind::kStatic, {4, 2, 1}, 3, 0}, {TreeKind::kStatic, SpeculativeOptions{}.tree.expansion, 8, 0},
     {TreeKind::kDynamic, {}, 3, 8},       {TreeKind::kDynamic, {}, 5, 16},
     {TreeKind::kDynamic, {}, 8, 64},
 };
 
-std::string decoding_type(DrafterKind kind) {
+Method decoding_type(DrafterKind kind) {
   switch (kind) {
     case DrafterKind::kNone:
-      return "None";
+      return Method::kNone;
     case DrafterKind::kNGram:
-      return "NGram";
+      return Method::kNGram;
     case DrafterKind::kSuffix:
-      return "Suffix";
+      return Method::kSuffix;
     case DrafterKind::kLookahead:
-      return "Lookahead";
+      return Method::kLookahead;
     case DrafterKind::kMeddled:
     case DrafterKind::kEarlyExit:
-      return "EarlyExit";
+      return Method::kEarlyExit;
     case DrafterKind::kCombined:
     case DrafterKind::kMixedDrafts:
-      return "Combined";
+      return Method::kCombined;
     case DrafterKind::kDraftTarget:
-      return "DraftTarget";
+      return Method::kDraftTarget;
     default:
-      return "UserProvided";
+      return Method::kUserProvided;
   }
 }
 
@@ -70,15 +70,16 @@ SpeculativeOptions speculation_of(const HashConfiguration& configuration) {
   SpeculativeOptions options;
   const auto kind = static_cast<DrafterKind>(configuration[kDrafterFactor]);
   options.decoding_type = decoding_type(kind);
-  if (kind == DrafterKind::kCombined) options.combine = {"NGram", "EarlyExit", "Suffix"};
-  if (kind == DrafterKind::kMixedDrafts) options.combine = {"DraftTarget", "NGram", "DraftTarget"};
+  if (kind == DrafterKind::kCombined) options.combine = {Method::kNGram, Method::kEarlyExit, Method::kSuffix};
+  if (kind == DrafterKind::kMixedDrafts)
+    options.combine = {Method::kDraftTarget, Method::kNGram, Method::kDraftTarget};
   options.is_auto = configuration[kPolicyFactor] == kAutoCheap || configuration[kPolicyFactor] == kAutoDear;
   options.max_draft_len = tree.max_draft_len;
-  options.tree = tree.kind;
-  if (!tree.expansion.empty()) options.expansion = tree.expansion;
+  options.tree.kind = tree.kind;
+  if (!tree.expansion.empty()) options.tree.expansion = tree.expansion;
   if (tree.nodes > 0) {
-    options.max_total_draft_tokens = tree.nodes;
-    options.dynamic_tree_max_top_k = std::min(4, tree.nodes / tree.max_draft_len);
+    options.tree.max_total_draft_tokens = tree.nodes;
+    options.tree.dynamic_tree_max_top_k = std::min(4, tree.nodes / tree.max_draft_len);
   }
   return options;
 }
@@ -131,7 +132,7 @@ std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, cons
   const SpeculativeOptions& options = setup.speculation;
   const double error_rate = kErrorRates[configuration[kErrorFactor]];
   const auto kind = static_cast<DrafterKind>(configuration[kDrafterFactor]);
-  const auto made = [&](const std::string& method) {
+  const auto made = [&](Method method) {
     SpeculativeOptions own = options;
     own.decoding_type = method;
     auto drafter = make_drafter(own, context_of(setup));
@@ -140,7 +141,7 @@ std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, cons
   };
   const auto draft_model = [&](uint64_t number) {
     SpeculativeOptions own = options;
-    own.decoding_type = "DraftTarget";
+    own.decoding_type = Method::kDraftTarget;
     auto model = std::make_unique<HashModel>(error_rate, number);
     if (seed % 4 == 3) model = std::make_unique<FailingModel>(error_rate, number);
     return hash_draft_target(std::move(model), own, context_of(setup), comparison);
@@ -153,7 +154,7 @@ std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, cons
     case DrafterKind::kDraftTarget:
       return draft_model(0);
     case DrafterKind::kMixedDrafts:
-      return combine_drafters("Mixed", {.drafters = {draft_model(0), made("NGram"), draft_model(1)}});
+      return combine_drafters("Mixed", {.drafters = {draft_model(0), made(Method::kNGram), draft_model(1)}});
     case DrafterKind::kOracleChain:
     case DrafterKind::kOracleTree:
     case DrafterKind::kHostileOracle:

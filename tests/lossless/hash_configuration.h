@@ -20,7 +20,7 @@ inline constexpr int64_t kContext = 100;
 
 inline SpeculativeOptions user_provided() {
   SpeculativeOptions options;
-  options.decoding_type = "UserProvided";
+  options.decoding_type = Method::kUserProvided;
   return options;
 }
 

@@ -31,22 +31,22 @@ TEST(HashModel, EveryRequestGetsWhatPlainDecodingGives) {
 
 SpeculativeOptions random_early_exit(std::mt19937& random, int max_draft_len) {
   SpeculativeOptions options;
-  options.decoding_type = "EarlyExit";
+  options.decoding_type = Method::kEarlyExit;
   options.max_draft_len = max_draft_len;
-  options.tree = static_cast<TreeKind>(random() % 3);
-  options.expansion.assign(static_cast<size_t>(max_draft_len), 1);
-  for (int& width : options.expansion)
+  options.tree.kind = static_cast<TreeKind>(random() % 3);
+  options.tree.expansion.assign(static_cast<size_t>(max_draft_len), 1);
+  for (int& width : options.tree.expansion)
     width = largest_tree(options) < 100 ? 1 + static_cast<int>(random() % 3) : 1;
-  options.dynamic_tree_max_top_k = 1 + static_cast<int>(random() % 4);
-  options.max_total_draft_tokens =
-      options.dynamic_tree_max_top_k * max_draft_len + static_cast<int>(random() % 8);
-  options.children = static_cast<ChildrenChoice>(random() % 3);
-  if (random() % 2 == 0) options.assistant_confidence_threshold = 0.05;
-  if (random() % 4 == 0) options.entropy_threshold = 0.5;
-  if (random() % 4 == 0) options.skip_mlp_layers = {1};
+  options.tree.dynamic_tree_max_top_k = 1 + static_cast<int>(random() % 4);
+  options.tree.max_total_draft_tokens =
+      options.tree.dynamic_tree_max_top_k * max_draft_len + static_cast<int>(random() % 8);
+  options.tree.children = static_cast<ChildrenChoice>(random() % 3);
+  if (random() % 2 == 0) options.stop.assistant_confidence_threshold = 0.05;
+  if (random() % 4 == 0) options.stop.entropy_threshold = 0.5;
+  if (random() % 4 == 0) options.early_exit.skip_mlp_layers = {1};
   if (random() % 4 == 0) {
-    options.decoding_type = "Combined";
-    options.combine = {"EarlyExit", "NGram"};
+    options.decoding_type = Method::kCombined;
+    options.combine = {Method::kEarlyExit, Method::kNGram};
     if (random() % 2 == 0) std::swap(options.combine[0], options.combine[1]);
   }
   return options;
@@ -244,10 +244,10 @@ TEST(HashModel, RelaxedAcceptanceTouchesTheThinkingPhaseAlone) {
     for (uint32_t seed = 0; seed < 40; ++seed) {
       EngineSetup setup;
       setup.acceptance = AcceptanceRule::kRelaxed;
-      setup.speculation.relaxed_topk = top_k;
-      setup.speculation.relaxed_delta = 1.0;
-      setup.speculation.begin_thinking_phase_token = kBegin;
-      setup.speculation.end_thinking_phase_token = kEnd;
+      setup.speculation.relaxed.top_k = top_k;
+      setup.speculation.relaxed.delta = 1.0;
+      setup.speculation.relaxed.begin_thinking_token = kBegin;
+      setup.speculation.relaxed.end_thinking_token = kEnd;
       const auto engine = Engine::assemble(
           hash_parts(setup, std::make_shared<OracleDrafter>(1.0, seed % 2 == 0, false, seed)));
       Request request;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/methods.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
 
@@ -72,7 +73,7 @@ TEST_P(LearnedDrafters, TokensAreThoseOfPlainDecoding) {
   const auto path = head->write();
   int64_t accepted = 0;
   for (const double temperature : {0.0, 1.0}) {
-    for (Case one : cases_of(GetParam().method)) {
+    for (Case one : cases_of(method_key(GetParam().method))) {
       one.variant.head = path;
       const auto drafted = run_variant(one.numerics, one.variant, token_workload(temperature));
       expect_same(plain_completions(one.numerics, temperature), drafted,

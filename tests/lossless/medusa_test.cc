@@ -13,7 +13,7 @@
 #include "config/speculative_config.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/medusa.h"
-#include "drafters/registry.h"
+#include "drafters/resolve.h"
 #include "engine/engine_parts.h"
 #include "tests/lossless/lossless.h"
 #include "tests/lossless/test_heads.h"
@@ -98,19 +98,19 @@ TEST_F(MedusaTest, AGreedyTreeHoldsTheListedRanksOfTheHeads) {
 
 TEST_F(MedusaTest, TheDirectoryAloneSaysWhichMethodItIs) {
   SpeculativeOptions open = parse_speculative("speculative_model=" + path_.string())->options;
-  const auto settled_options = settled(open);
-  ASSERT_TRUE(settled_options.ok());
-  EXPECT_EQ(settled_options->decoding_type, "Medusa");
-  EXPECT_EQ(settled_options->medusa_choices, first_choices(published_choices(), 3, 63));
+  const auto resolved = resolve(open);
+  ASSERT_TRUE(resolved.ok());
+  EXPECT_EQ(resolved->options.decoding_type, Method::kMedusa);
+  EXPECT_EQ(resolved->options.tree.choices, first_choices(published_choices(), 3, 63));
   EXPECT_THAT(refusal("draft_target"), AllOf(HasSubstr("kind Medusa"), HasSubstr("leave")));
-  const auto automatic = settled(parse_speculative("auto,speculative_model=" + path_.string())->options);
-  EXPECT_THAT(automatic->combine, ElementsAre("Suffix", "Medusa"));
+  const auto automatic = resolve(parse_speculative("auto,speculative_model=" + path_.string())->options);
+  EXPECT_THAT(automatic->options.combine, ElementsAre(Method::kSuffix, Method::kMedusa));
 }
 
 TEST_F(MedusaTest, ChoicesComeFromTheOptionThenTheConfigThenThePublishedOnes) {
   const auto choices = [&](const std::string& speculative) {
-    return settled(parse_speculative(speculative + ",speculative_model=" + path_.string())->options)
-        ->medusa_choices;
+    return resolve(parse_speculative(speculative + ",speculative_model=" + path_.string())->options)
+        ->options.tree.choices;
   };
   EXPECT_EQ(choices("medusa"), first_choices(published_choices(), 3, 63));
   made_->config["medusa_accuracies"] = {{0.6, 0.2}, {0.4}, {0.3}};

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/methods.h"
 #include "engine/engine_parts.h"
 #include "tests/lossless/lossless.h"
 
@@ -24,7 +25,7 @@ EngineOptions options_for(const std::string& drafter) {
   options.context = 320;
   options.page_size = 8;
   options.max_batch = 8;
-  options.speculation.decoding_type = drafter;
+  options.speculation.decoding_type = *find_method(drafter);
   options.speculation.speculative_model = default_draft();
   return options;
 }

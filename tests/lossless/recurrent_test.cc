@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/methods.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/recurrent_test_data.h"
 #include "engine/open_parts.h"
@@ -194,7 +195,7 @@ TEST(RecurrentOptions, OtherKindsAndTargetsAreRefused) {
   const auto refusal = [&](const std::string& method) {
     EngineOptions options;
     options.model = small_target();
-    options.speculation.decoding_type = method;
+    options.speculation.decoding_type = *find_method(method);
     options.speculation.speculative_model = made.write();
     const auto parts = open_parts(options);
     return parts.ok() ? "" : parts.error().message;

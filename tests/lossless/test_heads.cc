@@ -94,21 +94,22 @@ std::unique_ptr<FakeHead> make_recurrent(const std::string& golden) {
 
 std::vector<HeadCase> head_cases() {
   return {
-      {"eagle", "Eagle", [] { return make_recurrent("eagle"); }},
-      {"eagle_two_layers", "Eagle", [] { return make_recurrent("eagle_two_layers"); }},
-      {"eagle3", "Eagle3", [] { return make_recurrent("eagle3"); }},
-      {"eagle3_one_tap", "Eagle3", [] { return make_recurrent("eagle3_one_tap"); }},
-      {"eagle3_speculators", "Eagle3", [] { return make_recurrent("eagle3_speculators"); }},
-      {"mtp", "MTP", [] { return make_recurrent("mtp"); }},
-      {"mtp_chained", "MTP", [] { return make_recurrent("mtp_chained"); }},
-      {"mtp_qwen", "MTP", [] { return make_recurrent("mtp_qwen"); }},
-      {"medusa", "Medusa", [] { return make_medusa(kSmallTarget, 3); }},
-      {"moa", "MoA", [] { return make_moa(kSmallTarget, {}); }},
-      {"moa_tli_1", "MoA", [] { return make_moa(kSmallTarget, {.tli = 1}); }},
-      {"moa_without_lsa", "MoA", [] { return make_moa(kSmallTarget, {.uses_lsa = false}); }},
-      {"moa_without_lsa_tli_1", "MoA", [] { return make_moa(kSmallTarget, {.uses_lsa = false, .tli = 1}); }},
-      {"moa_without_cross", "MoA", [] { return make_moa(kSmallTarget, {.uses_cross = false}); }},
-      {"dflash", "DFlash", [] { return make_dflash(kSmallTarget); }},
+      {"eagle", Method::kEagle, [] { return make_recurrent("eagle"); }},
+      {"eagle_two_layers", Method::kEagle, [] { return make_recurrent("eagle_two_layers"); }},
+      {"eagle3", Method::kEagle3, [] { return make_recurrent("eagle3"); }},
+      {"eagle3_one_tap", Method::kEagle3, [] { return make_recurrent("eagle3_one_tap"); }},
+      {"eagle3_speculators", Method::kEagle3, [] { return make_recurrent("eagle3_speculators"); }},
+      {"mtp", Method::kMtp, [] { return make_recurrent("mtp"); }},
+      {"mtp_chained", Method::kMtp, [] { return make_recurrent("mtp_chained"); }},
+      {"mtp_qwen", Method::kMtp, [] { return make_recurrent("mtp_qwen"); }},
+      {"medusa", Method::kMedusa, [] { return make_medusa(kSmallTarget, 3); }},
+      {"moa", Method::kMoa, [] { return make_moa(kSmallTarget, {}); }},
+      {"moa_tli_1", Method::kMoa, [] { return make_moa(kSmallTarget, {.tli = 1}); }},
+      {"moa_without_lsa", Method::kMoa, [] { return make_moa(kSmallTarget, {.uses_lsa = false}); }},
+      {"moa_without_lsa_tli_1", Method::kMoa,
+       [] { return make_moa(kSmallTarget, {.uses_lsa = false, .tli = 1}); }},
+      {"moa_without_cross", Method::kMoa, [] { return make_moa(kSmallTarget, {.uses_cross = false}); }},
+      {"dflash", Method::kDFlash, [] { return make_dflash(kSmallTarget); }},
   };
 }
 

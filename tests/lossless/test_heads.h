@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "draft_heads/fake_head.h"
+#include "outrider/speculative_options.h"
 
 namespace outrider {
 
-// What a head has to know of its target.
+// The sizes of a target that a head's tensors depend on.
 struct HeadTarget {
   int64_t hidden = 0, heads = 0, kv_heads = 0, layers = 0, vocab = 0;
 };
@@ -29,10 +30,10 @@ std::unique_ptr<FakeHead> make_mtp(const HeadTarget& target, int modules);
 // One of the checkpoints in tests/data/heads/recurrent.json, for the small target.
 std::unique_ptr<FakeHead> make_recurrent(const std::string& golden);
 
-// A kind of head for the small target.
+// A head for the small target.
 struct HeadCase {
   const char* name;
-  const char* method;  // its decoding_type
+  Method method;
   std::unique_ptr<FakeHead> (*make)();
 };
 std::vector<HeadCase> head_cases();

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "config/methods.h"
 #include "outrider/engine.h"
 #include "tests/lossless/lossless.h"
 
@@ -25,7 +26,7 @@ inline EngineOptions mix_options(const std::string& drafter) {
   options.max_batch = kConcurrent;
   options.speculation.speculative_model = default_draft();
   options.speculation.is_auto = drafter == "auto";
-  options.speculation.decoding_type = drafter == "auto" ? "Auto" : drafter;
+  options.speculation.decoding_type = *find_method(drafter);
   return options;
 }
 

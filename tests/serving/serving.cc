@@ -182,7 +182,7 @@ EngineOptions tiny_engine() {
 
 EngineOptions slow_engine(milliseconds step) {
   EngineOptions options = tiny_engine();
-  options.speculation.decoding_type = "UserProvided";
+  options.speculation.decoding_type = Method::kUserProvided;
   options.user_drafter = std::make_shared<SlowDrafter>(step);
   return options;
 }

@@ -94,7 +94,7 @@ Status trace_all(const Settings& settings, Engine& engine, const PreparedPrompts
 Status check_together(const Settings& settings, const EngineOptions& options) {
   if (settings.cached_context) return usage_error("--context goes with --rows; found no --rows");
   if (!settings.synthetic_acceptance) return {};
-  if (options.speculation.decoding_type == "None") {
+  if (options.speculation.decoding_type == Method::kNone) {
     return usage_error("--synthetic-acceptance needs a drafter whose tokens it can replace; found none");
   }
   if (promises_equal_output(settings)) return {};

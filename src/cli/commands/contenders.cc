@@ -5,16 +5,16 @@
 #include <utility>
 
 #include "cli/commands/comparison.h"
-#include "config/message_text.h"
+#include "config/methods.h"
 #include "config/speculative_config.h"
-#include "drafters/registry.h"
+#include "drafters/resolve.h"
 #include "speculation/tree/tree_choices.h"
 
 namespace outrider {
 namespace {
 
-constexpr int kWidest = 4;
-constexpr int kDeepest = 8;
+constexpr int kMaxWidth = 4;
+constexpr int kMaxLevels = 8;
 
 std::string text_of(const std::vector<std::vector<int>>& choices) {
   std::vector<std::string> nodes;
@@ -26,7 +26,7 @@ class Field {
  public:
   explicit Field(NodeBudget budget) : budget_(budget) {}
 
-  // `method` as in --speculative; paths may hold commas, so that they are set aside.
+  // `method` is text as in --speculative; `files` holds paths, which may contain commas.
   Status add(const std::string& drafter, const std::string& method, const SpeculativeOptions& files = {}) {
     const std::string depth = fmt::format("max_draft_len={}", budget_.levels);
     OUTRIDER_RETURN_IF_ERROR(add_shape({drafter, "chain", method + ",tree=chain," + depth}, files));
@@ -39,23 +39,29 @@ class Field {
   // Guesses and n-grams, three tokens long, take about half of the nodes each.
   Status add_lookahead() {
     const int columns = std::clamp((budget_.nodes + 1) / 4, 1, 32);
-    return add_shape(
-        {"Lookahead", "window",
-         fmt::format("lookahead,max_ngram_size=3,max_window_size={0},max_verification_set_size={0}",
-                     columns)},
-        {});
+    return add_shape({std::string(method_name(Method::kLookahead)), "window",
+                      fmt::format("{0},max_ngram_size=3,max_window_size={1},max_verification_set_size={1}",
+                                  method_key(Method::kLookahead), columns)},
+                     {});
   }
 
-  // Medusa's own tree, as far as the budget goes.
-  Status add_choices(const std::string& drafter, const SpeculativeOptions& files) {
+  // The tree that the head's own files list, as far as the budget goes.
+  Status add_choices(const std::string& drafter, Method method, const SpeculativeOptions& files) {
     SpeculativeOptions options = files;
-    options.decoding_type = "Medusa";
-    options.tree = TreeKind::kChoices;
-    options.max_total_draft_tokens = budget_.nodes;
-    OUTRIDER_TRY(options, settled(std::move(options)));
-    options.medusa_choices =
-        first_choices(options.medusa_choices, kDeepest, static_cast<size_t>(budget_.nodes));
-    return add_shape({drafter, "choices", "medusa,medusa_choices=" + text_of(options.medusa_choices)}, files);
+    options.decoding_type = method;
+    options.tree.kind = TreeKind::kChoices;
+    options.tree.max_total_draft_tokens = budget_.nodes;
+    OUTRIDER_TRY(const ResolvedSpeculation resolved, resolve(std::move(options)));
+    const auto choices =
+        first_choices(resolved.options.tree.choices, kMaxLevels, static_cast<size_t>(budget_.nodes));
+    return add_shape({drafter, "choices", method_key(method) + ",medusa_choices=" + text_of(choices)}, files);
+  }
+
+  // Suffix and another method share one tree.
+  Status add_beside_suffix(Method method, const std::string& folder = {},
+                           const SpeculativeOptions& files = {}) {
+    return add(fmt::format("{}+{}{}", method_name(Method::kSuffix), method_name(method), folder),
+               fmt::format("combine=[{},{}]", method_key(Method::kSuffix), method_key(method)), files);
   }
 
   std::vector<Contender> take() { return std::move(contenders_); }
@@ -91,33 +97,34 @@ class Field {
 }  // namespace
 
 NodeBudget::NodeBudget(int count)
-    : nodes(count), width(std::min(kWidest, count)), levels(std::clamp(count / kWidest, 1, kDeepest)) {}
+    : nodes(count), width(std::min(kMaxWidth, count)), levels(std::clamp(count / kMaxWidth, 1, kMaxLevels)) {}
 
 Result<std::vector<Contender>> contenders(const std::vector<FoundDrafter>& found, NodeBudget budget) {
   Field field(budget);
-  OUTRIDER_RETURN_IF_ERROR(field.add("NGram", "ngram"));
-  OUTRIDER_RETURN_IF_ERROR(field.add("Suffix", "suffix"));
-  OUTRIDER_RETURN_IF_ERROR(field.add_lookahead());
-  OUTRIDER_RETURN_IF_ERROR(field.add("EarlyExit", "early_exit"));
-  OUTRIDER_RETURN_IF_ERROR(field.add("Suffix+NGram", "combine=[suffix,ngram]"));
+  for (const MethodRow& row : method_table()) {
+    if (row.needs != MethodNeeds::kNothing || !row.shares_trees) continue;
+    OUTRIDER_RETURN_IF_ERROR(row.has_own_tree ? field.add_lookahead()
+                                              : field.add(std::string(row.name), method_key(row.method)));
+  }
+  OUTRIDER_RETURN_IF_ERROR(field.add_beside_suffix(Method::kNGram));
   std::vector<std::filesystem::path> drafts;
   for (const FoundDrafter& drafter : found) {
     SpeculativeOptions files;
     files.speculative_model = drafter.path;
-    const std::string method(drafter.kind ? head_kind_name(*drafter.kind) : "DraftTarget");
-    const std::string name = drafter.path.filename().string();
-    OUTRIDER_RETURN_IF_ERROR(field.add(method + " " + name, snake_name(method), files));
-    if (drafter.kind == HeadKind::kMedusa)
-      OUTRIDER_RETURN_IF_ERROR(field.add_choices(method + " " + name, files));
-    OUTRIDER_RETURN_IF_ERROR(field.add("Suffix+" + method + " " + name,
-                                       fmt::format("combine=[suffix,{}]", snake_name(method)), files));
-    if (!drafter.kind) drafts.push_back(drafter.path);
+    const std::string folder = " " + drafter.path.filename().string();
+    const std::string name = std::string(method_name(drafter.method)) + folder;
+    OUTRIDER_RETURN_IF_ERROR(field.add(name, method_key(drafter.method), files));
+    if (method_row(drafter.method).usual.kind == TreeKind::kChoices)
+      OUTRIDER_RETURN_IF_ERROR(field.add_choices(name, drafter.method, files));
+    OUTRIDER_RETURN_IF_ERROR(field.add_beside_suffix(drafter.method, folder, files));
+    if (drafter.method == Method::kDraftTarget) drafts.push_back(drafter.path);
   }
   if (drafts.size() > 1) {
     SpeculativeOptions files;
     files.speculative_models = drafts;
     OUTRIDER_RETURN_IF_ERROR(
-        field.add(fmt::format("SpecInfer {} drafts", drafts.size()), "spec_infer", files));
+        field.add(fmt::format("{} {} drafts", method_name(Method::kSpecInfer), drafts.size()),
+                  method_key(Method::kSpecInfer), files));
   }
   return field.take();
 }

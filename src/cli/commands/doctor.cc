@@ -19,7 +19,8 @@
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
 #include "config/message_text.h"
-#include "drafters/registry.h"
+#include "config/methods.h"
+#include "drafters/resolve.h"
 #include "engine/open_parts.h"
 #include "formats/model_file.h"
 
@@ -36,30 +37,31 @@ struct DraftShape {
 };
 
 DraftShape chain(SpeculativeOptions options, int length) {
-  options.tree = TreeKind::kChain;
+  options.tree.kind = TreeKind::kChain;
   options.max_draft_len = length;
   return {fmt::format("max_draft_len={}", length), std::move(options)};
 }
 
 DraftShape expansion(SpeculativeOptions options, std::vector<int> widths) {
-  options.tree = TreeKind::kStatic;
+  options.tree.kind = TreeKind::kStatic;
   options.max_draft_len = static_cast<int>(widths.size());
-  options.expansion = std::move(widths);
+  options.tree.expansion = std::move(widths);
   std::string keys = "expansion=[";
-  for (const int width : options.expansion) keys += (keys.back() == '[' ? "" : ",") + std::to_string(width);
+  for (const int width : options.tree.expansion)
+    keys += (keys.back() == '[' ? "" : ",") + std::to_string(width);
   return {keys + "]", std::move(options)};
 }
 
 // fits_entries: every drafted node needs a cache entry of the target, including the nodes that are dropped
 // later.
 DraftShape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
-  options.tree = TreeKind::kDynamic;
+  options.tree.kind = TreeKind::kDynamic;
   options.max_draft_len = 8;
-  options.dynamic_tree_max_top_k = 4;
-  options.max_total_draft_tokens = nodes;
+  options.tree.dynamic_tree_max_top_k = 4;
+  options.tree.max_total_draft_tokens = nodes;
   std::string keys;
   if (fits_entries && nodes < 32) {
-    options.dynamic_tree_max_top_k = 2;
+    options.tree.dynamic_tree_max_top_k = 2;
     options.max_draft_len = std::min(8, nodes / 2);
     keys = "dynamic_tree_max_topK=2,";
   }
@@ -69,7 +71,7 @@ DraftShape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
 
 // The tree that the drafter's files recommend.
 DraftShape choices(SpeculativeOptions options) {
-  options.tree = TreeKind::kChoices;
+  options.tree.kind = TreeKind::kChoices;
   return {"tree=choices", std::move(options)};
 }
 
@@ -92,11 +94,11 @@ std::vector<DraftShape> shapes_for(SpeculativeOptions options, bool has_distribu
 
 // The method as in --speculative.
 std::string method_text(const SpeculativeOptions& given, const SpeculativeOptions& options) {
-  std::string text = snake_name(options.decoding_type);
-  if (options.decoding_type == "Combined") {
+  std::string text = method_key(options.decoding_type);
+  if (options.decoding_type == Method::kCombined) {
     text = "combine=[";
-    for (const std::string& method : options.combine) {
-      text += (text.back() == '[' ? "" : ",") + snake_name(method);
+    for (const Method method : options.combine) {
+      text += (text.back() == '[' ? "" : ",") + method_key(method);
     }
     text += "]";
   }
@@ -115,13 +117,13 @@ class Doctor {
   Result<Diagnosis> examine(const EngineOptions& options) {
     diagnosis_.temperature = settings_.request.sampling.temperature;
     OUTRIDER_RETURN_IF_ERROR(recognise(options));
-    OUTRIDER_TRY(const SpeculativeOptions speculation, settled(options.speculation));
-    diagnosis_.speculative = method_text(settings_.engine.speculation, speculation);
+    OUTRIDER_TRY(const ResolvedSpeculation resolved, resolve(options.speculation));
+    diagnosis_.speculative = method_text(settings_.engine.speculation, resolved.options);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_distributions(options));
     std::vector<DraftShape> shapes =
         shapes_for(options.speculation, diagnosis_.agreement.has_distributions, uses_target_);
-    if (diagnosis_.method == "medusa") shapes.push_back(choices(options.speculation));
+    if (diagnosis_.method == method_key(Method::kMedusa)) shapes.push_back(choices(options.speculation));
     ProgressBar progress("doctor", static_cast<int64_t>(shapes.size()));
     for (const DraftShape& shape : shapes) {
       OUTRIDER_RETURN_IF_ERROR(run_shape(options, shape));
@@ -140,7 +142,7 @@ class Doctor {
     diagnosis_.head = summarize_head(*head);
     const auto reasons = misfits(*diagnosis_.head, target.config, target_fingerprint(target));
     if (reasons.empty()) return {};
-    return head->fail(fmt::format("this {} drafter does not fit {}: {}", head_kind_name(head->kind),
+    return head->fail(fmt::format("this {} drafter does not fit {}: {}", method_name(head->method),
                                   options.model.string(), fmt::join(reasons, "; ")));
   }
 
@@ -245,7 +247,7 @@ Status run_doctor(const Settings& settings) {
   if (limited.prompt_limit == 0) limited.prompt_limit = kDefaultPrompts;
   OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(limited));
   OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
-  if (options.speculation.decoding_type == "None")
+  if (options.speculation.decoding_type == Method::kNone)
     return usage_error("doctor examines a drafter: expected a method in --speculative, found none");
   OUTRIDER_TRY(const Diagnosis diagnosis, Doctor(settings, std::move(prompts)).examine(options));
   write_output(settings.json ? json_line(diagnosis_json(diagnosis)) : diagnosis_text(diagnosis));

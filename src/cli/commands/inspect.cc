@@ -10,6 +10,7 @@
 #include "cli/open_engine.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
+#include "config/methods.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
@@ -120,7 +121,7 @@ nlohmann::ordered_json head_json(const HeadFile& head) {
   nlohmann::ordered_json json;
   json["path"] = head.file.path.string();
   json["format"] = head.file.format;
-  json["drafter"] = {{"kind", head_kind_name(summary.kind)},
+  json["drafter"] = {{"kind", method_name(summary.method)},
                      {"hidden_size", summary.hidden_size},
                      {"vocab_size", summary.vocab_size},
                      {"target", summary.target}};

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/repeated_timing.h"
+#include "config/methods.h"
 
 namespace outrider {
 namespace {
@@ -70,8 +71,7 @@ std::string agreement_text(const Agreement& agreement) {
 std::string head_text(const HeadSummary& head) {
   return fmt::format(
       "drafter          {}, {:.2f} M parameters; fits: hidden size {}, vocabulary {}, {}\n",
-      head_kind_name(head.kind), static_cast<double>(head.parameters) / 1e6, head.hidden_size,
-      head.vocab_size,
+      method_name(head.method), static_cast<double>(head.parameters) / 1e6, head.hidden_size, head.vocab_size,
       head.target.empty() ? "names no target" : "trained for this target (fingerprint " + head.target + ")");
 }
 
@@ -185,7 +185,7 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
   json["model"] = diagnosis.info.model_path;
   json["method"] = diagnosis.method;
   if (diagnosis.head) {
-    json["drafter"] = {{"kind", head_kind_name(diagnosis.head->kind)},
+    json["drafter"] = {{"kind", method_name(diagnosis.head->method)},
                        {"parameters", diagnosis.head->parameters},
                        {"hidden_size", diagnosis.head->hidden_size},
                        {"vocab_size", diagnosis.head->vocab_size},

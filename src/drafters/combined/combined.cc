@@ -13,16 +13,16 @@
 #include <utility>
 #include <vector>
 
+#include "config/methods.h"
 #include "drafters/combined/feature_share.h"
-#include "drafters/learn_cost.h"
+#include "drafters/draft_state.h"
+#include "drafters/draft_target/draft_target.h"
 #include "drafters/shared_constraint.h"
 #include "speculation/tree/acceptance_estimates.h"
 #include "speculation/tree/top_nodes.h"
 
 namespace outrider {
 namespace {
-
-constexpr size_t kMaxMembers = 32;
 
 class CombinedDrafter final : public Drafter {
  public:
@@ -40,10 +40,10 @@ class CombinedDrafter final : public Drafter {
  private:
   struct Member {
     std::shared_ptr<Drafter> drafter;
-    double ms = 0.0;                            // of one sequence's draft, fading; 0: not yet known
+    double ms = 0.0;                            // fading mean time of one sequence's draft; 0: not yet known
     std::optional<FeatureShare> features = {};  // if it learns from the target's state
   };
-  // What one member made of one sequence.
+  // State of one member for one sequence.
   struct Share {
     AcceptanceEstimates worth;
     TokenTree tree;             // of the last draft, with the member's own probabilities
@@ -51,7 +51,7 @@ class CombinedDrafter final : public Drafter {
     int left_out = 0;           // steps since it was asked last
   };
   using Shares = std::vector<Share>;  // one per member
-  // What one member is asked in one draft.
+  // The requests that go to one member in one draft.
   struct Call {
     std::vector<DraftRequest> requests;
     std::vector<TokenTree> trees;
@@ -158,8 +158,8 @@ Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<
   return {};
 }
 
-// Members as they are named, so that nothing depends on how long they take; but where time has a price those
-// that take least of it come first.
+// Members draft in the order in which they are named, so that nothing depends on how long they take; but
+// where time has a price, the fastest ones come first.
 std::vector<size_t> CombinedDrafter::order(std::span<const DraftRequest> requests) const {
   std::vector<size_t> order(members_.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -170,7 +170,7 @@ std::vector<size_t> CombinedDrafter::order(std::span<const DraftRequest> request
   return order;
 }
 
-// Hands the request on to the members.
+// Passes the request on to the members.
 void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
   Shares& shares = shares_of(request.sequence);
   const bool all_draws_stay =
@@ -193,9 +193,9 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
   }
 }
 
-// Where time has a price, a member is not asked for sequences to which it should bring less than it costs,
-// beyond what the members before it drafted; but now and then, to see whether that is still so. Seldom enough
-// that of a batch, too, few steps see a member run for one sequence alone.
+// Where time has a price, a member skips the sequences to which it should add less than it costs, beyond what
+// the members before it drafted. Now and then it is asked all the same, to see whether that still holds; this
+// is rare enough that in a batch, too, few steps run a member for one sequence alone.
 void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> requests,
                                 std::span<const TokenTree> trees) {
   constexpr int kMaxLeftOut = 16;
@@ -219,7 +219,8 @@ void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> req
   call.places.resize(kept);
 }
 
-// Nodes for each member: one each, then always one more to whose next node is accepted most often.
+// Nodes for each member: one each, then always one more for the member whose next node is accepted most
+// often.
 std::vector<int> CombinedDrafter::deal(const Shares& shares, int nodes) const {
   constexpr double kUnknown = 0.5;
   std::vector<int> dealt(members_.size(), 0);
@@ -257,7 +258,8 @@ void CombinedDrafter::call(size_t member) {
   learn_cost(members_[member].ms, spent.count() / static_cast<double>(trees.size()));
 }
 
-// Adds what the member drafted, with probabilities that say what its own proved to be worth.
+// Adds the member's nodes to the shared trees, each with the probability that nodes of its kind proved to
+// have.
 void CombinedDrafter::merge(size_t member, std::span<TokenTree> trees) {
   Call& call = calls_[member];
   if (!call.status.ok()) return;
@@ -292,43 +294,26 @@ void CombinedDrafter::observe(uint64_t sequence, const TokenTree& tree, const Ve
   }
 }
 
-Status check_count(std::string_view key, size_t count) {
-  if (count >= 1 && count <= kMaxMembers) return {};
-  return usage_error(std::string(key) + " must name 1 to " + std::to_string(kMaxMembers) +
-                     " drafters, found " + std::to_string(count));
-}
-
 }  // namespace
 
 std::shared_ptr<Drafter> combine_drafters(std::string name, CombinedParts parts) {
   return std::make_shared<CombinedDrafter>(std::move(name), std::move(parts));
 }
 
-Result<std::shared_ptr<Drafter>> make_combined_drafter(const SpeculativeOptions& options,
-                                                       const DrafterContext& context) {
-  OUTRIDER_RETURN_IF_ERROR(check_count("combine", options.combine.size()));
-  CombinedParts parts;
-  std::string name;
-  for (const std::string& method : options.combine) {
-    if (method == "Combined") return usage_error("combine must name methods that draft, found Combined");
-    SpeculativeOptions own = options;
-    own.decoding_type = method;
-    OUTRIDER_TRY(own, settled(std::move(own)));
-    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, context));
-    name += (name.empty() ? "" : "+") + drafter->traits().name;
-    parts.drafters.push_back(std::move(drafter));
-  }
-  return combine_drafters(std::move(name), std::move(parts));
+Status check_member_count(std::string_view key, size_t count) {
+  if (count >= 1 && count <= size_t{kMaxMembers}) return {};
+  return usage_error(std::string(key) + " must name 1 to " + std::to_string(kMaxMembers) +
+                     " drafters, found " + std::to_string(count));
 }
 
 Result<std::shared_ptr<Drafter>> make_spec_infer_drafter(const SpeculativeOptions& options,
                                                          const DrafterContext& context) {
   const size_t count = options.speculative_models.size();
-  OUTRIDER_RETURN_IF_ERROR(check_count("speculative_models", count));
+  OUTRIDER_RETURN_IF_ERROR(check_member_count("speculative_models", count));
   CombinedParts parts;
   for (const auto& path : options.speculative_models) {
     SpeculativeOptions own = options;
-    own.decoding_type = "DraftTarget";
+    own.decoding_type = Method::kDraftTarget;
     own.speculative_model = path;
     DrafterContext own_context = context;
     if (count > 1) {
@@ -336,11 +321,11 @@ Result<std::shared_ptr<Drafter>> make_spec_infer_drafter(const SpeculativeOption
       parts.own_pools.push_back(std::make_unique<ThreadPool>(threads));
       own_context.pool = parts.own_pools.back().get();
     }
-    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_drafter(own, own_context));
+    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_draft_target_drafter(own, own_context));
     parts.drafters.push_back(std::move(drafter));
   }
   if (count > 1) parts.team = context.pool;
-  return combine_drafters("SpecInfer", std::move(parts));
+  return combine_drafters(std::string(method_name(options.decoding_type)), std::move(parts));
 }
 
 }  // namespace outrider

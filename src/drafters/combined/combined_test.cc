@@ -371,9 +371,9 @@ TEST(Combined, AllHearOfEverySequence) {
   }
 }
 
-std::string refusal(std::vector<std::string> combine) {
+std::string refusal(std::vector<Method> combine) {
   SpeculativeOptions options;
-  options.decoding_type = "Combined";
+  options.decoding_type = Method::kCombined;
   options.combine = std::move(combine);
   const auto made = make_drafter(options, {});
   if (made.ok()) return "";
@@ -382,13 +382,13 @@ std::string refusal(std::vector<std::string> combine) {
 }
 
 TEST(Combined, NamesOneToThirtyTwoMethodsThatDraft) {
-  EXPECT_EQ(refusal({"NGram"}), "");
-  EXPECT_EQ(refusal(std::vector<std::string>(32, "NGram")), "");
-  EXPECT_THAT(refusal(std::vector<std::string>(33, "NGram")), HasSubstr("found 33"));
+  EXPECT_EQ(refusal({Method::kNGram}), "");
+  EXPECT_EQ(refusal(std::vector<Method>(32, Method::kNGram)), "");
+  EXPECT_THAT(refusal(std::vector<Method>(33, Method::kNGram)), HasSubstr("found 33"));
   EXPECT_THAT(refusal({}), HasSubstr("found 0"));
-  EXPECT_THAT(refusal({"NGram", "Combined"}), HasSubstr("found Combined"));
-  EXPECT_THAT(refusal({"NGram", "Ngrm"}), HasSubstr("'Ngrm'"));
-  EXPECT_THAT(refusal({"SpecInfer"}), HasSubstr("speculative_models must name 1 to 32"));
+  EXPECT_THAT(refusal({Method::kNGram, Method::kCombined}), HasSubstr("found Combined"));
+  EXPECT_THAT(refusal({Method::kNGram, Method::kAuto}), HasSubstr("found Auto"));
+  EXPECT_THAT(refusal({Method::kSpecInfer}), HasSubstr("speculative_models must name 1 to 32"));
 }
 
 }  // namespace

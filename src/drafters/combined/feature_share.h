@@ -9,7 +9,7 @@
 
 namespace outrider {
 
-// All that any of two taps.
+// The union of two sets of features.
 FeatureTaps merge_features(const FeatureTaps& a, const FeatureTaps& b);
 
 // One member's part of the features that several drafters tap together.
@@ -18,7 +18,7 @@ class FeatureShare {
   // `all` has everything that `own` has.
   FeatureShare(const FeatureTaps& own, const FeatureTaps& all);
 
-  // The same tokens with the member's features alone, valid until the next call.
+  // The committed tokens with the member's features alone, valid until the next call.
   std::span<const CommittedFeatures> of(std::span<const CommittedFeatures> committed);
 
  private:

@@ -10,9 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "config/methods.h"
 #include "drafters/cached_growth.h"
 #include "drafters/draft_target/vocabulary_match.h"
-#include "drafters/ranking_temperature.h"
+#include "drafters/resolve.h"
 #include "models/model.h"
 #include "speculation/tree/tree_policy.h"
 
@@ -41,16 +42,16 @@ class DraftTargetDrafter final : public Drafter {
  private:
   void prepare(const DraftRequest& request, TokenTree& tree);
   DraftSequence& open(const DraftRequest& request);
-  void settle(DraftSequence& sequence, std::span<const TokenId> tokens);
+  void commit(DraftSequence& sequence, std::span<const TokenId> tokens);
   bool compute(DraftSequence& sequence, std::span<const TokenId> tokens);
 
-  DrafterTraits traits_{.name = "DraftTarget", .emits_probabilities = true};
+  DrafterTraits traits_{.name = std::string(method_name(Method::kDraftTarget)), .emits_probabilities = true};
   std::unique_ptr<Model> model_;
   CachedGrowth growth_;
   int64_t context_;  // longest sequence the draft model was made for
   int64_t longest_;  // longest sequence there will be
   int prefill_chunk_;
-  std::vector<int> path_;                                  // scratch of settle() and compute()
+  std::vector<int> path_;                                  // scratch of commit() and compute()
   std::unordered_map<uint64_t, DraftSequence> sequences_;  // destroyed before the cache of their pages
 };
 
@@ -63,14 +64,15 @@ Status DraftTargetDrafter::draft(std::span<const DraftRequest> requests, std::sp
   return {};
 }
 
-// Brings the sequence's cache to the pending token, but for what the first pass computes, if all that fits.
+// Caches the sequence up to the pending token, except for the tokens that the first pass computes; then the
+// sequence takes part in the draft, if it fits into the draft model's context and vocabulary.
 void DraftTargetDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
   const std::span<const TokenId> tokens = request.tokens;
   const bool is_known_vocabulary = std::all_of(
       tokens.begin(), tokens.end(), [&](TokenId token) { return token < model_->config().vocab_size; });
   if (static_cast<int64_t>(tokens.size()) + request.max_depth > context_ || !is_known_vocabulary) return;
   DraftSequence& sequence = open(request);
-  settle(sequence, tokens);
+  commit(sequence, tokens);
   const std::span<const TokenId> cached = sequence.kv.tokens();
   const auto before_pending = tokens.first(tokens.size() - 1);
   const auto same = static_cast<size_t>(
@@ -96,7 +98,7 @@ DraftSequence& DraftTargetDrafter::open(const DraftRequest& request) {
 }
 
 // Keeps the entries of the last draft that became text, and gives the others back.
-void DraftTargetDrafter::settle(DraftSequence& sequence, std::span<const TokenId> tokens) {
+void DraftTargetDrafter::commit(DraftSequence& sequence, std::span<const TokenId> tokens) {
   if (!sequence.staged) return;
   path_.clear();
   const auto length = static_cast<size_t>(sequence.kv.length());
@@ -129,7 +131,7 @@ bool DraftTargetDrafter::compute(DraftSequence& sequence, std::span<const TokenI
   return true;
 }
 
-// With what the model's own config says about drafting. GGUF files say nothing.
+// The options with the ranking temperature that the model's own config.json names. GGUF files name none.
 Result<SpeculativeOptions> own_options(SpeculativeOptions options) {
   const std::filesystem::path config = options.speculative_model / "config.json";
   std::error_code ignored;

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "drafters/registry.h"
+#include "drafters/drafter_context.h"
 #include "models/model.h"
 
 namespace outrider {
@@ -13,7 +13,7 @@ namespace outrider {
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
                                                            const DrafterContext& context);
 
-// The same with a model opened elsewhere, of the target's vocabulary. Error: out of memory.
+// As above, with a model opened elsewhere that has the target's vocabulary. Error: out of memory.
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(std::unique_ptr<Model> model,
                                                            const SpeculativeOptions& options,
                                                            const DrafterContext& context);

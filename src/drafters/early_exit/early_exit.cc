@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "drafters/learn_cost.h"
-#include "drafters/request_history.h"
+#include "config/methods.h"
+#include "drafters/draft_state.h"
 #include "drafters/target_access.h"
 #include "speculation/tree/tree_growth.h"
 #include "speculation/tree/tree_policy.h"
@@ -31,7 +31,7 @@ class EarlyExitDrafter final : public Drafter {
     RequestHistory history;
     AdaptiveThreshold threshold;
     GrowthOptions growth;
-    std::vector<TokenId> chain;  // drafted last, if the threshold rules
+    std::vector<TokenId> chain;  // the last draft, if the threshold adapts
     int max_depth = 0;           // of that draft
   };
   // A sequence while its tree grows.
@@ -51,15 +51,16 @@ class EarlyExitDrafter final : public Drafter {
   bool append_frontier(Growing& growing);
   void hand_over(Growing& growing);
 
-  DrafterTraits traits_{.name = "EarlyExit", .emits_probabilities = true, .uses_target = true};
+  DrafterTraits traits_{
+      .name = std::string(method_name(Method::kEarlyExit)), .emits_probabilities = true, .uses_target = true};
   LayerSubset layers_;
   bool resumes_;  // the target's pass can go on where drafting stopped
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
-  bool adapts_;            // AdaptiveThreshold rules
-  double level_ms_ = 0.0;  // what a level costs one sequence
+  bool adapts_;            // AdaptiveThreshold ends chains
+  double level_ms_ = 0.0;  // time of a level for one sequence
   int64_t vocab_;
-  size_t longest_;  // sequence there will be, and its tree
+  size_t longest_;  // tokens of the longest sequence with its tree
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // one per request, and spare ones
   std::vector<Growing*> active_;                   // those that still grow
@@ -73,7 +74,7 @@ EarlyExitDrafter::EarlyExitDrafter(LayerSubset layers, const SpeculativeOptions&
       resumes_(layers_.skip_attention.empty()),
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
-      adapts_(options.tree == TreeKind::kChain && options.assistant_confidence_threshold == 0.0),
+      adapts_(options.tree.kind == TreeKind::kChain && options.stop.assistant_confidence_threshold == 0.0),
       vocab_(context.vocab_size) {
   const auto batch = static_cast<size_t>(context.max_batch);
   const auto entries = static_cast<size_t>(1 + largest_tree(options));
@@ -186,7 +187,7 @@ bool EarlyExitDrafter::append_frontier(Growing& growing) {
   return true;
 }
 
-// Brings the entries of the nodes that are left to where these nodes are in the tree, and lists them.
+// Moves the entries of the nodes that are left to the places of these nodes in the tree, and lists them.
 void EarlyExitDrafter::hand_over(Growing& growing) {
   const TokenTree& tree = growing.growth.tree();
   ExitStates& exits = *growing.target->exits;
@@ -221,7 +222,7 @@ void EarlyExitDrafter::hand_over(Growing& growing) {
   }
 }
 
-// The tree may hold other drafters' nodes, too: what counts is how far the target follows the chain.
+// The tree may hold other drafters' nodes, too: the threshold learns how far the target follows the chain.
 void EarlyExitDrafter::observe(uint64_t sequence, const TokenTree&, const Verdict& verdict) {
   const auto found = sequences_.find(sequence);
   if (found == sequences_.end() || found->second.chain.empty()) return;
@@ -233,15 +234,16 @@ void EarlyExitDrafter::observe(uint64_t sequence, const TokenTree&, const Verdic
 
 // The parts of the target that draft.
 Result<LayerSubset> select_layers(const SpeculativeOptions& options, int64_t layer_count) {
-  const bool skips = !options.skip_attention_layers.empty() || !options.skip_mlp_layers.empty();
-  if (skips && options.exit_layer != 0) {
+  const bool skips =
+      !options.early_exit.skip_attention_layers.empty() || !options.early_exit.skip_mlp_layers.empty();
+  if (skips && options.early_exit.exit_layer != 0) {
     return usage_error(
         "EarlyExit expects exit_layer or lists of layers to skip, found both; leave one of them out");
   }
   const std::string last = std::to_string(layer_count - 1);
   if (!skips) {
-    const int64_t exit_layer =
-        options.exit_layer != 0 ? options.exit_layer : std::max<int64_t>(1, layer_count / 3);
+    const int64_t exit_layer = options.early_exit.exit_layer != 0 ? options.early_exit.exit_layer
+                                                                  : std::max<int64_t>(1, layer_count / 3);
     if (exit_layer < 1 || exit_layer >= layer_count) {
       return usage_error("EarlyExit expects exit_layer to be 1 to " + last + " for a model of " +
                          std::to_string(layer_count) + " layers, found " + std::to_string(exit_layer));
@@ -250,8 +252,8 @@ Result<LayerSubset> select_layers(const SpeculativeOptions& options, int64_t lay
   }
   const std::vector<uint8_t> none(static_cast<size_t>(layer_count), 0);
   LayerSubset subset{.count = layer_count, .skip_attention = none, .skip_mlp = none};
-  for (auto [list, skip] : {std::pair{&options.skip_attention_layers, &subset.skip_attention},
-                            std::pair{&options.skip_mlp_layers, &subset.skip_mlp}}) {
+  for (auto [list, skip] : {std::pair{&options.early_exit.skip_attention_layers, &subset.skip_attention},
+                            std::pair{&options.early_exit.skip_mlp_layers, &subset.skip_mlp}}) {
     for (const int layer : *list) {
       if (layer < 0 || layer >= layer_count) {
         return usage_error("EarlyExit expects layers to skip to be 0 to " + last + ", found " +

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "drafters/registry.h"
+#include "drafters/drafter_context.h"
 
 namespace outrider {
 
@@ -16,14 +16,16 @@ Result<std::shared_ptr<Drafter>> make_early_exit_drafter(const SpeculativeOption
                                                          const DrafterContext& context);
 
 // Draft & Verify's threshold: a chain ends after a token of lower probability, which stays in it, and the
-// threshold moves so that about nine in ten drafted tokens are accepted. Each sequence has its own, from 0.8
-// greedily and 0.5 at other temperatures. It rules the chains of both ways of drafting, unless
-// assistant_confidence_threshold fixes one or policy: auto decides; trees have their number of nodes instead.
+// threshold moves so that about nine in ten drafted tokens are accepted. Each sequence has its own, which
+// starts at 0.8 greedily and at 0.5 at other temperatures. It limits the chains of both ways of drafting,
+// unless assistant_confidence_threshold fixes one or policy: auto decides; trees have their number of nodes
+// instead.
 class AdaptiveThreshold {
  public:
   explicit AdaptiveThreshold(double start) : value_(start) {}
   double value() const { return value_; }
-  // After a round that drafted `drafted` >= 1 tokens, of at most `most`, and had `accepted` of them accepted.
+  // Learns from a round that drafted `drafted` >= 1 tokens, of at most `max`, of which `accepted` were
+  // accepted.
   void update(int accepted, int drafted, int max);
 
  private:

@@ -26,37 +26,37 @@ TEST(EarlyExit, ExitLayerLeavesSomethingToVerify) {
   EXPECT_EQ(refusal(options, 6), "");
   EXPECT_EQ(refusal(options, 2), "");
   EXPECT_THAT(refusal(options, 1), AllOf(HasSubstr("1 layers"), HasSubstr("found 1")));
-  options.exit_layer = 5;
+  options.early_exit.exit_layer = 5;
   EXPECT_EQ(refusal(options, 6), "");
-  options.exit_layer = 6;
+  options.early_exit.exit_layer = 6;
   EXPECT_THAT(refusal(options, 6), AllOf(HasSubstr("1 to 5"), HasSubstr("found 6")));
-  options.exit_layer = -1;
+  options.early_exit.exit_layer = -1;
   EXPECT_THAT(refusal(options, 6), HasSubstr("found -1"));
 }
 
 TEST(EarlyExit, SkippedLayersExistAndLeaveSomethingToDraftWith) {
   SpeculativeOptions options;
-  options.skip_attention_layers = {0, 1};
+  options.early_exit.skip_attention_layers = {0, 1};
   EXPECT_EQ(refusal(options, 2), "");
-  options.skip_mlp_layers = {1};
+  options.early_exit.skip_mlp_layers = {1};
   EXPECT_EQ(refusal(options, 2), "");
-  options.skip_mlp_layers = {1, 0};
+  options.early_exit.skip_mlp_layers = {1, 0};
   EXPECT_THAT(refusal(options, 2), HasSubstr("found all of it"));
-  options.skip_mlp_layers = {2};
+  options.early_exit.skip_mlp_layers = {2};
   EXPECT_THAT(refusal(options, 2), AllOf(HasSubstr("0 to 1"), HasSubstr("found 2")));
-  options.skip_mlp_layers = {1};
-  options.exit_layer = 1;
+  options.early_exit.skip_mlp_layers = {1};
+  options.early_exit.exit_layer = 1;
   EXPECT_THAT(refusal(options, 2), HasSubstr("found both"));
 }
 
 TEST(EarlyExit, ADynamicTreeFitsItsStagedEntries) {
   SpeculativeOptions options;
-  options.tree = TreeKind::kDynamic;
+  options.tree.kind = TreeKind::kDynamic;
   options.max_draft_len = 6;
-  options.dynamic_tree_max_top_k = 4;
-  options.max_total_draft_tokens = 24;
+  options.tree.dynamic_tree_max_top_k = 4;
+  options.tree.max_total_draft_tokens = 24;
   EXPECT_EQ(refusal(options, 6), "");
-  options.max_total_draft_tokens = 23;
+  options.tree.max_total_draft_tokens = 23;
   EXPECT_THAT(refusal(options, 6), AllOf(HasSubstr("at least 24"), HasSubstr("found 23")));
 }
 

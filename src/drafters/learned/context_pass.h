@@ -19,10 +19,10 @@ struct WaitingFeatures {
 
   std::vector<float> values;  // [tokens, size]
   int first = 0;              // token that they begin with
-  int end = 0;                // behind the last one
-  bool is_complete = true;    // none is missing between what is cached and `end`
+  int end = 0;                // one past the last token
+  bool is_complete = true;    // no token is missing between the cached ones and `end`
 
-  // Takes those that follow on what is there.
+  // Appends the features of tokens from `end` on.
   void take(const CommittedFeatures& committed) {
     is_complete &= committed.first <= end;
     for (size_t i = 0; is_complete && i < committed.rows.size(); ++i) {
@@ -32,23 +32,23 @@ struct WaitingFeatures {
       ++end;
     }
   }
-  // Those of `count` tokens from `token` on.
+  // Features of `count` tokens from `token` on.
   std::span<const float> of(int token, int64_t count) const {
     const auto size = static_cast<int64_t>(values.size()) / (end - first);
     return std::span(values).subspan(static_cast<size_t>((token - first) * size),
                                      static_cast<size_t>(count * size));
   }
   int count() const { return end - first; }
-  // They begin again with token `next`, which is not yet there.
+  // Drops all features; the next ones are those of token `next`.
   void clear(int next) {
     values.clear();
     first = end = next;
   }
 };
 
-// Caches committed tokens whose entries depend on the token and its features alone, so that those of several
-// sequences are computed together. An Owner has its entries in `kv`, and in `waiting` what they are made of,
-// if that is features.
+// Caches committed tokens whose entries depend on the token and its features alone, so that tokens of several
+// sequences are computed together. An Owner has its entries in `kv`, and in `waiting` the features that they
+// are made of, if any.
 template <typename Owner>
 class ContextPass {
  public:
@@ -60,11 +60,11 @@ class ContextPass {
     KvTransaction transaction;
   };
 
-  // At most so many rows at a time.
+  // max: rows computed at a time
   explicit ContextPass(int64_t max) : max_(static_cast<size_t>(max)) {}
 
-  // The tokens that follow on owner.kv. compute(batch, pieces) caches what has been added, whenever that is
-  // enough. False: there are no pages.
+  // Adds the tokens that come after those in owner.kv. compute(batch, pieces) is called to cache what has
+  // been added whenever the batch is full. False: there are no pages.
   template <typename Compute>
   bool add(KvCache& cache, Owner& owner, std::span<const TokenId> tokens, Compute&& compute) {
     while (!tokens.empty()) {
@@ -82,7 +82,7 @@ class ContextPass {
     return true;
   }
 
-  // Those of `tokens`, all of the sequence, whose features wait.
+  // Adds those of the sequence's tokens, which are `tokens`, whose features wait.
   template <typename Compute>
   void add_waiting(KvCache& cache, Owner& owner, std::span<const TokenId> tokens, Compute&& compute) {
     WaitingFeatures& waiting = owner.waiting;
@@ -93,7 +93,7 @@ class ContextPass {
     waiting.is_complete = add(cache, owner, known.subspan(length), compute);
   }
 
-  // What has been added is cached then, and its features wait no more.
+  // Caches all that has been added; its features wait no more.
   template <typename Compute>
   void finish(Compute&& compute) {
     if (!pieces_.empty()) run(compute);

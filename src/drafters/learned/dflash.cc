@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "config/methods.h"
 #include "draft_heads/dflash_network.h"
+#include "drafters/draft_state.h"
 #include "drafters/learned/context_pass.h"
-#include "drafters/load_head.h"
-#include "drafters/request_history.h"
 #include "speculation/tree/tree_growth.h"
 #include "speculation/tree/tree_policy.h"
 
@@ -55,7 +55,7 @@ class DFlashDrafter final : public Drafter {
   void start(const DraftRequest& request, TokenTree& tree);
   std::span<const float> run_blocks();
 
-  DrafterTraits traits_{.name = "DFlash", .emits_probabilities = true};
+  DrafterTraits traits_{.name = std::string(method_name(Method::kDFlash)), .emits_probabilities = true};
   std::unique_ptr<DFlashNetwork> network_;
   Model* target_;
   KvCache cache_;
@@ -174,10 +174,9 @@ std::span<const float> DFlashDrafter::run_blocks() {
 
 Result<std::shared_ptr<Drafter>> make_dflash_drafter(const SpeculativeOptions& options,
                                                      const DrafterContext& context) {
+  OUTRIDER_TRY(const HeadFile* head, context.head_for(options));
   OUTRIDER_TRY(std::unique_ptr<DFlashNetwork> network,
-               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
-                 return DFlashNetwork::load(head, *context.target, how);
-               }));
+               DFlashNetwork::load(*head, *context.target, context.model_options()));
   const int64_t block = network->config().block_size;
   network->reserve(std::max(kMaxContext, context.max_batch * block));
   KvShape shape = network->kv_shape();

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "config/methods.h"
 #include "draft_heads/medusa.h"
-#include "drafters/learn_cost.h"
-#include "drafters/load_head.h"
-#include "drafters/request_history.h"
+#include "drafters/draft_state.h"
 #include "speculation/tree/tree_growth.h"
 #include "speculation/tree/tree_policy.h"
 
@@ -44,7 +43,9 @@ class MedusaDrafter final : public Drafter {
 
   void start(const DraftRequest& request, TokenTree& tree);
 
-  DrafterTraits traits_{.name = "Medusa", .emits_probabilities = true, .features = {.final_norm = true}};
+  DrafterTraits traits_{.name = std::string(method_name(Method::kMedusa)),
+                        .emits_probabilities = true,
+                        .features = {.final_norm = true}};
   std::unique_ptr<MedusaHeads> heads_;
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
@@ -128,14 +129,13 @@ void MedusaDrafter::start(const DraftRequest& request, TokenTree& tree) {
 
 Result<std::shared_ptr<Drafter>> make_medusa_drafter(const SpeculativeOptions& options,
                                                      const DrafterContext& context) {
+  OUTRIDER_TRY(const HeadFile* head, context.head_for(options));
   OUTRIDER_TRY(std::unique_ptr<MedusaHeads> heads,
-               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
-                 return MedusaHeads::load(head, context.target->config(), how);
-               }));
-  if (options.tree == TreeKind::kChoices && depth_of(options.medusa_choices) > heads->shape().head_count) {
+               MedusaHeads::load(*head, context.target->config(), context.model_options()));
+  if (options.tree.kind == TreeKind::kChoices && depth_of(options.tree.choices) > heads->shape().head_count) {
     return usage_error("medusa_choices expects no more levels than there are heads, " +
                        std::to_string(heads->shape().head_count) + ", found " +
-                       std::to_string(depth_of(options.medusa_choices)) + "; leave out the longer nodes");
+                       std::to_string(depth_of(options.tree.choices)) + "; leave out the longer nodes");
   }
   return std::shared_ptr<Drafter>(std::make_shared<MedusaDrafter>(std::move(heads), options, context));
 }

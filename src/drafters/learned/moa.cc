@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "config/methods.h"
 #include "draft_heads/moa_network.h"
 #include "drafters/cached_growth.h"
 #include "drafters/learned/context_pass.h"
-#include "drafters/load_head.h"
 #include "drafters/target_access.h"
 
 namespace outrider {
@@ -53,7 +53,8 @@ class MoaDrafter final : public Drafter {
   std::span<const float> run_target_layers(std::span<const float> states,
                                            std::span<const CachedGrowth::Rows> rows);
 
-  DrafterTraits traits_{.name = "MoA", .emits_probabilities = true, .uses_target = true};
+  DrafterTraits traits_{
+      .name = std::string(method_name(Method::kMoa)), .emits_probabilities = true, .uses_target = true};
   std::unique_ptr<MoaNetwork> network_;
   CachedGrowth growth_;
   std::unique_ptr<TreePolicy> policy_;
@@ -201,10 +202,9 @@ std::span<const float> MoaDrafter::run_target_layers(std::span<const float> stat
 
 Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& options,
                                                   const DrafterContext& context) {
+  OUTRIDER_TRY(const HeadFile* head, context.head_for(options));
   OUTRIDER_TRY(std::unique_ptr<MoaNetwork> network,
-               load_head(options, context, [&](const HeadFile& head, const ModelOptions& how) {
-                 return MoaNetwork::load(head, *context.target, how);
-               }));
+               MoaNetwork::load(*head, *context.target, context.model_options()));
   network->reserve(int64_t{context.max_batch} * CachedGrowth::max_staged(options));
   const KvShape shape = CachedGrowth::cache_shape(network->kv_shape(), context.context, options, context);
   return std::shared_ptr<Drafter>(std::make_shared<MoaDrafter>(std::move(network), shape, options, context));

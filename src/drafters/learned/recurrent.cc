@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/counter_rng.h"
+#include "config/methods.h"
 #include "draft_heads/eagle.h"
 #include "draft_heads/eagle3.h"
 #include "draft_heads/mtp.h"
 #include "draft_heads/recurrent_head.h"
 #include "drafters/cached_growth.h"
-#include "drafters/load_head.h"
 
 namespace outrider {
 namespace {
@@ -40,12 +40,12 @@ class RecurrentDrafter final : public Drafter {
 
  private:
   struct Sequence : DraftSequence {
-    std::vector<float> waiting;  // features of the tokens behind those with entries: [size of a row] each
+    std::vector<float> waiting;  // features of the tokens after those with entries: [row_size] each
     std::vector<float> states;   // by staged entry: [state_size]; of committed tokens that of the last alone
     std::vector<float> carried;  // state of the last committed entry, where the head asks for it
     bool is_lost = false;        // features are missing: there is nothing to draft from
   };
-  // What known_tokens() found, kept for the begin() that follows.
+  // Result of known_tokens(), kept for the begin() that follows.
   struct Found {
     std::vector<TokenId> tokens;
     uint64_t scope = 0;
@@ -69,7 +69,7 @@ class RecurrentDrafter final : public Drafter {
   DrafterTraits traits_;
   std::unique_ptr<RecurrentHead> head_;
   CachedGrowth growth_;
-  size_t longest_;                  // sequence there will be
+  size_t longest_;                  // tokens of the longest sequence
   std::vector<float> page_states_;  // [pages, state_size]: what the last entry of a full page carries
   int level_ = 0;                   // of the pass under way
   // Scratch of one call.
@@ -86,7 +86,9 @@ class RecurrentDrafter final : public Drafter {
 
 RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const SpeculativeOptions& options,
                                    const DrafterContext& context)
-    : traits_{.name = options.decoding_type, .emits_probabilities = true, .features = head->taps()},
+    : traits_{.name = std::string(method_name(options.decoding_type)),
+              .emits_probabilities = true,
+              .features = head->taps()},
       head_(std::move(head)),
       growth_(options, context,
               CachedGrowth::cache_shape(head_->kv_shape(), context.context, options, context),
@@ -206,15 +208,15 @@ void RecurrentDrafter::run_flush() {
   }
 }
 
-// Of all rows of a pass over committed tokens, where they are carried.
+// Room for the states of all rows of a pass over committed tokens; null where states are not carried.
 float* RecurrentDrafter::room_for_states(int64_t rows) {
   if (!head_->carries_state()) return nullptr;
   entry_states_.resize(static_cast<size_t>(rows) * state_size());
   return entry_states_.data();
 }
 
-// Keeps the first `count` staged entries, which are those of committed tokens. `states`: of these entries,
-// where they are carried. Returns what comes behind them.
+// Keeps the first `count` staged entries, which belong to committed tokens. `states` are those of these
+// entries, where states are carried. Returns the end of these states.
 const float* RecurrentDrafter::commit(Sequence& sequence, size_t count, const float* states) {
   while (path_.size() < count) path_.push_back(static_cast<int>(path_.size()));
   sequence.staged->commit(std::span(path_).first(count), std::span(sequence.tokens).first(count));
@@ -284,7 +286,8 @@ std::span<const float> RecurrentDrafter::forward(const ForwardBatch& batch,
   return output.logits;
 }
 
-// Of committed tokens the target's features, of drafted ones the states of their parents.
+// Inputs of the rows of a pass: the target's features of committed tokens, or the states of the parents of
+// drafted ones.
 const float* RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count) {
   inputs_.clear();
   carried_.clear();
@@ -307,13 +310,13 @@ const float* RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows>
 
 using Loader = Result<std::unique_ptr<RecurrentHead>> (*)(const HeadFile&, Model*, const ModelOptions&);
 
-Loader loader_of(HeadKind kind) {
-  switch (kind) {
-    case HeadKind::kEagle:
+Loader loader_of(Method method) {
+  switch (method) {
+    case Method::kEagle:
       return load_eagle;
-    case HeadKind::kEagle3:
+    case Method::kEagle3:
       return load_eagle3;
-    case HeadKind::kMtp:
+    case Method::kMtp:
       return load_mtp;
     default:
       return nullptr;
@@ -324,10 +327,9 @@ Loader loader_of(HeadKind kind) {
 
 Result<std::shared_ptr<Drafter>> make_recurrent_drafter(const SpeculativeOptions& options,
                                                         const DrafterContext& context) {
+  OUTRIDER_TRY(const HeadFile* file, context.head_for(options));
   OUTRIDER_TRY(std::unique_ptr<RecurrentHead> head,
-               load_head(options, context, [&](const HeadFile& file, const ModelOptions& how) {
-                 return loader_of(file.kind)(file, context.target, how);
-               }));
+               loader_of(file->method)(*file, context.target, context.model_options()));
   return std::shared_ptr<Drafter>(std::make_shared<RecurrentDrafter>(std::move(head), options, context));
 }
 

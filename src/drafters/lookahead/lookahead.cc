@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "config/methods.h"
 #include "drafters/lookahead/lookahead_window.h"
 
 namespace outrider {
@@ -33,7 +34,7 @@ class LookaheadDrafter final : public Drafter {
   }
 
  private:
-  DrafterTraits traits_{.name = "Lookahead", .wants_choices = true};
+  DrafterTraits traits_{.name = std::string(method_name(Method::kLookahead)), .wants_choices = true};
   LookaheadShape shape_;
   std::unordered_map<uint64_t, LookaheadWindow> windows_;
 };
@@ -47,30 +48,32 @@ Status check_range(const char* name, int value, int low, int high) {
 }  // namespace
 
 int lookahead_depth(const SpeculativeOptions& options) {
-  const int guesses = options.max_verification_set_size > 0 ? options.max_ngram_size - 1 : 0;
-  return std::max({1, options.max_window_size + options.max_ngram_size - 3, guesses});
+  const int guesses =
+      options.lookahead.max_verification_set_size > 0 ? options.lookahead.max_ngram_size - 1 : 0;
+  return std::max({1, options.lookahead.max_window_size + options.lookahead.max_ngram_size - 3, guesses});
 }
 
 int lookahead_nodes(const SpeculativeOptions& options) {
-  const int levels = options.max_ngram_size - 1;
-  int nodes = options.max_verification_set_size * levels + levels * options.max_window_size - 1;
+  const int levels = options.lookahead.max_ngram_size - 1;
+  int nodes =
+      options.lookahead.max_verification_set_size * levels + levels * options.lookahead.max_window_size - 1;
   // While the first levels fill there are no n-grams yet, but more columns.
   for (int filled = 1; filled < levels; ++filled) {
-    nodes = std::max(nodes, filled * (options.max_window_size + levels - filled) - 1);
+    nodes = std::max(nodes, filled * (options.lookahead.max_window_size + levels - filled) - 1);
   }
   return std::max(1, nodes);
 }
 
 Result<std::shared_ptr<Drafter>> make_lookahead_drafter(const SpeculativeOptions& options,
                                                         const DrafterContext&) {
-  OUTRIDER_RETURN_IF_ERROR(check_range("max_window_size", options.max_window_size, 1, 32));
-  OUTRIDER_RETURN_IF_ERROR(check_range("max_ngram_size", options.max_ngram_size, 2, 16));
+  OUTRIDER_RETURN_IF_ERROR(check_range("max_window_size", options.lookahead.max_window_size, 1, 32));
+  OUTRIDER_RETURN_IF_ERROR(check_range("max_ngram_size", options.lookahead.max_ngram_size, 2, 16));
   OUTRIDER_RETURN_IF_ERROR(
-      check_range("max_verification_set_size", options.max_verification_set_size, 0, 64));
-  return std::shared_ptr<Drafter>(
-      std::make_shared<LookaheadDrafter>(LookaheadShape{.columns = options.max_window_size,
-                                                        .ngram = options.max_ngram_size,
-                                                        .guesses = options.max_verification_set_size}));
+      check_range("max_verification_set_size", options.lookahead.max_verification_set_size, 0, 64));
+  return std::shared_ptr<Drafter>(std::make_shared<LookaheadDrafter>(
+      LookaheadShape{.columns = options.lookahead.max_window_size,
+                     .ngram = options.lookahead.max_ngram_size,
+                     .guesses = options.lookahead.max_verification_set_size}));
 }
 
 }  // namespace outrider

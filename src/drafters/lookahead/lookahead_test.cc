@@ -56,7 +56,7 @@ class Reference {
     slots_.clear();
     for (const TokenId token : text_) add(token, slots_.empty() ? std::vector<size_t>{} : slots_.back().sees);
     const size_t pending = slots_.size() - 1;
-    std::vector<std::vector<size_t>> candidates;  // slots behind the pending token that may be accepted
+    std::vector<std::vector<size_t>> candidates;  // slots after the pending token that may be accepted
     Tokens choices;                               // after the last level
     size_t top = pending;
     std::vector<size_t> row;
@@ -240,9 +240,9 @@ class Decoder {
 
 SpeculativeOptions options_of(const LookaheadShape& shape) {
   SpeculativeOptions options;
-  options.max_window_size = shape.columns;
-  options.max_ngram_size = shape.ngram;
-  options.max_verification_set_size = shape.guesses;
+  options.lookahead.max_window_size = shape.columns;
+  options.lookahead.max_ngram_size = shape.ngram;
+  options.lookahead.max_verification_set_size = shape.guesses;
   return options;
 }
 

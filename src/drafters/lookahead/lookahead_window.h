@@ -11,12 +11,12 @@
 namespace outrider {
 
 struct LookaheadShape {
-  int columns = 4;  // W: of the window
+  int columns = 4;  // W: columns of the window
   int ngram = 3;    // N: tokens of an n-gram, its key included
   int guesses = 4;  // G: n-grams kept per key and verified per step
 };
 
-// What followed a token: the last few different continuations of ngram - 1 tokens. At most one entry per
+// For every token the last few different continuations of ngram - 1 tokens. There is at most one entry per
 // token of the vocabulary.
 class LookaheadPool {
  public:
@@ -24,7 +24,7 @@ class LookaheadPool {
       : length_(static_cast<size_t>(shape.ngram - 1)), max_(static_cast<size_t>(shape.guesses)) {}
 
   void add(TokenId key, std::span<const TokenId> continuation);
-  // One after the other, newest last; empty: none known.
+  // All continuations joined, the newest last; empty: none is known.
   std::span<const TokenId> continuations(TokenId key) const;
 
  private:
@@ -45,8 +45,8 @@ class LookaheadWindow {
   void move_to(const DraftRequest& request);
 
   // Adds n-grams known to follow the pending token, then the window: column 0 of level 0 is the root, level 0
-  // a chain below it, and every column hangs below its cell of level 0. So the level plus the column of a
-  // cell is its depth in the tree. What breaks the request's limits is left out.
+  // a chain below it, and every column hangs below its cell of level 0. A cell's level plus its column is its
+  // depth in the tree. Nodes beyond the request's limits are left out.
   void draft(const DraftRequest& request, TokenTree& tree) const;
 
   // The target's choices after the last level become n-grams and the next level. `tree` may have lost nodes.
@@ -69,7 +69,7 @@ class LookaheadWindow {
   std::vector<TokenId> ngram_;  // scratch
 };
 
-// What fills a cell of which nothing is known: some token of the prompt, the same whenever it is asked.
+// The token for a cell of which nothing is known: some token of the prompt, equal at every call.
 TokenId lookahead_filler(std::span<const TokenId> prompt, uint64_t sequence, size_t level, int64_t position);
 
 }  // namespace outrider

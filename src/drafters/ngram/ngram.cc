@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "config/methods.h"
 #include "drafters/ngram/ngram_pool.h"
 
 namespace outrider {
@@ -56,7 +57,7 @@ class NgramDrafter final : public Drafter {
     }
   }
 
-  DrafterTraits traits_{.name = "NGram"};
+  DrafterTraits traits_{.name = std::string(method_name(Method::kNGram))};
   NgramPoolOptions options_;
   bool is_public_;
   bool is_tree_;  // several continuations share a tree, else the best one is drafted
@@ -68,21 +69,21 @@ class NgramDrafter final : public Drafter {
 
 Result<std::shared_ptr<Drafter>> make_ngram_drafter(const SpeculativeOptions& options,
                                                     const DrafterContext&) {
-  if (options.max_matching_ngram_size < 1 || options.max_matching_ngram_size > 64) {
+  if (options.ngram.max_matching_ngram_size < 1 || options.ngram.max_matching_ngram_size > 64) {
     return usage_error("max_matching_ngram_size must be 1 to 64, found " +
-                       std::to_string(options.max_matching_ngram_size));
+                       std::to_string(options.ngram.max_matching_ngram_size));
   }
-  if (options.max_pool_patterns < 1) {
+  if (options.ngram.max_pool_patterns < 1) {
     return usage_error("max_pool_patterns must be at least 1, found " +
-                       std::to_string(options.max_pool_patterns));
+                       std::to_string(options.ngram.max_pool_patterns));
   }
-  const NgramPoolOptions pool{.max_pattern = options.max_matching_ngram_size,
+  const NgramPoolOptions pool{.max_pattern = options.ngram.max_matching_ngram_size,
                               .max_continuation = options.max_draft_len,
-                              .keep_all = options.is_keep_all,
-                              .use_oldest = options.is_use_oldest,
-                              .max_patterns = options.max_pool_patterns};
-  return std::shared_ptr<Drafter>(
-      std::make_shared<NgramDrafter>(pool, options.is_public_pool, options.tree != TreeKind::kChain));
+                              .keep_all = options.ngram.is_keep_all,
+                              .use_oldest = options.ngram.is_use_oldest,
+                              .max_patterns = options.ngram.max_pool_patterns};
+  return std::shared_ptr<Drafter>(std::make_shared<NgramDrafter>(pool, options.ngram.is_public_pool,
+                                                                 options.tree.kind != TreeKind::kChain));
 }
 
 }  // namespace outrider

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "drafters/registry.h"
+#include "drafters/drafter_context.h"
 
 namespace outrider {
 

@@ -21,10 +21,10 @@ struct NgramPoolOptions {
   int64_t max_patterns = 1 << 20;
 };
 
-// What followed every short pattern of tokens seen so far; the n-gram pool of TensorRT-LLM with the meaning
-// its documentation gives the options: keep_all keeps several continuations of a pattern (else one, where a
-// longer one replaces a shorter), use_oldest proposes the first one seen (else the latest). Patterns used
-// longest ago are forgotten when there are more than max_patterns.
+// The continuations of every short pattern of tokens seen so far; the n-gram pool of TensorRT-LLM with the
+// meaning that its documentation gives the options: keep_all keeps several continuations of a pattern (else
+// one, where a longer one replaces a shorter), use_oldest proposes the first one seen (else the latest).
+// Patterns used longest ago are forgotten when there are more than max_patterns.
 class NgramPool {
  public:
   explicit NgramPool(const NgramPoolOptions& options) : options_(options) {}
@@ -54,7 +54,7 @@ class NgramPool {
 
   void insert(std::span<const TokenId> pattern, std::span<const TokenId> continuation);
   void touch(Entry& entry);
-  // Of the last `size` tokens; null: never seen before anything.
+  // Continuations of the last `size` tokens; null: nothing ever followed them.
   const std::vector<Tokens>* continuations(std::span<const TokenId> tokens, size_t size);
   size_t longest_pattern(std::span<const TokenId> tokens) const {
     return std::min(static_cast<size_t>(options_.max_pattern), tokens.size());

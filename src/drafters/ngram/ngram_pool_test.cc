@@ -52,7 +52,7 @@ TEST(NgramPool, KeepingOneKeepsTheLongestFirst) {
   EXPECT_THAT(propose(options, {1, 5, 5, 5, 1, 6, 6, 6, 1}), ElementsAre(6, 6, 6));
 }
 
-// Whatever the steps in which a sequence became known, the pool knows the same.
+// The pool does not depend on the steps in which a sequence became known.
 TEST(NgramPool, LearningInStepsEqualsLearningAtOnce) {
   uint32_t state = 1;
   for (int round = 0; round < 300; ++round) {

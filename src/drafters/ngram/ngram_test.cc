@@ -16,7 +16,7 @@ const Tokens kText = {2, 9, 8, 1, 2, 5, 6, 1, 2, 5, 7, 1, 2};
 SpeculativeOptions options_with(TreeKind tree) {
   SpeculativeOptions options;
   options.max_draft_len = 2;
-  options.tree = tree;
+  options.tree.kind = tree;
   return options;
 }
 
@@ -35,7 +35,7 @@ std::vector<int> parents(const TokenTree& tree) { return {tree.parents().begin()
 TEST(NGram, AChainIsOneContinuation) {
   SpeculativeOptions options = options_with(TreeKind::kChain);
   EXPECT_THAT(drafted(draft(options, 2, 10)), ElementsAre(5, 6));
-  options.is_use_oldest = false;
+  options.ngram.is_use_oldest = false;
   EXPECT_THAT(drafted(draft(options, 2, 10)), ElementsAre(5, 7));
   EXPECT_THAT(drafted(draft(options, 1, 10)), ElementsAre(5));
 }
@@ -45,11 +45,11 @@ TEST(NGram, ATreeHoldsAllContinuationsLongestPatternFirst) {
   const TokenTree oldest = draft(options, 2, 10);
   EXPECT_THAT(drafted(oldest), ElementsAre(5, 6, 7, 9, 8));
   EXPECT_THAT(parents(oldest), ElementsAre(0, 1, 1, 0, 4));
-  options.is_use_oldest = false;
+  options.ngram.is_use_oldest = false;
   const TokenTree newest = draft(options, 2, 10);
   EXPECT_THAT(drafted(newest), ElementsAre(5, 7, 6, 9, 8));
   EXPECT_THAT(parents(newest), ElementsAre(0, 1, 1, 0, 4));
-  options.is_keep_all = false;
+  options.ngram.is_keep_all = false;
   EXPECT_THAT(drafted(draft(options, 2, 10)), ElementsAre(5, 7));
 }
 

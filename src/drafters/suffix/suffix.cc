@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "config/methods.h"
 #include "drafters/suffix/suffix_draft.h"
 
 namespace outrider {
@@ -50,17 +51,17 @@ class OutputCache {
   std::deque<Output> outputs_;
 };
 
-// Of a node that followed its parent every time; 1 would say that nothing is known of it.
+// Probability of a node that followed its parent every time; 1 would mean that nothing is known of the node.
 constexpr double kCertain = 0.99;
 
 class SuffixDrafter final : public Drafter {
  public:
   explicit SuffixDrafter(const SpeculativeOptions& options)
-      : max_depth_(options.suffix_max_tree_depth),
-        limits_{.is_tree = options.tree != TreeKind::kChain,
-                .nodes_per_match = options.suffix_max_spec_factor,
-                .min_path_probability = options.suffix_min_token_prob},
-        cache_(options.suffix_max_tree_depth, options.suffix_max_cached_requests) {}
+      : max_depth_(options.suffix.max_tree_depth),
+        limits_{.is_tree = options.tree.kind != TreeKind::kChain,
+                .nodes_per_match = options.suffix.max_spec_factor,
+                .min_path_probability = options.suffix.min_token_prob},
+        cache_(options.suffix.max_tree_depth, options.suffix.max_cached_requests) {}
 
   const DrafterTraits& traits() const override { return traits_; }
 
@@ -130,7 +131,7 @@ class SuffixDrafter final : public Drafter {
     }
   }
 
-  DrafterTraits traits_{.name = "Suffix"};
+  DrafterTraits traits_{.name = std::string(method_name(Method::kSuffix))};
   int max_depth_;
   SuffixDraftLimits limits_;
   OutputCache cache_;
@@ -146,13 +147,13 @@ class SuffixDrafter final : public Drafter {
 
 Result<std::shared_ptr<Drafter>> make_suffix_drafter(const SpeculativeOptions& options,
                                                      const DrafterContext&) {
-  if (options.suffix_max_tree_depth < 2 || options.suffix_max_tree_depth > 256) {
+  if (options.suffix.max_tree_depth < 2 || options.suffix.max_tree_depth > 256) {
     return usage_error("suffix_max_tree_depth must be 2 to 256, found " +
-                       std::to_string(options.suffix_max_tree_depth));
+                       std::to_string(options.suffix.max_tree_depth));
   }
-  if (options.suffix_max_cached_requests < 0) {
+  if (options.suffix.max_cached_requests < 0) {
     return usage_error("suffix_max_cached_requests must be at least 0, found " +
-                       std::to_string(options.suffix_max_cached_requests));
+                       std::to_string(options.suffix.max_cached_requests));
   }
   return std::shared_ptr<Drafter>(std::make_shared<SuffixDrafter>(options));
 }

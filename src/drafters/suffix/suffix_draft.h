@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// What followed the end of a sequence where it occurred before: a path or a tree of tokens.
+// Tokens that followed the end of a sequence where it occurred before: a path or a tree.
 struct SuffixDraft {
   struct Node {
     TokenId token = 0;
@@ -33,8 +33,8 @@ struct SuffixDraftLimits {
 // with the highest score, the longest match among equals.
 class SuffixSpeculator {
  public:
-  // places[m - 1]: of the last m tokens of the sequence in `tree`. Replaces `best` where it finds a better
-  // one.
+  // places[m - 1] is the place of the sequence's last m tokens in `tree`. Replaces `best` where it finds a
+  // better draft.
   void improve(const SuffixTree& tree, std::span<const SuffixPlace> places, const SuffixDraftLimits& limits,
                SuffixDraft& best);
 

@@ -28,8 +28,8 @@ struct SuffixNode {
   int count = 0;  // suffixes that end here or below
   int first_child = kNoNode, last_child = kNoNode;
   int previous = kNoNode, next = kNoNode;  // siblings, in falling order of count
-  int run = -1;                            // of siblings with the same count
-  SuffixId first_end;                      // of the list of suffixes that end here
+  int run = -1;                            // number of the run of siblings with the same count
+  SuffixId first_end;                      // first of the list of suffixes that end here
 };
 
 // Node 0, the root, and nodes below it. Children are found by the first token of their edge, and stand in
@@ -40,7 +40,7 @@ class SuffixNodes {
   static constexpr int kRoot = 0;
 
   SuffixNodes() { clear(); }
-  void clear();  // but the root; releases the memory
+  void clear();  // removes all nodes but the root, and releases the memory
 
   SuffixNode& operator[](int node) { return nodes_[static_cast<size_t>(node)]; }
   const SuffixNode& operator[](int node) const { return nodes_[static_cast<size_t>(node)]; }
@@ -89,7 +89,7 @@ class SuffixNodes {
     return static_cast<uint64_t>(node) << 32 | static_cast<uint32_t>(token);
   }
   size_t home(uint64_t key) const;
-  size_t find_slot(uint64_t key) const;  // with that key, or the free one where it belongs
+  size_t find_slot(uint64_t key) const;  // the slot of that key, or the free one where it belongs
   void insert(int node, TokenId token, int child);
   void erase(int node, TokenId token);
   void grow();

@@ -47,10 +47,10 @@ TEST_F(Suffix, ProposesWhatFollowedAsFarAsTheMatchIsLong) {
 TEST_F(Suffix, BranchesOnlyWhereATreeIsWanted) {
   const Tokens tokens = {1, 2, 1, 3, 1};
   SpeculativeOptions options;
-  options.suffix_max_spec_factor = 4;
+  options.suffix.max_spec_factor = 4;
   make(options);
   EXPECT_THAT(drafted(draft(1, tokens, 5)), ElementsAre(3, 1));
-  options.tree = TreeKind::kDynamic;
+  options.tree.kind = TreeKind::kDynamic;
   make(options);
   const TokenTree tree = draft(1, tokens, 5);
   EXPECT_THAT(drafted(tree), ElementsAre(3, 2, 1, 1));  // the likeliest first, the later one among equals
@@ -84,7 +84,7 @@ TEST_F(Suffix, OutputsOfFinishedRequestsServeLaterOnesOnlyWhereAllowed) {
   const Tokens first = {50, 51, 1, 2, 3, 4, 5};
   for (const int64_t cached : {0, 2}) {
     SpeculativeOptions options;
-    options.suffix_max_cached_requests = cached;
+    options.suffix.max_cached_requests = cached;
     make(options);
     draft(1, first, 2);
     EXPECT_EQ(draft(2, {9, 1, 2}, 1).drafted(), 0);  // the first one still runs
@@ -123,7 +123,7 @@ TEST_F(Suffix, ALongSequenceIsForgottenFromItsStart) {
 
 TEST_F(Suffix, RefusesDepthsOutOfRange) {
   SpeculativeOptions options;
-  options.suffix_max_tree_depth = 1;
+  options.suffix.max_tree_depth = 1;
   EXPECT_FALSE(make_suffix_drafter(options, {}).ok());
 }
 

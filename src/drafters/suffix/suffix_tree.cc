@@ -5,9 +5,8 @@
 // - The label of a node is taken from a suffix that ends at it or below: from one of its own when it has no
 //   children. Such a node's depth follows from that suffix: it grows with the text by itself, up to
 //   max_depth.
-// - Of the growing text, the suffixes from `implicit` on occur elsewhere, too, and end at nodes that the next
-// token
-//   moves; longer ones each have a node without children to themselves (Ukkonen 1995).
+// - The suffixes of the growing text from `implicit` on occur elsewhere, too, and end at nodes that the next
+//   token moves; longer ones each have a node without children to themselves (Ukkonen 1995).
 #include "drafters/suffix/suffix_tree.h"
 
 #include <algorithm>

@@ -39,7 +39,8 @@ class SuffixTree {
   std::span<const TokenId> tokens(int text) const;
 
   SuffixPlace find(std::span<const TokenId> string) const;
-  // places[m - 1]: of the last m tokens of the growing text, for all m < max_depth that occur elsewhere, too.
+  // places[m - 1] becomes the place of the last m tokens of the growing text, for all m < max_depth for which
+  // they occur elsewhere, too.
   void find_repeated_ends(int text, std::vector<SuffixPlace>& places) const;
 
   int count(SuffixPlace place) const { return nodes_[place.node].count; }

@@ -125,7 +125,7 @@ void expect_counts(const Texts& texts, int letters) {
     ASSERT_TRUE(place);
     ASSERT_EQ(place.depth, static_cast<int>(string.size()));
     ASSERT_EQ(texts.tree.count(place), texts.count(string)) << ::testing::PrintToString(string);
-    // What follows, in falling order; nothing else does.
+    // The tokens that follow, in falling order of count; no others do.
     std::set<Tokens> followers;
     int last_count = texts.tree.count(place);
     for (SuffixPlace next = texts.tree.likeliest_after(place); next; next = texts.tree.next_likeliest(next)) {
@@ -183,7 +183,7 @@ TEST(SuffixTree, CountsEqualThoseOfLookingEverywhere) {
   }
 }
 
-// What SuffixDecoding's rules allow as the draft after `match`, found by looking everywhere.
+// The draft after `match` by SuffixDecoding's rules, found by looking everywhere.
 void expect_valid_draft(const Texts& texts, const Tokens& match, const SuffixDraftLimits& limits,
                         const SuffixDraft& draft) {
   const double whole = texts.count(match);

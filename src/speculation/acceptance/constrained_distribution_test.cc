@@ -75,10 +75,10 @@ TEST_F(ConstrainedDistribution, IsExactForDraftsDrawnWithAndWithoutTheMask) {
 TEST_F(ConstrainedDistribution, IsExactForTreesGrownUnderTheMask) {
   for (const TreeKind kind : {TreeKind::kChain, TreeKind::kStatic, TreeKind::kDynamic}) {
     SpeculativeOptions options;
-    options.tree = kind;
+    options.tree.kind = kind;
     options.max_draft_len = 2;
-    options.expansion = {2, 1};
-    options.dynamic_tree_max_top_k = 2;
+    options.tree.expansion = {2, 1};
+    options.tree.dynamic_tree_max_top_k = 2;
     const auto policy = make_tree_policy(options);
     for (const ChildrenChoice children :
          {ChildrenChoice::kSampled, ChildrenChoice::kTop, ChildrenChoice::kIndependent}) {

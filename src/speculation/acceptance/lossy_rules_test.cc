@@ -56,16 +56,16 @@ TokenId relaxed(const Case& one) { return first_token(one, AcceptanceRule::kRela
 
 SpeculativeOptions typical_options(double epsilon, double delta) {
   SpeculativeOptions options;
-  options.typical_epsilon = epsilon;
-  options.typical_delta = delta;
+  options.typical.epsilon = epsilon;
+  options.typical.delta = delta;
   return options;
 }
 
 SpeculativeOptions relaxed_options(int top_k, double delta, RelaxedSpace space = RelaxedSpace::kProbability) {
   SpeculativeOptions options;
-  options.relaxed_topk = top_k;
-  options.relaxed_delta = delta;
-  options.relaxed_space = space;
+  options.relaxed.top_k = top_k;
+  options.relaxed.delta = delta;
+  options.relaxed.space = space;
   return options;
 }
 

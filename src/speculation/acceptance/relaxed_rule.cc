@@ -27,15 +27,15 @@ NodeChoice choose_relaxed(const ReachedNode& reached, const SpeculativeOptions& 
   if (choice.accepted != kNoChild || distribution.empty()) return choice;
   const double largest =
       *std::max_element(distribution.probabilities.begin(), distribution.probabilities.end());
-  const double min = options.relaxed_space == RelaxedSpace::kProbability
-                         ? largest - options.relaxed_delta
-                         : largest * std::exp(-options.relaxed_delta);
+  const double min = options.relaxed.space == RelaxedSpace::kProbability
+                         ? largest - options.relaxed.delta
+                         : largest * std::exp(-options.relaxed.delta);
   double best = 0.0;
   for (int child = next_child(tree, reached.node, reached.node); child != kNoChild;
        child = next_child(tree, reached.node, child)) {
     const TokenId token = tree.token(child);
     const double p = probability(distribution, token);
-    if (p <= best || p < min || !is_among_top(distribution, token, p, options.relaxed_topk)) continue;
+    if (p <= best || p < min || !is_among_top(distribution, token, p, options.relaxed.top_k)) continue;
     best = p;
     choice = {token, child};
   }

@@ -220,9 +220,9 @@ const std::vector<Policy> kPolicies = {
 
 std::unique_ptr<TreePolicy> policy_of(const Policy& policy) {
   SpeculativeOptions options;
-  options.tree = policy.tree;
-  options.expansion = policy.expansion;
-  options.dynamic_tree_max_top_k = policy.max_top_k;
+  options.tree.kind = policy.tree;
+  options.tree.expansion = policy.expansion;
+  options.tree.dynamic_tree_max_top_k = policy.max_top_k;
   options.max_draft_len = policy.max_depth;
   return make_tree_policy(options);
 }

@@ -19,7 +19,7 @@ double typical_probability(const Distribution& distribution) {
 
 NodeChoice choose_typical(const ReachedNode& reached, const SpeculativeOptions& options, TokenId own) {
   const Distribution& p = reached.target_distribution;
-  double best = std::min(options.typical_epsilon, options.typical_delta * typical_probability(p));
+  double best = std::min(options.typical.epsilon, options.typical.delta * typical_probability(p));
   NodeChoice choice = {.token = own};
   const TokenTree& tree = reached.tree;
   for (int child = next_child(tree, reached.node, reached.node); child != kNoChild;

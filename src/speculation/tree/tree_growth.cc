@@ -36,9 +36,9 @@ double svip_uncertainty(double entropy) {
 
 GrowthOptions growth_options(const SpeculativeOptions& options, const TreePolicy* policy) {
   return {.policy = policy,
-          .children = options.children,
-          .min_probability = options.assistant_confidence_threshold,
-          .max_uncertainty = options.entropy_threshold,
+          .children = options.tree.children,
+          .min_probability = options.stop.assistant_confidence_threshold,
+          .max_uncertainty = options.stop.entropy_threshold,
           .temperature_factor = options.draft_temperature,
           .ranking_temperature = options.ranking_temperature > 0.0 ? options.ranking_temperature : 1.0};
 }

@@ -86,15 +86,15 @@ TokenTree grow(const Growing& setup) {
 
 SpeculativeOptions static_tree(std::vector<int> expansion) {
   SpeculativeOptions options;
-  options.tree = TreeKind::kStatic;
-  options.expansion = std::move(expansion);
+  options.tree.kind = TreeKind::kStatic;
+  options.tree.expansion = std::move(expansion);
   return options;
 }
 
 SpeculativeOptions dynamic_tree(int width) {
   SpeculativeOptions options;
-  options.tree = TreeKind::kDynamic;
-  options.dynamic_tree_max_top_k = width;
+  options.tree.kind = TreeKind::kDynamic;
+  options.tree.dynamic_tree_max_top_k = width;
   return options;
 }
 
@@ -242,7 +242,7 @@ TEST(TreeGrowth, LikeliestChildrenAreChosenUnderEveryRule) {
   SamplingParams sampling;
   sampling.temperature = 1.0;
   SpeculativeOptions options = static_tree({2});
-  options.children = ChildrenChoice::kTop;
+  options.tree.children = ChildrenChoice::kTop;
   const TokenTree tree = grow({.options = options, .sampling = sampling, .rule = AcceptanceRule::kRejection});
   EXPECT_EQ(tree.children_kind(0), ChildrenKind::kChosen);
   EXPECT_EQ(tree.token(1), largest(logits_after({})));
@@ -253,24 +253,24 @@ TEST(TreeGrowth, AnUnlikelyTokenEndsItsBranchAndStays) {
   SpeculativeOptions options;
   options.max_draft_len = 8;
   const TokenTree whole = grow({.options = options, .max_depth = 8});
-  options.assistant_confidence_threshold = 1e-9;
+  options.stop.assistant_confidence_threshold = 1e-9;
   const TokenTree with_probabilities = grow({.options = options, .max_depth = 8});
   ASSERT_EQ(with_probabilities.size(), whole.size());
   for (int node = 1; node < whole.size(); ++node) {
-    options.assistant_confidence_threshold = with_probabilities.probability(node) * 1.0001;
+    options.stop.assistant_confidence_threshold = with_probabilities.probability(node) * 1.0001;
     const TokenTree cut = grow({.options = options, .max_depth = 8});
     // The branch ends with the first token below the threshold.
     int last = 1;
-    while (with_probabilities.probability(last) >= options.assistant_confidence_threshold) ++last;
+    while (with_probabilities.probability(last) >= options.stop.assistant_confidence_threshold) ++last;
     EXPECT_EQ(cut.size(), last + 1);
   }
 }
 
 TEST(TreeGrowth, AnUncertainDistributionEndsItsBranchAfterOneToken) {
   SpeculativeOptions options;
-  options.entropy_threshold = 1e-6;
+  options.stop.entropy_threshold = 1e-6;
   EXPECT_EQ(grow({.options = options}).drafted(), 1);
-  options.entropy_threshold = 10.0;
+  options.stop.entropy_threshold = 10.0;
   EXPECT_EQ(grow({.options = options}).drafted(), 4);
 }
 
@@ -317,7 +317,7 @@ TEST(TreeGrowth, TheRankingTemperatureLeavesSampledRequestsAlone) {
     for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
       for (sampling.seed = 0; sampling.seed < 10; ++sampling.seed) {
         Growing setup{.options = dynamic_tree(3), .sampling = sampling, .rule = rule, .max_nodes = 9};
-        setup.options.children = children;
+        setup.options.tree.children = children;
         const TokenTree usual = grow(setup);
         setup.options.ranking_temperature = 0.25;
         const TokenTree other = grow(setup);

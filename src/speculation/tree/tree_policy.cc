@@ -10,11 +10,11 @@ namespace outrider {
 namespace {
 
 int largest_tree_of_one(const SpeculativeOptions& options) {
-  if (options.tree == TreeKind::kChain) return options.max_draft_len;
-  if (options.tree == TreeKind::kChoices) return static_cast<int>(options.medusa_choices.size());
+  if (options.tree.kind == TreeKind::kChain) return options.max_draft_len;
+  if (options.tree.kind == TreeKind::kChoices) return static_cast<int>(options.tree.choices.size());
   constexpr int kMax = 1024;
   int level = 1, nodes = 0;
-  for (const int width : options.expansion) {
+  for (const int width : options.tree.expansion) {
     level = std::min(level * width, kMax);
     nodes = std::min(nodes + level, kMax);
   }
@@ -102,13 +102,13 @@ int ChoicesTreePolicy::plan_level(const TreeLevel& level, std::span<const double
 }
 
 std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options) {
-  switch (options.tree) {
+  switch (options.tree.kind) {
     case TreeKind::kStatic:
-      return std::make_unique<StaticTreePolicy>(options.expansion);
+      return std::make_unique<StaticTreePolicy>(options.tree.expansion);
     case TreeKind::kDynamic:
-      return std::make_unique<DynamicTreePolicy>(options.dynamic_tree_max_top_k);
+      return std::make_unique<DynamicTreePolicy>(options.tree.dynamic_tree_max_top_k);
     case TreeKind::kChoices:
-      return std::make_unique<ChoicesTreePolicy>(options.medusa_choices);
+      return std::make_unique<ChoicesTreePolicy>(options.tree.choices);
     case TreeKind::kChain:
       break;
   }
@@ -116,11 +116,11 @@ std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options) 
 }
 
 int largest_tree(const SpeculativeOptions& options) {
-  if (options.tree == TreeKind::kDynamic) return options.max_total_draft_tokens;
-  const std::string& method = options.decoding_type;
-  const size_t drafters = method == "Combined"    ? options.combine.size()
-                          : method == "SpecInfer" ? options.speculative_models.size()
-                                                  : 1;
+  if (options.tree.kind == TreeKind::kDynamic) return options.tree.max_total_draft_tokens;
+  const Method method = options.decoding_type;
+  const size_t drafters = method == Method::kCombined    ? options.combine.size()
+                          : method == Method::kSpecInfer ? options.speculative_models.size()
+                                                         : 1;
   return static_cast<int>(std::max<size_t>(1, drafters)) * largest_tree_of_one(options);
 }
 

@@ -96,7 +96,7 @@ class ChoicesTreePolicy final : public TreePolicy {
   std::vector<std::vector<int>> children_;  // by index in the sorted list, 0 for the root: indices by rank
 };
 
-// Makes the policy that options.tree names.
+// Makes the policy that options.tree.kind names.
 std::unique_ptr<TreePolicy> make_tree_policy(const SpeculativeOptions& options);
 
 // The largest number of nodes, without the root, in a tree that drafters with these options grow; drafters

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "config/methods.h"
+
 namespace outrider::training {
 namespace {
 
@@ -33,23 +35,22 @@ Result<AcceptanceProbe> AcceptanceProbe::create(const HeadOptions& options, cons
   return AcceptanceProbe(options, std::move(prompts));
 }
 
-SpeculativeOptions AcceptanceProbe::speculation(const std::string& decoding_type,
-                                                const std::filesystem::path& model, TreeKind tree,
-                                                int64_t depth) const {
+SpeculativeOptions AcceptanceProbe::speculation(Method decoding_type, const std::filesystem::path& model,
+                                                TreeKind tree, int64_t depth) const {
   constexpr int kBreadth = 8;
   SpeculativeOptions speculation;
   speculation.decoding_type = decoding_type;
   speculation.speculative_model = model;
-  speculation.tree = tree;
+  speculation.tree.kind = tree;
   speculation.max_draft_len = static_cast<int>(std::min(depth, options_.measured_nodes));
-  speculation.dynamic_tree_max_top_k = kBreadth;
-  speculation.max_total_draft_tokens = static_cast<int>(options_.measured_nodes);
+  speculation.tree.dynamic_tree_max_top_k = kBreadth;
+  speculation.tree.max_total_draft_tokens = static_cast<int>(options_.measured_nodes);
   return speculation;
 }
 
 SpeculativeOptions AcceptanceProbe::shared_speculation(std::vector<std::filesystem::path> models,
                                                        int64_t depth) const {
-  SpeculativeOptions shared = speculation("SpecInfer", {}, TreeKind::kDynamic, depth);
+  SpeculativeOptions shared = speculation(Method::kSpecInfer, {}, TreeKind::kDynamic, depth);
   shared.speculative_models = std::move(models);
   return shared;
 }
@@ -85,16 +86,17 @@ Result<ServedAcceptance> AcceptanceProbe::measure(const SpeculativeOptions& spec
 }
 
 Result<std::vector<Baseline>> AcceptanceProbe::baselines(std::vector<std::filesystem::path> others) const {
-  std::vector<Baseline> found = {{.name = "None", .served = {.tokens_per_pass = 1.0, .by_depth = {}}}};
+  std::vector<Baseline> found = {
+      {.name = std::string(method_name(Method::kNone)), .served = {.tokens_per_pass = 1.0, .by_depth = {}}}};
   OUTRIDER_TRY(ServedAcceptance ngram,
-               measure(speculation("NGram", {}, TreeKind::kChain, options_.measured_depth)));
-  found.push_back({"NGram", std::move(ngram)});
+               measure(speculation(Method::kNGram, {}, TreeKind::kChain, options_.measured_depth)));
+  found.push_back({std::string(method_name(Method::kNGram)), std::move(ngram)});
   if (!options_.draft.empty()) others.insert(others.begin(), options_.draft);
   for (const std::filesystem::path& other : others) {
     for (const auto& [name, tree] :
          {std::pair{", chain", TreeKind::kChain}, std::pair{", tree", TreeKind::kDynamic}}) {
       OUTRIDER_TRY(ServedAcceptance draft,
-                   measure(speculation("DraftTarget", other, tree, options_.measured_depth)));
+                   measure(speculation(Method::kDraftTarget, other, tree, options_.measured_depth)));
       found.push_back({other.filename().string() + name, std::move(draft)});
     }
   }

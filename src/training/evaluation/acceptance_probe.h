@@ -34,8 +34,8 @@ class AcceptanceProbe {
   // Decodes all prompts greedily. Error: this drafter cannot serve this target.
   Result<ServedAcceptance> measure(const SpeculativeOptions& speculation) const;
   // Options for drafts of at most `depth` levels; a tree has options.measured_nodes nodes.
-  SpeculativeOptions speculation(const std::string& decoding_type, const std::filesystem::path& model,
-                                 TreeKind tree, int64_t depth) const;
+  SpeculativeOptions speculation(Method decoding_type, const std::filesystem::path& model, TreeKind tree,
+                                 int64_t depth) const;
   // Options for several draft models in one dynamic tree of options.measured_nodes nodes (SpecInfer).
   SpeculativeOptions shared_speculation(std::vector<std::filesystem::path> models, int64_t depth) const;
   // Measures no drafter, NGram, and DraftTarget with the model options.draft and with each of `others`.

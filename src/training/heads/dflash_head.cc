@@ -261,7 +261,7 @@ at::Tensor sampled_anchors(uint64_t seed, at::IntArrayRef windows_and_count, int
 HeadRecipe dflash_recipe() {
   auto options = std::make_shared<DFlashOptions>();
   return {.command = "dflash",
-          .decoding_type = "DFlash",
+          .decoding_type = Method::kDFlash,
           .description = "Train a DFlash drafter: one pass for a block of tokens",
           .add_options = [options](CLI::App& command) { add_options(command, *options); },
           .make = [options](const HeadContext& context) { return make(context, *options); }};

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "outrider/result.h"
+#include "outrider/speculative_options.h"
 #include "training/core/named_tensors.h"
 #include "training/head_data/documents.h"
 #include "training/head_data/frozen_target.h"
@@ -62,8 +63,8 @@ struct HeadContext {
 
 // How one kind of drafter is trained: its subcommand of outrider-train, its options and its network.
 struct HeadRecipe {
-  std::string command;        // name of the subcommand: "eagle3"
-  std::string decoding_type;  // method that serves it: "Eagle3"
+  std::string command;                   // name of the subcommand: "eagle3"
+  Method decoding_type = Method::kNone;  // the method that serves it
   std::string description;
   std::string ranks_key = {};  // field of config.json that gets DepthAgreement::ranks by depth; empty: none
   HeadOptions defaults = {};

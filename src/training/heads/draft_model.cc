@@ -328,7 +328,7 @@ HeadRecipe draft_recipe() {
   defaults.weight_decay = 0.1;
   defaults.hard_share = 0.5;
   return {.command = "draft",
-          .decoding_type = "DraftTarget",
+          .decoding_type = Method::kDraftTarget,
           .description = "Distil a small model of its own, one or several that complement each other",
           .defaults = std::move(defaults),
           .add_options = [options](CLI::App& command) { add_options(command, *options); },

@@ -142,7 +142,7 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Option
 HeadRecipe eagle3_recipe() {
   auto options = std::make_shared<Eagle3Options>();
   return {.command = "eagle3",
-          .decoding_type = "Eagle3",
+          .decoding_type = Method::kEagle3,
           .description = "Train an EAGLE-3 head: one layer over several fused layers of the target",
           .add_options =
               [options](CLI::App& command) {

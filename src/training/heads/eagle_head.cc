@@ -99,7 +99,7 @@ HeadExport EagleHead::exported() const {
 HeadRecipe eagle_recipe() {
   auto options = std::make_shared<EagleOptions>();
   return {.command = "eagle",
-          .decoding_type = "Eagle",
+          .decoding_type = Method::kEagle,
           .description = "Train an EAGLE head (EAGLE-1, EAGLE-2): one layer that predicts hidden states",
           .add_options =
               [options](CLI::App& command) {

@@ -116,7 +116,7 @@ HeadExport MedusaHead::exported() const {
 HeadRecipe medusa_recipe() {
   auto options = std::make_shared<MedusaOptions>();
   return {.command = "medusa",
-          .decoding_type = "Medusa",
+          .decoding_type = Method::kMedusa,
           .description = "Train Medusa heads: one for each of the next tokens but one",
           .ranks_key = "medusa_accuracies",
           .add_options =

@@ -403,7 +403,7 @@ HeadRecipe moa_recipe() {
   defaults.final_learning_rate = 1e-4;
   defaults.is_linear = true;
   return {.command = "moa",
-          .decoding_type = "MoA",
+          .decoding_type = Method::kMoa,
           .description = "Train a Mixture of Attentions: it reads all layers of the target's cache",
           .defaults = defaults,
           .add_options = [options](CLI::App& command) { add_options(command, *options); },

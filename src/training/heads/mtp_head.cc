@@ -91,7 +91,7 @@ HeadExport MtpHead::exported() const {
 HeadRecipe mtp_recipe() {
   auto options = std::make_shared<UnrollOptions>();
   return {.command = "mtp",
-          .decoding_type = "MTP",
+          .decoding_type = Method::kMtp,
           .description = "Train a multi-token prediction module, used again for every token",
           .add_options =
               [options](CLI::App& command) {

@@ -107,7 +107,8 @@ constexpr FieldRule<ChatMessage> kMessageRules[] = {
 constexpr UnsupportedField kUnsupportedInMessages[] = {{"audio", ""}, {"function_call", ""}};
 
 ApiStatus read_member(const RequestField& member, ChatMessage& message, std::vector<std::string>& ignored) {
-  if (const auto* rule = find_rule<ChatMessage>(kMessageRules, member.key())) return rule->read(member, message);
+  if (const auto* rule = find_rule<ChatMessage>(kMessageRules, member.key()))
+    return rule->read(member, message);
   for (const UnsupportedField& rule : kUnsupportedInMessages) {
     if (rule.name == member.key()) return check_unsupported(member, rule);
   }

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/white_space.h"
 #include "server/api/requests/chat_messages.h"
 #include "server/api/requests/common_fields.h"
-#include "base/white_space.h"
 #include "tokenizer/input_marks.h"
 
 namespace outrider {

@@ -264,7 +264,8 @@ constexpr UnsupportedField kUnsupported[] = {
 }  // namespace
 
 ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec) {
-  if (const Rule* rule = find_rule<GenerationSpec>(kGenerationRules, field.key())) return rule->read(field, spec);
+  if (const Rule* rule = find_rule<GenerationSpec>(kGenerationRules, field.key()))
+    return rule->read(field, spec);
   const auto* unsupported =
       std::find_if(std::begin(kUnsupported), std::end(kUnsupported),
                    [&](const UnsupportedField& candidate) { return candidate.name == field.key(); });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/tool_calls/fenced_call_reader.h"
 
-#include "server/api/json_text.h"
 #include "base/white_space.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
@@ -31,8 +31,7 @@ State FencedCallReader::push(char next) {
 
 State FencedCallReader::push_type() {
   if (!held_.ends_with(kSeparator)) return State::kReading;
-  const std::string_view type =
-      trimmed(std::string_view(held_).substr(0, held_.size() - kSeparator.size()));
+  const std::string_view type = trimmed(std::string_view(held_).substr(0, held_.size() - kSeparator.size()));
   phase_ = type == "function" ? Phase::kName : Phase::kFence;
   if (phase_ == Phase::kFence) name_ = type;
   held_.clear();

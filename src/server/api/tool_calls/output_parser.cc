@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/white_space.h"
 #include "server/api/tool_calls/output_parser.h"
+#include "base/white_space.h"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/api/json_text.h"
 #include "base/white_space.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {

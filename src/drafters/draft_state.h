@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// State that drafters of several kinds keep from draft to draft.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "outrider/drafter.h"
@@ -13,7 +15,7 @@ class RequestHistory {
  public:
   void reserve(size_t tokens) { history_.reserve(tokens); }
 
-  // Adds what the request has beyond those before it.
+  // Adds the tokens of the request that are not yet counted.
   TokenHistory& sync(const DraftRequest& request) {
     if (size_ == 0) {
       size_ = static_cast<size_t>(request.prompt_length);
@@ -27,5 +29,13 @@ class RequestHistory {
   TokenHistory history_;
   size_t size_ = 0;  // tokens of the request in it
 };
+
+// Takes a measurement in milliseconds into the fading mean `known`, 0 while there is none. A measurement far
+// above the mean counts as twice the mean: its thread may have lost the processor.
+inline void learn_cost(double& known, double ms) {
+  constexpr double kFading = 0.1;
+  constexpr double kMaxSurprise = 2.0;
+  known = known == 0.0 ? ms : known + kFading * (std::min(ms, kMaxSurprise * known) - known);
+}
 
 }  // namespace outrider

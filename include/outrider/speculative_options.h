@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an engine speculates. Names and meaning are those of TensorRT-LLM's speculative_config, where it has
+// them; docs/options.md lists the methods and all keys.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "outrider/token.h"
+
+namespace outrider {
+
+// Where drafts come from. src/config/methods.cc says of each what it is called and what it needs.
+enum class Method : uint8_t {
+  kNone,
+  kNGram,
+  kDraftTarget,
+  kSpecInfer,
+  kSuffix,
+  kLookahead,
+  kEarlyExit,
+  kMedusa,
+  kEagle,
+  kEagle3,
+  kMtp,
+  kMoa,
+  kDFlash,
+  kCombined,
+  kAuto,
+  kUserProvided,
+};
+
+// Shape of drafted trees.
+enum class TreeKind : uint8_t {
+  kChain,    // one node per level
+  kStatic,   // SpecInfer's expansion: every node of level i gets expansion[i] children (2305.09781)
+  kDynamic,  // EAGLE-2's: the likeliest paths, whatever their shape (2406.16858)
+  kChoices,  // Medusa's: nodes listed by the ranks on their paths (2401.10774)
+};
+
+// How a drafter with probabilities picks the children of a node.
+enum class ChildrenChoice : uint8_t {
+  kSampled,      // drawn without replacement; under the coupled rule with the target's own noise
+  kTop,          // the likeliest
+  kIndependent,  // drawn with replacement
+};
+
+enum class LengthSchedule : uint8_t {
+  kConstant,   // max_draft_len levels, always
+  kHeuristic,  // two more after a draft accepted whole, else one less (Hugging Face's)
+};
+
+// The quantity that the relaxed rule compares with its delta.
+enum class RelaxedSpace : uint8_t { kProbability, kLogProbability };
+
+struct TreeOptions {
+  TreeKind kind = TreeKind::kChain;
+  std::vector<int> expansion = {1, 1, 3, 1, 1, 1, 1, 1};  // kStatic: children per node, by level
+  int dynamic_tree_max_top_k = 4;                         // kDynamic: children asked of a node
+  int max_total_draft_tokens = 16;                        // kDynamic: nodes of the tree
+  std::vector<std::vector<int>> choices;  // kChoices: by node, the rank of each token on its path; empty:
+                                          // the head's own, or the published ones
+  ChildrenChoice children = ChildrenChoice::kSampled;
+};
+
+// Drafting stops early after a token that fails one of these tests; 0 switches a test off.
+struct StopOptions {
+  double assistant_confidence_threshold = 0.0;  // least probability of the token (Hugging Face's)
+  double entropy_threshold = 0.0;  // greatest sqrt(0.15 * entropy) of the token's distribution (SVIP)
+};
+
+struct NGramOptions {
+  int max_matching_ngram_size = 2;  // longest pattern looked up, in tokens
+  bool is_keep_all = true;          // keep every continuation of a pattern, else only the longest newest one
+  bool is_use_oldest = true;        // propose the oldest continuation kept, else the newest
+  bool is_public_pool = false;      // one pool for all sequences (leaks text between them), else one each
+  int64_t max_pool_patterns = 1 << 20;  // patterns kept; the oldest leave first
+};
+
+// The names are ArcticInference's without their prefix.
+struct SuffixOptions {
+  int max_tree_depth = 64;          // tokens of the longest suffix kept
+  int64_t max_cached_requests = 0;  // finished requests in the tree all share (leaks text); 0: none
+  double max_spec_factor = 1.0;     // greatest number of drafted tokens per token matched
+  double min_token_prob = 0.1;      // least probability of a drafted path
+};
+
+struct LookaheadOptions {
+  int max_window_size = 4;            // W: columns of the window
+  int max_ngram_size = 3;             // N: tokens of an n-gram, its key included
+  int max_verification_set_size = 4;  // G: n-grams verified per step
+};
+
+struct EarlyExitOptions {
+  int exit_layer = 0;                      // draft with so many first layers; 0: a third of them
+  std::vector<int> skip_attention_layers;  // draft with all layers but these parts (Draft & Verify)
+  std::vector<int> skip_mlp_layers;
+};
+
+// AcceptanceRule::kTypical: the target's probability of a token must exceed
+// min(epsilon, delta * exp(-entropy)).
+struct TypicalOptions {
+  double epsilon = 0.09;
+  double delta = 0.3;
+};
+
+// AcceptanceRule::kRelaxed: a token passes if it is among the target's top k and within delta of the first.
+struct RelaxedOptions {
+  bool for_thinking = false;  // asks for the rule: use_relaxed_acceptance_for_thinking
+  int top_k = 1;
+  double delta = 0.0;
+  RelaxedSpace space = RelaxedSpace::kProbability;
+  TokenId begin_thinking_token = 128798;  // DeepSeek-R1's
+  TokenId end_thinking_token = 128799;
+};
+
+struct SpeculativeOptions {
+  Method decoding_type = Method::kNone;
+  int max_draft_len = 4;  // levels of the drafted tree, 1..64
+  TreeOptions tree;
+  StopOptions stop;
+
+  // Drafts are proposed at the request's temperature times this: a drafter that is too sure agrees more often
+  // above 1.
+  double draft_temperature = 1.0;
+  // Where requests are greedy, drafted nodes are ranked by the drafter's probabilities at this temperature;
+  // 0: the one that a learned drafter's files name, else 1.
+  double ranking_temperature = 0.0;
+  LengthSchedule draft_len_schedule = LengthSchedule::kConstant;
+  bool is_auto = false;  // policy auto: measured costs and acceptance decide how much is drafted, if anything
+
+  std::filesystem::path speculative_model;  // DraftTarget: the draft model; else a learned drafter's files
+  std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several draft models
+  std::vector<Method> combine;                            // Combined: methods that share one tree
+  // Open questions, which the engine answers when it has opened the files:
+  bool method_unset = false;  // decoding_type is that of the files in speculative_model
+  bool shape_unset = false;   // max_draft_len and tree are the usual ones of the method
+
+  NGramOptions ngram;
+  SuffixOptions suffix;
+  LookaheadOptions lookahead;
+  EarlyExitOptions early_exit;
+  TypicalOptions typical;
+  RelaxedOptions relaxed;
+};
+
+}  // namespace outrider

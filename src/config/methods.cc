@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/methods.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "config/message_text.h"
+#include "config/option_value.h"
+
+namespace outrider {
+namespace {
+
+// A norm of the target's features; EAGLE-3 and DFlash differ from EAGLE and from each other by its place.
+constexpr std::string_view kLayerNorms = "midlayer.hidden_norm.weight|layers.0.hidden_norm.weight";
+constexpr std::string_view kAnyHiddenNorm =
+    "midlayer.hidden_norm.weight|layers.0.hidden_norm.weight|hidden_norm.weight";
+
+// One method is a few lines, so that the table can be read as one.
+// clang-format off
+constexpr std::array kMethods = {
+    MethodRow{.method = Method::kNone, .name = "None", .shares_trees = false,
+     .help = "plain decoding"},
+    MethodRow{.method = Method::kNGram, .name = "NGram",
+     .help = "what followed the last tokens when they occurred before (prompt lookup)"},
+    MethodRow{.method = Method::kDraftTarget, .name = "DraftTarget", .aliases = "draft_model",
+     .needs = MethodNeeds::kDraftModel,
+     .help = "a smaller model with the target's vocabulary (arXiv 2211.17192)"},
+    MethodRow{.method = Method::kSpecInfer, .name = "SpecInfer", .needs = MethodNeeds::kDraftModels,
+     .usual = {.kind = TreeKind::kStatic},
+     .help = "several draft models that share one tree (arXiv 2305.09781)"},
+    MethodRow{.method = Method::kSuffix, .name = "Suffix",
+     .help = "what most often followed the longest suffixes that occurred before (arXiv 2411.04975)"},
+    MethodRow{.method = Method::kLookahead, .name = "Lookahead", .has_own_tree = true,
+     .help = "n-grams out of a window of guesses that every pass computes along (arXiv 2402.02057)"},
+    MethodRow{.method = Method::kEarlyExit, .name = "EarlyExit",
+     .help = "the target's own first layers, or all but some (arXiv 2404.16710, 2309.08168)"},
+    MethodRow{.method = Method::kMedusa, .name = "Medusa", .needs = MethodNeeds::kHead,
+     .usual = {.kind = TreeKind::kChoices},
+     .marks = {.any = "0.0.linear.weight|medusa_head.0.0.linear.weight"},
+     .help = "one output head per level on the target's last state (arXiv 2401.10774)"},
+    MethodRow{.method = Method::kEagle, .name = "Eagle", .needs = MethodNeeds::kHead,
+     .marks = {.all = "fc.weight|layers.0.self_attn.q_proj.weight", .none = kAnyHiddenNorm},
+     .help = "a layer over the target's last features (arXiv 2401.15077)"},
+    MethodRow{.method = Method::kEagle3, .name = "Eagle3", .needs = MethodNeeds::kHead,
+     .marks = {.all = "fc.weight", .any = kLayerNorms},
+     .help = "a layer over features of several of the target's layers (arXiv 2503.01840)"},
+    MethodRow{.method = Method::kMtp, .name = "MTP", .needs = MethodNeeds::kHead,
+     .marks = {.any = "mtp.fc.weight|*.eh_proj.weight"},
+     .help = "multi-token prediction modules, which many models bring along (arXiv 2412.19437)"},
+    MethodRow{.method = Method::kMoa, .name = "MoA", .needs = MethodNeeds::kHead,
+     .usual = {.kind = TreeKind::kDynamic, .max_draft_len = 6, .dynamic_tree_max_top_k = 8,
+               .max_total_draft_tokens = 62},
+     .marks = {.any = "Ekv2E.weight|self_attention.self_attn.q_proj.weight"},
+     .help = "a mixture of attentions over all layers of the target's cache (arXiv 2410.03804)"},
+    MethodRow{.method = Method::kDFlash, .name = "DFlash", .needs = MethodNeeds::kHead,
+     .usual = {.fills_block = true},
+     .marks = {.all = "fc.weight|hidden_norm.weight", .none = kLayerNorms},
+     .help = "a block of tokens in one pass (arXiv 2602.06036)"},
+    MethodRow{.method = Method::kCombined, .name = "Combined", .needs = MethodNeeds::kMethods,
+     .shares_trees = false,
+     .help = "the methods of `combine`, which share one tree"},
+    MethodRow{.method = Method::kAuto, .name = "Auto", .needs = MethodNeeds::kMethods, .shares_trees = false,
+     .usual = {.max_draft_len = 8},
+     .help = "Suffix and what speculative_model holds share a tree under policy auto"},
+    MethodRow{.method = Method::kUserProvided, .name = "UserProvided", .needs = MethodNeeds::kUserDrafter,
+     .is_named = false,
+     .help = "the drafter that a C++ program gives as EngineOptions::user_drafter"},
+};
+// clang-format on
+
+constexpr bool is_in_order() {
+  for (size_t i = 0; i < kMethods.size(); ++i) {
+    if (kMethods[i].method != static_cast<Method>(i)) return false;
+  }
+  return kMethods.back().method == Method::kUserProvided;
+}
+static_assert(is_in_order(), "the table has one row per method, in the order of the enumeration");
+
+bool is_there(std::string_view mark, std::span<const std::string_view> tensors) {
+  if (!mark.starts_with('*')) return std::ranges::find(tensors, mark) != tensors.end();
+  return std::ranges::any_of(tensors, [&](std::string_view name) { return name.ends_with(mark.substr(1)); });
+}
+
+bool bears(const TensorMarks& marks, std::span<const std::string_view> tensors) {
+  const auto found = [&](std::string_view mark) { return is_there(mark, tensors); };
+  return (marks.all.empty() || std::ranges::all_of(split(marks.all, '|'), found)) &&
+         (marks.any.empty() || std::ranges::any_of(split(marks.any, '|'), found)) &&
+         (marks.none.empty() || std::ranges::none_of(split(marks.none, '|'), found));
+}
+
+void take_number(int& value, int usual, bool is_given) {
+  if (usual > 0 && !is_given) value = usual;
+}
+
+}  // namespace
+
+std::span<const MethodRow> method_table() { return kMethods; }
+
+const MethodRow& method_row(Method method) { return kMethods[static_cast<size_t>(method)]; }
+
+std::string_view method_name(Method method) { return method_row(method).name; }
+
+std::string method_key(Method method) { return snake_name(method_name(method)); }
+
+std::optional<Method> find_method(std::string_view name) {
+  const std::string wanted = folded_name(name);
+  for (const MethodRow& row : kMethods) {
+    if (folded_name(row.name) == wanted) return row.method;
+    for (const std::string_view alias : split(row.aliases, '|')) {
+      if (!alias.empty() && folded_name(alias) == wanted) return row.method;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string method_names() {
+  std::vector<std::string_view> names;
+  for (const MethodRow& row : kMethods) {
+    if (row.is_named) names.push_back(row.name);
+  }
+  return joined(names);
+}
+
+std::optional<Method> recognise_head(std::span<const std::string_view> tensors) {
+  for (const MethodRow& row : kMethods) {
+    if (row.needs == MethodNeeds::kHead && bears(row.marks, tensors)) return row.method;
+  }
+  return std::nullopt;
+}
+
+bool drafts_with(const SpeculativeOptions& options, Method method) {
+  return options.decoding_type == method ||
+         (options.decoding_type == Method::kCombined &&
+          std::ranges::find(options.combine, method) != options.combine.end());
+}
+
+void take_usual_tree(SpeculativeOptions& options, const GivenShape& given) {
+  const UsualTree& usual = method_row(options.decoding_type).usual;
+  // A length asks for a chain, except that a static tree is as deep as its expansion anyway.
+  const bool asks_for_chain = given.max_draft_len && usual.kind != TreeKind::kStatic;
+  if (usual.kind && !given.kind && !asks_for_chain) options.tree.kind = *usual.kind;
+  if (usual.kind && options.tree.kind != *usual.kind) return;
+  take_number(options.max_draft_len, usual.max_draft_len, given.max_draft_len);
+  take_number(options.tree.dynamic_tree_max_top_k, usual.dynamic_tree_max_top_k,
+              given.dynamic_tree_max_top_k);
+  take_number(options.tree.max_total_draft_tokens, usual.max_total_draft_tokens,
+              given.max_total_draft_tokens);
+}
+
+}  // namespace outrider

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table of methods. Command line, documentation, defaults, messages, the recognition of files and the
+// comparison of drafters read it; a new method is a row here, a folder in src/drafters and a line in
+// src/drafters/registry.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "outrider/speculative_options.h"
+
+namespace outrider {
+
+constexpr int kMaxDraftLen = 64;    // levels of a drafted tree
+constexpr int kMaxMembers = 32;     // drafters that share a tree
+constexpr int kUserTreeNodes = 64;  // nodes of a tree that a program's own drafter may grow
+
+// The thing that a method drafts with, beside the target and its text.
+enum class MethodNeeds : uint8_t {
+  kNothing,
+  kDraftModel,   // speculative_model: a smaller model with the target's vocabulary
+  kDraftModels,  // speculative_models: several of them
+  kHead,         // speculative_model: a network trained for the target
+  kMethods,      // other methods
+  kUserDrafter,  // EngineOptions::user_drafter
+};
+
+// The tree that a method drafts where no key asks for another. Numbers that are 0 are those of
+// SpeculativeOptions; the others hold for trees of this kind, or of every kind where none is named.
+struct UsualTree {
+  std::optional<TreeKind> kind = {};
+  int max_draft_len = 0;
+  int dynamic_tree_max_top_k = 0;
+  int max_total_draft_tokens = 0;
+  bool fills_block = false;  // max_draft_len: as many levels as the head drafts in one pass
+};
+
+// Tensors by which a head's files are recognised; names are separated by '|', and '*' stands for any
+// beginning.
+struct TensorMarks {
+  std::string_view all = {};   // all of them are there
+  std::string_view any = {};   // one of them is there, if some are named
+  std::string_view none = {};  // none of them is there
+};
+
+struct MethodRow {
+  Method method = Method::kNone;
+  std::string_view name = {};     // as decoding_type spells it
+  std::string_view aliases = {};  // further spellings, separated by '|'
+  MethodNeeds needs = MethodNeeds::kNothing;
+  bool is_named = true;       // options given as text may name it
+  bool shares_trees = true;   // it may be one of the methods of `combine`
+  bool has_own_tree = false;  // options of its own give the tree's size; max_draft_len and tree do not
+  UsualTree usual = {};
+  TensorMarks marks = {};
+  std::string_view help = {};
+};
+
+// One row per method, in the order of the enumeration.
+std::span<const MethodRow> method_table();
+const MethodRow& method_row(Method method);
+
+std::string_view method_name(Method method);  // "DraftTarget", as in statistics
+std::string method_key(Method method);        // "draft_target", as on the command line
+// The method of that name or alias; letter case, '-' and '_' do not matter.
+std::optional<Method> find_method(std::string_view name);
+// "None, NGram, ...": the methods that text may name.
+std::string method_names();
+
+// The method whose head has these tensors.
+std::optional<Method> recognise_head(std::span<const std::string_view> tensors);
+
+// Whether `method` drafts, alone or with others.
+bool drafts_with(const SpeculativeOptions& options, Method method);
+
+// Parts of a tree's shape that were asked for.
+struct GivenShape {
+  bool kind = false;  // by any key that belongs to one kind of tree
+  bool max_draft_len = false;
+  bool dynamic_tree_max_top_k = false;
+  bool max_total_draft_tokens = false;
+};
+// Sets all that was not asked for to what is usual for options.decoding_type.
+void take_usual_tree(SpeculativeOptions& options, const GivenShape& given);
+
+}  // namespace outrider

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/drafter_context.h"
+
+#include "config/methods.h"
+
+namespace outrider {
+
+Result<const HeadFile*> DrafterContext::head_for(const SpeculativeOptions& options) const {
+  if (head == nullptr) {
+    return usage_error("decoding_type " + std::string(method_name(options.decoding_type)) +
+                       " expects speculative_model, the directory of its checkpoint; found none");
+  }
+  OUTRIDER_RETURN_IF_ERROR(check_head(*head, options.decoding_type, target_fingerprint));
+  return head;
+}
+
+}  // namespace outrider

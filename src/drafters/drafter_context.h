@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "draft_heads/head_file.h"
+#include "kernels/kernel_table.h"
+#include "models/model.h"
+#include "outrider/drafter.h"
+#include "outrider/result.h"
+#include "outrider/speculative_options.h"
+#include "tokenizer/tokenizer.h"
+
+namespace outrider {
+
+// The target and the engine, as a drafter sees them when it is made.
+struct DrafterContext {
+  const Tokenizer* tokenizer = nullptr;  // the target's
+  std::string target_fingerprint = {};   // see draft_heads/head_file.h
+  int64_t vocab_size = 0;                // ids the target can choose: [0, vocab_size)
+  int64_t layer_count = 0;               // layers of the target
+  Model* target = nullptr;               // lends learned drafters its embedding and output head
+  int64_t context = 0;                   // longest sequence in tokens
+  int max_batch = 1;
+  int prefill_chunk = 256;
+  int page_size = 16;
+  DType kv_type = DType::kBF16;  // the target's cache
+  const KernelTable* kernels = nullptr;
+  ThreadPool* pool = nullptr;
+  std::optional<DType> weights;
+  std::shared_ptr<Drafter> user_drafter;
+  const HeadFile* head = nullptr;  // the opened files of options.speculative_model, where they are a head's
+
+  ModelOptions model_options() const { return {.kernels = kernels, .pool = pool, .weights = weights}; }
+  // The head that the options name. Errors: they name none; it is another method's or another target's.
+  Result<const HeadFile*> head_for(const SpeculativeOptions& options) const;
+};
+
+using DrafterMaker = Result<std::shared_ptr<Drafter>> (*)(const SpeculativeOptions&, const DrafterContext&);
+
+}  // namespace outrider

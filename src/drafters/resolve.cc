@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/resolve.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "config/methods.h"
+#include "draft_heads/medusa.h"
+#include "speculation/tree/tree_choices.h"
+
+namespace outrider {
+namespace {
+
+Result<std::optional<HeadFile>> open_head_of(const SpeculativeOptions& options) {
+  const bool needs_head = method_row(options.decoding_type).needs == MethodNeeds::kHead;
+  if (!needs_head || options.speculative_model.empty()) return find_head(options.speculative_model);
+  OUTRIDER_TRY(HeadFile head, open_head(options.speculative_model));
+  return std::optional<HeadFile>(std::move(head));
+}
+
+// The method that the files of speculative_model are for.
+Method method_of(const std::optional<HeadFile>& head) { return head ? head->method : Method::kDraftTarget; }
+
+Status resolve_method(const std::optional<HeadFile>& head, SpeculativeOptions& options) {
+  const Method method = method_of(head);
+  if (options.method_unset) options.decoding_type = method;
+  options.method_unset = false;
+  if (head && options.decoding_type == Method::kDraftTarget) {
+    return head->fail("holds a drafter of the kind " + std::string(method_name(method)) +
+                      ", found decoding_type " + std::string(method_name(Method::kDraftTarget)) +
+                      "; leave decoding_type out");
+  }
+  if (options.decoding_type != Method::kAuto) return {};
+  options.decoding_type = Method::kCombined;
+  options.combine = {Method::kSuffix};
+  if (!options.speculative_model.empty()) options.combine.push_back(method);
+  return {};
+}
+
+Status resolve_shape(const std::optional<HeadFile>& head, SpeculativeOptions& options) {
+  if (!options.shape_unset) return {};
+  options.shape_unset = false;
+  take_usual_tree(options, {});
+  if (!method_row(options.decoding_type).usual.fills_block || !head) return {};
+  OUTRIDER_TRY(const auto block, head->config.root().integer("block_size"));
+  // The first place of a block is the pending token's.
+  if (block) options.max_draft_len = static_cast<int>(std::clamp<int64_t>(*block - 1, 1, kMaxDraftLen));
+  return {};
+}
+
+Status resolve_choices(const std::optional<HeadFile>& head, SpeculativeOptions& options) {
+  TreeOptions& tree = options.tree;
+  if (tree.kind != TreeKind::kChoices) return {};
+  if (tree.choices.empty() && head && head->method == Method::kMedusa) {
+    OUTRIDER_TRY(tree.choices, medusa_tree(*head, static_cast<size_t>(tree.max_total_draft_tokens)));
+  }
+  if (tree.choices.empty()) tree.choices = published_choices();
+  OUTRIDER_RETURN_IF_ERROR(check_tree_choices(tree.choices));
+  options.max_draft_len = depth_of(tree.choices);
+  return {};
+}
+
+}  // namespace
+
+Result<ResolvedSpeculation> resolve(SpeculativeOptions options) {
+  OUTRIDER_TRY(std::optional<HeadFile> head, open_head_of(options));
+  OUTRIDER_RETURN_IF_ERROR(resolve_method(head, options));
+  if (head && options.decoding_type == head->method)
+    OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(head->config.root(), options));
+  OUTRIDER_RETURN_IF_ERROR(resolve_shape(head, options));
+  OUTRIDER_RETURN_IF_ERROR(resolve_choices(head, options));
+  return ResolvedSpeculation{.options = std::move(options), .head = std::move(head)};
+}
+
+Status take_ranking_temperature(const JsonObject& config, SpeculativeOptions& options) {
+  if (options.ranking_temperature > 0.0) return {};
+  OUTRIDER_TRY(const auto named, config.number("outrider_ranking_temperature"));
+  if (named && *named > 0.0) options.ranking_temperature = *named;
+  return {};
+}
+
+}  // namespace outrider

@@ -4,8 +4,8 @@
 
     bench/compare_llama.py MODEL.gguf --batched-bench ../llama.cpp/build/bin/llama-batched-bench --rows 1,2,4,8,16,32,64
 
-A pass of R rows is one batch of R sequences behind a shared context for llama-batched-bench (the decoding columns of
-its table), and R rows of one sequence behind a context of the same length for `outrider bench --rows`. Both compute
+A pass of R rows is one batch of R sequences after a shared context for llama-batched-bench (the decoding columns of
+its table), and R rows of one sequence after a context of the same length for `outrider bench --rows`. Both compute
 the logits of all rows. One round runs each program once. bench/README.md says how to build llama.cpp.
 """
 

@@ -97,12 +97,12 @@ StackSet StackSets::unite(StackSet a, StackSet b, int depth) {
   if (depth > kMaxUniteDepth) return kTooMany;
   if (a > b) std::swap(a, b);
   const uint64_t pair = static_cast<uint64_t>(a) << 32 | static_cast<uint32_t>(b);
-  const auto known = united_.find(pair);
-  if (known != united_.end()) return known->second;
+  const auto known = unions_.find(pair);
+  if (known != unions_.end()) return known->second;
   std::vector<StackFrame> all(frames(a).begin(), frames(a).end());
   all.insert(all.end(), frames(b).begin(), frames(b).end());
   const StackSet set = normalize(all, depth) ? intern(all) : kTooMany;
-  united_.emplace(pair, set);
+  unions_.emplace(pair, set);
   return set;
 }
 

@@ -86,7 +86,7 @@ class StackSets {
   std::vector<size_t> begin_;
   std::vector<StackSet> canonical_;
   InternTable table_;
-  std::unordered_map<uint64_t, StackSet> united_;  // of pairs
+  std::unordered_map<uint64_t, StackSet> unions_;  // keyed by the pair
 };
 
 }  // namespace outrider

@@ -83,7 +83,7 @@ std::string config_with(const std::vector<std::pair<std::string, std::string>>& 
       {"intermediate_size", "96"},
   };
   for (const auto& [key, value] : changes) {
-    std::erase_if(fields, [&](const auto& field) { return field.first == key; });
+    std::erase_if(fields, [&key = key](const auto& field) { return field.first == key; });
     if (!value.empty()) fields.emplace_back(key, value);
   }
   std::string text = "{";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A drafter from outside the library: proposes that the text goes on as it did after the last occurrence of
-// the pending token. Whatever it proposes, the output stays the target's own. Usage: user_drafter MODEL
-// PROMPT
+// A drafter from outside the library: it proposes that the text goes on as it did after the last occurrence
+// of the pending token. The output stays the target's own, however bad the proposals. Usage: user_drafter
+// MODEL PROMPT
 #include <algorithm>
 #include <cstdio>
 #include <memory>

@@ -27,7 +27,7 @@ bool holds_model(const fs::path& directory) {
   return fs::is_regular_file(directory / "config.json", code);
 }
 
-// Looked for in the source tree this was built from, beside an installation, and in the current directory.
+// Looks in the source tree that this was built from, beside an installation, and in the current directory.
 Result<fs::path> default_model(std::string_view name) {
   std::error_code code;
   const fs::path program = fs::read_symlink("/proc/self/exe", code);
@@ -162,7 +162,7 @@ Result<EngineOptions> complete_speculative_options(const Settings& settings) {
 Result<EngineOptions> complete_serving_options(const Settings& settings) {
   Settings serving = settings;
   if (!settings.speculation_given) {
-    OUTRIDER_TRY(const SpeculativeConfig automatic, parse_speculative("auto"));
+    OUTRIDER_TRY(const SpeculativeConfig automatic, parse_speculative(method_key(Method::kAuto)));
     serving.engine.speculation = automatic.options;
   }
   serving.engine.calibrate = true;  // requests may ask for policy auto, and /metrics tells the speed-up

@@ -18,7 +18,7 @@
 namespace outrider {
 namespace {
 
-constexpr size_t kLargestText = size_t{1} << 20;
+constexpr size_t kMaxTextSize = size_t{1} << 20;
 constexpr size_t kDeepest = 64;
 
 // Leaves yaml-cpp's parser from within an event; never crosses parse_config().
@@ -153,7 +153,7 @@ class TreeBuilder : public YAML::EventHandler {
 }  // namespace
 
 Result<ConfigNode> parse_config(std::string_view text, std::string_view name) {
-  if (text.size() > kLargestText) {
+  if (text.size() > kMaxTextSize) {
     return input_error(fmt::format("{}: expected at most 1 MiB of YAML, found {} bytes", name, text.size()));
   }
   if (text.find('\0') != std::string_view::npos) {
@@ -186,7 +186,7 @@ Result<ConfigNode> read_config_file(const std::filesystem::path& path) {
   }
   std::ifstream file(path, std::ios::binary);
   std::string text;
-  text.resize(kLargestText + 1);  // one byte more than allowed, so that parse_config sees what is too large
+  text.resize(kMaxTextSize + 1);  // one byte more than allowed, so that parse_config sees what is too large
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad() || !file.is_open()) return io_error(fmt::format("{}: cannot be read", path.string()));
   text.resize(static_cast<size_t>(file.gcount()));

@@ -8,12 +8,12 @@
 namespace outrider {
 namespace {
 
-constexpr size_t kLongestName = 64;  // bounds the work of the edit distance
+constexpr size_t kMaxNameLength = 64;  // bounds the work of the edit distance
 
 char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 std::string comparable(std::string_view name) {
-  std::string result(name.substr(0, kLongestName));
+  std::string result(name.substr(0, kMaxNameLength));
   for (char& c : result) c = c == '-' ? '_' : ascii_lower(c);
   return result;
 }

@@ -92,13 +92,13 @@ Status set_prompt_ids(Settings& settings, const OptionValue& value) {
 }
 
 // "1,2,4"
-Result<std::vector<int>> parse_counts(std::string_view text, std::string_view what, int most) {
+Result<std::vector<int>> parse_counts(std::string_view text, std::string_view what, int max) {
   std::vector<int> counts;
   for (const std::string_view part : split(text, ',')) {
-    const auto count = parse_integer(trimmed(part), 1, most);
+    const auto count = parse_integer(trimmed(part), 1, max);
     if (!count.ok()) {
       return usage_error(fmt::format("expected {} from 1 to {} separated by commas, as in 1,2,4; found {}",
-                                     what, most, quote(text)));
+                                     what, max, quote(text)));
     }
     counts.push_back(static_cast<int>(*count));
   }
@@ -440,11 +440,11 @@ const OptionRow kOptions[] = {
      .min = 0, .max = kMaxSeed},
     {.name = "max-tokens", .metavar = "N", .type = Type::kInteger, .group = kLength,
      .commands = kGenerate | kBench | kBenchServe | kVerify | kDoctor,
-     .default_text = "128", .help = "most tokens of output",
+     .default_text = "128", .help = "tokens of output, at most",
      .apply = [](S& s, const V& v) { s.request.max_tokens = v.integer; return Status(); },
      .min = 1, .max = kMaxTokens},
     {.name = "max-tokens", .metavar = "N", .type = Type::kInteger, .group = kLength, .commands = kChat,
-     .default_text = "512", .help = "most tokens of one answer",
+     .default_text = "512", .help = "tokens of one answer, at most",
      .apply = [](S& s, const V& v) { s.request.max_tokens = v.integer; return Status(); },
      .min = 1, .max = kMaxTokens},
     {.name = "stop", .metavar = "TEXT", .type = Type::kTextList, .group = kLength, .commands = kDecodes,

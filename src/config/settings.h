@@ -83,10 +83,10 @@ struct Settings {
   std::vector<int> batch_sizes;  // bench: measure throughput with so many prompts running at once
   std::optional<int64_t> cached_context;       // bench: tokens in the cache before such a pass
   std::string shape, draft_shape;              // bench: random weights of these shapes instead of a model
-  std::optional<double> synthetic_acceptance;  // bench: drafts are right with this probability
-  bool compares_drafters = false;              // bench: all drafters there are
-  int draft_nodes = 24;                        // bench --all: of one tree, at most
-  std::vector<std::string> drafter_folders;    // bench --all: searched; empty: where the target lies
+  std::optional<double> synthetic_acceptance;  // bench: probability that a draft is right
+  bool compares_drafters = false;              // bench: compares all drafters that fit
+  int draft_nodes = 24;                        // bench --all: greatest number of drafted nodes of a tree
+  std::vector<std::string> drafter_folders;    // bench --all: folders to search; empty: the target's
   std::string system_message;
 
   LoadOptions load;
@@ -95,7 +95,8 @@ struct Settings {
   bool force = false;             // quantize: replace `output` if it exists
 
   ServerOptions server;
-  std::string served_model_name;  // serve: empty: that of the model's folder or file; bench serve: the first
+  std::string served_model_name;  // empty: serve takes the name of the model's folder or file, bench serve
+                                  // the first listed
 
   bool show_draft = false;
   bool show_tree = false;

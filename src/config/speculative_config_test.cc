@@ -121,56 +121,57 @@ TEST(SpeculativeConfig, ListsStandInBracketsOrAreLists) {
   EXPECT_NE(error_of("draft_target,expansion=[2,0]").find("from 1 to 64"), std::string::npos);
 }
 
+const std::string kMalformed[] = {
+    "",
+    ",",
+    "=",
+    "ngram,",
+    "ngram,,",
+    "ngram,ngram",
+    "ngram,max_draft_len",
+    "ngram,max_draft_len=",
+    "ngram,max_draft_len=-1",
+    "ngram,max_draft_len=65",
+    "ngram,max_draft_len=4.0",
+    "ngram,max_draft_len=4x",
+    "ngram,max_draft_len=0x4",
+    "ngram,max_draft_len=99999999999999999999",
+    "ngram,max_draft_len=4,max_draft_len=5",
+    "ngram,max_draft_len=4,num_speculative_tokens=4",
+    "ngram,method=ngram",
+    "ngram,is_keep_all=maybe",
+    "ngram,is_keep_all=2",
+    "ngram,max_matching_ngram_size=0",
+    "ngram,max_matching_ngram_size=17",
+    "ngram,max_pool_patterns=0",
+    "ngram,speculative_model=d",
+    "draft_target,is_keep_all=true",
+    "draft_target,speculative_model=",
+    "max_draft_len=4",
+    "{",
+    "{}",
+    "{]",
+    R"({"method": })",
+    R"({"method": null})"
+    "x",
+    R"({"method": ["ngram"]})",
+    R"({"method": {"a": 1}})",
+    R"({"method": "ngram", "method": "ngram"})",
+    R"({"method": "ngram", "num_speculative_tokens": "four"})",
+    R"({"method": "ngram", "num_speculative_tokens": 1e3})",
+    R"({"method": "ngram", "num_speculative_tokens": [4]})",
+    R"({"speculative_config": 4})",
+    R"({"speculative_config": [4]})",
+    R"({"speculative_config": {"speculative_config": "x"}})",
+    std::string("ngram\0", 6),
+    std::string(100000, 'a'),
+    std::string(100000, ','),
+    "\xff\xfe",
+    "ngram\nmax_draft_len=4",
+};
+
 TEST(SpeculativeConfig, MalformedTextIsRefusedInOneLine) {
-  const std::string texts[] = {
-      "",
-      ",",
-      "=",
-      "ngram,",
-      "ngram,,",
-      "ngram,ngram",
-      "ngram,max_draft_len",
-      "ngram,max_draft_len=",
-      "ngram,max_draft_len=-1",
-      "ngram,max_draft_len=65",
-      "ngram,max_draft_len=4.0",
-      "ngram,max_draft_len=4x",
-      "ngram,max_draft_len=0x4",
-      "ngram,max_draft_len=99999999999999999999",
-      "ngram,max_draft_len=4,max_draft_len=5",
-      "ngram,max_draft_len=4,num_speculative_tokens=4",
-      "ngram,method=ngram",
-      "ngram,is_keep_all=maybe",
-      "ngram,is_keep_all=2",
-      "ngram,max_matching_ngram_size=0",
-      "ngram,max_matching_ngram_size=17",
-      "ngram,max_pool_patterns=0",
-      "ngram,speculative_model=d",
-      "draft_target,is_keep_all=true",
-      "draft_target,speculative_model=",
-      "max_draft_len=4",
-      "{",
-      "{}",
-      "{]",
-      R"({"method": })",
-      R"({"method": null})"
-      "x",
-      R"({"method": ["ngram"]})",
-      R"({"method": {"a": 1}})",
-      R"({"method": "ngram", "method": "ngram"})",
-      R"({"method": "ngram", "num_speculative_tokens": "four"})",
-      R"({"method": "ngram", "num_speculative_tokens": 1e3})",
-      R"({"method": "ngram", "num_speculative_tokens": [4]})",
-      R"({"speculative_config": 4})",
-      R"({"speculative_config": [4]})",
-      R"({"speculative_config": {"speculative_config": "x"}})",
-      std::string("ngram\0", 6),
-      std::string(100000, 'a'),
-      std::string(100000, ','),
-      "\xff\xfe",
-      "ngram\nmax_draft_len=4",
-  };
-  for (const std::string& text : texts) {
+  for (const std::string& text : kMalformed) {
     const auto config = parse_speculative(text);
     ASSERT_FALSE(config.ok()) << text.substr(0, 60);
     EXPECT_EQ(config.error().message.find('\n'), std::string::npos) << text.substr(0, 60);
@@ -182,7 +183,7 @@ TEST(SpeculativeConfig, MedusaChoicesAreListsOfRanks) {
   const std::vector<std::vector<int>> expected = {{0}, {0, 0}, {1}};
   const SpeculativeOptions inline_choices = parsed("medusa,medusa_choices=[[0],[0, 0],[1]]");
   EXPECT_EQ(inline_choices.tree.choices, expected);
-  EXPECT_EQ(inline_choices.tree, TreeKind::kChoices);
+  EXPECT_EQ(inline_choices.tree.kind, TreeKind::kChoices);
   const auto yaml = from_yaml("decoding_type: Medusa\nmedusa_choices: [[0], [0, 0], [1]]\n");
   ASSERT_TRUE(yaml.ok()) << yaml.error().message;
   EXPECT_EQ(yaml->options.tree.choices, expected);

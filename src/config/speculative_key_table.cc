@@ -34,7 +34,7 @@ Result<Method> parse_method(std::string_view text) {
 
 using Options = SpeculativeOptions;
 
-constexpr int64_t kLargestToken = std::numeric_limits<TokenId>::max();
+constexpr int64_t kMaxToken = std::numeric_limits<TokenId>::max();
 
 // The member of `object` at the end of a path of members.
 template <auto kFirst, auto... kRest>
@@ -358,10 +358,10 @@ const SpeculativeKey kKeys[] = {
      assign_relaxed_space},
     {"begin_thinking_phase_token", "", kAllMethods, "128798",
      "--acceptance relaxed: id that opens the thinking",
-     assign_integer<0, kLargestToken, &Options::relaxed, &RelaxedOptions::begin_thinking_token>},
+     assign_integer<0, kMaxToken, &Options::relaxed, &RelaxedOptions::begin_thinking_token>},
     {"end_thinking_phase_token", "", kAllMethods, "128799",
      "--acceptance relaxed: id that closes it",
-     assign_integer<0, kLargestToken, &Options::relaxed, &RelaxedOptions::end_thinking_token>},
+     assign_integer<0, kMaxToken, &Options::relaxed, &RelaxedOptions::end_thinking_token>},
     {"prompt_lookup_min", "", keys_of(Method::kNGram), "",
      "vLLM's; read and without effect",
      warn_shortest_pattern},

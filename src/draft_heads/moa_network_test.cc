@@ -84,9 +84,59 @@ struct GoldenParam {
 
 class MoaGolden : public testing::TestWithParam<GoldenParam> {};
 
+// A sequence in a cache of 128 entries.
+struct CachedSequence {
+  explicit CachedSequence(KvCache& used) : cache(&used), kv(used.open({})) {}
+  KvCache* cache;
+  KvSequence kv;
+};
+
+// Computes and commits the tokens in the target; returns the slots of their entries.
+std::vector<int32_t> prefill(TestModel& target, CachedSequence& sequence, std::span<const TokenId> tokens) {
+  auto prompt = sequence.cache->stage(sequence.kv, static_cast<int>(tokens.size())).value();
+  std::vector<int32_t> slots;
+  for (int i = 0; i < prompt.count(); ++i) slots.push_back(prompt.slot(i));
+  ForwardBatch batch;
+  append_chain(batch, sequence.kv, prompt, tokens, LogitsWanted::kAll);
+  target->forward(batch, *sequence.cache);
+  prompt.commit(all_of(tokens.size()), tokens);
+  return slots;
+}
+
+// Logits of the golden tree, computed level by level, as it is drafted.
+std::vector<float> draft_levels(const nlohmann::json& golden, MoaNetwork& network, TestModel& target,
+                                CachedSequence& own, CachedSequence& targets) {
+  const std::vector<TokenId> tree = golden.at("tree_tokens");
+  const std::vector<int> parents = golden.at("tree_parents");
+  const auto nodes = static_cast<int>(tree.size());
+  auto staged = own.cache->stage(own.kv, nodes).value();
+  auto target_staged = targets.cache->stage(targets.kv, nodes).value();
+  ForwardBatch batch;
+  std::vector<float> logits;
+  for (const auto& [first, end] : {std::pair{0, 1}, {1, 3}, {3, 7}, {7, 8}}) {
+    const StagedTree level{std::span(tree).first(static_cast<size_t>(end)),
+                           std::span(parents).first(static_cast<size_t>(end)), first};
+    batch.clear();
+    append_tree(batch, own.kv, staged, level, LogitsWanted::kAll);
+    const std::span<const float> out = network.run(batch, *own.cache);
+    std::span<const float> rows;
+    if (network.config().target_layers == 0) {
+      rows = target->output_head(out.data(), batch.rows());
+    } else {
+      batch.clear();
+      append_tree(batch, targets.kv, target_staged, level, LogitsWanted::kAll);
+      batch.resume_layer = target->config().layer_count - network.config().target_layers;
+      batch.resumed_rows = all_of(static_cast<size_t>(batch.rows()));
+      batch.resumed_states.assign(out.begin(), out.end());
+      rows = target->forward(batch, *targets.cache);
+    }
+    logits.insert(logits.end(), rows.begin(), rows.end());
+  }
+  return logits;
+}
+
 void check_case(const nlohmann::json& golden, const nlohmann::json& expected, const GoldenParam& param) {
-  const std::string target_name = expected.at("target");
-  TestModel target({.name = target_name,
+  TestModel target({.name = expected.at("target"),
                     .kernels = param.kernels,
                     .weights = DType::kF32,
                     .workers = 2,
@@ -103,60 +153,29 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected, co
   const std::vector<TokenId> tokens = golden.at("tokens");
   const auto committed = std::span(tokens).first(tokens.size() - 1);
 
-  // The target's entries, and its last hidden states for the network without layer self-attention.
+  // The network without layer self-attention reads the target's last hidden states.
   if (!variant.uses_lsa) target->tap({.layers = {}, .final_norm = true});
   const auto target_cache = target.make_cache(param.page_size, 128);
-  KvSequence target_sequence = target_cache->open({});
-  auto prompt = target_cache->stage(target_sequence, static_cast<int>(committed.size())).value();
-  std::vector<int32_t> slots;
-  for (int i = 0; i < prompt.count(); ++i) slots.push_back(prompt.slot(i));
-  ForwardBatch batch;
-  append_chain(batch, target_sequence, prompt, committed, LogitsWanted::kAll);
-  target->forward(batch, *target_cache);
-  std::vector<float> last_hidden(target->features().begin(), target->features().end());
-  prompt.commit(all_of(committed.size()), committed);
+  CachedSequence targets(*target_cache);
+  const std::vector<int32_t> slots = prefill(target, targets, committed);
+  const std::vector<float> last_hidden(target->features().begin(), target->features().end());
 
   KvShape shape = network.kv_shape();
   shape.page_size = param.page_size;
   shape.page_count = 128 / param.page_size;
   KvCache cache(shape, {.hash_bits = 64, .poison = true});
-  KvSequence sequence = cache.open({});
-  auto context = cache.stage(sequence, static_cast<int>(committed.size())).value();
-  batch.clear();
-  append_chain(batch, sequence, context, committed, LogitsWanted::kNone);
+  CachedSequence own(cache);
+  auto context = cache.stage(own.kv, static_cast<int>(committed.size())).value();
+  ForwardBatch batch;
+  append_chain(batch, own.kv, context, committed, LogitsWanted::kNone);
   const std::span<const float> states =
       variant.uses_lsa && variant.uses_cross ? network.mix_layers(slots, *target_cache) : last_hidden;
   if (variant.uses_cross) expect_rows(states, committed.size(), 4, expected.at("context"));
   network.add_context(batch, states.data(), cache);
   context.commit(all_of(committed.size()), committed);
 
-  // The tree level by level, as it is drafted.
-  const std::vector<TokenId> tree = golden.at("tree_tokens");
-  const std::vector<int> parents = golden.at("tree_parents");
-  const auto nodes = static_cast<int>(tree.size());
-  auto staged = cache.stage(sequence, nodes).value();
-  auto target_staged = target_cache->stage(target_sequence, nodes).value();
-  std::vector<float> logits;
-  for (const auto& [first, end] : {std::pair{0, 1}, {1, 3}, {3, 7}, {7, 8}}) {
-    const StagedTree level{std::span(tree).first(static_cast<size_t>(end)),
-                           std::span(parents).first(static_cast<size_t>(end)), first};
-    batch.clear();
-    append_tree(batch, sequence, staged, level, LogitsWanted::kAll);
-    const std::span<const float> out = network.run(batch, cache);
-    std::span<const float> rows;
-    if (variant.tli == 0) {
-      rows = target->output_head(out.data(), batch.rows());
-    } else {
-      batch.clear();
-      append_tree(batch, target_sequence, target_staged, level, LogitsWanted::kAll);
-      batch.resume_layer = target->config().layer_count - network.config().target_layers;
-      batch.resumed_rows = all_of(static_cast<size_t>(batch.rows()));
-      batch.resumed_states.assign(out.begin(), out.end());
-      rows = target->forward(batch, *target_cache);
-    }
-    logits.insert(logits.end(), rows.begin(), rows.end());
-  }
-  expect_rows(logits, tree.size(), 9, expected.at("logits"));
+  const std::vector<float> logits = draft_levels(golden, network, target, own, targets);
+  expect_rows(logits, golden.at("tree_tokens").size(), 9, expected.at("logits"));
 }
 
 TEST_P(MoaGolden, AgreesWithPyTorch) {

@@ -70,8 +70,8 @@ class Mtp final : public RecurrentHead {
 
   Status load(const HeadFile& head, ModelConfig config, const ModelOptions& options);
   int64_t state_size() const override { return layout_.modules * hidden_size_; }
-  int max_levels() const override {
-    return is_chained() ? static_cast<int>(layout_.modules) : RecurrentHead::max_levels();
+  int max_depth() const override {
+    return is_chained() ? static_cast<int>(layout_.modules) : RecurrentHead::max_depth();
   }
   bool carries_state() const override { return is_chained(); }
   Output forward(const Pass& pass) override;

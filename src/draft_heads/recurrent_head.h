@@ -52,7 +52,7 @@ class RecurrentHead {
   int64_t weight_bytes() const { return weight_bytes_; }
   virtual int64_t state_size() const { return hidden_size_; }
   // Greatest number of levels that it can draft.
-  virtual int max_levels() const { return 64; }
+  virtual int max_depth() const { return 64; }
   // Whether rows of committed tokens also need the state of the entry before the first.
   virtual bool carries_state() const { return false; }
 

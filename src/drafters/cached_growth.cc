@@ -15,11 +15,11 @@ int64_t CachedGrowth::max_rows(const SpeculativeOptions& options, const DrafterC
   return std::max<int64_t>(context.prefill_chunk, int64_t{context.max_batch} * max_staged(options));
 }
 
-KvShape CachedGrowth::cache_shape(KvShape shape, int64_t longest, const SpeculativeOptions& options,
+KvShape CachedGrowth::cache_shape(KvShape shape, int64_t max_length, const SpeculativeOptions& options,
                                   const DrafterContext& context) {
   shape.page_size = context.page_size;
   shape.type = context.kv_type;
-  const int64_t entries = longest + max_staged(options);
+  const int64_t entries = max_length + max_staged(options);
   shape.page_count = context.max_batch * ((entries + shape.page_size - 1) / shape.page_size + 1);
   return shape;
 }

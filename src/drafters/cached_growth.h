@@ -40,8 +40,8 @@ class CachedGrowth {
   static int max_staged(const SpeculativeOptions& options);
   // Rows of the largest pass, prompt chunks included.
   static int64_t max_rows(const SpeculativeOptions& options, const DrafterContext& context);
-  // With pages for all sequences, none longer than `longest`.
-  static KvShape cache_shape(KvShape shape, int64_t longest, const SpeculativeOptions& options,
+  // With pages for all sequences, of at most max_length tokens each.
+  static KvShape cache_shape(KvShape shape, int64_t max_length, const SpeculativeOptions& options,
                              const DrafterContext& context);
 
   // `vocab`: ids that may be drafted, the first of each row of logits.

@@ -41,13 +41,13 @@ class CombinedDrafter final : public Drafter {
   struct Member {
     std::shared_ptr<Drafter> drafter;
     double ms = 0.0;                            // fading mean time of one sequence's draft; 0: not yet known
-    std::optional<FeatureShare> features = {};  // if it learns from the target's state
+    std::optional<FeatureShare> features = {};  // its part of the features, if it learns from them
   };
   // State of one member for one sequence.
   struct Share {
     AcceptanceEstimates worth;
-    TokenTree tree;             // of the last draft, with the member's own probabilities
-    std::vector<double> alive;  // by depth - 1: how often its path went so deep, fading
+    TokenTree tree;             // the last draft, with the member's own probabilities
+    std::vector<double> alive;  // by depth - 1: fading share of paths that deep
     int left_out = 0;           // steps since it was asked last
   };
   using Shares = std::vector<Share>;  // one per member
@@ -55,8 +55,8 @@ class CombinedDrafter final : public Drafter {
   struct Call {
     std::vector<DraftRequest> requests;
     std::vector<TokenTree> trees;
-    std::vector<size_t> places;                // of the requests among all
-    std::deque<SharedConstraint> constraints;  // of the requests, where members run side by side
+    std::vector<size_t> places;                // index of each request among all
+    std::deque<SharedConstraint> constraints;  // the requests' own, where members run side by side
     Status status;
   };
 

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "drafters/registry.h"
+
 namespace outrider {
 namespace {
 

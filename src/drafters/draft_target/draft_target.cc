@@ -27,7 +27,7 @@ class DraftTargetDrafter final : public Drafter {
       : model_(std::move(model)),
         growth_(options, context, shape, std::min(context.vocab_size, model_->config().vocab_size)),
         context_(model_->config().max_context),
-        longest_(context.context),
+        max_length_(context.context),
         prefill_chunk_(context.prefill_chunk) {
     path_.reserve(static_cast<size_t>(std::max(prefill_chunk_, CachedGrowth::max_staged(options))));
   }
@@ -48,8 +48,8 @@ class DraftTargetDrafter final : public Drafter {
   DrafterTraits traits_{.name = std::string(method_name(Method::kDraftTarget)), .emits_probabilities = true};
   std::unique_ptr<Model> model_;
   CachedGrowth growth_;
-  int64_t context_;  // longest sequence the draft model was made for
-  int64_t longest_;  // longest sequence there will be
+  int64_t context_;     // tokens of the longest sequence that the draft model was made for
+  int64_t max_length_;  // tokens of the longest sequence in the engine
   int prefill_chunk_;
   std::vector<int> path_;                                  // scratch of commit() and compute()
   std::unordered_map<uint64_t, DraftSequence> sequences_;  // destroyed before the cache of their pages
@@ -92,7 +92,7 @@ DraftSequence& DraftTargetDrafter::open(const DraftRequest& request) {
   DraftSequence& sequence = found->second;
   if (is_new) {
     sequence.kv = growth_.cache().open(request.tokens, request.scope);
-    growth_.reserve(sequence, std::min(context_, longest_));
+    growth_.reserve(sequence, std::min(context_, max_length_));
   }
   return sequence;
 }
@@ -165,8 +165,8 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(std::unique_ptr<Model
   const int nodes = make_tree_policy(options)->max_expanded(largest_tree(options), options.max_draft_len);
   OUTRIDER_RETURN_IF_ERROR(
       model->reserve(CachedGrowth::max_rows(options, context), int64_t{context.max_batch} * nodes));
-  const int64_t longest = std::min(context.context, model->config().max_context);
-  const KvShape shape = CachedGrowth::cache_shape(model->kv_shape(), longest, options, context);
+  const int64_t max_length = std::min(context.context, model->config().max_context);
+  const KvShape shape = CachedGrowth::cache_shape(model->kv_shape(), max_length, options, context);
   return std::shared_ptr<Drafter>(
       std::make_shared<DraftTargetDrafter>(std::move(model), shape, options, context));
 }

@@ -32,7 +32,7 @@ class EarlyExitDrafter final : public Drafter {
     AdaptiveThreshold threshold;
     GrowthOptions growth;
     std::vector<TokenId> chain;  // the last draft, if the threshold adapts
-    int max_depth = 0;           // of that draft
+    int max_depth = 0;           // limit of that draft
   };
   // A sequence while its tree grows.
   struct Growing {
@@ -41,7 +41,7 @@ class EarlyExitDrafter final : public Drafter {
     Sequence* state = nullptr;
     // Staged entries: the nodes computed, ascending.
     std::vector<TokenId> tokens;  // by entry
-    std::vector<int> parents;     // by entry: that of its parent, -1 for the root
+    std::vector<int> parents;     // by entry: the entry of its parent, -1 for the root
     std::vector<int> entries;     // by node: its entry, -1: not computed
     int first = 0;                // entry of the last pass, and the index of its logits
     int logits_index = 0;
@@ -60,7 +60,7 @@ class EarlyExitDrafter final : public Drafter {
   bool adapts_;            // AdaptiveThreshold ends chains
   double level_ms_ = 0.0;  // time of a level for one sequence
   int64_t vocab_;
-  size_t longest_;  // tokens of the longest sequence with its tree
+  size_t max_length_;  // tokens of the longest sequence with its tree
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // one per request, and spare ones
   std::vector<Growing*> active_;                   // those that still grow
@@ -78,10 +78,10 @@ EarlyExitDrafter::EarlyExitDrafter(LayerSubset layers, const SpeculativeOptions&
       vocab_(context.vocab_size) {
   const auto batch = static_cast<size_t>(context.max_batch);
   const auto entries = static_cast<size_t>(1 + largest_tree(options));
-  longest_ = static_cast<size_t>(context.context) + entries;
+  max_length_ = static_cast<size_t>(context.context) + entries;
   batch_.reserve({.rows = static_cast<int64_t>(batch * entries),
                   .max_sequences = context.max_batch,
-                  .max_entries = static_cast<int64_t>(longest_),
+                  .max_entries = static_cast<int64_t>(max_length_),
                   .page_size = context.page_size,
                   .max_depth = options.max_draft_len});
   for (size_t i = 0; i < batch; ++i) {
@@ -142,7 +142,7 @@ EarlyExitDrafter::Growing& EarlyExitDrafter::start(const DraftRequest& request, 
                                                         .chain = {},
                                                         .max_depth = 0});
   Sequence& sequence = found->second;
-  if (is_new) sequence.history.reserve(longest_);
+  if (is_new) sequence.history.reserve(max_length_);
   sequence.growth.level_ms = level_ms_;
   const bool adapts = adapts_ && request.estimates == nullptr;
   sequence.growth.min_probability = adapts ? sequence.threshold.value() : growth_.min_probability;

@@ -8,10 +8,10 @@
 namespace outrider {
 
 // The target drafts for itself, with its own KV cache: with its first layers, its final norm and output head
-// (LayerSkip, arXiv 2404.16710), where the target's pass takes the drafted rows up at the layer drafting
-// stopped at; or with all layers but some of their attentions and MLPs (Draft & Verify, arXiv 2309.08168).
-// Errors: layers that the target does not have, nothing left to run, both ways at once, a tree that needs
-// more entries than its nodes.
+// (LayerSkip, arXiv 2404.16710), where the target's pass resumes the drafted rows at the layer after these;
+// or with all layers but some of their attentions and MLPs (Draft & Verify, arXiv 2309.08168). Errors: layers
+// that the target does not have, nothing left to run, both ways at once, a tree that needs more entries than
+// its nodes.
 Result<std::shared_ptr<Drafter>> make_early_exit_drafter(const SpeculativeOptions& options,
                                                          const DrafterContext& context);
 
@@ -30,7 +30,7 @@ class AdaptiveThreshold {
 
  private:
   double value_;
-  double acceptance_rate_ = -1.0;  // running; negative before the first round
+  double acceptance_rate_ = -1.0;  // running mean; negative before the first round
 };
 
 }  // namespace outrider

@@ -47,7 +47,7 @@ class DFlashDrafter final : public Drafter {
   // A sequence while its tree grows.
   struct Growing {
     TreeGrowth growth;
-    DraftRequest request;  // no deeper than the block
+    DraftRequest request;  // limited to the depth of the block
     std::optional<KvTransaction> staged;
   };
 
@@ -61,9 +61,9 @@ class DFlashDrafter final : public Drafter {
   KvCache cache_;
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
-  int places_;  // of a block, to be drafted
+  int places_;  // places of a block that are drafted
   size_t vocab_;
-  int64_t longest_;
+  int64_t max_length_;
   Context context_{kMaxContext};
   std::vector<float> gathered_;  // [rows, numbers]: features, then states
   ForwardBatch batch_;
@@ -81,15 +81,15 @@ DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvSha
       growth_(growth_options(options, policy_.get())),
       places_(static_cast<int>(network_->config().block_size) - 1),
       vocab_(static_cast<size_t>(context.vocab_size)),
-      longest_(context.context) {
+      max_length_(context.context) {
   traits_.features = network_->taps();
 }
 
 void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens, uint64_t scope) {
   Sequence& sequence = sequences_[id];
   sequence.kv = cache_.open(tokens, scope);
-  sequence.kv.reserve(longest_ + places_ + 1);
-  sequence.history.reserve(static_cast<size_t>(longest_));
+  sequence.kv.reserve(max_length_ + places_ + 1);
+  sequence.history.reserve(static_cast<size_t>(max_length_));
   sequence.waiting.clear(sequence.kv.length());
 }
 

@@ -32,13 +32,13 @@ class MedusaDrafter final : public Drafter {
  private:
   struct Sequence {
     RequestHistory history;
-    std::vector<float> state;  // of the last token computed
-    int64_t length = 0;        // tokens up to that one
+    std::vector<float> state;  // the target's, of the last token computed
+    int64_t length = 0;        // tokens up to and with that one
   };
   // A sequence while its tree grows.
   struct Growing {
     TreeGrowth growth;
-    DraftRequest request;  // no deeper than there are heads
+    DraftRequest request;  // limited to the number of heads
   };
 
   void start(const DraftRequest& request, TokenTree& tree);
@@ -50,7 +50,7 @@ class MedusaDrafter final : public Drafter {
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
   size_t vocab_;
-  size_t longest_;                                 // sequence there will be
+  size_t max_length_;                              // tokens of the longest sequence
   std::vector<float> states_;                      // [growing, hidden size]
   std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
   size_t active_ = 0;
@@ -63,7 +63,7 @@ MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const Speculati
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
       vocab_(static_cast<size_t>(context.vocab_size)),
-      longest_(static_cast<size_t>(context.context)) {
+      max_length_(static_cast<size_t>(context.context)) {
   heads_->reserve(context.max_batch);
   states_.reserve(static_cast<size_t>(context.max_batch * heads_->shape().hidden_size));
   for (int i = 0; i < context.max_batch; ++i) growing_.push_back(std::make_unique<Growing>());
@@ -74,14 +74,14 @@ void MedusaDrafter::absorb(std::span<const CommittedFeatures> committed) {
     if (features.rows.empty()) continue;
     auto [found, is_new] = sequences_.try_emplace(features.sequence);
     Sequence& sequence = found->second;
-    if (is_new) sequence.history.reserve(longest_);
+    if (is_new) sequence.history.reserve(max_length_);
     const std::span<const float> state = features.at(features.rows.size() - 1);
     sequence.state.assign(state.begin(), state.end());
     sequence.length = features.first + std::ssize(features.rows);
   }
 }
 
-// All that matters is the state of the token before the last one.
+// Only the state of the token before the last one matters.
 int64_t MedusaDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*/) {
   return std::max<int64_t>(0, std::ssize(tokens) - 2);
 }

@@ -23,7 +23,7 @@ class MoaDrafter final : public Drafter {
       : network_(std::move(network)),
         growth_(options, context, shape, context.vocab_size),
         policy_(make_tree_policy(options)),
-        longest_(context.context),
+        max_length_(context.context),
         learns_(network_->config().uses_cross && !network_->config().uses_layers) {
     traits_.features.final_norm = learns_;
   }
@@ -40,8 +40,8 @@ class MoaDrafter final : public Drafter {
 
  private:
   struct Sequence : DraftSequence {
-    const TargetAccess* target = nullptr;  // of the request being drafted for
-    WaitingFeatures waiting;               // last hidden states of the target, if that is what is learnt from
+    const TargetAccess* target = nullptr;  // the target's access in the current request
+    WaitingFeatures waiting;               // last hidden states of the target, if the network reads them
   };
   using Context = ContextPass<Sequence>;
 
@@ -58,10 +58,10 @@ class MoaDrafter final : public Drafter {
   std::unique_ptr<MoaNetwork> network_;
   CachedGrowth growth_;
   std::unique_ptr<TreePolicy> policy_;
-  int64_t longest_;
-  bool learns_;  // from features; else what is needed is in the target's cache
+  int64_t max_length_;
+  bool learns_;  // it reads features of the target; else the target's cache
   Context context_{MoaNetwork::max_context()};
-  std::vector<DraftRequest> requests_;  // of this draft, as they are grown
+  std::vector<DraftRequest> requests_;  // requests of this draft, with the limits of their trees
   ForwardBatch target_batch_;
   std::vector<int32_t> slots_;
   std::vector<float> states_;
@@ -74,7 +74,7 @@ MoaDrafter::Sequence& MoaDrafter::open(uint64_t id, std::span<const TokenId> tok
   if (is_new) {
     sequence.kv = growth_.cache().open(tokens, scope);
     sequence.waiting.clear(sequence.kv.length());
-    growth_.reserve(sequence, longest_);
+    growth_.reserve(sequence, max_length_);
   }
   return sequence;
 }
@@ -121,7 +121,7 @@ Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<Token
   for (size_t i = 0; i < requests.size(); ++i) {
     const std::span<const TokenId> tokens = requests[i].tokens;
     Sequence& sequence = sequences_.at(requests[i].sequence);
-    // Cross-attention needs something to see.
+    // Cross-attention needs at least one committed token.
     if (tokens.size() < 2 || std::cmp_not_equal(sequence.kv.length(), tokens.size() - 1)) continue;
     requests_.push_back(within_staged(requests[i]));
     growth_.add(requests_.back(), trees[i], sequence, tokens.last(1));
@@ -133,7 +133,7 @@ Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<Token
   return {};
 }
 
-// Brings the caches of all sequences to their pending tokens.
+// Caches all tokens before the pending one of every sequence.
 void MoaDrafter::cache_context(std::span<const DraftRequest> requests) {
   const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
   for (const DraftRequest& request : requests) {
@@ -179,14 +179,15 @@ std::span<const float> MoaDrafter::forward(const ForwardBatch& batch,
   return target.output_head(states.data(), batch.rows());
 }
 
-// The target's own keys and values of what is committed, and in its staged entries those of the drafted rows.
+// Runs drafted rows through the target's last layers, over its own entries of committed tokens; the rows'
+// keys and values go into the staged entries.
 std::span<const float> MoaDrafter::run_target_layers(std::span<const float> states,
                                                      std::span<const CachedGrowth::Rows> rows) {
   target_batch_.clear();
   const TargetAccess* target = nullptr;
   for (const CachedGrowth::Rows& of : rows) {
     target = static_cast<const Sequence*>(of.sequence)->target;
-    target->exits->clear();  // what others computed there is overwritten
+    target->exits->clear();  // entries that other drafters computed are overwritten
     append_tree(target_batch_, *target->sequence, *target->staged,
                 {of.sequence->tokens, of.sequence->parents, of.first}, LogitsWanted::kAll);
   }

@@ -41,7 +41,7 @@ class RecurrentDrafter final : public Drafter {
  private:
   struct Sequence : DraftSequence {
     std::vector<float> waiting;  // features of the tokens after those with entries: [row_size] each
-    std::vector<float> states;   // by staged entry: [state_size]; of committed tokens that of the last alone
+    std::vector<float> states;   // [state_size] by staged entry; committed tokens have that of the last alone
     std::vector<float> carried;  // state of the last committed entry, where the head asks for it
     bool is_lost = false;        // features are missing: there is nothing to draft from
   };
@@ -63,21 +63,21 @@ class RecurrentDrafter final : public Drafter {
   void prepare(const DraftRequest& request, TokenTree& tree);
   std::span<const float> forward(const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows);
   const float* gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count);
-  float* room_for_states(int64_t rows);
+  float* reserve_states(int64_t rows);
   const float* commit(Sequence& sequence, size_t count, const float* states);
 
   DrafterTraits traits_;
   std::unique_ptr<RecurrentHead> head_;
   CachedGrowth growth_;
-  size_t longest_;                  // tokens of the longest sequence
-  std::vector<float> page_states_;  // [pages, state_size]: what the last entry of a full page carries
-  int level_ = 0;                   // of the pass under way
+  size_t max_length_;               // tokens of the longest sequence
+  std::vector<float> page_states_;  // [pages, state_size]: the state of the last entry of each full page
+  int level_ = 0;                   // level of the current pass
   // Scratch of one call.
-  std::vector<DraftRequest> requests_;             // no deeper than the head can draft
+  std::vector<DraftRequest> requests_;             // limited to the depth that the head can draft
   std::vector<float> inputs_;                      // [rows, row_size or state_size]
   std::vector<float> carried_;                     // [sequences, state_size]
   std::vector<float> entry_states_;                // [rows, state_size] of level 0, where they are carried
-  std::vector<Sequence*> taking_;                  // part in the draft, or in the flush
+  std::vector<Sequence*> taking_;                  // sequences that take part in the draft or the flush
   std::vector<std::span<const TokenId>> flushed_;  // tokens of each sequence of a flush
   std::vector<int> path_;
   std::vector<Found> found_;
@@ -93,8 +93,8 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
       growth_(options, context,
               CachedGrowth::cache_shape(head_->kv_shape(), context.context, options, context),
               context.vocab_size),
-      longest_(static_cast<size_t>(context.context)) {
-  // Features that wait come on top of a chunk.
+      max_length_(static_cast<size_t>(context.context)) {
+  // Waiting features are computed together with a chunk.
   const auto rows = static_cast<size_t>(CachedGrowth::max_rows(options, context) +
                                         context.max_batch * (CachedGrowth::kMaxUncached + 1));
   const int width = make_tree_policy(options)->usual_width(largest_tree(options));
@@ -115,7 +115,7 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
   flushed_.reserve(static_cast<size_t>(context.max_batch));
 }
 
-// The first token belongs to every entry's state and to no entry's tokens.
+// No entry is for the first token, but every entry depends on it: it is part of the scope.
 KvSequence RecurrentDrafter::open(std::span<const TokenId> tokens, uint64_t scope) {
   const uint64_t own_scope = mix64(scope) + static_cast<uint64_t>(tokens.front());
   return growth_.cache().open(tokens.subspan(1), own_scope);
@@ -136,7 +136,7 @@ void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt,
     state.kv = std::move(found->kv);
     found_.erase(found);
   }
-  growth_.reserve(state, static_cast<int64_t>(longest_));
+  growth_.reserve(state, static_cast<int64_t>(max_length_));
   state.waiting.reserve((CachedGrowth::kMaxUncached + 1) * row_size());
   state.states.reserve(state.tokens.capacity() * state_size());
   if (!head_->carries_state()) return;
@@ -199,7 +199,7 @@ void RecurrentDrafter::run_flush() {
                   .inputs = inputs_.data(),
                   .carried = carried_.data(),
                   .wants_logits = false,
-                  .entry_states = room_for_states(growth_.batch().rows())});
+                  .entry_states = reserve_states(growth_.batch().rows())});
   const float* states = entry_states_.data();
   for (size_t i = 0; i < taking_.size(); ++i) {
     Sequence& sequence = *taking_[i];
@@ -209,7 +209,7 @@ void RecurrentDrafter::run_flush() {
 }
 
 // Room for the states of all rows of a pass over committed tokens; null where states are not carried.
-float* RecurrentDrafter::room_for_states(int64_t rows) {
+float* RecurrentDrafter::reserve_states(int64_t rows) {
   if (!head_->carries_state()) return nullptr;
   entry_states_.resize(static_cast<size_t>(rows) * state_size());
   return entry_states_.data();
@@ -260,7 +260,7 @@ void RecurrentDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
   const int64_t waiting = waiting_of(sequence);
   if (waiting == 0 || sequence.kv.length() + waiting + 1 != std::ssize(request.tokens)) return;
   requests_.push_back(request);
-  requests_.back().max_depth = std::min(request.max_depth, head_->max_levels());
+  requests_.back().max_depth = std::min(request.max_depth, head_->max_depth());
   if (growth_.add(requests_.back(), tree, sequence, request.tokens.last(static_cast<size_t>(waiting))))
     taking_.push_back(&sequence);
 }
@@ -273,7 +273,7 @@ std::span<const float> RecurrentDrafter::forward(const ForwardBatch& batch,
                       .level = level_,
                       .inputs = gather_inputs(rows, batch.rows()),
                       .carried = carried_.data(),
-                      .entry_states = level_ == 0 ? room_for_states(batch.rows()) : nullptr});
+                      .entry_states = level_ == 0 ? reserve_states(batch.rows()) : nullptr});
   for (const CachedGrowth::Rows& one : rows) {
     auto& sequence = static_cast<Sequence&>(*one.sequence);
     const size_t count = sequence.tokens.size();

@@ -204,7 +204,7 @@ ByteAutomaton::State ByteAutomaton::step(State state, int byte_class) {
 }
 
 ByteAutomaton::State ByteAutomaton::intern(std::vector<Item>& items, bool may_end, bool may_escape) {
-  // Merges the items of one node: their stack sets are united.
+  // Merges the items of one node into one with the union of their stack sets.
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
     return std::tie(a.node, a.stacks) < std::tie(b.node, b.stacks);
   });

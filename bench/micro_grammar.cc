@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of token masks: the first of a grammar, one at a new place, one with a new stack, one computed before.
-// Usage: micro_grammar [directory with tokenizer.json, or .gguf]
+// Measures token masks: the first mask of a grammar, one at a new place, one for a new stack, and a cached
+// one. Usage: micro_grammar [directory with tokenizer.json, or .gguf]
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -43,7 +43,8 @@ void time_compile(benchmark::State& state) {
   for ([[maybe_unused]] auto iteration : state) benchmark::DoNotOptimize(grammar_of_json_schema(kSchema));
 }
 
-// A whole answer: a mask and a step for every token. `is_shared`: the grammar has served another before.
+// Measures a whole answer: a mask and an advance per token. `is_shared`: the matcher has served another
+// answer before.
 void time_answer(benchmark::State& state, bool is_shared) {
   const SharedGrammar grammar = grammar_of_json_schema(kSchema).value();
   const std::vector<TokenId> tokens = vocabulary.tokenizer->encode(kText, {.add_special = false});
@@ -63,7 +64,7 @@ void time_answer(benchmark::State& state, bool is_shared) {
                          benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-// Inside a string, at a depth of arrays that no mask was made for.
+// A state inside a string, at an array depth for which no mask is cached.
 void time_string(benchmark::State& state, bool is_first) {
   const TokenId open = vocabulary.tokenizer->encode("[", {.add_special = false}).back();
   const TokenId quote = vocabulary.tokenizer->encode("\"", {.add_special = false}).back();

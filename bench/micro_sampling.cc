@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kVocabulary = 152064;
 
-// Bell-shaped, as the logits of most tokens are; `lifted` tokens stand out by up to 16, as in the logits of a
-// model that is sure.
+// Normally distributed logits, like those of most tokens; `lifted` tokens exceed them by up to 16, as with a
+// confident model.
 std::vector<float> bell_logits(float width, int lifted) {
   std::vector<float> logits(kVocabulary);
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -50,13 +50,13 @@ std::vector<Cut> cuts() {
 
 void time_distribution(benchmark::State& state, const std::vector<float>& logits,
                        const SamplingParams& params) {
-  LogitsProcessor builder;
+  LogitsProcessor processor;
   TokenHistory history;
   for (TokenId token = 0; token < 200; ++token) history.push(token * 700);
   for ([[maybe_unused]] auto iteration : state) {
-    benchmark::DoNotOptimize(builder.build(logits, params, history).tokens.data());
+    benchmark::DoNotOptimize(processor.build(logits, params, history).tokens.data());
   }
-  state.counters["tokens kept"] = static_cast<double>(builder.build(logits, params, history).tokens.size());
+  state.counters["tokens kept"] = static_cast<double>(processor.build(logits, params, history).tokens.size());
 }
 
 void register_sampling() {

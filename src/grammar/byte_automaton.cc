@@ -13,14 +13,14 @@ namespace {
 
 using NodeKind = Grammar::NodeKind;
 
-constexpr size_t kMaxVisits = 50'000;            // nodes on stacks looked at for one byte
-constexpr size_t kMaxBytes = size_t{256} << 20;  // of all states
+constexpr size_t kMaxVisits = 50'000;            // limit of nodes visited for one byte
+constexpr size_t kMaxBytes = size_t{256} << 20;  // limit of the memory of all states
 constexpr size_t kMaxRowEntries = size_t{8} << 20;
 
 }  // namespace
 
-// All that can be reached without a byte. Calls are gathered by procedure, callers first: a procedure is
-// entered once, above all stacks it was called on.
+// Finds all nodes that can be reached without reading a byte. Calls are collected by procedure and processed
+// callers first, so that each procedure is entered once, above the union of the stacks it was called on.
 struct ByteAutomaton::Closure {
   Closure(const Grammar& owner, StackSets& sets)
       : grammar(owner), stacks(sets), called(owner.procedures.size()) {}
@@ -132,7 +132,7 @@ struct ByteAutomaton::Closure {
         arrive(visit.node, 0, visit.stacks, visit.is_entry);
         return;
       case NodeKind::kReturn: {
-        // A procedure that took nothing: its callers have seen that it may.
+        // The procedure read nothing; its callers already continue after an empty procedure.
         if (visit.is_entry) return;
         const auto frames = stacks.frames(visit.stacks);
         visits += frames.size();
@@ -157,7 +157,7 @@ struct ByteAutomaton::Closure {
   size_t visits = 0;
   std::vector<Visit> open;
   std::unordered_set<Visit, HashVisit> seen;
-  std::vector<std::vector<StackFrame>> called;  // by procedure: where its calls return to
+  std::vector<std::vector<StackFrame>> called;  // by procedure: return frames of its calls
   std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> pending;  // ranks of `called`
 };
 
@@ -168,7 +168,7 @@ ByteAutomaton::ByteAutomaton(std::shared_ptr<const Grammar> grammar, int longest
       closure_(std::make_unique<Closure>(*grammar_, stacks_)) {
   Closure& closure = *closure_;
   closure.begin();
-  // As if called from the end of the text.
+  // The root procedure returns to the end of the text.
   closure.call(grammar_->root, {.node = Grammar::kAcceptNode});
   if (grammar_->procedures[grammar_->root].is_nullable) closure.may_end = true;
   closure.run();
@@ -204,7 +204,7 @@ ByteAutomaton::State ByteAutomaton::step(State state, int byte_class) {
 }
 
 ByteAutomaton::State ByteAutomaton::intern(std::vector<Item>& items, bool may_end, bool may_escape) {
-  // A node once, above all stacks it was reached on.
+  // Merges the items of one node into one with the union of their stack sets.
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
     return std::tie(a.node, a.stacks) < std::tie(b.node, b.stacks);
   });

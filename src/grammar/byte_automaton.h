@@ -11,26 +11,27 @@
 
 namespace outrider {
 
-// The grammar read byte by byte, all ways at once. States are small numbers, made as they are met; equal ones
-// have equal numbers. Not thread-safe.
+// An automaton that reads texts of a grammar byte by byte and follows all derivations at once. States are
+// small numbers that are created when first reached; equal states have equal numbers. Not thread-safe.
 class ByteAutomaton {
  public:
   using State = int32_t;
   static constexpr State kDead = -1;
 
-  // Of a byte that may come next, its node, and the stacks it may stand on.
+  // A node that reads the next byte, and the set of stacks above which it was reached.
   struct Item {
     int32_t node = 0;
     StackSet stacks = 0;
     friend bool operator==(const Item&, const Item&) = default;
   };
 
-  // `longest`: see StackSets.
+  // `longest`: bytes of the longest token, see StackSets.
   ByteAutomaton(std::shared_ptr<const Grammar> grammar, int longest);
   ~ByteAutomaton();
 
   State start() const { return start_; }
-  // kDead: this byte may not come, or the ways to read the text so far are too many to follow.
+  // The state after `byte`; kDead if the grammar does not allow it or the text has too many derivations to
+  // follow.
   State advance(State state, uint8_t byte) {
     if (state == kDead) return kDead;
     const int byte_class = grammar_->byte_class[byte];
@@ -43,16 +44,16 @@ class ByteAutomaton {
   }
 
   bool may_end(State state) const { return records_[state].may_end; }
-  // A way of reading has come below what is known (of states made by local_state()).
+  // For states made by local_state(): whether a derivation returned below the known part of its stack.
   bool may_escape(State state) const { return records_[state].may_escape; }
-  // By stacks, then by node.
+  // Sorted by stacks, then by node.
   std::span<const Item> items(State state) const {
     return {items_.data() + records_[state].begin, items_.data() + records_[state].end};
   }
-  // A state that no word of `longest` bytes tells from this one.
+  // The representative of all states that no word of `longest` bytes can tell from this one.
   State canonical(State state);
-  // These items, which stand on the same stacks, above the unknown; what words of `horizon` bytes lead to is
-  // what they lead to above the true stacks, as far as they do not escape.
+  // A state with these items, which share one stack set, above an unknown rest of the stack. Words of up to
+  // `horizon` bytes are accepted as from the true state, unless they return into the unknown rest.
   struct LocalState {
     State state = kDead;
     int horizon = 0;
@@ -64,8 +65,8 @@ class ByteAutomaton {
 
  private:
   struct Record {
-    size_t begin = 0, end = 0;  // of items_
-    int32_t row = -1;           // of rows_, by byte class
+    size_t begin = 0, end = 0;  // range in items_
+    int32_t row = -1;           // row of rows_, indexed by byte class; -1: none yet
     State canonical = -1;
     bool may_end = false;
     bool may_escape = false;
@@ -84,8 +85,8 @@ class ByteAutomaton {
   std::vector<Record> records_;
   std::vector<Item> items_;
   InternTable table_;
-  std::vector<State> rows_;        // transitions already made
-  std::vector<State> row_owners_;  // states
+  std::vector<State> rows_;        // known transitions [row][byte class]
+  std::vector<State> row_owners_;  // by row: its state
   std::unique_ptr<Closure> closure_;
   State start_ = kDead;
 };

@@ -27,7 +27,7 @@ int encode(uint32_t code_point, std::array<uint8_t, 4>& out) {
   return 4;
 }
 
-// [first, last] encode to the same number of bytes.
+// Precondition: all of [first, last] encode to the same number of bytes.
 void split(uint32_t first, uint32_t last, std::vector<Utf8Sequence>& out) {
   for (const int bits : {6, 12, 18}) {
     const uint32_t low = (1U << bits) - 1;

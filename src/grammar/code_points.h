@@ -28,14 +28,14 @@ class CodePointSet {
 
   bool is_empty() const { return ranges_.empty(); }
   bool contains(uint32_t code_point) const;
-  // Ascending, neither overlapping nor touching, but for the gap of the surrogates.
+  // Ascending, without overlaps; adjacent ranges are merged unless only surrogates lie between them.
   const std::vector<CodePointRange>& ranges() const { return ranges_; }
 
  private:
   std::vector<CodePointRange> ranges_;
 };
 
-// UTF-8 of some of the set's members: any byte of the first range, then any of the second, ...
+// A set of UTF-8 encodings: any byte of the first range, then any byte of the second range, and so on.
 struct Utf8Sequence {
   struct Bytes {
     uint8_t first = 0;
@@ -47,7 +47,7 @@ struct Utf8Sequence {
   std::array<Bytes, 4> bytes;
 };
 
-// Together they encode exactly the set's members, each once.
+// Sequences that together encode every member of the set once.
 std::vector<Utf8Sequence> utf8_sequences(const CodePointSet& set);
 
 }  // namespace outrider

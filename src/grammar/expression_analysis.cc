@@ -9,7 +9,7 @@ namespace {
 using Kind = GrammarBuilder::Kind;
 using Node = GrammarBuilder::Node;
 
-// Calls `visit` with every expression that `node` is made of.
+// Calls `visit` with every part of `node`.
 template <typename Visit>
 void for_parts(const GrammarBuilder& builder, const Node& node, const Visit& visit) {
   if (node.kind == Kind::kReference) {
@@ -19,7 +19,7 @@ void for_parts(const GrammarBuilder& builder, const Node& node, const Visit& vis
   }
 }
 
-// For every expression, those that it is a part of, in one array.
+// The expressions that contain expression i as a part: list[begin[i], begin[i + 1]).
 struct Parents {
   std::vector<int32_t> begin;
   std::vector<GrammarExpr> list;
@@ -42,8 +42,8 @@ Parents find_parents(const GrammarBuilder& builder) {
   return parents;
 }
 
-// The least set that holds what `needed` says holds by itself (0), and every expression of which as many
-// parts are in the set as it says.
+// The smallest set that contains every expression of which at least needed(expression) parts are in the set;
+// 0 means that the expression is in the set by itself.
 std::vector<bool> min_set(const GrammarBuilder& builder, const Parents& parents,
                           const std::function<int32_t(const Node&)>& needed) {
   const std::vector<Node>& nodes = builder.nodes();

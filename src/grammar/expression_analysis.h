@@ -7,13 +7,13 @@
 
 namespace outrider {
 
-// By expression. Linear in the size of all expressions.
+// Properties of every expression of a builder, by its index.
 struct ExpressionFacts {
-  std::vector<bool> is_productive;  // some text fits
+  std::vector<bool> is_productive;  // at least one text fits
   std::vector<bool> is_nullable;    // the empty text fits
 };
 
-// Precondition: every rule is defined.
+// Takes time linear in the size of all expressions. Precondition: every rule is defined.
 ExpressionFacts analyse_expressions(const GrammarBuilder& builder);
 
 }  // namespace outrider

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// llama.cpp's GBNF: name ::= alternatives, each a sequence of "literals", [classes], ., names and (groups),
-// each with * + ? {m,n} behind; # begins a comment.
+// Parses llama.cpp's GBNF: name ::= alternatives. An alternative is a sequence of "literals", [classes], .,
+// names and (groups), each optionally followed by * + ? or {m,n}; # starts a comment.
 #include <map>
 #include <optional>
 
@@ -41,7 +41,7 @@ class GbnfParser {
  private:
   struct NamedRule {
     int32_t index = 0;
-    std::string place;  // of the first mention
+    std::string place;  // line and column of the first mention
   };
 
   Error error(const std::string& problem) const {
@@ -66,7 +66,7 @@ class GbnfParser {
     }
   }
 
-  // An alternative may begin on a later line.
+  // An alternative may start on a later line.
   void skip_to_alternative() {
     const TextScanner before = in_;
     skip_space(true);
@@ -93,7 +93,7 @@ class GbnfParser {
     const std::string rule_name = name();
     if (rule_name.empty()) return expected("the name of a rule");
     skip_space(false);
-    if (!in_.take("::=")) return expected("::= behind the name of a rule");
+    if (!in_.take("::=")) return expected("::= after the name of a rule");
     skip_space(true);
     OUTRIDER_TRY(const int32_t rule, rule_named(rule_name));
     if (builder_.rules()[rule].body >= 0) {
@@ -134,7 +134,7 @@ class GbnfParser {
     }
   }
 
-  // nullopt: nothing that belongs to a sequence follows.
+  // The next part of a sequence; nullopt at its end.
   Result<std::optional<GrammarExpr>> parse_element(int depth) {
     using Found = std::optional<GrammarExpr>;
     if (in_.take("\"")) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which texts an output may be: grammars over bytes, from GBNF, regular expressions and JSON schemas.
-// docs/structured_output.md says what of these is supported.
+// Grammars over bytes that restrict an output, made from GBNF, regular expressions and JSON schemas.
+// docs/structured_output.md lists the supported features.
 #pragma once
 
 #include <array>
@@ -15,27 +15,26 @@
 
 namespace outrider {
 
-using GrammarExpr = int32_t;  // of one GrammarBuilder
+using GrammarExpr = int32_t;  // index of an expression of one GrammarBuilder
 
 struct GrammarLimits {
   static constexpr size_t kTextBytes = size_t{256} << 10;
   static constexpr int kNesting = 200;
   static constexpr int kRepetition = 4096;
   static constexpr size_t kNodes = 200'000;
-  static constexpr double kSeconds = 2;  // from the first part to the whole grammar
+  static constexpr double kSeconds = 2;  // from the creation of the builder to the end of build()
 };
 
-// A pushdown automaton over bytes, without choices that consume nothing and lead nowhere: from every place
-// that can be reached, some text leads to the end. Immutable.
+// A pushdown automaton over bytes. From every reachable node some text leads to the end. Immutable.
 struct Grammar {
   enum class NodeKind : uint8_t {
     kBytes,   // one byte of byte_sets[index], then `next`
-    kSplit,   // any of `count` targets from index on
+    kSplit,   // any of targets[index, index + count)
     kCall,    // the procedure `index`, then `next`
-    kLoop,    // the body of loops[index], as often as it says, then `next`
+    kLoop,    // the body of loops[index], min to max times, then `next`
     kReturn,  // the end of a procedure
     kAccept,  // the end of the text
-    kEscape,  // stands below a stack whose rest is not known
+    kEscape,  // the bottom of a stack whose rest is not known
   };
   struct Node {
     NodeKind kind = NodeKind::kReturn;
@@ -44,13 +43,13 @@ struct Grammar {
     int32_t count = 0;
   };
   struct Loop {
-    int32_t body = 0;  // procedure; takes at least one byte
+    int32_t body = 0;  // procedure that reads at least one byte
     int32_t min = 0;
-    int32_t max = 0;  // -1: any number
+    int32_t max = 0;  // -1: unbounded
   };
   struct Procedure {
     int32_t entry = 0;
-    int32_t rank = 0;  // what it calls before any byte has a higher one
+    int32_t rank = 0;  // lower than the ranks of procedures it calls before it reads a byte
     bool is_nullable = false;
   };
   static constexpr int32_t kReturnNode = 0;
@@ -62,48 +61,49 @@ struct Grammar {
   std::vector<std::bitset<256>> byte_sets;
   std::vector<Loop> loops;
   std::vector<Procedure> procedures;
-  std::vector<int32_t> by_rank;  // procedures
-  int32_t root = 0;              // procedure
+  std::vector<int32_t> by_rank;  // procedures in the order of their ranks
+  int32_t root = 0;              // procedure of the whole text
 
-  // Bytes that no set tells apart are one class.
+  // Bytes that are in the same byte sets form a class.
   std::array<uint8_t, 256> byte_class{};
   std::vector<uint8_t> class_byte;  // one byte of each class
 };
 
 using SharedGrammar = std::shared_ptr<const Grammar>;
 
-// llama.cpp's GBNF. Errors name line and column.
+// Parses llama.cpp's GBNF. Errors name line and column.
 Result<SharedGrammar> parse_gbnf(std::string_view text);
 
-// Texts that the expression matches as a whole. Errors name the position.
+// A grammar of the texts that the regular expression matches as a whole. Errors name the position.
 Result<SharedGrammar> grammar_of_regex(std::string_view pattern);
 
-// JSON texts valid under the schema. Errors name the place in the schema: "$.properties.age".
+// A grammar of the JSON texts that are valid under the schema. Errors name the place in the schema:
+// "$.properties.age".
 Result<SharedGrammar> grammar_of_json_schema(std::string_view schema);
 
-// Any JSON object.
+// A grammar of all JSON objects.
 SharedGrammar json_object_grammar();
 
-// Parts of larger grammars.
+// Expressions for parts of larger grammars.
 class GrammarBuilder;
 Result<GrammarExpr> regex_expression(GrammarBuilder& builder, std::string_view pattern);
 Result<GrammarExpr> json_schema_expression(GrammarBuilder& builder, std::string_view schema);
 GrammarExpr json_object_expression(GrammarBuilder& builder);
 
-// Free text in which every trigger begins something of its own form.
+// Free text in which each trigger starts a text of its form.
 struct TriggeredForm {
   std::string trigger;  // bytes of text; control tokens are spelled by control_token_bytes()
   GrammarExpr body = 0;
 };
 struct TriggerOptions {
   bool is_required = false;  // the text may not end before one of the forms
-  bool is_repeated = true;   // free text again behind a form, else the end
+  bool is_repeated = true;   // free text may follow a form; false: the text ends after it
 };
 // Errors: no trigger, an empty one, or one that contains another.
 Result<GrammarExpr> triggered_expression(GrammarBuilder& builder, const std::vector<TriggeredForm>& forms,
                                          const TriggerOptions& options);
 
-// How grammars spell a control token: between two bytes that UTF-8 never has.
+// The spelling of a control token in grammars: its piece between two bytes that never occur in UTF-8.
 std::string control_token_bytes(std::string_view piece);
 
 }  // namespace outrider

@@ -57,7 +57,7 @@ GrammarExpr GrammarBuilder::one_of(std::vector<std::string> texts) {
   return one_of_sorted(texts, 0, texts.size(), 0);
 }
 
-// Of texts[begin, end), which agree in their first `skip` bytes, what follows these.
+// An expression for the rest of texts[begin, end) after their first `skip` bytes, which are equal.
 GrammarExpr GrammarBuilder::one_of_sorted(const std::vector<std::string>& texts, size_t begin, size_t end,
                                           size_t skip) {
   std::vector<GrammarExpr> choices;
@@ -85,7 +85,7 @@ GrammarExpr GrammarBuilder::none_of(const std::vector<std::u32string>& texts,
                                     const CodePointSet& characters_allowed) {
   const GrammarExpr any = characters(characters_allowed);
   const GrammarExpr rest = repeat(any, 0, kUnbounded);
-  // The trie of the texts: where it is left, anything may follow; at a text's end the string may not end.
+  // A trie of the texts: after leaving it any characters may follow; the string must not end at a text's end.
   struct TrieNode {
     std::map<char32_t, size_t> children;
     bool is_end = false;
@@ -101,7 +101,7 @@ GrammarExpr GrammarBuilder::none_of(const std::vector<std::u32string>& texts,
     trie[node].is_end = true;
   }
   std::vector<GrammarExpr> expressions(trie.size());
-  for (size_t i = trie.size(); i-- > 0;) {  // children come behind their parents
+  for (size_t i = trie.size(); i-- > 0;) {  // children come after their parents
     std::vector<GrammarExpr> choices;
     CodePointSet taken;
     for (const auto& [character, child] : trie[i].children) {
@@ -111,7 +111,7 @@ GrammarExpr GrammarBuilder::none_of(const std::vector<std::u32string>& texts,
     }
     choices.push_back(sequence({characters(characters_allowed.without(taken)), rest}));
     if (!trie[i].is_end) choices.push_back(empty());
-    // A rule of its own, so that long texts do not nest deeply.
+    // A rule per node keeps long texts from nesting deeply.
     expressions[i] = rule("other name", choice(std::move(choices)));
   }
   return expressions[0];

@@ -16,13 +16,14 @@ namespace outrider {
 
 using ByteSet = std::bitset<256>;
 
-// Expressions and rules over bytes, to be compiled into a Grammar. An expression may be used many times.
+// Collects expressions and rules over bytes and compiles them into a Grammar. An expression may be used many
+// times.
 class GrammarBuilder {
  public:
   enum class Kind : uint8_t { kBytes, kLiteral, kCharacters, kSequence, kChoice, kRepeat, kReference };
   struct Node {
     Kind kind = Kind::kSequence;
-    int32_t index = 0;                    // of the byte set, literal, code point set or rule
+    int32_t index = 0;                    // index of the byte set, literal, code point set or rule
     int32_t min = 0, max = 0;             // kRepeat
     std::vector<GrammarExpr> parts = {};  // kSequence, kChoice, kRepeat
   };
@@ -37,7 +38,7 @@ class GrammarBuilder {
       : seconds_(seconds), last_ms_(now_ms() + 1e3 * seconds) {}
 
   GrammarExpr empty() { return sequence({}); }
-  GrammarExpr nothing() { return choice({}); }  // no text at all fits
+  GrammarExpr nothing() { return choice({}); }  // fits no text
   GrammarExpr bytes(const ByteSet& set);        // one byte
   GrammarExpr literal(std::string_view bytes);
   GrammarExpr characters(const CodePointSet& set);  // one character, in UTF-8
@@ -45,21 +46,23 @@ class GrammarBuilder {
   GrammarExpr choice(std::vector<GrammarExpr> parts);
   GrammarExpr repeat(GrammarExpr part, int32_t min, int32_t max);
   GrammarExpr optional(GrammarExpr part) { return repeat(part, 0, 1); }
-  // One of these texts; common beginnings are shared.
+  // One of these texts; common prefixes are shared.
   GrammarExpr one_of(std::vector<std::string> texts);
-  // Strings of such characters that none of `texts` equals. The texts are of such characters.
+  // Strings of these characters that equal none of `texts`. Precondition: the texts consist of these
+  // characters.
   GrammarExpr none_of(const std::vector<std::u32string>& texts, const CodePointSet& characters);
 
   int32_t add_rule(std::string name);
   void define(int32_t rule, GrammarExpr body) { rules_[rule].body = body; }
   GrammarExpr reference(int32_t rule);
-  GrammarExpr rule(std::string name, GrammarExpr body);  // a new one, referenced
+  GrammarExpr rule(std::string name, GrammarExpr body);  // a reference to a new rule
 
-  // Why build() will refuse what is made here, so that there is no need to go on: too many expressions, or
-  // too much time ("is too large: ..."); empty: it may not. Who may work for long asks now and then.
+  // The reason why build() will fail for lack of space or time ("is too large: ..."), empty if there is none.
+  // Functions that may work for long check it now and then and stop.
   std::string excess() const;
 
-  // Errors: a rule without definition, left recursion, a root that no text fits, too large a grammar.
+  // Errors: a rule without definition, left recursion, a root that no finite text fits, a grammar that is too
+  // large.
   Result<std::shared_ptr<const Grammar>> build(GrammarExpr root) const;
 
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -73,7 +76,7 @@ class GrammarBuilder {
   GrammarExpr one_of_sorted(const std::vector<std::string>& texts, size_t begin, size_t end, size_t skip);
 
   double seconds_;
-  double last_ms_;  // of now_ms()
+  double last_ms_;  // deadline, on the clock of now_ms()
   std::vector<Node> nodes_;
   std::vector<Rule> rules_;
   std::vector<ByteSet> byte_sets_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions to procedures: back to front, every expression knows the node behind it.
+// Compiles expressions to procedures from back to front, so that the node after an expression is known.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -18,7 +18,7 @@ namespace {
 using Kind = GrammarBuilder::Kind;
 using NodeKind = Grammar::NodeKind;
 
-constexpr int32_t kMaxNullableRepeats = 64;  // such bodies are copied
+constexpr int32_t kMaxNullableRepeats = 64;  // bodies that may be empty are copied, not looped
 constexpr int kMaxInlineParts = 24;
 
 class Compiler {
@@ -92,7 +92,7 @@ class Compiler {
         {.kind = NodeKind::kSplit, .index = index, .count = static_cast<int32_t>(targets.size())});
   }
 
-  // The node from which `expression` leads to `next`.
+  // The node from which reading `expression` leads to `next`.
   int32_t compile(GrammarExpr expression, int32_t next) {
     const GrammarBuilder::Node& node = builder_.nodes()[expression];
     if (!problem_.empty()) return next;
@@ -127,9 +127,9 @@ class Compiler {
   }
 
   int32_t compile_characters(const CodePointSet& set, int32_t next) {
-    // Equal endings lead through the same nodes.
+    // Equal suffixes share their nodes.
     std::map<std::pair<Utf8Sequence::Bytes, int32_t>, int32_t> endings;
-    std::map<int32_t, ByteSet> heads;  // by the node behind the first byte
+    std::map<int32_t, ByteSet> heads;  // by the node after the first byte
     for (const Utf8Sequence& sequence : utf8_sequences(set)) {
       int32_t node = next;
       for (int i = sequence.length - 1; i > 0; --i) {
@@ -198,7 +198,7 @@ class Compiler {
     return add_node({.kind = NodeKind::kCall, .index = procedure, .next = next});
   }
 
-  // A few characters without repetition: cheaper in place than as a call for each.
+  // A few characters without repetition are copied in place, which is cheaper than a call.
   bool is_small(GrammarExpr expression, int& budget) const {
     const GrammarBuilder::Node& node = builder_.nodes()[expression];
     if (--budget < 0 || node.kind == Kind::kReference || node.kind == Kind::kRepeat) return false;
@@ -207,7 +207,7 @@ class Compiler {
                        [&](GrammarExpr part) { return is_small(part, budget); });
   }
 
-  // Procedures that `procedure` may call before any byte.
+  // Procedures that `procedure` may call before it reads a byte.
   std::vector<int32_t> first_calls(int32_t procedure) {
     std::vector<int32_t> calls;
     std::vector<int32_t> open = {grammar_->procedures[procedure].entry};
@@ -232,7 +232,7 @@ class Compiler {
     return calls;
   }
 
-  // Callers before callees. Error: a procedure that calls itself before any byte.
+  // Ranks callers before callees. Error: a procedure that calls itself before it reads a byte.
   Status rank_procedures() {
     const size_t count = grammar_->procedures.size();
     seen_in_.assign(grammar_->nodes.size(), 0);
@@ -297,14 +297,14 @@ class Compiler {
   const GrammarBuilder& builder_;
   const ExpressionFacts facts_;
   std::shared_ptr<Grammar> grammar_;
-  std::string problem_;              // the first; empty: none
-  std::vector<GrammarExpr> bodies_;  // by procedure, as are names_
+  std::string problem_;              // first problem found; empty: none
+  std::vector<GrammarExpr> bodies_;  // by procedure, like names_
   std::vector<std::string> names_;
   std::vector<int32_t> rule_procedure_;
   std::vector<int8_t> rule_inline_;  // -1: not known
   std::unordered_map<GrammarExpr, int32_t> loop_procedure_;
   std::unordered_map<std::string, int32_t> set_index_;
-  std::vector<int32_t> seen_in_;  // by node: the last procedure whose beginning it was found in, plus 1
+  std::vector<int32_t> seen_in_;  // by node: 1 + the last procedure at whose start it was found
 };
 
 }  // namespace

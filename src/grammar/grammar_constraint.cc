@@ -38,7 +38,7 @@ class Matcher : public GrammarMatcher, public std::enable_shared_from_this<Match
     return state;
   }
 
-  // The grammar's tokens from `state`, and the ending ones where it may end.
+  // The tokens that the grammar allows in `state`, and the ending tokens where it may end.
   void allowed(State state, TokenMask& mask) {
     const std::lock_guard lock(mutex_);
     if (automaton_.items(state).empty()) {
@@ -106,7 +106,7 @@ class Constraint : public TokenConstraint {
  private:
   std::shared_ptr<Matcher> matcher_;
   TokenMask mask_;
-  State shown_ = TokenConstraint::kDead;  // whose mask it is
+  State shown_ = TokenConstraint::kDead;  // state of the mask returned last
 };
 
 std::shared_ptr<TokenConstraint> Matcher::make_constraint() {

@@ -10,21 +10,21 @@
 
 namespace outrider {
 
-// A grammar in the tokens of a vocabulary, with all states and masks met so far. May serve several sequences,
-// on any threads; while one asks, the others wait.
+// Applies a grammar to the tokens of a vocabulary and caches the states and masks computed so far.
+// Thread-safe: several sequences may share it, one at a time.
 class GrammarMatcher {
  public:
-  // `ending`: tokens that may come where the grammar may end, and nowhere else.
+  // `ending`: tokens that end the output; they are allowed only where the grammar may end.
   static std::shared_ptr<GrammarMatcher> create(std::shared_ptr<const Grammar> grammar,
                                                 std::shared_ptr<const TokenTrie> trie,
                                                 std::vector<TokenId> ending);
   virtual ~GrammarMatcher() = default;
-  // Memory in use; beyond what a cache wants to keep, begin with a new one.
+  // Memory in use. A matcher never shrinks; replace it when it becomes too large for its cache.
   virtual size_t bytes() const = 0;
   virtual std::shared_ptr<TokenConstraint> make_constraint() = 0;
 };
 
-// With a matcher of its own.
+// Makes a constraint with its own matcher.
 std::shared_ptr<TokenConstraint> make_constraint(std::shared_ptr<const Grammar> grammar,
                                                  std::shared_ptr<const TokenTrie> trie,
                                                  std::vector<TokenId> ending);

@@ -75,7 +75,7 @@ TEST(Gbnf, CountsWithoutCopying) {
   EXPECT_FALSE(accepts(grammar, std::string(4097, 'a') + "ccccccd"));
 }
 
-// Two ways at every byte: 2^n stacks, which are kept as one set.
+// Two derivations per byte give 2^n stacks, which are stored as one set.
 TEST(Grammar, WaysThatMeetAreOne) {
   const SharedGrammar grammar = must(parse_gbnf(R"(root ::= "a" root "b" | "a" root "c" | "d")"));
   std::string text(2000, 'a');
@@ -125,7 +125,7 @@ TEST(Triggered, FreeTextThenTheForm) {
   }
 }
 
-// Verdicts that tools/compare_grammars.py has found equal to those of Python's re and jsonschema.
+// The expected verdicts equal those of Python's re and jsonschema (tools/compare_grammars.py).
 TEST(Grammar, AgreesWithTheReferencePackages) {
   std::ifstream file(OUTRIDER_SOURCE_DIR "/tests/data/grammar/verdicts.jsonl");
   ASSERT_TRUE(file);
@@ -137,8 +137,8 @@ TEST(Grammar, AgreesWithTheReferencePackages) {
     const SharedGrammar grammar = must(kind == "regex"  ? grammar_of_regex(text)
                                        : kind == "gbnf" ? parse_gbnf(text)
                                                         : grammar_of_json_schema(text));
-    for (const auto& [tried, verdict] : golden["verdicts"].items()) {
-      EXPECT_EQ(accepts(grammar, tried), verdict.get<bool>()) << kind << " " << text << ": " << tried;
+    for (const auto& [candidate, verdict] : golden["verdicts"].items()) {
+      EXPECT_EQ(accepts(grammar, candidate), verdict.get<bool>()) << kind << " " << text << ": " << candidate;
     }
   }
   EXPECT_GE(lines, 300);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grammars that nobody means well with: each refused with the error that names its fault, in time.
+// Malicious and malformed grammars: each must be refused in time, with an error that names its fault.
 #include <chrono>
 
 #include "grammar/grammar_builder.h"
@@ -11,7 +11,7 @@ namespace {
 struct Hostile {
   char kind;  // g: GBNF, r: regex, s: schema
   std::string text;
-  std::string error;  // part of it
+  std::string error;  // a part of the expected message
 };
 
 std::string times(std::string_view text, int count) {
@@ -20,7 +20,7 @@ std::string times(std::string_view text, int count) {
   return result;
 }
 
-// properties 0 to count - 1 that each refer to the next, the last to `last`.
+// Definitions 0 to count - 1, each a reference to the next one; definition `count` is `last`.
 std::string chain(int count, const std::string& last) {
   std::string definitions;
   for (int i = 0; i < count; ++i) {
@@ -30,7 +30,7 @@ std::string chain(int count, const std::string& last) {
          R"(},"$ref":"#/$defs/d0"})";
 }
 
-std::vector<Hostile> hostile_gbnf() {
+std::vector<Hostile> malformed_gbnf() {
   return {
       {'g', "", "no rule \"root\""},
       {'g', "# nothing", "no rule \"root\""},
@@ -54,6 +54,21 @@ std::vector<Hostile> hostile_gbnf() {
       {'g', std::string("root ::= \0", 10), "expected the end of the rule"},
       {'g', "root ::= other", "rule 'other' is not defined"},
       {'g', "root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: rule 'root' is defined twice"},
+  };
+}
+
+// Ten rules, each of which starts with 3000 copies of the rule before it.
+std::string rules_with_many_beginnings() {
+  std::string rules = "r0 ::= \"abcdefgh\"*\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string name = "(r" + std::to_string(i - 1) + " \"x\"?)";
+    rules += "r" + std::to_string(i) + " ::= " + times(name, 3000) + "\n";
+  }
+  return "root ::= r9\n" + rules;
+}
+
+std::vector<Hostile> excessive_gbnf() {
+  return {
       {'g', "root ::= \"a\"{1000000000}", "at most 4096"},
       {'g', "root ::= \"a\"{99999999999999999999999}", "at most 4096"},
       {'g', "root ::= \"a\"{0,4097}", "at most 4096"},
@@ -73,17 +88,7 @@ std::vector<Hostile> hostile_gbnf() {
       {'g', "root ::= \"a\" root", "no finite text"},
       {'g', "root ::= (\"a\"?){3000}", "may be empty"},
       {'g', "root ::= " + times("(", 100) + "\"a\"?" + times("){60}", 100), "too large"},
-      {'g',
-       "root ::= r9\n" +
-           [] {
-             std::string rules = "r0 ::= \"abcdefgh\"*\n";
-             for (int i = 1; i < 10; ++i) {
-               const std::string name = "(r" + std::to_string(i - 1) + " \"x\"?)";
-               rules += "r" + std::to_string(i) + " ::= " + times(name, 3000) + "\n";
-             }
-             return rules;
-           }(),
-       "too many ways to begin"},
+      {'g', rules_with_many_beginnings(), "too many ways to begin"},
       {'g', "root ::= " + times("[^a\\U00010400-\\U0010ff01] ", 9500), "no error"},
       {'g', "root ::= \"a\" <[12]>", "tokens by number"},
       {'g', std::string((256 << 10) + 1, ' '), "bytes, at most 262144"},
@@ -102,7 +107,7 @@ std::vector<Hostile> hostile_regexes() {
       {'r', "[b-a]", "backwards"},
       {'r', "[\\d-z]", "from character to character"},
       {'r', "*a", "nothing to repeat"},
-      {'r', "a**", "a quantifier behind a quantifier"},
+      {'r', "a**", "a quantifier after a quantifier"},
       {'r', "a*+", "possessive"},
       {'r', "a{1000000000}", "at most 4096"},
       {'r', "a{3,1}", "m <= n"},
@@ -201,7 +206,8 @@ std::vector<Hostile> more_hostile_schemas() {
 }
 
 TEST(HostileGrammars, AreRefusedByName) {
-  std::vector<Hostile> all = hostile_gbnf();
+  std::vector<Hostile> all = malformed_gbnf();
+  for (Hostile& one : excessive_gbnf()) all.push_back(std::move(one));
   for (Hostile& one : hostile_regexes()) all.push_back(std::move(one));
   for (Hostile& one : hostile_schemas()) all.push_back(std::move(one));
   for (Hostile& one : more_hostile_schemas()) all.push_back(std::move(one));
@@ -222,8 +228,8 @@ TEST(HostileGrammars, AreRefusedByName) {
   }
 }
 
-// A schema that joins a large one with itself thousands of times: a few seconds to a few minutes, were there
-// no limit.
+// A schema that merges a large schema with itself thousands of times. Without a limit, compiling it would
+// take minutes.
 std::string slow_schema() {
   std::string properties;
   for (int i = 0; i < 2500; ++i) properties += "\"p" + std::to_string(i) + "\":{\"type\":\"string\"},";
@@ -243,8 +249,7 @@ TEST(HostileGrammars, PreparationEndsWhenItsTimeIsOver) {
   EXPECT_LT(time.count(), 2 * GrammarLimits::kSeconds);
 }
 
-// Every stage looks at the clock.
-TEST(HostileGrammars, NoTimeIsEnoughForNothing) {
+TEST(HostileGrammars, EveryStageChecksTheTimeLimit) {
   constexpr double kNoTime = -1;
   GrammarBuilder schema(kNoTime), regex(kNoTime), built(kNoTime);
   const auto is_late = [](const Error& error) {

@@ -12,14 +12,15 @@
 
 namespace outrider {
 
-// How often a part may come.
+// How often a part is repeated.
 struct Quantifier {
   int32_t min = 0;
   int32_t max = GrammarBuilder::kUnbounded;
 };
 
-// "?", "*", "+", "{m}", "{m,}" or "{m,n}" where the scanner stands, or none. skip_space() is called where
-// spaces may stand within braces. Errors are the parser's: malformed(what was expected), error(problem).
+// Reads "?", "*", "+", "{m}", "{m,}" or "{m,n}" at the scanner's position; nullopt if there is none.
+// skip_space() is called where spaces are allowed within braces. The parser makes the errors:
+// malformed(expected text), error(problem).
 template <typename SkipSpace, typename Malformed, typename MakeError>
 Result<std::optional<Quantifier>> take_quantifier(TextScanner& in, SkipSpace&& skip_space,
                                                   Malformed&& malformed, MakeError&& error) {
@@ -38,7 +39,7 @@ Result<std::optional<Quantifier>> take_quantifier(TextScanner& in, SkipSpace&& s
     found.max = in.number(GrammarLimits::kRepetition).value_or(GrammarBuilder::kUnbounded);
     skip_space();
   }
-  if (!in.take("}")) return malformed("\"}\" behind a number of repetitions");
+  if (!in.take("}")) return malformed("\"}\" after a number of repetitions");
   if (found.min > GrammarLimits::kRepetition || found.max > GrammarLimits::kRepetition) {
     return error("at most " + std::to_string(GrammarLimits::kRepetition) + " repetitions can be asked for");
   }

@@ -60,7 +60,7 @@ class RegexParser {
     return builder_.choice(std::move(choices));
   }
 
-  // ^ may stand first and $ last in an alternative of the whole pattern.
+  // ^ is allowed first and $ last in an alternative of the whole pattern.
   Result<GrammarExpr> parse_sequence(int depth) {
     std::vector<GrammarExpr> parts;
     const bool is_start = depth == 0 && in_.take("^");
@@ -122,7 +122,7 @@ class RegexParser {
       }
       if (in_.take("P<") || in_.take("<")) {
         while (in_.peek() == '_' || word().contains(static_cast<uint8_t>(in_.peek()))) in_.skip();
-        if (!in_.take(">")) return error("expected > behind the name of a group");
+        if (!in_.take(">")) return error("expected > after the name of a group");
       } else if (!in_.take(":")) {
         return error("only (...), (?:...) and (?<name>...) are supported groups");
       }
@@ -143,7 +143,7 @@ class RegexParser {
     in_.take("?");  // lazy: the same texts match
     if (in_.peek() == '+') return error("possessive quantifiers are not supported");
     if (in_.peek() == '*' || in_.peek() == '?' || in_.peek() == '{') {
-      return error("a quantifier behind a quantifier; put the first in a group");
+      return error("a quantifier after a quantifier; put the first in a group");
     }
     return builder_.repeat(atom, found->min, found->max);
   }
@@ -185,12 +185,8 @@ class RegexParser {
     return CodePointSet{{value, value}};
   }
 
-  Result<CodePointSet> parse_escape(bool in_class) {
-    in_.skip();
-    if (in_.at_end()) return error("a backslash at the end");
-    const char kind = in_.peek();
-    const auto single = [](uint32_t value) { return CodePointSet{{value, value}}; };
-    if (static_cast<uint8_t>(kind) < 0x80) in_.skip();
+  // The set of \d, \w, \s and their negations; nullopt for other letters.
+  static std::optional<CodePointSet> named_class(char kind) {
     switch (kind) {
       case 'd':
         return digits();
@@ -204,16 +200,23 @@ class RegexParser {
         return space();
       case 'S':
         return space().negated();
-      case 'n':
-        return single('\n');
-      case 'r':
-        return single('\r');
-      case 't':
-        return single('\t');
-      case 'f':
-        return single('\f');
-      case 'v':
-        return single('\v');
+      default:
+        return std::nullopt;
+    }
+  }
+
+  static CodePointSet single(uint32_t value) { return CodePointSet{{value, value}}; }
+
+  Result<CodePointSet> parse_escape(bool in_class) {
+    in_.skip();
+    if (in_.at_end()) return error("a backslash at the end");
+    const char kind = in_.peek();
+    if (static_cast<uint8_t>(kind) < 0x80) in_.skip();
+    if (const auto named = named_class(kind)) return *named;
+    constexpr std::string_view kLetters = "nrtfv", kControls = "\n\r\t\f\v";
+    if (const size_t i = kLetters.find(kind); i != kLetters.npos)
+      return single(static_cast<uint8_t>(kControls[i]));
+    switch (kind) {
       case '0':
         if (in_.peek() >= '0' && in_.peek() <= '9') return error("octal escapes are not supported");
         return single(0);

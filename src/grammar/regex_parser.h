@@ -9,12 +9,14 @@
 namespace outrider {
 
 struct RegexOptions {
-  // What stands for one character out of a set; by default the character itself.
+  // Makes the expression for one character of a set; by default the character itself.
   std::function<GrammarExpr(const CodePointSet&)> character;
-  // The pattern may match anywhere, but for ^ and $; otherwise it must match the whole text.
+  // Whether the pattern may match anywhere in the text, restricted by ^ and $; else it must match the whole
+  // text.
   bool is_search = false;
 };
 
+// The texts that the regular expression matches. Errors name the position.
 Result<GrammarExpr> regex_expression(GrammarBuilder& builder, std::string_view pattern,
                                      const RegexOptions& options);
 

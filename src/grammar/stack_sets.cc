@@ -10,7 +10,7 @@ namespace outrider {
 namespace {
 
 constexpr int kMaxUniteDepth = 512;
-constexpr size_t kMaxFrames = 4096;  // of one set
+constexpr size_t kMaxFrames = 4096;  // limit of one set
 
 uint64_t hash_of(const std::vector<StackFrame>& frames) {
   uint64_t hash = frames.size();
@@ -81,7 +81,7 @@ bool StackSets::normalize(std::vector<StackFrame>& frames, int depth) {
       last.below = unite(last.below, frame.below, depth + 1);
       if (last.below == kTooMany) return false;
     } else {
-      // Of two that have run often enough, the one that may run more often covers the other.
+      // If both loops have run often enough, the frame that may run more often covers the other.
       const Grammar::Loop* loop = loop_of(frame.node);
       const bool is_covered = loop != nullptr && last.count >= loop->min && frame.below == last.below;
       if (!is_covered) frames[++kept] = frame;
@@ -106,7 +106,7 @@ StackSet StackSets::unite(StackSet a, StackSet b, int depth) {
   return set;
 }
 
-// A frame's loop is in its count-th run. A word of n bytes ends at most n runs, so it asks only whether
+// A frame's loop is in its count-th run. A word of n bytes ends at most n runs, so it depends only on whether
 // count, ..., count + n - 1 reach min and stay below max.
 bool StackSets::is_far_from_bounds(const StackFrame& frame, int horizon) const {
   const Grammar::Loop* loop = loop_of(frame.node);

@@ -12,7 +12,7 @@ namespace outrider {
 
 using StackSet = int32_t;
 
-// Where a procedure returns to: `node`, having run a loop there `count` times, above one of the stacks
+// A return address: `node`, whose loop (if it is one) has run `count` times, above one of the stacks in
 // `below`.
 struct StackFrame {
   int32_t node = 0;
@@ -21,10 +21,10 @@ struct StackFrame {
   friend bool operator==(const StackFrame&, const StackFrame&) = default;
 };
 
-// Values of any size as small numbers, equal values equal numbers.
+// Maps values of any size to small numbers; equal values get equal numbers.
 class InternTable {
  public:
-  // The number of the value with this hash for which `equals(number)` holds; -1: none.
+  // The number of the value with this hash for which equals(number) holds; -1: none.
   template <typename Equals>
   int32_t find(uint64_t hash, const Equals& equals) const {
     const auto [begin, end] = by_hash_.equal_range(hash);
@@ -39,43 +39,45 @@ class InternTable {
   std::unordered_multimap<uint64_t, int32_t> by_hash_;
 };
 
-// Sets of stacks of frames. A set is known by its top frames, each once, with all that may lie below it: so
-// sets that grow exponentially in the number of stacks stay small. Equal sets have equal numbers.
+// Sets of stacks of frames. A set is stored as its distinct top frames, each with the set of stacks below it,
+// so that exponentially many stacks need little memory (a graph-structured stack). Equal sets have equal
+// numbers.
 class StackSets {
  public:
   static constexpr StackSet kNone = 0;      // no stack at all
   static constexpr StackSet kBottom = 1;    // only the end of the text
-  static constexpr StackSet kUnknown = 2;   // only the unknown
+  static constexpr StackSet kUnknown = 2;   // only the stack of unknown content
   static constexpr StackSet kTooMany = -1;  // beyond the limits
 
-  // Words of at most `longest` bytes are ever read between two looks at canonical().
+  // `longest`: the largest number of bytes, a token's, that are read between two calls of canonical().
   StackSets(const Grammar& grammar, int longest);
 
   std::span<const StackFrame> frames(StackSet set) const {
     return {frames_.data() + begin_[set], frames_.data() + begin_[set + 1]};
   }
-  // The set of these stacks; `frames` is used up.
+  // The set of the stacks with these top frames. Changes `frames`.
   StackSet make(std::vector<StackFrame>& frames);
   StackSet unite(StackSet a, StackSet b) { return unite(a, b, 0); }
-  // The set with counts in the place of which no word of `longest` bytes can tell the true ones.
+  // The set with loop counts replaced by representatives that no word of `longest` bytes can tell from the
+  // true counts.
   StackSet canonical(StackSet set) const { return canonical_[set]; }
-  // The frames of loops on top, where there is but one stack, and the unknown below; with counts that no word
-  // of `horizon` bytes can tell from the true ones.
+  // The loop frames on top of a set of one stack, above the unknown stack. Their counts are representatives
+  // that no word of `horizon` bytes can tell from the true counts.
   struct LocalContext {
     StackSet stacks = kUnknown;
     int horizon = 0;
   };
-  // The longest horizon that makes the true counts matter least: of long loops most contexts are the same.
+  // Chooses the longest horizon for which most counts of a long loop have the same representative.
   LocalContext local_context(StackSet set);
 
   size_t bytes() const { return frames_.capacity() * sizeof(StackFrame) + begin_.size() * 64; }
 
  private:
   StackSet unite(StackSet a, StackSet b, int depth);
-  // Sorts, joins frames that differ in what lies below, leaves out those that others cover.
+  // Sorts the frames, merges frames that differ only in the stacks below, and drops those that others cover.
   bool normalize(std::vector<StackFrame>& frames, int depth);
   StackSet intern(const std::vector<StackFrame>& frames);
-  // The count that stands for all counts no word of `horizon` bytes tells from it.
+  // The representative of all counts that no word of `horizon` bytes can tell from the frame's.
   int32_t canonical_count(const StackFrame& frame, int horizon) const;
   bool is_far_from_bounds(const StackFrame& frame, int horizon) const;
   const Grammar::Loop* loop_of(int32_t node) const;
@@ -86,7 +88,7 @@ class StackSets {
   std::vector<size_t> begin_;
   std::vector<StackSet> canonical_;
   InternTable table_;
-  std::unordered_map<uint64_t, StackSet> unions_;  // keyed by the pair
+  std::unordered_map<uint64_t, StackSet> unions_;  // by pair of sets
 };
 
 }  // namespace outrider

@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// Reads a text character by character; knows where it is.
+// Reads a text character by character and tracks its position.
 class TextScanner {
  public:
   // Precondition: `text` is UTF-8.
@@ -35,7 +35,7 @@ class TextScanner {
     position_ += character.length > 0 ? character.length : 1;
     return character.value;
   }
-  // Exactly `digits` hexadecimal digits.
+  // Reads exactly `digits` hexadecimal digits; nullopt, without moving, if there are fewer.
   std::optional<uint32_t> hexadecimal(int digits) {
     uint32_t value = 0;
     for (int i = 0; i < digits; ++i) {
@@ -50,7 +50,7 @@ class TextScanner {
     skip(digits);
     return value;
   }
-  // A decimal number, at most `limit` + 1: larger ones are taken whole and count as that.
+  // Reads a decimal number; one above `limit` is read whole and returned as limit + 1. nullopt: no digit.
   std::optional<int32_t> number(int32_t limit) {
     if (peek() < '0' || peek() > '9') return std::nullopt;
     int32_t value = 0;

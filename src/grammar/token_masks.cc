@@ -9,9 +9,9 @@ namespace {
 using State = ByteAutomaton::State;
 constexpr State kDead = ByteAutomaton::kDead;
 
-constexpr size_t kMaxCachedBytes = size_t{16} << 20;  // of masks and of local masks, each
-// Items of the different states one mask may meet. The same for the same state whatever was met before, so
-// that a mask depends on its state alone.
+constexpr size_t kMaxCachedBytes = size_t{16} << 20;  // limit of the masks, and of the local masks
+// Limit of the items of the states that the walk for one mask reaches. It does not count cached results as
+// cheaper, so that a mask depends on its state only.
 constexpr size_t kMaxWork = 100'000;
 
 }  // namespace
@@ -49,7 +49,7 @@ std::shared_ptr<const TokenMask> TokenMasks::compute(State state) {
   std::sort(open.begin(), open.end());
   ++walk_;
   work_ = 0;
-  int32_t done = 0;  // subtrees may lie in one another
+  int32_t done = 0;  // end of the subtrees done; a later subtree may lie within an earlier one
   for (const int32_t node : open) {
     if (is_too_large) break;
     if (node < done) continue;
@@ -74,7 +74,8 @@ const TokenMasks::Local& TokenMasks::local(const ByteAutomaton::LocalState& abov
   return found;
 }
 
-// Counts a state that this walk had not met. False: that was too much.
+// Counts the work of a state that this walk reaches for the first time. Returns false if the limit is
+// exceeded.
 bool TokenMasks::meet(State state) {
   if (static_cast<size_t>(state) >= met_in_.size()) met_in_.resize(2 * automaton_.state_count(), 0);
   if (met_in_[state] == walk_) return true;
@@ -124,7 +125,7 @@ bool TokenMasks::walk(State state, int32_t subtree, TokenMask& mask) {
   return true;
 }
 
-// The state behind the bytes that lead to `node`'s parent.
+// The state after the bytes that lead to `node`'s parent.
 State TokenMasks::before(State state, int32_t node) {
   std::vector<uint8_t> bytes;
   for (int32_t above = trie_->parent(node); above > 0; above = trie_->parent(above)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks against the obvious way: a token may come if its bytes may.
+// Compares masks with the definition: a token is allowed if its bytes are.
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr TokenId kEnd = 0;
 
-// All bytes, pieces of JSON and of words, parts of characters, a control token and an empty one.
+// A vocabulary of all bytes, pieces of JSON and words, parts of characters, a control token and an empty
+// token.
 std::vector<std::string> vocabulary() {
   std::vector<std::string> tokens = {control_token_bytes("<|end|>"), "", control_token_bytes("<|call|>")};
   for (int byte = 0; byte < 255; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
@@ -130,7 +131,7 @@ TEST(TokenMasks, DoNotDependOnWhatWasAskedBefore) {
   }
 }
 
-// A drafted path that is given up leaves nothing behind: earlier states stay what they were.
+// A rejected drafted path has no effect: earlier states stay unchanged.
 TEST(GrammarConstraint, EarlierStatesStay) {
   const auto trie = TokenTrie::create(vocabulary());
   const auto constraint = make_constraint(json_object_grammar(), trie, {kEnd});
@@ -150,7 +151,7 @@ TEST(GrammarConstraint, EarlierStatesStay) {
       std::ranges::all_of(constraint->allowed(TokenConstraint::kDead), [](uint64_t w) { return w == 0; }));
 }
 
-// Where there are too many ways to read a text, masks shrink to single bytes, or to nothing; in time.
+// If a text has too many derivations, masks shrink to tokens of one byte or to none, within the time limit.
 TEST(TokenMasks, HostileGrammarsTakeBoundedTime) {
   const auto trie = TokenTrie::create(vocabulary());
   for (const char* text :

@@ -9,7 +9,7 @@
 namespace outrider {
 namespace {
 
-// Longer tokens never come: no sane vocabulary has them, and depths stay small numbers.
+// Longer tokens are left out; real vocabularies do not have them, and depths fit 16 bits.
 constexpr size_t kMaxTokenBytes = 4096;
 
 }  // namespace
@@ -21,7 +21,7 @@ std::shared_ptr<const TokenTrie> TokenTrie::create(const Tokenizer& tokenizer) {
   for (TokenId token = 0; token < tokenizer.vocab_size(); ++token) {
     bytes[token] = tokenizer.is_control(token) ? control_token_bytes(tokenizer.token_piece(token))
                                                : std::string(tokenizer.token_bytes(token));
-    // A byte that is in no text would look like the mark of a control token.
+    // A byte that never occurs in UTF-8 would look like the mark of a control token.
     if (!tokenizer.is_control(token) && bytes[token].find('\xFF') != std::string::npos) bytes[token].clear();
   }
   return create(bytes);
@@ -56,7 +56,7 @@ void TokenTrie::build() {
   });
   kept_ = static_cast<int32_t>(tokens_.size());
   nodes_.push_back({});
-  std::vector<int32_t> path = {0};  // nodes of the previous token's bytes
+  std::vector<int32_t> path = {0};  // by depth: nodes of the previous token
   std::string_view previous;
   for (int32_t i = 0; i < kept_; ++i) {
     const std::string_view bytes = token_bytes(tokens_[i]);

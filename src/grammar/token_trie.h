@@ -13,13 +13,12 @@
 
 namespace outrider {
 
-// The bytes of all tokens as one trie, in depth-first order: a node's children follow it. Immutable; one for
-// all requests.
+// A trie of the bytes of all tokens with its nodes in depth-first order. Immutable; all requests share one.
 class TokenTrie {
  public:
-  // Control tokens stand for control_token_bytes(); tokens without bytes are left out.
+  // A control token has the bytes of control_token_bytes(); tokens without bytes are left out.
   static std::shared_ptr<const TokenTrie> create(const Tokenizer& tokenizer);
-  // By id; for tests.
+  // For tests; token_bytes is indexed by id.
   static std::shared_ptr<const TokenTrie> create(const std::vector<std::string>& token_bytes);
 
   int vocab_size() const { return static_cast<int>(begin_.size()) - 1; }
@@ -28,7 +27,7 @@ class TokenTrie {
   std::string_view token_bytes(TokenId token) const;
   int longest() const { return longest_; }  // bytes of a token, at least 1
 
-  // Node 0 is the root, of no byte.
+  // Node 0 is the root and has no byte.
   int32_t node_count() const { return static_cast<int32_t>(nodes_.size()); }
   uint8_t byte(int32_t node) const { return nodes_[node].byte; }
   int depth(int32_t node) const { return nodes_[node].depth; }
@@ -50,9 +49,9 @@ class TokenTrie {
   };
   void build();
 
-  std::string bytes_;            // of all tokens, by id
-  std::vector<size_t> begin_;    // in bytes_
-  std::vector<TokenId> tokens_;  // by their bytes
+  std::string bytes_;            // bytes of all tokens in the order of their ids
+  std::vector<size_t> begin_;    // by id: start in bytes_
+  std::vector<TokenId> tokens_;  // sorted by their bytes
   std::vector<Node> nodes_;
   int32_t kept_ = 0;
   int longest_ = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free text up to the first trigger, as the automaton of Aho and Corasick (1975) in rules.
+// Free text up to the first trigger, built as rules from the automaton of Aho and Corasick (1975).
 #include <array>
 #include <map>
 #include <queue>
@@ -12,7 +12,7 @@ namespace {
 
 struct SearchState {
   std::array<int32_t, 256> next{};
-  int32_t form = -1;  // whose trigger ends here
+  int32_t form = -1;  // form whose trigger ends in this state
 };
 
 std::vector<SearchState> search_states(const std::vector<TriggeredForm>& forms) {
@@ -30,7 +30,7 @@ std::vector<SearchState> search_states(const std::vector<TriggeredForm>& forms) 
     }
     states[state].form = static_cast<int32_t>(form);
   }
-  // Breadth first: where a byte leads nowhere, it leads where it does from the longest proper ending.
+  // In breadth-first order: a byte without transition leads where it leads from the longest proper suffix.
   std::vector<int32_t> fallback(states.size(), 0);
   std::queue<int32_t> open;
   for (const int32_t child : states[0].next) {
@@ -53,7 +53,7 @@ std::vector<SearchState> search_states(const std::vector<TriggeredForm>& forms) 
   return states;
 }
 
-// Free text by rules, one for each search state. `after`: what follows a form.
+// Builds free text with one rule per search state. `after`: the expression that follows a form.
 GrammarExpr free_text(GrammarBuilder& builder, const std::vector<SearchState>& states,
                       const std::vector<TriggeredForm>& forms, bool may_end, GrammarExpr after) {
   std::vector<int32_t> rules;
@@ -78,7 +78,7 @@ GrammarExpr free_text(GrammarBuilder& builder, const std::vector<SearchState>& s
 
 Result<GrammarExpr> triggered_expression(GrammarBuilder& builder, const std::vector<TriggeredForm>& forms,
                                          const TriggerOptions& options) {
-  if (forms.empty()) return usage_error("a grammar behind triggers needs a trigger");
+  if (forms.empty()) return usage_error("a grammar with triggers needs a trigger");
   for (size_t i = 0; i < forms.size(); ++i) {
     if (forms[i].trigger.empty()) return usage_error("a trigger must not be empty");
     for (size_t j = 0; j < forms.size(); ++j) {

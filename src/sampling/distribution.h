@@ -5,13 +5,11 @@
 
 namespace outrider {
 
-// True when `distribution` keeps the promise of Distribution: ids strictly ascending and >= 0, one finite
-// probability
-// >= 0 per id, their sum within 1e-6 of 1. Distributions that come from a drafter are checked before they are
-// used.
+// Whether `distribution` is valid: ids strictly ascending and >= 0, one finite probability >= 0 per id, and a
+// sum within 1e-6 of 1. Distributions that come from a drafter are checked before use.
 bool is_proper(const Distribution& distribution);
 
-// 0 for a token the distribution does not hold. Precondition: ids ascending.
+// The token's probability, 0 if the distribution does not hold it. Precondition: ids ascending.
 double probability(const Distribution& distribution, TokenId token);
 
 }  // namespace outrider

@@ -15,15 +15,16 @@ class LogSoftmax {
   explicit LogSoftmax(std::span<const float> logits);
 
   double of(TokenId token) const;
-  // 1 for the likeliest; ties by id.
+  // Rank of the token, 1 for the likeliest; ties go to the lower id.
   int64_t rank(TokenId token) const;
-  // Of `token`, and of the `top` likeliest; fewer where fewer have a probability.
+  // The log-probabilities of `token` and of the `top` likeliest tokens; fewer if fewer have a probability
+  // above 0.
   TokenLogprobs list(TokenId token, int top) const;
 
  private:
   std::span<const float> logits_;
-  bool is_infinite_ = false;  // some logits are
-  double total_ = 0.0;        // log of the sum of exp(logit); of their number, if some are infinite
+  bool is_infinite_ = false;  // some logits are +infinity
+  double total_ = 0.0;        // log of the sum of exp(logit), or of the number of infinite logits
 };
 
 }  // namespace outrider

@@ -12,13 +12,13 @@ namespace {
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 constexpr size_t kBlock = 64;
 
-// Four numbers: what every x86-64 has registers for.
+// A vector of four numbers, which fits the registers of every x86-64 processor.
 typedef float Four __attribute__((vector_size(16)));
 typedef float TwoFloats __attribute__((vector_size(8)));
 typedef double Two __attribute__((vector_size(16)));
 typedef int64_t TwoBits __attribute__((vector_size(16)));
 
-// Of a whole block.
+// The largest logit of a block.
 float largest_of_block(const float* logits) {
   Four largest[4];
   for (Four& part : largest) part = Four{kNothing, kNothing, kNothing, kNothing};
@@ -26,7 +26,7 @@ float largest_of_block(const float* logits) {
     for (size_t part = 0; part < 4; ++part) {
       Four x;
       std::memcpy(&x, logits + i + part * 4, sizeof(x));
-      largest[part] = x > largest[part] ? x : largest[part];  // NaN never is
+      largest[part] = x > largest[part] ? x : largest[part];  // false for NaN
     }
   }
   float result = kNothing;
@@ -43,7 +43,7 @@ float largest_of(std::span<const float> logits) {
   return largest;
 }
 
-// Calls visit(token, logit) for all of the blocks whose largest logit passes.
+// Calls visit(token, logit) for every token of the blocks whose largest logit passes.
 template <typename Passes, typename Visit>
 void scan(std::span<const float> logits, Passes&& passes, Visit&& visit) {
   for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
@@ -84,8 +84,9 @@ void tokens_from(std::span<const float> logits, float min, std::vector<TokenId>&
       });
 }
 
-// Collects what lies above the k-th best so far, and raises that bound whenever twice k have come together. A
-// later token that equals the bound has a higher id than the k that are there.
+// Collects the tokens above a bound and raises the bound to the k-th largest logit whenever 2 k tokens are
+// collected. A later token equal to the bound has a higher id than the k tokens collected, so it loses the
+// tie.
 void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& found) {
   const auto at = [&](TokenId token) { return logits[static_cast<size_t>(token)]; };
   const auto better = [&](TokenId a, TokenId b) { return at(a) != at(b) ? at(a) > at(b) : a < b; };
@@ -110,7 +111,7 @@ void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& f
 }
 
 double exp_sum(std::span<const float> logits, double largest, double temperature) {
-  constexpr double kMin = -1000;  // NaN counts as that, too
+  constexpr double kMin = -1000;  // also the value for NaN
   const double scale = 1.4426950408889634 / temperature;
   const auto terms = [&](const float* two) {
     TwoFloats logit;

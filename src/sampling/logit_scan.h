@@ -16,14 +16,15 @@ struct LargestLogit {
 };
 LargestLogit largest_logit(std::span<const float> logits);
 
-// Tokens with a logit >= `least`, ascending, into `found`.
+// Stores the tokens with a logit >= `min` in `found`, ascending.
 void tokens_from(std::span<const float> logits, float min, std::vector<TokenId>& found);
 
-// The k tokens with the largest logits above -infinity, in no order; of equal ones the lowest ids. k >= 1.
+// Stores the k tokens with the largest logits above -infinity in `found`, in no order; ties go to the lowest
+// ids. k >= 1.
 void top_tokens(std::span<const float> logits, size_t k, std::vector<TokenId>& found);
 
-// Sum of exp((logit - largest) / temperature), no logit above `largest`: within 1e-9 of it and what sums
-// round. Terms below e^-690 count as that. temperature: 1e-6 to 1e6.
+// Sum of exp((logit - largest) / temperature), with a relative error of 1e-9 plus the rounding of the sum.
+// Terms below e^-690 count as e^-690. Preconditions: no logit above `largest`; 1e-6 <= temperature <= 1e6.
 double exp_sum(std::span<const float> logits, double largest, double temperature);
 
 }  // namespace outrider

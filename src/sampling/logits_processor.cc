@@ -46,7 +46,7 @@ const Distribution& LogitsProcessor::build(std::span<const float> logits, const 
     if (const TokenId token = largest_logit(logits).token; token >= 0) set_one_hot(token, distribution_);
     return distribution_;
   }
-  candidates_.reserve(logits.size());  // once and for all
+  candidates_.reserve(logits.size());
   found_.reserve(logits.size());
   distribution_.tokens.reserve(logits.size());
   distribution_.probabilities.reserve(logits.size());
@@ -67,7 +67,7 @@ const Distribution& LogitsProcessor::build(std::span<const float> logits, const 
   return distribution_;
 }
 
-// All tokens, or only a part that holds all that can be kept.
+// Makes candidates of all tokens, or of a subset that contains all tokens that top-k can keep.
 void LogitsProcessor::collect(std::span<const float> logits, const SamplingParams& params,
                               const TokenHistory& history) {
   if (params.top_k > 0 && static_cast<size_t>(params.top_k) < logits.size() && params.temperature > 0.0) {
@@ -78,7 +78,7 @@ void LogitsProcessor::collect(std::span<const float> logits, const SamplingParam
   if (!leaves_logits_alone(params)) adjust(params, history);
 }
 
-// The top k of the tokens without bias and penalty, and all others.
+// Makes candidates of all tokens with bias or penalty and of the top k of the others.
 void LogitsProcessor::collect_top(std::span<const float> logits, const SamplingParams& params,
                                   const TokenHistory& history) {
   logits = set_adjusted_apart(logits, params, history);
@@ -95,7 +95,7 @@ std::span<const float> LogitsProcessor::set_adjusted_apart(std::span<const float
   const auto set_apart = [&](TokenId token) {
     if (token < 0 || static_cast<size_t>(token) >= logits.size()) return;
     float& logit = unadjusted_[static_cast<size_t>(token)];
-    if (std::isnan(logit)) return;  // apart already, or nothing to adjust
+    if (std::isnan(logit)) return;  // already a candidate, or NaN in the input
     candidates_.push_back({token, logit});
     logit = std::numeric_limits<float>::quiet_NaN();
   };
@@ -106,9 +106,9 @@ std::span<const float> LogitsProcessor::set_adjusted_apart(std::span<const float
   return unadjusted_;
 }
 
-// For top-p and min-p without top-k: finds what they keep among the likeliest tokens, whose weights alone are
-// computed exactly; of all others a quick sum is enough, unless it leaves open where the nucleus ends. False:
-// all tokens are needed.
+// Fast path of top-p and min-p without top-k: computes exact weights of the likeliest tokens only and a fast
+// approximate sum of all weights. Returns false if the approximation does not determine where the nucleus
+// ends, or if too many tokens would be needed; then the caller computes all weights.
 bool LogitsProcessor::keep_likeliest(std::span<const float> logits, const SamplingParams& params,
                                      const TokenHistory& history) {
   const double temperature = params.temperature;
@@ -123,17 +123,18 @@ bool LogitsProcessor::keep_likeliest(std::span<const float> logits, const Sampli
   drop_impossible();
 
   double total = 0.0;
-  double depth = 0.0;  // tokens further below the largest, in units of temperature, cannot be kept
+  double depth = 0.0;  // tokens further below the largest logit, in units of temperature, cannot be kept
   if (params.top_p < 1.0) {
     total = exp_sum(logits, largest, temperature);
     for (const Candidate& candidate : candidates_) {
       total += std::exp((candidate.value - largest) / temperature);
     }
-    depth = std::log(count / ((1.0 - params.top_p) * total));  // together less than 1 - top_p of the total
+    depth = std::log(
+        count / ((1.0 - params.top_p) * total));  // the tokens below have less than 1 - top_p of the mass
   } else {
     depth = -std::log(params.min_p);
   }
-  constexpr double kMargin = 1e-6;  // far above what the numbers here are rounded by
+  constexpr double kMargin = 1e-6;  // far above the rounding errors of these numbers
   const double min =
       std::max<double>(largest - (depth + kMargin) * temperature, std::numeric_limits<float>::lowest());
   const float bound = std::nextafter(static_cast<float>(min), -std::numeric_limits<float>::infinity());
@@ -147,7 +148,7 @@ bool LogitsProcessor::keep_likeliest(std::span<const float> logits, const Sampli
   return candidates_.back().value > std::exp((bound - largest) / temperature) * (1.0 + kMargin);
 }
 
-// Candidates are all tokens, or some, ascending.
+// Applies bias and penalties to the candidates, which it sorts by id.
 void LogitsProcessor::adjust(const SamplingParams& params, const TokenHistory& history) {
   if (!std::is_sorted(candidates_.begin(), candidates_.end(), kLowerId)) {
     std::sort(candidates_.begin(), candidates_.end(), kLowerId);
@@ -195,7 +196,7 @@ void LogitsProcessor::exponentiate(double temperature) {
   for (Candidate& candidate : candidates_) {
     candidate.value = std::exp((candidate.value - largest) / temperature);
   }
-  // What is left must stay > 0 when it is divided by the sum of at most 2^31 weights <= 1.
+  // The remaining weights must stay > 0 after division by the sum of at most 2^31 weights <= 1.
   std::erase_if(candidates_, [](const Candidate& c) { return c.value < std::numeric_limits<double>::min(); });
 }
 
@@ -205,8 +206,8 @@ double LogitsProcessor::sum_of_weights() const {
   return total;
 }
 
-// Sorts only as far down as the nucleus reaches, in blocks of growing size. False: what is known of the total
-// of all weights does not tell where it ends.
+// Keeps the nucleus; sorts only as many candidates as it needs, in blocks of growing size. Returns false if
+// the bounds of the total do not determine where the nucleus ends.
 bool LogitsProcessor::keep_top_p(double top_p, Bounds total) {
   double reached = 0.0;
   size_t sorted = 0;
@@ -248,7 +249,7 @@ TokenId CoupledChooser::choose(std::span<const float> logits, const SamplingPara
     return first.empty() ? -1 : first[0].token;
   }
   if (leaves_logits_alone(params)) return largest_logit(logits).token;
-  const Distribution& distribution = distributions_.build(logits, params, history);
+  const Distribution& distribution = logits_processor_.build(logits, params, history);
   return distribution.empty() ? -1 : distribution.tokens[0];
 }
 
@@ -259,7 +260,7 @@ std::span<const Arrival> CoupledChooser::choose_first(int count, std::span<const
   if (leaves_logits_alone(params) && !is_cut) {
     place.randomness->coupled_race(logits, params.temperature, place.position, count, arrivals_);
   } else {
-    place.randomness->coupled_race(distributions_.build(logits, params, history), place.position, count,
+    place.randomness->coupled_race(logits_processor_.build(logits, params, history), place.position, count,
                                    arrivals_);
   }
   return arrivals_;

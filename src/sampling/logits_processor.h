@@ -12,18 +12,18 @@
 
 namespace outrider {
 
-// Errors name the parameter, its range and the value found.
+// Checks the ranges of the parameters. An error names the parameter, its range and the value found.
 Status validate(const SamplingParams& params);
 
-// The distribution of the next token: bias, penalties, temperature, top-k, top-p, min-p, softmax in f64. Used
-// alike for target and draft logits. At temperature 0 all mass is on the lowest id among the largest values.
-// NaN counts as -infinity; logits of +infinity share all mass; when no token is left (every logit -infinity)
-// the distribution is empty. Tokens less than 2^-1022 times as likely as the likeliest are dropped. Equally
-// likely tokens are cut from the highest id down. Biases and penalties of ids outside the vocabulary are
-// ignored. Keeps its scratch memory between calls.
+// Turns logits into the distribution of the next token: bias, penalties, temperature, top-k, top-p, min-p and
+// softmax in f64, in this order, for target and draft alike. At temperature 0 all mass is on the lowest id
+// among the largest values. NaN counts as -infinity; logits of +infinity share all mass; if no token is left
+// (every logit is -infinity), the distribution is empty. Tokens less than 2^-1022 times as likely as the
+// likeliest are dropped. Among equally likely tokens the highest ids are cut first. Biases and penalties of
+// ids outside the vocabulary are ignored. Keeps its scratch memory between calls.
 class LogitsProcessor {
  public:
-  // logits: [vocab]. The result lives until the next call. Precondition: validate(params).ok().
+  // logits: [vocab]. The result is valid until the next call. Precondition: validate(params).ok().
   const Distribution& build(std::span<const float> logits, const SamplingParams& params,
                             const TokenHistory& history);
 
@@ -33,7 +33,7 @@ class LogitsProcessor {
     double value;  // a logit; after exponentiate() a weight: its probability over the likeliest one's
   };
 
-  // What is known of a sum before all its terms are.
+  // An interval that contains the sum of all weights.
   struct Bounds {
     double low;
     double high;
@@ -56,33 +56,33 @@ class LogitsProcessor {
   void normalise();
 
   std::vector<Candidate> candidates_;
-  std::vector<TokenId> found_;     // scratch
+  std::vector<TokenId> found_;
   std::vector<float> unadjusted_;  // logits of tokens without bias and penalty, NaN for the others
   Distribution distribution_;
 };
 
-// No bias and no penalty: logits are used as they are.
+// Whether the parameters have no bias and no penalty.
 bool leaves_logits_alone(const SamplingParams& params);
 
-// The tokens that the coupled rule chooses first after `logits`: what coupled_race() gives for the
-// distribution that LogitsProcessor builds, without building it where sampling is a plain softmax.
+// Chooses tokens as the coupled rule does: the tokens with the largest log p + g, where p is the distribution
+// that LogitsProcessor builds from the logits. Where p is a plain softmax, it is not computed.
 class CoupledChooser {
  public:
   struct Place {
     CounterRandomness* randomness = nullptr;
     int64_t position = 0;
   };
-  // -1 when the distribution is empty. Preconditions as for LogitsProcessor::build().
+  // The chosen token, -1 if the distribution is empty. Preconditions: those of LogitsProcessor::build().
   TokenId choose(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history,
                  const Place& place);
-  // Up to `count` tokens in falling order of log p + g; lives until the next call. Precondition: temperature
-  // > 0.
+  // Up to `count` tokens in descending order of log p + g; valid until the next call. Precondition:
+  // temperature > 0.
   std::span<const Arrival> choose_first(int count, std::span<const float> logits,
                                         const SamplingParams& params, const TokenHistory& history,
                                         const Place& place);
 
  private:
-  LogitsProcessor distributions_;
+  LogitsProcessor logits_processor_;
   std::vector<Arrival> arrivals_;
 };
 

@@ -59,7 +59,7 @@ double reference_logit(const Case& c, TokenId token) {
   return logit;
 }
 
-// Every step in full on the whole vocabulary, in order of likelihood.
+// A reference that applies every step to the whole vocabulary, in descending order of likelihood.
 std::map<TokenId, double> reference_distribution(const Case& c) {
   using Entry = std::pair<double, TokenId>;
   std::vector<Entry> ranked;  // (-value, token): ascending order is likeliest first, ties by id
@@ -154,8 +154,8 @@ TEST(LogitsProcessor, AgreesWithTheFullSortReference) {
   }
 }
 
-// The distribution of top-p and min-p in the plainest way: every weight exact, all of them sorted.
-// LogitsProcessor has to give the same bits.
+// A reference for top-p and min-p that computes and sorts all weights exactly. LogitsProcessor must give the
+// same bits.
 Distribution exact_nucleus(const std::vector<float>& logits, const SamplingParams& params) {
   struct Weighed {
     TokenId token;
@@ -230,8 +230,8 @@ TEST(LogitsProcessor, CutsOfTheWholeVocabularyHaveTheBitsOfTheExactNucleus) {
   EXPECT_GT(partial, 1000u);
 }
 
-// Adjusted tokens are set apart from the others; the same logits adjusted beforehand give the same
-// distribution.
+// Tokens with bias or penalty take another path than the others. Logits that were adjusted beforehand must
+// give the same distribution.
 TEST(LogitsProcessor, CutsOfAdjustedLogitsHaveTheBitsOfTheExactNucleus) {
   std::mt19937_64 engine(8);
   LogitsProcessor builder;
@@ -258,7 +258,7 @@ TEST(LogitsProcessor, CutsOfAdjustedLogitsHaveTheBitsOfTheExactNucleus) {
   }
 }
 
-// What the quick sum cannot tell: the nucleus ends exactly where half of the mass is reached.
+// The approximate sum cannot decide this case: the nucleus ends exactly where half of the mass is reached.
 TEST(LogitsProcessor, NucleusEndsExactlyAtItsMass) {
   std::vector<float> logits(1000, -1e4F);
   for (const size_t token : {10, 20, 30, 40}) logits[token] = 3;
@@ -376,7 +376,7 @@ TEST(LogitsProcessor, ForgetsThePreviousCall) {
               ElementsAre(0.5, 0.5));
 }
 
-// Ties of rounded numbers aside, which these seeds do not meet.
+// Both may differ in ties of rounded numbers, which these seeds do not produce.
 TEST(CoupledChooser, ChoosesWhatTheDistributionsCoupledPickIs) {
   RandomCases cases;
   CoupledChooser chooser;
@@ -400,7 +400,7 @@ TEST(CoupledChooser, ChoosesWhatTheDistributionsCoupledPickIs) {
   EXPECT_GT(plain, 3000);
 }
 
-// Far from the likeliest, where almost every token is ruled out unseen.
+// One logit is far above the others, so that almost every token is ruled out by its noise.
 TEST(CoupledChooser, UnlikelyTokensComeAsOftenAsTheyShould) {
   std::vector<float> logits(1000, 0.0f);
   logits[500] = 10.0f;

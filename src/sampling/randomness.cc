@@ -33,7 +33,7 @@ double arrival(const Distribution& distribution, size_t i, uint64_t noise) {
          distribution.probabilities[i];
 }
 
-// The first `capacity` arrivals, ascending.
+// Collects the `capacity` first arrivals, ascending.
 class Podium {
  public:
   Podium(size_t capacity, std::vector<Arrival>& arrivals) : capacity_(capacity), arrivals_(arrivals) {
@@ -42,7 +42,7 @@ class Podium {
 
   bool is_full() const { return arrivals_.size() == capacity_; }
   double last_time() const { return arrivals_.back().time; }
-  // Whether it was among the first.
+  // Returns whether the arrival is among the first.
   bool enter(const Arrival& arrival) {
     if (is_full() && !(arrival < arrivals_.back())) return false;
     if (is_full()) arrivals_.pop_back();
@@ -55,9 +55,9 @@ class Podium {
   std::vector<Arrival>& arrivals_;
 };
 
-// Race among all tokens with weights e^((logit - largest) / temperature). A token can be among the first only
-// if its exponential E is below last_time * weight; E = -log u >= 1 - u, and 1 - u is what the top bits of
-// the noise say, so that almost every token is out after a look at a table of bounds by whole steps of the
+// The race among all tokens with weights e^((logit - largest) / temperature). A token can be among the first
+// only if its exponential E is below last_time * weight; E = -log u >= 1 - u, and 1 - u is what the top bits
+// of the noise say, so that almost every token is out after a look at a table of bounds by whole steps of the
 // log weight.
 class LogitRace {
  public:
@@ -84,7 +84,7 @@ class LogitRace {
  private:
   // 1 - u >= 2^-53 and first arrivals are at most 36.8, so that weights below e^-41 never win.
   static constexpr int kSteps = 64;
-  // Covers the rounding of `steps`.
+  // The margin covers the rounding of `steps`.
   static constexpr double kMargin = 1.001;
 
   void enter(Podium& podium, TokenId token, uint64_t bits) {
@@ -102,7 +102,7 @@ class LogitRace {
   float largest_;
   double temperature_;
   uint64_t noise_;
-  uint64_t bounds_[kSteps];  // of the noise's complement, for weights of at most e^-step
+  uint64_t bounds_[kSteps];  // by step: bound of the noise's complement for weights up to e^-step
 };
 
 }  // namespace

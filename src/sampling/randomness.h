@@ -11,19 +11,20 @@
 
 namespace outrider {
 
-// The only source of chance in sampling, drafting and acceptance; tests enumerate it. Every draw names its
-// place, so that a draw is the same whatever else was drawn before.
+// The only source of randomness in sampling, drafting and acceptance; tests replace it to enumerate the
+// outcomes. Every draw is identified by its position, purpose and number, so it does not depend on which
+// draws were made before.
 class Randomness {
  public:
   virtual ~Randomness() = default;
 
-  // The token at `position` under `distribution` by Gumbel noise that is fixed per (position, token): the arg
-  // max of log p + g, ties to the lower id. Drafters and target that ask for the same position share the
-  // noise. Precondition: the distribution is not empty.
+  // The arg max of log p + g over the tokens of `distribution`, ties to the lower id, where the Gumbel noise
+  // g is fixed per (position, token). Drafters and target share the noise of a position. Precondition: the
+  // distribution is not empty.
   virtual TokenId coupled_pick(const Distribution& distribution, int64_t position) = 0;
 
-  // The first `count` tokens in falling order of log p + g, fewer when the distribution has fewer: a draw
-  // from `distribution` without replacement that starts with coupled_pick(distribution, position).
+  // The first `count` tokens in descending order of log p + g, fewer if the distribution has fewer: a draw
+  // without replacement whose first token is coupled_pick(distribution, position).
   virtual std::vector<TokenId> coupled_top(const Distribution& distribution, int64_t position, int count) = 0;
 
   // An index drawn with probability weights[i] / sum(weights); `draw` numbers the draws of one purpose at one
@@ -31,20 +32,20 @@ class Randomness {
   virtual size_t categorical(std::span<const double> weights, int64_t position, RandomPurpose purpose,
                              uint64_t draw) = 0;
 
-  // True with probability p, as passes() says: p = 0 never does and p >= 1 always.
+  // True with probability p; never for p = 0 and always for p >= 1, see passes().
   virtual bool bernoulli(double p, int64_t position, uint64_t draw) = 0;
 };
 
-// The index i at which the running sum of `weights` passes u * sum(weights); never one of weight 0.
+// The index i at which the running sum of `weights` exceeds u * sum(weights); its weight is never 0.
 // Preconditions: 0 <= u < 1; weights >= 0, at least one > 0.
 size_t inverse_cdf(std::span<const double> weights, double u);
 
 // Whether an event of probability p happens for the uniform draw u in [0, 1).
 constexpr bool passes(double p, double u) { return u < p; }
 
-// A token in the race of a coupled pick: the lower its time, the likelier the target chooses it, too.
+// A token in the exponential race that computes a coupled pick. The token with the smallest time is the pick.
 struct Arrival {
-  double time = 0.0;  // of exponentials with rate p: e^-(log p + g)
+  double time = 0.0;  // e^-(log p + g), an exponential random variable with rate p
   TokenId token = -1;
 
   bool operator<(const Arrival& other) const {
@@ -58,12 +59,13 @@ class CounterRandomness final : public Randomness {
   CounterRandomness(uint64_t seed, uint64_t sample_index) : seed_(seed), sample_index_(sample_index) {}
 
   TokenId coupled_pick(const Distribution& distribution, int64_t position) override;
-  // The first `count` tokens, ascending, into `arrivals`; the first is coupled_pick().
+  // Stores the `count` tokens with the smallest times, ascending, in `arrivals`; the first one is
+  // coupled_pick().
   void coupled_race(const Distribution& distribution, int64_t position, int count,
                     std::vector<Arrival>& arrivals) const;
-  // The same under the softmax of logits / temperature, without computing it: most tokens are ruled out by
-  // their noise alone. May differ from the other by a tie of rounded numbers. None when no token is left.
-  // Precondition: temperature > 0.
+  // The race for the softmax of logits / temperature, without computing the softmax: most tokens are ruled
+  // out by their noise alone. The result may differ from the other overload in ties of rounded numbers.
+  // `arrivals` is empty if every logit is -infinity. Precondition: temperature > 0.
   void coupled_race(std::span<const float> logits, double temperature, int64_t position, int count,
                     std::vector<Arrival>& arrivals) const;
   std::vector<TokenId> coupled_top(const Distribution& distribution, int64_t position, int count) override;

@@ -157,7 +157,7 @@ TEST(CounterRandomness, EqualArrivalsGoToTheLowerId) {
   EXPECT_THAT(randomness.coupled_top(unreachable, 0, 2), ElementsAre(2, 4));
 }
 
-// Drafts agree with the target as often as 2408.07978 promises: (1 - TV) / (1 + TV).
+// Drafts agree with the target at least as often as 2408.07978 states: (1 - TV) / (1 + TV).
 TEST(CounterRandomness, SharedNoiseMakesCloseDistributionsAgree) {
   const Distribution p{{0, 1, 2, 3}, {0.4, 0.3, 0.2, 0.1}};
   const Distribution q{{0, 1, 2, 3}, {0.3, 0.3, 0.2, 0.2}};

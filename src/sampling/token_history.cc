@@ -18,7 +18,7 @@ void TokenHistory::reserve(size_t tokens) {
   for (size_t i = 0; i < entries_.size(); ++i) places_[place(entries_[i].token)] = static_cast<int32_t>(i);
 }
 
-// Where the token's index is, or would be.
+// The slot in places_ that holds the token's index or would hold it.
 size_t TokenHistory::place(TokenId token) const {
   const size_t mask = places_.size() - 1;
   size_t at = mix64(static_cast<uint32_t>(token)) & mask;

@@ -10,11 +10,11 @@
 
 namespace outrider {
 
-// How often each token stands in the prompt and in the output: what penalties depend on. Drafted tokens are
-// pushed while a path is examined and popped afterwards; only committed ones stay.
+// Counts how often each token occurs in the prompt and in the output, which the penalties depend on. Drafted
+// tokens are pushed while a path is examined and popped afterwards; only committed tokens stay.
 class TokenHistory {
  public:
-  // Makes room: no push allocates while there are at most `tokens` in prompt and output together.
+  // Reserves memory: no push allocates while prompt and output have at most `tokens` tokens together.
   void reserve(size_t tokens);
 
   void add_prompt(std::span<const TokenId> prompt);
@@ -29,7 +29,7 @@ class TokenHistory {
     TokenId token = 0;
     Counts counts;
   };
-  // One per token that was ever added; may be all zero after pop().
+  // One entry per token that was ever added; both counts may be 0 after pop().
   std::span<const Entry> entries() const { return entries_; }
   Counts counts(TokenId token) const;
 

@@ -13,11 +13,12 @@ namespace outrider {
 
 bool contains(std::span<const uint64_t> set, TokenId token);
 
-// The logits of the tokens in `allowed`, -infinity for all others.
+// Copies the logits of the tokens in `allowed` to `masked`; all others become -infinity.
 void mask_logits(std::span<const float> logits, std::span<const uint64_t> allowed,
                  std::vector<float>& masked);
 
-// One token further: whether it may come, and the state behind it, kDead too behind one that ends the output.
+// The result of advancing a constraint by one token: whether the token is allowed, and the state after it,
+// which is kDead also after an allowed token that ends the output.
 struct ConstraintMove {
   bool is_allowed = false;
   TokenConstraint::State state = TokenConstraint::kDead;

@@ -32,7 +32,7 @@ TEST(MaskLogits, KeepsWhatTheSetHolds) {
   EXPECT_FALSE(contains(std::vector<uint64_t>{~uint64_t{0}}, -1));
 }
 
-// "0" at any time, "1" once, the end (2) after it.
+// Allows token 0 at any time, token 1 once, and the end (2) after token 1.
 class Once final : public TokenConstraint {
  public:
   State start() override { return 0; }

@@ -7,7 +7,7 @@
 namespace outrider {
 namespace {
 
-// Days that there are, from the year 1 on.
+// Valid dates from year 1 on.
 std::string date_pattern() {
   const std::string year = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])";
   const std::string leap_year =
@@ -24,7 +24,7 @@ const char* const kLabel = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
 
 std::string ipv4_pattern() { return std::string(kByte) + "(?:\\." + kByte + "){3}"; }
 
-// Eight groups, or fewer around one "::".
+// Eight groups, or fewer groups around one "::".
 std::string ipv6_pattern() {
   const std::string group = "[0-9a-fA-F]{1,4}";
   std::string pattern = "(?:" + group + ":){7}" + group;

@@ -106,7 +106,7 @@ GrammarExpr JsonText::any_character() {
     const CodePointSet all{{'0', '9'}, {'A', 'F'}, {'a', 'f'}};
     const CodePointSet d{{'D', 'D'}, {'d', 'd'}};
     const GrammarExpr any = hex(all);
-    // Surrogates in pairs only.
+    // Surrogates are allowed in pairs only.
     const GrammarExpr unpaired = builder_.choice({builder_.sequence({hex(all.without(d)), any, any, any}),
                                                   builder_.sequence({hex(d), hex({{'0', '7'}}), any, any})});
     const GrammarExpr pair =

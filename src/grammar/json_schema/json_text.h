@@ -11,39 +11,39 @@
 
 namespace outrider {
 
-// The pieces that JSON texts are made of. White space may stand behind { [ , : and before } ], never
-// elsewhere: nothing, one space, or a line break and up to kIndent spaces or tabs.
+// Makes the expressions of JSON texts. White space is allowed after { [ , : and before } ] only: none, one
+// space, or a line break and up to kIndent spaces or tabs.
 class JsonText {
  public:
   static constexpr int kIndent = 40;
-  static constexpr int kDigits = 18;  // before and behind the point, at most
+  static constexpr int kDigits = 18;  // limit before and after the decimal point
   static constexpr int kExponentDigits = 2;
 
   explicit JsonText(GrammarBuilder& builder) : builder_(builder) {}
 
   GrammarExpr whitespace();
-  GrammarExpr value();   // any
-  GrammarExpr object();  // any
-  GrammarExpr array();   // any
+  GrammarExpr value();   // any value
+  GrammarExpr object();  // any object
+  GrammarExpr array();   // any array
   GrammarExpr integer();
   GrammarExpr number();
-  // Any string of so many characters.
+  // Any string of min to max characters.
   GrammarExpr string(int32_t min = 0, int32_t max = GrammarBuilder::kUnbounded);
-  // What stands in a string for one of these characters; an escape only where one is needed.
+  // The spelling of one of these characters within a string, escaped only where JSON requires it.
   GrammarExpr character(const CodePointSet& set);
-  // The characters that stand for themselves in a string.
+  // The characters that need no escape within a string.
   static const CodePointSet& plain_characters();
 
   GrammarExpr quoted(GrammarExpr inside);
   GrammarExpr members(GrammarExpr inside) { return bracketed("{", inside, "}"); }
   GrammarExpr elements(GrammarExpr inside) { return bracketed("[", inside, "]"); }
   GrammarExpr comma() { return builder_.sequence({builder_.literal(","), whitespace()}); }
-  // `inside` between brackets; nothing inside where that is empty.
+  // `inside` between brackets with white space; if `inside` is empty, so are the brackets.
   GrammarExpr bracketed(std::string_view open, GrammarExpr inside, std::string_view close);
   GrammarExpr member(GrammarExpr key, GrammarExpr value) {
     return builder_.sequence({key, builder_.literal(":"), whitespace(), value});
   }
-  // `part` as often as said, commas between; -1: any number.
+  // `part` repeated min to max times with commas in between; max -1: unbounded.
   GrammarExpr list(GrammarExpr part, int32_t min, int32_t max);
 
  private:

@@ -17,7 +17,7 @@ bool is_less(const std::string& a, const std::string& b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-// Of a natural number in digits.
+// Arithmetic on a natural number given as digits.
 std::string plus_one(std::string digits) {
   for (size_t i = digits.size(); i-- > 0;) {
     if (digits[i] != '9') {
@@ -45,7 +45,7 @@ class RangeBuilder {
  public:
   explicit RangeBuilder(GrammarBuilder& builder) : builder_(builder) {}
 
-  // Natural numbers from `low` to `high`, both included.
+  // Natural numbers from `low` to `high` inclusive.
   GrammarExpr naturals(const std::string& low, const std::string& high) {
     std::vector<GrammarExpr> choices;
     for (size_t size = low.size(); size <= high.size(); ++size) {
@@ -56,7 +56,7 @@ class RangeBuilder {
     return builder_.choice(std::move(choices));
   }
 
-  // Numbers >= 0 within the bounds, with or without a fraction. `high`, too, is >= 0.
+  // Numbers >= 0 within the bounds, with or without a fraction. Precondition: high >= 0.
   GrammarExpr decimals(const Bound& low, const std::optional<Bound>& high) {
     const std::string& from = low.value.whole;
     std::vector<GrammarExpr> choices;
@@ -88,7 +88,7 @@ class RangeBuilder {
     return builder_.optional(builder_.sequence({builder_.literal("."), digits(1, kDigits)}));
   }
 
-  // Digits of one length from `low` to `high`.
+  // Digit strings from `low` to `high`, which have the same length.
   GrammarExpr same_size(std::string_view low, std::string_view high) {
     if (low.empty()) return builder_.empty();
     const auto rest = static_cast<int32_t>(low.size()) - 1;
@@ -108,7 +108,7 @@ class RangeBuilder {
          builder_.sequence({digit(high[0], high[0]), same_size(none, high.substr(1))})});
   }
 
-  // Behind the whole part: fractions of at least (beyond, if exclusive) the bound's.
+  // The part after the integer: fractions >= the bound's, or > it if the bound is exclusive.
   GrammarExpr fraction_above(const Bound& low) {
     if (low.value.fraction.empty() && !low.is_exclusive) return any_fraction();
     return builder_.sequence({builder_.literal("."), digits_above(low.value.fraction, low.is_exclusive)});
@@ -129,7 +129,7 @@ class RangeBuilder {
     return builder_.optional(
         builder_.sequence({builder_.literal("."), digits_below(bound, high.is_exclusive)}));
   }
-  // At least one digit.
+  // Precondition: at least one digit.
   GrammarExpr digits_below(std::string_view bound, bool is_exclusive) {
     return builder_.choice(
         {builder_.sequence({digit('0', static_cast<char>(bound[0] - 1)), digits(0, kDigits)}),
@@ -150,7 +150,7 @@ class RangeBuilder {
     }
     return builder_.choice(std::move(choices));
   }
-  // At least one digit.
+  // Precondition: at least one digit.
   GrammarExpr digits_between(std::string_view low, std::string_view high, bool beyond_low, bool below_high) {
     if (low.empty() && high.empty()) {
       return beyond_low || below_high ? builder_.nothing() : builder_.sequence({digit('0', '0'), zeros()});
@@ -182,7 +182,7 @@ Bound negated(Bound bound) {
   return bound;
 }
 
-// The bound as an integer that is included. Rounds towards the inside.
+// The bound as an inclusive integer, rounded towards the inside of the range.
 std::optional<Bound> integral(const std::optional<Bound>& bound, bool is_low) {
   if (!bound) return std::nullopt;
   Bound result = *bound;
@@ -190,7 +190,7 @@ std::optional<Bound> integral(const std::optional<Bound>& bound, bool is_low) {
   result.value.fraction.clear();
   result.is_exclusive = false;
   if (is_whole && !bound->is_exclusive) return result;
-  // Inside is away from zero, or else towards it, where dropping the fraction has already led.
+  // Dropping the fraction rounds towards zero; if the inside is away from zero, one more is needed.
   const bool is_away = result.value.is_negative != is_low;
   if (!is_whole && !is_away) return result;
   if (is_away) {

@@ -17,7 +17,7 @@ struct Decimal {
   bool is_zero() const { return whole == "0" && fraction.empty(); }
 };
 
-// nullopt: more than 18 digits before or behind the point. Precondition: a JSON number.
+// nullopt: more than 18 digits before or after the decimal point. Precondition: `text` is a JSON number.
 std::optional<Decimal> parse_decimal(std::string_view number);
 bool operator<(const Decimal& a, const Decimal& b);
 
@@ -29,9 +29,9 @@ struct NumberBounds {
   std::optional<Bound> low, high;
 };
 
-// Integers within the bounds, up to 18 digits where there is none on a side.
+// Integers within the bounds; a side without bound is limited to 18 digits.
 GrammarExpr integer_range(GrammarBuilder& builder, const NumberBounds& bounds);
-// Numbers without exponent within the bounds, up to 18 digits before and behind the point.
+// Numbers without exponent within the bounds, with up to 18 digits before and after the decimal point.
 GrammarExpr number_range(GrammarBuilder& builder, const NumberBounds& bounds);
 
 }  // namespace outrider

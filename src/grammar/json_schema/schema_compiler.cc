@@ -11,9 +11,9 @@ namespace outrider {
 namespace {
 
 constexpr size_t kMaxSchemas = 50'000;
-constexpr int32_t kMaxCount = 1'000'000;  // of characters, items or properties: they are counted, not copied
+constexpr int32_t kMaxCount = 1'000'000;  // limit of characters, items or properties
 
-// Which type a schema without one is about, by the keywords it has.
+// The type that the keywords of a schema without "type" imply.
 struct TypeKeywords {
   const char* type;
   std::initializer_list<const char*> keywords;
@@ -42,7 +42,7 @@ bool says_more_than(const SchemaJson& schema, std::string_view keyword) {
   return false;
 }
 
-// Nesting of a JSON text, before anything reads it.
+// The nesting depth of a JSON text, computed before it is parsed.
 int nesting(std::string_view json) {
   int depth = 0;
   int deepest = 0;

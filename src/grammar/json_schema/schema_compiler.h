@@ -15,7 +15,7 @@
 
 namespace outrider {
 
-// One JSON schema to an expression for the texts of the values valid under it.
+// Compiles one JSON schema to an expression for the JSON texts that are valid under it.
 class SchemaCompiler {
  public:
   SchemaCompiler(GrammarBuilder& builder, const SchemaJson& root)
@@ -25,7 +25,7 @@ class SchemaCompiler {
 
  private:
   struct Place {
-    std::string path;  // "$.properties.age"
+    std::string path;  // for error messages: "$.properties.age"
     int depth = 0;
 
     Place member(std::string_view name) const { return {path + "." + std::string(name), depth + 1}; }
@@ -54,7 +54,7 @@ class SchemaCompiler {
     bool is_required = false;
   };
   Result<std::vector<Property>> convert_properties(const SchemaJson& schema, const Place& place);
-  // Members that `properties` does not name; nullopt: there may be none.
+  // The schema of members that `properties` does not name; nullopt: they are not allowed.
   Result<std::optional<GrammarExpr>> convert_extra(const SchemaJson& schema,
                                                    const std::vector<Property>& properties,
                                                    const Place& place);
@@ -63,19 +63,19 @@ class SchemaCompiler {
                                 int32_t min, int32_t max);
   GrammarExpr constant(const SchemaJson& value);
 
-  // Without $ref and allOf beside other keywords: what these say is joined to the rest.
+  // The schema with $ref and allOf merged into its other keywords.
   Result<SchemaJson> flatten(const SchemaJson& schema, const Place& place);
   Result<const SchemaJson*> resolve(const SchemaJson& reference, const Place& place) const;
   Status check_excess(const Place& place);
   Status check_keywords(const SchemaJson& schema, const Place& place) const;
-  // -1 where there is none.
+  // The keyword's value, -1 if the schema does not have it.
   Result<int32_t> count_at(const SchemaJson& schema, const char* keyword, const Place& place) const;
 
   GrammarBuilder& builder_;
   const SchemaJson& root_;
   JsonText text_;
-  std::map<std::string, int32_t> rules_;  // of references
-  size_t converted_ = 0;                  // schemas, those joined included
+  std::map<std::string, int32_t> rules_;  // by reference
+  size_t converted_ = 0;                  // number of schemas compiled, merged ones included
 };
 
 }  // namespace outrider

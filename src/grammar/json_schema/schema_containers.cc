@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects and arrays.
+// Compiles objects and arrays.
 #include <algorithm>
 
 #include "base/quote.h"
@@ -24,7 +24,7 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::convert_properties
   const auto add = [&](const std::string& name, const SchemaJson& value, const Place& at) -> Status {
     OUTRIDER_TRY(const GrammarExpr expression, convert(value, at));
     const GrammarExpr key = builder_.literal(SchemaJson(name).dump());
-    // A rule, for it stands in several places.
+    // A rule, because it is used in several places.
     properties.push_back(
         {name, builder_.rule("member " + name, text_.member(key, expression)), wanted.erase(name) > 0});
     return {};
@@ -32,7 +32,7 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::convert_properties
   for (const auto& [name, value] : listed.items()) {
     OUTRIDER_RETURN_IF_ERROR(add(name, value, place.member("properties").member(name)));
   }
-  // Required, but not described: what additionalProperties says of any.
+  // Required names without a schema get that of additionalProperties.
   const SchemaJson extra =
       schema.contains("additionalProperties") ? schema["additionalProperties"] : SchemaJson(true);
   for (const SchemaJson& name : required) {
@@ -91,7 +91,7 @@ Result<GrammarExpr> SchemaCompiler::convert_object(const SchemaJson& schema, con
   return builder_.rule("object", text_.members(members_in_order(properties, extra)));
 }
 
-// Two rules for each property: what may come from it on, with and without a member before.
+// Two rules per property describe the members from it on, with and without an earlier member.
 GrammarExpr SchemaCompiler::members_in_order(const std::vector<Property>& properties,
                                              std::optional<GrammarExpr> extra) {
   const GrammarExpr none = builder_.empty();
@@ -103,9 +103,10 @@ GrammarExpr SchemaCompiler::members_in_order(const std::vector<Property>& proper
   for (size_t i = properties.size(); i-- > 0;) {
     const Property& property = properties[i];
     const GrammarExpr here = builder_.sequence({property.member, rest});
-    const GrammarExpr behind = builder_.sequence({text_.comma(), here});
+    const GrammarExpr after_comma = builder_.sequence({text_.comma(), here});
     first = builder_.rule("members", property.is_required ? here : builder_.choice({here, first}));
-    rest = builder_.rule("members", property.is_required ? behind : builder_.choice({behind, rest}));
+    rest =
+        builder_.rule("members", property.is_required ? after_comma : builder_.choice({after_comma, rest}));
   }
   return first;
 }
@@ -117,7 +118,7 @@ Result<GrammarExpr> SchemaCompiler::convert_array(const SchemaJson& schema, cons
   if (schema.contains("uniqueItems") && schema["uniqueItems"] != false) {
     return error(place.member("uniqueItems"), "only false is supported");
   }
-  // Before 2020, a list of items was what prefixItems is, and additionalItems what items is.
+  // Before draft 2020-12, a list in items had the meaning of prefixItems, and additionalItems that of items.
   const bool is_old = schema.contains("items") && schema["items"].is_array();
   const char* const prefix_keyword = is_old ? "items" : "prefixItems";
   const char* const rest_keyword = is_old ? "additionalItems" : "items";
@@ -149,7 +150,7 @@ GrammarExpr SchemaCompiler::elements_in_order(const std::vector<GrammarExpr>& pr
     if (rest) return text_.list(*rest, min, max);
     return min > 0 ? builder_.nothing() : builder_.empty();
   }
-  // From the end: what follows item i.
+  // From the last item to the first: the expression of the items from i on.
   GrammarExpr after = min > count ? builder_.nothing() : builder_.empty();
   if (rest && (max < 0 || max > count)) {
     after = builder_.repeat(builder_.sequence({text_.comma(), *rest}), std::max(0, min - count),

@@ -16,7 +16,7 @@ SchemaJson both(const SchemaJson& a, const SchemaJson& b) {
 
 SchemaJson as_list(const SchemaJson& value) { return value.is_array() ? value : SchemaJson::array({value}); }
 
-// Names of both lists that mean the same; "integer" is part of "number".
+// The types that both lists allow; "integer" is part of "number".
 SchemaJson common_types(const SchemaJson& a, const SchemaJson& b) {
   SchemaJson common = SchemaJson::array();
   for (const SchemaJson& mine : as_list(a)) {
@@ -50,7 +50,7 @@ bool is_any(std::string_view keyword, std::initializer_list<std::string_view> li
   return std::find(list.begin(), list.end(), keyword) != list.end();
 }
 
-// nullopt of a kind: a discarded value where the two cannot be joined.
+// Returns a discarded value if the two cannot be merged.
 SchemaJson join(const std::string& keyword, const SchemaJson& a, const SchemaJson& b) {
   const bool are_numbers = a.is_number() && b.is_number();
   if (keyword == "type") return common_types(a, b);
@@ -79,7 +79,7 @@ SchemaJson join(const std::string& keyword, const SchemaJson& a, const SchemaJso
   return SchemaJson(SchemaJson::value_t::discarded);
 }
 
-// A part that allows only its own properties leaves those out that only the other part has.
+// A schema that allows only its own properties removes those that only the other schema has.
 Status check_closed(const SchemaJson& closed, const SchemaJson& other, const std::string& path) {
   if (!closed.contains("additionalProperties") || closed["additionalProperties"] == true) return {};
   if (!other.contains("properties") || !other["properties"].is_object()) return {};

@@ -11,11 +11,11 @@ namespace outrider {
 
 using SchemaJson = nlohmann::ordered_json;
 
-// Keywords that say nothing about which values are valid.
+// Keywords that do not restrict the valid values.
 bool is_annotation(std::string_view keyword);
 
-// A schema that what is valid under both is valid under; neither has $ref or allOf. Members and items that
-// both describe become {"allOf": [a, b]}. Errors: keywords that cannot be joined.
+// The schema of the values that are valid under both. Members and items that both describe become {"allOf":
+// [a, b]}. Errors: keywords that cannot be merged. Precondition: neither has $ref or allOf.
 Result<SchemaJson> merge_schemas(const SchemaJson& a, const SchemaJson& b, const std::string& path);
 
 }  // namespace outrider

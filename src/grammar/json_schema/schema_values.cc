@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings, numbers and given values.
+// Compiles strings, numbers and constant values.
 #include <algorithm>
 
 #include "base/quote.h"
@@ -58,7 +58,7 @@ Result<GrammarExpr> SchemaCompiler::convert_values(const SchemaJson& schema, con
   return builder_.choice(std::move(choices));
 }
 
-// A given value, with the white space that any value may have.
+// The texts of a constant value, with optional white space.
 GrammarExpr SchemaCompiler::constant(const SchemaJson& value) {
   if (!value.is_structured()) return builder_.literal(value.dump());
   std::vector<GrammarExpr> parts;
@@ -121,7 +121,7 @@ Result<GrammarExpr> SchemaCompiler::convert_number(const SchemaJson& schema, boo
     if (!number) {
       return error(place.member(keyword), "expected a number of at most " +
                                               std::to_string(JsonText::kDigits) +
-                                              " digits before and behind the point");
+                                              " digits before and after the point");
     }
     const NumberBounds::Bound bound{*number, keyword[0] == 'e'};
     std::optional<NumberBounds::Bound>& known = is_low ? bounds.low : bounds.high;

@@ -102,8 +102,8 @@ const ToyModel::Output& ToyModel::after(const Prefix& prefix) {
     if (!options_.language(prefix, token))
       masked[static_cast<size_t>(token)] = -std::numeric_limits<float>::infinity();
   }
-  LogitsProcessor builder;
-  output.distribution = builder.build(masked, options_.params, history);
+  LogitsProcessor processor;
+  output.distribution = processor.build(masked, options_.params, history);
   return output;
 }
 

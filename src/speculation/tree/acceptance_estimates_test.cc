@@ -85,7 +85,7 @@ TEST(AcceptanceEstimates, APriorStandsInForUnseenNodes) {
   EXPECT_DOUBLE_EQ(all.estimate(1, 0.3), prior);
 }
 
-TokenTree two_branches() { return two_branches({0.9, 0.1, 0.7, 0.3, 0.5}); }
+TokenTree two_branches() { return two_branches_with({0.9, 0.1, 0.7, 0.3, 0.5}); }
 
 TEST(AcceptanceEstimates, OnlyNodesWithAcceptedParentsCount) {
   AcceptanceEstimates estimates;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "outrider/token_tree.h"
 
@@ -10,7 +11,7 @@ namespace outrider {
 // A tree of two branches; probabilities[i] is that of node i + 1, tokens are in parentheses.
 //  0 - 1 (10) - 3 (30) - 5 (50)
 //    \ 2 (20) - 4 (40)
-inline TokenTree two_branches(const std::array<double, 5>& probabilities) {
+inline TokenTree two_branches_with(const std::array<double, 5>& probabilities) {
   TokenTree tree(9);
   const std::array<int, 5> parents = {0, 0, 1, 2, 3};
   for (int i = 0; i < 5; ++i) {

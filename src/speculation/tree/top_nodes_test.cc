@@ -15,7 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TokenTree two_branches() { return two_branches({0.5, 0.6, 0.9, 0.5, 1.0}); }
+TokenTree two_branches() { return two_branches_with({0.5, 0.6, 0.9, 0.5, 1.0}); }
 
 TEST(TopNodes, OrderedByTheProductOfTheirPath) {
   TopNodes top_nodes;

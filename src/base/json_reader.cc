@@ -143,6 +143,13 @@ Result<std::vector<JsonField>> JsonField::members(size_t max) const {
   return fields;
 }
 
+Status JsonField::each(const std::function<Status(const JsonField&)>& visit) const {
+  OUTRIDER_TRY(const simdjson::dom::array values, array());
+  size_t index = 0;
+  for (const simdjson::dom::element value : values) OUTRIDER_RETURN_IF_ERROR(visit(element(index++, value)));
+  return {};
+}
+
 Result<int> JsonField::one_of(std::span<const std::string_view> names) const {
   std::string list;
   for (size_t i = 0; i < names.size(); ++i) {

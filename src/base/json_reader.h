@@ -7,6 +7,7 @@
 #include <simdjson.h>
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -45,8 +46,11 @@ class JsonField {
   Result<double> number(double min, double max) const;
   Result<simdjson::dom::array> array() const;
   Result<simdjson::dom::object> object() const;
-  Result<std::vector<JsonField>> items(size_t max = SIZE_MAX) const;    // of an array
-  Result<std::vector<JsonField>> members(size_t max = SIZE_MAX) const;  // of an object
+  Result<std::vector<JsonField>> items(size_t max) const;    // of an array
+  Result<std::vector<JsonField>> members(size_t max) const;  // of an object
+  // Calls `visit` with one item of this array after the other, without memory for all. Errors: this is no
+  // array; the first error of `visit`.
+  Status each(const std::function<Status(const JsonField&)>& visit) const;
   // The index in `names` of this string. Error: it is none of them.
   Result<int> one_of(std::span<const std::string_view> names) const;
 

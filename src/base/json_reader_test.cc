@@ -15,7 +15,7 @@ constexpr std::string_view kText =
 class JsonReader : public testing::Test {
  protected:
   JsonField field(std::string_view key) const { return *document_->root().at(key); }
-  std::vector<JsonField> list() const { return *field("a").at("b")->items(); }
+  std::vector<JsonField> list() const { return *field("a").at("b")->items(8); }
 
  private:
   Result<JsonDocument> document_ = JsonDocument::parse(kText, 8);
@@ -29,9 +29,21 @@ TEST_F(JsonReader, ReadsByType) {
   EXPECT_TRUE(*list()[4].boolean());
   constexpr std::string_view kNames[] = {"w", "x"};
   EXPECT_EQ(*list()[2].one_of(kNames), 1);
-  EXPECT_EQ(field("a").members()->front().key(), "b");
+  EXPECT_EQ(field("a").members(8)->front().key(), "b");
   EXPECT_EQ(field("a").json(), R"({"b":[1,2.5,"x",null,true]})");
   EXPECT_EQ(field("a").size(), 1u);
+}
+
+TEST_F(JsonReader, VisitsItemsUntilTheFirstError) {
+  std::vector<std::string> paths;
+  const auto visit = [&](const JsonField& item) -> Status {
+    paths.push_back(item.path());
+    if (item.is_string()) return item.fail("stop");
+    return {};
+  };
+  EXPECT_EQ(field("a").at("b")->each(visit).error().message, "a.b[2]: stop");
+  EXPECT_EQ(paths, (std::vector<std::string>{"a.b[0]", "a.b[1]", "a.b[2]"}));
+  EXPECT_EQ(field("big").each(visit).error().message, "big: expected an array, found 18446744073709551615");
 }
 
 TEST_F(JsonReader, ErrorsNamePathExpectedAndFound) {
@@ -44,7 +56,7 @@ TEST_F(JsonReader, ErrorsNamePathExpectedAndFound) {
   EXPECT_EQ(field("big").integer().error().message,
             "big: expected an integer below 2^63, found 18446744073709551615");
   EXPECT_EQ(field("line\nbreak").array().error().message, "line\\x0abreak: expected an array, found 7");
-  EXPECT_EQ(field("a").items().error().message, "a: expected an array, found an object");
+  EXPECT_EQ(field("a").items(8).error().message, "a: expected an array, found an object");
   EXPECT_EQ(field("a").at("b")->items(4).error().message, "a.b: expected at most 4 entries, found 5");
   EXPECT_EQ(field("a").at("c").error().message, "a: expected an object with 'c', found an object");
 }

@@ -2,13 +2,13 @@
 #include "formats/families.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <vector>
 
 namespace outrider {
 namespace {
 
-constexpr std::array<ModelFamily, 4> kFamilies = {{
+constexpr ModelFamily kFamilies[] = {
     // Llama 2, 3, 3.1, 3.2 and models of their form (SmolLM2).
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
@@ -65,13 +65,13 @@ constexpr std::array<ModelFamily, 4> kFamilies = {{
      .output_bias = Use::kOptional,
      .mlp_bias = Use::kNever,
      .qk_norm = Use::kAlways},
-}};
+};
 
 }  // namespace
 
 const ModelFamily* find_family(std::string_view value, std::string_view ModelFamily::*column) {
   const auto found = std::ranges::find(kFamilies, value, column);
-  return found == kFamilies.end() ? nullptr : &*found;
+  return found == std::end(kFamilies) ? nullptr : &*found;
 }
 
 std::string list_families(std::string_view ModelFamily::*column) {

@@ -103,9 +103,7 @@ class TokenizerJsonReader {
   Status read_added_tokens() {
     const auto field = root_.find("added_tokens");
     if (!field) return {};
-    OUTRIDER_TRY(const std::vector<JsonField> tokens, field->items());
-    for (const JsonField& token : tokens) OUTRIDER_RETURN_IF_ERROR(read_added_token(token));
-    return {};
+    return field->each([&](const JsonField& token) { return read_added_token(token); });
   }
 
   Status read_added_token(const JsonField& field) {

@@ -20,10 +20,8 @@ Status visit_steps(const JsonField& step, std::string_view list,
   OUTRIDER_TRY(const JsonField type_field, step.at("type"));
   OUTRIDER_TRY(const std::string_view type, type_field.string());
   if (type != "Sequence") return visit(step, type);
-  OUTRIDER_TRY(const JsonField steps_field, step.at(list));
-  OUTRIDER_TRY(const std::vector<JsonField> steps, steps_field.items());
-  for (const JsonField& inner : steps) OUTRIDER_RETURN_IF_ERROR(visit_steps(inner, list, visit));
-  return {};
+  OUTRIDER_TRY(const JsonField steps, step.at(list));
+  return steps.each([&](const JsonField& inner) { return visit_steps(inner, list, visit); });
 }
 
 class PipelineReader {
@@ -168,17 +166,13 @@ class PipelineReader {
     if (has_template_) return input_error(step.path() + ": a second TemplateProcessing is not supported");
     has_template_ = true;
     OUTRIDER_TRY(const JsonField single, step.at("single"));
-    OUTRIDER_TRY(const std::vector<JsonField> items, single.items());
     bool after_text = false;
-    for (const JsonField& item : items) {
-      if (item.find("Sequence")) {
-        if (after_text)
-          return input_error(item.path() + ": a template with the text in it twice is not supported");
-        after_text = true;
-        continue;
-      }
-      OUTRIDER_RETURN_IF_ERROR(append_special(step, item, after_text ? spec_.suffix : spec_.prefix));
-    }
+    OUTRIDER_RETURN_IF_ERROR(single.each([&](const JsonField& item) -> Status {
+      if (!item.find("Sequence")) return append_special(step, item, after_text ? spec_.suffix : spec_.prefix);
+      if (after_text) return item.fail("a template with the text in it twice is not supported");
+      after_text = true;
+      return {};
+    }));
     if (!after_text)
       return input_error(single.path() + ": expected a template with the text (Sequence) in it");
     return {};
@@ -191,14 +185,13 @@ class PipelineReader {
     OUTRIDER_TRY(const std::string_view name, name_field.string());
     OUTRIDER_TRY(const JsonField all, step.at("special_tokens"));
     OUTRIDER_TRY(const JsonField definition, all.at(name));
-    OUTRIDER_TRY(const JsonField ids_field, definition.at("ids"));
-    OUTRIDER_TRY(const std::vector<JsonField> ids, ids_field.items());
-    for (const JsonField& id : ids) {
+    OUTRIDER_TRY(const JsonField ids, definition.at("ids"));
+    return ids.each([&](const JsonField& id) -> Status {
       OUTRIDER_TRY(const int64_t value, id.integer());
       if (value < 0 || value > INT32_MAX) return id.expected("a token id below 2^31");
       tokens.push_back(static_cast<TokenId>(value));
-    }
-    return {};
+      return {};
+    });
   }
 
   // The kind of vocabulary determines how tokens are decoded; this only refuses files that need another

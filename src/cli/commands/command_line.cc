@@ -127,7 +127,7 @@ class CommandParser {
       if (option->count() > 0) early.push_back(option->get_name());
     }
     if (early.empty()) return {};
-    return usage_error(fmt::format("expected {} behind '{} {}', found it before", quote(early.front()),
+    return usage_error(fmt::format("expected {} after '{} {}', found it before", quote(early.front()),
                                    parent->get_name(), parser_->get_name()));
   }
 

@@ -11,46 +11,48 @@
 namespace outrider {
 namespace {
 
-using Json = nlohmann::json;
+using EventJson = nlohmann::json;
 
 // The member of an object; null if there is none.
-const Json& member(const Json& object, const char* name) {
-  static const Json null;
+const EventJson& member(const EventJson& object, const char* name) {
+  static const EventJson null;
   if (!object.is_object()) return null;
   const auto found = object.find(name);
   return found == object.end() ? null : *found;
 }
 
-int64_t number(const Json& value) { return value.is_number() ? value.get<int64_t>() : 0; }
-std::string text(const Json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
-int64_t bytes(const Json& value) {
+int64_t number(const EventJson& value) { return value.is_number() ? value.get<int64_t>() : 0; }
+std::string text(const EventJson& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+int64_t bytes(const EventJson& value) {
   return value.is_string() ? static_cast<int64_t>(value.get_ref<const std::string&>().size()) : 0;
 }
 
 // Bytes of generated text in a choice, including reasoning and tool calls.
-int64_t text_bytes(const Json& choice) {
-  const Json& delta = member(choice, "delta");
+int64_t text_bytes(const EventJson& choice) {
+  const EventJson& delta = member(choice, "delta");
   int64_t sum = bytes(member(choice, "text"));
   for (const char* name : {"content", "reasoning_content", "reasoning"}) sum += bytes(member(delta, name));
-  const Json& calls = member(delta, "tool_calls");
+  const EventJson& calls = member(delta, "tool_calls");
   if (!calls.is_array()) return sum;
-  for (const Json& call : calls) {
-    const Json& function = member(call, "function");
+  for (const EventJson& call : calls) {
+    const EventJson& function = member(call, "function");
     sum += bytes(member(function, "name")) + bytes(member(function, "arguments"));
   }
   return sum;
 }
 
-int64_t logprob_count(const Json& choice) {
-  const Json& logprobs = member(choice, "logprobs");
+int64_t logprob_count(const EventJson& choice) {
+  const EventJson& logprobs = member(choice, "logprobs");
   for (const char* name : {"content", "tokens"}) {  // chat, completions
     if (member(logprobs, name).is_array()) return static_cast<int64_t>(member(logprobs, name).size());
   }
   return 0;
 }
 
-std::optional<SpeculationCounts> speculation_of_chunk(const Json& chunk) {
-  const Json& told = member(member(chunk, "metrics"), "speculative_decoding");
+std::optional<SpeculationCounts> speculation_of_chunk(const EventJson& chunk) {
+  const EventJson& told = member(member(chunk, "metrics"), "speculative_decoding");
   if (!told.is_object()) return std::nullopt;
   return SpeculationCounts{.steps = number(member(told, "num_spec_steps")),
                            .drafted = number(member(told, "num_draft_tokens")),
@@ -86,20 +88,20 @@ void AnswerReader::take_event(std::string_view name, std::string_view data, Coun
     is_done_ = true;
     return;
   }
-  const Json chunk = Json::parse(data, nullptr, false);
+  const EventJson chunk = EventJson::parse(data, nullptr, false);
   if (!chunk.is_object()) {
     fail("broken stream", "an event holds " + quote(data) + ", which is no JSON object");
     return;
   }
-  const Json& error = member(chunk, "error");
+  const EventJson& error = member(chunk, "error");
   if (!error.is_null() || name == "error") {
     fail("error event", text(member(error, "message")));
     return;
   }
-  const Json& usage = member(chunk, "usage");
-  const Json& choices = member(chunk, "choices");
+  const EventJson& usage = member(chunk, "usage");
+  const EventJson& choices = member(chunk, "choices");
   if (choices.is_array()) {
-    for (const Json& choice : choices) {
+    for (const EventJson& choice : choices) {
       const int64_t length = text_bytes(choice);
       counts.bytes += length;
       counts.chunks += length > 0 ? 1 : 0;

@@ -29,9 +29,9 @@ constexpr std::string_view kFooter =
     "Options can also be set in the environment (OUTRIDER_MAX_TOKENS=64) or in a file (--config FILE);\n"
     "docs/options.md lists all of them and the keys of --speculative.";
 
-using Run = Status (*)(const Settings&);
+using CommandFunction = Status (*)(const Settings&);
 
-Run function_of(Command command) {
+CommandFunction function_of(Command command) {
   switch (command) {
     case Command::kGenerate:
       return run_generate;

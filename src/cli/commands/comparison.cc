@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kDefaultRuns = 3;
+constexpr int64_t kComparisonRuns = 3;
 constexpr double kDefaultTemperature = 1.0;
 
 // Rates of one contender with one prompt, in tokens per second, one for each run.
@@ -84,7 +84,7 @@ class ComparisonRun {
   void describe() {
     comparison_.info = plain_->info();
     comparison_.budget = NodeBudget(settings_.draft_nodes);
-    comparison_.runs = settings_.runs == 0 ? kDefaultRuns : settings_.runs;
+    comparison_.runs = settings_.runs == 0 ? kComparisonRuns : settings_.runs;
     comparison_.max_tokens = settings_.request.max_tokens;
     comparison_.prompts = std::ssize(prompts_.tokens);
     comparison_.skipped_prompts = prompts_.skipped;

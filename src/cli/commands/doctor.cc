@@ -30,18 +30,18 @@ constexpr int64_t kDefaultPrompts = 6;
 constexpr int64_t kMaxPlaces = 48;  // places of one text at which distributions are compared
 
 // A shape to measure, with its keys as in --speculative.
-struct Shape {
+struct DraftShape {
   std::string keys;
   SpeculativeOptions options;
 };
 
-Shape chain(SpeculativeOptions options, int length) {
+DraftShape chain(SpeculativeOptions options, int length) {
   options.tree = TreeKind::kChain;
   options.max_draft_len = length;
   return {fmt::format("max_draft_len={}", length), std::move(options)};
 }
 
-Shape expansion(SpeculativeOptions options, std::vector<int> widths) {
+DraftShape expansion(SpeculativeOptions options, std::vector<int> widths) {
   options.tree = TreeKind::kStatic;
   options.max_draft_len = static_cast<int>(widths.size());
   options.expansion = std::move(widths);
@@ -52,7 +52,7 @@ Shape expansion(SpeculativeOptions options, std::vector<int> widths) {
 
 // fits_entries: every drafted node needs a cache entry of the target, including the nodes that are dropped
 // later.
-Shape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
+DraftShape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
   options.tree = TreeKind::kDynamic;
   options.max_draft_len = 8;
   options.dynamic_tree_max_top_k = 4;
@@ -68,22 +68,22 @@ Shape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
 }
 
 // The tree that the drafter's files recommend.
-Shape choices(SpeculativeOptions options) {
+DraftShape choices(SpeculativeOptions options) {
   options.tree = TreeKind::kChoices;
   return {"tree=choices", std::move(options)};
 }
 
 // Only drafters that rank several tokens can use an expansion vector.
-std::vector<Shape> shapes_for(SpeculativeOptions options, bool has_distributions, bool uses_target) {
+std::vector<DraftShape> shapes_for(SpeculativeOptions options, bool has_distributions, bool uses_target) {
   options.is_auto = false;
-  std::vector<Shape> shapes;
+  std::vector<DraftShape> shapes;
   for (const int length : {1, 2, 4, 8}) shapes.push_back(chain(options, length));
   const std::vector<std::vector<int>> expansions = {{2, 2}, {4, 2, 1}, {1, 1, 3, 1, 1, 1, 1, 1}};
   for (const auto& widths : expansions) {
     if (has_distributions) shapes.push_back(expansion(options, widths));
   }
   for (const int nodes : {8, 16, 32}) shapes.push_back(dynamic(options, nodes, uses_target));
-  Shape automatic = dynamic(options, 16, uses_target);
+  DraftShape automatic = dynamic(options, 16, uses_target);
   automatic.options.is_auto = true;
   automatic.keys += ",policy=auto";
   shapes.push_back(std::move(automatic));
@@ -119,11 +119,11 @@ class Doctor {
     diagnosis_.speculative = method_text(settings_.engine.speculation, speculation);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_distributions(options));
-    std::vector<Shape> shapes =
+    std::vector<DraftShape> shapes =
         shapes_for(options.speculation, diagnosis_.agreement.has_distributions, uses_target_);
     if (diagnosis_.method == "medusa") shapes.push_back(choices(options.speculation));
     ProgressBar progress("doctor", static_cast<int64_t>(shapes.size()));
-    for (const Shape& shape : shapes) {
+    for (const DraftShape& shape : shapes) {
       OUTRIDER_RETURN_IF_ERROR(run_shape(options, shape));
       progress.advance();
     }
@@ -170,7 +170,7 @@ class Doctor {
     return {};
   }
 
-  Status run_shape(EngineOptions options, const Shape& shape) {
+  Status run_shape(EngineOptions options, const DraftShape& shape) {
     options.speculation = shape.options;
     OUTRIDER_TRY(const auto engine, Engine::open(options));
     ShapeResult result{.keys = shape.keys};

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kMaxTreeRows = 65;  // the pending token and 64 drafted ones
 constexpr int64_t kDefaultContext = 512;
-constexpr int64_t kDefaultRounds = 10;
+constexpr int64_t kRowBenchRounds = 10;
 
 // A sequence with a random context in its cache. Its passes leave the cache unchanged.
 class RowPasses {
@@ -143,7 +143,7 @@ Status run_row_bench(const Settings& settings) {
   RowPasses passes(*parts);
   OUTRIDER_RETURN_IF_ERROR(passes.fill(bench.context));
   OUTRIDER_RETURN_IF_ERROR(
-      measure(passes, *parts, settings.runs == 0 ? kDefaultRounds : settings.runs, bench));
+      measure(passes, *parts, settings.runs == 0 ? kRowBenchRounds : settings.runs, bench));
   write_output(settings.json ? json_line(row_bench_json(bench)) : row_bench_text(bench));
   return {};
 }

@@ -5,6 +5,8 @@
 
 namespace outrider {
 
+inline bool is_white_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
 // `text` without the white space at its ends.
 inline std::string_view trim_spaces(std::string_view text) {
   constexpr std::string_view kSpaces = " \t\r\n";

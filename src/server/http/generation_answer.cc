@@ -37,6 +37,8 @@ CallPointer open_call(Exchange& exchange) {
   return opened;
 }
 
+}  // namespace
+
 // Cancels an unfinished call however the coroutine ends.
 class CallGuard {
  public:
@@ -52,6 +54,8 @@ class CallGuard {
   Service* service_;
   CallPointer call_;
 };
+
+namespace {
 
 std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
                                   const std::shared_ptr<std::optional<ApiError>>& error) {

@@ -24,29 +24,29 @@ BodyFunction function_of(Route route) {
   }
 }
 
-struct Prepared {
+}  // namespace
+
+struct PreparedReply {
   std::string body;
   std::optional<Reply> reply;
 };
 
 // Counts as one call for as long as it lives, since these requests wait for the worker like any call.
-class Place {
+class LiveCallPlace {
  public:
-  explicit Place(LiveCalls* calls) : calls_(calls) { calls_->take_place(); }
-  ~Place() { calls_->give_place(); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  explicit LiveCallPlace(LiveCalls* calls) : calls_(calls) { calls_->take_place(); }
+  ~LiveCallPlace() { calls_->give_place(); }
+  LiveCallPlace(const LiveCallPlace&) = delete;
+  LiveCallPlace& operator=(const LiveCallPlace&) = delete;
 
  private:
   LiveCalls* calls_;
 };
 
-}  // namespace
-
 Connection::Task<bool> answer_prepared(Exchange& exchange) {
   Connection& connection = *exchange.connection;
-  const Place place(&connection.service().calls);
-  const auto prepared = std::make_shared<Prepared>();
+  const LiveCallPlace place(&connection.service().calls);
+  const auto prepared = std::make_shared<PreparedReply>();
   prepared->body = std::move(exchange.body);
   const ServedModel* model = &connection.service().model;
   std::function<void()> job = [prepared, model, function = function_of(exchange.admission.match.row->route)] {

@@ -7,9 +7,7 @@
 #include <utility>
 
 namespace outrider {
-namespace {
-
-struct State {
+struct WorkerTaskState {
   std::atomic<bool> is_skipped = false;  // set when nobody waits for the job
   // Only the I/O thread uses these:
   bool is_done = false;
@@ -17,27 +15,25 @@ struct State {
 };
 
 // Removes the waiter however the coroutine ends.
-class WaiterGuard {
+class WorkerTaskWaiter {
  public:
-  explicit WaiterGuard(State* state) : state_(state) {}
-  ~WaiterGuard() {
+  explicit WorkerTaskWaiter(WorkerTaskState* state) : state_(state) {}
+  ~WorkerTaskWaiter() {
     state_->waiter = nullptr;
     state_->is_skipped = true;
   }
-  WaiterGuard(const WaiterGuard&) = delete;
-  WaiterGuard& operator=(const WaiterGuard&) = delete;
+  WorkerTaskWaiter(const WorkerTaskWaiter&) = delete;
+  WorkerTaskWaiter& operator=(const WorkerTaskWaiter&) = delete;
 
  private:
-  State* state_;
+  WorkerTaskState* state_;
 };
-
-}  // namespace
 
 Connection::Task<bool> run_on_worker(Connection& connection, std::function<void()> job,
                                      std::function<bool()> ends) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<WorkerTaskState>();
   state->waiter = &connection;
-  const WaiterGuard guard(state.get());
+  const WorkerTaskWaiter guard(state.get());
   connection.service().worker->submit(
       [state, job = std::move(job), executor = connection.socket().get_executor()] {
         if (state->is_skipped) return;

@@ -7,7 +7,7 @@
 namespace outrider {
 namespace {
 
-constexpr Answer::Names kNames = {"chatcmpl-", "chat.completion", "chat.completion.chunk"};
+constexpr Answer::Names kChatNames = {"chatcmpl-", "chat.completion", "chat.completion.chunk"};
 
 void append_member(std::string& out, std::string_view key, std::string_view text) {
   if (out.back() != '{') out += ',';
@@ -19,7 +19,7 @@ void append_member(std::string& out, std::string_view key, std::string_view text
 }  // namespace
 
 ChatAnswer::ChatAnswer(ChatSpec spec, const CallContext& context, std::vector<Request> requests)
-    : Answer(spec, context, kNames, std::move(requests)), logprobs_(spec.logprobs), id_(context.id) {
+    : Answer(spec, context, kChatNames, std::move(requests)), logprobs_(spec.logprobs), id_(context.id) {
   choices_.resize(choices());
   const ToolUse& tools = spec.prompt.tools;
   const ToolFormat& format =

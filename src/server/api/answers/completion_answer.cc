@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-constexpr Answer::Names kNames = {"cmpl-", "text_completion", "text_completion", true};
+constexpr Answer::Names kCompletionNames = {"cmpl-", "text_completion", "text_completion", true};
 
 void append_text(std::string& out, std::string_view text) {
   out += ",\"text\":";
@@ -24,7 +24,7 @@ void append_logprobs(std::string& out, std::optional<CompletionLogprobs>& logpro
 
 CompletionAnswer::CompletionAnswer(const CompletionSpec& spec, const CallContext& context,
                                    std::vector<Request> requests)
-    : Answer(spec, context, kNames, std::move(requests)), choices_(choices()) {
+    : Answer(spec, context, kCompletionNames, std::move(requests)), choices_(choices()) {
   for (size_t i = 0; i < choices_.size(); ++i) {
     const CompletionPrompt& prompt = spec.prompts[i / static_cast<size_t>(spec.n)];
     if (spec.echo) choices_[i].echo = prompt.text;

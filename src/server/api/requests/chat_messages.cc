@@ -95,7 +95,7 @@ ApiStatus read_text(const RequestField& field, ChatMessage& message) {
   return api_ok();
 }
 
-constexpr FieldRule<ChatMessage> kRules[] = {
+constexpr FieldRule<ChatMessage> kMessageRules[] = {
     {"role", read_role},
     {"content", read_content},
     {"name", read_text<&ChatMessage::name>},
@@ -104,11 +104,12 @@ constexpr FieldRule<ChatMessage> kRules[] = {
     {"reasoning_content", read_text<&ChatMessage::reasoning_content>},
     {"reasoning", read_text<&ChatMessage::reasoning_content>},
 };
-constexpr UnsupportedField kUnsupported[] = {{"audio", ""}, {"function_call", ""}};
+constexpr UnsupportedField kUnsupportedInMessages[] = {{"audio", ""}, {"function_call", ""}};
 
 ApiStatus read_member(const RequestField& member, ChatMessage& message, std::vector<std::string>& ignored) {
-  if (const auto* rule = find_rule<ChatMessage>(kRules, member.key())) return rule->read(member, message);
-  for (const UnsupportedField& rule : kUnsupported) {
+  if (const auto* rule = find_rule<ChatMessage>(kMessageRules, member.key()))
+    return rule->read(member, message);
+  for (const UnsupportedField& rule : kUnsupportedInMessages) {
     if (rule.name == member.key()) return check_unsupported(member, rule);
   }
   ignored.push_back(member.path());

@@ -101,15 +101,15 @@ ApiStatus read_max_tokens(const RequestField& field, ChatSpec& spec) {
   return api_ok();
 }
 
-constexpr FieldRule<ChatSpec> kRules[] = {{"logprobs", read_logprobs},
-                                          {"top_logprobs", read_top_logprobs},
-                                          {"max_tokens", read_max_tokens},
-                                          {"max_completion_tokens", read_max_tokens}};
+constexpr FieldRule<ChatSpec> kChatRules[] = {{"logprobs", read_logprobs},
+                                              {"top_logprobs", read_top_logprobs},
+                                              {"max_tokens", read_max_tokens},
+                                              {"max_completion_tokens", read_max_tokens}};
 
 ApiStatus skip_field(const RequestField&, ChatSpec&) { return api_ok(); }
 
 std::vector<FieldRule<ChatSpec>> chat_rules() {
-  std::vector<FieldRule<ChatSpec>> rules(std::begin(kRules), std::end(kRules));
+  std::vector<FieldRule<ChatSpec>> rules(std::begin(kChatRules), std::end(kChatRules));
   for (const std::string_view name : kPromptFields) rules.push_back({name, skip_field});
   return rules;
 }

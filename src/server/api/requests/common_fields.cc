@@ -191,7 +191,7 @@ using Rule = FieldRule<GenerationSpec>;
               GenerationSpec& spec) { return read_sampling<&SamplingParams::name>(field, spec, min, max); } \
   }
 // NOLINTEND
-constexpr Rule kRules[] = {
+constexpr Rule kGenerationRules[] = {
     {"model", read_model},
     OUTRIDER_NUMBER(temperature, 0, 2),
     OUTRIDER_NUMBER(top_p, 1e-6, 1),
@@ -264,7 +264,8 @@ constexpr UnsupportedField kUnsupported[] = {
 }  // namespace
 
 ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec) {
-  if (const Rule* rule = find_rule<GenerationSpec>(kRules, field.key())) return rule->read(field, spec);
+  if (const Rule* rule = find_rule<GenerationSpec>(kGenerationRules, field.key()))
+    return rule->read(field, spec);
   const auto* unsupported =
       std::find_if(std::begin(kUnsupported), std::end(kUnsupported),
                    [&](const UnsupportedField& candidate) { return candidate.name == field.key(); });

@@ -22,7 +22,7 @@ ApiStatus read_flag(const RequestField& field, CompletionSpec& spec) {
 
 ApiStatus skip_field(const RequestField&, CompletionSpec&) { return api_ok(); }
 
-constexpr FieldRule<CompletionSpec> kRules[] = {
+constexpr FieldRule<CompletionSpec> kCompletionRules[] = {
     {"prompt", skip_field},
     {"logprobs", read_logprobs},
     {"echo", read_flag<&CompletionSpec::echo>},
@@ -88,7 +88,7 @@ ApiResult<CompletionSpec> read_completion_request(const RequestField& root, cons
   spec.model = context.model;
   spec.limits = &context.limits;
   spec.request.sampling = context.model->sampling;
-  OUTRIDER_RETURN_IF_ERROR(read_fields<CompletionSpec>(root, kRules, spec));
+  OUTRIDER_RETURN_IF_ERROR(read_fields<CompletionSpec>(root, kCompletionRules, spec));
   spec.request.logprobs = spec.logprobs;
   spec.request.prompt_logprobs = std::max(spec.prompt_logprobs, spec.echo ? spec.logprobs : -1);
   OUTRIDER_TRY(const RequestField prompt, root.at("prompt"));

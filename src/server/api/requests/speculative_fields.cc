@@ -44,11 +44,11 @@ ApiStatus read_trace(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
-constexpr FieldRule<GenerationSpec> kRules[] = {{"enabled", read_enabled},
-                                                {"mode", read_mode},
-                                                {"budget", read_budget},
-                                                {"acceptance", read_acceptance},
-                                                {"trace", read_trace}};
+constexpr FieldRule<GenerationSpec> kSpeculativeRules[] = {{"enabled", read_enabled},
+                                                           {"mode", read_mode},
+                                                           {"budget", read_budget},
+                                                           {"acceptance", read_acceptance},
+                                                           {"trace", read_trace}};
 
 }  // namespace
 
@@ -57,7 +57,7 @@ ApiStatus read_speculative(const RequestField& field, GenerationSpec& spec) {
   if (field.find("enabled") && field.find("mode")) {
     return field.error("expected \"mode\" or \"enabled\", found both");
   }
-  return read_members<GenerationSpec>(field, kRules, spec);
+  return read_members<GenerationSpec>(field, kSpeculativeRules, spec);
 }
 
 }  // namespace outrider

@@ -4,13 +4,12 @@
 #include <simdjson.h>
 
 #include "server/api/json_text.h"
+#include "server/api/trim_spaces.h"
 
 namespace outrider {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 std::optional<std::string> decode_string(std::string_view quoted) {
   simdjson::dom::parser parser;
@@ -30,10 +29,10 @@ State CallObjectReader::push(char next) {
   if (was_in_string) return string_.is_inside() ? State::kReading : end_string();
   // A number or a constant ends at the character after it.
   const bool in_word = phase_ == Phase::kInValue && nesting_.size() == 1;
-  if (in_word && (is_space(next) || next == ',' || next == '}')) {
+  if (in_word && (is_white_space(next) || next == ',' || next == '}')) {
     if (end_value(text_.size() - 1) == State::kBroken) return State::kBroken;
   }
-  return is_space(next) ? State::kReading : push_structure(next);
+  return is_white_space(next) ? State::kReading : push_structure(next);
 }
 
 State CallObjectReader::end_string() {

@@ -6,6 +6,7 @@
 #include "server/api/tool_calls/call_object_reader.h"
 #include "server/api/tool_calls/fenced_call_reader.h"
 #include "server/api/tool_calls/tagged_call_reader.h"
+#include "server/api/trim_spaces.h"
 
 namespace outrider {
 namespace {
@@ -13,10 +14,8 @@ namespace {
 constexpr std::string_view kThink = "<think>";
 constexpr std::string_view kEndThink = "</think>";
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 std::string_view without_leading_space(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_white_space(text.front())) text.remove_prefix(1);
   return text;
 }
 
@@ -70,7 +69,7 @@ void ReasoningSplitter::step(char next, std::string& reasoning, std::string& con
       }
       return;
     case State::kOpened:
-      if (is_space(next)) {
+      if (is_white_space(next)) {
         held_.clear();
         return;
       }
@@ -83,8 +82,8 @@ void ReasoningSplitter::step(char next, std::string& reasoning, std::string& con
       held_.clear();
       return;
     case State::kClosed:
-      if (!is_space(next)) state_ = State::kContent;
-      if (!is_space(next)) content += next;
+      if (!is_white_space(next)) state_ = State::kContent;
+      if (!is_white_space(next)) content += next;
       held_.clear();
       return;
     case State::kContent:
@@ -161,7 +160,7 @@ void ToolCallParser::step_before(char next, MessageDelta& delta) {
     if (tail == begin) begin_call();
     return;
   }
-  if (is_space(next)) return;
+  if (is_white_space(next)) return;
   if (next == '[' && !in_array_) {
     in_array_ = true;
   } else if (next == '{') {

@@ -19,8 +19,8 @@ constexpr std::string_view kEndParameter = "</parameter>";
 constexpr std::string_view kEndLineAndParameter = "\n</parameter>";
 constexpr std::string_view kEndFunction = "</function>";
 constexpr std::string_view kSpaces = " \t\r\n";
-constexpr size_t kMaxName = 256;
-constexpr int kMaxDepth = 8;  // of nested schemas
+constexpr size_t kMaxKey = 256;
+constexpr int kMaxSchemaDepth = 8;  // of nested schemas
 
 // JSON types, as bits.
 constexpr uint8_t kString = 1, kNumber = 2, kBoolean = 4, kNull = 8, kObject = 16, kArray = 32;
@@ -54,7 +54,7 @@ uint8_t kind_named(std::string_view name) {
 
 // The JSON types that the schema allows for a value, as bits; 0: the schema does not say.
 uint8_t kinds_in(const dom::element& root, const dom::element& schema, int depth) {
-  if (depth > kMaxDepth || !schema.is_object()) return 0;
+  if (depth > kMaxSchemaDepth || !schema.is_object()) return 0;
   uint8_t kinds = 0;
   std::string_view text;
   if (schema["type"].get(text) == simdjson::SUCCESS) kinds |= kind_named(text);
@@ -91,7 +91,7 @@ std::string_view as_json(std::string_view text) {
   return text;
 }
 
-void append_escaped(std::string& out, char byte) {
+void append_value_character(std::string& out, char byte) {
   constexpr char kHex[] = "0123456789abcdef";
   if (byte == '"' || byte == '\\') {
     out += '\\';
@@ -126,7 +126,7 @@ State TaggedCallReader::push(char next) {
 }
 
 State TaggedCallReader::push_name() {
-  if (held_.back() != '>') return held_.size() > kMaxName ? State::kBroken : State::kReading;
+  if (held_.back() != '>') return held_.size() > kMaxKey ? State::kBroken : State::kReading;
   held_.pop_back();
   name_ = trim_spaces(held_);
   arguments_ = "{";
@@ -152,7 +152,7 @@ State TaggedCallReader::push_between() {
 }
 
 State TaggedCallReader::push_key() {
-  if (held_.back() != '>') return held_.size() > kMaxName ? State::kBroken : State::kReading;
+  if (held_.back() != '>') return held_.size() > kMaxKey ? State::kBroken : State::kReading;
   held_.pop_back();
   const std::string key(trim_spaces(held_));
   if (!keys_.insert(key).second) return State::kBroken;
@@ -182,7 +182,7 @@ State TaggedCallReader::push_value() {
     return kEndParameter.starts_with(text) || kEndLineAndParameter.starts_with(text);
   };
   for (; !may_end(std::string_view(held_).substr(count)); ++count) {
-    kinds_ == kString ? append_escaped(arguments_, held_[count]) : void(value_ += held_[count]);
+    kinds_ == kString ? append_value_character(arguments_, held_[count]) : void(value_ += held_[count]);
   }
   held_.erase(0, count);
   return State::kReading;
@@ -205,7 +205,7 @@ void TaggedCallReader::end_value() {
     arguments_ += json;
   } else {
     arguments_ += '"';
-    for (const char byte : value) append_escaped(arguments_, byte);
+    for (const char byte : value) append_value_character(arguments_, byte);
     arguments_ += '"';
   }
 }

@@ -21,7 +21,6 @@ namespace {
 
 constexpr size_t kMaxFile = 1 << 20;
 
-
 }  // namespace
 
 ApiKeys::Digest ApiKeys::digest_of(std::string_view key) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 namespace outrider {
+
 struct WorkerTaskState {
   std::atomic<bool> is_skipped = false;  // set when nobody waits for the job
   // Only the I/O thread uses these:

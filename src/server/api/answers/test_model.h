@@ -67,7 +67,7 @@ class TestModel {
 
 // The delta of a step that generated the tokens of a text.
 inline ChoiceDelta delta_of(const TestModel& model, std::string_view text,
-                           TokenOrigin origin = TokenOrigin::kPlain) {
+                            TokenOrigin origin = TokenOrigin::kPlain) {
   ChoiceDelta delta;
   delta.text = text;
   delta.tokens = model.tokens(text);
@@ -77,7 +77,7 @@ inline ChoiceDelta delta_of(const TestModel& model, std::string_view text,
 
 // The last delta of a choice: no text, one token that ends the output.
 inline ChoiceDelta last_delta(std::string_view text, std::vector<TokenId> tokens,
-                             FinishReason reason = FinishReason::kStop) {
+                              FinishReason reason = FinishReason::kStop) {
   ChoiceDelta delta;
   delta.tokens = {2};
   delta.origins = {TokenOrigin::kPlain};

@@ -106,7 +106,7 @@ Script plain(std::string body, int status = 200) {
   return {.status = status, .type = "application/json", .parts = {{0, std::move(body)}}};
 }
 
-std::string event(const std::string& text, int tokens) {
+std::string sse_event(const std::string& text, int tokens) {
   return fmt::format(
       "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}],\"usage\":{{\"prompt_tokens\":3,"
       "\"completion_tokens\":{}}}}}\n\n",
@@ -115,8 +115,10 @@ std::string event(const std::string& text, int tokens) {
 
 // An answer of 2, 3 and 1 tokens, 30 ms apart.
 Script answer_of_six() {
-  return {
-      .parts = {{30, event("ab", 2)}, {30, event("cde", 5)}, {30, event("f", 6)}, {0, "data: [DONE]\n\n"}}};
+  return {.parts = {{30, sse_event("ab", 2)},
+                    {30, sse_event("cde", 5)},
+                    {30, sse_event("f", 6)},
+                    {0, "data: [DONE]\n\n"}}};
 }
 
 bool is_model_list(const Request& request) { return request.target() == "/v1/models"; }
@@ -211,13 +213,14 @@ TEST(LoadTestRun, CountsEveryKindOfFailure) {
       case 0:
         return plain(R"({"error":{"message":"the queue is full"}})", 429);
       case 1:
-        return {.parts = {{0, event("a", 1)}, {0, "data: {\"choic\n\n"}}};
+        return {.parts = {{0, sse_event("a", 1)}, {0, "data: {\"choic\n\n"}}};
       case 2:
-        return {.parts = {{0, event("a", 1)}, {0, "data: {\"error\":{\"message\":\"out of pages\"}}\n\n"}}};
+        return {
+            .parts = {{0, sse_event("a", 1)}, {0, "data: {\"error\":{\"message\":\"out of pages\"}}\n\n"}}};
       case 3:
-        return {.parts = {{0, event("a", 1)}}, .cuts = true};
+        return {.parts = {{0, sse_event("a", 1)}}, .cuts = true};
       case 4:
-        return {.parts = {{0, event("a", 1)}, {5000, "data: [DONE]\n\n"}}};
+        return {.parts = {{0, sse_event("a", 1)}, {5000, "data: [DONE]\n\n"}}};
       case 5:
         return plain("{}");
       default:
@@ -324,7 +327,7 @@ TEST(LoadTestRun, KeepsWhatWasMeasuredBeforeAnInterrupt) {
     if (is_model_list(request)) return model_list();
     if (request.target() == "/metrics") return plain("", 404);
     if (++calls == 5) std::raise(SIGINT);  // the probe, two finished calls, two in progress
-    if (calls >= 4) return {.parts = {{10000, event("a", 1)}}};
+    if (calls >= 4) return {.parts = {{10000, sse_event("a", 1)}}};
     return answer_of_six();
   });
   LoadTestPlan plan = plan_for(server);

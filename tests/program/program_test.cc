@@ -19,7 +19,7 @@ TEST_F(ProgramTest, WrongUsageExitsWithTwo) {
   expect_refused("bench serve --url http://h --concurrency 1,0", 2, "numbers of requests from 1");
   expect_refused("bench serve --url http://h --concurrency 1 --request-rate 2", 2, "found both");
   expect_refused("bench serve --url http://h --goodput itl:3", 2, "ttft:200");
-  expect_refused("bench --limit 3 serve --url http://h", 2, "behind 'bench serve'");
+  expect_refused("bench --limit 3 serve --url http://h", 2, "after 'bench serve'");
   expect_refused("generate " + kModel + " -p x --max-token 4", 2, "did you mean '--max-tokens'");
   expect_refused("generate " + kModel + " -p x --max-tokens -4", 2, "--max-tokens: expected a whole number");
   expect_refused("generate " + kModel + " -p x --max-tokens four", 2, "found 'four'");

@@ -21,10 +21,8 @@
 namespace outrider {
 namespace {
 
+using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-using Json = nlohmann::json;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 void raise_file_limit() {
   rlimit limit = {};
@@ -64,20 +62,20 @@ ServeProcess::~ServeProcess() {
 }
 
 bool ServeProcess::wait_until_ready() const {
-  const auto end = Clock::now() + seconds(60);
+  const auto end = Clock::now() + 60s;
   while (Clock::now() < end) {
     if (TestClient(port_).get("/health").status == 200) return true;
-    std::this_thread::sleep_for(milliseconds(5));
+    std::this_thread::sleep_for(5ms);
   }
   return false;
 }
 
 bool ServeProcess::wait_until_free() const {
-  const auto end = Clock::now() + seconds(60);
+  const auto end = Clock::now() + 60s;
   while (Clock::now() < end) {
-    const Json now = stats();
+    const nlohmann::json now = stats();
     if (now.is_object() && now["used_pages"] == 0 && now["calls"] == 0) return true;
-    std::this_thread::sleep_for(milliseconds(20));
+    std::this_thread::sleep_for(20ms);
   }
   return false;
 }
@@ -102,6 +100,8 @@ int64_t ServeProcess::descriptors() const {
   return std::distance(folder, std::filesystem::directory_iterator());
 }
 
-Json ServeProcess::stats() const { return Json::parse(TestClient(port_).get("/stats").body, nullptr, false); }
+nlohmann::json ServeProcess::stats() const {
+  return nlohmann::json::parse(TestClient(port_).get("/stats").body, nullptr, false);
+}
 
 }  // namespace outrider

@@ -83,8 +83,8 @@ Status run_bench_serve(const Settings& settings) {
   OUTRIDER_TRY(const LoadTestPlan plan, make_plan(settings));
   OUTRIDER_RETURN_IF_ERROR(check_report_file(settings.output));
   ProgressLine progress;
-  OUTRIDER_TRY(const LoadTestOutcome outcome, run_load_test(plan, [&](const LoadTestProgress& news) {
-                 progress.show(news.level.name(), news.done);
+  OUTRIDER_TRY(const LoadTestOutcome outcome, run_load_test(plan, [&](const LoadTestProgress& now) {
+                 progress.show(now.level.name(), now.done);
                }));
   progress.clear();
   if (outcome.is_interrupted) write_error_line("interrupted; what was measured until then follows");

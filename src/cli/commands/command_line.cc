@@ -29,9 +29,9 @@ constexpr std::string_view kFooter =
     "Options can also be set in the environment (OUTRIDER_MAX_TOKENS=64) or in a file (--config FILE);\n"
     "docs/options.md lists all of them and the keys of --speculative.";
 
-using Run = Status (*)(const Settings&);
+using CommandFunction = Status (*)(const Settings&);
 
-Run function_of(Command command) {
+CommandFunction function_of(Command command) {
   switch (command) {
     case Command::kGenerate:
       return run_generate;
@@ -127,7 +127,7 @@ class CommandParser {
       if (option->count() > 0) early.push_back(option->get_name());
     }
     if (early.empty()) return {};
-    return usage_error(fmt::format("expected {} behind '{} {}', found it before", quote(early.front()),
+    return usage_error(fmt::format("expected {} after '{} {}', found it before", quote(early.front()),
                                    parent->get_name(), parser_->get_name()));
   }
 

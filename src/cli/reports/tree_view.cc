@@ -43,7 +43,7 @@ size_t width(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-struct Line {
+struct TreeLine {
   std::string left;  // branches, mark and token
   std::string draft, target;
   std::string outcome;
@@ -81,7 +81,7 @@ class TreeLines {
     add_children(0, "");
   }
 
-  const std::vector<Line>& lines() const { return lines_; }
+  const std::vector<TreeLine>& lines() const { return lines_; }
 
  private:
   // Whether the target added its own token after this node; a sequence may end before it.
@@ -130,7 +130,7 @@ class TreeLines {
   const Engine& engine_;
   const StepTrace& trace_;
   int last_;  // node of the last accepted draft
-  std::vector<Line> lines_;
+  std::vector<TreeLine> lines_;
 };
 
 std::string summary(const StepTrace& trace) {
@@ -151,13 +151,13 @@ std::string summary(const StepTrace& trace) {
 std::string tree_view(const Engine& engine, const StepTrace& trace, bool colour) {
   const TreeLines tree(engine, trace);
   size_t left = 0, draft = 0, target = 0;
-  for (const Line& line : tree.lines()) {
+  for (const TreeLine& line : tree.lines()) {
     left = std::max(left, width(line.left));
     draft = std::max(draft, line.draft.size());
     target = std::max(target, line.target.size());
   }
   std::string text = summary(trace);
-  for (const Line& line : tree.lines()) {
+  for (const TreeLine& line : tree.lines()) {
     std::string shown = line.left;
     if (!line.outcome.empty()) {
       shown += std::string(left - width(line.left), ' ');

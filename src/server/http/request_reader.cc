@@ -21,6 +21,16 @@ constexpr size_t kDiscardedBody = 64 << 10;  // bytes, of a refused request that
 
 std::string text_of(boost::beast::string_view view) { return {view.data(), view.size()}; }
 
+ApiError overloaded_error() {
+  return {.status = 503,
+          .type = "unavailable_error",
+          .message = "too many large requests at once",
+          .code = "overloaded",
+          .retry_after = 1};
+}
+
+}  // namespace
+
 // Adds the bytes of one body to the total of all connections, for as long as it lives.
 class BodyAccount {
  public:
@@ -40,16 +50,6 @@ class BodyAccount {
   Service* service_;
   size_t bytes_ = 0;
 };
-
-ApiError overloaded_error() {
-  return {.status = 503,
-          .type = "unavailable_error",
-          .message = "too many large requests at once",
-          .code = "overloaded",
-          .retry_after = 1};
-}
-
-}  // namespace
 
 RequestReader::RequestReader(Connection* connection) : connection_(connection) {
   const HttpLimits& limits = connection->limits();

@@ -5,6 +5,7 @@
 #include <simdjson.h>
 
 #include "server/api/json_text.h"
+#include "base/white_space.h"
 
 namespace outrider {
 namespace {

@@ -7,6 +7,7 @@
 #include "server/api/tool_calls/call_object_reader.h"
 #include "server/api/tool_calls/fenced_call_reader.h"
 #include "server/api/tool_calls/tagged_call_reader.h"
+#include "base/white_space.h"
 
 namespace outrider {
 namespace {

@@ -2,7 +2,7 @@
 // Splits the text of a chat answer, while it is generated, into reasoning, content and tool calls.
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -18,7 +18,7 @@ constexpr std::string_view kParameter = "<parameter=";
 constexpr std::string_view kEndParameter = "</parameter>";
 constexpr std::string_view kEndLineAndParameter = "\n</parameter>";
 constexpr std::string_view kEndFunction = "</function>";
-constexpr size_t kMaxName = 256;
+constexpr size_t kMaxKey = 256;
 constexpr int kMaxSchemaDepth = 8;  // of nested schemas
 
 // JSON types, as bits.
@@ -90,7 +90,7 @@ std::string_view as_json(std::string_view text) {
   return text;
 }
 
-void append_escaped(std::string& out, char byte) {
+void append_value_character(std::string& out, char byte) {
   constexpr char kHex[] = "0123456789abcdef";
   if (byte == '"' || byte == '\\') {
     out += '\\';
@@ -125,7 +125,7 @@ State TaggedCallReader::push(char next) {
 }
 
 State TaggedCallReader::push_name() {
-  if (held_.back() != '>') return held_.size() > kMaxName ? State::kBroken : State::kReading;
+  if (held_.back() != '>') return held_.size() > kMaxKey ? State::kBroken : State::kReading;
   held_.pop_back();
   name_ = trimmed(held_);
   arguments_ = "{";
@@ -151,7 +151,7 @@ State TaggedCallReader::push_between() {
 }
 
 State TaggedCallReader::push_key() {
-  if (held_.back() != '>') return held_.size() > kMaxName ? State::kBroken : State::kReading;
+  if (held_.back() != '>') return held_.size() > kMaxKey ? State::kBroken : State::kReading;
   held_.pop_back();
   const std::string key(trimmed(held_));
   if (!keys_.insert(key).second) return State::kBroken;
@@ -181,7 +181,7 @@ State TaggedCallReader::push_value() {
     return kEndParameter.starts_with(text) || kEndLineAndParameter.starts_with(text);
   };
   for (; !may_end(std::string_view(held_).substr(count)); ++count) {
-    kinds_ == kString ? append_escaped(arguments_, held_[count]) : void(value_ += held_[count]);
+    kinds_ == kString ? append_value_character(arguments_, held_[count]) : void(value_ += held_[count]);
   }
   held_.erase(0, count);
   return State::kReading;
@@ -204,7 +204,7 @@ void TaggedCallReader::end_value() {
     arguments_ += json;
   } else {
     arguments_ += '"';
-    for (const char byte : value) append_escaped(arguments_, byte);
+    for (const char byte : value) append_value_character(arguments_, byte);
     arguments_ += '"';
   }
 }

@@ -16,6 +16,7 @@
 #include "training/head_data/head_batches.h"
 #include "training/heads/head_export.h"
 #include "training/heads/head_run_fixture.h"
+#include "training/lm/llama.h"
 
 namespace outrider::training {
 namespace {

@@ -128,8 +128,9 @@ std::string speculation_text(const LevelFigures& figures) {
 std::string failures_text(const LevelRecord& level, const LevelFigures& figures) {
   std::string text;
   for (const auto& [kind, count] : figures.failures) {
-    const auto first = std::find_if(level.requests.begin(), level.requests.end(),
-                                    [&](const AnswerRecord& request) { return request.failure == kind; });
+    const auto first =
+        std::find_if(level.requests.begin(), level.requests.end(),
+                     [&kind = kind](const AnswerRecord& request) { return request.failure == kind; });
     text += line(fmt::format("  {}:", kind), count);
     if (!first->message.empty()) text += fmt::format("    {}\n", first->message);
   }

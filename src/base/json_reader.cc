@@ -23,7 +23,8 @@ bool has_entries(element value) { return value.is_array() || value.is_object(); 
 std::optional<JsonField> duplicate_key_in(const JsonField& field) {
   if (field.is_array()) {
     size_t index = 0;
-    for (const element item : field.value().get_array().value_unsafe()) {
+    const simdjson::dom::array items = field.value().get_array().value_unsafe();
+    for (const element item : items) {
       const size_t place = index++;
       if (!has_entries(item)) continue;
       if (auto duplicate = duplicate_key_in(field.element(place, item))) return duplicate;
@@ -31,7 +32,8 @@ std::optional<JsonField> duplicate_key_in(const JsonField& field) {
     return std::nullopt;
   }
   std::vector<std::pair<std::string_view, element>> members;
-  for (const auto& [key, value] : field.value().get_object().value_unsafe()) {
+  const simdjson::dom::object object = field.value().get_object().value_unsafe();
+  for (const auto& [key, value] : object) {
     members.emplace_back(key, value);
     if (!has_entries(value)) continue;
     if (auto duplicate = duplicate_key_in(field.member(key, value))) return duplicate;

@@ -4,8 +4,8 @@
 
 #include <simdjson.h>
 
-#include "server/api/json_text.h"
 #include "base/white_space.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "base/white_space.h"
 #include "server/api/tool_calls/call_object_reader.h"
 #include "server/api/tool_calls/fenced_call_reader.h"
 #include "server/api/tool_calls/tagged_call_reader.h"
-#include "base/white_space.h"
 
 namespace outrider {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/isa_ops.h"
+#include "kernels/quants.h"
 
 namespace outrider {
 namespace {

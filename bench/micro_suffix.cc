@@ -57,7 +57,7 @@ void time_suffix(benchmark::State& state, const std::vector<TokenId>& text,
   for ([[maybe_unused]] auto iteration : state) {
     auto drafter = *make_suffix_drafter(options, {});
     // Other outputs to look into: the same text in pieces.
-    if (options.suffix_max_cached_requests > 0) {
+    if (options.suffix.max_cached_requests > 0) {
       state.PauseTiming();
       for (size_t i = 0; i + kPrompt <= text.size(); i += kPrompt) {
         TokenTree tree(text[i + kPrompt - 1]);
@@ -98,8 +98,8 @@ void register_all() {
     for (const bool is_tree : {false, true}) {
       for (const int64_t cached : {0, 1000}) {
         SpeculativeOptions options;
-        options.tree = is_tree ? TreeKind::kDynamic : TreeKind::kChain;
-        options.suffix_max_cached_requests = cached;
+        options.tree.kind = is_tree ? TreeKind::kDynamic : TreeKind::kChain;
+        options.suffix.max_cached_requests = cached;
         const std::string name =
             std::string(text.name) + (is_tree ? "/tree" : "/chain") + (cached > 0 ? "/cache" : "");
         benchmark::RegisterBenchmark(name.c_str(), [&tokens = text.tokens, options](benchmark::State& state) {

@@ -98,7 +98,7 @@ void register_all() {
     for (const bool is_tree : {false, true}) {
       for (const int64_t cached : {0, 1000}) {
         SpeculativeOptions options;
-        options.tree = is_tree ? TreeKind::kDynamic : TreeKind::kChain;
+        options.tree.kind = is_tree ? TreeKind::kDynamic : TreeKind::kChain;
         options.suffix.max_cached_requests = cached;
         const std::string name =
             std::string(text.name) + (is_tree ? "/tree" : "/chain") + (cached > 0 ? "/cache" : "");

@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return std::fprintf(stderr, "usage: user_drafter MODEL PROMPT\n"), 2;
   outrider::EngineOptions options;
   options.model = argv[1];
-  options.speculation.decoding_type = Method::kUserProvided;
+  options.speculation.decoding_type = outrider::Method::kUserProvided;
   options.user_drafter = std::make_shared<LastOccurrence>();
   const auto engine = outrider::Engine::open(std::move(options));
   if (!engine.ok()) return std::fprintf(stderr, "%s\n", engine.error().message.c_str()), 1;

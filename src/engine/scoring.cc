@@ -11,7 +11,7 @@
 namespace outrider {
 namespace {
 
-constexpr size_t kChunk = 32;  // rows of logits held at once
+constexpr size_t kScoreChunk = 32;  // rows of logits held at once
 
 }  // namespace
 
@@ -26,8 +26,8 @@ Result<std::vector<double>> score(EngineParts& parts, std::span<const TokenId> t
   std::vector<double> log_probabilities = {0.0};
   std::vector<int> path;
   const auto row_size = static_cast<size_t>(parts.target->config().vocab_size);
-  for (size_t begin = 0; begin + 1 < tokens.size(); begin += kChunk) {
-    const auto chunk = tokens.subspan(begin, std::min(kChunk, tokens.size() - 1 - begin));
+  for (size_t begin = 0; begin + 1 < tokens.size(); begin += kScoreChunk) {
+    const auto chunk = tokens.subspan(begin, std::min(kScoreChunk, tokens.size() - 1 - begin));
     OUTRIDER_TRY(KvTransaction transaction, parts.cache->stage(kv, static_cast<int>(chunk.size())));
     batch.clear();
     append_chain(batch, kv, transaction, chunk, LogitsWanted::kAll);

@@ -74,14 +74,14 @@ const ModelFamily* find_family(std::string_view value, std::string_view ModelFam
   return found == std::end(kFamilies) ? nullptr : &*found;
 }
 
-std::string list_families(std::string_view ModelFamily::*column) {
+std::string list_families(std::string_view ModelFamily::*column, std::string_view last) {
   std::vector<std::string_view> names;
   for (const ModelFamily& family : kFamilies) {
     if (find_family(family.*column, column) == &family) names.push_back(family.*column);
   }
   std::string list;
   for (const std::string_view name : names)
-    list.append(list.empty() ? "" : name == names.back() ? " and " : ", ").append(name);
+    list.append(list.empty() ? "" : name == names.back() ? last : ", ").append(name);
   return list;
 }
 

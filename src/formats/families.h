@@ -42,7 +42,7 @@ struct ModelFamily {
 const ModelFamily* find_family(std::string_view value,
                                std::string_view ModelFamily::*column = &ModelFamily::name);
 
-// The values of a column, each once, for messages: "llama, qwen2 and qwen3".
-std::string list_families(std::string_view ModelFamily::*column);
+// The values of a column, each once, for messages: "llama, qwen2, qwen3", where `last` is the last separator.
+std::string list_families(std::string_view ModelFamily::*column, std::string_view last = ", ");
 
 }  // namespace outrider

@@ -176,7 +176,7 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   const ModelFamily* family = find_family(*architecture, &ModelFamily::gguf_architecture);
   if (family == nullptr) {
     return metadata.fail("architecture " + quote(*architecture) + " is not supported; " +
-                         list_families(&ModelFamily::gguf_architecture) + " are");
+                         list_families(&ModelFamily::gguf_architecture, " and ") + " are");
   }
   const ArchitectureKeys keys(metadata, *architecture);
   ModelConfig config;

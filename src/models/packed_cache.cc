@@ -29,7 +29,7 @@ std::string numbers(std::initializer_list<int64_t> values) {
 std::string description_of(const PackingJob& job) {
   const PackedMatrix& packed = *job.packed;
   std::string text = "matrix " + job.names + " " + std::string(dtype_name(packed.dtype)) +
-                     numbers({static_cast<int64_t>(packed.form), static_cast<int64_t>(packed.inputs),
+                     numbers({static_cast<int64_t>(packed.layout), static_cast<int64_t>(packed.inputs),
                               packed.n, packed.k, packed.panel_features, packed.panel_bytes}) +
                      " from";
   for (const TensorView& part : job.parts) text += " " + std::string(dtype_name(part.dtype));
@@ -125,7 +125,7 @@ bool PackedCache::panel_fits(const MappedFile& mapped, size_t i) const try {
   const PackedMatrix& whole = *jobs_[i].packed;
   const auto panel = static_cast<int64_t>(mix64(i) % static_cast<uint64_t>(whole.panel_count()));
   const int64_t begin = panel * whole.panel_features;
-  PackedMatrix alone = {.form = whole.form,
+  PackedMatrix alone = {.layout = whole.layout,
                         .inputs = whole.inputs,
                         .dtype = whole.dtype,
                         .n = std::min(whole.panel_features, whole.n - begin),

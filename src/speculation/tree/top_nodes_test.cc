@@ -15,11 +15,11 @@ namespace {
 
 using testing::ElementsAre;
 
-TokenTree two_branches() { return two_branches_with({0.5, 0.6, 0.9, 0.5, 1.0}); }
+TokenTree ranked_branches() { return two_branches_with({0.5, 0.6, 0.9, 0.5, 1.0}); }
 
 TEST(TopNodes, OrderedByTheProductOfTheirPath) {
   TopNodes top_nodes;
-  EXPECT_THAT(top_nodes.order(two_branches()), ElementsAre(2, 1, 3, 5, 4));
+  EXPECT_THAT(top_nodes.order(ranked_branches()), ElementsAre(2, 1, 3, 5, 4));
   EXPECT_DOUBLE_EQ(top_nodes.path_probability(5), 0.45);
   EXPECT_DOUBLE_EQ(top_nodes.path_probability(4), 0.3);
   TokenTree certain(0);  // ties keep the order in which they were drafted
@@ -29,7 +29,7 @@ TEST(TopNodes, OrderedByTheProductOfTheirPath) {
 
 TEST(TopNodes, KeepsTheFirstInTheirPlaces) {
   TopNodes top_nodes;
-  TokenTree tree = two_branches();
+  TokenTree tree = ranked_branches();
   top_nodes.keep(tree, 3);
   EXPECT_THAT(tree.tokens(), ElementsAre(9, 10, 20, 30));
   EXPECT_THAT(tree.parents(), ElementsAre(-1, 0, 0, 1));

@@ -61,6 +61,18 @@ struct GoldenParam {
 
 class DFlashGolden : public testing::TestWithParam<GoldenParam> {};
 
+// `logits`: [places, vocab]; `values` holds every ninth of them.
+void expect_logits(std::span<const float> logits, size_t places, size_t vocab,
+                   const std::vector<double>& values) {
+  size_t at = 0;
+  for (size_t place = 0; place < places; ++place) {
+    for (size_t i = 0; i < vocab; i += 9)
+      ASSERT_NEAR(logits[place * vocab + i], values.at(at++), kTolerance)
+          << "place " << place << ", token " << i;
+  }
+  ASSERT_EQ(at, values.size());
+}
+
 // `chunk`: tokens that the target computes, and the drafter caches, at a time.
 void check_case(const nlohmann::json& golden, const nlohmann::json& expected, const GoldenParam& param,
                 size_t chunk) {
@@ -107,15 +119,8 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected, co
   network.append_block(batch, sequence, staged, tokens.back());
   const std::span<const float> states = network.run(batch, cache);
   const std::span<const float> logits = target->output_head(states.data() + kHidden, block - 1);
-  const std::vector<double> values = expected.at("logits");
-  const auto vocab = static_cast<size_t>(target->config().vocab_size);
-  size_t at = 0;
-  for (size_t place = 0; place + 1 < static_cast<size_t>(block); ++place) {
-    for (size_t i = 0; i < vocab; i += 9)
-      ASSERT_NEAR(logits[place * vocab + i], values.at(at++), kTolerance)
-          << "place " << place << ", token " << i;
-  }
-  ASSERT_EQ(at, values.size());
+  expect_logits(logits, static_cast<size_t>(block - 1), static_cast<size_t>(target->config().vocab_size),
+                expected.at("logits"));
 }
 
 TEST_P(DFlashGolden, AgreesWithPyTorch) {

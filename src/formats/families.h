@@ -25,7 +25,7 @@ struct ModelFamily {
   std::string_view gguf_architecture;  // "general.architecture"; files belong to the first family with it
   bool has_interleaved_rows;           // of q and k in GGUF; see has_interleaved_rows() in gguf_config.h
 
-  // What the configuration class of Hugging Face assumes about keys that are absent.
+  // Values that the configuration class of Hugging Face assumes for absent keys.
   int64_t max_context;
   int64_t kv_heads;  // 0: as many as heads
   int64_t head_dim;  // 0: hidden_size / heads

@@ -19,8 +19,7 @@ int prompt_logits_of(const SequenceStep& step) {
 }  // namespace
 
 // Features come from whole passes alone, so a drafter that reads them gets no resumed rows.
-FlattenStage::FlattenStage(const StepParts& parts)
-    : parts_(parts), resumes_(parts.drafter->traits().features.count() == 0) {
+FlattenStage::FlattenStage(const StepParts& parts) : resumes_(parts.drafter->traits().features.count() == 0) {
   batch_.reserve(parts.limits);
   if (parts.drafter->traits().uses_target) {
     const int64_t hidden_size = parts.target->config().hidden_size;

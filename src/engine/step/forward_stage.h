@@ -21,7 +21,6 @@ class FlattenStage {
   void append_prompt_of(SequenceStep& step);
   void resume(const SequenceStep& step);
 
-  const StepParts& parts_;
   ForwardBatch batch_;
   bool resumes_;  // rows that the drafter computed in part may enter after the first layers
 };

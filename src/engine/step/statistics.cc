@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/step/statistics.h"
 
+#include "config/methods.h"
+
 namespace outrider {
 namespace {
 
@@ -28,8 +30,8 @@ void add_sequence(const StepReport& report, const SequenceStep& step, const std:
   const Request& request = step.plan.sequence->request();
   SpeculationStats& stats = step.plan.sequence->completion().speculation;
   const int failures = report.draft_failed && step.drafts() ? 1 : 0;
-  stats.method = request.speculation.enabled ? drafter : "None";
-  stats.lossless = is_lossless(step.rule) || stats.method == "None";
+  stats.method = request.speculation.enabled ? std::string_view(drafter) : method_name(Method::kNone);
+  stats.lossless = is_lossless(step.rule) || stats.method == method_name(Method::kNone);
   stats.draft_ms += report.times.drafting();
   stats.verify_ms += report.times.verifying();
   stats.draft_failures += failures;

@@ -19,7 +19,7 @@
 
 namespace outrider {
 
-// What became of the tree of one sequence that drafted.
+// The outcome of verifying the tree of one sequence that drafted.
 struct DraftOutcome {
   uint64_t sequence = 0;
   const Verdict* verdict = nullptr;
@@ -30,12 +30,12 @@ struct DraftOutcome {
 struct StepObservation {
   bool is_decoding = true;   // no row computed a prompt; the costs are learned from such steps alone
   bool has_drafted = false;  // the drafter was called, even if it failed
-  double rows = 0.0;         // of the target's pass
-  double pass_ms = 0.0;
-  double draft_ms = 0.0;  // each drafting sequence's share of the time that drafting took
-  double rest_ms = 0.0;   // besides drafting and the target's pass
-  double step_ms = 0.0;   // all of the step
-  double tokens = 0.0;    // committed, all sequences
+  double rows = 0.0;         // rows of the target's pass
+  double pass_ms = 0.0;      // time of the target's pass
+  double draft_ms = 0.0;     // share of the time of drafting for each sequence that drafted
+  double rest_ms = 0.0;      // time outside of drafting and the target's pass
+  double step_ms = 0.0;      // time of the whole step
+  double tokens = 0.0;       // tokens committed by all sequences
   std::span<const DraftOutcome> outcomes = {};
 };
 

@@ -2,6 +2,8 @@
 #include "tests/lossless/hash_model.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "base/counter_rng.h"
@@ -27,8 +29,13 @@ State state_of(uint64_t hash) {
   return {static_cast<float>(hash & kMask), static_cast<float>(hash >> 24 & kMask)};
 }
 
+// A poisoned KV entry holds NaN, which no integer represents; a row that reads one has a state of its own.
+int64_t as_integer(float value) {
+  return std::isnan(value) ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(value);
+}
+
 uint64_t absorb(uint64_t hash, State state) {
-  return absorb(hash, static_cast<int64_t>(state.low), static_cast<int64_t>(state.high));
+  return absorb(hash, as_integer(state.low), as_integer(state.high));
 }
 
 float noise(uint64_t hash, size_t token) {

@@ -119,7 +119,7 @@ void AnswerReader::take_event(std::string_view name, std::string_view data, Coun
 }
 
 void AnswerReader::count_tokens() {
-  std::vector<Arrival>& arrivals = record_.arrivals;
+  std::vector<ChunkArrival>& arrivals = record_.arrivals;
   const bool has_usage = usage_.has_value() && all_have_usage_;
   bool has_logprobs = true;
   for (size_t i = 0; i < arrivals.size(); ++i) {
@@ -130,7 +130,7 @@ void AnswerReader::count_tokens() {
     record_.counted = TokenCount::kUsage;
     return;
   }
-  std::erase_if(arrivals, [](const Arrival& arrival) { return arrival.chunks == 0; });
+  std::erase_if(arrivals, [](const ChunkArrival& arrival) { return arrival.chunks == 0; });
   if (has_logprobs) {
     record_.counted = TokenCount::kLogprobs;
   } else if (usage_) {
@@ -138,13 +138,13 @@ void AnswerReader::count_tokens() {
     spread_tokens(arrivals, *usage_);
   } else {
     record_.counted = TokenCount::kChunks;
-    for (Arrival& arrival : arrivals) arrival.tokens = arrival.chunks;
+    for (ChunkArrival& arrival : arrivals) arrival.tokens = arrival.chunks;
   }
 }
 
 void AnswerReader::finish() {
   count_tokens();
-  for (const Arrival& arrival : record_.arrivals) record_.output_tokens += arrival.tokens;
+  for (const ChunkArrival& arrival : record_.arrivals) record_.output_tokens += arrival.tokens;
   if (!is_done_ && record_.finish_reason.empty()) {
     fail("broken stream", "the stream ended before the answer did");
   }

@@ -79,11 +79,11 @@ TEST(AnswerReader, SpreadsATotalOverTheChunks) {
 
 TEST(AnswerReader, SpreadingKeepsTheSum) {
   for (int64_t total = 0; total < 40; ++total) {
-    std::vector<Arrival> arrivals = {
+    std::vector<ChunkArrival> arrivals = {
         {.chunks = 2, .bytes = 3}, {.chunks = 1, .bytes = 11}, {.chunks = 3, .bytes = 4}};
     spread_tokens(arrivals, total);
     EXPECT_EQ(arrivals[0].tokens + arrivals[1].tokens + arrivals[2].tokens, total);
-    for (const Arrival& arrival : arrivals) EXPECT_GE(arrival.tokens, total >= 6 ? arrival.chunks : 0);
+    for (const ChunkArrival& arrival : arrivals) EXPECT_GE(arrival.tokens, total >= 6 ? arrival.chunks : 0);
   }
 }
 

@@ -21,8 +21,8 @@ std::optional<double> AnswerRecord::tpot_ms() const {
 
 std::vector<TokenLatency> token_latencies(const AnswerRecord& record) {
   std::vector<TokenLatency> latencies;
-  const Arrival* before = nullptr;
-  for (const Arrival& arrival : record.arrivals) {
+  const ChunkArrival* before = nullptr;
+  for (const ChunkArrival& arrival : record.arrivals) {
     if (arrival.tokens == 0) continue;
     const auto tokens = static_cast<size_t>(arrival.tokens);
     if (before == nullptr) {
@@ -43,9 +43,9 @@ std::vector<double> chunk_gaps(const AnswerRecord& record) {
   return gaps;
 }
 
-void spread_tokens(std::vector<Arrival>& arrivals, int64_t total) {
+void spread_tokens(std::vector<ChunkArrival>& arrivals, int64_t total) {
   int64_t chunks = 0, bytes = 0;
-  for (const Arrival& arrival : arrivals) {
+  for (const ChunkArrival& arrival : arrivals) {
     chunks += arrival.chunks;
     bytes += arrival.bytes;
   }
@@ -53,7 +53,7 @@ void spread_tokens(std::vector<Arrival>& arrivals, int64_t total) {
   const int64_t each = total >= chunks ? 1 : 0;
   const int64_t rest = total - each * chunks;
   int64_t seen = 0, given = 0;
-  for (Arrival& arrival : arrivals) {
+  for (ChunkArrival& arrival : arrivals) {
     seen += arrival.bytes;
     const int64_t until = bytes == 0 ? 0 : (rest * seen + bytes / 2) / bytes;
     arrival.tokens = each * arrival.chunks + until - given;

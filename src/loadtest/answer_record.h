@@ -18,7 +18,7 @@ enum class TokenCount : uint8_t {
 };
 
 // The chunks that arrived together: one, or several that were read at the same time.
-struct Arrival {
+struct ChunkArrival {
   double at_ms = 0;
   int64_t tokens = 0;
   int64_t chunks = 0;  // chunks with text
@@ -45,7 +45,7 @@ struct AnswerRecord {
   std::string prompt = {};  // its id
   double start_ms = 0;
   double end_ms = 0;
-  std::vector<Arrival> arrivals = {};
+  std::vector<ChunkArrival> arrivals = {};
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
   TokenCount counted = TokenCount::kUsage;
@@ -75,6 +75,6 @@ std::vector<TokenLatency> token_latencies(const AnswerRecord& record);
 std::vector<double> chunk_gaps(const AnswerRecord& record);
 
 // Distributes a known total of tokens over the arrivals.
-void spread_tokens(std::vector<Arrival>& arrivals, int64_t total);
+void spread_tokens(std::vector<ChunkArrival>& arrivals, int64_t total);
 
 }  // namespace outrider

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/json_numbers.h"
+
 namespace outrider {
 namespace {
 
@@ -209,7 +211,9 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, int max_depth) {
   if (document.parser_->allocate(capacity, static_cast<size_t>(max_depth)) != simdjson::SUCCESS) {
     return resource_error("not enough memory to read " + std::to_string(text.size()) + " bytes of JSON");
   }
-  const auto error = document.parser_->parse(text.data(), text.size()).get(document.root_);
+  auto error = document.parser_->parse(text.data(), text.size()).get(document.root_);
+  if (error == simdjson::NUMBER_ERROR)
+    error = document.parser_->parse(with_holdable_numbers(text)).get(document.root_);
   if (error == simdjson::DEPTH_ERROR)
     return input_error("not valid JSON: nested deeper than " + std::to_string(max_depth) + " levels");
   if (error != simdjson::SUCCESS)

@@ -85,11 +85,12 @@ class JsonField {
   std::string_view key_;
 };
 
-// A parsed text. Its fields are valid as long as it lives; moving it keeps them valid.
+// A parsed text. Its fields are valid as long as it lives; moving it keeps them valid. JSON has no greatest
+// number: an integer beyond 64 bits reads as the nearest double, a greater number as the greatest double.
 class JsonDocument {
  public:
-  // Errors: the text is not valid JSON in UTF-8, is nested deeper than `max_depth` levels, or has a number
-  // that neither 64 bits nor a double hold (kInput); memory is short (kResource).
+  // Errors: the text is not valid JSON in UTF-8 or is nested deeper than `max_depth` levels (kInput); memory
+  // is short (kResource).
   static Result<JsonDocument> parse(std::string_view text, int max_depth);
 
   JsonField root() const { return {root_, ""}; }

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cfloat>
+#include <cmath>
+
 namespace outrider {
 namespace {
 
@@ -74,8 +77,41 @@ TEST_F(JsonReader, AbsentAndNullMembersGiveTheFallback) {
 TEST(JsonDocument, LimitsDepthAndRefusesOtherTexts) {
   EXPECT_TRUE(JsonDocument::parse("[[[]]]", 4).ok());
   EXPECT_THAT(JsonDocument::parse("[[[[[]]]]]", 4).error().message, HasSubstr("deeper than 4 levels"));
-  for (const std::string_view text : {"", " ", "{", "[1,]", "\"\xff\"", "1e400", "{} {}"})
+  for (const std::string_view text : {"", " ", "{", "[1,]", "\"\xff\"", "{} {}"})
     EXPECT_THAT(JsonDocument::parse(text, 4).error().message, HasSubstr("not valid JSON")) << text;
+}
+
+TEST(JsonDocument, ReadsNumbersOfAnySize) {
+  const auto number = [](const std::string& text) {
+    const auto document = JsonDocument::parse("[" + text + "]", 4);
+    return document.ok() ? *document->root().items(1)->front().number(-DBL_MAX, DBL_MAX) : NAN;
+  };
+  EXPECT_EQ(number("1000000000000000019884624838656"), 1e30);
+  EXPECT_EQ(number("-9223372036854775809"), -9223372036854775808.0);
+  EXPECT_EQ(number("18446744073709551616"), 18446744073709551616.0);
+  EXPECT_EQ(number(std::string(400, '9')), DBL_MAX);
+  EXPECT_EQ(number("1e400"), DBL_MAX);
+  EXPECT_EQ(number("-1.5E+99999999999999999999"), -DBL_MAX);
+  EXPECT_EQ(number(std::string(400, '9') + "e-300"), 1e100);
+  EXPECT_EQ(number("1e-400"), 0.0);
+}
+
+TEST(JsonDocument, LeavesAllElseBesideAGreatNumber) {
+  const auto document = JsonDocument::parse(
+      R"({"1e400\\": "\"-18446744073709551616", "b": [1e999, 18446744073709551615, -0.5, 7]})", 4);
+  ASSERT_TRUE(document.ok());
+  EXPECT_EQ(
+      document->root().json(),
+      R"({"1e400\\":"\"-18446744073709551616","b":[1.7976931348623157e+308,18446744073709551615,-0.5,7]})");
+  EXPECT_EQ(document->root().at("b")->items(4)->front().integer(1, 9).error().message,
+            "b[0]: expected an integer from 1 to 9, found 1.7976931348623157e+308");
+}
+
+TEST(JsonDocument, RefusesMalformedNumbersBesideAGreatOne) {
+  for (const std::string_view text :
+       {"1e400.", "01e400", "-", "1.e400", "1e", "1e400e400", "99999999999999999999a",
+        "099999999999999999999", "-e400", "1e+", "\"1e400", "\"\\"})
+    EXPECT_FALSE(JsonDocument::parse(text, 4).ok()) << text;
 }
 
 TEST(JsonDocument, FindsADuplicateKeyWithItsPath) {

@@ -48,8 +48,7 @@ class JsonObject {
   std::string_view name_;
 };
 
-// A JSON file whose root is an object. Limits: 4 MiB, 64 levels, no duplicate keys, valid UTF-8, numbers
-// that fit 64 bits.
+// A JSON file whose root is an object. Limits: 4 MiB, 64 levels, no duplicate keys, valid UTF-8.
 class JsonFile {
  public:
   // `name` begins every message.

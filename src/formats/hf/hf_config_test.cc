@@ -170,8 +170,7 @@ std::vector<HostileText> json_cases() {
       {"missing colon", "{\"a\" 1}", "not valid JSON"},
       {"NaN", "{\"a\":NaN}", "not valid JSON"},
       {"leading zero", "{\"a\":01}", "not valid JSON"},
-      {"number beyond a double", "{\"a\":1e400}", "not valid JSON"},
-      {"integer beyond 64 bits", "{\"a\":123456789012345678901234567890}", "not valid JSON"},
+      {"malformed number beyond a double", "{\"a\":1e400.}", "not valid JSON"},
       {"64 levels", nested(64), "not valid JSON"},
       {"10000 levels", nested(10000), "not valid JSON"},
       {"1000000 open brackets", "{\"a\":" + std::string(1000000, '['), "not valid JSON"},
@@ -207,6 +206,8 @@ std::vector<HostileText> size_cases() {
       {"vocab_size -1", with("vocab_size", "-1"), "vocabulary size"},
       {"vocab_size 2^22+1", with("vocab_size", "4194305"), "vocabulary size"},
       {"vocab_size 2^64-1", with("vocab_size", "18446744073709551615"), "must be a whole number"},
+      {"vocab_size beyond 64 bits", with("vocab_size", "123456789012345678901234567890"),
+       "must be a whole number, found 1.2345678901234568e+29"},
       {"hidden_size list", with("hidden_size", "[64]"), "must be a whole number"},
       {"hidden_size 2^63-1", with("hidden_size", "9223372036854775807"), "is not a multiple"},
       {"0 layers", with("num_hidden_layers", "0"), "number of layers"},
@@ -228,6 +229,7 @@ std::vector<HostileText> size_cases() {
 std::vector<HostileText> field_cases() {
   return {
       {"epsilon 0", with("rms_norm_eps", "0"), "epsilon"},
+      {"epsilon beyond a double", with("rms_norm_eps", "1e400"), "epsilon"},
       {"epsilon text", with("rms_norm_eps", "\"1e-5\""), "must be a number"},
       {"epsilon 1e300", with("rms_norm_eps", "1e300"), "epsilon"},
       {"gelu", with("hidden_act", "\"gelu\""), "activation 'gelu' is not supported"},

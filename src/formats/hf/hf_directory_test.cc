@@ -43,6 +43,14 @@ class HfDirectoryTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
+TEST_F(HfDirectoryTest, ReadsNumbersBeyond64Bits) {
+  copy("qwen2");
+  const std::string json = R"({"model_max_length": 1000000000000000019884624838656})";
+  write("tokenizer_config.json", json);
+  write("generation_config.json", json);
+  EXPECT_TRUE(open_model(path()).ok());
+}
+
 TEST_F(HfDirectoryTest, MissingFilesAreNamed) {
   expect_refused(open_model(path() / "nothing"), "no such model");
   expect_refused(open_model(path()), "config.json is missing");

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configurations of every dense family for check_families.py: small models with every option that the family has.
+
+A family is a base configuration and a list of axes. An axis is one option with its values; the first value is the one
+that a case has unless it is about this option.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+VOCAB = 288
+LAYERS = 4
+
+SIZES = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=LAYERS, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=256, bos_token_id=VOCAB - 2, eos_token_id=VOCAB - 1,
+             pad_token_id=None)
+
+
+@dataclass
+class Family:
+    name: str
+    config_class: str  # of transformers
+    base: dict = field(default_factory=dict)
+    axes: list = field(default_factory=list)
+    combinations: int = 4  # cases with a value of every axis drawn at random
+
+
+def rope(kind="default", theta=10000.0, **options):
+    return dict(rope_parameters=dict(rope_type=kind, rope_theta=theta, **options))
+
+
+LLAMA3_ROPE = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+LINEAR_ROPE = rope("linear", factor=4.0)
+YARN_ROPE = rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=16.0, beta_slow=2.0)
+YARN_SCALED = rope("yarn", factor=8.0, original_max_position_embeddings=32, mscale=0.8, mscale_all_dim=0.5)
+YARN_ATTENTION = rope("yarn", factor=4.0, original_max_position_embeddings=64, attention_factor=1.3, truncate=False)
+ROPES = [{}, LLAMA3_ROPE, LINEAR_ROPE, YARN_ROPE, YARN_SCALED, YARN_ATTENTION, rope(theta=500000.0)]
+
+GROUPS = [{}, dict(num_key_value_heads=4), dict(num_key_value_heads=1)]
+TIED = [{}, dict(tie_word_embeddings=True)]
+UNTIED = [{}, dict(tie_word_embeddings=False)]
+ATTENTION_BIAS = [{}, dict(attention_bias=True)]
+MLP_BIAS = [{}, dict(mlp_bias=True)]
+HEAD_DIM = [{}, dict(head_dim=24)]
+ALTERNATE = ["sliding_attention", "full_attention"] * (LAYERS // 2)
+
+
+def windows(size=20, **more):
+    return [{}, dict(sliding_window=size, **more)]
+
+
+def long_rope(dim, **more):
+    """LongRoPE with `dim` rotated numbers per head."""
+    half = dim // 2
+    return dict(rope_parameters=dict(rope_type="longrope", rope_theta=10000.0, short_factor=[1 + 0.1 * i for i in range(half)],
+                                     long_factor=[2 + 0.7 * i for i in range(half)], **more))
+
+
+LLAMA = Family("llama", "LlamaConfig", {}, [ROPES, GROUPS, TIED, ATTENTION_BIAS, MLP_BIAS, HEAD_DIM])
+MISTRAL = Family("mistral", "MistralConfig", dict(sliding_window=None), [ROPES, GROUPS, TIED, HEAD_DIM, windows()])
+QWEN2 = Family("qwen2", "Qwen2Config", {},
+               [ROPES, GROUPS, TIED, [{}, dict(use_sliding_window=True, sliding_window=20, max_window_layers=0),
+                                      dict(use_sliding_window=True, sliding_window=12, max_window_layers=2)]])
+QWEN3 = Family("qwen3", "Qwen3Config", dict(head_dim=24), [
+    ROPES, GROUPS, TIED, ATTENTION_BIAS,
+    [{}, dict(use_sliding_window=True, sliding_window=20, max_window_layers=0),
+     dict(use_sliding_window=True, sliding_window=12, max_window_layers=1)]])
+
+GEMMA2 = Family("gemma2", "Gemma2Config", dict(head_dim=16, sliding_window=20, query_pre_attn_scalar=16), [
+    [{}, rope(theta=1000.0)], GROUPS, UNTIED, ATTENTION_BIAS, HEAD_DIM, [{}, dict(query_pre_attn_scalar=40)],
+    [{}, dict(attn_logit_softcapping=None), dict(attn_logit_softcapping=2.0)],
+    [{}, dict(final_logit_softcapping=None), dict(final_logit_softcapping=3.0)],
+    [{}, dict(layer_types=["full_attention"] * LAYERS), dict(layer_types=ALTERNATE[::-1])]])
+
+
+def gemma3_rope(**full):
+    return dict(rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+                                     full_attention=dict(rope_theta=1e6, **full)))
+
+
+GEMMA3 = Family("gemma3", "Gemma3TextConfig", dict(head_dim=16, sliding_window=20, query_pre_attn_scalar=16, layer_types=ALTERNATE), [
+    [gemma3_rope(rope_type="default"), gemma3_rope(rope_type="linear", factor=8.0)], GROUPS, UNTIED, HEAD_DIM, ATTENTION_BIAS,
+    [{}, dict(query_pre_attn_scalar=40)], [{}, dict(final_logit_softcapping=3.0)], [{}, dict(attn_logit_softcapping=2.0)],
+    [{}, dict(layer_types=["sliding_attention"] * 3 + ["full_attention"]), dict(layer_types=["full_attention"] * LAYERS)]])
+
+GEMMA4_ROPE = dict(rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+                                        full_attention=dict(rope_type="proportional", partial_rotary_factor=0.25, rope_theta=1e6)))
+GEMMA4 = Family("gemma4", "Gemma4TextConfig", dict(
+    head_dim=16, global_head_dim=32, sliding_window=20, layer_types=ALTERNATE, vocab_size_per_layer_input=VOCAB,
+    hidden_size_per_layer_input=0, num_kv_shared_layers=0, **GEMMA4_ROPE), [
+        GROUPS, UNTIED, [{}, dict(final_logit_softcapping=3.0)], [{}, dict(hidden_size_per_layer_input=24)],
+        [{}, dict(attention_k_eq_v=True, num_global_key_value_heads=1)], [{}, dict(num_kv_shared_layers=2)],
+        [{}, dict(use_double_wide_mlp=True, num_kv_shared_layers=2)]])
+
+SMOLLM3 = Family("smollm3", "SmolLM3Config", {}, [
+    ROPES, GROUPS, UNTIED, ATTENTION_BIAS, MLP_BIAS,
+    [{}, dict(no_rope_layers=[1, 0, 1, 0]), dict(no_rope_layers=[1] * LAYERS), dict(no_rope_layer_interval=2)],
+    [{}, dict(use_sliding_window=True, sliding_window=20, layer_types=ALTERNATE)]])
+
+MINISTRAL = Family("ministral", "MinistralConfig", dict(sliding_window=20, head_dim=16),
+                   [ROPES, GROUPS, TIED, HEAD_DIM, [{}, dict(layer_types=ALTERNATE), dict(sliding_window=None)]])
+
+
+def ministral3_rope(**options):
+    return dict(rope_parameters=dict(rope_type="yarn", rope_theta=1e6, factor=16.0, original_max_position_embeddings=16,
+                                     max_position_embeddings=256, beta_fast=32.0, beta_slow=1.0, mscale=1.0,
+                                     mscale_all_dim=1.0, llama_4_scaling_beta=0.1) | options)
+
+
+MINISTRAL3 = Family("ministral3", "Ministral3Config", dict(head_dim=16, sliding_window=None), [
+    [ministral3_rope(), ministral3_rope(llama_4_scaling_beta=0.5), ministral3_rope(mscale_all_dim=0.0), ministral3_rope(beta_fast=8.0)],
+    GROUPS, TIED, HEAD_DIM, windows()])
+
+GRANITE = Family("granite", "GraniteConfig", dict(attention_multiplier=0.2), [
+    ROPES, GROUPS, TIED, ATTENTION_BIAS, MLP_BIAS, [{}, dict(embedding_multiplier=6.0)], [{}, dict(logits_scaling=4.0)],
+    [{}, dict(residual_multiplier=0.3)], [{}, dict(attention_multiplier=0.05)]])
+GRANITE4 = Family("granite4", "GraniteMoeHybridConfig", dict(
+    attention_multiplier=0.2, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=96,
+    layer_types=["attention"] * LAYERS, position_embedding_type="rope", mamba_n_heads=8, mamba_d_head=16), [
+        [{}, rope(theta=500000.0)], GROUPS, TIED, ATTENTION_BIAS, [{}, dict(embedding_multiplier=6.0)], [{}, dict(logits_scaling=4.0)],
+        [{}, dict(residual_multiplier=0.3)], [{}, dict(attention_multiplier=0.05)]])
+
+PHI3 = Family("phi3", "Phi3Config", dict(original_max_position_embeddings=256), [
+    [{}, long_rope(16) | dict(original_max_position_embeddings=64), long_rope(16) | dict(original_max_position_embeddings=128),
+     rope(theta=500000.0), rope(partial_rotary_factor=0.75)],
+    GROUPS, TIED, windows()])
+
+OLMO2 = Family("olmo2", "Olmo2Config", {}, [ROPES, GROUPS, TIED, ATTENTION_BIAS])
+OLMO3 = Family("olmo3", "Olmo3Config", dict(sliding_window=20), [GROUPS, TIED, ATTENTION_BIAS])
+GLM = Family("glm", "GlmConfig", dict(head_dim=16), [
+    [{}, rope(theta=500000.0, partial_rotary_factor=0.5), rope(partial_rotary_factor=1.0)], GROUPS, TIED, HEAD_DIM,
+    [{}, dict(attention_bias=False)]])
+GLM4 = Family("glm4", "Glm4Config", dict(head_dim=16), GLM.axes)
+STABLELM = Family("stablelm", "StableLmConfig", {}, [
+    [rope(partial_rotary_factor=0.25), rope(partial_rotary_factor=0.5, theta=500000.0), rope(partial_rotary_factor=1.0)], GROUPS, TIED,
+    [{}, dict(use_qkv_bias=True)], [{}, dict(qk_layernorm=True)], [{}, dict(use_parallel_residual=True)]])
+
+OPT = Family("opt", "OPTConfig", dict(ffn_dim=96, word_embed_proj_dim=64), [
+    [{}, dict(do_layer_norm_before=False)], [{}, dict(word_embed_proj_dim=32)], [{}, dict(enable_bias=False)],
+    [{}, dict(layer_norm_elementwise_affine=False)], [{}, dict(activation_function="gelu")], UNTIED])
+GPT2_SIZES = dict(n_positions=256, n_embd=64, n_layer=LAYERS, n_head=4)
+GPT2 = Family("gpt2", "GPT2Config", GPT2_SIZES, [
+    [{}, dict(n_inner=96)], [{}, dict(activation_function="gelu"), dict(activation_function="relu")], UNTIED,
+    [{}, dict(scale_attn_weights=False)], [{}, dict(scale_attn_by_inverse_layer_idx=True)]])
+FALCON = Family("falcon", "FalconConfig", dict(ffn_hidden_size=128), [
+    [{}, dict(multi_query=False), dict(new_decoder_architecture=True, num_kv_heads=2),
+     dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1)],
+    [{}, dict(alibi=True)], [{}, dict(bias=True)], [{}, dict(parallel_attn=False)], UNTIED, [{}, rope(theta=500000.0)]])
+MPT = Family("mpt", "MptConfig", dict(d_model=64, n_heads=4, n_layers=LAYERS, max_seq_len=256), [
+    [{}, dict(attn_config=dict(clip_qkv=0.5))], [{}, dict(attn_config=dict(softmax_scale=0.4))],
+    [{}, dict(attn_config=dict(alibi_bias_max=4))], [{}, dict(expansion_ratio=2)], UNTIED])
+STARCODER = Family("starcoder", "GPTBigCodeConfig", GPT2_SIZES, [
+    [{}, dict(n_inner=96)], [{}, dict(multi_query=False)], [{}, dict(activation_function="gelu")], UNTIED,
+    [{}, dict(scale_attn_weights=False)]])
+STARCODER2 = Family("starcoder2", "Starcoder2Config", {}, [
+    [{}, rope(theta=500000.0)], GROUPS, UNTIED, [{}, dict(use_bias=False)], windows()])
+
+FAMILIES = [LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, GEMMA4, SMOLLM3, MINISTRAL, MINISTRAL3, GRANITE, GRANITE4, PHI3,
+            OLMO2, OLMO3, GLM, GLM4, STABLELM, OPT, GPT2, FALCON, MPT, STARCODER, STARCODER2]
+
+
+def merged(values):
+    """One configuration of several values of axes; the nested attn_config of MPT is merged as well."""
+    config = {}
+    for value in values:
+        for key, item in value.items():
+            config[key] = config.get(key, {}) | item if key == "attn_config" else item
+    return config
+
+
+def cases(family):
+    """Yields (label, overrides): every value of every axis by itself, then random combinations."""
+    defaults = [axis[0] for axis in family.axes]
+    seen = set()
+
+    def unseen(values):
+        config = family.base | merged(values)
+        label = str({key: item for key, item in config.items() if family.base.get(key) != item})
+        if label in seen:
+            return
+        seen.add(label)
+        yield label, config
+
+    yield from unseen(defaults)
+    for i, axis in enumerate(family.axes):
+        for value in axis[1:]:
+            yield from unseen(defaults[:i] + [value] + defaults[i + 1:])
+    rng = random.Random(family.name)
+    for _ in range(family.combinations):
+        yield from unseen([rng.choice(axis) for axis in family.axes])

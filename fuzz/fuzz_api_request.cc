@@ -37,6 +37,7 @@ const ServedModel& served_model() {
     made.tokenizer = Tokenizer::create(std::move(spec)).value();
     made.token_trie = TokenTrie::create(*made.tokenizer);
     made.chat_template = &chat_template;
+    made.template_abilities = find_abilities(chat_template, "", "");
     made.stop_tokens = {2};
     made.context = 4096;
     made.vocab_size = made.tokenizer->vocab_size();

@@ -53,11 +53,16 @@ ServedModel served_model(const Engine& engine, const ServerParts& parts) {
   SamplingParams sampling = parts.sampling;
   opened.target->config().sampling.apply_to(sampling);
   parts.sampling_choices.apply_to(sampling);
+  TemplateAbilities abilities;
+  if (opened.chat_template) {
+    abilities = find_abilities(*opened.chat_template, opened.bos_token, opened.eos_token);
+  }
   return {.name = parts.model_name,
           .created = std::time(nullptr),
           .info = opened.info,
           .tokenizer = opened.tokenizer,
           .chat_template = opened.chat_template ? &*opened.chat_template : nullptr,
+          .template_abilities = abilities,
           .token_trie = TokenTrie::create(*opened.tokenizer),
           .bos_token = opened.bos_token,
           .eos_token = opened.eos_token,

@@ -101,6 +101,7 @@ TEST(Server, HeadsAreJudgedBeforeTheirBodies) {
       {"loopback by address", "GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n", 200},
       {"loopback v6", "GET /v1/models HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", 200},
       {"no host", "GET /v1/models HTTP/1.1\r\n\r\n", 400},
+      {"a probe without host", "GET /health HTTP/1.1\r\n\r\n", 400},
       {"two hosts", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400},
       {"unknown path", "GET /v1/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404},
       {"wrong method", "GET /v1/completions HTTP/1.1\r\nHost: localhost\r\n\r\n", 405},
@@ -133,6 +134,22 @@ TEST(Server, HeadsAreJudgedBeforeTheirBodies) {
       client.get("/health", "Origin: https://bad.example\r\n").headers.count("access-control-allow-origin"),
       0u);
   EXPECT_EQ(client.get("/v1/completions").headers.at("allow"), "POST");
+}
+
+TEST(Server, PreflightsAllowTheHeadersThatTheyAskFor) {
+  TestServer server([](ServerParts& parts) { parts.options.cors_origins = {"https://good.example"}; });
+  ASSERT_TRUE(server.wait_until_ready());
+  TestClient client(server.port());
+  const auto allowed = [&](const std::string& asked) {
+    client.send(
+        "OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nOrigin: https://good.example\r\n" +
+        asked + "\r\n");
+    return client.read_answer().headers["access-control-allow-headers"];
+  };
+  EXPECT_EQ(allowed("Access-Control-Request-Headers: authorization,x-stainless-os\r\n"),
+            "authorization,x-stainless-os");
+  EXPECT_EQ(allowed(""), "Authorization, Content-Type, X-Request-Id");
+  EXPECT_EQ(allowed("Access-Control-Request-Headers: a;b\r\n"), "Authorization, Content-Type, X-Request-Id");
 }
 
 TEST(Server, MalformedRequestsAreErrors) {

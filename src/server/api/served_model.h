@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "chat_template/chat_template.h"
+#include "chat_template/abilities.h"
 #include "grammar/token_trie.h"
 #include "outrider/engine.h"
 #include "tokenizer/tokenizer.h"
@@ -21,6 +21,7 @@ struct ServedModel {
   EngineInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;
   const ChatTemplate* chat_template = nullptr;  // null: none
+  TemplateAbilities template_abilities;
   std::shared_ptr<const TokenTrie> token_trie;  // null: grammars are not supported
   std::string bos_token, eos_token;             // for the template
   std::vector<TokenId> stop_tokens;             // end-of-text tokens of the model

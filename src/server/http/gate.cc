@@ -2,6 +2,7 @@
 #include "server/http/gate.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "base/quote.h"
@@ -11,10 +12,12 @@ namespace {
 
 Refusal refusal(ApiError error) { return {.error = std::move(error), .allow = {}}; }
 
+std::optional<Refusal> check_host_count(const RequestHeader& header) {
+  if (header.hosts == 1 || (header.hosts == 0 && !header.is_http_1_1)) return std::nullopt;
+  return refusal({.message = "expected one Host header, found " + std::to_string(header.hosts)});
+}
+
 std::optional<Refusal> check_host(const Service& service, const RequestHeader& header) {
-  if (header.hosts > 1 || (header.hosts == 0 && header.is_http_1_1)) {
-    return refusal({.message = "expected one Host header, found " + std::to_string(header.hosts)});
-  }
   if (!header.host || service.hosts.allow(*header.host)) return std::nullopt;
   return refusal({.status = 403,
                   .type = "permission_error",
@@ -46,6 +49,7 @@ std::optional<Refusal> check_phase(const Service& service, const RouteRow& row) 
 Result<Admission, Refusal> admit(const Service& service, const RequestHeader& header) {
   const std::optional<std::string> path = request_path(header.target);
   if (!path) return refusal({.message = "expected a path such as /v1/models, found another request target"});
+  if (auto refused = check_host_count(header)) return *std::move(refused);
   RouteMatch match = match_route(header.method, *path);
   // Health probes know neither host names nor keys.
   const bool is_public = match.row != nullptr && match.row->route == Route::kHealth;
@@ -91,6 +95,14 @@ ApiError queue_full_error(const Service& service) {
           .message = "the queue is full",
           .code = "queue_full",
           .retry_after = service.calls.retry_after()};
+}
+
+std::string allowed_headers(const RequestHeader& header) {
+  const std::string& asked = header.preflight_headers;
+  const bool is_valid = !asked.empty() && std::all_of(asked.begin(), asked.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == ',' || c == ' ';
+  });
+  return is_valid ? asked : "Authorization, Content-Type, X-Request-Id";
 }
 
 std::string allowed_origin(const ServerOptions& options, std::string_view origin) {

@@ -21,7 +21,8 @@ struct RequestHeader {
   std::string authorization;
   std::string content_type;
   std::string origin;
-  std::string request_id;  // empty: none, or one that is_request_id() rejects
+  std::string preflight_headers;  // the headers that a preflight asks for
+  std::string request_id;         // empty: none, or one that is_request_id() rejects
 };
 
 struct Admission {
@@ -38,6 +39,10 @@ struct Refusal {
 Result<Admission, Refusal> admit(const Service& service, const RequestHeader& header);
 
 ApiError queue_full_error(const Service& service);
+
+// The value of Access-Control-Allow-Headers for a preflight: the headers it asks for, since those of an SDK
+// are not known beforehand; a usual list if it asks for none or for no valid names.
+std::string allowed_headers(const RequestHeader& header);
 
 // The value of Access-Control-Allow-Origin for this origin; empty: no such header.
 std::string allowed_origin(const ServerOptions& options, std::string_view origin);

@@ -29,7 +29,7 @@ std::optional<Reply> preflight(const Service& service, const RequestHeader& head
     return std::nullopt;
   Reply reply{.status = 204, .content_type = ""};
   reply.headers = {{"Access-Control-Allow-Methods", "GET, POST"},
-                   {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id"},
+                   {"Access-Control-Allow-Headers", allowed_headers(header)},
                    {"Access-Control-Max-Age", "600"}};
   return reply;
 }

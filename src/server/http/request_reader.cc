@@ -104,6 +104,7 @@ RequestHeader RequestReader::header() const {
   header.authorization = text_of(request[http::field::authorization]);
   header.content_type = text_of(request[http::field::content_type]);
   header.origin = text_of(request[http::field::origin]);
+  header.preflight_headers = text_of(request[http::field::access_control_request_headers]);
   const std::string id = text_of(request["X-Request-Id"]);
   if (is_request_id(id)) header.request_id = id;
   return header;

@@ -37,6 +37,21 @@ std::string with_date(std::string text) {
   return text;
 }
 
+// Whether the template cannot show the whole conversation, so that parts of it are rewritten. transformers
+// drops such parts or refuses the conversation.
+bool is_rewritten(const simdjson::dom::element& body, const TemplateAbilities& abilities) {
+  simdjson::dom::element ignored;
+  if (body["tools"].get(ignored) == simdjson::SUCCESS && !abilities.shows_tools) return true;
+  for (const simdjson::dom::element message : simdjson::dom::array(body["messages"])) {
+    const bool has_call = message["tool_calls"].get(ignored) == simdjson::SUCCESS ||
+                          std::string_view(message["role"]) == "tool";
+    if (has_call && (!abilities.shows_calls || abilities.needs_content)) return true;
+    const std::string_view role = message["role"];
+    if ((role == "system" || role == "developer") && !abilities.shows_system) return true;
+  }
+  return false;
+}
+
 TEST(ChatGolden, RequestsRenderAsInTransformers) {
   std::map<std::string, std::unique_ptr<TestModel>> models;
   simdjson::dom::parser parser;
@@ -54,14 +69,12 @@ TEST(ChatGolden, RequestsRenderAsInTransformers) {
     ASSERT_TRUE(parsed.ok()) << parsed.error().message;
     const auto prompt = make_chat_prompt(parsed->root(), model->model(), {});
     std::string_view output;
+    if (is_rewritten(entry["body"], model->model().template_abilities)) continue;
     if (entry["output"].get(output) != simdjson::SUCCESS) {
       EXPECT_FALSE(prompt.ok()) << prompt->text;
       continue;
     }
     ASSERT_TRUE(prompt.ok()) << prompt.error().message;
-    const bool adds_tools =
-        prompt->tools.choice != ToolChoice::kNone && !shows_tools(model->model().chat_template->source());
-    if (adds_tools) continue;  // transformers has no such instructions
     EXPECT_EQ(prompt->text, with_date(std::string(output)));
     ++rendered;
   }

@@ -76,6 +76,61 @@ TEST(ChatPrompt, ShowsToolsWhereTheTemplateDoesNot) {
   EXPECT_THAT(text, HasSubstr(R"([{"type":"function","function":{"name":"f"}}])"));
 }
 
+// Every SDK sends the assistant's message back with calls and without content.
+constexpr std::string_view kToolLoop =
+    R"({"tools":[{"type":"function","function":{"name":"f"}}],"messages":[
+      {"role":"system","content":"Be brief."},
+      {"role":"user","content":"x"},
+      {"role":"assistant",CONTENT"tool_calls":[{"id":"1","type":"function",
+        "function":{"name":"f","arguments":"{\"a\": 1}"}},{"id":"2","type":"function","function":{"name":"g"}}]},
+      {"role":"tool","tool_call_id":"1","content":"one"},
+      {"role":"tool","tool_call_id":"2","content":"two"},
+      {"role":"user","content":"And?"}]})";
+
+std::string tool_loop(const std::string& content) {
+  std::string body(kToolLoop);
+  return body.replace(body.find("CONTENT"), 7, content);
+}
+
+TEST(ChatPrompt, WritesCallsAndResultsWhereTheTemplateKnowsNone) {
+  const TestModel model;
+  ToolUse tools;
+  tools.json = R"([{"type":"function","function":{"name":"f"}}])";
+  const std::string expected = "<|im_start|>system\nBe brief.\n\n" + tool_instructions(tools) +
+                               "<|im_end|>\n<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
+                               R"({"name": "f", "arguments": {"a": 1}}
+{"name": "g", "arguments": {}}<|im_end|>
+<|im_start|>user
+Result of f: one
+Result of g: two
+
+And?<|im_end|>
+<|im_start|>assistant
+)";
+  EXPECT_EQ(text_of(model, tool_loop("")), expected);
+  EXPECT_EQ(text_of(model, tool_loop("\"content\":null,")), expected);
+  EXPECT_EQ(text_of(model, tool_loop("\"content\":\"\",")), expected);
+}
+
+TEST(ChatPrompt, JoinsTheSystemMessageWhereTheTemplateRefusesIt) {
+  const TestModel model(
+      "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+      "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}");
+  EXPECT_EQ(text_of(model, R"({"messages":[{"role":"system","content":"s"},{"role":"user","content":"u"}]})"),
+            "[user:s\n\nu]");
+  EXPECT_EQ(text_of(model, R"({"messages":[{"role":"system","content":"s"}]})"), "[user:s]");
+}
+
+TEST(ChatPrompt, TemplatesGetNoContentOnlyIfTheyTakeIt) {
+  const std::string rest =
+      "{{ m.tool_calls | tojson if m.tool_calls }}{% endfor %}{{ tools | tojson if tools }}";
+  const std::string body = tool_loop("\"content\":\"\",");
+  const TestModel takes("{% for m in messages %}|{{ 'null' if m.content is none else m.content }}" + rest);
+  EXPECT_THAT(text_of(takes, body), HasSubstr("|null[{"));
+  const TestModel fails("{% for m in messages %}{{ '|' + m.content }}" + rest);
+  EXPECT_THAT(text_of(fails, body), HasSubstr("|x|[{"));
+}
+
 TEST(ChatPrompt, TemplatesGetCallsAndResults) {
   const TestModel model(
       "{% for m in messages %}[{{ m.role }}:{{ m.content }}{% if m.tool_calls %}{% for c in m.tool_calls %}"
@@ -86,7 +141,7 @@ TEST(ChatPrompt, TemplatesGetCallsAndResults) {
       {"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
         "function":{"name":"f","arguments":"{\"a\": [1]}"}}]},
       {"role":"tool","tool_call_id":"1","content":"ok"}]})"),
-            R"([user:x][assistant:None1 f {"a": [1]}][tool:ok for 1])"
+            R"([user:x][assistant:1 f {"a": [1]}][tool:ok for 1])"
             R"([{"type": "function", "function": {"name": "f"}}])");
 }
 

@@ -35,6 +35,7 @@ class TestModel {
     model_.token_trie = TokenTrie::create(*model_.tokenizer);
     model_.chat_template = &*template_;
     model_.eos_token = "<|endoftext|>";
+    model_.template_abilities = find_abilities(*template_, model_.bos_token, model_.eos_token);
     model_.stop_tokens = {0, 2};
     model_.context = 1024;
     model_.vocab_size = model_.tokenizer->vocab_size();

@@ -60,6 +60,14 @@ std::string arguments_json(const std::string& text) {
   return quoted;
 }
 
+ApiResult<std::string> read_arguments(const RequestField& function) {
+  const auto arguments = function.find("arguments");
+  if (!arguments) return std::string("{}");
+  if (arguments->is_object()) return arguments->json();
+  OUTRIDER_TRY(const std::string text, arguments->string());
+  return arguments_json(text);
+}
+
 ApiResult<ChatToolCall> read_call(const RequestField& field) {
   constexpr std::string_view kTypes[] = {"function"};
   ChatToolCall call;
@@ -70,13 +78,7 @@ ApiResult<ChatToolCall> read_call(const RequestField& field) {
   OUTRIDER_TRY(const RequestField function, field.at("function"));
   OUTRIDER_TRY(const RequestField name, function.at("name"));
   OUTRIDER_TRY(call.name, name.string());
-  OUTRIDER_TRY(const RequestField arguments, function.at("arguments"));
-  if (arguments.is_object()) {
-    call.arguments = arguments.json();
-  } else {
-    OUTRIDER_TRY(const std::string text, arguments.string());
-    call.arguments = arguments_json(text);
-  }
+  OUTRIDER_TRY(call.arguments, read_arguments(function));
   return call;
 }
 
@@ -129,8 +131,7 @@ ApiResult<ReadMessages> read_messages(const RequestField& field, int max) {
       if (!member.is_null()) OUTRIDER_RETURN_IF_ERROR(read_member(member, message, read.ignored));
     }
     OUTRIDER_RETURN_IF_ERROR(item.at("role"));
-    const bool may_lack_content = message.role == "assistant" && !message.tool_calls.empty();
-    if (!message.content && !may_lack_content) return item.at("content").error();
+    if (!message.content && message.role != "assistant") return item.at("content").error();
     read.messages.push_back(std::move(message));
   }
   return read;

@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "server/api/request_field.h"
+#include "server/api/requests/chat_prompt.h"
 #include "server/api/requests/generation_spec.h"
-#include "server/api/tool_calls/tool_use.h"
 
 namespace outrider {
 
-// A conversation rendered by the model's template.
-struct ChatPrompt {
-  std::string text;
-  std::vector<TokenId> tokens;
-  ToolUse tools;
-  bool can_think = false;            // the template contains <think> blocks
-  bool begins_thinking = false;      // the prompt ends with <think>
-  std::vector<std::string> ignored;  // paths of fields
-};
-
-// Reads messages, tools and the other inputs of the template, and renders them. Control tokens that occur in
-// messages and tools are read as plain text.
+// Reads messages, tools and the other inputs of the template, and renders them. Adds the paths of fields
+// without a meaning to `ignored`, unless it is null.
 ApiResult<ChatPrompt> make_chat_prompt(const RequestField& root, const ServedModel& model,
-                                       const ApiLimits& limits);
-// Whether make_chat_prompt() reads the field `name`.
-bool is_prompt_field(std::string_view name);
+                                       const ApiLimits& limits, std::vector<std::string>* ignored = nullptr);
 
 struct ChatSpec : GenerationSpec {
   ChatPrompt prompt;

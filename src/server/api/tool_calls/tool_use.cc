@@ -132,10 +132,6 @@ const ToolFormat& tool_format(std::string_view chat_template) {
 
 const ToolFormat& plain_tool_format() { return kPlain; }
 
-bool shows_tools(std::string_view chat_template) {
-  return chat_template.find("tools") != std::string_view::npos;
-}
-
 std::string tool_instructions(const ToolUse& use) {
   return "You may call one of these functions, given as JSON:\n" + use.json +
          "\nTo call one, answer with nothing but "

@@ -55,8 +55,7 @@ const ToolFormat& tool_format(std::string_view chat_template);
 // The format of calls that a grammar forces: the object without marks.
 const ToolFormat& plain_tool_format();
 
-// Whether the template shows tools to the model. If not, tool_instructions() go into the system message.
-bool shows_tools(std::string_view chat_template);
+// A text for models whose template does not show tools.
 std::string tool_instructions(const ToolUse& use);
 
 }  // namespace outrider

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chat_template/chat_template.h"
+
+namespace outrider {
+
+// The parts of a conversation that a template can show to its model.
+struct TemplateAbilities {
+  bool shows_system = true;    // messages of the role "system"
+  bool shows_tools = true;     // descriptions of tools
+  bool shows_calls = true;     // the assistant's calls together with messages of the role "tool"
+  bool needs_content = false;  // a message with calls and without content fails or shows the word None
+};
+
+// Finds the abilities by rendering short conversations. An ability is missing where its marker does not occur
+// in the prompt, or the template refuses the conversation.
+TemplateAbilities find_abilities(const ChatTemplate& chat_template, const std::string& bos_token,
+                                 const std::string& eos_token);
+
+}  // namespace outrider

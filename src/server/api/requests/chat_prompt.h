@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A conversation as the prompt of the model, whichever API it came by.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chat_template/chat_template.h"
+#include "server/api/request_field.h"
+#include "server/api/served_model.h"
+#include "server/api/tool_calls/tool_use.h"
+
+namespace outrider {
+
+struct ChatInput {
+  std::vector<ChatMessage> messages = {};
+  std::string messages_path = {};  // of the field that holds them, for errors
+  ToolUse tools = {};
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;
+  std::vector<std::pair<std::string, bool>> flags = {};  // ChatContext::flags
+};
+
+// A conversation rendered by the model's template.
+struct ChatPrompt {
+  std::string text;
+  std::vector<TokenId> tokens;
+  ToolUse tools;
+  bool can_think = false;        // the template contains <think> blocks
+  bool begins_thinking = false;  // the prompt ends with <think>
+};
+
+// Renders a conversation. Parts that the template cannot show are written as text (docs/api.md, "Templates
+// without tools"). Control tokens that occur in messages and tools are read as plain text.
+ApiResult<ChatPrompt> render_chat(ChatInput input, const ServedModel& model);
+
+}  // namespace outrider

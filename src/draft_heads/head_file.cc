@@ -11,7 +11,7 @@
 
 #include "config/message_text.h"
 #include "config/methods.h"
-#include "formats/hf/safetensors_directory.h"
+#include "formats/hf/tensor_directory.h"
 #include "formats/model_tensors.h"
 #include "kernels/kernel_table.h"
 
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The method that a head's tensors are for, by their names.
-std::optional<Method> recognise(const std::map<std::string, SafetensorsEntry, std::less<>>& tensors) {
+std::optional<Method> recognise(const StoredTensors& tensors) {
   std::vector<std::string_view> names;
   for (const auto& [name, entry] : tensors) names.push_back(name);
   return recognise_head(names);
@@ -35,8 +35,15 @@ uint64_t fnv1a(uint64_t hash, std::span<const std::byte> bytes) {
 }
 
 // Files of Medusa's first checkpoints, beside config.json.
-constexpr std::string_view kMedusaFile = "medusa_lm_head.safetensors";
-constexpr std::string_view kMedusaPickle = "medusa_lm_head.pt";
+constexpr const char* kMedusaFiles[] = {"medusa_lm_head.safetensors", "medusa_lm_head.pt"};
+
+std::optional<std::string> find_medusa_file(const fs::path& directory) {
+  std::error_code ignored;
+  for (const char* name : kMedusaFiles) {
+    if (fs::exists(directory / name, ignored)) return name;
+  }
+  return std::nullopt;
+}
 
 std::string head_methods() {
   std::vector<std::string_view> names;
@@ -48,25 +55,15 @@ std::string head_methods() {
 
 struct OpenTensors {
   std::shared_ptr<ModelStorage> storage;
-  SafetensorsDirectory directory;
+  TensorDirectory directory;
 };
 
 Result<OpenTensors> open_tensors(const fs::path& directory) {
   auto storage = std::make_shared<ModelStorage>();
-  std::error_code ignored;
-  if (fs::exists(directory / kMedusaFile, ignored)) {
-    OUTRIDER_TRY(SafetensorsDirectory tensors,
-                 SafetensorsDirectory::open(directory, storage->files, std::string(kMedusaFile)));
-    return OpenTensors{std::move(storage), std::move(tensors)};
-  }
-  if (fs::exists(directory / kMedusaPickle, ignored)) {
-    return input_error(fmt::format(
-        "{}: a pickle may run code and is not read; write its tensors to {} once: python -c \"import torch, "
-        "safetensors.torch; safetensors.torch.save_file({{name: x.clone() for name, x in torch.load('{}', "
-        "map_location='cpu', weights_only=True).items()}}, '{}')\"",
-        (directory / kMedusaPickle).string(), kMedusaFile, kMedusaPickle, kMedusaFile));
-  }
-  OUTRIDER_TRY(SafetensorsDirectory tensors, SafetensorsDirectory::open(directory, storage->files));
+  const auto medusa_file = find_medusa_file(directory);
+  OUTRIDER_TRY(TensorDirectory tensors,
+               medusa_file ? TensorDirectory::open_file(directory, storage->files, *medusa_file)
+                           : TensorDirectory::open(directory, storage->files));
   return OpenTensors{std::move(storage), std::move(tensors)};
 }
 
@@ -75,7 +72,7 @@ Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors
   const auto& tensors = opened.directory.tensors();
   ModelFile file;
   file.path = directory;
-  file.format = "safetensors";
+  file.format = opened.directory.format();
   for (const auto& [name, entry] : tensors) {
     if (!entry.dtype) continue;
     file.tensors.emplace(name, aligned({*entry.dtype, entry.shape, entry.data.data()}, *opened.storage));
@@ -94,7 +91,7 @@ Result<HeadFile> open_head(const fs::path& directory) {
   std::error_code ignored;
   if (!fs::is_directory(directory, ignored)) {
     return input_error(directory.string() +
-                       ": expected the directory of a drafter, with config.json and model.safetensors; it is "
+                       ": expected the directory of a drafter, with config.json and its weights; it is "
                        "not there");
   }
   OUTRIDER_TRY(OpenTensors opened, open_tensors(directory));
@@ -113,8 +110,7 @@ Result<std::optional<HeadFile>> find_head(const fs::path& path) {
   auto opened = open_tensors(path);
   if (!opened.ok()) {
     // Others leave nothing that could be a head's.
-    if (fs::exists(path / kMedusaPickle, ignored) || fs::exists(path / kMedusaFile, ignored))
-      return std::move(opened).error();
+    if (find_medusa_file(path)) return std::move(opened).error();
     return std::optional<HeadFile>();
   }
   const auto& tensors = opened->directory.tensors();

@@ -4,27 +4,26 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "formats/hf/safetensors.h"
 #include "formats/json_file.h"
 #include "formats/model_file.h"
+#include "formats/stored_tensor.h"
 #include "outrider/result.h"
 #include "outrider/speculative_options.h"
 
 namespace outrider {
 
 // The files of a head, which is a network that drafts from the target's inner state: a directory with
-// config.json and safetensors. The names of the tensors say which method the head is for (config/methods.h).
+// config.json and its weights. The names of the tensors say which method the head is for (config/methods.h).
 struct HeadFile {
   Method method = Method::kEagle;
   JsonFile config;
   ModelFile file;  // path and tensors that can hold weights, for a WeightLoader; no config, no tokenizer
-  std::map<std::string, SafetensorsEntry, std::less<>> tensors;  // all, integers included
+  StoredTensors tensors;  // all, integers included
 
   Error fail(const std::string& what) const { return input_error(file.path.string() + ": " + what); }
 };

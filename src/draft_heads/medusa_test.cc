@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "draft_heads/fake_head.h"
+#include "formats/torch/test_torch.h"
 
 namespace outrider {
 namespace {
@@ -122,11 +123,14 @@ TEST_F(Medusa, PublishedLayoutsLoad) {
   const fs::path path = plain.write();
   fs::rename(path / "model.safetensors", path / "medusa_lm_head.safetensors");
   EXPECT_TRUE(load(path).ok());
-  fs::rename(path / "medusa_lm_head.safetensors", path / "medusa_lm_head.pt");
-  const auto pickle = load(path);
-  ASSERT_FALSE(pickle.ok());
-  EXPECT_THAT(pickle.error().message, AllOf(HasSubstr("pickle"), HasSubstr("torch.load('medusa_lm_head.pt'"),
-                                            HasSubstr("medusa_lm_head.safetensors")));
+  fs::remove(path / "medusa_lm_head.safetensors");
+  for (const char* name : {"medusa_lm_head.pt", "pytorch_model.bin"}) {
+    std::ofstream(path / name, std::ios::binary) << torch_file_of(plain.tensors, fake_tensor);
+    EXPECT_TRUE(load(path).ok()) << name;
+    std::ofstream(path / name) << "none";
+    EXPECT_THAT(load(path).error().message, HasSubstr("expected a checkpoint of torch.save()")) << name;
+    fs::remove(path / name);
+  }
 }
 
 TEST_F(Medusa, OtherLayoutsAreRefusedByName) {

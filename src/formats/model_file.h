@@ -25,7 +25,7 @@ namespace outrider {
 // interleave; open_model undoes that).
 struct ModelFile {
   std::filesystem::path path;
-  std::string format;  // "safetensors", "gguf" or "random"
+  std::string format;  // "safetensors", "pytorch", "gguf" or "random"
   ModelConfig config;
   std::map<std::string, TensorView> tensors;
   TokenizerSpec tokenizer;

@@ -27,7 +27,7 @@ class RowReader {
     size_t part = 0;
     while (j >= source_.parts[part].rows()) j -= source_.parts[part++].rows();
     const TensorView& view = source_.parts[part];
-    const std::byte* stored = view.data + j * row_bytes(view.dtype, view.cols());
+    const std::byte* stored = view.row(j, made_);
     if (view.dtype == source_.dtype) return stored;
     numbers_.resize(static_cast<size_t>(view.cols()));
     converted_.resize(static_cast<size_t>(row_bytes(source_.dtype, view.cols())));
@@ -38,6 +38,7 @@ class RowReader {
 
  private:
   const MatrixSource& source_;
+  std::vector<std::byte> made_;
   std::vector<float> numbers_;
   std::vector<std::byte> converted_;
 };

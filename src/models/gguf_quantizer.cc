@@ -64,13 +64,14 @@ struct RowError {
 using Floats = std::vector<float>;
 
 struct RowBuffers {
+  std::vector<std::byte> made;
   Floats values;
   Floats restored;
 };
 
 RowError convert_row(const TensorView& view, int64_t row, DType to, RowBuffers* buffers, std::byte* out) {
   const int64_t cols = view.cols();
-  dequantize_row(view.dtype, view.data + row * row_bytes(view.dtype, cols), buffers->values.data(), cols);
+  dequantize_row(view.dtype, view.row(row, buffers->made), buffers->values.data(), cols);
   quantize_row(to, buffers->values.data(), out, cols);
   dequantize_row(to, out, buffers->restored.data(), cols);
   RowError error;
@@ -91,8 +92,7 @@ class QuantizedWriter {
   Status write(const TensorView& view, QuantizedTensor* tensor) {
     RowError total;
     if (tensor->from == tensor->to) {
-      OUTRIDER_RETURN_IF_ERROR(
-          sink_({reinterpret_cast<const char*>(view.data), static_cast<size_t>(view.bytes())}));
+      OUTRIDER_RETURN_IF_ERROR(copy(view));
     } else {
       OUTRIDER_RETURN_IF_ERROR(convert(view, tensor->to, &total));
     }
@@ -108,11 +108,22 @@ class QuantizedWriter {
   }
 
  private:
+  Status copy(const TensorView& view) {
+    const auto write = [this](const std::byte* bytes, int64_t count) {
+      return sink_({reinterpret_cast<const char*>(bytes), static_cast<size_t>(count)});
+    };
+    if (view.data != nullptr) return write(view.data, view.bytes());
+    std::vector<std::byte> made;
+    for (int64_t row = 0; row < view.rows(); ++row)
+      OUTRIDER_RETURN_IF_ERROR(write(view.row(row, made), row_bytes(view.dtype, view.cols())));
+    return {};
+  }
+
   Status convert(const TensorView& view, DType to, RowError* total) {
     const int64_t chunk_rows = std::max<int64_t>(kChunkElements / view.cols(), options_.pool->size());
     const int64_t stride = row_bytes(to, view.cols());
     const Floats row(static_cast<size_t>(view.cols()));
-    buffers_.assign(static_cast<size_t>(options_.pool->size()), {row, row});
+    buffers_.assign(static_cast<size_t>(options_.pool->size()), {{}, row, row});
     for (int64_t begin = 0; begin < view.rows(); begin += chunk_rows) {
       const int64_t rows = std::min(chunk_rows, view.rows() - begin);
       bytes_.resize(static_cast<size_t>(rows * stride));

@@ -50,10 +50,7 @@ std::vector<TensorView> rows_of(const PackingJob& job, int64_t begin, int64_t co
   for (const TensorView& part : job.parts) {
     const int64_t first = std::clamp<int64_t>(begin, 0, part.rows());
     const int64_t last = std::clamp<int64_t>(begin + count, 0, part.rows());
-    if (first < last) {
-      rows.push_back(
-          {part.dtype, {last - first, part.cols()}, part.data + first * row_bytes(part.dtype, part.cols())});
-    }
+    if (first < last) rows.push_back(part.rows_from(first, last - first));
     begin -= part.rows();
   }
   return rows;

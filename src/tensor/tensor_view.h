@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tensor/dtype.h"
@@ -12,11 +13,23 @@ namespace outrider {
 // Dimensions, outermost first; the last one is contiguous.
 using Shape = std::vector<int64_t>;
 
-// A read-only view of a stored tensor, usually in a mapped file.
+// Rows that are made when they are read, such as those of a matrix in another format's quantisation.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  // Writes the bytes of one row.
+  virtual void read_row(int64_t row, std::byte* out) const = 0;
+  // The bytes that most of the matrix is made of.
+  virtual std::span<const std::byte> stored() const = 0;
+};
+
+// A read-only view of a tensor. Its data are stored, usually in a mapped file, or have a source of rows.
 struct TensorView {
   DType dtype = DType::kF32;
   Shape shape;
-  const std::byte* data = nullptr;
+  const std::byte* data = nullptr;    // nullptr: `source` makes the rows
+  const RowSource* source = nullptr;  // outlives the view
+  int64_t first_row = 0;              // of `source`
 
   int64_t cols() const { return shape.empty() ? 1 : shape.back(); }
   // Product of all dimensions but the last.
@@ -26,6 +39,23 @@ struct TensorView {
     return product;
   }
   int64_t bytes() const { return rows() * row_bytes(dtype, cols()); }
+
+  // A part of a matrix.
+  TensorView rows_from(int64_t begin, int64_t count) const {
+    TensorView part = *this;
+    part.shape.front() = count;
+    if (data != nullptr) part.data += begin * row_bytes(dtype, cols());
+    part.first_row += begin;
+    return part;
+  }
+  // The bytes of a row, which `made` holds if a source makes them.
+  const std::byte* row(int64_t index, std::vector<std::byte>& made) const {
+    const int64_t size = row_bytes(dtype, cols());
+    if (data != nullptr) return data + index * size;
+    made.resize(static_cast<size_t>(size));
+    source->read_row(first_row + index, made.data());
+    return made.data();
+  }
 };
 
 }  // namespace outrider

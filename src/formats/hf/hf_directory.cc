@@ -8,7 +8,7 @@
 #include "base/quote.h"
 #include "formats/hf/hf_chat_template.h"
 #include "formats/hf/hf_config.h"
-#include "formats/hf/safetensors_directory.h"
+#include "formats/hf/tensor_directory.h"
 #include "formats/json_file.h"
 #include "formats/model_tensors.h"
 #include "platform/mapped_file.h"
@@ -34,8 +34,8 @@ Status check_tokenizer_exists(const fs::path& directory) {
   return input_error(directory.string() + ": tokenizer.json is missing");
 }
 
-// Fills `metadata` with the scalars at the top of config.json and the metadata of the safetensors files.
-Status describe(const fs::path& directory, const SafetensorsDirectory& tensors, ModelFile* model) {
+// Fills `metadata` with the scalars at the top of config.json and the metadata of safetensors files.
+Status describe(const fs::path& directory, const TensorDirectory& tensors, ModelFile* model) {
   OUTRIDER_TRY(const JsonFile document, JsonFile::read(directory / "config.json"));
   for (const auto& [key, value] : document.root().fields()) {
     if (value.is_array() || value.is_object() || value.is_null()) continue;
@@ -54,7 +54,6 @@ Status describe(const fs::path& directory, const SafetensorsDirectory& tensors, 
 Result<ModelFile> open_hf_directory(const fs::path& directory) {
   ModelFile model;
   model.path = directory;
-  model.format = "safetensors";
   if (!has_file(directory, "config.json")) {
     return input_error(directory.string() +
                        ": config.json is missing; expected a Hugging Face model directory");
@@ -64,7 +63,8 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   OUTRIDER_TRY(model.tokenizer, read_tokenizer_json(directory));
   OUTRIDER_TRY(model.chat_template, read_chat_template(directory));
   auto storage = std::make_shared<ModelStorage>();
-  OUTRIDER_TRY(const SafetensorsDirectory tensors, SafetensorsDirectory::open(directory, storage->files));
+  OUTRIDER_TRY(const TensorDirectory tensors, TensorDirectory::open(directory, storage->files));
+  model.format = tensors.format();
   OUTRIDER_RETURN_IF_ERROR(
       attach_tensors([&](const std::string& name) { return tensors.find(name); }, storage.get(), &model));
   OUTRIDER_RETURN_IF_ERROR(describe(directory, tensors, &model));

@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// Opens a Hugging Face directory: config.json, generation_config.json (optional), model.safetensors or
-// model.safetensors.index.json with its shards, tokenizer.json, and the chat template.
+// Opens a Hugging Face directory: config.json, generation_config.json (optional), the files of a
+// TensorDirectory, tokenizer.json, and the chat template.
 // Errors: as open_model.
 Result<ModelFile> open_hf_directory(const std::filesystem::path& directory);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -59,9 +60,9 @@ TEST_F(HfDirectoryTest, MissingFilesAreNamed) {
   expect_refused(open_model(path() / "model.safetensors"), "give the directory");
   expect_refused(open_model(path() / "tokenizer.json"), "expected a Hugging Face directory or a .gguf file");
   remove("model.safetensors");
-  expect_refused(open_model(path()), "neither model.safetensors nor model.safetensors.index.json");
+  expect_refused(open_model(path()), "expected model.safetensors or pytorch_model.bin");
   write("pytorch_model.bin", "x");
-  expect_refused(open_model(path()), "pytorch_model.bin is not supported");
+  expect_refused(open_model(path()), "expected a checkpoint of torch.save(), found another file");
   remove("tokenizer.json");
   expect_refused(open_model(path()), "tokenizer.json is missing");
   write("tokenizer.model", "x");
@@ -89,6 +90,48 @@ TEST_F(HfDirectoryTest, ShardsMustStayInTheDirectory) {
   expect_refused(open_model(path()), "'weight_map' is missing");
   write(kIndex, R"({"weight_map":{}})");
   expect_refused(open_model(path()), "tensor model.embed_tokens.weight is missing");
+}
+
+// The tensors of the directory by name, as bytes.
+std::map<std::string, std::string> tensor_bytes(const fs::path& path) {
+  const auto model = open_model(path);
+  EXPECT_TRUE(model.ok()) << model.error().message;
+  std::map<std::string, std::string> bytes;
+  if (!model.ok()) return bytes;
+  for (const auto& [name, view] : model->tensors)
+    bytes[name] = {reinterpret_cast<const char*>(view.data), static_cast<size_t>(view.bytes())};
+  return bytes;
+}
+
+TEST_F(HfDirectoryTest, ReadsCheckpointsOfTorch) {
+  constexpr const char* kIndex = "pytorch_model.bin.index.json";
+  const fs::path file = OUTRIDER_SOURCE_DIR "/tests/data/torch/qwen2.bin";
+  copy("qwen2");
+  const auto expected = tensor_bytes(path());
+  remove("model.safetensors");
+  fs::copy(file, path() / "pytorch_model.bin");
+  EXPECT_EQ(tensor_bytes(path()), expected);
+  EXPECT_EQ(open_model(path())->format, "pytorch");
+  remove("pytorch_model.bin");
+  fs::copy(file, path() / "pytorch_model-00001-of-00001.bin");
+  write(kIndex, R"({"weight_map": {"model.norm.weight": "pytorch_model-00001-of-00001.bin"}})");
+  EXPECT_EQ(tensor_bytes(path()), expected);
+  write(kIndex, R"({"weight_map": {"model.norm.weight": "pytorch_model-00002-of-00002.bin"}})");
+  expect_refused(open_model(path()), "shard 'pytorch_model-00002-of-00002.bin' of the index is missing");
+}
+
+// The cache of the Hub holds blobs, and symbolic links to them under the names of a snapshot.
+TEST_F(HfDirectoryTest, ReadsASnapshotOfLinks) {
+  copy("qwen2");
+  const auto expected = tensor_bytes(path());
+  const fs::path blobs = path() / "blobs", snapshot = path() / "snapshots" / "0123abcd";
+  fs::create_directories(blobs);
+  fs::create_directories(snapshot);
+  for (const char* name : {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}) {
+    fs::rename(path() / name, blobs / (std::string("sum of ") + name));
+    fs::create_symlink(fs::path("../../blobs") / (std::string("sum of ") + name), snapshot / name);
+  }
+  EXPECT_EQ(tensor_bytes(snapshot), expected);
 }
 
 TEST_F(HfDirectoryTest, ConfigurationAndTensorsMustAgree) {

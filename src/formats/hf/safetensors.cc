@@ -18,39 +18,6 @@ namespace ondemand = simdjson::ondemand;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr size_t kMaxRank = 16;
-constexpr size_t kMaxEntries =
-    65536;  // limit of tensors, and of metadata entries; bounds the memory that a small header can cost
-
-struct StoredType {
-  std::string_view name;
-  uint64_t bits;
-  std::optional<DType> dtype;
-};
-
-constexpr std::array<StoredType, 20> kTypes = {{
-    {"F32", 32, DType::kF32},     {"F16", 16, DType::kF16},     {"BF16", 16, DType::kBF16},
-    {"F64", 64, std::nullopt},    {"C64", 64, std::nullopt},    {"I64", 64, std::nullopt},
-    {"U64", 64, std::nullopt},    {"I32", 32, std::nullopt},    {"U32", 32, std::nullopt},
-    {"I16", 16, std::nullopt},    {"U16", 16, std::nullopt},    {"I8", 8, std::nullopt},
-    {"U8", 8, std::nullopt},      {"BOOL", 8, std::nullopt},    {"F8_E4M3", 8, std::nullopt},
-    {"F8_E5M2", 8, std::nullopt}, {"F8_E8M0", 8, std::nullopt}, {"F6_E2M3", 6, std::nullopt},
-    {"F6_E3M2", 6, std::nullopt}, {"F4", 4, std::nullopt},
-}};
-
-const StoredType* find_type(std::string_view name) {
-  const auto it =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const StoredType& type) { return type.name == name; });
-  return it == kTypes.end() ? nullptr : &*it;
-}
-
-// The bytes of a tensor; nullopt when they do not fit 64 bits or are no whole number.
-std::optional<uint64_t> stored_bytes(const Shape& shape, uint64_t bits_per_element) {
-  uint64_t bits = bits_per_element;
-  for (const int64_t dimension : shape) {
-    if (__builtin_mul_overflow(bits, static_cast<uint64_t>(dimension), &bits)) return std::nullopt;
-  }
-  return bits % 8 == 0 ? std::optional(bits / 8) : std::nullopt;
-}
 
 // One entry of the header before it is checked against the data.
 struct Description {
@@ -149,7 +116,7 @@ Status SafetensorsParser::read_metadata(ondemand::value value) {
     if (!file_.metadata.emplace(key, text).second) {
       return fail("__metadata__ " + quote(key) + " appears twice");
     }
-    if (file_.metadata.size() > kMaxEntries) return fail("more than 65536 entries in __metadata__");
+    if (file_.metadata.size() > kMaxStoredTensors) return fail("more than 65536 entries in __metadata__");
   }
   return {};
 }
@@ -221,7 +188,7 @@ Status SafetensorsParser::add_tensor(std::string_view name, ondemand::value valu
   if (!description.dtype || !description.shape || !description.offsets) {
     return fail(shown + " must have dtype, shape and data_offsets");
   }
-  const StoredType* type = find_type(*description.dtype);
+  const StoredType* type = find_stored_type(*description.dtype);
   if (type == nullptr) return fail(shown + " has the unknown dtype " + quote(*description.dtype));
   const auto [begin, end] = *description.offsets;
   if (begin > end || end > data_.size()) {
@@ -233,10 +200,10 @@ Status SafetensorsParser::add_tensor(std::string_view name, ondemand::value valu
     return fail(shown + " has a shape that does not match its " + std::to_string(end - begin) + " bytes of " +
                 std::string(type->name));
   }
-  SafetensorsEntry entry{std::string(type->name), type->dtype, std::move(*description.shape),
-                         data_.subspan(begin, end - begin)};
+  StoredTensor entry{std::string(type->name), type->dtype, std::move(*description.shape),
+                     data_.subspan(begin, end - begin)};
   if (!file_.tensors.emplace(name, std::move(entry)).second) return fail(shown + " appears twice");
-  if (file_.tensors.size() > kMaxEntries) return fail("more than 65536 tensors");
+  if (file_.tensors.size() > kMaxStoredTensors) return fail("more than 65536 tensors");
   return {};
 }
 

@@ -3,25 +3,17 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "formats/stored_tensor.h"
 #include "outrider/result.h"
-#include "tensor/tensor_view.h"
 
 namespace outrider {
 
-struct SafetensorsEntry {
-  std::string dtype_name;      // as in the file: "BF16"
-  std::optional<DType> dtype;  // nullopt: a type of the format that cannot hold weights here
-  Shape shape;
-  std::span<const std::byte> data;  // within the bytes given to parse_safetensors; of any alignment
-};
-
 struct SafetensorsFile {
-  std::map<std::string, SafetensorsEntry, std::less<>> tensors;
+  StoredTensors tensors;
   std::map<std::string, std::string, std::less<>> metadata;
 };
 

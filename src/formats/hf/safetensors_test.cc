@@ -39,7 +39,7 @@ TEST(SafetensorsTest, ListsEveryTensor) {
   const auto file = parse(bytes);
   ASSERT_TRUE(file.ok()) << file.error().message;
   ASSERT_EQ(file->tensors.size(), 3u);
-  const SafetensorsEntry& a = file->tensors.at("a");
+  const StoredTensor& a = file->tensors.at("a");
   EXPECT_EQ(a.dtype, DType::kF32);
   EXPECT_EQ(a.shape, (Shape{2, 2}));
   EXPECT_EQ(a.data.size(), 16u);

@@ -44,9 +44,9 @@ at::Tensor FrozenTarget::weight(const std::string& name) const {
   if (found == file_.tensors.end()) return {};
   const TensorView& view = found->second;
   at::Tensor values = at::empty(view.shape, at::kFloat);
-  const int64_t bytes = row_bytes(view.dtype, view.cols());
+  std::vector<std::byte> made;
   for (int64_t row = 0; row < view.rows(); ++row)
-    dequantize_row(view.dtype, view.data + row * bytes, values.data_ptr<float>() + row * view.cols(),
+    dequantize_row(view.dtype, view.row(row, made), values.data_ptr<float>() + row * view.cols(),
                    view.cols());
   return values;
 }

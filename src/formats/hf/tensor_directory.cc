@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hf/safetensors_directory.h"
+#include "formats/hf/tensor_directory.h"
 
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/quote.h"
+#include "formats/hf/safetensors.h"
 #include "formats/json_file.h"
+#include "formats/torch/torch_file.h"
 
 namespace outrider {
 namespace {
@@ -47,30 +49,30 @@ Result<ShardOfTensor> read_index(const fs::path& path) {
 
 }  // namespace
 
-Result<SafetensorsDirectory> SafetensorsDirectory::open(const fs::path& directory,
-                                                        std::vector<MappedFile>& files,
-                                                        const std::string& file_name) {
-  SafetensorsDirectory found(directory);
-  const fs::path index = directory / "model.safetensors.index.json";
-  if (file_exists(directory / file_name)) {
-    OUTRIDER_RETURN_IF_ERROR(found.open_shard(file_name, files));
-    return found;
-  }
-  if (file_exists(index)) {
+Result<TensorDirectory> TensorDirectory::open(const fs::path& directory, std::vector<MappedFile>& files) {
+  for (const std::string name : {"model.safetensors", "pytorch_model.bin"}) {
+    if (file_exists(directory / name)) return open_file(directory, files, name);
+    const fs::path index = directory / (name + ".index.json");
+    if (!file_exists(index)) continue;
+    TensorDirectory found(directory);
     OUTRIDER_RETURN_IF_ERROR(found.open_shards(index, files));
     return found;
   }
-  const bool has_pickle =
-      file_exists(directory / "pytorch_model.bin") || file_exists(directory / "pytorch_model.bin.index.json");
-  return found.fail(has_pickle
-                        ? "pytorch_model.bin is not supported; save the model with safe_serialization=True"
-                        : "neither model.safetensors nor model.safetensors.index.json is there");
+  return TensorDirectory(directory).fail(
+      "expected model.safetensors or pytorch_model.bin, or the .index.json of one, found neither");
 }
 
-Result<TensorView> SafetensorsDirectory::find(const std::string& name) const {
+Result<TensorDirectory> TensorDirectory::open_file(const fs::path& directory, std::vector<MappedFile>& files,
+                                                   const std::string& file_name) {
+  TensorDirectory found(directory);
+  OUTRIDER_RETURN_IF_ERROR(found.open_shard(file_name, files));
+  return found;
+}
+
+Result<TensorView> TensorDirectory::find(const std::string& name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) return fail("tensor " + name + " is missing");
-  const SafetensorsEntry& entry = it->second;
+  const StoredTensor& entry = it->second;
   if (!entry.dtype) {
     return fail("tensor " + name + " has dtype " + entry.dtype_name +
                 ", which is not supported; F32, F16 and BF16 are");
@@ -78,18 +80,26 @@ Result<TensorView> SafetensorsDirectory::find(const std::string& name) const {
   return TensorView{*entry.dtype, entry.shape, entry.data.data()};
 }
 
-Status SafetensorsDirectory::open_shard(const std::string& file_name, std::vector<MappedFile>& files) {
+Status TensorDirectory::open_shard(const std::string& file_name, std::vector<MappedFile>& files) {
   const fs::path path = directory_ / file_name;
   OUTRIDER_TRY(MappedFile mapped, MappedFile::open(path));
-  OUTRIDER_TRY(SafetensorsFile file, parse_safetensors(mapped.bytes(), path.string()));
+  StoredTensors tensors;
+  if (path.extension() == ".safetensors") {
+    OUTRIDER_TRY(SafetensorsFile file, parse_safetensors(mapped.bytes(), path.string()));
+    tensors = std::move(file.tensors);
+    metadata_.merge(file.metadata);
+    format_ = "safetensors";
+  } else {
+    OUTRIDER_TRY(tensors, parse_torch_file(mapped.bytes(), path.string()));
+    format_ = "pytorch";
+  }
   files.push_back(std::move(mapped));
-  tensors_.merge(file.tensors);
-  metadata_.merge(file.metadata);
-  if (file.tensors.empty()) return {};
-  return fail("tensor " + quote(file.tensors.begin()->first) + " is in two shards");
+  tensors_.merge(tensors);
+  if (tensors.empty()) return {};
+  return fail("tensor " + quote(tensors.begin()->first) + " is in two shards");
 }
 
-Status SafetensorsDirectory::open_shards(const fs::path& index, std::vector<MappedFile>& files) {
+Status TensorDirectory::open_shards(const fs::path& index, std::vector<MappedFile>& files) {
   OUTRIDER_TRY(const ShardOfTensor shard_of, read_index(index));
   std::set<std::string_view> shards;
   for (const auto& [tensor, shard] : shard_of) shards.insert(shard);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of the attention of one pass, all layers of a Llama of 1.1 billion parameters over a context of 512,
 // per table and type of the KV cache: a chunk of a prompt, or a tree of branches of eight.
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
@@ -88,6 +89,7 @@ void time_attention(benchmark::State& state, const KernelTable& kernels, DType t
       args.kv_head_count = kKvHeads;
       args.head_dim = kHeadDim;
       args.page_size = kPageSize;
+      args.scale = 1.0F / std::sqrt(static_cast<float>(kHeadDim));
       bench_pool().run([&](Worker worker) { kernels.attention(args, worker); });
     }
   }

@@ -45,7 +45,9 @@ void time_swiglu(benchmark::State& state, const KernelTable& kernels) {
   const std::vector<float> gate_up = random_floats(rows * 2 * kFfn);
   std::vector<float> y(static_cast<size_t>(rows * kFfn));
   for ([[maybe_unused]] auto iteration : state) {
-    bench_pool().run([&](Worker worker) { kernels.swiglu(gate_up.data(), y.data(), rows, kFfn, worker); });
+    bench_pool().run([&](Worker worker) {
+      kernels.activate({.x = gate_up.data(), .y = y.data(), .rows = rows, .dim = kFfn}, worker);
+    });
   }
   // The exponential counts as one operation, so a percentage of the peak means little here.
   report(state, {3 * rows * kFfn * kFloat, 5 * rows * kFfn}, kernels.name);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes small random models of every family and the results of Hugging Face transformers with them.
 
-    python tools/make_model_goldens.py [out_dir]        default: tests/data/models
+    python tools/make_model_goldens.py [out_dir [model...]]        default: tests/data/models, all models
 
 Needs torch, transformers, tokenizers, numpy and gguf. Per model: a Hugging Face directory, golden.json with a
 prompt, 64 greedy tokens and log-probabilities (f32, no cache), and for some a .gguf file of the same weights.
@@ -45,6 +45,10 @@ BASE = dict(
 )
 
 
+# Families after the first ones: about 50 kB in bf16.
+SMALL = dict(hidden_size=24, intermediate_size=40)
+
+
 @dataclass
 class Case:
     name: str
@@ -78,6 +82,20 @@ def cases():
         Case("mistral", transformers.MistralConfig, dict(sliding_window=20, head_dim=16)),
         Case("qwen2", transformers.Qwen2Config, dict(use_sliding_window=False, tie_word_embeddings=True)),
         Case("qwen3", transformers.Qwen3Config, dict(head_dim=24, use_sliding_window=False)),
+        Case("olmo2", transformers.Olmo2Config, SMALL),
+        Case(
+            "granite",
+            transformers.GraniteConfig,
+            SMALL
+            | dict(
+                embedding_multiplier=3.0,
+                residual_multiplier=0.5,
+                attention_multiplier=0.15,
+                logits_scaling=2.0,
+                attention_bias=True,
+                mlp_bias=True,
+            ),
+        ),
     ]
 
 
@@ -209,7 +227,10 @@ def main():
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "tests/data/models"
     torch.set_num_threads(1)
     tokenizer, merges = make_tokenizer()
+    wanted = sys.argv[2:]
     for case in cases():
+        if wanted and case.name not in wanted:
+            continue
         directory = out / case.name
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)

@@ -78,7 +78,7 @@ void DFlashNetwork::add_context(const ForwardBatch& batch, const float* features
   reserve(rows);
   LayerOps& ops = layers_.ops();
   ops.project(fuse_, features, states_.data(), rows);
-  ops.normalize(states_.data(), context_norm_, states_.data(), rows, config_.layers.rms_epsilon);
+  ops.normalize(states_.data(), context_norm_, states_.data(), rows, config_.layers.norm.epsilon);
   layers_.begin(batch, cache);
   // Not normalised again by the layers.
   for (size_t i = 0; i < weights_.size(); ++i)
@@ -87,14 +87,14 @@ void DFlashNetwork::add_context(const ForwardBatch& batch, const float* features
 
 std::span<const float> DFlashNetwork::run(const ForwardBatch& batch, KvCache& cache) {
   const int64_t rows = batch.rows();
-  const float epsilon = config_.layers.rms_epsilon;
+  const float epsilon = config_.layers.norm.epsilon;
   reserve(rows);
   LayerOps& ops = layers_.ops();
   target_->embed_tokens(batch.tokens, states_.data());
   layers_.begin(batch, cache);
   for (size_t i = 0; i < weights_.size(); ++i) {
     const DecoderLayer& layer = weights_[i];
-    ops.normalize(states_.data(), layer.attention_norm, normed_.data(), rows, epsilon);
+    ops.normalize(states_.data(), layer.attention_norm, normed_.data(), rows);
     layers_.store_context(layer, static_cast<int64_t>(i), normed_.data());
     layers_.query(layer, normed_.data());
     layers_.finish(layer, static_cast<int64_t>(i), states_.data());

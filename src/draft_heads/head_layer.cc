@@ -14,8 +14,8 @@ void detect_layer_variant(const HeadFile& head, const std::string& prefix, Model
   const auto has = [&](const std::string& name) { return head.tensors.contains(prefix + name); };
   config.qkv_bias = has("self_attn.q_proj.bias");
   config.output_bias = has("self_attn.o_proj.bias");
-  config.mlp_bias = has("mlp.gate_proj.bias");
-  config.qk_norm = has("self_attn.q_norm.weight");
+  config.mlp.bias = has("mlp.gate_proj.bias");
+  config.qk_norm = has("self_attn.q_norm.weight") ? QkNorm::kHead : QkNorm::kNone;
 }
 
 void append_layer_tensors(const ModelConfig& config, const LayerPlace& place,
@@ -34,15 +34,15 @@ void append_layer_tensors(const ModelConfig& config, const LayerPlace& place,
   add_matrix("self_attn.q_proj", q_size, place.input_size, config.qkv_bias);
   add_matrix("self_attn.k_proj", kv_size, place.input_size, config.qkv_bias);
   add_matrix("self_attn.v_proj", kv_size, place.input_size, config.qkv_bias);
-  if (config.qk_norm) {
+  if (config.qk_norm != QkNorm::kNone) {
     add("self_attn.q_norm.weight", {config.head_dim});
     add("self_attn.k_norm.weight", {config.head_dim});
   }
   add_matrix("self_attn.o_proj", hidden, q_size, config.output_bias);
   add("post_attention_layernorm.weight", {hidden});
-  add_matrix("mlp.gate_proj", config.ffn_size, hidden, config.mlp_bias);
-  add_matrix("mlp.up_proj", config.ffn_size, hidden, config.mlp_bias);
-  add_matrix("mlp.down_proj", hidden, config.ffn_size, config.mlp_bias);
+  add_matrix("mlp.gate_proj", config.ffn_size, hidden, config.mlp.bias);
+  add_matrix("mlp.up_proj", config.ffn_size, hidden, config.mlp.bias);
+  add_matrix("mlp.down_proj", hidden, config.ffn_size, config.mlp.bias);
 }
 
 void append_layer_tensors(const ModelConfig& config, std::span<const LayerPlace> places,
@@ -63,7 +63,8 @@ void add_one(std::vector<float>& norm) {
 }
 
 void add_one_to_norms(DecoderLayer& layer) {
-  for (auto* norm : {&layer.attention_norm, &layer.q_norm, &layer.k_norm, &layer.mlp_norm}) add_one(*norm);
+  for (auto* norm : {&layer.attention_norm.weight, &layer.q_norm, &layer.k_norm, &layer.mlp_norm.weight})
+    add_one(*norm);
 }
 
 HeadLayers::HeadLayers(const ModelConfig& config, const KernelTable* kernels, ThreadPool* pool)
@@ -72,7 +73,7 @@ HeadLayers::HeadLayers(const ModelConfig& config, const KernelTable* kernels, Th
              .kv_head_count = config.kv_head_count,
              .head_dim = config.head_dim,
              .window = config.sliding_window,
-             .epsilon = config.rms_epsilon},
+             .epsilon = config.norm.epsilon},
       hidden_size_(config.hidden_size),
       inverse_frequency_(rope_inverse_frequencies(config)) {}
 
@@ -225,24 +226,20 @@ void HeadLayers::finish(const DecoderLayer& layer, int64_t index, float* states)
   ops_.project(layer.attention_output, attended_.data(), delta_.data(), rows());
   ops_.add_and_normalize({.x = states,
                           .delta = delta_.data(),
-                          .weight = layer.mlp_norm,
+                          .norm = &layer.mlp_norm,
                           .y = normed_.data(),
                           .rows = rows(),
-                          .epsilon = shape_.epsilon});
+                          .dim = hidden_size_});
   ops_.project(layer.gate_up, normed_.data(), gate_up_.data(), rows());
-  ops_.swiglu(gate_up_.data(), gated_.data(), rows(), layer.down.k);
+  ops_.activate({.x = gate_up_.data(), .y = gated_.data(), .rows = rows(), .dim = layer.down.k});
   ops_.project(layer.down, gated_.data(), delta_.data(), rows());
-  const int64_t numbers = rows() * hidden_size_;
-  ops_.pool().run(ops_.shares_for(numbers), [&](Worker worker) {
-    const Range share = share_of(worker, numbers);
-    for (int64_t i = share.begin; i < share.end; ++i) states[i] += delta_.data()[i];
-  });
+  ops_.add(delta_.data(), states, rows() * hidden_size_);
 }
 
 void HeadLayers::run(const DecoderLayer& layer, int64_t index, float* states, bool keeps_wanted) {
   const float* input = states;
   if (!layer.attention_norm.empty()) {
-    ops_.normalize(states, layer.attention_norm, normed_.data(), rows(), shape_.epsilon);
+    ops_.normalize(states, layer.attention_norm, normed_.data(), rows());
     input = normed_.data();
   }
   store(layer, index, input);

@@ -67,7 +67,7 @@ Result<ModelConfig> read_base(const HeadFile& head, const ModelConfig& target) {
   OUTRIDER_TRY(const auto epsilon, root.number("rms_norm_eps"));
   OUTRIDER_TRY(const auto theta, root.number("rope_theta"));
   if (heads) base.head_count = *heads;
-  if (epsilon) base.rms_epsilon = static_cast<float>(*epsilon);
+  if (epsilon) base.norm.epsilon = static_cast<float>(*epsilon);
   if (theta) base.rope_theta = *theta;
   if (base.head_count < 1)
     return head.fail(

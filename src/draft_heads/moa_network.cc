@@ -149,12 +149,11 @@ void MoaNetwork::add_context(const ForwardBatch& batch, const float* states, KvC
   if (batch.rows() == 0) return;
   embed(batch);
   LayerOps& ops = layers_.ops();
-  const float epsilon = config_.self_attention.rms_epsilon;
   layers_.begin(batch, cache);
-  ops.normalize(states_.data(), self_attention_.attention_norm, normed_.data(), batch.rows(), epsilon);
+  ops.normalize(states_.data(), self_attention_.attention_norm, normed_.data(), batch.rows());
   layers_.store(self_attention_, kSelf, normed_.data());
   if (!config_.uses_cross) return;
-  ops.normalize(states, cross_attention_.attention_norm, normed_.data(), batch.rows(), epsilon);
+  ops.normalize(states, cross_attention_.attention_norm, normed_.data(), batch.rows());
   layers_.store_context(cross_attention_, kCross, normed_.data());
 }
 
@@ -164,8 +163,7 @@ std::span<const float> MoaNetwork::run(const ForwardBatch& batch, KvCache& cache
   layers_.run(self_attention_, kSelf, states_.data(), /*keeps_wanted=*/false);
   if (config_.uses_cross) {
     layers_.see_prefix_only();
-    layers_.ops().normalize(states_.data(), cross_attention_.attention_norm, normed_.data(), batch.rows(),
-                            config_.self_attention.rms_epsilon);
+    layers_.ops().normalize(states_.data(), cross_attention_.attention_norm, normed_.data(), batch.rows());
     layers_.query(cross_attention_, normed_.data());
     layers_.finish(cross_attention_, kCross, states_.data());
   }

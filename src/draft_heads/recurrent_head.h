@@ -83,7 +83,7 @@ class RecurrentHead {
       : target_(target),
         vocabulary_(target),
         hidden_size_(config.hidden_size),
-        epsilon_(config.rms_epsilon),
+        epsilon_(config.norm.epsilon),
         layers_(config, options.kernels, options.pool) {}
 
   Status pack(WeightLoader& loader) {

@@ -8,6 +8,21 @@
 namespace outrider {
 namespace {
 
+Status read_granite_scales(const JsonObject& root, ModelConfig* config) {
+  OUTRIDER_TRY(const auto embedding, root.number("embedding_multiplier"));
+  OUTRIDER_TRY(const auto residual, root.number("residual_multiplier"));
+  OUTRIDER_TRY(const auto attention, root.number("attention_multiplier"));
+  OUTRIDER_TRY(const auto logits, root.number("logits_scaling"));
+  config->scales = {.embedding = embedding.value_or(1),
+                    .residual = residual.value_or(1),
+                    .attention = attention.value_or(1),
+                    .logits = 1 / logits.value_or(1)};
+  return {};
+}
+
+constexpr TensorName kOlmo2Names[] = {{"post_self_attn_layernorm", "post_attention_layernorm"},
+                                      {"post_mlp_layernorm", "post_feedforward_layernorm"}};
+
 constexpr ModelFamily kFamilies[] = {
     // Llama 2, 3, 3.1, 3.2 and models of their form (SmolLM2).
     {.name = "llama",
@@ -65,6 +80,38 @@ constexpr ModelFamily kFamilies[] = {
      .output_bias = Use::kOptional,
      .mlp_bias = Use::kNever,
      .qk_norm = Use::kAlways},
+    // OLMo 2: norms after attention and MLP, and of all queries and keys at once.
+    {.name = "olmo2",
+     .hf_architecture = "Olmo2ForCausalLM",
+     .gguf_architecture = "olmo2",
+     .has_interleaved_rows = false,
+     .max_context = 2048,
+     .kv_heads = 0,
+     .head_dim = 0,
+     .window_rule = WindowRule::kIgnored,
+     .sliding_window = 0,
+     .qkv_bias = Use::kOptional,
+     .output_bias = Use::kOptional,
+     .mlp_bias = Use::kNever,
+     .qk_norm = Use::kAlways,
+     .qk_norm_kind = QkNorm::kWhole,
+     .norm = {.placement = NormPlacement::kOutput, .epsilon = 1e-5f},
+     .hf_names = kOlmo2Names},
+    // Granite 3 and the dense models of Granite 4: constant factors.
+    {.name = "granite",
+     .hf_architecture = "GraniteForCausalLM",
+     .gguf_architecture = "granite",
+     .has_interleaved_rows = true,
+     .max_context = 2048,
+     .kv_heads = 0,
+     .head_dim = 0,
+     .window_rule = WindowRule::kIgnored,
+     .sliding_window = 0,
+     .qkv_bias = Use::kOptional,
+     .output_bias = Use::kOptional,
+     .mlp_bias = Use::kOptional,
+     .qk_norm = Use::kNever,
+     .read_hf_traits = read_granite_scales},
 };
 
 }  // namespace

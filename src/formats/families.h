@@ -4,8 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "formats/json_file.h"
+#include "formats/model_config.h"
 
 namespace outrider {
 
@@ -17,6 +21,13 @@ enum class WindowRule : uint8_t {
   kIgnored,
   kStated,    // as stated
   kSwitched,  // as stated where "use_sliding_window" turns it on
+};
+
+// The name of a layer's tensor in the Hugging Face files of a family, where it is not the one that
+// expected_tensors() gives. Both are without layer and ".weight".
+struct TensorName {
+  std::string_view expected;
+  std::string_view stored;
 };
 
 struct ModelFamily {
@@ -35,7 +46,16 @@ struct ModelFamily {
   Use qkv_bias;
   Use output_bias;  // of the attention output
   Use mlp_bias;
-  Use qk_norm;  // an RMS norm of every head of queries and keys
+  Use qk_norm;
+  QkNorm qk_norm_kind = QkNorm::kHead;  // where there is one
+  bool tied_embeddings = false;         // where a Hugging Face configuration does not say
+  // Traits of the network; Hugging Face configurations that state one of these numbers override it.
+  NormTraits norm = {.epsilon = 1e-6f};
+  MlpTraits mlp = {};
+  ScaleTraits scales = {};
+  // Reads the keys of config.json that this family alone has.
+  Status (*read_hf_traits)(const JsonObject& root, ModelConfig* config) = nullptr;
+  std::span<const TensorName> hf_names = {};
 };
 
 // The first family with that value in a column; nullptr: there is none.

@@ -73,8 +73,14 @@ Status validate(const ModelConfig& config) {
     return input_error("model configuration: the head size must be even, found " +
                        std::to_string(config.head_dim));
   }
-  if (!is_positive(config.rms_epsilon) || config.rms_epsilon >= 1.0f) {
-    return input_error("model configuration: the epsilon of RMS norm must be between 0 and 1");
+  if (!is_positive(config.norm.epsilon) || config.norm.epsilon >= 1.0f) {
+    return input_error("model configuration: the epsilon of norms must be between 0 and 1");
+  }
+  const ScaleTraits& scales = config.scales;
+  if (!is_positive(scales.embedding) || !is_positive(scales.residual) || !is_positive(scales.logits) ||
+      (scales.attention != 0 && !is_positive(scales.attention))) {
+    return input_error(
+        "model configuration: the factors of embedding, residual, attention and logits must be positive");
   }
   for (const TokenId token : config.stop_tokens) {
     OUTRIDER_RETURN_IF_ERROR(check_limit({"an end-of-text id", token, 0, config.vocab_size - 1}));

@@ -51,7 +51,7 @@ void expect_same_config(const ModelConfig& a, const ModelConfig& b) {
   EXPECT_EQ(a.head_dim, b.head_dim);
   EXPECT_EQ(a.ffn_size, b.ffn_size);
   EXPECT_EQ(a.max_context, b.max_context);
-  EXPECT_EQ(a.rms_epsilon, b.rms_epsilon);
+  EXPECT_EQ(a.norm.epsilon, b.norm.epsilon);
   EXPECT_EQ(a.rope_theta, b.rope_theta);
   EXPECT_EQ(a.rope_scaling.kind, b.rope_scaling.kind);
   EXPECT_EQ(a.tied_embeddings, b.tied_embeddings);

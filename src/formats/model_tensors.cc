@@ -13,6 +13,25 @@ std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
+void append_norms(const ModelConfig& config, const std::string& prefix,
+                  std::vector<ExpectedTensor>* expected) {
+  const auto norm = [&](const char* name, int64_t size) {
+    expected->push_back({prefix + name + ".weight", {size}});
+  };
+  const int64_t hidden = config.hidden_size;
+  if (config.norm.placement != NormPlacement::kOutput) {
+    norm("input_layernorm", hidden);
+    norm("post_attention_layernorm", hidden);
+  }
+  if (config.norm.placement != NormPlacement::kInput) {
+    norm("post_self_attn_layernorm", hidden);
+    norm("post_mlp_layernorm", hidden);
+  }
+  if (config.qk_norm == QkNorm::kNone) return;
+  norm("self_attn.q_norm", config.qk_norm_size(config.head_count));
+  norm("self_attn.k_norm", config.qk_norm_size(config.kv_head_count));
+}
+
 void append_layer(const ModelConfig& config, int64_t layer, std::vector<ExpectedTensor>* expected) {
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
   const int64_t hidden = config.hidden_size;
@@ -23,19 +42,14 @@ void append_layer(const ModelConfig& config, int64_t layer, std::vector<Expected
     expected->push_back({prefix + name + ".weight", {rows, cols}});
     if (bias) expected->push_back({prefix + name + ".bias", {rows}});
   };
-  expected->push_back({prefix + "input_layernorm.weight", {hidden}});
+  append_norms(config, prefix, expected);
   projection("self_attn.q_proj", q_rows, hidden, config.qkv_bias);
   projection("self_attn.k_proj", kv_rows, hidden, config.qkv_bias);
   projection("self_attn.v_proj", kv_rows, hidden, config.qkv_bias);
   projection("self_attn.o_proj", hidden, q_rows, config.output_bias);
-  if (config.qk_norm) {
-    expected->push_back({prefix + "self_attn.q_norm.weight", {config.head_dim}});
-    expected->push_back({prefix + "self_attn.k_norm.weight", {config.head_dim}});
-  }
-  expected->push_back({prefix + "post_attention_layernorm.weight", {hidden}});
-  projection("mlp.gate_proj", ffn, hidden, config.mlp_bias);
-  projection("mlp.up_proj", ffn, hidden, config.mlp_bias);
-  projection("mlp.down_proj", hidden, ffn, config.mlp_bias);
+  if (config.mlp.is_gated) projection("mlp.gate_proj", ffn, hidden, config.mlp.bias);
+  projection("mlp.up_proj", ffn, hidden, config.mlp.bias);
+  projection("mlp.down_proj", hidden, ffn, config.mlp.bias);
 }
 
 // The alignment, in bytes, of an element or of the half-precision scale of a block.

@@ -34,6 +34,8 @@ std::vector<double> expected_attention(const AttentionShape& shape, const Floats
         dot += q[head * shape.head_dim + d] * number(keys, entry, d);
       scores.push_back(dot / std::sqrt(static_cast<double>(shape.head_dim)));
     }
+    for (size_t i = 0; i < scores.size() && !shape.slopes.empty(); ++i)
+      scores[i] -= shape.slopes[head] * static_cast<double>(scores.size() - 1 - i);
     const double largest = *std::max_element(scores.begin(), scores.end());
     double total = 0;
     for (double& score : scores) total += score = std::exp(score - largest);
@@ -48,7 +50,8 @@ std::vector<double> expected_attention(const AttentionShape& shape, const Floats
 
 // Against the numbers that the cache holds. Tiles round queries and probabilities to bf16 as well.
 double tolerance(const KernelTable& table, const AttentionShape& shape) {
-  const bool on_tiles = table.name == "amx" && shape.type == DType::kBF16 && shape.head_dim % 32 == 0;
+  const bool on_tiles =
+      shape.slopes.empty() && table.name == "amx" && shape.type == DType::kBF16 && shape.head_dim % 32 == 0;
   return on_tiles ? 1e-2 : 2e-6;
 }
 
@@ -93,6 +96,25 @@ TEST(Attention, AgreesWithDoublePrecision) {
             expect_near(y, expected, *table, shape);
           }
         }
+      }
+    }
+  }
+}
+
+TEST(Attention, DistanceBiasAgreesWithDoublePrecision) {
+  const int32_t length = 150;
+  for (const DType type : kKvTypes) {
+    for (const int64_t window : {0, 70}) {
+      AttentionShape shape = {
+          6, 2, 64, 16, window, type, {0.5F, 0.25F, 0.125F, 0.0625F, 0.03125F, 0.0078125F}};
+      const RoundedCache cache(shape, length, 1);
+      const Floats q = random_floats(shape.query_size(), 3, 2);
+      const auto expected = expected_attention(shape, cache.keys, cache.values, q, numbers_from(0, length));
+      const std::vector<int32_t> tail = numbers_from(length - 5, 5);
+      for (const KernelTable* table : tables_to_test()) {
+        const Floats y =
+            attend(table->attention, shape, cache.cache, q, {{cache.pages(), length - 5, tail.data(), 5}}, 1);
+        expect_near(y, expected, *table, shape);
       }
     }
   }

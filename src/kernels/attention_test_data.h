@@ -18,6 +18,7 @@ struct AttentionShape {
   int64_t page_size = 16;
   int64_t window = 0;
   DType type = DType::kF32;
+  Floats slopes = {};  // [head_count], or empty
 
   int64_t query_size() const { return head_count * head_dim; }
   int64_t entry_size() const { return kv_head_count * head_dim; }
@@ -96,6 +97,8 @@ inline Floats attend(AttentionKernel kernel, const AttentionShape& shape, const 
   args.head_dim = shape.head_dim;
   args.page_size = shape.page_size;
   args.window = shape.window;
+  args.scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
+  args.slopes = shape.slopes.empty() ? nullptr : shape.slopes.data();
   run_shares(workers, [&](Worker worker) { kernel(args, worker); });
   return y;
 }

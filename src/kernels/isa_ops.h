@@ -93,10 +93,11 @@ struct IsaOps {
   void (*pack_inputs)(const InputShare& share);
   void (*attention)(const AttentionShare& share);
   void (*rms_norm)(const NormArgs& args, Range rows);
+  void (*layer_norm)(const NormArgs& args, Range rows);
   void (*rope)(const RopeArgs& args, Range rows);
   void (*store_kv)(const StoreKvArgs& args);
   // Items are the numbers of y [rows, dim], flattened.
-  void (*swiglu)(const float* gate_up, float* y, int64_t dim, Range items);
+  void (*activate)(const ActivationArgs& args, Range items);
 };
 
 IsaOps reference_ops();

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/packed_matrix.h"
+#include "tensor/activation.h"
 
 namespace outrider {
 
@@ -28,9 +29,10 @@ struct AttentionRow {
   int32_t tail_len = 0;
 };
 
-// Scaled dot-product attention, grouped queries: y[r, h] = softmax(q[r, h] . K / sqrt(head_dim)) V. The sum
-// runs over a row's entries in their order, so a chain staged as prefix and the same chain staged as tail
-// give the same bits.
+// Scaled dot-product attention, grouped queries: y[r, h] = softmax(scale * q[r, h] . K - slope[h] * distance)
+// V. The distance of an entry is the number of entries that follow it in the row's list, which is the
+// difference of their positions. The sum runs over a row's entries in their order, so a chain staged as
+// prefix and the same chain staged as tail give the same bits.
 struct AttentionArgs {
   const float* q = nullptr;  // [rows, head_count, head_dim], rows q_stride numbers apart
   int64_t q_stride = 0;
@@ -43,7 +45,9 @@ struct AttentionArgs {
   int64_t kv_head_count = 0;
   int64_t head_dim = 0;
   int64_t page_size = 0;
-  int64_t window = 0;  // only the last `window` entries of a row's list count; 0: all
+  int64_t window = 0;             // only the last `window` entries of a row's list count; 0: all
+  float scale = 0;                // of the scores, usually 1 / sqrt(head_dim)
+  const float* slopes = nullptr;  // [head_count]: ALiBi; null: distance does not matter
 };
 
 struct NormArgs {
@@ -53,6 +57,18 @@ struct NormArgs {
   int64_t rows = 0;
   int64_t dim = 0;
   float epsilon = 0;
+  const float* bias = nullptr;  // [dim], of layer_norm alone; null: none
+};
+
+// y = act(gate) * up where `is_gated`, x being [rows, 2 * dim] with the gate first; else y = act(x), x [rows,
+// dim].
+struct ActivationArgs {
+  const float* x = nullptr;
+  float* y = nullptr;  // [rows, dim]
+  int64_t rows = 0;
+  int64_t dim = 0;
+  Activation activation = Activation::kSilu;
+  bool is_gated = true;
 };
 
 // Keys or values of one row, written to the cache and rounded to its type: head vectors of

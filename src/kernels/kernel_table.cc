@@ -63,29 +63,26 @@ struct Shared {
     ops().rms_norm(args, share_of(worker, args.rows));
   }
 
+  static void layer_norm(const NormArgs& args, Worker worker) {
+    ops().layer_norm(args, share_of(worker, args.rows));
+  }
+
   static void rope(const RopeArgs& args, Worker worker) { ops().rope(args, share_of(worker, args.rows)); }
 
   static void store_kv(const StoreKvArgs& args) { ops().store_kv(args); }
 
-  static void swiglu(const float* gate_up, float* y, int64_t rows, int64_t dim, Worker worker) {
+  static void activate(const ActivationArgs& args, Worker worker) {
     constexpr int64_t kGrain = 64;
-    ops().swiglu(gate_up, y, dim, share_of(worker, rows * dim, kGrain));
+    ops().activate(args, share_of(worker, args.rows * args.dim, kGrain));
   }
 };
 
 template <IsaOps (*ops)(), WeightLayout (*layout_of)(DType)>
 constexpr KernelTable make_table(std::string_view name) {
   using Table = Shared<ops, layout_of>;
-  return {name,
-          Table::layout,
-          pack_panels,
-          Table::pack_inputs,
-          Table::linear,
-          Table::attention,
-          Table::rms_norm,
-          Table::rope,
-          Table::store_kv,
-          Table::swiglu};
+  return {name,          Table::layout,    pack_panels,     Table::pack_inputs,
+          Table::linear, Table::attention, Table::rms_norm, Table::layer_norm,
+          Table::rope,   Table::store_kv,  Table::activate};
 }
 
 // These use the byte products that the processor has; the bits are the same with any of them.

@@ -41,10 +41,10 @@ struct KernelTable {
   void (*linear)(const LinearArgs& args, Worker worker);
   void (*attention)(const AttentionArgs& args, Worker worker);
   void (*rms_norm)(const NormArgs& args, Worker worker);
+  void (*layer_norm)(const NormArgs& args, Worker worker);
   void (*rope)(const RopeArgs& args, Worker worker);
   void (*store_kv)(const StoreKvArgs& args);  // one row: callers share rows among workers
-  // y[i] = silu(gate[i]) * up[i] over rows x dim numbers: gate_up is [rows, 2 * dim], gate first.
-  void (*swiglu)(const float* gate_up, float* y, int64_t rows, int64_t dim, Worker worker);
+  void (*activate)(const ActivationArgs& args, Worker worker);
 };
 
 // Writes the cosines, then the sines, of position * inverse_frequency[i] to rotations [head_dim]; all tables

@@ -102,13 +102,31 @@ TEST(RowInvariance, RmsNorm) {
   }
 }
 
-TEST(RowInvariance, Swiglu) {
+TEST(RowInvariance, LayerNorm) {
+  const int64_t dim = 301;
+  const Floats weight = random_floats(dim, 8), bias = random_floats(dim, 9);
+  for (const KernelTable* table : tables_to_test()) {
+    const RowOperation norm = {
+        dim, dim, [&](const float* x, float* y, int64_t rows, Worker worker) {
+          table->layer_norm({x, weight.data(), y, rows, dim, 1e-5F, bias.data()}, worker);
+        }};
+    EXPECT_EQ(first_variance(norm), "") << table->name;
+  }
+}
+
+TEST(RowInvariance, Activate) {
   const int64_t dim = 77;
   for (const KernelTable* table : tables_to_test()) {
-    const RowOperation swiglu = {2 * dim, dim, [&](const float* x, float* y, int64_t rows, Worker worker) {
-                                   table->swiglu(x, y, rows, dim, worker);
-                                 }};
-    EXPECT_EQ(first_variance(swiglu), "") << table->name;
+    for (const Activation activation :
+         {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu}) {
+      for (const bool is_gated : {false, true}) {
+        const RowOperation activate = {is_gated ? 2 * dim : dim, dim,
+                                       [&](const float* x, float* y, int64_t rows, Worker worker) {
+                                         table->activate({x, y, rows, dim, activation, is_gated}, worker);
+                                       }};
+        EXPECT_EQ(first_variance(activate), "") << table->name;
+      }
+    }
   }
 }
 
@@ -253,6 +271,15 @@ TEST(RowInvariance, Attention) {
         EXPECT_EQ(AttentionProbe(table->attention, {6, 2, head_dim, 16, window, type}).first_variance(), "")
             << table->name << " " << dtype_name(type) << " window " << window;
       }
+    }
+  }
+}
+
+TEST(RowInvariance, AttentionWithDistanceBias) {
+  for (const KernelTable* table : tables_to_test()) {
+    for (const DType type : {DType::kF32, DType::kBF16}) {
+      const AttentionShape shape = {6, 2, 32, 16, 0, type, {0.5F, 0.25F, 0.125F, 0.06F, 0.03F, 0.01F}};
+      EXPECT_EQ(AttentionProbe(table->attention, shape).first_variance(), "") << table->name;
     }
   }
 }

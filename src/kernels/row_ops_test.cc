@@ -33,6 +33,44 @@ TEST(RmsNorm, AgreesWithDoublePrecision) {
   }
 }
 
+TEST(LayerNorm, AgreesWithDoublePrecision) {
+  for (const KernelTable* table : tables_to_test()) {
+    for (int64_t dim : {2, 7, 16, 63, 64, 65, 576, 1031}) {
+      constexpr int64_t kRows = 5;
+      constexpr float kEpsilon = 1e-5F;
+      Floats x = random_floats(kRows * dim, 1, 3);
+      for (float& number : x) number += 2;
+      const Floats weight = random_floats(dim, 2), bias = random_floats(dim, 3);
+      Floats y(x.size());
+      run_shares(2, [&](Worker worker) {
+        table->layer_norm({x.data(), weight.data(), y.data(), kRows, dim, kEpsilon, bias.data()}, worker);
+      });
+      for (int64_t r = 0; r < kRows; ++r) {
+        double mean = 0, variance = 0;
+        for (int64_t i = 0; i < dim; ++i) mean += x[r * dim + i] / static_cast<double>(dim);
+        for (int64_t i = 0; i < dim; ++i) variance += std::pow(x[r * dim + i] - mean, 2) / dim;
+        for (int64_t i = 0; i < dim; ++i) {
+          const double expected =
+              (x[r * dim + i] - mean) / std::sqrt(variance + kEpsilon) * weight[i] + bias[i];
+          ASSERT_NEAR(y[r * dim + i], expected, 1e-5) << table->name << " dim " << dim;
+        }
+      }
+    }
+  }
+}
+
+TEST(LayerNorm, WorksInPlaceAndWithoutBias) {
+  for (const KernelTable* table : tables_to_test()) {
+    constexpr int64_t kDim = 100;
+    Floats x = random_floats(kDim, 3);
+    const Floats weight = random_floats(kDim, 4), zeros(kDim);
+    Floats y(kDim);
+    table->layer_norm({x.data(), weight.data(), y.data(), 1, kDim, 1e-6F, zeros.data()}, {});
+    table->layer_norm({x.data(), weight.data(), x.data(), 1, kDim, 1e-6F}, {});
+    EXPECT_EQ(x, y) << table->name;
+  }
+}
+
 TEST(RmsNorm, WorksInPlace) {
   for (const KernelTable* table : tables_to_test()) {
     constexpr int64_t kDim = 100;
@@ -79,49 +117,92 @@ TEST(Rope, AgreesWithDoublePrecisionAtFarPositions) {
   }
 }
 
-TEST(Swiglu, AgreesWithDoublePrecision) {
+constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh,
+                                       Activation::kRelu};
+
+double activated_exactly(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+    case Activation::kGelu:
+      return x * std::erfc(-x / std::sqrt(2.0)) / 2;
+    case Activation::kGeluTanh:
+      return x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))) / 2;
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+  }
+  return 0;
+}
+
+float activate_one(const KernelTable& table, Activation activation, float x) {
+  float y = 0;
+  table.activate({.x = &x, .y = &y, .rows = 1, .dim = 1, .activation = activation, .is_gated = false}, {});
+  return y;
+}
+
+TEST(Activate, AgreesWithDoublePrecision) {
   for (const KernelTable* table : tables_to_test()) {
-    for (int64_t dim : {1, 17, 64, 333}) {
-      constexpr int64_t kRows = 7;
-      Floats gate_up = random_floats(kRows * 2 * dim, 6, 10);
-      Floats y(kRows * dim);
-      run_shares(3, [&](Worker worker) { table->swiglu(gate_up.data(), y.data(), kRows, dim, worker); });
-      for (int64_t i = 0; i < kRows * dim; ++i) {
-        const double gate = gate_up[i / dim * 2 * dim + i % dim];
-        const double up = gate_up[i / dim * 2 * dim + dim + i % dim];
-        const double expected = gate / (1 + std::exp(-gate)) * up;
-        ASSERT_NEAR(y[i], expected, 5e-7 * std::abs(expected)) << table->name << " gate " << gate;
+    for (const Activation activation : kActivations) {
+      for (int64_t dim : {1, 17, 64, 333}) {
+        constexpr int64_t kRows = 7;
+        const Floats x = random_floats(kRows * 2 * dim, 6, 2);
+        Floats gated(kRows * dim), plain(2 * kRows * dim);
+        run_shares(3, [&](Worker worker) {
+          table->activate({x.data(), gated.data(), kRows, dim, activation, true}, worker);
+          table->activate({x.data(), plain.data(), 2 * kRows, dim, activation, false}, worker);
+        });
+        for (int64_t i = 0; i < std::ssize(x); ++i) {
+          const double expected = activated_exactly(activation, x[i]);
+          // Relative to x: where x is negative, f32 cannot tell GELU's result more exactly.
+          ASSERT_NEAR(plain[i], expected, 5e-7 * std::abs(x[i])) << table->name << " " << x[i];
+        }
+        for (int64_t i = 0; i < std::ssize(gated); ++i) {
+          const int64_t at = i / dim * 2 * dim + i % dim;
+          const double up = x[at + dim];
+          ASSERT_NEAR(gated[i], activated_exactly(activation, x[at]) * up, 5e-7 * std::abs(x[at] * up))
+              << table->name << " " << x[at];
+        }
       }
     }
   }
 }
 
-// The exponential on its whole range, seen through silu(-x) * 1.
-TEST(Swiglu, ExponentialIsAccurateEverywhere) {
+// The exponential on its whole range, seen through silu(x).
+TEST(Activate, ExponentialIsAccurateEverywhere) {
   for (const KernelTable* table : tables_to_test()) {
-    for (float gate = -100; gate < 100; gate += 0.0371F) {
-      const float gate_up[] = {gate, 1};
-      float y = 0;
-      table->swiglu(gate_up, &y, 1, 1, {});
-      const double expected = gate / (1 + std::exp(-static_cast<double>(gate)));
+    for (float x = -100; x < 100; x += 0.0371F) {
+      const double expected = activated_exactly(Activation::kSilu, x);
       // Below -87 the exponential's reciprocal is subnormal, or zero once the exponential overflows.
-      ASSERT_NEAR(y, expected, 4e-7 * std::abs(expected) + (gate < -86 ? 2e-36 : 0))
-          << table->name << " " << gate;
+      ASSERT_NEAR(activate_one(*table, Activation::kSilu, x), expected,
+                  4e-7 * std::abs(expected) + (x < -86 ? 2e-36 : 0))
+          << table->name << " " << x;
     }
   }
 }
 
-TEST(Swiglu, ExtremesStayInTheirPlace) {
+TEST(Activate, GeluIsAccurateInItsTail) {
+  for (const KernelTable* table : tables_to_test()) {
+    for (float x = -10; x < 10; x += 0.0371F) {
+      const double expected = activated_exactly(Activation::kGelu, x);
+      ASSERT_NEAR(activate_one(*table, Activation::kGelu, x), expected, 2e-5 * std::abs(expected))
+          << table->name << " " << x;
+    }
+  }
+}
+
+TEST(Activate, ExtremesStayInTheirPlace) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const KernelTable* table : tables_to_test()) {
-    const float gate_up[] = {1e30F, -1e30F, kInfinity, std::nanf(""), 0, 1, 1, 1, 1, 1};
-    float y[5] = {};
-    table->swiglu(gate_up, y, 1, 5, {});
-    EXPECT_EQ(y[0], 1e30F) << table->name;
-    EXPECT_EQ(y[1], 0) << table->name;
-    EXPECT_EQ(y[2], kInfinity) << table->name;
-    EXPECT_TRUE(std::isnan(y[3])) << table->name;
-    EXPECT_EQ(y[4], 0) << table->name;
+    for (const Activation activation : kActivations) {
+      const float x[] = {1e30F, -1e30F, kInfinity, std::nanf(""), 0, 1, 1, 1, 1, 1};
+      float y[5] = {};
+      table->activate({x, y, 1, 5, activation, true}, {});
+      EXPECT_EQ(y[0], 1e30F) << table->name;
+      EXPECT_EQ(y[1], 0) << table->name;
+      EXPECT_EQ(y[2], kInfinity) << table->name;
+      EXPECT_TRUE(std::isnan(y[3])) << table->name;
+      EXPECT_EQ(y[4], 0) << table->name;
+    }
   }
 }
 

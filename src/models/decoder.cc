@@ -26,7 +26,8 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
                  .kv_head_count = config_.kv_head_count,
                  .head_dim = config_.head_dim,
                  .window = config_.sliding_window,
-                 .epsilon = config_.rms_epsilon},
+                 .epsilon = config_.norm.epsilon,
+                 .scale = static_cast<float>(config_.scales.attention)},
       whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}} {}
 
 void Decoder::tap(FeatureTaps taps) {
@@ -41,18 +42,33 @@ std::span<const float> Decoder::features() {
 }
 
 void Decoder::embed_tokens(std::span<const TokenId> tokens, float* out) const {
-  for (size_t i = 0; i < tokens.size(); ++i)
-    unpack_row(weights_.embedding(), tokens[i], out + static_cast<int64_t>(i) * config_.hidden_size);
+  for (const TokenId token : tokens) {
+    embed_token(token, out);
+    out += config_.hidden_size;
+  }
 }
 
 std::span<const float> Decoder::output_head(const float* states, int64_t rows) {
   logits_.reserve(rows, config_.vocab_size);
-  ops_.project(weights_.lm_head, states, logits_.data(), rows);
+  compute_logits(states, rows);
   return {logits_.data(), static_cast<size_t>(rows * config_.vocab_size)};
 }
 
 void Decoder::normalize_output(const float* states, float* out, int64_t rows) const {
-  ops_.normalize(states, weights_.final_norm, out, rows, config_.rms_epsilon);
+  ops_.normalize(states, weights_.final_norm, out, rows);
+}
+
+void Decoder::embed_token(TokenId token, float* out) const {
+  unpack_row(weights_.embedding(), token, out);
+  if (config_.scales.embedding == 1) return;
+  const auto scale = static_cast<float>(config_.scales.embedding);
+  for (int64_t i = 0; i < config_.hidden_size; ++i) out[i] *= scale;
+}
+
+void Decoder::compute_logits(const float* states, int64_t rows) {
+  ops_.project(weights_.lm_head, states, logits_.data(), rows);
+  if (config_.scales.logits != 1)
+    ops_.scale(static_cast<float>(config_.scales.logits), logits_.data(), rows * config_.vocab_size);
 }
 
 KvShape Decoder::kv_shape() const {
@@ -92,7 +108,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   if (captures_ && taps_.final_norm) copy_feature(normed_.data(), static_cast<int64_t>(taps_.layers.size()));
   if (taps_end()) keep_wanted_outputs(batch);
   if (wanted == 0) return {};
-  ops_.project(weights_.lm_head, normed_.data(), logits_.data(), wanted);
+  compute_logits(normed_.data(), wanted);
   return {.logits = {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)},
           .states = {hidden_.data(), static_cast<size_t>(wanted * config_.hidden_size)}};
 }
@@ -154,7 +170,7 @@ void Decoder::embed(const ForwardBatch& batch) {
     for (int64_t i = computed.begin; i < computed.end; ++i) {
       const TokenId token = batch.tokens[static_cast<size_t>(rows_[static_cast<size_t>(i)])];
       OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
-      unpack_row(weights_.embedding(), token, hidden_.data() + i * config_.hidden_size);
+      embed_token(token, hidden_.data() + i * config_.hidden_size);
     }
   });
 }
@@ -183,8 +199,8 @@ void Decoder::resume(const ForwardBatch& batch) {
 void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache) {
   if (row_count() == 0) return;
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
-  add_and_normalize(layer.attention_norm, index);
-  ops_.project(layer.qkv, normed_.data(), qkv_.data(), row_count());
+  const float* input = add_and_normalize(layer.attention_norm, index);
+  ops_.project(layer.qkv, input, qkv_.data(), row_count());
   ops_.rotate_and_store(attention_, {.qkv = qkv_.data(),
                                      .rows = rows_,
                                      .slots = batch.slots,
@@ -199,17 +215,21 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
       attention_,
       {.qkv = qkv_.data(), .rows = attention_rows_, .cache = &cache, .layer = index, .y = attended_.data()});
   ops_.project(layer.attention_output, attended_.data(), delta_.data(), row_count());
-  is_delta_pending_ = true;
+  finish_delta(layer.attention_output_norm);
 }
 
 void Decoder::run_mlp(const DecoderLayer& layer) {
   const int64_t rows = row_count();
   if (rows == 0) return;
-  add_and_normalize(layer.mlp_norm);
-  ops_.project(layer.gate_up, normed_.data(), gate_up_.data(), rows);
-  ops_.swiglu(gate_up_.data(), gated_.data(), rows, config_.ffn_size);
+  ops_.project(layer.gate_up, add_and_normalize(layer.mlp_norm), gate_up_.data(), rows);
+  ops_.activate({.x = gate_up_.data(),
+                 .y = gated_.data(),
+                 .rows = rows,
+                 .dim = config_.ffn_size,
+                 .activation = config_.mlp.activation,
+                 .is_gated = config_.mlp.is_gated});
   ops_.project(layer.down, gated_.data(), delta_.data(), rows);
-  is_delta_pending_ = true;
+  finish_delta(layer.mlp_output_norm);
 }
 
 // Once the last layer has stored its keys and values, nothing depends any more on rows without logits.
@@ -237,18 +257,27 @@ void Decoder::keep_wanted_outputs(const ForwardBatch& batch) {
   }
 }
 
-void Decoder::add_and_normalize(const std::vector<float>& norm, int64_t tapped_layer) {
+void Decoder::finish_delta(const Norm& output_norm) {
+  if (!output_norm.empty()) ops_.normalize(delta_.data(), output_norm, delta_.data(), row_count());
+  if (config_.scales.residual != 1)
+    ops_.scale(static_cast<float>(config_.scales.residual), delta_.data(), row_count() * config_.hidden_size);
+  is_delta_pending_ = true;
+}
+
+const float* Decoder::add_and_normalize(const Norm& norm, int64_t tapped_layer) {
   ops_.add_and_normalize({.x = hidden_.data(),
                           .delta = is_delta_pending_ ? delta_.data() : nullptr,
-                          .weight = norm,
+                          .norm = &norm,
                           .y = normed_.data(),
                           .rows = row_count(),
-                          .epsilon = config_.rms_epsilon});
+                          .dim = config_.hidden_size});
   is_delta_pending_ = false;
-  if (tapped_layer < 0 || !captures_) return;
+  const float* normed = norm.empty() ? hidden_.data() : normed_.data();
+  if (tapped_layer < 0 || !captures_) return normed;
   for (size_t i = 0; i < taps_.layers.size(); ++i) {
     if (taps_.layers[i] == tapped_layer) copy_feature(hidden_.data(), static_cast<int64_t>(i));
   }
+  return normed;
 }
 
 // Writes `states` [rows, hidden_size] as feature number `index` of every row.

@@ -10,8 +10,8 @@
 
 namespace outrider {
 
-// The network that the families share: blocks of RMSNorm, grouped-query attention with RoPE, RMSNorm and
-// SwiGLU.
+// The network that the families share: layers of attention and MLP on a residual stream. The traits of its
+// ModelConfig say which norms, functions and factors they have.
 class Decoder final : public Model {
  public:
   Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights);
@@ -46,12 +46,19 @@ class Decoder final : public Model {
   void resume(const ForwardBatch& batch);
   void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
   void run_mlp(const DecoderLayer& layer);
+  // Row `token` of the embedding table, scaled.
+  void embed_token(TokenId token, float* out) const;
+  // logits_ = scaled output head of normalized states [rows, hidden_size]
+  void compute_logits(const float* states, int64_t rows);
+  // The output of attention or MLP, in delta_, is normalized and scaled, and waits to be added.
+  void finish_delta(const Norm& output_norm);
   // Narrows the rows being computed to those whose logits are wanted, in their order.
   void keep_wanted_rows(const ForwardBatch& batch);
   void keep_wanted_outputs(const ForwardBatch& batch);
-  // hidden += pending delta; normed = RMSNorm(hidden). `hidden` is then the input of layer `tapped_layer`,
-  // which is kept where it is a wanted feature; -1: it is no layer's input.
-  void add_and_normalize(const std::vector<float>& norm, int64_t tapped_layer = -1);
+  // hidden += pending delta; returns norm(hidden), or `hidden` itself where the norm is empty. `hidden` is
+  // then the input of layer `tapped_layer`, which is kept where it is a wanted feature; -1: it is no layer's
+  // input.
+  const float* add_and_normalize(const Norm& norm, int64_t tapped_layer = -1);
   void copy_feature(const float* states, int64_t index);
   // True where features are wanted that only the last layer computes.
   bool taps_end() const {

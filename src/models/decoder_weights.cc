@@ -22,47 +22,59 @@ Status check_weight_type(std::optional<DType> type) {
   }
 }
 
-}  // namespace
-
-int64_t DecoderWeights::parameter_count() const {
-  int64_t count = lm_head.parameter_count() + static_cast<int64_t>(final_norm.size());
-  if (table) count += table->n * table->k;
-  for (const DecoderLayer& layer : layers) {
-    for (const auto* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down}) {
-      count += projection->parameter_count();
-    }
-    for (const auto* norm : {&layer.attention_norm, &layer.q_norm, &layer.k_norm, &layer.mlp_norm}) {
-      count += static_cast<int64_t>(norm->size());
-    }
-  }
+int64_t norm_parameters(const DecoderLayer& layer) {
+  auto count = static_cast<int64_t>(layer.q_norm.size() + layer.k_norm.size());
+  for (const auto* norm :
+       {&layer.attention_norm, &layer.attention_output_norm, &layer.mlp_norm, &layer.mlp_output_norm})
+    count += norm->parameter_count();
   return count;
 }
 
-int64_t DecoderLayer::bytes() const {
-  const size_t norms = attention_norm.size() + q_norm.size() + k_norm.size() + mlp_norm.size();
-  return qkv.bytes() + kv.bytes() + attention_output.bytes() + gate_up.bytes() + down.bytes() +
-         static_cast<int64_t>(norms * sizeof(float));
+// Reads the weight of a norm.
+Status load_scale(WeightLoader& loader, const ModelConfig& config, const std::string& name, int64_t size,
+                  std::vector<float>& weight) {
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name, size, weight));
+  if (!config.norm.adds_one) return {};
+  for (float& number : weight) number += 1.0f;
+  return {};
 }
 
-int64_t DecoderWeights::bytes() const {
-  int64_t total = lm_head.bytes() + (table ? static_cast<int64_t>(table->data.size()) : 0) +
-                  static_cast<int64_t>(final_norm.size() * sizeof(float));
-  for (const DecoderLayer& layer : layers) total += layer.bytes();
-  return total;
+Status load_norm(WeightLoader& loader, const ModelConfig& config, const std::string& name, int64_t size,
+                 Norm& norm) {
+  norm.kind = config.norm.kind;
+  norm.epsilon = config.norm.epsilon;
+  return load_scale(loader, config, name + ".weight", size, norm.weight);
 }
 
-Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
-                          DecoderLayer& layer) {
-  const std::string& prefix = place.prefix;
-  const std::string attention = prefix + "self_attn.";
-  const std::string mlp = prefix + "mlp.";
+Status load_norms(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                  DecoderLayer& layer) {
+  const auto read = [&](const char* name, int64_t size, Norm& norm) {
+    return load_norm(loader, config, place.prefix + name, size, norm);
+  };
   const int64_t hidden = config.hidden_size;
+  const NormPlacement placement = config.norm.placement;
+  if (placement != NormPlacement::kOutput) {
+    if (place.has_input_norm)
+      OUTRIDER_RETURN_IF_ERROR(read("input_layernorm", place.input_size, layer.attention_norm));
+    OUTRIDER_RETURN_IF_ERROR(read("post_attention_layernorm", hidden, layer.mlp_norm));
+  }
+  if (placement != NormPlacement::kInput) {
+    OUTRIDER_RETURN_IF_ERROR(read("post_self_attn_layernorm", hidden, layer.attention_output_norm));
+    OUTRIDER_RETURN_IF_ERROR(read("post_mlp_layernorm", hidden, layer.mlp_output_norm));
+  }
+  if (config.qk_norm == QkNorm::kNone) return {};
+  const std::string attention = place.prefix + "self_attn.";
+  OUTRIDER_RETURN_IF_ERROR(load_scale(loader, config, attention + "q_norm.weight",
+                                      config.qk_norm_size(config.head_count), layer.q_norm));
+  return load_scale(loader, config, attention + "k_norm.weight", config.qk_norm_size(config.kv_head_count),
+                    layer.k_norm);
+}
+
+Status load_attention(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                      DecoderLayer& layer) {
+  const std::string attention = place.prefix + "self_attn.";
   const int64_t q_size = config.head_count * config.head_dim;
   const int64_t kv_size = config.kv_head_count * config.head_dim;
-  if (place.has_input_norm) {
-    OUTRIDER_RETURN_IF_ERROR(
-        loader.read_vector(prefix + "input_layernorm.weight", place.input_size, layer.attention_norm));
-  }
   std::vector<WeightLoader::Part> queries = {{attention + "q_proj", q_size}};
   const std::vector<WeightLoader::Part> others = {{attention + "k_proj", kv_size},
                                                   {attention + "v_proj", kv_size}};
@@ -72,19 +84,48 @@ Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const
     queries.insert(queries.end(), others.begin(), others.end());
   }
   OUTRIDER_RETURN_IF_ERROR(loader.plan(queries, place.input_size, config.qkv_bias, layer.qkv));
-  if (config.qk_norm) {
-    const int64_t dim = config.head_dim;
-    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "q_norm.weight", dim, layer.q_norm));
-    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "k_norm.weight", dim, layer.k_norm));
-  }
-  OUTRIDER_RETURN_IF_ERROR(
-      loader.plan({{attention + "o_proj", hidden}}, q_size, config.output_bias, layer.attention_output));
-  OUTRIDER_RETURN_IF_ERROR(
-      loader.read_vector(prefix + "post_attention_layernorm.weight", hidden, layer.mlp_norm));
-  OUTRIDER_RETURN_IF_ERROR(
-      loader.plan({{mlp + "gate_proj", config.ffn_size}, {mlp + "up_proj", config.ffn_size}}, hidden,
-                  config.mlp_bias, layer.gate_up));
-  return loader.plan({{mlp + "down_proj", hidden}}, config.ffn_size, config.mlp_bias, layer.down);
+  return loader.plan({{attention + "o_proj", config.hidden_size}}, q_size, config.output_bias,
+                     layer.attention_output);
+}
+
+}  // namespace
+
+int64_t DecoderWeights::parameter_count() const {
+  int64_t count = lm_head.parameter_count() + final_norm.parameter_count();
+  if (table) count += table->n * table->k;
+  for (const DecoderLayer& layer : layers) count += layer.parameter_count();
+  return count;
+}
+
+int64_t DecoderLayer::parameter_count() const {
+  int64_t count = norm_parameters(*this);
+  for (const auto* projection : {&qkv, &kv, &attention_output, &gate_up, &down})
+    count += projection->parameter_count();
+  return count;
+}
+
+int64_t DecoderLayer::bytes() const {
+  int64_t total = norm_parameters(*this) * static_cast<int64_t>(sizeof(float));
+  for (const auto* projection : {&qkv, &kv, &attention_output, &gate_up, &down}) total += projection->bytes();
+  return total;
+}
+
+int64_t DecoderWeights::bytes() const {
+  int64_t total = lm_head.bytes() + (table ? static_cast<int64_t>(table->data.size()) : 0) +
+                  final_norm.parameter_count() * static_cast<int64_t>(sizeof(float));
+  for (const DecoderLayer& layer : layers) total += layer.bytes();
+  return total;
+}
+
+Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                          DecoderLayer& layer) {
+  OUTRIDER_RETURN_IF_ERROR(load_norms(loader, config, place, layer));
+  OUTRIDER_RETURN_IF_ERROR(load_attention(loader, config, place, layer));
+  const std::string mlp = place.prefix + "mlp.";
+  std::vector<WeightLoader::Part> inputs = {{mlp + "up_proj", config.ffn_size}};
+  if (config.mlp.is_gated) inputs.insert(inputs.begin(), {mlp + "gate_proj", config.ffn_size});
+  OUTRIDER_RETURN_IF_ERROR(loader.plan(inputs, config.hidden_size, config.mlp.bias, layer.gate_up));
+  return loader.plan({{mlp + "down_proj", config.hidden_size}}, config.ffn_size, config.mlp.bias, layer.down);
 }
 
 Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOptions& options) {
@@ -104,7 +145,7 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
     OUTRIDER_RETURN_IF_ERROR(
         load_decoder_layer(loader, config, place, weights.layers[static_cast<size_t>(i)]));
   }
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector("model.norm.weight", config.hidden_size, weights.final_norm));
+  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, "model.norm", config.hidden_size, weights.final_norm));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{config.tied_embeddings ? embedding : "lm_head", config.vocab_size}},
                                        config.hidden_size,
                                        /*bias=*/false, weights.lm_head));

@@ -6,20 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "models/layer_ops.h"
 #include "models/weight_loader.h"
 
 namespace outrider {
 
 struct DecoderLayer {
-  std::vector<float> attention_norm;  // [input size], or empty
+  Norm attention_norm;                // of the attention's input [input size]
   Projection qkv;                     // queries, keys, values; queries alone where LayerPlace splits them
   Projection kv;                      // keys and values where they are split from the queries, else empty
-  std::vector<float> q_norm, k_norm;  // [head_dim], or empty
+  std::vector<float> q_norm, k_norm;  // [head_dim] or [heads * head_dim]; or empty
   Projection attention_output;
-  std::vector<float> mlp_norm;  // [hidden_size]
-  Projection gate_up;           // gate first
+  Norm attention_output_norm;  // [hidden_size]
+  Norm mlp_norm;               // of the MLP's input [hidden_size]
+  Projection gate_up;          // gate first, where there is one
   Projection down;
+  Norm mlp_output_norm;  // [hidden_size]
 
+  int64_t parameter_count() const;
   int64_t bytes() const;
 };
 
@@ -27,7 +31,7 @@ struct DecoderWeights {
   std::optional<MappedFile> packed_file;  // the mapped file that matrices borrow their data from, if any
   std::optional<PackedMatrix> table;  // [vocab_size, hidden_size]; nullopt when lm_head is the embedding, too
   std::vector<DecoderLayer> layers;   // [layer_count]
-  std::vector<float> final_norm;      // [hidden_size]
+  Norm final_norm;                    // [hidden_size]
   Projection lm_head;
   std::vector<float> inverse_frequency;  // [head_dim / 2]
 

@@ -69,8 +69,8 @@ void expect_golden(TestModel& model, const Golden& golden) {
 std::vector<ModelCase> golden_cases() {
   std::vector<ModelCase> cases;
   for (const auto kernels : available_kernels()) {
-    for (const char* model :
-         {"llama", "llama_rope_llama3", "llama_rope_linear", "llama_tied", "mistral", "qwen2", "qwen3"}) {
+    for (const char* model : {"llama", "llama_rope_llama3", "llama_rope_linear", "llama_tied", "mistral",
+                              "qwen2", "qwen3", "olmo2", "granite"}) {
       cases.push_back({model, std::string(kernels), DType::kF32});
     }
   }

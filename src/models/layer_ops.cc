@@ -2,6 +2,7 @@
 #include "models/layer_ops.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace outrider {
 namespace {
@@ -12,6 +13,15 @@ constexpr Worker kAlone{0, 1};
 // The size of an element-wise stage, in numbers, from which handing half of it over (about 0.5 us) saves
 // time.
 constexpr int64_t kWorthSharing = 4096;
+
+// Runs a norm over the rows of `rows`, which has x, y and their number.
+void run_norm(const KernelTable& kernels, const Norm& norm, NormArgs rows, Worker worker) {
+  rows.weight = norm.weight.data();
+  rows.bias = norm.bias.empty() ? nullptr : norm.bias.data();
+  rows.dim = std::ssize(norm.weight);
+  rows.epsilon = norm.epsilon;
+  (norm.kind == NormKind::kRms ? kernels.rms_norm : kernels.layer_norm)(rows, worker);
+}
 
 struct RowOf {
   int64_t row;
@@ -24,6 +34,10 @@ void join_parts(const Projection& projection, const float* parts, RowOf which, f
     out = std::copy_n(parts + which.row * part.n, part.n, out);
     parts += which.rows * part.n;
   }
+}
+
+float attention_scale(const AttentionShape& shape) {
+  return shape.scale != 0 ? shape.scale : 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
 }
 
 }  // namespace
@@ -100,25 +114,42 @@ void LayerOps::normalize(const float* x, std::span<const float> weight, float* y
   });
 }
 
+void LayerOps::normalize(const float* x, const Norm& norm, float* y, int64_t rows) const {
+  const auto dim = std::ssize(norm.weight);
+  pool_->run(shares_for(rows * dim),
+             [&](Worker worker) { run_norm(*kernels_, norm, {.x = x, .y = y, .rows = rows}, worker); });
+}
+
 void LayerOps::add_and_normalize(const AddAndNormalize& args) const {
-  const auto dim = static_cast<int64_t>(args.weight.size());
+  const int64_t dim = args.dim;
   pool_->run(shares_for(args.rows * dim), [&](Worker worker) {
     const Range share = share_of(worker, args.rows);
+    const int64_t begin = share.begin * dim;
     if (args.delta != nullptr) {
-      for (int64_t i = share.begin * dim; i < share.end * dim; ++i) args.x[i] += args.delta[i];
+      for (int64_t i = begin; i < share.end * dim; ++i) args.x[i] += args.delta[i];
     }
-    kernels_->rms_norm({.x = args.x + share.begin * dim,
-                        .weight = args.weight.data(),
-                        .y = args.y + share.begin * dim,
-                        .rows = share.end - share.begin,
-                        .dim = dim,
-                        .epsilon = args.epsilon},
-                       kAlone);
+    if (args.norm->empty()) return;
+    run_norm(*kernels_, *args.norm,
+             {.x = args.x + begin, .y = args.y + begin, .rows = share.end - share.begin}, kAlone);
   });
 }
 
-void LayerOps::swiglu(const float* gate_up, float* y, int64_t rows, int64_t dim) const {
-  pool_->run(shares_for(rows * dim), [&](Worker worker) { kernels_->swiglu(gate_up, y, rows, dim, worker); });
+void LayerOps::activate(const ActivationArgs& args) const {
+  pool_->run(shares_for(args.rows * args.dim), [&](Worker worker) { kernels_->activate(args, worker); });
+}
+
+void LayerOps::add(const float* y, float* x, int64_t numbers) const {
+  pool_->run(shares_for(numbers), [&](Worker worker) {
+    const Range share = share_of(worker, numbers);
+    for (int64_t i = share.begin; i < share.end; ++i) x[i] += y[i];
+  });
+}
+
+void LayerOps::scale(float factor, float* x, int64_t numbers) const {
+  pool_->run(shares_for(numbers), [&](Worker worker) {
+    const Range share = share_of(worker, numbers);
+    for (int64_t i = share.begin; i < share.end; ++i) x[i] *= factor;
+  });
 }
 
 void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const {
@@ -132,7 +163,8 @@ void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStor
   };
   const auto normalize_heads = [&](float* x, std::span<const float> norm, int64_t heads) {
     if (norm.empty()) return;
-    kernels_->rms_norm({x, norm.data(), x, heads, shape.head_dim, shape.epsilon}, kAlone);
+    const auto dim = std::ssize(norm);
+    kernels_->rms_norm({x, norm.data(), x, heads * shape.head_dim / dim, dim, shape.epsilon}, kAlone);
   };
   pool_->run([&](Worker worker) {
     const Range share = share_of(worker, std::ssize(args.rows));
@@ -168,7 +200,8 @@ void LayerOps::attend(const AttentionShape& shape, const Attend& args) const {
                                   .kv_head_count = shape.kv_head_count,
                                   .head_dim = shape.head_dim,
                                   .page_size = args.cache->shape().page_size,
-                                  .window = shape.window};
+                                  .window = shape.window,
+                                  .scale = attention_scale(shape)};
   pool_->run([&](Worker worker) { kernels_->attention(kernel_args, worker); });
 }
 

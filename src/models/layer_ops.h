@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "formats/model_config.h"
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
 #include "models/forward_batch.h"
@@ -28,6 +29,17 @@ class Scratch {
   Buffer buffer_;
 };
 
+// The weights of a norm with their kind.
+struct Norm {
+  NormKind kind = NormKind::kRms;
+  float epsilon = 0;
+  std::vector<float> weight;  // [size]; empty: there is no norm
+  std::vector<float> bias;    // [size], or empty
+
+  bool empty() const { return weight.empty(); }
+  int64_t parameter_count() const { return static_cast<int64_t>(weight.size() + bias.size()); }
+};
+
 // One layer's attention as its kernels see it.
 struct AttentionShape {
   int64_t head_count = 0;
@@ -35,6 +47,7 @@ struct AttentionShape {
   int64_t head_dim = 0;
   int64_t window = 0;  // see AttentionArgs
   float epsilon = 0;   // of q_norm and k_norm
+  float scale = 0;     // see AttentionArgs; 0: 1 / sqrt(head_dim)
 
   int64_t q_size() const { return head_count * head_dim; }
   int64_t kv_size() const { return kv_head_count * head_dim; }
@@ -56,21 +69,25 @@ class LayerOps {
   void project(const Projection& projection, const float* x, float* y, int64_t rows);
   // y = RMSNorm(x) * weight, [rows, weight.size()]; y may be x.
   void normalize(const float* x, std::span<const float> weight, float* y, int64_t rows, float epsilon) const;
-  // x += delta, then y = RMSNorm(x) * weight
+  // y = norm(x), [rows, size]; y may be x.
+  void normalize(const float* x, const Norm& norm, float* y, int64_t rows) const;
+  // x += delta, then y = norm(x) unless the norm is empty
   struct AddAndNormalize {
     float* x = nullptr;            // [rows, dim]
     const float* delta = nullptr;  // [rows, dim], or null: nothing to add
-    std::span<const float> weight;
+    const Norm* norm = nullptr;
     float* y = nullptr;  // [rows, dim]
     int64_t rows = 0;
-    float epsilon = 0;
+    int64_t dim = 0;
   };
   void add_and_normalize(const AddAndNormalize& args) const;
-  // y[rows, dim] = silu(gate) * up; gate_up is [rows, 2 * dim], gate first.
-  void swiglu(const float* gate_up, float* y, int64_t rows, int64_t dim) const;
+  void activate(const ActivationArgs& args) const;
+  // x[i] += y[i], and x[i] *= factor, over that many numbers
+  void add(const float* y, float* x, int64_t numbers) const;
+  void scale(float factor, float* x, int64_t numbers) const;
 
-  // Row i of qkv is row rows[i] of the batch. Queries and keys are normalized per head (where norms are
-  // given) and rotated; keys and values go to the cache.
+  // Row i of qkv is row rows[i] of the batch. Queries and keys are normalized (where norms are given) and
+  // rotated; keys and values go to the cache.
   struct RotateAndStore {
     float* qkv = nullptr;  // [rows, shape.qkv_size()], changed in place
     std::span<const int32_t> rows;

@@ -29,8 +29,8 @@ Status check_parts(const ModelFile& file, const ModelFamily& family) {
       check_use(file, "biases of queries, keys and values", family.qkv_bias, config.qkv_bias));
   OUTRIDER_RETURN_IF_ERROR(
       check_use(file, "a bias of the attention output", family.output_bias, config.output_bias));
-  OUTRIDER_RETURN_IF_ERROR(check_use(file, "biases of the MLP", family.mlp_bias, config.mlp_bias));
-  return check_use(file, "norms of queries and keys", family.qk_norm, config.qk_norm);
+  OUTRIDER_RETURN_IF_ERROR(check_use(file, "biases of the MLP", family.mlp_bias, config.mlp.bias));
+  return check_use(file, "norms of queries and keys", family.qk_norm, config.qk_norm != QkNorm::kNone);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST_F(LoadTest, RefusesAnUnknownFamily) {
 
 TEST_F(LoadTest, RefusesVariantsTheFamilyDoesNotHave) {
   ModelFile file = open("mistral");
-  file.config.qk_norm = true;
+  file.config.qk_norm = QkNorm::kHead;
   const auto refused = load(file);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message, HasSubstr("norms of queries and keys"));

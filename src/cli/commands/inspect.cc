@@ -52,7 +52,7 @@ nlohmann::ordered_json config_json(const ModelConfig& config) {
           {"sliding_window", config.sliding_window},
           {"tied_embeddings", config.tied_embeddings},
           {"qkv_bias", config.qkv_bias},
-          {"qk_norm", config.qk_norm},
+          {"qk_norm", config.qk_norm != QkNorm::kNone},
           {"stop_tokens", config.stop_tokens}};
 }
 

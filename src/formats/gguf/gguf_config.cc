@@ -60,9 +60,29 @@ Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
       rotated.value_or(config->head_dim) != config->head_dim) {
     return keys.fail("keys, values and their rotated part must have the same head size");
   }
-  OUTRIDER_TRY(const auto epsilon, keys.number("attention.layer_norm_rms_epsilon"));
-  if (!epsilon) return keys.fail(keys.full("attention.layer_norm_rms_epsilon") + " is missing");
-  config->rms_epsilon = static_cast<float>(*epsilon);
+  return {};
+}
+
+// The traits that a family has and those that its keys state.
+Status read_traits(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
+  config->norm = family.norm;
+  config->norm.adds_one = false;  // files hold the sums
+  config->mlp = family.mlp;
+  config->scales = family.scales;
+  const std::string_view epsilon_key = family.norm.kind == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
+                                                                          : "attention.layer_norm_epsilon";
+  OUTRIDER_TRY(const auto epsilon, keys.number(epsilon_key));
+  if (!epsilon) return keys.fail(keys.full(epsilon_key) + " is missing");
+  config->norm.epsilon = static_cast<float>(*epsilon);
+  OUTRIDER_TRY(const auto embedding, keys.number("embedding_scale"));
+  OUTRIDER_TRY(const auto residual, keys.number("residual_scale"));
+  OUTRIDER_TRY(const auto attention, keys.number("attention.scale"));
+  OUTRIDER_TRY(const auto logits, keys.number("logit_scale"));
+  ScaleTraits& scales = config->scales;
+  scales.embedding = embedding.value_or(scales.embedding);
+  scales.residual = residual.value_or(scales.residual);
+  scales.attention = attention.value_or(scales.attention);
+  if (logits) scales.logits = 1 / *logits;
   return {};
 }
 
@@ -111,8 +131,9 @@ Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, Mo
   config->tied_embeddings = !has("output.weight");
   config->qkv_bias = has("blk.0.attn_q.bias");
   config->output_bias = has("blk.0.attn_output.bias");
-  config->mlp_bias = has("blk.0.ffn_up.bias");
-  config->qk_norm = has("blk.0.attn_q_norm.weight");
+  config->mlp.bias = has("blk.0.ffn_up.bias");
+  config->qk_norm =
+      has("blk.0.attn_q_norm.weight") ? find_family(config->family)->qk_norm_kind : QkNorm::kNone;
   return {};
 }
 
@@ -144,7 +165,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTopNames
     {"lm_head", "output"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLayerNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kLayerNames = {{
     {"input_layernorm", "attn_norm"},
     {"self_attn.q_proj", "attn_q"},
     {"self_attn.k_proj", "attn_k"},
@@ -153,6 +174,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLayerNa
     {"self_attn.q_norm", "attn_q_norm"},
     {"self_attn.k_norm", "attn_k_norm"},
     {"post_attention_layernorm", "ffn_norm"},
+    {"post_self_attn_layernorm", "post_attention_norm"},
+    {"post_mlp_layernorm", "post_ffw_norm"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
@@ -182,6 +205,7 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   ModelConfig config;
   config.family = family->name;
   OUTRIDER_RETURN_IF_ERROR(read_sizes(keys, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_traits(keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_tensor_traits(file, keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_rope(file, keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(metadata, tokenizer, &config));

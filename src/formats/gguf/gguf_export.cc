@@ -39,7 +39,12 @@ void export_config(const ModelConfig& config, GgufMetadataWriter* metadata) {
   integer("attention.value_length", config.head_dim);
   integer("rope.dimension_count", config.head_dim);
   if (config.sliding_window != 0) integer("attention.sliding_window", config.sliding_window);
-  metadata->set_f32(prefix + "attention.layer_norm_rms_epsilon", config.rms_epsilon);
+  metadata->set_f32(prefix + "attention.layer_norm_rms_epsilon", config.norm.epsilon);
+  const ScaleTraits& scales = config.scales;
+  if (scales.embedding != 1) metadata->set_f32(prefix + "embedding_scale", scales.embedding);
+  if (scales.residual != 1) metadata->set_f32(prefix + "residual_scale", scales.residual);
+  if (scales.attention != 0) metadata->set_f32(prefix + "attention.scale", scales.attention);
+  if (scales.logits != 1) metadata->set_f32(prefix + "logit_scale", 1 / scales.logits);
   metadata->set_f32(prefix + "rope.freq_base", config.rope_theta);
   if (config.rope_scaling.kind == RopeScalingKind::kLinear) {
     metadata->set_string(prefix + "rope.scaling.type", "linear");

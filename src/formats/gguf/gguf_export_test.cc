@@ -124,7 +124,7 @@ TEST_P(ExportTest, ReadsBackAsTheSameModel) {
   EXPECT_EQ(read->config.kv_head_count, original->config.kv_head_count);
   EXPECT_EQ(read->config.max_context, original->config.max_context);
   EXPECT_EQ(read->config.sliding_window, original->config.sliding_window);
-  EXPECT_EQ(read->config.rms_epsilon, original->config.rms_epsilon);
+  EXPECT_EQ(read->config.norm.epsilon, original->config.norm.epsilon);
   EXPECT_EQ(read->config.rope_theta, original->config.rope_theta);
   EXPECT_EQ(read->config.rope_scaling.kind, original->config.rope_scaling.kind);
   EXPECT_EQ(read->config.rope_scaling.kind == RopeScalingKind::kLinear,

@@ -158,22 +158,40 @@ bool has(Use use, std::optional<bool> stated) {
   return use == Use::kAlways || (use == Use::kOptional && stated.value_or(false));
 }
 
+Result<Activation> activation_named(std::string_view name, const JsonObject& root) {
+  if (name == "silu" || name == "swish") return Activation::kSilu;
+  if (name == "gelu") return Activation::kGelu;
+  if (name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
+  if (name == "relu") return Activation::kRelu;
+  return root.fail("activation " + quote(name) +
+                   " is not supported; silu, gelu, gelu_pytorch_tanh and relu are");
+}
+
 Status read_flags(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
-  OUTRIDER_TRY(const auto epsilon, root.number("rms_norm_eps"));
-  config->rms_epsilon = static_cast<float>(epsilon.value_or(1e-6));
   OUTRIDER_TRY(const auto tied, root.boolean("tie_word_embeddings"));
-  config->tied_embeddings = tied.value_or(false);
+  config->tied_embeddings = tied.value_or(family.tied_embeddings);
   OUTRIDER_TRY(const auto attention_bias, root.boolean("attention_bias"));
   OUTRIDER_TRY(const auto mlp_bias, root.boolean("mlp_bias"));
   config->output_bias = has(family.output_bias, attention_bias);
   config->qkv_bias = has(family.qkv_bias, attention_bias);
-  config->mlp_bias = has(family.mlp_bias, mlp_bias);
-  config->qk_norm = family.qk_norm == Use::kAlways;
-  OUTRIDER_TRY(const auto activation, root.string("hidden_act"));
-  if (activation.value_or("silu") != "silu") {
-    return root.fail("activation " + quote(*activation) + " is not supported; silu is");
-  }
+  config->mlp.bias = has(family.mlp_bias, mlp_bias);
+  config->qk_norm = family.qk_norm == Use::kAlways ? family.qk_norm_kind : QkNorm::kNone;
   return {};
+}
+
+// The traits that a family has and those that its configuration states.
+Status read_traits(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
+  config->norm = family.norm;
+  config->mlp = family.mlp;
+  config->scales = family.scales;
+  OUTRIDER_TRY(const auto epsilon, root.number("rms_norm_eps"));
+  if (epsilon) config->norm.epsilon = static_cast<float>(*epsilon);
+  OUTRIDER_TRY(const auto activation, root.string("hidden_act"));
+  if (activation) {
+    OUTRIDER_TRY(config->mlp.activation, activation_named(*activation, root));
+  }
+  OUTRIDER_RETURN_IF_ERROR(read_flags(root, family, config));
+  return family.read_hf_traits == nullptr ? Status() : family.read_hf_traits(root, config);
 }
 
 Status refuse_quantization(const JsonObject& root) {
@@ -245,7 +263,7 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_vi
   OUTRIDER_RETURN_IF_ERROR(read_sizes(root, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_sliding_window(root, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_rope(root, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_flags(root, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_traits(root, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(root, &config.stop_tokens));
   if (!generation_config_json.empty()) {
     OUTRIDER_TRY(const JsonFile generation,
@@ -268,7 +286,9 @@ Result<ModelConfig> read_layer_config(const JsonObject& root) {
   OUTRIDER_RETURN_IF_ERROR(read_sizes(root, family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_sliding_window(root, family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_rope(root, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_flags(root, family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_traits(root, family, &config));
+  if (config.mlp.activation != Activation::kSilu)
+    return root.fail("layers of drafters need the activation silu");
   if (const Status valid = validate(config); !valid.ok()) return root.fail(valid.error().message);
   return config;
 }

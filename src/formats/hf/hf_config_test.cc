@@ -56,7 +56,7 @@ TEST_F(HfConfigGoldenTest, AgreesWithTransformers) {
     EXPECT_EQ(config->kv_head_count, **expected.integer("kv_head_count"));
     EXPECT_EQ(config->head_dim, **expected.integer("head_dim"));
     EXPECT_EQ(config->max_context, **expected.integer("max_context"));
-    EXPECT_FLOAT_EQ(config->rms_epsilon, static_cast<float>(**expected.number("rms_epsilon")));
+    EXPECT_FLOAT_EQ(config->norm.epsilon, static_cast<float>(**expected.number("rms_epsilon")));
     EXPECT_EQ(config->rope_theta, **expected.number("rope_theta"));
     EXPECT_EQ(kind_name(config->rope_scaling.kind), **expected.string("rope_type"));
     EXPECT_EQ(config->rope_scaling.factor, **expected.number("rope_factor"));
@@ -65,8 +65,8 @@ TEST_F(HfConfigGoldenTest, AgreesWithTransformers) {
     EXPECT_EQ(config->tied_embeddings, **expected.boolean("tied_embeddings"));
     EXPECT_EQ(config->qkv_bias, **expected.boolean("qkv_bias"));
     EXPECT_EQ(config->output_bias, **expected.boolean("output_bias"));
-    EXPECT_EQ(config->mlp_bias, **expected.boolean("mlp_bias"));
-    EXPECT_EQ(config->qk_norm, **expected.boolean("qk_norm"));
+    EXPECT_EQ(config->mlp.bias, **expected.boolean("mlp_bias"));
+    EXPECT_EQ(config->qk_norm != QkNorm::kNone, **expected.boolean("qk_norm"));
     ++count;
   }
   EXPECT_GE(count, 15u);

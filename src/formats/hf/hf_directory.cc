@@ -8,6 +8,7 @@
 #include "base/quote.h"
 #include "formats/hf/hf_chat_template.h"
 #include "formats/hf/hf_config.h"
+#include "formats/hf/hf_names.h"
 #include "formats/hf/tensor_directory.h"
 #include "formats/json_file.h"
 #include "formats/model_tensors.h"
@@ -65,8 +66,9 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   auto storage = std::make_shared<ModelStorage>();
   OUTRIDER_TRY(const TensorDirectory tensors, TensorDirectory::open(directory, storage->files));
   model.format = tensors.format();
-  OUTRIDER_RETURN_IF_ERROR(
-      attach_tensors([&](const std::string& name) { return tensors.find(name); }, storage.get(), &model));
+  OUTRIDER_RETURN_IF_ERROR(attach_tensors(
+      [&](const std::string& name) { return tensors.find(hf_tensor_name(model.config, name)); },
+      storage.get(), &model));
   OUTRIDER_RETURN_IF_ERROR(describe(directory, tensors, &model));
   model.storage = std::move(storage);
   return model;

@@ -19,7 +19,8 @@ constexpr int64_t kMaxQueries = 512;
 constexpr int kQueries = kTileRows;  // queries per tile
 
 bool fits(const AttentionArgs& args) {
-  return args.kv_type == DType::kBF16 && args.head_dim % kStep == 0 && args.head_dim <= kMaxHeadDim;
+  return args.slopes == nullptr && args.kv_type == DType::kBF16 && args.head_dim % kStep == 0 &&
+         args.head_dim <= kMaxHeadDim;
 }
 
 // Scores and weights of one block and a tile of queries.
@@ -316,9 +317,8 @@ class QueriesOfHead {
     uint64_t by_all = ~uint64_t{0};
     for (int i = 0; i < queries; ++i) by_all &= tile_.visible[i] = visible_[row_of_query_[place + i]];
     score(q_ + place * head_dim, packed_, head_dim, tile_);
-    const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(head_dim));
     const auto weigh_tile = by_all == ~uint64_t{0} ? weigh<true> : weigh<false>;
-    const __m512 shrink = weigh_tile(queries, scale, tile_, largest_ + place, totals_ + place);
+    const __m512 shrink = weigh_tile(queries, args_.scale, tile_, largest_ + place, totals_ + place);
     float* sums = sums_ + place * head_dim;
     shrink_sums(shrink, head_dim, sums);
     if (queries == kQueries) return add_values(packed_, head_dim, tile_, sums);

@@ -9,8 +9,14 @@
 namespace outrider {
 
 IsaOps avx2_ops() {
-  return {simd::linear<Avx2>, simd::pack_inputs<Avx2>, simd::attention<Avx2>, simd::rms_norm<Avx2>,
-          simd::rope<Avx2>,   simd::store_kv<Avx2>,    simd::swiglu<Avx2>};
+  return {.linear = simd::linear<Avx2>,
+          .pack_inputs = simd::pack_inputs<Avx2>,
+          .attention = simd::attention<Avx2>,
+          .rms_norm = simd::rms_norm<Avx2>,
+          .layer_norm = simd::layer_norm<Avx2>,
+          .rope = simd::rope<Avx2>,
+          .store_kv = simd::store_kv<Avx2>,
+          .activate = simd::activate<Avx2>};
 }
 
 }  // namespace outrider

@@ -9,8 +9,14 @@
 namespace outrider {
 
 IsaOps avx512_ops() {
-  return {simd::linear<Avx512>, simd::pack_inputs<Avx512>, simd::attention<Avx512>, simd::rms_norm<Avx512>,
-          simd::rope<Avx512>,   simd::store_kv<Avx512>,    simd::swiglu<Avx512>};
+  return {.linear = simd::linear<Avx512>,
+          .pack_inputs = simd::pack_inputs<Avx512>,
+          .attention = simd::attention<Avx512>,
+          .rms_norm = simd::rms_norm<Avx512>,
+          .layer_norm = simd::layer_norm<Avx512>,
+          .rope = simd::rope<Avx512>,
+          .store_kv = simd::store_kv<Avx512>,
+          .activate = simd::activate<Avx512>};
 }
 
 }  // namespace outrider

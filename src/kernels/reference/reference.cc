@@ -2,6 +2,7 @@
 // The oracle of all other tables: every sum in double precision and in the order of its inputs, in plain C++.
 #include <cmath>
 #include <cstring>
+#include <numbers>
 
 #include "kernels/isa_ops.h"
 #include "kernels/quants.h"
@@ -90,6 +91,7 @@ struct HeadOfRow {
   const AttentionRow& row;
   int64_t kv_head;
   const float* q;  // [head_dim]
+  double slope;
 };
 
 constexpr int64_t kUnit = 32;  // cached heads are padded to whole units, see cached_head_bytes
@@ -121,7 +123,8 @@ double score(const HeadOfRow& head, int64_t position) {
   CachedHead key(head, head.args.k, position);
   double dot = 0;
   for (int64_t d = 0; d < head.args.head_dim; ++d) dot += static_cast<double>(head.q[d]) * key[d];
-  return dot / std::sqrt(static_cast<double>(head.args.head_dim));
+  const double distance = static_cast<double>(head.row.prefix_len + head.row.tail_len - 1 - position);
+  return dot * head.args.scale - head.slope * distance;
 }
 
 void attend(const HeadOfRow& head, float* y) {
@@ -148,7 +151,8 @@ void attention(const AttentionShare& share) {
     const int64_t kv_head = item / (share.row_count * group);
     const int64_t row = item / group % share.row_count;
     const int64_t head = (kv_head * group + item % group) * args.head_dim;
-    attend({args, share.rows[row], kv_head, args.q + row * args.q_stride + head},
+    const double slope = args.slopes == nullptr ? 0 : args.slopes[head / args.head_dim];
+    attend({args, share.rows[row], kv_head, args.q + row * args.q_stride + head, slope},
            args.y + row * args.head_count * args.head_dim + head);
   }
 }
@@ -161,6 +165,23 @@ void rms_norm(const NormArgs& args, Range rows) {
     const double scale = 1 / std::sqrt(sum / static_cast<double>(args.dim) + args.epsilon);
     for (int64_t i = 0; i < args.dim; ++i)
       args.y[r * args.dim + i] = static_cast<float>(x[i] * scale * args.weight[i]);
+  }
+}
+
+void layer_norm(const NormArgs& args, Range rows) {
+  const auto dim = static_cast<double>(args.dim);
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    const float* x = args.x + r * args.dim;
+    double sum = 0;
+    for (int64_t i = 0; i < args.dim; ++i) sum += x[i];
+    const double mean = sum / dim;
+    double squares = 0;
+    for (int64_t i = 0; i < args.dim; ++i) squares += (x[i] - mean) * (x[i] - mean);
+    const double scale = 1 / std::sqrt(squares / dim + args.epsilon);
+    for (int64_t i = 0; i < args.dim; ++i) {
+      const double bias = args.bias == nullptr ? 0 : args.bias[i];
+      args.y[r * args.dim + i] = static_cast<float>((x[i] - mean) * scale * args.weight[i] + bias);
+    }
   }
 }
 
@@ -201,15 +222,33 @@ void store_kv(const StoreKvArgs& args) {
   }
 }
 
-void swiglu(const float* gate_up, float* y, int64_t dim, Range items) {
+double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+    case Activation::kGelu:
+      return 0.5 * x * std::erfc(-x * std::numbers::sqrt2 / 2);
+    case Activation::kGeluTanh:
+      return x / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::kRelu:
+      return x < 0 ? 0 : x;
+  }
+  return 0;
+}
+
+void activate(const ActivationArgs& args, Range items) {
+  const int64_t width = args.is_gated ? 2 * args.dim : args.dim;
   for (int64_t item = items.begin; item < items.end; ++item) {
-    const float* gate = gate_up + item / dim * 2 * dim + item % dim;
-    y[item] = static_cast<float>(gate[0] / (1 + std::exp(-static_cast<double>(gate[0]))) * gate[dim]);
+    const float* x = args.x + item / args.dim * width + item % args.dim;
+    const double y = activated(args.activation, x[0]);
+    args.y[item] = static_cast<float>(args.is_gated ? y * x[args.dim] : y);
   }
 }
 
 }  // namespace
 
-IsaOps reference_ops() { return {linear, pack_inputs, attention, rms_norm, rope, store_kv, swiglu}; }
+IsaOps reference_ops() {
+  return {linear, pack_inputs, attention, rms_norm, layer_norm, rope, store_kv, activate};
+}
 
 }  // namespace outrider

@@ -19,6 +19,12 @@ struct BlockEntries {
   int count;
 };
 
+// ALiBi within one block: entry i of the block has the bias slope * (first + i).
+struct DistanceBias {
+  float slope;  // 0: none
+  float first;  // position of the block's first entry less the row's own
+};
+
 struct RunningSoftmax {
   float largest;
   float total;
@@ -75,6 +81,12 @@ void dot_entries(const float* q, const uint8_t* keys, const int64_t* offsets, in
   for (int i = 0; i < kCount; ++i) scores[i] = V::sum(sums[i]);
 }
 
+template <typename V>
+void add_distance_bias(float* scores, int count, float scale, DistanceBias bias) {
+  for (int i = 0; i < count; ++i)
+    scores[i] = scores[i] * scale + bias.slope * (bias.first + static_cast<float>(i));
+}
+
 // Turns scores into weights exp(score - largest) in place and returns by how much older sums shrink.
 template <typename V>
 float softmax_block(float* scores, int count, float scale, RunningSoftmax& state) {
@@ -125,7 +137,7 @@ void add_values(const BlockEntries& block, const uint8_t* values, const float* w
 
 template <typename V, typename Cached>
 void attend_block(const AttentionArgs& args, const BlockEntries& block, const void* k, const void* v,
-                  const float* q, float* y, RunningSoftmax& state) {
+                  const float* q, float* y, DistanceBias bias, RunningSoftmax& state) {
   alignas(64) float scores[kBlock];
   constexpr int kTogether = 4;
   const auto* keys = static_cast<const uint8_t*>(k);
@@ -137,7 +149,11 @@ void attend_block(const AttentionArgs& args, const BlockEntries& block, const vo
   for (; i < block.count; ++i) {
     dot_entries<V, Cached, 1>(q, keys, block.offsets + i, args.head_dim, scores + i);
   }
-  const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(args.head_dim));
+  float scale = args.scale;
+  if (bias.slope != 0) {
+    add_distance_bias<V>(scores, block.count, scale, bias);
+    scale = 1;
+  }
   const float shrink = softmax_block<V>(scores, block.count, scale, state);
   int64_t d = 0;
   for (; d + kTogether * V::kLanes <= args.head_dim; d += kTogether * V::kLanes) {
@@ -220,11 +236,13 @@ void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
       }
       row_of_block = row;
       const float* q = args.q + row * args.q_stride + head_of(item);
+      const DistanceBias bias = {args.slopes == nullptr ? 0 : args.slopes[head_of(item) / args.head_dim],
+                                 static_cast<float>(entries.begin - (all.end - 1))};
       RunningSoftmax& state = states[item - items.begin];
       if constexpr (kWiden) {
-        attend_block<V, CachedF32<V>>(args, wide.entries, wide.keys, wide.values, q, y_of(item), state);
+        attend_block<V, CachedF32<V>>(args, wide.entries, wide.keys, wide.values, q, y_of(item), bias, state);
       } else {
-        attend_block<V, Cached>(args, block, args.k, args.v, q, y_of(item), state);
+        attend_block<V, Cached>(args, block, args.k, args.v, q, y_of(item), bias, state);
       }
     }
   }

@@ -26,7 +26,7 @@ LayerShape layer_shape(const ModelConfig& target) {
           .kv_heads = target.kv_head_count,
           .head_dim = target.head_dim,
           .ffn = target.ffn_size,
-          .epsilon = target.rms_epsilon};
+          .epsilon = target.norm.epsilon};
 }
 
 at::Generator seeded_generator(uint64_t seed) { return at::detail::createCPUGenerator(seed); }

@@ -69,7 +69,7 @@ TorchTarget::Affine TorchTarget::affine(const WeightReader& weight, const std::s
 at::Tensor TorchTarget::normed_heads(const at::Tensor& heads, const at::Tensor& norm) const {
   if (!norm.defined()) return heads;
   const at::Tensor rows = heads.reshape({-1, config_.head_dim}).to(at::kFloat);
-  return normalized(rows, norm, config_.rms_epsilon, type_).view(heads.sizes());
+  return normalized(rows, norm, config_.norm.epsilon, type_).view(heads.sizes());
 }
 
 TorchTarget::Heads TorchTarget::heads(const Layer& layer, const at::Tensor& normed,
@@ -105,16 +105,16 @@ std::vector<TargetStates> TorchTarget::run(std::span<const std::span<const Token
   at::Tensor delta = at::zeros(x.sizes(), x.options().dtype(type_));
   for (int64_t i = 0; i < config_.layer_count; ++i) {
     const Layer& layer = layers_[static_cast<size_t>(i)];
-    const NormedResidual in = residual_norm(x, delta, layer.input_norm, config_.rms_epsilon);
+    const NormedResidual in = residual_norm(x, delta, layer.input_norm, config_.norm.epsilon);
     tap(i, in.sum);
     const Heads own = heads(layer, in.normed, rotations);
     if (needs.keys_values) entries.push_back(at::stack({own.k, own.v}, 3));
     const at::Tensor mixed = layer.output(attention(own).reshape({rows, -1}));
-    const NormedResidual middle = residual_norm(in.sum, mixed, layer.mlp_norm, config_.rms_epsilon);
+    const NormedResidual middle = residual_norm(in.sum, mixed, layer.mlp_norm, config_.norm.epsilon);
     x = middle.sum;
     delta = layer.down(swiglu(layer.gate_up(middle.normed)));
   }
-  const NormedResidual out = residual_norm(x, delta.to(at::kFloat), final_norm_, config_.rms_epsilon);
+  const NormedResidual out = residual_norm(x, delta.to(at::kFloat), final_norm_, config_.norm.epsilon);
   tap(config_.layer_count, out.sum);
   const at::Tensor hidden = by_window(out.normed);
   const at::Tensor features = taps.empty() ? at::Tensor() : by_window(at::cat(taps, -1));

@@ -28,7 +28,7 @@ nlohmann::json layer_config(const ModelConfig& target, const LayerShape& shape) 
                            {"num_attention_heads", shape.heads},
                            {"num_key_value_heads", shape.kv_heads},
                            {"head_dim", shape.head_dim},
-                           {"rms_norm_eps", static_cast<double>(target.rms_epsilon)},
+                           {"rms_norm_eps", static_cast<double>(target.norm.epsilon)},
                            {"rope_theta", target.rope_theta},
                            {"max_position_embeddings", target.max_context},
                            {"vocab_size", target.vocab_size},

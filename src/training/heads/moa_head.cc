@@ -102,7 +102,7 @@ MoaHead::MoaHead(const HeadContext& context, const MoaOptions& options)
                            .kv_heads = options.kv_heads,
                            .head_dim = hidden / target_.head_count,
                            .ffn = options.mlp > 0 ? options.mlp : hidden * 3 / 2,
-                           .epsilon = target_.rms_epsilon};
+                           .epsilon = target_.norm.epsilon};
     return Layer{shape, initial_layer(shape, /*has_input_norm=*/true, generator)};
   };
   const int64_t kv_hidden = 2 * target_.kv_head_count * target_.head_dim;
@@ -222,7 +222,7 @@ at::Tensor MoaHead::frozen_layers(const at::Tensor& states, int64_t windows, int
     out = UnrolledLayer{layer.shape, layer.weights, target_places_, windows, length}.run(in.sum, in.normed,
                                                                                          memory);
   }
-  return residual_norm(out.x, out.delta, target_norm_, target_.rms_epsilon).normed;
+  return residual_norm(out.x, out.delta, target_norm_, target_.norm.epsilon).normed;
 }
 
 HeadLoss MoaHead::loss(const HeadBatch& batch) const {
@@ -293,7 +293,7 @@ at::Tensor MoaHead::drafted(const at::Tensor& self, int64_t depth, const Unrolle
     attend(layer, target_places_, x, memories[i]);
   }
   if (frozen_.empty()) return states.to(type_);
-  return normalized(states, target_norm_, target_.rms_epsilon, type_);
+  return normalized(states, target_norm_, target_.norm.epsilon, type_);
 }
 
 std::vector<DepthAgreement> MoaHead::measure(const HeadBatch& batch) const {
@@ -325,7 +325,7 @@ HeadExport MoaHead::exported() const {
                            {"model_type", "moa_spec"},
                            {"hidden_size", target_.hidden_size},
                            {"num_attention_heads", target_.head_count},
-                           {"rms_norm_eps", static_cast<double>(target_.rms_epsilon)},
+                           {"rms_norm_eps", static_cast<double>(target_.norm.epsilon)},
                            {"rope_theta", target_.rope_theta},
                            {"vocab_size", target_.vocab_size},
                            {"hidden_act", "silu"},
@@ -360,7 +360,7 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, MoaOptions o
     return usage_error("--tli: fewer layers than the target's " + std::to_string(target.layer_count) +
                        " are expected, found " + std::to_string(options.target_layers));
   }
-  if (options.target_layers > 0 && (target.qkv_bias || target.qk_norm)) {
+  if (options.target_layers > 0 && (target.qkv_bias || target.qk_norm != QkNorm::kNone)) {
     return usage_error("--tli: a target without biases or norms of queries and keys is expected, found " +
                        target.family + "; train with --tli 0");
   }

@@ -81,6 +81,13 @@ void dot_entries(const float* q, const uint8_t* keys, const int64_t* offsets, in
   for (int i = 0; i < kCount; ++i) scores[i] = V::sum(sums[i]);
 }
 
+// The head begins at number `head` of a row; its first entry is that far before the end of the row's list.
+template <typename V>
+DistanceBias bias_of(const AttentionArgs& args, int64_t head, int64_t from_end) {
+  if (args.slopes == nullptr) return {0, 0};
+  return {args.slopes[head / args.head_dim], static_cast<float>(from_end + 1)};
+}
+
 template <typename V>
 void add_distance_bias(float* scores, int count, float scale, DistanceBias bias) {
   for (int i = 0; i < count; ++i)
@@ -230,14 +237,12 @@ void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
       if (row != row_of_block) {
         BlockEntries next;
         find_entries<V>(args, share.rows[row], kv_head, entries, next);
-        const bool changed = !same_entries<V>(block, next);
+        if (kWiden && !same_entries<V>(block, next)) widen_block<V, Cached>(args, next, wide);
         block = next;
-        if (kWiden && changed) widen_block<V, Cached>(args, block, wide);
       }
       row_of_block = row;
       const float* q = args.q + row * args.q_stride + head_of(item);
-      const DistanceBias bias = {args.slopes == nullptr ? 0 : args.slopes[head_of(item) / args.head_dim],
-                                 static_cast<float>(entries.begin - (all.end - 1))};
+      const DistanceBias bias = bias_of<V>(args, head_of(item), entries.begin - all.end);
       RunningSoftmax& state = states[item - items.begin];
       if constexpr (kWiden) {
         attend_block<V, CachedF32<V>>(args, wide.entries, wide.keys, wide.values, q, y_of(item), bias, state);

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "draft_heads/fake_head.h"
+#include "draft_heads/head_golden_params.h"
 #include "models/model_test_data.h"
 
 namespace outrider {
@@ -54,12 +55,7 @@ Result<std::unique_ptr<DFlashNetwork>> load(const FakeHead& made, const Model& t
   return DFlashNetwork::load(head, target, {.kernels = kernels, .pool = &pool, .weights = {}});
 }
 
-struct GoldenParam {
-  std::string kernels;
-  int page_size;
-};
-
-class DFlashGolden : public testing::TestWithParam<GoldenParam> {};
+class DFlashGolden : public testing::TestWithParam<HeadGoldenParam> {};
 
 // `logits`: [places, vocab]; `values` holds every ninth of them.
 void expect_logits(std::span<const float> logits, size_t places, size_t vocab,
@@ -74,7 +70,7 @@ void expect_logits(std::span<const float> logits, size_t places, size_t vocab,
 }
 
 // `chunk`: tokens that the target computes, and the drafter caches, at a time.
-void check_case(const nlohmann::json& golden, const nlohmann::json& expected, const GoldenParam& param,
+void check_case(const nlohmann::json& golden, const nlohmann::json& expected, const HeadGoldenParam& param,
                 size_t chunk) {
   TestModel target({.name = expected.at("target"),
                     .kernels = param.kernels,
@@ -136,17 +132,7 @@ TEST_P(DFlashGolden, AgreesWithPyTorch) {
   }
 }
 
-std::vector<GoldenParam> golden_params() {
-  std::vector<GoldenParam> params;
-  for (const auto kernels : available_kernels()) {
-    for (const int page_size : {1, 16}) params.push_back({std::string(kernels), page_size});
-  }
-  return params;
-}
-
-INSTANTIATE_TEST_SUITE_P(Kernels, DFlashGolden, testing::ValuesIn(golden_params()), [](const auto& info) {
-  return info.param.kernels + "_page_" + std::to_string(info.param.page_size);
-});
+INSTANTIATE_TEST_SUITE_P(Kernels, DFlashGolden, testing::ValuesIn(head_golden_params()), head_golden_name);
 
 template <typename Change>
 std::string refusal(Change&& change) {

@@ -11,6 +11,7 @@
 
 #include "draft_heads/fake_head.h"
 #include "draft_heads/head_fit.h"
+#include "draft_heads/head_golden_params.h"
 #include "models/model_test_data.h"
 
 namespace outrider {
@@ -77,12 +78,7 @@ void expect_rows(std::span<const float> found, size_t rows, size_t step,
   ASSERT_EQ(at, expected.size());
 }
 
-struct GoldenParam {
-  std::string kernels;
-  int page_size;
-};
-
-class MoaGolden : public testing::TestWithParam<GoldenParam> {};
+class MoaGolden : public testing::TestWithParam<HeadGoldenParam> {};
 
 // A sequence in a cache of 128 entries.
 struct CachedSequence {
@@ -135,7 +131,7 @@ std::vector<float> draft_levels(const nlohmann::json& golden, MoaNetwork& networ
   return logits;
 }
 
-void check_case(const nlohmann::json& golden, const nlohmann::json& expected, const GoldenParam& param) {
+void check_case(const nlohmann::json& golden, const nlohmann::json& expected, const HeadGoldenParam& param) {
   TestModel target({.name = expected.at("target"),
                     .kernels = param.kernels,
                     .weights = DType::kF32,
@@ -189,17 +185,7 @@ TEST_P(MoaGolden, AgreesWithPyTorch) {
   }
 }
 
-std::vector<GoldenParam> golden_params() {
-  std::vector<GoldenParam> params;
-  for (const auto kernels : available_kernels()) {
-    for (const int page_size : {1, 16}) params.push_back({std::string(kernels), page_size});
-  }
-  return params;
-}
-
-INSTANTIATE_TEST_SUITE_P(Kernels, MoaGolden, testing::ValuesIn(golden_params()), [](const auto& info) {
-  return info.param.kernels + "_page_" + std::to_string(info.param.page_size);
-});
+INSTANTIATE_TEST_SUITE_P(Kernels, MoaGolden, testing::ValuesIn(head_golden_params()), head_golden_name);
 
 // The error of loading a checkpoint changed by `change`; "" if it loads.
 template <typename Change>

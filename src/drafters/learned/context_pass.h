@@ -93,6 +93,22 @@ class ContextPass {
     waiting.is_complete = add(cache, owner, known.subspan(length), compute);
   }
 
+  // Keeps the features of committed tokens with their owners, `sequences` by id, and caches what waits of a
+  // sequence where it becomes too much.
+  template <typename Sequences, typename Compute>
+  void absorb(KvCache& cache, Sequences& sequences, std::span<const CommittedFeatures> committed,
+              Compute&& compute) {
+    for (const CommittedFeatures& features : committed) {
+      const auto found = sequences.find(features.sequence);
+      if (found == sequences.end()) continue;
+      WaitingFeatures& waiting = found->second.waiting;
+      waiting.take(features);
+      if (waiting.count() > WaitingFeatures::kMax)
+        add_waiting(cache, found->second, features.tokens, compute);
+    }
+    finish(compute);
+  }
+
   // Caches all that has been added; its features wait no more.
   template <typename Compute>
   void finish(Compute&& compute) {

@@ -94,16 +94,8 @@ void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens, uint64_t
 }
 
 void DFlashDrafter::absorb(std::span<const CommittedFeatures> committed) {
-  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
-  for (const CommittedFeatures& features : committed) {
-    const auto found = sequences_.find(features.sequence);
-    if (found == sequences_.end()) continue;
-    WaitingFeatures& waiting = found->second.waiting;
-    waiting.take(features);
-    if (waiting.count() > WaitingFeatures::kMax)
-      context_.add_waiting(cache_, found->second, features.tokens, compute);
-  }
-  context_.finish(compute);
+  context_.absorb(cache_, sequences_, committed,
+                  [&](const auto& batch, auto pieces) { compute_context(batch, pieces); });
 }
 
 void DFlashDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {

@@ -88,16 +88,8 @@ int64_t MoaDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope
 }
 
 void MoaDrafter::absorb(std::span<const CommittedFeatures> committed) {
-  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
-  for (const CommittedFeatures& features : committed) {
-    const auto found = sequences_.find(features.sequence);
-    if (found == sequences_.end()) continue;
-    WaitingFeatures& waiting = found->second.waiting;
-    waiting.take(features);
-    if (waiting.count() > WaitingFeatures::kMax)
-      context_.add_waiting(growth_.cache(), found->second, features.tokens, compute);
-  }
-  context_.finish(compute);
+  context_.absorb(growth_.cache(), sequences_, committed,
+                  [&](const auto& batch, auto pieces) { compute_context(batch, pieces); });
 }
 
 // Rows that run through the target's layers need its staged entries: the root, and the nodes that are

@@ -62,6 +62,8 @@ TEST_F(ProgramTest, DoctorRecognisesALearnedDrafter) {
   EXPECT_EQ(json["drafter"]["trained_for_this_target"], nullptr);
   EXPECT_EQ(json["agreement"]["places"], 8);
   EXPECT_TRUE(json["agreement"].contains("kl_divergence"));  // the head got features and drafted
+  EXPECT_EQ(json["shapes"].front()["keys"], "max_draft_len=1");
+  EXPECT_LE(json["shapes"].front()["nodes"], 1.0);  // its own shape, not the usual tree of the method
   EXPECT_EQ(json["shapes"].back()["keys"], "tree=choices");
   EXPECT_GT(json["shapes"].back()["nodes"], 1.0);
 

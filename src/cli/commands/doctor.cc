@@ -78,6 +78,7 @@ DraftShape choices(SpeculativeOptions options) {
 // Only drafters that rank several tokens can use an expansion vector.
 std::vector<DraftShape> shapes_for(SpeculativeOptions options, bool has_distributions, bool uses_target) {
   options.is_auto = false;
+  options.shape_unset = false;  // each row is its own shape, not the usual one of the method
   std::vector<DraftShape> shapes;
   for (const int length : {1, 2, 4, 8}) shapes.push_back(chain(options, length));
   const std::vector<std::vector<int>> expansions = {{2, 2}, {4, 2, 1}, {1, 1, 3, 1, 1, 1, 1, 1}};

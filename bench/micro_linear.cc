@@ -14,11 +14,11 @@ constexpr int64_t kOutputs = 5632;
 constexpr int64_t kInputs = 2048;
 constexpr int kMatrices = 8;
 
-// K-quants get blocks of zeros: the work does not depend on the numbers.
+// Types that cannot be written get blocks of zeros: the work does not depend on the numbers.
 std::vector<PackedMatrix> make_matrices(const KernelTable& kernels, DType dtype) {
   const int64_t row = row_bytes(dtype, kInputs);
   Buffer stored(static_cast<size_t>(kOutputs * row));
-  if (dtype < DType::kQ4_K || dtype == DType::kI8) {
+  if (can_quantize(dtype)) {
     const std::vector<float> numbers = random_floats(kInputs);
     for (int64_t j = 0; j < kOutputs; ++j)
       quantize_row(dtype, numbers.data(), stored.data() + j * row, kInputs);

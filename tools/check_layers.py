@@ -30,7 +30,7 @@ ROOMS = {
     "engine": [{"step"}],
     "formats": [{"gguf", "torch"}, {"hf"}],
     "grammar": [{"json_schema"}],
-    "kernels": [{"reference", "simd"}, {"avx2", "avx512"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16"}, {"amx"}],
+    "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16"}, {"amx"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
     "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],

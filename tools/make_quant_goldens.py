@@ -15,9 +15,13 @@ import numpy as np
 from gguf import GGMLQuantizationType, quants
 
 ELEMENTS = 512
-TYPES = ["F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K"]
-QUANTIZED_TYPES = ["F16", "BF16", "Q8_0", "Q4_0"]
-HALVES_OF_BLOCK = {"Q8_0": [0], "Q4_0": [0], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}  # byte offsets of scales
+QUANTIZED_TYPES = ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]
+# Byte offsets of the half-precision scales of a block; types without such scales have others (see put_scales).
+HALVES_OF_BLOCK = {
+    "Q8_0": [0], "Q4_0": [0], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],
+    "Q2_K": [80, 82], "Q3_K": [108], "IQ4_NL": [0], "IQ4_XS": [0], "IQ1_S": [0], "IQ1_M": [], "IQ2_XXS": [0],
+    "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ3_S": [0], "TQ1_0": [52], "TQ2_0": [64], "MXFP4": [], "NVFP4": []}
+TYPES = ["F16", "BF16", *HALVES_OF_BLOCK]
 
 
 def random_blocks(rng, name, block_bytes):
@@ -27,10 +31,18 @@ def random_blocks(rng, name, block_bytes):
         bits[(bits & infinite) == infinite] ^= 0x4000  # infinities and NaN are compared elsewhere
         return bits.view(np.uint8)
     blocks = rng.integers(0, 256, block_bytes, dtype=np.uint8).reshape(-1, block_bytes_of(name))
+    put_scales(rng, name, blocks)
+    return blocks.reshape(-1)
+
+
+def put_scales(rng, name, blocks):
     for offset in HALVES_OF_BLOCK[name]:
         scales = (rng.standard_normal(len(blocks)) * 0.02).astype(np.float16)
         blocks[:, offset : offset + 2] = scales.view(np.uint8).reshape(-1, 2)
-    return blocks.reshape(-1)
+    if name == "MXFP4":  # infinities are compared elsewhere; the smallest scales are subnormal
+        blocks[:, 0] = rng.choice([0, 1, 2, 3, 100, 127, 130, 250], len(blocks))
+    if name == "IQ1_M":  # the scale's last nibble has its sign and exponent: no infinity, no NaN
+        blocks[:, 55] &= 0xBF
 
 
 def block_bytes_of(name):

@@ -60,9 +60,28 @@ TEST(RandomModel, ScalesOfBlocksKeepNumbersSmall) {
     int64_t scale_at;
     float largest_factor;  // the largest multiple of a block's scale
   };
-  for (const Case& c :
-       {Case{DType::kQ8_0, 0, 127}, Case{DType::kQ4_0, 0, 8}, Case{DType::kQ4_K, 0, 63 * 15},
-        Case{DType::kQ4_K, 2, 63}, Case{DType::kQ5_K, 0, 63 * 31}, Case{DType::kQ6_K, 208, 127 * 32}}) {
+  for (const Case& c : {Case{DType::kQ8_0, 0, 127},
+                        Case{DType::kQ4_0, 0, 8},
+                        Case{DType::kQ4_1, 0, 15},
+                        Case{DType::kQ5_0, 0, 16},
+                        Case{DType::kQ5_1, 0, 31},
+                        Case{DType::kQ2_K, 80, 15 * 3},
+                        Case{DType::kQ2_K, 82, 15},
+                        Case{DType::kQ3_K, 108, 32 * 4},
+                        Case{DType::kQ4_K, 0, 63 * 15},
+                        Case{DType::kQ4_K, 2, 63},
+                        Case{DType::kQ5_K, 0, 63 * 31},
+                        Case{DType::kQ6_K, 208, 127 * 32},
+                        Case{DType::kIQ1_S, 0, 15 * 9 / 8.0F},
+                        Case{DType::kIQ2_XXS, 0, 4 * 43},
+                        Case{DType::kIQ2_XS, 0, 4 * 43},
+                        Case{DType::kIQ2_S, 0, 4 * 43},
+                        Case{DType::kIQ3_XXS, 0, 8 * 62},
+                        Case{DType::kIQ3_S, 0, 31 * 15},
+                        Case{DType::kIQ4_NL, 0, 127},
+                        Case{DType::kIQ4_XS, 0, 32 * 127},
+                        Case{DType::kTQ1_0, 52, 1},
+                        Case{DType::kTQ2_0, 64, 2}}) {
     SCOPED_TRACE(dtype_name(c.dtype));
     const ModelFile model = opened("llama-1b", c.dtype);
     const TensorView& view = model.tensors.at("lm_head.weight");

@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/kernel_args.h"
+#include "kernels/nibble_values.h"
 
 namespace outrider {
 
@@ -21,7 +22,7 @@ inline constexpr int64_t kChannelDepth = 64;  // 8-bit inputs of a tile
 // Bytes before the codes of a panel: one unit (f32), or the 16 f32 scales of kChannels.
 inline constexpr int64_t kPanelHeader = 64;
 
-// The code of zero of 4-bit types without mins.
+// The code of zero of NibbleValues::kCentred.
 inline constexpr int kNibbleZero = 8;
 
 // Inputs as kInt8Groups are InputGroup[inputs / kInputGroup][row].
@@ -60,7 +61,9 @@ struct LinearShare {
   // Fields of CodeType, for block types.
   int code_group = 0;
   bool has_min = false;
-  const std::byte* weights = nullptr;  // [n, k], packed
+  NibbleValues code_values = NibbleValues::kCentred;
+  const int8_t* code_numbers = nullptr;  // [16] numbers of 4-bit codes without a min
+  const std::byte* weights = nullptr;    // [n, k], packed
   int64_t panel_bytes = 0;
   int64_t n = 0;
   int64_t k = 0;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <iostream>
 #include <random>
@@ -11,11 +12,20 @@
 #include <vector>
 
 #include "kernels/kernel_table.h"
+#include "kernels/weight_codes.h"
 
 namespace outrider {
 
-inline constexpr DType kAllDTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ8_0, DType::kQ4_0,
-                                       DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kI8};
+inline constexpr auto kAllDTypes = [] {
+  std::array<DType, kDTypeCount> all{};
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<DType>(i);
+  return all;
+}();
+
+// Types whose groups' scales are products, which packing rounds to half precision.
+inline bool has_rounded_scales(DType dtype) {
+  return block_elements(dtype) > 1 && code_type(dtype).products > 0 && dtype != DType::kMXFP4;
+}
 
 // The tables this machine can run; says which ones are left out and why.
 inline std::vector<const KernelTable*> tables_to_test() {
@@ -58,11 +68,47 @@ struct StoredMatrix {
   }
 };
 
-// Blocks of K-quants are random bytes with small finite scales, so that every scale and code occurs.
+// 16-bit words of a block that hold its scales.
+struct ScaleWords {
+  DType dtype;
+  std::vector<size_t> offsets;
+};
+
+inline const std::vector<ScaleWords>& scale_words() {
+  static const std::vector<ScaleWords> all = {
+      {DType::kQ2_K, {80, 82}}, {DType::kQ3_K, {108}},  {DType::kQ4_K, {0, 2}}, {DType::kQ5_K, {0, 2}},
+      {DType::kQ6_K, {208}},    {DType::kIQ1_S, {0}},   {DType::kIQ2_XXS, {0}}, {DType::kIQ2_XS, {0}},
+      {DType::kIQ2_S, {0}},     {DType::kIQ3_XXS, {0}}, {DType::kIQ3_S, {0}},   {DType::kIQ4_NL, {0}},
+      {DType::kIQ4_XS, {0}},    {DType::kTQ1_0, {52}},  {DType::kTQ2_0, {64}},
+  };
+  return all;
+}
+
+// Gives a block of random bytes small finite scales.
+inline void put_scales(DType dtype, std::mt19937_64& engine, std::byte* block) {
+  const auto word = static_cast<uint16_t>(f32_to_f16(1e-5F * static_cast<float>(1 + engine() % 16)));
+  const auto put_word = [&](size_t offset, int bits) {
+    block[offset] = static_cast<std::byte>(bits & 0xFF);
+    block[offset + 1] = static_cast<std::byte>(bits >> 8);
+  };
+  for (const ScaleWords& scales : scale_words()) {
+    if (scales.dtype != dtype) continue;
+    for (const size_t offset : scales.offsets) {
+      put_word(offset, f32_to_f16(1e-5F * static_cast<float>(1 + engine() % 16)));
+    }
+  }
+  if (dtype == DType::kMXFP4) block[0] = static_cast<std::byte>(110 + engine() % 8);
+  for (size_t i = 0; dtype == DType::kIQ1_M && i < 4; ++i) {  // a nibble of the scale on top of each word
+    const auto low = static_cast<int>(engine() & 0x0FFF);
+    put_word(48 + 2 * i, low | (word >> (4 * i) & 15) << 12);
+  }
+}
+
+// Blocks of types that quantize_row() does not write and of K-quants are random bytes with small finite
+// scales, so that every scale and code occurs.
 inline StoredMatrix random_matrix(DType dtype, int64_t n, int64_t k, uint64_t seed) {
   StoredMatrix matrix{dtype, n, k, std::vector<std::byte>(static_cast<size_t>(n * row_bytes(dtype, k)))};
-  const bool k_quant = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
-  if (!k_quant) {
+  if (can_quantize(dtype) && block_elements(dtype) < 256) {
     const Floats numbers = random_floats(static_cast<size_t>(n * k), seed, 0.05F);
     for (int64_t j = 0; j < n; ++j) {
       quantize_row(dtype, numbers.data() + j * k, matrix.bytes.data() + j * row_bytes(dtype, k), k);
@@ -72,15 +118,8 @@ inline StoredMatrix random_matrix(DType dtype, int64_t n, int64_t k, uint64_t se
   std::mt19937_64 engine(seed);
   for (std::byte& byte : matrix.bytes) byte = static_cast<std::byte>(engine() & 0xFF);
   const auto size = static_cast<size_t>(block_bytes(dtype));
-  for (size_t block = 0; block < matrix.bytes.size(); block += size) {
-    const auto put_half = [&](size_t offset, float scale) {
-      const uint16_t bits = f32_to_f16(scale * static_cast<float>(1 + engine() % 16));
-      matrix.bytes[block + offset] = static_cast<std::byte>(bits & 0xFF);
-      matrix.bytes[block + offset + 1] = static_cast<std::byte>(bits >> 8);
-    };
-    put_half(dtype == DType::kQ6_K ? 208 : 0, 1e-5F);
-    if (dtype != DType::kQ6_K) put_half(2, 1e-5F);
-  }
+  for (size_t block = 0; block < matrix.bytes.size(); block += size)
+    put_scales(dtype, engine, &matrix.bytes[block]);
   return matrix;
 }
 

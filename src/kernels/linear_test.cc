@@ -32,11 +32,9 @@ Floats seen_inputs(InputLayout layout, const Floats& x, int64_t k) {
 }
 
 // Largest error of the stored weights, relative to the largest term of a weight. Tiles hold bf16, for nibbles
-// by truncation or with rounded scales; scales of K-quants are products rounded to half precision.
+// by truncation or with rounded scales; scales that are products are rounded to half precision.
 double weight_error(const PackedMatrix& packed) {
-  const bool k_quant =
-      packed.dtype == DType::kQ4_K || packed.dtype == DType::kQ5_K || packed.dtype == DType::kQ6_K;
-  const double scale_error = k_quant ? 6e-4 : 2e-7;
+  const double scale_error = has_rounded_scales(packed.dtype) ? 6e-4 : 2e-7;
   switch (packed.layout) {
     case WeightLayout::kTileNibbles:
       return 1.0 / 128;
@@ -132,8 +130,8 @@ TEST(Linear, DecodesEveryWeight) {
           weights.begin(), weights.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
       // A weight with a min (a zero code is one, too) is a difference of parts at most twice the largest
       // weight here.
-      const bool has_min =
-          dtype == DType::kQ4_K || dtype == DType::kQ5_K || packed->layout == WeightLayout::kDotNibbles;
+      const bool has_min = block_elements(dtype) > 1 &&
+                           (code_type(dtype).has_min || packed->layout == WeightLayout::kDotNibbles);
       for (int64_t i = 0; i < k; ++i) {
         for (int64_t j = 0; j < kOutputs; ++j) {
           const float expected = weights[j * k + i];
@@ -165,14 +163,15 @@ TEST(Linear, RowsAreReadBack) {
       const auto packed = pack_matrix(*table, matrix.view());
       const Floats expected = matrix.values();
       Floats row(k);
-      const bool k_quant = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
+      const bool has_min = block_elements(dtype) > 1 && code_type(dtype).has_min;
       const float largest = *std::max_element(expected.begin(), expected.end());
       for (int64_t j = 0; j < n; ++j) {
         unpack_row(*packed, j, row.data());
         for (int64_t i = 0; i < k; ++i) {
-          float tolerance = k_quant && packed->layout != WeightLayout::kRows ? 1e-3F * largest : 0;
+          float tolerance =
+              has_rounded_scales(dtype) && packed->layout != WeightLayout::kRows ? 1e-3F * largest : 0;
           // Their scales have eight significant bits.
-          if (packed->layout == WeightLayout::kTileNibbles && !k_quant)
+          if (packed->layout == WeightLayout::kTileNibbles && !has_min)
             tolerance = std::abs(expected[j * k + i]) / 256;
           ASSERT_NEAR(row[i], expected[j * k + i], tolerance)
               << table->name << " " << dtype_name(dtype) << " " << j << "," << i;
@@ -187,7 +186,8 @@ TEST(Linear, CodeProductsHaveTheSameBitsEverywhere) {
   const auto avx2 = select_kernels("avx2");
   if (!avx2.ok()) GTEST_SKIP() << avx2.error().message;
   const CpuFeatures& cpu = cpu_features();
-  for (DType dtype : {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kI8}) {
+  for (DType dtype : kAllDTypes) {
+    if (block_elements(dtype) == 1 && dtype != DType::kI8) continue;
     const int64_t n = 50, k = 768, rows = 37;
     const StoredMatrix matrix = random_matrix(dtype, n, k, 17);
     const Floats x = random_floats(rows * k, 18);

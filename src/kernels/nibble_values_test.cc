@@ -36,11 +36,15 @@ TEST(NibbleValues, ScalesAreTheNearestOfTheTable) {
 }
 
 TEST(NibbleValues, EveryScaleTimesEveryCode) {
-  for (int scale = 0; scale <= 0xFFFF; scale += 8) {
-    const uint16_t* values = nibble_values() + scale * kNibbleValuesStride;
-    for (int code = 0; code < 16; ++code) {
-      const float expected = f16_to_f32(static_cast<uint16_t>(scale)) * static_cast<float>(code - 8);
-      ASSERT_EQ(values[code], f32_to_bf16(expected)) << scale << " " << code;
+  for (int set = 0; set <= static_cast<int>(NibbleValues::kOdd); ++set) {
+    const auto values = static_cast<NibbleValues>(set);
+    for (int scale = 0; scale <= 0xFFFF; scale += 8) {
+      const uint16_t* numbers = tile_numbers(values) + scale * kTileNumbersStride;
+      for (int code = 0; code < 16; ++code) {
+        const float expected =
+            f16_to_f32(static_cast<uint16_t>(scale)) * static_cast<float>(nibble_numbers(values)[code]);
+        ASSERT_EQ(numbers[code], f32_to_bf16(expected)) << set << " " << scale << " " << code;
+      }
     }
   }
 }

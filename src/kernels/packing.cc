@@ -95,14 +95,21 @@ void pack_channel(const PanelRow& row) {
   }
 }
 
+// Byte i of a group holds codes i and group / 2 + i in its nibbles; or the bytes as they are.
 void put_dot_codes(const CodeType& type, const int8_t* codes, std::byte* to) {
   if (type.bits == 8) {
     for (int i = 0; i < type.group; i += 4) std::memcpy(to + i / 4 * kDotFeatures * 4, codes + i, 4);
     return;
   }
-  for (int i = 0; i < 16; ++i) {
-    to[i / 4 * kDotFeatures * 4 + i % 4] = static_cast<std::byte>(codes[i] | codes[i + 16] << 4);
+  const int half = type.group / 2;
+  for (int i = 0; i < half; ++i) {
+    to[i / 4 * kDotFeatures * 4 + i % 4] = static_cast<std::byte>(codes[i] | codes[half + i] << 4);
   }
+}
+
+void put_half(float value, std::byte* to) {
+  const uint16_t half = f32_to_f16(value);
+  std::memcpy(to, &half, sizeof(half));
 }
 
 void pack_dot_codes(const PanelRow& row, float unit) {
@@ -112,16 +119,16 @@ void pack_dot_codes(const PanelRow& row, float unit) {
   const int64_t code_bytes = type.group * kDotFeatures * type.bits / 8;
   WeightCodes codes;
   for (int64_t begin = 0; begin < row.k; begin += kCodesPerStretch) {
-    read_codes(row.dtype, row.stored, begin, row.k, unit, codes);
+    read_codes(row.dtype, row.stored, begin, row.k, codes);
     const int64_t groups = std::min<int64_t>(kCodesPerStretch, row.k - begin) / type.group;
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t block = begin / kCodeBlock + g / groups_of_block;
       const int64_t place = g % groups_of_block;
       std::byte* to = row.panel + kPanelHeader + block * code_block_bytes(type);
-      std::memcpy(to + (place * kDotFeatures + row.index) * 2, &codes.scales[g], 2);
+      put_half(codes.scales[g] / unit, to + (place * kDotFeatures + row.index) * 2);
       to += scale_bytes;
       if (type.has_min) {
-        std::memcpy(to + (place * kDotFeatures + row.index) * 2, &codes.mins[g], 2);
+        put_half(codes.mins[g] / unit, to + (place * kDotFeatures + row.index) * 2);
         to += scale_bytes;
       }
       put_dot_codes(type, codes.codes + g * type.group, to + place * code_bytes + row.index * 4);
@@ -143,28 +150,33 @@ void put_tile_codes(const CodeType& type, const int8_t* codes, std::byte* to) {
   std::memcpy(to, words, sizeof(words));
 }
 
+// The scales of a row's block, then its mins, 16 rows after one another; returns where the codes begin.
+std::byte* put_tile_scales(const CodeType& type, const WeightCodes& codes, int64_t block, float unit,
+                           const PanelRow& row, std::byte* to) {
+  const int64_t groups = kCodeBlock / type.group;
+  const int64_t first = block * groups;
+  const int64_t place = row.index % 16 * groups;
+  for (int64_t g = 0; g < groups; ++g) {
+    const uint16_t half = f32_to_f16(codes.scales[first + g] / unit);
+    const uint16_t stored = type.bits == 4 && !type.has_min ? table_scale(half) : half;
+    std::memcpy(to + (place + g) * 2, &stored, sizeof(stored));
+    if (type.has_min) put_half(codes.mins[first + g] / unit, to + (16 * groups + place + g) * 2);
+  }
+  return to + 16 * groups * 2 * (type.has_min ? 2 : 1);
+}
+
 void pack_tile_codes(const PanelRow& row, float unit) {
   const CodeType type = code_type(row.dtype);
-  const int64_t groups = kCodeBlock / type.group;
   const int64_t block_bytes = code_block_bytes(type);
-  const int64_t r = row.index % 16;
   WeightCodes codes;
   for (int64_t begin = 0; begin < row.k; begin += kCodesPerStretch) {
-    read_codes(row.dtype, row.stored, begin, row.k, unit, codes);
-    if (type.bits == 4 && !type.has_min) {
-      for (int g = 0; g < kCodesPerStretch / type.group; ++g) codes.scales[g] = table_scale(codes.scales[g]);
-    }
+    read_codes(row.dtype, row.stored, begin, row.k, codes);
     const int64_t blocks = blocks_of(std::min<int64_t>(kCodesPerStretch, row.k - begin), kCodeBlock);
     for (int64_t b = 0; b < blocks; ++b) {
       std::byte* to =
           row.panel + kPanelHeader + ((begin / kCodeBlock + b) * 2 + row.index / 16) * block_bytes;
-      std::memcpy(to + r * groups * 2, codes.scales + b * groups, static_cast<size_t>(groups * 2));
-      to += 16 * groups * 2;
-      if (type.has_min) {
-        std::memcpy(to + r * groups * 2, codes.mins + b * groups, static_cast<size_t>(groups * 2));
-        to += 16 * groups * 2;
-      }
-      put_tile_codes(type, codes.codes + b * kCodeBlock, to + r * kCodeBlock * type.bits / 8);
+      to = put_tile_scales(type, codes, b, unit, row, to);
+      put_tile_codes(type, codes.codes + b * kCodeBlock, to + row.index % 16 * kCodeBlock * type.bits / 8);
     }
   }
 }
@@ -198,7 +210,7 @@ bool has_unit(WeightLayout layout) {
 
 // The largest unit of the panel's rows serves them all.
 float panel_unit(RowReader& reader, const PackedMatrix& packed, Range features) {
-  if (packed.dtype == DType::kQ4_0 || packed.dtype == DType::kQ8_0) return 1;
+  if (code_type(packed.dtype).products == 0) return 1;
   float unit = 0;
   for (int64_t j = features.begin; j < features.end; ++j) {
     unit = std::max(unit, scale_unit(packed.dtype, reader.row(j), packed.k));
@@ -274,11 +286,13 @@ WeightLayout pair_layout(DType dtype) {
 }
 
 // F32 and F16 weights have more bits than a bf16 tile holds; decoding 8-bit codes to it costs more than the
-// memory they save, so Q8_0 is multiplied as it is.
+// memory they save, so codes that 8-bit tiles can multiply (Q8_0, Q5_0) are multiplied as they are.
 WeightLayout tile_layout(DType dtype) {
   if (dtype == DType::kBF16) return WeightLayout::kTiles;
-  if (block_elements(dtype) == 1 || dtype == DType::kQ8_0) return dot_layout(dtype);
-  return code_type(dtype).bits == 4 ? WeightLayout::kTileNibbles : WeightLayout::kTileBytes;
+  if (block_elements(dtype) == 1) return dot_layout(dtype);
+  const CodeType type = code_type(dtype);
+  if (type.bits == 4) return WeightLayout::kTileNibbles;
+  return type.group == kInputGroup && !type.has_min ? WeightLayout::kDotBytes : WeightLayout::kTileBytes;
 }
 
 Result<PackedMatrix> row_layout(const MatrixSource& source) {
@@ -317,6 +331,8 @@ LinearShare linear_share(const LinearArgs& args, Range features) {
           .dtype = weights.dtype,
           .code_group = codes.group,
           .has_min = codes.has_min,
+          .code_values = codes.values,
+          .code_numbers = nibble_numbers(codes.values),
           .weights = weights.data.data(),
           .panel_bytes = weights.panel_bytes,
           .n = weights.n,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/quants.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include "base/check.h"
-#include "kernels/quant_blocks.h"
+#include "kernels/blocks/quant_blocks.h"
 #include "kernels/quants_k.h"
+#include "kernels/weight_codes.h"
 
 namespace outrider {
 namespace {
@@ -21,107 +22,81 @@ T read(const std::byte* from) {
   return value;
 }
 
-void dequantize(const BlockQ8_0& block, float* out) {
-  const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>(block.qs[i]);
-}
-
-void dequantize(const BlockQ4_0& block, float* out) {
-  const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 16; ++i) {
-    out[i] = d * static_cast<float>((block.qs[i] & 15) - 8);
-    out[i + 16] = d * static_cast<float>((block.qs[i] >> 4) - 8);
-  }
-}
-
-struct ScaleAndMin {
-  float scale;
-  float min;
-};
-
-template <typename Block>
-ScaleAndMin scale_and_min(const Block& block, int group) {
-  const uint8_t* s = block.scales;
-  const int low = group & 3;
-  const int scale = group < 4 ? s[low] & 63 : (s[8 + low] & 15) | (s[low] >> 6 << 4);
-  const int min = group < 4 ? s[4 + low] & 63 : (s[8 + low] >> 4) | (s[4 + low] >> 6 << 4);
-  return {f16_to_f32(block.d) * static_cast<float>(scale), f16_to_f32(block.dmin) * static_cast<float>(min)};
-}
-
-int nibble_of_group(const uint8_t* qs, int group, int l) {
-  const uint8_t byte = qs[group / 2 * 32 + l];
-  return group % 2 == 0 ? byte & 15 : byte >> 4;
-}
-
-void dequantize(const BlockQ4_K& block, float* out) {
-  for (int group = 0; group < 8; ++group) {
-    const ScaleAndMin s = scale_and_min(block, group);
-    for (int l = 0; l < 32; ++l) {
-      out[group * 32 + l] = s.scale * static_cast<float>(nibble_of_group(block.qs, group, l)) - s.min;
-    }
-  }
-}
-
-void dequantize(const BlockQ5_K& block, float* out) {
-  for (int group = 0; group < 8; ++group) {
-    const ScaleAndMin s = scale_and_min(block, group);
-    for (int l = 0; l < 32; ++l) {
-      const int q = nibble_of_group(block.qs, group, l) | (block.qh[l] >> group & 1) << 4;
-      out[group * 32 + l] = s.scale * static_cast<float>(q) - s.min;
-    }
-  }
-}
-
-void dequantize(const BlockQ6_K& block, float* out) {
-  const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 256; ++i) {
-    const int half = i / 128, c = i % 128 / 32, l = i % 32;
-    const uint8_t low = block.ql[half * 64 + c % 2 * 32 + l];
-    const int q = (c < 2 ? low & 15 : low >> 4) | (block.qh[half * 32 + l] >> (2 * c) & 3) << 4;
-    out[i] = d * static_cast<float>(block.scales[i / 16]) * static_cast<float>(q - 32);
-  }
-}
-
-template <typename Block>
-void dequantize_blocks(const std::byte* row, float* out, int64_t elements, int64_t block_size) {
-  for (int64_t i = 0; i < elements; i += block_size, row += sizeof(Block)) {
-    dequantize(read<Block>(row), out + i);
-  }
-}
-
 // NaN becomes `low`, so that any input gives a defined code.
 int clamp_to_int(double value, int low, int high) {
   if (!(value > low)) return low;
   return value < high ? static_cast<int>(value) : high;
 }
 
+float inverse_of(float d) { return d == 0 ? 0 : 1 / d; }
+
 // The scale maps the largest magnitude to 127; codes round half away from zero.
 void quantize_block(const float* x, BlockQ8_0& block) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) largest = std::fmax(largest, std::fabs(x[i]));
   const float d = largest / 127;
-  const float inverse = d == 0 ? 0 : 1 / d;
+  const float inverse = inverse_of(d);
   block.d = f32_to_f16(d);
   for (int i = 0; i < 32; ++i)
     block.qs[i] = static_cast<int8_t>(clamp_to_int(std::round(x[i] * inverse), -128, 127));
 }
 
-// The scale maps the number of largest magnitude to code -8; codes round half up. All arithmetic is f32,
-// which decides the code of numbers that only the rounding of the scale moves off the midpoint.
-void quantize_block(const float* x, BlockQ4_0& block) {
-  float largest = 0;
+// The codes round half up. All arithmetic is f32, which decides the code of numbers that only the rounding of
+// the scale moves off the midpoint.
+int half_up_code(float in_steps, int zero, int high) {
+  return clamp_to_int(in_steps + (static_cast<float>(zero) + 0.5F), 0, high);
+}
+
+// The number of largest magnitude, with its sign.
+float extreme_of(const float* x) {
+  float extreme = 0;
   for (int i = 0; i < 32; ++i) {
-    if (std::fabs(x[i]) > std::fabs(largest)) largest = x[i];
+    if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
   }
-  const float d = largest / -8;
-  const float inverse = d == 0 ? 0 : 1 / d;
-  block.d = f32_to_f16(d);
-  for (int i = 0; i < 16; ++i) {
-    const int low = clamp_to_int(x[i] * inverse + 8.5F, 0, 15);
-    const int high = clamp_to_int(x[i + 16] * inverse + 8.5F, 0, 15);
-    block.qs[i] = static_cast<uint8_t>(low | high << 4);
+  return extreme;
+}
+
+// Puts codes into low, then high nibbles, and their fifth bits into the block's fifth bits if it has them.
+template <typename Block>
+void put_codes(const int* codes, Block& block) {
+  for (int i = 0; i < 16; ++i)
+    block.qs[i] = static_cast<uint8_t>((codes[i] & 15) | (codes[i + 16] & 15) << 4);
+  if constexpr (requires { block.qh; }) {
+    std::memset(block.qh, 0, sizeof(block.qh));
+    for (int i = 0; i < 32; ++i) block.qh[i / 8] |= static_cast<uint8_t>(codes[i] >> 4 << (i % 8));
   }
 }
+
+// The scale maps the number of largest magnitude to the lowest code.
+template <typename Block>
+void quantize_centred(const float* x, int zero, Block& block) {
+  const float d = extreme_of(x) / static_cast<float>(-zero);
+  const float inverse = inverse_of(d);
+  int codes[32];
+  for (int i = 0; i < 32; ++i) codes[i] = half_up_code(x[i] * inverse, zero, 2 * zero - 1);
+  block.d = f32_to_f16(d);
+  put_codes(codes, block);
+}
+
+void quantize_block(const float* x, BlockQ4_0& block) { quantize_centred(x, 8, block); }
+void quantize_block(const float* x, BlockQ5_0& block) { quantize_centred(x, 16, block); }
+
+// Scale and min map the smallest number to 0 and the largest to the highest code.
+template <typename Block>
+void quantize_range(const float* x, int high, Block& block) {
+  const auto [least, most] = std::minmax_element(x, x + 32);
+  const float min = *least;
+  const float d = (*most - min) / static_cast<float>(high);
+  const float inverse = inverse_of(d);
+  int codes[32];
+  for (int i = 0; i < 32; ++i) codes[i] = half_up_code((x[i] - min) * inverse, 0, high);
+  block.d = f32_to_f16(d);
+  block.m = f32_to_f16(min);
+  put_codes(codes, block);
+}
+
+void quantize_block(const float* x, BlockQ4_1& block) { quantize_range(x, 15, block); }
+void quantize_block(const float* x, BlockQ5_1& block) { quantize_range(x, 31, block); }
 
 template <typename Block>
 void quantize_blocks(const float* row, std::byte* out, int64_t elements, int64_t block_size) {
@@ -162,26 +137,49 @@ void convert_numbers(const float* row, std::byte* out, int64_t elements) {
   }
 }
 
-// Calls `visit` with an empty block of the type.
-template <typename Visit>
-void visit_block_type(DType dtype, Visit&& visit) {
-  switch (dtype) {
-    case DType::kQ8_0:
-      return visit(BlockQ8_0{});
-    case DType::kQ4_0:
-      return visit(BlockQ4_0{});
-    case DType::kQ4_K:
-      return visit(BlockQ4_K{});
-    case DType::kQ5_K:
-      return visit(BlockQ5_K{});
-    case DType::kQ6_K:
-      return visit(BlockQ6_K{});
-    default:
-      OUTRIDER_CHECK(block_elements(dtype) > 1);
+// Replaces codes by the numbers that they stand for.
+void to_numbers(const CodeType& type, int8_t* codes) {
+  if (type.bits == 8 || type.has_min) return;
+  const int8_t* numbers = nibble_numbers(type.values);
+  for (int i = 0; i < kCodesPerStretch; ++i) codes[i] = numbers[codes[i]];
+}
+
+void dequantize_groups(DType dtype, const std::byte* row, float* out, int64_t elements) {
+  const CodeType type = code_type(dtype);
+  WeightCodes stretch;
+  for (int64_t begin = 0; begin < elements; begin += kCodesPerStretch) {
+    read_codes(dtype, row, begin, elements, stretch);
+    to_numbers(type, stretch.codes);
+    const int64_t count = std::min<int64_t>(kCodesPerStretch, elements - begin);
+    for (int64_t group = 0; group < count / type.group; ++group) {
+      const int8_t* numbers = stretch.codes + group * type.group;
+      const float scale = stretch.scales[group];
+      const float min = type.has_min ? stretch.mins[group] : 0;
+      for (int i = 0; i < type.group; ++i) *out++ = scale * static_cast<float>(numbers[i]) - min;
+    }
   }
 }
 
 }  // namespace
+
+bool can_quantize(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI8:
+    case DType::kQ8_0:
+    case DType::kQ4_0:
+    case DType::kQ4_1:
+    case DType::kQ5_0:
+    case DType::kQ5_1:
+    case DType::kQ4_K:
+    case DType::kQ6_K:
+      return true;
+    default:
+      return false;
+  }
+}
 
 void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements) {
   switch (dtype) {
@@ -199,9 +197,7 @@ void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t eleme
     case DType::kI8:
       return dequantize_i8(row, out, elements);
     default:
-      visit_block_type(dtype, [&]<typename Block>(const Block&) {
-        dequantize_blocks<Block>(row, out, elements, block_elements(dtype));
-      });
+      return dequantize_groups(dtype, row, out, elements);
   }
 }
 
@@ -216,12 +212,22 @@ void quantize_row(DType dtype, const float* row, std::byte* out, int64_t element
       return convert_numbers<f32_to_bf16>(row, out, elements);
     case DType::kI8:
       return quantize_i8(row, out, elements);
+    case DType::kQ8_0:
+      return quantize_blocks<BlockQ8_0>(row, out, elements, 32);
+    case DType::kQ4_0:
+      return quantize_blocks<BlockQ4_0>(row, out, elements, 32);
+    case DType::kQ4_1:
+      return quantize_blocks<BlockQ4_1>(row, out, elements, 32);
+    case DType::kQ5_0:
+      return quantize_blocks<BlockQ5_0>(row, out, elements, 32);
+    case DType::kQ5_1:
+      return quantize_blocks<BlockQ5_1>(row, out, elements, 32);
+    case DType::kQ4_K:
+      return quantize_blocks<BlockQ4_K>(row, out, elements, 256);
+    case DType::kQ6_K:
+      return quantize_blocks<BlockQ6_K>(row, out, elements, 256);
     default:
-      OUTRIDER_CHECK(dtype != DType::kQ5_K);  // no code here writes it
-      visit_block_type(dtype, [&]<typename Block>(const Block&) {
-        if constexpr (!std::is_same_v<Block, BlockQ5_K>)
-          quantize_blocks<Block>(row, out, elements, block_elements(dtype));
-      });
+      OUTRIDER_CHECK(can_quantize(dtype));
   }
 }
 

@@ -12,8 +12,11 @@ namespace outrider {
 // Converts `elements` stored numbers of one row to f32, as the format's description defines them.
 void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t elements);
 
-// Converts one f32 row to any type except Q5_K (a precondition). F16, BF16, Q8_0, Q4_0 and I8 are rounded as
-// GGUF's reference quantiser does; the scales of Q4_K and Q6_K are found by a search.
+// Whether quantize_row() writes the type.
+bool can_quantize(DType dtype);
+
+// Converts one f32 row; precondition: can_quantize(dtype). F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 and I8 are
+// rounded as GGUF's reference quantiser does; the scales of Q4_K and Q6_K are found by a search.
 void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements);
 
 }  // namespace outrider

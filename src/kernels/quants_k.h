@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/quant_blocks.h"
+#include "kernels/blocks/quant_blocks.h"
 
 namespace outrider {
 

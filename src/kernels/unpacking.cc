@@ -53,9 +53,10 @@ CodePlace dot_place(const CodeType& type, int64_t i, int64_t r) {
   const int64_t group = i / type.group;
   const int64_t within = i % type.group;
   const int64_t group_bytes = type.group * kDotFeatures * type.bits / 8;
-  const int64_t byte = type.bits == 8 ? within : within % 16;
+  const int64_t half = type.group / 2;
+  const int64_t byte = type.bits == 8 ? within : within % half;
   return {group * kDotFeatures + r, group * group_bytes + byte / 4 * kDotFeatures * 4 + r * 4 + byte % 4,
-          type.bits == 4 && within >= 16 ? 4 : 0};
+          type.bits == 4 && within >= half ? 4 : 0};
 }
 
 CodePlace tile_place(const CodeType& type, int64_t i, int64_t r) {
@@ -67,7 +68,7 @@ CodePlace tile_place(const CodeType& type, int64_t i, int64_t r) {
 void unpack_codes(const PanelRow& row, bool tiles, float* out) {
   const CodeType type = code_type(row.dtype);
   const int64_t scale_bytes = 16 * (kCodeBlock / type.group) * 2;
-  const int zero = type.has_min ? 0 : kNibbleZero;
+  const int8_t* numbers = nibble_numbers(type.values);
   float unit;
   std::memcpy(&unit, row.panel, sizeof(unit));
   const auto half_at = [unit](const std::byte* from) {
@@ -83,9 +84,9 @@ void unpack_codes(const PanelRow& row, bool tiles, float* out) {
     const float scale = half_at(from + place.scale * 2);
     const float min = type.has_min ? half_at(from + scale_bytes + place.scale * 2) : 0;
     const std::byte stored = from[(type.has_min ? 2 : 1) * scale_bytes + place.code];
-    const int code =
-        type.bits == 4 ? (static_cast<int>(stored) >> place.shift & 15) - zero : static_cast<int8_t>(stored);
-    out[i] = scale * static_cast<float>(code) - min;
+    const int nibble = static_cast<int>(stored) >> place.shift & 15;
+    const int number = type.bits == 8 ? static_cast<int8_t>(stored) : type.has_min ? nibble : numbers[nibble];
+    out[i] = scale * static_cast<float>(number) - min;
   }
 }
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "kernels/quant_blocks.h"
+#include "kernels/blocks/block_codes.h"
 
 namespace outrider {
 namespace {
@@ -18,131 +18,137 @@ Block block_at(const std::byte* row, int64_t index) {
   return block;
 }
 
-void read_block(const BlockQ8_0& block, int index, WeightCodes& out) {
-  std::memcpy(out.codes + index * 32, block.qs, sizeof(block.qs));
-  out.scales[index] = block.d;
-}
-
-void read_block(const BlockQ4_0& block, int index, WeightCodes& out) {
-  int8_t* codes = out.codes + index * 32;
-  for (int i = 0; i < 16; ++i) {
-    codes[i] = static_cast<int8_t>(block.qs[i] & 15);
-    codes[i + 16] = static_cast<int8_t>(block.qs[i] >> 4);
+// A type and the layout of its block.
+template <DType kType, typename Block>
+struct BlockType {
+  template <typename Visit>
+  static bool visit(DType dtype, Visit& visit) {
+    if (dtype != kType) return false;
+    visit(Block{});
+    return true;
   }
-  out.scales[index] = block.d;
+};
+
+// Calls `visit` with an empty block of the type; false if no type of the list is meant.
+template <typename... Types>
+struct BlockTypes {
+  template <typename Visit>
+  static bool visit(DType dtype, Visit&& visit) {
+    return (Types::visit(dtype, visit) || ...);
+  }
+};
+
+using AllBlockTypes =
+    BlockTypes<BlockType<DType::kQ8_0, BlockQ8_0>, BlockType<DType::kQ4_0, BlockQ4_0>,
+               BlockType<DType::kQ4_1, BlockQ4_1>, BlockType<DType::kQ5_0, BlockQ5_0>,
+               BlockType<DType::kQ5_1, BlockQ5_1>, BlockType<DType::kQ2_K, BlockQ2_K>,
+               BlockType<DType::kQ3_K, BlockQ3_K>, BlockType<DType::kQ4_K, BlockQ4_K>,
+               BlockType<DType::kQ5_K, BlockQ5_K>, BlockType<DType::kQ6_K, BlockQ6_K>,
+               BlockType<DType::kIQ4_NL, BlockIQ4_NL>, BlockType<DType::kIQ4_XS, BlockIQ4_XS>,
+               BlockType<DType::kMXFP4, BlockMXFP4>, BlockType<DType::kNVFP4, BlockNVFP4>,
+               BlockType<DType::kTQ1_0, BlockTQ1_0>, BlockType<DType::kTQ2_0, BlockTQ2_0>,
+               BlockType<DType::kIQ1_S, BlockIQ1_S>, BlockType<DType::kIQ1_M, BlockIQ1_M>,
+               BlockType<DType::kIQ2_XXS, BlockIQ2_XXS>, BlockType<DType::kIQ2_XS, BlockIQ2_XS>,
+               BlockType<DType::kIQ2_S, BlockIQ2_S>, BlockType<DType::kIQ3_XXS, BlockIQ3_XXS>,
+               BlockType<DType::kIQ3_S, BlockIQ3_S>>;
+
+template <typename Visit>
+void visit_block_type(DType dtype, Visit&& visit) {
+  const bool found = AllBlockTypes::visit(dtype, visit);
+  OUTRIDER_CHECK(found);
 }
 
+float magnitude(uint16_t half) { return std::fabs(f16_to_f32(half)); }
+
+// The largest half-precision scale of a block; of those without one, the largest scale of a group.
 template <typename Block>
-void read_scales_and_mins(const Block& block, float unit, WeightCodes& out) {
-  const uint8_t* s = block.scales;
-  const float d = f16_to_f32(block.d) / unit;
-  const float dmin = f16_to_f32(block.dmin) / unit;
-  for (int group = 0; group < 8; ++group) {
-    const int low = group & 3;
-    const int scale = group < 4 ? s[low] & 63 : (s[8 + low] & 15) | (s[low] >> 6 << 4);
-    const int min = group < 4 ? s[4 + low] & 63 : (s[8 + low] >> 4) | (s[4 + low] >> 6 << 4);
-    out.scales[group] = f32_to_f16(d * static_cast<float>(scale));
-    out.mins[group] = f32_to_f16(dmin * static_cast<float>(min));
+float largest_of(const Block& block) {
+  if constexpr (requires { block.dmin; }) {
+    return std::max(magnitude(block.d), magnitude(block.dmin));
+  } else if constexpr (requires { block.d; }) {
+    return magnitude(block.d);
+  } else {
+    WeightCodes codes{};
+    read_block(block, {codes.codes, codes.scales, codes.mins});
+    float largest = 0;
+    for (const float scale : codes.scales) largest = std::max(largest, std::fabs(scale));
+    return largest;
   }
-}
-
-void read_nibbles(const uint8_t* qs, int8_t* codes) {
-  for (int pair = 0; pair < 4; ++pair) {
-    for (int l = 0; l < 32; ++l) {
-      codes[pair * 64 + l] = static_cast<int8_t>(qs[pair * 32 + l] & 15);
-      codes[pair * 64 + 32 + l] = static_cast<int8_t>(qs[pair * 32 + l] >> 4);
-    }
-  }
-}
-
-void read_block(const BlockQ4_K& block, float unit, WeightCodes& out) {
-  read_scales_and_mins(block, unit, out);
-  read_nibbles(block.qs, out.codes);
-}
-
-void read_block(const BlockQ5_K& block, float unit, WeightCodes& out) {
-  read_scales_and_mins(block, unit, out);
-  read_nibbles(block.qs, out.codes);
-  for (int group = 0; group < 8; ++group) {
-    for (int l = 0; l < 32; ++l) {
-      const int fifth = block.qh[l] >> group & 1;
-      out.codes[group * 32 + l] = static_cast<int8_t>(out.codes[group * 32 + l] | fifth << 4);
-    }
-  }
-}
-
-void read_block(const BlockQ6_K& block, float unit, WeightCodes& out) {
-  const float d = f16_to_f32(block.d) / unit;
-  for (int group = 0; group < 16; ++group)
-    out.scales[group] = f32_to_f16(d * static_cast<float>(block.scales[group]));
-  for (int half = 0; half < 2; ++half) {
-    const uint8_t* ql = block.ql + half * 64;
-    const uint8_t* qh = block.qh + half * 32;
-    int8_t* codes = out.codes + half * 128;
-    for (int c = 0; c < 4; ++c) {
-      for (int l = 0; l < 32; ++l) {
-        const uint8_t low = ql[c % 2 * 32 + l];
-        const int code = (c < 2 ? low & 15 : low >> 4) | (qh[l] >> (2 * c) & 3) << 4;
-        codes[c * 32 + l] = static_cast<int8_t>(code - 32);
-      }
-    }
-  }
-}
-
-template <typename Block>
-void read_small_blocks(const std::byte* row, int64_t begin, int64_t count, WeightCodes& out) {
-  for (int i = 0; i < count / 32; ++i) read_block(block_at<Block>(row, begin / 32 + i), i, out);
-}
-
-template <typename Block>
-float largest_scale_with_min(const std::byte* row, int64_t elements) {
-  float largest = 0;
-  for (int64_t i = 0; i < elements / 256; ++i) {
-    const auto block = block_at<Block>(row, i);
-    largest = std::max({largest, std::fabs(f16_to_f32(block.d)), std::fabs(f16_to_f32(block.dmin))});
-  }
-  return 63 * largest;
-}
-
-float largest_scale(DType dtype, const std::byte* row, int64_t elements) {
-  if (dtype == DType::kQ4_K) return largest_scale_with_min<BlockQ4_K>(row, elements);
-  if (dtype == DType::kQ5_K) return largest_scale_with_min<BlockQ5_K>(row, elements);
-  float largest = 0;
-  for (int64_t i = 0; i < elements / 256; ++i) {
-    largest = std::max(largest, std::fabs(f16_to_f32(block_at<BlockQ6_K>(row, i).d)));
-  }
-  return 128 * largest;
 }
 
 }  // namespace
 
+CodeType code_type(DType dtype) {
+  switch (dtype) {
+    case DType::kQ4_0:
+    case DType::kTQ1_0:
+    case DType::kTQ2_0:
+      return {.bits = 4};
+    case DType::kQ4_1:
+      return {.bits = 4, .has_min = true};
+    case DType::kQ5_1:
+      return {.has_min = true};
+    case DType::kQ2_K:
+      return {.bits = 4, .group = 16, .has_min = true, .products = 15};
+    case DType::kQ3_K:
+      return {.bits = 4, .group = 16, .products = 32};
+    case DType::kQ4_K:
+      return {.bits = 4, .has_min = true, .products = 63};
+    case DType::kQ5_K:
+      return {.has_min = true, .products = 63};
+    case DType::kQ6_K:
+      return {.group = 16, .products = 128};
+    case DType::kIQ4_NL:
+      return {.bits = 4, .values = NibbleValues::kIq4};
+    case DType::kIQ4_XS:
+      return {.bits = 4, .values = NibbleValues::kIq4, .products = 32};
+    case DType::kMXFP4:
+      return {.bits = 4, .values = NibbleValues::kFp4, .products = 1};
+    case DType::kNVFP4:
+      return {.bits = 4, .group = 16, .values = NibbleValues::kFp4};
+    case DType::kIQ1_S:
+      return {.bits = 4, .values = NibbleValues::kGrid1, .products = 15.0F / 8};
+    case DType::kIQ1_M:
+      return {.bits = 4, .group = 16, .values = NibbleValues::kGrid1, .products = 1};
+    case DType::kIQ2_XXS:
+      return {.bits = 4, .values = NibbleValues::kGrid2, .products = 15.5F / 4};
+    case DType::kIQ2_XS:
+    case DType::kIQ2_S:
+      return {.bits = 4, .group = 16, .values = NibbleValues::kGrid2, .products = 15.5F / 4};
+    case DType::kIQ3_XXS:
+      return {.bits = 4, .values = NibbleValues::kGrid3, .products = 15.5F / 2};
+    case DType::kIQ3_S:
+      return {.bits = 4, .values = NibbleValues::kOdd, .products = 31};
+    default:  // Q8_0 and Q5_0
+      return {};
+  }
+}
+
+void read_codes(DType dtype, const std::byte* row, int64_t begin, int64_t elements, WeightCodes& out) {
+  const int64_t count = std::min<int64_t>(kCodesPerStretch, elements - begin);
+  if (count < kCodesPerStretch) out = {};
+  const int group = code_type(dtype).group;
+  const int64_t block = block_elements(dtype);
+  visit_block_type(dtype, [&]<typename Block>(const Block&) {
+    for (int64_t i = 0; i < count; i += block) {
+      read_block(block_at<Block>(row, (begin + i) / block),
+                 {out.codes + i, out.scales + i / group, out.mins + i / group});
+    }
+  });
+}
+
 float scale_unit(DType dtype, const std::byte* row, int64_t elements) {
-  if (dtype == DType::kQ4_0 || dtype == DType::kQ8_0) return 1;
-  const float largest = largest_scale(dtype, row, elements);
+  const float products = code_type(dtype).products;
+  if (products == 0) return 1;
+  float largest = 0;
+  visit_block_type(dtype, [&]<typename Block>(const Block&) {
+    for (int64_t i = 0; i < elements / block_elements(dtype); ++i)
+      largest = std::max(largest, products * largest_of(block_at<Block>(row, i)));
+  });
   // Corrupt scales stay as they are: infinities and NaN show in the output as with any other type.
   if (!(largest > 0) || !std::isfinite(largest)) return 1;
   constexpr int kLargestExponent = 15;
   return std::ldexp(1.0F, std::ilogb(largest) - kLargestExponent + 1);
-}
-
-void read_codes(DType dtype, const std::byte* row, int64_t begin, int64_t elements, float unit,
-                WeightCodes& out) {
-  const int64_t count = std::min<int64_t>(kCodesPerStretch, elements - begin);
-  if (count < kCodesPerStretch) out = {};
-  switch (dtype) {
-    case DType::kQ8_0:
-      return read_small_blocks<BlockQ8_0>(row, begin, count, out);
-    case DType::kQ4_0:
-      return read_small_blocks<BlockQ4_0>(row, begin, count, out);
-    case DType::kQ4_K:
-      return read_block(block_at<BlockQ4_K>(row, begin / 256), unit, out);
-    case DType::kQ5_K:
-      return read_block(block_at<BlockQ5_K>(row, begin / 256), unit, out);
-    case DType::kQ6_K:
-      return read_block(block_at<BlockQ6_K>(row, begin / 256), unit, out);
-    default:
-      OUTRIDER_CHECK(block_elements(dtype) > 1);
-  }
 }
 
 }  // namespace outrider

@@ -10,9 +10,37 @@ namespace outrider {
 // Element types of stored tensors. The block types are those of GGUF: rows are split into blocks of
 // block_elements(dtype) consecutive elements, each stored in block_bytes(dtype) bytes. kI8 is no type of GGUF
 // and exists in memory only: a row is one f32 scale and its 8-bit numbers, x[i] = scale * q[i].
-enum class DType : uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_K, kQ5_K, kQ6_K, kI8 };
+enum class DType : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ1_S,
+  kIQ1_M,
+  kIQ2_XXS,
+  kIQ2_XS,
+  kIQ2_S,
+  kIQ3_XXS,
+  kIQ3_S,
+  kIQ4_NL,
+  kIQ4_XS,
+  kTQ1_0,
+  kTQ2_0,
+  kMXFP4,
+  kNVFP4,
+  kI8
+};
 
-constexpr int kDTypeCount = 9;
+constexpr int kDTypeCount = 27;
 
 // Lower-case name as used on the command line and in messages: "f32", "q4_k".
 std::string_view dtype_name(DType dtype);

@@ -28,13 +28,10 @@ constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
 // The bytes of one element; 0 for strings and arrays, which have no fixed size.
 constexpr std::array<uint8_t, 13> kElementBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-// The names of ggml's tensor types by number, for messages.
+// The names of ggml's other tensor types by number, for messages.
 std::string tensor_type_name(uint32_t type) {
   static constexpr std::pair<uint32_t, std::string_view> kNames[] = {
-      {3, "Q4_1"},   {6, "Q5_0"},     {7, "Q5_1"},    {9, "Q8_1"},     {10, "Q2_K"},  {11, "Q3_K"},
-      {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"},
-      {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"}, {24, "I8"},      {25, "I16"},   {26, "I32"},
-      {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},  {34, "TQ1_0"},   {35, "TQ2_0"}, {39, "MXFP4"},
+      {9, "Q8_1"}, {15, "Q8_K"}, {24, "I8"}, {25, "I16"}, {26, "I32"}, {27, "I64"}, {28, "F64"}, {41, "Q1_0"},
   };
   for (const auto& [number, name] : kNames) {
     if (number == type) return std::string(name);
@@ -42,8 +39,10 @@ std::string tensor_type_name(uint32_t type) {
   return "number " + std::to_string(type);
 }
 
-constexpr std::array<uint32_t, 8> kTensorTypes = {0, 1,  30, 8,
-                                                  2, 12, 13, 14};  // indexed by DType, up to kQ6_K
+// ggml's number of each DType up to NVFP4.
+constexpr std::array<uint32_t, 26> kTensorTypes = {0,  1,  30, 8,  2,  3,  6,  7,  10, 11, 12, 13, 14,
+                                                   19, 29, 16, 17, 22, 18, 21, 20, 23, 34, 35, 39, 40};
+static_assert(static_cast<size_t>(DType::kNVFP4) + 1 == kTensorTypes.size());
 
 std::optional<DType> dtype_of(uint32_t type) {
   const auto found = std::find(kTensorTypes.begin(), kTensorTypes.end(), type);
@@ -245,7 +244,7 @@ Status GgufParser::read_tensor() {
   const auto dtype = dtype_of(*type);
   if (!dtype) {
     return fail(shown + " has type " + tensor_type_name(*type) +
-                ", which is not supported; F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K and Q6_K are");
+                ", which is not supported; F32, F16, BF16 and llama.cpp's quantised types up to NVFP4 are");
   }
   if (shape.back() % block_elements(*dtype) != 0) {
     return fail(shown + " has rows of " + std::to_string(shape.back()) + " elements, not a multiple of the " +

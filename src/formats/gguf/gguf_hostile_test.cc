@@ -160,8 +160,11 @@ std::vector<HostileCase> dimension_cases() {
 
 std::vector<HostileCase> tensor_cases() {
   return {
-      {"type Q4_1", [](File& f) { f.tensor(kQ).type = 3; }, "Q4_1, which is not supported; F32, F16"},
-      {"type IQ2_XXS", [](File& f) { f.tensor(kQ).type = 16; }, "IQ2_XXS"},
+      {"type Q8_1", [](File& f) { f.tensor(kQ).type = 9; }, "Q8_1, which is not supported; F32, F16"},
+      {"type Q8_K", [](File& f) { f.tensor(kQ).type = 15; }, "Q8_K"},
+      {"type Q1_0", [](File& f) { f.tensor(kQ).type = 41; }, "Q1_0"},
+      {"removed type 31", [](File& f) { f.tensor(kQ).type = 31; }, "number 31"},
+      {"type beyond the last", [](File& f) { f.tensor(kQ).type = 42; }, "number 42"},
       {"type I32", [](File& f) { f.tensor(kQ).type = 26; }, "I32"},
       {"removed type 4", [](File& f) { f.tensor(kQ).type = 4; }, "number 4"},
       {"type 2^32-1", [](File& f) { f.tensor(kQ).type = ~0u; }, "number 4294967295"},

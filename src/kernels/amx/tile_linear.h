@@ -190,14 +190,23 @@ void multiply_chunk(const Chunk& chunk) {
     panel(chunk, feature);
 }
 
+void multiply_nibbles(const Chunk& chunk) {
+  const bool narrow = chunk.share.code_group == 16;
+  if (chunk.share.has_min) {
+    return narrow ? multiply_chunk<decoded_panel<MinNibbleTiles<16>>>(chunk)
+                  : multiply_chunk<decoded_panel<MinNibbleTiles<32>>>(chunk);
+  }
+  return narrow ? multiply_chunk<decoded_panel<NibbleTiles<16>>>(chunk)
+                : multiply_chunk<decoded_panel<NibbleTiles<32>>>(chunk);
+}
+
 void multiply_chunk(const Chunk& chunk) {
   const LinearShare& share = chunk.share;
   switch (share.layout) {
     case WeightLayout::kTiles:
       return multiply_chunk<stored_panel>(chunk);
     case WeightLayout::kTileNibbles:
-      return share.has_min ? multiply_chunk<decoded_panel<MinNibbleTiles>>(chunk)
-                           : multiply_chunk<decoded_panel<NibbleTiles>>(chunk);
+      return multiply_nibbles(chunk);
     default:
       return share.has_min ? multiply_chunk<decoded_panel<ByteTiles<32, true>>>(chunk)
                            : multiply_chunk<decoded_panel<ByteTiles<16, false>>>(chunk);

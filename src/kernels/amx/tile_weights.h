@@ -104,45 +104,70 @@ inline __m512i shift_words(__m512i words, int bits) {
   return _mm512_mulhi_epu16(words, factor);
 }
 
-// Word i of a row of codes holds those of inputs i, 32 + i, 64 + i and 96 + i. Their values stand in a table
-// (nibble_values.h), sixteen bf16 to a scale, twice in a register: one permutation looks 32 of them up, by
-// the lowest four bits of each index.
-struct NibbleTiles : CodeBlocks<32, 64, false> {
-  const uint16_t* values = nibble_values();
+// Bit `bit` of words 16 to 31 set, that of the others cleared: indices of a step's second half, which is a
+// group of its own where groups have 16 inputs, lead to the second half of a table.
+inline __m512i split_halves(__m512i indices, int bit) {
+  const __m512i mask = _mm512_set1_epi16(static_cast<int16_t>(1 << bit));
+  const __m512i upper = _mm512_inserti64x4(_mm512_setzero_si512(), _mm512_castsi512_si256(mask), 1);
+  constexpr int kClearThenSet = 0xBA;  // (indices & ~mask) | upper
+  return _mm512_ternarylogic_epi32(indices, mask, upper, kClearThenSet);
+}
 
-  using CodeBlocks::CodeBlocks;
+// Word i of a row of codes holds those of inputs i, 32 + i, 64 + i and 96 + i. Their numbers stand in a table
+// (nibble_values.h), sixteen bf16 to a scale. Two scales' numbers, or one's twice, fill a register: one
+// permutation looks 32 of them up, by the lowest five bits of each index.
+template <int kGroup>
+struct NibbleTiles : CodeBlocks<kGroup, 64, false> {
+  using Base = CodeBlocks<kGroup, 64, false>;
+  const uint16_t* numbers;
+
+  NibbleTiles(const LinearShare& share, int64_t feature)
+      : Base(share, feature), numbers(tile_numbers(share.code_values)) {}
 
   void decode(int64_t block, int quarter, Bf16* tiles) const {
-    const auto [scales, codes] = quarter_at(block, quarter);
-    for (int r = 0; r < kRowsOfQuarter; ++r) {
+    const auto [scales, codes] = Base::quarter_at(block, quarter);
+    for (int r = 0; r < Base::kRowsOfQuarter; ++r) {
       __builtin_prefetch(codes + r * 64 + kCodePrefetch);
       const __m512i words = _mm512_loadu_si512(codes + r * 64);
       const __m512i indices[4] = {words, shift_words(words, 4), shift_words(words, 8),
                                   shift_words(words, 12)};
-      Bf16* to = row_of(tiles, quarter, r);
-      for (int g = 0; g < 4; ++g, to += 2 * kTileNumbers) {
-        uint16_t scale;
-        __builtin_memcpy(&scale, scales + (r * 4 + g) * 2, sizeof(scale));
-        const auto* sixteen = reinterpret_cast<const __m256i*>(values + scale * kNibbleValuesStride);
-        const __m512i table = _mm512_broadcast_i64x4(_mm256_loadu_si256(sixteen));
-        _mm512_store_si512(to, _mm512_permutexvar_epi16(indices[g], table));
-      }
+      const std::byte* of_row = scales + r * Base::kGroups * 2;
+      Bf16* to = Base::row_of(tiles, quarter, r);
+      for (int step = 0; step < kStepsOfBlock; ++step, to += 2 * kTileNumbers)
+        _mm512_store_si512(to, numbers_of(of_row, step, indices[step]));
     }
+  }
+
+  __m512i numbers_of(const std::byte* scales, int step, __m512i indices) const {
+    if constexpr (kGroup == 32) {
+      return _mm512_permutexvar_epi16(indices, _mm512_broadcast_i64x4(sixteen(scales + step * 2)));
+    } else {
+      const __m512i table = _mm512_inserti64x4(_mm512_castsi256_si512(sixteen(scales + step * 4)),
+                                               sixteen(scales + step * 4 + 2), 1);
+      return _mm512_permutexvar_epi16(split_halves(indices, 4), table);
+    }
+  }
+
+  __m256i sixteen(const std::byte* scale) const {
+    uint16_t half;
+    __builtin_memcpy(&half, scale, sizeof(half));
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(numbers + half * kTileNumbersStride));
   }
 };
 
-// Decodes codes whose values follow from scale and min. As f32 they fill one register; the upper words of it
-// are the bf16 values by truncation and are found with 2 code + 1 as index, whose upper bits do not matter.
-// Scales are 1 + 1/384 too large: this offsets the average loss by truncation and leaves numbers of eight
-// bits unchanged.
-struct MinNibbleTiles : ScaledBlocks<32, 64, true> {
-  using ScaledBlocks::ScaledBlocks;
+// Decodes codes whose values follow from scale and min. As f32 those of a group fill one register; the upper
+// words of it are the bf16 values by truncation and are found with 2 code + 1 as index, whose upper bits do
+// not matter (a second group is found by the bit above). Scales are 1 + 1/384 too large: this offsets the
+// average loss by truncation and leaves numbers of eight bits unchanged.
+template <int kGroup>
+struct MinNibbleTiles : ScaledBlocks<kGroup, 64, true> {
+  using Base = ScaledBlocks<kGroup, 64, true>;
+  using Base::Base;
 
   void decode(int64_t block, int quarter, Bf16* tiles) {
     constexpr float kInflation = 1 + 1.0F / 384;
-    const __m512 numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const std::byte* codes = begin_quarter(block, quarter, kInflation);
-    for (int r = 0; r < kRowsOfQuarter; ++r) {
+    const std::byte* codes = Base::begin_quarter(block, quarter, kInflation);
+    for (int r = 0; r < Base::kRowsOfQuarter; ++r) {
       __builtin_prefetch(codes + r * 64 + kCodePrefetch);
       const __m512i words = _mm512_loadu_si512(codes + r * 64);
       // An index ends in the bit below its code, which must be 1: it belongs to another code, so a copy has
@@ -152,13 +177,25 @@ struct MinNibbleTiles : ScaledBlocks<32, 64, true> {
       const __m512i indices[4] = {_mm512_shldi_epi16(words, _mm512_set1_epi16(-1), 1),
                                   shift_words(for_odd_codes, 3), shift_words(for_code_2, 7),
                                   shift_words(for_odd_codes, 11)};
-      Bf16* to = row_of(tiles, quarter, r);
-      for (int g = 0; g < 4; ++g, to += 2 * kTileNumbers) {
-        const __m512 table = _mm512_fmadd_ps(numbers, _mm512_set1_ps(scales[r * 4 + g]),
-                                             _mm512_set1_ps(negative_mins[r * 4 + g]));
-        _mm512_store_si512(to, _mm512_permutexvar_epi16(indices[g], (__m512i)table));
-      }
+      Bf16* to = Base::row_of(tiles, quarter, r);
+      for (int step = 0; step < kStepsOfBlock; ++step, to += 2 * kTileNumbers)
+        _mm512_store_si512(to, numbers_of(r * Base::kGroups, step, indices[step]));
     }
+  }
+
+  __m512i numbers_of(int first_group, int step, __m512i indices) const {
+    if constexpr (kGroup == 32) {
+      return _mm512_permutexvar_epi16(indices, values_of(first_group + step));
+    } else {
+      const int group = first_group + 2 * step;
+      return _mm512_permutex2var_epi16(values_of(group), split_halves(indices, 5), values_of(group + 1));
+    }
+  }
+
+  __m512i values_of(int group) const {
+    const __m512 numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return (__m512i)_mm512_fmadd_ps(numbers, _mm512_set1_ps(Base::scales[group]),
+                                    _mm512_set1_ps(Base::negative_mins[group]));
   }
 };
 

@@ -72,6 +72,11 @@ struct Avx2 {
   static Ints all_ints(int32_t value) { return _mm256_set1_epi32(value); }
   static Ints low_nibbles(Ints a) { return _mm256_and_si256(a, _mm256_set1_epi8(15)); }
   static Ints high_nibbles(Ints a) { return low_nibbles(_mm256_srli_epi16(a, 4)); }
+  // Sixteen bytes for look_up(), which replaces nibbles by them.
+  static Ints sixteen_bytes(const int8_t* p) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Ints look_up(Ints table, Ints nibbles) { return _mm256_shuffle_epi8(table, nibbles); }
   // Sums of products of nibbles and signed bytes, two to a 16-bit number: eight of them fit.
   static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
     return _mm256_add_epi16(sums, _mm256_maddubs_epi16(nibbles, bytes));

@@ -18,28 +18,75 @@ typename V::Ints four_inputs(const int8_t* codes) {
   return V::all_ints(four);
 }
 
-// Integer sums of kRows rows over one group of weights. Without mins, the code kNibbleZero stands for zero.
-template <bool kMin>
+// Integer sums of kRows rows over one group of weights, at input `first` of its inputs' group. Without mins,
+// the code kNibbleZero stands for zero.
+template <int kGroupSize, bool kMin>
 struct Nibbles {
   static constexpr bool kHasMin = kMin;
-  static constexpr int kGroup = 32;
+  static constexpr int kGroup = kGroupSize;
   static constexpr int kBytes = kGroup * kDotFeatures / 2;
+  static_assert(kMin || kGroup == kInputGroup);
 
   template <typename V, int kRows>
-  static void products(const std::byte* weights, const InputGroup* x, int, typename V::Ints* sums) {
+  static void products(const std::byte* weights, const InputGroup* x, int first, const int8_t*,
+                       typename V::Ints* sums) {
     const auto start = [x](int r) { return kMin ? 0 : x[r].zero_sum; };
     for (int r = 0; r < kRows; ++r) sums[r] = V::begin_nibble_sums(start(r));
-    for (int v = 0; v < 4; ++v) {
+    for (int v = 0; v < kGroup / 8; ++v) {
       __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
       const auto both = V::load_ints(weights + v * 64);
       const auto low = V::low_nibbles(both);
       const auto high = V::high_nibbles(both);
       for (int r = 0; r < kRows; ++r) {
-        sums[r] = V::add_nibble_products(sums[r], low, four_inputs<V>(x[r].codes + 4 * v));
-        sums[r] = V::add_nibble_products(sums[r], high, four_inputs<V>(x[r].codes + 16 + 4 * v));
+        const int8_t* codes = x[r].codes + first + 4 * v;
+        sums[r] = V::add_nibble_products(sums[r], low, four_inputs<V>(codes));
+        sums[r] = V::add_nibble_products(sums[r], high, four_inputs<V>(codes + kGroup / 2));
       }
     }
     for (int r = 0; r < kRows; ++r) sums[r] = V::end_nibble_sums(sums[r], start(r));
+  }
+};
+
+// The sum of the inputs' codes of a group of weights.
+template <typename V, int kGroup>
+int32_t sum_of_inputs(const InputGroup& x, int first) {
+  return kGroup == kInputGroup ? x.sums[0] + x.sums[1] : x.sums[first / 16];
+}
+
+// Takes away what V::add_byte_products() adds to the products.
+template <typename V, int kGroup, int kRows>
+void subtract_byte_offsets(const InputGroup* x, int first, typename V::Ints* sums) {
+  if constexpr (V::kByteOffset != 0) {
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] = V::sub(sums[r], V::all_ints(V::kByteOffset * sum_of_inputs<V, kGroup>(x[r], first)));
+    }
+  }
+}
+
+// Codes of four bits, each of which stands for one of the sixteen 8-bit `numbers`.
+template <int kGroupSize>
+struct TableNibbles {
+  static constexpr bool kHasMin = false;
+  static constexpr int kGroup = kGroupSize;
+  static constexpr int kBytes = kGroup * kDotFeatures / 2;
+
+  template <typename V, int kRows>
+  static void products(const std::byte* weights, const InputGroup* x, int first, const int8_t* numbers,
+                       typename V::Ints* sums) {
+    const auto table = V::byte_weights(V::sixteen_bytes(numbers));
+    for (int r = 0; r < kRows; ++r) sums[r] = V::all_ints(0);
+    for (int v = 0; v < kGroup / 8; ++v) {
+      __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
+      const auto both = V::load_ints(weights + v * 64);
+      const auto low = V::look_up(table, V::low_nibbles(both));
+      const auto high = V::look_up(table, V::high_nibbles(both));
+      for (int r = 0; r < kRows; ++r) {
+        const int8_t* codes = x[r].codes + first + 4 * v;
+        sums[r] = V::add_byte_products(sums[r], low, four_inputs<V>(codes));
+        sums[r] = V::add_byte_products(sums[r], high, four_inputs<V>(codes + kGroup / 2));
+      }
+    }
+    subtract_byte_offsets<V, kGroup, kRows>(x, first, sums);
   }
 };
 
@@ -49,9 +96,9 @@ struct Bytes {
   static constexpr int kGroup = kGroupSize;
   static constexpr int kBytes = kGroup * kDotFeatures;
 
-  // `first`: where the group begins within its inputs' group.
   template <typename V, int kRows>
-  static void products(const std::byte* weights, const InputGroup* x, int first, typename V::Ints* sums) {
+  static void products(const std::byte* weights, const InputGroup* x, int first, const int8_t*,
+                       typename V::Ints* sums) {
     for (int r = 0; r < kRows; ++r) sums[r] = V::all_ints(0);
     for (int v = 0; v < kGroup / 4; ++v) {
       __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
@@ -60,14 +107,16 @@ struct Bytes {
         sums[r] = V::add_byte_products(sums[r], w, four_inputs<V>(x[r].codes + first + 4 * v));
       }
     }
-    if constexpr (V::kByteOffset != 0) {
-      for (int r = 0; r < kRows; ++r) {
-        const int32_t sum = kGroup == 32 ? x[r].sums[0] + x[r].sums[1] : x[r].sums[first / 16];
-        sums[r] = V::sub(sums[r], V::all_ints(V::kByteOffset * sum));
-      }
-    }
+    subtract_byte_offsets<V, kGroup, kRows>(x, first, sums);
   }
 };
+
+// The sum of a group's inputs, which its min is multiplied with.
+template <typename V, int kGroup>
+float scaled_sum(const InputGroup& x, int first) {
+  return kGroup == kInputGroup ? x.scaled_sum
+                               : x.scale * static_cast<float>(sum_of_inputs<V, kGroup>(x, first));
+}
 
 struct CodePanel {
   const LinearShare& share;
@@ -95,7 +144,8 @@ void code_rows(const CodePanel& panel, int64_t row, int lane) {
       const int64_t first = begin + g * Codes::kGroup;
       const InputGroup* x = inputs + first / kInputGroup * share.rows;
       typename V::Ints sums[kRows];
-      Codes::template products<V, kRows>(codes, x, static_cast<int>(first % kInputGroup), sums);
+      const auto within = static_cast<int>(first % kInputGroup);
+      Codes::template products<V, kRows>(codes, x, within, share.code_numbers, sums);
       const auto* scales = reinterpret_cast<const uint8_t*>(block) + (g * kDotFeatures + lane) * 2;
       const auto scale = V::mul(V::load_halves(scales), V::all(panel.unit));
       for (int r = 0; r < kRows; ++r) {
@@ -104,7 +154,7 @@ void code_rows(const CodePanel& panel, int64_t row, int lane) {
       if constexpr (Codes::kHasMin) {
         const auto negative_min = V::mul(V::load_halves(scales + kScaleBytes / 2), V::all(-panel.unit));
         for (int r = 0; r < kRows; ++r) {
-          y[r] = V::multiply_add(negative_min, V::all(x[r].scaled_sum), y[r]);
+          y[r] = V::multiply_add(negative_min, V::all(scaled_sum<V, Codes::kGroup>(x[r], within)), y[r]);
         }
       }
     }

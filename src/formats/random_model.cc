@@ -59,9 +59,11 @@ constexpr std::array kFixtures = {
     Fixture{DType::kF16, 0, 1, 0x83FF, 9 << 10},     // +-[2^-6, 2^-5)
     Fixture{DType::kQ8_0, 0, 1, 0x00FF, 0x0C00},     // scale 2^-12..: times +-127
     Fixture{DType::kQ4_0, 0, 1, 0x00FF, 0x1C00},     // scale 2^-8..: times -8..7
-    Fixture{DType::kQ4_1, 0, 2, 0x80FF, 0x1800},     // 2^-9..: times 0..15; min
+    Fixture{DType::kQ4_1, 0, 1, 0x00FF, 0x1800},     // 2^-9..: times 0..15
+    Fixture{DType::kQ4_1, 2, 1, 0x00FF, 0xA400},     // plus -2^-6..
     Fixture{DType::kQ5_0, 0, 1, 0x00FF, 0x1400},     // 2^-10..: times -16..15
-    Fixture{DType::kQ5_1, 0, 2, 0x80FF, 0x1400},     // 2^-10..: times 0..31; min
+    Fixture{DType::kQ5_1, 0, 1, 0x00FF, 0x1400},     // 2^-10..: times 0..31
+    Fixture{DType::kQ5_1, 2, 1, 0x00FF, 0xA400},     // plus -2^-6..
     Fixture{DType::kQ2_K, 80, 2, 0x00FF, 0x0C00},    // 2^-12..: times 0..15 times 0..3
     Fixture{DType::kQ3_K, 108, 1, 0x00FF, 0x0800},   // 2^-13..: times -32..31 times -4..3
     Fixture{DType::kQ4_K, 0, 2, 0x00FF, 0x0200},     // 2^-15: times 0..63 times 0..15

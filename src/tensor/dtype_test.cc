@@ -13,7 +13,7 @@ TEST(DType, NamesRoundTrip) {
     const auto dtype = static_cast<DType>(i);
     EXPECT_EQ(parse_dtype(dtype_name(dtype)), dtype);
   }
-  EXPECT_EQ(parse_dtype("q2_k"), std::nullopt);
+  EXPECT_EQ(parse_dtype("q7_k"), std::nullopt);
 }
 
 TEST(DType, EveryHalfSurvivesTheRoundTrip) {

@@ -90,7 +90,8 @@ void fill_random(DType dtype, Buffer& buffer) {
   for (const Fixture& fixture : kFixtures) {
     if (fixture.dtype != dtype) continue;
     const auto step = static_cast<size_t>(block_bytes(dtype));
-    for (size_t at = static_cast<size_t>(fixture.offset); at < buffer.size(); at += step) {
+    const size_t end = buffer.size() / step * step;
+    for (size_t at = static_cast<size_t>(fixture.offset); at < end; at += step) {
       for (int word = 0; word < fixture.words; ++word) {
         uint16_t bits;
         std::byte* place = buffer.data() + at + static_cast<size_t>(word) * sizeof(bits);

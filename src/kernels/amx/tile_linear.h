@@ -81,8 +81,8 @@ void fetch_ahead(const Bf16* tiles) {
   for (int64_t line = 0; line < 2 * kTileNumbers * 2; line += 64) __builtin_prefetch(ahead + line);
 }
 
-// Writes sums [pair][tile of the panel, row tile][feature][row] to y.
-void store_outputs(const Chunk& chunk, int64_t feature, const float* sums) {
+// Writes sums [pair][tile of the panel, row tile][feature][row], times the unit of the weights, to y.
+void store_outputs(const Chunk& chunk, int64_t feature, float unit, const float* sums) {
   const LinearShare& share = chunk.share;
   const auto mask_of = [](int64_t count) {
     return static_cast<__mmask16>(count >= 16 ? 0xFFFF : count <= 0 ? 0 : (1U << count) - 1);
@@ -98,7 +98,7 @@ void store_outputs(const Chunk& chunk, int64_t feature, const float* sums) {
     const int64_t row = chunk.rows.begin + row_tile * kTileRows;
     for (int64_t r = 0; r < kTileRows && row + r < chunk.rows.end; ++r) {
       _mm512_mask_storeu_ps(share.y + (row + r) * share.n + first, mask_of(share.n - first),
-                            (__m512)outputs[r]);
+                            _mm512_mul_ps((__m512)outputs[r], _mm512_set1_ps(unit)));
     }
   }
 }
@@ -131,7 +131,7 @@ void stored_panel(const Chunk& chunk, int64_t feature) {
       multiply_stored<1>(chunk, weights, pair, sums_of_pair);
     }
   }
-  store_outputs(chunk, feature, sums);
+  store_outputs(chunk, feature, weights.unit, sums);
 }
 
 // Adds a decoded block to the sums in registers; between its steps, decodes a quarter each of the next block
@@ -180,7 +180,7 @@ void decoded_panel(const Chunk& chunk, int64_t feature) {
       next = nullptr;  // decoded beside the first pair
     }
   }
-  store_outputs(chunk, feature, sums);
+  store_outputs(chunk, feature, weights.unit, sums);
 }
 
 template <void (*panel)(const Chunk&, int64_t)>

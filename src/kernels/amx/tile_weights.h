@@ -24,6 +24,7 @@ constexpr int64_t kTilePrefetch = 1024;
 
 struct StoredTiles {
   const std::byte* panel;
+  static constexpr float unit = 1;
 
   explicit StoredTiles(const LinearShare& share, int64_t feature)
       : panel(share.weights + feature / kTileFeatures * share.panel_bytes) {}
@@ -33,7 +34,7 @@ struct StoredTiles {
 };
 
 // The places of the parts of a panel of codes. A block of 16 features holds scales [16][groups], mins,
-// codes [16][row].
+// codes [16][row]. Tiles are decoded in the panel's unit, a power of two, which outputs are multiplied by.
 template <int kGroup, int kRowBytes, bool kMin>
 struct CodeBlocks {
   static constexpr int kGroups = kCodeBlock / kGroup;
@@ -42,9 +43,12 @@ struct CodeBlocks {
   static constexpr int kRowsOfQuarter = kTileRows / 2;
 
   const std::byte* panel;
+  float unit;
 
   CodeBlocks(const LinearShare& share, int64_t feature)
-      : panel(share.weights + feature / kTileFeatures * share.panel_bytes) {}
+      : panel(share.weights + feature / kTileFeatures * share.panel_bytes) {
+    __builtin_memcpy(&unit, panel, sizeof(unit));
+  }
 
   // Quarters 0 and 1 of a block are the first tile.
   struct Quarter {
@@ -67,23 +71,19 @@ struct ScaledBlocks : CodeBlocks<kGroup, kRowBytes, kMin> {
   using Base = CodeBlocks<kGroup, kRowBytes, kMin>;
   static constexpr int kScales = Base::kRowsOfQuarter * Base::kGroups;
 
-  float unit;
   alignas(64) float scales[kScales];
   alignas(64) float negative_mins[kMin ? kScales : 1];
 
-  ScaledBlocks(const LinearShare& share, int64_t feature) : Base(share, feature) {
-    __builtin_memcpy(&unit, Base::panel, sizeof(unit));
-  }
+  using Base::Base;
 
   // Reads the scales of a quarter, times `inflation`, and returns its codes.
   const std::byte* begin_quarter(int64_t block, int quarter, float inflation) {
     const auto from = Base::quarter_at(block, quarter);
     for (int i = 0; i < kScales; i += 16) {
-      _mm512_store_ps(scales + i,
-                      _mm512_mul_ps(load_halves(from.scales + i * 2), _mm512_set1_ps(unit * inflation)));
+      _mm512_store_ps(scales + i, _mm512_mul_ps(load_halves(from.scales + i * 2), _mm512_set1_ps(inflation)));
       if constexpr (kMin) {
         _mm512_store_ps(negative_mins + i, _mm512_mul_ps(load_halves(from.scales + Base::kScaleBytes + i * 2),
-                                                         _mm512_set1_ps(-unit * inflation)));
+                                                         _mm512_set1_ps(-inflation)));
       }
     }
     // Broadcasts from memory are free; from a register, which the compiler would prefer, they take the port

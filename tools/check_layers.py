@@ -28,7 +28,7 @@ ROOMS = {
     "cli": [{"reports"}, {"commands"}, {"program"}],
     "drafters": [{"ngram", "suffix", "lookahead", "early_exit", "draft_target", "learned"}, {"combined"}],
     "engine": [{"step"}],
-    "formats": [{"gguf", "torch"}, {"hf"}],
+    "formats": [{"gguf", "quantized", "torch"}, {"hf"}],
     "grammar": [{"json_schema"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16"}, {"amx"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],

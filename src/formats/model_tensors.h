@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 // The memory that the views of a ModelFile point into.
 struct ModelStorage {
   std::vector<MappedFile> files;
-  std::vector<std::filesystem::path> paths;  // the GGUF files among them
+  std::vector<std::filesystem::path> paths;               // the GGUF files among them
+  std::vector<std::unique_ptr<const RowSource>> sources;  // of quantised matrices
   std::vector<Buffer> copies;  // tensors with reordered rows, and tensors that were misaligned in the file
 };
 

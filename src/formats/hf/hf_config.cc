@@ -8,6 +8,7 @@
 #include "base/quote.h"
 #include "formats/families.h"
 #include "formats/json_file.h"
+#include "formats/quantized/quantization.h"
 #include "platform/mapped_file.h"
 
 namespace outrider {
@@ -195,12 +196,8 @@ Status read_traits(const JsonObject& root, const ModelFamily& family, ModelConfi
 }
 
 Status refuse_quantization(const JsonObject& root) {
-  OUTRIDER_TRY(const auto quantization, root.object("quantization_config"));
-  if (!quantization) return {};
-  OUTRIDER_TRY(const auto method, quantization->string("quant_method"));
-  return root.fail(
-      "quantization " + quote(method.value_or("")) +
-      " is not supported in a Hugging Face directory; use F32, F16 or BF16 weights, or a GGUF file");
+  if (!root.find("quantization_config")) return {};
+  return root.fail("quantization is not supported in a drafter's layers; use F32, F16 or BF16 weights");
 }
 
 // Reads a number or a list of numbers; an absent key changes nothing.
@@ -257,7 +254,7 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_vi
   OUTRIDER_TRY(const JsonFile document, JsonFile::parse(config_json, "config.json"));
   const JsonObject& root = document.root();
   OUTRIDER_TRY(const ModelFamily* family, read_family(root));
-  OUTRIDER_RETURN_IF_ERROR(refuse_quantization(root));
+  if (const auto quantization = read_quantization(root); !quantization.ok()) return quantization.error();
   ModelConfig config;
   config.family = family->name;
   OUTRIDER_RETURN_IF_ERROR(read_sizes(root, *family, &config));

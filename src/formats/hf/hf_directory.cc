@@ -12,6 +12,7 @@
 #include "formats/hf/tensor_directory.h"
 #include "formats/json_file.h"
 #include "formats/model_tensors.h"
+#include "formats/quantized/quantization.h"
 #include "platform/mapped_file.h"
 #include "tokenizer/tokenizer.h"
 
@@ -36,9 +37,8 @@ Status check_tokenizer_exists(const fs::path& directory) {
 }
 
 // Fills `metadata` with the scalars at the top of config.json and the metadata of safetensors files.
-Status describe(const fs::path& directory, const TensorDirectory& tensors, ModelFile* model) {
-  OUTRIDER_TRY(const JsonFile document, JsonFile::read(directory / "config.json"));
-  for (const auto& [key, value] : document.root().fields()) {
+void describe(const JsonObject& config, const TensorDirectory& tensors, ModelFile* model) {
+  for (const auto& [key, value] : config.fields()) {
     if (value.is_array() || value.is_object() || value.is_null()) continue;
     std::string_view text;
     model->metadata.emplace(
@@ -47,7 +47,6 @@ Status describe(const fs::path& directory, const TensorDirectory& tensors, Model
   }
   for (const auto& [key, value] : tensors.metadata())
     model->metadata.emplace(printable(key), printable(value));
-  return {};
 }
 
 }  // namespace
@@ -66,10 +65,16 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   auto storage = std::make_shared<ModelStorage>();
   OUTRIDER_TRY(const TensorDirectory tensors, TensorDirectory::open(directory, storage->files));
   model.format = tensors.format();
-  OUTRIDER_RETURN_IF_ERROR(attach_tensors(
-      [&](const std::string& name) { return tensors.find(hf_tensor_name(model.config, name)); },
-      storage.get(), &model));
-  OUTRIDER_RETURN_IF_ERROR(describe(directory, tensors, &model));
+  OUTRIDER_TRY(const JsonFile config, JsonFile::read(directory / "config.json"));
+  OUTRIDER_TRY(const Quantization quantization, read_quantization(config.root()));
+  const QuantizedCheckpoint quantized{tensors.tensors(), quantization, directory.string(), storage->sources};
+  const TensorLookup lookup = [&](const std::string& name) -> Result<TensorView> {
+    const std::string stored = hf_tensor_name(model.config, name);
+    OUTRIDER_TRY(const auto matrix, find_quantized(quantized, stored));
+    return matrix ? *matrix : tensors.find(stored);
+  };
+  OUTRIDER_RETURN_IF_ERROR(attach_tensors(lookup, storage.get(), &model));
+  describe(config.root(), tensors, &model);
   model.storage = std::move(storage);
   return model;
 }

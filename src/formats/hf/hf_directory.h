@@ -8,9 +8,8 @@
 
 namespace outrider {
 
-// Opens a Hugging Face directory: config.json, generation_config.json (optional), the files of a
-// TensorDirectory, tokenizer.json, and the chat template.
-// Errors: as open_model.
+// Opens a Hugging Face directory, quantised or not: config.json, generation_config.json (optional), the files
+// of a TensorDirectory, tokenizer.json, and the chat template. Errors: as open_model.
 Result<ModelFile> open_hf_directory(const std::filesystem::path& directory);
 
 }  // namespace outrider

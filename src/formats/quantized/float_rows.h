@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrices of very small floating-point numbers with scales. Their rows are read as bf16: every number is the
+// product of number and scale in f32, rounded to bf16.
+#pragma once
+
+#include <cstdint>
+
+#include "formats/quantized/integer_rows.h"
+#include "tensor/tensor_view.h"
+
+namespace outrider {
+
+// The value of a byte in OCP's formats: E4M3 (without infinities) and E8M0 (powers of two; 255 is NaN).
+float e4m3_to_f32(uint8_t bits);
+float e8m0_to_f32(uint8_t bits);
+
+// A matrix [rows, cols] in E4M3; each tile of block_rows x block_cols numbers has a scale.
+struct Float8Matrix {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t block_rows = 1;
+  int64_t block_cols = 1;
+  std::span<const std::byte> numbers = {};
+  NumberTable scales = {};  // [tile of rows][tile of columns]
+};
+
+class Float8Rows final : public RowSource {
+ public:
+  explicit Float8Rows(const Float8Matrix& matrix) : matrix_(matrix) {}
+  void read_row(int64_t row, std::byte* out) const override;
+  std::span<const std::byte> stored() const override { return matrix_.numbers; }
+
+ private:
+  Float8Matrix matrix_;
+};
+
+// A matrix of E2M1 numbers, two in a byte with the first in its low bits; 32 in a row share a scale in E8M0.
+struct Mxfp4Matrix {
+  int64_t cols = 0;
+  std::span<const std::byte> numbers;  // [rows][cols / 2]
+  std::span<const std::byte> scales;   // [rows][cols / 32]
+};
+
+class Mxfp4Rows final : public RowSource {
+ public:
+  explicit Mxfp4Rows(const Mxfp4Matrix& matrix) : matrix_(matrix) {}
+  void read_row(int64_t row, std::byte* out) const override;
+  std::span<const std::byte> stored() const override { return matrix_.numbers; }
+
+ private:
+  Mxfp4Matrix matrix_;
+};
+
+}  // namespace outrider

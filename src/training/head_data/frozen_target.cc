@@ -21,13 +21,14 @@ constexpr int kPageSize = 16;  // tokens
 FrozenTarget::FrozenTarget(ModelFile file, int threads) : file_(std::move(file)), pool_(threads) {}
 FrozenTarget::~FrozenTarget() = default;
 
-Result<std::unique_ptr<FrozenTarget>> FrozenTarget::open(const std::filesystem::path& path, int threads) {
+Result<std::unique_ptr<FrozenTarget>> FrozenTarget::open(const std::filesystem::path& path, int threads,
+                                                         std::string_view kernels) {
   OUTRIDER_TRY(ModelFile file, open_model(path));
   std::unique_ptr<FrozenTarget> target(new FrozenTarget(std::move(file), threads));
-  OUTRIDER_TRY(const KernelTable* kernels, select_kernels(""));
+  OUTRIDER_TRY(const KernelTable* table, select_kernels(kernels));
   OUTRIDER_TRY(
       target->model_,
-      Model::load(target->file_, {.kernels = kernels, .pool = &target->pool_, .weights = std::nullopt}));
+      Model::load(target->file_, {.kernels = table, .pool = &target->pool_, .weights = std::nullopt}));
   target->fingerprint_ = target_fingerprint(target->file_);
   OUTRIDER_RETURN_IF_ERROR(target->want({}));
   return target;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -26,7 +27,9 @@ class TorchTarget;
 class FrozenTarget {
  public:
   // threads >= 1
-  static Result<std::unique_ptr<FrozenTarget>> open(const std::filesystem::path& model, int threads);
+  // kernels: the name of a kernel table; empty: the best of this machine
+  static Result<std::unique_ptr<FrozenTarget>> open(const std::filesystem::path& path, int threads,
+                                                    std::string_view kernels = "");
   ~FrozenTarget();
   // From now on run() computes in libtorch on this device and leaves the states there.
   void move_to(at::Device device, at::ScalarType products);

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "server/api/answers/parse_call.h"
 #include "server/api/answers/text_routes.h"
+#include "server/api/response_store.h"
 
 namespace {
 
@@ -23,8 +25,9 @@ const ServedModel& served_model() {
   static const ServedModel model = [] {
     TokenizerSpec spec;
     spec.kind = TokenizerKind::kSentencePiece;
-    spec.pieces = {"<unk>", "<|im_start|>", "<|im_end|>"};
-    spec.attributes = {TokenAttribute::kUnknown, TokenAttribute::kControl, TokenAttribute::kControl};
+    spec.pieces = {"<unk>", "<|im_start|>", "<|im_end|>", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"};
+    spec.attributes.assign(spec.pieces.size(), TokenAttribute::kControl);
+    spec.attributes[0] = TokenAttribute::kUnknown;
     constexpr char kHex[] = "0123456789ABCDEF";
     for (int byte = 0; byte < 256; ++byte) {
       spec.pieces.push_back(std::string("<0x") + kHex[byte >> 4] + kHex[byte & 15] + ">");
@@ -61,7 +64,7 @@ void require_submittable(const Request& request) {
 }
 
 // An answer to the request, in pieces that look like calls of tools.
-void answer(GenerationCall& call) {
+void answer(GenerationCall& call, Endpoint endpoint) {
   std::string events;
   call.start(events);
   for (size_t i = 0; i < call.requests().size(); ++i) {
@@ -77,7 +80,11 @@ void answer(GenerationCall& call) {
     last.completion.emplace();
     call.add(static_cast<int>(i), std::move(last), events);
   }
-  if (call.streams() != events.ends_with("data: [DONE]\n\n")) std::abort();
+  const std::string_view end = endpoint == Endpoint::kResponses  ? "}}\n\n"
+                               : endpoint == Endpoint::kInfill   ? "}}\n\n"
+                               : endpoint == Endpoint::kMessages ? "data: {\"type\":\"message_stop\"}\n\n"
+                                                                 : "data: [DONE]\n\n";
+  if (call.streams() != events.ends_with(end)) std::abort();
   if (!call.streams() && call.body().empty()) std::abort();
 }
 
@@ -88,17 +95,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CallContext context;
   context.model = &served_model();
   context.id = "x";
-  context.limits.template_flags = true;
-  for (const Endpoint endpoint : {Endpoint::kChatCompletions, Endpoint::kCompletions}) {
+  static ResponseStore responses(1 << 20);
+  context.responses = &responses;
+  for (const Endpoint endpoint : {Endpoint::kChatCompletions, Endpoint::kCompletions, Endpoint::kResponses,
+                                  Endpoint::kMessages, Endpoint::kInfill}) {
     auto call = parse_call(endpoint, body, context);
     if (!call.ok()) {
       require_good(call.error());
       continue;
     }
     for (const Request& request : (*call)->requests()) require_submittable(request);
-    answer(**call);
+    answer(**call, endpoint);
   }
-  for (const auto route : {tokenize_body, detokenize_body, apply_template_body}) {
+  for (const auto route : {tokenize_body, detokenize_body, apply_template_body, chat_tokens_body,
+                           response_tokens_body, message_tokens_body}) {
     const auto result = route(body, served_model(), context.limits);
     if (!result.ok()) require_good(result.error());
   }

@@ -30,14 +30,18 @@ struct ChatMessage {
   std::string tool_call_id = {};
 };
 
+// Variables of a template: names and JSON values, e.g. {"enable_thinking", "false"}. The last of a name
+// counts.
+using TemplateValues = std::vector<std::pair<std::string, std::string>>;
+
 // The inputs of a chat template, as Hugging Face's apply_chat_template passes them.
 struct ChatContext {
   std::vector<ChatMessage> messages;
   bool add_generation_prompt = true;
   std::string bos_token;  // empty: undefined in the template, as for a tokenizer without this token
   std::string eos_token;
-  std::string tools_json;                           // a JSON array; empty for none
-  std::vector<std::pair<std::string, bool>> flags;  // more variables, e.g. {"enable_thinking", false}
+  std::string tools_json;  // a JSON array; empty for none
+  TemplateValues values;   // more variables
   // Where set, the spellings of its control tokens in messages and tools are broken by marks
   // (tokenizer/input_marks.h).
   const Tokenizer* input_marker = nullptr;

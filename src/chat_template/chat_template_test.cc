@@ -66,12 +66,13 @@ TEST(ChatTemplate, PassesTheConversation) {
 TEST(ChatTemplate, PassesToolsAndFlags) {
   ChatContext context = conversation();
   context.tools_json = R"([{"name": "now", "n": 1.5, "deep": [null, true]}])";
-  context.flags = {{"enable_thinking", false}};
+  context.values = {{"enable_thinking", "false"}, {"effort", "\"low\""}};
   context.add_generation_prompt = false;
   const auto rendered =
-      render("{{ tools[0] | tojson }}{{ enable_thinking is false }}{{ add_generation_prompt }}", context);
+      render("{{ tools[0] | tojson }}{{ enable_thinking is false }}{{ effort }}{{ add_generation_prompt }}",
+             context);
   ASSERT_TRUE(rendered.ok()) << rendered.error().message;
-  EXPECT_EQ(*rendered, R"({"name": "now", "n": 1.5, "deep": [null, true]}TrueFalse)");
+  EXPECT_EQ(*rendered, R"({"name": "now", "n": 1.5, "deep": [null, true]}TruelowFalse)");
 }
 
 TEST(ChatTemplate, LeavesEmptyTokensUndefined) {

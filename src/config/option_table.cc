@@ -249,6 +249,16 @@ const OptionRow kOptions[] = {
     {.name = "served-model-name", .metavar = "NAME", .group = kServing, .commands = kServe,
      .help = "the model's name in the API; without it that of its folder or file",
      .apply = [](S& s, const V& v) { s.served_model_name = v.text(); return Status(); }},
+    {.name = "chat-template", .metavar = "FILE", .group = kServing, .commands = kServe,
+     .help = "a Jinja template for chats in place of the model's",
+     .apply = [](S& s, const V& v) { s.server.chat_template = v.text(); return Status(); }},
+    {.name = "chat-template-kwargs", .metavar = "JSON", .group = kServing, .commands = kServe,
+     .help = "variables of the template in every request, as in {\"enable_thinking\": false}; a request's own come before",
+     .apply = [](S& s, const V& v) { s.server.chat_template_kwargs = v.text(); return Status(); }},
+    {.name = "response-memory", .metavar = "MIB", .type = Type::kInteger, .group = kServing, .commands = kServe,
+     .default_text = "64", .help = "memory for the conversations of /v1/responses; the oldest are forgotten; 0 keeps none",
+     .apply = [](S& s, const V& v) { s.server.response_memory = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 1 << 20},
     {.name = "max-queue", .metavar = "N", .type = Type::kInteger, .group = kServing, .commands = kServe,
      .default_text = "256", .help = "requests that wait beyond the batch; more are refused with 429",
      .apply = [](S& s, const V& v) { s.server.max_queue = static_cast<int>(v.integer); return Status(); },
@@ -394,10 +404,15 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
      .min = 0, .max = 100},
     {.name = "temperature", .metavar = "T", .type = Type::kNumber, .group = kSampling, .commands = kServe,
-     .default_text = "1", .help = "where neither a request nor the model's generation_config.json says; 0 is greedy",
+     .default_text = "0.8",
+     .help = "of requests that say nothing, if the model's generation_config.json does not either; 0 is greedy",
      .apply = [](S& s, const V& v) { sampling(s).temperature = v.number; return Status(); },
      .min = 0, .max = 100},
-    {.name = "top-k", .metavar = "K", .type = Type::kInteger, .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "top-k", .metavar = "K", .type = Type::kInteger, .group = kSampling, .commands = kServe,
+     .default_text = "40", .help = "keep the K likeliest tokens; 0: all; default as for --temperature",
+     .apply = [](S& s, const V& v) { sampling(s).top_k = static_cast<int32_t>(v.integer); return Status(); },
+     .min = 0, .max = kMaxTokens},
+    {.name = "top-k", .metavar = "K", .type = Type::kInteger, .group = kSampling, .commands = kDecodes,
      .default_text = "0", .help = "keep the K likeliest tokens; 0: all",
      .apply = [](S& s, const V& v) { sampling(s).top_k = static_cast<int32_t>(v.integer); return Status(); },
      .min = 0, .max = kMaxTokens},
@@ -409,7 +424,12 @@ const OptionRow kOptions[] = {
      .default_text = "0.9", .help = "the same, for the sampled half of the proof",
      .apply = [](S& s, const V& v) { sampling(s).top_p = v.number; return Status(); },
      .min = 0, .max = 1},
-    {.name = "min-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kDecodes | kServe,
+    {.name = "min-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kServe,
+     .default_text = "0.05",
+     .help = "keep tokens with at least this fraction of the likeliest one's probability; default as for --temperature",
+     .apply = [](S& s, const V& v) { sampling(s).min_p = v.number; return Status(); },
+     .min = 0, .max = 1},
+    {.name = "min-p", .metavar = "P", .type = Type::kNumber, .group = kSampling, .commands = kDecodes,
      .default_text = "0",
      .help = "keep tokens with at least this fraction of the likeliest one's probability",
      .apply = [](S& s, const V& v) { sampling(s).min_p = v.number; return Status(); },
@@ -545,21 +565,6 @@ const OptionRow kOptions[] = {
 };
 // clang-format on
 
-constexpr std::array kCommands = {
-    CommandRow{Command::kGenerate, "generate", "continue a prompt"},
-    CommandRow{Command::kChat, "chat", "talk to a model that has a chat template"},
-    CommandRow{Command::kScore, "score", "log-probability of every token of a text"},
-    CommandRow{Command::kTokenize, "tokenize", "text to token ids and back"},
-    CommandRow{Command::kInspect, "inspect", "what a model file holds"},
-    CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
-    CommandRow{Command::kBenchServe, "bench serve", "load on a server: latencies, throughput, acceptance"},
-    CommandRow{Command::kVerifyLossless, "verify-lossless",
-               "prove that speculation does not change the output"},
-    CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},
-    CommandRow{Command::kServe, "serve", "an OpenAI-compatible server"},
-    CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
-};
-
 std::string upper_snake(std::string_view name) {
   std::string result;
   for (char c : name) result += c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
@@ -581,7 +586,5 @@ std::string OptionRow::config_key() const {
 }
 
 std::span<const OptionRow> option_table() { return kOptions; }
-
-std::span<const CommandRow> command_table() { return kCommands; }
 
 }  // namespace outrider

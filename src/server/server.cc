@@ -40,6 +40,7 @@ Service make_service(ServerParts& parts, ApiKeys keys) {
           .keys = std::move(keys),
           .chat_html = std::move(parts.chat_html),
           .load_stage = parts.load_stage,
+          .responses = ResponseStore(static_cast<size_t>(parts.options.response_memory) << 20),
           .model = {},
           .metrics = {},
           .calls = LiveCalls(calls),
@@ -48,28 +49,47 @@ Service make_service(ServerParts& parts, ApiKeys keys) {
           .max_batch = parts.max_batch};
 }
 
+bool is_empty(const SamplingChoices& choices) {
+  return !choices.temperature && !choices.top_p && !choices.min_p && !choices.repetition_penalty &&
+         !choices.top_k;
+}
+
+// The defaults of requests: the options given by the user, else what the model recommends, else the defaults
+// of options.
+SamplingParams default_sampling(const ServerParts& parts, const SamplingChoices& recommended) {
+  constexpr SamplingChoices kUntouched = {
+      .temperature = 1.0, .top_p = 1.0, .min_p = 0.0, .repetition_penalty = 1.0, .top_k = 0};
+  SamplingParams sampling = parts.sampling;
+  if (!is_empty(recommended)) {
+    kUntouched.apply_to(sampling);
+    recommended.apply_to(sampling);
+  }
+  parts.sampling_choices.apply_to(sampling);
+  return sampling;
+}
+
 ServedModel served_model(const Engine& engine, const ServerParts& parts) {
   const EngineParts& opened = engine.parts();
-  SamplingParams sampling = parts.sampling;
-  opened.target->config().sampling.apply_to(sampling);
-  parts.sampling_choices.apply_to(sampling);
+  const ChatTemplate* chat_template = parts.chat_template    ? &*parts.chat_template
+                                      : opened.chat_template ? &*opened.chat_template
+                                                             : nullptr;
   TemplateAbilities abilities;
-  if (opened.chat_template) {
-    abilities = find_abilities(*opened.chat_template, opened.bos_token, opened.eos_token);
-  }
+  if (chat_template != nullptr)
+    abilities = find_abilities(*chat_template, opened.bos_token, opened.eos_token);
   return {.name = parts.model_name,
           .created = std::time(nullptr),
           .info = opened.info,
           .tokenizer = opened.tokenizer,
-          .chat_template = opened.chat_template ? &*opened.chat_template : nullptr,
+          .chat_template = chat_template,
           .template_abilities = abilities,
+          .template_values = parts.template_values,
           .token_trie = TokenTrie::create(*opened.tokenizer),
           .bos_token = opened.bos_token,
           .eos_token = opened.eos_token,
           .stop_tokens = opened.target->config().stop_tokens,
           .context = opened.options.context,
           .vocab_size = opened.vocab_size,
-          .sampling = std::move(sampling)};
+          .sampling = default_sampling(parts, opened.target->config().sampling)};
 }
 
 }  // namespace

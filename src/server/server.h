@@ -4,9 +4,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "chat_template/chat_template.h"
 #include "config/settings.h"
 #include "engine/open_parts.h"
 #include "outrider/engine.h"
@@ -26,6 +28,8 @@ struct ServerParts {
   int max_batch = 1;                            // sequences per step of the engine
   SamplingParams sampling;                      // defaults below those of requests and of the model
   SamplingChoices sampling_choices;             // options that override the defaults of the model
+  std::optional<ChatTemplate> chat_template;    // replaces the model's
+  TemplateValues template_values;               // variables of the template in every request
   std::function<std::string_view()> chat_html;  // the body of GET /
   std::string notify_socket;                    // the socket of systemd; empty: none
 };

@@ -46,6 +46,8 @@ std::string error_type(const TestAnswer& answer) {
   return json["error"].value("type", "");
 }
 
+void with_chats(ServerParts& parts) { parts.chat_template.emplace(ChatTemplate::parse(kPlainTurns).value()); }
+
 void with_slow_engine(ServerParts& parts) {
   parts.open = [] { return Engine::open(slow_engine(kSlowStep)); };
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "tests/serving/serving.h"
 
@@ -20,6 +21,12 @@ std::string streamed_text(const std::string& events);
 
 // The type of the error object; empty: the body is none.
 std::string error_type(const TestAnswer& answer);
+
+// A server with this chat template; the tiny model has none.
+inline constexpr std::string_view kPlainTurns =
+    "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}{% if add_generation_prompt %}>{% "
+    "endif %}";
+void with_chats(ServerParts& parts);
 
 // A server whose steps take a while.
 void with_slow_engine(ServerParts& parts);

@@ -14,6 +14,7 @@
 
 #include "config/environment.h"
 #include "tests/serving/serving.h"
+#include "tests/serving/serving_calls.h"
 
 namespace outrider {
 namespace {
@@ -49,6 +50,16 @@ constexpr std::array kSeeds = {
     Seed{"/v1/chat/completions",
          R"({"messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function", "function":
         {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}}}], "max_tokens": 3})"},
+    Seed{
+        "/v1/responses",
+        R"({"input": [{"role": "user", "content": "hi"}, {"type": "function_call", "call_id": "1", "name": "f",
+        "arguments": "{}"}, {"type": "function_call_output", "call_id": "1", "output": "x"}], "max_output_tokens": 3,
+        "tools": [{"type": "function", "name": "f"}], "text": {"format": {"type": "json_object"}}, "stream": true})"},
+    Seed{
+        "/v1/messages",
+        R"({"max_tokens": 3, "system": "s", "messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "1",
+        "name": "f", "input": {}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}],
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}], "stop_sequences": ["x"], "stream": true})"},
     Seed{"/tokenize", R"({"content": "hello", "add_special": true})"},
     Seed{"/detokenize", R"({"tokens": [1, 2, 3]})"},
     Seed{"/apply-template", R"({"messages": [{"role": "user", "content": "hi"}]})"},
@@ -121,7 +132,7 @@ int64_t wanted() {
 }
 
 TEST(ServingMutations, AnswersAreWholeAndErrorsTyped) {
-  TestServer server;
+  TestServer server(with_chats);
   ASSERT_TRUE(server.wait_until_ready());
   Mutator mutator(20250101);
   std::map<int, int64_t> statuses;

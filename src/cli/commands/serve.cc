@@ -12,9 +12,12 @@
 
 #include "cli/commands/commands.h"
 #include "cli/open_engine.h"
+#include "cli/prompt_text.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
 #include "engine/open_parts.h"
+#include "server/api/api_limits.h"
+#include "server/api/requests/template_values.h"
 #include "server/page/chat_html.h"
 #include "server/server.h"
 
@@ -52,6 +55,26 @@ SamplingChoices sampling_choices(const Settings& settings) {
   return choices;
 }
 
+Result<TemplateValues> template_values(const std::string& json) {
+  if (json.empty()) return TemplateValues();
+  const auto fail = [](const ApiError& error) {
+    return usage_error("--chat-template-kwargs: " + error.message);
+  };
+  const auto body = RequestBody::parse(json, ApiLimits().json_depth);
+  if (!body.ok()) return fail(body.error());
+  auto values = read_template_values(body->root());
+  return values.ok() ? Result<TemplateValues>(std::move(values).value()) : fail(values.error());
+}
+
+Status read_template_options(const ServerOptions& options, ServerParts& parts) {
+  if (!options.chat_template.empty()) {
+    OUTRIDER_TRY(const std::string source, read_text_file(options.chat_template));
+    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(source));
+  }
+  OUTRIDER_TRY(parts.template_values, template_values(options.chat_template_kwargs));
+  return {};
+}
+
 }  // namespace
 
 Status run_serve(const Settings& settings) {
@@ -70,6 +93,7 @@ Status run_serve(const Settings& settings) {
   parts.max_batch = options.max_batch;
   parts.sampling = settings.request.sampling;
   parts.sampling_choices = sampling_choices(settings);
+  OUTRIDER_RETURN_IF_ERROR(read_template_options(settings.server, parts));
   parts.chat_html = chat_html;
   parts.notify_socket = notify_socket();
   OUTRIDER_TRY(const std::unique_ptr<Server> server, Server::listen(std::move(parts)));

@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/api_error.h"
 
+#include <string_view>
+#include <utility>
+
 #include "server/api/json_text.h"
 
 namespace outrider {
+namespace {
 
-std::string error_body(const ApiError& error) {
+std::string_view anthropic_type(int status) {
+  constexpr std::pair<int, std::string_view> kTypes[] = {
+      {401, "authentication_error"}, {403, "permission_error"}, {404, "not_found_error"},
+      {413, "request_too_large"},    {429, "rate_limit_error"}, {503, "overloaded_error"}};
+  for (const auto& [known, type] : kTypes) {
+    if (known == status) return type;
+  }
+  return status >= 500 ? "api_error" : "invalid_request_error";
+}
+
+std::string anthropic_body(const ApiError& error) {
+  std::string body = R"({"type":"error","error":{"type":)";
+  append_json_string(body, anthropic_type(error.status));
+  body += ",\"message\":";
+  append_json_string(body, error.message);
+  return body += "}}";
+}
+
+}  // namespace
+
+std::string error_body(const ApiError& error, ErrorForm form) {
+  if (form == ErrorForm::kAnthropic) return anthropic_body(error);
   const auto append_or_null = [](std::string& out, const std::string& text) {
     text.empty() ? void(out += "null") : append_json_string(out, text);
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,8 +22,11 @@ struct ApiError {
 template <typename T>
 using ApiResult = Result<T, ApiError>;
 
-// {"error": {...}}
-std::string error_body(const ApiError& error);
+enum class ErrorForm : uint8_t {
+  kOpenAi,     // {"error": {"message", "type", "param", "code"}}
+  kAnthropic,  // {"type": "error", "error": {"type", "message"}}
+};
+std::string error_body(const ApiError& error, ErrorForm form = ErrorForm::kOpenAi);
 // The last event of a stream that fails: data: {"error": ...}
 std::string error_event(const ApiError& error);
 

@@ -8,7 +8,8 @@ namespace outrider {
 // Bounds on one request that are checked before any work is done for it.
 struct ApiLimits {
   int json_depth = 64;
-  int choices = 16;  // n, times the number of prompts of a completion
+  int choices = 16;      // n
+  int sequences = 1024;  // n times the number of prompts of a completion
   int stop_strings = 16;
   int stop_bytes = 256;  // of one stop string
   int stop_tokens = 1024;
@@ -19,7 +20,6 @@ struct ApiLimits {
   int messages = 4096;
   int tools = 128;
   int grammar_bytes = 256 << 10;
-  bool template_flags = false;  // chat_template_kwargs may set flags of the template
 };
 
 }  // namespace outrider

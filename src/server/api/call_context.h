@@ -8,13 +8,15 @@
 
 namespace outrider {
 
+class ResponseStore;
 struct ServedModel;
 
-enum class Endpoint : uint8_t { kChatCompletions, kCompletions };
+enum class Endpoint : uint8_t { kChatCompletions, kCompletions, kResponses, kMessages, kInfill };
 
 // Everything a call depends on besides its body.
 struct CallContext {
   const ServedModel* model = nullptr;
+  ResponseStore* responses = nullptr;  // null: responses are not kept
   ApiLimits limits;
   std::string id;            // of the answer, without its prefix ("chatcmpl-")
   int64_t created = 0;       // Unix time

@@ -4,11 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "server/api/api_error.h"
 #include "server/api/choice_delta.h"
 
 namespace outrider {
 
-// One POST to /v1/chat/completions or /v1/completions, from its body to its answer: parse_call() makes it
+// One POST to an endpoint that generates, from its body to its answer: parse_call() makes it
 // (answers/parse_call.h). It uses no sockets, no engine and no clock. One thread at a time may use it.
 class GenerationCall {
  public:
@@ -26,6 +27,8 @@ class GenerationCall {
   // collects the deltas and leaves `events` alone.
   virtual void start(std::string& events) = 0;
   virtual void add(int choice, ChoiceDelta delta, std::string& events) = 0;
+  // The last events of a stream that fails.
+  virtual std::string error_events(const ApiError& error) { return error_event(error); }
   // The whole answer of a call that does not stream, once the last delta of every choice was added.
   virtual std::string body() = 0;
 };

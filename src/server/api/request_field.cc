@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/request_field.h"
 
+#include <cmath>
 #include <utility>
 
 namespace outrider {
@@ -21,6 +22,17 @@ ApiError RequestField::api_error(const Error& error) const {
 ApiResult<std::string> RequestField::string() const {
   OUTRIDER_TRY(const std::string_view text, checked(JsonField::string()));
   return std::string(text);
+}
+
+ApiResult<int64_t> RequestField::integer(int64_t min, int64_t max) const {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (value().is_double()) {
+    const double number = value().get_double().value_unsafe();
+    const bool is_whole = std::abs(number) <= kExact && number == std::trunc(number);
+    const auto whole = static_cast<int64_t>(is_whole ? number : 0);
+    if (is_whole && whole >= min && whole <= max) return whole;
+  }
+  return checked(JsonField::integer(min, max));
 }
 
 ApiResult<std::vector<RequestField>> RequestField::items(size_t max) const {

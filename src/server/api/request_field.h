@@ -40,7 +40,7 @@ class RequestField : private JsonField {
   // Typed reads, as JsonField's.
   ApiResult<std::string> string() const;
   ApiResult<bool> boolean() const { return checked(JsonField::boolean()); }
-  ApiResult<int64_t> integer(int64_t min, int64_t max) const { return checked(JsonField::integer(min, max)); }
+  ApiResult<int64_t> integer(int64_t min, int64_t max) const;  // also of 5.0, as some clients write it
   ApiResult<double> number(double min, double max) const { return checked(JsonField::number(min, max)); }
   ApiResult<std::vector<RequestField>> items(size_t max) const;           // of an array
   ApiResult<std::vector<RequestField>> members(size_t max = 1024) const;  // of an object

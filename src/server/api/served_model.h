@@ -22,6 +22,7 @@ struct ServedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   const ChatTemplate* chat_template = nullptr;  // null: none
   TemplateAbilities template_abilities;
+  TemplateValues template_values;               // of every request
   std::shared_ptr<const TokenTrie> token_trie;  // null: grammars are not supported
   std::string bos_token, eos_token;             // for the template
   std::vector<TokenId> stop_tokens;             // end-of-text tokens of the model

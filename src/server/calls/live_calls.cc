@@ -179,9 +179,8 @@ void LiveCalls::finish(LiveCall& call) {
 }
 
 bool LiveCalls::cancel(std::string_view id, uint64_t scope, EngineLoop& engine) {
-  if (const size_t dash = id.find('-');
-      dash != std::string_view::npos && (id.starts_with("chatcmpl-") || id.starts_with("cmpl-"))) {
-    id.remove_prefix(dash + 1);
+  for (const std::string_view prefix : {"chatcmpl-", "cmpl-", "resp_", "msg_"}) {
+    if (id.starts_with(prefix)) id.remove_prefix(prefix.size());
   }
   bool is_found = false;
   for (const auto& [number, call] : calls_) {

@@ -55,6 +55,7 @@ class LiveCalls {
   explicit LiveCalls(const Limits& limits) : limits_(limits) {}
   void set_metrics(ServerMetrics* metrics) { metrics_ = metrics; }
 
+  int limit() const { return limits_.calls; }  // sequences of all calls together
   bool is_full() const { return load() >= limits_.calls; }
   // Seconds after which a refused client may try again.
   int retry_after() const;

@@ -13,6 +13,12 @@ namespace outrider {
 
 namespace http = boost::beast::http;
 
+Reply error_reply(const Exchange& exchange, const ApiError& error) {
+  const auto path = request_path(exchange.header.target);
+  const bool is_messages = path && (path->starts_with("/v1/messages") || path->starts_with("/messages"));
+  return error_reply(error, is_messages ? ErrorForm::kAnthropic : ErrorForm::kOpenAi);
+}
+
 std::string header_text(const Exchange& exchange, const Reply& reply, int64_t length) {
   const auto status = static_cast<http::status>(reply.status);
   const boost::beast::string_view reason = http::obsolete_reason(status);
@@ -44,7 +50,8 @@ Connection::Task<bool> send_unlogged(Exchange& exchange, const Reply& reply) {
   Service& service = exchange.connection->service();
   exchange.keeps_alive = exchange.keeps_alive && !service.is_closing;
   service.metrics.on_response(reply.status);
-  const std::string text = header_text(exchange, reply, static_cast<int64_t>(reply.body.size())) + reply.body;
+  std::string text = header_text(exchange, reply, static_cast<int64_t>(reply.body.size()));
+  if (exchange.header.method != "HEAD") text += reply.body;
   co_return co_await exchange.connection->write(text);
 }
 

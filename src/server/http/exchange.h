@@ -7,6 +7,7 @@
 
 #include "server/http/connection.h"
 #include "server/http/gate.h"
+#include "server/http/gzip_body.h"
 #include "server/http/reply.h"
 
 namespace outrider {
@@ -16,7 +17,7 @@ struct Exchange {
   Connection* connection = nullptr;
   RequestHeader header = {};
   Admission admission = {};
-  std::string body = {};
+  ReceivedBody body = {};
   double arrived_ms = 0;
   std::string id = {};
   std::string client_id = {};  // X-Request-Id of the answer: the client's, or `id`
@@ -26,6 +27,9 @@ struct Exchange {
 
 // Status line and headers of an answer, including the empty line. `length` < 0: unknown, chunked.
 std::string header_text(const Exchange& exchange, const Reply& reply, int64_t length);
+
+// The answer to a request that fails, in the form that clients of its path expect.
+Reply error_reply(const Exchange& exchange, const ApiError& error);
 
 // Sends the whole answer and logs it. False: the connection is broken.
 Connection::Task<bool> send(Exchange& exchange, const Reply& reply);

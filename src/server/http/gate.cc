@@ -57,11 +57,12 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHeader& he
   if (!is_public) {
     if (auto refused = check_host(service, header)) return *std::move(refused);
     if (service.keys.required()) {
-      const std::optional<uint64_t> found = service.keys.scope_of(credential(header.authorization));
+      const std::optional<uint64_t> found = service.keys.scope_of(
+          header.authorization.empty() ? header.api_key : credential(header.authorization));
       if (!found) {
         return refusal({.status = 401,
                         .type = "authentication_error",
-                        .message = "expected a known key in Authorization: Bearer KEY",
+                        .message = "expected a known key in Authorization: Bearer KEY or x-api-key: KEY",
                         .code = "invalid_api_key"});
       }
       scope = *found;
@@ -81,6 +82,13 @@ Result<Admission, Refusal> admit(const Service& service, const RequestHeader& he
                     .message = "expected the header Content-Type: application/json (curl: -H), found " +
                                (header.content_type.empty() ? "none" : quote(header.content_type)),
                     .code = "unsupported_media_type"});
+  }
+  const std::string& encoding = header.content_encoding;
+  if (!encoding.empty() && encoding != "identity" && encoding != "gzip") {
+    return refusal(
+        {.status = 415,
+         .message = "expected a body in gzip or without Content-Encoding, found " + quote(encoding),
+         .code = "unsupported_content_encoding"});
   }
   if (auto refused = check_phase(service, *match.row)) return *std::move(refused);
   if (match.row->method == "POST" && match.row->route != Route::kCancel && service.calls.is_full()) {

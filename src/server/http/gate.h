@@ -19,7 +19,9 @@ struct RequestHeader {
   int hosts = 0;  // number of Host headers
   bool is_http_1_1 = true;
   std::string authorization;
+  std::string api_key;  // Anthropic's header for a key
   std::string content_type;
+  std::string content_encoding;  // in lower case
   std::string origin;
   std::string preflight_headers;  // the headers that a preflight asks for
   std::string request_id;         // empty: none, or one that is_request_id() rejects

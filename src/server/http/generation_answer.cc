@@ -57,19 +57,37 @@ class CallGuard {
 
 namespace {
 
+Endpoint endpoint_of(Route route) {
+  switch (route) {
+    case Route::kChatCompletions:
+      return Endpoint::kChatCompletions;
+    case Route::kResponses:
+      return Endpoint::kResponses;
+    case Route::kMessages:
+      return Endpoint::kMessages;
+    case Route::kInfill:
+      return Endpoint::kInfill;
+    default:
+      return Endpoint::kCompletions;
+  }
+}
+
 std::function<void()> parsing_job(Exchange& exchange, const CallPointer& call,
                                   const std::shared_ptr<std::optional<ApiError>>& error) {
-  const Endpoint endpoint = exchange.admission.match.row->route == Route::kChatCompletions
-                                ? Endpoint::kChatCompletions
-                                : Endpoint::kCompletions;
+  const Endpoint endpoint = endpoint_of(exchange.admission.match.row->route);
+  Service& service = exchange.connection->service();
   CallContext context;
-  context.model = &exchange.connection->service().model;
+  context.model = &service.model;
+  context.responses = &service.responses;
+  context.limits.sequences = service.calls.limit();
   context.id = exchange.id;
   context.created = std::time(nullptr);
   context.random_seed = random_seed();
   context.cache_scope = exchange.admission.scope;
   return [endpoint, context = std::move(context), body = std::move(exchange.body), call, error] {
-    auto parsed = parse_call(endpoint, body, context);
+    const auto text = body.text();
+    auto parsed = text.ok() ? parse_call(endpoint, *text, context)
+                            : ApiResult<std::unique_ptr<GenerationCall>>(text.error());
     if (parsed.ok()) {
       call->generation = std::move(parsed).value();
     } else {
@@ -93,7 +111,7 @@ std::string framed(const Exchange& exchange, std::string_view events) {
 std::string next_events(Service& service, LiveCall& call, bool is_silent) {
   if (call.events.empty() && !call.error) service.calls.release_held(call);
   std::string events = std::exchange(call.events, {});
-  if (call.error) events += error_event(*call.error);
+  if (call.error) events += call.generation->error_events(*call.error);
   if (events.empty() && is_silent && !call.is_finished) events = ": ping\n\n";
   return events;
 }
@@ -151,19 +169,19 @@ Connection::Task<bool> generate(Exchange& exchange, CallPointer call) {
   if (!is_prepared || *error || call->error) {
     service.calls.close(*call);
     call->is_finished = true;
-    const Reply reply = error_reply(*error ? **error : *call->error);
+    const Reply reply = error_reply(exchange, *error ? **error : *call->error);
     co_return co_await send(exchange, reply);
   }
   if (!service.calls.submit(*call, *service.engine)) {
     service.calls.close(*call);
     call->is_finished = true;
-    const Reply reply = error_reply(queue_full_error(service));
+    const Reply reply = error_reply(exchange, queue_full_error(service));
     co_return co_await send(exchange, reply);
   }
   co_await wait_for_engine(exchange, *call);
   if (connection.is_gone()) co_return false;
   if (call->error && !(call->generation->streams() && call->is_accepted)) {
-    const Reply reply = error_reply(*call->error);
+    const Reply reply = error_reply(exchange, *call->error);
     co_return co_await send_unlogged(exchange, reply);
   }
   if (call->generation->streams()) co_return co_await write_stream(exchange, *call);

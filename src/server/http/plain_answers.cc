@@ -86,6 +86,52 @@ Reply stats(const Service& service) {
   return json_reply(json);
 }
 
+// vLLM's, which lm_eval asks for.
+Reply tokenizer_info(const Service& service) {
+  const ServedModel& served = service.model;
+  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
+  return json_reply(
+      {{"tokenizer_class", "PreTrainedTokenizerFast"},
+       {"model_max_length", served.context},
+       {"vocab_size", served.vocab_size},
+       {"bos_token", text_or_null(served.bos_token)},
+       {"eos_token", text_or_null(served.eos_token)},
+       {"pad_token", nullptr},
+       {"chat_template",
+        served.chat_template == nullptr ? Json(nullptr) : Json(served.chat_template->source())}});
+}
+
+// llama-server's, with the members that have a meaning here.
+Reply props(const Service& service) {
+  const ServedModel& served = service.model;
+  const SamplingParams& sampling = served.sampling;
+  const Json params = {{"temperature", sampling.temperature},
+                       {"top_k", sampling.top_k},
+                       {"top_p", sampling.top_p},
+                       {"min_p", sampling.min_p},
+                       {"repeat_penalty", sampling.repetition_penalty},
+                       {"presence_penalty", sampling.presence_penalty},
+                       {"frequency_penalty", sampling.frequency_penalty}};
+  return json_reply({{"default_generation_settings", {{"n_ctx", served.context}, {"params", params}}},
+                     {"total_slots", service.max_batch},
+                     {"model_alias", served.name},
+                     {"modalities", {{"vision", false}, {"audio", false}}},
+                     {"chat_template", served.chat_template == nullptr ? "" : served.chat_template->source()},
+                     {"bos_token", served.bos_token},
+                     {"eos_token", served.eos_token},
+                     {"is_sleeping", false}});
+}
+
+// llama-server's; the places of the batch, of which as many are busy as sequences run.
+Reply slots(const Service& service) {
+  const int running = static_cast<int>(engine_status(service).running);
+  Json list = Json::array();
+  for (int i = 0; i < service.max_batch; ++i) {
+    list.push_back({{"id", i}, {"n_ctx", service.model.context}, {"is_processing", i < running}});
+  }
+  return json_reply(list);
+}
+
 Reply metrics(const Service& service) {
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
           .body = service.metrics.text({.model = service.model.name,
@@ -114,6 +160,31 @@ Reply cancel(Service& service, const std::string& id, uint64_t scope) {
                       .code = "request_not_found"});
 }
 
+Reply no_response() {
+  return error_reply({.status = 404,
+                      .type = "not_found_error",
+                      .message = "no response of this id is kept",
+                      .param = "id",
+                      .code = "response_not_found"});
+}
+
+Reply stored_response(Service& service, const std::string& id, uint64_t scope) {
+  const auto stored = service.responses.find(scope, id);
+  return stored == nullptr ? no_response() : Reply{.body = stored->body};
+}
+
+Reply response_input(Service& service, const std::string& id, uint64_t scope) {
+  const auto stored = service.responses.find(scope, id);
+  if (stored == nullptr) return no_response();
+  return {.body = R"({"object":"list","data":)" + stored->input +
+                  R"(,"first_id":null,"last_id":null,"has_more":false})"};
+}
+
+Reply delete_response(Service& service, const std::string& id, uint64_t scope) {
+  if (!service.responses.erase(scope, id)) return no_response();
+  return json_reply({{"id", id}, {"object", "response"}, {"deleted", true}});
+}
+
 }  // namespace
 
 Reply answer(Service& service, const RouteMatch& match, uint64_t scope) {
@@ -132,6 +203,18 @@ Reply answer(Service& service, const RouteMatch& match, uint64_t scope) {
       return {.body = models_body(service.model)};
     case Route::kModel:
       return model(service, match.argument);
+    case Route::kResponse:
+      return stored_response(service, match.argument, scope);
+    case Route::kResponseInput:
+      return response_input(service, match.argument, scope);
+    case Route::kDeleteResponse:
+      return delete_response(service, match.argument, scope);
+    case Route::kTokenizerInfo:
+      return tokenizer_info(service);
+    case Route::kProps:
+      return props(service);
+    case Route::kSlots:
+      return slots(service);
     case Route::kCancel:
       return cancel(service, match.argument, scope);
     default:

@@ -8,7 +8,7 @@
 
 namespace outrider {
 
-// The answer to any GET route and to cancel.
+// The answer to any GET route, to cancel and to DELETE.
 Reply answer(Service& service, const RouteMatch& match, uint64_t scope);
 
 }  // namespace outrider

@@ -19,6 +19,12 @@ BodyFunction function_of(Route route) {
       return detokenize_body;
     case Route::kApplyTemplate:
       return apply_template_body;
+    case Route::kChatTokens:
+      return chat_tokens_body;
+    case Route::kResponseTokens:
+      return response_tokens_body;
+    case Route::kMessageTokens:
+      return message_tokens_body;
     default:
       return tokenize_body;
   }
@@ -27,8 +33,8 @@ BodyFunction function_of(Route route) {
 }  // namespace
 
 struct PreparedReply {
-  std::string body;
-  std::optional<Reply> reply;
+  ReceivedBody body;
+  std::optional<ApiResult<std::string>> made;
 };
 
 // Counts as one call for as long as it lives, since these requests wait for the worker like any call.
@@ -50,15 +56,18 @@ Connection::Task<bool> answer_prepared(Exchange& exchange) {
   prepared->body = std::move(exchange.body);
   const ServedModel* model = &connection.service().model;
   std::function<void()> job = [prepared, model, function = function_of(exchange.admission.match.row->route)] {
-    auto made = function(prepared->body, *model, {});
-    prepared->reply = made.ok() ? Reply{.body = std::move(made).value()} : error_reply(made.error());
+    const auto text = prepared->body.text();
+    prepared->made = text.ok() ? function(*text, *model, {}) : text;
   };
   std::function<bool()> ends = [] { return false; };
   connection.start_watch();
   const bool is_done = co_await run_on_worker(connection, std::move(job), std::move(ends));
   co_await connection.stop_watch();
   if (!is_done || connection.is_gone()) co_return false;
-  co_return co_await send(exchange, *prepared->reply);
+  ApiResult<std::string>& made = *prepared->made;
+  const Reply reply =
+      made.ok() ? Reply{.body = std::move(made).value()} : error_reply(exchange, made.error());
+  co_return co_await send(exchange, reply);
 }
 
 }  // namespace outrider

@@ -18,9 +18,9 @@ struct Reply {
   std::string error = {};  // code or message for the log
 };
 
-inline Reply error_reply(const ApiError& error) {
+inline Reply error_reply(const ApiError& error, ErrorForm form = ErrorForm::kOpenAi) {
   Reply reply{.status = error.status,
-              .body = error_body(error),
+              .body = error_body(error, form),
               .error = error.code.empty() ? error.message : error.code};
   if (error.retry_after) reply.headers.emplace_back("Retry-After", std::to_string(*error.retry_after));
   return reply;

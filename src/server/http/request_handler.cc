@@ -28,14 +28,14 @@ std::optional<Reply> preflight(const Service& service, const RequestHeader& head
   if (header.method != "OPTIONS" || allowed_origin(service.options, header.origin).empty())
     return std::nullopt;
   Reply reply{.status = 204, .content_type = ""};
-  reply.headers = {{"Access-Control-Allow-Methods", "GET, POST"},
+  reply.headers = {{"Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE"},
                    {"Access-Control-Allow-Headers", allowed_headers(header)},
                    {"Access-Control-Max-Age", "600"}};
   return reply;
 }
 
 Reply refusal_reply(const Exchange& exchange, const Refusal& refusal) {
-  Reply reply = error_reply(refusal.error);
+  Reply reply = error_reply(exchange, refusal.error);
   if (!refusal.allow.empty()) reply.headers.emplace_back("Allow", refusal.allow);
   if (refusal.error.status != 401) return reply;
   // With Basic, a browser asks for the key of the page and sends it with the page's own requests.
@@ -53,16 +53,22 @@ bool lost_its_place(const Service& service, const RouteRow& row) {
 Connection::Task<bool> dispatch(Exchange& exchange) {
   const Service& service = exchange.connection->service();
   if (lost_its_place(service, *exchange.admission.match.row)) {
-    const Reply refused = error_reply(queue_full_error(service));
+    const Reply refused = error_reply(exchange, queue_full_error(service));
     co_return co_await send(exchange, refused);
   }
   switch (exchange.admission.match.row->route) {
     case Route::kChatCompletions:
     case Route::kCompletions:
+    case Route::kResponses:
+    case Route::kMessages:
+    case Route::kInfill:
       co_return co_await answer_generation(exchange);
     case Route::kTokenize:
     case Route::kDetokenize:
     case Route::kApplyTemplate:
+    case Route::kChatTokens:
+    case Route::kResponseTokens:
+    case Route::kMessageTokens:
       co_return co_await answer_prepared(exchange);
     default:
       break;
@@ -81,7 +87,7 @@ void set_ids(Exchange& exchange) {
 Connection::Task<bool> send_last(Exchange& exchange, const ApiError& error) {
   set_ids(exchange);
   exchange.keeps_alive = false;
-  const Reply reply = error_reply(error);
+  const Reply reply = error_reply(exchange, error);
   co_await send(exchange, reply);
   co_return false;
 }
@@ -101,12 +107,14 @@ Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader
   if (!has_body) {
     exchange.keeps_alive = false;
     if (reader.failure()) {
-      const Reply reply = error_reply(*reader.failure());
+      const Reply reply = error_reply(exchange, *reader.failure());
       co_await send(exchange, reply);
     }
     co_return false;
   }
-  exchange.body = reader.take_body();
+  exchange.body = {.bytes = reader.take_body(),
+                   .is_packed = exchange.header.content_encoding == "gzip",
+                   .max_bytes = exchange.connection->limits().body_bytes};
   const bool is_sent = co_await dispatch(exchange);
   co_return is_sent&& exchange.keeps_alive && !exchange.connection->service().is_closing;
 }

@@ -12,12 +12,6 @@ namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-std::string lowered(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), lower);
-  return result;
-}
-
 bool is_alphanumeric(char c) { return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z'); }
 
 int hex_digit(char c) {
@@ -73,6 +67,12 @@ std::string base64_decoded(std::string_view text) {
 }
 
 }  // namespace
+
+std::string lowered(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), lower);
+  return result;
+}
 
 std::optional<std::string> request_path(std::string_view target) {
   target = target.substr(0, target.find('?'));

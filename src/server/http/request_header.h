@@ -29,6 +29,8 @@ class HostNames {
   bool any_address_ = false;
 };
 
+std::string lowered(std::string_view text);
+
 // Whether the type is "application/json", with any parameters.
 bool is_json_type(std::string_view content_type);
 

@@ -102,7 +102,9 @@ RequestHeader RequestReader::header() const {
   header.hosts = static_cast<int>(request.count(http::field::host));
   if (header.hosts > 0) header.host = text_of(request[http::field::host]);
   header.authorization = text_of(request[http::field::authorization]);
+  header.api_key = text_of(request["x-api-key"]);
   header.content_type = text_of(request[http::field::content_type]);
+  header.content_encoding = lowered(text_of(request[http::field::content_encoding]));
   header.origin = text_of(request[http::field::origin]);
   header.preflight_headers = text_of(request[http::field::access_control_request_headers]);
   const std::string id = text_of(request["X-Request-Id"]);

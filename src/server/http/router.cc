@@ -19,9 +19,21 @@ constexpr std::array kRoutes = {
     RouteRow{Route::kModel, "GET", "/v1/models/{id}", true},
     RouteRow{Route::kChatCompletions, "POST", "/v1/chat/completions", true},
     RouteRow{Route::kCompletions, "POST", "/v1/completions", true},
+    RouteRow{Route::kResponses, "POST", "/v1/responses", true},
+    RouteRow{Route::kMessages, "POST", "/v1/messages", true},
+    RouteRow{Route::kInfill, "POST", "/infill", true},
+    RouteRow{Route::kDeleteResponse, "DELETE", "/v1/responses/{id}", true},
+    RouteRow{Route::kResponse, "GET", "/v1/responses/{id}", true},
+    RouteRow{Route::kResponseInput, "GET", "/v1/responses/{id}/input_items", true},
+    RouteRow{Route::kChatTokens, "POST", "/v1/chat/completions/input_tokens", true},
+    RouteRow{Route::kResponseTokens, "POST", "/v1/responses/input_tokens", true},
+    RouteRow{Route::kMessageTokens, "POST", "/v1/messages/count_tokens", true},
     RouteRow{Route::kTokenize, "POST", "/tokenize", true},
     RouteRow{Route::kDetokenize, "POST", "/detokenize", true},
     RouteRow{Route::kApplyTemplate, "POST", "/apply-template", true},
+    RouteRow{Route::kTokenizerInfo, "GET", "/tokenizer_info", true},
+    RouteRow{Route::kProps, "GET", "/props", true},
+    RouteRow{Route::kSlots, "GET", "/slots", true},
     RouteRow{Route::kCancel, "POST", "/v1/requests/{id}/cancel", true},
 };
 
@@ -46,17 +58,29 @@ std::optional<std::string_view> fit(std::string_view pattern, std::string_view p
 
 std::span<const RouteRow> route_table() { return kRoutes; }
 
-RouteMatch match_route(std::string_view method, std::string_view path) {
+namespace {
+
+RouteMatch match_exactly(std::string_view method, std::string_view path) {
   RouteMatch match;
   for (const RouteRow& row : kRoutes) {
     const std::optional<std::string_view> argument = fit(row.pattern, path);
     if (!argument) continue;
-    match.allowed = row.method;
+    if (match.allowed.find(row.method) == std::string::npos) {
+      match.allowed.append(match.allowed.empty() ? "" : ", ").append(row.method);
+    }
     if (row.method != method) continue;
     match.row = &row;
     match.argument = *argument;
   }
   return match;
+}
+
+}  // namespace
+
+RouteMatch match_route(std::string_view method, std::string_view path) {
+  if (method == "HEAD") method = "GET";
+  RouteMatch match = match_exactly(method, path);
+  return match.allowed.empty() ? match_exactly(method, "/v1" + std::string(path)) : match;
 }
 
 }  // namespace outrider

@@ -18,9 +18,21 @@ enum class Route : uint8_t {
   kModel,
   kChatCompletions,
   kCompletions,
+  kResponses,
+  kMessages,
+  kInfill,
+  kResponse,
+  kDeleteResponse,
+  kResponseInput,
+  kChatTokens,
+  kResponseTokens,
+  kMessageTokens,
   kTokenize,
   kDetokenize,
   kApplyTemplate,
+  kTokenizerInfo,
+  kProps,
+  kSlots,
   kCancel,
 };
 
@@ -39,6 +51,7 @@ struct RouteMatch {
   std::string argument;           // the text that {id} matched
   std::string allowed;            // methods of this path; empty: no such path
 };
+// A path without /v1 means the one with it, and HEAD means GET.
 RouteMatch match_route(std::string_view method, std::string_view path);
 
 }  // namespace outrider

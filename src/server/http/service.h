@@ -10,6 +10,7 @@
 
 #include "config/settings.h"
 #include "engine/open_parts.h"
+#include "server/api/response_store.h"
 #include "server/api/served_model.h"
 #include "server/calls/engine_loop.h"
 #include "server/calls/live_calls.h"
@@ -34,7 +35,8 @@ struct Service {
   Phase phase = Phase::kLoading;
   double started_ms = 0;
   std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // null: unknown
-  ServedModel model;                                         // set once it is loaded
+  ResponseStore responses;
+  ServedModel model;  // set once it is loaded
 
   ServerMetrics metrics;
   LiveCalls calls;

@@ -46,7 +46,7 @@ class Reader {
                               .bos_token = bos_,
                               .eos_token = eos_,
                               .tools_json = {},
-                              .flags = {}});
+                              .values = {}});
   }
 
   void append(const std::string& text, bool counts, Document& document) const {

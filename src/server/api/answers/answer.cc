@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/api/answers/stop_reason.h"
 #include "server/api/answers/token_text.h"
 #include "server/api/json_text.h"
 
@@ -29,6 +30,18 @@ uint64_t text_hash(std::string_view text) {
   uint64_t value = 0xcbf29ce484222325;
   for (const char byte : text) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
   return value;
+}
+
+std::string id_text(std::string_view seed, int length) {
+  constexpr std::string_view kCharacters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  constexpr int kPerHash = 9;  // characters that 64 bits give
+  std::string text;
+  uint64_t bits = text_hash(seed);
+  for (int i = 0; i < length; ++i, bits /= kCharacters.size()) {
+    if (i > 0 && i % kPerHash == 0) bits = text_hash(text);
+    text += kCharacters[bits % kCharacters.size()];
+  }
+  return text;
 }
 
 std::string system_fingerprint(const ServedModel& model) {
@@ -106,7 +119,7 @@ void Answer::add(int index, ChoiceDelta delta, std::string& events) {
     choice.tokens.insert(choice.tokens.end(), delta.tokens.begin(), delta.tokens.end());
   }
   std::string text = std::move(delta.text);
-  if (delta.completion && spec_.include_stop) text += matched_stop(*delta.completion);
+  if (delta.completion && spec_.include_stop) text += matched_stop(spec_, *delta.completion);
   std::string prompt = take_prompt_logprobs(choice, delta);
   std::string chunk;
   begin_chunk(chunk, index);
@@ -179,34 +192,10 @@ std::string Answer::body() {
   return out += '}';
 }
 
-bool Answer::is_stop_token(TokenId token) const {
-  const auto contains = [&](const std::vector<TokenId>& tokens) {
-    return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
-  };
-  return contains(spec_.request.stop_tokens) ||
-         (!spec_.request.ignore_eos && contains(spec_.model->stop_tokens));
-}
-
 size_t Answer::text_tokens(const ChoiceDelta& delta) const {
   const bool is_ended_by_token = delta.completion && delta.completion->finish_reason == FinishReason::kStop &&
-                                 !delta.tokens.empty() && is_stop_token(delta.tokens.back());
+                                 !delta.tokens.empty() && is_stop_token(spec_, delta.tokens.back());
   return delta.tokens.size() - (is_ended_by_token ? 1 : 0);
-}
-
-// The stop string that ended the text; empty if something else ended it.
-std::string Answer::matched_stop(const Completion& completion) const {
-  const bool is_text = completion.finish_reason == FinishReason::kStop && !completion.tokens.empty() &&
-                       !is_stop_token(completion.tokens.back());
-  if (!is_text || spec_.request.stop.empty()) return {};
-  StreamDecoder decoder(spec_.model->tokenizer, spec_.request.skip_special);
-  std::string text;
-  for (const TokenId token : completion.tokens) text += decoder.push(token);
-  if (text.size() < completion.text.size()) return {};
-  const std::string_view rest = std::string_view(text).substr(completion.text.size());
-  for (const std::string& stop : spec_.request.stop) {
-    if (rest.starts_with(stop)) return stop;
-  }
-  return {};
 }
 
 // Appends OpenAI's finish_reason and vLLM's stop_reason, which is the stop string or stop token.
@@ -222,7 +211,7 @@ void Answer::append_reason(std::string& out, int index) const {
       out, is_stop && has_tool_calls(index) ? "tool_calls" : finish_reason_name(completion->finish_reason));
   out += ",\"stop_reason\":";
   const auto& stops = spec_.request.stop_tokens;
-  if (const std::string stop = matched_stop(*completion); !stop.empty()) {
+  if (const std::string stop = matched_stop(spec_, *completion); !stop.empty()) {
     append_json_string(out, stop);
   } else if (is_stop && !completion->tokens.empty() &&
              std::find(stops.begin(), stops.end(), completion->tokens.back()) != stops.end()) {

@@ -19,6 +19,8 @@ namespace outrider {
 std::string system_fingerprint(const ServedModel& model);
 
 uint64_t text_hash(std::string_view text);
+// Letters and digits that depend on `seed` alone.
+std::string id_text(std::string_view seed, int length);
 
 class Answer : public GenerationCall {
  public:
@@ -75,8 +77,6 @@ class Answer : public GenerationCall {
   void end_stream(std::string& events);
   void finish_choice(int choice, std::string& events);
   void append_reason(std::string& out, int choice) const;
-  std::string matched_stop(const Completion& completion) const;
-  bool is_stop_token(TokenId token) const;
   Usage usage() const;
   void append_single_figures(std::string& out) const;
 

@@ -4,25 +4,16 @@
 #include <algorithm>
 #include <span>
 
-#include "server/api/json_text.h"
+#include "server/api/json_object.h"
 
 namespace outrider {
 namespace {
 
-// Appends the members of one JSON object to a text.
-class ObjectWriter {
+// With figures as values.
+class FigureObject : public JsonObject {
  public:
-  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
+  using JsonObject::JsonObject;
 
-  std::string& key(std::string_view name) {
-    if (!is_first_) out_ += ',';
-    is_first_ = false;
-    append_json_string(out_, name);
-    return out_ += ':';
-  }
-  void integer(std::string_view name, int64_t value) { key(name) += std::to_string(value); }
-  void flag(std::string_view name, bool value) { key(name) += value ? "true" : "false"; }
-  void text(std::string_view name, std::string_view value) { append_json_string(key(name), value); }
   void ratio(std::string_view name, double part, double whole) {
     whole > 0 ? append_json_rounded(key(name), part / whole) : void(key(name) += "null");
   }
@@ -30,11 +21,6 @@ class ObjectWriter {
   void integers(std::string_view name, std::span<const int64_t> values) {
     append_json_integers(key(name), values);
   }
-  void close() { out_ += '}'; }
-
- private:
-  std::string& out_;
-  bool is_first_ = true;
 };
 
 constexpr double kMillisecondsPerSecond = 1000.0;
@@ -46,7 +32,7 @@ void append_speculation(std::string& out, const ChoiceFigures& figures, const Sp
     out += "null";
     return;
   }
-  ObjectWriter object(out);
+  FigureObject object(out);
   object.ratio("mean_acceptance_length", static_cast<double>(steps + stats.accepted),
                static_cast<double>(steps));
   object.ratio("draft_acceptance_rate", static_cast<double>(stats.accepted),
@@ -62,11 +48,9 @@ void append_speculation(std::string& out, const ChoiceFigures& figures, const Sp
   object.integer("draft_failures", stats.draft_failures);
   object.integers("drafted_per_position", stats.drafted_per_position);
   object.integers("accepted_per_position", stats.accepted_per_position);
-  ObjectWriter time(object.key("time_ms"));
+  FigureObject time(object.key("time_ms"));
   time.milliseconds("draft", stats.draft_ms);
   time.milliseconds("verify", stats.verify_ms);
-  time.close();
-  object.close();
 }
 
 }  // namespace
@@ -83,21 +67,19 @@ void ChoiceFigures::add(const ChoiceDelta& delta) {
 }
 
 void append_usage(std::string& out, const Usage& usage) {
-  ObjectWriter object(out);
+  FigureObject object(out);
   object.integer("prompt_tokens", usage.prompt_tokens);
   object.integer("completion_tokens", usage.completion_tokens);
   object.integer("total_tokens", usage.prompt_tokens + usage.completion_tokens);
-  ObjectWriter details(object.key("prompt_tokens_details"));
+  JsonObject details(object.key("prompt_tokens_details"));
   details.integer("cached_tokens", usage.cached_tokens);
-  details.close();
-  object.close();
 }
 
-void append_figures(std::string& out, const ChoiceFigures& figures, const Completion& completion) {
+namespace {
+
+void append_metrics(std::string& out, const ChoiceFigures& figures, const Completion& completion) {
   const auto tokens = static_cast<double>(figures.completion_tokens);
-  const double computed = static_cast<double>(figures.prompt_tokens - figures.cached_tokens);
-  out += ",\"metrics\":";
-  ObjectWriter metrics(out);
+  FigureObject metrics(out);
   metrics.milliseconds("time_to_first_token_ms", completion.first_token_ms);
   metrics.milliseconds("generation_time_ms", completion.decode_ms);
   metrics.milliseconds("queue_time_ms", completion.queue_ms);
@@ -105,10 +87,12 @@ void append_figures(std::string& out, const ChoiceFigures& figures, const Comple
   metrics.ratio("tokens_per_second", tokens * kMillisecondsPerSecond,
                 completion.prompt_ms + completion.decode_ms);
   append_speculation(metrics.key("speculative_decoding"), figures, completion.speculation);
-  metrics.close();
+}
 
-  out += ",\"timings\":";
-  ObjectWriter timings(out);
+void append_timings(std::string& out, const ChoiceFigures& figures, const Completion& completion) {
+  const auto tokens = static_cast<double>(figures.completion_tokens);
+  const double computed = static_cast<double>(figures.prompt_tokens - figures.cached_tokens);
+  FigureObject timings(out);
   timings.integer("cache_n", figures.cached_tokens);
   timings.integer("prompt_n", figures.prompt_tokens - figures.cached_tokens);
   timings.milliseconds("prompt_ms", completion.prompt_ms);
@@ -122,7 +106,15 @@ void append_figures(std::string& out, const ChoiceFigures& figures, const Comple
     timings.integer("draft_n", completion.speculation.drafted);
     timings.integer("draft_n_accepted", completion.speculation.accepted);
   }
-  timings.close();
+}
+
+}  // namespace
+
+void append_figures(std::string& out, const ChoiceFigures& figures, const Completion& completion) {
+  out += ",\"metrics\":";
+  append_metrics(out, figures, completion);
+  out += ",\"timings\":";
+  append_timings(out, figures, completion);
 }
 
 }  // namespace outrider

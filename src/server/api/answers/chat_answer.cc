@@ -20,36 +20,10 @@ void append_member(std::string& out, std::string_view key, std::string_view text
 
 ChatAnswer::ChatAnswer(ChatSpec spec, const CallContext& context, std::vector<Request> requests)
     : Answer(spec, context, kChatNames, std::move(requests)), logprobs_(spec.logprobs), id_(context.id) {
-  choices_.resize(choices());
-  const ToolUse& tools = spec.prompt.tools;
-  const ToolFormat& format =
-      tools.must_call() ? plain_tool_format() : tool_format(spec.model->chat_template->source());
-  const auto shared_tools = std::make_shared<const std::vector<Tool>>(tools.tools);
-  for (Choice& choice : choices_) {
-    if (spec.prompt.can_think) choice.reasoning.emplace(spec.prompt.begins_thinking);
-    if (tools.choice == ToolChoice::kNone) continue;
-    choice.calls.emplace(
-        ToolCallParser::Options{.format = format, .incremental = spec.streams, .parallel = tools.parallel},
-        shared_tools);
+  for (size_t i = 0; i < choices(); ++i) {
+    choices_.push_back(
+        {.parser = MessageParser(spec.prompt, spec.model->chat_template->source(), spec.streams)});
   }
-}
-
-MessageDelta ChatAnswer::parse(Choice& choice, std::string_view text, bool is_last) {
-  MessageDelta output;
-  std::string said;
-  if (choice.reasoning) {
-    choice.reasoning->push(text, output.reasoning, said);
-    if (is_last) choice.reasoning->finish(output.reasoning, said);
-  } else {
-    said = text;
-  }
-  if (!choice.calls) {
-    output.content = std::move(said);
-    return output;
-  }
-  choice.calls->push(said, output);
-  if (is_last) choice.calls->finish(output);
-  return output;
 }
 
 bool ChatAnswer::begin_choice(int, std::string& out) {
@@ -59,7 +33,7 @@ bool ChatAnswer::begin_choice(int, std::string& out) {
 
 bool ChatAnswer::add_choice(int index, std::string_view text, const ChoiceDelta& delta, std::string& out) {
   Choice& choice = choices_[static_cast<size_t>(index)];
-  MessageDelta output = parse(choice, text, delta.completion.has_value());
+  MessageDelta output = choice.parser.push(text, delta.completion.has_value());
   if (spec().streams) {
     append_delta(out, index, output);
     append_logprobs(out, delta);
@@ -121,8 +95,7 @@ void ChatAnswer::whole_choice(int index, std::string& out) {
     append_json_string(out, message.content);
   }
   out += ",\"refusal\":null";
-  if (choice.reasoning && !message.reasoning.empty())
-    append_member(out, "reasoning_content", message.reasoning);
+  if (!message.reasoning.empty()) append_member(out, "reasoning_content", message.reasoning);
   if (!message.calls.empty()) {
     out += ",\"tool_calls\":[";
     for (const MessageDelta::Call& call : message.calls) {
@@ -142,19 +115,12 @@ void ChatAnswer::whole_choice(int index, std::string& out) {
 }
 
 bool ChatAnswer::has_tool_calls(int index) const {
-  const auto& calls = choices_[static_cast<size_t>(index)].calls;
-  return calls && calls->calls() > 0;
+  return choices_[static_cast<size_t>(index)].parser.has_calls();
 }
 
 // An id of nine letters and digits, the only kind that Mistral's templates accept.
 std::string ChatAnswer::call_id(int choice, int call) const {
-  constexpr std::string_view kCharacters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  constexpr int kLength = 9;
-  const std::string seed = id_ + '/' + std::to_string(choice) + '/' + std::to_string(call);
-  uint64_t bits = text_hash(seed);
-  std::string id;
-  for (int i = 0; i < kLength; ++i, bits /= kCharacters.size()) id += kCharacters[bits % kCharacters.size()];
-  return id;
+  return id_text(id_ + '/' + std::to_string(choice) + '/' + std::to_string(call), 9);
 }
 
 }  // namespace outrider

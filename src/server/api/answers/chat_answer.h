@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/api/answers/answer.h"
+#include "server/api/answers/message_parser.h"
 #include "server/api/requests/chat_request.h"
-#include "server/api/tool_calls/output_parser.h"
 
 namespace outrider {
 
@@ -24,13 +23,11 @@ class ChatAnswer final : public Answer {
 
  private:
   struct Choice {
-    std::optional<ReasoningSplitter> reasoning;
-    std::optional<ToolCallParser> calls;
-    MessageDelta message;  // of an answer that is not streamed
-    std::string logprobs;  // items of logprobs.content, if not streamed
+    MessageParser parser;
+    MessageDelta message = {};  // of an answer that is not streamed
+    std::string logprobs = {};  // items of logprobs.content, if not streamed
   };
 
-  MessageDelta parse(Choice& choice, std::string_view text, bool is_last);
   void append_delta(std::string& out, int choice, const MessageDelta& delta) const;
   void append_logprobs(std::string& out, const ChoiceDelta& delta) const;
   std::string call_id(int choice, int call) const;

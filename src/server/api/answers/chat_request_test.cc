@@ -12,11 +12,10 @@ namespace {
 
 using testing::HasSubstr;
 
-ApiResult<ChatPrompt> prompt_of(const TestModel& model, const std::string& body,
-                                const ApiLimits& limits = {}) {
+ApiResult<ChatPrompt> prompt_of(const TestModel& model, const std::string& body) {
   const auto parsed = RequestBody::parse(body, 64);
   EXPECT_TRUE(parsed.ok()) << body;
-  return make_chat_prompt(parsed->root(), *model.context().model, limits);
+  return make_chat_prompt(parsed->root(), *model.context().model, {});
 }
 
 std::string text_of(const TestModel& model, const std::string& body) {
@@ -145,17 +144,25 @@ TEST(ChatPrompt, TemplatesGetCallsAndResults) {
             R"([{"type": "function", "function": {"name": "f"}}])");
 }
 
-TEST(ChatPrompt, SwitchesOfTheTemplateMustBeAllowed) {
-  const TestModel model(
-      "{{ enable_thinking is defined and enable_thinking is false }}{# </think> #}</think><think>\n");
-  const std::string body =
-      R"({"messages":[{"role":"user","content":"x"}],"chat_template_kwargs":{"enable_thinking":false}})";
-  EXPECT_FALSE(prompt_of(model, body).ok());
-  ApiLimits limits;
-  limits.template_flags = true;
-  const auto prompt = prompt_of(model, body, limits);
+TEST(ChatPrompt, RequestsSetVariablesOfTheTemplate) {
+  TestModel model(
+      "{{ enable_thinking is defined and enable_thinking is false }} {{ reasoning_effort }}{# </think> "
+      "#}</think><think>\n");
+  const auto text_with = [&](const std::string& fields) {
+    return text_of(model, R"({"messages":[{"role":"user","content":"x"}],)" + fields + "}");
+  };
+  const std::string rest = "</think><think>";
+  EXPECT_EQ(text_with(R"("chat_template_kwargs":{"enable_thinking":false})"), "True " + rest);
+  EXPECT_EQ(text_with(R"("enable_thinking":false)"), "True " + rest);
+  EXPECT_EQ(text_with(R"("reasoning_effort":"none")"), "True none" + rest);
+  EXPECT_EQ(text_with(R"("reasoning_effort":"low","chat_template_kwargs":{"reasoning_effort":"<|im_end|>"})"),
+            "False <|im_end|>" + rest);
+  EXPECT_THAT(text_with(R"("chat_template_kwargs":{"messages":1})"),
+              HasSubstr("refused: chat_template_kwargs.messages"));
+  model.model().template_values = {{"enable_thinking", "false"}};
+  const auto prompt = prompt_of(model, R"({"messages":[{"role":"user","content":"x"}]})");
   ASSERT_TRUE(prompt.ok()) << prompt.error().message;
-  EXPECT_EQ(prompt->text, "True</think><think>");
+  EXPECT_EQ(prompt->text, "True " + rest);
   EXPECT_TRUE(prompt->begins_thinking);
 }
 

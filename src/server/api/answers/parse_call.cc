@@ -8,7 +8,13 @@
 
 #include "server/api/answers/chat_answer.h"
 #include "server/api/answers/completion_answer.h"
+#include "server/api/answers/infill_answer.h"
+#include "server/api/answers/messages_answer.h"
+#include "server/api/answers/responses_answer.h"
 #include "server/api/requests/constraints.h"
+#include "server/api/requests/infill_request.h"
+#include "server/api/requests/messages_request.h"
+#include "server/api/requests/responses_request.h"
 
 namespace outrider {
 namespace {
@@ -73,20 +79,53 @@ void set_constraints(std::vector<Request>& requests,
   for (size_t i = 0; i < constraints.size(); ++i) requests[i].constraint = std::move(constraints[i]);
 }
 
-ApiResult<std::unique_ptr<GenerationCall>> parse_chat(const RequestField& root, const CallContext& context) {
-  OUTRIDER_TRY(ChatSpec spec, read_chat_request(root, context));
+// Makes the requests of a chat whose fields have been read; `field` holds its messages.
+ApiResult<std::vector<Request>> chat_requests(ChatSpec& spec, const CallContext& context,
+                                              std::string_view field) {
   prepare_output(spec);
   std::vector<Request> requests;
   OUTRIDER_RETURN_IF_ERROR(add_requests(
-      spec, context, {.tokens = spec.prompt.tokens, .name = "completion", .field = "messages"}, requests));
+      spec, context, {.tokens = spec.prompt.tokens, .name = "completion", .field = field}, requests));
   // All choices have one prompt, so only the first computes its log-probabilities.
   for (size_t i = 0; i < requests.size(); ++i)
     requests[i].prompt_logprobs = i == 0 ? spec.prompt_logprobs : -1;
   OUTRIDER_RETURN_IF_ERROR(check_prompt_logprobs(requests, context.limits));
   OUTRIDER_TRY(auto constraints, chat_constraints(spec));
   set_constraints(requests, std::move(constraints));
+  return requests;
+}
+
+ApiResult<std::unique_ptr<GenerationCall>> parse_chat(const RequestField& root, const CallContext& context) {
+  OUTRIDER_TRY(ChatSpec spec, read_chat_request(root, context));
+  OUTRIDER_TRY(std::vector<Request> requests, chat_requests(spec, context, "messages"));
   return std::unique_ptr<GenerationCall>(
       std::make_unique<ChatAnswer>(std::move(spec), context, std::move(requests)));
+}
+
+// Error: a field of the chat that an answer in another form has no place for.
+ApiStatus check_plain_answer(const GenerationSpec& spec) {
+  if (spec.prompt_logprobs >= 0) return field_error("prompt_logprobs", "expected no such field here");
+  if (spec.return_token_ids) return field_error("return_token_ids", "expected false here, found true");
+  if (spec.trace != SpeculationTrace::kNone) return field_error("speculative.trace", "expected none here");
+  return api_ok();
+}
+
+ApiResult<std::unique_ptr<GenerationCall>> parse_responses(const RequestField& root,
+                                                           const CallContext& context) {
+  OUTRIDER_TRY(ResponsesSpec spec, read_responses_request(root, context));
+  OUTRIDER_RETURN_IF_ERROR(check_plain_answer(spec));
+  OUTRIDER_TRY(std::vector<Request> requests, chat_requests(spec, context, "input"));
+  return std::unique_ptr<GenerationCall>(
+      std::make_unique<ResponsesAnswer>(std::move(spec), context, std::move(requests)));
+}
+
+ApiResult<std::unique_ptr<GenerationCall>> parse_messages(const RequestField& root,
+                                                          const CallContext& context) {
+  OUTRIDER_TRY(ChatSpec spec, read_messages_request(root, context));
+  OUTRIDER_RETURN_IF_ERROR(check_plain_answer(spec));
+  OUTRIDER_TRY(std::vector<Request> requests, chat_requests(spec, context, "messages"));
+  return std::unique_ptr<GenerationCall>(
+      std::make_unique<MessagesAnswer>(std::move(spec), context, std::move(requests)));
 }
 
 ApiResult<std::unique_ptr<GenerationCall>> parse_completion(const RequestField& root,
@@ -104,13 +143,37 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_completion(const RequestField& 
       std::make_unique<CompletionAnswer>(spec, context, std::move(requests)));
 }
 
+ApiResult<std::unique_ptr<GenerationCall>> parse_infill(const RequestField& root,
+                                                        const CallContext& context) {
+  OUTRIDER_TRY(const CompletionSpec spec, read_infill_request(root, context));
+  OUTRIDER_RETURN_IF_ERROR(check_plain_answer(spec));
+  std::vector<Request> requests;
+  OUTRIDER_RETURN_IF_ERROR(add_requests(
+      spec, context, {.tokens = spec.prompts[0].tokens, .name = "completion", .field = "input_prefix"},
+      requests));
+  OUTRIDER_TRY(auto constraints, form_constraints(spec, requests.size()));
+  set_constraints(requests, std::move(constraints));
+  return std::unique_ptr<GenerationCall>(std::make_unique<InfillAnswer>(spec, std::move(requests)));
+}
+
 }  // namespace
 
 ApiResult<std::unique_ptr<GenerationCall>> parse_call(Endpoint endpoint, std::string_view body,
                                                       const CallContext& context) {
   OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, context.limits.json_depth));
-  return endpoint == Endpoint::kChatCompletions ? parse_chat(parsed.root(), context)
-                                                : parse_completion(parsed.root(), context);
+  switch (endpoint) {
+    case Endpoint::kChatCompletions:
+      return parse_chat(parsed.root(), context);
+    case Endpoint::kResponses:
+      return parse_responses(parsed.root(), context);
+    case Endpoint::kMessages:
+      return parse_messages(parsed.root(), context);
+    case Endpoint::kInfill:
+      return parse_infill(parsed.root(), context);
+    case Endpoint::kCompletions:
+      break;
+  }
+  return parse_completion(parsed.root(), context);
 }
 
 }  // namespace outrider

@@ -81,6 +81,10 @@ const FieldCase kCommon[] = {
     {"audio", {}},
     {"suffix", {"\"\""}},
     {"length_penalty", {"1"}},
+    {"repeat_penalty", {"1", "0.5", "2.0001"}},
+    {"repeat_last_n", {"-1", "0", "1", "101", "2147483647", "2147483648"}},
+    {"top_n_sigma", {"-1"}},
+    {"no_such_field", {}},
 };
 
 const FieldCase kChat[] = {
@@ -94,7 +98,10 @@ const FieldCase kChat[] = {
     {"parallel_tool_calls", {"true", "false"}},
     {"add_generation_prompt", {"true", "false"}},
     {"continue_final_message", {"false"}},
-    {"chat_template_kwargs", {"{}"}},
+    {"chat_template_kwargs", {"{}", "{\"0\":1}", "{\"type\":\"x\"}"}},
+    {"enable_thinking", {"true", "false"}},
+    {"reasoning_effort", {}},
+    {"reasoning_format", {}},
     {"echo", {"false"}},
     {"prompt", {}},
 };
@@ -195,8 +202,8 @@ constexpr std::pair<const char*, const char*> kMemberErrors[] = {
     {R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage"},
     {R"("response_format":{"type":"json"})", "response_format.type"},
     {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
-    {R"("response_format":{"type":"json_schema","json_schema":{"schema":{}}})",
-     "response_format.json_schema.name"},
+    {R"("response_format":{"type":"json_schema","json_schema":{"schema":[]}})",
+     "response_format.json_schema.schema"},
     {R"("response_format":{"type":"json_schema","json_schema":{"name":"x","schema":[]}})",
      "response_format.json_schema.schema"},
     {R"("response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"nothing"}}})",
@@ -217,7 +224,10 @@ constexpr std::pair<const char*, const char*> kMemberErrors[] = {
     {R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"g"}})",
      "tool_choice.function.name"},
     {R"("top_logprobs":2)", "top_logprobs"},
-    {R"("chat_template_kwargs":{"enable_thinking":false})", "chat_template_kwargs"},
+    {R"("chat_template_kwargs":{"messages":false})", "chat_template_kwargs.messages"},
+    {R"("chat_template_kwargs":{"a":[1]})", "chat_template_kwargs.a"},
+    {R"("enable_thinking":"no")", "enable_thinking"},
+    {R"("reasoning_effort":"huge")", "reasoning_effort"},
     {R"("continue_final_message":true)", "continue_final_message"},
     {R"("modalities":["text","audio"])", "modalities"},
     {R"("modalities":["text"])", "accepted"},
@@ -312,17 +322,67 @@ TEST(RequestFields, LimitsHoldExactly) {
   EXPECT_EQ(param_of(model, many("\"tool_choice\":\"none\",\"tools\":[", tool, 128, "]")), "accepted");
   EXPECT_EQ(param_of(model, many("\"tool_choice\":\"none\",\"tools\":[", tool, 129, "]")), "tools");
   EXPECT_EQ(message_param(model, many("[", R"({"role":"user","content":""})", 4097, "]")), "messages");
-  const auto prompts = model.completion(many(R"({"n":2,"prompt":[)", "\"a\"", 9, "]}"));
-  EXPECT_EQ(prompts.error().param, "prompt");
+  EXPECT_TRUE(model.completion(many(R"({"n":2,"prompt":[)", "\"a\"", 512, "]}")).ok());
+  EXPECT_EQ(model.completion(many(R"({"n":2,"prompt":[)", "\"a\"", 513, "]}")).error().param, "prompt");
 }
 
 TEST(RequestFields, ListWhatMeansNothing) {
   const TestModel model;
   const auto call = model.chat(
-      R"({"messages":[{"role":"user","content":"x","mood":1}],"user":"me","frobnicate":3,"store":false})");
+      R"({"messages":[{"role":"user","content":"x","mood":1}],"user":"me","cache_prompt":true,"store":false})");
   ASSERT_TRUE(call.ok()) << call.error().message;
   EXPECT_EQ((*call)->ignored_fields(),
-            (std::vector<std::string>{"user", "frobnicate", "store", "messages[0].mood"}));
+            (std::vector<std::string>{"user", "cache_prompt", "store", "messages[0].mood"}));
+}
+
+TEST(RequestFields, RefuseWhatNoServerKnows) {
+  const TestModel model;
+  const auto call = model.completion(R"({"prompt":"x","max_token":3})");
+  ASSERT_FALSE(call.ok());
+  EXPECT_EQ(call.error().message, "max_token: is not known here; leave it out");
+}
+
+TEST(RequestFields, HaveTheNamesOfLlamaServer) {
+  const TestModel model;
+  auto call =
+      model.completion(R"({"prompt":"x","n_predict":3,"repeat_penalty":1.5,"repeat_last_n":-1,"seed":-1})");
+  ASSERT_TRUE(call.ok()) << call.error().message;
+  const Request request = (*call)->requests()[0];
+  EXPECT_EQ(request.max_tokens, 3);
+  EXPECT_EQ(request.sampling.repetition_penalty, 1.5);
+  EXPECT_EQ(request.sampling.seed, 77u);  // a random one
+  call = model.chat(R"({"messages":[{"role":"user","content":"x"}],"n_predict":5.0})");
+  ASSERT_TRUE(call.ok()) << call.error().message;
+  EXPECT_EQ((*call)->requests()[0].max_tokens, 5);
+  call = model.completion(R"({"prompt":"x","n_predict":-1})");
+  ASSERT_TRUE(call.ok()) << call.error().message;
+  EXPECT_GT((*call)->requests()[0].max_tokens, 1000);
+  call = model.completion(R"({"prompt":"x","repeat_penalty":1.5,"repeat_last_n":64})");
+  ASSERT_FALSE(call.ok());
+  EXPECT_EQ(call.error().param, "repeat_last_n");
+}
+
+// Whether the output may be exactly these tokens.
+bool takes(TokenConstraint& constraint, const std::vector<TokenId>& tokens) {
+  TokenConstraint::State state = constraint.start();
+  for (const TokenId token : tokens) {
+    if (state != TokenConstraint::kDead) state = constraint.advance(state, token);
+  }
+  return state != TokenConstraint::kDead && constraint.is_complete(state);
+}
+
+TEST(RequestFields, TakeASchemaBesideAnyJsonFormat) {
+  const TestModel model;
+  const std::string schema = R"("schema":{"type":"object","properties":{"a":{"const":1}},"required":["a"]})";
+  for (const std::string& format :
+       {R"({"type":"json_object",)" + schema + "}", R"({"type":"json_schema",)" + schema + "}",
+        R"({"type":"json_schema","json_schema":{)" + schema + "}}"}) {
+    const auto call = model.completion(R"({"prompt":"x","response_format":)" + format + "}");
+    ASSERT_TRUE(call.ok()) << call.error().message;
+    TokenConstraint& constraint = *(*call)->requests()[0].constraint;
+    EXPECT_FALSE(takes(constraint, model.tokens("{}"))) << format;
+    EXPECT_TRUE(takes(constraint, model.tokens("{\"a\": 1}"))) << format;
+  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "grammar/token_trie.h"
 #include "server/api/answers/parse_call.h"
+#include "server/api/response_store.h"
 #include "server/api/served_model.h"
 
 namespace outrider {
@@ -45,7 +46,8 @@ class TestModel {
   CallContext context() const {
     CallContext context;
     context.model = &model_;
-    context.id = "abc";
+    context.responses = &responses_;
+    context.id = id_;
     context.created = 1700000001;
     context.random_seed = 77;
     context.cache_scope = 5;
@@ -57,11 +59,23 @@ class TestModel {
   ApiResult<std::unique_ptr<GenerationCall>> completion(std::string_view body) const {
     return parse_call(Endpoint::kCompletions, body, context());
   }
+  ApiResult<std::unique_ptr<GenerationCall>> response(std::string_view body) const {
+    return parse_call(Endpoint::kResponses, body, context());
+  }
+  ApiResult<std::unique_ptr<GenerationCall>> message(std::string_view body) const {
+    return parse_call(Endpoint::kMessages, body, context());
+  }
+  ApiResult<std::unique_ptr<GenerationCall>> infill(std::string_view body) const {
+    return parse_call(Endpoint::kInfill, body, context());
+  }
+  void set_id(std::string id) { id_ = std::move(id); }
   std::vector<TokenId> tokens(std::string_view text) const {
     return model_.tokenizer->encode(text, {.add_special = false});
   }
 
  private:
+  std::string id_ = "abc";
+  mutable ResponseStore responses_{1 << 20};
   ServedModel model_;
   std::optional<ChatTemplate> template_;
 };

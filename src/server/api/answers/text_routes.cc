@@ -5,6 +5,8 @@
 #include "server/api/answers/token_text.h"
 #include "server/api/json_text.h"
 #include "server/api/requests/chat_request.h"
+#include "server/api/requests/messages_request.h"
+#include "server/api/requests/responses_request.h"
 
 namespace outrider {
 namespace {
@@ -126,6 +128,35 @@ ApiResult<std::string> apply_template_body(std::string_view body, const ServedMo
     out += model.tokenizer->is_control(token) ? "true}" : "false}";
   }
   return out += "]}";
+}
+
+ApiResult<std::string> chat_tokens_body(std::string_view body, const ServedModel& model,
+                                        const ApiLimits& limits) {
+  OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, limits.json_depth));
+  OUTRIDER_RETURN_IF_ERROR(check_model(parsed.root(), model));
+  OUTRIDER_TRY(const ChatPrompt prompt, make_chat_prompt(parsed.root(), model, limits));
+  return R"({"object":"chat.completion.input_tokens","input_tokens":)" +
+         std::to_string(prompt.tokens.size()) + "}";
+}
+
+ApiResult<std::string> response_tokens_body(std::string_view body, const ServedModel& model,
+                                            const ApiLimits& limits) {
+  OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, limits.json_depth));
+  OUTRIDER_RETURN_IF_ERROR(check_model(parsed.root(), model));
+  CallContext context;
+  context.model = &model;
+  context.limits = limits;
+  OUTRIDER_TRY(const ResponsesSpec spec, read_responses_request(parsed.root(), context));
+  return R"({"object":"response.input_tokens","input_tokens":)" + std::to_string(spec.prompt.tokens.size()) +
+         "}";
+}
+
+ApiResult<std::string> message_tokens_body(std::string_view body, const ServedModel& model,
+                                           const ApiLimits& limits) {
+  OUTRIDER_TRY(const RequestBody parsed, RequestBody::parse(body, limits.json_depth));
+  OUTRIDER_RETURN_IF_ERROR(check_model(parsed.root(), model));
+  OUTRIDER_TRY(const ChatPrompt prompt, make_messages_prompt(parsed.root(), model, limits));
+  return R"({"input_tokens":)" + std::to_string(prompt.tokens.size()) + "}";
 }
 
 std::string models_body(const ServedModel& model) {

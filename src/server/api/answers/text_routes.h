@@ -25,6 +25,16 @@ ApiResult<std::string> detokenize_body(std::string_view body, const ServedModel&
 ApiResult<std::string> apply_template_body(std::string_view body, const ServedModel& model,
                                            const ApiLimits& limits = {});
 
+// The number of tokens that a chat, a response or a message would have as its prompt:
+// POST /v1/chat/completions/input_tokens and /v1/responses/input_tokens -> {"object", "input_tokens"}
+ApiResult<std::string> chat_tokens_body(std::string_view body, const ServedModel& model,
+                                        const ApiLimits& limits = {});
+ApiResult<std::string> response_tokens_body(std::string_view body, const ServedModel& model,
+                                            const ApiLimits& limits = {});
+// POST /v1/messages/count_tokens -> {"input_tokens"}
+ApiResult<std::string> message_tokens_body(std::string_view body, const ServedModel& model,
+                                           const ApiLimits& limits = {});
+
 // GET /v1/models and /v1/models/NAME. Error: 404, the model has another name.
 std::string models_body(const ServedModel& model);
 ApiResult<std::string> model_body(std::string_view name, const ServedModel& model);

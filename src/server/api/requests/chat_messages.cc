@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/requests/chat_messages.h"
 
+#include <algorithm>
+
+#include "base/quote.h"
 #include "server/api/field_rules.h"
 #include "server/api/json_text.h"
 
@@ -11,31 +14,21 @@ constexpr size_t kMaxParts = 1024;
 constexpr size_t kMaxCalls = 128;
 
 // Reads a part of a content: {"type": "text", "text": ...}.
-ApiResult<std::string> read_part(const RequestField& part) {
+ApiResult<std::string> read_part(const RequestField& part, std::span<const std::string_view> types) {
   if (part.is_string()) return part.string();
   OUTRIDER_TRY(const RequestField type, part.at("type"));
   OUTRIDER_TRY(const std::string name, type.string());
-  if (name != "text" && name != "refusal") {
-    return type.error("expected text, found " + name + "; this model reads text alone",
+  if (std::find(types.begin(), types.end(), name) == types.end()) {
+    return type.error("expected text, found " + printable(name) + "; this model reads text alone",
                       "unsupported_parameter");
   }
-  OUTRIDER_TRY(const RequestField text, part.at(name));
+  OUTRIDER_TRY(const RequestField text, part.at(name == "refusal" ? name : "text"));
   return text.string();
 }
 
 ApiStatus read_content(const RequestField& field, ChatMessage& message) {
-  if (field.is_string()) {
-    OUTRIDER_TRY(message.content, field.string());
-    return api_ok();
-  }
-  if (!field.is_array()) return field.expected("a string or an array of parts");
-  OUTRIDER_TRY(const auto parts, field.items(kMaxParts));
-  std::string joined;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    OUTRIDER_TRY(const std::string text, read_part(parts[i]));
-    joined.append(i == 0 ? "" : "\n").append(text);
-  }
-  message.content = std::move(joined);
+  constexpr std::string_view kTypes[] = {"text", "refusal"};
+  OUTRIDER_TRY(message.content, read_text_parts(field, kTypes));
   return api_ok();
 }
 
@@ -44,28 +37,6 @@ ApiStatus read_role(const RequestField& field, ChatMessage& message) {
   OUTRIDER_TRY(const int role, field.one_of(kRoles));
   message.role = kRoles[role] == "developer" ? "system" : kRoles[role];
   return api_ok();
-}
-
-// Keeps a JSON object and turns any other text into a JSON string.
-std::string arguments_json(const std::string& text) {
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return "{}";
-  simdjson::dom::parser parser;
-  constexpr size_t kDepth = 64;
-  if (parser.allocate(text.size(), kDepth) == simdjson::SUCCESS) {
-    const auto document = parser.parse(text.data(), text.size());
-    if (document.error() == simdjson::SUCCESS && document.value_unsafe().is_object()) return text;
-  }
-  std::string quoted;
-  append_json_string(quoted, text);
-  return quoted;
-}
-
-ApiResult<std::string> read_arguments(const RequestField& function) {
-  const auto arguments = function.find("arguments");
-  if (!arguments) return std::string("{}");
-  if (arguments->is_object()) return arguments->json();
-  OUTRIDER_TRY(const std::string text, arguments->string());
-  return arguments_json(text);
 }
 
 ApiResult<ChatToolCall> read_call(const RequestField& field) {
@@ -119,6 +90,39 @@ ApiStatus read_member(const RequestField& member, ChatMessage& message, std::vec
 }
 
 }  // namespace
+
+ApiResult<std::string> read_text_parts(const RequestField& field, std::span<const std::string_view> types) {
+  if (field.is_string()) return field.string();
+  if (!field.is_array()) return field.expected("a string or an array of parts");
+  OUTRIDER_TRY(const auto parts, field.items(kMaxParts));
+  std::string joined;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    OUTRIDER_TRY(const std::string text, read_part(parts[i], types));
+    joined.append(i == 0 ? "" : "\n").append(text);
+  }
+  return joined;
+}
+
+std::string call_arguments_json(const std::string& text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return "{}";
+  simdjson::dom::parser parser;
+  constexpr size_t kDepth = 64;
+  if (parser.allocate(text.size(), kDepth) == simdjson::SUCCESS) {
+    const auto document = parser.parse(text.data(), text.size());
+    if (document.error() == simdjson::SUCCESS && document.value_unsafe().is_object()) return text;
+  }
+  std::string quoted;
+  append_json_string(quoted, text);
+  return quoted;
+}
+
+ApiResult<std::string> read_arguments(const RequestField& function) {
+  const auto arguments = function.find("arguments");
+  if (!arguments) return std::string("{}");
+  if (arguments->is_object()) return arguments->json();
+  OUTRIDER_TRY(const std::string text, arguments->string());
+  return call_arguments_json(text);
+}
 
 ApiResult<ReadMessages> read_messages(const RequestField& field, int max) {
   OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(max)));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "chat_template/chat_template.h"
@@ -16,5 +19,13 @@ struct ReadMessages {
 // Reads at most `max` messages of a request. The parts of a content are joined by line breaks. The role
 // "developer" is read as "system". Arguments of calls that are not a JSON object become a JSON string.
 ApiResult<ReadMessages> read_messages(const RequestField& field, int max);
+
+// A content: a string, or parts of these types, which are joined by line breaks.
+ApiResult<std::string> read_text_parts(const RequestField& field, std::span<const std::string_view> types);
+
+// The text of a call's arguments as JSON: an object stays, and any other text becomes a JSON string.
+std::string call_arguments_json(const std::string& text);
+// The "arguments" of a call as a JSON object: they may be one, or the text of one, or absent.
+ApiResult<std::string> read_arguments(const RequestField& function);
 
 }  // namespace outrider

@@ -33,7 +33,8 @@ ApiResult<ChatPrompt> render_chat(ChatInput input, const ServedModel& model) {
   context.add_generation_prompt = input.add_generation_prompt;
   context.bos_token = model.bos_token;
   context.eos_token = model.eos_token;
-  context.flags = std::move(input.flags);
+  context.values = model.template_values;
+  context.values.insert(context.values.end(), input.values.begin(), input.values.end());
   context.input_marker = model.tokenizer.get();
   if (model.template_abilities.shows_tools) context.tools_json = input.tools.json;
   Result<std::string> rendered = model.chat_template->render(context);
@@ -45,8 +46,9 @@ ApiResult<ChatPrompt> render_chat(ChatInput input, const ServedModel& model) {
   prompt.tools = std::move(input.tools);
   prompt.text = drop_input_marks(*rendered);
   prompt.tokens = model.tokenizer->encode(*rendered, {.add_special = false, .drop_marks = true});
-  prompt.can_think = model.chat_template->source().find("</think>") != std::string::npos;
-  prompt.begins_thinking = prompt.can_think && trimmed(prompt.text).ends_with("<think>");
+  prompt.reasoning = reasoning_format(model.chat_template->source());
+  prompt.begins_thinking =
+      prompt.reasoning != nullptr && trimmed(prompt.text).ends_with(prompt.reasoning->open);
   return prompt;
 }
 

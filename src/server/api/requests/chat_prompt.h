@@ -3,12 +3,12 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "chat_template/chat_template.h"
 #include "server/api/request_field.h"
 #include "server/api/served_model.h"
+#include "server/api/tool_calls/output_parser.h"
 #include "server/api/tool_calls/tool_use.h"
 
 namespace outrider {
@@ -19,7 +19,7 @@ struct ChatInput {
   ToolUse tools = {};
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  std::vector<std::pair<std::string, bool>> flags = {};  // ChatContext::flags
+  TemplateValues values = {};  // beyond those of the server
 };
 
 // A conversation rendered by the model's template.
@@ -27,8 +27,8 @@ struct ChatPrompt {
   std::string text;
   std::vector<TokenId> tokens;
   ToolUse tools;
-  bool can_think = false;        // the template contains <think> blocks
-  bool begins_thinking = false;  // the prompt ends with <think>
+  const ReasoningFormat* reasoning = nullptr;  // null: the model does not think aloud
+  bool begins_thinking = false;                // the prompt ends with the mark that begins reasoning
 };
 
 // Renders a conversation. Parts that the template cannot show are written as text (docs/api.md, "Templates

@@ -3,6 +3,7 @@
 
 #include "server/api/requests/chat_messages.h"
 #include "server/api/requests/common_fields.h"
+#include "server/api/requests/template_values.h"
 
 namespace outrider {
 namespace {
@@ -13,25 +14,9 @@ constexpr std::string_view kPromptFields[] = {"messages",
                                               "parallel_tool_calls",
                                               "add_generation_prompt",
                                               "continue_final_message",
-                                              "chat_template_kwargs"};
-
-// Reads flags of the template, such as enable_thinking.
-ApiStatus read_template_flags(const RequestField& root, const ApiLimits& limits, ChatInput& input) {
-  const auto field = root.find("chat_template_kwargs");
-  if (!field) return api_ok();
-  OUTRIDER_TRY(const auto members, field->members());
-  if (!members.empty() && !limits.template_flags) {
-    return field->error("is not allowed by this server; expected no such field", "unsupported_parameter");
-  }
-  for (const RequestField& member : members) {
-    OUTRIDER_TRY(const bool value, member.boolean());
-    if (member.path() == "chat_template_kwargs.messages" || member.path() == "chat_template_kwargs.tools") {
-      return member.error("expected another name, which is no input of every template");
-    }
-    input.flags.emplace_back(std::string(member.key()), value);
-  }
-  return api_ok();
-}
+                                              "chat_template_kwargs",
+                                              "enable_thinking",
+                                              "reasoning_effort"};
 
 ApiStatus read_ending(const RequestField& root, ChatInput& input) {
   if (const auto field = root.find("continue_final_message")) {
@@ -64,16 +49,25 @@ ApiStatus read_top_logprobs(const RequestField& field, ChatSpec& spec) {
 }
 
 ApiStatus read_max_tokens(const RequestField& field, ChatSpec& spec) {
-  OUTRIDER_TRY(const int64_t max, field.integer(1, INT32_MAX));
+  OUTRIDER_TRY(const int64_t max, field.integer(field.key() == "n_predict" ? -1 : 1, INT32_MAX));
+  if (field.key() == "n_predict" && max < 0) return api_ok();
   // max_completion_tokens takes precedence over max_tokens.
   if (field.key() == "max_completion_tokens" || !spec.max_tokens) spec.max_tokens = max;
   return api_ok();
 }
 
-constexpr FieldRule<ChatSpec> kChatRules[] = {{"logprobs", read_logprobs},
-                                              {"top_logprobs", read_top_logprobs},
-                                              {"max_tokens", read_max_tokens},
-                                              {"max_completion_tokens", read_max_tokens}};
+// llama-server's; "none" leaves reasoning in the content.
+ApiStatus read_reasoning_format(const RequestField& field, ChatSpec& spec) {
+  constexpr std::string_view kFormats[] = {"none", "auto", "deepseek"};
+  OUTRIDER_TRY(const int format, field.one_of(kFormats));
+  spec.splits_reasoning = format != 0;
+  return api_ok();
+}
+
+constexpr FieldRule<ChatSpec> kChatRules[] = {
+    {"logprobs", read_logprobs},     {"top_logprobs", read_top_logprobs},
+    {"max_tokens", read_max_tokens}, {"max_completion_tokens", read_max_tokens},
+    {"n_predict", read_max_tokens},  {"reasoning_format", read_reasoning_format}};
 
 ApiStatus skip_field(const RequestField&, ChatSpec&) { return api_ok(); }
 
@@ -93,7 +87,7 @@ ApiResult<ChatPrompt> make_chat_prompt(const RequestField& root, const ServedMod
   ChatInput input{.messages = std::move(read.messages), .messages_path = "messages"};
   OUTRIDER_TRY(input.tools, read_tools(root, limits));
   OUTRIDER_RETURN_IF_ERROR(read_ending(root, input));
-  OUTRIDER_RETURN_IF_ERROR(read_template_flags(root, limits, input));
+  OUTRIDER_TRY(input.values, read_template_fields(root));
   return render_chat(std::move(input), model);
 }
 

@@ -48,7 +48,7 @@ ApiStatus read_top_k(const RequestField& field, GenerationSpec& spec) {
 
 ApiStatus read_seed(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(const int64_t seed, field.integer(INT64_MIN, INT64_MAX));
-  spec.seed = static_cast<uint64_t>(seed);
+  if (seed != -1) spec.seed = static_cast<uint64_t>(seed);  // -1: random, as in vLLM and llama-server
   return api_ok();
 }
 
@@ -69,6 +69,21 @@ ApiStatus read_max_tokens(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
+// llama-server's name of max_tokens; -1 means no limit.
+ApiStatus read_n_predict(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t max, field.integer(-1, kMaxTokens));
+  if (max >= 0) spec.max_tokens = max;
+  return api_ok();
+}
+
+// llama-server's window of the repetition penalty. Here the penalty covers prompt and output, which is its
+// -1.
+ApiStatus read_penalty_window(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t window, field.integer(-1, kMaxTokens));
+  spec.penalty_window = window;
+  return api_ok();
+}
+
 ApiStatus add_stop(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(std::string text, field.string());
   const auto max = static_cast<size_t>(spec.limits->stop_bytes);
@@ -77,14 +92,6 @@ ApiStatus add_stop(const RequestField& field, GenerationSpec& spec) {
                        std::to_string(text.size()));
   }
   spec.request.stop.push_back(std::move(text));
-  return api_ok();
-}
-
-ApiStatus read_stop(const RequestField& field, GenerationSpec& spec) {
-  if (field.is_string()) return add_stop(field, spec);
-  if (!field.is_array()) return field.expected("a string or an array of strings");
-  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.limits->stop_strings)));
-  for (const RequestField& item : items) OUTRIDER_RETURN_IF_ERROR(add_stop(item, spec));
   return api_ok();
 }
 
@@ -199,12 +206,18 @@ constexpr Rule kGenerationRules[] = {
     OUTRIDER_NUMBER(presence_penalty, -2, 2),
     OUTRIDER_NUMBER(frequency_penalty, -2, 2),
     OUTRIDER_NUMBER(repetition_penalty, 0.01, 100),
+    {"repeat_penalty",
+     [](const RequestField& field, GenerationSpec& spec) {
+       return read_sampling<&SamplingParams::repetition_penalty>(field, spec, 0.01, 100);
+     }},
+    {"repeat_last_n", read_penalty_window},
+    {"n_predict", read_n_predict},
     {"top_k", read_top_k},
     {"seed", read_seed},
     {"n", read_n},
     {"max_tokens", read_max_tokens},
     {"prompt_logprobs", read_prompt_logprobs},
-    {"stop", read_stop},
+    {"stop", read_stop_strings},
     {"stop_token_ids", read_stop_tokens},
     {"logit_bias", read_logit_bias},
     {"min_tokens", read_min_tokens},
@@ -229,39 +242,93 @@ constexpr Rule kGenerationRules[] = {
 };
 #undef OUTRIDER_NUMBER
 
+// Fields of other servers whose other values would change the output.
 constexpr UnsupportedField kUnsupported[] = {
     {"add_special_tokens", "false"},
     {"audio", ""},
     {"best_of", "1"},
     {"chat_template", ""},
     {"chat_template_kwargs", "{}"},
+    {"detokenize", "true"},
     {"documents", "[]"},
     {"dry_multiplier", "0 0.0"},
+    {"dynatemp_range", "0 0.0"},
     {"echo", "false"},
     {"function_call", "\"none\""},
     {"functions", "[]"},
     {"guided_decoding_backend", ""},
+    {"include_reasoning", "true"},
     {"length_penalty", "1 1.0"},
     {"logits_processors", "[]"},
+    {"lora", "[]"},
     {"messages", ""},
+    {"min_keep", "0"},
     {"mirostat", "0"},
     {"mm_processor_kwargs", "{}"},
     {"modalities", "[\"text\"]"},
+    {"n_indent", "0"},
     {"n_probs", "0"},
+    {"parse_tool_calls", "true"},
+    {"post_sampling_probs", "false"},
     {"prediction", ""},
     {"prompt", ""},
     {"prompt_embeds", ""},
+    {"reasoning_effort", ""},
+    {"response_fields", "[]"},
+    {"return_tokens", "false"},
     {"return_tokens_as_token_ids", "false"},
+    {"samplers", ""},
     {"spaces_between_special_tokens", "true"},
     {"suffix", "\"\""},
+    {"t_max_predict_ms", "0"},
     {"tools", "[]"},
+    {"top_n_sigma", "-1 -1.0"},
     {"typical_p", "1 1.0"},
     {"use_beam_search", "false"},
+    {"verbosity", "\"medium\""},
     {"web_search_options", ""},
     {"xtc_probability", "0 0.0"},
 };
 
+// Fields that change neither the output nor its form, or only together with one above.
+constexpr std::string_view kWithoutMeaning[] = {
+    "cache_prompt",
+    "cache_salt",
+    "client_metadata",
+    "dry_allowed_length",
+    "dry_base",
+    "dry_penalty_last_n",
+    "dry_sequence_breakers",
+    "dynatemp_exponent",
+    "id_slot",
+    "include_obfuscation",
+    "metadata",
+    "mirostat_eta",
+    "mirostat_tau",
+    "n_cache_reuse",
+    "n_keep",
+    "priority",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "request_id",
+    "return_progress",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "timings_per_token",
+    "user",
+    "xtc_threshold",
+};
+
 }  // namespace
+
+ApiStatus read_stop_strings(const RequestField& field, GenerationSpec& spec) {
+  if (field.is_string()) return add_stop(field, spec);
+  if (!field.is_array()) return field.expected("a string or an array of strings");
+  OUTRIDER_TRY(const auto items, field.items(static_cast<size_t>(spec.limits->stop_strings)));
+  for (const RequestField& item : items) OUTRIDER_RETURN_IF_ERROR(add_stop(item, spec));
+  return api_ok();
+}
 
 ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec) {
   if (const Rule* rule = find_rule<GenerationSpec>(kGenerationRules, field.key()))
@@ -270,6 +337,9 @@ ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec) {
       std::find_if(std::begin(kUnsupported), std::end(kUnsupported),
                    [&](const UnsupportedField& candidate) { return candidate.name == field.key(); });
   if (unsupported != std::end(kUnsupported)) return check_unsupported(field, *unsupported);
+  const bool has_no_meaning = std::find(std::begin(kWithoutMeaning), std::end(kWithoutMeaning),
+                                        field.key()) != std::end(kWithoutMeaning);
+  if (!has_no_meaning) return unknown_field(field);
   spec.ignored.push_back(field.path());
   return api_ok();
 }
@@ -277,6 +347,11 @@ ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec) {
 ApiStatus check_common_fields(const RequestField& root, const GenerationSpec& spec) {
   if (root.find("stream_options") && !spec.streams) {
     return field_error("stream_options", "expected only together with \"stream\": true");
+  }
+  const bool is_windowed = spec.penalty_window && *spec.penalty_window >= 0;
+  if (is_windowed && spec.request.sampling.repetition_penalty != 1) {
+    return field_error("repeat_last_n", "expected -1, the whole text, beside a repetition penalty, found " +
+                                            std::to_string(*spec.penalty_window));
   }
   const int64_t min = spec.request.rules.min_tokens;
   if (spec.max_tokens && min > *spec.max_tokens) {

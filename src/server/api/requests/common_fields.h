@@ -9,8 +9,11 @@
 
 namespace outrider {
 
-// Reads a field that both endpoints know. The path of an unknown one is added to `spec.ignored`.
+// Reads a field that both endpoints know. The path of one without a meaning here is added to `spec.ignored`.
+// Error: a field that no server has, or an unsupported one.
 ApiStatus read_common_field(const RequestField& field, GenerationSpec& spec);
+// Reads a stop string or an array of them.
+ApiStatus read_stop_strings(const RequestField& field, GenerationSpec& spec);
 // Checks that concern several fields at once.
 ApiStatus check_common_fields(const RequestField& root, const GenerationSpec& spec);
 // Drops the first tokens of a prompt that is longer than spec.prompt_limit. Returns whether it dropped any.

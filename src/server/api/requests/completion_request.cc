@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "server/api/requests/common_fields.h"
+#include "server/api/requests/fill_in_middle.h"
 
 namespace outrider {
 namespace {
@@ -20,10 +21,22 @@ ApiStatus read_flag(const RequestField& field, CompletionSpec& spec) {
   return api_ok();
 }
 
+ApiStatus read_suffix(const RequestField& field, CompletionSpec& spec) {
+  OUTRIDER_TRY(std::string text, field.string());
+  if (text.empty()) return api_ok();
+  if (!find_middle_marks(*spec.model->tokenizer)) {
+    return field.error("the model has no tokens for filling in the middle; expected no such field",
+                       "unsupported_parameter");
+  }
+  spec.suffix = std::move(text);
+  return api_ok();
+}
+
 ApiStatus skip_field(const RequestField&, CompletionSpec&) { return api_ok(); }
 
 constexpr FieldRule<CompletionSpec> kCompletionRules[] = {
     {"prompt", skip_field},
+    {"suffix", read_suffix},
     {"logprobs", read_logprobs},
     {"echo", read_flag<&CompletionSpec::echo>},
     {"add_special_tokens", read_flag<&CompletionSpec::add_special_tokens>}};
@@ -31,7 +44,10 @@ constexpr FieldRule<CompletionSpec> kCompletionRules[] = {
 ApiResult<CompletionPrompt> text_prompt(const RequestField& field, const CompletionSpec& spec) {
   CompletionPrompt prompt;
   OUTRIDER_TRY(prompt.text, field.string());
-  prompt.tokens = spec.model->tokenizer->encode(prompt.text, {.add_special = spec.add_special_tokens});
+  const Tokenizer& tokenizer = *spec.model->tokenizer;
+  prompt.tokens = spec.suffix
+                      ? middle_prompt(tokenizer, *find_middle_marks(tokenizer), prompt.text, *spec.suffix)
+                      : tokenizer.encode(prompt.text, {.add_special = spec.add_special_tokens});
   if (prompt.tokens.empty()) return field.error("expected at least one token, found none");
   return prompt;
 }
@@ -39,6 +55,7 @@ ApiResult<CompletionPrompt> text_prompt(const RequestField& field, const Complet
 ApiResult<CompletionPrompt> token_prompt(const RequestField& field, const std::vector<RequestField>& items,
                                          const CompletionSpec& spec) {
   CompletionPrompt prompt;
+  if (spec.suffix) return field.error("expected text beside a suffix, found tokens");
   for (const RequestField& item : items) {
     OUTRIDER_TRY(const int64_t token, item.integer(0, spec.model->vocab_size - 1));
     prompt.tokens.push_back(static_cast<TokenId>(token));
@@ -63,7 +80,7 @@ ApiStatus read_prompts(const RequestField& field, CompletionSpec& spec) {
     spec.prompts.push_back(std::move(prompt));
     return api_ok();
   }
-  const auto max = static_cast<size_t>(spec.limits->choices);
+  const auto max = static_cast<size_t>(spec.limits->sequences);
   if (items.size() * static_cast<size_t>(spec.n) > max) {
     return field.error("expected at most " + std::to_string(max) + " choices, found " +
                        std::to_string(items.size()) + " prompts times n = " + std::to_string(spec.n));

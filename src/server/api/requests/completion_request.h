@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct CompletionSpec : GenerationSpec {
   std::vector<CompletionPrompt> prompts;
   bool echo = false;
   bool add_special_tokens = true;
-  int logprobs = -1;  // alternatives per token; -1: no log-probabilities
+  std::optional<std::string> suffix;  // the text after the output
+  int logprobs = -1;                  // alternatives per token; -1: no log-probabilities
 };
 
 ApiResult<CompletionSpec> read_completion_request(const RequestField& root, const CallContext& context);

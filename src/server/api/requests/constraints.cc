@@ -118,11 +118,14 @@ ApiResult<Constraints> chat_constraints(const ChatSpec& spec) {
 
 void prepare_output(ChatSpec& spec) {
   const ToolUse& tools = spec.prompt.tools;
-  if (tools.must_call() || spec.form.kind != OutputForm::Kind::kFree) spec.prompt.can_think = false;
-  if (tools.choice != ToolChoice::kAuto) return;
-  const ToolFormat& format = tool_format(spec.model->chat_template->source());
-  const auto marker = spec.model->tokenizer->find_piece(format.open);
-  if (marker && spec.model->tokenizer->is_control(*marker)) spec.request.skip_special = false;
+  const bool has_form = tools.must_call() || spec.form.kind != OutputForm::Kind::kFree;
+  if (has_form || !spec.splits_reasoning) spec.prompt.reasoning = nullptr;
+  const auto show = [&](std::string_view mark) {
+    const auto token = spec.model->tokenizer->find_piece(mark);
+    if (token && spec.model->tokenizer->is_control(*token)) spec.request.skip_special = false;
+  };
+  if (spec.prompt.reasoning != nullptr) show(spec.prompt.reasoning->close);
+  if (tools.choice == ToolChoice::kAuto) show(tool_format(spec.model->chat_template->source()).open);
 }
 
 }  // namespace outrider

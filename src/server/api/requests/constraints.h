@@ -20,8 +20,8 @@ ApiResult<Constraints> form_constraints(const GenerationSpec& spec, size_t choic
 // schema.
 ApiResult<Constraints> chat_constraints(const ChatSpec& spec);
 
-// Adapts `spec` to tools and form: control tokens are printed if calls begin with one, and there is no
-// reasoning if a constraint leaves no place for it.
+// Adapts `spec` to tools and form: control tokens are printed if calls or reasoning are marked by one, and
+// there is no reasoning if a constraint leaves no place for it.
 void prepare_output(ChatSpec& spec);
 
 }  // namespace outrider

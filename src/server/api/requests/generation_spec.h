@@ -33,6 +33,7 @@ struct GenerationSpec {
   std::optional<int64_t>
       prompt_limit;  // keeps the last tokens of a prompt; -1: as many as the context allows
   std::optional<uint64_t> seed;
+  std::optional<int64_t> penalty_window;  // tokens that the repetition penalty covers; -1: all
   int n = 1;
   int prompt_logprobs = -1;  // alternatives per prompt token; -1: no log-probabilities of the prompt
   bool streams = false;

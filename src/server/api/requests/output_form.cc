@@ -18,8 +18,7 @@ ApiStatus set_form(const RequestField& field, GenerationSpec& spec, OutputForm f
 }
 
 ApiStatus read_json_schema(const RequestField& field, GenerationSpec& spec) {
-  OUTRIDER_TRY(const RequestField name, field.at("name"));
-  OUTRIDER_TRY([[maybe_unused]] const std::string name_text, name.string());
+  if (const auto name = field.find("name")) OUTRIDER_RETURN_IF_ERROR(name->string());
   if (const auto strict = field.find("strict")) {
     OUTRIDER_TRY([[maybe_unused]] const bool is_strict, strict->boolean());
   }
@@ -46,11 +45,16 @@ constexpr FieldRule<GenerationSpec> kStructured[] = {
 
 }  // namespace
 
+// {"type": "json_object" or "json_schema"}; beside either, "schema" is a schema, as in llama-server.
 ApiStatus read_response_format(const RequestField& field, GenerationSpec& spec) {
   constexpr std::string_view kTypes[] = {"text", "json_object", "json_schema"};
   OUTRIDER_TRY(const RequestField type, field.at("type"));
   OUTRIDER_TRY(const int kind, type.one_of(kTypes));
   if (kind == 0) return api_ok();
+  if (const auto schema = field.find("schema")) {
+    OUTRIDER_TRY(std::string text, schema_text(*schema, *spec.limits));
+    return set_form(*schema, spec, {.kind = Kind::kJsonSchema, .text = std::move(text)});
+  }
   if (kind == 1) return set_form(field, spec, {.kind = Kind::kJsonObject});
   OUTRIDER_TRY(const RequestField schema, field.at("json_schema"));
   return read_json_schema(schema, spec);

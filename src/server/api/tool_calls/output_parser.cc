@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/tool_calls/output_parser.h"
-#include "base/white_space.h"
 
 #include <algorithm>
 
@@ -12,8 +11,9 @@
 namespace outrider {
 namespace {
 
-constexpr std::string_view kThink = "<think>";
-constexpr std::string_view kEndThink = "</think>";
+// Qwen 3, DeepSeek R1, SmolLM3 and others; Magistral and Ministral 3; Gemma 4.
+constexpr ReasoningFormat kReasoningFormats[] = {
+    {"<think>", "</think>"}, {"[THINK]", "[/THINK]"}, {"<|channel>thought", "<channel|>"}};
 
 std::string_view without_leading_space(std::string_view text) {
   while (!text.empty() && is_json_space(text.front())) text.remove_prefix(1);
@@ -47,6 +47,13 @@ std::unique_ptr<CallReader> make_call_reader(CallForm form, const SharedTools& t
 
 }  // namespace
 
+const ReasoningFormat* reasoning_format(std::string_view chat_template) {
+  for (const ReasoningFormat& format : kReasoningFormats) {
+    if (chat_template.find(format.close) != std::string_view::npos) return &format;
+  }
+  return nullptr;
+}
+
 void ReasoningSplitter::push(std::string_view text, std::string& reasoning, std::string& content) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (state_ == State::kContent) {
@@ -61,10 +68,10 @@ void ReasoningSplitter::step(char next, std::string& reasoning, std::string& con
   held_ += next;
   switch (state_) {
     case State::kStart:
-      if (!may_become(held_, kThink)) {
+      if (!may_become(held_, format_.open)) {
         state_ = State::kContent;
         content += std::exchange(held_, {});
-      } else if (held_.ends_with(kThink)) {
+      } else if (held_.ends_with(format_.open)) {
         state_ = State::kOpened;
         held_.clear();
       }
@@ -77,8 +84,8 @@ void ReasoningSplitter::step(char next, std::string& reasoning, std::string& con
       state_ = State::kInside;
       [[fallthrough]];
     case State::kInside:
-      release(held_, kEndThink, reasoning);
-      if (!held_.ends_with(kEndThink)) return;
+      release(held_, format_.close, reasoning);
+      if (!held_.ends_with(format_.close)) return;
       state_ = State::kClosed;
       held_.clear();
       return;

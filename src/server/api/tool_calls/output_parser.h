@@ -25,12 +25,22 @@ struct MessageDelta {
   bool empty() const { return reasoning.empty() && content.empty() && calls.empty(); }
 };
 
-// Separates <think> ... </think> at the start of an answer from the content after it, and drops white space
-// around the tags.
+// The marks around the reasoning of a model family.
+struct ReasoningFormat {
+  std::string_view open;   // "<think>"
+  std::string_view close;  // "</think>"
+};
+
+// The format whose closing mark the template contains; null: none.
+const ReasoningFormat* reasoning_format(std::string_view chat_template);
+
+// Separates reasoning between its marks at the start of an answer from the content after it, and drops white
+// space around the marks.
 class ReasoningSplitter {
  public:
-  // `is_inside`: the prompt ended with <think>, so the answer begins with reasoning.
-  explicit ReasoningSplitter(bool is_inside) : state_(is_inside ? State::kOpened : State::kStart) {}
+  // `is_inside`: the prompt ended with the opening mark, so the answer begins with reasoning.
+  ReasoningSplitter(const ReasoningFormat& format, bool is_inside)
+      : format_(format), state_(is_inside ? State::kOpened : State::kStart) {}
 
   // Appends the parts of `text` to `reasoning` and `content`.
   void push(std::string_view text, std::string& reasoning, std::string& content);
@@ -40,8 +50,9 @@ class ReasoningSplitter {
   enum class State : uint8_t { kStart, kOpened, kInside, kClosed, kContent };
   void step(char next, std::string& reasoning, std::string& content);
 
+  ReasoningFormat format_;
   State state_;
-  std::string held_;  // the possible beginning of a tag, or white space before one
+  std::string held_;  // the possible beginning of a mark, or white space before one
 };
 
 // Finds calls of known tools in one format. Text that only resembles a call stays content.

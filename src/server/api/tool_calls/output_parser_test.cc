@@ -249,7 +249,7 @@ TEST(ToolCallParser, KeepsToOneCallWhereAsked) {
 
 // "reasoning|content"
 std::string split(std::string_view text, size_t piece, bool is_inside) {
-  ReasoningSplitter splitter(is_inside);
+  ReasoningSplitter splitter(*reasoning_format("</think>"), is_inside);
   std::string reasoning, content;
   for (size_t i = 0; i < text.size(); i += piece) splitter.push(text.substr(i, piece), reasoning, content);
   splitter.finish(reasoning, content);
@@ -266,6 +266,18 @@ TEST(ReasoningSplitter, TellsReasoningFromContent) {
     EXPECT_EQ(split("a < b</think> c", piece, true), "a < b|c");
     EXPECT_EQ(split("never ends </thi", piece, true), "never ends </thi|");
   }
+}
+
+TEST(ReasoningSplitter, KnowsTheMarksOfFamilies) {
+  const auto split_by = [](std::string_view chat_template, std::string_view text) {
+    ReasoningSplitter splitter(*reasoning_format(chat_template), false);
+    std::string reasoning, content;
+    splitter.push(text, reasoning, content);
+    return reasoning + "|" + content;
+  };
+  EXPECT_EQ(split_by("[THINK]x[/THINK]", "[THINK]So.[/THINK]Hi"), "So.|Hi");
+  EXPECT_EQ(split_by("<|channel>thought\nx<channel|>", "<|channel>thought\nSo.\n<channel|>Hi"), "So.|Hi");
+  EXPECT_EQ(reasoning_format("<think>"), nullptr);
 }
 
 TEST(ToolFormat, IsFoundInTheTemplate) {

@@ -5,6 +5,7 @@
 
 #include "base/quote.h"
 #include "server/api/field_rules.h"
+#include "server/api/json_text.h"
 
 namespace outrider {
 namespace {
@@ -43,28 +44,20 @@ ApiStatus check_name(const RequestField& field, const std::string& name) {
   return field.error("expected 1 to 64 letters, digits, '_', '-' or '.', found " + quote(name));
 }
 
-ApiResult<Tool> read_tool(const RequestField& field, const ApiLimits& limits) {
+ApiStatus add_known_once(Tool tool, const RequestField& field, ToolUse& use) {
+  const bool is_known = std::any_of(use.tools.begin(), use.tools.end(),
+                                    [&](const Tool& other) { return other.name == tool.name; });
+  if (is_known) return field.error("expected every name once, found " + quote(tool.name) + " twice");
+  use.tools.push_back(std::move(tool));
+  return api_ok();
+}
+
+ApiResult<Tool> read_chat_tool(const RequestField& field, const ApiLimits& limits) {
   constexpr std::string_view kTypes[] = {"function"};
   OUTRIDER_TRY(const RequestField type, field.at("type"));
   OUTRIDER_RETURN_IF_ERROR(type.one_of(kTypes));
   OUTRIDER_TRY(const RequestField function, field.at("function"));
-  OUTRIDER_TRY(const RequestField name, function.at("name"));
-  Tool tool;
-  OUTRIDER_TRY(tool.name, name.string());
-  OUTRIDER_RETURN_IF_ERROR(check_name(name, tool.name));
-  if (const auto description = function.find("description")) {
-    OUTRIDER_RETURN_IF_ERROR(description->string());
-  }
-  if (const auto strict = function.find("strict")) {
-    OUTRIDER_TRY(tool.strict, strict->boolean());
-  }
-  tool.path = function.path() + ".parameters";
-  tool.parameters = kAnyArguments;
-  if (const auto parameters = function.find("parameters")) {
-    if (!parameters->is_object()) return parameters->expected("a JSON schema");
-    OUTRIDER_TRY(tool.parameters, schema_text(*parameters, limits));
-  }
-  return tool;
+  return read_tool(function, "parameters", limits);
 }
 
 ApiStatus read_named_choice(const RequestField& field, ToolUse& use) {
@@ -72,7 +65,73 @@ ApiStatus read_named_choice(const RequestField& field, ToolUse& use) {
   OUTRIDER_TRY(const RequestField type, field.at("type"));
   OUTRIDER_RETURN_IF_ERROR(type.one_of(kTypes));
   OUTRIDER_TRY(const RequestField function, field.at("function"));
-  OUTRIDER_TRY(const RequestField name_field, function.at("name"));
+  return choose_named_tool(function, use);
+}
+
+ApiStatus read_choice(const RequestField& field, ToolUse& use) {
+  if (field.is_object()) return read_named_choice(field, use);
+  return read_tool_choice(field, use);
+}
+
+}  // namespace
+
+ApiResult<Tool> read_tool(const RequestField& function, std::string_view schema_key,
+                          const ApiLimits& limits) {
+  OUTRIDER_TRY(const RequestField name, function.at("name"));
+  Tool tool;
+  OUTRIDER_TRY(tool.name, name.string());
+  OUTRIDER_RETURN_IF_ERROR(check_name(name, tool.name));
+  if (const auto description = function.find("description")) {
+    OUTRIDER_TRY(tool.description, description->string());
+  }
+  if (const auto strict = function.find("strict")) {
+    OUTRIDER_TRY(tool.strict, strict->boolean());
+  }
+  tool.path = function.path() + "." + std::string(schema_key);
+  tool.parameters = kAnyArguments;
+  if (const auto parameters = function.find(schema_key)) {
+    if (!parameters->is_object()) return parameters->expected("a JSON schema");
+    OUTRIDER_TRY(tool.parameters, schema_text(*parameters, limits));
+  }
+  return tool;
+}
+
+ApiStatus add_tool(Tool tool, const RequestField& field, ToolUse& use) {
+  std::string json = R"({"type":"function","function":{"name":)";
+  append_json_string(json, tool.name);
+  if (!tool.description.empty()) {
+    json += ",\"description\":";
+    append_json_string(json, tool.description);
+  }
+  json += ",\"parameters\":" + tool.parameters + "}}";
+  OUTRIDER_RETURN_IF_ERROR(add_known_once(std::move(tool), field, use));
+  if (use.json.empty()) {
+    use.json = "[" + json + "]";
+  } else {
+    use.json.insert(use.json.size() - 1, "," + json);
+  }
+  use.choice = ToolChoice::kAuto;
+  return api_ok();
+}
+
+ApiStatus read_tool_choice(const RequestField& field, ToolUse& use) {
+  constexpr std::string_view kChoices[] = {"none", "auto", "required"};
+  if (!field.is_string()) return field.expected("none, auto, required or an object that names a function");
+  OUTRIDER_TRY(const int choice, field.one_of(kChoices));
+  return choose_tools(static_cast<ToolChoice>(choice), field, use);
+}
+
+ApiStatus choose_tools(ToolChoice choice, const RequestField& field, ToolUse& use) {
+  if (use.tools.empty() && choice == ToolChoice::kRequired) {
+    return field.error("expected tools to choose from, found none");
+  }
+  use.choice = use.tools.empty() ? ToolChoice::kNone : choice;
+  if (use.choice == ToolChoice::kNone) use.json.clear();
+  return api_ok();
+}
+
+ApiStatus choose_named_tool(const RequestField& field, ToolUse& use) {
+  OUTRIDER_TRY(const RequestField name_field, field.at("name"));
   OUTRIDER_TRY(const std::string name, name_field.string());
   const auto tool =
       std::find_if(use.tools.begin(), use.tools.end(), [&](const Tool& t) { return t.name == name; });
@@ -84,39 +143,18 @@ ApiStatus read_named_choice(const RequestField& field, ToolUse& use) {
   return api_ok();
 }
 
-ApiStatus read_choice(const RequestField& field, ToolUse& use) {
-  constexpr std::string_view kChoices[] = {"none", "auto", "required"};
-  if (field.is_object()) return read_named_choice(field, use);
-  if (!field.is_string()) return field.expected("none, auto, required or an object that names a function");
-  OUTRIDER_TRY(const int choice, field.one_of(kChoices));
-  use.choice = static_cast<ToolChoice>(choice);
-  if (use.tools.empty() && use.choice == ToolChoice::kRequired) {
-    return field.error("expected tools to choose from, found none");
-  }
-  return api_ok();
-}
-
-}  // namespace
-
 ApiResult<ToolUse> read_tools(const RequestField& root, const ApiLimits& limits) {
   ToolUse use;
   if (const auto field = root.find("tools")) {
     OUTRIDER_TRY(const auto items, field->items(static_cast<size_t>(limits.tools)));
     for (const RequestField& item : items) {
-      OUTRIDER_TRY(Tool tool, read_tool(item, limits));
-      const bool is_known = std::any_of(use.tools.begin(), use.tools.end(),
-                                        [&](const Tool& other) { return other.name == tool.name; });
-      if (is_known) return item.error("expected every name once, found " + quote(tool.name) + " twice");
-      use.tools.push_back(std::move(tool));
+      OUTRIDER_TRY(Tool tool, read_chat_tool(item, limits));
+      OUTRIDER_RETURN_IF_ERROR(add_known_once(std::move(tool), item, use));
     }
     if (!use.tools.empty()) use.json = field->json();
   }
   use.choice = use.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
   if (const auto choice = root.find("tool_choice")) OUTRIDER_RETURN_IF_ERROR(read_choice(*choice, use));
-  if (use.tools.empty() || use.choice == ToolChoice::kNone) {
-    use.choice = ToolChoice::kNone;
-    use.json.clear();
-  }
   if (const auto parallel = root.find("parallel_tool_calls")) {
     OUTRIDER_TRY(use.parallel, parallel->boolean());
   }

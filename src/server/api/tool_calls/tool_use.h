@@ -14,6 +14,7 @@ namespace outrider {
 
 struct Tool {
   std::string name;
+  std::string description = {};
   std::string parameters;  // JSON schema
   std::string path;        // path of the schema in the request
   bool strict = false;     // a grammar holds calls to the schema
@@ -32,6 +33,17 @@ struct ToolUse {
 
 // Reads tools, tool_choice and parallel_tool_calls of `root`.
 ApiResult<ToolUse> read_tools(const RequestField& root, const ApiLimits& limits);
+
+// For APIs whose tools have another form than OpenAI's chat:
+// Reads name, description, strict and, under `schema_key`, the schema of a function.
+ApiResult<Tool> read_tool(const RequestField& function, std::string_view schema_key, const ApiLimits& limits);
+// Adds a tool to those of a request, which then may call. Error of `field`: its name is there already.
+ApiStatus add_tool(Tool tool, const RequestField& field, ToolUse& use);
+// Read "none", "auto" or "required", set such a choice, and choose the tool that `field` names. They come
+// after all tools were added.
+ApiStatus read_tool_choice(const RequestField& field, ToolUse& use);
+ApiStatus choose_tools(ToolChoice choice, const RequestField& field, ToolUse& use);
+ApiStatus choose_named_tool(const RequestField& field, ToolUse& use);
 
 enum class CallForm : uint8_t {
   kObject,  // {"name": ..., "arguments" or "parameters": ...}

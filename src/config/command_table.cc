@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+
+#include "config/option_table.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::array kCommands = {
+    CommandRow{Command::kGenerate, "generate", "continue a prompt"},
+    CommandRow{Command::kChat, "chat", "talk to a model that has a chat template"},
+    CommandRow{Command::kScore, "score", "log-probability of every token of a text"},
+    CommandRow{Command::kTokenize, "tokenize", "text to token ids and back"},
+    CommandRow{Command::kInspect, "inspect", "what a model file holds"},
+    CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
+    CommandRow{Command::kBenchServe, "bench serve", "load on a server: latencies, throughput, acceptance"},
+    CommandRow{Command::kVerifyLossless, "verify-lossless",
+               "prove that speculation does not change the output"},
+    CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},
+    CommandRow{Command::kServe, "serve", "a server for clients of OpenAI's and Anthropic's APIs"},
+    CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
+};
+
+}  // namespace
+
+std::span<const CommandRow> command_table() { return kCommands; }
+
+}  // namespace outrider

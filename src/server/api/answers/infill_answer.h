@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api/answers/answer_figures.h"
+#include "server/api/generation_call.h"
+#include "server/api/json_object.h"
+#include "server/api/requests/generation_spec.h"
+
+namespace outrider {
+
+// The answer of /infill, in llama-server's own form.
+class InfillAnswer final : public GenerationCall {
+ public:
+  InfillAnswer(const GenerationSpec& spec, std::vector<Request> requests);
+
+  std::vector<Request>& requests() override { return requests_; }
+  bool streams() const override { return spec_.streams; }
+  bool wants_traces() const override { return false; }
+  const std::vector<std::string>& ignored_fields() const override { return spec_.ignored; }
+  void start(std::string&) override {}
+  void add(int choice, ChoiceDelta delta, std::string& events) override;
+  std::string body() override { return object(text_); }
+
+ private:
+  std::string object(std::string_view text) const;
+  void append_end(JsonObject& answer) const;
+
+  GenerationSpec spec_;
+  std::vector<Request> requests_;
+  std::string text_;  // if not streamed
+  ChoiceFigures figures_;
+  std::optional<Completion> completion_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/requests/messages_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/api/field_rules.h"
+#include "server/api/requests/common_fields.h"
+#include "server/api/requests/messages_input.h"
+#include "server/api/requests/output_form.h"
+#include "server/api/requests/template_values.h"
+
+namespace outrider {
+namespace {
+
+ApiStatus skip_block_field(const RequestField&, ChatSpec&) { return api_ok(); }
+
+ApiStatus read_most_tokens(const RequestField& field, ChatSpec& spec) {
+  OUTRIDER_TRY(spec.max_tokens, field.integer(1, INT32_MAX));
+  return api_ok();
+}
+
+ApiStatus read_stop_sequences(const RequestField& field, ChatSpec& spec) {
+  return read_stop_strings(field, spec);
+}
+
+// {"format": {"type": "json_schema", "schema": ...}, "effort": ...}
+ApiStatus read_output_config(const RequestField& field, ChatSpec& spec) {
+  OUTRIDER_TRY(const auto members, field.members());
+  for (const RequestField& member : members) {
+    if (member.is_null() || member.key() == "effort") continue;
+    if (member.key() != "format") return unknown_field(member);
+    OUTRIDER_RETURN_IF_ERROR(read_response_format(member, spec));
+  }
+  return api_ok();
+}
+
+ApiStatus read_output_format(const RequestField& field, ChatSpec& spec) {
+  return read_response_format(field, spec);
+}
+
+ApiStatus log_field(const RequestField& field, ChatSpec& spec) {
+  spec.ignored.push_back(field.path());
+  return api_ok();
+}
+
+ApiStatus check_block_field(const RequestField& field, ChatSpec&) {
+  constexpr UnsupportedField kNeutral[] = {
+      {"container", ""}, {"mcp_servers", "[]"}, {"n", "1"}, {"prompt_logprobs", ""}, {"stream_options", ""}};
+  for (const UnsupportedField& rule : kNeutral) {
+    if (rule.name == field.key()) return check_unsupported(field, rule);
+  }
+  return api_ok();
+}
+
+constexpr FieldRule<ChatSpec> kMessagesRules[] = {{"messages", skip_block_field},
+                                                  {"system", skip_block_field},
+                                                  {"tools", skip_block_field},
+                                                  {"tool_choice", skip_block_field},
+                                                  {"thinking", skip_block_field},
+                                                  {"chat_template_kwargs", skip_block_field},
+                                                  {"enable_thinking", skip_block_field},
+                                                  {"max_tokens", read_most_tokens},
+                                                  {"stop_sequences", read_stop_sequences},
+                                                  {"output_config", read_output_config},
+                                                  {"output_format", read_output_format},
+                                                  {"context_management", log_field},
+                                                  {"container", check_block_field},
+                                                  {"mcp_servers", check_block_field},
+                                                  {"n", check_block_field},
+                                                  {"prompt_logprobs", check_block_field},
+                                                  {"stream_options", check_block_field}};
+
+ApiStatus read_block_choice(const RequestField& field, ToolUse& use) {
+  constexpr std::string_view kTypes[] = {"none", "auto", "any", "tool"};
+  OUTRIDER_TRY(const RequestField type, field.at("type"));
+  OUTRIDER_TRY(const int kind, type.one_of(kTypes));
+  if (const auto single = field.find("disable_parallel_tool_use")) {
+    OUTRIDER_TRY(const bool is_single, single->boolean());
+    use.parallel = !is_single;
+  }
+  if (kTypes[kind] == "tool") return choose_named_tool(field, use);
+  return choose_tools(static_cast<ToolChoice>(kind), field, use);
+}
+
+ApiResult<ToolUse> read_block_tools(const RequestField& root, const ApiLimits& limits) {
+  constexpr std::string_view kTypes[] = {"custom"};
+  ToolUse use;
+  if (const auto field = root.find("tools")) {
+    OUTRIDER_TRY(const auto items, field->items(static_cast<size_t>(limits.tools)));
+    for (const RequestField& item : items) {
+      if (const auto type = item.find("type")) OUTRIDER_RETURN_IF_ERROR(type->one_of(kTypes));
+      OUTRIDER_TRY(Tool tool, read_tool(item, "input_schema", limits));
+      OUTRIDER_RETURN_IF_ERROR(add_tool(std::move(tool), item, use));
+    }
+  }
+  if (const auto choice = root.find("tool_choice")) OUTRIDER_RETURN_IF_ERROR(read_block_choice(*choice, use));
+  return use;
+}
+
+// {"type": "enabled", "adaptive" or "disabled"}; without it the template decides.
+ApiStatus read_thinking(const RequestField& root, TemplateValues& values) {
+  constexpr std::string_view kTypes[] = {"disabled", "enabled", "adaptive"};
+  const auto field = root.find("thinking");
+  if (!field) return api_ok();
+  OUTRIDER_TRY(const RequestField type, field->at("type"));
+  OUTRIDER_TRY(const int kind, type.one_of(kTypes));
+  values.emplace_back("enable_thinking", kind == 0 ? "false" : "true");
+  return api_ok();
+}
+
+}  // namespace
+
+ApiResult<ChatPrompt> make_messages_prompt(const RequestField& root, const ServedModel& model,
+                                           const ApiLimits& limits) {
+  ChatInput input{.messages_path = "messages"};
+  OUTRIDER_TRY(input.messages, read_block_messages(root, limits));
+  OUTRIDER_TRY(input.tools, read_block_tools(root, limits));
+  OUTRIDER_RETURN_IF_ERROR(read_thinking(root, input.values));
+  OUTRIDER_TRY(const TemplateValues more, read_template_fields(root));
+  input.values.insert(input.values.end(), more.begin(), more.end());
+  // A last message of the assistant is the beginning of the answer.
+  const ChatMessage& last = input.messages.back();
+  if (last.role == "assistant" && last.tool_calls.empty() && !last.content.value_or("").empty()) {
+    input.continue_final_message = true;
+    input.add_generation_prompt = false;
+  }
+  return render_chat(std::move(input), model);
+}
+
+ApiResult<ChatSpec> read_messages_request(const RequestField& root, const CallContext& context) {
+  ChatSpec spec;
+  spec.model = context.model;
+  spec.limits = &context.limits;
+  spec.request.sampling = context.model->sampling;
+  OUTRIDER_TRY(const RequestField max_field, root.at("max_tokens"));
+  OUTRIDER_RETURN_IF_ERROR(read_most_tokens(max_field, spec));
+  OUTRIDER_RETURN_IF_ERROR(read_fields<ChatSpec>(root, kMessagesRules, spec));
+  OUTRIDER_TRY(spec.prompt, make_messages_prompt(root, *context.model, context.limits));
+  // Clients must send max_tokens, so they send more than a context has room for.
+  const int64_t room = context.model->context - static_cast<int64_t>(spec.prompt.tokens.size());
+  spec.max_tokens = std::min(*spec.max_tokens, std::max<int64_t>(room, 1));
+  return spec;
+}
+
+}  // namespace outrider

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/api/requests/chat_request.h"
+
+namespace outrider {
+
+struct ResponsesSpec : ChatSpec {
+  std::vector<ChatMessage> messages;  // the conversation up to the answer, without instructions
+  std::string input;                  // the items of this request, a JSON array
+  std::string echo;  // members of the response object that repeat the request, each after a comma
+  bool is_stored = true;
+};
+
+// Reads the body of /v1/responses except for the constraints on its output.
+ApiResult<ResponsesSpec> read_responses_request(const RequestField& root, const CallContext& context);
+
+}  // namespace outrider

@@ -46,6 +46,16 @@ def sentence_piece_family(normalizer, pre_tokenizer, byte_fallback=True, fuse_un
     return tokenizer
 
 
+def unigram_family(pre_tokenizer, normalizer=None):
+    tokenizer = Tokenizer(models.Unigram())
+    if normalizer is not None:
+        tokenizer.normalizer = normalizer
+    if pre_tokenizer is not None:
+        tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoders.Sequence([decoders.Replace(SPACE_MARK, " "), decoders.ByteFallback(), decoders.Fuse()])
+    return tokenizer
+
+
 def untrained_families():
     prepend_replace = normalizers.Sequence([normalizers.Prepend(SPACE_MARK), normalizers.Replace(" ", SPACE_MARK)])
     metaspace = pre_tokenizers.Metaspace
@@ -76,6 +86,15 @@ def untrained_families():
         "metaspace_always": sentence_piece_family(None, metaspace(prepend_scheme="always"), byte_fallback=False),
         "metaspace_never": sentence_piece_family(None, metaspace(prepend_scheme="never"), strip=False),
         "gemma": sentence_piece_family(normalizers.Replace(" ", SPACE_MARK), None, strip=False),
+        "nfkc_lowercase": byte_level_family([], use_regex=True, normalizer=normalizers.Sequence(
+            [normalizers.NFKC(), normalizers.Lowercase(), normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")])),
+        "nfd_replace": byte_level_family([split(QWEN2)], normalizer=normalizers.Sequence(
+            [normalizers.NFD(), normalizers.Replace("ll", "[L]"), normalizers.Prepend("~"), normalizers.Strip(left=False)])),
+        "nfkd_sentence_piece": sentence_piece_family(normalizers.Sequence([normalizers.NFKD(), prepend_replace]), None),
+        "unigram_metaspace": unigram_family(metaspace(prepend_scheme="always")),
+        "unigram_first": unigram_family(metaspace(prepend_scheme="first", split=False)),
+        "unigram_bytes": unigram_family(metaspace(prepend_scheme="always")),
+        "unigram_normalized": unigram_family(None, normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(" ", SPACE_MARK)])),
     }
 
 
@@ -109,28 +128,46 @@ ADDED = [
 ]
 
 
+ROBERTA = ("gpt2_prefix_space",)  # families whose texts stand between <s> and </s>
+
+
+def trainer_of(name, tokenizer, vocab_size):
+    if isinstance(tokenizer.model, models.Unigram):
+        return trainers.UnigramTrainer(vocab_size=vocab_size, special_tokens=["<unk>", "<s>", "</s>"], unk_token="<unk>",
+                                       show_progress=False, max_piece_length=8)
+    is_byte_level = isinstance(tokenizer.decoder, decoders.ByteLevel)
+    special = ["<unk>", "<s>", "</s>"]
+    if tokenizer.model.byte_fallback:
+        special = special + [f"<0x{byte:02X}>" for byte in range(256)]
+    alphabet = pre_tokenizers.ByteLevel.alphabet() if is_byte_level else []
+    return trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=special, show_progress=False,
+                               initial_alphabet=alphabet, limit_alphabet=400)
+
+
+def add_byte_pieces(state):
+    """Gives a unigram vocabulary the pieces <0x00> to <0xFF>, as SentencePiece does."""
+    state["model"]["vocab"] += [[f"<0x{byte:02X}>", 0.0] for byte in range(256)]
+    state["model"]["byte_fallback"] = True
+
+
 def build_families(vocab_size=1200):
     """Returns trained tokenizers by name. Each adds BOS by a template, has added tokens of all kinds, and byte tokens."""
     families = {}
     for name, tokenizer in untrained_families().items():
-        is_byte_level = "ByteLevel" in tokenizer.to_str()[:100000] and tokenizer.model.byte_fallback is False and \
-            not name.startswith(("llama2", "metaspace", "gemma"))
-        special = ["<unk>", "<s>", "</s>"]
-        if tokenizer.model.byte_fallback:
-            special = special + [f"<0x{byte:02X}>" for byte in range(256)]
-        alphabet = pre_tokenizers.ByteLevel.alphabet() if is_byte_level else []
-        trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=special, show_progress=False,
-                                      initial_alphabet=alphabet, limit_alphabet=400)
-        tokenizer.train_from_iterator(training_lines(), trainer)
+        tokenizer.train_from_iterator(training_lines(), trainer_of(name, tokenizer, vocab_size))
         state = json.loads(tokenizer.to_str())
         # The trainer makes byte tokens special; in real files they are plain entries of the vocabulary.
         state["added_tokens"] = [t for t in state["added_tokens"] if not t["content"].startswith("<0x")]
+        if name == "unigram_bytes":
+            add_byte_pieces(state)
         tokenizer = Tokenizer.from_str(json.dumps(state))
         tokenizer.add_tokens(ADDED)
         bos = tokenizer.token_to_id("<s>")
         template = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", bos)])
+        if name in ROBERTA:
+            template = processors.RobertaProcessing(("</s>", tokenizer.token_to_id("</s>")), ("<s>", bos))
         tokenizer.post_processor = (processors.Sequence([processors.ByteLevel(trim_offsets=False), template])
-                                    if is_byte_level else template)
+                                    if isinstance(tokenizer.decoder, decoders.ByteLevel) else template)
         families[name] = tokenizer
     return families
 

@@ -2,8 +2,6 @@
 #include "tokenizer/bpe_model.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 #include "base/quote.h"
 #include "base/utf8.h"
@@ -11,8 +9,6 @@
 
 namespace outrider {
 namespace {
-
-constexpr TokenId kNoPiece = BpeSymbol::kNoPiece;
 
 // The order of the heap. std::*_heap keep the greatest element first, so "greater" means "later".
 bool is_later(const BpeCandidate& a, const BpeCandidate& b) {
@@ -27,35 +23,24 @@ bool can_stand_in_text(TokenAttribute attribute) {
 }  // namespace
 
 BpeModel::BpeModel(const TokenizerSpec& spec, size_t merges)
-    : spec_(&spec), by_score_(!spec.scores.empty() && spec.merges.empty()), merges_(merges) {}
+    : SubwordModel(spec.unknown),
+      spec_(&spec),
+      by_score_(!spec.scores.empty() && spec.merges.empty()),
+      merges_(merges) {}
 
-Result<BpeModel> BpeModel::create(const TokenizerSpec& spec, const PieceIds& piece_ids) {
-  BpeModel model(spec, spec.merges.size());
-  OUTRIDER_RETURN_IF_ERROR(model.check_scores());
-  OUTRIDER_RETURN_IF_ERROR(model.index_merges(piece_ids));
-  model.index_pieces();
-  model.byte_ids_.fill(kNoPiece);
-  for (int byte = 0; byte < 256; ++byte) {
-    const char single = static_cast<char>(byte);
-    if (spec.kind == TokenizerKind::kByteLevelBpe) {
-      const auto found = model.word_ids_.find(std::string_view(&single, 1));
-      if (found != model.word_ids_.end()) model.byte_ids_[byte] = found->second;
-    } else if (spec.byte_fallback) {
-      char piece[8];
-      std::snprintf(piece, sizeof piece, "<0x%02X>", static_cast<unsigned>(byte));
-      const auto found = piece_ids.find(piece);
-      if (found != piece_ids.end()) model.byte_ids_[byte] = found->second;
+Result<std::unique_ptr<const SubwordModel>> BpeModel::create(const TokenizerSpec& spec,
+                                                             const PieceIds& piece_ids) {
+  std::unique_ptr<BpeModel> model(new BpeModel(spec, spec.merges.size()));
+  OUTRIDER_RETURN_IF_ERROR(model->index_merges(piece_ids));
+  model->index_pieces();
+  if (spec.kind == TokenizerKind::kByteLevelBpe) {
+    for (const auto& [word, id] : model->word_ids_) {
+      if (word.size() == 1) model->byte_ids_[static_cast<unsigned char>(word[0])] = id;
     }
+  } else if (spec.byte_fallback) {
+    model->find_byte_pieces(piece_ids);
   }
-  return model;
-}
-
-Status BpeModel::check_scores() const {
-  for (size_t id = 0; id < spec_->scores.size(); ++id) {
-    if (std::isnan(spec_->scores[id]))
-      return input_error("the score of token " + std::to_string(id) + " is not a number");
-  }
-  return {};
+  return std::unique_ptr<const SubwordModel>(std::move(model));
 }
 
 void BpeModel::index_pieces() {
@@ -98,6 +83,11 @@ Status BpeModel::index_merges(const PieceIds& piece_ids) {
   return {};
 }
 
+void BpeModel::encode_words(const std::vector<std::string_view>& words, std::vector<TokenId>& tokens) const {
+  BpeWorkspace workspace;
+  for (const std::string_view word : words) encode_word(word, workspace, tokens);
+}
+
 void BpeModel::encode_word(std::string_view word, BpeWorkspace& workspace,
                            std::vector<TokenId>& tokens) const {
   if (spec_->ignore_merges) {
@@ -114,14 +104,6 @@ void BpeModel::encode_word(std::string_view word, BpeWorkspace& workspace,
   }
   merge_symbols(word, workspace);
   emit(word, workspace.symbols, tokens);
-}
-
-void BpeModel::encode_byte(unsigned char byte, std::vector<TokenId>& tokens) const {
-  if (byte_ids_[byte] != kNoPiece) {
-    tokens.push_back(byte_ids_[byte]);
-  } else if (spec_->unknown) {
-    tokens.push_back(*spec_->unknown);
-  }
 }
 
 void BpeModel::add_symbol(TokenId id, size_t begin, size_t length, std::vector<BpeSymbol>& symbols) const {
@@ -170,11 +152,6 @@ void BpeModel::split_into_characters(std::string_view word, std::vector<BpeSymbo
   flush();
 }
 
-bool BpeModel::has_byte_pieces(std::string_view bytes) const {
-  return std::all_of(bytes.begin(), bytes.end(),
-                     [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)] != kNoPiece; });
-}
-
 bool BpeModel::append_byte_pieces(std::string_view bytes, size_t begin,
                                   std::vector<BpeSymbol>& symbols) const {
   if (!has_byte_pieces(bytes)) return false;
@@ -191,7 +168,7 @@ std::optional<BpeCandidate> BpeModel::find_candidate(std::string_view word, cons
     if (length > longest_piece_) return std::nullopt;
     const auto found = word_ids_.find(word.substr(left.begin, length));
     if (found == word_ids_.end()) return std::nullopt;
-    return BpeCandidate{-static_cast<double>(spec_->scores[found->second]), 0, found->second};
+    return BpeCandidate{-spec_->scores[found->second], 0, found->second};
   }
   const Merge* merge = merges_.find(left.id, right.id);
   if (merge == nullptr) return std::nullopt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,21 +11,17 @@
 #include "outrider/result.h"
 #include "outrider/token.h"
 #include "tokenizer/merge_table.h"
-#include "tokenizer/tokenizer_spec.h"
+#include "tokenizer/subword_model.h"
 
 namespace outrider {
 
-using PieceIds = std::unordered_map<std::string_view, TokenId>;
-
 // A part of a word that is one token so far.
 struct BpeSymbol {
-  TokenId id = kNoPiece;
+  TokenId id = 0;
   int32_t previous = -1;
   int32_t next = -1;
   uint32_t begin = 0;   // offset into the word, in bytes
   uint32_t length = 0;  // bytes; 0: merged into the symbol before
-
-  static constexpr TokenId kNoPiece = -1;
 };
 
 // A merge that was possible when it was found; it is void once one of its sides has changed.
@@ -42,29 +38,24 @@ struct BpeWorkspace {
 };
 
 // Byte-pair encoding of single words, by rank of merges or by score of the merged piece.
-class BpeModel {
+class BpeModel final : public SubwordModel {
  public:
-  // `piece_ids` has every piece of `spec`; both must outlive the model. Errors: a merge of or into text that
-  // is no piece; scores that are not numbers.
-  static Result<BpeModel> create(const TokenizerSpec& spec, const PieceIds& piece_ids);
+  // `piece_ids` has every piece of `spec`; both must outlive the model. Error: a merge of or into text that
+  // is no piece.
+  static Result<std::unique_ptr<const SubwordModel>> create(const TokenizerSpec& spec,
+                                                            const PieceIds& piece_ids);
 
-  // `word` is bytes for kByteLevelBpe, and valid UTF-8 with U+2581 for spaces for kSentencePiece.
-  void encode_word(std::string_view word, BpeWorkspace& workspace, std::vector<TokenId>& tokens) const;
-
-  // Encodes a byte that is part of no valid character: as its piece, else as the unknown token, else as
-  // nothing.
-  void encode_byte(unsigned char byte, std::vector<TokenId>& tokens) const;
+  void encode_words(const std::vector<std::string_view>& words, std::vector<TokenId>& tokens) const override;
 
  private:
   BpeModel(const TokenizerSpec& spec, size_t merges);
+  void encode_word(std::string_view word, BpeWorkspace& workspace, std::vector<TokenId>& tokens) const;
   void index_pieces();
   Status index_merges(const PieceIds& piece_ids);
-  Status check_scores() const;
   void add_symbol(TokenId id, size_t begin, size_t length, std::vector<BpeSymbol>& symbols) const;
   void split_into_bytes(std::string_view word, std::vector<BpeSymbol>& symbols) const;
   void split_into_characters(std::string_view word, std::vector<BpeSymbol>& symbols) const;
   bool append_byte_pieces(std::string_view bytes, size_t begin, std::vector<BpeSymbol>& symbols) const;
-  bool has_byte_pieces(std::string_view bytes) const;
   void push_candidate(std::string_view word, int32_t position, BpeWorkspace& workspace) const;
   std::optional<BpeCandidate> find_candidate(std::string_view word, const BpeSymbol& left,
                                              const BpeSymbol& right) const;
@@ -76,7 +67,6 @@ class BpeModel {
   size_t longest_piece_ = 0;        // bytes
   std::vector<std::string> words_;  // [ids] the text of each piece, in bytes if byte-level
   std::unordered_map<std::string_view, TokenId> word_ids_;  // views of words_
-  std::array<TokenId, 256> byte_ids_{};                     // piece of a single byte, or kNoPiece
   MergeTable merges_;
 };
 

@@ -139,6 +139,8 @@ class Translator {
       append_set(kWordCharacters, false);
     } else if (name == 'W' && !in_set_) {
       append_set(kWordCharacters, true);
+    } else if (name == 'b' && !in_set_) {
+      append_word_border();
     } else if (name == 'v') {
       out_ += "\\x0B";
     } else {
@@ -153,6 +155,12 @@ class Translator {
     } else {
       out_.append(negated ? "[^" : "[").append(members).append("]");
     }
+  }
+
+  void append_word_border() {
+    const std::string word = "[" + std::string(kWordCharacters) + "]";
+    out_.append("(?:(?<=").append(word).append(")(?!").append(word).append(")|(?<!");
+    out_.append(word).append(")(?=").append(word).append("))");
   }
 
   // Reads \x{H...} and, below 0x80, \xHH (which means a byte above it in Oniguruma).

@@ -62,6 +62,11 @@ TEST(SplitPattern, MappedBytesMayCutThroughCharacters) {
   EXPECT_FALSE(PreTokenizer::create({{.pattern = "a", .on_mapped_bytes = true}, {.pattern = "b"}}).ok());
 }
 
+TEST(SplitPattern, WordBordersSeeMarksAsPartsOfWords) {
+  EXPECT_THAT(split("ab c", {.pattern = "\\b"}), ElementsAre("ab", " ", "c"));
+  EXPECT_THAT(split("12e\u0301x", {.pattern = "\\d+\\b|e\\b"}), ElementsAre("12e\u0301x"));
+}
+
 TEST(SplitPattern, TranslatesIntervals) {
   EXPECT_THAT(split("aaa", {.pattern = "a{,2}"}), ElementsAre("aa", "a"));
   EXPECT_THAT(split("a{x}", {.pattern = "{x}"}), ElementsAre("a", "{x}"));
@@ -70,7 +75,7 @@ TEST(SplitPattern, TranslatesIntervals) {
 TEST(SplitPattern, RefusesWhatPcre2ReadsInAnotherWay) {
   for (const char* pattern :
        {"[a&&b]", "[a[bc]]",       "[]a]",      "(?<name>a)", "(?P<name>a)", "(?i)a", "(?x: a)", "(*UTF)a",
-        "a{2}+",  "(a)\\1",        "\\h",       "\\K",        "\\b",         "\\X",   "\\Qa\\E", "\\xE9",
+        "a{2}+",  "(a)\\1",        "\\h",       "\\K",        "[\\b]",       "\\X",   "\\Qa\\E", "\\xE9",
         "\\u00",  "\\p",           "\\pL",      "\\x{12",     "[a",          "a\\",   "(",       "a**",
         "[z-a]",  "\\p{Nonsense}", "(?{code})", "(?1)",       "(?R)",        "(?C1)", "[\\W]",   "\\Z",
         "\\G"}) {

@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/tokenizer.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
 #include "base/utf8.h"
 #include "tokenizer/added_token_matcher.h"
 #include "tokenizer/bpe_model.h"
 #include "tokenizer/input_marks.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/tokenizer_check.h"
 #include "tokenizer/tokenizer_pieces.h"
+#include "tokenizer/unigram_model.h"
 
 namespace outrider {
 namespace {
 
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
-}
-
-std::string to_nfc(std::string_view text) {
-  utf8proc_uint8_t* composed = nullptr;
-  const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                   static_cast<utf8proc_ssize_t>(text.size()), &composed,
-                                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  if (length < 0) throw std::bad_alloc();  // no other failure is possible for valid UTF-8 and these options
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, &std::free);
-  return std::string(reinterpret_cast<const char*>(composed), static_cast<size_t>(length));
+Result<std::unique_ptr<const SubwordModel>> create_model(const TokenizerSpec& spec,
+                                                         const PieceIds& piece_ids) {
+  return spec.kind == TokenizerKind::kUnigram ? UnigramModel::create(spec, piece_ids)
+                                              : BpeModel::create(spec, piece_ids);
 }
 
 }  // namespace
@@ -42,8 +31,9 @@ struct Tokenizer::Impl {
   AddedTokenMatcher raw_matcher;         // tokens found before normalization
   AddedTokenMatcher normalized_matcher;  // tokens found after it
   AddedTokenMatcher control_matcher;     // control tokens of both, as spelled
+  std::optional<Normalizer> normalizer;
   std::optional<PreTokenizer> pre_tokenizer;
-  std::optional<BpeModel> model;
+  std::unique_ptr<const SubwordModel> model;
   std::vector<TokenId> prefix, suffix;
 
   void index_added_tokens();
@@ -54,11 +44,11 @@ struct Tokenizer::Impl {
                       std::vector<TokenId>& tokens) const;
   void encode_plain(std::string_view text, bool at_start, std::vector<TokenId>& tokens) const;
   std::string add_prefix(std::string_view text, bool at_start) const;
-  bool is_sentence_piece() const { return spec.kind == TokenizerKind::kSentencePiece; }
+  bool marks_spaces() const { return spec.kind != TokenizerKind::kByteLevelBpe; }
   bool has_id(TokenId token) const { return token >= 0 && static_cast<size_t>(token) < spec.pieces.size(); }
   bool is_control(TokenId token) const { return has_id(token) && is_special(spec.attributes[token]); }
   std::string_view text_of(TokenId token, bool skip_special) const;
-  bool strips_leading_space() const { return is_sentence_piece() && spec.add_space_prefix; }
+  bool strips_leading_space() const { return marks_spaces() && spec.add_space_prefix; }
 };
 
 void Tokenizer::Impl::index_added_tokens() {
@@ -67,7 +57,10 @@ void Tokenizer::Impl::index_added_tokens() {
     const bool special = is_special(spec.attributes[token.id]);
     if (special) control_matcher.add(piece, token, special);
     if (token.normalized) {
-      normalized_matcher.add(normalize(piece), token, special);
+      // A token that the normalizer leaves nothing of is never found.
+      if (const std::string normalized = normalize(piece); !normalized.empty()) {
+        normalized_matcher.add(normalized, token, special);
+      }
     } else {
       raw_matcher.add(piece, token, special);
     }
@@ -75,28 +68,23 @@ void Tokenizer::Impl::index_added_tokens() {
 }
 
 std::string Tokenizer::Impl::normalize(std::string_view text) const {
-  std::string normalized = spec.normalize_nfc && !is_ascii(text) ? to_nfc(text) : std::string(text);
-  if (!is_sentence_piece() || spec.space_rule != SpaceRule::kNormalizer || normalized.empty())
-    return normalized;
+  std::string normalized = normalizer->apply(text);
+  if (!marks_spaces() || spec.space_rule != SpaceRule::kNormalizer || normalized.empty()) return normalized;
   return std::string(spec.add_space_prefix ? kSpaceMark : "").append(mark_spaces(normalized));
 }
 
 // Adds the space prefix and the space marks of those rules that apply after normalization.
 std::string Tokenizer::Impl::add_prefix(std::string_view text, bool at_start) const {
-  if (!is_sentence_piece()) return std::string(text.starts_with(' ') ? "" : " ").append(text);
+  if (!marks_spaces()) return std::string(text.starts_with(' ') ? "" : " ").append(text);
   const std::string marked = mark_spaces(text);
   const bool wanted = spec.add_space_prefix && (at_start || spec.space_rule == SpaceRule::kMetaspaceAlways);
   return wanted && !marked.starts_with(kSpaceMark) ? std::string(kSpaceMark).append(marked) : marked;
 }
 
 void Tokenizer::Impl::encode_plain(std::string_view text, bool at_start, std::vector<TokenId>& tokens) const {
-  const bool rewrites =
-      is_sentence_piece() ? spec.space_rule != SpaceRule::kNormalizer : spec.add_space_prefix;
+  const bool rewrites = marks_spaces() ? spec.space_rule != SpaceRule::kNormalizer : spec.add_space_prefix;
   const std::string rewritten = rewrites ? add_prefix(text, at_start) : std::string();
-  BpeWorkspace workspace;
-  for (const std::string_view word : pre_tokenizer->split(rewrites ? rewritten : text)) {
-    model->encode_word(word, workspace, tokens);
-  }
+  model->encode_words(pre_tokenizer->split(rewrites ? rewritten : text), tokens);
 }
 
 // Encodes text between added tokens that are found before normalization.
@@ -143,8 +131,9 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::create(TokenizerSpec spec) {
   impl->spec = std::move(spec);
   const TokenizerSpec& checked = impl->spec;
   OUTRIDER_TRY(impl->piece_ids, index_pieces(checked));
+  OUTRIDER_TRY(impl->normalizer, Normalizer::create(checked.normalizer));
   OUTRIDER_TRY(impl->pre_tokenizer, PreTokenizer::create(checked.split_patterns));
-  OUTRIDER_TRY(impl->model, BpeModel::create(checked, impl->piece_ids));
+  OUTRIDER_TRY(impl->model, create_model(checked, impl->piece_ids));
   impl->token_bytes = bytes_of_pieces(checked);
   impl->index_added_tokens();
   impl->prefix = checked.prefix;

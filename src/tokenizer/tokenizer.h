@@ -74,8 +74,8 @@ struct TokenizerJsonText {
 };
 Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text);
 
-// Sets the traits that a GGUF `tokenizer.ggml.pre` name means: split_patterns, ignore_merges, normalize_nfc
-// and add_space_prefix. Error: an unknown name; the message lists the known ones.
+// Sets the traits that a GGUF `tokenizer.ggml.pre` name means: split_patterns, ignore_merges, normalizer,
+// add_bos and add_space_prefix. Error: an unknown name; the message lists the known ones.
 Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec);
 
 // The name that means the traits of `spec`; nullopt: there is none.

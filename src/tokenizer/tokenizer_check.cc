@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/tokenizer_check.h"
 
+#include <cmath>
 #include <limits>
 
 #include "base/quote.h"
@@ -33,6 +34,16 @@ Status check_piece(size_t id, std::string_view piece) {
                        std::to_string(kMaxPieceBytes) + " are supported");
   }
   if (utf8::valid_prefix(piece) != piece.size()) return input_error(name + " is not valid UTF-8");
+  return {};
+}
+
+Status check_scores(const TokenizerSpec& spec) {
+  if (spec.scores.empty()) return {};
+  OUTRIDER_RETURN_IF_ERROR(check_size("scores", spec.scores.size(), spec.pieces.size()));
+  for (size_t id = 0; id < spec.scores.size(); ++id) {
+    if (std::isnan(spec.scores[id]))
+      return input_error("the score of token " + std::to_string(id) + " is not a number");
+  }
   return {};
 }
 
@@ -83,15 +94,15 @@ Status complete_and_check(TokenizerSpec& spec) {
   }
   if (spec.attributes.empty()) spec.attributes.assign(vocabulary, TokenAttribute::kNormal);
   OUTRIDER_RETURN_IF_ERROR(check_size("attributes", spec.attributes.size(), vocabulary));
-  if (!spec.scores.empty()) OUTRIDER_RETURN_IF_ERROR(check_size("scores", spec.scores.size(), vocabulary));
+  OUTRIDER_RETURN_IF_ERROR(check_scores(spec));
   for (size_t id = 0; id < vocabulary; ++id) OUTRIDER_RETURN_IF_ERROR(check_piece(id, spec.pieces[id]));
   OUTRIDER_RETURN_IF_ERROR(check_ids(spec));
   if (spec.added_tokens.empty()) derive_added_tokens(spec);
   OUTRIDER_RETURN_IF_ERROR(check_added_tokens(spec));
-  if (spec.kind == TokenizerKind::kSentencePiece) {
+  if (spec.kind != TokenizerKind::kByteLevelBpe) {
     for (const SplitRule& rule : spec.split_patterns) {
       if (rule.on_mapped_bytes)
-        return input_error("a SentencePiece vocabulary has a split rule on mapped bytes");
+        return input_error("only a byte-level vocabulary can have a split rule on mapped bytes");
     }
   }
   return {};

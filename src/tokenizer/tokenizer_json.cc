@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads tokenizer.json of Hugging Face tokenizers, model type BPE, and some keys of tokenizer_config.json.
+// Reads tokenizer.json of Hugging Face tokenizers, model types BPE and Unigram, and some keys of
+// tokenizer_config.json.
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <sstream>
 
@@ -23,18 +26,73 @@ class TokenizerJsonReader {
   Result<TokenizerSpec> run() {
     OUTRIDER_TRY(const JsonField model, root_.at("model"));
     OUTRIDER_TRY(const std::string_view type, model.string_at("type", "BPE"));
-    if (type != "BPE") return model.unsupported("a model of type", type, {"BPE"});
+    if (type != "BPE" && type != "Unigram") {
+      return model.unsupported("a model of type", type, {"BPE", "Unigram"});
+    }
     OUTRIDER_RETURN_IF_ERROR(read_pipeline(root_, spec_));
+    OUTRIDER_RETURN_IF_ERROR(type == "BPE" ? read_bpe(model) : read_unigram(model));
+    return std::move(spec_);
+  }
+
+ private:
+  Status read_bpe(const JsonField& model) {
     OUTRIDER_RETURN_IF_ERROR(read_options(model));
     OUTRIDER_RETURN_IF_ERROR(read_vocabulary(model));
     OUTRIDER_RETURN_IF_ERROR(read_added_tokens());
     OUTRIDER_RETURN_IF_ERROR(check_no_gaps());
     OUTRIDER_RETURN_IF_ERROR(read_unknown(model));
-    OUTRIDER_RETURN_IF_ERROR(read_merges(model));
-    return std::move(spec_);
+    return read_merges(model);
   }
 
- private:
+  Status read_unigram(const JsonField& model) {
+    if (spec_.kind == TokenizerKind::kByteLevelBpe) {
+      return model.fail("Unigram together with a ByteLevel pre-tokenizer is not supported");
+    }
+    spec_.kind = TokenizerKind::kUnigram;
+    OUTRIDER_TRY(spec_.byte_fallback, model.boolean_at("byte_fallback", false));
+    OUTRIDER_RETURN_IF_ERROR(read_scored_vocabulary(model));
+    OUTRIDER_RETURN_IF_ERROR(read_added_tokens());
+    OUTRIDER_RETURN_IF_ERROR(check_no_gaps());
+    spec_.scores.resize(model_tokens_,
+                        0.0);  // added tokens behind the vocabulary are never looked for by score
+    const auto unknown = model.find("unk_id");
+    if (!unknown) return {};
+    OUTRIDER_TRY(spec_.unknown, token_id(*unknown));
+    return {};
+  }
+
+  // Reads [["piece", score], ...]; the place of a pair is the id.
+  Status read_scored_vocabulary(const JsonField& model) {
+    OUTRIDER_TRY(const JsonField field, model.at("vocab"));
+    OUTRIDER_TRY(const simdjson::dom::array entries, field.array());
+    OUTRIDER_RETURN_IF_ERROR(reserve_tokens(count(entries)));
+    return field.each([&](const JsonField& entry) -> Status {
+      std::string_view piece;
+      double score = 0;
+      size_t index = 0;
+      OUTRIDER_RETURN_IF_ERROR(entry.each([&](const JsonField& item) -> Status {
+        if (index == 0) {
+          OUTRIDER_TRY(piece, item.string());
+        } else if (index == 1) {
+          OUTRIDER_TRY(
+              score, item.number(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()));
+        }
+        ++index;
+        return {};
+      }));
+      if (index != 2) return entry.expected("a piece and its score");
+      if (piece.empty()) return input_error(field.path() + ": the vocabulary has an empty token");
+      append_scored(piece, score);
+      return {};
+    });
+  }
+
+  void append_scored(std::string_view piece, double score) {
+    if (spec_.byte_fallback && is_byte_piece(piece)) spec_.attributes[model_tokens_] = TokenAttribute::kByte;
+    spec_.pieces[model_tokens_++] = piece;
+    spec_.scores.push_back(score);
+  }
+
   Status read_options(const JsonField& model) {
     if (const auto dropout = model.find("dropout")) {
       return input_error(dropout->path() + ": BPE dropout is for training; expected null");
@@ -73,17 +131,7 @@ class TokenizerJsonReader {
   Status read_vocabulary(const JsonField& model) {
     OUTRIDER_TRY(const JsonField field, model.at("vocab"));
     OUTRIDER_TRY(const simdjson::dom::object vocabulary, field.object());
-    size_t entries = 0;
-    for ([[maybe_unused]] const auto& entry : vocabulary) ++entries;
-    size_t added = 0;
-    if (const auto tokens = root_.find("added_tokens")) {
-      OUTRIDER_TRY(const simdjson::dom::array elements, tokens->array());
-      for ([[maybe_unused]] const auto& element : elements) ++added;
-    }
-    // Ids have no gaps, so none can exceed the number of tokens in the file. This bounds the memory as well.
-    max_tokens_ = entries + added;
-    spec_.pieces.resize(max_tokens_);
-    spec_.attributes.assign(max_tokens_, TokenAttribute::kNormal);
+    OUTRIDER_RETURN_IF_ERROR(reserve_tokens(count(vocabulary)));
     for (const auto& entry : vocabulary) {
       const JsonField value = field.member(entry.key, entry.value);
       if (entry.key.empty()) return input_error(field.path() + ": the vocabulary has an empty token");
@@ -92,6 +140,26 @@ class TokenizerJsonReader {
       if (spec_.byte_fallback && is_byte_piece(entry.key)) spec_.attributes[id] = TokenAttribute::kByte;
       model_tokens_ = std::max(model_tokens_, static_cast<size_t>(id) + 1);
     }
+    return {};
+  }
+
+  // simdjson's own size() stops at 2^24 - 1.
+  template <typename Container>
+  static size_t count(const Container& container) {
+    return static_cast<size_t>(std::distance(container.begin(), container.end()));
+  }
+
+  // Makes room for a vocabulary and the added tokens. Ids have no gaps, so none can exceed the number of
+  // tokens in the file. This bounds the memory as well.
+  Status reserve_tokens(size_t entries) {
+    size_t added = 0;
+    if (const auto tokens = root_.find("added_tokens")) {
+      OUTRIDER_TRY(const simdjson::dom::array elements, tokens->array());
+      added = count(elements);
+    }
+    max_tokens_ = entries + added;
+    spec_.pieces.resize(max_tokens_);
+    spec_.attributes.assign(max_tokens_, TokenAttribute::kNormal);
     return {};
   }
 

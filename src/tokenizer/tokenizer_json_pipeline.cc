@@ -4,6 +4,7 @@
 #include <cctype>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tokenizer/tokenizer_pieces.h"
@@ -48,26 +49,74 @@ class PipelineReader {
   bool byte_level() const { return spec_.kind == TokenizerKind::kByteLevelBpe; }
 
   Status read_normalizer(const JsonField& step, std::string_view type) {
-    if (type == "NFC") {
-      spec_.normalize_nfc = true;
-      return {};
+    constexpr std::pair<std::string_view, NormalizerKind> kWithoutOptions[] = {
+        {"NFC", NormalizerKind::kNfc},
+        {"NFD", NormalizerKind::kNfd},
+        {"NFKC", NormalizerKind::kNfkc},
+        {"NFKD", NormalizerKind::kNfkd},
+        {"Lowercase", NormalizerKind::kLowercase},
+    };
+    for (const auto& [name, kind] : kWithoutOptions) {
+      if (type == name) return add_normalizer(step, {.kind = kind});
     }
-    if (type == "Prepend") {
-      OUTRIDER_TRY(const std::string_view prefix, step.string_at("prepend", ""));
-      if (prefix != kSpaceMark) return step.unsupported("a prefix of", prefix, {kSpaceMark});
-      prepends_ = true;
-      return {};
+    if (type == "Prepend") return read_prepend(step);
+    if (type == "Replace") return read_replace(step);
+    if (type == "Strip") {
+      OUTRIDER_TRY(const bool left, step.boolean_at("strip_left", true));
+      OUTRIDER_TRY(const bool right, step.boolean_at("strip_right", true));
+      return add_normalizer(step, {.kind = NormalizerKind::kTrim, .trims_left = left, .trims_right = right});
     }
-    if (type == "Replace") {
-      OUTRIDER_TRY(const JsonField pattern, step.at("pattern"));
-      OUTRIDER_TRY(const std::string_view from, pattern.string_at("String", "a regular expression"));
-      OUTRIDER_TRY(const std::string_view to, step.string_at("content", ""));
-      if (from != " ") return step.unsupported("replacing", from, {"\" \""});
-      if (to != kSpaceMark) return step.unsupported("replacing \" \" by", to, {kSpaceMark});
+    return step.unsupported(
+        "normalizer", type,
+        {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Prepend", "Replace", "Strip", "Sequence"});
+  }
+
+  // The steps of the spec come before spaces become U+2581. NFC and NFD do the same on either side of it.
+  Status add_normalizer(const JsonField& step, const NormalizerStep& normalizer) {
+    const bool commutes = normalizer.kind == NormalizerKind::kNfc || normalizer.kind == NormalizerKind::kNfd;
+    if ((prepends_ || replaces_spaces_) && !commutes) {
+      return step.fail("a step behind the one that writes spaces as U+2581 is not supported");
+    }
+    spec_.normalizer.push_back(normalizer);
+    return {};
+  }
+
+  Status read_prepend(const JsonField& step) {
+    OUTRIDER_TRY(const std::string_view prefix, step.string_at("prepend", ""));
+    if (prefix != kSpaceMark) {
+      return add_normalizer(step, {.kind = NormalizerKind::kPrepend, .content = std::string(prefix)});
+    }
+    prepends_ = true;
+    return {};
+  }
+
+  Status read_replace(const JsonField& step) {
+    OUTRIDER_TRY(const JsonField pattern, step.at("pattern"));
+    OUTRIDER_TRY(const std::string expression, read_pattern(pattern));
+    OUTRIDER_TRY(const std::string_view content, step.string_at("content", ""));
+    if (expression == " " && content == kSpaceMark) {
       replaces_spaces_ = true;
       return {};
     }
-    return step.unsupported("normalizer", type, {"NFC", "Prepend", "Replace", "Sequence"});
+    return add_normalizer(
+        step, {.kind = NormalizerKind::kReplace, .pattern = expression, .content = std::string(content)});
+  }
+
+  // The regular expression of a {"Regex": ...} or a {"String": ...}.
+  static Result<std::string> read_pattern(const JsonField& pattern) {
+    if (const auto regex = pattern.find("Regex")) {
+      OUTRIDER_TRY(const std::string_view expression, regex->string());
+      return std::string(expression);
+    }
+    OUTRIDER_TRY(const JsonField literal, pattern.at("String"));
+    OUTRIDER_TRY(const std::string_view text, literal.string());
+    if (text.empty()) return literal.fail("expected a string to search for, found an empty one");
+    std::string escaped;
+    for (const char byte : text) {
+      if (std::ispunct(static_cast<unsigned char>(byte)) != 0) escaped += '\\';
+      escaped += byte;
+    }
+    return escaped;
   }
 
   Status read_pre_tokenizer(const JsonField& step, std::string_view type) {
@@ -140,28 +189,21 @@ class PipelineReader {
     OUTRIDER_TRY(const JsonField pattern, step.at("pattern"));
     OUTRIDER_TRY(const SplitBehavior behavior, read_behavior(step));
     OUTRIDER_TRY(const bool invert, step.boolean_at("invert", false));
-    if (const auto regex = pattern.find("Regex")) {
-      OUTRIDER_TRY(const std::string_view expression, regex->string());
-      add_rule(expression, behavior, invert);
-      return {};
-    }
-    OUTRIDER_TRY(const JsonField literal, pattern.at("String"));
-    OUTRIDER_TRY(const std::string_view text, literal.string());
-    if (text.empty())
-      return input_error(literal.path() + ": expected a string to split at, found an empty one");
-    std::string escaped;
-    for (const char byte : text) {
-      if (std::ispunct(static_cast<unsigned char>(byte)) != 0) escaped += '\\';
-      escaped += byte;
-    }
-    add_rule(escaped, behavior, invert);
+    OUTRIDER_TRY(const std::string expression, read_pattern(pattern));
+    add_rule(expression, behavior, invert);
     return {};
   }
 
   Status read_post_processor(const JsonField& step, std::string_view type) {
     if (type == "ByteLevel") return {};  // trims offsets, which are not used here
+    if (type == "RobertaProcessing" || type == "BertProcessing") {
+      OUTRIDER_RETURN_IF_ERROR(append_pair(step, "cls", spec_.prefix));
+      return append_pair(step, "sep", spec_.suffix);
+    }
     if (type != "TemplateProcessing") {
-      return step.unsupported("post-processor", type, {"ByteLevel", "TemplateProcessing", "Sequence"});
+      return step.unsupported(
+          "post-processor", type,
+          {"ByteLevel", "TemplateProcessing", "RobertaProcessing", "BertProcessing", "Sequence"});
     }
     if (has_template_) return input_error(step.path() + ": a second TemplateProcessing is not supported");
     has_template_ = true;
@@ -178,6 +220,22 @@ class PipelineReader {
     return {};
   }
 
+  static Status append_id(const JsonField& id, std::vector<TokenId>& tokens) {
+    OUTRIDER_TRY(const int64_t value, id.integer());
+    if (value < 0 || value > INT32_MAX) return id.expected("a token id below 2^31");
+    tokens.push_back(static_cast<TokenId>(value));
+    return {};
+  }
+
+  // Appends the id of a member ["</s>", 2].
+  static Status append_pair(const JsonField& step, std::string_view name, std::vector<TokenId>& tokens) {
+    OUTRIDER_TRY(const JsonField pair, step.at(name));
+    size_t index = 0;
+    OUTRIDER_RETURN_IF_ERROR(pair.each(
+        [&](const JsonField& item) -> Status { return index++ == 1 ? append_id(item, tokens) : Status(); }));
+    return index == 2 ? Status() : pair.expected("a token and its id");
+  }
+
   // Appends the ids of a {"SpecialToken": {"id": name}} of a template.
   static Status append_special(const JsonField& step, const JsonField& item, std::vector<TokenId>& tokens) {
     OUTRIDER_TRY(const JsonField special, item.at("SpecialToken"));
@@ -186,12 +244,7 @@ class PipelineReader {
     OUTRIDER_TRY(const JsonField all, step.at("special_tokens"));
     OUTRIDER_TRY(const JsonField definition, all.at(name));
     OUTRIDER_TRY(const JsonField ids, definition.at("ids"));
-    return ids.each([&](const JsonField& id) -> Status {
-      OUTRIDER_TRY(const int64_t value, id.integer());
-      if (value < 0 || value > INT32_MAX) return id.expected("a token id below 2^31");
-      tokens.push_back(static_cast<TokenId>(value));
-      return {};
-    });
+    return ids.each([&](const JsonField& id) { return append_id(id, tokens); });
   }
 
   // The kind of vocabulary determines how tokens are decoded; this only refuses files that need another

@@ -87,7 +87,7 @@ constexpr Change kRefused[] = {
     {R"("a": 0)", R"("a": 2147483648)", "id 2147483648"},
     {R"("a": 0)", R"("a": 4294967296)", "id 4294967296"},
     {R"("a": 0)", R"("a": 9223372036854775808)", "integer"},
-    {R"("a": 0)", R"("a": 1e400)", "JSON"},
+    {R"("a": 0)", R"("a": 1e400)", "integer"},
     {R"("a": 0)", R"("a": 0.5)", "model.vocab.a: expected an integer"},
     {R"("a": 0)", R"("a": "0")", "found a string"},
     {R"("a": 0)", R"("a": null)", "found null"},
@@ -117,7 +117,7 @@ constexpr Change kRefused[] = {
     {R"(["a b", ["ab", "c"]])", "{}", "model.merges: expected an array"},
     {R"("merges")", R"("merge")", "'merges'"},
     // Model.
-    {R"("type": "BPE")", R"("type": "Unigram")", "supported: BPE"},
+    {R"("type": "BPE")", R"("type": "WordPiece")", "supported: BPE"},
     {R"("type": "BPE")", R"("type": "WordPiece")", "WordPiece"},
     {R"("type": "BPE")", R"("type": 3)", "model.type: expected a string"},
     {R"("dropout": null)", R"("dropout": 0.1)", "dropout"},
@@ -146,15 +146,16 @@ constexpr Change kRefused[] = {
     {R"([{"id": 5, "content": "<s>", "special": true, "normalized": false}])", "{}",
      "added_tokens: expected an array"},
     // Normalizer.
-    {R"({"type": "NFC"})", R"({"type": "NFKC"})", "supported: NFC"},
+    {R"({"type": "NFC"})", R"({"type": "Nmt"})", "supported: NFC"},
     {R"({"type": "NFC"})", R"({"type": "Precompiled"})", "Precompiled"},
     {R"({"type": "NFC"})", R"({"type": "Sequence"})", "normalizers"},
     {R"({"type": "NFC"})", R"({"type": "Sequence", "normalizers": 1})", "expected an array"},
-    {R"({"type": "NFC"})", R"({"type": "Sequence", "normalizers": [{"type": "Lowercase"}]})",
+    {R"({"type": "NFC"})", R"({"type": "Sequence", "normalizers": [{"type": "StripAccents"}]})",
      "normalizers[0]"},
-    {R"({"type": "NFC"})", R"({"type": "Prepend", "prepend": "x"})", "prefix"},
+    {R"({"type": "NFC"})", R"({"type": "Strip", "strip_left": 1})", "expected a boolean"},
     {R"({"type": "NFC"})", R"({"type": "Prepend", "prepend": "▁"})", "ByteLevel together"},
-    {R"({"type": "NFC"})", R"({"type": "Replace", "pattern": {"Regex": "a"}, "content": "b"})", "replacing"},
+    {R"({"type": "NFC"})", R"({"type": "Replace", "pattern": {"Regex": "("}, "content": "b"})",
+     "does not compile"},
     {R"({"type": "NFC"})", R"({"type": "Replace", "content": "b"})", "pattern"},
     {R"({"type": "NFC"})", "{}", "'type'"},
     {R"({"type": "NFC"})", "3", "normalizer"},
@@ -173,7 +174,10 @@ constexpr Change kRefused[] = {
     {R"("behavior": "Isolated")", R"("behavior": "Sideways")", "Sideways"},
     {R"("invert": false)", R"("invert": null, "invert": 2)", "accepted"},
     // Post-processor and decoder.
-    {R"("type": "TemplateProcessing")", R"("type": "RobertaProcessing")", "RobertaProcessing"},
+    {R"("type": "TemplateProcessing")", R"("type": "RobertaProcessing")", "'cls'"},
+    {R"("type": "TemplateProcessing")", R"("type": "RobertaProcessing", "cls": ["a"], "sep": ["b", 1])",
+     "post_processor.cls"},
+    {R"("type": "TemplateProcessing")", R"("type": "PairTemplate")", "supported: ByteLevel"},
     {R"("ids": [5])", R"("ids": [6])", "prefix of texts is token 6"},
     {R"("ids": [5])", R"("ids": [-1])", "token id"},
     {R"("ids": [5])", R"("ids": [4294967296])", "token id"},
@@ -184,6 +188,38 @@ constexpr Change kRefused[] = {
     {R"({"SpecialToken": {"id": "<s>", "type_id": 0}})", R"({"Other": 1})", "SpecialToken"},
     {R"({"type": "ByteLevel"})", R"({"type": "WordPiece"})", "decoder"},
 };
+
+constexpr std::string_view kUnigram = R"({
+  "added_tokens": [{"id": 0, "content": "<unk>", "special": true}],
+  "pre_tokenizer": {"type": "Metaspace"},
+  "model": {"type": "Unigram", "unk_id": 0, "byte_fallback": false,
+            "vocab": [["<unk>", 0], ["▁", -3], ["a", -2], ["▁a", -4.5], ["aa", -4], ["b", -9]]}})";
+
+TEST(TokenizerJson, UnigramTakesTheLikeliestPiecesAndTheFirstOfEqualOnes) {
+  const auto spec = parse_tokenizer_json({.tokenizer = kUnigram, .config = ""});
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  const auto tokenizer = Tokenizer::create(*spec);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_THAT((*tokenizer)->encode("a"), ElementsAre(3));
+  // Two pieces "a" are as likely as one "aa". The longer piece is found first.
+  EXPECT_THAT((*tokenizer)->encode("aaa"), ElementsAre(3, 4));
+  EXPECT_THAT((*tokenizer)->encode("xyb"), ElementsAre(1, 0, 5));
+  EXPECT_EQ((*tokenizer)->decode({{3, 4}}), "aaa");
+}
+
+TEST(TokenizerJson, RefusesMalformedUnigramVocabularies) {
+  const std::pair<std::string_view, std::string_view> changes[] = {
+      {R"(["▁", -3])", R"(["▁"])"},         {R"(["▁", -3])", R"(["▁", "x"])"},
+      {R"(["▁", -3])", R"(["", -3])"},      {R"("unk_id": 0)", R"("unk_id": 6)"},
+      {R"("Metaspace")", R"("ByteLevel")"}, {R"(["▁", -3])", "7"},
+  };
+  for (const auto& [from, to] : changes) {
+    std::string text(kUnigram);
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    text.replace(text.find(from), from.size(), to);
+    EXPECT_FALSE(parse_tokenizer_json({.tokenizer = text, .config = ""}).ok()) << to;
+  }
+}
 
 TEST(TokenizerJson, RefusesMalformedAndUnsupportedFieldsByName) {
   for (const Change& change : kRefused) {

@@ -14,6 +14,7 @@ namespace outrider {
 enum class TokenizerKind {
   kByteLevelBpe,   // GPT-2 style: bytes mapped to printable code points, merges by rank
   kSentencePiece,  // Llama-2 style: U+2581 for space, <0xNN> byte fallback, merges by score or by rank
+  kUnigram,        // the text of kSentencePiece, cut into the likeliest pieces
 };
 
 enum class TokenAttribute : uint8_t { kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
@@ -31,7 +32,20 @@ struct SplitRule {
   friend bool operator==(const SplitRule&, const SplitRule&) = default;
 };
 
-// The moment when spaces of kSentencePiece text become U+2581, and the place where add_space_prefix adds one.
+enum class NormalizerKind { kNfc, kNfd, kNfkc, kNfkd, kLowercase, kTrim, kReplace, kPrepend };
+
+// One step from the text as written to the text that is split and encoded.
+struct NormalizerStep {
+  NormalizerKind kind = NormalizerKind::kNfc;
+  std::string pattern = {};  // kReplace: a regular expression in Oniguruma's syntax
+  std::string content = {};  // kReplace: in place of every match; kPrepend: before a text that is not empty
+  bool trims_left = false, trims_right = false;  // kTrim: white space
+
+  friend bool operator==(const NormalizerStep&, const NormalizerStep&) = default;
+};
+
+// The moment when spaces of text other than byte-level become U+2581, and the place where add_space_prefix
+// adds one.
 enum class SpaceRule {
   kNormalizer,       // before the search for normalized added tokens; prefix on every stretch between tokens
   kMetaspaceAlways,  // after that search; prefix on every stretch that does not begin with a space
@@ -53,7 +67,7 @@ struct TokenizerSpec {
   TokenizerKind kind = TokenizerKind::kByteLevelBpe;
   std::vector<std::string> pieces;         // [ids] spelled as in the file, byte-level spelling included
   std::vector<TokenAttribute> attributes;  // [ids]
-  std::vector<float> scores;               // [ids], only for kSentencePiece without merges
+  std::vector<double> scores;              // [ids], for kUnigram, and for kSentencePiece without merges
   std::vector<std::pair<std::string, std::string>> merges;  // in the order of ranks
   // Rules are applied in order, each to the segments that the previous ones left.
   std::vector<SplitRule> split_patterns;
@@ -62,9 +76,9 @@ struct TokenizerSpec {
   bool ignore_merges = false;     // a pre-token that is itself in the vocabulary is not merged (Llama 3)
   bool add_space_prefix = false;  // kByteLevelBpe: adds a space before text that does not begin with one
   SpaceRule space_rule = SpaceRule::kNormalizer;
-  bool byte_fallback = true;   // kSentencePiece: characters without a piece become <0xNN> pieces
-  bool fuse_unknown = false;   // one unknown token for a run of unknown characters
-  bool normalize_nfc = false;  // Qwen2
+  bool byte_fallback = true;               // not byte-level: characters without a piece become <0xNN> pieces
+  bool fuse_unknown = false;               // one unknown token for a run of unknown characters
+  std::vector<NormalizerStep> normalizer;  // applied in order, before spaces become U+2581
   bool add_bos = false;
   bool add_eos = false;
   std::vector<TokenId> prefix,

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <sstream>
 
 #include "tokenizer/byte_mapping.h"
 #include "tokenizer/input_marks.h"
@@ -225,19 +226,32 @@ TEST(GgufPreTokenizer, NamesAreKnownOrListed) {
   EXPECT_TRUE(apply_gguf_pre_tokenizer("llama-bpe", spec).ok());
   EXPECT_TRUE(spec.ignore_merges);
   EXPECT_TRUE(apply_gguf_pre_tokenizer("qwen2", spec).ok());
-  EXPECT_TRUE(spec.normalize_nfc);
+  EXPECT_EQ(spec.normalizer, std::vector{NormalizerStep{.kind = NormalizerKind::kNfc}});
   EXPECT_FALSE(spec.ignore_merges);
   const Status unknown = apply_gguf_pre_tokenizer("never-heard-of", spec);
   EXPECT_THAT(unknown.error().message, HasSubstr("never-heard-of"));
   EXPECT_THAT(unknown.error().message, HasSubstr("smollm"));
 }
 
+// All names that llama.cpp knows, except those of encoders and afmoe.
+constexpr std::string_view kPreTokenizers =
+    "default gpt-2 phi-2 jais trillion granite-docling exaone4 gigachat mellum a.x-4.0 "
+    "modern-bert jina-es jina-de jina-v2-es jina-v2-de mpt olmo llama-bpe llama3 llama-v3 "
+    "falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano dbrx smaug-bpe chatglm-bpe glm4 jais-2 "
+    "minicpm5 qwen2 megrez kormo f2llmv2 deepseek-r1-qwen stablelm2 hunyuan solar-open grok-2 "
+    "qwen35 laguna ufakzeka seed-coder bailingmoe bailingmoe2 llada-moe exaone-moe deepseek-llm "
+    "deepseek-coder deepseek-v3 hunyuan-dense hy_v4 joyai-llm spark2_5 youtu smollm starcoder "
+    "refact codeshell exaone minerva-7b mellum2 command-r falcon bloom poro-chat gpt3-finnish "
+    "viking chameleon tekken gpt-4o llama4 kanana2 talkie minimax-m2 granite-embed-multi-97m "
+    "tiny_aya cohere2moe superbpe kimi-k2 ";
+
 TEST(GgufPreTokenizer, EveryPatternCompiles) {
-  for (const char* name :
-       {"default", "gpt-2", "llama-bpe", "qwen2", "deepseek-llm", "deepseek-coder", "deepseek-v3",
-        "starcoder", "falcon", "tekken", "gpt-4o", "command-r", "stablelm2", "olmo", "mpt"}) {
-    TokenizerSpec spec = byte_level_spec();
-    ASSERT_TRUE(apply_gguf_pre_tokenizer(name, spec).ok());
+  const TokenizerSpec empty = byte_level_spec();
+  std::istringstream names{std::string(kPreTokenizers)};
+  for (std::string name; names >> name;) {
+    TokenizerSpec spec = empty;
+    ASSERT_TRUE(apply_gguf_pre_tokenizer(name, spec).ok()) << name;
+    spec.add_bos = false;  // the vocabulary has none
     const std::string text = "Hello it's  12345 \xE4\xBD\xA0\xE5\xA5\xBD\r\n !?";
     const auto tokenizer = create(std::move(spec));
     ASSERT_NE(tokenizer, nullptr) << name;

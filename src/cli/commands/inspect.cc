@@ -19,7 +19,15 @@ namespace outrider {
 namespace {
 
 std::string_view tokenizer_name(TokenizerKind kind) {
-  return kind == TokenizerKind::kByteLevelBpe ? "byte-level BPE" : "SentencePiece";
+  switch (kind) {
+    case TokenizerKind::kByteLevelBpe:
+      return "byte-level BPE";
+    case TokenizerKind::kSentencePiece:
+      return "SentencePiece";
+    case TokenizerKind::kUnigram:
+      return "unigram";
+  }
+  return "";
 }
 
 struct Totals {

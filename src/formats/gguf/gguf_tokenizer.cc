@@ -15,10 +15,6 @@ namespace {
 
 constexpr size_t kMaxVocabulary = size_t{1} << 22;
 
-// The pre-tokenizers of models that begin a text with BOS unless the file says otherwise.
-constexpr std::array<std::string_view, 6> kBeginWithBos = {"llama-bpe", "llama3",  "llama-v3",
-                                                           "falcon3",   "pixtral", "tekken"};
-
 Status read_pieces(const GgufMetadata& metadata, TokenizerSpec* spec) {
   OUTRIDER_TRY(const auto pieces, metadata.strings("tokenizer.ggml.tokens"));
   if (!pieces) return metadata.fail("tokenizer.ggml.tokens is missing");
@@ -73,22 +69,70 @@ Status read_byte_level(const GgufMetadata& metadata, TokenizerSpec* spec) {
   if (const Status known = apply_gguf_pre_tokenizer(pre, *spec); !known.ok()) {
     return metadata.fail(known.error().message);
   }
-  spec->add_bos = std::find(kBeginWithBos.begin(), kBeginWithBos.end(), pre) != kBeginWithBos.end();
+  return read_merges(metadata, spec);
+}
+
+Status read_scores(const GgufMetadata& metadata, TokenizerSpec* spec) {
+  OUTRIDER_TRY(const auto scores, metadata.floats("tokenizer.ggml.scores"));
+  if (!scores || scores->size() != spec->pieces.size()) {
+    return metadata.fail("tokenizer.ggml.scores must have one entry per token");
+  }
+  spec->scores.assign(scores->begin(), scores->end());
+  return {};
+}
+
+// The unigram vocabularies of SentencePiece; llama.cpp names them after T5.
+Status read_unigram(const GgufMetadata& metadata, TokenizerSpec* spec) {
+  OUTRIDER_RETURN_IF_ERROR(read_scores(metadata, spec));
+  OUTRIDER_TRY(const auto charsmap, metadata.integers("tokenizer.ggml.precompiled_charsmap"));
+  if (charsmap && !charsmap->empty()) {
+    return metadata.fail("tokenizer.ggml.precompiled_charsmap: a precompiled normalizer is not supported");
+  }
+  OUTRIDER_TRY(const auto suffixes, metadata.boolean("tokenizer.ggml.treat_whitespace_as_suffix"));
+  if (suffixes.value_or(false)) {
+    return metadata.fail("tokenizer.ggml.treat_whitespace_as_suffix: spaces as suffixes are not supported");
+  }
+  OUTRIDER_TRY(const auto removes_spaces, metadata.boolean("tokenizer.ggml.remove_extra_whitespaces"));
+  if (removes_spaces.value_or(false)) {
+    spec->normalizer = {{.kind = NormalizerKind::kTrim, .trims_left = true, .trims_right = true},
+                        {.kind = NormalizerKind::kReplace, .pattern = " {2,}", .content = " "}};
+  }
+  spec->kind = TokenizerKind::kUnigram;
+  spec->fuse_unknown = true;
+  spec->add_eos = true;
+  OUTRIDER_TRY(const auto add_space_prefix, metadata.boolean("tokenizer.ggml.add_space_prefix"));
+  spec->add_space_prefix = add_space_prefix.value_or(false);
+  return {};
+}
+
+// Gemma 4: SentencePiece's form of text with merges by rank instead of scores.
+Status read_ranked_sentencepiece(const GgufMetadata& metadata, TokenizerSpec* spec) {
+  spec->kind = TokenizerKind::kSentencePiece;
+  spec->add_bos = true;
+  spec->fuse_unknown = true;
   return read_merges(metadata, spec);
 }
 
 Status read_sentencepiece(const GgufMetadata& metadata, TokenizerSpec* spec) {
-  OUTRIDER_TRY(auto scores, metadata.floats("tokenizer.ggml.scores"));
-  if (!scores || scores->size() != spec->pieces.size()) {
-    return metadata.fail("tokenizer.ggml.scores must have one entry per token");
-  }
+  OUTRIDER_RETURN_IF_ERROR(read_scores(metadata, spec));
   spec->kind = TokenizerKind::kSentencePiece;
-  spec->scores = std::move(*scores);
   spec->add_bos = true;
   OUTRIDER_TRY(const auto add_space_prefix, metadata.boolean("tokenizer.ggml.add_space_prefix"));
   spec->add_space_prefix = add_space_prefix.value_or(true);
   return {};
 }
+
+struct TokenizerModel {
+  std::string_view name;  // tokenizer.ggml.model
+  Status (*read)(const GgufMetadata&, TokenizerSpec*);
+};
+
+constexpr TokenizerModel kModels[] = {
+    {"gpt2", read_byte_level},
+    {"llama", read_sentencepiece},
+    {"t5", read_unigram},
+    {"gemma4", read_ranked_sentencepiece},
+};
 
 Status read_special_ids(const GgufMetadata& metadata, TokenizerSpec* spec) {
   const std::pair<std::string_view, std::optional<TokenId>*> ids[] = {
@@ -115,20 +159,21 @@ Result<TokenizerSpec> gguf_tokenizer_spec(const GgufFile& file, std::string_view
   const GgufMetadata metadata(file, name);
   OUTRIDER_TRY(const auto model, metadata.string("tokenizer.ggml.model"));
   if (!model) return metadata.fail("tokenizer.ggml.model is missing: the file has no tokenizer");
-  if (*model != "gpt2" && *model != "llama") {
+  const auto reader = std::ranges::find(kModels, *model, &TokenizerModel::name);
+  if (reader == std::end(kModels)) {
     return metadata.fail("tokenizer model " + quote(*model) +
-                         " is not supported; gpt2 (byte-level BPE) and llama (SentencePiece) are");
+                         " is not supported; gpt2 (byte-level BPE), llama (SentencePiece), t5 (unigram) and "
+                         "gemma4 (SentencePiece with merges) are");
   }
   TokenizerSpec spec;
   OUTRIDER_RETURN_IF_ERROR(read_pieces(metadata, &spec));
   OUTRIDER_RETURN_IF_ERROR(read_attributes(metadata, &spec));
-  OUTRIDER_RETURN_IF_ERROR(*model == "gpt2" ? read_byte_level(metadata, &spec)
-                                            : read_sentencepiece(metadata, &spec));
+  OUTRIDER_RETURN_IF_ERROR(reader->read(metadata, &spec));
   OUTRIDER_RETURN_IF_ERROR(read_special_ids(metadata, &spec));
   OUTRIDER_TRY(const auto add_bos, metadata.boolean("tokenizer.ggml.add_bos_token"));
   OUTRIDER_TRY(const auto add_eos, metadata.boolean("tokenizer.ggml.add_eos_token"));
   spec.add_bos = add_bos.value_or(spec.add_bos);
-  spec.add_eos = add_eos.value_or(false);
+  spec.add_eos = add_eos.value_or(spec.add_eos);
   return spec;
 }
 

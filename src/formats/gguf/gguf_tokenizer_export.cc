@@ -41,6 +41,10 @@ class TokenizerExporter {
       : spec_(spec), vocab_size_(static_cast<size_t>(vocab_size)), metadata_(metadata) {}
 
   Result<std::vector<std::string>> run() {
+    if (spec_.kind == TokenizerKind::kUnigram) {
+      return input_error(
+          "writing a unigram tokenizer to GGUF is not supported; BPE and SentencePiece BPE are");
+    }
     write_pieces();
     OUTRIDER_RETURN_IF_ERROR(spec_.kind == TokenizerKind::kByteLevelBpe ? write_byte_level()
                                                                         : write_sentencepiece());
@@ -88,9 +92,10 @@ class TokenizerExporter {
   }
 
   Status write_sentencepiece() {
-    if (!spec_.byte_fallback || spec_.normalize_nfc || spec_.ignore_merges) {
+    if (!spec_.byte_fallback || !spec_.normalizer.empty() || spec_.ignore_merges) {
       return input_error(
-          "GGUF has no SentencePiece tokenizer without byte_fallback, with NFC, or with ignore_merges");
+          "GGUF has no SentencePiece tokenizer without byte_fallback, with a normalizer, or with "
+          "ignore_merges");
     }
     OUTRIDER_RETURN_IF_ERROR(check_marks());
     OUTRIDER_TRY(const std::vector<float> scores, scores_of_merges());

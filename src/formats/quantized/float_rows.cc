@@ -11,7 +11,6 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kMxfp4Group = 32;
-constexpr float kE2M1[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 
 const std::array<float, 256>& e4m3_values() {
   static const auto values = [] {
@@ -39,10 +38,6 @@ float e4m3_to_f32(uint8_t bits) {
   return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 
-float e8m0_to_f32(uint8_t bits) {
-  return bits == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, bits - 127);
-}
-
 void Float8Rows::read_row(int64_t row, std::byte* out) const {
   const std::array<float, 256>& values = e4m3_values();
   const auto* numbers = reinterpret_cast<const uint8_t*>(matrix_.numbers.data()) + row * matrix_.cols;
@@ -53,14 +48,15 @@ void Float8Rows::read_row(int64_t row, std::byte* out) const {
   }
 }
 
+// A block of mxfp4 is a scale, and bytes with number i in their low and number i + 16 in their high bits.
 void Mxfp4Rows::read_row(int64_t row, std::byte* out) const {
-  const auto* numbers = reinterpret_cast<const uint8_t*>(matrix_.numbers.data()) + row * matrix_.cols / 2;
-  const auto* scales =
-      reinterpret_cast<const uint8_t*>(matrix_.scales.data()) + row * matrix_.cols / kMxfp4Group;
-  for (int64_t i = 0; i < matrix_.cols; i += 2) {
-    const float scale = e8m0_to_f32(scales[i / kMxfp4Group]);
-    write_bf16(kE2M1[numbers[i / 2] & 15] * scale, out);
-    write_bf16(kE2M1[numbers[i / 2] >> 4] * scale, out);
+  constexpr int64_t kBytes = kMxfp4Group / 2;
+  const int64_t groups = matrix_.cols / kMxfp4Group;
+  const std::byte* numbers = matrix_.numbers.data() + row * groups * kBytes;
+  const auto number = [&](int64_t i) { return numbers[i / 2] >> (i % 2 * 4) & std::byte{15}; };
+  for (int64_t group = 0; group < groups; ++group, numbers += kBytes) {
+    *out++ = matrix_.scales[static_cast<size_t>(row * groups + group)];
+    for (int64_t i = 0; i < kBytes; ++i) *out++ = number(i) | number(i + kBytes) << 4;
   }
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices of very small floating-point numbers with scales. Their rows are read as bf16: every number is the
-// product of number and scale in f32, rounded to bf16.
+// Matrices of very small floating-point numbers with scales.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +9,8 @@
 
 namespace outrider {
 
-// The value of a byte in OCP's formats: E4M3 (without infinities) and E8M0 (powers of two; 255 is NaN).
+// The value of a byte in OCP's format E4M3, which has no infinities.
 float e4m3_to_f32(uint8_t bits);
-float e8m0_to_f32(uint8_t bits);
 
 // A matrix [rows, cols] in E4M3; each tile of block_rows x block_cols numbers has a scale.
 struct Float8Matrix {
@@ -24,6 +22,7 @@ struct Float8Matrix {
   NumberTable scales = {};  // [tile of rows][tile of columns]
 };
 
+// Rows of bf16: the products of numbers and scales in f32, rounded.
 class Float8Rows final : public RowSource {
  public:
   explicit Float8Rows(const Float8Matrix& matrix) : matrix_(matrix) {}
@@ -41,6 +40,7 @@ struct Mxfp4Matrix {
   std::span<const std::byte> scales;   // [rows][cols / 32]
 };
 
+// Rows of mxfp4, which has the same numbers in another order.
 class Mxfp4Rows final : public RowSource {
  public:
   explicit Mxfp4Rows(const Mxfp4Matrix& matrix) : matrix_(matrix) {}

@@ -250,7 +250,7 @@ Result<TensorView> make_mxfp4(const MatrixParts& parts) {
   OUTRIDER_TRY(const StoredTensor* scales, parts.get("_scales", "U8", shape));
   shape.back() *= kGroup;
   const Mxfp4Matrix matrix{.cols = shape.back(), .numbers = numbers->data, .scales = scales->data};
-  return parts.add(std::make_unique<Mxfp4Rows>(matrix), DType::kBF16, shape);
+  return parts.add(std::make_unique<Mxfp4Rows>(matrix), DType::kMXFP4, shape);
 }
 
 using MakeMatrix = Result<TensorView> (*)(const MatrixParts& parts);

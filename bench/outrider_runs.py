@@ -19,7 +19,7 @@ def prompt_arguments(description, limit):
 
 def run(args, command, speculative, *options):
     """Runs `outrider COMMAND` and returns the JSON object it prints."""
-    words = [args.outrider, command, "--prompts", args.prompts, "--limit", str(args.limit), "--max-tokens",
+    words = [args.outrider, command, "builtin", "--prompts", args.prompts, "--limit", str(args.limit), "--max-tokens",
              str(args.max_tokens), "--json", "--speculative", speculative, *options]
     result = subprocess.run(words, capture_output=True, text=True)
     if result.returncode != 0:

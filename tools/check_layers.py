@@ -12,7 +12,7 @@ RANKS = [
     {"asio", "base"},
     {"config", "platform", "web", "tokenizer"},
     {"chat_template", "tensor", "grammar"},
-    {"formats", "kernels"},
+    {"formats", "hub", "kernels"},
     {"kv", "sampling"},
     {"models", "speculation"},
     {"draft_heads"},
@@ -30,6 +30,7 @@ ROOMS = {
     "engine": [{"step"}],
     "formats": [{"gguf", "quantized", "torch"}, {"hf"}],
     "grammar": [{"json_schema"}],
+    "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16"}, {"amx"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
     "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],
@@ -38,9 +39,9 @@ ROOMS = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.
-HEAVY = {"torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/": {"asio", "loadtest", "server"},
+HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/": {"asio", "loadtest", "server"},
          "nlohmann/": {"cli", "config", "grammar", "loadtest", "server", "training"}}
-HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
+HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
 TEST_HEADERS = {"fake_head.h", "recurrent_test_data.h"}  # headers that only tests include
 MODULE_SUFFIXES = {".h", ".cc"}
 

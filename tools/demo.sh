@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Shows the default models at work: one prompt plain and speculative, the proof that outputs are identical, the speed-up.
+# Shows the built-in models at work: one prompt plain and speculative, the proof that outputs are identical, the speed-up.
 # Usage: tools/demo.sh path/to/outrider
 set -euo pipefail
 outrider=$1

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/images/speculation.svg from a real run of the default models.
+"""Draws docs/images/speculation.svg from a real run of the built-in models.
 
 Usage: tools/draw_readme_picture.py PROGRAM [--output FILE.svg] [--bars length|speed] [--runs N]
 
 The left half is one step of `generate --json --show-tree`: the drafted tree, with the accepted nodes marked. The right
 half comes from `bench --json`. `length` shows tokens per pass of the model, which do not depend on the machine. `speed`
 shows tokens per second, plain and speculative in turn, and needs a machine with nothing else running. The commands are
-printed. When the default models change, SPEED_RUNS, LENGTH_RUNS, TREE and PROMPT are the lines to revise.
+printed. When the built-in models change, SPEED_RUNS, LENGTH_RUNS, TREE and PROMPT are the lines to revise.
 """
 
 import argparse
@@ -23,11 +23,11 @@ TREE = "draft_target,max_draft_len=4,tree=dynamic,dynamic_tree_max_topK=3,max_to
 SYNTHETIC = ["--draft-shape", "llama-25m", "--synthetic-acceptance", "0.7", "--speculative",
              "draft_target,max_draft_len=4", "--limit", "4", "--max-tokens", "48"]
 SPEED_RUNS = (
-    ("outrider-small, Suffix", ["--speculative", "suffix", "--max-tokens", "128", "--threads", "1"]),
-    ("1.1B Llama, bf16, 70% of drafts right", ["--shape", "llama-1b", "--weights", "bf16", *SYNTHETIC]),
-    ("1.1B Llama, q4, 70% of drafts right", ["--shape", "llama-1b", "--weights", "q4", *SYNTHETIC]),
+    ("outrider-small, Suffix", ["builtin"], ["--speculative", "suffix", "--max-tokens", "128", "--threads", "1"]),
+    ("1.1B Llama, bf16, 70% of drafts right", [], ["--shape", "llama-1b", "--weights", "bf16", *SYNTHETIC]),
+    ("1.1B Llama, q4, 70% of drafts right", [], ["--shape", "llama-1b", "--weights", "q4", *SYNTHETIC]),
 )
-LENGTH_RUNS = tuple((label, ["--speculative", config, "--max-tokens", "128"]) for label, config in (
+LENGTH_RUNS = tuple((label, ["builtin"], ["--speculative", config, "--max-tokens", "128"]) for label, config in (
     ("earlier text (Suffix)", "suffix"),
     ("trained module (MTP)", "mtp,max_draft_len=6"),
     ("small model (DraftTarget)", "draft_target,max_draft_len=6"),
@@ -193,12 +193,12 @@ def main():
     parser.add_argument("--bars", choices=("length", "speed"), default="length")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
-    trace = run_program([options.program, "generate", "-p", PROMPT, "--max-tokens", "48", "--speculative", TREE,
+    trace = run_program([options.program, "generate", "builtin", "-p", PROMPT, "--max-tokens", "48", "--speculative", TREE,
                          "--show-tree", "--json"])["trace"]
     tree = Tree(chosen_step(trace), trace["token_texts"])
     is_speed = options.bars == "speed"
-    results = [(label, run_program([options.program, "bench", *arguments, "--runs", str(options.runs), "--json"]))
-               for label, arguments in (SPEED_RUNS if is_speed else LENGTH_RUNS)]
+    results = [(label, run_program([options.program, "bench", *model, *arguments, "--runs", str(options.runs), "--json"]))
+               for label, model, arguments in (SPEED_RUNS if is_speed else LENGTH_RUNS)]
     if not all(result["identical"] for _, result in results):
         raise SystemExit("outputs with and without speculation differ")
     target = pathlib.Path(trace["model"]).name

@@ -47,7 +47,7 @@ def counted(answer, timed):
 
 
 def generate(program, name, arguments, timed=False):
-    command = [program, "generate", "--json", "--max-tokens", "40", "--threads", "1", "--cache-dir", "none", *arguments]
+    command = [program, "generate", "builtin", "--json", "--max-tokens", "40", "--threads", "1", "--cache-dir", "none", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         return name, {"error": done.stderr.replace(str(MODELS.parent), "."), "status": done.returncode}
@@ -94,7 +94,7 @@ def wait_until_ready(address):
 def served(program):
     """Sixteen requests at once, with log-probabilities."""
     for method in ("none", "ngram", "draft_target,tree=dynamic,max_draft_len=4", "eagle3"):
-        server = subprocess.Popen([program, "serve", "--port", "0", "--speculative", method, "--max-batch", "4"],
+        server = subprocess.Popen([program, "serve", "builtin", "--port", "0", "--speculative", method, "--max-batch", "4"],
                                   stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         try:
             address = None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the byte-level BPE of the default models and writes it in Hugging Face layout.
+"""Trains the byte-level BPE of the built-in models and writes it in Hugging Face layout.
 
 Reads only records with "split": "train". Every domain contributes the same share of text as it has in the training
 mixture, so that novels (two thirds of the bytes) do not decide what becomes a token.

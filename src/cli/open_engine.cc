@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
-#include <system_error>
+#include <utility>
 
+#include "cli/builtin_models.h"
 #include "cli/drafter_search.h"
 #include "config/environment.h"
 #include "config/methods.h"
@@ -18,28 +18,6 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kTarget = "outrider-small";
-constexpr std::string_view kDraft = "outrider-draft";
-
-bool holds_model(const fs::path& directory) {
-  std::error_code code;
-  return fs::is_regular_file(directory / "config.json", code);
-}
-
-// Looks in the source tree that this was built from, beside an installation, and in the current directory.
-Result<fs::path> default_model(std::string_view name) {
-  std::error_code code;
-  const fs::path program = fs::read_symlink("/proc/self/exe", code);
-  const std::array<fs::path, 3> folders = {fs::path(OUTRIDER_SOURCE_MODELS),
-                                           program.parent_path() / "../share/outrider/models",
-                                           fs::path("models")};
-  for (const fs::path& folder : folders) {
-    if (holds_model(folder / name)) return (folder / name).lexically_normal();
-  }
-  return input_error(fmt::format("expected the default model {} in {}, found none; name a MODEL", name,
-                                 folders.front().string()));
-}
 
 // The type in which a shape's weights are made, so that loading has nothing to convert.
 DType shape_type(WeightPrecision precision) {
@@ -81,7 +59,7 @@ Result<fs::path> chosen_draft_shape(const Settings& settings) {
 // missing: the key that would name it.
 Result<fs::path> chosen_draft(const Settings& settings, std::string_view missing) {
   if (!settings.draft_shape.empty()) return chosen_draft_shape(settings);
-  if (settings.engine.model.empty() && settings.shape.empty()) return default_model(kDraft);
+  if (is_builtin_target(settings.engine.model)) return builtin_draft();
   return usage_error(fmt::format("{} needs a draft model, found none: add {} to --speculative",
                                  method_key(settings.engine.speculation.decoding_type), missing));
 }
@@ -115,12 +93,17 @@ Status complete_files(const MethodRow& row, const Settings& settings, EngineOpti
   return {};
 }
 
+// As "--speculative auto" says.
+Result<SpeculativeOptions> automatic_speculation() {
+  OUTRIDER_TRY(SpeculativeConfig automatic, parse_speculative(method_key(Method::kAuto)));
+  return std::move(automatic.options);
+}
+
 }  // namespace
 
 Result<fs::path> chosen_model(const Settings& settings) {
   if (!settings.shape.empty()) return chosen_shape(settings);
-  if (!settings.engine.model.empty()) return settings.engine.model;
-  return default_model(kTarget);
+  return settings.engine.model;
 }
 
 Result<EngineOptions> complete_engine_options(const Settings& settings) {
@@ -153,17 +136,21 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
 Result<EngineOptions> complete_speculative_options(const Settings& settings) {
   if (settings.speculation_given) return complete_engine_options(settings);
   Settings speculative = settings;
-  const bool has_draft =
-      !settings.draft_shape.empty() || (settings.engine.model.empty() && settings.shape.empty());
-  speculative.engine.speculation.decoding_type = has_draft ? Method::kDraftTarget : Method::kNGram;
+  SpeculativeOptions& speculation = speculative.engine.speculation;
+  if (!settings.draft_shape.empty() || is_builtin_target(settings.engine.model)) {
+    speculation.decoding_type = Method::kDraftTarget;
+  } else if (settings.command == Command::kBench && settings.shape.empty()) {
+    OUTRIDER_TRY(speculation, automatic_speculation());
+  } else {
+    speculation.decoding_type = Method::kNGram;
+  }
   return complete_engine_options(speculative);
 }
 
 Result<EngineOptions> complete_serving_options(const Settings& settings) {
   Settings serving = settings;
   if (!settings.speculation_given) {
-    OUTRIDER_TRY(const SpeculativeConfig automatic, parse_speculative(method_key(Method::kAuto)));
-    serving.engine.speculation = automatic.options;
+    OUTRIDER_TRY(serving.engine.speculation, automatic_speculation());
   }
   serving.engine.calibrate = true;  // requests may ask for policy auto, and /metrics tells the speed-up
   return complete_engine_options(serving);

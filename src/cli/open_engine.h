@@ -10,16 +10,17 @@
 
 namespace outrider {
 
-// The model the user named, or the default target. Error: none was named and none is installed.
+// The model or the shape of the settings, whose names are resolved (cli/model_names.h).
 Result<std::filesystem::path> chosen_model(const Settings& settings);
 
-// Engine options with everything filled in that depends on which models there are: the default target, the
-// default draft where a method needs a draft model and none is named, and a head beside the target where a
-// method needs one.
+// Engine options with everything filled in that depends on which models there are: the draft of the built-in
+// target where a method needs a draft model and none is named, and a head beside the target where a method
+// needs one.
 Result<EngineOptions> complete_engine_options(const Settings& settings);
 
 // As above for commands that compare with and without speculation: where none was asked for, they use the
-// default draft on the default target, NGram on any other.
+// built-in draft on the built-in target. On any other, `bench` uses Auto, as a server does, and the rest
+// NGram, which always drafts.
 Result<EngineOptions> complete_speculative_options(const Settings& settings);
 
 // As above for a server: where no speculation was asked for, it uses Auto, which drafts only as much as pays.

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 namespace outrider {
 namespace {
@@ -61,6 +62,15 @@ Result<std::vector<TokenId>> input_tokens(const Settings& settings, const Engine
   std::vector<TokenId> tokens = engine.tokenize(text);
   if (tokens.empty()) return input_error("the prompt is empty; expected text that gives at least one token");
   return tokens;
+}
+
+Result<std::vector<TokenId>> chat_tokens(const Settings& settings, const Engine& engine) {
+  std::vector<std::pair<std::string, std::string>> messages;
+  if (!settings.system_message.empty()) messages.emplace_back("system", settings.system_message);
+  OUTRIDER_TRY(std::string text, input_text(settings));
+  messages.emplace_back("user", std::move(text));
+  OUTRIDER_TRY(const std::string prompt, engine.apply_chat_template(messages));
+  return engine.tokenize(prompt, false);  // the template writes its own special tokens
 }
 
 }  // namespace outrider

@@ -27,4 +27,8 @@ Status check_one_input(const Settings& settings, std::string_view choices);
 // Token ids of the input: the given ids, or those of the text by the model's tokenizer.
 Result<std::vector<TokenId>> input_tokens(const Settings& settings, const Engine& engine);
 
+// Token ids of the text as a user's message in the model's chat template, after the system message, if there
+// is one. Error: the model has no template, or it refuses.
+Result<std::vector<TokenId>> chat_tokens(const Settings& settings, const Engine& engine);
+
 }  // namespace outrider

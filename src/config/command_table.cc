@@ -7,7 +7,7 @@ namespace outrider {
 namespace {
 
 constexpr std::array kCommands = {
-    CommandRow{Command::kGenerate, "generate", "continue a prompt"},
+    CommandRow{Command::kGenerate, "generate", "continue a prompt, or answer it"},
     CommandRow{Command::kChat, "chat", "talk to a model that has a chat template"},
     CommandRow{Command::kScore, "score", "log-probability of every token of a text"},
     CommandRow{Command::kTokenize, "tokenize", "text to token ids and back"},
@@ -19,6 +19,8 @@ constexpr std::array kCommands = {
     CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},
     CommandRow{Command::kServe, "serve", "a server for clients of OpenAI's and Anthropic's APIs"},
     CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
+    CommandRow{Command::kPull, "pull", "fetch a model from the Hugging Face Hub"},
+    CommandRow{Command::kModels, "models", "the models on this machine"},
 };
 
 }  // namespace

@@ -4,9 +4,40 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 
 namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Empty where there is no base.
+fs::path below(const fs::path& base, std::string_view folder) { return base.empty() ? base : base / folder; }
+
+// The folder that a variable names, or `otherwise`.
+fs::path folder_in(const char* variable, const fs::path& otherwise) {
+  const fs::path folder = text_of(variable);
+  return folder.is_absolute() ? folder : otherwise;
+}
+
+fs::path home() { return folder_in("HOME", {}); }
+fs::path cache_home() { return folder_in("XDG_CACHE_HOME", below(home(), ".cache")); }
+fs::path hugging_face_home() { return folder_in("HF_HOME", below(cache_home(), "huggingface")); }
+
+std::string first_line(const fs::path& file) {
+  std::string line;
+  std::ifstream stream(file);
+  std::getline(stream, line);
+  return line;
+}
+
+}  // namespace
 
 std::map<std::string, std::string> read_environment() {
   std::map<std::string, std::string> variables;
@@ -19,24 +50,32 @@ std::map<std::string, std::string> read_environment() {
   return variables;
 }
 
-std::filesystem::path user_cache_directory() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::filesystem::path(value == nullptr ? "" : value);
-  };
-  if (const auto cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "outrider";
-  if (const auto home = variable("HOME"); home.is_absolute()) return home / ".cache" / "outrider";
-  return {};
+std::filesystem::path user_cache_directory() { return below(cache_home(), "outrider"); }
+
+HubSite hub_site() {
+  HubSite site{.endpoint = text_of("HF_ENDPOINT"), .token = text_of("HF_TOKEN")};
+  if (site.endpoint.empty()) site.endpoint = "https://huggingface.co";
+  if (std::getenv("HF_TOKEN") == nullptr)
+    site.token = first_line(folder_in("HF_TOKEN_PATH", below(hugging_face_home(), "token")));
+  return site;
 }
 
-std::string notify_socket() {
-  const char* value = std::getenv("NOTIFY_SOCKET");
-  return value == nullptr ? "" : value;
+ModelFolders model_folders() {
+  ModelFolders folders;
+  folders.outrider = below(user_cache_directory(), "models");
+  folders.hugging_face = folder_in("HF_HUB_CACHE", below(hugging_face_home(), "hub"));
+  folders.llama_cpp = folder_in("LLAMA_CACHE", below(cache_home(), "llama.cpp"));
+  folders.lm_studio = {below(home(), ".lmstudio/models"), below(cache_home(), "lm-studio/models")};
+  if (const fs::path ollama = folder_in("OLLAMA_MODELS", {}); !ollama.empty()) {
+    folders.ollama = {ollama};
+  } else {
+    folders.ollama = {below(home(), ".ollama/models"), "/usr/share/ollama/.ollama/models"};
+  }
+  return folders;
 }
 
-bool colour_refused() {
-  const char* value = std::getenv("NO_COLOR");
-  return value != nullptr && *value != '\0';
-}
+std::string notify_socket() { return text_of("NOTIFY_SOCKET"); }
+
+bool colour_refused() { return !text_of("NO_COLOR").empty(); }
 
 }  // namespace outrider

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace outrider {
 
@@ -13,6 +14,23 @@ std::map<std::string, std::string> read_environment();
 
 // $XDG_CACHE_HOME/outrider or ~/.cache/outrider; empty when neither variable is set.
 std::filesystem::path user_cache_directory();
+
+// Where models come from, by the variables of huggingface_hub.
+struct HubSite {
+  std::string endpoint;  // $HF_ENDPOINT or https://huggingface.co
+  std::string token;     // $HF_TOKEN, or the file that "hf auth login" writes; empty: none
+};
+HubSite hub_site();
+
+// The folders in which programs keep models. A path is empty, or the folder missing, where there is none.
+struct ModelFolders {
+  std::filesystem::path outrider;      // `models` in user_cache_directory()
+  std::filesystem::path hugging_face;  // $HF_HUB_CACHE, or hub in $HF_HOME
+  std::filesystem::path llama_cpp;     // $LLAMA_CACHE
+  std::vector<std::filesystem::path> lm_studio;
+  std::vector<std::filesystem::path> ollama;  // $OLLAMA_MODELS, or that of the user and that of the service
+};
+ModelFolders model_folders();
 
 // $NOTIFY_SOCKET, where systemd wants to hear from a service; empty: it does not.
 std::string notify_socket();

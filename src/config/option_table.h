@@ -7,26 +7,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "config/converted_option.h"
 #include "config/settings.h"
-#include "config/speculative_config.h"
 #include "outrider/result.h"
 
 namespace outrider {
 
 enum class OptionType { kFlag, kInteger, kNumber, kChoice, kText, kTextList, kSpeculation };
-
-// The converted value of an option; the member of its type is set. kChoice uses texts[0].
-struct OptionValue {
-  bool flag = false;
-  int64_t integer = 0;
-  double number = 0;
-  std::vector<std::string> texts;
-  SpeculativeConfig speculation;
-
-  const std::string& text() const { return texts.front(); }
-};
 
 struct OptionRow {
   std::string_view name;  // "max-tokens"

@@ -26,6 +26,8 @@ enum class Command : unsigned {
   kDoctor = 1u << 8,
   kServe = 1u << 9,
   kBenchServe = 1u << 10,
+  kPull = 1u << 11,
+  kModels = 1u << 12,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
@@ -72,6 +74,7 @@ struct Settings {
   Command command = Command::kGenerate;
   std::filesystem::path config_file;
   EngineOptions engine;            // model is empty when none was given
+  std::string model_name;          // by which the model was found; empty: a path was given
   Request request;                 // without its prompt
   bool speculation_given = false;  // engine.speculation was asked for, not the default
 
@@ -90,7 +93,10 @@ struct Settings {
   bool compares_drafters = false;              // bench: compares all drafters that fit
   int draft_nodes = 24;                        // bench --all: greatest number of drafted nodes of a tree
   std::vector<std::string> drafter_folders;    // bench --all: folders to search; empty: the target's
+  bool asks_chat = false;                      // generate: the prompt goes through the chat template
   std::string system_message;
+
+  std::string hub_reference;  // pull: the model to fetch
 
   LoadOptions load;
   std::filesystem::path output;   // quantize: the file to write; bench: the page, if any

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // open_model() of model_file.h, apart from it because it knows every container.
+#include <array>
+#include <fstream>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "formats/gguf/gguf_model.h"
@@ -19,13 +22,20 @@ std::string spelling(const TokenizerSpec& tokenizer, std::optional<TokenId> id) 
   return tokenizer.pieces[static_cast<size_t>(*id)];
 }
 
+// Blobs of Ollama are GGUF files without an ending.
+bool begins_as_gguf(const fs::path& path) {
+  std::array<char, 4> magic = {};
+  return std::ifstream(path, std::ios::binary).read(magic.data(), magic.size()) &&
+         std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
 Result<ModelFile> open_by_kind(const fs::path& path) {
   if (is_shape_path(path)) return open_shape(path);
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return input_error("no such model: " + path.string());
   if (fs::is_directory(status)) return open_hf_directory(path);
-  if (path.extension() == ".gguf") return open_gguf_model(path);
+  if (path.extension() == ".gguf" || begins_as_gguf(path)) return open_gguf_model(path);
   if (path.extension() == ".safetensors") {
     return input_error(path.string() + ": give the directory that holds it and config.json instead");
   }

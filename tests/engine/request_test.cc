@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of requests, on the default models: log-probabilities, several answers to one prompt, constraints
+// Options of requests, on the built-in models: log-probabilities, several answers to one prompt, constraints
 // and speculation by request. The output must be that of plain decoding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@
 
 namespace outrider {
 
-// Directories of the default models.
+// Directories of the built-in models.
 std::string default_target();
 std::string default_draft();
 // A target of two layers with random weights, which fake drafters fit.

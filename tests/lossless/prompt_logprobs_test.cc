@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of prompts, on the default models. They are bit for bit those of decoding the prompt's
+// Log-probabilities of prompts, on the built-in models. They are bit for bit those of decoding the prompt's
 // tokens one by one, whether or not tokens are cached, drafted, preempted or computed beside others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -171,7 +171,7 @@ TEST_F(ProgramTest, ShowTreePrintsEveryStep) {
   for (const char* part : {"step 1: ", "├─ ", "└─ + ", " ✓ ", " ✗ ", "not reached", "sampled out"})
     EXPECT_NE(shown.output.find(part), std::string::npos) << part << shown.output;
   const std::string cut =
-      run("generate -p 'one two three one two four one two' --max-tokens 24 --temperature 1 --top-p 0.3 "
+      run("generate builtin -p 'one two three one two four one two' --max-tokens 24 --temperature 1 --top-p 0.3 "
           "--show-tree --speculative ngram")
           .output;
   EXPECT_NE(cut.find("cut by top-p"), std::string::npos) << cut;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The official `openai` client against `outrider serve`, default models, over loopback.
+"""The official `openai` client against `outrider serve`, built-in models, over loopback.
 
 Usage: openai_conformance.py OUTRIDER [name...]   (tools/check_openai.sh installs the client and calls this)
 """
@@ -36,7 +36,7 @@ def serving(program, *options, wait=True):
         os.chmod(keys.name, 0o600)
         keys.write(KEY + "\n")
         keys.flush()
-        command = [program, "serve", "--port", "0", "--api-key-file", keys.name, *options]
+        command = [program, "serve", "builtin", "--port", "0", "--api-key-file", keys.name, *options]
         log = tempfile.TemporaryFile("w+")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         try:

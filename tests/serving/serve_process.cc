@@ -42,7 +42,7 @@ ServeProcess::ServeProcess(const std::vector<std::string>& options) {
     dup2(out[1], STDOUT_FILENO);
     dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
     ::close(out[0]);
-    std::vector<std::string> words = {OUTRIDER_PROGRAM, "serve", "--port", "0"};
+    std::vector<std::string> words = {OUTRIDER_PROGRAM, "serve", "builtin", "--port", "0"};
     words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());

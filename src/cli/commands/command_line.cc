@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/model_names.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
 #include "config/message_text.h"
@@ -55,6 +56,10 @@ CommandFunction function_of(Command command) {
       return run_quantize;
     case Command::kServe:
       return run_serve;
+    case Command::kPull:
+      return run_pull;
+    case Command::kModels:
+      return run_models;
   }
   return run_generate;
 }
@@ -191,8 +196,9 @@ Status run(int argc, const char* const* argv) {
                                    [](const CommandParser& parser) { return parser.chosen(); });
   if (chosen == parsers.end()) return usage_error("expected a command; outrider --help lists them");
   OUTRIDER_TRY(const GivenOptions given, chosen->given());
-  OUTRIDER_TRY(const Settings settings, resolve_settings(given));
+  OUTRIDER_TRY(Settings settings, resolve_settings(given));
   for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
+  OUTRIDER_RETURN_IF_ERROR(resolve_model_names(settings));
   return function_of(settings.command)(settings);
 }
 

@@ -20,6 +20,9 @@ Status run_verify_lossless(const Settings& settings);
 // Checks whether a drafter fits a target and makes it faster.
 Status run_doctor(const Settings& settings);
 Status run_quantize(const Settings& settings);
+// Fetches a model from the Hub. SIGINT and SIGTERM end it; the same command goes on later.
+Status run_pull(const Settings& settings);
+Status run_models(const Settings& settings);
 // Serves until a signal ends it.
 Status run_serve(const Settings& settings);
 

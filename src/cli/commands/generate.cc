@@ -21,6 +21,8 @@ Status check_views(const Settings& settings) {
   if (settings.json && settings.show_draft) return usage_error("expected --json or --show-draft, found both");
   if (settings.show_tree && settings.show_draft)
     return usage_error("expected --show-tree or --show-draft, found both");
+  if (settings.asks_chat && settings.prompt_ids)
+    return usage_error("expected --prompt-ids or --chat, found both: token ids are no message");
   return settings.trace_file.empty() ? Status() : check_trace_file(settings.trace_file);
 }
 
@@ -36,7 +38,8 @@ Status run_generate(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_views(settings));
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
   Request request = settings.request;
-  OUTRIDER_TRY(request.prompt, input_tokens(settings, *engine));
+  OUTRIDER_TRY(request.prompt,
+               settings.asks_chat ? chat_tokens(settings, *engine) : input_tokens(settings, *engine));
 
   const bool colour = output_takes_colour();
   MarkedStream marked(*engine, colour);

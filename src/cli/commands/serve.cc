@@ -26,6 +26,7 @@ namespace {
 
 std::string model_name(const Settings& settings, const std::filesystem::path& model) {
   if (!settings.served_model_name.empty()) return settings.served_model_name;
+  if (!settings.model_name.empty()) return settings.model_name;
   const std::filesystem::path path = model.lexically_normal();
   const std::filesystem::path last = path.has_filename() ? path.filename() : path.parent_path().filename();
   return last.extension() == ".gguf" ? last.stem().string() : last.string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model for tests: the tokenizer of the default model with any chat template.
+// A model for tests: the tokenizer of the built-in models with any chat template.
 #pragma once
 
 #include <gtest/gtest.h>

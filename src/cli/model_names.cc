@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/model_names.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cli/builtin_models.h"
+#include "cli/terminal.h"
+#include "config/environment.h"
+#include "config/option_table.h"
+#include "hub/local/local_models.h"
+#include "hub/remote/hub_reference.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_path(const fs::path& text) {
+  std::error_code code;
+  return text.empty() || text.is_absolute() || fs::exists(text, code);
+}
+
+class NameResolver {
+ public:
+  Status resolve(fs::path& model) {
+    if (is_path(model)) return {};
+    if (model == kBuiltinName) {
+      OUTRIDER_TRY(model, builtin_target());
+      return {};
+    }
+    if (!models_) models_ = list_local_models(model_folders());
+    OUTRIDER_TRY(model, find_local_model(model.string(), *models_));
+    return {};
+  }
+
+ private:
+  std::optional<std::vector<LocalModel>> models_;  // read from disk where a name is used
+};
+
+// "model" is optional for every command that has it, except for quantize.
+bool has_default_model(const Settings& settings) {
+  if (settings.command == Command::kQuantize || !settings.shape.empty()) return false;
+  for (const OptionRow& row : option_table()) {
+    if (row.name == "model" && row.belongs_to(settings.command)) return true;
+  }
+  return false;
+}
+
+Status choose_default(Settings& settings) {
+  const KnownModel& known = default_known_model();
+  const fs::path path = model_folders().outrider / known.repository / known.wanted;
+  std::error_code code;
+  if (fs::is_regular_file(path, code)) {
+    settings.engine.model = path;
+    settings.model_name = known.name;
+    return {};
+  }
+  OUTRIDER_TRY(settings.engine.model, builtin_target());
+  write_error_line(
+      fmt::format("the small built-in models stand in for SmolLM2, which is not on this machine; outrider "
+                  "pull {} fetches it "
+                  "(98 MB)",
+                  known.name));
+  return {};
+}
+
+}  // namespace
+
+Status resolve_model_names(Settings& settings) {
+  NameResolver names;
+  EngineOptions& engine = settings.engine;
+  if (!is_path(engine.model) && engine.model != kBuiltinName) settings.model_name = engine.model.string();
+  OUTRIDER_RETURN_IF_ERROR(names.resolve(engine.model));
+  OUTRIDER_RETURN_IF_ERROR(names.resolve(engine.speculation.speculative_model));
+  for (fs::path& model : engine.speculation.speculative_models)
+    OUTRIDER_RETURN_IF_ERROR(names.resolve(model));
+  return engine.model.empty() && has_default_model(settings) ? choose_default(settings) : Status();
+}
+
+}  // namespace outrider

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/settings.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+// Replaces the names of models in the settings by paths: MODEL, IN, and those of --speculative. A path that
+// exists stays as it is. Where a command needs MODEL and none is given, it becomes SmolLM2 or, where that is
+// not on this machine, the built-in target, with a line that says so. Errors: a name is unknown or ambiguous.
+Status resolve_model_names(Settings& settings);
+
+}  // namespace outrider

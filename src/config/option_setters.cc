@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/option_setters.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "config/message_text.h"
+#include "config/option_value.h"
+
+namespace outrider {
+namespace {
+
+// "1,2,4"
+Result<std::vector<int>> parse_counts(std::string_view text, std::string_view what, int max) {
+  std::vector<int> counts;
+  for (const std::string_view part : split(text, ',')) {
+    const auto count = parse_integer(trimmed(part), 1, max);
+    if (!count.ok()) {
+      return usage_error(fmt::format("expected {} from 1 to {} separated by commas, as in 1,2,4; found {}",
+                                     what, max, quote(text)));
+    }
+    counts.push_back(static_cast<int>(*count));
+  }
+  return counts;
+}
+
+}  // namespace
+
+Status set_weights(Settings& settings, const OptionValue& value) {
+  constexpr std::array<std::pair<std::string_view, WeightPrecision>, 6> kNames = {{
+      {"auto", WeightPrecision::kAuto},
+      {"f32", WeightPrecision::kF32},
+      {"bf16", WeightPrecision::kBF16},
+      {"q8_0", WeightPrecision::kQ8_0},
+      {"q8", WeightPrecision::kQ8},
+      {"q4", WeightPrecision::kQ4},
+  }};
+  for (const auto& [name, precision] : kNames) {
+    if (value.text() == name) settings.engine.weights = precision;
+  }
+  return {};
+}
+
+Status set_kv_cache_type(Settings& settings, const OptionValue& value) {
+  constexpr std::array<std::pair<std::string_view, KvCacheType>, 5> kNames = {{
+      {"auto", KvCacheType::kAuto},
+      {"f32", KvCacheType::kF32},
+      {"bf16", KvCacheType::kBF16},
+      {"f16", KvCacheType::kF16},
+      {"q8_0", KvCacheType::kQ8_0},
+  }};
+  for (const auto& [name, type] : kNames) {
+    if (value.text() == name) settings.engine.kv_cache_type = type;
+  }
+  return {};
+}
+
+Status set_pinning(Settings& settings, const OptionValue& value) {
+  settings.engine.pinning = value.text() == "on"    ? ThreadPinning::kOn
+                            : value.text() == "off" ? ThreadPinning::kOff
+                                                    : ThreadPinning::kAuto;
+  return {};
+}
+
+Status set_prompt_ids(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.prompt_ids, parse_token_ids(value.text()));
+  return {};
+}
+
+Status set_row_counts(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.row_counts, parse_counts(value.text(), "row counts", 4096));
+  return {};
+}
+
+Status set_concurrency(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.load.concurrency, parse_counts(value.text(), "numbers of requests", 1 << 14));
+  return {};
+}
+
+Status set_request_rates(Settings& settings, const OptionValue& value) {
+  settings.load.request_rates.clear();
+  for (const std::string_view part : split(value.text(), ',')) {
+    const auto rate = parse_number(trimmed(part), 0.001, 1e5);
+    if (!rate.ok()) {
+      return usage_error(fmt::format(
+          "expected requests per second, 0.001 to 100000, separated by commas, as in 0.5,2; found {}",
+          quote(value.text())));
+    }
+    settings.load.request_rates.push_back(*rate);
+  }
+  return {};
+}
+
+Status set_batch_sizes(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.batch_sizes, parse_counts(value.text(), "numbers of prompts", 1024));
+  return {};
+}
+
+Status set_acceptance(Settings& settings, const OptionValue& value) {
+  constexpr std::array<std::pair<std::string_view, AcceptanceRule>, 4> kNames = {{
+      {"coupled", AcceptanceRule::kCoupled},
+      {"rejection", AcceptanceRule::kRejection},
+      {"typical", AcceptanceRule::kTypical},
+      {"relaxed", AcceptanceRule::kRelaxed},
+  }};
+  for (const auto& [name, rule] : kNames) {
+    if (value.text() == name) settings.engine.acceptance = rule;
+  }
+  return {};
+}
+
+// "ID=VALUE"; -inf forbids the token.
+Status set_logit_bias(Settings& settings, const OptionValue& value) {
+  settings.request.sampling.logit_bias.clear();
+  for (const std::string& text : value.texts) {
+    const size_t equals = text.find('=');
+    const std::string_view number =
+        equals == std::string::npos ? "" : std::string_view(text).substr(equals + 1);
+    const auto id = parse_integer(text.substr(0, equals), 0, std::numeric_limits<TokenId>::max());
+    const auto bias = number == "-inf" ? Result<double>(-std::numeric_limits<double>::infinity())
+                                       : parse_number(number, -1e4, 1e4);
+    if (!id.ok() || !bias.ok()) {
+      return usage_error(
+          fmt::format("expected ID=VALUE with a value from -10000 to 10000 or -inf, found {}", quote(text)));
+    }
+    settings.request.sampling.logit_bias.emplace_back(static_cast<TokenId>(*id), static_cast<float>(*bias));
+  }
+  return {};
+}
+
+Status set_stop(Settings& settings, const OptionValue& value) {
+  for (const std::string& text : value.texts) {
+    if (text.empty()) return usage_error("expected the text to stop at, found nothing");
+  }
+  settings.request.stop = value.texts;
+  return {};
+}
+
+Status set_speculation(Settings& settings, const OptionValue& value) {
+  settings.engine.speculation = value.speculation.options;
+  settings.speculation_given = true;
+  settings.warnings.insert(settings.warnings.end(), value.speculation.warnings.begin(),
+                           value.speculation.warnings.end());
+  return {};
+}
+
+Status set_speculative_model(Settings& settings, const OptionValue& value) {
+  SpeculativeOptions& speculation = settings.engine.speculation;
+  if (!speculation.speculative_model.empty()) {
+    return usage_error(fmt::format("names {} beside the {} of --speculative; keep one", value.text(),
+                                   speculation.speculative_model.string()));
+  }
+  speculation.speculative_model = value.text();
+  if (settings.speculation_given) return {};
+  speculation.decoding_type = Method::kDraftTarget;
+  speculation.method_unset = true;
+  speculation.shape_unset = true;
+  settings.speculation_given = true;
+  return {};
+}
+
+}  // namespace outrider

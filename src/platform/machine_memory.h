@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace outrider {
+
+// Bytes of memory that this process may use: those of the machine, or fewer in a container with a limit.
+int64_t machine_memory();
+
+}  // namespace outrider

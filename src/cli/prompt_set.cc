@@ -79,7 +79,10 @@ std::optional<PromptRecord> parse_record(const Json& object) {
     record.is_chat = !continues;
   } else if (object.contains("turns")) {
     turns = texts_of(object["turns"]);
-    if (turns) turns->resize(1);  // later turns refer to an answer of a model
+    if (turns) {
+      record.later_turns.assign(turns->begin() + 1, turns->end());
+      turns->resize(1);
+    }
     record.is_chat = true;
   } else if (object.contains("question")) {
     turns = texts_of(object["question"]);
@@ -121,6 +124,67 @@ bool has_chat_template(const Engine& engine) {
   return engine.apply_chat_template({&message, 1}).ok();
 }
 
+class PromptPreparation {
+ public:
+  PromptPreparation(Engine& engine, Request request)
+      : engine_(engine), request_(std::move(request)), has_template_(has_chat_template(engine)) {
+    request_.speculation.enabled = false;
+  }
+
+  // Adds the prompt and one for each of its later turns.
+  Status add(PromptRecord prompt) {
+    const std::string id = prompt.id;
+    const std::vector<std::string> later =
+        has_template_ ? std::move(prompt.later_turns) : std::vector<std::string>();
+    prompt.later_turns.clear();
+    OUTRIDER_TRY(bool is_kept, add_turn(prompt));
+    for (size_t i = 0; i < later.size() && is_kept; ++i) {
+      request_.prompt = prepared_.tokens.back();
+      OUTRIDER_TRY(const Completion answer, engine_.generate(request_));
+      prompt.turns.push_back(answer.text);
+      prompt.turns.push_back(later[i]);
+      prompt.id = fmt::format("{}/{}", id, i + 2);
+      OUTRIDER_TRY(is_kept, add_turn(prompt));
+    }
+    return {};
+  }
+
+  Result<PreparedPrompts> finish(bool skips_long) {
+    if (prepared_.skipped == 0) return std::move(prepared_);
+    const int64_t context = engine_.info().context;
+    if (!skips_long || prepared_.records.empty()) {
+      const std::string others =
+          prepared_.skipped == 1 ? "" : fmt::format(", {} others are too long, too", prepared_.skipped - 1);
+      return input_error(fmt::format("{} and the context holds {}{}; raise --ctx or leave them out{}",
+                                     first_long_, context, others, skips_long ? "" : " with --skip-long"));
+    }
+    write_error_line(fmt::format("left out: {} of {} prompts, which do not fit into the context of {} tokens",
+                                 prepared_.skipped, prepared_.skipped + std::ssize(prepared_.records),
+                                 context));
+    return std::move(prepared_);
+  }
+
+ private:
+  // False: the prompt is too long, and later turns, which are longer, are not built.
+  Result<bool> add_turn(const PromptRecord& prompt) {
+    OUTRIDER_TRY(std::vector<TokenId> tokens, tokenize(prompt, engine_, has_template_));
+    if (std::ssize(tokens) >= engine_.info().context) {
+      if (++prepared_.skipped == 1)
+        first_long_ = fmt::format("prompt {} has {} tokens", prompt.id, tokens.size());
+      return false;
+    }
+    prepared_.records.push_back(prompt);
+    prepared_.tokens.push_back(std::move(tokens));
+    return true;
+  }
+
+  Engine& engine_;
+  Request request_;
+  bool has_template_;
+  PreparedPrompts prepared_;
+  std::string first_long_;
+};
+
 }  // namespace
 
 Result<std::vector<PromptRecord>> parse_prompts(std::string_view text, std::string_view name) {
@@ -151,32 +215,15 @@ Result<std::vector<PromptRecord>> load_prompts(const Settings& settings) {
   return thinned(std::move(prompts), settings.prompt_limit);
 }
 
-Result<PreparedPrompts> prepare_prompts(std::vector<PromptRecord> prompts, const Engine& engine,
-                                        bool skips_long) {
-  const bool chat = has_chat_template(engine);
-  const int64_t context = engine.info().context;
-  PreparedPrompts prepared;
-  std::string first_long;
-  const size_t count = prompts.size();
+Result<PreparedPrompts> prepare_prompts(std::vector<PromptRecord> prompts, Engine& engine,
+                                        const Settings& settings) {
+  PromptPreparation preparation(engine, settings.request);
+  ProgressBar progress("prompts", std::ssize(prompts));
   for (PromptRecord& prompt : prompts) {
-    OUTRIDER_TRY(std::vector<TokenId> tokens, tokenize(prompt, engine, chat));
-    if (std::ssize(tokens) < context) {
-      prepared.records.push_back(std::move(prompt));
-      prepared.tokens.push_back(std::move(tokens));
-    } else if (++prepared.skipped == 1) {
-      first_long = fmt::format("prompt {} has {} tokens", prompt.id, tokens.size());
-    }
+    OUTRIDER_RETURN_IF_ERROR(preparation.add(std::move(prompt)));
+    progress.advance();
   }
-  if (prepared.skipped == 0) return prepared;
-  if (!skips_long || prepared.records.empty()) {
-    const std::string others =
-        prepared.skipped == 1 ? "" : fmt::format(", {} others are too long, too", prepared.skipped - 1);
-    return input_error(fmt::format("{} and the context holds {}{}; raise --ctx or leave them out{}",
-                                   first_long, context, others, skips_long ? "" : " with --skip-long"));
-  }
-  write_error_line(fmt::format("left out: {} of {} prompts, which do not fit into the context of {} tokens",
-                               prepared.skipped, count, context));
-  return prepared;
+  return preparation.finish(settings.skips_long_prompts);
 }
 
 std::vector<std::vector<TokenId>> random_prompts(int64_t limit, int64_t vocab_size) {

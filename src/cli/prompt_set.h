@@ -17,13 +17,14 @@ struct PromptRecord {
   std::string id;
   std::string category;
   std::vector<std::string> turns;
-  bool is_chat = false;  // apply the model's chat template, if there is one
+  bool is_chat = false;                       // apply the model's chat template, if there is one
+  std::vector<std::string> later_turns = {};  // of the user, each after the model's answer to the one before
 };
 
 // The prompts of --prompts or the built-in ones, reduced evenly to --limit. A line of the file is a JSON
-// object with "prompt" (text, or a list of turns), "turns" (Spec-Bench; the first is used) or "question".
-// "id" or "question_id" and "domain" or "category" name it. "kind": "continue" marks text to continue. Errors
-// name file and line.
+// object with "prompt" (text, or a list of turns), "turns" (those of the user alone, as in Spec-Bench) or
+// "question". "id" or "question_id" and "domain" or "category" name it. "kind": "continue" marks text to
+// continue. Errors name file and line.
 Result<std::vector<PromptRecord>> load_prompts(const Settings& settings);
 
 // For tests; `name` is the file name in messages.
@@ -36,10 +37,13 @@ struct PreparedPrompts {
   int64_t skipped = 0;                       // number of prompts that were too long
 };
 
-// Tokenizes all prompts before any runs. Errors: the chat template refuses a prompt; one does not fit into
-// the engine's context. `skips_long` drops those with a line on standard error.
-Result<PreparedPrompts> prepare_prompts(std::vector<PromptRecord> prompts, const Engine& engine,
-                                        bool skips_long);
+// Tokenizes all prompts before any is measured. Every turn of a conversation becomes a prompt of its own,
+// with the turns before it and the model's own answers to them, which are generated here, without
+// speculation, by the request of the settings; later turns are left out where the model has no chat template.
+// Errors: the chat template refuses a prompt; one does not fit into the engine's context. --skip-long drops
+// those with a line on standard error.
+Result<PreparedPrompts> prepare_prompts(std::vector<PromptRecord> prompts, Engine& engine,
+                                        const Settings& settings);
 
 // `limit` prompts (0: 4) of random ids below `vocab_size`, for models with random weights.
 std::vector<std::vector<TokenId>> random_prompts(int64_t limit, int64_t vocab_size);

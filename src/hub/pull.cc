@@ -67,7 +67,7 @@ Result<HubSession> HubSession::open(const HubSite& site, TransferObserver& obser
 HubSession::HubSession(std::string endpoint, std::string token, TransferObserver& observer,
                        RetryPolicy retries)
     : endpoint_(std::move(endpoint)),
-      client_(std::make_unique<HttpClient>(std::move(token), observer)),
+      client_(std::make_unique<HubClient>(std::move(token), observer)),
       observer_(&observer),
       retries_(retries) {}
 

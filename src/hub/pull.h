@@ -44,7 +44,7 @@ class HubSession {
   Result<FileChoice> choose(const HubRepository& repository, const PullPlan& plan, int64_t memory_bytes);
 
   std::string endpoint_;
-  std::unique_ptr<HttpClient> client_;
+  std::unique_ptr<HubClient> client_;
   TransferObserver* observer_;
   RetryPolicy retries_;
 };

@@ -113,12 +113,11 @@ Status measure_round(Engine& engine, std::vector<Request> requests, int64_t roun
   return {};
 }
 
-Result<std::vector<std::vector<TokenId>>> load_tokens(const Settings& settings, const Engine& engine) {
+Result<std::vector<std::vector<TokenId>>> load_tokens(const Settings& settings, Engine& engine) {
   if (!settings.shape.empty() && settings.prompt_set.empty())
     return random_prompts(settings.prompt_limit, engine.info().vocab_size);
   OUTRIDER_TRY(auto records, load_prompts(settings));
-  OUTRIDER_TRY(PreparedPrompts prompts,
-               prepare_prompts(std::move(records), engine, settings.skips_long_prompts));
+  OUTRIDER_TRY(PreparedPrompts prompts, prepare_prompts(std::move(records), engine, settings));
   return std::move(prompts.tokens);
 }
 

@@ -121,9 +121,8 @@ bool wants_random_prompts(const Settings& settings) {
 }
 
 Result<PreparedPrompts> choose_prompts(const Settings& settings, std::vector<PromptRecord> records,
-                                       const Engine& engine) {
-  if (!wants_random_prompts(settings))
-    return prepare_prompts(std::move(records), engine, settings.skips_long_prompts);
+                                       Engine& engine) {
+  if (!wants_random_prompts(settings)) return prepare_prompts(std::move(records), engine, settings);
   PreparedPrompts prompts;
   prompts.tokens = random_prompts(settings.prompt_limit, engine.info().vocab_size);
   for (size_t i = 0; i < prompts.tokens.size(); ++i)

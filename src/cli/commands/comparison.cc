@@ -48,8 +48,7 @@ class ComparisonRun {
   template <typename Keep>
   Status run(Keep&& keep) {
     OUTRIDER_TRY(plain_, Engine::open(options_));
-    OUTRIDER_TRY(prompts_,
-                 prepare_prompts(std::move(prompts_.records), *plain_, settings_.skips_long_prompts));
+    OUTRIDER_TRY(prompts_, prepare_prompts(std::move(prompts_.records), *plain_, settings_));
     describe();
     OUTRIDER_TRY(const std::vector<Contender> field, find_contenders());
     for (const Contender& contender : field) add_contender(contender);

@@ -151,8 +151,7 @@ class Doctor {
     options.speculation = {};
     OUTRIDER_TRY(const auto engine, Engine::open(options));
     diagnosis_.info = engine->info();
-    OUTRIDER_TRY(PreparedPrompts prepared,
-                 prepare_prompts(std::move(prompts_), *engine, settings_.skips_long_prompts));
+    OUTRIDER_TRY(PreparedPrompts prepared, prepare_prompts(std::move(prompts_), *engine, settings_));
     tokens_ = std::move(prepared.tokens);
     diagnosis_.prompts = tokens_.size();
     return run_repeatedly(*engine, diagnosis_.plain);

@@ -179,8 +179,7 @@ Status run_verify_lossless(const Settings& settings) {
   OUTRIDER_TRY(std::vector<PromptRecord> records, load_prompts(settings));
   OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(options));
-  OUTRIDER_TRY(const PreparedPrompts prepared,
-               prepare_prompts(std::move(records), *engine, settings.skips_long_prompts));
+  OUTRIDER_TRY(const PreparedPrompts prepared, prepare_prompts(std::move(records), *engine, settings));
   const std::vector<PromptRecord>& prompts = prepared.records;
 
   const std::vector<Mode> modes = modes_for(settings);

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Status 200 or 206 with the whole body is no error, nor is 416, which says that there is nothing to send.
-std::optional<Error> error_of(const HttpAnswer& answer, const std::string& url) {
+std::optional<Error> error_of(const HubAnswer& answer, const std::string& url) {
   if (!answer.failure.empty()) return io_error(fmt::format("{}: {}", url, printable(answer.failure)));
   const auto refused = [&](std::string_view found) {
     return input_error(fmt::format("{}: status {}: {}", url, answer.status, found));
@@ -44,7 +44,7 @@ std::optional<Error> error_of(const HttpAnswer& answer, const std::string& url) 
   }
 }
 
-bool is_passing(const HttpAnswer& answer) {
+bool is_passing(const HubAnswer& answer) {
   if (!answer.failure.empty()) return answer.may_recover;
   return answer.status == 408 || answer.status == 429 || answer.status >= 500;
 }
@@ -56,7 +56,7 @@ class Attempts {
 
   // Waits before the next attempt. Error: there is none, because that was the last one, or the observer
   // interrupted. `has_progress`: bytes arrived since the attempt before.
-  Status wait(const HttpAnswer& answer, const Error& error, bool has_progress) {
+  Status wait(const HubAnswer& answer, const Error& error, bool has_progress) {
     if (has_progress) failures_ = 0;
     if (!is_passing(answer) || ++failures_ >= policy_.attempts) return error;
     constexpr double kMaxPause = 60;
@@ -79,7 +79,7 @@ class Attempts {
 
 class Download {
  public:
-  Download(HttpClient& client, TransferObserver& observer, const RemoteFile& file, PartialFile& partial)
+  Download(HubClient& client, TransferObserver& observer, const RemoteFile& file, PartialFile& partial)
       : client_(client), observer_(observer), file_(file), partial_(partial) {}
 
   // Fetches all that is missing.
@@ -90,7 +90,7 @@ class Download {
     Attempts attempts(retries, observer_);
     while (partial_.bytes() < file_.bytes) {
       const int64_t before = partial_.bytes();
-      OUTRIDER_TRY(const HttpAnswer answer, request());
+      OUTRIDER_TRY(const HubAnswer answer, request());
       OUTRIDER_RETURN_IF_ERROR(check_etag(answer));
       if (partial_.bytes() == file_.bytes) break;
       const Error error = error_of(answer, file_.url).value_or(too_short());
@@ -108,8 +108,8 @@ class Download {
   }
 
  private:
-  Result<HttpAnswer> request() {
-    HttpRequest request{.url = file_.url, .offset = partial_.bytes(), .body = {}};
+  Result<HubAnswer> request() {
+    HubGet request{.url = file_.url, .offset = partial_.bytes(), .body = {}};
     bool is_first = true;
     request.body = [&](int status, std::string_view bytes) -> Status {
       // A server that knows no ranges sends everything again.
@@ -140,7 +140,7 @@ class Download {
   }
 
   // The Hub names the checksum of a large file in its answer, too.
-  Status check_etag(const HttpAnswer& answer) const {
+  Status check_etag(const HubAnswer& answer) const {
     if (file_.checksum.kind != ChecksumKind::kSha256 || !is_hex_digest(answer.linked_etag, 32)) return {};
     if (answer.linked_etag == file_.checksum.hex) return {};
     return input_error(fmt::format("{}: expected the contents {}, found {}; fetch it again", file_.url,
@@ -157,7 +157,7 @@ class Download {
                                       file_.path.filename().string(), space.available));
   }
 
-  HttpClient& client_;
+  HubClient& client_;
   TransferObserver& observer_;
   const RemoteFile& file_;
   PartialFile& partial_;
@@ -174,25 +174,25 @@ bool is_complete(const RemoteFile& file, TransferObserver& observer) {
 
 }  // namespace
 
-Result<std::string> fetch_text(HttpClient& client, TransferObserver& observer, const std::string& url,
+Result<std::string> fetch_text(HubClient& client, TransferObserver& observer, const std::string& url,
                                size_t max_bytes, const RetryPolicy& retries) {
   Attempts attempts(retries, observer);
   for (;;) {
     std::string text;
-    HttpRequest request{.url = url, .body = [&](int, std::string_view bytes) -> Status {
-                          if (text.size() + bytes.size() > max_bytes)
-                            return input_error(fmt::format("{}: expected at most {} bytes", url, max_bytes));
-                          text += bytes;
-                          return {};
-                        }};
-    OUTRIDER_TRY(const HttpAnswer answer, client.get(request));
+    HubGet request{.url = url, .body = [&](int, std::string_view bytes) -> Status {
+                     if (text.size() + bytes.size() > max_bytes)
+                       return input_error(fmt::format("{}: expected at most {} bytes", url, max_bytes));
+                     text += bytes;
+                     return {};
+                   }};
+    OUTRIDER_TRY(const HubAnswer answer, client.get(request));
     const std::optional<Error> error = error_of(answer, url);
     if (!error) return text;
     OUTRIDER_RETURN_IF_ERROR(attempts.wait(answer, *error, false));
   }
 }
 
-Status download_file(HttpClient& client, TransferObserver& observer, const RemoteFile& file,
+Status download_file(HubClient& client, TransferObserver& observer, const RemoteFile& file,
                      const RetryPolicy& retries) {
   if (is_complete(file, observer)) {
     observer.began(file.path.filename().string(), file.bytes, file.bytes);

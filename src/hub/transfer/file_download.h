@@ -7,7 +7,7 @@
 #include <string>
 
 #include "hub/transfer/checksum.h"
-#include "hub/transfer/http_client.h"
+#include "hub/transfer/hub_client.h"
 #include "hub/transfer/transfer_observer.h"
 #include "outrider/result.h"
 
@@ -28,13 +28,13 @@ struct RemoteFile {
 
 // Fetches a text of at most `max_bytes`.
 // Errors: status other than 200, named by its meaning; no connection; too long; interrupted.
-Result<std::string> fetch_text(HttpClient& client, TransferObserver& observer, const std::string& url,
+Result<std::string> fetch_text(HubClient& client, TransferObserver& observer, const std::string& url,
                                size_t max_bytes, const RetryPolicy& retries = {});
 
 // Fetches a file unless it is there already. Until it is complete and its checksum is right, it lies beside
 // its place as "NAME.<sum>.partial", from where a later call goes on, also in another process. Errors: as
 // fetch_text(); the disk is full; the checksum is wrong; another process fetches the file.
-Status download_file(HttpClient& client, TransferObserver& observer, const RemoteFile& file,
+Status download_file(HubClient& client, TransferObserver& observer, const RemoteFile& file,
                      const RetryPolicy& retries = {});
 
 }  // namespace outrider

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hub/transfer/http_client.h"
+#include "hub/transfer/hub_client.h"
 
 #include <curl/curl.h>
 #include <fmt/format.h>
@@ -19,10 +19,10 @@ constexpr long kSilenceSeconds = 30;  // a connection that brings no byte for so
 
 // One request while it runs.
 struct Exchange {
-  const HttpRequest& request;
+  const HubGet& request;
   TransferObserver& observer;
   CURL* curl = nullptr;
-  HttpAnswer answer = {};
+  HubAnswer answer = {};
   Status stopped = {};  // the error that ended the request from this side
 };
 
@@ -52,7 +52,7 @@ bool equals_ignoring_case(std::string_view a, std::string_view lower) {
 
 // Called for every header line of every answer, those that redirect included.
 size_t take_header(char* data, size_t, size_t size, void* user) {
-  HttpAnswer& answer = static_cast<Exchange*>(user)->answer;
+  HubAnswer& answer = static_cast<Exchange*>(user)->answer;
   const std::string_view line(data, size);
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) return size;
@@ -124,7 +124,7 @@ void set_callbacks(CURL* curl, Exchange& exchange) {
 
 }  // namespace
 
-struct HttpClient::Handle {
+struct HubClient::Handle {
   Handle() : curl(curl_easy_init()) { OUTRIDER_CHECK(curl != nullptr); }
   ~Handle() { curl_easy_cleanup(curl); }
   Handle(const Handle&) = delete;
@@ -134,15 +134,15 @@ struct HttpClient::Handle {
   std::array<char, CURL_ERROR_SIZE> error = {};
 };
 
-HttpClient::HttpClient(std::string token, TransferObserver& observer)
+HubClient::HubClient(std::string token, TransferObserver& observer)
     : token_(std::move(token)), observer_(observer) {
   [[maybe_unused]] static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
   handle_ = std::make_unique<Handle>();
 }
 
-HttpClient::~HttpClient() = default;
+HubClient::~HubClient() = default;
 
-Result<HttpAnswer> HttpClient::get(const HttpRequest& request) {
+Result<HubAnswer> HubClient::get(const HubGet& request) {
   CURL* curl = handle_->curl;
   Exchange exchange{.request = request, .observer = observer_, .curl = curl};
   curl_easy_reset(curl);  // connections stay open

@@ -14,14 +14,14 @@
 
 namespace outrider {
 
-struct HttpRequest {
+struct HubGet {
   std::string url;
   int64_t offset = 0;  // bytes of the body to leave out, by a Range header
   // Takes the body of an answer with status 200 or 206, in pieces. An error ends the request.
   std::function<Status(int status, std::string_view bytes)> body;
 };
 
-struct HttpAnswer {
+struct HubAnswer {
   int status = 0;  // of the last answer; 0: none came
   // Why the answer is not complete; empty: it is.
   std::string failure = {};
@@ -31,17 +31,17 @@ struct HttpAnswer {
   std::optional<double> retry_after = {};  // Retry-After, in seconds
 };
 
-class HttpClient {
+class HubClient {
  public:
   // `token`: sent as "Authorization: Bearer" to the host of a request and to no other that it redirects to;
   // empty: none.
-  HttpClient(std::string token, TransferObserver& observer);
-  ~HttpClient();
-  HttpClient(const HttpClient&) = delete;
-  HttpClient& operator=(const HttpClient&) = delete;
+  HubClient(std::string token, TransferObserver& observer);
+  ~HubClient();
+  HubClient(const HubClient&) = delete;
+  HubClient& operator=(const HubClient&) = delete;
 
   // Errors: those of request.body; the observer interrupted. Everything else is an answer.
-  Result<HttpAnswer> get(const HttpRequest& request);
+  Result<HubAnswer> get(const HubGet& request);
 
  private:
   struct Handle;

@@ -23,6 +23,7 @@ TEST(PromptSet, ReadsEveryKnownRecord) {
   EXPECT_EQ((*prompts)[2].id, "line-3");
   EXPECT_EQ((*prompts)[3].id, "81");
   EXPECT_EQ((*prompts)[3].turns, std::vector<std::string>{"one"});
+  EXPECT_EQ((*prompts)[3].later_turns, std::vector<std::string>{"two"});
   EXPECT_EQ((*prompts)[4].category, "all");
 }
 

@@ -53,6 +53,7 @@ class Transfer : public ::testing::Test {
   Transfer() {
     std::string name = (fs::temp_directory_path() / "outrider_hub_XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) std::abort();
+    ::setenv("no_proxy", "*", 1);
     root_ = name;
     for (size_t i = 0; i < 200'000; ++i) data_ += static_cast<char>((i * 2654435761u) >> 13);
     hub_.add_repository(kRepository, {{kFile, data_}});

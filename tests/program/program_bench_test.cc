@@ -21,10 +21,29 @@ TEST_F(ProgramTest, BenchMeasuresBothAndCompares) {
   EXPECT_GE(json["acceptance_length"], 1.0);
   EXPECT_GT(json["speedup"], 0.0);
   EXPECT_EQ(json["categories"].size(), 2u);
-  EXPECT_EQ(json["results"][1]["id"], "7");
+  EXPECT_EQ(json["results"][1]["id"], "7");  // its second turn needs a chat template
   const Outcome text = run("bench " + kModel + " --limit 2 --runs 1 --max-tokens 8 --ignore-eos");
   EXPECT_NE(text.output.find("identical, all 2 prompts"), std::string::npos) << text.output << text.errors;
   EXPECT_EQ(text.errors, "");
+}
+
+TEST_F(ProgramTest, BenchMeasuresEveryTurnOfAConversation) {
+  const std::string model = chat_model();
+  const std::string common = " --max-tokens 6 --ignore-eos --json --cache-dir none ";
+  const std::string prompts = write("p.jsonl", "{\"id\": \"c\", \"turns\": [\"one\", \"two\", \"three\"]}\n");
+  const Json json = run_json("bench " + model + common + "--runs 1 --speculative ngram --prompts " + prompts);
+  ASSERT_EQ(json["results"].size(), 3u);
+  EXPECT_EQ(json["results"][0]["id"], "c");
+  EXPECT_EQ(json["results"][2]["id"], "c/3");
+  EXPECT_EQ(json["identical"], true);
+  const std::string answer = run_json("generate " + model + common + "--chat -p one")["text"];
+  const std::string by_hand =
+      write("q.jsonl", Json({{"prompt", Json::array({"one", answer, "two"})}}).dump());
+  const Json second =
+      run_json("bench " + model + common + "--runs 1 --speculative ngram --prompts " + by_hand);
+  for (const char* figure : {"prompt_tokens", "output_tokens", "acceptance_length"})
+    EXPECT_EQ(second["results"][0][figure], json["results"][1][figure]) << figure;
+  EXPECT_GT(json["results"][2]["prompt_tokens"], json["results"][1]["prompt_tokens"]);
 }
 
 TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {

@@ -3,32 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
+#include <vector>
 
 #include "tests/program/program_fixture.h"
 
 namespace outrider {
 namespace {
 
-// A copy of the test model with a chat template.
-std::string chat_model(const std::filesystem::path& folder) {
-  const std::filesystem::path model = folder / "chat-model";
-  std::filesystem::create_directories(model);
-  for (const char* name : {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}) {
-    std::filesystem::copy_file(std::filesystem::path(kModel) / name, model / name,
-                               std::filesystem::copy_options::overwrite_existing);
-  }
-  Json config = Json::parse(contents(kModel + "/tokenizer_config.json"));
-  config["chat_template"] =
-      "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }} {% endfor %}assistant:";
-  std::ofstream(model / "tokenizer_config.json") << config.dump();
-  return model.string();
-}
-
 TEST_F(ProgramTest, ChatAnswersEveryLineOfAPipe) {
-  const std::string model = chat_model(folder_);
+  const std::string model = chat_model();
   const std::string chat = "chat " + model + " --max-tokens 4 --ignore-eos --speculative ngram";
   const Outcome once = run(chat, "printf 'hi\\n/exit\\nlost\\n' |");
   EXPECT_EQ(once.exit_code, 0) << once.errors;
@@ -38,6 +22,25 @@ TEST_F(ProgramTest, ChatAnswersEveryLineOfAPipe) {
   EXPECT_EQ(again.output, once.output + once.output);
   EXPECT_NE(again.errors.find("ngram: 4 tokens"), std::string::npos) << again.errors;
   EXPECT_NE(run(chat, "echo /rest |").errors.find("unknown command /rest"), std::string::npos);
+}
+
+TEST_F(ProgramTest, GenerateAsksThroughTheTemplateOnlyIfToldTo) {
+  const std::string common = "generate " + chat_model() + " --max-tokens 6 --ignore-eos --json ";
+  const auto prompt = [&](const std::string& arguments) {
+    return run_json(common + arguments)["prompt_token_ids"].get<std::vector<int>>();
+  };
+  // The token that begins a text, which this template leaves out.
+  const int begin = prompt("-p hi").front();
+  const auto raw = [&](const std::string& text) {
+    std::vector<int> tokens = prompt("-p '" + text + "'");
+    EXPECT_EQ(tokens.front(), begin);
+    tokens.erase(tokens.begin());
+    return tokens;
+  };
+  EXPECT_EQ(prompt("--chat -p hi"), raw("user: hi assistant:"));
+  EXPECT_EQ(prompt("--system 'be brief' -p hi"), raw("system: be brief user: hi assistant:"));
+  expect_refused(common + "--chat --prompt-ids 1,2", 2, "found both");
+  expect_refused("generate " + kModel + " --chat -p hi", 1, "chat template");
 }
 
 TEST_F(ProgramTest, InterruptEndsAnAnswerNotTheConversation) {
@@ -62,7 +65,7 @@ wait $chat
 }
 
 TEST_F(ProgramTest, ChatSaysWhenTheConversationNoLongerFits) {
-  const std::string chat = "chat " + chat_model(folder_) + " --ctx 32 --max-tokens 2";
+  const std::string chat = "chat " + chat_model() + " --ctx 32 --max-tokens 2";
   const Outcome outcome = run(chat, "printf '%0100d\\n' 0 |");
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_NE(outcome.errors.find("/reset starts a new one"), std::string::npos) << outcome.errors;

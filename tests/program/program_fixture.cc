@@ -34,6 +34,20 @@ std::string ProgramTest::write(const std::string& name, const std::string& text)
   return (folder_ / name).string();
 }
 
+std::string ProgramTest::chat_model() const {
+  const std::filesystem::path model = folder_ / "chat-model";
+  std::filesystem::create_directories(model);
+  for (const char* name : {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}) {
+    std::filesystem::copy_file(std::filesystem::path(kModel) / name, model / name,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  Json config = Json::parse(contents(kModel + "/tokenizer_config.json"));
+  config["chat_template"] =
+      "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }} {% endfor %}assistant:";
+  std::ofstream(model / "tokenizer_config.json") << config.dump();
+  return model.string();
+}
+
 Outcome ProgramTest::run(const std::string& arguments, const std::string& before) const {
   const std::string out = (folder_ / "stdout").string();
   const std::string err = (folder_ / "stderr").string();

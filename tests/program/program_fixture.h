@@ -29,6 +29,8 @@ class ProgramTest : public ::testing::Test {
   ~ProgramTest() override;
 
   std::string write(const std::string& name, const std::string& text) const;
+  // A copy of the test model with a chat template.
+  std::string chat_model() const;
 
   // `arguments` are shell text; `before` is a prefix that sets variables or pipes input.
   Outcome run(const std::string& arguments, const std::string& before = "") const;

@@ -170,10 +170,10 @@ TEST_F(ProgramTest, ShowTreePrintsEveryStep) {
   const Json json = run_json(common + " --show-tree --json");
   for (const char* part : {"step 1: ", "├─ ", "└─ + ", " ✓ ", " ✗ ", "not reached", "sampled out"})
     EXPECT_NE(shown.output.find(part), std::string::npos) << part << shown.output;
-  const std::string cut =
-      run("generate builtin -p 'one two three one two four one two' --max-tokens 24 --temperature 1 --top-p 0.3 "
-          "--show-tree --speculative ngram")
-          .output;
+  const std::string cut = run("generate builtin -p 'one two three one two four one two' --max-tokens 24 "
+                              "--temperature 1 --top-p 0.3 "
+                              "--show-tree --speculative ngram")
+                              .output;
   EXPECT_NE(cut.find("cut by top-p"), std::string::npos) << cut;
   EXPECT_NE(shown.output.find("\n" + json["text"].get<std::string>() + "\n"), std::string::npos);
   EXPECT_NE(shown.output.find("step " + std::to_string(json["speculation"]["steps"].get<int>()) + ": "),

@@ -19,7 +19,7 @@ namespace net = boost::asio;
 namespace http = boost::beast::http;
 using Tcp = net::ip::tcp;
 
-const std::string kCommit(40, '5');
+constexpr std::string_view kCommit = "5555555555555555555555555555555555555555";
 
 std::string checksum(ChecksumKind kind, const std::string& text) {
   ChecksumBuilder builder(kind, static_cast<int64_t>(text.size()));

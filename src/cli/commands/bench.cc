@@ -52,6 +52,7 @@ Result<PromptMeasurement> measure(Bench& bench, Request request, int64_t runs, P
     plain_rates.push_back(plain.tokens_per_second());
     speculative_rates.push_back(speculative.tokens_per_second());
     result.identical = result.identical && plain.completion.tokens == speculative.completion.tokens;
+    result.prompt_tokens = static_cast<int64_t>(request.prompt.size());
     result.output_tokens = static_cast<int64_t>(speculative.completion.tokens.size());
     result.stats = std::move(speculative.completion.speculation);
   }

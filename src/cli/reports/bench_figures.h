@@ -19,6 +19,7 @@ struct PromptMeasurement {
   std::string category;
   double plain_rate = 0;  // tokens per second after the prompt's pass, median over runs; 0: too short
   double speculative_rate = 0;
+  int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
   bool identical = true;   // whether both outputs are equal in every run
   SpeculationStats stats;  // of one speculative run

@@ -53,6 +53,7 @@ nlohmann::ordered_json bench_json(const BenchSetup& setup, const std::vector<Pro
   for (const PromptMeasurement& prompt : prompts) {
     json["results"].push_back({{"id", prompt.id},
                                {"category", prompt.category},
+                               {"prompt_tokens", prompt.prompt_tokens},
                                {"output_tokens", prompt.output_tokens},
                                {"plain_tokens_per_second", prompt.plain_rate},
                                {"speculative_tokens_per_second", prompt.speculative_rate},

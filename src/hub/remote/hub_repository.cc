@@ -41,8 +41,7 @@ Result<std::optional<Checksum>> checksum_at(const JsonField& sibling) {
 Status read_sibling(const JsonField& sibling, HubRepository& repository) {
   OUTRIDER_TRY(const JsonField name, sibling.at("rfilename"));
   OUTRIDER_TRY(const std::string_view path, name.string());
-  if (path.starts_with('.')) return {};  // .gitattributes
-  if (!is_safe_path(path)) return name.expected("a path within the repository");
+  if (!is_safe_path(path)) return {};
   OUTRIDER_TRY(std::optional<Checksum> checksum, checksum_at(sibling));
   const auto size = sibling.find("size");
   if (!checksum || !size) return {};

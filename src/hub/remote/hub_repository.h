@@ -25,8 +25,9 @@ struct HubRepository {
   const HubFile* find(std::string_view path) const;
 };
 
-// Reads the answer to GET /api/models/ORG/REPO?blobs=true. Files without a checksum are left out. Errors: no
-// JSON, no commit, a path that would leave the folder, a size below 0.
+// Reads the answer to GET /api/models/ORG/REPO?blobs=true. Files without a checksum are left out, and
+// those whose paths are hidden, would leave the folder or have unusual characters. Errors: no JSON, no
+// commit, a size below 0.
 Result<HubRepository> parse_hub_repository(std::string_view json);
 
 // The names of the files that a model.safetensors.index.json or pytorch_model.bin.index.json lists, each

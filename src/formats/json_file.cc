@@ -9,7 +9,6 @@
 namespace outrider {
 namespace {
 
-constexpr size_t kMaxBytes = 4 << 20;
 constexpr int kMaxDepth = 64;
 
 }  // namespace
@@ -58,8 +57,9 @@ Result<std::optional<simdjson::dom::array>> JsonObject::array(std::string_view k
   return get<simdjson::dom::array>(key, "a list");
 }
 
-Result<JsonFile> JsonFile::parse(std::string_view text, std::string name) {
-  if (text.size() > kMaxBytes) return input_error(name + ": larger than the limit of 4 MiB");
+Result<JsonFile> JsonFile::parse(std::string_view text, std::string name, size_t max_bytes) {
+  if (text.size() > max_bytes)
+    return input_error(name + ": larger than the limit of " + std::to_string(max_bytes >> 20) + " MiB");
   auto document = JsonDocument::parse(text, kMaxDepth);
   if (!document.ok()) return Error{document.error().kind, name + ": " + document.error().message};
   if (!document->root().is_object())
@@ -71,9 +71,10 @@ Result<JsonFile> JsonFile::parse(std::string_view text, std::string name) {
   return JsonFile(std::move(*document), std::move(kept_name), root);
 }
 
-Result<JsonFile> JsonFile::read(const std::filesystem::path& path) {
+Result<JsonFile> JsonFile::read(const std::filesystem::path& path, size_t max_bytes) {
   OUTRIDER_TRY(const MappedFile file, MappedFile::open(path));
-  return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.string());
+  return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.string(),
+               max_bytes);
 }
 
 }  // namespace outrider

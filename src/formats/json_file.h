@@ -48,12 +48,14 @@ class JsonObject {
   std::string_view name_;
 };
 
-// A JSON file whose root is an object. Limits: 4 MiB, 64 levels, no duplicate keys, valid UTF-8.
+// A JSON file whose root is an object. Limits: its size, 64 levels, no duplicate keys, valid UTF-8.
 class JsonFile {
  public:
+  static constexpr size_t kMaxBytes = 4 << 20;  // of a configuration
+
   // `name` begins every message.
-  static Result<JsonFile> parse(std::string_view text, std::string name);
-  static Result<JsonFile> read(const std::filesystem::path& path);
+  static Result<JsonFile> parse(std::string_view text, std::string name, size_t max_bytes = kMaxBytes);
+  static Result<JsonFile> read(const std::filesystem::path& path, size_t max_bytes = kMaxBytes);
 
   const JsonObject& root() const { return root_; }
 

@@ -116,6 +116,8 @@ TEST_F(HfDirectoryTest, ReadsCheckpointsOfTorch) {
   fs::copy(file, path() / "pytorch_model-00001-of-00001.bin");
   write(kIndex, R"({"weight_map": {"model.norm.weight": "pytorch_model-00001-of-00001.bin"}})");
   EXPECT_EQ(tensor_bytes(path()), expected);
+  write(kIndex, read(kIndex) + std::string(5 << 20, ' '));
+  EXPECT_EQ(tensor_bytes(path()), expected);
   write(kIndex, R"({"weight_map": {"model.norm.weight": "pytorch_model-00002-of-00002.bin"}})");
   expect_refused(open_model(path()), "shard 'pytorch_model-00002-of-00002.bin' of the index is missing");
 }

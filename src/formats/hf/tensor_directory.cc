@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxShards = 1024;
+constexpr size_t kMaxIndexBytes = 64 << 20;  // an index has a line for every matrix of every expert
 
 bool file_exists(const fs::path& path) {
   std::error_code ignored;
@@ -31,7 +32,7 @@ bool is_plain_name(std::string_view name) {
 using ShardOfTensor = std::map<std::string, std::string, std::less<>>;
 
 Result<ShardOfTensor> read_index(const fs::path& path) {
-  OUTRIDER_TRY(const JsonFile document, JsonFile::read(path));
+  OUTRIDER_TRY(const JsonFile document, JsonFile::read(path, kMaxIndexBytes));
   const JsonObject& root = document.root();
   OUTRIDER_TRY(const auto weight_map, root.object("weight_map"));
   if (!weight_map) return root.fail("'weight_map' is missing");

@@ -29,16 +29,9 @@ TEST_F(ProgramTest, GenerateAsksThroughTheTemplateOnlyIfToldTo) {
   const auto prompt = [&](const std::string& arguments) {
     return run_json(common + arguments)["prompt_token_ids"].get<std::vector<int>>();
   };
-  // The token that begins a text, which this template leaves out.
-  const int begin = prompt("-p hi").front();
-  const auto raw = [&](const std::string& text) {
-    std::vector<int> tokens = prompt("-p '" + text + "'");
-    EXPECT_EQ(tokens.front(), begin);
-    tokens.erase(tokens.begin());
-    return tokens;
-  };
-  EXPECT_EQ(prompt("--chat -p hi"), raw("user: hi assistant:"));
-  EXPECT_EQ(prompt("--system 'be brief' -p hi"), raw("system: be brief user: hi assistant:"));
+  EXPECT_EQ(prompt("--chat -p hi"), prompt("-p 'user: hi assistant:'"));
+  EXPECT_NE(prompt("--chat -p hi"), prompt("-p hi"));
+  EXPECT_EQ(prompt("--system 'be brief' -p hi"), prompt("-p 'system: be brief user: hi assistant:'"));
   expect_refused(common + "--chat --prompt-ids 1,2", 2, "found both");
   expect_refused("generate " + kModel + " --chat -p hi", 1, "chat template");
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chat templates written for the tests, one per family of constructs, and the conversations to render."""
 
+import chat_templates_dense
+
 TEMPLATES = {}
 
 TEMPLATES["chatml"] = """\
@@ -429,6 +431,7 @@ no tools
 [{{ summary | trim }}]
 {% generation %}{{ messages[-1].content or '' }}{% endgeneration %}
 """
+TEMPLATES |= chat_templates_dense.TEMPLATES
 
 USER = {"role": "user", "content": "What is 2 + 2?"}
 SPACED = {"role": "user", "content": "  Grüße,\n\n\"quoted\" <|im_end|> 'text' \t"}
@@ -491,7 +494,17 @@ CONVERSATIONS = {
     "no messages": [],
 }
 
+PARTS = {"role": "user", "content": [{"type": "text", "text": " What is "}, {"type": "image"}, {"type": "text", "text": "this?\n"}]}
+
 EXTRAS = {
+    "gemma": [("parts", {"messages": [PARTS]})],
+    "ministral": [("parts", {"messages": [SYSTEM, PARTS]})],
+    "smollm3": [
+        ("no thinking", {"messages": [USER, ASSISTANT, USER], "enable_thinking": False, "add_generation_prompt": True}),
+        ("flag in the system message", {"messages": [{"role": "system", "content": "Short. /no_think "}, USER]}),
+        ("override", {"messages": [{"role": "system", "content": "/system_override Pirate."}, USER]}),
+    ],
+    "granite": [("documents", {"messages": [USER], "documents": [{"title": "a", "text": "b"}]})],
     "llama31_tools": [
         ("date given", {"messages": [USER], "date_string": "1 Jan 2025"}),
         ("tools in the user message", {"messages": [SYSTEM, USER], "tools": [WEATHER], "tools_in_user_message": True}),

@@ -5,7 +5,7 @@
 usage: check_families.py OUTRIDER [--family NAME] [--match TEXT] [--no-gguf] [--keep DIR]
 
 For every case of family_cases.py the model is saved as transformers 5 writes it, and with the config.json of
-transformers 4; with OUTRIDER_LLAMA_CPP=<source tree of llama.cpp> its converter makes a GGUF file of it as well. For
+transformers 4; with LLAMA_CPP_SOURCE=<source tree of llama.cpp> its converter makes a GGUF file of it as well. For
 each of the three, in f32: 64 greedy tokens are those of transformers (a tie within 1e-5 is listed and ends the
 comparison), all log-probabilities agree within 1e-4, and chains and trees of a draft model change nothing.
 Needs torch, transformers, tokenizers and numpy.
@@ -20,6 +20,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+if "LLAMA_CPP_SOURCE" in os.environ:
+    # The converter needs the gguf package of its own version, before anything imports another.
+    sys.path[1:1] = [os.environ["LLAMA_CPP_SOURCE"], os.path.join(os.environ["LLAMA_CPP_SOURCE"], "gguf-py")]
 
 import torch
 import transformers
@@ -99,13 +103,20 @@ def write_older_layout(newer, older):
     (older / "config.json").write_text(json.dumps(config, indent=2))
 
 
+def subclasses(kind):
+    for child in kind.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
 def convert(directory, target):
-    """Converts with llama.cpp's script. The tokenizer is not one it knows, so its pre-tokenizer is given by name."""
-    sys.path.insert(0, os.environ["OUTRIDER_LLAMA_CPP"])
+    """Converts with llama.cpp's script. The tokenizer is not one it knows, so all models get it by the same road."""
     import convert_hf_to_gguf
     from conversion.base import TextModel
 
     TextModel.get_vocab_base_pre = lambda self, tokenizer: "gpt-2"
+    for model in subclasses(TextModel):
+        model.set_vocab = TextModel._set_vocab_gpt2
     arguments, sys.argv = sys.argv, ["convert", str(directory), "--outfile", str(target), "--outtype", "f32"]
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -214,9 +225,9 @@ def main():
     parser.add_argument("--no-gguf", action="store_true")
     parser.add_argument("--keep", help="folder in which the models of failed cases are kept")
     options = parser.parse_args()
-    options.gguf = "OUTRIDER_LLAMA_CPP" in os.environ and not options.no_gguf
+    options.gguf = "LLAMA_CPP_SOURCE" in os.environ and not options.no_gguf
     if not options.gguf:
-        print("GGUF files are not compared: OUTRIDER_LLAMA_CPP does not name a source tree of llama.cpp")
+        print("GGUF files are not compared: LLAMA_CPP_SOURCE does not name a source tree of llama.cpp")
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

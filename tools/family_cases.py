@@ -58,7 +58,7 @@ def long_rope(dim, **more):
 
 LLAMA = Family("llama", "LlamaConfig", {}, [ROPES, GROUPS, TIED, ATTENTION_BIAS, MLP_BIAS, HEAD_DIM])
 MISTRAL = Family("mistral", "MistralConfig", dict(sliding_window=None), [ROPES, GROUPS, TIED, HEAD_DIM, windows()])
-QWEN2 = Family("qwen2", "Qwen2Config", {},
+QWEN2 = Family("qwen2", "Qwen2Config", dict(vocab_size=VOCAB + 8),
                [ROPES, GROUPS, TIED, [{}, dict(use_sliding_window=True, sliding_window=20, max_window_layers=0),
                                       dict(use_sliding_window=True, sliding_window=12, max_window_layers=2)]])
 QWEN3 = Family("qwen3", "Qwen3Config", dict(head_dim=24), [
@@ -139,11 +139,11 @@ OPT = Family("opt", "OPTConfig", dict(ffn_dim=96, word_embed_proj_dim=64), [
     [{}, dict(do_layer_norm_before=False)], [{}, dict(word_embed_proj_dim=32)], [{}, dict(enable_bias=False)],
     [{}, dict(layer_norm_elementwise_affine=False)], [{}, dict(activation_function="gelu")], UNTIED])
 GPT2_SIZES = dict(n_positions=256, n_embd=64, n_layer=LAYERS, n_head=4)
-GPT2 = Family("gpt2", "GPT2Config", GPT2_SIZES, [
+GPT2 = Family("gpt2", "GPT2Config", dict(n_ctx=256, **GPT2_SIZES), [
     [{}, dict(n_inner=96)], [{}, dict(activation_function="gelu"), dict(activation_function="relu")], UNTIED,
     [{}, dict(scale_attn_weights=False)], [{}, dict(scale_attn_by_inverse_layer_idx=True)]])
-FALCON = Family("falcon", "FalconConfig", dict(ffn_hidden_size=128), [
-    [{}, dict(multi_query=False), dict(new_decoder_architecture=True, num_kv_heads=2),
+FALCON = Family("falcon", "FalconConfig", dict(ffn_hidden_size=128, num_kv_heads=1), [
+    [{}, dict(multi_query=False, num_kv_heads=4), dict(new_decoder_architecture=True, num_kv_heads=2),
      dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1)],
     [{}, dict(alibi=True)], [{}, dict(bias=True)], [{}, dict(parallel_attn=False)], UNTIED, [{}, rope(theta=500000.0)]])
 MPT = Family("mpt", "MptConfig", dict(d_model=64, n_heads=4, n_layers=LAYERS, max_seq_len=256), [

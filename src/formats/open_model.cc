@@ -42,11 +42,15 @@ Result<ModelFile> open_by_kind(const fs::path& path) {
   return input_error(path.string() + ": expected a Hugging Face directory or a .gguf file");
 }
 
-}  // namespace
+Result<ModelFile> describe_by_kind(const fs::path& path) {
+  std::error_code ignored;
+  const bool has_no_weights = fs::is_directory(path, ignored) && !has_hf_weights(path);
+  return has_no_weights ? describe_hf_directory(path) : open_by_kind(path);
+}
 
-Result<ModelFile> open_model(const fs::path& path) {
+Result<ModelFile> open_with(const fs::path& path, Result<ModelFile> (*open)(const fs::path&)) {
   try {
-    OUTRIDER_TRY(ModelFile model, open_by_kind(path));
+    OUTRIDER_TRY(ModelFile model, open(path));
     model.bos_token = spelling(model.tokenizer, model.tokenizer.bos);
     model.eos_token = spelling(model.tokenizer, model.tokenizer.eos);
     return model;
@@ -54,5 +58,11 @@ Result<ModelFile> open_model(const fs::path& path) {
     return resource_error(path.string() + ": out of memory");
   }
 }
+
+}  // namespace
+
+Result<ModelFile> open_model(const fs::path& path) { return open_with(path, open_by_kind); }
+
+Result<ModelFile> describe_model(const fs::path& path) { return open_with(path, describe_by_kind); }
 
 }  // namespace outrider

@@ -200,6 +200,7 @@ constexpr std::array kPresets = {
     Preset{"midm-2.0", llama3_rules, true, false, true},
     Preset{"lfm2", llama3_rules, true, false, true},
     Preset{"jina-v5-nano", llama3_rules, true, false, true},
+    Preset{"glm5", llama3_rules, true},
     Preset{"dbrx", llama3_rules},
     Preset{"smaug-bpe", llama3_rules},
     Preset{"chatglm-bpe", llama3_rules},

@@ -235,7 +235,7 @@ TEST(GgufPreTokenizer, NamesAreKnownOrListed) {
 
 // All names that llama.cpp knows, except those of encoders and afmoe.
 constexpr std::string_view kPreTokenizers =
-    "default gpt-2 phi-2 jais trillion granite-docling exaone4 gigachat mellum a.x-4.0 "
+    "glm5 default gpt-2 phi-2 jais trillion granite-docling exaone4 gigachat mellum a.x-4.0 "
     "modern-bert jina-es jina-de jina-v2-es jina-v2-de mpt olmo llama-bpe llama3 llama-v3 "
     "falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano dbrx smaug-bpe chatglm-bpe glm4 jais-2 "
     "minicpm5 qwen2 megrez kormo f2llmv2 deepseek-r1-qwen stablelm2 hunyuan solar-open grok-2 "

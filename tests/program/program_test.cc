@@ -2,6 +2,7 @@
 // The built program as users run it: exit codes, one-line errors, sources of settings and prompts.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/program/program_fixture.h"
@@ -114,6 +115,17 @@ TEST_F(ProgramTest, InspectListsTensors) {
   EXPECT_GT(json["parameters"], 0);
   EXPECT_EQ(json["tensors"][0]["name"], "lm_head.weight");
   EXPECT_NE(run("inspect " + kModel + ".gguf").output.find("model.norm.weight"), std::string::npos);
+}
+
+TEST_F(ProgramTest, InspectNeedsNoWeights) {
+  std::filesystem::copy(kModel + "/config.json", folder_ / "config.json");
+  const Json json = run_json("inspect " + folder_.string() + " --json");
+  EXPECT_EQ(json["format"], "no weights");
+  EXPECT_EQ(json["config"]["family"], "llama");
+  EXPECT_EQ(json["tokenizer"]["kind"], "none");
+  std::filesystem::copy(kModel + "/tokenizer.json", folder_ / "tokenizer.json");
+  EXPECT_NE(run("inspect " + folder_.string()).output.find("byte-level BPE"), std::string::npos);
+  expect_refused("generate " + folder_.string() + " -p x", 1, "model.safetensors");
 }
 
 TEST_F(ProgramTest, HelpAndVersion) {

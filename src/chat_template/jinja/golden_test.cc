@@ -71,7 +71,8 @@ TEST_P(ChatFamily, RendersAsJinja2) {
 
 INSTANTIATE_TEST_SUITE_P(Families, ChatFamily,
                          testing::Values("chatml", "zephyr", "llama2", "llama3", "llama31_tools", "mistral",
-                                         "qwen25_tools", "qwen3_thinking", "deepseek", "schema_macros"),
+                                         "qwen25_tools", "qwen3_thinking", "deepseek", "schema_macros",
+                                         "gemma", "phi", "smollm3", "granite", "glm4", "ministral"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(JinjaSnippets, RenderAsJinja2) {

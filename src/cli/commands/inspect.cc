@@ -66,6 +66,7 @@ nlohmann::ordered_json config_json(const ModelConfig& config) {
 
 nlohmann::ordered_json tokenizer_json(const ModelFile& model) {
   const TokenizerSpec& spec = model.tokenizer;
+  if (spec.pieces.empty()) return {{"kind", "none"}};
   return {{"kind", tokenizer_name(spec.kind)},
           {"vocab_size", spec.pieces.size()},
           {"merges", spec.merges.size()},
@@ -170,7 +171,7 @@ Status run_inspect(const Settings& settings) {
     write_output(settings.json ? json_line(head_json(*head)) : head_text(*head));
     return {};
   }
-  OUTRIDER_TRY(const ModelFile model, open_model(path));
+  OUTRIDER_TRY(const ModelFile model, describe_model(path));
   write_output(settings.json ? json_line(model_json(model)) : model_text(model));
   return {};
 }

@@ -49,9 +49,7 @@ void describe(const JsonObject& config, const TensorDirectory& tensors, ModelFil
     model->metadata.emplace(printable(key), printable(value));
 }
 
-}  // namespace
-
-Result<ModelFile> open_hf_directory(const fs::path& directory) {
+Result<ModelFile> read_configuration(const fs::path& directory) {
   ModelFile model;
   model.path = directory;
   if (!has_file(directory, "config.json")) {
@@ -59,6 +57,31 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
                        ": config.json is missing; expected a Hugging Face model directory");
   }
   OUTRIDER_TRY(model.config, read_hf_config(directory));
+  return model;
+}
+
+}  // namespace
+
+bool has_hf_weights(const fs::path& directory) {
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                           "pytorch_model.bin.index.json"}) {
+    if (has_file(directory, name)) return true;
+  }
+  return false;
+}
+
+Result<ModelFile> describe_hf_directory(const fs::path& directory) {
+  OUTRIDER_TRY(ModelFile model, read_configuration(directory));
+  model.format = "no weights";
+  if (has_file(directory, "tokenizer.json")) {
+    OUTRIDER_TRY(model.tokenizer, read_tokenizer_json(directory));
+  }
+  OUTRIDER_TRY(model.chat_template, read_chat_template(directory));
+  return model;
+}
+
+Result<ModelFile> open_hf_directory(const fs::path& directory) {
+  OUTRIDER_TRY(ModelFile model, read_configuration(directory));
   OUTRIDER_RETURN_IF_ERROR(check_tokenizer_exists(directory));
   OUTRIDER_TRY(model.tokenizer, read_tokenizer_json(directory));
   OUTRIDER_TRY(model.chat_template, read_chat_template(directory));

@@ -12,4 +12,10 @@ namespace outrider {
 // of a TensorDirectory, tokenizer.json, and the chat template. Errors: as open_model.
 Result<ModelFile> open_hf_directory(const std::filesystem::path& directory);
 
+// The configuration, the chat template and, where there is one, the tokenizer of a directory without weights.
+Result<ModelFile> describe_hf_directory(const std::filesystem::path& directory);
+
+// Whether the directory has a file of a TensorDirectory.
+bool has_hf_weights(const std::filesystem::path& directory);
+
 }  // namespace outrider

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.json, a NUL, and a text: whatever loads must encode and decode the text, in pieces and as a
-// whole.
+// tokenizer.json or vocab.json, a NUL, and a text that is merges.txt as well: whatever loads must encode and
+// decode the text, in pieces and as a whole.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,20 +17,13 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view input(reinterpret_cast<const char*>(data), size);
-  const size_t end = input.find('\0');
-  const std::string_view text =
-      end == std::string_view::npos ? "a <s> b" : input.substr(end + 1).substr(0, kMaxTextBytes);
-  auto spec = outrider::parse_tokenizer_json({.tokenizer = input.substr(0, end)});
+void use(outrider::Result<outrider::TokenizerSpec> spec, std::string_view text) {
   if (!spec.ok()) {
     require(spec.error().message.find('\n') == std::string::npos);
-    return 0;
+    return;
   }
   const auto tokenizer = outrider::Tokenizer::create(std::move(*spec));
-  if (!tokenizer.ok()) return 0;
+  if (!tokenizer.ok()) return;
   for (const bool parse_special : {true, false}) {
     const auto tokens = (*tokenizer)->encode(text, {.parse_special = parse_special});
     outrider::StreamDecoder decoder(*tokenizer);
@@ -41,5 +34,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     decoder.finish();
     static_cast<void>((*tokenizer)->decode(tokens));
   }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const size_t end = input.find('\0');
+  const std::string_view rest = end == std::string_view::npos ? "a <s> b" : input.substr(end + 1);
+  const std::string_view file = input.substr(0, end);
+  const std::string_view text = rest.substr(0, kMaxTextBytes);
+  use(outrider::parse_tokenizer_json({.tokenizer = file, .config = ""}), text);
+  use(outrider::parse_gpt2_files({.vocabulary = file, .merges = rest, .config = ""}), text);
   return 0;
 }

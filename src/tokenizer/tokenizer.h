@@ -74,6 +74,19 @@ struct TokenizerJsonText {
 };
 Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text);
 
+// Reads vocab.json and merges.txt of a Hugging Face directory, the files of GPT-2's tokenizer, and
+// tokenizer_config.json if it exists.
+Result<TokenizerSpec> read_gpt2_files(const std::filesystem::path& directory);
+
+// The texts of these files; `config` may be empty. `name` is for messages.
+struct Gpt2FilesText {
+  std::string_view name = "tokenizer";
+  std::string_view vocabulary;
+  std::string_view merges;
+  std::string_view config;
+};
+Result<TokenizerSpec> parse_gpt2_files(const Gpt2FilesText& text);
+
 // Sets the traits that a GGUF `tokenizer.ggml.pre` name means: split_patterns, ignore_merges, normalizer,
 // add_bos and add_space_prefix. Error: an unknown name; the message lists the known ones.
 Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec);

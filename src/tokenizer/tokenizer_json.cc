@@ -2,22 +2,18 @@
 // Reads tokenizer.json of Hugging Face tokenizers, model types BPE and Unigram, and some keys of
 // tokenizer_config.json.
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <optional>
-#include <sstream>
 
 #include "base/json_reader.h"
 #include "base/quote.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json_pipeline.h"
 
 namespace outrider {
 namespace {
-
-constexpr uintmax_t kMaxFileBytes = uintmax_t{256} << 20;
-constexpr int kMaxDepth = 64;
 
 class TokenizerJsonReader {
  public:
@@ -269,64 +265,6 @@ class TokenizerJsonReader {
   size_t model_tokens_ = 0;  // one past the greatest id so far
 };
 
-// Reads "bos_token" and the like: a string, or an object with "content". nullopt: the key is absent, or
-// (pad_token) the token is not in the vocabulary.
-Result<std::optional<TokenId>> named_token(const JsonField& config, std::string_view key,
-                                           const TokenizerSpec& spec) {
-  auto field = config.find(key);
-  if (!field) return std::optional<TokenId>();
-  if (field->is_object()) {
-    OUTRIDER_TRY(field, field->at("content"));
-  }
-  OUTRIDER_TRY(const std::string_view piece, field->string());
-  for (size_t id = 0; id < spec.pieces.size(); ++id) {
-    if (spec.pieces[id] == piece) return std::optional<TokenId>(static_cast<TokenId>(id));
-  }
-  if (key == "pad_token") return std::optional<TokenId>();
-  return input_error(std::string(key) + ": " + quote(piece) + " is not in the vocabulary");
-}
-
-Status apply_config(const JsonField& config, TokenizerSpec& spec) {
-  OUTRIDER_TRY(spec.bos, named_token(config, "bos_token", spec));
-  OUTRIDER_TRY(spec.eos, named_token(config, "eos_token", spec));
-  OUTRIDER_TRY(spec.pad, named_token(config, "pad_token", spec));
-  if (!config.find("add_bos_token") && !config.find("add_eos_token")) return {};
-  // Either key replaces the template of tokenizer.json, as in transformers.
-  OUTRIDER_TRY(const bool add_bos, config.boolean_at("add_bos_token", false));
-  OUTRIDER_TRY(const bool add_eos, config.boolean_at("add_eos_token", false));
-  spec.prefix.clear();
-  spec.suffix.clear();
-  spec.add_bos = add_bos && spec.bos;
-  spec.add_eos = add_eos && spec.eos;
-  return {};
-}
-
-Result<std::string> read_text(const std::filesystem::path& path) {
-  std::error_code error;
-  const uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error) return io_error(path.string() + ": " + error.message());
-  if (bytes > kMaxFileBytes) {
-    return input_error(path.string() + ": has " + std::to_string(bytes) + " bytes, at most " +
-                       std::to_string(kMaxFileBytes) + " are supported");
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return io_error(path.string() + ": cannot be read");
-  return std::move(text).str();
-}
-
-Error in_file(std::string_view name, const Error& error) {
-  return {error.kind, std::string(name) + ": " + error.message};
-}
-
-Result<JsonDocument> parse_object(std::string_view text, std::string_view name) {
-  auto document = JsonDocument::parse(text, kMaxDepth);
-  if (!document.ok()) return in_file(name, document.error());
-  if (!document->root().is_object()) return in_file(name, document->root().expected("a JSON object"));
-  return document;
-}
-
 }  // namespace
 
 Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text) {
@@ -336,21 +274,14 @@ Result<TokenizerSpec> parse_tokenizer_json(const TokenizerJsonText& text) {
   if (!spec.ok()) return in_file(text.name, spec.error());
   if (text.config.empty()) return spec;
 
-  const std::string config_name = std::string(text.name) + " (tokenizer_config.json)";
-  OUTRIDER_TRY(const JsonDocument config, parse_object(text.config, config_name));
-  if (const Status status = apply_config(config.root(), *spec); !status.ok())
-    return in_file(config_name, status.error());
+  OUTRIDER_RETURN_IF_ERROR(apply_tokenizer_config(text.config, text.name, *spec));
   return spec;
 }
 
 Result<TokenizerSpec> read_tokenizer_json(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "tokenizer.json";
-  const std::filesystem::path config_path = directory / "tokenizer_config.json";
-  OUTRIDER_TRY(const std::string tokenizer, read_text(path));
-  std::string config;
-  if (std::filesystem::exists(config_path)) {
-    OUTRIDER_TRY(config, read_text(config_path));
-  }
+  OUTRIDER_TRY(const std::string tokenizer, read_tokenizer_file(path));
+  OUTRIDER_TRY(const std::string config, read_tokenizer_config(directory));
   return parse_tokenizer_json({.name = path.string(), .tokenizer = tokenizer, .config = config});
 }
 

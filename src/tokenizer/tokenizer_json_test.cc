@@ -273,5 +273,35 @@ TEST(TokenizerJson, ReadsADirectory) {
   std::filesystem::remove_all(directory);
 }
 
+constexpr std::string_view kGpt2Vocabulary =
+    R"({"<pad>": 1, "</s>": 2, "a": 0, "b": 3, "\u0120": 4, "ab": 5, "\u0120ab": 6})";
+constexpr std::string_view kGpt2Merges = "#version: 0.2\na b\n\u0120 ab\n";
+constexpr std::string_view kGpt2Config =
+    R"({"bos_token": {"content": "</s>"}, "eos_token": "</s>", "pad_token": "<pad>", "add_bos_token": true,
+        "add_prefix_space": false})";
+
+TEST(Gpt2Files, AreReadWithTheirConfiguration) {
+  const auto spec = parse_gpt2_files(
+      {.name = "m", .vocabulary = kGpt2Vocabulary, .merges = kGpt2Merges, .config = kGpt2Config});
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  const auto tokenizer = Tokenizer::create(*spec);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_THAT((*tokenizer)->encode("ab ab</s>ba"), ElementsAre(2, 5, 6, 2, 3, 0));
+  EXPECT_EQ((*tokenizer)->decode({{2, 5, 6}}), "ab ab");
+}
+
+TEST(Gpt2Files, MalformedOnesAreRefused) {
+  const auto outcome_of = [](std::string_view vocabulary, std::string_view merges) {
+    const auto spec =
+        parse_gpt2_files({.name = "m", .vocabulary = vocabulary, .merges = merges, .config = ""});
+    return spec.ok() ? std::string("accepted") : spec.error().message;
+  };
+  EXPECT_THAT(outcome_of("[]", ""), HasSubstr("JSON object"));
+  EXPECT_THAT(outcome_of(R"({"a": 1})", ""), HasSubstr("m/vocab.json"));
+  EXPECT_THAT(outcome_of(R"({"a": 0, "b": 0})", ""), HasSubstr("already"));
+  EXPECT_THAT(outcome_of(R"({"a": 0})", "#version: 0.2\na\n"), HasSubstr("m/merges.txt: line 2"));
+  EXPECT_THAT(outcome_of(R"({"a": 0})", "a b c\n"), HasSubstr("line 1"));
+}
+
 }  // namespace
 }  // namespace outrider

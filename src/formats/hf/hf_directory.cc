@@ -2,6 +2,7 @@
 #include "formats/hf/hf_directory.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,14 +27,20 @@ bool has_file(const fs::path& directory, const char* name) {
   return fs::exists(directory / name, ignored);
 }
 
-Status check_tokenizer_exists(const fs::path& directory) {
-  if (has_file(directory, "tokenizer.json")) return {};
-  if (has_file(directory, "tokenizer.model")) {
+// The tokenizer of a directory; nullopt: it has no file of one. Error: it has only files that are not
+// supported.
+Result<std::optional<TokenizerSpec>> read_tokenizer(const fs::path& directory) {
+  std::optional<TokenizerSpec> spec;
+  if (has_file(directory, "tokenizer.json")) {
+    OUTRIDER_TRY(spec, read_tokenizer_json(directory));
+  } else if (has_file(directory, "vocab.json") && has_file(directory, "merges.txt")) {
+    OUTRIDER_TRY(spec, read_gpt2_files(directory));
+  } else if (has_file(directory, "tokenizer.model")) {
     return input_error(
         directory.string() +
         ": tokenizer.model (SentencePiece) is not supported; save the tokenizer as tokenizer.json");
   }
-  return input_error(directory.string() + ": tokenizer.json is missing");
+  return spec;
 }
 
 // Fills `metadata` with the scalars at the top of config.json and the metadata of safetensors files.
@@ -73,17 +80,17 @@ bool has_hf_weights(const fs::path& directory) {
 Result<ModelFile> describe_hf_directory(const fs::path& directory) {
   OUTRIDER_TRY(ModelFile model, read_configuration(directory));
   model.format = "no weights";
-  if (has_file(directory, "tokenizer.json")) {
-    OUTRIDER_TRY(model.tokenizer, read_tokenizer_json(directory));
-  }
+  OUTRIDER_TRY(std::optional<TokenizerSpec> tokenizer, read_tokenizer(directory));
+  if (tokenizer) model.tokenizer = std::move(*tokenizer);
   OUTRIDER_TRY(model.chat_template, read_chat_template(directory));
   return model;
 }
 
 Result<ModelFile> open_hf_directory(const fs::path& directory) {
   OUTRIDER_TRY(ModelFile model, read_configuration(directory));
-  OUTRIDER_RETURN_IF_ERROR(check_tokenizer_exists(directory));
-  OUTRIDER_TRY(model.tokenizer, read_tokenizer_json(directory));
+  OUTRIDER_TRY(std::optional<TokenizerSpec> tokenizer, read_tokenizer(directory));
+  if (!tokenizer) return input_error(directory.string() + ": tokenizer.json is missing");
+  model.tokenizer = std::move(*tokenizer);
   OUTRIDER_TRY(model.chat_template, read_chat_template(directory));
   auto storage = std::make_shared<ModelStorage>();
   OUTRIDER_TRY(const TensorDirectory tensors, TensorDirectory::open(directory, storage->files));

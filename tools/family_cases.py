@@ -22,6 +22,7 @@ class Family:
     config_class: str  # of transformers
     base: dict = field(default_factory=dict)
     axes: list = field(default_factory=list)
+    gguf_loses: tuple = ()  # keys that llama.cpp's converter leaves out of its files
     combinations: int = 4  # cases with a value of every axis drawn at random
 
 
@@ -57,14 +58,16 @@ def long_rope(dim, **more):
 
 
 LLAMA = Family("llama", "LlamaConfig", {}, [ROPES, GROUPS, TIED, ATTENTION_BIAS, MLP_BIAS, HEAD_DIM])
-MISTRAL = Family("mistral", "MistralConfig", dict(sliding_window=None), [ROPES, GROUPS, TIED, HEAD_DIM, windows()])
-QWEN2 = Family("qwen2", "Qwen2Config", dict(vocab_size=VOCAB + 8),
+MISTRAL = Family("mistral", "MistralConfig", dict(sliding_window=None), [ROPES, GROUPS, TIED, HEAD_DIM, windows()],
+                 gguf_loses=("sliding_window",))
+QWEN2 = Family("qwen2", "Qwen2Config", {},
                [ROPES, GROUPS, TIED, [{}, dict(use_sliding_window=True, sliding_window=20, max_window_layers=0),
-                                      dict(use_sliding_window=True, sliding_window=12, max_window_layers=2)]])
+                                      dict(use_sliding_window=True, sliding_window=12, max_window_layers=2)]],
+               gguf_loses=("use_sliding_window",))
 QWEN3 = Family("qwen3", "Qwen3Config", dict(head_dim=24), [
     ROPES, GROUPS, TIED, ATTENTION_BIAS,
     [{}, dict(use_sliding_window=True, sliding_window=20, max_window_layers=0),
-     dict(use_sliding_window=True, sliding_window=12, max_window_layers=1)]])
+     dict(use_sliding_window=True, sliding_window=12, max_window_layers=1)]], gguf_loses=("use_sliding_window",))
 
 GEMMA2 = Family("gemma2", "Gemma2Config", dict(head_dim=16, sliding_window=20, query_pre_attn_scalar=16), [
     [{}, rope(theta=1000.0)], GROUPS, UNTIED, ATTENTION_BIAS, HEAD_DIM, [{}, dict(query_pre_attn_scalar=40)],
@@ -157,6 +160,17 @@ STARCODER2 = Family("starcoder2", "Starcoder2Config", {}, [
 
 FAMILIES = [LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, GEMMA4, SMOLLM3, MINISTRAL, MINISTRAL3, GRANITE, GRANITE4, PHI3,
             OLMO2, OLMO3, GLM, GLM4, STABLELM, OPT, GPT2, FALCON, MPT, STARCODER, STARCODER2]
+
+
+WITH_LLAMA3_ROPE = ("llama", "mistral", "smollm3")  # families whose GGUF files can hold its frequencies
+
+
+def lost_in_gguf(family, config):
+    """Whether llama.cpp's converter writes a file that is another model, without saying so."""
+    rope_type = config.get("rope_parameters", {}).get("rope_type")
+    if rope_type == "llama3" and family.name not in WITH_LLAMA3_ROPE:
+        return True
+    return any(key in config and config[key] != family.base.get(key) for key in family.gguf_loses)
 
 
 def merged(values):

@@ -46,7 +46,8 @@ struct ModelFile {
 // is supported), malformed contents, missing or mis-shaped tensors.
 Result<ModelFile> open_model(const std::filesystem::path& path);
 
-// As open_model(), but a Hugging Face directory needs no weights and no tokenizer: what is missing stays empty.
+// As open_model(), but a Hugging Face directory needs no weights and no tokenizer: what is missing stays
+// empty.
 Result<ModelFile> describe_model(const std::filesystem::path& path);
 
 }  // namespace outrider

@@ -210,7 +210,7 @@ TEST(TokenizerJson, UnigramTakesTheLikeliestPiecesAndTheFirstOfEqualOnes) {
 TEST(TokenizerJson, RefusesMalformedUnigramVocabularies) {
   const std::pair<std::string_view, std::string_view> changes[] = {
       {R"(["▁", -3])", R"(["▁"])"},         {R"(["▁", -3])", R"(["▁", "x"])"},
-      {R"(["▁", -3])", R"(["", -3])"},      {R"("unk_id": 0)", R"("unk_id": 6)"},
+      {R"(["▁", -3])", R"(["", -3])"},      {R"("unk_id": 0)", R"("unk_id": 7)"},
       {R"("Metaspace")", R"("ByteLevel")"}, {R"(["▁", -3])", "7"},
   };
   for (const auto& [from, to] : changes) {

@@ -98,6 +98,12 @@ struct EarlyExitOptions {
   std::vector<int> skip_mlp_layers;
 };
 
+// A row of a schedule by batch size.
+struct BatchDraftLen {
+  int sequences = 1;  // the row holds from so many sequences in a batch on, up to the next row
+  int levels = 0;     // of a tree, at most; 0: nothing is drafted
+};
+
 // AcceptanceRule::kTypical: the target's probability of a token must exceed
 // min(epsilon, delta * exp(-entropy)).
 struct TypicalOptions {
@@ -128,11 +134,17 @@ struct SpeculativeOptions {
   // 0: the one that a learned drafter's files name, else 1.
   double ranking_temperature = 0.0;
   LengthSchedule draft_len_schedule = LengthSchedule::kConstant;
+  std::vector<BatchDraftLen> draft_len_by_batch;  // rising; empty: max_draft_len for every batch
+  int acceptance_window = 0;                 // finished requests whose acceptance is averaged; 0: no test
+  double acceptance_length_threshold = 0.0;  // drafting ends for good when that average of accepted tokens
+                                             // per pass falls below this
   bool is_auto = false;  // policy auto: measured costs and acceptance decide how much is drafted, if anything
 
   std::filesystem::path speculative_model;  // DraftTarget: the draft model; else a learned drafter's files
   std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several draft models
   std::vector<Method> combine;                            // Combined: methods that share one tree
+  // Eagle3: layers of the target whose output is read; empty: those that the drafter's files name.
+  std::vector<int> eagle3_layers_to_capture;
   // Open questions, which the engine answers when it has opened the files:
   bool method_unset = false;  // decoding_type is that of the files in speculative_model
   bool shape_unset = false;   // max_draft_len and tree are the usual ones of the method

@@ -3,7 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "draft_heads/vocabulary_map.h"
 
@@ -192,45 +196,58 @@ Result<Variant> read_variant(const HeadFile& head) {
   return variant;
 }
 
-// The layers whose input the head reads: by its config, else those of the paper.
-Result<FeatureTaps> read_taps(const HeadFile& head, const Model& target) {
-  constexpr std::string_view kKey = "eagle_aux_hidden_state_layer_ids";
-  const int64_t layers = target.config().layer_count;
-  OUTRIDER_TRY(auto list, head.config.root().array(kKey));
+constexpr std::string_view kTapKey = "eagle_aux_hidden_state_layer_ids";
+
+// The layers that the head's config names; nullopt: none.
+Result<std::optional<std::vector<int64_t>>> listed_taps(const HeadFile& head) {
+  OUTRIDER_TRY(auto list, head.config.root().array(kTapKey));
   if (!list) {
     OUTRIDER_TRY(const auto nested, head.config.root().object("eagle_config"));
     if (nested) {
-      OUTRIDER_TRY(list, nested->array(kKey));
+      OUTRIDER_TRY(list, nested->array(kTapKey));
     }
   }
-  FeatureTaps taps{.layers = {2, layers / 2, layers - 3}};
-  if (list) {
-    taps.layers.clear();
-    for (const simdjson::dom::element element : *list) {
-      int64_t layer = 0;
-      if (element.get(layer) != simdjson::SUCCESS)
-        return head.fail(fmt::format("{}: expected integers", kKey));
-      taps.layers.push_back(layer);
-    }
+  if (!list) return std::optional<std::vector<int64_t>>();
+  std::vector<int64_t> layers;
+  for (const simdjson::dom::element element : *list) {
+    int64_t layer = 0;
+    if (element.get(layer) != simdjson::SUCCESS)
+      return head.fail(fmt::format("{}: expected integers", kTapKey));
+    layers.push_back(layer);
   }
+  return std::optional(std::move(layers));
+}
+
+// The layers whose input the head reads: behind those whose output is captured, else by its config, else
+// those of the paper.
+Result<FeatureTaps> read_taps(const HeadFile& head, const Model& target, std::span<const int> captured) {
+  const int64_t layers = target.config().layer_count;
+  OUTRIDER_TRY(const auto listed, listed_taps(head));
+  FeatureTaps taps{.layers = listed.value_or(std::vector<int64_t>{2, layers / 2, layers - 3})};
+  if (!captured.empty()) taps.layers.clear();
+  for (const int layer : captured) taps.layers.push_back(layer + 1);
   bool fits = !taps.layers.empty();
   for (size_t i = 0; i < taps.layers.size(); ++i) {
     fits = fits && taps.layers[i] >= 0 && taps.layers[i] <= layers;
     fits = fits && (i == 0 || taps.layers[i] > taps.layers[i - 1]);
   }
   if (fits) return taps;
+  const std::string_view source =
+      captured.empty() ? kTapKey : "eagle3_layers_to_capture, counted behind them";
+  const bool is_default = captured.empty() && !listed;
   return head.fail(fmt::format("{}: expected rising layers from 0 to {}, the target's count, found [{}]{}",
-                               kKey, layers, fmt::join(taps.layers, ", "),
-                               list ? "" : " by default; list those that this head was trained on"));
+                               source, layers, fmt::join(taps.layers, ", "),
+                               is_default ? " by default; list those that this head was trained on" : ""));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<RecurrentHead>> load_eagle3(const HeadFile& head, Model* target,
-                                                   const ModelOptions& options) {
+                                                   const ModelOptions& options,
+                                                   std::span<const int> captured) {
   OUTRIDER_TRY(const ModelConfig config, read_head_config(head, *target));
   OUTRIDER_TRY(const Variant variant, read_variant(head));
-  OUTRIDER_TRY(FeatureTaps taps, read_taps(head, *target));
+  OUTRIDER_TRY(FeatureTaps taps, read_taps(head, *target, captured));
   auto eagle = std::make_unique<Eagle3>(config, target, options, variant, std::move(taps));
   OUTRIDER_RETURN_IF_ERROR(eagle->load(head, config, options));
   return std::unique_ptr<RecurrentHead>(std::move(eagle));

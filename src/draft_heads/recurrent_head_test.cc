@@ -27,14 +27,14 @@ namespace fs = std::filesystem;
 constexpr double kTolerance = 1e-4;
 constexpr int64_t kVocab = 288, kHidden = 64;
 
-Result<std::unique_ptr<RecurrentHead>> load(const fs::path& path, Model* target,
-                                            const ModelOptions& options) {
+Result<std::unique_ptr<RecurrentHead>> load(const fs::path& path, Model* target, const ModelOptions& options,
+                                            std::span<const int> captured = {}) {
   OUTRIDER_TRY(const HeadFile head, open_head(path));
   switch (head.method) {
     case Method::kEagle:
       return load_eagle(head, target, options);
     case Method::kEagle3:
-      return load_eagle3(head, target, options);
+      return load_eagle3(head, target, options, captured);
     case Method::kMtp:
       return load_mtp(head, target, options);
     default:
@@ -170,10 +170,10 @@ INSTANTIATE_TEST_SUITE_P(Kernels, RecurrentHeadTest, testing::ValuesIn([] {
 // Reasons for which a checkpoint is refused. Each line changes one that loads.
 class RecurrentHeadFile : public testing::Test {
  protected:
-  std::string refusal(const FakeHead& made) {
+  std::string refusal(const FakeHead& made, std::span<const int> captured = {}) {
     const auto head =
         load(made.write(), &*target_,
-             {.kernels = *select_kernels("reference"), .pool = &pool_, .weights = std::nullopt});
+             {.kernels = *select_kernels("reference"), .pool = &pool_, .weights = std::nullopt}, captured);
     return head.ok() ? "" : head.error().message;
   }
   template <typename Change>
@@ -229,6 +229,16 @@ TEST_F(RecurrentHeadFile, VocabularyMapsAreChecked) {
               AllOf(HasSubstr("tensor d2t"), HasSubstr("expected the shape")));
   EXPECT_THAT(with([](FakeHead& made) { made.flags["t2d"][3] = 0; }), HasSubstr("token 3"));
   EXPECT_THAT(with([](FakeHead& made) { made.config["draft_vocab_size"] = 95; }), HasSubstr("lm_head"));
+}
+
+// A captured layer is one whose output is read, which is the input of the next.
+TEST_F(RecurrentHeadFile, CapturedLayersComeBeforeThoseOfTheConfig) {
+  FakeHead made;
+  fill_head(made, head_golden("eagle3_speculators"));
+  made.config["eagle_aux_hidden_state_layer_ids"] = json{2, 1};
+  EXPECT_EQ(refusal(made, std::vector<int>{0, 1}), "");
+  EXPECT_THAT(refusal(made, std::vector<int>{1, 2}),
+              AllOf(HasSubstr("eagle3_layers_to_capture"), HasSubstr("[2, 3]")));
 }
 
 TEST_F(RecurrentHeadFile, ListsOfLayersAreChecked) {

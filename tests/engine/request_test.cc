@@ -25,7 +25,7 @@ using testing::IsEmpty;
 const std::string kModels = std::string(OUTRIDER_SOURCE_DIR) + "/models/";
 constexpr const char* kPrompt = "Once upon a time, Lily found a red ball. Lily and the red ball";
 
-std::unique_ptr<Engine> open(const std::string& drafter, bool is_auto = false) {
+EngineOptions options_for(const std::string& drafter, bool is_auto = false) {
   EngineOptions options;
   options.model = kModels + "outrider-small";
   options.threads = 2;
@@ -35,9 +35,17 @@ std::unique_ptr<Engine> open(const std::string& drafter, bool is_auto = false) {
   options.speculation.speculative_models = {kModels + "outrider-draft", kModels + "outrider-draft"};
   options.speculation.combine = {Method::kNGram, Method::kEarlyExit};
   options.speculation.is_auto = is_auto;
+  return options;
+}
+
+std::unique_ptr<Engine> open(const EngineOptions& options) {
   auto engine = Engine::open(options);
   EXPECT_TRUE(engine.ok()) << engine.error().message;
   return std::move(engine).value();
+}
+
+std::unique_ptr<Engine> open(const std::string& drafter, bool is_auto = false) {
+  return open(options_for(drafter, is_auto));
 }
 
 Request request_for(const Engine& engine, double temperature = 0.0) {
@@ -167,6 +175,33 @@ TEST(Requests, OfAnEngineWithCostsMayDraftRegardless) {
   EXPECT_EQ(fixed.tokens, decided.tokens);
   EXPECT_EQ(fixed.speculation.drafted, reference.speculation.drafted);
   EXPECT_EQ(fixed.speculation.steps, reference.speculation.steps);
+}
+
+// The long request drafts again when the short one has left.
+TEST(Requests, DraftNothingWhereTheBatchIsTooLarge) {
+  const auto plain = open("None");
+  for (const std::string drafter : {"NGram", "DraftTarget", "EarlyExit"}) {
+    EngineOptions options = options_for(drafter);
+    options.speculation.draft_len_by_batch = {{1, 4}, {2, 0}};
+    const auto engine = open(options);
+    Request shorter = request_for(*engine), longer = shorter;
+    shorter.max_tokens = 4;
+    longer.max_tokens = 48;
+    const std::vector<Completion> both = run_all(*engine, {shorter, longer});
+    EXPECT_EQ(both[0].speculation.drafts, 0) << drafter;
+    EXPECT_GT(both[1].speculation.drafts, 0) << drafter;
+    EXPECT_EQ(both[1].tokens, completion_of(*plain, longer).tokens) << drafter;
+  }
+}
+
+TEST(Requests, DraftNothingAfterTooLittleWasAccepted) {
+  EngineOptions options = options_for("DraftTarget");
+  options.speculation.acceptance_window = 2;
+  options.speculation.acceptance_length_threshold = 50.0;
+  const auto engine = open(options);
+  const Request request = request_for(*engine);
+  for (const bool drafts : {true, true, false, false})
+    EXPECT_EQ(completion_of(*engine, request).speculation.drafts > 0, drafts);
 }
 
 TEST(Requests, HaveTheAcceptanceRuleTheyAskFor) {

@@ -308,18 +308,15 @@ const float* RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows>
   return inputs_.data();
 }
 
-using Loader = Result<std::unique_ptr<RecurrentHead>> (*)(const HeadFile&, Model*, const ModelOptions&);
-
-Loader loader_of(Method method) {
-  switch (method) {
+Result<std::unique_ptr<RecurrentHead>> load_recurrent(const HeadFile& file, const SpeculativeOptions& options,
+                                                      const DrafterContext& context) {
+  switch (file.method) {
     case Method::kEagle:
-      return load_eagle;
+      return load_eagle(file, context.target, context.model_options());
     case Method::kEagle3:
-      return load_eagle3;
-    case Method::kMtp:
-      return load_mtp;
+      return load_eagle3(file, context.target, context.model_options(), options.eagle3_layers_to_capture);
     default:
-      return nullptr;
+      return load_mtp(file, context.target, context.model_options());
   }
 }
 
@@ -328,8 +325,7 @@ Loader loader_of(Method method) {
 Result<std::shared_ptr<Drafter>> make_recurrent_drafter(const SpeculativeOptions& options,
                                                         const DrafterContext& context) {
   OUTRIDER_TRY(const HeadFile* file, context.head_for(options));
-  OUTRIDER_TRY(std::unique_ptr<RecurrentHead> head,
-               loader_of(file->method)(*file, context.target, context.model_options()));
+  OUTRIDER_TRY(std::unique_ptr<RecurrentHead> head, load_recurrent(*file, options, context));
   return std::shared_ptr<Drafter>(std::make_shared<RecurrentDrafter>(std::move(head), options, context));
 }
 

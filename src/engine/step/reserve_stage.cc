@@ -13,6 +13,7 @@ ReserveStage::ReserveStage(const StepParts& parts) : parts_(parts) {
 }
 
 void ReserveStage::run(StepReport& report) {
+  limit_levels(report.sequences);
   plan_drafts(report);
   share_rows(report.sequences);
   for (SequenceStep& step : report.sequences) {
@@ -20,6 +21,15 @@ void ReserveStage::run(StepReport& report) {
     auto transaction = parts_.cache->stage(step.plan.sequence->kv, step.plan.entries());
     OUTRIDER_CHECK(transaction.ok());  // the scheduler plans within the free pages
     step.transaction = std::move(*transaction);
+  }
+}
+
+// Narrows all plans to the limits that hold for a batch of this size.
+void ReserveStage::limit_levels(std::span<SequenceStep> steps) const {
+  const int levels = parts_.draft_limits->max_levels(static_cast<int>(steps.size()));
+  for (SequenceStep& step : steps) {
+    step.plan.max_depth = std::min(step.plan.max_depth, levels);
+    if (step.plan.max_depth == 0) step.plan.max_nodes = 0;
   }
 }
 

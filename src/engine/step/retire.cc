@@ -18,6 +18,8 @@ void retire(const StepParts& parts, RequestId id) {
   const std::unique_ptr<Sequence> sequence = parts.scheduler->remove(id);
   if (sequence == nullptr) return;
   forget(parts, *sequence);
+  const SpeculationStats& stats = sequence->completion().speculation;
+  parts.draft_limits->add_finished(stats.accepted, stats.drafts);
   sequence->publish();
 }
 

@@ -26,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!names_file(text)) require_one_line(outrider::parse_speculative(text));
   const auto tree = outrider::parse_config(text, "fuzz.yaml");
   if (tree.ok()) {
-    require_one_line(outrider::speculative_from_config(*tree, "fuzz.yaml"));
+    const auto given = outrider::read_speculation(*tree, "fuzz.yaml");
+    if (given.ok()) require_one_line(outrider::assemble_speculation(*given));
   } else if (tree.error().message.find('\n') != std::string::npos) {
     std::abort();
   }

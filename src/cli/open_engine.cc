@@ -70,7 +70,7 @@ constexpr std::string_view kSeveralModels = "speculative_models=[DIR,DIR]";
 // The head for `method`: the target's own files, where it lies among them, else one beside the target.
 Result<fs::path> chosen_head(const fs::path& target, Method method) {
   const auto own = open_head(target);
-  if (own.ok() && own->method == method) return target;
+  if (own.ok() && stands_for(method, own->method)) return target;
   if (const auto head = find_head_beside(target, method)) return *head;
   return usage_error(fmt::format(
       "{} needs a drafter trained for this target, found none beside it in {}: add {} to --speculative",

@@ -5,17 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "config/speculative_config.h"
-
 namespace outrider {
 
-// The converted value of an option; the member of its type is set. kChoice uses texts[0].
+// The converted value of an option; the member of its type is set. kChoice uses texts[0]. The keys of
+// speculation are converted together (speculative_config.h).
 struct OptionValue {
   bool flag = false;
   int64_t integer = 0;
   double number = 0;
   std::vector<std::string> texts;
-  SpeculativeConfig speculation;
 
   const std::string& text() const { return texts.front(); }
 };

@@ -22,14 +22,15 @@ constexpr std::array kMethods = {
     MethodRow{.method = Method::kNone, .name = "None", .shares_trees = false,
      .help = "plain decoding"},
     MethodRow{.method = Method::kNGram, .name = "NGram",
+              .aliases = "ngram_gpu|ngram-simple|ngram-map-k|ngram-map-k4v|ngram-mod|ngram-cache",
      .help = "tokens that followed the last ones where these occurred before (prompt lookup)"},
-    MethodRow{.method = Method::kDraftTarget, .name = "DraftTarget", .aliases = "draft_model",
+    MethodRow{.method = Method::kDraftTarget, .name = "DraftTarget", .aliases = "draft_model|draft|draft-simple|standalone",
      .needs = MethodNeeds::kDraftModel,
      .help = "a smaller model with the target's vocabulary (arXiv 2211.17192)"},
     MethodRow{.method = Method::kSpecInfer, .name = "SpecInfer", .needs = MethodNeeds::kDraftModels,
      .usual = {.kind = TreeKind::kStatic},
      .help = "several draft models that share one tree (arXiv 2305.09781)"},
-    MethodRow{.method = Method::kSuffix, .name = "Suffix",
+    MethodRow{.method = Method::kSuffix, .name = "Suffix", .aliases = "SA",
      .help = "tokens that most often followed the longest suffixes seen before (arXiv 2411.04975)"},
     MethodRow{.method = Method::kLookahead, .name = "Lookahead", .has_own_tree = true,
      .help = "n-grams out of a window of guesses that every pass computes along (arXiv 2402.02057)"},
@@ -40,12 +41,15 @@ constexpr std::array kMethods = {
      .marks = {.any = "0.0.linear.weight|medusa_head.0.0.linear.weight"},
      .help = "one output head per level on the target's last state (arXiv 2401.10774)"},
     MethodRow{.method = Method::kEagle, .name = "Eagle", .needs = MethodNeeds::kHead,
+              .stands_for = "Eagle3|MTP",
      .marks = {.all = "fc.weight|layers.0.self_attn.q_proj.weight", .none = kAnyHiddenNorm},
      .help = "a layer over the target's last features (arXiv 2401.15077)"},
-    MethodRow{.method = Method::kEagle3, .name = "Eagle3", .needs = MethodNeeds::kHead,
+    MethodRow{.method = Method::kEagle3, .name = "Eagle3", .aliases = "draft-eagle3",
+              .needs = MethodNeeds::kHead,
      .marks = {.all = "fc.weight", .any = kLayerNorms},
      .help = "a layer over features of several of the target's layers (arXiv 2503.01840)"},
-    MethodRow{.method = Method::kMtp, .name = "MTP", .needs = MethodNeeds::kHead,
+    MethodRow{.method = Method::kMtp, .name = "MTP", .aliases = "nextn|*mtp",
+              .needs = MethodNeeds::kHead,
      .marks = {.any = "mtp.fc.weight|*.eh_proj.weight"},
      .help = "multi-token prediction modules, which many models bring along (arXiv 2412.19437)"},
     MethodRow{.method = Method::kMoa, .name = "MoA", .needs = MethodNeeds::kHead,
@@ -53,7 +57,8 @@ constexpr std::array kMethods = {
                .max_total_draft_tokens = 62},
      .marks = {.any = "Ekv2E.weight|self_attention.self_attn.q_proj.weight"},
      .help = "a mixture of attentions over all layers of the target's cache (arXiv 2410.03804)"},
-    MethodRow{.method = Method::kDFlash, .name = "DFlash", .needs = MethodNeeds::kHead,
+    MethodRow{.method = Method::kDFlash, .name = "DFlash", .aliases = "draft-dflash",
+              .needs = MethodNeeds::kHead,
      .usual = {.fills_block = true},
      .marks = {.all = "fc.weight|hidden_norm.weight", .none = kLayerNorms},
      .help = "a block of tokens in one pass (arXiv 2602.06036)"},
@@ -108,10 +113,17 @@ std::optional<Method> find_method(std::string_view name) {
   for (const MethodRow& row : kMethods) {
     if (folded_name(row.name) == wanted) return row.method;
     for (const std::string_view alias : split(row.aliases, '|')) {
-      if (!alias.empty() && folded_name(alias) == wanted) return row.method;
+      if (alias.starts_with('*') ? wanted.ends_with(alias.substr(1))
+                                 : folded_name(alias) == wanted && !alias.empty())
+        return row.method;
     }
   }
   return std::nullopt;
+}
+
+bool stands_for(Method named, Method found) {
+  const std::vector<std::string_view> others = split(method_row(named).stands_for, '|');
+  return named == found || std::ranges::find(others, method_name(found)) != others.end();
 }
 
 std::string method_names() {

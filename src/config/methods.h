@@ -49,8 +49,10 @@ struct TensorMarks {
 struct MethodRow {
   Method method = Method::kNone;
   std::string_view name = {};     // as decoding_type spells it
-  std::string_view aliases = {};  // further spellings, separated by '|'
+  std::string_view aliases = {};  // further spellings, separated by '|'; '*' stands for any beginning
   MethodNeeds needs = MethodNeeds::kNothing;
+  // Methods that other systems call by this name, separated by '|': the files tell which one is meant.
+  std::string_view stands_for = {};
   bool is_named = true;       // options given as text may name it
   bool shares_trees = true;   // it may be one of the methods of `combine`
   bool has_own_tree = false;  // options of its own give the tree's size; max_draft_len and tree do not
@@ -67,6 +69,8 @@ std::string_view method_name(Method method);  // "DraftTarget", as in statistics
 std::string method_key(Method method);        // "draft_target", as on the command line
 // The method of that name or alias; letter case, '-' and '_' do not matter.
 std::optional<Method> find_method(std::string_view name);
+// Whether files of a head for the method `found` may be named as `named`.
+bool stands_for(Method named, Method found);
 // "None, NGram, ...": the methods that text may name.
 std::string method_names();
 

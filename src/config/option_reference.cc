@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <string>
 
+#include "config/foreign_names.h"
 #include "config/methods.h"
 #include "config/option_table.h"
+#include "config/speculative_key_table.h"
 
 namespace outrider {
 namespace {
@@ -31,6 +33,15 @@ std::string spelling(const OptionRow& row) {
 std::string spaced(std::string_view names) {
   std::string text(names);
   std::replace(text.begin(), text.end(), '|', ' ');
+  return text;
+}
+
+// The names that other systems give to a key.
+std::string also(const SpeculativeKey& key) {
+  std::string text;
+  for (const ForeignName& name : foreign_keys()) {
+    if (name.here == key.name) text += (text.empty() ? "" : " ") + spaced(name.names);
+  }
   return text;
 }
 
@@ -95,6 +106,7 @@ std::string values(const OptionRow& row) {
     case OptionType::kSpeculation:
       return "see below";
     case OptionType::kText:
+    case OptionType::kSpeculationKey:
       return "text";
   }
   return "";
@@ -115,6 +127,7 @@ constexpr std::string_view kIntroduction =
     "An option can be given on the command line, as an environment variable, or as a key of the YAML file\n"
     "named by `--config`; the first of these that gives it wins, then the default. Unknown names are "
     "errors.\n"
+    "[Names of other systems](coming_from.md) are taken in their place. "
     "In the file `speculative_config:` holds the block that `--speculative` takes. `NO_COLOR` switches "
     "colour off.\n";
 
@@ -158,7 +171,7 @@ std::string option_reference() {
   }
   text += kSpeculationText;
   for (const SpeculativeKey& key : speculative_key_table()) {
-    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, spaced(key.aliases), methods_of(key),
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, also(key), methods_of(key),
                         key.default_text, key.help);
   }
   return text;

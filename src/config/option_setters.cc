@@ -139,27 +139,4 @@ Status set_stop(Settings& settings, const OptionValue& value) {
   return {};
 }
 
-Status set_speculation(Settings& settings, const OptionValue& value) {
-  settings.engine.speculation = value.speculation.options;
-  settings.speculation_given = true;
-  settings.warnings.insert(settings.warnings.end(), value.speculation.warnings.begin(),
-                           value.speculation.warnings.end());
-  return {};
-}
-
-Status set_speculative_model(Settings& settings, const OptionValue& value) {
-  SpeculativeOptions& speculation = settings.engine.speculation;
-  if (!speculation.speculative_model.empty()) {
-    return usage_error(fmt::format("names {} beside the {} of --speculative; keep one", value.text(),
-                                   speculation.speculative_model.string()));
-  }
-  speculation.speculative_model = value.text();
-  if (settings.speculation_given) return {};
-  speculation.decoding_type = Method::kDraftTarget;
-  speculation.method_unset = true;
-  speculation.shape_unset = true;
-  settings.speculation_given = true;
-  return {};
-}
-
 }  // namespace outrider

@@ -19,7 +19,5 @@ Status set_batch_sizes(Settings& settings, const OptionValue& value);
 Status set_acceptance(Settings& settings, const OptionValue& value);
 Status set_logit_bias(Settings& settings, const OptionValue& value);
 Status set_stop(Settings& settings, const OptionValue& value);
-Status set_speculation(Settings& settings, const OptionValue& value);
-Status set_speculative_model(Settings& settings, const OptionValue& value);
 
 }  // namespace outrider

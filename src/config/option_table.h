@@ -14,7 +14,8 @@
 
 namespace outrider {
 
-enum class OptionType { kFlag, kInteger, kNumber, kChoice, kText, kTextList, kSpeculation };
+// kSpeculationKey: a key of --speculative with an option of its own, whose name is the key's.
+enum class OptionType { kFlag, kInteger, kNumber, kChoice, kText, kTextList, kSpeculation, kSpeculationKey };
 
 struct OptionRow {
   std::string_view name;  // "max-tokens"
@@ -24,8 +25,8 @@ struct OptionRow {
   unsigned commands = 0;               // bits of Command
   std::string_view default_text = {};  // converted like a given value; empty: none
   std::string_view help = {};
-  Status (*apply)(Settings& settings, const OptionValue& value) = nullptr;
-  double min = 0;  // kInteger and kNumber
+  Status (*apply)(Settings& settings, const OptionValue& value) = nullptr;  // null for those of speculation
+  double min = 0;                                                           // kInteger and kNumber
   double max = 0;
   std::string_view choices = {};  // kChoice, separated by '|'
   char short_name = 0;

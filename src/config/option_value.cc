@@ -29,7 +29,7 @@ std::vector<std::string_view> split_outside_brackets(std::string_view text) {
   size_t begin = 0;
   int open = 0;
   for (size_t i = 0; i < text.size(); ++i) {
-    open += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
+    open += text[i] == '[' || text[i] == '{' ? 1 : text[i] == ']' || text[i] == '}' ? -1 : 0;
     if (text[i] != ',' || open > 0) continue;
     parts.push_back(text.substr(begin, i - begin));
     begin = i + 1;

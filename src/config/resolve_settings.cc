@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "config/config_tree.h"
+#include "config/foreign_names.h"
 #include "config/message_text.h"
 #include "config/option_table.h"
 #include "config/option_value.h"
+#include "config/speculative_config.h"
 
 namespace outrider {
 namespace {
-
-constexpr std::string_view kSpeculativeBlock = "speculative_config";
 
 // A value as found: texts, or a node of the YAML file.
 struct FoundValue {
@@ -33,23 +33,19 @@ FoundValue found_at(OriginKind kind, std::string place, std::vector<std::string>
   return found;
 }
 
-Result<SpeculativeConfig> convert_speculation(const FoundValue& found, std::string_view file) {
+Result<GivenSpeculation> read_found(const FoundValue& found, std::string_view file) {
   if (found.node != nullptr && found.node->kind != ConfigNode::Kind::kScalar) {
-    return speculative_from_config(*found.node, file);
+    return read_speculation(*found.node, file);
   }
-  return parse_speculative(found.texts.front());
+  return read_speculation(found.texts.front());
 }
 
 Error at_origin(const Origin& origin, const Error& error) {
   return {error.kind, fmt::format("{}: {}", origin.place, error.message)};
 }
 
-Result<OptionValue> convert(const OptionRow& row, const FoundValue& found, std::string_view file) {
+Result<OptionValue> convert(const OptionRow& row, const FoundValue& found) {
   OptionValue value;
-  if (row.type == OptionType::kSpeculation) {
-    OUTRIDER_TRY(value.speculation, convert_speculation(found, file));
-    return value;
-  }
   if (row.type == OptionType::kTextList) {
     value.texts = found.texts;
     return value;
@@ -86,10 +82,28 @@ Result<OptionValue> convert(const OptionRow& row, const FoundValue& found, std::
   return value;
 }
 
-bool same_key(std::string_view key, const OptionRow& row) {
+std::string folded_key(std::string_view key) {
   std::string folded(key);
   std::replace(folded.begin(), folded.end(), '-', '_');
-  return folded == row.config_key() || (row.type == OptionType::kSpeculation && folded == kSpeculativeBlock);
+  return folded;
+}
+
+// The option that a key of the file names; nullptr: none of ours.
+const OptionRow* option_of_key(std::string_view key) {
+  for (const OptionRow& row : option_table()) {
+    if (!row.command_line_only && folded_key(key) == row.config_key()) return &row;
+  }
+  return nullptr;
+}
+
+Error unknown_option_key(std::string_view place, std::string_view key) {
+  std::vector<std::string> names = {"speculative_config"};
+  for (const OptionRow& row : option_table()) {
+    if (!row.command_line_only) names.push_back(row.config_key());
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return input_error(
+      fmt::format("{}: unknown key {}; did you mean '{}'?", place, quote(key), nearest_name(key, views)));
 }
 
 // The scalars of a node; lists only where the option takes several values.
@@ -119,14 +133,25 @@ class Resolver {
     settings_.command = given_.command;
     OUTRIDER_RETURN_IF_ERROR(load_file());
     warn_of_unknown_variables();
+    for (const ForeignArgument& argument : given_.foreign)
+      take_foreign(*argument.name, argument.place, argument.value, OriginKind::kCommandLine);
     for (const OptionRow& row : option_table()) {
       if (row.belongs_to(given_.command)) OUTRIDER_RETURN_IF_ERROR(resolve(row));
     }
+    OUTRIDER_RETURN_IF_ERROR(resolve_speculation());
     warn_of_loss();
     return std::move(settings_);
   }
 
  private:
+  // A value of the file, by the option that it is for.
+  struct FileValue {
+    std::string option;  // its key
+    std::string place;
+    const ConfigNode* node = nullptr;
+    std::optional<std::string> translated;  // from another system's words
+  };
+
   Status load_file() {
     const auto path = given_.command_line.find("config");
     if (path == given_.command_line.end()) return {};
@@ -136,20 +161,55 @@ class Resolver {
       return input_error(fmt::format("{}:{}: expected a map of options, found {}", file_name_, file_.line,
                                      config_kind_name(file_.kind)));
     }
-    for (const ConfigMember& member : file_.members) OUTRIDER_RETURN_IF_ERROR(check_key(member));
+    for (const ConfigMember& member : file_.members)
+      OUTRIDER_RETURN_IF_ERROR(take_member(member, member.key));
     return {};
   }
 
-  Status check_key(const ConfigMember& member) const {
-    std::vector<std::string> names = {std::string(kSpeculativeBlock)};
-    for (const OptionRow& row : option_table()) {
-      if (row.command_line_only) continue;
-      if (same_key(member.key, row)) return {};
-      names.push_back(row.config_key());
+  // `key` is that of the member with those of the maps around it, joined by dots.
+  Status take_member(const ConfigMember& member, const std::string& key) {
+    const std::string line = fmt::format("{}:{}", file_name_, member.line);
+    const std::string place = fmt::format("{}: {}", line, key);
+    if (const OptionRow* row = option_of_key(key)) {
+      file_values_.push_back({row->config_key(), place, &member.value, {}});
+      return {};
     }
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    return input_error(fmt::format("{}:{}: unknown key {}; did you mean '{}'?", file_name_, member.line,
-                                   quote(member.key), nearest_name(member.key, views)));
+    const ForeignName* foreign = find_foreign(foreign_options(), key);
+    if (foreign != nullptr) return take_foreign_member(*foreign, place, member.value);
+    if (member.value.kind != ConfigNode::Kind::kMap || member.value.members.empty())
+      return unknown_option_key(line, key);
+    for (const ConfigMember& inner : member.value.members)
+      OUTRIDER_RETURN_IF_ERROR(take_member(inner, fmt::format("{}.{}", key, inner.key)));
+    return {};
+  }
+
+  Status take_foreign_member(const ForeignName& foreign, const std::string& place, const ConfigNode& node) {
+    std::optional<std::string> value;
+    if (node.kind == ConfigNode::Kind::kScalar) {
+      auto here = value_here(foreign, node.text);
+      if (!here.ok()) return at_origin({OriginKind::kFile, place}, here.error());
+      value = *std::move(here);
+    }
+    if (foreign.here.empty() || !speculative_key_of(foreign).empty()) {
+      take_foreign(foreign, place, value, OriginKind::kFile);
+      return {};
+    }
+    file_values_.push_back(
+        {folded_key(foreign.here), place, &node, foreign.values.empty() ? std::nullopt : value});
+    return {};
+  }
+
+  // A name that is no option here: a key of --speculative, or one without effect.
+  void take_foreign(const ForeignName& name, const std::string& place,
+                    const std::optional<std::string>& value, OriginKind origin) {
+    if (name.here.empty()) {
+      settings_.warnings.push_back(fmt::format("{} {}", place, no_effect(name)));
+    } else {
+      keys_.settings.push_back({.place = place,
+                                .key = std::string(speculative_key_of(name)),
+                                .value = value,
+                                .rank = static_cast<int>(origin)});
+    }
   }
 
   void warn_of_unknown_variables() {
@@ -176,24 +236,49 @@ class Resolver {
   Status resolve(const OptionRow& row) {
     OUTRIDER_TRY(const std::optional<FoundValue> found, find(row));
     if (!found) return {};
-    auto value = convert(row, *found, file_name_);
-    if (!value.ok()) return with_place(row, *found, value.error());
-    const Status applied = row.apply(settings_, *value);
-    if (!applied.ok()) return with_place(row, *found, applied.error());
     settings_.origins.insert_or_assign(std::string(row.name), found->origin);
-    return {};
+    if (row.type == OptionType::kSpeculation) return add_speculation(*found);
+    auto value = convert(row, *found);
+    if (!value.ok()) return at_origin(found->origin, value.error());
+    if (row.type == OptionType::kSpeculationKey) {
+      keys_.settings.push_back({.place = found->origin.place,
+                                .key = row.config_key(),
+                                .value = value->text(),
+                                .rank = static_cast<int>(found->origin.kind)});
+      return {};
+    }
+    const Status applied = row.apply(settings_, *value);
+    return applied.ok() ? Status() : at_origin(found->origin, applied.error());
   }
 
   // Errors about a speculative configuration carry their own place already.
-  static Error with_place(const OptionRow& row, const FoundValue& found, const Error& error) {
-    return row.type == OptionType::kSpeculation ? error : at_origin(found.origin, error);
+  Status add_speculation(const FoundValue& found) {
+    OUTRIDER_TRY(GivenSpeculation given, read_found(found, file_name_));
+    for (SpeculationSetting& setting : given.settings) {
+      setting.rank = static_cast<int>(found.origin.kind);
+      keys_.settings.push_back(std::move(setting));
+    }
+    keys_.warnings.insert(keys_.warnings.end(), given.warnings.begin(), given.warnings.end());
+    return {};
+  }
+
+  Status resolve_speculation() {
+    if (keys_.settings.empty()) return {};
+    OUTRIDER_TRY(const SpeculativeConfig config, assemble_speculation(keys_));
+    settings_.engine.speculation = config.options;
+    settings_.speculation_given = true;
+    settings_.warnings.insert(settings_.warnings.end(), config.warnings.begin(), config.warnings.end());
+    return {};
   }
 
   Result<std::optional<FoundValue>> find(const OptionRow& row) const {
     std::optional<FoundValue> found;
     const auto argument = given_.command_line.find(row.name);
     if (argument != given_.command_line.end()) {
-      const std::string place = row.positional ? std::string(row.metavar) : fmt::format("--{}", row.name);
+      const auto spelled = given_.spelling.find(row.name);
+      const std::string place = spelled != given_.spelling.end() ? spelled->second
+                                : row.positional                 ? std::string(row.metavar)
+                                                                 : fmt::format("--{}", row.name);
       found = found_at(OriginKind::kCommandLine, place, argument->second);
       return found;
     }
@@ -214,27 +299,30 @@ class Resolver {
   }
 
   Result<std::optional<FoundValue>> find_in_file(const OptionRow& row) const {
-    const auto is_row = [&](const ConfigMember& member) { return same_key(member.key, row); };
-    const auto member = std::find_if(file_.members.begin(), file_.members.end(), is_row);
-    if (member == file_.members.end()) return std::optional<FoundValue>();
-    const Origin origin = {OriginKind::kFile,
-                           fmt::format("{}:{}: {}", file_name_, member->line, member->key)};
-    const auto again = std::find_if(member + 1, file_.members.end(), is_row);
-    if (again != file_.members.end()) {
-      return at_origin(origin, usage_error(fmt::format("is given again in line {}; keep one", again->line)));
+    const auto is_row = [&](const FileValue& value) { return value.option == row.config_key(); };
+    const auto value = std::find_if(file_values_.begin(), file_values_.end(), is_row);
+    if (value == file_values_.end()) return std::optional<FoundValue>();
+    const Origin origin = {OriginKind::kFile, value->place};
+    const auto again = std::find_if(value + 1, file_values_.end(), is_row);
+    if (again != file_values_.end()) {
+      return at_origin(origin,
+                       usage_error(fmt::format("is given again in line {}; keep one", again->node->line)));
     }
-    if (member->value.kind == ConfigNode::Kind::kNull) return std::optional<FoundValue>();  // the default
-    auto texts = node_texts(row, member->value);
+    if (value->node->kind == ConfigNode::Kind::kNull) return std::optional<FoundValue>();  // the default
+    auto texts = node_texts(row, *value->node);
     if (!texts.ok()) return at_origin(origin, texts.error());
     std::optional<FoundValue> found;
-    found = found_at(origin.kind, origin.place, std::move(texts).value());
-    found->node = &member->value;
+    found = found_at(origin.kind, origin.place,
+                     value->translated ? std::vector{*value->translated} : std::move(texts).value());
+    found->node = value->node;
     return found;
   }
 
   const GivenOptions& given_;
   std::string file_name_;
   ConfigNode file_;
+  std::vector<FileValue> file_values_;
+  GivenSpeculation keys_;  // of --speculative and beside it
   Settings settings_;
 };
 

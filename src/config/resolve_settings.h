@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/arguments.h"
 #include "config/settings.h"
 #include "outrider/result.h"
 
@@ -14,13 +15,16 @@ namespace outrider {
 struct GivenOptions {
   Command command = Command::kGenerate;
   std::map<std::string, std::vector<std::string>, std::less<>>
-      command_line;                                // by option name; flags give "true"
-  std::map<std::string, std::string> environment;  // OUTRIDER_* variables
+      command_line;                                               // by option name; flags give "true"
+  std::map<std::string, std::string> environment;                 // OUTRIDER_* variables
+  std::vector<ForeignArgument> foreign = {};                      // from the command line
+  std::map<std::string, std::string, std::less<>> spelling = {};  // options that were given by other names
 };
 
 // Command line before environment before file before defaults, each value converted and checked by its row of
 // the option table. Errors begin with the place the value was given at. Keys and variables of other commands
-// are accepted; unknown keys are errors, unknown variables warnings, since other programs may own them.
+// are accepted, and so are those of other systems (foreign_names.h); unknown keys are errors, unknown
+// variables warnings, since other programs may own them.
 Result<Settings> resolve_settings(const GivenOptions& given);
 
 }  // namespace outrider

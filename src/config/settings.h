@@ -44,6 +44,7 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address; names are not looked up
   int port = 8000;                 // 0: any that is free
   std::filesystem::path api_key_file;
+  std::vector<std::string> api_keys;       // beside those of the file
   std::vector<std::string> allowed_hosts;  // names in Host headers, beyond those of this machine
   std::vector<std::string> cors_origins;   // of pages elsewhere that may call; "*": all
   std::filesystem::path chat_template;     // replaces the model's; empty: none

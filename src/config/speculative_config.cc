@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "config/foreign_names.h"
 #include "config/message_text.h"
 #include "config/methods.h"
 #include "config/option_value.h"
@@ -15,30 +16,22 @@
 namespace outrider {
 namespace {
 
-bool names_key(const SpeculativeKey& key, std::string_view name) {
+const SpeculativeKey* own_key(std::string_view name) {
   const std::string folded = folded_name(name);
-  if (folded == folded_name(key.name)) return true;
-  const std::vector<std::string_view> aliases = split(key.aliases, '|');
-  return std::any_of(aliases.begin(), aliases.end(),
-                     [&](std::string_view alias) { return !alias.empty() && folded == folded_name(alias); });
+  for (const SpeculativeKey& key : speculative_key_table()) {
+    if (folded == folded_name(key.name)) return &key;
+  }
+  return nullptr;
 }
 
-Result<const SpeculativeKey*> find_key(std::string_view name) {
-  for (const SpeculativeKey& key : speculative_key_table()) {
-    if (names_key(key, name)) return &key;
-  }
+Error unknown_key(std::string_view name) {
   std::vector<std::string_view> names;
   for (const SpeculativeKey& key : speculative_key_table()) names.push_back(key.name);
   return usage_error(fmt::format("unknown key {}; did you mean '{}'? docs/options.md lists all", quote(name),
                                  nearest_name(name, names)));
 }
 
-// A key as given, wherever it was given.
-struct Setting {
-  std::string place;  // "--speculative" or "draft.yaml:3"
-  std::string key;
-  std::optional<std::string> value;  // none: the default
-};
+using Setting = SpeculationSetting;
 
 Error located(const Setting& setting, const Error& error) {
   return {error.kind, fmt::format("{}: {}: {}", setting.place, setting.key, error.message)};
@@ -53,50 +46,86 @@ Status check_belongs(const Setting& setting, const SpeculativeKey& key, Method m
 // The keys of one configuration, each beside its row of the table.
 class GivenKeys {
  public:
-  explicit GivenKeys(const std::vector<Setting>& settings) : settings_(settings) {}
-
-  // Errors: an unknown key; one that is given twice; a value that its row refuses.
-  Status assign_all(SpeculativeConfig& config) {
-    for (const Setting& setting : settings_) OUTRIDER_RETURN_IF_ERROR(assign(setting, config));
+  // Errors: an unknown key; one that is given twice with different values; a value that its row refuses.
+  Status assign_all(const std::vector<Setting>& settings, SpeculativeConfig& config) {
+    for (const Setting& setting : settings) OUTRIDER_RETURN_IF_ERROR(take(setting, config));
+    for (const Given& given : keys_) OUTRIDER_RETURN_IF_ERROR(assign(given, config));
     return {};
   }
 
   // Error: a key that is another method's.
   Status check_belong(Method method) const {
-    for (size_t i = 0; i < keys_.size(); ++i)
-      OUTRIDER_RETURN_IF_ERROR(check_belongs(settings_[i], *keys_[i], method));
+    for (const Given& given : keys_)
+      OUTRIDER_RETURN_IF_ERROR(check_belongs(given.setting, *given.key, method));
     return {};
   }
 
   // Whether the key has a value.
   bool has(std::string_view name) const {
-    for (size_t i = 0; i < keys_.size(); ++i) {
-      if (settings_[i].value && keys_[i]->name == name) return true;
-    }
-    return false;
+    return std::ranges::any_of(
+        keys_, [&](const Given& given) { return given.setting.value && given.key->name == name; });
   }
 
  private:
-  Status assign(const Setting& setting, SpeculativeConfig& config) {
-    auto key = find_key(setting.key);
-    if (!key.ok()) return Error{key.error().kind, fmt::format("{}: {}", setting.place, key.error().message)};
-    if (std::find(keys_.begin(), keys_.end(), *key) != keys_.end())
-      return located(setting, usage_error("is given twice; keep one"));
-    keys_.push_back(*key);
-    if (!setting.value) return {};
-    const Status assigned = (*key)->assign(config, *setting.value);
-    return assigned.ok() ? Status() : located(setting, assigned.error());
+  struct Given {
+    Setting setting;  // its value as it is written here
+    const SpeculativeKey* key = nullptr;
+  };
+
+  Status take(const Setting& setting, SpeculativeConfig& config) {
+    if (const SpeculativeKey* key = own_key(setting.key)) return add({setting, key});
+    const ForeignName* foreign = find_foreign(foreign_keys(), setting.key);
+    if (foreign == nullptr) {
+      const Error error = unknown_key(setting.key);
+      return Error{error.kind, fmt::format("{}: {}", setting.place, error.message)};
+    }
+    Setting translated = setting;
+    if (setting.value) {
+      auto value = value_here(*foreign, *setting.value);
+      if (!value.ok()) return located(setting, value.error());
+      translated.value = *std::move(value);
+    }
+    if (foreign->here.empty()) {
+      config.warnings.push_back(fmt::format("{}: {} {}", setting.place, setting.key, no_effect(*foreign)));
+      return {};
+    }
+    if (translated.value && translated.value->empty() && !foreign->values.empty()) return {};
+    return add({std::move(translated), own_key(foreign->here)});
   }
 
-  const std::vector<Setting>& settings_;
-  std::vector<const SpeculativeKey*> keys_;  // by setting
+  Status add(Given given) {
+    const auto earlier = std::ranges::find(keys_, given.key, &Given::key);
+    if (earlier == keys_.end()) {
+      keys_.push_back(std::move(given));
+    } else if (earlier->setting.rank < given.setting.rank) {
+      *earlier = std::move(given);
+    } else if (earlier->setting.rank == given.setting.rank && !says_again(earlier->setting, given.setting)) {
+      return located(given.setting, usage_error(fmt::format("is given twice{}; keep one",
+                                                            earlier->setting.key == given.setting.key
+                                                                ? ""
+                                                                : ", also as " + earlier->setting.key)));
+    }
+    return {};
+  }
+
+  static bool says_again(const Setting& a, const Setting& b) { return a.key != b.key && a.value == b.value; }
+
+  static Status assign(const Given& given, SpeculativeConfig& config) {
+    if (!given.setting.value) return {};
+    const Status assigned = given.key->assign(config, *given.setting.value);
+    return assigned.ok() ? Status() : located(given.setting, assigned.error());
+  }
+
+  std::vector<Given> keys_;
 };
 
 // The kind of tree that keys of its shape stand for, where `tree` does not name one.
 std::optional<TreeKind> inferred_kind(const GivenKeys& given) {
   if (given.has("medusa_choices")) return TreeKind::kChoices;
   if (given.has("expansion")) return TreeKind::kStatic;
-  if (given.has("dynamic_tree_max_topK") || given.has("max_total_draft_tokens")) return TreeKind::kDynamic;
+  for (const std::string_view key : {"dynamic_tree_max_topK", "max_total_draft_tokens", "verified_tokens"}) {
+    if (given.has(key)) return TreeKind::kDynamic;
+  }
   return std::nullopt;
 }
 
@@ -105,10 +134,13 @@ std::optional<TreeKind> inferred_kind(const GivenKeys& given) {
 void complete_shape(const GivenKeys& given, SpeculativeOptions& options) {
   const std::optional<TreeKind> inferred = inferred_kind(given);
   if (inferred && !given.has("tree")) options.tree.kind = *inferred;
-  const GivenShape shape{.kind = inferred.has_value() || given.has("tree"),
-                         .max_draft_len = given.has("max_draft_len"),
-                         .dynamic_tree_max_top_k = given.has("dynamic_tree_max_topK"),
-                         .max_total_draft_tokens = given.has("max_total_draft_tokens")};
+  const GivenShape shape{
+      .kind = inferred.has_value() || given.has("tree"),
+      .max_draft_len = given.has("max_draft_len") || given.has("verified_tokens"),
+      .dynamic_tree_max_top_k = given.has("dynamic_tree_max_topK"),
+      .max_total_draft_tokens = given.has("max_total_draft_tokens") || given.has("verified_tokens")};
+  if (given.has("verified_tokens") && !given.has("max_draft_len"))
+    options.max_draft_len = std::min(options.tree.max_total_draft_tokens, kMaxDraftLen);
   options.shape_unset = !shape.kind && !shape.max_draft_len;
   if (!options.method_unset) take_usual_tree(options, shape);
   if (options.tree.kind == TreeKind::kStatic && !options.tree.expansion.empty() && options.max_draft_len > 0)
@@ -125,41 +157,39 @@ Status infer_method(std::string_view place, SpeculativeOptions& options) {
                   method_names()));
 }
 
-Result<SpeculativeConfig> assemble(const std::vector<Setting>& settings) {
-  SpeculativeConfig config;
-  SpeculativeOptions& options = config.options;
-  GivenKeys given(settings);
-  OUTRIDER_RETURN_IF_ERROR(given.assign_all(config));
-  if (!given.has("decoding_type")) {
-    OUTRIDER_RETURN_IF_ERROR(
-        infer_method(settings.empty() ? "--speculative" : settings.front().place, options));
+// Makes Suffix share the trees of the method. Error: the method is not known yet.
+Status add_suffix(std::string_view place, SpeculativeOptions& options) {
+  if (options.method_unset) {
+    return usage_error(fmt::format("{}: use_sa_spec needs decoding_type beside it, found none", place));
   }
-  if (!options.method_unset) OUTRIDER_RETURN_IF_ERROR(given.check_belong(options.decoding_type));
-  if (options.decoding_type == Method::kAuto) options.is_auto = true;
-  complete_shape(given, options);
-  if (options.max_draft_len == 0) {
-    options.decoding_type = Method::kNone;
-    options.max_draft_len = SpeculativeOptions{}.max_draft_len;
-  }
-  return config;
+  options.combine = {Method::kSuffix, options.decoding_type};
+  options.decoding_type = Method::kCombined;
+  return {};
 }
 
-// [a, [b]] of a YAML or JSON file as the text of an inline value.
-std::optional<std::string> list_text(const ConfigNode& node) {
-  std::string text = "[";
-  for (const ConfigNode& item : node.items) {
-    std::optional<std::string> part;
-    if (item.kind == ConfigNode::Kind::kScalar) part = item.text;
-    if (item.kind == ConfigNode::Kind::kList) part = list_text(item);
-    if (!part) return std::nullopt;
-    text += (text.size() > 1 ? "," : "") + *part;
+// A value of a YAML or JSON file as the text of an inline value: 4, [a,[b]] or {4:2,8:1}.
+std::string inline_text(const ConfigNode& node) {
+  std::string text;
+  switch (node.kind) {
+    case ConfigNode::Kind::kNull:
+      return "";
+    case ConfigNode::Kind::kScalar:
+      return node.text;
+    case ConfigNode::Kind::kList:
+      for (const ConfigNode& item : node.items) text += (text.empty() ? "" : ",") + inline_text(item);
+      return "[" + text + "]";
+    case ConfigNode::Kind::kMap:
+      for (const ConfigMember& member : node.members)
+        text += (text.empty() ? "" : ",") + member.key + ":" + inline_text(member.value);
+      return "{" + text + "}";
   }
-  return text + "]";
+  return text;
 }
 
-Result<SpeculativeConfig> parse_inline(std::string_view text) {
+Result<GivenSpeculation> read_inline(std::string_view text) {
   constexpr std::string_view kPlace = "--speculative";
-  std::vector<Setting> settings;
+  GivenSpeculation given;
+  std::vector<Setting>& settings = given.settings;
   for (std::string_view part : split_outside_brackets(text)) {
     part = trimmed(part);
     const size_t equals = part.find('=');
@@ -174,7 +204,7 @@ Result<SpeculativeConfig> parse_inline(std::string_view text) {
                                      kPlace, quote(part)));
     }
   }
-  return assemble(settings);
+  return given;
 }
 
 bool looks_like_file(const std::string& text) {
@@ -184,54 +214,76 @@ bool looks_like_file(const std::string& text) {
 
 }  // namespace
 
-Result<SpeculativeConfig> speculative_from_config(const ConfigNode& node, std::string_view name) {
+Result<GivenSpeculation> read_speculation(const ConfigNode& node, std::string_view name) {
   const auto wrapped = std::find_if(node.members.begin(), node.members.end(), [](const ConfigMember& member) {
     return folded_name(member.key) == "speculativeconfig";
   });
   if (wrapped != node.members.end()) {
-    OUTRIDER_TRY(SpeculativeConfig config, speculative_from_config(wrapped->value, name));
+    OUTRIDER_TRY(GivenSpeculation given, read_speculation(wrapped->value, name));
     for (const ConfigMember& member : node.members) {
       if (&member == &*wrapped) continue;
-      config.warnings.push_back(fmt::format("{}:{}: {} is outside speculative_config and not read", name,
-                                            member.line, quote(member.key)));
+      given.warnings.push_back(fmt::format("{}:{}: {} is outside speculative_config and not read", name,
+                                           member.line, quote(member.key)));
     }
-    return config;
+    return given;
   }
-  if (node.kind == ConfigNode::Kind::kNull) return SpeculativeConfig{};
+  GivenSpeculation given;
+  if (node.kind == ConfigNode::Kind::kNull) {
+    given.settings.push_back({.place = std::string(name), .key = "decoding_type", .value = "none"});
+    return given;
+  }
   if (node.kind != ConfigNode::Kind::kMap) {
     return usage_error(fmt::format("{}:{}: expected a map of speculative_config keys, found {}", name,
                                    node.line, config_kind_name(node.kind)));
   }
-  std::vector<Setting> settings;
   for (const ConfigMember& member : node.members) {
     Setting setting = {.place = fmt::format("{}:{}", name, member.line), .key = member.key, .value = {}};
-    if (member.value.kind == ConfigNode::Kind::kScalar) {
-      setting.value = member.value.text;
-    } else if (member.value.kind == ConfigNode::Kind::kList && list_text(member.value)) {
-      setting.value = list_text(member.value);
-    } else if (member.value.kind != ConfigNode::Kind::kNull) {
-      return located(setting, usage_error(fmt::format("expected a value or a list of values, found {}",
-                                                      config_kind_name(member.value.kind))));
-    }
-    settings.push_back(std::move(setting));
+    if (member.value.kind != ConfigNode::Kind::kNull) setting.value = inline_text(member.value);
+    given.settings.push_back(std::move(setting));
   }
-  if (settings.empty()) {
+  if (given.settings.empty()) {
     return usage_error(
         fmt::format("{}:{}: expected speculative_config keys, found an empty map", name, node.line));
   }
-  return assemble(settings);
+  return given;
 }
 
-Result<SpeculativeConfig> parse_speculative(const std::string& text) {
+Result<GivenSpeculation> read_speculation(const std::string& text) {
   if (trimmed(text).starts_with('{')) {
     OUTRIDER_TRY(const ConfigNode node, parse_config(text, "--speculative"));
-    return speculative_from_config(node, "--speculative");
+    return read_speculation(node, "--speculative");
   }
   if (text.find('=') == std::string::npos && looks_like_file(text)) {
     OUTRIDER_TRY(const ConfigNode node, read_config_file(text));
-    return speculative_from_config(node, text);
+    return read_speculation(node, text);
   }
-  return parse_inline(text);
+  return read_inline(text);
+}
+
+Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given_speculation) {
+  const std::vector<Setting>& settings = given_speculation.settings;
+  const std::string place = settings.empty() ? "--speculative" : settings.front().place;
+  SpeculativeConfig config;
+  config.warnings = given_speculation.warnings;
+  SpeculativeOptions& options = config.options;
+  GivenKeys given;
+  OUTRIDER_RETURN_IF_ERROR(given.assign_all(settings, config));
+  const bool lists_methods = given.has("decoding_type") && !options.combine.empty() && !given.has("combine");
+  if (!given.has("decoding_type") || lists_methods) OUTRIDER_RETURN_IF_ERROR(infer_method(place, options));
+  if (!options.method_unset) OUTRIDER_RETURN_IF_ERROR(given.check_belong(options.decoding_type));
+  if (config.with_suffix) OUTRIDER_RETURN_IF_ERROR(add_suffix(place, options));
+  if (options.decoding_type == Method::kAuto) options.is_auto = true;
+  complete_shape(given, options);
+  if (options.max_draft_len == 0) {
+    options.decoding_type = Method::kNone;
+    options.max_draft_len = SpeculativeOptions{}.max_draft_len;
+  }
+  return config;
+}
+
+Result<SpeculativeConfig> parse_speculative(const std::string& text) {
+  OUTRIDER_TRY(const GivenSpeculation given, read_speculation(text));
+  return assemble_speculation(given);
 }
 
 }  // namespace outrider

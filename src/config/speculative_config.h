@@ -2,8 +2,10 @@
 // The value of --speculative and of a speculative_config: block, in TensorRT-LLM's words or vLLM's.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/config_tree.h"
 #include "config/speculative_key_table.h"
@@ -11,11 +13,30 @@
 
 namespace outrider {
 
-// `text` is one of: a method name; "method,key=value,..." or "key=value,..."; a JSON object; the path of a
-// YAML or JSON file. Errors name the nearest valid method or key, and for files the line.
-Result<SpeculativeConfig> parse_speculative(const std::string& text);
+// A key as given, wherever it was given.
+struct SpeculationSetting {
+  std::string place;  // "--speculative" or "draft.yaml:3"
+  std::string key;
+  std::optional<std::string> value;  // none: the default
+  int rank = 0;                      // of two settings of one key the one of higher rank holds
+};
 
+struct GivenSpeculation {
+  std::vector<SpeculationSetting> settings;
+  std::vector<std::string> warnings;
+};
+
+// `text` is one of: a method name; "method,key=value,..." or "key=value,..."; a JSON object; the path of a
+// YAML or JSON file.
+Result<GivenSpeculation> read_speculation(const std::string& text);
 // A block of keys, or a map whose speculative_config is one. `name` stands for its text in messages.
-Result<SpeculativeConfig> speculative_from_config(const ConfigNode& node, std::string_view name);
+Result<GivenSpeculation> read_speculation(const ConfigNode& node, std::string_view name);
+
+// The options that the keys stand for. Keys of other systems that have no effect here are warnings. Errors
+// name the nearest valid method or key, and for files the line.
+Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given);
+
+// All of the above.
+Result<SpeculativeConfig> parse_speculative(const std::string& text);
 
 }  // namespace outrider

@@ -25,7 +25,8 @@ std::string error_of(const std::string& text) {
 
 Result<SpeculativeConfig> from_yaml(const std::string& text) {
   OUTRIDER_TRY(const ConfigNode node, parse_config(text, "s.yaml"));
-  return speculative_from_config(node, "s.yaml");
+  OUTRIDER_TRY(const GivenSpeculation given, read_speculation(node, "s.yaml"));
+  return assemble_speculation(given);
 }
 
 TEST(SpeculativeConfig, MethodNamesIgnoreCaseAndSeparators) {
@@ -137,8 +138,8 @@ const std::string kMalformed[] = {
     "ngram,max_draft_len=0x4",
     "ngram,max_draft_len=99999999999999999999",
     "ngram,max_draft_len=4,max_draft_len=5",
-    "ngram,max_draft_len=4,num_speculative_tokens=4",
-    "ngram,method=ngram",
+    "ngram,max_draft_len=4,num_speculative_tokens=5",
+    "ngram,method=suffix",
     "ngram,is_keep_all=maybe",
     "ngram,is_keep_all=2",
     "ngram,max_matching_ngram_size=0",

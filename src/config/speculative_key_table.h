@@ -16,12 +16,12 @@ namespace outrider {
 struct SpeculativeConfig {
   SpeculativeOptions options;
   std::vector<std::string> warnings;  // one line for each key that was read but has no effect here
+  bool with_suffix = false;           // the method shares its trees with Suffix
 };
 
 struct SpeculativeKey {
   std::string_view name;
-  std::string_view aliases;  // vLLM's and older names, separated by '|'
-  uint32_t methods = 0;      // bit m: the key belongs to the method of that number
+  uint32_t methods = 0;  // bit m: the key belongs to the method of that number
   std::string_view default_text;
   std::string_view help;
   Status (*assign)(SpeculativeConfig& config, std::string_view text) = nullptr;

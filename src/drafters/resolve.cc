@@ -26,6 +26,7 @@ Status resolve_method(const std::optional<HeadFile>& head, SpeculativeOptions& o
   const Method method = method_of(head);
   if (options.method_unset) options.decoding_type = method;
   options.method_unset = false;
+  if (head && stands_for(options.decoding_type, method)) options.decoding_type = method;
   if (head && options.decoding_type == Method::kDraftTarget) {
     return head->fail("holds a drafter of the kind " + std::string(method_name(method)) +
                       ", found decoding_type " + std::string(method_name(Method::kDraftTarget)) +

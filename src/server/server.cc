@@ -198,7 +198,7 @@ Connection::Task<void> Server::Impl::drain() {
 
 void Server::Impl::read_keys() {
   if (service.options.api_key_file.empty()) return;
-  auto keys = ApiKeys::read(service.options.api_key_file);
+  auto keys = ApiKeys::collect(service.options.api_key_file, service.options.api_keys);
   if (!keys.ok()) return log_event("keys_kept", keys.error().message);
   service.keys = std::move(keys).value();
   log_event("keys_reloaded", "");
@@ -223,10 +223,7 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::listen(ServerParts parts) {
-  ApiKeys keys;
-  if (!parts.options.api_key_file.empty()) {
-    OUTRIDER_TRY(keys, ApiKeys::read(parts.options.api_key_file));
-  }
+  OUTRIDER_TRY(ApiKeys keys, ApiKeys::collect(parts.options.api_key_file, parts.options.api_keys));
   auto impl = std::make_unique<Impl>(std::move(parts), std::move(keys));
   OUTRIDER_RETURN_IF_ERROR(impl->listener.open());
   return std::unique_ptr<Server>(new Server(std::move(impl)));

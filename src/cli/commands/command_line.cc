@@ -8,6 +8,7 @@
 #include <array>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,9 +17,12 @@
 #include "cli/commands/commands.h"
 #include "cli/model_names.h"
 #include "cli/terminal.h"
+#include "config/arguments.h"
 #include "config/environment.h"
+#include "config/foreign_names.h"
 #include "config/message_text.h"
 #include "config/option_table.h"
+#include "config/option_value.h"
 #include "config/resolve_settings.h"
 
 namespace outrider {
@@ -94,9 +98,11 @@ class CommandParser {
 
   bool chosen() const { return parser_->parsed() && parser_->get_subcommands().empty(); }
 
-  Result<GivenOptions> given() const {
+  Result<GivenOptions> given(const Arguments& arguments) const {
     GivenOptions given;
     given.command = command_;
+    given.foreign = arguments.foreign;
+    given.spelling = arguments.spelling;
     for (const auto& [row, option] : options_) {
       if (option->count() > 0) given.command_line.emplace(row->name, option->results());
     }
@@ -161,6 +167,27 @@ class CommandParser {
   std::vector<std::pair<const OptionRow*, CLI::Option*>> options_;
 };
 
+// The command that the first words name, as "bench serve"; nullptr: none.
+const CommandRow* command_of(std::span<const std::string> words) {
+  const CommandRow* found = nullptr;
+  for (const CommandRow& row : command_table()) {
+    const std::vector<std::string_view> names = split(row.name, ' ');
+    const bool fits = names.size() <= words.size() && std::equal(names.begin(), names.end(), words.begin());
+    if (fits && (found == nullptr || row.name.size() > found->name.size())) found = &row;
+  }
+  return found;
+}
+
+// The words of a command line in our own terms; those of the command itself stay in front.
+Result<Arguments> own_arguments(const std::vector<std::string>& words) {
+  const CommandRow* command = command_of(words);
+  if (command == nullptr) return Arguments{.own = words, .foreign = {}, .spelling = {}};
+  const size_t count = split(command->name, ' ').size();
+  OUTRIDER_TRY(Arguments arguments, translate_arguments(command->command, std::span(words).subspan(count)));
+  arguments.own.insert(arguments.own.begin(), words.begin(), words.begin() + static_cast<ptrdiff_t>(count));
+  return arguments;
+}
+
 Status check_command(std::string_view name) {
   std::vector<std::string_view> names;
   for (const CommandRow& row : command_table()) names.push_back(row.name.substr(0, row.name.find(' ')));
@@ -172,8 +199,9 @@ Status check_command(std::string_view name) {
 Status run(int argc, const char* const* argv) {
   if (argc < 2) return usage_error("expected a command, found none; outrider --help lists them");
   const std::string_view first = argv[1];
-  if (first == "options") {  // writes docs/options.md; not a command for users
-    write_output(option_reference());
+  if (first == "options") {  // writes docs/options.md or docs/coming_from.md; not a command for users
+    write_output(argc > 2 && std::string_view(argv[2]) == "foreign" ? foreign_reference()
+                                                                    : option_reference());
     return {};
   }
   OUTRIDER_RETURN_IF_ERROR(check_command(first));
@@ -184,9 +212,11 @@ Status run(int argc, const char* const* argv) {
   app.require_subcommand(0, 1);
   std::vector<CommandParser> parsers;
   for (const CommandRow& command : command_table()) parsers.emplace_back(command, app);
+  OUTRIDER_TRY(const Arguments arguments, own_arguments({argv + 1, argv + argc}));
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {  // --help and --version
+    app.parse(
+        std::vector<std::string>(arguments.own.rbegin(), arguments.own.rend()));  // CLI11 reads from the back
+  } catch (const CLI::Success& success) {                                         // --help and --version
     app.exit(success);
     return {};
   } catch (const CLI::ParseError& error) {
@@ -195,7 +225,7 @@ Status run(int argc, const char* const* argv) {
   const auto chosen = std::find_if(parsers.begin(), parsers.end(),
                                    [](const CommandParser& parser) { return parser.chosen(); });
   if (chosen == parsers.end()) return usage_error("expected a command; outrider --help lists them");
-  OUTRIDER_TRY(const GivenOptions given, chosen->given());
+  OUTRIDER_TRY(const GivenOptions given, chosen->given(arguments));
   OUTRIDER_TRY(Settings settings, resolve_settings(given));
   for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
   OUTRIDER_RETURN_IF_ERROR(resolve_model_names(settings));

@@ -102,37 +102,6 @@ TEST(GgufTokenizerTest, ByteLevelDetails) {
   EXPECT_TRUE(spec_of(file)->ignore_merges);
 }
 
-TEST(GgufTokenizerTest, UnigramTakesScoresAndRemovesSpacesWhereToldTo) {
-  File file = tiny_model();
-  file.key("tokenizer.ggml.model") = text("t5");
-  auto spec = spec_of(file);
-  ASSERT_TRUE(spec.ok()) << spec.error().message;
-  EXPECT_EQ(spec->kind, TokenizerKind::kUnigram);
-  EXPECT_EQ(spec->scores, (std::vector<double>{0, 0, 0, -1, -2}));
-  EXPECT_TRUE(spec->normalizer.empty());
-  const auto tokenizer = Tokenizer::create(std::move(*spec));
-  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
-  EXPECT_EQ((*tokenizer)->encode("ab"), (std::vector<TokenId>{3, 4, 2}));
-  file.key("tokenizer.ggml.remove_extra_whitespaces") = boolean(1);
-  EXPECT_EQ(spec_of(file)->normalizer.size(), 2u);
-  file.key("tokenizer.ggml.precompiled_charsmap") = numbers<int32_t>(kI32, {1});
-  expect_refused(spec_of(file), "a precompiled normalizer is not supported");
-}
-
-TEST(GgufTokenizerTest, Gemma4HasSentencePieceTextAndMerges) {
-  File file = tiny_model();
-  file.key("tokenizer.ggml.model") = text("gemma4");
-  file.key("tokenizer.ggml.tokens") = strings({"<unk>", "<s>", "</s>", "a", "aa"});
-  file.key("tokenizer.ggml.merges") = strings({"a a"});
-  file.key("tokenizer.ggml.bos_token_id") = u32(1);
-  auto spec = spec_of(file);
-  ASSERT_TRUE(spec.ok()) << spec.error().message;
-  EXPECT_EQ(spec->kind, TokenizerKind::kSentencePiece);
-  const auto tokenizer = Tokenizer::create(std::move(*spec));
-  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
-  EXPECT_EQ((*tokenizer)->encode("aaa"), (std::vector<TokenId>{1, 4, 3}));
-}
-
 TEST(GgufTokenizerTest, Attributes) {
   const auto spec = spec_of(tiny_model());
   ASSERT_TRUE(spec.ok());

@@ -71,6 +71,18 @@ Result<ApiKeys> ApiKeys::read(const std::filesystem::path& path) {
   return keys;
 }
 
+Result<ApiKeys> ApiKeys::collect(const std::filesystem::path& file, std::span<const std::string> given) {
+  ApiKeys keys;
+  if (!file.empty()) {
+    OUTRIDER_TRY(keys, read(file));
+  }
+  for (const std::string& text : given) {
+    OUTRIDER_TRY(const ApiKeys one, parse(text, "--api-key"));
+    keys.digests_.insert(keys.digests_.end(), one.digests_.begin(), one.digests_.end());
+  }
+  return keys;
+}
+
 std::optional<uint64_t> ApiKeys::scope_of(std::string_view key) const {
   const Digest digest = digest_of(key);
   unsigned found = 0;

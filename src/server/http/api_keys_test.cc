@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace outrider {
 namespace {
@@ -26,6 +27,18 @@ TEST(ApiKeys, NothingElseOpens) {
     EXPECT_FALSE(keys->scope_of(key)) << key;
   }
   EXPECT_FALSE(ApiKeys().required());
+}
+
+TEST(ApiKeys, KeysGivenOneByOneOpenToo) {
+  const std::vector<std::string> given = {"0123456789abcdef-one", "0123456789abcdef-two"};
+  const auto keys = ApiKeys::collect({}, given);
+  ASSERT_TRUE(keys.ok()) << keys.error().message;
+  EXPECT_TRUE(keys->scope_of(given[0]) && keys->scope_of(given[1]));
+  EXPECT_FALSE(ApiKeys::collect({}, {})->required());
+  const std::vector<std::string> weak = {"secret"};
+  const auto refused = ApiKeys::collect({}, weak);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message.find("secret"), std::string::npos) << refused.error().message;
 }
 
 TEST(ApiKeys, ErrorsNameTheLineAndNotTheKey) {

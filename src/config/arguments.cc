@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "config/message_text.h"
+#include "config/option_table.h"
+#include "config/option_value.h"
+
+namespace outrider {
+namespace {
+
+// The option of the command that is called `name`, without dashes.
+const OptionRow* option_of(Command command, std::string_view name) {
+  for (const OptionRow& row : option_table()) {
+    if (row.belongs_to(command) && row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+// "--max_tokens" as "max-tokens"; empty for what is no long option.
+std::string long_name(std::string_view argument) {
+  if (!argument.starts_with("--")) return "";
+  std::string name(argument.substr(2));
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+const OptionRow* own_option(Command command, std::string_view argument) {
+  if (argument.size() == 2 && argument[0] == '-') {
+    for (const OptionRow& row : option_table()) {
+      if (row.belongs_to(command) && row.short_name == argument[1]) return &row;
+    }
+  }
+  const OptionRow* row = option_of(command, long_name(argument));
+  return row != nullptr && !row->positional ? row : nullptr;
+}
+
+class Translator {
+ public:
+  Translator(Command command, std::span<const std::string> given) : command_(command), given_(given) {}
+
+  Result<Arguments> run() {
+    while (next_ < given_.size()) {
+      const std::string& argument = given_[next_++];
+      if (argument == "--") {
+        arguments_.own.push_back(argument);
+        copy_rest();
+      } else if (!argument.starts_with('-') || argument == "-") {
+        arguments_.own.push_back(argument);
+      } else {
+        OUTRIDER_RETURN_IF_ERROR(take(argument));
+      }
+    }
+    return std::move(arguments_);
+  }
+
+ private:
+  void copy_rest() {
+    while (next_ < given_.size()) arguments_.own.push_back(given_[next_++]);
+  }
+
+  Status take(const std::string& argument) {
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    std::optional<std::string> value;
+    if (equals != std::string::npos) value = argument.substr(equals + 1);
+    if (const OptionRow* own = own_option(command_, name)) {
+      take_own(*own, argument, value);
+      return {};
+    }
+    const ForeignName* foreign = find_foreign(foreign_options(), name);
+    const bool is_known = foreign != nullptr && (!is_option(*foreign) || option_of(command_, foreign->here));
+    if (is_known) return take_foreign(*foreign, name, std::move(value));
+    arguments_.own.push_back(argument);
+    return {};
+  }
+
+  // Whether the name stands for an option of our own.
+  static bool is_option(const ForeignName& foreign) {
+    return !foreign.here.empty() && speculative_key_of(foreign).empty();
+  }
+
+  void take_own(const OptionRow& row, const std::string& argument, const std::optional<std::string>& value) {
+    const bool is_long = argument.starts_with("--");
+    arguments_.own.push_back(!is_long ? argument
+                                      : fmt::format("--{}{}", row.name, value ? "=" + *value : ""));
+    const bool has_more = row.type != OptionType::kFlag && !value && next_ < given_.size();
+    if (has_more) arguments_.own.push_back(given_[next_++]);
+  }
+
+  Status take_foreign(const ForeignName& foreign, const std::string& place,
+                      std::optional<std::string> value) {
+    if (!value && foreign.is_flag) value = "true";
+    if (!value && next_ < given_.size()) value = given_[next_++];
+    if (!value) return usage_error(fmt::format("{}: expected a value, found none", place));
+    auto translated = value_here(foreign, *value);
+    if (!translated.ok()) return usage_error(fmt::format("{}: {}", place, translated.error().message));
+    if (is_option(foreign)) return add_option(foreign, place, *translated);
+    arguments_.foreign.push_back({.place = place, .name = &foreign, .value = *std::move(translated)});
+    return {};
+  }
+
+  Status add_option(const ForeignName& foreign, const std::string& place, const std::string& value) {
+    const auto [earlier, is_new] = values_.try_emplace(std::string(foreign.here), value);
+    if (!is_new && earlier->second != value) {
+      return usage_error(fmt::format("{}: is given twice, also as {}; keep one", place,
+                                     arguments_.spelling.find(foreign.here)->second));
+    }
+    if (!is_new) return {};
+    arguments_.spelling.emplace(foreign.here, place);
+    const bool is_positional = option_of(command_, foreign.here)->positional;
+    arguments_.own.push_back(is_positional ? value : fmt::format("--{}={}", foreign.here, value));
+    return {};
+  }
+
+  Command command_;
+  std::span<const std::string> given_;
+  size_t next_ = 0;
+  Arguments arguments_;
+  std::map<std::string, std::string, std::less<>> values_;  // of options given by other names
+};
+
+}  // namespace
+
+Result<Arguments> translate_arguments(Command command, std::span<const std::string> given) {
+  return Translator(command, given).run();
+}
+
+}  // namespace outrider

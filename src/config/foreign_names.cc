@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/foreign_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "config/message_text.h"
+#include "config/option_value.h"
+
+namespace outrider {
+namespace {
+
+using Name = ForeignName;
+
+constexpr std::string_view kTrt = "TensorRT-LLM";
+constexpr std::string_view kVllm = "vLLM";
+constexpr std::string_view kLlama = "llama.cpp";
+constexpr std::string_view kSglang = "SGLang";
+constexpr std::string_view kTrtVllm = "TensorRT-LLM|vLLM";
+constexpr std::string_view kVllmSglang = "vLLM|SGLang";
+constexpr std::string_view kServers = "TensorRT-LLM|vLLM|SGLang";
+
+constexpr std::string_view kOneProcess = "one process on the CPU runs the whole model";
+constexpr std::string_view kNoGpu = "there is no GPU";
+constexpr std::string_view kOwnMemory = "--kv-pages and --max-batch decide about memory";
+constexpr std::string_view kOwnKernels =
+    "the fastest kernels of this machine are chosen; --kernels names others";
+constexpr std::string_view kNoOverlap = "drafting and verification take turns in one loop";
+constexpr std::string_view kOwnPasses = "--prefill-chunk and --max-batch-rows set the size of a pass";
+constexpr std::string_view kNoCode = "files of a model are read, and never run";
+constexpr std::string_view kLocalFiles = "the files are read as they are";
+constexpr std::string_view kAlwaysOn = "it is always on";
+constexpr std::string_view kOwnLog = "messages go to standard error";
+constexpr std::string_view kOwnDraftMemory = "the drafter shares the memory and the threads of the engine";
+constexpr std::string_view kFileDecides = "the files of the drafter decide it";
+constexpr std::string_view kCoupled = "drafts are accepted by --acceptance, without loss by default";
+
+// One row is a line or two, so that the tables can be read as such.
+// clang-format off
+constexpr Name kOptionNames[] = {
+    // Options with a counterpart.
+    {kTrt, "--extra-llm-api-options", "config"},
+    {kTrtVllm, "--speculative-config", "speculative"},
+    {"llama.cpp|vLLM|SGLang", "-m|--model|--model-path", "model"},
+    {kLlama, "-hf|-hfr|--hf-repo", "model"},
+    {kLlama, "-c|--ctx-size", "ctx"},
+    {kVllm, "--max-model-len", "ctx"},
+    {kTrt, "--max-seq-len", "ctx"},
+    {kSglang, "--context-length", "ctx"},
+    {kLlama, "-np|--parallel", "max-batch"},
+    {kVllm, "--max-num-seqs", "max-batch"},
+    {kTrt, "--max-batch-size", "max-batch"},
+    {kSglang, "--max-running-requests", "max-batch"},
+    {kLlama, "-a|--alias", "served-model-name"},
+    {kLlama, "-t", "threads"},
+    {kLlama, "-n|--predict|--n-predict", "max-tokens"},
+    {kLlama, "-s", "seed"},
+    {kLlama, "--temp", "temperature"},
+    {kLlama, "--repeat-penalty", "repetition-penalty"},
+    {kLlama, "-ctk|--cache-type-k|-ctv|--cache-type-v", "kv-cache-type"},
+    {"vLLM|SGLang", "--kv-cache-dtype", "kv-cache-type", "auto|bfloat16=bf16|float16=f16"},
+    {kTrt, "kv_cache_config.dtype", "kv-cache-type", "auto|bfloat16=bf16|float16=f16"},
+    {kServers, "--dtype", "weights", "auto|bfloat16=bf16|float32=f32"},
+    {kVllm, "--block-size", "page-size"},
+    {kTrt, "kv_cache_config.tokens_per_block", "page-size"},
+    {kVllm, "--num-gpu-blocks-override", "kv-pages"},
+    {kLlama, "-md|--model-draft|--spec-draft-model", "speculative-model"},
+    {kLlama, "-hfd|-hfrd|--hf-repo-draft|--spec-draft-hf", "speculative-model"},
+    {kSglang, "--speculative-draft-model-path", "speculative-model"},
+    // Options that are keys here.
+    {kLlama, "--spec-type", "speculative.decoding_type"},
+    {kSglang, "--speculative-algorithm", "speculative.decoding_type"},
+    {kLlama, "--draft|--draft-n|--draft-max|--spec-draft-n-max", "speculative.max_draft_len"},
+    {kLlama, "--draft-p-min|--spec-draft-p-min", "speculative.assistant_confidence_threshold"},
+    {kVllm, "--num-speculative-tokens", "speculative.max_draft_len"},
+    {kVllm, "--ngram-prompt-lookup-max", "speculative.max_matching_ngram_size"},
+    {kVllm, "--speculative-disable-by-batch-size", "speculative.max_concurrency"},
+    {kSglang, "--speculative-num-steps", "speculative.max_draft_len"},
+    {kSglang, "--speculative-eagle-topk", "speculative.dynamic_tree_max_topK"},
+    {kSglang, "--speculative-num-draft-tokens", "speculative.verified_tokens"},
+    {kSglang, "--speculative-ngram-max-match-window-size", "speculative.max_matching_ngram_size"},
+    {kSglang, "--speculative-ngram-max-bfs-breadth", "speculative.dynamic_tree_max_topK"},
+    {kSglang, "--speculative-ngram-capacity", "speculative.max_pool_patterns"},
+    // Options without effect.
+    {kTrt, "disable_overlap_scheduler", {}, {}, kNoOverlap, true},
+    {kTrt, "cuda_graph_config", {}, {}, kNoGpu},
+    {kTrt, "use_cuda_graph", {}, {}, kNoGpu, true},
+    {kTrt, "cuda_graph_batch_sizes", {}, {}, kNoGpu},
+    {kTrt, "cuda_graph_padding_enabled", {}, {}, kNoGpu, true},
+    {kTrt, "torch_compile_config", {}, {}, kNoGpu},
+    {kTrt, "kv_cache_config.free_gpu_memory_fraction", {}, {}, kOwnMemory},
+    {kTrt, "kv_cache_config.enable_block_reuse", {}, {}, "prompts that begin alike always share pages"},
+    {kTrt, "kv_cache_config.enable_partial_reuse", {}, {}, "prompts that begin alike always share pages"},
+    {kTrt, "kv_cache_config.max_tokens", {}, {}, kOwnMemory},
+    {kTrt, "kv_cache_config.host_cache_size", {}, {}, kOwnMemory},
+    {kTrt, "kv_cache_config.event_buffer_max_size", {}, {}, kOwnMemory},
+    {kTrt, "kv_cache_config.use_kv_cache_manager_v2", {}, {}, kOwnMemory},
+    {kTrt, "--kv-cache-free-gpu-memory-fraction", {}, {}, kOwnMemory},
+    {kTrt, "moe_config", {}, {}, kOwnKernels},
+    {kTrt, "moe_backend", {}, {}, kOwnKernels},
+    {kTrt, "attn_backend", {}, {}, kOwnKernels},
+    {kTrt, "nvfp4_gemm_config", {}, {}, kNoGpu},
+    {kTrt, "allreduce_strategy", {}, {}, kOneProcess},
+    {kTrt, "enable_attention_dp", {}, {}, kOneProcess, true},
+    {kTrt, "enable_lm_head_tp_in_adp", {}, {}, kOneProcess, true},
+    {kTrt, "moe_expert_parallel_size", {}, {}, kOneProcess},
+    {kTrt, "moe_tensor_parallel_size", {}, {}, kOneProcess},
+    {kTrt, "moe_cluster_parallel_size", {}, {}, kOneProcess},
+    {kTrt, "gpus_per_node", {}, {}, kOneProcess},
+    {kTrt, "cache_transceiver_config", {}, {}, kOneProcess},
+    {kTrt, "num_postprocess_workers", {}, {}, kOneProcess},
+    {kTrt, "enable_autotuner", {}, {}, kOwnKernels, true},
+    {kTrt, "scheduler_config", {}, {}, "requests are served in the order of their arrival, without starvation"},
+    {kTrt, "stream_interval", {}, {}, "every step is streamed"},
+    {kTrt, "print_iter_log", {}, {}, "/metrics and the log tell the speed", true},
+    {kTrt, "enable_iter_perf_stats", {}, {}, "/metrics has them", true},
+    {kTrt, "enable_iter_req_stats", {}, {}, "/metrics has them", true},
+    {kTrt, "return_perf_metrics", {}, {}, "every answer has them", true},
+    {kTrt, "backend", {}, "pytorch|_autodeploy|cpp|tensorrt", "there is one backend"},
+    {kTrt, "--max-beam-width", {}, "1", "there is no beam search"},
+    {kTrt, "--max-num-tokens", {}, {}, kOwnPasses},
+    {kTrt, "--tp-size|--ep-size|--pp-size|--cp-size", {}, {}, kOneProcess},
+    {kTrt, "--log-level", {}, {}, kOwnLog},
+    {kServers, "--load-format", {}, "auto|safetensors|pt|gguf|hf", kLocalFiles},
+    {kServers, "--trust-remote-code", {}, {}, kNoCode, true},
+    {kServers, "--enable-chunked-prefill", {}, {}, kAlwaysOn, true},
+    {kVllm, "--no-enable-chunked-prefill", {}, {}, kOwnPasses, true},
+    {kTrtVllm, "--tensor-parallel-size|-tp", {}, {}, kOneProcess},
+    {kTrtVllm, "--pipeline-parallel-size|-pp", {}, {}, kOneProcess},
+    {kVllm, "--data-parallel-size|-dp", {}, {}, kOneProcess},
+    {kVllm, "--distributed-executor-backend", {}, {}, kOneProcess},
+    {kVllm, "--gpu-memory-utilization", {}, {}, kOwnMemory},
+    {kVllm, "--swap-space", {}, {}, kOwnMemory},
+    {kVllm, "--cpu-offload-gb", {}, {}, kOwnMemory},
+    {kVllm, "--max-num-batched-tokens", {}, {}, kOwnPasses},
+    {kVllm, "--enforce-eager", {}, {}, kNoGpu, true},
+    {kVllm, "--compilation-config", {}, {}, kNoGpu},
+    {kVllm, "--attention-config", {}, {}, kOwnKernels},
+    {kVllmSglang, "--attention-backend", {}, {}, kOwnKernels},
+    {kVllm, "--async-scheduling|--no-async-scheduling", {}, {}, kNoOverlap, true},
+    {kVllm, "--enable-prefix-caching", {}, {}, kAlwaysOn, true},
+    {kVllm, "--no-enable-prefix-caching", {}, {}, "it is always on and changes no answer", true},
+    {kVllm, "--disable-log-requests|--disable-log-stats|--no-enable-log-requests", {}, {}, kOwnLog, true},
+    {kVllm, "--uvicorn-log-level", {}, {}, kOwnLog},
+    {kVllm, "--use-v2-block-manager", {}, {}, kOwnMemory, true},
+    {kVllm, "--speculative-draft-tensor-parallel-size", {}, {}, kOneProcess},
+    {kVllm, "--ngram-prompt-lookup-min", {}, {}, "every length down to 1 is looked up"},
+    {kVllm, "--tokenizer-mode", {}, "auto|hf|slow", kLocalFiles},
+    {kVllm, "--generation-config", {}, "auto", "the model's own is followed"},
+    {kVllm, "--per-request-spec-decode-metrics", {}, "summary", "every answer has them"},
+    {kVllmSglang, "--seed", {}, {}, "a request that names no seed gets a random one"},
+    {kVllmSglang, "--download-dir", {}, {}, kLocalFiles},
+    {kLlama, "-ngl|--gpu-layers|--n-gpu-layers", {}, {}, kNoGpu},
+    {kLlama, "-ngld|--gpu-layers-draft|--n-gpu-layers-draft|--spec-draft-ngl", {}, {}, kNoGpu},
+    {kLlama, "-dev|--device|-devd|--device-draft|--spec-draft-device", {}, {}, kNoGpu},
+    {kLlama, "-sm|--split-mode|-ts|--tensor-split|-mg|--main-gpu", {}, {}, kNoGpu},
+    {kLlama, "-fa|--flash-attn", {}, "on|off|auto", kOwnKernels},
+    {kLlama, "-b|--batch-size|-ub|--ubatch-size", {}, {}, kOwnPasses},
+    {kLlama, "-tb|--threads-batch", {}, {}, "--threads holds for prompts, too"},
+    {kLlama, "-td|--threads-draft|--spec-draft-threads", {}, {}, kOwnDraftMemory},
+    {kLlama, "-tbd|--threads-batch-draft|--spec-draft-threads-batch", {}, {}, kOwnDraftMemory},
+    {kLlama, "-cd|--ctx-size-draft", {}, {}, kOwnDraftMemory},
+    {kLlama, "-ctkd|-ctvd|--cache-type-k-draft|--cache-type-v-draft", {}, {}, kOwnDraftMemory},
+    {kLlama, "--draft-min|--draft-n-min|--spec-draft-n-min", {}, {}, "short drafts are verified, too"},
+    {kLlama, "--draft-p-split|--spec-draft-p-split", {}, {}, "the key `tree` asks for trees"},
+    {kLlama, "--threads-http", {}, {}, "one thread serves all connections"},
+    {kLlama, "-cb|--cont-batching|--jinja|--metrics|--slots|--props", {}, {}, kAlwaysOn, true},
+    {kLlama, "--mlock|--no-mmap|--no-warmup|--warmup", {}, {}, kLocalFiles, true},
+    {kLlama, "--numa", {}, {}, "--pin keeps threads on their processors"},
+    {kLlama, "-kvu|--kv-unified", {}, {}, kAlwaysOn, true},
+    {kLlama, "--cache-reuse|-cram|--cache-ram", {}, {}, kOwnMemory},
+    {kLlama, "--no-context-shift", {}, {}, "texts are never shifted", true},
+    {kLlama, "-lv|--verbosity|--log-verbosity", {}, {}, kOwnLog},
+    {kLlama, "-v|--verbose|--log-disable|--log-timestamps|--log-prefix", {}, {}, kOwnLog, true},
+    {kSglang, "--mem-fraction-static", {}, {}, kOwnMemory},
+    {kSglang, "--cuda-graph-max-bs", {}, {}, kNoGpu},
+    {kSglang, "--disable-cuda-graph", {}, {}, kNoGpu, true},
+    {kSglang, "--enable-torch-compile", {}, {}, kNoGpu, true},
+    {kSglang, "--torch-compile-max-bs", {}, {}, kNoGpu},
+    {kSglang, "--tp|--dp-size", {}, {}, kOneProcess},
+    {kSglang, "--chunked-prefill-size|--max-prefill-tokens", {}, {}, kOwnPasses},
+    {kSglang, "--schedule-policy", {}, {}, "requests are served in the order of their arrival"},
+    {kSglang, "--disable-overlap-schedule", {}, {}, kNoOverlap, true},
+    {kSglang, "--speculative-accept-threshold-single|--speculative-accept-threshold-acc", {}, "1|1.0", kCoupled},
+    {kSglang, "--speculative-token-map", {}, {}, kFileDecides},
+    {kSglang, "--speculative-attention-mode|--speculative-draft-attention-backend", {}, {}, kOwnKernels},
+    {kSglang, "--speculative-moe-runner-backend|--speculative-moe-a2a-backend", {}, {}, kOwnKernels},
+    {kSglang, "--speculative-draft-model-quantization|--speculative-draft-load-format", {}, {}, kFileDecides},
+    {kSglang, "--speculative-draft-model-revision", {}, {}, kLocalFiles},
+    {kSglang, "--speculative-ngram-min-match-window-size", {}, {}, "every length down to 1 is looked up"},
+    {kSglang, "--speculative-ngram-min-bfs-breadth", {}, {}, "a node may have any number of children"},
+    {kSglang, "--speculative-ngram-match-type", {}, {}, "the key `is_use_oldest` sets the order"},
+    {kSglang, "--speculative-ngram-max-trie-depth", {}, {}, "the key `max_matching_ngram_size` bounds it"},
+    {kSglang, "--enable-multi-layer-eagle", {}, {}, kFileDecides, true},
+};
+
+constexpr Name kKeyNames[] = {
+    // Keys with a counterpart.
+    {kTrt, "speculative_model_dir|pytorch_weights_path", "speculative_model"},
+    {kTrt, "num_nextn_predict_layers", "max_draft_len"},
+    {kTrt, "prompt_lookup_num_tokens", "max_draft_len"},
+    {kTrt, "eagle_choices", "medusa_choices"},
+    {kTrt, "use_dynamic_tree", "tree", "true=dynamic|false="},
+    {kVllm, "method", "decoding_type"},
+    {kVllm, "model", "speculative_model"},
+    {kVllm, "num_speculative_tokens", "max_draft_len"},
+    {kVllm, "prompt_lookup_max", "max_matching_ngram_size"},
+    {kVllm, "speculative_token_tree", "medusa_choices"},
+    {kVllm, "disable_by_batch_size|speculative_disable_by_batch_size", "max_concurrency"},
+    {kVllm, "num_speculative_tokens_per_batch_size", "draft_len_by_batch"},
+    {kVllm, "draft_sample_method", "children", "greedy=top|probabilistic=sampled"},
+    {kVllm, "enable_adaptive_verification|adaptive_verification", "policy", "true=auto|false=fixed"},
+    {kVllm, "suffix_decoding_max_tree_depth", "suffix_max_tree_depth"},
+    {kVllm, "suffix_decoding_max_cached_requests", "suffix_max_cached_requests"},
+    {kVllm, "suffix_decoding_max_spec_factor", "suffix_max_spec_factor"},
+    {kVllm, "suffix_decoding_min_token_prob", "suffix_min_token_prob"},
+    {"transformers", "assistant_model", "speculative_model"},
+    {"transformers", "num_assistant_tokens", "max_draft_len"},
+    {"transformers", "num_assistant_tokens_schedule", "draft_len_schedule",
+     "constant|heuristic|heuristic_transient=heuristic"},
+    {"transformers", "assistant_early_exit", "exit_layer"},
+    // Keys without effect.
+    {kTrt, "eagle3_one_model|mtp_eagle_one_model|use_mtp_vanilla", {}, {}, kNoOverlap},
+    {kTrt, "num_eagle_layers|num_medusa_heads|eagle3_model_arch", {}, {}, kFileDecides},
+    {kTrt, "mask_token_id|target_layer_ids", {}, {}, kFileDecides},
+    {kTrt, "max_non_leaves_per_layer", {}, {}, "the key `max_total_draft_tokens` bounds the tree"},
+    {kTrt, "max_batch_size", {}, {}, "--max-batch bounds the batch"},
+    {kTrt, "greedy_sampling", {}, "true", kCoupled},
+    {kTrt, "use_rejection_sampling|allow_advanced_sampling|advanced_sampling_mode|enable_penalty", {}, {}, kCoupled},
+    {kTrt, "sa_spec_threshold", {}, {}, "the likeliest nodes of both drafters are verified"},
+    {kTrt, "load_format", {}, {}, kLocalFiles},
+    {kVllm, "draft_tensor_parallel_size", {}, {}, kOneProcess},
+    {kVllm, "prompt_lookup_min", {}, {}, "every length down to 1 is looked up"},
+    {kVllm, "rejection_sample_method", {}, "strict|standard|probabilistic|block", kCoupled},
+    {kVllm, "acceptance_method", {}, "rejection_sampler", kCoupled},
+    {kVllm, "max_model_len|kv_cache_dtype", {}, {}, kOwnDraftMemory},
+    {kVllm, "quantization|draft_load_config|revision|code_revision", {}, {}, kFileDecides},
+    {kVllm, "parallel_drafting", {}, {}, "the method decides whether tokens are drafted one by one"},
+    {kVllm, "use_heterogeneous_vocab", {}, "false", "a draft model needs the target's vocabulary"},
+    {kVllm, "enforce_eager|disable_padded_drafter_batch|use_local_argmax_reduction", {}, {}, kNoGpu},
+    {kVllm, "disable_mqa_scorer|moe_backend|attention_backend", {}, {}, kOwnKernels},
+    {kVllm, "disable_eagle_block_drop", {}, {}, "the prefix cache drops nothing for drafters"},
+    {kVllm, "disable_logprobs", {}, {}, "log-probabilities are the target's own"},
+    {kVllm, "suffix_decoding_corpus_tokens", {}, {}, "the key `suffix_max_cached_requests` bounds it"},
+};
+// clang-format on
+
+// "--max_num_seqs" as "max-num-seqs".
+std::string plain_name(std::string_view name) {
+  name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
+  std::string plain(name);
+  for (char& c : plain) c = c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return plain;
+}
+
+bool is_short(std::string_view name) { return name.starts_with('-') && !name.starts_with("--"); }
+
+bool same_name(std::string_view there, std::string_view given) {
+  return is_short(there) || is_short(given) ? there == given : plain_name(there) == plain_name(given);
+}
+
+}  // namespace
+
+std::span<const ForeignName> foreign_options() { return kOptionNames; }
+
+std::span<const ForeignName> foreign_keys() { return kKeyNames; }
+
+std::string_view speculative_key_of(const ForeignName& option) {
+  constexpr std::string_view kPrefix = "speculative.";
+  return option.here.starts_with(kPrefix) ? option.here.substr(kPrefix.size()) : "";
+}
+
+const ForeignName* find_foreign(std::span<const ForeignName> names, std::string_view name) {
+  for (const ForeignName& row : names) {
+    for (const std::string_view there : split(row.names, '|')) {
+      if (same_name(there, name)) return &row;
+    }
+  }
+  return nullptr;
+}
+
+Result<std::string> value_here(const ForeignName& name, std::string_view value) {
+  if (name.values.empty()) return std::string(value);
+  std::vector<std::string_view> taken;
+  for (const std::string_view pair : split(name.values, '|')) {
+    const size_t equals = pair.find('=');
+    taken.push_back(pair.substr(0, equals));
+    if (plain_name(taken.back()) != plain_name(value)) continue;
+    return std::string(equals == std::string_view::npos ? pair : pair.substr(equals + 1));
+  }
+  return usage_error(fmt::format("expected {}, found {}{}{}", joined(taken), quote(value),
+                                 name.remark.empty() ? "" : "; ", name.remark));
+}
+
+std::string no_effect(const ForeignName& name) { return fmt::format("has no effect here: {}", name.remark); }
+
+}  // namespace outrider

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations and commands of other systems' documentation (tests/data/peer_configs) mean what their first
+// lines say in our own words.
+#include "config/foreign_names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "config/arguments.h"
+#include "config/option_table.h"
+#include "config/option_value.h"
+#include "config/resolve_settings.h"
+#include "config/speculative_key_table.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Words of a shell command, single quotes included.
+std::vector<std::string> shell_words(const std::string& text) {
+  std::vector<std::string> words;
+  bool quoted = false, open = false;
+  for (const char c : text) {
+    if (!quoted && (c == ' ' || c == '\n')) {
+      open = false;
+      continue;
+    }
+    if (!open) words.emplace_back();
+    open = true;
+    if (c == '\'') {
+      quoted = !quoted;
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+// The settings of `outrider serve WORDS`. Our own arguments are taken apart as the command line does.
+Result<Settings> serve_settings(const std::vector<std::string>& words) {
+  OUTRIDER_TRY(const Arguments arguments, translate_arguments(Command::kServe, words));
+  GivenOptions given;
+  given.command = Command::kServe;
+  given.foreign = arguments.foreign;
+  given.spelling = arguments.spelling;
+  for (size_t i = 0; i < arguments.own.size(); ++i) {
+    const std::string& word = arguments.own[i];
+    if (!word.starts_with("--")) {
+      given.command_line["model"] = {word};
+      continue;
+    }
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const auto is_row = [&](const OptionRow& row) {
+      return row.name == name && row.belongs_to(Command::kServe);
+    };
+    if (std::ranges::none_of(option_table(), is_row)) return usage_error("unknown option '--" + name + "'");
+    given.command_line[name] = {equals == std::string::npos ? arguments.own[++i] : word.substr(equals + 1)};
+  }
+  return resolve_settings(given);
+}
+
+std::string tree_text(const TreeOptions& tree) {
+  return fmt::format("tree {} {} {} {} {}", static_cast<int>(tree.kind), tree.dynamic_tree_max_top_k,
+                     tree.max_total_draft_tokens, tree.choices, static_cast<int>(tree.children));
+}
+
+std::string schedule_text(const SpeculativeOptions& options) {
+  std::string text;
+  for (const BatchDraftLen& row : options.draft_len_by_batch)
+    text += fmt::format("{}:{} ", row.sequences, row.levels);
+  return text;
+}
+
+std::string speculation_text(const SpeculativeOptions& options) {
+  std::vector<int> combined;
+  for (const Method method : options.combine) combined.push_back(static_cast<int>(method));
+  const auto& [window, ngram, verified] = options.lookahead;
+  return fmt::format(
+      "method {} {} {}, levels {} {}, {}, model {}, auto {}, stop {}, window {} {}, layers {}, ngram {} {} "
+      "{}, "
+      "suffix {} {} {} {}, lookahead {} {} {}, relaxed {} {} {}",
+      static_cast<int>(options.decoding_type), combined, options.method_unset, options.max_draft_len,
+      schedule_text(options), tree_text(options.tree), options.speculative_model.string(), options.is_auto,
+      options.stop.assistant_confidence_threshold, options.acceptance_window,
+      options.acceptance_length_threshold, options.eagle3_layers_to_capture,
+      options.ngram.max_matching_ngram_size, options.ngram.is_public_pool, options.ngram.max_pool_patterns,
+      options.suffix.max_tree_depth, options.suffix.max_cached_requests, options.suffix.max_spec_factor,
+      options.suffix.min_token_prob, window, ngram, verified, options.relaxed.for_thinking,
+      options.relaxed.top_k, options.relaxed.delta);
+}
+
+std::string text_of(const Settings& settings) {
+  const EngineOptions& engine = settings.engine;
+  return fmt::format("model {}, ctx {}, batch {}, threads {}, weights {}, cache {}, page {}, {}:{}, {}\n{}",
+                     engine.model.string(), engine.context, engine.max_batch, engine.threads,
+                     static_cast<int>(engine.weights), static_cast<int>(engine.kv_cache_type),
+                     engine.page_size, settings.server.host, settings.server.port, settings.served_model_name,
+                     speculation_text(engine.speculation));
+}
+
+struct PeerConfig {
+  fs::path path;
+  std::string same_as;  // our own arguments; empty: an error is expected
+  std::string error;    // a part of the message
+  int lines = 0;        // lines about names without effect
+  std::string body;
+};
+
+PeerConfig read_peer_config(const fs::path& path) {
+  PeerConfig config{.path = path, .same_as = {}, .error = {}, .body = {}};
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("# same as: ")) config.same_as = line.substr(11);
+    if (line.starts_with("# error: ")) config.error = line.substr(9);
+    if (line.starts_with("# lines: ")) config.lines = std::stoi(line.substr(9));
+    if (!line.starts_with('#')) config.body += line + "\n";
+  }
+  return config;
+}
+
+std::vector<std::string> words_of(const PeerConfig& config) {
+  if (config.path.extension() == ".yaml") return {"--extra_llm_api_options", config.path.string()};
+  if (config.path.extension() == ".json") return {"--speculative-config", config.body};
+  return shell_words(config.body);
+}
+
+std::vector<PeerConfig> peer_configs() {
+  std::vector<PeerConfig> configs;
+  for (const auto& entry : fs::directory_iterator(OUTRIDER_SOURCE_DIR "/tests/data/peer_configs"))
+    configs.push_back(read_peer_config(entry.path()));
+  return configs;
+}
+
+int lines_without_effect(const Settings& settings) {
+  const auto says_so = [](const std::string& line) {
+    return line.find("no effect here: ") != std::string::npos;
+  };
+  return static_cast<int>(std::ranges::count_if(settings.warnings, says_so));
+}
+
+TEST(ForeignNames, ConfigurationsOfTheOthersDocumentationAreRead) {
+  int count = 0;
+  for (const PeerConfig& config : peer_configs()) {
+    SCOPED_TRACE(config.path.filename().string());
+    ++count;
+    const auto settings = serve_settings(words_of(config));
+    if (!config.error.empty()) {
+      ASSERT_FALSE(settings.ok());
+      EXPECT_NE(settings.error().message.find(config.error), std::string::npos) << settings.error().message;
+      EXPECT_EQ(settings.error().message.find('\n'), std::string::npos);
+      continue;
+    }
+    if (!settings.ok()) {
+      ADD_FAILURE() << settings.error().message;
+      continue;
+    }
+    const auto own = serve_settings(shell_words(config.same_as));
+    ASSERT_TRUE(own.ok()) << own.error().message;
+    EXPECT_EQ(text_of(*settings), text_of(*own));
+    EXPECT_EQ(lines_without_effect(*settings), config.lines);
+    EXPECT_EQ(lines_without_effect(*own), 0);
+  }
+  EXPECT_GE(count, 60);
+}
+
+TEST(ForeignNames, EveryRowNamesAnOptionOrAKeyOrSaysWhyItHasNoEffect) {
+  const auto is_option = [](std::string_view name) {
+    return std::ranges::any_of(option_table(), [&](const OptionRow& row) { return row.name == name; });
+  };
+  const auto is_key = [](std::string_view name) {
+    return std::ranges::any_of(speculative_key_table(),
+                               [&](const SpeculativeKey& key) { return key.name == name; });
+  };
+  for (const ForeignName& name : foreign_options()) {
+    const std::string_view key = speculative_key_of(name);
+    EXPECT_TRUE(name.here.empty() || (key.empty() ? is_option(name.here) : is_key(key))) << name.names;
+    EXPECT_EQ(name.here.empty(), !name.remark.empty()) << name.names;
+  }
+  for (const ForeignName& name : foreign_keys()) {
+    EXPECT_TRUE(name.here.empty() || is_key(name.here)) << name.names;
+    EXPECT_EQ(name.here.empty(), !name.remark.empty()) << name.names;
+  }
+}
+
+TEST(ForeignNames, NoNameStandsInTwoRows) {
+  for (const auto names : {foreign_options(), foreign_keys()}) {
+    for (const ForeignName& name : names) {
+      for (const std::string_view there : split(name.names, '|'))
+        EXPECT_EQ(find_foreign(names, there), &name) << there;
+    }
+  }
+}
+
+TEST(Arguments, OwnOptionsComeFirstAndKeepTheirValues) {
+  const auto arguments = translate_arguments(
+      Command::kGenerate,
+      std::vector<std::string>{"-p", "-np", "--max_tokens", "-ngl", "-ngl", "99", "m", "--seed=3"});
+  ASSERT_TRUE(arguments.ok()) << arguments.error().message;
+  EXPECT_EQ(arguments->own, (std::vector<std::string>{"-p", "-np", "--max-tokens", "-ngl", "m", "--seed=3"}));
+  ASSERT_EQ(arguments->foreign.size(), 1u);
+  EXPECT_EQ(arguments->foreign[0].place, "-ngl");
+}
+
+TEST(Arguments, NamesOfAnotherCommandsOptionsStayUnknown) {
+  const auto arguments =
+      translate_arguments(Command::kTokenize, std::vector<std::string>{"--temp", "0.5", "--", "-c"});
+  ASSERT_TRUE(arguments.ok());
+  EXPECT_EQ(arguments->own, (std::vector<std::string>{"--temp", "0.5", "--", "-c"}));
+}
+
+TEST(Arguments, MessagesNameTheOptionAsItWasGiven) {
+  const auto error = [](const std::vector<std::string>& words) {
+    const auto settings = serve_settings(words);
+    return settings.ok() ? "accepted" : settings.error().message;
+  };
+  EXPECT_TRUE(error({"-c", "many"}).starts_with("-c: expected a whole number")) << error({"-c", "many"});
+  EXPECT_TRUE(error({"-ngl"}).starts_with("-ngl: expected a value")) << error({"-ngl"});
+  EXPECT_NE(
+      error({"--spec-type", "ngram-simple", "--draft-max", "x"}).find("--draft-max: max_draft_len: expected"),
+      std::string::npos);
+}
+
+TEST(Arguments, TheCommandLineComesBeforeTheFile) {
+  const fs::path file = OUTRIDER_SOURCE_DIR "/tests/data/peer_configs/trtllm_ngram.yaml";
+  const auto settings = serve_settings({"--config", file.string(), "--draft-max", "7"});
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings->engine.speculation.decoding_type, Method::kNGram);
+  EXPECT_EQ(settings->engine.speculation.max_draft_len, 7);
+}
+
+TEST(ForeignReference, DocumentationIsCurrent) {
+  std::ifstream file(OUTRIDER_SOURCE_DIR "/docs/coming_from.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), foreign_reference()) << "run: outrider options foreign > docs/coming_from.md";
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "config/foreign_names.h"
+#include "config/option_value.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kIntroductionText =
+    "# Coming from another system?\n\n"
+    "<!-- Written by `outrider options foreign`; change src/config/foreign_names.cc instead. -->\n\n"
+    "Configuration files and command lines of TensorRT-LLM, vLLM, llama.cpp and SGLang are read as they are. "
+    "Names\n"
+    "with a counterpart work. Names without a meaning on a CPU are taken with a line on standard error that "
+    "says so.\n"
+    "All others are errors, because they would change the output. On a command line `-` and `_` are the "
+    "same.\n\n"
+    "| there | here |\n|---|---|\n"
+    "| `trtllm-serve MODEL --config FILE` (or `--extra_llm_api_options FILE`) | `outrider serve MODEL "
+    "--config "
+    "FILE` |\n"
+    "| `trtllm-bench --model MODEL throughput --config FILE` | `outrider bench MODEL --config FILE` |\n"
+    "| `vllm serve MODEL --speculative-config JSON` | `outrider serve MODEL --speculative-config JSON` |\n"
+    "| `llama-server -m MODEL -md DRAFT -c 8192 -np 4` | `outrider serve -m MODEL -md DRAFT -c 8192 -np 4` "
+    "|\n"
+    "| `python -m sglang.launch_server --model MODEL --speculative-algorithm EAGLE3 ...` | `outrider serve "
+    "--model MODEL --speculative-algorithm EAGLE3 ...` |\n\n"
+    "The [methods](options.md#methods) are found by the names that each system gives them: `Eagle` and "
+    "`EAGLE` "
+    "are\n"
+    "EAGLE, EAGLE-3 or multi-token prediction, whichever the files of the drafter hold.\n";
+
+struct SystemText {
+  std::string_view name;
+  std::string_view text;
+};
+constexpr SystemText kSystems[] = {
+    {"TensorRT-LLM",
+     "The keys of its YAML file, and the options of `trtllm-serve`. A block `speculative_config:` is one of "
+     "these\nkeys. Values of `decoding_type` that are not among the methods here, such as `PARD`, are "
+     "errors.\n"},
+    {"vLLM",
+     "The options of `vllm serve`, also as keys of its YAML file, and the keys of `--speculative-config`. A "
+     "range of\n`num_speculative_tokens_per_batch_size` may not depend on the length of the context.\n"},
+    {"llama.cpp",
+     "The options of `llama-server`. `-c` is the length of one text here, and of all slots together "
+     "there.\n"},
+    {"SGLang",
+     "The options of `sglang.launch_server`. Its trees are dynamic trees here, and "
+     "`--speculative-num-draft-tokens`\ncounts the root of a tree, as it does there.\n"},
+    {"transformers",
+     "The arguments of `generate()` that have a counterpart, as keys of `--speculative`. "
+     "`prompt_lookup_num_tokens=10`\nis `--speculative ngram,max_draft_len=10`. The acceptance rule is "
+     "`--acceptance rejection` where texts are sampled\nthere; the default rule here gives the text of plain "
+     "decoding with the same seed.\n"},
+};
+
+bool belongs_to_system(const ForeignName& name, std::string_view system) {
+  const std::vector<std::string_view> systems = split(name.systems, '|');
+  return std::find(systems.begin(), systems.end(), system) != systems.end();
+}
+
+// "a|b" as "`a`, `b`".
+std::string as_code(std::string_view names) {
+  std::string text;
+  for (const std::string_view name : split(names, '|'))
+    text += fmt::format("{}`{}`", text.empty() ? "" : ", ", name);
+  return text;
+}
+
+std::string meaning(const ForeignName& name, bool is_key) {
+  const std::string_view key = is_key ? name.here : speculative_key_of(name);
+  if (name.here.empty()) {
+    const std::string only = name.values.empty() ? "" : fmt::format("taken if {}: ", as_code(name.values));
+    return fmt::format("{}no effect: {}", only, name.remark);
+  }
+  const std::string values = name.values.empty() ? "" : fmt::format(" ({})", as_code(name.values));
+  return (key.empty() ? fmt::format("`--{}`", name.here) : fmt::format("key `{}`", key)) + values;
+}
+
+void add_rows(std::span<const ForeignName> names, std::string_view system, bool is_key, std::string& text) {
+  for (const ForeignName& name : names) {
+    if (belongs_to_system(name, system))
+      text += fmt::format("| {} | {} | {} |\n", as_code(name.names), is_key ? "key" : "option",
+                          meaning(name, is_key));
+  }
+}
+
+}  // namespace
+
+std::string foreign_reference() {
+  std::string text(kIntroductionText);
+  for (const SystemText& system : kSystems) {
+    text += fmt::format("\n## {}\n\n{}\n| there | kind | here |\n|---|---|---|\n", system.name, system.text);
+    add_rows(foreign_options(), system.name, false, text);
+    add_rows(foreign_keys(), system.name, true, text);
+  }
+  return text;
+}
+
+}  // namespace outrider

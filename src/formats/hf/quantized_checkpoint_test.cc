@@ -180,6 +180,12 @@ TEST(QuantizedCheckpoint, PartsThatDoNotFitAreNamed) {
   EXPECT_FALSE(file.find(gptq)->has_value());
 }
 
+TEST(QuantizedCheckpoint, ModelsMadeOfGgufFilesArePlain) {
+  const auto quantization = read_config(R"({"quant_method":"gguf","gguf_file":"x.gguf","dequantize":false})");
+  ASSERT_TRUE(quantization.ok());
+  EXPECT_EQ(quantization->method, QuantizationMethod::kNone);
+}
+
 TEST(QuantizedCheckpoint, OtherKindsAreRefusedByName) {
   const auto refused = [](const std::string& config, std::string_view part) {
     SCOPED_TRACE(config);

@@ -101,6 +101,8 @@ Result<Quantization> read_quantization(const JsonObject& root) {
     names.append(names.empty() ? "" : ", ").append(method.name);
     if (name == method.name) quantization.method = method.method;
   }
+  // transformers leaves this in models that it made of a GGUF file; their weights are plain.
+  if (name == "gguf") return quantization;
   if (quantization.method == QuantizationMethod::kNone) {
     return root.fail("quantization " + quote(name.value_or("")) + " is not supported; supported: " + names);
   }

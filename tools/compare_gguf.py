@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads files of `outrider quantize` with the `gguf` package and compares them with the Hugging Face directories.
 
-Every tensor is compared with the original's numbers: Q8_0 and Q4_0 byte for byte with the package's own quantiser, the
-others by their error, which must be the one reported. The tokenizer's pieces are compared as well.
+Every tensor is compared with the original's numbers: byte for byte with the package's own quantiser, and types whose
+scales are searched for by their error, which must be the one reported. The tokenizer's pieces are compared as well.
 
 Usage: compare_gguf.py OUTRIDER DIRECTORY...   (needs the packages gguf and numpy)
 """
@@ -19,7 +19,8 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, get_tensor_name_map, MODEL_ARCH, quants
 from llama_gguf import interleaved
 
-TYPES = ["q8_0", "q4_0", "q4_k", "q6_k"]
+TYPES = ["q8_0", "q6_k", "q5_0", "q5_1", "q4_k", "q4_0", "q4_1", "iq4_nl", "mxfp4"]
+SEARCHED = {GGMLQuantizationType.Q4_K, GGMLQuantizationType.Q6_K, GGMLQuantizationType.IQ4_NL}
 DECODERS = {
     "BF16": lambda raw: (np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4"),
     "F16": lambda raw: np.frombuffer(raw, "<f2").astype("<f4"),
@@ -59,7 +60,7 @@ def compare_tensor(tensor, numbers, reported):
     kind = tensor.tensor_type
     check(tuple(tensor.shape) == numbers.shape[::-1], f"{tensor.name} has shape {tensor.shape}")
     check(kind.name.lower() == reported["to"], f"{tensor.name} is {kind.name}, reported {reported['to']}")
-    if kind in (GGMLQuantizationType.Q8_0, GGMLQuantizationType.Q4_0):
+    if kind not in SEARCHED and kind != GGMLQuantizationType.F32:
         check(quants.quantize(numbers, kind).tobytes() == tensor.data.tobytes(), f"{tensor.name} differs in bytes")
     error = quants.dequantize(tensor.data, kind).reshape(numbers.shape).astype("<f8") - numbers
     rmse = float(np.sqrt(np.mean(error**2)))

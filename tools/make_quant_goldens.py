@@ -15,7 +15,7 @@ import numpy as np
 from gguf import GGMLQuantizationType, quants
 
 ELEMENTS = 512
-QUANTIZED_TYPES = ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]
+QUANTIZED_TYPES = ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "MXFP4"]
 # Byte offsets of the half-precision scales of a block; types without such scales have others (see put_scales).
 HALVES_OF_BLOCK = {
     "Q8_0": [0], "Q4_0": [0], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],

@@ -104,11 +104,11 @@ inline void put_scales(DType dtype, std::mt19937_64& engine, std::byte* block) {
   }
 }
 
-// Blocks of types that quantize_row() does not write and of K-quants are random bytes with small finite
-// scales, so that every scale and code occurs.
+// Blocks of Q2_K and all later types are random bytes with small finite scales, so that every scale and code
+// occurs.
 inline StoredMatrix random_matrix(DType dtype, int64_t n, int64_t k, uint64_t seed) {
   StoredMatrix matrix{dtype, n, k, std::vector<std::byte>(static_cast<size_t>(n * row_bytes(dtype, k)))};
-  if (can_quantize(dtype) && block_elements(dtype) < 256) {
+  if (dtype < DType::kQ2_K || dtype == DType::kI8) {
     const Floats numbers = random_floats(static_cast<size_t>(n * k), seed, 0.05F);
     for (int64_t j = 0; j < n; ++j) {
       quantize_row(dtype, numbers.data() + j * k, matrix.bytes.data() + j * row_bytes(dtype, k), k);

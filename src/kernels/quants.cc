@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "kernels/blocks/quant_blocks.h"
 #include "kernels/quants_k.h"
+#include "kernels/quants_small.h"
 #include "kernels/weight_codes.h"
 
 namespace outrider {
@@ -21,82 +21,6 @@ T read(const std::byte* from) {
   std::memcpy(&value, from, sizeof(T));
   return value;
 }
-
-// NaN becomes `low`, so that any input gives a defined code.
-int clamp_to_int(double value, int low, int high) {
-  if (!(value > low)) return low;
-  return value < high ? static_cast<int>(value) : high;
-}
-
-float inverse_of(float d) { return d == 0 ? 0 : 1 / d; }
-
-// The scale maps the largest magnitude to 127; codes round half away from zero.
-void quantize_block(const float* x, BlockQ8_0& block) {
-  float largest = 0;
-  for (int i = 0; i < 32; ++i) largest = std::fmax(largest, std::fabs(x[i]));
-  const float d = largest / 127;
-  const float inverse = inverse_of(d);
-  block.d = f32_to_f16(d);
-  for (int i = 0; i < 32; ++i)
-    block.qs[i] = static_cast<int8_t>(clamp_to_int(std::round(x[i] * inverse), -128, 127));
-}
-
-// The codes round half up. All arithmetic is f32, which decides the code of numbers that only the rounding of
-// the scale moves off the midpoint.
-int half_up_code(float in_steps, int zero, int high) {
-  return clamp_to_int(in_steps + (static_cast<float>(zero) + 0.5F), 0, high);
-}
-
-// The number of largest magnitude, with its sign.
-float extreme_of(const float* x) {
-  float extreme = 0;
-  for (int i = 0; i < 32; ++i) {
-    if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
-  }
-  return extreme;
-}
-
-// Puts codes into low, then high nibbles, and their fifth bits into the block's fifth bits if it has them.
-template <typename Block>
-void put_codes(const int* codes, Block& block) {
-  for (int i = 0; i < 16; ++i)
-    block.qs[i] = static_cast<uint8_t>((codes[i] & 15) | (codes[i + 16] & 15) << 4);
-  if constexpr (requires { block.qh; }) {
-    std::memset(block.qh, 0, sizeof(block.qh));
-    for (int i = 0; i < 32; ++i) block.qh[i / 8] |= static_cast<uint8_t>(codes[i] >> 4 << (i % 8));
-  }
-}
-
-// The scale maps the number of largest magnitude to the lowest code.
-template <typename Block>
-void quantize_centred(const float* x, int zero, Block& block) {
-  const float d = extreme_of(x) / static_cast<float>(-zero);
-  const float inverse = inverse_of(d);
-  int codes[32];
-  for (int i = 0; i < 32; ++i) codes[i] = half_up_code(x[i] * inverse, zero, 2 * zero - 1);
-  block.d = f32_to_f16(d);
-  put_codes(codes, block);
-}
-
-void quantize_block(const float* x, BlockQ4_0& block) { quantize_centred(x, 8, block); }
-void quantize_block(const float* x, BlockQ5_0& block) { quantize_centred(x, 16, block); }
-
-// Scale and min map the smallest number to 0 and the largest to the highest code.
-template <typename Block>
-void quantize_range(const float* x, int high, Block& block) {
-  const auto [least, most] = std::minmax_element(x, x + 32);
-  const float min = *least;
-  const float d = (*most - min) / static_cast<float>(high);
-  const float inverse = inverse_of(d);
-  int codes[32];
-  for (int i = 0; i < 32; ++i) codes[i] = half_up_code((x[i] - min) * inverse, 0, high);
-  block.d = f32_to_f16(d);
-  block.m = f32_to_f16(min);
-  put_codes(codes, block);
-}
-
-void quantize_block(const float* x, BlockQ4_1& block) { quantize_range(x, 15, block); }
-void quantize_block(const float* x, BlockQ5_1& block) { quantize_range(x, 31, block); }
 
 template <typename Block>
 void quantize_blocks(const float* row, std::byte* out, int64_t elements, int64_t block_size) {
@@ -175,6 +99,8 @@ bool can_quantize(DType dtype) {
     case DType::kQ5_1:
     case DType::kQ4_K:
     case DType::kQ6_K:
+    case DType::kIQ4_NL:
+    case DType::kMXFP4:
       return true;
     default:
       return false;
@@ -222,6 +148,10 @@ void quantize_row(DType dtype, const float* row, std::byte* out, int64_t element
       return quantize_blocks<BlockQ5_0>(row, out, elements, 32);
     case DType::kQ5_1:
       return quantize_blocks<BlockQ5_1>(row, out, elements, 32);
+    case DType::kIQ4_NL:
+      return quantize_blocks<BlockIQ4_NL>(row, out, elements, 32);
+    case DType::kMXFP4:
+      return quantize_blocks<BlockMXFP4>(row, out, elements, 32);
     case DType::kQ4_K:
       return quantize_blocks<BlockQ4_K>(row, out, elements, 256);
     case DType::kQ6_K:

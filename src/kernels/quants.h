@@ -15,8 +15,8 @@ void dequantize_row(DType dtype, const std::byte* row, float* out, int64_t eleme
 // Whether quantize_row() writes the type.
 bool can_quantize(DType dtype);
 
-// Converts one f32 row; precondition: can_quantize(dtype). F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 and I8 are
-// rounded as GGUF's reference quantiser does; the scales of Q4_K and Q6_K are found by a search.
+// Converts one f32 row; precondition: can_quantize(dtype). The scales of Q4_K, Q6_K and IQ4_NL are found by a
+// search; all other types are rounded as GGUF's reference quantiser does.
 void quantize_row(DType dtype, const float* row, std::byte* out, int64_t elements);
 
 }  // namespace outrider

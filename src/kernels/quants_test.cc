@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/kernel_test_data.h"
+#include "kernels/quants_small.h"
 
 namespace outrider {
 namespace {
@@ -137,8 +138,8 @@ INSTANTIATE_TEST_SUITE_P(Types, QuantTest, testing::ValuesIn(kAllDTypes),
 
 TEST(Quantize, MatchesTheReferencePackageByteForByte) {
   const Floats input = read_floats("input.f32");
-  for (DType dtype :
-       {DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1}) {
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
+                      DType::kQ5_1, DType::kMXFP4}) {
     const std::vector<std::byte> expected = read_golden(std::string(dtype_name(dtype)) + ".quantized");
     std::vector<std::byte> blocks(expected.size());
     ASSERT_EQ(static_cast<int64_t>(blocks.size()), row_bytes(dtype, static_cast<int64_t>(input.size())));
@@ -151,7 +152,8 @@ TEST(Quantize, MatchesTheReferencePackageByteForByte) {
 TEST(Quantize, NumbersThatAreNotFiniteGiveDefinedCodes) {
   for (float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                     std::numeric_limits<float>::quiet_NaN()}) {
-    for (DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1}) {
+    for (DType dtype :
+         {DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIQ4_NL}) {
       Floats input = random_floats(32, 3);
       input[7] = bad;
       std::vector<std::byte> block(static_cast<size_t>(block_bytes(dtype)));
@@ -162,6 +164,33 @@ TEST(Quantize, NumbersThatAreNotFiniteGiveDefinedCodes) {
         EXPECT_FALSE(std::isfinite(output[7]));
       }
     }
+  }
+}
+
+TEST(Quantize, Iq4CloseToTheBestOfAllScales) {
+  const int8_t* numbers = nibble_numbers(NibbleValues::kIq4);
+  const auto squared_error = [&](const Floats& x, float d) {
+    double error = 0;
+    for (const float value : x) {
+      float nearest = HUGE_VALF;
+      for (int code = 0; code < 16; ++code)
+        nearest = std::min(nearest, std::fabs(value - d * static_cast<float>(numbers[code])));
+      error += static_cast<double>(nearest) * nearest;
+    }
+    return error;
+  };
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const Floats x = random_floats(32, seed);
+    BlockIQ4_NL block;
+    quantize_block(x.data(), block);
+    double best = squared_error(x, 0);
+    for (float d = -0.05F; d < 0.05F; d += 0.0001F) best = std::min(best, squared_error(x, d));
+    EXPECT_LT(squared_error(x, f16_to_f32(block.d)), 1.1 * best) << seed;
+    Floats restored(32);
+    dequantize_row(DType::kIQ4_NL, reinterpret_cast<const std::byte*>(&block), restored.data(), 32);
+    double error = 0;
+    for (size_t i = 0; i < x.size(); ++i) error += std::pow(static_cast<double>(x[i]) - restored[i], 2);
+    EXPECT_NEAR(error, squared_error(x, f16_to_f32(block.d)), 1e-6) << seed;  // every code is the nearest
   }
 }
 

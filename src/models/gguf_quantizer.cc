@@ -17,20 +17,24 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kChunkElements = int64_t{1} << 22;  // numbers; bounds the memory that a tensor takes
 
-bool has_four_bits(DType type) { return type == DType::kQ4_0 || type == DType::kQ4_K; }
+double bits_per_weight(DType type) {
+  return 8.0 * static_cast<double>(block_bytes(type)) / static_cast<double>(block_elements(type));
+}
 
 bool is_output(const std::string& name, bool tied_embeddings) {
   return name == (tied_embeddings ? "token_embd.weight" : "output.weight");
 }
 
-DType fallback_of(DType type) { return has_four_bits(type) ? DType::kQ4_0 : DType::kQ8_0; }
+// The type with blocks of 32 for rows that blocks of 256 do not divide.
+DType fallback_of(DType type) { return type == DType::kQ4_K ? DType::kQ4_0 : DType::kQ8_0; }
 
 void choose_type(const GgufTensor& tensor, DType type, bool tied_embeddings, QuantizedTensor* planned) {
   const Shape& shape = tensor.view.shape;
   planned->to = planned->from;
   if (shape.size() == 1) planned->to = DType::kF32;
   if (shape.size() != 2) return;
-  if (has_four_bits(type) && is_output(tensor.name, tied_embeddings)) type = DType::kQ6_K;
+  if (bits_per_weight(type) < bits_per_weight(DType::kQ6_K) && is_output(tensor.name, tied_embeddings))
+    type = DType::kQ6_K;
   for (const DType candidate : {type, fallback_of(type)}) {
     planned->fell_back = candidate != type;
     if (shape.back() % block_elements(candidate) != 0) continue;
@@ -45,10 +49,20 @@ int64_t file_type_number(DType type) {
   switch (type) {
     case DType::kQ4_0:
       return 2;
+    case DType::kQ4_1:
+      return 3;
+    case DType::kQ5_0:
+      return 8;
+    case DType::kQ5_1:
+      return 9;
     case DType::kQ4_K:
       return 14;
     case DType::kQ6_K:
       return 18;
+    case DType::kIQ4_NL:
+      return 25;
+    case DType::kMXFP4:
+      return 38;
     default:
       return 7;  // Q8_0
   }

@@ -27,9 +27,9 @@ struct QuantizedTensor {
   double max_error = 0;
 };
 
-// Chooses the types of all tensors; their errors are not yet known. Matrices become `type` (one of Q8_0,
-// Q4_0, Q4_K, Q6_K). The output matrix, or the embedding that serves as one, is held at Q6_K where `type` has
-// four bits, because its error goes straight into every logit. Rows that blocks of 256 do not divide fall
+// Chooses the types of all tensors; their errors are not yet known. Matrices become `type`, a block type that
+// can_quantize(). The output matrix, or the embedding that serves as one, is held at Q6_K where `type` has
+// fewer bits, because its error goes straight into every logit. Rows that blocks of 256 do not divide fall
 // back to the type of equal size or more with blocks of 32; rows that 32 does not divide keep their type.
 // Norms and biases become F32.
 std::vector<QuantizedTensor> plan_quantization(const GgufModel& model, DType type);

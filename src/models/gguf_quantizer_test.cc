@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr DType kTypes[] = {DType::kQ8_0, DType::kQ6_K, DType::kQ5_0,   DType::kQ5_1, DType::kQ4_K,
+                            DType::kQ4_0, DType::kQ4_1, DType::kIQ4_NL, DType::kMXFP4};
+
 std::string contents(const fs::path& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
@@ -79,6 +82,8 @@ TEST_F(GgufQuantizerTest, ChoosesTypes) {
   EXPECT_EQ(chosen["blk.0.other.weight"], DType::kF32);
   EXPECT_EQ(types(DType::kQ6_K)["blk.0.ffn_down.weight"], DType::kQ8_0);
   EXPECT_EQ(types(DType::kQ8_0)["output.weight"], DType::kQ8_0);
+  EXPECT_EQ(types(DType::kQ5_1)["output.weight"], DType::kQ6_K);
+  EXPECT_EQ(types(DType::kQ5_1)["blk.0.ffn_down.weight"], DType::kQ5_1);
   made_.model.tied_embeddings = true;
   EXPECT_EQ(types(DType::kQ4_0)["token_embd.weight"], DType::kQ6_K);
 }
@@ -114,7 +119,7 @@ TEST_F(GgufQuantizerTest, WritesWhatItReports) {
 }
 
 TEST_F(GgufQuantizerTest, ThreadsChangeNothing) {
-  for (const DType type : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
+  for (const DType type : kTypes) {
     const auto one = write(folder_ / "one.gguf", type, 1);
     const auto three = write(folder_ / "three.gguf", type, 3);
     ASSERT_TRUE(one.ok() && three.ok());
@@ -127,7 +132,7 @@ TEST_F(GgufQuantizerTest, FailureLeavesTheOldFile) {
   const fs::path path = folder_ / "model.gguf";
   std::ofstream(path) << "old";
   made_.numbers["blk.0.attn_q.weight"][300] = std::numeric_limits<float>::quiet_NaN();
-  for (const DType type : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K}) {
+  for (const DType type : kTypes) {
     const auto refused = write(path, type, 2);
     ASSERT_FALSE(refused.ok());
     EXPECT_NE(refused.error().message.find("blk.0.attn_q.weight holds numbers that are not finite"),

@@ -11,16 +11,19 @@
 #include <vector>
 
 #include "formats/model_file.h"
+#include "formats/random_model.h"
 #include "models/model.h"
 
 namespace outrider {
 
+// A random model of a known shape (random_model.h) has no file.
 inline std::string model_data(const std::string& name) {
+  if (is_shape_path(name)) return name;
   return std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/models/" + name;
 }
 
 struct TestModelOptions {
-  std::string name;  // a directory, or a .gguf file
+  std::string name;  // a directory, a .gguf file, or shape_path()
   std::string_view kernels = "reference";
   std::optional<DType> weights = std::nullopt;
   int workers = 1;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 
@@ -171,6 +172,24 @@ TEST_P(RowInvarianceTest, ChunksTreesPagesAndWorkersLeaveTheBitsAlone) {
   expect_same(expected, decode_by_trees(one, tokens, 1, 1), "trees, page 1");
   expect_same(expected, decode_by_trees(two, tokens, 16, 2), "trees, page 16");
   expect_same(expected, decode_by_trees(three, tokens, 64, 3), "trees, page 64");
+}
+
+// Every block type of files, on a model whose rows are whole blocks.
+TEST(RowInvarianceOfTypes, ChunksAndTreesLeaveTheBitsAlone) {
+  constexpr int kFewTokens = 12;
+  const std::string fastest(available_kernels().back());
+  for (int type = 0; type < kDTypeCount; ++type) {
+    const auto dtype = static_cast<DType>(type);
+    if (block_elements(dtype) == 1) continue;
+    const std::string path = shape_path("llama-68m", dtype, 512);
+    TestModel model({.name = path, .kernels = fastest, .workers = 2});
+    ASSERT_TRUE(model.ok());
+    const auto tokens = random_tokens(kFewTokens, model->config().vocab_size, 1);
+    const Rows expected = decode(model, tokens);
+    for (const float logit : expected.back()) ASSERT_TRUE(std::isfinite(logit)) << path;
+    expect_same(expected, decode_in_chunks(model, tokens, {kFewTokens}, 16), path + ", whole");
+    expect_same(expected, decode_by_trees(model, tokens, 16, 2), path + ", trees");
+  }
 }
 
 TEST_P(RowInvarianceTest, BatchMatesLeaveTheBitsAlone) {

@@ -184,6 +184,12 @@ Result<SpeculativeOptions> parsed(const Variant& variant) {
   return options;
 }
 
+// -1 for random models of a known shape, whose texts have no end.
+TokenId end_of_text(const Engine& engine) {
+  const auto& stop_tokens = engine.parts().target->config().stop_tokens;
+  return stop_tokens.empty() ? -1 : stop_tokens.front();
+}
+
 }  // namespace
 
 Workload token_workload(double temperature, int64_t max_tokens) {
@@ -258,7 +264,7 @@ std::vector<Completion> run_engine(Engine& engine, const Workload& workload, con
     request.constraint = ToyConstraint::make({.language = workload.language,
                                               .seed = request.sampling.seed,
                                               .vocabulary = static_cast<TokenId>(engine.info().vocab_size),
-                                              .eos = engine.parts().target->config().stop_tokens.front()});
+                                              .eos = end_of_text(engine)});
     const auto id = engine.submit(request, [&](RequestId from, const Progress& progress) {
       if (progress.completion == nullptr) return;
       EXPECT_EQ(progress.completion->speculation.draft_failures, 0) << what;

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/random_model.h"
+
 namespace outrider {
 namespace {
 
@@ -57,6 +59,24 @@ void check(const Workload& workload, AcceptanceRule acceptance) {
 
 TEST(Lossless, GreedyOutputIsIdentical) {
   check({.prompts = mixed_prompts(8), .max_tokens = 24}, AcceptanceRule::kCoupled);
+}
+
+// Every block type of files, on random models whose rows are whole blocks.
+TEST(Lossless, EveryTypeOfFiles) {
+  for (int type = 0; type < kDTypeCount; ++type) {
+    const auto dtype = static_cast<DType>(type);
+    if (block_elements(dtype) == 1) continue;
+    Workload workload = token_workload(0, 16);
+    workload.target = shape_path("llama-68m", dtype, 512).string();
+    const Numerics numerics{.kernels = ""};
+    const auto plain = run_variant(numerics, {}, workload);
+    for (const Variant& variant : {Variant{.speculative = "ngram,max_draft_len=5,tree=dynamic", .batch = 3},
+                                   Variant{.speculative = "early_exit,exit_layer=1,expansion=[2,2,1]"}}) {
+      expect_same(plain, run_variant(numerics, variant, workload),
+                  workload.target + ", " + describe(variant));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
 }
 
 TEST(Lossless, SampledOutputIsIdenticalForTheSameSeed) {

@@ -44,7 +44,7 @@ TEST_F(ProgramTest, QuantizeRefusesAndLeavesFilesAlone) {
   expect_refused("quantize " + kModel + type, 2, "expected IN and OUT");
   expect_refused("quantize " + kModel + " " + out + " third" + type, 2, "at most IN OUT is taken");
   expect_refused("quantize " + kModel + " out.bin" + type, 2, "ends in .gguf");
-  expect_refused("quantize " + kModel + " " + out + " --type q5_k", 2, "q8_0, q4_0, q4_k, q6_k");
+  expect_refused("quantize " + kModel + " " + out + " --type q5_k", 2, "q8_0, q6_k, q5_0, q5_1, q4_k");
   expect_refused("quantize " + kModel + " " + out + type, 1, "--force replaces it");
   expect_refused("quantize /nonexistent/model " + out + type + " --force", 1, "/nonexistent/model");
   expect_refused("quantize " + kModel + " /nonexistent/out.gguf" + type, 1, "/nonexistent/out.gguf");

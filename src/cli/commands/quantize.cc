@@ -25,7 +25,7 @@ Status check_usage(const Settings& settings) {
     return usage_error("expected IN and OUT: outrider quantize IN OUT.gguf --type q4_k");
   }
   if (settings.quantization_type.empty()) {
-    return usage_error("expected --type q8_0, q4_0, q4_k or q6_k, found none");
+    return usage_error("expected --type q8_0, q4_k or another type, found none; --help lists them");
   }
   if (settings.output.extension() != ".gguf") {
     return usage_error(

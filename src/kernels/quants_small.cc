@@ -113,10 +113,12 @@ double fit_iq4_scale(const float* x) {
     best_gain = gain;
     best_scale = products / squares;
   };
-  for (int shift = -6; shift <= 6; shift += 2) {
+  for (int shift = -24; shift <= 24; shift += 4) {
     consider(static_cast<float>(shift - 127) / extreme);
     consider(static_cast<float>(shift + 113) / extreme);
   }
+  const auto inverse = static_cast<float>(1 / best_scale);  // once more with the best scale's own codes
+  if (std::isfinite(inverse)) consider(inverse);
   return best_scale;
 }
 

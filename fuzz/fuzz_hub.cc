@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const auto choice = choose_gguf(*repository, "", int64_t{1} << 34);
   if (choice.ok() && choice->files.empty()) __builtin_trap();
-  if (is_model_folder(*repository) && indexed.ok()) {
+  if (indexed.ok() && weight_index_of(*repository) != nullptr) {
     const auto folder = choose_folder(*repository, *indexed);
     if (folder.ok() && folder->files.empty()) __builtin_trap();
   }

@@ -36,7 +36,7 @@ const HubFile* weight_index_of(const HubRepository& repository);
 bool is_model_folder(const HubRepository& repository);
 
 // The configuration, the tokenizer, and the weights that `indexed` names (empty: the one file of weights).
-// Error: a named file is not there.
+// Precondition: the repository has an index, or `indexed` is empty. Error: a named file is not there.
 Result<FileChoice> choose_folder(const HubRepository& repository, const std::vector<std::string>& indexed);
 
 // The variant of this quant or file, or, where nothing is wanted, the one that suits `memory_bytes`: Q8_0 if

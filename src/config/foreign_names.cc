@@ -31,6 +31,8 @@ constexpr std::string_view kNoOverlap = "drafting and verification take turns in
 constexpr std::string_view kOwnPasses = "--prefill-chunk and --max-batch-rows set the size of a pass";
 constexpr std::string_view kNoCode = "files of a model are read, and never run";
 constexpr std::string_view kLocalFiles = "the files are read as they are";
+constexpr std::string_view kTemplateDecides =
+    "the model's chat template tells how calls and thinking are marked";
 constexpr std::string_view kAlwaysOn = "it is always on";
 constexpr std::string_view kOwnLog = "messages go to standard error";
 constexpr std::string_view kOwnDraftMemory = "the drafter shares the memory and the threads of the engine";
@@ -150,6 +152,12 @@ constexpr Name kOptionNames[] = {
     {kVllm, "--tokenizer-mode", {}, "auto|hf|slow", kLocalFiles},
     {kVllm, "--generation-config", {}, "auto", "the model's own is followed"},
     {kVllm, "--per-request-spec-decode-metrics", {}, "summary", "every answer has them"},
+    {kVllm, "--enable-auto-tool-choice", {}, {}, kAlwaysOn, true},
+    {kVllmSglang, "--tool-call-parser", {}, {}, kTemplateDecides},
+    {kServers, "--reasoning-parser", {}, {}, kTemplateDecides},
+    {kTrt, "--tool-parser", {}, {}, kTemplateDecides},
+    {kVllmSglang, "--quantization|-q", {}, "awq|awq_marlin|gptq|gptq_marlin|compressed-tensors", kLocalFiles},
+    {kVllm, "--disable-uvicorn-access-log", {}, {}, kOwnLog, true},
     {kVllmSglang, "--seed", {}, {}, "a request that names no seed gets a random one"},
     {kVllmSglang, "--download-dir", {}, {}, kLocalFiles},
     {kLlama, "-ngl|--gpu-layers|--n-gpu-layers", {}, {}, kNoGpu},

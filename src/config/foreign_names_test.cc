@@ -172,7 +172,7 @@ TEST(ForeignNames, ConfigurationsOfTheOthersDocumentationAreRead) {
     EXPECT_EQ(lines_without_effect(*settings), config.lines);
     EXPECT_EQ(lines_without_effect(*own), 0);
   }
-  EXPECT_GE(count, 60);
+  EXPECT_GE(count, 70);
 }
 
 TEST(ForeignNames, EveryRowNamesAnOptionOrAKeyOrSaysWhyItHasNoEffect) {

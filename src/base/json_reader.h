@@ -86,7 +86,7 @@ class JsonField {
 };
 
 // A parsed text. Its fields are valid as long as it lives; moving it keeps them valid. JSON has no greatest
-// number: an integer beyond 64 bits reads as the nearest double, a greater number as the greatest double.
+// number: an integer beyond 64 bits reads as the nearest double, a number beyond all doubles as 10^308.
 class JsonDocument {
  public:
   // Errors: the text is not valid JSON in UTF-8 or is nested deeper than `max_depth` levels (kInput); memory

@@ -89,9 +89,9 @@ TEST(JsonDocument, ReadsNumbersOfAnySize) {
   EXPECT_EQ(number("1000000000000000019884624838656"), 1e30);
   EXPECT_EQ(number("-9223372036854775809"), -9223372036854775808.0);
   EXPECT_EQ(number("18446744073709551616"), 18446744073709551616.0);
-  EXPECT_EQ(number(std::string(400, '9')), DBL_MAX);
-  EXPECT_EQ(number("1e400"), DBL_MAX);
-  EXPECT_EQ(number("-1.5E+99999999999999999999"), -DBL_MAX);
+  EXPECT_EQ(number(std::string(400, '9')), 1e308);
+  EXPECT_EQ(number("1e400"), 1e308);
+  EXPECT_EQ(number("-1.5E+99999999999999999999"), -1e308);
   EXPECT_EQ(number(std::string(400, '9') + "e-300"), 1e100);
   EXPECT_EQ(number("1e-400"), 0.0);
 }
@@ -100,11 +100,10 @@ TEST(JsonDocument, LeavesAllElseBesideAGreatNumber) {
   const auto document = JsonDocument::parse(
       R"({"1e400\\": "\"-18446744073709551616", "b": [1e999, 18446744073709551615, -0.5, 7]})", 4);
   ASSERT_TRUE(document.ok());
-  EXPECT_EQ(
-      document->root().json(),
-      R"({"1e400\\":"\"-18446744073709551616","b":[1.7976931348623157e+308,18446744073709551615,-0.5,7]})");
+  EXPECT_EQ(document->root().json(),
+            R"({"1e400\\":"\"-18446744073709551616","b":[1e+308,18446744073709551615,-0.5,7]})");
   EXPECT_EQ(document->root().at("b")->items(4)->front().integer(1, 9).error().message,
-            "b[0]: expected an integer from 1 to 9, found 1.7976931348623157e+308");
+            "b[0]: expected an integer from 1 to 9, found 1e+308");
 }
 
 TEST(JsonDocument, RefusesMalformedNumbersBesideAGreatOne) {

@@ -8,11 +8,14 @@
 #include <functional>
 #include <string>
 
+#include "base/quote.h"
 #include "formats/gguf/gguf_tokenizer.h"
 #include "formats/gguf/test_gguf.h"
 #include "formats/hf/hf_config.h"
 #include "formats/hf/safetensors.h"
 #include "formats/test_outcome.h"
+#include "formats/torch/state_dict.h"
+#include "formats/torch/test_torch.h"
 
 namespace outrider {
 namespace {
@@ -90,8 +93,17 @@ TEST(HostileResourcesTest, Safetensors) {
   }
 }
 
+TEST(HostileResourcesTest, Pickle) {
+  for (const std::string_view unit :
+       {"]", "(", "N", ")\x85", "N\x85", "h\x01", "}]]s", "((tt", "K\x01q\x02"}) {
+    const std::string bytes = kPickleStart + ")q\x01" + repeated(unit, 8 * kMiB) + ".";
+    expect_frugal("pickle of " + quote(unit), bytes,
+                  [&] { EXPECT_FALSE(read_state_dict(bytes_of(bytes), "x").ok()); });
+  }
+}
+
 TEST(HostileResourcesTest, Config) {
-  for (const std::string_view unit : {"0,", "[],", "{},", "\"\","}) {
+  for (const std::string_view unit : {"0,", "[],", "{},", "\"\",", "1e400,", "99999999999999999999,"}) {
     const std::string text = "{\"a\":[" + repeated(unit, 4 * kMiB - 100) + "0]}";
     expect_frugal("JSON of " + std::string(unit), text,
                   [&] { expect_refused(parse_hf_config(text), "architecture"); });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -14,7 +15,8 @@ namespace outrider {
 namespace {
 
 constexpr size_t kMaxPickleBytes = size_t{32} << 20;
-constexpr size_t kMaxValues = size_t{1} << 21;  // values, and indices of the memo
+constexpr size_t kMaxValues = size_t{1}
+                              << 19;  // values, marks and indices of the memo; enough for 30,000 tensors
 constexpr size_t kMaxDimensions = 16;
 constexpr uint8_t kProtocol = 2;
 
@@ -139,7 +141,7 @@ class PickleMachine {
 
   std::string_view rest_;
   std::string_view file_name_;
-  std::vector<Value> values_;
+  std::deque<Value> values_;  // so that no copy is made while it grows
   std::vector<ValueIndex> stack_;
   std::vector<size_t> marks_;  // heights of the stack
   std::vector<std::optional<ValueIndex>> memo_;
@@ -203,7 +205,7 @@ Status PickleMachine::step(uint8_t opcode) {
 Status PickleMachine::step_on_stack(uint8_t opcode) {
   switch (opcode) {
     case '(':  // MARK
-      if (marks_.size() == kMaxValues) return fail("more than 2^21 marks in the pickle");
+      if (marks_.size() == kMaxValues) return fail("more than 2^19 marks in the pickle");
       marks_.push_back(stack_.size());
       return {};
     case 't':  // TUPLE
@@ -247,13 +249,13 @@ Status PickleMachine::check_protocol() {
 }
 
 Status PickleMachine::push(ValueIndex index) {
-  if (stack_.size() == kMaxValues) return fail("more than 2^21 values on the stack of the pickle");
+  if (stack_.size() == kMaxValues) return fail("more than 2^19 values on the stack of the pickle");
   stack_.push_back(index);
   return {};
 }
 
 Status PickleMachine::push_new(Value value) {
-  if (values_.size() == kMaxValues) return fail("more than 2^21 values in the pickle");
+  if (values_.size() == kMaxValues) return fail("more than 2^19 values in the pickle");
   values_.push_back(std::move(value));
   return push(static_cast<ValueIndex>(values_.size() - 1));
 }
@@ -345,7 +347,7 @@ Status PickleMachine::drop_state() {
 
 Status PickleMachine::put_memo_at(uint32_t index) {
   if (stack_.empty()) return damaged();
-  if (index >= kMaxValues) return fail("the pickle remembers more than 2^21 values");
+  if (index >= kMaxValues) return fail("the pickle remembers more than 2^19 values");
   if (index >= memo_.size()) memo_.resize(index + 1);
   memo_[index] = stack_.back();
   return {};

@@ -28,7 +28,7 @@ struct PickledTensor {
 };
 
 // The tensors of the dictionary that the pickle holds, in its order; other values of it are left out.
-// `file_name` is for messages. Time and memory are linear in the pickle, which has at most 32 MiB and 2^21
+// `file_name` is for messages. Time and memory are linear in the pickle, which has at most 32 MiB and 2^19
 // values.
 // Errors: an opcode or a name that is not allowed, which the message names; a pickle that is cut, of another
 // protocol than 2, no dictionary or without a tensor; negative or great sizes.

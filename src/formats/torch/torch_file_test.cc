@@ -171,9 +171,9 @@ TEST(StateDict, MemoryIsLinearInTheProgram) {
   std::string doubling = kPickleStart + ")";
   for (int i = 0; i < 100000; ++i) doubling += std::string("q\0h\0\x86", 5);
   expect_refused(read_pickle(doubling + "."), "expected a dictionary of tensors");
-  expect_refused(read_pickle(kPickleStart + std::string(3 << 20, ']') + "."), "more than 2^21 values");
-  expect_refused(read_pickle(kPickleStart + std::string(3 << 20, '(') + "."), "more than 2^21 marks");
-  expect_refused(read_pickle(kPickleStart + "Nr\xff\xff\xff\xff."), "remembers more than 2^21 values");
+  expect_refused(read_pickle(kPickleStart + std::string(3 << 20, ']') + "."), "more than 2^19 values");
+  expect_refused(read_pickle(kPickleStart + std::string(3 << 20, '(') + "."), "more than 2^19 marks");
+  expect_refused(read_pickle(kPickleStart + "Nr\xff\xff\xff\xff."), "remembers more than 2^19 values");
   expect_refused(read_pickle(kPickleStart + std::string(33 << 20, 'N')), "larger than the limit of 32 MiB");
 }
 

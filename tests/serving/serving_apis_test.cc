@@ -30,6 +30,7 @@ TEST(ServerApis, PathsHaveTheirUsualNames) {
     EXPECT_EQ(client.get(path).status, 200);
   EXPECT_EQ(ApiJson::parse(client.get("/tokenizer_info").body)["chat_template"], kPlainTurns);
   EXPECT_EQ(ApiJson::parse(client.get("/slots").body).size(), 4u);
+  EXPECT_EQ(error_type(client.post("/v1/embeddings", R"({"input":"x"})")), "not_supported_error");
 }
 
 TEST(ServerApis, HeadHasNoBody) {

@@ -31,6 +31,8 @@ constexpr std::array kRoutes = {
     RouteRow{Route::kTokenize, "POST", "/tokenize", true},
     RouteRow{Route::kDetokenize, "POST", "/detokenize", true},
     RouteRow{Route::kApplyTemplate, "POST", "/apply-template", true},
+    RouteRow{Route::kEmbeddings, "POST", "/v1/embeddings", true},
+    RouteRow{Route::kEmbeddings, "POST", "/v1/rerank", true},
     RouteRow{Route::kTokenizerInfo, "GET", "/tokenizer_info", true},
     RouteRow{Route::kProps, "GET", "/props", true},
     RouteRow{Route::kSlots, "GET", "/slots", true},

@@ -30,6 +30,7 @@ enum class Route : uint8_t {
   kTokenize,
   kDetokenize,
   kApplyTemplate,
+  kEmbeddings,
   kTokenizerInfo,
   kProps,
   kSlots,

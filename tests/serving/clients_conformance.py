@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Agents' clients against `outrider serve`, default models, over loopback: the SDKs of OpenAI (chat and responses) and
-Anthropic, litellm, langchain-openai, llm, instructor, pydantic-ai and lm_eval, each with the conversation that it is used for.
+Anthropic, litellm, langchain-openai, llm, instructor, pydantic-ai and lm_eval, each with the conversation that it is used
+for; and 1,000 requests of all APIs, 32 at once, each equal to itself alone.
 
 Usage: clients_conformance.py OUTRIDER [name...]   (tools/check_clients.sh installs the clients and calls this)
 """
 
 import asyncio
+import concurrent.futures
 import gzip
 import json
 import os
 import pathlib
+import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -278,6 +282,49 @@ def test_plain_requests(url):
     expect(fetch(url, "/v1/completions", {"prompt": "x", "max_token": 2})[0] == 400)
 
 
+def mixed_request(index):
+    """Path, body and reader of one request; each reader gives the text and whether it has the required form."""
+    draw = random.Random(index)
+    text = draw.choice(["Once upon a time", "The dog", "Tom and Lily"])
+    common = {"seed": index, "temperature": draw.choice([0, 0.7, 1.0])}
+    chat = common | {"messages": [{"role": "user", "content": text}], "max_tokens": LONG}
+
+    def city(written):
+        return written, City.model_validate_json(written) is not None
+
+    return [
+        ("/v1/chat/completions", chat | {"response_format": {"type": "json_object", "schema": SCHEMA}},
+         lambda answer: city(answer["choices"][0]["message"]["content"])),
+        ("/v1/chat/completions", chat | {"tools": [TOOL], "tool_choice": "required"},
+         lambda answer: city(answer["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])),
+        ("/v1/messages", chat | {"tools": [{"name": "weather", "input_schema": SCHEMA}], "tool_choice": {"type": "any"}},
+         lambda answer: city(json.dumps(answer["content"][0]["input"]))),
+        ("/v1/responses", common | {"input": text, "max_output_tokens": LONG, "store": draw.random() < 0.5,
+                                    "text": {"format": {"type": "json_schema", "name": "city", "schema": SCHEMA}}},
+         lambda answer: city(answer["output"][0]["content"][0]["text"])),
+        ("/v1/completions", common | {"prompt": text, "max_tokens": 40, "guided_regex": "[0-9]{3}-[a-f]{2}"},
+         lambda answer: (answer["choices"][0]["text"], re.fullmatch("[0-9]{3}-[a-f]{2}", answer["choices"][0]["text"]))),
+        ("/v1/completions", common | {"prompt": text, "max_tokens": 30},
+         lambda answer: (answer["choices"][0]["text"], True)),
+    ][index % 6]
+
+
+def test_thousand_mixed_requests(url):
+    def ask(index):
+        path, body, read = mixed_request(index)
+        status, _, answer = fetch(url, path, body)
+        expect(status == 200, answer)
+        text, is_valid = read(json.loads(answer))
+        expect(is_valid, path, text)
+        return text
+
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        together = list(pool.map(ask, range(1000)))
+    alone = [ask(index) for index in range(1000)]
+    different = [index for index in range(1000) if together[index] != alone[index]]
+    expect(not different, different)
+
+
 def main():
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
@@ -285,7 +332,7 @@ def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
     names = sys.argv[2:]
     failed = []
-    with serving(program, "--speculative", "auto") as (url, _):
+    with serving(program, "--speculative", "auto", "--max-batch", "32") as (url, _):
         for name, test in list(globals().items()):
             if not name.startswith("test_") or (names and name not in names):
                 continue

@@ -64,7 +64,6 @@ ApiStatus read_result_block(const RequestField& block, BlockMessages& read) {
 ApiStatus read_block(const RequestField& block, bool is_assistant, BlockMessages& read) {
   constexpr std::string_view kOfUser[] = {"text", "tool_result"};
   constexpr std::string_view kOfAssistant[] = {"text", "tool_use", "thinking", "redacted_thinking"};
-  if (block.is_string()) return block.expected("an object with a type");
   OUTRIDER_TRY(const RequestField type, block.at("type"));
   if (!is_assistant) {
     OUTRIDER_TRY(const int kind, type.one_of(kOfUser));

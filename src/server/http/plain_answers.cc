@@ -170,10 +170,11 @@ Reply no_response() {
 
 // No family that is served so far was made for these.
 Reply no_embeddings() {
-  return error_reply({.status = 501,
-                      .type = "not_supported_error",
-                      .message = "the served model generates text; embeddings and ranks need a model made for them",
-                      .code = "not_supported"});
+  return error_reply(
+      {.status = 501,
+       .type = "not_supported_error",
+       .message = "the served model generates text; embeddings and ranks need a model made for them",
+       .code = "not_supported"});
 }
 
 Reply stored_response(Service& service, const std::string& id, uint64_t scope) {

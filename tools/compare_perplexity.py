@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 
 WEIGHTS = ("f32", "bf16", "q8_0", "q8", "q4")  # weight types of --weights
-FILES = ("q4_k", "q6_k")  # types of files that `quantize` writes first
+FILES = ("q6_k", "q5_1", "q5_0", "q4_1", "q4_k", "q4_0", "iq4_nl", "mxfp4")  # types of files that `quantize` writes first
 
 
 def mean_loss(program, model, texts, weights, kernels, cache):

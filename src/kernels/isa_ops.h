@@ -25,13 +25,18 @@ inline constexpr int64_t kPanelHeader = 64;
 // The code of zero of NibbleValues::kCentred.
 inline constexpr int kNibbleZero = 8;
 
+// Added to 8-bit weights where an instruction multiplies unsigned ones only.
+inline constexpr int kByteZero = 128;
+
 // Inputs as kInt8Groups are InputGroup[inputs / kInputGroup][row].
 inline constexpr int64_t kInputGroup = 32;
 struct InputGroup {
-  float scale;       // x[i] = scale * codes[i]
-  float scaled_sum;  // scale * sum of codes
-  int32_t sums[2];   // sums of codes 0 to 15 and 16 to 31
-  int32_t zero_sum;  // -kNibbleZero * sum of codes
+  float scale;                // x[i] = scale * codes[i]
+  float scaled_sum;           // scale * sum of codes
+  int32_t sums[2];            // sums of codes 0 to 15 and 16 to 31
+  int32_t zero_sum;           // -kNibbleZero * sum of codes
+  int32_t byte_zero_sum;      // -kByteZero * sum of codes
+  int32_t byte_zero_sums[2];  // -kByteZero * sums
   int8_t codes[kInputGroup];
 };
 

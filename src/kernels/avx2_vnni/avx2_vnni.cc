@@ -15,7 +15,7 @@ struct Avx2Vnni : Avx2 {
   static Ints begin_nibble_sums(int32_t start) { return all_ints(start); }
   static Ints end_nibble_sums(Ints sums, int32_t) { return sums; }
   // The instruction needs unsigned weights.
-  static constexpr int kByteOffset = 128;
+  static constexpr int kByteOffset = kByteZero;
   static Ints byte_weights(Ints a) { return _mm256_xor_si256(a, _mm256_set1_epi8(static_cast<char>(0x80))); }
   static Ints add_byte_products(Ints sums, Ints w, Ints x) { return _mm256_dpbusd_avx_epi32(sums, w, x); }
 };

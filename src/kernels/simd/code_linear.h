@@ -47,19 +47,12 @@ struct Nibbles {
   }
 };
 
-// The sum of the inputs' codes of a group of weights.
-template <typename V, int kGroup>
-int32_t sum_of_inputs(const InputGroup& x, int first) {
-  return kGroup == kInputGroup ? x.sums[0] + x.sums[1] : x.sums[first / 16];
-}
-
-// Takes away what V::add_byte_products() adds to the products.
+// Where sums of V::add_byte_products() begin, so that what it adds to the products is taken away.
 template <typename V, int kGroup, int kRows>
-void subtract_byte_offsets(const InputGroup* x, int first, typename V::Ints* sums) {
-  if constexpr (V::kByteOffset != 0) {
-    for (int r = 0; r < kRows; ++r) {
-      sums[r] = V::sub(sums[r], V::all_ints(V::kByteOffset * sum_of_inputs<V, kGroup>(x[r], first)));
-    }
+void begin_byte_sums(const InputGroup* x, int first, typename V::Ints* sums) {
+  for (int r = 0; r < kRows; ++r) {
+    const int32_t start = kGroup == kInputGroup ? x[r].byte_zero_sum : x[r].byte_zero_sums[first / 16];
+    sums[r] = V::all_ints(V::kByteOffset == 0 ? 0 : start);
   }
 }
 
@@ -74,7 +67,7 @@ struct TableNibbles {
   static void products(const std::byte* weights, const InputGroup* x, int first, const int8_t* numbers,
                        typename V::Ints* sums) {
     const auto table = V::byte_weights(V::sixteen_bytes(numbers));
-    for (int r = 0; r < kRows; ++r) sums[r] = V::all_ints(0);
+    begin_byte_sums<V, kGroup, kRows>(x, first, sums);
     for (int v = 0; v < kGroup / 8; ++v) {
       __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
       const auto both = V::load_ints(weights + v * 64);
@@ -86,7 +79,6 @@ struct TableNibbles {
         sums[r] = V::add_byte_products(sums[r], high, four_inputs<V>(codes + kGroup / 2));
       }
     }
-    subtract_byte_offsets<V, kGroup, kRows>(x, first, sums);
   }
 };
 
@@ -99,7 +91,7 @@ struct Bytes {
   template <typename V, int kRows>
   static void products(const std::byte* weights, const InputGroup* x, int first, const int8_t*,
                        typename V::Ints* sums) {
-    for (int r = 0; r < kRows; ++r) sums[r] = V::all_ints(0);
+    begin_byte_sums<V, kGroup, kRows>(x, first, sums);
     for (int v = 0; v < kGroup / 4; ++v) {
       __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
       const auto w = V::byte_weights(V::load_ints(weights + v * 64));
@@ -107,15 +99,13 @@ struct Bytes {
         sums[r] = V::add_byte_products(sums[r], w, four_inputs<V>(x[r].codes + first + 4 * v));
       }
     }
-    subtract_byte_offsets<V, kGroup, kRows>(x, first, sums);
   }
 };
 
 // The sum of a group's inputs, which its min is multiplied with.
 template <typename V, int kGroup>
 float scaled_sum(const InputGroup& x, int first) {
-  return kGroup == kInputGroup ? x.scaled_sum
-                               : x.scale * static_cast<float>(sum_of_inputs<V, kGroup>(x, first));
+  return kGroup == kInputGroup ? x.scaled_sum : x.scale * static_cast<float>(x.sums[first / 16]);
 }
 
 struct CodePanel {

@@ -41,6 +41,8 @@ void pack_group(const float* x, InputGroup& group) {
   group.sums[1] = put_codes<V>(x + kInputGroup / 2, kInputGroup / 2, inverse, group.codes + kInputGroup / 2);
   const int32_t sum = group.sums[0] + group.sums[1];
   group.zero_sum = -kNibbleZero * sum;
+  group.byte_zero_sum = -kByteZero * sum;
+  for (int half = 0; half < 2; ++half) group.byte_zero_sums[half] = -kByteZero * group.sums[half];
   group.scaled_sum = group.scale * static_cast<float>(sum);
 }
 

@@ -49,8 +49,8 @@ class TimedPasses {
     const auto transaction = parts_.cache->stage(sequence_, static_cast<int>(entries));
     if (!transaction.ok()) return;
     const KvShape& shape = parts_.cache->shape();
-    const int64_t row_bytes = shape.row_bytes();
     for (int64_t layer = 0; layer < shape.layer_count; ++layer) {
+      const int64_t row_bytes = shape.row_bytes(layer);
       for (int entry = 0; entry < transaction->count(); ++entry) {
         const int64_t offset = transaction->slot(entry) * row_bytes;
         std::memset(parts_.cache->keys(layer) + offset, 0, static_cast<size_t>(row_bytes));

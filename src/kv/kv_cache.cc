@@ -15,7 +15,7 @@ namespace {
 
 const KvShape& checked(const KvShape& shape) {
   OUTRIDER_CHECK(shape.layer_count >= 0 && shape.kv_head_count >= 0 && shape.head_dim >= 0);
-  OUTRIDER_CHECK(shape.page_size >= 1 && shape.page_count >= 0);
+  OUTRIDER_CHECK(shape.page_size >= 1 && shape.page_count >= 0 && shape.window >= 0);
   OUTRIDER_CHECK(shape.type == DType::kF32 || shape.type == DType::kBF16 || shape.type == DType::kF16 ||
                  shape.type == DType::kQ8_0);
   // Slots are numbered with 32 bits.
@@ -24,10 +24,8 @@ const KvShape& checked(const KvShape& shape) {
 }
 
 size_t storage_bytes(const KvShape& shape) {
-  size_t bytes = 2;
-  for (const int64_t factor :
-       {shape.layer_count, shape.kv_head_count, cached_head_bytes(shape.type, shape.head_dim),
-        static_cast<int64_t>(shape.page_size), shape.page_count}) {
+  auto bytes = static_cast<size_t>(shape.bytes_before(shape.layer_count));
+  for (const int64_t factor : {static_cast<int64_t>(shape.page_size), shape.page_count}) {
     if (__builtin_mul_overflow(bytes, static_cast<size_t>(factor), &bytes)) throw std::bad_alloc();
   }
   return bytes;
@@ -44,11 +42,21 @@ std::vector<std::byte> row_of_nan(const KvShape& shape) {
     std::memcpy(unit.data(), &bits, sizeof(bits));
   }
   std::vector<std::byte> row;
-  while (row.size() < static_cast<size_t>(shape.row_bytes())) row.insert(row.end(), unit.begin(), unit.end());
+  int64_t longest = 0;
+  for (int64_t layer = 0; layer < shape.layer_count; ++layer)
+    longest = std::max(longest, shape.row_bytes(layer));
+  while (std::ssize(row) < longest) row.insert(row.end(), unit.begin(), unit.end());
   return row;
 }
 
 }  // namespace
+
+int64_t KvShape::bytes_before(int64_t layer) const {
+  if (layers.empty()) return 2 * layer * row_bytes();
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < layer; ++i) bytes += 2 * row_bytes(i);
+  return bytes;
+}
 
 KvSequence::~KvSequence() {
   if (cache_ != nullptr) cache_->close(*this);
@@ -62,6 +70,7 @@ KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
   if (cache_ != nullptr) cache_->close(*this);
   cache_ = std::exchange(other.cache_, nullptr);
   pages_ = std::move(other.pages_);
+  first_page_ = std::exchange(other.first_page_, 0);
   tokens_ = std::move(other.tokens_);
   prefixes_ = std::move(other.prefixes_);
   scope_ = other.scope_;
@@ -134,6 +143,8 @@ KvCache::KvCache(const KvShape& shape, const KvOptions& options)
       pool_(shape.page_count),
       prefixes_(shape.page_count, shape.page_size, options.hash_bits),
       storage_(storage_bytes(shape)) {
+  for (int64_t layer = 0; layer < shape.layer_count; ++layer)
+    layer_begin_.push_back(slot_count() * shape.bytes_before(layer));
   if (!options_.poison) return;
   poisoned_row_ = row_of_nan(shape);
   poison(0, slot_count());
@@ -202,17 +213,20 @@ void KvCache::take_pages(KvSequence& sequence, int count) {
 void KvCache::rewind(KvSequence& sequence, int32_t length) {
   OUTRIDER_CHECK(sequence.cache_ == this && sequence.staged_ == 0);
   OUTRIDER_CHECK(length >= 0 && length <= sequence.length());
+  if (first_seen_page(length) < sequence.first_page_) {
+    length = 0;
+    release_pages(sequence, 0);
+    sequence.first_page_ = 0;
+  }
   sequence.tokens_.resize(static_cast<size_t>(length));
   sequence.prefixes_.resize(
       std::min(sequence.prefixes_.size(), static_cast<size_t>(length / shape_.page_size)));
   finish(sequence);
 }
 
-std::byte* KvCache::keys(int64_t layer) {
-  return storage_.data() + layer * 2 * slot_count() * shape_.row_bytes();
-}
+std::byte* KvCache::keys(int64_t layer) { return storage_.data() + layer_begin_[static_cast<size_t>(layer)]; }
 
-std::byte* KvCache::values(int64_t layer) { return keys(layer) + slot_count() * shape_.row_bytes(); }
+std::byte* KvCache::values(int64_t layer) { return keys(layer) + slot_count() * shape_.row_bytes(layer); }
 
 int64_t KvCache::available_pages() const { return pool_.available(); }
 
@@ -247,7 +261,21 @@ void KvCache::release_pages(KvSequence& sequence, size_t keep) {
   while (sequence.pages_.size() > keep) {
     const int32_t page = sequence.pages_.back();
     sequence.pages_.pop_back();
-    release_page(page);
+    if (page != KvSequence::kNoPage) release_page(page);
+  }
+}
+
+size_t KvCache::first_seen_page(int64_t length) const {
+  if (shape_.window == 0) return 0;
+  return static_cast<size_t>(std::max<int64_t>(length + 1 - shape_.window, 0) / shape_.page_size);
+}
+
+// A page more than the window is kept, so that a sequence can be rewound by some entries.
+void KvCache::release_unseen_pages(KvSequence& sequence) {
+  const size_t seen = first_seen_page(sequence.length());
+  while (sequence.first_page_ + 1 < seen) {
+    release_page(std::exchange(sequence.pages_[sequence.first_page_], KvSequence::kNoPage));
+    ++sequence.first_page_;
   }
 }
 
@@ -272,8 +300,8 @@ void KvCache::own_last_page(KvSequence& sequence) {
 }
 
 void KvCache::move_rows(int64_t from_slot, int64_t to_slot, int64_t count) {
-  const int64_t bytes = shape_.row_bytes();
   for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
+    const int64_t bytes = shape_.row_bytes(layer);
     for (std::byte* rows : {keys(layer), values(layer)}) {
       std::memcpy(rows + to_slot * bytes, rows + from_slot * bytes, static_cast<size_t>(count * bytes));
     }
@@ -304,6 +332,7 @@ void KvCache::finish(KvSequence& sequence) {
   sequence.staged_ = 0;
   publish_full_pages(sequence);
   release_pages(sequence, static_cast<size_t>(pages_for(sequence.length())));
+  release_unseen_pages(sequence);
   const int64_t in_last_page = sequence.length() % shape_.page_size;
   if (options_.poison && in_last_page != 0 && !writes_into_published_page(sequence)) {
     poison(slot_of(sequence, sequence.length()), shape_.page_size - in_last_page);
@@ -321,7 +350,7 @@ void KvCache::poison(int64_t first_slot, int64_t count) {
   for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
     for (std::byte* rows : {keys(layer), values(layer)}) {
       for (int64_t slot = first_slot; slot < first_slot + count; ++slot) {
-        std::ranges::copy(poisoned_row_, rows + slot * shape_.row_bytes());
+        std::copy_n(poisoned_row_.begin(), shape_.row_bytes(layer), rows + slot * shape_.row_bytes(layer));
       }
     }
   }

@@ -14,6 +14,13 @@
 
 namespace outrider {
 
+// The keys, or values, of one entry in one layer.
+struct KvHeads {
+  int64_t count = 0;
+  int64_t dim = 0;
+  bool operator==(const KvHeads&) const = default;
+};
+
 struct KvShape {
   int64_t layer_count = 0;
   int64_t kv_head_count = 0;
@@ -21,10 +28,21 @@ struct KvShape {
   DType type = DType::kF32;  // of the stored numbers: F32, BF16, F16 or Q8_0
   int page_size = 16;        // entries per page, >= 1
   int64_t page_count = 0;    // pages in the pool
+  // A row sees at most the last `window` entries of its sequence, in every layer; 0: all.
+  int64_t window = 0;
+  // [layer_count], where layers differ; empty: all have the heads above.
+  std::vector<KvHeads> layers = {};
 
-  // Size in bytes of one entry's keys, or values, in one layer.
-  int64_t row_bytes() const { return kv_head_count * cached_head_bytes(type, head_dim); }
-  int64_t page_bytes() const { return 2 * layer_count * page_size * row_bytes(); }
+  KvHeads heads(int64_t layer) const {
+    return layers.empty() ? KvHeads{kv_head_count, head_dim} : layers[static_cast<size_t>(layer)];
+  }
+  // Size in bytes of one entry's keys, or values, in that layer.
+  int64_t row_bytes(int64_t layer = 0) const {
+    return heads(layer).count * cached_head_bytes(type, heads(layer).dim);
+  }
+  // Size in bytes of one entry's keys and values in the layers before `layer`.
+  int64_t bytes_before(int64_t layer) const;
+  int64_t page_bytes() const { return page_size * bytes_before(layer_count); }
   int64_t total_bytes() const { return page_count * page_bytes(); }
 };
 
@@ -55,15 +73,16 @@ class KvSequence {
   std::span<const TokenId> tokens() const { return tokens_; }
   // Makes room for that many entries: staging and committing them does not allocate. Precondition: open.
   void reserve(int64_t entries);
-  std::span<const int32_t> pages() const {
-    return pages_;
-  }  // staged pages included while a transaction is open
+  // Staged pages are included while a transaction is open. Pages before the window are kNoPage.
+  static constexpr int32_t kNoPage = -1;
+  std::span<const int32_t> pages() const { return pages_; }
 
  private:
   friend class KvCache;
   friend class KvTransaction;
   KvCache* cache_ = nullptr;
   std::vector<int32_t> pages_;
+  size_t first_page_ = 0;  // number of pages given back because no later row sees them
   std::vector<TokenId> tokens_;
   std::vector<PrefixId> prefixes_;  // one per full page of committed tokens: the prefix that it ends
   uint64_t scope_ = 0;
@@ -101,7 +120,8 @@ class KvTransaction {
 // Paged keys and values of one model for all its sequences. Between steps: free + cached + in use ==
 // page_count, and nothing is staged. Not thread-safe. Pages are shared copy-free between sequences with the
 // same beginning; only full pages of committed entries are shared, and they are never written again. Two
-// sequences that computed the same page end up with one.
+// sequences that computed the same page end up with one. Where KvShape::window is set, a sequence gives back
+// the pages that no later row sees; they stay findable as those of finished sequences do.
 class KvCache {
  public:
   // Throws std::bad_alloc when the entries do not fit in memory.
@@ -128,11 +148,11 @@ class KvCache {
   // Reserves count >= 1 entries. Error (kResource): not enough pages; nothing changes.
   Result<KvTransaction> stage(KvSequence& sequence, int count);
 
-  // Forgets committed entries from `length` on. Shared pages are left alone: the next stage() copies one that
-  // is kept in part.
+  // Forgets committed entries from `length` on, or all where a row after `length` would see pages that were
+  // given back. Shared pages are left alone: the next stage() copies one that is kept in part.
   void rewind(KvSequence& sequence, int32_t length);
 
-  // [page_count * page_size, kv_head_count] head vectors of cached_head_bytes() each
+  // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each
   std::byte* keys(int64_t layer);
   std::byte* values(int64_t layer);
 
@@ -161,6 +181,9 @@ class KvCache {
   int32_t take_page();
   void release_page(int32_t page);
   void release_pages(KvSequence& sequence, size_t keep);
+  // The first page with an entry that a row at position `length` or later sees.
+  size_t first_seen_page(int64_t length) const;
+  void release_unseen_pages(KvSequence& sequence);
   void own_last_page(KvSequence& sequence);
   void move_rows(int64_t from_slot, int64_t to_slot, int64_t count);
   void publish_full_pages(KvSequence& sequence);
@@ -173,8 +196,9 @@ class KvCache {
   KvOptions options_;
   PagePool pool_;
   PrefixCache prefixes_;
-  std::vector<std::byte> poisoned_row_;       // NaN in every number; empty: no poisoning
-  Buffer storage_;                            // [layer_count, keys then values, slots, kv_head_count]
+  std::vector<std::byte> poisoned_row_;       // NaN in every number of the largest row; empty: no poisoning
+  Buffer storage_;                            // [layer_count, keys then values, slots, heads]
+  std::vector<int64_t> layer_begin_;          // [layer_count], in bytes
   std::vector<const KvSequence*> sequences_;  // all that are open
 };
 

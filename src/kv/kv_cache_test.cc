@@ -237,5 +237,39 @@ TEST(KvCache, SequencesMoveInContainers) {
   EXPECT_EQ(cache.available_pages(), 6);
 }
 
+TEST(KvCache, GivesBackPagesThatNoLaterRowSees) {
+  KvShape shape = kSmall;
+  shape.window = 6;
+  KvCache cache(shape, kPoisoned);
+  KvSequence sequence = cache.open({});
+  append(cache, sequence, count_up(13));
+  // The next row sees entries 8 to 13. The page before it stays for rewinding.
+  EXPECT_EQ(sequence.pages()[0], KvSequence::kNoPage);
+  EXPECT_NE(sequence.pages()[1], KvSequence::kNoPage);
+  EXPECT_EQ(cache.available_pages(), 3);
+  for (TokenId first = 13; first < 33; first += 4) append(cache, sequence, count_up(4, first));
+  EXPECT_EQ(sequence.length(), 33);
+  EXPECT_TRUE(cache.check_invariants().ok());
+  EXPECT_EQ(first_key(cache, 0, slot_of(sequence, 32, 4)), 32);
+  cache.rewind(sequence, 30);
+  EXPECT_EQ(sequence.length(), 30);
+  cache.rewind(sequence, 12);  // the rows there would see pages that are gone
+  EXPECT_EQ(sequence.length(), 0);
+  EXPECT_EQ(cache.available_pages(), 6);
+  EXPECT_TRUE(cache.check_invariants().ok());
+}
+
+TEST(KvCache, PagesBeforeTheWindowAreFoundByOtherSequences) {
+  KvShape shape = kSmall;
+  shape.window = 2;
+  KvCache cache(shape, kPoisoned);
+  KvSequence sequence = cache.open({});
+  append(cache, sequence, count_up(15));
+  const KvSequence second = cache.open(count_up(15));
+  EXPECT_EQ(second.length(), 12);
+  EXPECT_NE(second.pages()[0], KvSequence::kNoPage);
+  EXPECT_TRUE(cache.check_invariants().ok());
+}
+
 }  // namespace
 }  // namespace outrider

@@ -2,6 +2,7 @@
 // The recount of a KvCache, for tests and debug builds.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "kv/kv_cache.h"
 
@@ -27,6 +28,10 @@ Status KvCache::check_sequence(const KvSequence& sequence) const {
   }
   for (int64_t index = 0; index < held; ++index) {
     const int32_t page = sequence.pages_[static_cast<size_t>(index)];
+    const bool is_given_back = std::cmp_less(index, sequence.first_page_);
+    if (is_given_back != (page == KvSequence::kNoPage))
+      return broken("pages given back at the beginning of a sequence", std::ssize(sequence.pages_), index);
+    if (is_given_back) continue;
     const int64_t begin = index * shape_.page_size;
     const int64_t committed = std::clamp(length - begin, int64_t{0}, int64_t{shape_.page_size});
     const bool writable = sequence.staged_ > 0 && committed < shape_.page_size;
@@ -54,7 +59,9 @@ Status KvCache::check_sequence(const KvSequence& sequence) const {
 Status KvCache::check_invariants() const {
   std::vector<int32_t> references(static_cast<size_t>(shape_.page_count));
   for (const KvSequence* sequence : sequences_) {
-    for (const int32_t page : sequence->pages_) ++references[static_cast<size_t>(page)];
+    for (const int32_t page : sequence->pages_) {
+      if (page != KvSequence::kNoPage) ++references[static_cast<size_t>(page)];
+    }
     OUTRIDER_RETURN_IF_ERROR(check_sequence(*sequence));
   }
   std::vector<int> listed(static_cast<size_t>(shape_.page_count));

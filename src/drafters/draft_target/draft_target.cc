@@ -79,7 +79,7 @@ void DraftTargetDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
       std::mismatch(cached.begin(), cached.end(), before_pending.begin(), before_pending.end()).first -
       cached.begin());
   if (same < cached.size()) growth_.cache().rewind(sequence.kv, static_cast<int32_t>(same));
-  auto uncached = tokens.subspan(same);
+  auto uncached = tokens.subspan(static_cast<size_t>(sequence.kv.length()));
   if (uncached.size() > CachedGrowth::kMaxUncached + 1) {
     if (!compute(sequence, uncached.first(uncached.size() - 1))) return;
     uncached = uncached.last(1);
@@ -152,9 +152,10 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
   OUTRIDER_TRY(const ModelFile file, open_model(options.speculative_model));
   OUTRIDER_TRY(const std::shared_ptr<const Tokenizer> tokenizer, Tokenizer::create(file.tokenizer));
   OUTRIDER_RETURN_IF_ERROR(check_same_vocabulary(*context.tokenizer, *tokenizer));
-  OUTRIDER_TRY(
-      std::unique_ptr<Model> model,
-      Model::load(file, {.kernels = context.kernels, .pool = context.pool, .weights = context.weights}));
+  OUTRIDER_TRY(std::unique_ptr<Model> model, Model::load(file, {.kernels = context.kernels,
+                                                                .pool = context.pool,
+                                                                .weights = context.weights,
+                                                                .context = context.context}));
   OUTRIDER_TRY(const SpeculativeOptions own, own_options(options));
   return make_draft_target_drafter(std::move(model), own, context);
 }

@@ -196,6 +196,12 @@ std::span<const float> MoaDrafter::run_target_layers(std::span<const float> stat
 Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& options,
                                                   const DrafterContext& context) {
   OUTRIDER_TRY(const HeadFile* head, context.head_for(options));
+  const KvShape target = context.target->kv_shape();
+  if (target.window != 0 || !target.layers.empty()) {
+    return input_error(
+        "a Mixture of Attentions reads the keys and values of all tokens in all layers; expected a target "
+        "whose layers are alike and have no sliding window, found another; choose another method");
+  }
   OUTRIDER_TRY(std::unique_ptr<MoaNetwork> network,
                MoaNetwork::load(*head, *context.target, context.model_options()));
   network->reserve(int64_t{context.max_batch} * CachedGrowth::max_staged(options));

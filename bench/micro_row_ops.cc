@@ -33,7 +33,7 @@ void time_rope(benchmark::State& state, const KernelTable& kernels) {
   const std::vector<float> rotations = random_floats(rows * kHeadDim);
   for ([[maybe_unused]] auto iteration : state) {
     bench_pool().run([&](Worker worker) {
-      kernels.rope({x.data(), rotations.data(), rows, kHeads, kHeadDim}, worker);
+      kernels.rope({x.data(), rotations.data(), rows, kHeads, kHeadDim, kHeadDim}, worker);
     });
   }
   const int64_t numbers = rows * kHeads * kHeadDim;

@@ -35,7 +35,8 @@ PROMPT = [(7 * i * i + 3 * i + 11) % (VOCAB - 2) for i in range(40)]
 TEXTS = ["the tone of it, then another", "1 + 2 = 3; or not?", "a"]
 TOLERANCE = 1e-4
 TIE = 1e-5
-F32 = ["--weights", "f32", "--kv-cache-type", "f32", "--cache-dir", "none", "--threads", "1"]
+# LongRoPE chooses its frequencies by the context.
+F32 = ["--weights", "f32", "--kv-cache-type", "f32", "--cache-dir", "none", "--threads", "1", "--ctx", str(len(PROMPT) + STEPS)]
 # A draft model that is often right, and the trees it drafts.
 SPECULATION = ["draft_target,max_draft_len=4", "draft_target,tree=dynamic,max_draft_len=4,max_total_draft_tokens=12",
                "ngram,max_draft_len=4"]

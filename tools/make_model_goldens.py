@@ -56,6 +56,7 @@ class Case:
     config: dict = field(default_factory=dict)
     dtype: torch.dtype = torch.bfloat16  # type in the saved file; the golden values use the saved numbers in f32
     gguf: bool = False
+    token_by_token: bool = False  # the golden values depend on how many tokens a pass computes
 
 
 def cases():
@@ -96,6 +97,88 @@ def cases():
                 mlp_bias=True,
             ),
         ),
+    ] + attention_cases()
+
+
+def attention_cases():
+    """Families whose difference lies in attention and positions."""
+    tiny = SMALL | dict(tie_word_embeddings=True, num_hidden_layers=4, head_dim=8, pad_token_id=None)
+    two = tiny | dict(num_hidden_layers=2)
+    yarn = dict(
+        rope_type="yarn",
+        rope_theta=1e4,
+        factor=8.0,
+        original_max_position_embeddings=16,
+        beta_fast=4.0,
+        beta_slow=1.0,
+        mscale=1.0,
+        mscale_all_dim=0.5,
+        llama_4_scaling_beta=0.2,
+    )
+    long_rope = dict(
+        rope_type="longrope",
+        rope_theta=1e4,
+        partial_rotary_factor=0.75,
+        short_factor=[1.0, 1.2, 1.5],
+        long_factor=[2.0, 3.0, 5.0],
+    )
+    gemma_ropes = dict(
+        sliding_attention=dict(rope_type="default", rope_theta=1e3),
+        full_attention=dict(rope_type="linear", factor=4.0, rope_theta=1e5),
+    )
+    windows = dict(sliding_window=20, layer_types=["sliding_attention", "full_attention"] * 2)
+    dynamic = dict(rope_type="dynamic", rope_theta=1e4, factor=4.0)
+    return [
+        Case(
+            "llama_rope_dynamic",
+            transformers.LlamaConfig,
+            two | dict(rope_parameters=dynamic, max_position_embeddings=40),
+            token_by_token=True,
+        ),
+        Case("smollm3", transformers.SmolLM3Config, tiny | dict(num_hidden_layers=3, no_rope_layers=[1, 0, 1])),
+        Case(
+            "phi3",
+            transformers.Phi3Config,
+            SMALL
+            | dict(
+                hidden_size=32,
+                tie_word_embeddings=True,
+                pad_token_id=None,
+                sliding_window=30,
+                rope_parameters=long_rope,
+                original_max_position_embeddings=128,
+            ),
+        ),
+        Case("ministral", transformers.MinistralConfig, tiny | windows),
+        Case("ministral3", transformers.Ministral3Config, two | dict(rope_parameters=yarn)),
+        Case(
+            "gemma2",
+            transformers.Gemma2Config,
+            tiny
+            | windows
+            | dict(query_pre_attn_scalar=12, attn_logit_softcapping=5.0, final_logit_softcapping=20.0, attention_bias=True),
+        ),
+        Case(
+            "gemma3",
+            transformers.Gemma3TextConfig,
+            tiny | windows | dict(query_pre_attn_scalar=12, rope_parameters=gemma_ropes),
+        ),
+        Case(
+            "gemma4",
+            transformers.Gemma4TextConfig,
+            tiny
+            | windows
+            | dict(
+                global_head_dim=16,
+                num_global_key_value_heads=1,
+                attention_k_eq_v=True,
+                num_kv_shared_layers=2,
+                use_double_wide_mlp=True,
+                hidden_size_per_layer_input=8,
+                vocab_size_per_layer_input=VOCAB,
+                final_logit_softcapping=20.0,
+            ),
+        ),
     ]
 
 
@@ -118,14 +201,29 @@ def randomize(model, seed, dtype):
                 normal(tensor, 0.0, 0.25)
             else:
                 normal(tensor, 0.0, 0.18)
+        for name, tensor in model.named_buffers():
+            if "layer_scalar" in name:
+                normal(tensor, 0.8, 0.1)
 
 
-def greedy(model, prompt):
+def last_logits(model, tokens):
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1]
+
+
+def last_logits_token_by_token(model, tokens):
+    cache = transformers.DynamicCache(config=model.config)
+    with torch.no_grad():
+        for token in tokens:
+            logits = model(input_ids=torch.tensor([[token]]), past_key_values=cache, use_cache=True).logits[0, -1]
+    return logits
+
+
+def greedy(model, prompt, compute=last_logits):
     """Returns tokens, log-probabilities [STEPS, vocab] and the smallest gap between the best two."""
     tokens, rows, gap = list(prompt), [], math.inf
     for _ in range(STEPS):
-        with torch.no_grad():
-            logits = model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1]
+        logits = compute(model, tokens)
         logprobs = torch.log_softmax(logits.double(), dim=-1)
         best = logprobs.topk(2)
         gap = min(gap, (best.values[0] - best.values[1]).item())
@@ -155,7 +253,8 @@ def write_directory(case, directory, tokenizer):
         config = case.config_class(**{**BASE, **case.config})
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
         randomize(model.float().eval(), seed, case.dtype)
-        tokens, logprobs, gap = greedy(model, prompt)
+        compute = last_logits_token_by_token if case.token_by_token else last_logits
+        tokens, logprobs, gap = greedy(model, prompt, compute)
         if gap > MIN_GAP and len(set(tokens)) >= MIN_DISTINCT_TOKENS:
             break
     else:
@@ -168,7 +267,7 @@ def write_directory(case, directory, tokenizer):
     saved = transformers.AutoModelForCausalLM.from_pretrained(
         directory, dtype=torch.float32, attn_implementation="eager"
     ).eval()
-    again, logprobs, _ = greedy(saved, prompt)
+    again, logprobs, _ = greedy(saved, prompt, compute)
     assert again == tokens
     print(f"{case.name}: seed {seed}, smallest gap {gap:.4f}, {len(set(tokens))} distinct tokens")
     top = logprobs.topk(TOP)

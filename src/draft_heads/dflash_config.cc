@@ -88,10 +88,11 @@ Result<DFlashConfig> read_dflash_config(const HeadFile& head, const ModelConfig&
         "config.json: expected the target's hidden_size {} and vocab_size {}, found {} and {}",
         target.hidden_size, target.vocab_size, config.layers.hidden_size, config.layers.vocab_size));
   }
-  if (config.layers.sliding_window != 0) {
+  const int64_t window = config.layers.layer_traits.front().window;
+  if (window != 0) {
     return head.fail(fmt::format(
         "config.json: expected no sliding_window of a DFlash drafter, found {}; windows are not supported",
-        config.layers.sliding_window));
+        window));
   }
   OUTRIDER_TRY(const auto target_layers, root.integer("num_target_layers"));
   if (target_layers && *target_layers != target.layer_count) {

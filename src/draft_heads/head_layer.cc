@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "models/rope_frequencies.h"
 
 namespace outrider {
 
@@ -69,20 +68,16 @@ void add_one_to_norms(DecoderLayer& layer) {
 
 HeadLayers::HeadLayers(const ModelConfig& config, const KernelTable* kernels, ThreadPool* pool)
     : ops_(kernels, pool),
-      shape_{.head_count = config.head_count,
-             .kv_head_count = config.kv_head_count,
-             .head_dim = config.head_dim,
-             .window = config.sliding_window,
-             .epsilon = config.norm.epsilon},
+      shape_(AttentionShape::of(config, 0)),
       hidden_size_(config.hidden_size),
-      inverse_frequency_(rope_inverse_frequencies(config)) {}
+      rope_(config.ropes.front(), config.head_dim, /*context=*/0) {}
 
 KvShape HeadLayers::kv_shape(int64_t layer_count) const {
   return {.layer_count = layer_count, .kv_head_count = shape_.kv_head_count, .head_dim = shape_.head_dim};
 }
 
 void HeadLayers::reserve(int64_t rows, std::span<const DecoderLayer> layers) {
-  rotations_.reserve(rows, shape_.head_dim);
+  rotations_.reserve(rows, rope_.rotated());
   normed_.reserve(rows, hidden_size_);
   qkv_.reserve(rows, shape_.qkv_size());
   attended_.reserve(rows, shape_.q_size());
@@ -110,8 +105,7 @@ void HeadLayers::begin(const ForwardBatch& batch, KvCache& cache, int32_t first_
   ops_.pool().run(ops_.shares_for(batch.rows() * shape_.head_dim), [&](Worker worker) {
     const Range share = share_of(worker, batch.rows());
     for (int64_t r = share.begin; r < share.end; ++r) {
-      fill_rotations(batch.positions[static_cast<size_t>(r)], inverse_frequency_,
-                     rotations_.data() + r * shape_.head_dim);
+      rope_.fill(batch.positions[static_cast<size_t>(r)], rotations_.data() + r * rope_.rotated());
     }
   });
 }
@@ -158,7 +152,7 @@ void HeadLayers::store(const DecoderLayer& layer, int64_t index, const float* in
   ops_.rotate_and_store(shape_, {.qkv = qkv_.data(),
                                  .rows = rows_,
                                  .slots = batch_->slots,
-                                 .rotations = rotations_.data(),
+                                 .rotations = rotations(),
                                  .q_norm = layer.q_norm,
                                  .k_norm = layer.k_norm,
                                  .cache = cache_,
@@ -172,7 +166,7 @@ void HeadLayers::store_context(const DecoderLayer& layer, int64_t index, const f
   ops_.rotate_and_store(keys, {.qkv = qkv_.data(),
                                .rows = rows_,
                                .slots = batch_->slots,
-                               .rotations = rotations_.data(),
+                               .rotations = rotations(),
                                .q_norm = {},
                                .k_norm = layer.k_norm,
                                .cache = cache_,
@@ -187,7 +181,7 @@ void HeadLayers::query(const DecoderLayer& layer, const float* input) {
   ops_.rotate_and_store(queries, {.qkv = q,
                                   .rows = rows_,
                                   .slots = batch_->slots,
-                                  .rotations = rotations_.data(),
+                                  .rotations = rotations(),
                                   .q_norm = layer.q_norm,
                                   .k_norm = {},
                                   .cache = cache_,

@@ -9,6 +9,7 @@
 #include "draft_heads/head_file.h"
 #include "models/decoder_weights.h"
 #include "models/layer_ops.h"
+#include "models/rotary_embedding.h"
 
 namespace outrider {
 
@@ -67,11 +68,12 @@ class HeadLayers {
 
  private:
   void hide_entries(int32_t first);
+  RowRotations rotations() { return {rotations_.data(), rope_.rotated()}; }
 
   LayerOps ops_;
   AttentionShape shape_;
   int64_t hidden_size_;
-  std::vector<float> inverse_frequency_;  // [head_dim / 2]
+  RotaryEmbedding rope_;
   const ForwardBatch* batch_ = nullptr;
   KvCache* cache_ = nullptr;
   std::vector<int32_t> rows_;  // of the batch
@@ -79,7 +81,7 @@ class HeadLayers {
   // Scratch of hide_entries(): 0, 1, ...; what rows with a tail see, and where each of them begins.
   std::vector<int32_t> in_order_, listed_;
   std::vector<size_t> starts_;
-  Scratch rotations_;  // [batch rows, head_dim]
+  Scratch rotations_;  // see RowRotations
   Scratch normed_;     // [rows, hidden_size]
   Scratch qkv_;        // [rows, qkv_size]
   Scratch attended_;   // [rows, q_size]

@@ -52,8 +52,8 @@ Result<ModelConfig> read_layer(const HeadFile& head, const ModelConfig& base, co
 Result<ModelConfig> read_base(const HeadFile& head, const ModelConfig& target) {
   const JsonObject& root = head.config.root();
   ModelConfig base = target;
-  base.sliding_window = 0;
-  base.rope_scaling = {};
+  base.layer_traits = std::vector<LayerTraits>(1);
+  base.ropes = {{.theta = target.ropes.front().theta, .scaling = {}}};
   OUTRIDER_TRY(const auto scaling, root.object("rope_scaling"));
   if (scaling) {
     return head.fail(
@@ -68,7 +68,7 @@ Result<ModelConfig> read_base(const HeadFile& head, const ModelConfig& target) {
   OUTRIDER_TRY(const auto theta, root.number("rope_theta"));
   if (heads) base.head_count = *heads;
   if (epsilon) base.norm.epsilon = static_cast<float>(*epsilon);
-  if (theta) base.rope_theta = *theta;
+  if (theta) base.ropes.front().theta = *theta;
   if (base.head_count < 1)
     return head.fail(
         fmt::format("config.json: expected heads, found num_attention_heads {}", base.head_count));

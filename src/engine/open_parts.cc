@@ -71,6 +71,17 @@ Status check_range(std::string_view name, int64_t value, int64_t low, int64_t hi
                      ", found " + std::to_string(value));
 }
 
+// Texts within the original context of LongRoPE are computed with its short divisors, as in training, unless
+// a longer context is asked for.
+int64_t default_context(const ModelConfig& config) {
+  int64_t context = std::min(config.max_context, kDefaultContext);
+  for (const RopeTraits& rope : config.ropes) {
+    if (rope.scaling.kind == RopeScalingKind::kLongRope)
+      context = std::min(context, rope.scaling.original_context);
+  }
+  return context;
+}
+
 Status resolve(EngineOptions& options, const ModelConfig& config) {
   OUTRIDER_RETURN_IF_ERROR(check_range("threads", options.threads, 0, 1024));
   OUTRIDER_RETURN_IF_ERROR(check_range("page size", options.page_size, 1, 4096));
@@ -82,7 +93,7 @@ Status resolve(EngineOptions& options, const ModelConfig& config) {
   OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
   if (options.threads == 0)
     options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (options.context == 0) options.context = std::min(config.max_context, kDefaultContext);
+  if (options.context == 0) options.context = default_context(config);
   if (options.context > config.max_context) {
     return input_error("context of " + std::to_string(options.context) +
                        " tokens asked for, but the model was made for " + std::to_string(config.max_context) +
@@ -174,6 +185,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
   OUTRIDER_TRY(parts.target, Model::load(file, {.kernels = kernels,
                                                 .pool = parts.pool.get(),
                                                 .weights = weights,
+                                                .context = parts.options.context,
                                                 .packed_cache = parts.options.packed_cache}));
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));

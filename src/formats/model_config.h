@@ -13,19 +13,77 @@
 
 namespace outrider {
 
-enum class RopeScalingKind { kNone, kLinear, kLlama3 };
+// How the frequencies of RoPE change for contexts longer than those of training.
+// - kLinear: all are divided by `factor`.
+// - kDynamic: from position `original_context` on, a row's base grows with its own position.
+// - kLlama3: wavelengths above original_context / low_freq_factor are divided by `factor`, those below
+//   original_context / high_freq_factor are kept, and those between are blended.
+// - kYarn: frequencies that turn less than beta_slow times within the original context are divided by
+//   `factor`, those that turn more than beta_fast times are kept, and those between are blended.
+// - kLongRope: a divisor for each frequency, one set for contexts up to the original one, one for longer.
+enum class RopeScalingKind : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope };
 
-// Llama-3.1 scaling: wavelengths above original_context / low_freq_factor are divided by `factor`, those
-// below original_context / high_freq_factor are kept, and those between are blended.
 struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::kNone;
   double factor = 1.0;
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool truncates_range = true;    // kYarn: the range of blended frequencies begins and ends at whole numbers
+  double attention_factor = 1.0;  // cosines and sines are multiplied by it
   int64_t original_context = 8192;
-  // Divisors per frequency from the file itself (GGUF's rope_freqs.weight). They replace the formula when not
-  // empty.
-  std::vector<float> frequency_divisors;  // [head_dim / 2]
+  // Divisors per frequency, [rotated numbers / 2]: kLongRope's, or those from a GGUF file itself
+  // (rope_freqs.weight), which replace the formula of kLlama3 when not empty.
+  std::vector<float> frequency_divisors;
+  std::vector<float> long_divisors;  // kLongRope, for contexts longer than the original one
+};
+
+// A rotary position embedding.
+struct RopeTraits {
+  double theta = 10000.0;
+  int64_t rotated_dim = 0;  // the first numbers of a head, which turn; 0: all
+  double turning_part = 1;  // of the frequencies, from the fastest on; the others are zero
+  RopeScaling scaling;
+};
+
+// The traits in which layers of one model differ.
+struct LayerTraits {
+  static constexpr int kNoRope = -1;
+  static constexpr int64_t kOwn = -1;
+
+  int64_t window = 0;    // a row sees the last `window` positions, itself included; 0: all
+  int rope = 0;          // index in ModelConfig::ropes; kNoRope: queries and keys do not depend on positions
+  int64_t head_dim = 0;  // this and the next two replace the model's sizes; 0: they stay
+  int64_t kv_head_count = 0;
+  int64_t ffn_size = 0;
+  int64_t kv_layer = kOwn;       // the earlier layer whose keys and values it reads
+  bool values_are_keys = false;  // one projection makes both, before norms and RoPE
+
+  bool operator==(const LayerTraits&) const = default;
+};
+
+// The sizes of one layer.
+struct LayerSizes {
+  int64_t head_count = 0;
+  int64_t kv_head_count = 0;
+  int64_t head_dim = 0;
+  int64_t ffn_size = 0;
+
+  int64_t q_size() const { return head_count * head_dim; }
+  int64_t kv_size() const { return kv_head_count * head_dim; }
+};
+
+// A second, smaller embedding of every token for every layer, which the layer gates and adds at its end.
+struct LayerInputTraits {
+  int64_t size = 0;        // numbers per layer; 0: there is none
+  int64_t vocab_size = 0;  // rows of its table
+};
+
+// Queries grow with their position: by 1 + beta * ln(1 + floor(position / original_context)).
+struct QueryTemperature {
+  double beta = 0.0;  // 0: they do not
+  int64_t original_context = 8192;
 };
 
 enum class NormKind : uint8_t { kRms, kLayer };
@@ -80,9 +138,14 @@ struct ModelConfig {
   NormTraits norm;
   MlpTraits mlp;
   ScaleTraits scales;
-  double rope_theta = 10000.0;
-  RopeScaling rope_scaling;
-  int64_t sliding_window = 0;  // a row sees the last `sliding_window` positions, itself included; 0: all
+  std::vector<RopeTraits> ropes{1};          // those that layers choose from
+  std::vector<LayerTraits> layer_traits{1};  // those of layer i are at i modulo the size
+  double attention_softcap = 0;              // scores become cap * tanh(score / cap); 0: they stay
+  double logit_softcap = 0;                  // likewise the logits
+  QueryTemperature query_temperature;
+  LayerInputTraits layer_inputs;
+  bool v_norm = false;         // RMS norm of every value head, without weights
+  bool layer_scalars = false;  // the residual stream is multiplied by a number at the end of every layer
   bool tied_embeddings = false;
   bool qkv_bias = false;
   bool output_bias = false;  // bias of the attention output projection
@@ -91,9 +154,19 @@ struct ModelConfig {
   std::vector<TokenId> stop_tokens;  // end-of-text ids
   SamplingChoices sampling;          // from generation_config.json alone
 
-  // The weights of a norm over that many heads of queries or keys.
-  int64_t qk_norm_size(int64_t heads) const {
-    return qk_norm == QkNorm::kWhole ? heads * head_dim : head_dim;
+  // Keeps one element where all layers are alike. An empty list changes nothing.
+  void set_layer_traits(std::vector<LayerTraits> layers);
+  const LayerTraits& traits_of(int64_t layer) const {
+    return layer_traits[static_cast<size_t>(layer) % layer_traits.size()];
+  }
+  // The positions that some layer sees; 0: all.
+  int64_t longest_window() const;
+  LayerSizes sizes_of(int64_t layer) const;
+  // The layer whose keys and values it reads: `layer` itself, or an earlier one.
+  int64_t kv_layer_of(int64_t layer) const;
+  // The weights of a norm over that many heads of `dim` queries or keys.
+  int64_t qk_norm_size(int64_t heads, int64_t dim) const {
+    return qk_norm == QkNorm::kWhole ? heads * dim : dim;
   }
 };
 

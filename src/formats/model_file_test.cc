@@ -52,8 +52,8 @@ void expect_same_config(const ModelConfig& a, const ModelConfig& b) {
   EXPECT_EQ(a.ffn_size, b.ffn_size);
   EXPECT_EQ(a.max_context, b.max_context);
   EXPECT_EQ(a.norm.epsilon, b.norm.epsilon);
-  EXPECT_EQ(a.rope_theta, b.rope_theta);
-  EXPECT_EQ(a.rope_scaling.kind, b.rope_scaling.kind);
+  EXPECT_EQ(a.ropes.front().theta, b.ropes.front().theta);
+  EXPECT_EQ(a.ropes.front().scaling.kind, b.ropes.front().scaling.kind);
   EXPECT_EQ(a.tied_embeddings, b.tied_embeddings);
   EXPECT_EQ(a.qkv_bias, b.qkv_bias);
   EXPECT_EQ(a.qk_norm, b.qk_norm);
@@ -109,7 +109,7 @@ TEST(ModelFileTest, TraitsOfTheFamilies) {
   const auto qwen3 = open_model(kGoldens / "qwen3");
   ASSERT_TRUE(llama.ok() && qwen2.ok() && qwen3.ok());
   EXPECT_EQ(llama->tensors.at("lm_head.weight").dtype, DType::kBF16);
-  EXPECT_EQ(llama->config.rope_scaling.kind, RopeScalingKind::kLlama3);
+  EXPECT_EQ(llama->config.ropes.front().scaling.kind, RopeScalingKind::kLlama3);
   EXPECT_TRUE(qwen2->config.tied_embeddings);
   EXPECT_FALSE(qwen2->tensors.contains("lm_head.weight"));
   EXPECT_EQ(qwen2->tensors.at("model.layers.1.self_attn.k_proj.bias").shape, (Shape{4}));
@@ -120,7 +120,7 @@ TEST(ModelFileTest, GgufCarriesLlama3Divisors) {
   const auto model = open_model(kGoldens / "llama.gguf");
   ASSERT_TRUE(model.ok());
   // Wavelength 2 pi (< 64 / 4) is kept; wavelength 2 pi sqrt(500000) (> 64) is divided by the factor.
-  EXPECT_EQ(model->config.rope_scaling.frequency_divisors, (std::vector<float>{1.0f, 8.0f}));
+  EXPECT_EQ(model->config.ropes.front().scaling.frequency_divisors, (std::vector<float>{1.0f, 8.0f}));
 }
 
 TEST(ModelFileTest, ShardsAreOneModelWhicheverIsGiven) {

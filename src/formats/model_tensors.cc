@@ -13,7 +13,7 @@ std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
-void append_norms(const ModelConfig& config, const std::string& prefix,
+void append_norms(const ModelConfig& config, int64_t layer, const std::string& prefix,
                   std::vector<ExpectedTensor>* expected) {
   const auto norm = [&](const char* name, int64_t size) {
     expected->push_back({prefix + name + ".weight", {size}});
@@ -28,28 +28,54 @@ void append_norms(const ModelConfig& config, const std::string& prefix,
     norm("post_mlp_layernorm", hidden);
   }
   if (config.qk_norm == QkNorm::kNone) return;
-  norm("self_attn.q_norm", config.qk_norm_size(config.head_count));
-  norm("self_attn.k_norm", config.qk_norm_size(config.kv_head_count));
+  const LayerSizes sizes = config.sizes_of(layer);
+  norm("self_attn.q_norm", config.qk_norm_size(sizes.head_count, sizes.head_dim));
+  if (config.kv_layer_of(layer) != layer) return;
+  norm("self_attn.k_norm", config.qk_norm_size(sizes.kv_head_count, sizes.head_dim));
+}
+
+// The parts after the MLP.
+void append_layer_end(const ModelConfig& config, const std::string& prefix,
+                      std::vector<ExpectedTensor>* expected) {
+  const int64_t size = config.layer_inputs.size;
+  const int64_t hidden = config.hidden_size;
+  if (size != 0) {
+    expected->push_back({prefix + "per_layer_input_gate.weight", {size, hidden}});
+    expected->push_back({prefix + "per_layer_projection.weight", {hidden, size}});
+    expected->push_back({prefix + "post_per_layer_input_norm.weight", {hidden}});
+  }
+  if (config.layer_scalars) expected->push_back({prefix + "layer_scalar.weight", {1}});
 }
 
 void append_layer(const ModelConfig& config, int64_t layer, std::vector<ExpectedTensor>* expected) {
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
   const int64_t hidden = config.hidden_size;
-  const int64_t ffn = config.ffn_size;
-  const int64_t q_rows = config.head_count * config.head_dim;
-  const int64_t kv_rows = config.kv_head_count * config.head_dim;
+  const LayerSizes sizes = config.sizes_of(layer);
   const auto projection = [&](const std::string& name, int64_t rows, int64_t cols, bool bias) {
     expected->push_back({prefix + name + ".weight", {rows, cols}});
     if (bias) expected->push_back({prefix + name + ".bias", {rows}});
   };
-  append_norms(config, prefix, expected);
-  projection("self_attn.q_proj", q_rows, hidden, config.qkv_bias);
-  projection("self_attn.k_proj", kv_rows, hidden, config.qkv_bias);
-  projection("self_attn.v_proj", kv_rows, hidden, config.qkv_bias);
-  projection("self_attn.o_proj", hidden, q_rows, config.output_bias);
-  if (config.mlp.is_gated) projection("mlp.gate_proj", ffn, hidden, config.mlp.bias);
-  projection("mlp.up_proj", ffn, hidden, config.mlp.bias);
-  projection("mlp.down_proj", hidden, ffn, config.mlp.bias);
+  append_norms(config, layer, prefix, expected);
+  projection("self_attn.q_proj", sizes.q_size(), hidden, config.qkv_bias);
+  if (config.kv_layer_of(layer) == layer) {
+    projection("self_attn.k_proj", sizes.kv_size(), hidden, config.qkv_bias);
+    if (!config.traits_of(layer).values_are_keys)
+      projection("self_attn.v_proj", sizes.kv_size(), hidden, config.qkv_bias);
+  }
+  projection("self_attn.o_proj", hidden, sizes.q_size(), config.output_bias);
+  if (config.mlp.is_gated) projection("mlp.gate_proj", sizes.ffn_size, hidden, config.mlp.bias);
+  projection("mlp.up_proj", sizes.ffn_size, hidden, config.mlp.bias);
+  projection("mlp.down_proj", hidden, sizes.ffn_size, config.mlp.bias);
+  append_layer_end(config, prefix, expected);
+}
+
+void append_layer_inputs(const ModelConfig& config, std::vector<ExpectedTensor>* expected) {
+  const LayerInputTraits& inputs = config.layer_inputs;
+  if (inputs.size == 0) return;
+  const int64_t all_layers = config.layer_count * inputs.size;
+  expected->push_back({"model.embed_tokens_per_layer.weight", {inputs.vocab_size, all_layers}});
+  expected->push_back({"model.per_layer_model_projection.weight", {all_layers, config.hidden_size}});
+  expected->push_back({"model.per_layer_projection_norm.weight", {inputs.size}});
 }
 
 // The alignment, in bytes, of an element or of the half-precision scale of a block.
@@ -60,6 +86,7 @@ size_t alignment_of(DType dtype) { return dtype == DType::kF32 ? sizeof(float) :
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
   std::vector<ExpectedTensor> expected;
   expected.push_back({"model.embed_tokens.weight", {config.vocab_size, config.hidden_size}});
+  append_layer_inputs(config, &expected);
   for (int64_t layer = 0; layer < config.layer_count; ++layer) append_layer(config, layer, &expected);
   expected.push_back({"model.norm.weight", {config.hidden_size}});
   if (!config.tied_embeddings)

@@ -157,7 +157,8 @@ TEST(AttentionMixture, RowsAreAsIfAlone) {
           std::array<int64_t, 3>{6, 2, 40}}) {
       for (const int32_t committed : {1, 31, 50, 64, 100}) {
         const int64_t window = turn % 3 == 2 ? 37 : 0;
-        Mixture mixture({heads, kv_heads, head_dim, kPages[turn % 3], window, type}, committed);
+        const float softcap = turn % 2 == 1 ? 0.7F : 0.0F;
+        Mixture mixture({heads, kv_heads, head_dim, kPages[turn % 3], window, type, {}, softcap}, committed);
         ASSERT_NO_FATAL_FAILURE(mixture.expect_rows_as_alone(tables));
         mixture.spoil(committed + 7);
         ASSERT_NO_FATAL_FAILURE(mixture.expect_rows_as_alone(tables));

@@ -32,7 +32,9 @@ std::vector<double> expected_attention(const AttentionShape& shape, const Floats
       double dot = 0;
       for (int64_t d = 0; d < shape.head_dim; ++d)
         dot += q[head * shape.head_dim + d] * number(keys, entry, d);
-      scores.push_back(dot / std::sqrt(static_cast<double>(shape.head_dim)));
+      const double score = dot / std::sqrt(static_cast<double>(shape.head_dim));
+      const double cap = shape.softcap;
+      scores.push_back(cap > 0 ? cap * std::tanh(score / cap) : score);
     }
     for (size_t i = 0; i < scores.size() && !shape.slopes.empty(); ++i)
       scores[i] -= shape.slopes[head] * static_cast<double>(scores.size() - 1 - i);
@@ -84,7 +86,8 @@ TEST(Attention, AgreesWithDoublePrecision) {
     for (int64_t head_dim : {1, 8, 20, 33, 64, 96, 128, 256}) {
       for (auto [heads, kv_heads] : head_counts) {
         for (int64_t window : {0, 1, 70}) {
-          const AttentionShape shape = {heads, kv_heads, head_dim, 16, window, type};
+          const float softcap = window == 70 ? 1.5F : 0.0F;
+          const AttentionShape shape = {heads, kv_heads, head_dim, 16, window, type, {}, softcap};
           const int32_t length = 150;
           const RoundedCache cache(shape, length, 1);
           const Floats q = random_floats(shape.query_size(), 3, 2);

@@ -19,6 +19,7 @@ struct AttentionShape {
   int64_t window = 0;
   DType type = DType::kF32;
   Floats slopes = {};  // [head_count], or empty
+  float softcap = 0;
 
   int64_t query_size() const { return head_count * head_dim; }
   int64_t entry_size() const { return kv_head_count * head_dim; }
@@ -99,6 +100,7 @@ inline Floats attend(AttentionKernel kernel, const AttentionShape& shape, const 
   args.window = shape.window;
   args.scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
   args.slopes = shape.slopes.empty() ? nullptr : shape.slopes.data();
+  args.softcap = shape.softcap;
   run_shares(workers, [&](Worker worker) { kernel(args, worker); });
   return y;
 }

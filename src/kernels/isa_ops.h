@@ -106,6 +106,7 @@ struct IsaOps {
   void (*store_kv)(const StoreKvArgs& args);
   // Items are the numbers of y [rows, dim], flattened.
   void (*activate)(const ActivationArgs& args, Range items);
+  void (*softcap)(float* x, int64_t count, float cap);
 };
 
 IsaOps reference_ops();

@@ -29,9 +29,9 @@ struct AttentionRow {
   int32_t tail_len = 0;
 };
 
-// Scaled dot-product attention, grouped queries: y[r, h] = softmax(scale * q[r, h] . K - slope[h] * distance)
-// V. The distance of an entry is the number of entries that follow it in the row's list, which is the
-// difference of their positions. The sum runs over a row's entries in their order, so a chain staged as
+// Scaled dot-product attention, grouped queries: y[r, h] = softmax(cap(q[r, h] . K * scale) - slope[h] *
+// distance) V. The distance of an entry is the number of entries that follow it in the row's list, which is
+// the difference of their positions. The sum runs over a row's entries in their order, so a chain staged as
 // prefix and the same chain staged as tail give the same bits.
 struct AttentionArgs {
   const float* q = nullptr;  // [rows, head_count, head_dim], rows q_stride numbers apart
@@ -47,6 +47,7 @@ struct AttentionArgs {
   int64_t page_size = 0;
   int64_t window = 0;             // only the last `window` entries of a row's list count; 0: all
   float scale = 0;                // of the scores, usually 1 / sqrt(head_dim)
+  float softcap = 0;              // cap(s) = softcap * tanh(s / softcap); 0: cap(s) = s
   const float* slopes = nullptr;  // [head_count]: ALiBi; null: distance does not matter
 };
 
@@ -81,13 +82,14 @@ struct StoreKvArgs {
   int64_t head_dim = 0;
 };
 
-// Rotates pairs (i, i + head_dim / 2) of each head, in place.
+// Rotates pairs (i, i + rotated / 2) of the first `rotated` numbers of each head, in place.
 struct RopeArgs {
   float* x = nullptr;                // [rows, heads, head_dim]
-  const float* rotations = nullptr;  // [rows, head_dim], see fill_rotations
+  const float* rotations = nullptr;  // [rows, rotated], see fill_rotations
   int64_t rows = 0;
   int64_t heads = 0;
   int64_t head_dim = 0;
+  int64_t rotated = 0;
 };
 
 }  // namespace outrider

@@ -75,6 +75,12 @@ struct Shared {
     constexpr int64_t kGrain = 64;
     ops().activate(args, share_of(worker, args.rows * args.dim, kGrain));
   }
+
+  static void softcap(float* x, int64_t count, float cap, Worker worker) {
+    constexpr int64_t kGrain = 64;
+    const Range share = share_of(worker, count, kGrain);
+    ops().softcap(x + share.begin, share.end - share.begin, cap);
+  }
 };
 
 template <IsaOps (*ops)(), WeightLayout (*layout_of)(DType)>
@@ -82,7 +88,7 @@ constexpr KernelTable make_table(std::string_view name) {
   using Table = Shared<ops, layout_of>;
   return {name,          Table::layout,    pack_panels,     Table::pack_inputs,
           Table::linear, Table::attention, Table::rms_norm, Table::layer_norm,
-          Table::rope,   Table::store_kv,  Table::activate};
+          Table::rope,   Table::store_kv,  Table::activate, Table::softcap};
 }
 
 // These use the byte products that the processor has; the bits are the same with any of them.
@@ -116,12 +122,13 @@ const Levels& levels() {
 
 }  // namespace
 
-void fill_rotations(int32_t position, std::span<const float> inverse_frequency, float* rotations) {
+void fill_rotations(int32_t position, std::span<const float> inverse_frequency, float factor,
+                    float* rotations) {
   const size_t half = inverse_frequency.size();
   for (size_t i = 0; i < half; ++i) {
     const float angle = static_cast<float>(position) * inverse_frequency[i];
-    rotations[i] = static_cast<float>(std::cos(static_cast<double>(angle)));
-    rotations[half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+    rotations[i] = static_cast<float>(std::cos(static_cast<double>(angle))) * factor;
+    rotations[half + i] = static_cast<float>(std::sin(static_cast<double>(angle))) * factor;
   }
 }
 

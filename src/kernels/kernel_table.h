@@ -45,11 +45,15 @@ struct KernelTable {
   void (*rope)(const RopeArgs& args, Worker worker);
   void (*store_kv)(const StoreKvArgs& args);  // one row: callers share rows among workers
   void (*activate)(const ActivationArgs& args, Worker worker);
+  // x[i] = cap * tanh(x[i] / cap) over `count` numbers, in place.
+  void (*softcap)(float* x, int64_t count, float cap, Worker worker);
 };
 
-// Writes the cosines, then the sines, of position * inverse_frequency[i] to rotations [head_dim]; all tables
-// share it. Angle, cosine and sine are each rounded to f32, as Hugging Face's models compute them.
-void fill_rotations(int32_t position, std::span<const float> inverse_frequency, float* rotations);
+// Writes the cosines, then the sines, of position * inverse_frequency[i], times `factor`, to rotations
+// [2 * frequencies]; all tables share it. Angle, cosine, sine and product are each rounded to f32, as Hugging
+// Face's models compute them.
+void fill_rotations(int32_t position, std::span<const float> inverse_frequency, float factor,
+                    float* rotations);
 
 // Names of the tables this machine can run, slowest first; "reference" is always there.
 std::vector<std::string_view> available_kernels();

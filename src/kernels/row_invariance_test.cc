@@ -130,19 +130,30 @@ TEST(RowInvariance, Activate) {
   }
 }
 
+TEST(RowInvariance, Softcap) {
+  const int64_t dim = 77;
+  for (const KernelTable* table : tables_to_test()) {
+    const RowOperation softcap = {dim, dim, [&](const float* x, float* y, int64_t rows, Worker worker) {
+                                    if (worker.index == 0) std::copy_n(x, rows * dim, y);
+                                    if (worker.index == 0) table->softcap(y, rows * dim, 1.5F, {});
+                                  }};
+    EXPECT_EQ(first_variance(softcap), "") << table->name;
+  }
+}
+
 TEST(RowInvariance, Rope) {
-  const int64_t heads = 3, head_dim = 36, width = heads * head_dim;
-  const Floats frequency = random_floats(head_dim / 2, 9);
+  const int64_t heads = 3, head_dim = 36, rotated = 22, width = heads * head_dim;
+  const Floats frequency = random_floats(rotated / 2, 9);
   for (const KernelTable* table : tables_to_test()) {
     // A row's position must come from the row itself: its first number says which.
     const RowOperation rope = {width, width, [&](const float* x, float* y, int64_t rows, Worker worker) {
                                  const Range own = share_of(worker, rows);
-                                 Floats rotations(static_cast<size_t>(rows * head_dim));
+                                 Floats rotations(static_cast<size_t>(rows * rotated));
                                  for (int64_t r = 0; r < rows; ++r)
-                                   fill_rotations(x[r * width] > 0 ? 1234 : 77, frequency,
-                                                  rotations.data() + r * head_dim);
+                                   fill_rotations(x[r * width] > 0 ? 1234 : 77, frequency, 1.5F,
+                                                  rotations.data() + r * rotated);
                                  std::copy(x + own.begin * width, x + own.end * width, y + own.begin * width);
-                                 table->rope({y, rotations.data(), rows, heads, head_dim}, worker);
+                                 table->rope({y, rotations.data(), rows, heads, head_dim, rotated}, worker);
                                }};
     EXPECT_EQ(first_variance(rope), "") << table->name;
   }

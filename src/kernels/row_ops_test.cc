@@ -97,10 +97,10 @@ TEST(Rope, AgreesWithDoublePrecisionAtFarPositions) {
       const Floats x = random_floats(rows * kHeads * head_dim, 5);
       Floats rotations(static_cast<size_t>(rows * head_dim));
       for (int64_t r = 0; r < rows; ++r)
-        fill_rotations(positions[r], frequency, rotations.data() + r * head_dim);
+        fill_rotations(positions[r], frequency, 1, rotations.data() + r * head_dim);
       Floats y = x;
       run_shares(2, [&](Worker worker) {
-        table->rope({y.data(), rotations.data(), rows, kHeads, head_dim}, worker);
+        table->rope({y.data(), rotations.data(), rows, kHeads, head_dim, head_dim}, worker);
       });
       for (int64_t i = 0; i < rows * kHeads * (head_dim / 2); ++i) {
         const int64_t pair = i % (head_dim / 2);
@@ -114,6 +114,42 @@ TEST(Rope, AgreesWithDoublePrecisionAtFarPositions) {
         ASSERT_NEAR(y[head * head_dim + head_dim / 2 + pair], b * cosine + a * sine, 1e-6) << table->name;
       }
     }
+  }
+}
+
+// Numbers after the rotated ones stay, and a factor scales the others.
+TEST(Rope, TurnsAndScalesTheFirstNumbersOfAHead) {
+  constexpr int64_t kHeads = 2, kHeadDim = 20, kRotated = 10;
+  const Floats frequency = {1, 0.5F, 0.25F, 0.1F, 0.01F};
+  Floats rotations(kRotated);
+  fill_rotations(7, frequency, 1.25F, rotations.data());
+  const Floats x = random_floats(kHeads * kHeadDim, 11);
+  for (const KernelTable* table : tables_to_test()) {
+    Floats y = x;
+    table->rope({y.data(), rotations.data(), 1, kHeads, kHeadDim, kRotated}, {});
+    for (int64_t i = 0; i < kHeads * kHeadDim; ++i) {
+      const int64_t place = i % kHeadDim;
+      const int64_t pair = place % (kRotated / 2);
+      const double angle = 7.0 * static_cast<double>(frequency[pair]);
+      const double sign = place < kRotated / 2 ? -1 : 1;
+      const double other = place < kRotated ? x[i - static_cast<int64_t>(sign) * (kRotated / 2)] : 0;
+      const double turned = 1.25 * (x[i] * std::cos(angle) + sign * other * std::sin(angle));
+      ASSERT_NEAR(y[i], place < kRotated ? turned : x[i], 1e-6) << table->name << " " << i;
+    }
+  }
+}
+
+TEST(Softcap, AgreesWithDoublePrecision) {
+  constexpr double kCap = 30;
+  for (const KernelTable* table : tables_to_test()) {
+    Floats x;
+    for (float number = -400; number < 400; number += 0.317F) x.push_back(number);
+    Floats y = x;
+    run_shares(3, [&](Worker worker) {
+      table->softcap(y.data(), static_cast<int64_t>(y.size()), static_cast<float>(kCap), worker);
+    });
+    for (size_t i = 0; i < x.size(); ++i)
+      ASSERT_NEAR(y[i], kCap * std::tanh(x[i] / kCap), 3e-7 * kCap) << table->name << " " << x[i];
   }
 }
 

@@ -2,6 +2,7 @@
 #include "models/decoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <string>
 #include <string_view>
@@ -16,19 +17,32 @@ void move_row(float* rows, int64_t dim, size_t from, size_t to) {
   std::copy_n(rows + static_cast<int64_t>(from) * dim, dim, rows + static_cast<int64_t>(to) * dim);
 }
 
+// The head size of the layers that choose this RoPE.
+int64_t head_dim_of_rope(const ModelConfig& config, int rope) {
+  for (int64_t layer = 0; layer < config.layer_count; ++layer) {
+    if (config.traits_of(layer).rope == rope) return config.sizes_of(layer).head_dim;
+  }
+  return config.head_dim;
+}
+
 }  // namespace
 
 Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights)
     : config_(std::move(config)),
       ops_(options.kernels, options.pool),
       weights_(std::move(weights)),
-      attention_{.head_count = config_.head_count,
-                 .kv_head_count = config_.kv_head_count,
-                 .head_dim = config_.head_dim,
-                 .window = config_.sliding_window,
-                 .epsilon = config_.norm.epsilon,
-                 .scale = static_cast<float>(config_.scales.attention)},
-      whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}} {}
+      whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}},
+      rotations_(config_.ropes.size()) {
+  int64_t cached = 0;
+  for (int64_t i = 0; i < config_.layer_count; ++i) {
+    attention_.push_back(AttentionShape::of(config_, i));
+    const int64_t from = config_.kv_layer_of(i);
+    cache_layers_.push_back(from == i ? cached++ : cache_layers_[static_cast<size_t>(from)]);
+  }
+  for (size_t i = 0; i < config_.ropes.size(); ++i)
+    ropes_.emplace_back(config_.ropes[i], head_dim_of_rope(config_, static_cast<int>(i)), options.context);
+  kv_shape_ = make_kv_shape();
+}
 
 void Decoder::tap(FeatureTaps taps) {
   for (const int64_t layer : taps.layers) OUTRIDER_CHECK(layer >= 0 && layer <= config_.layer_count);
@@ -69,13 +83,23 @@ void Decoder::compute_logits(const float* states, int64_t rows) {
   ops_.project(weights_.lm_head, states, logits_.data(), rows);
   if (config_.scales.logits != 1)
     ops_.scale(static_cast<float>(config_.scales.logits), logits_.data(), rows * config_.vocab_size);
+  if (config_.logit_softcap > 0)
+    ops_.softcap(logits_.data(), rows * config_.vocab_size, static_cast<float>(config_.logit_softcap));
 }
 
-KvShape Decoder::kv_shape() const {
-  return {.layer_count = config_.layer_count,
-          .kv_head_count = config_.kv_head_count,
-          .head_dim = config_.head_dim,
-          .page_count = 0};
+KvShape Decoder::make_kv_shape() const {
+  KvShape shape{.kv_head_count = config_.kv_head_count,
+                .head_dim = config_.head_dim,
+                .page_count = 0,
+                .window = config_.longest_window()};
+  for (const AttentionShape& attention : attention_) {
+    if (attention.stores) shape.layers.push_back({attention.kv_head_count, attention.head_dim});
+  }
+  shape.layer_count = std::ssize(shape.layers);
+  const KvHeads usual = {shape.kv_head_count, shape.head_dim};
+  if (std::ranges::all_of(shape.layers, [&](const KvHeads& heads) { return heads == usual; }))
+    shape.layers.clear();
+  return shape;
 }
 
 SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
@@ -87,9 +111,9 @@ SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, 
 SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   feature_rows_ = 0;
   if (batch.rows() == 0) return {};
-  OUTRIDER_CHECK(cache.shape().layer_count == config_.layer_count &&
-                 cache.shape().kv_head_count == config_.kv_head_count &&
-                 cache.shape().head_dim == config_.head_dim);
+  OUTRIDER_CHECK(cache.shape().layer_count == kv_shape_.layer_count &&
+                 cache.shape().kv_head_count == kv_shape_.kv_head_count &&
+                 cache.shape().head_dim == kv_shape_.head_dim && cache.shape().layers == kv_shape_.layers);
   const bool is_resumed = !batch.resumed_rows.empty();
   OUTRIDER_CHECK(!is_resumed || (batch.resume_layer >= 1 && batch.resume_layer < layers.count));
   captures_ = taps_.count() > 0 && !is_resumed;
@@ -100,8 +124,9 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   embed(batch);
   for (int64_t i = 0; i < layers.count; ++i) {
     if (is_resumed && i == batch.resume_layer) resume(batch);
-    if (layers.runs_attention(i)) run_attention(batch, i, i + 1 == layers.count, cache);
-    if (layers.runs_mlp(i)) run_mlp(weights_.layers[static_cast<size_t>(i)]);
+    const bool has_keys = layers.runs_attention(config_.kv_layer_of(i));
+    if (has_keys && layers.runs_attention(i)) run_attention(batch, i, i + 1 == layers.count, cache);
+    if (layers.runs_mlp(i)) run_mlp(weights_.layers[static_cast<size_t>(i)], i);
   }
   if (wanted == 0 && !taps_end()) return {};
   add_and_normalize(weights_.final_norm, config_.layer_count);
@@ -128,19 +153,26 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   hidden_.reserve(rows, config_.hidden_size);
   normed_.reserve(rows, config_.hidden_size);
   delta_.reserve(rows, config_.hidden_size);
-  rotations_.reserve(rows, config_.head_dim);
-  qkv_.reserve(rows, attention_.qkv_size());
-  attended_.reserve(rows, attention_.q_size());
-  gate_up_.reserve(rows, 2 * config_.ffn_size);
-  gated_.reserve(rows, config_.ffn_size);
+  for (size_t i = 0; i < ropes_.size(); ++i) rotations_[i].reserve(rows, ropes_[i].rotated());
+  if (config_.query_temperature.beta != 0) query_factors_.resize(static_cast<size_t>(rows));
+  for (const AttentionShape& attention : attention_) {
+    qkv_.reserve(rows, attention.qkv_size());
+    attended_.reserve(rows, attention.q_size());
+  }
+  for (const DecoderLayer& layer : weights_.layers) {
+    gate_up_.reserve(rows, layer.gate_up.n);
+    gated_.reserve(rows, std::max(layer.down.k, config_.layer_inputs.size));
+    for (const Projection* projection : layer.projections()) ops_.reserve(*projection, rows);
+  }
+  if (weights_.layer_inputs) {
+    layer_inputs_.reserve(rows, weights_.layer_inputs->projection.n);
+    projected_inputs_.reserve(rows, weights_.layer_inputs->projection.n);
+    ops_.reserve(weights_.layer_inputs->projection, rows);
+  }
   logits_.reserve(logits_rows, config_.vocab_size);
   features_.reserve(rows, feature_size());
   rows_.reserve(static_cast<size_t>(rows));
   attention_rows_.reserve(static_cast<size_t>(rows));
-  for (const DecoderLayer& layer : weights_.layers) {
-    for (const auto* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down})
-      ops_.reserve(*projection, rows);
-  }
   ops_.reserve(weights_.lm_head, logits_rows);
 }
 
@@ -161,11 +193,7 @@ void Decoder::list_rows(const ForwardBatch& batch, bool with_resumed) {
 void Decoder::embed(const ForwardBatch& batch) {
   is_delta_pending_ = false;
   ops_.pool().run(ops_.shares_for(batch.rows() * config_.hidden_size), [&](Worker worker) {
-    const Range share = share_of(worker, batch.rows());
-    for (int64_t r = share.begin; r < share.end; ++r) {
-      fill_rotations(batch.positions[static_cast<size_t>(r)], weights_.inverse_frequency,
-                     rotations_.data() + r * config_.head_dim);
-    }
+    place_rows(batch, share_of(worker, batch.rows()));
     const Range computed = share_of(worker, row_count());
     for (int64_t i = computed.begin; i < computed.end; ++i) {
       const TokenId token = batch.tokens[static_cast<size_t>(rows_[static_cast<size_t>(i)])];
@@ -173,6 +201,46 @@ void Decoder::embed(const ForwardBatch& batch) {
       embed_token(token, hidden_.data() + i * config_.hidden_size);
     }
   });
+  if (weights_.layer_inputs) compute_layer_inputs(batch);
+}
+
+void Decoder::compute_layer_inputs(const ForwardBatch& batch) {
+  const LayerInputTable& inputs = *weights_.layer_inputs;
+  const int64_t size = config_.layer_inputs.size;
+  const int64_t width = inputs.projection.n;
+  float* projected = projected_inputs_.data();
+  embed_tokens(batch.tokens, normed_.data());
+  ops_.project(inputs.projection, normed_.data(), projected, batch.rows());
+  ops_.scale(1.0F / std::sqrt(static_cast<float>(config_.hidden_size)), projected, batch.rows() * width);
+  ops_.normalize(projected, inputs.norm, projected, batch.rows() * config_.layer_count);
+  const float table_scale = std::sqrt(static_cast<float>(size));
+  constexpr float kShare = 0.70710678F;  // of projection and table, which keeps the variance of one
+  ops_.pool().run(ops_.shares_for(batch.rows() * width), [&](Worker worker) {
+    const Range share = share_of(worker, batch.rows());
+    for (int64_t r = share.begin; r < share.end; ++r) {
+      float* row = layer_inputs_.data() + r * width;
+      unpack_row(inputs.table, batch.tokens[static_cast<size_t>(r)], row);
+      for (int64_t i = 0; i < width; ++i) row[i] = (projected[r * width + i] + row[i] * table_scale) * kShare;
+    }
+  });
+}
+
+void Decoder::place_rows(const ForwardBatch& batch, Range rows) {
+  const QueryTemperature& temperature = config_.query_temperature;
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    const int32_t position = batch.positions[static_cast<size_t>(r)];
+    for (size_t i = 0; i < ropes_.size(); ++i)
+      ropes_[i].fill(position, rotations_[i].data() + r * ropes_[i].rotated());
+    if (query_factors_.empty()) continue;
+    const auto periods = static_cast<float>(position / temperature.original_context);
+    query_factors_[static_cast<size_t>(r)] = 1 + static_cast<float>(temperature.beta) * std::log1p(periods);
+  }
+}
+
+RowRotations Decoder::rotations_of(int64_t layer) {
+  const int rope = config_.traits_of(layer).rope;
+  if (rope == LayerTraits::kNoRope) return {};
+  return {rotations_[static_cast<size_t>(rope)].data(), ropes_[static_cast<size_t>(rope)].rotated()};
 }
 
 void Decoder::resume(const ForwardBatch& batch) {
@@ -189,7 +257,7 @@ void Decoder::resume(const ForwardBatch& batch) {
     }
     const float* from = hidden_.data() + --computed * dim;
     const float* delta = delta_.data() + computed * dim;
-    for (int64_t i = 0; i < dim; ++i) hidden[i] = from[i] + delta[i];
+    for (int64_t i = 0; i < dim; ++i) hidden[i] = is_delta_pending_ ? from[i] + delta[i] : from[i];
   }
   OUTRIDER_CHECK(resumed == 0 && computed == 0);
   is_delta_pending_ = false;
@@ -199,37 +267,70 @@ void Decoder::resume(const ForwardBatch& batch) {
 void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache) {
   if (row_count() == 0) return;
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
+  const AttentionShape& attention = attention_[static_cast<size_t>(index)];
+  const int64_t cache_layer = cache_layers_[static_cast<size_t>(index)];
   const float* input = add_and_normalize(layer.attention_norm, index);
   ops_.project(layer.qkv, input, qkv_.data(), row_count());
-  ops_.rotate_and_store(attention_, {.qkv = qkv_.data(),
-                                     .rows = rows_,
-                                     .slots = batch.slots,
-                                     .rotations = rotations_.data(),
-                                     .q_norm = layer.q_norm,
-                                     .k_norm = layer.k_norm,
-                                     .cache = &cache,
-                                     .layer = index});
+  ops_.rotate_and_store(attention, {.qkv = qkv_.data(),
+                                    .rows = rows_,
+                                    .slots = batch.slots,
+                                    .rotations = rotations_of(index),
+                                    .query_factors = query_factors_,
+                                    .q_norm = layer.q_norm,
+                                    .k_norm = layer.k_norm,
+                                    .v_norm = layer.v_norm,
+                                    .cache = &cache,
+                                    .layer = cache_layer});
   if (is_last && !taps_end()) keep_wanted_rows(batch);
   if (row_count() == 0) return;
-  ops_.attend(
-      attention_,
-      {.qkv = qkv_.data(), .rows = attention_rows_, .cache = &cache, .layer = index, .y = attended_.data()});
+  ops_.attend(attention, {.qkv = qkv_.data(),
+                          .rows = attention_rows_,
+                          .cache = &cache,
+                          .layer = cache_layer,
+                          .y = attended_.data()});
   ops_.project(layer.attention_output, attended_.data(), delta_.data(), row_count());
   finish_delta(layer.attention_output_norm);
 }
 
-void Decoder::run_mlp(const DecoderLayer& layer) {
+void Decoder::run_mlp(const DecoderLayer& layer, int64_t index) {
   const int64_t rows = row_count();
   if (rows == 0) return;
   ops_.project(layer.gate_up, add_and_normalize(layer.mlp_norm), gate_up_.data(), rows);
   ops_.activate({.x = gate_up_.data(),
                  .y = gated_.data(),
                  .rows = rows,
-                 .dim = config_.ffn_size,
+                 .dim = layer.down.k,
                  .activation = config_.mlp.activation,
                  .is_gated = config_.mlp.is_gated});
   ops_.project(layer.down, gated_.data(), delta_.data(), rows);
   finish_delta(layer.mlp_output_norm);
+  finish_layer(layer, index);
+}
+
+void Decoder::finish_layer(const DecoderLayer& layer, int64_t index) {
+  if (layer.input.gate.n != 0) add_layer_input(layer.input, index);
+  if (layer.scalar == 1) return;
+  add_and_normalize({});
+  ops_.scale(layer.scalar, hidden_.data(), row_count() * config_.hidden_size);
+}
+
+void Decoder::add_layer_input(const LayerInput& input, int64_t index) {
+  const int64_t rows = row_count();
+  const int64_t size = input.gate.n;
+  const int64_t width = config_.layer_count * size;
+  ops_.project(input.gate, add_and_normalize({}), gate_up_.data(), rows);
+  ops_.activate({.x = gate_up_.data(),
+                 .y = gated_.data(),
+                 .rows = rows,
+                 .dim = size,
+                 .activation = config_.mlp.activation,
+                 .is_gated = false});
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* own = layer_inputs_.data() + rows_[static_cast<size_t>(i)] * width + index * size;
+    for (int64_t d = 0; d < size; ++d) gated_.data()[i * size + d] *= own[d];
+  }
+  ops_.project(input.projection, gated_.data(), delta_.data(), rows);
+  finish_delta(input.norm);
 }
 
 // Once the last layer has stored its keys and values, nothing depends any more on rows without logits.
@@ -239,12 +340,14 @@ void Decoder::keep_wanted_rows(const ForwardBatch& batch) {
     const auto from = static_cast<size_t>(row);
     if (from != kept) {
       attention_rows_[kept] = attention_rows_[from];
-      move_row(qkv_.data(), attention_.qkv_size(), from, kept);
+      rows_[kept] = rows_[from];
+      move_row(qkv_.data(), attention_.back().qkv_size(), from, kept);
       move_row(hidden_.data(), config_.hidden_size, from, kept);
     }
     ++kept;
   }
   attention_rows_.resize(kept);
+  rows_.resize(kept);
 }
 
 // As keep_wanted_rows(), but after the final norm, because features of all rows were wanted.

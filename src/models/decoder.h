@@ -7,6 +7,7 @@
 #include "models/decoder_weights.h"
 #include "models/layer_ops.h"
 #include "models/model.h"
+#include "models/rotary_embedding.h"
 
 namespace outrider {
 
@@ -17,7 +18,7 @@ class Decoder final : public Model {
   Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights);
 
   const ModelConfig& config() const override { return config_; }
-  KvShape kv_shape() const override;
+  KvShape kv_shape() const override { return kv_shape_; }
   int64_t parameter_count() const override { return weights_.parameter_count(); }
   int64_t weight_bytes() const override { return weights_.bytes(); }
   bool maps_weights() const override { return weights_.packed_file.has_value(); }
@@ -37,18 +38,26 @@ class Decoder final : public Model {
   void normalize_output(const float* states, float* out, int64_t rows) const override;
 
  private:
+  KvShape make_kv_shape() const;
   void grow(int64_t rows, int64_t logits_rows);
   SubsetOutput run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
   // Makes `rows_` all rows of the batch, or those that do not resume.
   void list_rows(const ForwardBatch& batch, bool with_resumed);
   void embed(const ForwardBatch& batch);
+  // Prepares all that a row's position decides.
+  void place_rows(const ForwardBatch& batch, Range rows);
   // Adds the resumed rows to those being computed.
   void resume(const ForwardBatch& batch);
+  RowRotations rotations_of(int64_t layer);
   void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
-  void run_mlp(const DecoderLayer& layer);
+  void run_mlp(const DecoderLayer& layer, int64_t index);
+  // The inputs of all layers for every row of the batch.
+  void compute_layer_inputs(const ForwardBatch& batch);
+  void add_layer_input(const LayerInput& input, int64_t index);
+  void finish_layer(const DecoderLayer& layer, int64_t index);
   // Row `token` of the embedding table, scaled.
   void embed_token(TokenId token, float* out) const;
-  // logits_ = scaled output head of normalized states [rows, hidden_size]
+  // logits_ = output head of normalized states [rows, hidden_size], scaled and capped
   void compute_logits(const float* states, int64_t rows);
   // The output of attention or MLP, in delta_, is normalized and scaled, and waits to be added.
   void finish_delta(const Norm& output_norm);
@@ -71,25 +80,31 @@ class Decoder final : public Model {
   ModelConfig config_;
   LayerOps ops_;
   DecoderWeights weights_;
-  AttentionShape attention_;
+  std::vector<AttentionShape> attention_;  // [layer_count]
+  std::vector<int64_t> cache_layers_;      // [layer_count]: where the cache has the layer's keys and values
+  std::vector<RotaryEmbedding> ropes_;
+  KvShape kv_shape_;
   LayerSubset whole_;
   FeatureTaps taps_;
   bool captures_ = false;     // this pass keeps features
   int64_t feature_rows_ = 0;  // rows of features_ that the last pass wrote
 
   // Scratch of one pass, one row per row being computed.
-  Scratch hidden_;                 // [rows, hidden_size]: the residual stream
-  Scratch normed_;                 // [rows, hidden_size]
-  Scratch delta_;                  // [rows, hidden_size]: what a block adds to the residual stream
-  bool is_delta_pending_ = false;  // delta_ is not yet added to hidden_
-  Scratch rotations_;              // [batch rows, head_dim], see fill_rotations
-  Scratch qkv_;                    // [rows, qkv_size]
-  Scratch attended_;               // [rows, q_size]
-  Scratch gate_up_;                // [rows, 2 * ffn_size]
-  Scratch gated_;                  // [rows, ffn_size]
-  Scratch features_;               // [batch rows, feature_size()]
-  Scratch logits_;                 // [wanted rows, vocab_size]
-  std::vector<int32_t> rows_;      // rows of the batch being computed; valid until keep_wanted_rows()
+  Scratch hidden_;                    // [rows, hidden_size]: the residual stream
+  Scratch normed_;                    // [rows, hidden_size]
+  Scratch delta_;                     // [rows, hidden_size]: what a block adds to the residual stream
+  bool is_delta_pending_ = false;     // delta_ is not yet added to hidden_
+  std::vector<Scratch> rotations_;    // for each of ropes_, see RowRotations
+  std::vector<float> query_factors_;  // [batch rows], or empty: queries do not depend on temperatures
+  Scratch qkv_;                       // [rows, qkv_size]
+  Scratch attended_;                  // [rows, q_size]
+  Scratch gate_up_;                   // [rows, 2 * ffn_size]
+  Scratch gated_;                     // [rows, ffn_size]
+  Scratch features_;                  // [batch rows, feature_size()]
+  Scratch logits_;                    // [wanted rows, vocab_size]
+  Scratch projected_inputs_;          // [batch rows, layer_count, size]
+  Scratch layer_inputs_;              // [batch rows, layer_count, size], where layers have inputs
+  std::vector<int32_t> rows_;         // rows of the batch being computed
   std::vector<AttentionRow> attention_rows_;
 };
 

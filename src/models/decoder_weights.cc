@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/decoder_weights.h"
 
-#include "models/rope_frequencies.h"
-
 namespace outrider {
 namespace {
 
@@ -24,6 +22,7 @@ Status check_weight_type(std::optional<DType> type) {
 
 int64_t norm_parameters(const DecoderLayer& layer) {
   auto count = static_cast<int64_t>(layer.q_norm.size() + layer.k_norm.size());
+  count += layer.input.norm.parameter_count();
   for (const auto* norm :
        {&layer.attention_norm, &layer.attention_output_norm, &layer.mlp_norm, &layer.mlp_output_norm})
     count += norm->parameter_count();
@@ -64,28 +63,60 @@ Status load_norms(WeightLoader& loader, const ModelConfig& config, const LayerPl
   }
   if (config.qk_norm == QkNorm::kNone) return {};
   const std::string attention = place.prefix + "self_attn.";
+  const LayerSizes sizes = config.sizes_of(place.index);
   OUTRIDER_RETURN_IF_ERROR(load_scale(loader, config, attention + "q_norm.weight",
-                                      config.qk_norm_size(config.head_count), layer.q_norm));
-  return load_scale(loader, config, attention + "k_norm.weight", config.qk_norm_size(config.kv_head_count),
-                    layer.k_norm);
+                                      config.qk_norm_size(sizes.head_count, sizes.head_dim), layer.q_norm));
+  if (config.kv_layer_of(place.index) != place.index) return {};
+  return load_scale(loader, config, attention + "k_norm.weight",
+                    config.qk_norm_size(sizes.kv_head_count, sizes.head_dim), layer.k_norm);
 }
 
 Status load_attention(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                       DecoderLayer& layer) {
   const std::string attention = place.prefix + "self_attn.";
-  const int64_t q_size = config.head_count * config.head_dim;
-  const int64_t kv_size = config.kv_head_count * config.head_dim;
-  std::vector<WeightLoader::Part> queries = {{attention + "q_proj", q_size}};
-  const std::vector<WeightLoader::Part> others = {{attention + "k_proj", kv_size},
-                                                  {attention + "v_proj", kv_size}};
+  const LayerSizes sizes = config.sizes_of(place.index);
+  const char* values = config.traits_of(place.index).values_are_keys ? "k_proj" : "v_proj";
+  std::vector<WeightLoader::Part> queries = {{attention + "q_proj", sizes.q_size()}};
+  std::vector<WeightLoader::Part> others;
+  if (config.kv_layer_of(place.index) == place.index)
+    others = {{attention + "k_proj", sizes.kv_size()}, {attention + values, sizes.kv_size()}};
+  if (config.v_norm) layer.v_norm.assign(static_cast<size_t>(sizes.head_dim), 1.0F);
   if (place.splits_queries) {
     OUTRIDER_RETURN_IF_ERROR(loader.plan(others, place.input_size, config.qkv_bias, layer.kv));
   } else {
     queries.insert(queries.end(), others.begin(), others.end());
   }
   OUTRIDER_RETURN_IF_ERROR(loader.plan(queries, place.input_size, config.qkv_bias, layer.qkv));
-  return loader.plan({{attention + "o_proj", config.hidden_size}}, q_size, config.output_bias,
+  return loader.plan({{attention + "o_proj", config.hidden_size}}, sizes.q_size(), config.output_bias,
                      layer.attention_output);
+}
+
+Status load_layer_end(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                      DecoderLayer& layer) {
+  const std::string& prefix = place.prefix;
+  const int64_t size = config.layer_inputs.size;
+  if (config.layer_scalars) {
+    std::vector<float> scalar;
+    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(prefix + "layer_scalar.weight", 1, scalar));
+    layer.scalar = scalar.front();
+  }
+  if (size == 0) return {};
+  LayerInput& input = layer.input;
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.plan({{prefix + "per_layer_input_gate", size}}, config.hidden_size, /*bias=*/false, input.gate));
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{prefix + "per_layer_projection", config.hidden_size}}, size,
+                                       /*bias=*/false, input.projection));
+  return load_norm(loader, config, prefix + "post_per_layer_input_norm", config.hidden_size, input.norm);
+}
+
+Status load_layer_inputs(WeightLoader& loader, const ModelConfig& config, LayerInputTable& inputs) {
+  const int64_t size = config.layer_inputs.size;
+  const int64_t all_layers = config.layer_count * size;
+  OUTRIDER_RETURN_IF_ERROR(loader.plan_table("model.embed_tokens_per_layer", config.layer_inputs.vocab_size,
+                                             all_layers, inputs.table));
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{"model.per_layer_model_projection", all_layers}}, config.hidden_size,
+                                       /*bias=*/false, inputs.projection));
+  return load_norm(loader, config, "model.per_layer_projection_norm", size, inputs.norm);
 }
 
 }  // namespace
@@ -93,26 +124,31 @@ Status load_attention(WeightLoader& loader, const ModelConfig& config, const Lay
 int64_t DecoderWeights::parameter_count() const {
   int64_t count = lm_head.parameter_count() + final_norm.parameter_count();
   if (table) count += table->n * table->k;
+  if (layer_inputs) {
+    count += layer_inputs->table.n * layer_inputs->table.k + layer_inputs->projection.parameter_count() +
+             layer_inputs->norm.parameter_count();
+  }
   for (const DecoderLayer& layer : layers) count += layer.parameter_count();
   return count;
 }
 
 int64_t DecoderLayer::parameter_count() const {
   int64_t count = norm_parameters(*this);
-  for (const auto* projection : {&qkv, &kv, &attention_output, &gate_up, &down})
-    count += projection->parameter_count();
+  for (const Projection* projection : projections()) count += projection->parameter_count();
   return count;
 }
 
 int64_t DecoderLayer::bytes() const {
   int64_t total = norm_parameters(*this) * static_cast<int64_t>(sizeof(float));
-  for (const auto* projection : {&qkv, &kv, &attention_output, &gate_up, &down}) total += projection->bytes();
+  for (const Projection* projection : projections()) total += projection->bytes();
   return total;
 }
 
 int64_t DecoderWeights::bytes() const {
   int64_t total = lm_head.bytes() + (table ? static_cast<int64_t>(table->data.size()) : 0) +
                   final_norm.parameter_count() * static_cast<int64_t>(sizeof(float));
+  if (layer_inputs)
+    total += static_cast<int64_t>(layer_inputs->table.data.size()) + layer_inputs->projection.bytes();
   for (const DecoderLayer& layer : layers) total += layer.bytes();
   return total;
 }
@@ -121,11 +157,13 @@ Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const
                           DecoderLayer& layer) {
   OUTRIDER_RETURN_IF_ERROR(load_norms(loader, config, place, layer));
   OUTRIDER_RETURN_IF_ERROR(load_attention(loader, config, place, layer));
+  OUTRIDER_RETURN_IF_ERROR(load_layer_end(loader, config, place, layer));
   const std::string mlp = place.prefix + "mlp.";
-  std::vector<WeightLoader::Part> inputs = {{mlp + "up_proj", config.ffn_size}};
-  if (config.mlp.is_gated) inputs.insert(inputs.begin(), {mlp + "gate_proj", config.ffn_size});
+  const int64_t ffn_size = config.sizes_of(place.index).ffn_size;
+  std::vector<WeightLoader::Part> inputs = {{mlp + "up_proj", ffn_size}};
+  if (config.mlp.is_gated) inputs.insert(inputs.begin(), {mlp + "gate_proj", ffn_size});
   OUTRIDER_RETURN_IF_ERROR(loader.plan(inputs, config.hidden_size, config.mlp.bias, layer.gate_up));
-  return loader.plan({{mlp + "down_proj", config.hidden_size}}, config.ffn_size, config.mlp.bias, layer.down);
+  return loader.plan({{mlp + "down_proj", config.hidden_size}}, ffn_size, config.mlp.bias, layer.down);
 }
 
 Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOptions& options) {
@@ -140,17 +178,18 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
         loader.plan_table(embedding, config.vocab_size, config.hidden_size, weights.table.emplace()));
   }
   for (int64_t i = 0; i < config.layer_count; ++i) {
-    const LayerPlace place{.prefix = "model.layers." + std::to_string(i) + ".",
-                           .input_size = config.hidden_size};
+    const LayerPlace place{
+        .prefix = "model.layers." + std::to_string(i) + ".", .index = i, .input_size = config.hidden_size};
     OUTRIDER_RETURN_IF_ERROR(
         load_decoder_layer(loader, config, place, weights.layers[static_cast<size_t>(i)]));
   }
+  if (config.layer_inputs.size != 0)
+    OUTRIDER_RETURN_IF_ERROR(load_layer_inputs(loader, config, weights.layer_inputs.emplace()));
   OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, "model.norm", config.hidden_size, weights.final_norm));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{config.tied_embeddings ? embedding : "lm_head", config.vocab_size}},
                                        config.hidden_size,
                                        /*bias=*/false, weights.lm_head));
   OUTRIDER_TRY(weights.packed_file, loader.pack_all());
-  weights.inverse_frequency = rope_inverse_frequencies(config);
   return weights;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,18 +12,38 @@
 
 namespace outrider {
 
+// The end of a layer with an input of its own: x + norm(projection(act(gate(x)) * input)).
+struct LayerInput {
+  Projection gate;        // [size, hidden_size]
+  Projection projection;  // [hidden_size, size]
+  Norm norm;              // [hidden_size]
+};
+
+// The inputs of all layers for a token: norm(projection(embedding)) and a row of a table, added.
+struct LayerInputTable {
+  PackedMatrix table;     // [vocabulary, layer_count * size]
+  Projection projection;  // [layer_count * size, hidden_size]
+  Norm norm;              // [size]
+};
+
 struct DecoderLayer {
   Norm attention_norm;                // of the attention's input [input size]
   Projection qkv;                     // queries, keys, values; queries alone where LayerPlace splits them
   Projection kv;                      // keys and values where they are split from the queries, else empty
   std::vector<float> q_norm, k_norm;  // [head_dim] or [heads * head_dim]; or empty
+  std::vector<float> v_norm;          // [head_dim] ones, or empty
   Projection attention_output;
   Norm attention_output_norm;  // [hidden_size]
   Norm mlp_norm;               // of the MLP's input [hidden_size]
   Projection gate_up;          // gate first, where there is one
   Projection down;
   Norm mlp_output_norm;  // [hidden_size]
+  LayerInput input;      // empty projections: the layer has none
+  float scalar = 1;      // of the residual stream after the layer
 
+  std::array<const Projection*, 7> projections() const {
+    return {&qkv, &kv, &attention_output, &gate_up, &down, &input.gate, &input.projection};
+  }
   int64_t parameter_count() const;
   int64_t bytes() const;
 };
@@ -33,7 +54,7 @@ struct DecoderWeights {
   std::vector<DecoderLayer> layers;   // [layer_count]
   Norm final_norm;                    // [hidden_size]
   Projection lm_head;
-  std::vector<float> inverse_frequency;  // [head_dim / 2]
+  std::optional<LayerInputTable> layer_inputs;
 
   // The embedding table [vocab_size, hidden_size], whose rows are read one at a time.
   const PackedMatrix& embedding() const { return table ? *table : lm_head.parts.front(); }
@@ -44,6 +65,7 @@ struct DecoderWeights {
 // The place of a layer's tensors, and what its configuration leaves open.
 struct LayerPlace {
   std::string prefix;      // "model.layers.3."
+  int64_t index = 0;       // of its traits
   int64_t input_size = 0;  // numbers per input row of queries, keys and values
   bool has_input_norm = true;
   bool splits_queries = false;  // from keys and values, which come from other rows

@@ -70,7 +70,8 @@ std::vector<ModelCase> golden_cases() {
   std::vector<ModelCase> cases;
   for (const auto kernels : available_kernels()) {
     for (const char* model : {"llama", "llama_rope_llama3", "llama_rope_linear", "llama_tied", "mistral",
-                              "qwen2", "qwen3", "olmo2", "granite"}) {
+                              "qwen2", "qwen3", "olmo2", "granite", "llama_rope_dynamic", "smollm3", "phi3",
+                              "ministral", "ministral3", "gemma2", "gemma3", "gemma4"}) {
       cases.push_back({model, std::string(kernels), DType::kF32});
     }
   }
@@ -105,7 +106,7 @@ TEST(GgufModel, GivesTheBitsOfItsHuggingFaceDirectory) {
 TEST(GgufModel, AgreesWithTransformersOnRopeDivisors) {
   TestModel model({.name = "llama_rope_llama3.gguf", .weights = DType::kF32});
   ASSERT_TRUE(model.ok());
-  ASSERT_FALSE(model->config().rope_scaling.frequency_divisors.empty());
+  ASSERT_FALSE(model->config().ropes.front().scaling.frequency_divisors.empty());
   expect_golden(model, read_golden("llama_rope_llama3"));
 }
 

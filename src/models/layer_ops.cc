@@ -36,11 +36,20 @@ void join_parts(const Projection& projection, const float* parts, RowOf which, f
   }
 }
 
-float attention_scale(const AttentionShape& shape) {
-  return shape.scale != 0 ? shape.scale : 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
-}
-
 }  // namespace
+
+AttentionShape AttentionShape::of(const ModelConfig& config, int64_t layer) {
+  const LayerSizes sizes = config.sizes_of(layer);
+  const float usual = 1.0F / std::sqrt(static_cast<float>(sizes.head_dim));
+  return {.head_count = sizes.head_count,
+          .kv_head_count = sizes.kv_head_count,
+          .head_dim = sizes.head_dim,
+          .window = config.traits_of(layer).window,
+          .scale = config.scales.attention != 0 ? static_cast<float>(config.scales.attention) : usual,
+          .softcap = static_cast<float>(config.attention_softcap),
+          .epsilon = config.norm.epsilon,
+          .stores = config.kv_layer_of(layer) == layer};
+}
 
 AttentionRow attention_row(const ForwardBatch& batch, int32_t row) {
   const auto r = static_cast<size_t>(row);
@@ -152,13 +161,18 @@ void LayerOps::scale(float factor, float* x, int64_t numbers) const {
   });
 }
 
+void LayerOps::softcap(float* x, int64_t count, float cap) const {
+  pool_->run(shares_for(count), [&](Worker worker) { kernels_->softcap(x, count, cap, worker); });
+}
+
 void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const {
   KvCache& cache = *args.cache;
+  const int64_t kv_heads = shape.stores ? shape.kv_head_count : 0;
   const auto store = [&](const float* x, std::byte* rows, int64_t slot) {
     kernels_->store_kv({.x = x,
-                        .out = rows + slot * cache.shape().row_bytes(),
+                        .out = rows + slot * cache.shape().row_bytes(args.layer),
                         .type = cache.shape().type,
-                        .heads = shape.kv_head_count,
+                        .heads = kv_heads,
                         .head_dim = shape.head_dim});
   };
   const auto normalize_heads = [&](float* x, std::span<const float> norm, int64_t heads) {
@@ -172,15 +186,23 @@ void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStor
       const int64_t row = args.rows[static_cast<size_t>(i)];
       float* q = args.qkv + i * shape.qkv_size();
       float* k = q + shape.q_size();
-      const float* v = k + shape.kv_size();
+      float* v = k + shape.kv_size();
       normalize_heads(q, args.q_norm, shape.head_count);
-      normalize_heads(k, args.k_norm, shape.kv_head_count);
-      kernels_->rope({.x = q,  // the heads of k follow those of q
-                      .rotations = args.rotations + row * shape.head_dim,
-                      .rows = 1,
-                      .heads = shape.head_count + shape.kv_head_count,
-                      .head_dim = shape.head_dim},
-                     kAlone);
+      normalize_heads(k, args.k_norm, kv_heads);
+      normalize_heads(v, args.v_norm, kv_heads);
+      if (args.rotations.numbers != nullptr) {
+        kernels_->rope({.x = q,  // the heads of k follow those of q
+                        .rotations = args.rotations.numbers + row * args.rotations.dim,
+                        .rows = 1,
+                        .heads = shape.head_count + kv_heads,
+                        .head_dim = shape.head_dim,
+                        .rotated = args.rotations.dim},
+                       kAlone);
+      }
+      if (!args.query_factors.empty()) {
+        const float factor = args.query_factors[static_cast<size_t>(row)];
+        for (int64_t d = 0; d < shape.q_size(); ++d) q[d] *= factor;
+      }
       const int64_t slot = args.slots[static_cast<size_t>(row)];
       store(k, cache.keys(args.layer), slot);
       store(v, cache.values(args.layer), slot);
@@ -201,7 +223,8 @@ void LayerOps::attend(const AttentionShape& shape, const Attend& args) const {
                                   .head_dim = shape.head_dim,
                                   .page_size = args.cache->shape().page_size,
                                   .window = shape.window,
-                                  .scale = attention_scale(shape)};
+                                  .scale = shape.scale,
+                                  .softcap = shape.softcap};
   pool_->run([&](Worker worker) { kernels_->attention(kernel_args, worker); });
 }
 

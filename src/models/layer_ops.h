@@ -42,16 +42,27 @@ struct Norm {
 
 // One layer's attention as its kernels see it.
 struct AttentionShape {
+  // That of layer `layer`.
+  static AttentionShape of(const ModelConfig& config, int64_t layer);
+
   int64_t head_count = 0;
   int64_t kv_head_count = 0;
   int64_t head_dim = 0;
-  int64_t window = 0;  // see AttentionArgs
-  float epsilon = 0;   // of q_norm and k_norm
-  float scale = 0;     // see AttentionArgs; 0: 1 / sqrt(head_dim)
+  int64_t window = 0;  // this and the next two: see AttentionArgs
+  float scale = 0;
+  float softcap = 0;
+  float epsilon = 0;   // of q_norm, k_norm and v_norm
+  bool stores = true;  // keys and values of its own; else it reads those of another layer
 
   int64_t q_size() const { return head_count * head_dim; }
   int64_t kv_size() const { return kv_head_count * head_dim; }
-  int64_t qkv_size() const { return q_size() + 2 * kv_size(); }
+  int64_t qkv_size() const { return q_size() + (stores ? 2 * kv_size() : 0); }
+};
+
+// The rotations of the rows of a batch, [batch rows, dim], see fill_rotations; null: there are none.
+struct RowRotations {
+  const float* numbers = nullptr;
+  int64_t dim = 0;  // numbers of a head that turn
 };
 
 // The operations of a layer over the rows of one pass. Each runs on all workers and ends with a barrier. The
@@ -85,15 +96,19 @@ class LayerOps {
   // x[i] += y[i], and x[i] *= factor, over that many numbers
   void add(const float* y, float* x, int64_t numbers) const;
   void scale(float factor, float* x, int64_t numbers) const;
+  // x = cap * tanh(x / cap) over `count` numbers.
+  void softcap(float* x, int64_t count, float cap) const;
 
-  // Row i of qkv is row rows[i] of the batch. Queries and keys are normalized (where norms are given) and
-  // rotated; keys and values go to the cache.
+  // Row i of qkv is row rows[i] of the batch. Queries, keys and values are normalized (where norms are
+  // given), queries and keys are rotated, and queries are scaled; keys and values go to the cache.
   struct RotateAndStore {
     float* qkv = nullptr;  // [rows, shape.qkv_size()], changed in place
     std::span<const int32_t> rows;
-    std::span<const int32_t> slots;    // [batch rows]
-    const float* rotations = nullptr;  // [batch rows, head_dim], see fill_rotations
+    std::span<const int32_t> slots;  // [batch rows]
+    RowRotations rotations;
+    std::span<const float> query_factors = {};  // [batch rows], or empty: 1
     std::span<const float> q_norm, k_norm;
+    std::span<const float> v_norm = {};
     KvCache* cache = nullptr;
     int64_t layer = 0;  // layer of the cache
   };

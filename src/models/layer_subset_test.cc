@@ -204,7 +204,8 @@ std::vector<ModelCase> subset_cases() {
       cases.push_back({model, std::string(kernels), weights, kKvTypes[turn++ % 4]});
     }
   }
-  for (const char* model : {"llama_rope_llama3", "llama_tied", "qwen2"}) {
+  for (const char* model : {"llama_rope_llama3", "llama_tied", "qwen2", "smollm3", "phi3", "ministral",
+                            "ministral3", "gemma2", "gemma3"}) {
     cases.push_back({model, std::string(available_kernels().back()), std::nullopt});
   }
   return cases;

@@ -20,8 +20,9 @@ namespace outrider {
 
 struct ModelOptions {
   const KernelTable* kernels = nullptr;
-  ThreadPool* pool = nullptr;               // must outlive the model
-  std::optional<DType> weights;             // type that stored matrices are converted to; nullopt: as stored
+  ThreadPool* pool = nullptr;    // must outlive the model
+  std::optional<DType> weights;  // type that stored matrices are converted to; nullopt: as stored
+  int64_t context = 0;  // positions of the longest sequence; 0: those of training before any RoPE scaling
   std::filesystem::path packed_cache = {};  // folder for packed weights that later starts map; empty: none
 };
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "models/model_test_data.h"
-#include "models/rope_frequencies.h"
 
 namespace outrider {
 namespace {
@@ -162,26 +161,6 @@ TEST(ForwardBatch, TreeRowsSeeAncestorsAndTakeTheirDepthAsPosition) {
   batch.clear();
   EXPECT_EQ(batch.rows(), 0);
   EXPECT_THAT(batch.page_begin, ElementsAre(0));
-}
-
-TEST(RopeFrequencies, Llama3KeepsShortWavesAndStretchesLongOnes) {
-  ModelConfig config;
-  config.head_dim = 8;
-  config.rope_theta = 10000;
-  config.rope_scaling = {.kind = RopeScalingKind::kLlama3,
-                         .factor = 8,
-                         .low_freq_factor = 1,
-                         .high_freq_factor = 4,
-                         .original_context = 128,
-                         .frequency_divisors = {}};
-  // Unscaled 1, 0.1, 0.01, 0.001: wavelengths 6.3 (< 128 / 4: kept), 62.8 (between), 628 and 6283 (> 128).
-  const auto frequencies = rope_inverse_frequencies(config);
-  ASSERT_EQ(frequencies.size(), 4u);
-  EXPECT_FLOAT_EQ(frequencies[0], 1);
-  const float kept = (128 / 62.831853f - 1) / 3;
-  EXPECT_NEAR(frequencies[1], (1 - kept) * 0.1f / 8 + kept * 0.1f, 1e-7);
-  EXPECT_NEAR(frequencies[2], 0.01f / 8, 1e-9);
-  EXPECT_NEAR(frequencies[3], 0.001f / 8, 1e-10);
 }
 
 }  // namespace

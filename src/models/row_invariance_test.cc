@@ -146,9 +146,13 @@ std::vector<ModelCase> invariance_cases() {
       cases.push_back({"qwen3", std::string(kernels), weights, kKvTypes[(turn + 1) % 4]});
       ++turn;
     }
+    cases.push_back({"gemma2", std::string(kernels), DType::kBF16, DType::kBF16});
+    cases.push_back({"gemma2", std::string(kernels), DType::kQ8_0, DType::kQ8_0});
   }
   const std::string fastest(available_kernels().back());
-  for (const char* model : {"llama", "llama_rope_llama3", "llama_rope_linear", "llama_tied", "qwen2"}) {
+  for (const char* model :
+       {"llama", "llama_rope_llama3", "llama_rope_linear", "llama_rope_dynamic", "llama_tied", "qwen2",
+        "smollm3", "phi3", "ministral", "ministral3", "gemma3", "gemma4"}) {
     cases.push_back({model, fastest, std::nullopt});
   }
   return cases;

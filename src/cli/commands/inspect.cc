@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -46,6 +47,13 @@ Totals totals_of(const ModelFile& model) {
   return totals;
 }
 
+// 0: no layer has a window.
+int64_t widest_window(const ModelConfig& config) {
+  int64_t widest = 0;
+  for (const LayerTraits& layer : config.layer_traits) widest = std::max(widest, layer.window);
+  return widest;
+}
+
 nlohmann::ordered_json config_json(const ModelConfig& config) {
   return {{"family", config.family},
           {"vocab_size", config.vocab_size},
@@ -56,8 +64,8 @@ nlohmann::ordered_json config_json(const ModelConfig& config) {
           {"head_dim", config.head_dim},
           {"ffn_size", config.ffn_size},
           {"max_context", config.max_context},
-          {"rope_theta", config.rope_theta},
-          {"sliding_window", config.sliding_window},
+          {"rope_theta", config.ropes.front().theta},
+          {"sliding_window", widest_window(config)},
           {"tied_embeddings", config.tied_embeddings},
           {"qkv_bias", config.qkv_bias},
           {"qk_norm", config.qk_norm != QkNorm::kNone},

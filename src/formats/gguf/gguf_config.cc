@@ -3,41 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "base/quote.h"
 #include "formats/families.h"
+#include "formats/gguf/architecture_keys.h"
 #include "formats/gguf/gguf_metadata.h"
+#include "formats/gguf/gguf_rope.h"
 
 namespace outrider {
 namespace {
-
-// Reads `<architecture>.<key>`.
-class ArchitectureKeys {
- public:
-  ArchitectureKeys(const GgufMetadata& metadata, std::string_view architecture)
-      : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
-
-  Result<std::optional<int64_t>> integer(std::string_view key) const { return metadata_.integer(full(key)); }
-  Result<std::optional<double>> number(std::string_view key) const { return metadata_.number(full(key)); }
-  Result<std::optional<std::string_view>> string(std::string_view key) const {
-    return metadata_.string(full(key));
-  }
-
-  Result<int64_t> require_integer(std::string_view key) const {
-    OUTRIDER_TRY(const auto value, integer(key));
-    if (!value) return metadata_.fail(full(key) + " is missing");
-    return *value;
-  }
-
-  std::string full(std::string_view key) const { return prefix_ + std::string(key); }
-  Error fail(const std::string& what) const { return metadata_.fail(what); }
-
- private:
-  const GgufMetadata& metadata_;
-  std::string prefix_;
-};
 
 Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
   OUTRIDER_TRY(config->layer_count, keys.require_integer("block_count"));
@@ -47,19 +22,14 @@ Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
   OUTRIDER_TRY(config->head_count, keys.require_integer("attention.head_count"));
   OUTRIDER_TRY(const auto kv_heads, keys.integer("attention.head_count_kv"));
   config->kv_head_count = kv_heads.value_or(config->head_count);
-  OUTRIDER_TRY(const auto window, keys.integer("attention.sliding_window"));
-  config->sliding_window = window.value_or(0);
   OUTRIDER_TRY(const auto experts, keys.integer("expert_count"));
   if (experts.value_or(0) != 0) return keys.fail("mixtures of experts are not supported; dense models are");
   OUTRIDER_TRY(const auto key_length, keys.integer("attention.key_length"));
   OUTRIDER_TRY(const auto value_length, keys.integer("attention.value_length"));
   if (config->head_count < 1) return keys.fail(keys.full("attention.head_count") + " must be positive");
   config->head_dim = key_length.value_or(config->hidden_size / config->head_count);
-  OUTRIDER_TRY(const auto rotated, keys.integer("rope.dimension_count"));
-  if (value_length.value_or(config->head_dim) != config->head_dim ||
-      rotated.value_or(config->head_dim) != config->head_dim) {
-    return keys.fail("keys, values and their rotated part must have the same head size");
-  }
+  if (value_length.value_or(config->head_dim) != config->head_dim)
+    return keys.fail("keys and values must have the same head size");
   return {};
 }
 
@@ -83,42 +53,27 @@ Status read_traits(const ArchitectureKeys& keys, const ModelFamily& family, Mode
   scales.residual = residual.value_or(scales.residual);
   scales.attention = attention.value_or(scales.attention);
   if (logits) scales.logits = 1 / *logits;
+  OUTRIDER_TRY(const auto attention_cap, keys.number("attn_logit_softcapping"));
+  OUTRIDER_TRY(const auto logit_cap, keys.number("final_logit_softcapping"));
+  config->attention_softcap = attention_cap.value_or(0);
+  config->logit_softcap = logit_cap.value_or(0);
+  if (family.derive_traits != nullptr) family.derive_traits(config);
   return {};
 }
 
-Status read_rope_divisors(const GgufFile& file, const ArchitectureKeys& keys, RopeScaling* scaling) {
-  const auto it = file.tensors.find("rope_freqs.weight");
-  if (it == file.tensors.end()) return {};
-  const TensorView& view = it->second;
-  if (view.dtype != DType::kF32 || view.shape.size() != 1) {
-    return keys.fail("tensor rope_freqs.weight must be one row of f32");
+// Files name one window for all layers that have one; the family says which these are.
+Status read_attention(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
+  constexpr int64_t kMaxLayers = 1024;  // validate() has the message for more
+  OUTRIDER_TRY(const auto window, keys.integer("attention.sliding_window"));
+  std::vector<LayerTraits> attention;
+  for (int64_t i = 1; i <= std::min(config->layer_count, kMaxLayers); ++i) {
+    const bool is_full = family.full_period != 0 && i % family.full_period == 0;
+    const bool is_still = family.nope_period != 0 && i % family.nope_period == 0;
+    attention.push_back(
+        {.window = is_full ? 0 : window.value_or(0), .rope = is_still ? LayerTraits::kNoRope : 0});
   }
-  if (scaling->kind != RopeScalingKind::kNone) {
-    return keys.fail("rope_freqs.weight together with linear RoPE scaling is not supported");
-  }
-  scaling->kind = RopeScalingKind::kLlama3;
-  scaling->frequency_divisors.resize(static_cast<size_t>(view.cols()));
-  std::memcpy(scaling->frequency_divisors.data(), view.data, static_cast<size_t>(view.bytes()));
+  config->set_layer_traits(std::move(attention));
   return {};
-}
-
-Status read_rope(const GgufFile& file, const ArchitectureKeys& keys, ModelConfig* config) {
-  OUTRIDER_TRY(const auto theta, keys.number("rope.freq_base"));
-  config->rope_theta = theta.value_or(10000.0);
-  OUTRIDER_TRY(const auto type, keys.string("rope.scaling.type"));
-  OUTRIDER_TRY(auto factor, keys.number("rope.scaling.factor"));
-  OUTRIDER_TRY(const auto old_factor, keys.number("rope.scale_linear"));
-  if (!factor) factor = old_factor;
-  const std::string_view kind = type.value_or(old_factor ? "linear" : "none");
-  if (kind == "linear") {
-    if (!factor) return keys.fail(keys.full("rope.scaling.factor") + " is missing");
-    config->rope_scaling.kind = RopeScalingKind::kLinear;
-    config->rope_scaling.factor = *factor;
-  } else if (kind != "none") {
-    return keys.fail("RoPE scaling " + quote(kind) +
-                     " is not supported; none, linear and rope_freqs.weight are");
-  }
-  return read_rope_divisors(file, keys, &config->rope_scaling);
 }
 
 // Reads the traits that a file tells only by the tensors it has.
@@ -159,13 +114,16 @@ Status read_stop_tokens(const GgufMetadata& metadata, const TokenizerSpec& token
   return {};
 }
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTopNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTopNames = {{
     {"model.embed_tokens", "token_embd"},
     {"model.norm", "output_norm"},
     {"lm_head", "output"},
+    {"model.embed_tokens_per_layer", "per_layer_token_embd"},
+    {"model.per_layer_model_projection", "per_layer_model_proj"},
+    {"model.per_layer_projection_norm", "per_layer_proj_norm"},
 }};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kLayerNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kLayerNames = {{
     {"input_layernorm", "attn_norm"},
     {"self_attn.q_proj", "attn_q"},
     {"self_attn.k_proj", "attn_k"},
@@ -176,6 +134,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kLayerNa
     {"post_attention_layernorm", "ffn_norm"},
     {"post_self_attn_layernorm", "post_attention_norm"},
     {"post_mlp_layernorm", "post_ffw_norm"},
+    {"self_attn.qkv_proj", "attn_qkv"},
+    {"mlp.gate_up_proj", "ffn_up"},
+    {"per_layer_input_gate", "inp_gate"},
+    {"per_layer_projection", "proj"},
+    {"post_per_layer_input_norm", "post_norm"},
+    {"layer_scalar", "layer_output_scale"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
@@ -197,7 +161,7 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   OUTRIDER_TRY(const auto architecture, metadata.string("general.architecture"));
   if (!architecture) return metadata.fail("general.architecture is missing");
   const ModelFamily* family = find_family(*architecture, &ModelFamily::gguf_architecture);
-  if (family == nullptr) {
+  if (family == nullptr || architecture->empty()) {
     return metadata.fail("architecture " + quote(*architecture) + " is not supported; " +
                          list_families(&ModelFamily::gguf_architecture, " and ") + " are");
   }
@@ -207,7 +171,8 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   OUTRIDER_RETURN_IF_ERROR(read_sizes(keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_traits(keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_tensor_traits(file, keys, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_rope(file, keys, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_attention(keys, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_gguf_ropes(file, keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(metadata, tokenizer, &config));
   if (const Status valid = validate(config); !valid.ok()) return metadata.fail(valid.error().message);
   return config;

@@ -38,28 +38,30 @@ void export_config(const ModelConfig& config, GgufMetadataWriter* metadata) {
   integer("attention.key_length", config.head_dim);
   integer("attention.value_length", config.head_dim);
   integer("rope.dimension_count", config.head_dim);
-  if (config.sliding_window != 0) integer("attention.sliding_window", config.sliding_window);
+  const int64_t window = config.layer_traits.front().window;
+  if (window != 0) integer("attention.sliding_window", window);
   metadata->set_f32(prefix + "attention.layer_norm_rms_epsilon", config.norm.epsilon);
   const ScaleTraits& scales = config.scales;
   if (scales.embedding != 1) metadata->set_f32(prefix + "embedding_scale", scales.embedding);
   if (scales.residual != 1) metadata->set_f32(prefix + "residual_scale", scales.residual);
   if (scales.attention != 0) metadata->set_f32(prefix + "attention.scale", scales.attention);
   if (scales.logits != 1) metadata->set_f32(prefix + "logit_scale", 1 / scales.logits);
-  metadata->set_f32(prefix + "rope.freq_base", config.rope_theta);
-  if (config.rope_scaling.kind == RopeScalingKind::kLinear) {
+  const RopeTraits& rope = config.ropes.front();
+  metadata->set_f32(prefix + "rope.freq_base", rope.theta);
+  if (rope.scaling.kind == RopeScalingKind::kLinear) {
     metadata->set_string(prefix + "rope.scaling.type", "linear");
-    metadata->set_f32(prefix + "rope.scaling.factor", config.rope_scaling.factor);
+    metadata->set_f32(prefix + "rope.scaling.factor", rope.scaling.factor);
   }
 }
 
 // The contents of rope_freqs.weight for Llama 3.1: the divisor of each frequency.
 std::vector<float> llama3_divisors(const ModelConfig& config) {
-  const RopeScaling& scaling = config.rope_scaling;
+  const RopeScaling& scaling = config.ropes.front().scaling;
   const auto context = static_cast<double>(scaling.original_context);
   std::vector<float> divisors;
   for (int64_t i = 0; i < config.head_dim / 2; ++i) {
     const double exponent = static_cast<double>(2 * i) / static_cast<double>(config.head_dim);
-    const double wavelength = 2 * std::numbers::pi * std::pow(config.rope_theta, exponent);
+    const double wavelength = 2 * std::numbers::pi * std::pow(config.ropes.front().theta, exponent);
     const double kept = (context / wavelength - scaling.low_freq_factor) /
                         (scaling.high_freq_factor - scaling.low_freq_factor);
     const double share = std::clamp(kept, 0.0, 1.0);
@@ -106,8 +108,25 @@ Status export_metadata(const ModelFile& model, GgufModel* gguf) {
   return {};
 }
 
+// Error: a trait that export_config() has no key for.
+Status check_writable(const ModelFile& model) {
+  const ModelConfig& config = model.config;
+  const RopeTraits& rope = config.ropes.front();
+  const RopeScalingKind kind = rope.scaling.kind;
+  const bool has_plain_rope = config.ropes.size() == 1 && rope.rotated_dim == 0 &&
+                              (kind == RopeScalingKind::kNone || kind == RopeScalingKind::kLinear ||
+                               kind == RopeScalingKind::kLlama3);
+  const bool has_plain_layers = config.layer_traits.size() == 1 && config.attention_softcap == 0 &&
+                                config.logit_softcap == 0 && config.query_temperature.beta == 0;
+  const ModelFamily& family = *find_family(config.family);
+  if (has_plain_rope && has_plain_layers && !family.fuses_projections && !config.norm.adds_one) return {};
+  return input_error(model.path.string() + ": expected a model that can be written as GGUF, found " +
+                     config.family + "; convert it with llama.cpp, then quantize the GGUF file");
+}
+
 Result<GgufModel> translate(const fs::path& path) {
   OUTRIDER_TRY(ModelFile model, open_model(path));
+  OUTRIDER_RETURN_IF_ERROR(check_writable(model));
   GgufModel gguf;
   OUTRIDER_RETURN_IF_ERROR(export_metadata(model, &gguf));
   const ModelConfig& config = model.config;
@@ -121,7 +140,7 @@ Result<GgufModel> translate(const fs::path& path) {
     }
     gguf.tensors.push_back({gguf_tensor_name(expected.name), std::move(view)});
   }
-  if (config.rope_scaling.kind == RopeScalingKind::kLlama3) {
+  if (config.ropes.front().scaling.kind == RopeScalingKind::kLlama3) {
     const std::vector<float> divisors = llama3_divisors(config);
     Buffer& copy = storage->second.copies.emplace_back(divisors.size() * sizeof(float));
     std::copy(divisors.begin(), divisors.end(), copy.as<float>().begin());

@@ -123,12 +123,12 @@ TEST_P(ExportTest, ReadsBackAsTheSameModel) {
   EXPECT_EQ(read->config.head_dim, original->config.head_dim);
   EXPECT_EQ(read->config.kv_head_count, original->config.kv_head_count);
   EXPECT_EQ(read->config.max_context, original->config.max_context);
-  EXPECT_EQ(read->config.sliding_window, original->config.sliding_window);
+  EXPECT_EQ(read->config.layer_traits.front().window, original->config.layer_traits.front().window);
   EXPECT_EQ(read->config.norm.epsilon, original->config.norm.epsilon);
-  EXPECT_EQ(read->config.rope_theta, original->config.rope_theta);
-  EXPECT_EQ(read->config.rope_scaling.kind, original->config.rope_scaling.kind);
-  EXPECT_EQ(read->config.rope_scaling.kind == RopeScalingKind::kLinear,
-            read->config.rope_scaling.factor != 1);
+  EXPECT_EQ(read->config.ropes.front().theta, original->config.ropes.front().theta);
+  EXPECT_EQ(read->config.ropes.front().scaling.kind, original->config.ropes.front().scaling.kind);
+  EXPECT_EQ(read->config.ropes.front().scaling.kind == RopeScalingKind::kLinear,
+            read->config.ropes.front().scaling.factor != 1);
   for (const TokenId stop : original->config.stop_tokens) {
     EXPECT_EQ(std::count(read->config.stop_tokens.begin(), read->config.stop_tokens.end(), stop), 1) << stop;
   }

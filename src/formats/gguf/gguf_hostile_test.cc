@@ -202,7 +202,7 @@ std::vector<HostileCase> config_cases() {
       {"no architecture", [](File& f) { f.erase_key("general.architecture"); },
        "general.architecture is missing"},
       {"architecture falcon", [](File& f) { f.key("general.architecture") = text("falcon"); },
-       "'falcon' is not supported; llama, qwen2 and qwen3 are"},
+       "'falcon' is not supported; llama, qwen2, "},
       {"architecture as a number", [](File& f) { f.key("general.architecture") = u32(1); },
        "must be a string"},
       {"architecture as an array", [](File& f) { f.key("general.architecture") = strings({"llama"}); },
@@ -229,7 +229,8 @@ std::vector<HostileCase> config_cases() {
        "head size must be from 2"},
       {"values of another size", [](File& f) { f.key("llama.attention.value_length") = u32(2); },
        "same head size"},
-      {"partly rotated", [](File& f) { f.key("llama.rope.dimension_count") = u32(2); }, "same head size"},
+      {"partly rotated", [](File& f) { f.key("llama.rope.dimension_count") = u32(2); },
+       "partly rotated heads"},
   };
 }
 
@@ -246,8 +247,10 @@ std::vector<HostileCase> layer_cases() {
       {"epsilon missing", [](File& f) { f.erase_key("llama.attention.layer_norm_rms_epsilon"); },
        "is missing"},
       {"rope base -1", [](File& f) { f.key("llama.rope.freq_base") = f32(-1.0f); }, "RoPE base"},
-      {"rope scaling yarn", [](File& f) { f.key("llama.rope.scaling.type") = text("yarn"); },
-       "RoPE scaling 'yarn' is not supported"},
+      {"rope scaling ntk", [](File& f) { f.key("llama.rope.scaling.type") = text("ntk"); },
+       "RoPE scaling 'ntk' is not supported"},
+      {"yarn without a factor", [](File& f) { f.key("llama.rope.scaling.type") = text("yarn"); },
+       "rope.scaling.factor is missing"},
       {"linear without a factor", [](File& f) { f.key("llama.rope.scaling.type") = text("linear"); },
        "rope.scaling.factor is missing"},
       {"rope factor 0", [](File& f) { f.key("llama.rope.scale_linear") = f32(0.0f); }, "RoPE factor"},

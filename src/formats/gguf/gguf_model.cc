@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/quote.h"
+#include "formats/families.h"
+#include "formats/fused_tensors.h"
 #include "formats/gguf/gguf.h"
 #include "formats/gguf/gguf_config.h"
 #include "formats/gguf/gguf_metadata.h"
@@ -121,7 +123,9 @@ Result<ModelFile> open_gguf_model(const fs::path& path) {
     if (it == file.tensors.end()) return input_error(name + ": tensor " + gguf_name + " is missing");
     return it->second;
   };
-  OUTRIDER_RETURN_IF_ERROR(attach_tensors(lookup, storage.get(), &model));
+  const bool is_fused = find_family(model.config.family)->fuses_projections;
+  OUTRIDER_RETURN_IF_ERROR(
+      attach_tensors(is_fused ? split_fused(model.config, lookup) : lookup, storage.get(), &model));
   for (auto& [hf_name, view] : model.tensors) {
     if (has_interleaved_rows(model.config, hf_name)) {
       const TensorView interleaved =

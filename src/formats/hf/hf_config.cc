@@ -7,6 +7,8 @@
 
 #include "base/quote.h"
 #include "formats/families.h"
+#include "formats/hf/hf_attention.h"
+#include "formats/hf/hf_rope.h"
 #include "formats/json_file.h"
 #include "formats/quantized/quantization.h"
 #include "platform/mapped_file.h"
@@ -24,7 +26,9 @@ Result<const ModelFamily*> read_family(const JsonObject& root) {
     }
   }
   if (const ModelFamily* family = find_family(name, &ModelFamily::hf_architecture)) return family;
-  if (const ModelFamily* family = find_family(name)) return family;
+  constexpr std::string_view kText = "_text";
+  const std::string_view stem = name.ends_with(kText) ? name.substr(0, name.size() - kText.size()) : name;
+  if (const ModelFamily* family = find_family(stem)) return family;
   return root.fail("architecture " + quote(name) + " is not supported; supported are " +
                    list_families(&ModelFamily::hf_architecture));
 }
@@ -35,11 +39,18 @@ Result<int64_t> require_integer(const JsonObject& root, std::string_view key) {
   return *value;
 }
 
+// usual: the value of an absent key; 0: it must be there.
+Result<int64_t> integer_or(const JsonObject& root, std::string_view key, int64_t usual) {
+  if (usual == 0) return require_integer(root, key);
+  OUTRIDER_TRY(const auto value, root.integer(key));
+  return value.value_or(usual);
+}
+
 Status read_sizes(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
-  OUTRIDER_TRY(config->vocab_size, require_integer(root, "vocab_size"));
+  OUTRIDER_TRY(config->vocab_size, integer_or(root, "vocab_size", family.vocab_size));
   OUTRIDER_TRY(config->hidden_size, require_integer(root, "hidden_size"));
   OUTRIDER_TRY(config->layer_count, require_integer(root, "num_hidden_layers"));
-  OUTRIDER_TRY(config->head_count, require_integer(root, "num_attention_heads"));
+  OUTRIDER_TRY(config->head_count, integer_or(root, "num_attention_heads", family.heads));
   OUTRIDER_TRY(config->ffn_size, require_integer(root, "intermediate_size"));
   OUTRIDER_TRY(const auto max_context, root.integer("max_position_embeddings"));
   config->max_context = max_context.value_or(family.max_context);
@@ -58,100 +69,6 @@ Status read_sizes(const JsonObject& root, const ModelFamily& family, ModelConfig
                      std::to_string(config->head_count) + " heads, and there is no head_dim");
   }
   config->head_dim = config->hidden_size / config->head_count;
-  return {};
-}
-
-// Whether "layer_types" gives all layers a sliding window; nullopt: the key is absent. Error: layers differ.
-Result<std::optional<bool>> all_layers_slide(const JsonObject& root) {
-  OUTRIDER_TRY(const auto types, root.array("layer_types"));
-  std::optional<bool> slides;
-  if (!types) return slides;
-  for (const simdjson::dom::element element : *types) {
-    std::string_view type;
-    if (element.get(type) != simdjson::SUCCESS) return root.wrong_type("layer_types", "a list of strings");
-    if (type != "full_attention" && type != "sliding_attention") {
-      return root.fail("layer type " + quote(type) +
-                       " is not supported; full_attention and sliding_attention are");
-    }
-    const bool slides_here = type == "sliding_attention";
-    if (slides && *slides != slides_here) {
-      return root.fail("layer_types: full_attention and sliding_attention in one model are not supported");
-    }
-    slides = slides_here;
-  }
-  return slides;
-}
-
-Status read_sliding_window(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
-  if (family.window_rule == WindowRule::kIgnored) return {};
-  OUTRIDER_TRY(const auto stated, root.integer("sliding_window"));
-  const int64_t window = stated.value_or(root.contains("sliding_window") ? 0 : family.sliding_window);
-  OUTRIDER_TRY(const auto slides, all_layers_slide(root));
-  if (family.window_rule == WindowRule::kStated) {
-    config->sliding_window = slides.value_or(true) ? window : 0;
-    return {};
-  }
-  OUTRIDER_TRY(const auto enabled, root.boolean("use_sliding_window"));
-  if (!enabled.value_or(false)) return {};
-  if (slides) {
-    config->sliding_window = *slides ? window : 0;
-    return {};
-  }
-  // Only layers from max_window_layers on have the window.
-  OUTRIDER_TRY(const auto full_layers, root.integer("max_window_layers"));
-  const int64_t full = full_layers.value_or(28);
-  if (full > 0 && full < config->layer_count) {
-    return root.fail("layers with and without a sliding window in one model are not supported");
-  }
-  config->sliding_window = full <= 0 ? window : 0;
-  return {};
-}
-
-Status read_llama3_scaling(const JsonObject& rope, RopeScaling* scaling) {
-  OUTRIDER_TRY(const auto low, rope.number("low_freq_factor"));
-  OUTRIDER_TRY(const auto high, rope.number("high_freq_factor"));
-  OUTRIDER_TRY(const auto original, rope.integer("original_max_position_embeddings"));
-  if (!low || !high || !original) {
-    return rope.fail(
-        "RoPE scaling 'llama3' needs low_freq_factor, high_freq_factor and "
-        "original_max_position_embeddings");
-  }
-  scaling->kind = RopeScalingKind::kLlama3;
-  scaling->low_freq_factor = *low;
-  scaling->high_freq_factor = *high;
-  scaling->original_context = *original;
-  return {};
-}
-
-// "rope_parameters" is the newer spelling of "rope_theta" and "rope_scaling" in one object.
-Status read_rope(const JsonObject& root, ModelConfig* config) {
-  OUTRIDER_TRY(auto rope, root.object("rope_parameters"));
-  OUTRIDER_TRY(auto theta, root.number("rope_theta"));
-  if (!rope) {
-    OUTRIDER_TRY(rope, root.object("rope_scaling"));
-  } else {
-    OUTRIDER_TRY(const auto inner_theta, rope->number("rope_theta"));
-    if (inner_theta) theta = inner_theta;
-  }
-  config->rope_theta = theta.value_or(10000.0);
-  OUTRIDER_TRY(
-      const auto partial,
-      (rope && rope->contains("partial_rotary_factor") ? *rope : root).number("partial_rotary_factor"));
-  if (partial.value_or(1.0) != 1.0) return root.fail("a partial_rotary_factor other than 1 is not supported");
-  if (!rope) return {};
-  OUTRIDER_TRY(auto type, rope->string("rope_type"));
-  if (!type) {
-    OUTRIDER_TRY(type, rope->string("type"));
-  }
-  if (!type || *type == "default") return {};
-  if (*type != "linear" && *type != "llama3") {
-    return root.fail("RoPE scaling " + quote(*type) + " is not supported; default, linear and llama3 are");
-  }
-  OUTRIDER_TRY(const auto factor, rope->number("factor"));
-  if (!factor) return root.fail("RoPE scaling " + quote(*type) + " needs a factor");
-  config->rope_scaling.factor = *factor;
-  if (*type == "llama3") return read_llama3_scaling(*rope, &config->rope_scaling);
-  config->rope_scaling.kind = RopeScalingKind::kLinear;
   return {};
 }
 
@@ -187,12 +104,17 @@ Status read_traits(const JsonObject& root, const ModelFamily& family, ModelConfi
   config->scales = family.scales;
   OUTRIDER_TRY(const auto epsilon, root.number("rms_norm_eps"));
   if (epsilon) config->norm.epsilon = static_cast<float>(*epsilon);
-  OUTRIDER_TRY(const auto activation, root.string("hidden_act"));
+  OUTRIDER_TRY(auto activation, root.string("hidden_activation"));
+  if (!activation) {
+    OUTRIDER_TRY(activation, root.string("hidden_act"));
+  }
   if (activation) {
     OUTRIDER_TRY(config->mlp.activation, activation_named(*activation, root));
   }
   OUTRIDER_RETURN_IF_ERROR(read_flags(root, family, config));
-  return family.read_hf_traits == nullptr ? Status() : family.read_hf_traits(root, config);
+  if (family.read_hf_traits != nullptr) OUTRIDER_RETURN_IF_ERROR(family.read_hf_traits(root, config));
+  if (family.derive_traits != nullptr) family.derive_traits(config);
+  return {};
 }
 
 Status refuse_quantization(const JsonObject& root) {
@@ -252,16 +174,20 @@ Result<SamplingChoices> read_sampling(const JsonObject& root) {
 
 Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_view generation_config_json) {
   OUTRIDER_TRY(const JsonFile document, JsonFile::parse(config_json, "config.json"));
-  const JsonObject& root = document.root();
+  // Models that also see describe their language model in an object of its own.
+  OUTRIDER_TRY(const auto text, document.root().object("text_config"));
+  const JsonObject& root = text ? *text : document.root();
   OUTRIDER_TRY(const ModelFamily* family, read_family(root));
-  if (const auto quantization = read_quantization(root); !quantization.ok()) return quantization.error();
+  if (const auto quantization = read_quantization(document.root()); !quantization.ok())
+    return quantization.error();
   ModelConfig config;
   config.family = family->name;
   OUTRIDER_RETURN_IF_ERROR(read_sizes(root, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_sliding_window(root, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_rope(root, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_hf_attention(root, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_hf_ropes(root, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_traits(root, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(root, &config.stop_tokens));
+  OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(document.root(), &config.stop_tokens));
   if (!generation_config_json.empty()) {
     OUTRIDER_TRY(const JsonFile generation,
                  JsonFile::parse(generation_config_json, "generation_config.json"));
@@ -281,8 +207,8 @@ Result<ModelConfig> read_layer_config(const JsonObject& root) {
   ModelConfig config;
   config.family = family.name;
   OUTRIDER_RETURN_IF_ERROR(read_sizes(root, family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_sliding_window(root, family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_rope(root, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_hf_attention(root, family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_hf_ropes(root, family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_traits(root, family, &config));
   if (config.mlp.activation != Activation::kSilu)
     return root.fail("layers of drafters need the activation silu");

@@ -57,11 +57,11 @@ TEST_F(HfConfigGoldenTest, AgreesWithTransformers) {
     EXPECT_EQ(config->head_dim, **expected.integer("head_dim"));
     EXPECT_EQ(config->max_context, **expected.integer("max_context"));
     EXPECT_FLOAT_EQ(config->norm.epsilon, static_cast<float>(**expected.number("rms_epsilon")));
-    EXPECT_EQ(config->rope_theta, **expected.number("rope_theta"));
-    EXPECT_EQ(kind_name(config->rope_scaling.kind), **expected.string("rope_type"));
-    EXPECT_EQ(config->rope_scaling.factor, **expected.number("rope_factor"));
-    EXPECT_EQ(config->rope_scaling.original_context, **expected.integer("original_context"));
-    EXPECT_EQ(config->sliding_window, **expected.integer("sliding_window"));
+    EXPECT_EQ(config->ropes.front().theta, **expected.number("rope_theta"));
+    EXPECT_EQ(kind_name(config->ropes.front().scaling.kind), **expected.string("rope_type"));
+    EXPECT_EQ(config->ropes.front().scaling.factor, **expected.number("rope_factor"));
+    EXPECT_EQ(config->ropes.front().scaling.original_context, **expected.integer("original_context"));
+    EXPECT_EQ(config->layer_traits.front().window, **expected.integer("sliding_window"));
     EXPECT_EQ(config->tied_embeddings, **expected.boolean("tied_embeddings"));
     EXPECT_EQ(config->qkv_bias, **expected.boolean("qkv_bias"));
     EXPECT_EQ(config->output_bias, **expected.boolean("output_bias"));
@@ -118,14 +118,35 @@ TEST(HfConfigTest, SamplingIsWhatTheGenerationConfigRecommends) {
   expect_refused(parse_hf_config(config, R"({"temperature":"warm"})"), "temperature");
 }
 
+TEST(HfConfigTest, LayersDifferInTheirWindows) {
+  const auto windows = [](const Result<ModelConfig>& config) {
+    std::vector<int64_t> all;
+    for (int64_t i = 0; i < config->layer_count; ++i) all.push_back(config->traits_of(i).window);
+    return all;
+  };
+  const std::string types = R"(["full_attention","sliding_attention"])";
+  const auto mistral = parse_hf_config(config_with({{"architectures", "[\"MistralForCausalLM\"]"},
+                                                    {"num_key_value_heads", "4"},
+                                                    {"sliding_window", "7"},
+                                                    {"layer_types", types}}));
+  EXPECT_EQ(windows(mistral), (std::vector<int64_t>{0, 7}));
+  const auto qwen = parse_hf_config(config_with({{"architectures", "[\"Qwen2ForCausalLM\"]"},
+                                                 {"num_hidden_layers", "3"},
+                                                 {"num_key_value_heads", "4"},
+                                                 {"use_sliding_window", "true"},
+                                                 {"sliding_window", "5"},
+                                                 {"max_window_layers", "2"}}));
+  EXPECT_EQ(windows(qwen), (std::vector<int64_t>{0, 0, 5}));
+}
+
 TEST(HfConfigTest, NewSpellingOfRopeOverridesTheOld) {
   const auto config =
       parse_hf_config(config_with({{"rope_theta", "1.0"},
                                    {"rope_scaling", R"({"type":"linear","factor":2.0})"},
                                    {"rope_parameters", R"({"rope_type":"default","rope_theta":9})"}}));
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->rope_theta, 9.0);
-  EXPECT_EQ(config->rope_scaling.kind, RopeScalingKind::kNone);
+  EXPECT_EQ(config->ropes.front().theta, 9.0);
+  EXPECT_EQ(config->ropes.front().scaling.kind, RopeScalingKind::kNone);
 }
 
 TEST(HfConfigTest, MissingFilesAreNamed) {
@@ -233,7 +254,7 @@ std::vector<HostileText> field_cases() {
       {"epsilon beyond a double", with("rms_norm_eps", "1e400"), "epsilon"},
       {"epsilon text", with("rms_norm_eps", "\"1e-5\""), "must be a number"},
       {"epsilon 1e300", with("rms_norm_eps", "1e300"), "epsilon"},
-      {"gelu", with("hidden_act", "\"gelu\""), "activation 'gelu' is not supported"},
+      {"mish", with("hidden_act", "\"mish\""), "activation 'mish' is not supported"},
       {"tie as text", with("tie_word_embeddings", "\"no\""), "must be true or false"},
       {"bias as number", with("attention_bias", "1"), "must be true or false"},
       {"eos text", with("eos_token_id", "\"</s>\""), "token id"},
@@ -250,9 +271,15 @@ std::vector<HostileText> rope_cases() {
       {"rope_theta 0", with("rope_theta", "0"), "RoPE base"},
       {"rope_theta text", with("rope_theta", "\"1\""), "must be a number"},
       {"rope list", rope("[]"), "must be an object"},
-      {"rope yarn", rope(R"({"type":"yarn","factor":4})"),
-       "'yarn' is not supported; default, linear and llama3"},
-      {"rope dynamic", rope(R"({"rope_type":"dynamic","factor":4})"), "'dynamic' is not supported"},
+      {"rope ntk", rope(R"({"type":"ntk","factor":4})"), "'ntk' is not supported; default, linear, dynamic"},
+      {"rope dynamic without factor", rope(R"({"rope_type":"dynamic"})"), "needs a factor"},
+      {"rope yarn -1", rope(R"({"type":"yarn","factor":4,"beta_fast":-1})"), "beta_slow <= beta_fast"},
+      {"rope yarn NaN", rope(R"({"type":"yarn","factor":4,"attention_factor":0})"), "attention factor"},
+      {"longrope without divisors", rope(R"({"type":"longrope"})"), "needs short_factor"},
+      {"longrope of text", rope(R"({"type":"su","short_factor":["1"],"long_factor":[1]})"),
+       "list of numbers"},
+      {"longrope too short", rope(R"({"type":"su","short_factor":[1],"long_factor":[1]})"),
+       "expected 8 RoPE frequency divisors, found 1"},
       {"rope type number", rope(R"({"rope_type":1})"), "must be a string"},
       {"rope linear without factor", rope(R"({"type":"linear"})"), "needs a factor"},
       {"rope factor -1", rope(R"({"type":"linear","factor":-1})"), "RoPE factor"},
@@ -264,10 +291,10 @@ std::vector<HostileText> rope_cases() {
       {"llama3 context 0",
        rope(R"({"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,)"
             R"("original_max_position_embeddings":0})"),
-       "original context"},
-      {"partly rotated", with("partial_rotary_factor", "0.5"), "partial_rotary_factor"},
-      {"partly rotated in rope_parameters", with("rope_parameters", R"({"partial_rotary_factor":0.5})"),
-       "partial_rotary_factor"},
+       "original_max_position_embeddings must be positive"},
+      {"rotated 0", with("partial_rotary_factor", "0"), "partial_rotary_factor"},
+      {"rotated 2", with("rope_parameters", R"({"partial_rotary_factor":2})"), "partial_rotary_factor"},
+      {"rotated odd", with("partial_rotary_factor", "0.2"), "rotated part of a head must be even, found 3"},
   };
 }
 
@@ -285,12 +312,11 @@ std::vector<HostileText> window_cases() {
   return {
       {"window -1", mistral("sliding_window", "-1"), "sliding window"},
       {"window text", mistral("sliding_window", "\"4096\""), "must be a whole number"},
-      {"mixed layers", mistral("layer_types", R"(["full_attention","sliding_attention"])"),
-       "full_attention and sliding_attention in one model"},
+      {"one layer type for two", mistral("layer_types", R"(["full_attention"])"),
+       "an entry for each of 2 layers, found 1"},
       {"unknown layer", mistral("layer_types", R"(["linear_attention"])"),
        "'linear_attention' is not supported"},
       {"layer of number", mistral("layer_types", "[1]"), "must be a list of strings"},
-      {"window from the middle", qwen("max_window_layers", "1"), "with and without"},
       {"use_sliding_window text", qwen("use_sliding_window", "\"yes\""), "must be true or false"},
   };
 }

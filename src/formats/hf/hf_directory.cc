@@ -4,9 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/quote.h"
+#include "formats/families.h"
+#include "formats/fused_tensors.h"
 #include "formats/hf/hf_chat_template.h"
 #include "formats/hf/hf_config.h"
 #include "formats/hf/hf_names.h"
@@ -56,6 +59,19 @@ void describe(const JsonObject& config, const TensorDirectory& tensors, ModelFil
     model->metadata.emplace(printable(key), printable(value));
 }
 
+// The name with the prefix that the language model has in models that also see.
+std::string with_prefix(const TensorDirectory& tensors, const std::string& name) {
+  constexpr std::string_view kModel = "model.";
+  const std::string after_model = name.starts_with(kModel) ? name.substr(kModel.size()) : name;
+  for (const std::string& longer : {"language_model." + name, "model.language_model." + after_model}) {
+    // Quantised matrices have several tensors with names that begin alike.
+    const std::string stem = longer.substr(0, longer.rfind('.') + 1);
+    const auto found = tensors.tensors().lower_bound(stem);
+    if (found != tensors.tensors().end() && found->first.starts_with(stem)) return longer;
+  }
+  return name;
+}
+
 Result<ModelFile> read_configuration(const fs::path& directory) {
   ModelFile model;
   model.path = directory;
@@ -99,11 +115,13 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   OUTRIDER_TRY(const Quantization quantization, read_quantization(config.root()));
   const QuantizedCheckpoint quantized{tensors.tensors(), quantization, directory.string(), storage->sources};
   const TensorLookup lookup = [&](const std::string& name) -> Result<TensorView> {
-    const std::string stored = hf_tensor_name(model.config, name);
+    const std::string stored = with_prefix(tensors, hf_tensor_name(model.config, name));
     OUTRIDER_TRY(const auto matrix, find_quantized(quantized, stored));
     return matrix ? *matrix : tensors.find(stored);
   };
-  OUTRIDER_RETURN_IF_ERROR(attach_tensors(lookup, storage.get(), &model));
+  const bool is_fused = find_family(model.config.family)->fuses_projections;
+  OUTRIDER_RETURN_IF_ERROR(
+      attach_tensors(is_fused ? split_fused(model.config, lookup) : lookup, storage.get(), &model));
   describe(config.root(), tensors, &model);
   model.storage = std::move(storage);
   return model;

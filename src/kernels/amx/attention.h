@@ -317,8 +317,12 @@ class QueriesOfHead {
     uint64_t by_all = ~uint64_t{0};
     for (int i = 0; i < queries; ++i) by_all &= tile_.visible[i] = visible_[row_of_query_[place + i]];
     score(q_ + place * head_dim, packed_, head_dim, tile_);
+    const bool capped = args_.softcap > 0;
+    for (int i = 0; capped && i < queries; ++i)
+      simd::softcap<Avx512>(tile_.scores[i], kBlock, args_.scale, args_.softcap);
+    const float scale = capped ? 1 : args_.scale;
     const auto weigh_tile = by_all == ~uint64_t{0} ? weigh<true> : weigh<false>;
-    const __m512 shrink = weigh_tile(queries, args_.scale, tile_, largest_ + place, totals_ + place);
+    const __m512 shrink = weigh_tile(queries, scale, tile_, largest_ + place, totals_ + place);
     float* sums = sums_ + place * head_dim;
     shrink_sums(shrink, head_dim, sums);
     if (queries == kQueries) return add_values(packed_, head_dim, tile_, sums);

@@ -16,7 +16,8 @@ IsaOps avx2_ops() {
           .layer_norm = simd::layer_norm<Avx2>,
           .rope = simd::rope<Avx2>,
           .store_kv = simd::store_kv<Avx2>,
-          .activate = simd::activate<Avx2>};
+          .activate = simd::activate<Avx2>,
+          .softcap = simd::softcap<Avx2>};
 }
 
 }  // namespace outrider

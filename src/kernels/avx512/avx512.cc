@@ -16,7 +16,8 @@ IsaOps avx512_ops() {
           .layer_norm = simd::layer_norm<Avx512>,
           .rope = simd::rope<Avx512>,
           .store_kv = simd::store_kv<Avx512>,
-          .activate = simd::activate<Avx512>};
+          .activate = simd::activate<Avx512>,
+          .softcap = simd::softcap<Avx512>};
 }
 
 }  // namespace outrider

@@ -124,7 +124,9 @@ double score(const HeadOfRow& head, int64_t position) {
   double dot = 0;
   for (int64_t d = 0; d < head.args.head_dim; ++d) dot += static_cast<double>(head.q[d]) * key[d];
   const double distance = static_cast<double>(head.row.prefix_len + head.row.tail_len - 1 - position);
-  return dot * head.args.scale - head.slope * distance;
+  const double cap = head.args.softcap;
+  const double scaled = dot * head.args.scale;
+  return (cap > 0 ? cap * std::tanh(scaled / cap) : scaled) - head.slope * distance;
 }
 
 void attend(const HeadOfRow& head, float* y) {
@@ -186,9 +188,9 @@ void layer_norm(const NormArgs& args, Range rows) {
 }
 
 void rope(const RopeArgs& args, Range rows) {
-  const int64_t half = args.head_dim / 2;
+  const int64_t half = args.rotated / 2;
   for (int64_t r = rows.begin; r < rows.end; ++r) {
-    const float* cosines = args.rotations + r * args.head_dim;
+    const float* cosines = args.rotations + r * args.rotated;
     const float* sines = cosines + half;
     for (int64_t head = 0; head < args.heads; ++head) {
       float* x = args.x + (r * args.heads + head) * args.head_dim;
@@ -245,10 +247,17 @@ void activate(const ActivationArgs& args, Range items) {
   }
 }
 
+void softcap(float* x, int64_t count, float cap) {
+  for (int64_t i = 0; i < count; ++i) {
+    const double wide = cap;
+    x[i] = static_cast<float>(wide * std::tanh(x[i] / wide));
+  }
+}
+
 }  // namespace
 
 IsaOps reference_ops() {
-  return {linear, pack_inputs, attention, rms_norm, layer_norm, rope, store_kv, activate};
+  return {linear, pack_inputs, attention, rms_norm, layer_norm, rope, store_kv, activate, softcap};
 }
 
 }  // namespace outrider

@@ -88,10 +88,18 @@ DistanceBias bias_of(const AttentionArgs& args, int64_t head, int64_t from_end) 
   return {args.slopes[head / args.head_dim], static_cast<float>(from_end + 1)};
 }
 
+// Scales and caps scores and adds the bias. Returns the factor that is left to apply.
 template <typename V>
-void add_distance_bias(float* scores, int count, float scale, DistanceBias bias) {
+float finish_scores(const AttentionArgs& args, float* scores, int count, DistanceBias bias) {
+  float scale = args.scale;
+  if (args.softcap > 0) {
+    softcap<V>(scores, count, scale, args.softcap);
+    scale = 1;
+  }
+  if (bias.slope == 0) return scale;
   for (int i = 0; i < count; ++i)
     scores[i] = scores[i] * scale + bias.slope * (bias.first + static_cast<float>(i));
+  return 1;
 }
 
 // Turns scores into weights exp(score - largest) in place and returns by how much older sums shrink.
@@ -156,11 +164,7 @@ void attend_block(const AttentionArgs& args, const BlockEntries& block, const vo
   for (; i < block.count; ++i) {
     dot_entries<V, Cached, 1>(q, keys, block.offsets + i, args.head_dim, scores + i);
   }
-  float scale = args.scale;
-  if (bias.slope != 0) {
-    add_distance_bias<V>(scores, block.count, scale, bias);
-    scale = 1;
-  }
+  const float scale = finish_scores<V>(args, scores, block.count, bias);
   const float shrink = softmax_block<V>(scores, block.count, scale, state);
   int64_t d = 0;
   for (; d + kTogether * V::kLanes <= args.head_dim; d += kTogether * V::kLanes) {

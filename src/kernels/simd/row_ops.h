@@ -31,6 +31,22 @@ typename V::Floats exp(typename V::Floats unbounded) {
   return V::zero_below(kMin, unbounded, V::mul(V::mul(series, power(half)), power(V::sub(n, half))));
 }
 
+// x = cap * tanh(x * scale / cap) = cap - 2 cap / (exp(2 x scale / cap) + 1), within 2e-7 * cap; NaN for NaN.
+template <typename V>
+void softcap(float* x, int64_t count, float scale, float cap) {
+  for (int64_t i = 0; i < count; i += V::kLanes) {
+    const int64_t left = count - i < V::kLanes ? count - i : V::kLanes;
+    const auto power = exp<V>(V::mul(V::load_first(x + i, left), V::all(2 * scale / cap)));
+    const auto rest = V::div(V::all(2 * cap), V::add(power, V::all(1)));
+    V::store_first(x + i, V::sub(V::all(cap), rest), left);
+  }
+}
+
+template <typename V>
+void softcap(float* x, int64_t count, float cap) {
+  softcap<V>(x, count, 1, cap);
+}
+
 template <typename V>
 float sum_of_squares(const float* x, int64_t dim) {
   constexpr int kSums = 4;
@@ -98,9 +114,9 @@ void layer_norm(const NormArgs& args, Range rows) {
 // Products are rounded before they are added, as in the models' own code.
 template <typename V>
 void rope(const RopeArgs& args, Range rows) {
-  const int64_t half = args.head_dim / 2;
+  const int64_t half = args.rotated / 2;
   for (int64_t r = rows.begin; r < rows.end; ++r) {
-    const float* cosines = args.rotations + r * args.head_dim;
+    const float* cosines = args.rotations + r * args.rotated;
     float* x = args.x + r * args.heads * args.head_dim;
     for (int64_t head = 0; head < args.heads; ++head, x += args.head_dim) {
       for (int64_t i = 0; i < half; i += V::kLanes) {

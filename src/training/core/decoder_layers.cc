@@ -9,7 +9,7 @@
 #include <limits>
 #include <tuple>
 
-#include "models/rope_frequencies.h"
+#include "models/rotary_embedding.h"
 #include "training/core/autograd_ops.h"
 
 namespace outrider::training {
@@ -100,7 +100,7 @@ at::Tensor shifted(const at::Tensor& x, int64_t by) {
 }
 
 Rotations make_rotations(const ModelConfig& config, int64_t positions, at::Device device) {
-  std::vector<float> frequencies = rope_inverse_frequencies(config);
+  std::vector<float> frequencies = rope_inverse_frequencies(config.ropes.front(), config.head_dim);
   const at::Tensor inverse =
       at::from_blob(frequencies.data(), {static_cast<int64_t>(frequencies.size())}, at::kFloat)
           .to(at::kDouble);

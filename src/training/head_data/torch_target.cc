@@ -85,7 +85,7 @@ TorchTarget::Heads TorchTarget::heads(const Layer& layer, const at::Tensor& norm
 }
 
 at::Tensor TorchTarget::attention(const Heads& heads) const {
-  const int64_t length = heads.q.size(1), window = config_.sliding_window;
+  const int64_t length = heads.q.size(1), window = config_.layer_traits.front().window;
   if (window == 0 || window >= length) return causal_attention(heads.q, heads.k, heads.v);
   return masked_attention(heads.q, heads.k, heads.v, outside_of_window(length, window, device_));
 }

@@ -121,7 +121,7 @@ MoaHead::MoaHead(const HeadContext& context, const MoaOptions& options)
     frozen_.push_back(frozen_layer(target, i));
   }
   ModelConfig own = target_;  // without the target's RoPE scaling, as published
-  own.rope_scaling = {};
+  own.ropes.front().scaling = {};
   own.head_dim = self_.shape.head_dim;
   places_ = make_rotations(own, context.options.context, device_);
   own.head_dim = layers_.shape.head_dim;
@@ -326,7 +326,7 @@ HeadExport MoaHead::exported() const {
                            {"hidden_size", target_.hidden_size},
                            {"num_attention_heads", target_.head_count},
                            {"rms_norm_eps", static_cast<double>(target_.norm.epsilon)},
-                           {"rope_theta", target_.rope_theta},
+                           {"rope_theta", target_.ropes.front().theta},
                            {"vocab_size", target_.vocab_size},
                            {"hidden_act", "silu"},
                            {"disable_LSA", options_.without_layers},

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains and trees leave the output of small random models of every family alone, greedily and sampled, with
+// pages of one entry and of many, also where pages before the sliding windows are given back.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/lossless/lossless.h"
+
+namespace outrider {
+namespace {
+
+class FamilyTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(FamilyTest, DraftsChangeNothing) {
+  const std::string model = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + GetParam();
+  for (const double temperature : {0.0, 0.8}) {
+    Workload workload = token_workload(temperature);
+    workload.target = model;
+    const Numerics numerics{
+        .kernels = "", .weights = WeightPrecision::kAuto, .kv_cache_type = KvCacheType::kAuto};
+    const auto plain = run_variant(numerics, {}, workload);
+    const Variant variants[] = {
+        {.speculative = "ngram,max_draft_len=4", .page_size = 1},
+        {.speculative = "draft_target,expansion=[2,2,1]", .page_size = 4, .batch = 3, .head = model},
+        {.speculative = "draft_target,max_draft_len=5",
+         .prefill_chunk = 7,
+         .preempt_every = 5,
+         .head = model},
+        {.speculative = "early_exit,exit_layer=1,expansion=[3,1,1]", .page_size = 4}};
+    for (const Variant& variant : variants)
+      expect_same(plain, run_variant(numerics, variant, workload), describe(variant));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
+                         testing::Values("mistral", "olmo2", "granite", "llama_rope_dynamic", "smollm3",
+                                         "phi3", "ministral", "ministral3", "gemma2", "gemma3", "gemma4"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace outrider

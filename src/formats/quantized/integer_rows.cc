@@ -2,7 +2,6 @@
 #include "formats/quantized/integer_rows.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -57,7 +56,7 @@ DType exact_type(const GroupedIntegers& matrix) {
   return range.low >= -128 && range.high <= 127 ? DType::kQ8_0 : DType::kF32;
 }
 
-// A block is a half-precision scale and its codes; see kernels/quant_blocks.h.
+// A block is a half-precision scale and its codes; see kernels/blocks/quant_blocks.h.
 void write_block(DType dtype, float scale, const int* codes, std::byte* out) {
   const uint16_t half = f32_to_f16(scale);
   std::memcpy(out, &half, sizeof(half));

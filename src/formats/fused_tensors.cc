@@ -44,14 +44,12 @@ TensorLookup split_fused(const ModelConfig& config, TensorLookup stored) {
   return [&config, stored = std::move(stored)](const std::string& name) -> Result<TensorView> {
     const auto rows = fused_rows(config, name);
     if (!rows) return stored(name);
-    OUTRIDER_TRY(TensorView view, stored(rows->name));
+    OUTRIDER_TRY(const TensorView view, stored(rows->name));
     if (view.shape.size() != 2 || view.rows() != rows->total) {
       return input_error("tensor " + rows->name + " must be a matrix of " + std::to_string(rows->total) +
                          " rows by the model's configuration");
     }
-    view.data += rows->begin * row_bytes(view.dtype, view.cols());
-    view.shape.front() = rows->count;
-    return view;
+    return view.rows_from(rows->begin, rows->count);
   };
 }
 

@@ -34,7 +34,7 @@ Status read_query_temperature(const JsonObject& root, ModelConfig* config) {
   return {};
 }
 
-// Gemma 2 has caps unless its configuration says null, Gemma 3 only those that are stated.
+// Gemma 2 has caps unless its configuration says null, Gemma 3 a cap of logits only where one is stated.
 Result<double> read_softcap(const JsonObject& root, std::string_view key, double usual) {
   OUTRIDER_TRY(const auto cap, root.number(key));
   return cap.value_or(root.contains(key) ? 0 : usual);
@@ -69,7 +69,12 @@ void derive_gemma_scales(ModelConfig* config, int64_t layers_of_27b) {
 }
 
 void derive_gemma2_scales(ModelConfig* config) { derive_gemma_scales(config, 46); }
-void derive_gemma3_scales(ModelConfig* config) { derive_gemma_scales(config, 62); }
+
+// Gemma 3 applies no cap to scores, even where its configuration states one.
+void derive_gemma3_scales(ModelConfig* config) {
+  config->attention_softcap = 0;
+  derive_gemma_scales(config, 62);
+}
 
 // The sizes of layers without a window, from one object for each layer or, in older files, from keys for all.
 Result<LayerTraits> read_full_layer(const JsonObject& root, int64_t layer) {

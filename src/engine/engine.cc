@@ -48,13 +48,13 @@ SpeculationPolicy::Options policy_options(const EngineParts& parts) {
 }
 
 StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, SpeculationPolicy& policy,
-                     DraftLimits& draft_limits) {
+                     SpeculationLimits& speculation_limits) {
   return {.target = parts.target.get(),
           .cache = parts.cache.get(),
           .drafter = parts.drafter.get(),
           .scheduler = &scheduler,
           .policy = &policy,
-          .draft_limits = &draft_limits,
+          .speculation_limits = &speculation_limits,
           .vocab_size = parts.vocab_size,
           .acceptance = acceptance_rule(parts.options),
           .options = &parts.options.speculation,
@@ -69,13 +69,13 @@ struct Engine::Impl {
       : parts(std::move(opened)),
         scheduler(scheduler_options(*parts), parts->cache.get()),
         policy(policy_options(*parts), parts->costs),
-        draft_limits(parts->options.speculation),
-        step(step_parts(*parts, scheduler, policy, draft_limits)) {}
+        speculation_limits(parts->options.speculation),
+        step(step_parts(*parts, scheduler, policy, speculation_limits)) {}
 
   std::unique_ptr<EngineParts> parts;
   Scheduler scheduler;
   SpeculationPolicy policy;
-  DraftLimits draft_limits;
+  SpeculationLimits speculation_limits;
   Step step;
   RequestId next_id = 1;
   std::vector<RequestId> cancelled;  // since the last step

@@ -26,7 +26,7 @@ void ReserveStage::run(StepReport& report) {
 
 // Narrows all plans to the limits that hold for a batch of this size.
 void ReserveStage::limit_levels(std::span<SequenceStep> steps) const {
-  const int levels = parts_.draft_limits->max_levels(static_cast<int>(steps.size()));
+  const int levels = parts_.speculation_limits->max_levels(static_cast<int>(steps.size()));
   for (SequenceStep& step : steps) {
     step.plan.max_depth = std::min(step.plan.max_depth, levels);
     if (step.plan.max_depth == 0) step.plan.max_nodes = 0;

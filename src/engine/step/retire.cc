@@ -19,7 +19,7 @@ void retire(const StepParts& parts, RequestId id) {
   if (sequence == nullptr) return;
   forget(parts, *sequence);
   const SpeculationStats& stats = sequence->completion().speculation;
-  parts.draft_limits->add_finished(stats.accepted, stats.drafts);
+  parts.speculation_limits->add_finished(stats.accepted, stats.drafts);
   sequence->publish();
 }
 

@@ -7,7 +7,7 @@
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
-#include "speculation/policy/draft_limits.h"
+#include "speculation/policy/speculation_limits.h"
 #include "speculation/policy/speculation_policy.h"
 
 namespace outrider {
@@ -19,7 +19,7 @@ struct StepParts {
   Drafter* drafter = nullptr;
   Scheduler* scheduler = nullptr;
   SpeculationPolicy* policy = nullptr;
-  DraftLimits* draft_limits = nullptr;
+  SpeculationLimits* speculation_limits = nullptr;
   int64_t vocab_size = 0;                                // ids that may be chosen: [0, vocab_size)
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;  // for requests that name no rule
   const SpeculativeOptions* options = nullptr;           // parameters of the lossy rules

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "speculation/policy/draft_limits.h"
+#include "speculation/policy/speculation_limits.h"
 
 #include <gtest/gtest.h>
 
 namespace outrider {
 namespace {
 
-TEST(DraftLimits, WithoutOptionsThereIsNone) {
-  DraftLimits limits{SpeculativeOptions()};
+TEST(SpeculationLimits, WithoutOptionsThereIsNone) {
+  SpeculationLimits limits{SpeculativeOptions()};
   limits.add_finished(0, 1000);
   EXPECT_GE(limits.max_levels(1), 64);
   EXPECT_GE(limits.max_levels(1000), 64);
 }
 
-TEST(DraftLimits, ARowOfTheScheduleHoldsUpToTheNext) {
+TEST(SpeculationLimits, ARowOfTheScheduleHoldsUpToTheNext) {
   SpeculativeOptions options;
   options.draft_len_by_batch = {{1, 4}, {5, 2}, {33, 0}};
-  const DraftLimits limits(options);
+  const SpeculationLimits limits(options);
   for (const auto& [sequences, levels] : {std::pair{1, 4}, {4, 4}, {5, 2}, {32, 2}, {33, 0}, {500, 0}})
     EXPECT_EQ(limits.max_levels(sequences), levels) << sequences;
 }
 
-TEST(DraftLimits, DraftingEndsForGoodWhenTheWindowFallsBelowTheThreshold) {
+TEST(SpeculationLimits, DraftingEndsForGoodWhenTheWindowFallsBelowTheThreshold) {
   SpeculativeOptions options;
   options.acceptance_window = 2;
   options.acceptance_length_threshold = 0.6;
-  DraftLimits limits(options);
+  SpeculationLimits limits(options);
   limits.add_finished(1, 10);  // 0.1; the window is not full
   EXPECT_GT(limits.max_levels(1), 0);
   limits.add_finished(12, 10);  // mean 0.65

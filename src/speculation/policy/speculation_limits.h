@@ -11,9 +11,9 @@ namespace outrider {
 
 // Limits on drafting that the options set by hand, for every policy: by the size of the batch, and by the
 // acceptance of finished requests.
-class DraftLimits {
+class SpeculationLimits {
  public:
-  explicit DraftLimits(const SpeculativeOptions& options);
+  explicit SpeculationLimits(const SpeculativeOptions& options);
 
   // Levels that a tree may have while so many sequences run together; 0: nothing is drafted.
   int max_levels(int sequences) const;

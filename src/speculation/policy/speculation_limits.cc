@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "speculation/policy/draft_limits.h"
+#include "speculation/policy/speculation_limits.h"
 
 #include <limits>
 #include <numeric>
 
 namespace outrider {
 
-DraftLimits::DraftLimits(const SpeculativeOptions& options)
+SpeculationLimits::SpeculationLimits(const SpeculativeOptions& options)
     : by_batch_(options.draft_len_by_batch),
       window_(static_cast<size_t>(options.acceptance_window)),
       threshold_(options.acceptance_length_threshold) {}
 
-int DraftLimits::max_levels(int sequences) const {
+int SpeculationLimits::max_levels(int sequences) const {
   if (has_ended_) return 0;
   int levels = std::numeric_limits<int>::max();
   for (const BatchDraftLen& row : by_batch_) {
@@ -20,7 +20,7 @@ int DraftLimits::max_levels(int sequences) const {
   return levels;
 }
 
-void DraftLimits::add_finished(int64_t accepted, int64_t drafts) {
+void SpeculationLimits::add_finished(int64_t accepted, int64_t drafts) {
   if (window_ == 0 || drafts == 0) return;
   accepted_.push_back(static_cast<double>(accepted) / static_cast<double>(drafts));
   if (accepted_.size() > window_) accepted_.pop_front();

@@ -56,15 +56,16 @@ def outrider(program, *arguments):
 def randomize(model, seed):
     """Fills the model with numbers that leave neither attention nor logits flat."""
     generator = torch.Generator().manual_seed(seed)
+    norm = 0.0 if model.config.model_type in ("gemma2", "gemma3_text") else 1.0  # these add 1 to the weights of norms
     with torch.no_grad():
         for name, tensor in model.named_parameters():
             noise = torch.randn(tensor.shape, generator=generator)
             if tensor.dim() == 1 and name.endswith("weight"):
-                tensor.copy_(1.0 + 0.2 * noise)
+                tensor.copy_(norm + 0.2 * noise)
             elif tensor.dim() == 1:
                 tensor.copy_(0.2 * noise)
             elif "embed" in name or "wte" in name or "wpe" in name:
-                tensor.copy_(0.5 * noise)
+                tensor.copy_(0.3 * noise)
             else:
                 tensor.copy_(1.4 * noise / tensor.shape[-1] ** 0.5)
 

@@ -69,11 +69,14 @@ QWEN3 = Family("qwen3", "Qwen3Config", dict(head_dim=24), [
     [{}, dict(use_sliding_window=True, sliding_window=20, max_window_layers=0),
      dict(use_sliding_window=True, sliding_window=12, max_window_layers=1)]], gguf_loses=("use_sliding_window",))
 
+# Files of Gemma 2 and 3 leave to the reader what their models have in common.
+GEMMA_LOSES = ("layer_types", "query_pre_attn_scalar", "tie_word_embeddings", "head_dim")
 GEMMA2 = Family("gemma2", "Gemma2Config", dict(head_dim=16, sliding_window=20, query_pre_attn_scalar=16), [
     [{}, rope(theta=1000.0)], GROUPS, UNTIED, ATTENTION_BIAS, HEAD_DIM, [{}, dict(query_pre_attn_scalar=40)],
     [{}, dict(attn_logit_softcapping=None), dict(attn_logit_softcapping=2.0)],
     [{}, dict(final_logit_softcapping=None), dict(final_logit_softcapping=3.0)],
-    [{}, dict(layer_types=["full_attention"] * LAYERS), dict(layer_types=ALTERNATE[::-1])]])
+    [{}, dict(layer_types=["full_attention"] * LAYERS), dict(layer_types=ALTERNATE[::-1])]],
+    gguf_loses=(*GEMMA_LOSES, "rope_parameters"))
 
 
 def gemma3_rope(**full):
@@ -81,10 +84,13 @@ def gemma3_rope(**full):
                                      full_attention=dict(rope_theta=1e6, **full)))
 
 
-GEMMA3 = Family("gemma3", "Gemma3TextConfig", dict(head_dim=16, sliding_window=20, query_pre_attn_scalar=16, layer_types=ALTERNATE), [
-    [gemma3_rope(rope_type="default"), gemma3_rope(rope_type="linear", factor=8.0)], GROUPS, UNTIED, HEAD_DIM, ATTENTION_BIAS,
-    [{}, dict(query_pre_attn_scalar=40)], [{}, dict(final_logit_softcapping=3.0)], [{}, dict(attn_logit_softcapping=2.0)],
-    [{}, dict(layer_types=["sliding_attention"] * 3 + ["full_attention"]), dict(layer_types=["full_attention"] * LAYERS)]])
+GEMMA3_LAYERS = ["sliding_attention"] * 5 + ["full_attention"]
+GEMMA3 = Family("gemma3", "Gemma3TextConfig", dict(
+    head_dim=16, sliding_window=20, query_pre_attn_scalar=16, num_hidden_layers=6, layer_types=GEMMA3_LAYERS), [
+        [gemma3_rope(rope_type="default"), gemma3_rope(rope_type="linear", factor=8.0)], GROUPS, UNTIED, HEAD_DIM, ATTENTION_BIAS,
+        [{}, dict(query_pre_attn_scalar=40)], [{}, dict(final_logit_softcapping=3.0)], [{}, dict(attn_logit_softcapping=2.0)],
+        [{}, dict(layer_types=["sliding_attention", "full_attention"] * 3), dict(layer_types=["full_attention"] * 6)]],
+    gguf_loses=(*GEMMA_LOSES, "attention_bias", "attn_logit_softcapping", "final_logit_softcapping"))
 
 GEMMA4_ROPE = dict(rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=10000.0),
                                         full_attention=dict(rope_type="proportional", partial_rotary_factor=0.25, rope_theta=1e6)))
@@ -92,16 +98,17 @@ GEMMA4 = Family("gemma4", "Gemma4TextConfig", dict(
     head_dim=16, global_head_dim=32, sliding_window=20, layer_types=ALTERNATE, vocab_size_per_layer_input=VOCAB,
     hidden_size_per_layer_input=0, num_kv_shared_layers=0, **GEMMA4_ROPE), [
         GROUPS, UNTIED, [{}, dict(final_logit_softcapping=3.0)], [{}, dict(hidden_size_per_layer_input=24)],
-        [{}, dict(attention_k_eq_v=True, num_global_key_value_heads=1)], [{}, dict(num_kv_shared_layers=2)],
-        [{}, dict(use_double_wide_mlp=True, num_kv_shared_layers=2)]])
+        [{}, dict(attention_k_eq_v=True, num_global_key_value_heads=1)], [{}, dict(num_kv_shared_layers=2, hidden_size_per_layer_input=24)],
+        [{}, dict(use_double_wide_mlp=True, num_kv_shared_layers=2, hidden_size_per_layer_input=24)]])
 
 SMOLLM3 = Family("smollm3", "SmolLM3Config", {}, [
     ROPES, GROUPS, UNTIED, ATTENTION_BIAS, MLP_BIAS,
     [{}, dict(no_rope_layers=[1, 0, 1, 0]), dict(no_rope_layers=[1] * LAYERS), dict(no_rope_layer_interval=2)],
-    [{}, dict(use_sliding_window=True, sliding_window=20, layer_types=ALTERNATE)]])
+    [{}, dict(use_sliding_window=True, sliding_window=20, layer_types=ALTERNATE)]],
+    gguf_loses=("no_rope_layers", "no_rope_layer_interval", "use_sliding_window"))
 
 MINISTRAL = Family("ministral", "MinistralConfig", dict(sliding_window=20, head_dim=16),
-                   [ROPES, GROUPS, TIED, HEAD_DIM, [{}, dict(layer_types=ALTERNATE), dict(sliding_window=None)]])
+                   [ROPES, GROUPS, TIED, HEAD_DIM, [{}, dict(layer_types=ALTERNATE), dict(layer_types=["full_attention"] * LAYERS)]])
 
 
 def ministral3_rope(**options):
@@ -112,7 +119,7 @@ def ministral3_rope(**options):
 
 MINISTRAL3 = Family("ministral3", "Ministral3Config", dict(head_dim=16, sliding_window=None), [
     [ministral3_rope(), ministral3_rope(llama_4_scaling_beta=0.5), ministral3_rope(mscale_all_dim=0.0), ministral3_rope(beta_fast=8.0)],
-    GROUPS, TIED, HEAD_DIM, windows()])
+    GROUPS, TIED, HEAD_DIM, windows()], gguf_loses=("sliding_window",))
 
 GRANITE = Family("granite", "GraniteConfig", dict(attention_multiplier=0.2), [
     ROPES, GROUPS, TIED, ATTENTION_BIAS, MLP_BIAS, [{}, dict(embedding_multiplier=6.0)], [{}, dict(logits_scaling=4.0)],
@@ -167,8 +174,10 @@ WITH_LLAMA3_ROPE = ("llama", "mistral", "smollm3")  # families whose GGUF files 
 
 def lost_in_gguf(family, config):
     """Whether llama.cpp's converter writes a file that is another model, without saying so."""
-    rope_type = config.get("rope_parameters", {}).get("rope_type")
-    if rope_type == "llama3" and family.name not in WITH_LLAMA3_ROPE:
+    rope = config.get("rope_parameters", {})
+    if rope.get("rope_type") == "llama3" and family.name not in WITH_LLAMA3_ROPE:
+        return True
+    if rope in (YARN_SCALED["rope_parameters"], YARN_ATTENTION["rope_parameters"]):
         return True
     return any(key in config and config[key] != family.base.get(key) for key in family.gguf_loses)
 

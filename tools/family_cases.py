@@ -158,7 +158,7 @@ FALCON = Family("falcon", "FalconConfig", dict(ffn_hidden_size=128, num_kv_heads
     [{}, dict(alibi=True)], [{}, dict(bias=True)], [{}, dict(parallel_attn=False)], UNTIED, [{}, rope(theta=500000.0)]])
 MPT = Family("mpt", "MptConfig", dict(d_model=64, n_heads=4, n_layers=LAYERS, max_seq_len=256), [
     [{}, dict(attn_config=dict(clip_qkv=0.5))], [{}, dict(attn_config=dict(softmax_scale=0.4))],
-    [{}, dict(attn_config=dict(alibi_bias_max=4))], [{}, dict(expansion_ratio=2)], UNTIED])
+    [{}, dict(expansion_ratio=2)], UNTIED])
 STARCODER = Family("starcoder", "GPTBigCodeConfig", GPT2_SIZES, [
     [{}, dict(n_inner=96)], [{}, dict(multi_query=False)], [{}, dict(activation_function="gelu")], UNTIED,
     [{}, dict(scale_attn_weights=False)]])

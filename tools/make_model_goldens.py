@@ -56,6 +56,7 @@ class Case:
     config: dict = field(default_factory=dict)
     dtype: torch.dtype = torch.bfloat16  # type in the saved file; the golden values use the saved numbers in f32
     gguf: bool = False
+    attention: str = "eager"  # implementation in transformers; eager adds the bias of Falcon's ALiBi twice
     token_by_token: bool = False  # the golden values depend on how many tokens a pass computes
 
 
@@ -97,7 +98,7 @@ def cases():
                 mlp_bias=True,
             ),
         ),
-    ] + attention_cases()
+    ] + attention_cases() + block_cases()
 
 
 def attention_cases():
@@ -182,6 +183,51 @@ def attention_cases():
     ]
 
 
+def block_cases():
+    """Families whose norms, layers, MLPs or positions are of other kinds."""
+    ungated = dict(hidden_size=24, max_position_embeddings=96)
+    return [
+        Case("glm4", transformers.Glm4Config, SMALL | dict(head_dim=8, pad_token_id=None)),
+        Case(
+            "stablelm",
+            transformers.StableLmConfig,
+            SMALL
+            | dict(use_qkv_bias=True, qk_layernorm=True, use_parallel_residual=True)
+            | dict(rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.34)),
+        ),
+        Case(
+            "opt",
+            transformers.OPTConfig,
+            ungated
+            | dict(ffn_dim=48, word_embed_proj_dim=16, do_layer_norm_before=False, tie_word_embeddings=True, pad_token_id=None),
+        ),
+        Case(
+            "gpt2",
+            transformers.GPT2Config,
+            ungated | dict(n_inner=48, scale_attn_by_inverse_layer_idx=True),
+        ),
+        Case("starcoder", transformers.GPTBigCodeConfig, ungated | dict(n_inner=48)),
+        Case(
+            "falcon",
+            transformers.FalconConfig,
+            ungated
+            | dict(ffn_hidden_size=48, new_decoder_architecture=True, num_kv_heads=2, bias=True),
+        ),
+        Case(
+            "falcon_alibi",
+            transformers.FalconConfig,
+            ungated
+            | dict(ffn_hidden_size=48, alibi=True, multi_query=False, parallel_attn=False),
+            attention="sdpa",
+        ),
+        Case(
+            "mpt",
+            transformers.MptConfig,
+            ungated | dict(max_seq_len=256, attn_config=dict(clip_qkv=0.9)),
+        ),
+    ]
+
+
 def randomize(model, seed, dtype):
     """Fills the model with numbers of `dtype`, spread so widely that neither logits nor attention are flat."""
     generator = torch.Generator().manual_seed(seed)
@@ -191,13 +237,14 @@ def randomize(model, seed, dtype):
 
     with torch.no_grad():
         for name, tensor in model.named_parameters():
-            if "norm" in name:
+            if name.endswith("bias"):
+                is_of_norm = "norm" in name or "ln_" in name
+                normal(tensor, 0.0, 0.1 if is_of_norm else 0.5)
+            elif tensor.dim() == 1:
                 normal(tensor, 1.0, 0.2)
-            elif name.endswith("bias"):
-                normal(tensor, 0.0, 0.5)
-            elif "embed_tokens" in name:
+            elif any(part in name for part in ("embed", "wte", "wpe")):
                 normal(tensor, 0.0, 0.4)
-            elif "q_proj" in name or "k_proj" in name:
+            elif any(part in name for part in ("q_proj", "k_proj", "c_attn", "query_key_value", "Wqkv")):
                 normal(tensor, 0.0, 0.25)
             else:
                 normal(tensor, 0.0, 0.18)
@@ -251,7 +298,7 @@ def write_directory(case, directory, tokenizer):
     prompt = [(7 * i * i + 3 * i + 11) % (VOCAB - 2) for i in range(PROMPT_LENGTH)]
     for seed in range(200):
         config = case.config_class(**{**BASE, **case.config})
-        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=case.attention)
         randomize(model.float().eval(), seed, case.dtype)
         compute = last_logits_token_by_token if case.token_by_token else last_logits
         tokens, logprobs, gap = greedy(model, prompt, compute)
@@ -265,7 +312,7 @@ def write_directory(case, directory, tokenizer):
         json.dumps({"bos_token": "<s>", "eos_token": "</s>", "tokenizer_class": "PreTrainedTokenizerFast"}) + "\n"
     )
     saved = transformers.AutoModelForCausalLM.from_pretrained(
-        directory, dtype=torch.float32, attn_implementation="eager"
+        directory, dtype=torch.float32, attn_implementation=case.attention
     ).eval()
     again, logprobs, _ = greedy(saved, prompt, compute)
     assert again == tokens

@@ -10,6 +10,7 @@
 
 #include "formats/json_file.h"
 #include "formats/model_config.h"
+#include "formats/stored_layout.h"
 
 namespace outrider {
 
@@ -23,11 +24,15 @@ enum class WindowRule : uint8_t {
   kSwitched,  // as stated where "use_sliding_window" turns it on
 };
 
-// The name of a layer's tensor in the Hugging Face files of a family, where it is not the one that
-// expected_tensors() gives. Both are without layer and ".weight".
-struct TensorName {
-  std::string_view expected;
-  std::string_view stored;
+// The keys of config.json that families spell differently.
+struct HfKeys {
+  std::string_view hidden_size = "hidden_size";
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";
+  std::string_view ffn_size = "intermediate_size";
+  std::string_view context = "max_position_embeddings";
+  std::string_view epsilon = "rms_norm_eps";
+  std::string_view activation = "hidden_act";
 };
 
 struct ModelFamily {
@@ -35,39 +40,45 @@ struct ModelFamily {
   std::string_view hf_architecture;  // in "architectures" of config.json
   // "general.architecture"; files belong to the first family with it. Empty: GGUF files are not read.
   std::string_view gguf_architecture;
-  bool has_interleaved_rows;  // of q and k in GGUF; see has_interleaved_rows() in gguf_config.h
+  bool has_interleaved_rows = false;     // of q and k in GGUF; see interleaved_rows.h
+  bool has_interleaved_hf_rows = false;  // in Hugging Face files
 
   // Values that the configuration class of Hugging Face assumes for absent keys.
   int64_t vocab_size = 0;  // this and the next: 0: configurations state them
   int64_t heads = 0;
   int64_t max_context;
-  int64_t kv_heads;  // 0: as many as heads
-  int64_t head_dim;  // 0: hidden_size / heads
-  WindowRule window_rule;
-  int64_t sliding_window;
+  int64_t kv_heads = 0;  // 0: as many as heads
+  int64_t head_dim = 0;  // 0: hidden_size / heads
+  WindowRule window_rule = WindowRule::kIgnored;
+  int64_t sliding_window = 0;
   double rope_theta = 10000;
+  double rotated_part = 1;  // of a head
 
-  Use qkv_bias;
-  Use output_bias;  // of the attention output
-  Use mlp_bias;
-  Use qk_norm;
+  Use qkv_bias = Use::kOptional;
+  Use output_bias = Use::kOptional;  // of the attention output
+  Use mlp_bias = Use::kOptional;
+  Use qk_norm = Use::kNever;
   QkNorm qk_norm_kind = QkNorm::kHead;  // where there is one
   bool tied_embeddings = false;         // where a Hugging Face configuration does not say
   // Each full_period-th layer has no sliding window, each nope_period-th no RoPE; 0: there is no such layer.
   int64_t full_period = 0;
   int64_t nope_period = 0;
   double window_rope_theta = 0;  // base of RoPE in layers with a window; 0: that of all others
-  bool fuses_projections =
-      false;  // files hold queries, keys and values in one matrix, gate and up in another
   // Traits of the network; Hugging Face configurations that state one of these numbers override it.
   NormTraits norm = {.epsilon = 1e-6f};
   MlpTraits mlp = {};
   ScaleTraits scales = {};
+  // GGUF files tell parallel layers by their norms: none of the MLP, or two of the attention.
+  bool may_be_parallel = false;
   // Reads the keys of config.json that this family alone has.
   Status (*read_hf_traits)(const JsonObject& root, ModelConfig* config) = nullptr;
   // Fills in the traits that follow from sizes, after all else is read from a file of either format.
   void (*derive_traits)(ModelConfig* config) = nullptr;
-  std::span<const TensorName> hf_names = {};
+  HfKeys hf_keys = {};
+  int64_t ffn_factor = 0;  // ffn_size / hidden_size where a configuration does not say; 0: it must
+  StoredLayout hf_layout = {};
+  bool writes_gguf = true;  // a Hugging Face directory can be written as a GGUF file that others read
+  std::span<const TensorName> gguf_names = {};  // before those that all GGUF files have
 };
 
 // The first family with that value in a column; nullptr: there is none.

@@ -133,6 +133,21 @@ Status validate_attention(const ModelConfig& config) {
                       1, int64_t{1} << 30});
 }
 
+Status validate_positions(const ModelConfig& config) {
+  const LearnedPositions& learned = config.learned_positions;
+  OUTRIDER_RETURN_IF_ERROR(
+      check_limit({"the number of learned positions", learned.count, 0, int64_t{1} << 24}));
+  OUTRIDER_RETURN_IF_ERROR(check_limit({"the offset of learned positions", learned.offset, 0, 1024}));
+  if (learned.count > 0 && config.max_context > learned.count) {
+    return input_error("model configuration: a context of " + std::to_string(config.max_context) +
+                       " tokens needs as many learned positions, found " + std::to_string(learned.count));
+  }
+  if (config.alibi_slopes.empty() || std::ssize(config.alibi_slopes) == config.head_count) return {};
+  return input_error("model configuration: ALiBi needs a slope for each of " +
+                     std::to_string(config.head_count) + " heads, found " +
+                     std::to_string(config.alibi_slopes.size()));
+}
+
 }  // namespace
 
 void ModelConfig::set_layer_traits(std::vector<LayerTraits> layers) {
@@ -166,11 +181,24 @@ int64_t ModelConfig::longest_window() const {
   return longest;
 }
 
+std::vector<float> alibi_slopes(int64_t head_count, double max_bias) {
+  int64_t power = 1;
+  while (2 * power <= head_count) power *= 2;
+  std::vector<float> slopes;
+  for (int64_t head = 0; head < head_count; ++head) {
+    const double steps =
+        head < power ? static_cast<double>(head + 1) : static_cast<double>(head - power) + 0.5;
+    slopes.push_back(static_cast<float>(std::exp2(-max_bias * steps / static_cast<double>(power))));
+  }
+  return slopes;
+}
+
 Status validate(const ModelConfig& config) {
   const Limit limits[] = {
       {"the vocabulary size", config.vocab_size, 1, int64_t{1} << 22},
       {"the hidden size", config.hidden_size, 1, int64_t{1} << 20},
       {"the number of layers", config.layer_count, 1, 1024},
+      {"the size of embeddings", config.token_size(), 1, int64_t{1} << 20},
       {"the context length", config.max_context, 1, int64_t{1} << 30},
   };
   for (const Limit& limit : limits) OUTRIDER_RETURN_IF_ERROR(check_limit(limit));
@@ -190,6 +218,7 @@ Status validate(const ModelConfig& config) {
   for (const TokenId token : config.stop_tokens) {
     OUTRIDER_RETURN_IF_ERROR(check_limit({"an end-of-text id", token, 0, config.vocab_size - 1}));
   }
+  OUTRIDER_RETURN_IF_ERROR(validate_positions(config));
   return validate_attention(config);
 }
 

@@ -93,13 +93,27 @@ enum class NormPlacement : uint8_t {
   kInput,   // x + f(norm(x))
   kOutput,  // x + norm(f(x))
   kBoth,    // x + norm(f(norm(x)))
+  kSum,     // norm(x + f(x))
 };
 
 struct NormTraits {
   NormKind kind = NormKind::kRms;
   NormPlacement placement = NormPlacement::kInput;
   float epsilon = 1e-5f;
-  bool adds_one = false;  // stored weights w stand for a scale of 1 + w
+  bool adds_one = false;   // stored weights w stand for a scale of 1 + w
+  bool has_weight = true;  // else all weights are 1
+  bool has_bias = false;
+  bool has_final = true;  // a norm between the last layer and the output head
+
+  bool has_inputs() const { return placement == NormPlacement::kInput || placement == NormPlacement::kBoth; }
+  bool has_outputs() const { return placement != NormPlacement::kInput; }
+};
+
+// Whether attention and MLP of a layer follow one another.
+enum class BlockKind : uint8_t {
+  kSequential,
+  kParallel,      // both read the layer's input, each through a norm of its own
+  kParallelNorm,  // both read one norm of the layer's input
 };
 
 // Norms of queries and keys before RoPE, of the kind of the other norms and without bias.
@@ -107,6 +121,7 @@ enum class QkNorm : uint8_t {
   kNone,
   kHead,   // of every attention head, with one weight [head_dim] for all
   kWhole,  // of all heads together, weight [heads * head_dim]
+  kEach,   // of every attention head, each with weights [head_dim] of its own
 };
 
 struct MlpTraits {
@@ -121,6 +136,15 @@ struct ScaleTraits {
   double residual = 1;   // of what attention and MLP add to the residual stream
   double attention = 0;  // of the scores; 0: 1 / sqrt(head_dim)
   double logits = 1;
+  bool attention_by_layer = false;  // scores of layer i, from 0 on, are divided by i + 1
+};
+
+// A table of learned positions [offset + count, hidden_size]: position p adds row offset + p.
+struct LearnedPositions {
+  int64_t count = 0;  // 0: there is no table
+  int64_t offset = 0;
+
+  int64_t rows() const { return count == 0 ? 0 : offset + count; }
 };
 
 // The sizes and traits of a decoder-only network, independent of its file format. Only `family` is a product
@@ -138,6 +162,12 @@ struct ModelConfig {
   NormTraits norm;
   MlpTraits mlp;
   ScaleTraits scales;
+  BlockKind block = BlockKind::kSequential;
+  LearnedPositions learned_positions;
+  std::vector<float> alibi_slopes;  // [head_count], see AttentionArgs; empty: no ALiBi
+  double qkv_limit = 0;  // queries, keys and values are clamped to [-limit, limit]; 0: they are not
+  int64_t embedding_size =
+      0;  // of the embedding table and the output head, which projections adapt; 0: hidden_size
   std::vector<RopeTraits> ropes{1};          // those that layers choose from
   std::vector<LayerTraits> layer_traits{1};  // those of layer i are at i modulo the size
   double attention_softcap = 0;              // scores become cap * tanh(score / cap); 0: they stay
@@ -166,9 +196,17 @@ struct ModelConfig {
   int64_t kv_layer_of(int64_t layer) const;
   // The weights of a norm over that many heads of `dim` queries or keys.
   int64_t qk_norm_size(int64_t heads, int64_t dim) const {
-    return qk_norm == QkNorm::kWhole ? heads * dim : dim;
+    return qk_norm == QkNorm::kHead ? dim : heads * dim;
   }
+  // Whether the MLP has a norm of its input to itself.
+  bool has_mlp_norm() const { return norm.has_inputs() && block != BlockKind::kParallelNorm; }
+  // The numbers of a row of the embedding table.
+  int64_t token_size() const { return embedding_size == 0 ? hidden_size : embedding_size; }
 };
+
+// The slopes of the ALiBi paper for that many heads: powers of 2 from -max_bias / n on, where n is the
+// largest power of 2 within head_count, then every second power of those for 2n.
+std::vector<float> alibi_slopes(int64_t head_count, double max_bias);
 
 // Checks that the numbers are positive, within limits, and consistent with one another.
 Status validate(const ModelConfig& config);

@@ -13,69 +13,77 @@ std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
-void append_norms(const ModelConfig& config, int64_t layer, const std::string& prefix,
-                  std::vector<ExpectedTensor>* expected) {
-  const auto norm = [&](const char* name, int64_t size) {
-    expected->push_back({prefix + name + ".weight", {size}});
-  };
-  const int64_t hidden = config.hidden_size;
-  if (config.norm.placement != NormPlacement::kOutput) {
-    norm("input_layernorm", hidden);
-    norm("post_attention_layernorm", hidden);
+// Adds tensors to a list.
+class TensorList {
+ public:
+  TensorList(const ModelConfig& config, std::vector<ExpectedTensor>* list) : config_(config), list_(list) {}
+
+  void matrix(std::string name, int64_t rows, int64_t cols, bool bias = false) {
+    list_->push_back({name + ".weight", {rows, cols}});
+    if (bias) list_->push_back({std::move(name) + ".bias", {rows}});
   }
-  if (config.norm.placement != NormPlacement::kInput) {
-    norm("post_self_attn_layernorm", hidden);
-    norm("post_mlp_layernorm", hidden);
+  void norm(std::string name) {
+    if (config_.norm.has_weight) list_->push_back({name + ".weight", {config_.hidden_size}});
+    if (config_.norm.has_bias) list_->push_back({std::move(name) + ".bias", {config_.hidden_size}});
   }
-  if (config.qk_norm == QkNorm::kNone) return;
-  const LayerSizes sizes = config.sizes_of(layer);
-  norm("self_attn.q_norm", config.qk_norm_size(sizes.head_count, sizes.head_dim));
-  if (config.kv_layer_of(layer) != layer) return;
-  norm("self_attn.k_norm", config.qk_norm_size(sizes.kv_head_count, sizes.head_dim));
-}
+  void vector(std::string name, int64_t size) { list_->push_back({std::move(name) + ".weight", {size}}); }
+  void head_norm(const std::string& name, int64_t heads, int64_t head_dim) {
+    if (config_.qk_norm == QkNorm::kNone) return;
+    if (config_.qk_norm != QkNorm::kEach) return vector(name, config_.qk_norm_size(heads, head_dim));
+    for (int64_t head = 0; head < heads; ++head) vector(name + "." + std::to_string(head), head_dim);
+  }
+
+ private:
+  const ModelConfig& config_;
+  std::vector<ExpectedTensor>* list_;
+};
 
 // The parts after the MLP.
-void append_layer_end(const ModelConfig& config, const std::string& prefix,
-                      std::vector<ExpectedTensor>* expected) {
+void append_layer_end(const ModelConfig& config, const std::string& prefix, TensorList& list) {
   const int64_t size = config.layer_inputs.size;
-  const int64_t hidden = config.hidden_size;
   if (size != 0) {
-    expected->push_back({prefix + "per_layer_input_gate.weight", {size, hidden}});
-    expected->push_back({prefix + "per_layer_projection.weight", {hidden, size}});
-    expected->push_back({prefix + "post_per_layer_input_norm.weight", {hidden}});
+    list.matrix(prefix + "per_layer_input_gate", size, config.hidden_size);
+    list.matrix(prefix + "per_layer_projection", config.hidden_size, size);
+    list.vector(prefix + "post_per_layer_input_norm", config.hidden_size);
   }
-  if (config.layer_scalars) expected->push_back({prefix + "layer_scalar.weight", {1}});
+  if (config.layer_scalars) list.vector(prefix + "layer_scalar", 1);
 }
 
-void append_layer(const ModelConfig& config, int64_t layer, std::vector<ExpectedTensor>* expected) {
+void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
   const int64_t hidden = config.hidden_size;
   const LayerSizes sizes = config.sizes_of(layer);
-  const auto projection = [&](const std::string& name, int64_t rows, int64_t cols, bool bias) {
-    expected->push_back({prefix + name + ".weight", {rows, cols}});
-    if (bias) expected->push_back({prefix + name + ".bias", {rows}});
-  };
-  append_norms(config, layer, prefix, expected);
-  projection("self_attn.q_proj", sizes.q_size(), hidden, config.qkv_bias);
-  if (config.kv_layer_of(layer) == layer) {
-    projection("self_attn.k_proj", sizes.kv_size(), hidden, config.qkv_bias);
-    if (!config.traits_of(layer).values_are_keys)
-      projection("self_attn.v_proj", sizes.kv_size(), hidden, config.qkv_bias);
+  const bool has_keys = config.kv_layer_of(layer) == layer;
+  const std::string attention = prefix + "self_attn.";
+  const std::string mlp = prefix + "mlp.";
+  if (config.norm.has_inputs()) list.norm(prefix + "input_layernorm");
+  if (config.has_mlp_norm()) list.norm(prefix + "post_attention_layernorm");
+  if (config.norm.has_outputs()) {
+    list.norm(prefix + "post_self_attn_layernorm");
+    list.norm(prefix + "post_mlp_layernorm");
   }
-  projection("self_attn.o_proj", hidden, sizes.q_size(), config.output_bias);
-  if (config.mlp.is_gated) projection("mlp.gate_proj", sizes.ffn_size, hidden, config.mlp.bias);
-  projection("mlp.up_proj", sizes.ffn_size, hidden, config.mlp.bias);
-  projection("mlp.down_proj", hidden, sizes.ffn_size, config.mlp.bias);
-  append_layer_end(config, prefix, expected);
+  list.matrix(attention + "q_proj", sizes.q_size(), hidden, config.qkv_bias);
+  list.head_norm(attention + "q_norm", sizes.head_count, sizes.head_dim);
+  if (has_keys) {
+    list.matrix(attention + "k_proj", sizes.kv_size(), hidden, config.qkv_bias);
+    list.head_norm(attention + "k_norm", sizes.kv_head_count, sizes.head_dim);
+  }
+  if (has_keys && !config.traits_of(layer).values_are_keys)
+    list.matrix(attention + "v_proj", sizes.kv_size(), hidden, config.qkv_bias);
+  list.matrix(attention + "o_proj", hidden, sizes.q_size(), config.output_bias);
+  if (config.mlp.is_gated) list.matrix(mlp + "gate_proj", sizes.ffn_size, hidden, config.mlp.bias);
+  list.matrix(mlp + "up_proj", sizes.ffn_size, hidden, config.mlp.bias);
+  list.matrix(mlp + "down_proj", hidden, sizes.ffn_size, config.mlp.bias);
+  append_layer_end(config, prefix, list);
 }
 
-void append_layer_inputs(const ModelConfig& config, std::vector<ExpectedTensor>* expected) {
+void append_layer_inputs(const ModelConfig& config, TensorList& list) {
   const LayerInputTraits& inputs = config.layer_inputs;
   if (inputs.size == 0) return;
   const int64_t all_layers = config.layer_count * inputs.size;
-  expected->push_back({"model.embed_tokens_per_layer.weight", {inputs.vocab_size, all_layers}});
-  expected->push_back({"model.per_layer_model_projection.weight", {all_layers, config.hidden_size}});
-  expected->push_back({"model.per_layer_projection_norm.weight", {inputs.size}});
+  list.matrix("model.embed_tokens_per_layer", inputs.vocab_size, all_layers);
+  list.matrix("model.per_layer_model_projection", all_layers, config.hidden_size);
+  list.vector("model.per_layer_projection_norm", inputs.size);
 }
 
 // The alignment, in bytes, of an element or of the half-precision scale of a block.
@@ -85,12 +93,18 @@ size_t alignment_of(DType dtype) { return dtype == DType::kF32 ? sizeof(float) :
 
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
   std::vector<ExpectedTensor> expected;
-  expected.push_back({"model.embed_tokens.weight", {config.vocab_size, config.hidden_size}});
-  append_layer_inputs(config, &expected);
-  for (int64_t layer = 0; layer < config.layer_count; ++layer) append_layer(config, layer, &expected);
-  expected.push_back({"model.norm.weight", {config.hidden_size}});
-  if (!config.tied_embeddings)
-    expected.push_back({"lm_head.weight", {config.vocab_size, config.hidden_size}});
+  TensorList list(config, &expected);
+  list.matrix("model.embed_tokens", config.vocab_size, config.token_size());
+  if (config.learned_positions.count > 0)
+    list.matrix("model.embed_positions", config.learned_positions.rows(), config.hidden_size);
+  if (config.token_size() != config.hidden_size) {
+    list.matrix("model.project_in", config.hidden_size, config.token_size());
+    list.matrix("model.project_out", config.token_size(), config.hidden_size);
+  }
+  append_layer_inputs(config, list);
+  for (int64_t layer = 0; layer < config.layer_count; ++layer) append_layer(config, layer, list);
+  if (config.norm.has_final) list.norm("model.norm");
+  if (!config.tied_embeddings) list.matrix("lm_head", config.vocab_size, config.token_size());
   return expected;
 }
 
@@ -100,6 +114,22 @@ TensorView aligned(TensorView view, ModelStorage& storage) {
   std::memcpy(copy.data(), view.data, copy.size());
   view.data = copy.data();
   return view;
+}
+
+TensorView copy_rows(const TensorView& view, int64_t count, const std::function<int64_t(int64_t)>& row_of,
+                     ModelStorage* storage) {
+  const bool is_vector = view.shape.size() == 1;
+  const auto size = static_cast<size_t>(row_bytes(view.dtype, is_vector ? 1 : view.cols()));
+  Buffer& copy = storage->copies.emplace_back(static_cast<size_t>(count) * size);
+  std::vector<std::byte> made;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = row_of(i);
+    const std::byte* bytes = is_vector ? view.data + static_cast<size_t>(row) * size : view.row(row, made);
+    std::memcpy(copy.data() + static_cast<size_t>(i) * size, bytes, size);
+  }
+  TensorView copied{view.dtype, view.shape, copy.data()};
+  copied.shape.front() = count;
+  return copied;
 }
 
 Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFile* model) {

@@ -36,6 +36,10 @@ struct ModelStorage {
 // The tensor, or a copy of it in `storage` if its data are not aligned to its elements.
 TensorView aligned(TensorView view, ModelStorage& storage);
 
+// A copy of `count` rows of a matrix, or elements of a vector: number i is number row_of(i) of `view`.
+TensorView copy_rows(const TensorView& view, int64_t count, const std::function<int64_t(int64_t)>& row_of,
+                     ModelStorage* storage);
+
 // Finds a tensor by its Hugging Face name. Error: it is missing, or has a type that cannot hold weights.
 using TensorLookup = std::function<Result<TensorView>(const std::string& name)>;
 

@@ -56,10 +56,13 @@ std::span<const float> Decoder::features() {
 }
 
 void Decoder::embed_tokens(std::span<const TokenId> tokens, float* out) const {
-  for (const TokenId token : tokens) {
-    embed_token(token, out);
-    out += config_.hidden_size;
-  }
+  const bool projects = !weights_.input_projection.parts.empty();
+  const auto rows = std::ssize(tokens);
+  if (projects) tokens_.reserve(rows, config_.token_size());
+  float* embedded = projects ? tokens_.data() : out;
+  for (int64_t i = 0; i < rows; ++i)
+    embed_token(tokens[static_cast<size_t>(i)], embedded + i * config_.token_size());
+  if (projects) ops_.project(weights_.input_projection, embedded, out, rows);
 }
 
 std::span<const float> Decoder::output_head(const float* states, int64_t rows) {
@@ -69,17 +72,23 @@ std::span<const float> Decoder::output_head(const float* states, int64_t rows) {
 }
 
 void Decoder::normalize_output(const float* states, float* out, int64_t rows) const {
-  ops_.normalize(states, weights_.final_norm, out, rows);
+  if (!weights_.final_norm.empty()) return ops_.normalize(states, weights_.final_norm, out, rows);
+  if (out != states) std::copy_n(states, rows * config_.hidden_size, out);
 }
 
 void Decoder::embed_token(TokenId token, float* out) const {
   unpack_row(weights_.embedding(), token, out);
   if (config_.scales.embedding == 1) return;
   const auto scale = static_cast<float>(config_.scales.embedding);
-  for (int64_t i = 0; i < config_.hidden_size; ++i) out[i] *= scale;
+  for (int64_t i = 0; i < config_.token_size(); ++i) out[i] *= scale;
 }
 
 void Decoder::compute_logits(const float* states, int64_t rows) {
+  if (!weights_.output_projection.parts.empty()) {
+    tokens_.reserve(rows, config_.token_size());
+    ops_.project(weights_.output_projection, states, tokens_.data(), rows);
+    states = tokens_.data();
+  }
   ops_.project(weights_.lm_head, states, logits_.data(), rows);
   if (config_.scales.logits != 1)
     ops_.scale(static_cast<float>(config_.scales.logits), logits_.data(), rows * config_.vocab_size);
@@ -124,16 +133,17 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   embed(batch);
   for (int64_t i = 0; i < layers.count; ++i) {
     if (is_resumed && i == batch.resume_layer) resume(batch);
-    const bool has_keys = layers.runs_attention(config_.kv_layer_of(i));
-    if (has_keys && layers.runs_attention(i)) run_attention(batch, i, i + 1 == layers.count, cache);
-    if (layers.runs_mlp(i)) run_mlp(weights_.layers[static_cast<size_t>(i)], i);
+    const bool attends = layers.runs_attention(i) && layers.runs_attention(config_.kv_layer_of(i));
+    if (attends) run_attention(batch, i, i + 1 == layers.count, cache);
+    const bool joins = attends && config_.block != BlockKind::kSequential;
+    if (layers.runs_mlp(i)) run_mlp(i, joins);
   }
   if (wanted == 0 && !taps_end()) return {};
-  add_and_normalize(weights_.final_norm, config_.layer_count);
-  if (captures_ && taps_.final_norm) copy_feature(normed_.data(), static_cast<int64_t>(taps_.layers.size()));
+  const float* output = add_and_normalize(weights_.final_norm, config_.layer_count);
+  if (captures_ && taps_.final_norm) copy_feature(output, static_cast<int64_t>(taps_.layers.size()));
   if (taps_end()) keep_wanted_outputs(batch);
   if (wanted == 0) return {};
-  compute_logits(normed_.data(), wanted);
+  compute_logits(output, wanted);
   return {.logits = {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)},
           .states = {hidden_.data(), static_cast<size_t>(wanted * config_.hidden_size)}};
 }
@@ -153,6 +163,12 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   hidden_.reserve(rows, config_.hidden_size);
   normed_.reserve(rows, config_.hidden_size);
   delta_.reserve(rows, config_.hidden_size);
+  if (config_.block != BlockKind::kSequential) branch_.reserve(rows, config_.hidden_size);
+  if (config_.token_size() != config_.hidden_size) {
+    tokens_.reserve(std::max(rows, logits_rows), config_.token_size());
+    ops_.reserve(weights_.input_projection, rows);
+    ops_.reserve(weights_.output_projection, logits_rows);
+  }
   for (size_t i = 0; i < ropes_.size(); ++i) rotations_[i].reserve(rows, ropes_[i].rotated());
   if (config_.query_temperature.beta != 0) query_factors_.resize(static_cast<size_t>(rows));
   for (const AttentionShape& attention : attention_) {
@@ -192,16 +208,36 @@ void Decoder::list_rows(const ForwardBatch& batch, bool with_resumed) {
 
 void Decoder::embed(const ForwardBatch& batch) {
   is_delta_pending_ = false;
+  const bool projects = !weights_.input_projection.parts.empty();
+  float* embedded = projects ? tokens_.data() : hidden_.data();
   ops_.pool().run(ops_.shares_for(batch.rows() * config_.hidden_size), [&](Worker worker) {
     place_rows(batch, share_of(worker, batch.rows()));
     const Range computed = share_of(worker, row_count());
     for (int64_t i = computed.begin; i < computed.end; ++i) {
       const TokenId token = batch.tokens[static_cast<size_t>(rows_[static_cast<size_t>(i)])];
       OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
-      embed_token(token, hidden_.data() + i * config_.hidden_size);
+      embed_token(token, embedded + i * config_.token_size());
     }
   });
+  if (projects) ops_.project(weights_.input_projection, embedded, hidden_.data(), row_count());
+  if (weights_.positions) add_positions(batch);
   if (weights_.layer_inputs) compute_layer_inputs(batch);
+}
+
+void Decoder::add_positions(const ForwardBatch& batch) {
+  const LearnedPositions& learned = config_.learned_positions;
+  const int64_t dim = config_.hidden_size;
+  ops_.pool().run(ops_.shares_for(row_count() * dim), [&](Worker worker) {
+    const Range share = share_of(worker, row_count());
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      const int64_t position = batch.positions[static_cast<size_t>(rows_[static_cast<size_t>(i)])];
+      // Drafts may reach beyond the context; they are never committed.
+      const int64_t row = learned.offset + std::min(position, learned.count - 1);
+      float* learned_row = delta_.data() + i * dim;
+      unpack_row(*weights_.positions, row, learned_row);
+      for (int64_t d = 0; d < dim; ++d) hidden_.data()[i * dim + d] += learned_row[d];
+    }
+  });
 }
 
 void Decoder::compute_layer_inputs(const ForwardBatch& batch) {
@@ -256,8 +292,9 @@ void Decoder::resume(const ForwardBatch& batch) {
       continue;
     }
     const float* from = hidden_.data() + --computed * dim;
+    if (from != hidden) std::copy_n(from, dim, hidden);
     const float* delta = delta_.data() + computed * dim;
-    for (int64_t i = 0; i < dim; ++i) hidden[i] = is_delta_pending_ ? from[i] + delta[i] : from[i];
+    for (int64_t i = 0; i < dim && is_delta_pending_; ++i) hidden[i] += delta[i];
   }
   OUTRIDER_CHECK(resumed == 0 && computed == 0);
   is_delta_pending_ = false;
@@ -271,6 +308,8 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
   const int64_t cache_layer = cache_layers_[static_cast<size_t>(index)];
   const float* input = add_and_normalize(layer.attention_norm, index);
   ops_.project(layer.qkv, input, qkv_.data(), row_count());
+  if (config_.qkv_limit != 0)
+    ops_.clamp(static_cast<float>(config_.qkv_limit), qkv_.data(), row_count() * attention.qkv_size());
   ops_.rotate_and_store(attention, {.qkv = qkv_.data(),
                                     .rows = rows_,
                                     .slots = batch.slots,
@@ -289,21 +328,37 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                           .layer = cache_layer,
                           .y = attended_.data()});
   ops_.project(layer.attention_output, attended_.data(), delta_.data(), row_count());
-  finish_delta(layer.attention_output_norm);
+  submit_delta(layer.attention_output_norm);
 }
 
-void Decoder::run_mlp(const DecoderLayer& layer, int64_t index) {
+const float* Decoder::mlp_input(const DecoderLayer& layer, bool joins) {
+  const Norm& norm = config_.block == BlockKind::kParallelNorm ? layer.attention_norm : layer.mlp_norm;
+  if (!joins) return add_and_normalize(norm);
+  // The attention's output is not yet added, and normed_ has its input.
+  if (config_.block == BlockKind::kParallel)
+    ops_.normalize(hidden_.data(), norm, normed_.data(), row_count());
+  return normed_.data();
+}
+
+void Decoder::run_mlp(int64_t index, bool joins) {
+  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   const int64_t rows = row_count();
   if (rows == 0) return;
-  ops_.project(layer.gate_up, add_and_normalize(layer.mlp_norm), gate_up_.data(), rows);
+  ops_.project(layer.gate_up, mlp_input(layer, joins), gate_up_.data(), rows);
   ops_.activate({.x = gate_up_.data(),
                  .y = gated_.data(),
                  .rows = rows,
                  .dim = layer.down.k,
                  .activation = config_.mlp.activation,
                  .is_gated = config_.mlp.is_gated});
-  ops_.project(layer.down, gated_.data(), delta_.data(), rows);
-  finish_delta(layer.mlp_output_norm);
+  float* output = joins ? branch_.data() : delta_.data();
+  ops_.project(layer.down, gated_.data(), output, rows);
+  if (joins) {
+    finish_output(layer.mlp_output_norm, output);
+    ops_.add(output, delta_.data(), rows * config_.hidden_size);
+  } else {
+    submit_delta(layer.mlp_output_norm);
+  }
   finish_layer(layer, index);
 }
 
@@ -330,7 +385,25 @@ void Decoder::add_layer_input(const LayerInput& input, int64_t index) {
     for (int64_t d = 0; d < size; ++d) gated_.data()[i * size + d] *= own[d];
   }
   ops_.project(input.projection, gated_.data(), delta_.data(), rows);
-  finish_delta(input.norm);
+  submit_delta(input.norm);
+}
+
+void Decoder::finish_output(const Norm& norm, float* output) {
+  if (!norm.empty()) ops_.normalize(output, norm, output, row_count());
+  if (config_.scales.residual != 1)
+    ops_.scale(static_cast<float>(config_.scales.residual), output, row_count() * config_.hidden_size);
+}
+
+void Decoder::submit_delta(const Norm& output_norm) {
+  is_delta_pending_ = true;
+  if (config_.norm.placement != NormPlacement::kSum) return finish_output(output_norm, delta_.data());
+  ops_.add_and_normalize({.x = hidden_.data(),
+                          .delta = delta_.data(),
+                          .norm = &output_norm,
+                          .y = hidden_.data(),
+                          .rows = row_count(),
+                          .dim = config_.hidden_size});
+  is_delta_pending_ = false;
 }
 
 // Once the last layer has stored its keys and values, nothing depends any more on rows without logits.
@@ -343,6 +416,8 @@ void Decoder::keep_wanted_rows(const ForwardBatch& batch) {
       rows_[kept] = rows_[from];
       move_row(qkv_.data(), attention_.back().qkv_size(), from, kept);
       move_row(hidden_.data(), config_.hidden_size, from, kept);
+      if (config_.block == BlockKind::kParallelNorm)
+        move_row(normed_.data(), config_.hidden_size, from, kept);
     }
     ++kept;
   }
@@ -358,13 +433,6 @@ void Decoder::keep_wanted_outputs(const ForwardBatch& batch) {
     move_row(hidden_.data(), config_.hidden_size, static_cast<size_t>(row), kept);
     ++kept;
   }
-}
-
-void Decoder::finish_delta(const Norm& output_norm) {
-  if (!output_norm.empty()) ops_.normalize(delta_.data(), output_norm, delta_.data(), row_count());
-  if (config_.scales.residual != 1)
-    ops_.scale(static_cast<float>(config_.scales.residual), delta_.data(), row_count() * config_.hidden_size);
-  is_delta_pending_ = true;
 }
 
 const float* Decoder::add_and_normalize(const Norm& norm, int64_t tapped_layer) {

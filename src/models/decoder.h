@@ -22,9 +22,7 @@ class Decoder final : public Model {
   int64_t parameter_count() const override { return weights_.parameter_count(); }
   int64_t weight_bytes() const override { return weights_.bytes(); }
   bool maps_weights() const override { return weights_.packed_file.has_value(); }
-  int64_t streamed_bytes() const override {
-    return weights_.bytes() - (weights_.table ? static_cast<int64_t>(weights_.table->data.size()) : 0);
-  }
+  int64_t streamed_bytes() const override { return weights_.streamed_bytes(); }
   Status reserve(int64_t rows, int64_t logits_rows) override;
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override {
     return run(batch, cache, whole_).logits;
@@ -50,17 +48,22 @@ class Decoder final : public Model {
   void resume(const ForwardBatch& batch);
   RowRotations rotations_of(int64_t layer);
   void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
-  void run_mlp(const DecoderLayer& layer, int64_t index);
+  // `joins`: the layer is parallel, and its attention has run.
+  void run_mlp(int64_t index, bool joins);
+  const float* mlp_input(const DecoderLayer& layer, bool joins);
   // The inputs of all layers for every row of the batch.
   void compute_layer_inputs(const ForwardBatch& batch);
   void add_layer_input(const LayerInput& input, int64_t index);
   void finish_layer(const DecoderLayer& layer, int64_t index);
-  // Row `token` of the embedding table, scaled.
+  // Row `token` of the embedding table, scaled [token_size].
   void embed_token(TokenId token, float* out) const;
+  void add_positions(const ForwardBatch& batch);
   // logits_ = output head of normalized states [rows, hidden_size], scaled and capped
   void compute_logits(const float* states, int64_t rows);
-  // The output of attention or MLP, in delta_, is normalized and scaled, and waits to be added.
-  void finish_delta(const Norm& output_norm);
+  // Normalizes and scales the output of attention or MLP, [rows, hidden_size].
+  void finish_output(const Norm& norm, float* output);
+  // delta_ is to be added to the residual stream.
+  void submit_delta(const Norm& output_norm);
   // Narrows the rows being computed to those whose logits are wanted, in their order.
   void keep_wanted_rows(const ForwardBatch& batch);
   void keep_wanted_outputs(const ForwardBatch& batch);
@@ -78,7 +81,7 @@ class Decoder final : public Model {
   int64_t row_count() const { return static_cast<int64_t>(attention_rows_.size()); }
 
   ModelConfig config_;
-  LayerOps ops_;
+  mutable LayerOps ops_;  // it has no state but scratch
   DecoderWeights weights_;
   std::vector<AttentionShape> attention_;  // [layer_count]
   std::vector<int64_t> cache_layers_;      // [layer_count]: where the cache has the layer's keys and values
@@ -90,10 +93,12 @@ class Decoder final : public Model {
   int64_t feature_rows_ = 0;  // rows of features_ that the last pass wrote
 
   // Scratch of one pass, one row per row being computed.
-  Scratch hidden_;                    // [rows, hidden_size]: the residual stream
-  Scratch normed_;                    // [rows, hidden_size]
-  Scratch delta_;                     // [rows, hidden_size]: what a block adds to the residual stream
-  bool is_delta_pending_ = false;     // delta_ is not yet added to hidden_
+  Scratch hidden_;                 // [rows, hidden_size]: the residual stream
+  Scratch normed_;                 // [rows, hidden_size]
+  Scratch delta_;                  // [rows, hidden_size]: what attention or MLP adds to the residual stream
+  Scratch branch_;                 // [rows, hidden_size]: the MLP of a parallel layer, before it joins delta_
+  mutable Scratch tokens_;         // [rows, token_size], where that is not hidden_size
+  bool is_delta_pending_ = false;  // delta_ is not yet added to hidden_
   std::vector<Scratch> rotations_;    // for each of ropes_, see RowRotations
   std::vector<float> query_factors_;  // [batch rows], or empty: queries do not depend on temperatures
   Scratch qkv_;                       // [rows, qkv_size]

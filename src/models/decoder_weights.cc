@@ -29,12 +29,12 @@ int64_t norm_parameters(const DecoderLayer& layer) {
   return count;
 }
 
-// Reads the weight of a norm.
-Status load_scale(WeightLoader& loader, const ModelConfig& config, const std::string& name, int64_t size,
-                  std::vector<float>& weight) {
+// Appends the weight of a norm.
+Status load_weight(WeightLoader& loader, const ModelConfig& config, const std::string& name, int64_t size,
+                   std::vector<float>& weight) {
+  const size_t begin = weight.size();
   OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name, size, weight));
-  if (!config.norm.adds_one) return {};
-  for (float& number : weight) number += 1.0f;
+  for (size_t i = begin; i < weight.size() && config.norm.adds_one; ++i) weight[i] += 1.0f;
   return {};
 }
 
@@ -42,7 +42,29 @@ Status load_norm(WeightLoader& loader, const ModelConfig& config, const std::str
                  Norm& norm) {
   norm.kind = config.norm.kind;
   norm.epsilon = config.norm.epsilon;
-  return load_scale(loader, config, name + ".weight", size, norm.weight);
+  if (config.norm.has_bias) OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + ".bias", size, norm.bias));
+  if (config.norm.has_weight) return load_weight(loader, config, name + ".weight", size, norm.weight);
+  norm.weight.assign(static_cast<size_t>(size), 1.0f);
+  return {};
+}
+
+struct NormedHeads {
+  int64_t count = 0;
+  int64_t dim = 0;
+};
+
+Status load_head_norm(WeightLoader& loader, const ModelConfig& config, const std::string& name,
+                      NormedHeads heads, std::vector<float>& weight) {
+  if (config.qk_norm == QkNorm::kNone) return {};
+  if (config.qk_norm != QkNorm::kEach) {
+    const int64_t size = config.qk_norm_size(heads.count, heads.dim);
+    return load_weight(loader, config, name + ".weight", size, weight);
+  }
+  for (int64_t head = 0; head < heads.count; ++head) {
+    OUTRIDER_RETURN_IF_ERROR(
+        load_weight(loader, config, name + "." + std::to_string(head) + ".weight", heads.dim, weight));
+  }
+  return {};
 }
 
 Status load_norms(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
@@ -51,24 +73,21 @@ Status load_norms(WeightLoader& loader, const ModelConfig& config, const LayerPl
     return load_norm(loader, config, place.prefix + name, size, norm);
   };
   const int64_t hidden = config.hidden_size;
-  const NormPlacement placement = config.norm.placement;
-  if (placement != NormPlacement::kOutput) {
-    if (place.has_input_norm)
-      OUTRIDER_RETURN_IF_ERROR(read("input_layernorm", place.input_size, layer.attention_norm));
+  if (config.norm.has_inputs() && place.has_input_norm)
+    OUTRIDER_RETURN_IF_ERROR(read("input_layernorm", place.input_size, layer.attention_norm));
+  if (config.has_mlp_norm())
     OUTRIDER_RETURN_IF_ERROR(read("post_attention_layernorm", hidden, layer.mlp_norm));
-  }
-  if (placement != NormPlacement::kInput) {
+  if (config.norm.has_outputs()) {
     OUTRIDER_RETURN_IF_ERROR(read("post_self_attn_layernorm", hidden, layer.attention_output_norm));
     OUTRIDER_RETURN_IF_ERROR(read("post_mlp_layernorm", hidden, layer.mlp_output_norm));
   }
-  if (config.qk_norm == QkNorm::kNone) return {};
   const std::string attention = place.prefix + "self_attn.";
   const LayerSizes sizes = config.sizes_of(place.index);
-  OUTRIDER_RETURN_IF_ERROR(load_scale(loader, config, attention + "q_norm.weight",
-                                      config.qk_norm_size(sizes.head_count, sizes.head_dim), layer.q_norm));
+  OUTRIDER_RETURN_IF_ERROR(
+      load_head_norm(loader, config, attention + "q_norm", {sizes.head_count, sizes.head_dim}, layer.q_norm));
   if (config.kv_layer_of(place.index) != place.index) return {};
-  return load_scale(loader, config, attention + "k_norm.weight",
-                    config.qk_norm_size(sizes.kv_head_count, sizes.head_dim), layer.k_norm);
+  return load_head_norm(loader, config, attention + "k_norm", {sizes.kv_head_count, sizes.head_dim},
+                        layer.k_norm);
 }
 
 Status load_attention(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
@@ -122,8 +141,10 @@ Status load_layer_inputs(WeightLoader& loader, const ModelConfig& config, LayerI
 }  // namespace
 
 int64_t DecoderWeights::parameter_count() const {
-  int64_t count = lm_head.parameter_count() + final_norm.parameter_count();
-  if (table) count += table->n * table->k;
+  int64_t count = final_norm.parameter_count();
+  for (const auto* projection : {&lm_head, &input_projection, &output_projection})
+    count += projection->parameter_count();
+  for (const auto* rows : {&table, &positions}) count += *rows ? (*rows)->n * (*rows)->k : 0;
   if (layer_inputs) {
     count += layer_inputs->table.n * layer_inputs->table.k + layer_inputs->projection.parameter_count() +
              layer_inputs->norm.parameter_count();
@@ -145,11 +166,22 @@ int64_t DecoderLayer::bytes() const {
 }
 
 int64_t DecoderWeights::bytes() const {
-  int64_t total = lm_head.bytes() + (table ? static_cast<int64_t>(table->data.size()) : 0) +
-                  final_norm.parameter_count() * static_cast<int64_t>(sizeof(float));
+  int64_t total = final_norm.parameter_count() * static_cast<int64_t>(sizeof(float));
+  for (const auto* projection : {&lm_head, &input_projection, &output_projection})
+    total += projection->bytes();
+  for (const auto* rows : {&table, &positions})
+    total += *rows ? static_cast<int64_t>((*rows)->data.size()) : 0;
   if (layer_inputs)
     total += static_cast<int64_t>(layer_inputs->table.data.size()) + layer_inputs->projection.bytes();
   for (const DecoderLayer& layer : layers) total += layer.bytes();
+  return total;
+}
+
+int64_t DecoderWeights::streamed_bytes() const {
+  int64_t total = bytes();
+  for (const auto* rows : {&table, &positions})
+    total -= *rows ? static_cast<int64_t>((*rows)->data.size()) : 0;
+  if (layer_inputs) total -= static_cast<int64_t>(layer_inputs->table.data.size());
   return total;
 }
 
@@ -166,17 +198,41 @@ Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const
   return loader.plan({{mlp + "down_proj", config.hidden_size}}, ffn_size, config.mlp.bias, layer.down);
 }
 
+namespace {
+
+// The parts outside of layers.
+Status load_ends(WeightLoader& loader, const ModelConfig& config, DecoderWeights& weights) {
+  const std::string embedding = "model.embed_tokens";
+  const int64_t hidden = config.hidden_size;
+  const int64_t token_size = config.token_size();
+  if (!config.tied_embeddings) {
+    OUTRIDER_RETURN_IF_ERROR(
+        loader.plan_table(embedding, config.vocab_size, token_size, weights.table.emplace()));
+  }
+  if (config.learned_positions.count > 0) {
+    OUTRIDER_RETURN_IF_ERROR(loader.plan_table("model.embed_positions", config.learned_positions.rows(),
+                                               hidden, weights.positions.emplace()));
+  }
+  if (token_size != hidden) {
+    OUTRIDER_RETURN_IF_ERROR(
+        loader.plan({{"model.project_in", hidden}}, token_size, /*bias=*/false, weights.input_projection));
+    OUTRIDER_RETURN_IF_ERROR(
+        loader.plan({{"model.project_out", token_size}}, hidden, /*bias=*/false, weights.output_projection));
+  }
+  if (config.norm.has_final)
+    OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, "model.norm", hidden, weights.final_norm));
+  return loader.plan({{config.tied_embeddings ? embedding : "lm_head", config.vocab_size}}, token_size,
+                     /*bias=*/false, weights.lm_head);
+}
+
+}  // namespace
+
 Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOptions& options) {
   OUTRIDER_RETURN_IF_ERROR(check_weight_type(options.weights));
   const ModelConfig& config = file.config;
-  const std::string embedding = "model.embed_tokens";
   WeightLoader loader(file, options);
   DecoderWeights weights;
   weights.layers.resize(static_cast<size_t>(config.layer_count));
-  if (!config.tied_embeddings) {
-    OUTRIDER_RETURN_IF_ERROR(
-        loader.plan_table(embedding, config.vocab_size, config.hidden_size, weights.table.emplace()));
-  }
   for (int64_t i = 0; i < config.layer_count; ++i) {
     const LayerPlace place{
         .prefix = "model.layers." + std::to_string(i) + ".", .index = i, .input_size = config.hidden_size};
@@ -185,10 +241,7 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
   }
   if (config.layer_inputs.size != 0)
     OUTRIDER_RETURN_IF_ERROR(load_layer_inputs(loader, config, weights.layer_inputs.emplace()));
-  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, "model.norm", config.hidden_size, weights.final_norm));
-  OUTRIDER_RETURN_IF_ERROR(loader.plan({{config.tied_embeddings ? embedding : "lm_head", config.vocab_size}},
-                                       config.hidden_size,
-                                       /*bias=*/false, weights.lm_head));
+  OUTRIDER_RETURN_IF_ERROR(load_ends(loader, config, weights));
   OUTRIDER_TRY(weights.packed_file, loader.pack_all());
   return weights;
 }

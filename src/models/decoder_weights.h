@@ -50,16 +50,20 @@ struct DecoderLayer {
 
 struct DecoderWeights {
   std::optional<MappedFile> packed_file;  // the mapped file that matrices borrow their data from, if any
-  std::optional<PackedMatrix> table;  // [vocab_size, hidden_size]; nullopt when lm_head is the embedding, too
+  std::optional<PackedMatrix> table;  // [vocab_size, token_size]; nullopt when lm_head is the embedding, too
   std::vector<DecoderLayer> layers;   // [layer_count]
-  Norm final_norm;                    // [hidden_size]
+  std::optional<PackedMatrix> positions;  // learned, [offset + count, hidden_size]
+  Projection input_projection;            // of rows of the table to the residual stream, or empty
+  Projection output_projection;           // of normalized states to the output head, or empty
+  Norm final_norm;                        // [hidden_size], or empty
   Projection lm_head;
   std::optional<LayerInputTable> layer_inputs;
 
-  // The embedding table [vocab_size, hidden_size], whose rows are read one at a time.
+  // The embedding table [vocab_size, token_size], whose rows are read one at a time.
   const PackedMatrix& embedding() const { return table ? *table : lm_head.parts.front(); }
   int64_t parameter_count() const;
   int64_t bytes() const;
+  int64_t streamed_bytes() const;  // without the tables, of which a pass reads single rows
 };
 
 // The place of a layer's tensors, and what its configuration leaves open.

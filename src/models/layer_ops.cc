@@ -41,14 +41,18 @@ void join_parts(const Projection& projection, const float* parts, RowOf which, f
 AttentionShape AttentionShape::of(const ModelConfig& config, int64_t layer) {
   const LayerSizes sizes = config.sizes_of(layer);
   const float usual = 1.0F / std::sqrt(static_cast<float>(sizes.head_dim));
+  const float scale = config.scales.attention != 0 ? static_cast<float>(config.scales.attention) : usual;
   return {.head_count = sizes.head_count,
           .kv_head_count = sizes.kv_head_count,
           .head_dim = sizes.head_dim,
           .window = config.traits_of(layer).window,
-          .scale = config.scales.attention != 0 ? static_cast<float>(config.scales.attention) : usual,
+          .scale = config.scales.attention_by_layer ? scale / static_cast<float>(layer + 1) : scale,
           .softcap = static_cast<float>(config.attention_softcap),
+          .slopes = config.alibi_slopes,
+          .stores = config.kv_layer_of(layer) == layer,
           .epsilon = config.norm.epsilon,
-          .stores = config.kv_layer_of(layer) == layer};
+          .norm_kind = config.norm.kind,
+          .qk_norm = config.qk_norm};
 }
 
 AttentionRow attention_row(const ForwardBatch& batch, int32_t row) {
@@ -165,6 +169,13 @@ void LayerOps::softcap(float* x, int64_t count, float cap) const {
   pool_->run(shares_for(count), [&](Worker worker) { kernels_->softcap(x, count, cap, worker); });
 }
 
+void LayerOps::clamp(float limit, float* x, int64_t numbers) const {
+  pool_->run(shares_for(numbers), [&](Worker worker) {
+    const Range share = share_of(worker, numbers);
+    for (int64_t i = share.begin; i < share.end; ++i) x[i] = std::clamp(x[i], -limit, limit);
+  });
+}
+
 void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const {
   KvCache& cache = *args.cache;
   const int64_t kv_heads = shape.stores ? shape.kv_head_count : 0;
@@ -177,8 +188,12 @@ void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStor
   };
   const auto normalize_heads = [&](float* x, std::span<const float> norm, int64_t heads) {
     if (norm.empty()) return;
-    const auto dim = std::ssize(norm);
-    kernels_->rms_norm({x, norm.data(), x, heads * shape.head_dim / dim, dim, shape.epsilon}, kAlone);
+    const auto run = shape.norm_kind == NormKind::kRms ? kernels_->rms_norm : kernels_->layer_norm;
+    const int64_t parts = shape.qk_norm == QkNorm::kEach ? heads : 1;  // each with weights of its own
+    const int64_t dim = std::ssize(norm) / parts;
+    const int64_t rows = heads * shape.head_dim / dim / parts;
+    for (int64_t part = 0; part < parts; ++part, x += rows * dim)
+      run({x, norm.data() + part * dim, x, rows, dim, shape.epsilon}, kAlone);
   };
   pool_->run([&](Worker worker) {
     const Range share = share_of(worker, std::ssize(args.rows));
@@ -224,7 +239,8 @@ void LayerOps::attend(const AttentionShape& shape, const Attend& args) const {
                                   .page_size = args.cache->shape().page_size,
                                   .window = shape.window,
                                   .scale = shape.scale,
-                                  .softcap = shape.softcap};
+                                  .softcap = shape.softcap,
+                                  .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data()};
   pool_->run([&](Worker worker) { kernels_->attention(kernel_args, worker); });
 }
 

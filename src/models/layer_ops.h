@@ -48,11 +48,15 @@ struct AttentionShape {
   int64_t head_count = 0;
   int64_t kv_head_count = 0;
   int64_t head_dim = 0;
-  int64_t window = 0;  // this and the next two: see AttentionArgs
+  int64_t window = 0;  // this and the next three: see AttentionArgs
   float scale = 0;
   float softcap = 0;
-  float epsilon = 0;   // of q_norm, k_norm and v_norm
-  bool stores = true;  // keys and values of its own; else it reads those of another layer
+  std::span<const float> slopes = {};  // [head_count], or empty
+  bool stores = true;                  // keys and values of its own; else it reads those of another layer
+  // The next three belong to norms of queries, keys and values.
+  float epsilon = 0;
+  NormKind norm_kind = NormKind::kRms;
+  QkNorm qk_norm = QkNorm::kHead;
 
   int64_t q_size() const { return head_count * head_dim; }
   int64_t kv_size() const { return kv_head_count * head_dim; }
@@ -98,6 +102,8 @@ class LayerOps {
   void scale(float factor, float* x, int64_t numbers) const;
   // x = cap * tanh(x / cap) over `count` numbers.
   void softcap(float* x, int64_t count, float cap) const;
+  // x[i] is limited to [-limit, limit]; NaN stays NaN.
+  void clamp(float limit, float* x, int64_t numbers) const;
 
   // Row i of qkv is row rows[i] of the batch. Queries, keys and values are normalized (where norms are
   // given), queries and keys are rotated, and queries are scaled; keys and values go to the cache.

@@ -208,6 +208,8 @@ std::vector<ModelCase> subset_cases() {
                             "ministral3", "gemma2", "gemma3"}) {
     cases.push_back({model, std::string(available_kernels().back()), std::nullopt});
   }
+  for (const char* model : kBlockModels)
+    cases.push_back({model, std::string(available_kernels().back()), DType::kBF16, DType::kBF16});
   return cases;
 }
 

@@ -86,7 +86,8 @@ class Model {
   // The features of the last pass, [batch rows, feature_size()], valid until the next one.
   virtual std::span<const float> features() = 0;
 
-  // The next three are parts of the target that drafters share. Rows of its embedding, [tokens, hidden_size]:
+  // The next three are parts of the target that drafters share. Rows of its
+  // embedding as they enter the first layer, [tokens, hidden_size], but without learned positions:
   virtual void embed_tokens(std::span<const TokenId> tokens, float* out) const = 0;
   // The output head without the final norm: `states` is [rows, hidden_size], the result [rows, vocab_size],
   // valid until the next call or pass.

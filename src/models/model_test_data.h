@@ -22,6 +22,10 @@ inline std::string model_data(const std::string& name) {
   return std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/models/" + name;
 }
 
+// Models whose norms, layers, MLPs or positions are of another kind than Llama's.
+inline constexpr const char* kBlockModels[] = {"olmo2", "granite",   "glm4",   "stablelm",     "opt",
+                                               "gpt2",  "starcoder", "falcon", "falcon_alibi", "mpt"};
+
 struct TestModelOptions {
   std::string name;  // a directory, a .gguf file, or shape_path()
   std::string_view kernels = "reference";

@@ -155,6 +155,7 @@ std::vector<ModelCase> invariance_cases() {
         "smollm3", "phi3", "ministral", "ministral3", "gemma3", "gemma4"}) {
     cases.push_back({model, fastest, std::nullopt});
   }
+  for (const char* model : kBlockModels) cases.push_back({model, fastest, DType::kBF16, DType::kBF16});
   return cases;
 }
 

@@ -22,6 +22,17 @@ class ArchitectureKeys {
     return metadata_.string(full(key));
   }
 
+  // A number, or a list of one number for all layers.
+  Result<std::optional<int64_t>> uniform_integer(std::string_view key) const {
+    if (!metadata_.is_list(full(key))) return integer(key);
+    OUTRIDER_TRY(const auto list, metadata_.integers(full(key)));
+    for (const int64_t number : *list) {
+      if (number != list->front())
+        return fail(full(key) + ": numbers that differ by layer are not supported");
+    }
+    return list->empty() ? std::optional<int64_t>() : list->front();
+  }
+
   Result<int64_t> require_integer(std::string_view key) const {
     OUTRIDER_TRY(const auto value, integer(key));
     if (!value) return metadata_.fail(full(key) + " is missing");

@@ -20,7 +20,7 @@ Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
   OUTRIDER_TRY(config->hidden_size, keys.require_integer("embedding_length"));
   OUTRIDER_TRY(config->ffn_size, keys.require_integer("feed_forward_length"));
   OUTRIDER_TRY(config->head_count, keys.require_integer("attention.head_count"));
-  OUTRIDER_TRY(const auto kv_heads, keys.integer("attention.head_count_kv"));
+  OUTRIDER_TRY(const auto kv_heads, keys.uniform_integer("attention.head_count_kv"));
   config->kv_head_count = kv_heads.value_or(config->head_count);
   OUTRIDER_TRY(const auto experts, keys.integer("expert_count"));
   if (experts.value_or(0) != 0) return keys.fail("mixtures of experts are not supported; dense models are");
@@ -76,19 +76,38 @@ Status read_attention(const ArchitectureKeys& keys, const ModelFamily& family, M
   return {};
 }
 
+// Positions that are not told by RoPE.
+Status read_positions(const GgufFile& file, const ArchitectureKeys& keys, ModelConfig* config) {
+  OUTRIDER_TRY(const auto max_bias, keys.number("attention.max_alibi_bias"));
+  OUTRIDER_TRY(const auto limit, keys.number("attention.clamp_kqv"));
+  config->qkv_limit = limit.value_or(0);
+  if (max_bias.value_or(0) != 0) config->alibi_slopes = alibi_slopes(config->head_count, *max_bias);
+  const auto learned = file.tensors.find("position_embd.weight");
+  if (learned != file.tensors.end()) config->learned_positions.count = learned->second.shape.front();
+  if (config->alibi_slopes.empty() && config->learned_positions.count == 0) return {};
+  for (LayerTraits& layer : config->layer_traits) layer.rope = LayerTraits::kNoRope;
+  return {};
+}
+
 // Reads the traits that a file tells only by the tensors it has.
-Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, ModelConfig* config) {
+Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, const ModelFamily& family,
+                          ModelConfig* config) {
   const auto has = [&](std::string_view name) { return file.tensors.contains(name); };
   const auto embedding = file.tensors.find("token_embd.weight");
   if (embedding == file.tensors.end())
     return keys.fail("tensor token_embd.weight is missing: the file has no model");
   config->vocab_size = embedding->second.shape.front();
   config->tied_embeddings = !has("output.weight");
-  config->qkv_bias = has("blk.0.attn_q.bias");
+  config->qkv_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   config->output_bias = has("blk.0.attn_output.bias");
   config->mlp.bias = has("blk.0.ffn_up.bias");
-  config->qk_norm =
-      has("blk.0.attn_q_norm.weight") ? find_family(config->family)->qk_norm_kind : QkNorm::kNone;
+  config->qk_norm = has("blk.0.attn_q_norm.weight") ? family.qk_norm_kind : QkNorm::kNone;
+  config->norm.has_bias = has("output_norm.bias");
+  if (family.may_be_parallel && has("blk.0.attn_norm_2.weight")) {
+    config->block = BlockKind::kParallel;
+  } else if (family.may_be_parallel && !has("blk.0.ffn_norm.weight")) {
+    config->block = BlockKind::kParallelNorm;
+  }
   return {};
 }
 
@@ -114,44 +133,37 @@ Status read_stop_tokens(const GgufMetadata& metadata, const TokenizerSpec& token
   return {};
 }
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTopNames = {{
+// The names of expected tensors in GGUF files. Fused tensors count where a file has no separate ones.
+constexpr TensorName kNames[] = {
     {"model.embed_tokens", "token_embd"},
+    {"model.embed_positions", "position_embd"},
     {"model.norm", "output_norm"},
     {"lm_head", "output"},
     {"model.embed_tokens_per_layer", "per_layer_token_embd"},
     {"model.per_layer_model_projection", "per_layer_model_proj"},
     {"model.per_layer_projection_norm", "per_layer_proj_norm"},
-}};
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kLayerNames = {{
     {"input_layernorm", "attn_norm"},
     {"self_attn.q_proj", "attn_q"},
     {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"},
+    {"self_attn.q_proj", "attn_qkv", Piece::kQueries},
+    {"self_attn.k_proj", "attn_qkv", Piece::kKeys},
+    {"self_attn.v_proj", "attn_qkv", Piece::kValues},
     {"self_attn.o_proj", "attn_output"},
-    {"self_attn.q_norm", "attn_q_norm"},
-    {"self_attn.k_norm", "attn_k_norm"},
+    {"self_attn.q_norm", "attn_q_norm", Piece::kHead},
+    {"self_attn.k_norm", "attn_k_norm", Piece::kHead},
     {"post_attention_layernorm", "ffn_norm"},
     {"post_self_attn_layernorm", "post_attention_norm"},
     {"post_mlp_layernorm", "post_ffw_norm"},
-    {"self_attn.qkv_proj", "attn_qkv"},
-    {"mlp.gate_up_proj", "ffn_up"},
     {"per_layer_input_gate", "inp_gate"},
     {"per_layer_projection", "proj"},
     {"post_per_layer_input_norm", "post_norm"},
     {"layer_scalar", "layer_output_scale"},
     {"mlp.gate_proj", "ffn_gate"},
-    {"mlp.up_proj", "ffn_up"},
+    {"mlp.gate_proj", "ffn_up", Piece::kGate},
+    {"mlp.up_proj", "ffn_up", Piece::kUp},
     {"mlp.down_proj", "ffn_down"},
-}};
-
-template <size_t kCount>
-std::string_view translate(const std::array<std::pair<std::string_view, std::string_view>, kCount>& names,
-                           std::string_view hf_name) {
-  const auto it =
-      std::find_if(names.begin(), names.end(), [&](const auto& pair) { return pair.first == hf_name; });
-  return it == names.end() ? hf_name : it->second;
-}
+};
 
 }  // namespace
 
@@ -170,37 +182,29 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   config.family = family->name;
   OUTRIDER_RETURN_IF_ERROR(read_sizes(keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_traits(keys, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_tensor_traits(file, keys, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_tensor_traits(file, keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_attention(keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_gguf_ropes(file, keys, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_positions(file, keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(metadata, tokenizer, &config));
   if (const Status valid = validate(config); !valid.ok()) return metadata.fail(valid.error().message);
   return config;
 }
 
-std::string gguf_tensor_name(std::string_view hf_name) {
-  constexpr std::string_view kLayers = "model.layers.";
-  const size_t dot = hf_name.rfind('.');
-  const std::string_view kind = hf_name.substr(dot);  // ".weight" or ".bias"
-  const std::string_view stem = hf_name.substr(0, dot);
-  if (!stem.starts_with(kLayers)) return std::string(translate(kTopNames, stem)) + std::string(kind);
-  const std::string_view rest = stem.substr(kLayers.size());
-  const size_t number_end = rest.find('.');
-  return "blk." + std::string(rest.substr(0, number_end + 1)) +
-         std::string(translate(kLayerNames, rest.substr(number_end + 1))) + std::string(kind);
+std::vector<TensorName> gguf_names(const ModelFamily& family) {
+  std::vector<TensorName> names(family.gguf_names.begin(), family.gguf_names.end());
+  for (const TensorName& name : kNames) {
+    const bool is_replaced = std::ranges::any_of(
+        family.gguf_names, [&](const TensorName& own) { return own.expected == name.expected; });
+    if (!is_replaced) names.push_back(name);
+  }
+  return names;
 }
 
 bool ends_text_by_spelling(std::string_view piece) {
   constexpr std::array<std::string_view, 5> kSpellings = {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
                                                           "<|im_end|>", "<|endoftext|>"};
   return std::find(kSpellings.begin(), kSpellings.end(), piece) != kSpellings.end();
-}
-
-bool has_interleaved_rows(const ModelConfig& config, std::string_view hf_name) {
-  const ModelFamily* family = find_family(config.family);
-  if (family == nullptr || !family->has_interleaved_rows) return false;
-  return hf_name.find(".q_proj.") != std::string_view::npos ||
-         hf_name.find(".k_proj.") != std::string_view::npos;
 }
 
 }  // namespace outrider

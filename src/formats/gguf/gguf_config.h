@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/families.h"
 #include "formats/gguf/gguf.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
@@ -21,15 +22,11 @@ namespace outrider {
 Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec& tokenizer,
                                       std::string_view name);
 
-// "model.layers.3.self_attn.q_proj.weight" -> "blk.3.attn_q.weight". Precondition: a name that
-// expected_tensors() gives.
-std::string gguf_tensor_name(std::string_view hf_name);
+// How files of a family name expected tensors: "self_attn.q_proj" -> "attn_q". They are StoredLayout::names.
+std::vector<TensorName> gguf_names(const ModelFamily& family);
+inline constexpr std::string_view kGgufLayers = "blk.";
 
 // True for the spellings of end-of-text tokens that end a text whether or not a file lists their ids.
 bool ends_text_by_spelling(std::string_view piece);
-
-// True for q and k projections (weight and bias) of architectures that store the two halves of a rotated head
-// interleaved: row 2i of a head is row i of Hugging Face's order, row 2i + 1 is row head_dim / 2 + i.
-bool has_interleaved_rows(const ModelConfig& config, std::string_view hf_name);
 
 }  // namespace outrider

@@ -10,11 +10,12 @@
 #include "formats/families.h"
 #include "formats/gguf/gguf_config.h"
 #include "formats/gguf/gguf_model.h"
-#include "formats/gguf/gguf_rows.h"
 #include "formats/gguf/gguf_tokenizer.h"
 #include "formats/gguf/gguf_tokenizer_export.h"
+#include "formats/interleaved_rows.h"
 #include "formats/model_file.h"
 #include "formats/model_tensors.h"
+#include "formats/stored_layout.h"
 
 namespace outrider {
 namespace {
@@ -119,7 +120,7 @@ Status check_writable(const ModelFile& model) {
   const bool has_plain_layers = config.layer_traits.size() == 1 && config.attention_softcap == 0 &&
                                 config.logit_softcap == 0 && config.query_temperature.beta == 0;
   const ModelFamily& family = *find_family(config.family);
-  if (has_plain_rope && has_plain_layers && !family.fuses_projections && !config.norm.adds_one) return {};
+  if (has_plain_rope && has_plain_layers && family.writes_gguf && !config.norm.adds_one) return {};
   return input_error(model.path.string() + ": expected a model that can be written as GGUF, found " +
                      config.family + "; convert it with llama.cpp, then quantize the GGUF file");
 }
@@ -127,18 +128,20 @@ Status check_writable(const ModelFile& model) {
 Result<GgufModel> translate(const fs::path& path) {
   OUTRIDER_TRY(ModelFile model, open_model(path));
   OUTRIDER_RETURN_IF_ERROR(check_writable(model));
+  const ModelConfig& config = model.config;
+  const ModelFamily& family = *find_family(config.family);
+  const std::vector<TensorName> names = gguf_names(family);
+  const StoredLayout layout{.layers = kGgufLayers, .names = names};
   GgufModel gguf;
   OUTRIDER_RETURN_IF_ERROR(export_metadata(model, &gguf));
-  const ModelConfig& config = model.config;
   gguf.tied_embeddings = config.tied_embeddings;
   auto storage =
       std::make_shared<std::pair<std::shared_ptr<void>, ModelStorage>>(model.storage, ModelStorage());
   for (const ExpectedTensor& expected : expected_tensors(config)) {
     TensorView view = model.tensors.at(expected.name);
-    if (has_interleaved_rows(config, expected.name)) {
-      view = interleave_rows(view, config.head_dim, &storage->second);
-    }
-    gguf.tensors.push_back({gguf_tensor_name(expected.name), std::move(view)});
+    if (family.has_interleaved_rows && is_rotated(expected.name))
+      view = interleave_rows(view, config, &storage->second);
+    gguf.tensors.push_back({stored_name(layout, expected.name), std::move(view)});
   }
   if (config.ropes.front().scaling.kind == RopeScalingKind::kLlama3) {
     const std::vector<float> divisors = llama3_divisors(config);

@@ -201,8 +201,8 @@ std::vector<HostileCase> config_cases() {
   return {
       {"no architecture", [](File& f) { f.erase_key("general.architecture"); },
        "general.architecture is missing"},
-      {"architecture falcon", [](File& f) { f.key("general.architecture") = text("falcon"); },
-       "'falcon' is not supported; llama, qwen2, "},
+      {"architecture mamba", [](File& f) { f.key("general.architecture") = text("mamba"); },
+       "'mamba' is not supported; llama, qwen2, "},
       {"architecture as a number", [](File& f) { f.key("general.architecture") = u32(1); },
        "must be a string"},
       {"architecture as an array", [](File& f) { f.key("general.architecture") = strings({"llama"}); },

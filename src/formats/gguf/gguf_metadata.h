@@ -26,6 +26,11 @@ class GgufMetadata {
   Result<std::optional<std::vector<int64_t>>> integers(std::string_view key) const;
   Result<std::optional<std::vector<float>>> floats(std::string_view key) const;
 
+  bool is_list(std::string_view key) const {
+    const GgufValue* value = file_.find(key);
+    return value != nullptr && value->is_array();
+  }
+
   // "<name>: <what>"
   Error fail(const std::string& what) const { return input_error(std::string(name_) + ": " + what); }
 

@@ -10,13 +10,13 @@
 
 #include "base/quote.h"
 #include "formats/families.h"
-#include "formats/fused_tensors.h"
 #include "formats/gguf/gguf.h"
 #include "formats/gguf/gguf_config.h"
 #include "formats/gguf/gguf_metadata.h"
-#include "formats/gguf/gguf_rows.h"
 #include "formats/gguf/gguf_tokenizer.h"
+#include "formats/interleaved_rows.h"
 #include "formats/model_tensors.h"
+#include "formats/stored_layout.h"
 #include "platform/mapped_file.h"
 
 namespace outrider {
@@ -117,22 +117,19 @@ Result<ModelFile> open_gguf_model(const fs::path& path) {
   OUTRIDER_TRY(model.config, gguf_model_config(file, model.tokenizer, name));
   OUTRIDER_TRY(const auto chat_template, GgufMetadata(file, name).string("tokenizer.chat_template"));
   model.chat_template = chat_template.value_or("");
-  const TensorLookup lookup = [&](const std::string& hf_name) -> Result<TensorView> {
-    const std::string gguf_name = gguf_tensor_name(hf_name);
+  const TensorLookup lookup = [&](const std::string& gguf_name) -> Result<TensorView> {
     const auto it = file.tensors.find(gguf_name);
     if (it == file.tensors.end()) return input_error(name + ": tensor " + gguf_name + " is missing");
     return it->second;
   };
-  const bool is_fused = find_family(model.config.family)->fuses_projections;
+  const TensorSource source{.has = [&](const std::string& tensor) { return file.tensors.contains(tensor); },
+                            .find = lookup};
+  const ModelFamily& family = *find_family(model.config.family);
+  const std::vector<TensorName> names = gguf_names(family);
+  const StoredLayout layout{.layers = kGgufLayers, .names = names};
   OUTRIDER_RETURN_IF_ERROR(
-      attach_tensors(is_fused ? split_fused(model.config, lookup) : lookup, storage.get(), &model));
-  for (auto& [hf_name, view] : model.tensors) {
-    if (has_interleaved_rows(model.config, hf_name)) {
-      const TensorView interleaved =
-          std::exchange(view, uninterleave_rows(view, model.config.head_dim, storage.get()));
-      model.drop_pages(interleaved);
-    }
-  }
+      attach_tensors(expected_lookup(layout, source, model.config, storage.get()), storage.get(), &model));
+  if (family.has_interleaved_rows) uninterleave_model(storage.get(), &model);
   describe(file, &model);
   model.storage = std::move(storage);
   return model;

@@ -94,9 +94,6 @@ Status read_gguf_ropes(const GgufFile& file, const ArchitectureKeys& keys, const
   rope.theta = theta.value_or(family.rope_theta);
   OUTRIDER_TRY(const auto rotated, keys.integer("rope.dimension_count"));
   rope.rotated_dim = rotated.value_or(config->head_dim) == config->head_dim ? 0 : *rotated;
-  if (rope.rotated_dim != 0 && family.has_interleaved_rows)
-    return keys.fail("partly rotated heads are not supported in files of architecture " +
-                     std::string(family.gguf_architecture));
   OUTRIDER_RETURN_IF_ERROR(read_gguf_scaling(file, keys, config->max_context, &rope.scaling));
   OUTRIDER_TRY(const auto temperature, keys.number("attention.temperature_scale"));
   config->query_temperature = {.beta = temperature.value_or(0),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/hf/hf_config.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -48,11 +49,14 @@ Result<int64_t> integer_or(const JsonObject& root, std::string_view key, int64_t
 
 Status read_sizes(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
   OUTRIDER_TRY(config->vocab_size, integer_or(root, "vocab_size", family.vocab_size));
-  OUTRIDER_TRY(config->hidden_size, require_integer(root, "hidden_size"));
-  OUTRIDER_TRY(config->layer_count, require_integer(root, "num_hidden_layers"));
-  OUTRIDER_TRY(config->head_count, integer_or(root, "num_attention_heads", family.heads));
-  OUTRIDER_TRY(config->ffn_size, require_integer(root, "intermediate_size"));
-  OUTRIDER_TRY(const auto max_context, root.integer("max_position_embeddings"));
+  const HfKeys& keys = family.hf_keys;
+  OUTRIDER_TRY(config->hidden_size, require_integer(root, keys.hidden_size));
+  OUTRIDER_TRY(config->layer_count, require_integer(root, keys.layers));
+  OUTRIDER_TRY(config->head_count, integer_or(root, keys.heads, family.heads));
+  OUTRIDER_TRY(const auto ffn_size, root.integer(keys.ffn_size));
+  if (!ffn_size && family.ffn_factor == 0) return root.fail(quote(keys.ffn_size) + " is missing");
+  config->ffn_size = ffn_size.value_or(family.ffn_factor * std::min(config->hidden_size, int64_t{1} << 32));
+  OUTRIDER_TRY(const auto max_context, root.integer(keys.context));
   config->max_context = max_context.value_or(family.max_context);
   // An explicit null means one key-value head per head in every family; the default of an absent key may
   // differ.
@@ -102,11 +106,11 @@ Status read_traits(const JsonObject& root, const ModelFamily& family, ModelConfi
   config->norm = family.norm;
   config->mlp = family.mlp;
   config->scales = family.scales;
-  OUTRIDER_TRY(const auto epsilon, root.number("rms_norm_eps"));
+  OUTRIDER_TRY(const auto epsilon, root.number(family.hf_keys.epsilon));
   if (epsilon) config->norm.epsilon = static_cast<float>(*epsilon);
   OUTRIDER_TRY(auto activation, root.string("hidden_activation"));
   if (!activation) {
-    OUTRIDER_TRY(activation, root.string("hidden_act"));
+    OUTRIDER_TRY(activation, root.string(family.hf_keys.activation));
   }
   if (activation) {
     OUTRIDER_TRY(config->mlp.activation, activation_named(*activation, root));

@@ -208,8 +208,8 @@ std::string with(const std::string& key, const std::string& value) { return conf
 std::vector<HostileText> size_cases() {
   return {
       {"no architecture", with("architectures", ""), "architecture '' is not supported"},
-      {"architecture GPT2", with("architectures", "[\"GPT2LMHeadModel\"]"),
-       "'GPT2LMHeadModel' is not supported"},
+      {"architecture Bloom", with("architectures", "[\"BloomForCausalLM\"]"),
+       "'BloomForCausalLM' is not supported"},
       {"the list is named", with("architectures", "[\"X\"]"), "MistralForCausalLM, Qwen2ForCausalLM"},
       {"architecture as text", with("architectures", "\"LlamaForCausalLM\""), "must be a list"},
       {"architecture as number", with("architectures", "[1]"), "must be a list of strings"},
@@ -298,6 +298,36 @@ std::vector<HostileText> rope_cases() {
   };
 }
 
+// Options of the families that are unlike Llama.
+std::vector<HostileText> family_cases() {
+  const auto of = [](const std::string& architecture, std::vector<std::pair<std::string, std::string>> keys) {
+    keys.insert(keys.begin(), {"architectures", "[\"" + architecture + "\"]"});
+    return config_with(keys);
+  };
+  return {
+      {"OPT without ffn_dim", of("OPTForCausalLM", {}), "'ffn_dim' is missing"},
+      {"OPT embedding 0", of("OPTForCausalLM", {{"ffn_dim", "8"}, {"word_embed_proj_dim", "-1"}}),
+       "size of embeddings"},
+      {"OPT bias text", of("OPTForCausalLM", {{"ffn_dim", "8"}, {"enable_bias", "\"yes\""}}),
+       "must be true or false"},
+      {"Falcon, new but not parallel",
+       of("FalconForCausalLM", {{"new_decoder_architecture", "true"}, {"parallel_attn", "false"}}),
+       "without parallel_attn"},
+      {"Falcon, heads of keys",
+       of("FalconForCausalLM", {{"new_decoder_architecture", "true"}, {"num_kv_heads", "3"}}),
+       "cannot be shared evenly"},
+      {"GPT-2 without sizes", of("GPT2LMHeadModel", {}), "'n_embd' is missing"},
+      {"MPT without sizes", of("MptForCausalLM", {}), "'d_model' is missing"},
+      {"Granite scale", of("GraniteForCausalLM", {{"embedding_multiplier", "0"}}), "factors of embedding"},
+      {"Granite 4 with experts", of("GraniteMoeHybridForCausalLM", {{"shared_intermediate_size", "8"}}),
+       "mixtures of experts"},
+      {"Granite 4 with Mamba",
+       of("GraniteMoeHybridForCausalLM",
+          {{"shared_intermediate_size", "8"}, {"num_local_experts", "0"}, {"layer_types", "[\"mamba\"]"}}),
+       "layer type 'mamba'"},
+  };
+}
+
 std::vector<HostileText> window_cases() {
   const auto mistral = [](const std::string& key, const std::string& value) {
     return config_with(
@@ -324,7 +354,8 @@ std::vector<HostileText> window_cases() {
 TEST(HfConfigHostileTest, NamedKinds) {
   ASSERT_TRUE(parse_hf_config(config_with({})).ok());
   size_t count = 0;
-  for (const auto& cases : {json_cases(), size_cases(), field_cases(), rope_cases(), window_cases()}) {
+  for (const auto& cases :
+       {json_cases(), size_cases(), field_cases(), rope_cases(), window_cases(), family_cases()}) {
     for (const HostileText& hostile : cases) {
       SCOPED_TRACE(hostile.name);
       expect_refused(parse_hf_config(hostile.text), hostile.part_of_message);

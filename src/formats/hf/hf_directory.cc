@@ -9,11 +9,10 @@
 
 #include "base/quote.h"
 #include "formats/families.h"
-#include "formats/fused_tensors.h"
 #include "formats/hf/hf_chat_template.h"
 #include "formats/hf/hf_config.h"
-#include "formats/hf/hf_names.h"
 #include "formats/hf/tensor_directory.h"
+#include "formats/interleaved_rows.h"
 #include "formats/json_file.h"
 #include "formats/model_tensors.h"
 #include "formats/quantized/quantization.h"
@@ -114,14 +113,17 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   OUTRIDER_TRY(const JsonFile config, JsonFile::read(directory / "config.json"));
   OUTRIDER_TRY(const Quantization quantization, read_quantization(config.root()));
   const QuantizedCheckpoint quantized{tensors.tensors(), quantization, directory.string(), storage->sources};
-  const TensorLookup lookup = [&](const std::string& name) -> Result<TensorView> {
-    const std::string stored = with_prefix(tensors, hf_tensor_name(model.config, name));
-    OUTRIDER_TRY(const auto matrix, find_quantized(quantized, stored));
-    return matrix ? *matrix : tensors.find(stored);
-  };
-  const bool is_fused = find_family(model.config.family)->fuses_projections;
-  OUTRIDER_RETURN_IF_ERROR(
-      attach_tensors(is_fused ? split_fused(model.config, lookup) : lookup, storage.get(), &model));
+  const ModelFamily& family = *find_family(model.config.family);
+  const TensorSource source{
+      .has = [&](const std::string& name) { return tensors.tensors().contains(with_prefix(tensors, name)); },
+      .find = [&](const std::string& name) -> Result<TensorView> {
+        const std::string stored = with_prefix(tensors, name);
+        OUTRIDER_TRY(const auto matrix, find_quantized(quantized, stored));
+        return matrix ? *matrix : tensors.find(stored);
+      }};
+  OUTRIDER_RETURN_IF_ERROR(attach_tensors(
+      expected_lookup(family.hf_layout, source, model.config, storage.get()), storage.get(), &model));
+  if (family.has_interleaved_hf_rows) uninterleave_model(storage.get(), &model);
   describe(config.root(), tensors, &model);
   model.storage = std::move(storage);
   return model;

@@ -128,14 +128,20 @@ Status read_scaling(const JsonObject& root, const JsonObject& rope, const ModelC
   }
 }
 
+// Values for absent keys.
+struct RopeDefaults {
+  double theta = 10000;
+  double rotated_part = 1;
+};
+
 // rope: the object of its parameters or of its scaling; null: there is none.
-Result<RopeTraits> read_rope(const JsonObject& root, const JsonObject* rope, double default_theta,
+Result<RopeTraits> read_rope(const JsonObject& root, const JsonObject* rope, const RopeDefaults& defaults,
                              const ModelConfig& config) {
   RopeTraits traits;
   OUTRIDER_TRY(const auto theta, inner_or_outer(root, rope, "rope_theta"));
-  traits.theta = theta.value_or(default_theta);
+  traits.theta = theta.value_or(defaults.theta);
   OUTRIDER_TRY(const auto partial, inner_or_outer(root, rope, "partial_rotary_factor"));
-  const double part = partial.value_or(1.0);
+  const double part = partial.value_or(defaults.rotated_part);
   if (!(part > 0 && part <= 1)) {
     return root.fail("partial_rotary_factor must be above 0 and at most 1, found " + std::to_string(part));
   }
@@ -162,10 +168,11 @@ Status read_ropes_by_window(const JsonObject& root, const JsonObject* rope, cons
     OUTRIDER_TRY(full, rope->object("full_attention"));
     OUTRIDER_TRY(sliding, rope->object("sliding_attention"));
   }
-  OUTRIDER_TRY(const RopeTraits of_full, read_rope(root, full ? &*full : rope, family.rope_theta, *config));
+  OUTRIDER_TRY(const RopeTraits of_full,
+               read_rope(root, full ? &*full : rope, {.theta = family.rope_theta}, *config));
   RopeTraits of_sliding;
   if (sliding) {
-    OUTRIDER_TRY(of_sliding, read_rope(root, &*sliding, family.window_rope_theta, *config));
+    OUTRIDER_TRY(of_sliding, read_rope(root, &*sliding, {.theta = family.window_rope_theta}, *config));
   } else {
     OUTRIDER_TRY(const auto theta, root.number("rope_local_base_freq"));
     of_sliding.theta = theta.value_or(family.window_rope_theta);
@@ -184,7 +191,8 @@ Status read_hf_ropes(const JsonObject& root, const ModelFamily& family, ModelCon
   }
   const JsonObject* rope = parameters ? &*parameters : nullptr;
   if (family.window_rope_theta != 0) return read_ropes_by_window(root, rope, family, config);
-  OUTRIDER_TRY(config->ropes.front(), read_rope(root, rope, family.rope_theta, *config));
+  const RopeDefaults defaults{.theta = family.rope_theta, .rotated_part = family.rotated_part};
+  OUTRIDER_TRY(config->ropes.front(), read_rope(root, rope, defaults, *config));
   const RopeScaling& scaling = config->ropes.front().scaling;
   if (scaling.kind == RopeScalingKind::kDynamic || scaling.kind == RopeScalingKind::kYarn) {
     const double longest = static_cast<double>(scaling.original_context) * scaling.factor;

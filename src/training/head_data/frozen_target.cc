@@ -16,6 +16,25 @@ namespace {
 
 constexpr int kPageSize = 16;  // tokens
 
+// Error: layers that the trainer's own network, which has the form of Llama, does not have.
+Status check_form(const ModelFile& file) {
+  const ModelConfig& config = file.config;
+  const ScaleTraits& scales = config.scales;
+  const bool has_norms = config.norm.kind == NormKind::kRms && config.norm.has_inputs() &&
+                         !config.norm.has_outputs() && !config.norm.adds_one &&
+                         (config.qk_norm == QkNorm::kNone || config.qk_norm == QkNorm::kHead);
+  const bool has_mlp = config.mlp.is_gated && config.mlp.activation == Activation::kSilu &&
+                       config.block == BlockKind::kSequential;
+  const bool has_scales =
+      scales.embedding == 1 && scales.residual == 1 && scales.attention == 0 && scales.logits == 1;
+  const bool has_attention = config.layer_traits.size() == 1 && config.layer_traits.front().rope == 0 &&
+                             config.attention_softcap == 0 && config.logit_softcap == 0;
+  if (has_norms && has_mlp && has_scales && has_attention) return {};
+  return input_error(file.path.string() +
+                     ": expected a target of the form of Llama, Mistral or Qwen, found " + config.family +
+                     "; heads for other families cannot be trained yet");
+}
+
 }  // namespace
 
 FrozenTarget::FrozenTarget(ModelFile file, int threads) : file_(std::move(file)), pool_(threads) {}
@@ -24,6 +43,7 @@ FrozenTarget::~FrozenTarget() = default;
 Result<std::unique_ptr<FrozenTarget>> FrozenTarget::open(const std::filesystem::path& path, int threads,
                                                          std::string_view kernels) {
   OUTRIDER_TRY(ModelFile file, open_model(path));
+  OUTRIDER_RETURN_IF_ERROR(check_form(file));
   std::unique_ptr<FrozenTarget> target(new FrozenTarget(std::move(file), threads));
   OUTRIDER_TRY(const KernelTable* table, select_kernels(kernels));
   OUTRIDER_TRY(

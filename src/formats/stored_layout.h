@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the tensors that a file stores to those that expected_tensors() names: other names, fused matrices,
+// and matrices that are stored transposed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/model_config.h"
+#include "formats/model_tensors.h"
+#include "outrider/result.h"
+#include "tensor/tensor_view.h"
+
+namespace outrider {
+
+// The part of a fused tensor that an expected tensor is.
+enum class Piece : uint8_t {
+  kWhole,
+  kQueries,
+  kKeys,
+  kValues,
+  kGate,
+  kUp,
+  kHead,    // the row of a head, if the expected name ends with a number
+  kBuffer,  // the whole tensor, whose stored name has no ".weight"
+};
+
+// Both names are without ".weight" or ".bias", and those of layers without the layer. A number at the end of
+// an expected name, as in "self_attn.q_norm.3", is no part of `expected` and follows `stored`.
+struct TensorName {
+  std::string_view expected;
+  std::string_view stored;
+  Piece piece = Piece::kWhole;
+};
+
+// How a fused matrix of queries, keys and values orders its rows.
+enum class FusedRows : uint8_t {
+  kBlocks,  // all queries, all keys, all values
+  kGroups,  // for each key-value head: its queries, its key, its value
+};
+
+// How files of a family store tensors.
+struct StoredLayout {
+  std::string_view layers = "model.layers.";  // before the number of a layer
+  // A tensor may have several names, the first that the file has counts; one without an entry has its own.
+  std::span<const TensorName> names = {};
+  FusedRows fused_rows = FusedRows::kBlocks;
+  bool is_transposed = false;  // matrices of layers are [inputs, outputs]
+};
+
+// The tensors of a file by their stored names.
+struct TensorSource {
+  std::function<bool(const std::string& name)> has;
+  TensorLookup find;
+};
+
+// The first of the names that an expected tensor may have.
+std::string stored_name(const StoredLayout& layout, std::string_view expected);
+
+// Looks up expected tensors in a file. Pieces that are not consecutive are copied into `storage`. All
+// arguments must outlive the result.
+TensorLookup expected_lookup(const StoredLayout& layout, const TensorSource& source,
+                             const ModelConfig& config, ModelStorage* storage);
+
+}  // namespace outrider

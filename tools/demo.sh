@@ -16,4 +16,4 @@ title "With drafts: $question Accepted tokens, corrections and bonus tokens are 
 title "Is the output the model's own? Greedy and sampled, alone and in batches"
 "$outrider" verify-lossless --limit 4 --max-tokens 32
 title "The speed-up, with the policy in charge of drafting: plain and speculative in turn"
-"$outrider" bench --speculative auto --max-tokens 96 --runs 2
+"$outrider" bench --speculative auto --max-tokens 192 --runs 2

@@ -202,8 +202,9 @@ std::vector<TensorName> gguf_names(const ModelFamily& family) {
 }
 
 bool ends_text_by_spelling(std::string_view piece) {
-  constexpr std::array<std::string_view, 5> kSpellings = {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
-                                                          "<|im_end|>", "<|endoftext|>"};
+  constexpr std::array<std::string_view, 8> kSpellings = {"<|eot_id|>",    "<|eom_id|>",    "<|end_of_text|>",
+                                                          "<|im_end|>",    "<|endoftext|>", "<|end|>",
+                                                          "<end_of_turn>", "<turn|>"};
   return std::find(kSpellings.begin(), kSpellings.end(), piece) != kSpellings.end();
 }
 

@@ -352,6 +352,17 @@ TEST(GgufHostileTest, TheUnspoiledFileOpens) {
   EXPECT_TRUE(model->config.tied_embeddings);
 }
 
+TEST(GgufHostileTest, EndsOfTurnsAreKnownByTheirSpelling) {
+  const TemporaryDirectory directory;
+  for (const char* piece : {"<|im_end|>", "<|end|>", "<end_of_turn>", "<turn|>"}) {
+    File file = tiny_model();
+    file.key("tokenizer.ggml.tokens") = strings({"<unk>", piece, "</s>", "a", "b"});
+    const auto model = open_model(directory.write("model.gguf", file.serialize().bytes));
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    EXPECT_EQ(model->config.stop_tokens, (std::vector<TokenId>{1, 2})) << piece;
+  }
+}
+
 TEST(GgufHostileTest, NamedKinds) {
   const TemporaryDirectory directory;
   size_t count = 0;

@@ -141,7 +141,7 @@ Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFi
                          shape_text(expected.shape) + " by the model's configuration, found " +
                          shape_text(view.shape));
     }
-    if (view.shape.size() == 1 && block_elements(view.dtype) != 1) {
+    if (view.shape.size() == 1 && (block_elements(view.dtype) != 1 || view.source != nullptr)) {
       return input_error(name + ": tensor " + expected.name + " must be f32, f16 or bf16, found " +
                          std::string(dtype_name(view.dtype)));
     }

@@ -229,8 +229,10 @@ std::vector<HostileCase> config_cases() {
        "head size must be from 2"},
       {"values of another size", [](File& f) { f.key("llama.attention.value_length") = u32(2); },
        "same head size"},
-      {"partly rotated", [](File& f) { f.key("llama.rope.dimension_count") = u32(2); },
-       "partly rotated heads"},
+      {"more rotated than there is", [](File& f) { f.key("llama.rope.dimension_count") = u32(2000); },
+       "the rotated part of a head"},
+      {"odd part rotated", [](File& f) { f.key("llama.rope.dimension_count") = u32(3); },
+       "rotated part of a head must be even"},
   };
 }
 

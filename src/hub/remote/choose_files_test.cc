@@ -50,6 +50,14 @@ TEST(QuantName, AsPeopleNameFiles) {
   EXPECT_FALSE(shard_place("a-0000x-of-00003.gguf").has_value());
 }
 
+TEST(QuantName, SizesForPeople) {
+  EXPECT_EQ(size_text(0), "0 kB");
+  EXPECT_EQ(size_text(1), "1 kB");
+  EXPECT_EQ(size_text(204'160), "204 kB");
+  EXPECT_EQ(size_text(98'362'432), "98.4 MB");
+  EXPECT_EQ(size_text(5'030'000'000), "5.03 GB");
+}
+
 TEST(ChooseGguf, TheQuantThatSuitsTheMemory) {
   const auto chosen = [](int64_t memory) { return choose_gguf(many_quants(), "", memory)->main_file; };
   EXPECT_EQ(chosen(64 * kGB), "m-Q8_0.gguf");

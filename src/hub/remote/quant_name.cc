@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 
 namespace outrider {
 namespace {
@@ -76,7 +75,7 @@ std::string size_text(int64_t bytes) {
   const auto size = static_cast<double>(bytes);
   if (size >= 1e9) return fmt::format("{:.2f} GB", size / 1e9);
   if (size >= 1e6) return fmt::format("{:.1f} MB", size / 1e6);
-  return fmt::format("{:.0f} kB", std::ceil(size / 1e3));
+  return fmt::format("{:.0f} kB", bytes == 0 ? 0.0 : std::max(1.0, size / 1e3));
 }
 
 }  // namespace outrider

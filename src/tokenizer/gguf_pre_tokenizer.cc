@@ -2,6 +2,7 @@
 // The pre-tokenizers that GGUF files name, as the tokenizer.json of each family spells them.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 #include "base/quote.h"
@@ -265,10 +266,9 @@ Status apply_gguf_pre_tokenizer(std::string_view pre_name, TokenizerSpec& spec) 
   const auto preset = std::find_if(kPresets.begin(), kPresets.end(),
                                    [&](const Preset& candidate) { return candidate.name == pre_name; });
   if (preset == kPresets.end()) {
-    std::string known;
-    for (const Preset& candidate : kPresets)
-      known += (known.empty() ? "" : ", ") + std::string(candidate.name);
-    return input_error("pre-tokenizer " + quote(pre_name) + " is not supported; supported: " + known);
+    return input_error("pre-tokenizer " + quote(pre_name) + " is not supported; supported are " +
+                       std::to_string(std::size(kPresets)) +
+                       " of those that llama.cpp names, which docs/running.md describes");
   }
   spec.split_patterns = preset->rules();
   spec.ignore_merges = preset->ignore_merges;

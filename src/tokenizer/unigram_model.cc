@@ -82,9 +82,9 @@ void UnigramModel::extend_cuts(std::string_view word, size_t begin, std::vector<
                  ? -1
                  : static_cast<int>(static_cast<unsigned char>(piece.text[length - 1]));
     };
-    const auto range = std::ranges::equal_range(
-        candidates, static_cast<int>(static_cast<unsigned char>(word[begin + length - 1])), {}, byte_at);
-    candidates = {range.begin(), range.end()};
+    const int byte = static_cast<unsigned char>(word[begin + length - 1]);
+    candidates = {std::ranges::lower_bound(candidates, byte, {}, byte_at),
+                  std::ranges::upper_bound(candidates, byte, {}, byte_at)};
     if (candidates.empty()) break;
     if (candidates.front().text.size() > length) continue;
     offer(length, candidates.front().id, candidates.front().score);

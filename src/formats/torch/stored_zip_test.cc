@@ -33,8 +33,9 @@ TEST(StoredZip, ReadsNumbersOf64Bits) {
   const std::string other_field = little_endian(uint16_t{7}) + little_endian(uint16_t{1}) + "x";
   const std::string sizes = little_endian(uint16_t{1}) + little_endian(uint16_t{16}) +
                             little_endian(uint64_t{5}) + little_endian(uint64_t{5});
-  const auto entries =
-      read_zip(zip_of({{.name = "a", .data = "first", .extra = other_field + sizes, .stored = 0xFFFFFFFF}}));
+  const std::string bytes =
+      zip_of({{.name = "a", .data = "first", .extra = other_field + sizes, .stored = 0xFFFFFFFF}});
+  const auto entries = read_zip(bytes);  // they lie in `bytes`
   ASSERT_TRUE(entries.ok()) << entries.error().message;
   EXPECT_EQ(text_in(*entries, "a"), "first");
   expect_refused(read_zip(zip_of({{.name = "a", .extra = sizes.substr(0, 12), .stored = 0xFFFFFFFF}})),

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/counter_rng.h"
+#include "config/methods.h"
 #include "training/core/autograd_ops.h"
 #include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
@@ -260,7 +261,7 @@ at::Tensor sampled_anchors(uint64_t seed, at::IntArrayRef windows_and_count, int
 
 HeadRecipe dflash_recipe() {
   auto options = std::make_shared<DFlashOptions>();
-  return {.command = "dflash",
+  return {.command = method_key(Method::kDFlash),
           .decoding_type = Method::kDFlash,
           .description = "Train a DFlash drafter: one pass for a block of tokens",
           .add_options = [options](CLI::App& command) { add_options(command, *options); },

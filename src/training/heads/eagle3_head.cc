@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 
+#include "config/methods.h"
 #include "training/core/autograd_ops.h"
 #include "training/head_data/frozen_target.h"
 #include "training/heads/head_export.h"
@@ -141,7 +142,7 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Option
 
 HeadRecipe eagle3_recipe() {
   auto options = std::make_shared<Eagle3Options>();
-  return {.command = "eagle3",
+  return {.command = method_key(Method::kEagle3),
           .decoding_type = Method::kEagle3,
           .description = "Train an EAGLE-3 head: one layer over several fused layers of the target",
           .add_options =

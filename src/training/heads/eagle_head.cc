@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "config/methods.h"
 #include "training/head_data/frozen_target.h"
 #include "training/heads/head_export.h"
 #include "training/heads/recurrent_head.h"
@@ -98,7 +99,7 @@ HeadExport EagleHead::exported() const {
 
 HeadRecipe eagle_recipe() {
   auto options = std::make_shared<EagleOptions>();
-  return {.command = "eagle",
+  return {.command = method_key(Method::kEagle),
           .decoding_type = Method::kEagle,
           .description = "Train an EAGLE head (EAGLE-1, EAGLE-2): one layer that predicts hidden states",
           .add_options =

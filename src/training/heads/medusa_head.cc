@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 
+#include "config/methods.h"
 #include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
 #include "training/heads/row_loss.h"
@@ -115,7 +116,7 @@ HeadExport MedusaHead::exported() const {
 
 HeadRecipe medusa_recipe() {
   auto options = std::make_shared<MedusaOptions>();
-  return {.command = "medusa",
+  return {.command = method_key(Method::kMedusa),
           .decoding_type = Method::kMedusa,
           .description = "Train Medusa heads: one for each of the next tokens but one",
           .ranks_key = "medusa_accuracies",

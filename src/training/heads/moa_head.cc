@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/counter_rng.h"
+#include "config/methods.h"
 #include "training/core/autograd_ops.h"
 #include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
@@ -402,7 +403,7 @@ HeadRecipe moa_recipe() {
   defaults.learning_rate = 2e-3;
   defaults.final_learning_rate = 1e-4;
   defaults.is_linear = true;
-  return {.command = "moa",
+  return {.command = method_key(Method::kMoa),
           .decoding_type = Method::kMoa,
           .description = "Train a Mixture of Attentions: it reads all layers of the target's cache",
           .defaults = defaults,

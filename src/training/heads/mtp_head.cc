@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "config/methods.h"
 #include "training/core/autograd_ops.h"
 #include "training/head_data/frozen_target.h"
 #include "training/heads/head_export.h"
@@ -90,7 +91,7 @@ HeadExport MtpHead::exported() const {
 
 HeadRecipe mtp_recipe() {
   auto options = std::make_shared<UnrollOptions>();
-  return {.command = "mtp",
+  return {.command = method_key(Method::kMtp),
           .decoding_type = Method::kMtp,
           .description = "Train a multi-token prediction module, used again for every token",
           .add_options =

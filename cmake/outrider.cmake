@@ -103,33 +103,44 @@ function(outrider_isa_library isa)
   target_compile_options(outrider_kernels_${isa} PRIVATE ${ARG_FLAGS})
 endfunction()
 
-# outrider_page(<library> <folder> <name> <title>): one page, src/web/frame.html around the body <folder>/page.html,
-# with src/web/shared.css and its style.css, src/web/shared.js and its script.js, and a Content-Security-Policy that
-# lets nothing run but these two. It becomes `extern const std::string_view <name>` of the library.
+# outrider_page(<library> <folder> <name> <title> [LIBRARIES file...] [SCRIPTS file...]): one page, src/web/frame.html around
+# the body <folder>/page.html, with src/web/shared.css and its style.css, src/web/shared.js, the JavaScript libraries and
+# its scripts (script.js), and a Content-Security-Policy that lets nothing run but these. It becomes
+# `extern const std::string_view <name>` of the library.
 function(outrider_page library folder NAME TITLE)
+  cmake_parse_arguments(PARSE_ARGV 4 ARG "" "" "LIBRARIES;SCRIPTS")
+  if(NOT ARG_SCRIPTS)
+    set(ARG_SCRIPTS script.js)
+  endif()
   set(shared ${PROJECT_SOURCE_DIR}/src/web)
+  list(TRANSFORM ARG_SCRIPTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/)
   set(STYLE "\n")
-  set(SCRIPT "\n")
   foreach(part ${shared}/shared.css ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/style.css)
-    file(READ ${part} text)
-    string(APPEND STYLE "${text}")
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${part})
+    outrider_append_file(STYLE ${part})
   endforeach()
-  foreach(part ${shared}/shared.js ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/script.js)
-    file(READ ${part} text)
-    string(APPEND SCRIPT "${text}")
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${part})
+  set(SCRIPT "\n")
+  foreach(part ${shared}/shared.js ${ARG_LIBRARIES} ${ARG_SCRIPTS})
+    outrider_append_file(SCRIPT ${part})
   endforeach()
+  # Within a script element these would begin or end one; in strings and expressions of JavaScript \x3c is the same.
+  string(REGEX REPLACE "<(!--|/?script)" "\\\\x3c\\1" SCRIPT "${SCRIPT}")
   outrider_content_hash("${STYLE}" style_hash)
   outrider_content_hash("${SCRIPT}" script_hash)
   set(POLICY "default-src 'none'; style-src '${style_hash}'; script-src '${script_hash}'; connect-src 'self'; \
-img-src data:; base-uri 'none'; form-action 'none'")
+img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
   file(READ ${folder}/page.html BODY)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/page.html)
   configure_file(${shared}/frame.html ${NAME}.html @ONLY)
   file(READ ${CMAKE_CURRENT_BINARY_DIR}/${NAME}.html PAGE)
   configure_file(${shared}/page.cc.in ${NAME}.cc @ONLY)
   target_sources(${library} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${NAME}.cc)
+endfunction()
+
+# Appends the text of a file to a variable; CMake runs again when it changes.
+function(outrider_append_file variable file)
+  file(READ ${file} text)
+  set(${variable} "${${variable}}${text}" PARENT_SCOPE)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
 endfunction()
 
 # Sets <result> to "sha256-..." as a Content-Security-Policy names inline text.

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "formats/gguf/gguf_tokenizer.h"
+#include "tests/support/base64.h"
 #include "tokenizer/byte_mapping.h"
 #include "tokenizer/tokenizer.h"
 
@@ -95,22 +96,6 @@ TEST(TokenizerTruth, VocabulariesWithoutTruthRoundTrip) {
       EXPECT_EQ((*tokenizer)->decode((*tokenizer)->encode(text)), text) << family;
     }
   }
-}
-
-std::string from_base64(std::string_view text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char digit : text) {
-    if (digit == '=') break;
-    bits = bits << 6 | static_cast<uint32_t>(kDigits.find(digit));
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes.push_back(static_cast<char>(bits >> count & 0xFF));
-  }
-  return bytes;
 }
 
 using Ranks = std::map<std::string, int, std::less<>>;

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Clients that people use against `outrider serve`. Usage: tools/check_clients.sh OUTRIDER [test...]
+# Clients that people use against `outrider serve`, or against the server at a URL.
+# Usage: tools/check_clients.sh OUTRIDER|URL [test...]
 # Exits with 77, and says why, where the clients cannot be installed.
 set -euo pipefail
-program=$(realpath "$1")
+program=$1
+[[ $program == http://* ]] || program=$(realpath "$program")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 venv=build/clients
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || { echo "skipped: python3-venv is missing" >&2; exit 77; }

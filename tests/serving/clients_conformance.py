@@ -4,11 +4,13 @@
 Anthropic, litellm, langchain-openai, llm, instructor, pydantic-ai and lm_eval, each with the conversation that it is used
 for; and 1,000 requests of all APIs, 32 at once, each equal to itself alone.
 
-Usage: clients_conformance.py OUTRIDER [name...]   (tools/check_clients.sh installs the clients and calls this)
+Usage: clients_conformance.py OUTRIDER|URL [name...]   (tools/check_clients.sh installs the clients and calls this)
+With a URL the clients talk to the server there, of any make, which must serve `outrider-small` with the key KEY.
 """
 
 import asyncio
 import concurrent.futures
+import contextlib
 import gzip
 import json
 import os
@@ -325,14 +327,19 @@ def test_thousand_mixed_requests(url):
     expect(not different, different)
 
 
+def server_of(program):
+    if program.startswith("http://"):
+        return contextlib.nullcontext((program.rstrip("/"), None))
+    return serving(str(pathlib.Path(program).resolve()), "--speculative", "auto", "--max-batch", "32")
+
+
 def main():
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
         return 2
-    program = str(pathlib.Path(sys.argv[1]).resolve())
     names = sys.argv[2:]
     failed = []
-    with serving(program, "--speculative", "auto", "--max-batch", "32") as (url, _):
+    with server_of(sys.argv[1]) as (url, _):
         for name, test in list(globals().items()):
             if not name.startswith("test_") or (names and name not in names):
                 continue

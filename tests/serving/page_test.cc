@@ -1,81 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chat page of a running server in a headless Chromium. Skipped if there is no Chromium.
-#include "server/page/chat_html.h"
-
+// The chat page of a running server: answers, marks, trees, settings, looks.
 #include <gmock/gmock.h>
 
-#include "tests/support/browser.h"
+#include <set>
+
+#include "server/page/chat_html.h"
+#include "tests/serving/page_fixture.h"
 
 namespace outrider {
 namespace {
 
 using ::testing::IsEmpty;
-using Json = Browser::Json;
 
-class PageTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    if (chromium_program().empty()) return;
-    folder_ = std::filesystem::temp_directory_path() / ("outrider_served_page_" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
-    const std::string models = OUTRIDER_SOURCE_DIR "/models/";
-    server_ = std::make_unique<Child>(
-        std::vector<std::string>{
-            OUTRIDER_PROGRAM, "serve", models + "outrider-small", "--port", "0", "--cache-dir", "none",
-            "--speculative", "draft_target,expansion=[2,2,1],speculative_model=" + models + "outrider-draft"},
-        folder_ / "server");
-    url_ = server_->wait_for_line("listening on ");
-    browser_ = std::make_unique<Browser>(folder_);
-  }
-  static void TearDownTestSuite() {
-    browser_.reset();
-    server_.reset();
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
-  }
-
-  void SetUp() override {
-    if (browser_ == nullptr) GTEST_SKIP() << "no chromium on this machine: the page is not opened";
-    ASSERT_NE(url_, "");
-    browser_->open(url_ + "/");
-    ASSERT_TRUE(wait_until("is_ready() && / of /.test(text('batch'))"));
-    browser_->take_problems();
-  }
-
-  static Json value(const std::string& expression) { return browser_->evaluate(kDefinitions + expression); }
-  static bool wait_until(const std::string& expression) {
-    return browser_->wait_until(kDefinitions + expression);
-  }
-  static void set(const std::string& id, const std::string& to) {
-    value("document.getElementById('" + id + "').value = '" + to + "'");
-  }
-  // Types a message, sends it by Enter and waits for the end of the answer.
-  static void ask(const std::string& message) {
-    browser_->type(message);
-    browser_->press("Enter");
-    ASSERT_TRUE(
-        wait_until("!document.getElementById('send').hidden && document.querySelector('.message.assistant, "
-                   ".failed') !== null"));
-  }
-
-  static const std::string kDefinitions;
-  static std::filesystem::path folder_;
-  static std::string url_;
-  static std::unique_ptr<Child> server_;
-  static std::unique_ptr<Browser> browser_;
-};
-
-const std::string PageTest::kDefinitions =
-    "var text = (id) => document.getElementById(id).textContent;"
-    "var count = (selector) => document.querySelectorAll(selector).length;"
-    "var is_ready = () => { const health = new XMLHttpRequest(); health.open('GET', '/health', false);"
-    " health.send(); return health.status === 200; };";
-std::filesystem::path PageTest::folder_;
-std::string PageTest::url_;
-std::unique_ptr<Child> PageTest::server_;
-std::unique_ptr<Browser> PageTest::browser_;
-
-TEST_F(PageTest, ShowsWhereTokensCameFromAndTheFiguresMove) {
+TEST_F(PageTest, MarksAreOffUntilTheyAreSwitchedOn) {
   set("mode", "fixed");
+  ask("Tell me a story about a dog.");
+  EXPECT_EQ(value("count('#messages .token')"), 0);
+  EXPECT_EQ(value("document.getElementById('speculation').hidden"), true);
+  EXPECT_EQ(value("/tokens? · .* per pass · .* accepted/.test(document.querySelector('.assistant "
+                  ".figures').textContent)"),
+            true);
+  const std::string answer = value("document.querySelector('.assistant .text').textContent");
+  EXPECT_GT(answer.size(), 20u);
+
+  value("press('speculation-button')");  // one click leads to the tree and the figures
+  EXPECT_EQ(value("text('tree-title').startsWith('Step ')"), true);
+  EXPECT_GT(value("Number(text('length'))"), 1.0);
+  EXPECT_EQ(value("/^[0-9.]+ %$/.test(text('rate'))"), true);
+  EXPECT_EQ(value("count('#legend .token')"), 4);
+  value("press('marks')");
+  EXPECT_GT(value("count('.message.assistant .token')"), 10);
+  EXPECT_GT(value("count('.message.assistant .token.accepted')"), 0);
+  EXPECT_GT(value("count('.message.assistant .token.recovered, .message.assistant .token.bonus')"), 0);
+  for (const std::string theme : {"light", "dark"}) {
+    browser_->set_media("prefers-color-scheme", theme);
+    take_picture("marks_" + theme);
+  }
+  browser_->set_media("prefers-color-scheme", "light");
+  value("press('marks')");
+  EXPECT_EQ(value("count('#messages .token')"), 0);
+  EXPECT_EQ(value("document.querySelector('.assistant .text').textContent"), answer);
+  EXPECT_THAT(browser_->take_problems(), IsEmpty());
+}
+
+TEST_F(PageTest, FiguresMoveWhileTheAnswerArrives) {
+  set("mode", "fixed");
+  value("press('speculation-button')");
+  value("press('marks')");
   EXPECT_EQ(value("text('length')"), "–");
   // Checks every value that was shown, even if the whole answer arrives at once.
   value(
@@ -83,23 +54,15 @@ TEST_F(PageTest, ShowsWhereTokensCameFromAndTheFiguresMove) {
       "new MutationObserver((changes) => changes.forEach((change) => change.addedNodes.forEach((node) => "
       "lengths.add(node.data)))).observe(document.getElementById('length'), {childList: true}); 0");
   ask("Tell me a story about a dog.");
-  EXPECT_GT(value("count('.message.assistant .token')"), 10);
-  EXPECT_GT(value("count('.message.assistant .token.accepted')"), 0);
-  EXPECT_GT(value("count('.message.assistant .token.recovered, .message.assistant .token.bonus')"), 0);
-  EXPECT_EQ(value("count('#legend .token')"), 4);
   EXPECT_GT(value("lengths.size"), 1);
-  EXPECT_GT(value("Number(text('length'))"), 1.0);
-  EXPECT_EQ(value("/^[0-9.]+ %$/.test(text('rate'))"), true);
-  EXPECT_EQ(value("/tokens? · .* per pass · .* accepted/.test(document.querySelector('.assistant "
-                  ".figures').textContent)"),
-            true);
-  // The texts of the tokens are the whole answer.
-  EXPECT_EQ(value("document.querySelector('.assistant .text').textContent.trim().length > 20"), true);
-  EXPECT_THAT(browser_->take_problems(), IsEmpty());
+  EXPECT_GT(value("count('.message.assistant .token')"), 10);
 }
 
 TEST_F(PageTest, StepsThroughTheTrees) {
   set("mode", "fixed");
+  set("temperature", "0");
+  value("press('speculation-button')");
+  value("press('marks')");
   ask("Tell me a story about a cat.");
   const std::string last = value("text('tree-title')");
   value("document.activeElement.blur()");
@@ -121,6 +84,7 @@ TEST_F(PageTest, StepsThroughTheTrees) {
 
 TEST_F(PageTest, PlainDecodingShowsPlainTokens) {
   set("mode", "off");
+  value("press('marks')");
   ask("Tell me a story about a bird.");
   EXPECT_GT(value("count('.message.assistant .token.plain')"), 10);
   EXPECT_EQ(value("count('.message.assistant .token:not(.plain)')"), 0);
@@ -129,25 +93,20 @@ TEST_F(PageTest, PlainDecodingShowsPlainTokens) {
 }
 
 TEST_F(PageTest, EscapeStopsTheAnswer) {
-  set("max-tokens", "900");
+  set("max_tokens", "900");
   set("mode", "off");
-  // An answer that is long enough to be stopped on any machine.
-  value(
-      "window.plainFetch = fetch; fetch = (url, options) => plainFetch(url, options.body === undefined ? "
-      "options :"
-      "{...options, body: options.body.replace('{', '{\"ignore_eos\":true,')}); 0");
+  set("more", R"({"ignore_eos": true})");
   // This runs within the page, because a fast model would finish before the test sees the first tokens.
   value(
       "new MutationObserver((changes, observer) => {"
-      "  if (count('.message.assistant .token') <= 3) return;"
+      "  if ((document.querySelector('.assistant .text')?.textContent.length ?? 0) < 10) return;"
       "  observer.disconnect();"
       "  document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}));"
       "}).observe(document.body, {childList: true, subtree: true}); 0");
   ask("Tell me a story about a horse.");
-  ASSERT_TRUE(wait_until("!document.getElementById('send').hidden"));
   const std::string figures = value("document.querySelector('.assistant .figures').textContent");
   EXPECT_THAT(figures, ::testing::EndsWith(" · stopped"));
-  EXPECT_LT(value("count('.message.assistant .token')"), 900);
+  EXPECT_LT(std::stoi(figures), 900);
   ASSERT_TRUE(wait_until("text('batch').startsWith('0 of ')"));  // the server has stopped, too
   EXPECT_THAT(browser_->take_problems(), IsEmpty());
 }
@@ -159,7 +118,62 @@ TEST_F(PageTest, AnErrorIsShownAndTheMessageComesBack) {
   EXPECT_EQ(value("document.querySelector('.failed .text').textContent.includes('temperature')"), true)
       << value("document.querySelector('.failed .text').textContent");
   EXPECT_EQ(value("document.getElementById('input').value"), "Hello <img src=x onerror=alert(1)>");
+  EXPECT_EQ(value("count('.message.user')"), 0);
   EXPECT_EQ(value("count('img')"), 0);
+  set("temperature", "");
+  set("schema", "{");
+  value("document.getElementById('input').value = ''");
+  ask("Hello");
+  EXPECT_EQ(value("/JSON schema.*not valid JSON/.test(text('messages'))"), true) << value("text('messages')");
+}
+
+TEST_F(PageTest, SendsEverySettingAndTheChosenModel) {
+  // The server has one model; the page shall offer what the list says.
+  value(
+      "window.sent = []; window.plainFetch = fetch;"
+      "fetch = (url, options) => { if (options?.body) sent.push(JSON.parse(options.body));"
+      " return url !== '/v1/models' ? plainFetch(url, options) :"
+      " Promise.resolve(new Response('{\"data\": [{\"id\": \"outrider-small\"}, {\"id\": \"other\"}]}')); };"
+      "settings.showModels()");
+  ASSERT_TRUE(wait_until("!document.getElementById('models').hidden && count('#models option') === 2"));
+  const std::vector<std::pair<std::string, std::string>> fields = {{"temperature", "0.5"},
+                                                                   {"top_k", "20"},
+                                                                   {"top_p", "0.9"},
+                                                                   {"min_p", "0.1"},
+                                                                   {"presence_penalty", "0"},
+                                                                   {"frequency_penalty", "0.1"},
+                                                                   {"max_tokens", "7"},
+                                                                   {"seed", "3"},
+                                                                   {"repetition_penalty", "1.1"},
+                                                                   {"stop-texts", "one\ntwo"},
+                                                                   {"thinking", "off"},
+                                                                   {"more", R"({"min_tokens": 2})"},
+                                                                   {"system", "Be brief."},
+                                                                   {"mode", "fixed"},
+                                                                   {"budget", "5"}};
+  for (const auto& [id, to] : fields) set(id, to);
+  ask("Hello");
+  const Json expected = {
+      {"messages",
+       {{{"role", "system"}, {"content", "Be brief."}}, {{"role", "user"}, {"content", "Hello"}}}},
+      {"stream", true},
+      {"stream_options", {{"include_usage", true}}},
+      {"speculative", {{"mode", "fixed"}, {"trace", "detailed"}, {"budget", 5}}},
+      {"model", "outrider-small"},
+      {"temperature", 0.5},
+      {"top_k", 20},
+      {"top_p", 0.9},
+      {"min_p", 0.1},
+      {"presence_penalty", 0},
+      {"frequency_penalty", 0.1},
+      {"max_tokens", 7},
+      {"seed", 3},
+      {"repetition_penalty", 1.1},
+      {"stop", {"one", "two"}},
+      {"enable_thinking", false},
+      {"min_tokens", 2}};
+  EXPECT_EQ(value("sent[0]"), expected) << value("sent[0]").dump(1);
+  EXPECT_EQ(value("count('.message.assistant')"), 1) << value("text('messages')");
 }
 
 TEST_F(PageTest, FollowsTheThemeAndFitsAPhone) {
@@ -168,24 +182,50 @@ TEST_F(PageTest, FollowsTheThemeAndFitsAPhone) {
   const std::string light = value(background);
   browser_->set_media("prefers-color-scheme", "dark");
   EXPECT_NE(value(background), light);
-  value("document.getElementById('theme').click()");
+  value("press('theme')");
   EXPECT_EQ(value(background), light);
-  value("localStorage.clear()");
   browser_->set_width(390, 844, true);
   ask("Tell me a story about a fish.");
   EXPECT_LE(value("document.documentElement.scrollWidth"), 390);
+  take_picture("phone");
+  for (const std::string panel : {"archive", "speculation", "settings"}) {
+    value("press('" + panel + "-button')");
+    EXPECT_EQ(value("document.getElementById('" + panel + "').getBoundingClientRect().width"), 390) << panel;
+    EXPECT_LE(value("document.documentElement.scrollWidth"), 390) << panel;
+    EXPECT_EQ(value("count('.panel:not([hidden])')"), 1) << panel;
+    take_picture("phone_" + panel);
+  }
+  browser_->press("Escape");
+  EXPECT_EQ(value("count('.panel:not([hidden])')"), 0);
   browser_->call("Emulation.clearDeviceMetricsOverride");
   browser_->set_media("prefers-color-scheme", "light");
 }
 
+TEST_F(PageTest, EverythingToPressHasAName) {
+  ask("Hello");
+  for (const char* panel : {"archive", "settings", "speculation"})
+    value("document.getElementById('" + std::string(panel) + "').hidden = false");
+  const Json tree = browser_->call("Accessibility.getFullAXTree");
+  int named = 0;
+  for (const Json& node : tree["nodes"]) {
+    const std::string role = node.value(Json::json_pointer("/role/value"), "");
+    const std::set<std::string> roles = {"button", "textbox",  "searchbox",  "spinbutton",    "combobox",
+                                         "switch", "checkbox", "navigation", "complementary", "log"};
+    if (!roles.contains(role) || node.value("ignored", false)) continue;
+    ++named;
+    EXPECT_NE(node.value(Json::json_pointer("/name/value"), ""), "") << node.dump();
+  }
+  EXPECT_GT(named, 25);
+}
+
 TEST(Page, NeedsNothingElse) {
-  std::string page(chat_html());
+  const std::string page(chat_html());
   EXPECT_NE(page.find("default-src 'none'; style-src 'sha256-"), std::string::npos);
+  EXPECT_NE(page.find("require-trusted-types-for 'script'; trusted-types 'none'\""), std::string::npos);
   EXPECT_EQ(page.find(" style=\""), std::string::npos);  // the policy would refuse it
-  const std::string known = "http://www.w3.org/2000/svg";
-  for (size_t at = 0; (at = page.find(known)) != std::string::npos;) page.erase(at, known.size());
-  for (const char* part : {"http:", "https:", "src=\"", "@import", "url(", "innerHTML", "eval("})
-    EXPECT_EQ(page.find(part), std::string::npos) << part;
+  const std::string markup = page.substr(0, page.find("<script>"));
+  for (const char* part : {"http:", "https:", "src=\"", "@import", "url("})
+    EXPECT_EQ(markup.find(part), std::string::npos) << part;
 }
 
 }  // namespace

@@ -17,6 +17,8 @@
 #include <thread>
 #include <utility>
 
+#include "tests/support/base64.h"
+
 namespace outrider {
 namespace {
 
@@ -163,6 +165,11 @@ void Browser::set_media(const std::string& feature, const std::string& value) {
 void Browser::set_width(int width, int height, bool is_phone) {
   call("Emulation.setDeviceMetricsOverride",
        {{"width", width}, {"height", height}, {"deviceScaleFactor", 1}, {"mobile", is_phone}});
+}
+
+void Browser::save_picture(const std::filesystem::path& path) {
+  const std::string text = call("Page.captureScreenshot", {{"format", "png"}})["data"];
+  std::ofstream(path, std::ios::binary) << from_base64(text);
 }
 
 }  // namespace outrider

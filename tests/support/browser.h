@@ -48,6 +48,7 @@ class Browser {
   void press(const std::string& key);  // "Enter"
   void set_media(const std::string& feature, const std::string& value);
   void set_width(int width, int height, bool is_phone);
+  void save_picture(const std::filesystem::path& path);  // of the visible part, as PNG
   // Exceptions, and errors and warnings of the console, since the last call.
   std::vector<std::string> take_problems();
 

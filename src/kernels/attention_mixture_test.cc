@@ -128,7 +128,9 @@ class Mixture {
     Floats values = values_;
     const auto length = sight.prefix_len + static_cast<int32_t>(sight.tail.size());
     for (int32_t e = 0; e < entries_; ++e) {
-      const bool before_window = sight.tail.empty() && shape_.window > 0 && e < length - shape_.window;
+      const int64_t chunk = shape_.chunk > 0 ? (length - 1) / shape_.chunk * shape_.chunk : 0;
+      const int64_t first = std::max(chunk, shape_.window > 0 ? length - shape_.window : 0);
+      const bool before_window = sight.tail.empty() && e < first;
       if (sight.sees(e) && !before_window) continue;
       for (auto* numbers : {&keys, &values}) {
         std::fill_n(numbers->begin() + e * shape_.entry_size(), shape_.entry_size(),
@@ -158,7 +160,10 @@ TEST(AttentionMixture, RowsAreAsIfAlone) {
       for (const int32_t committed : {1, 31, 50, 64, 100}) {
         const int64_t window = turn % 3 == 2 ? 37 : 0;
         const float softcap = turn % 2 == 1 ? 0.7F : 0.0F;
-        Mixture mixture({heads, kv_heads, head_dim, kPages[turn % 3], window, type, {}, softcap}, committed);
+        AttentionShape shape = {heads, kv_heads, head_dim, kPages[turn % 3], window, type, {}, softcap};
+        shape.chunk = turn % 5 == 3 ? 40 : 0;
+        if (turn % 4 == 1) shape.sinks = random_floats(heads, 33, 3);
+        Mixture mixture(shape, committed);
         ASSERT_NO_FATAL_FAILURE(mixture.expect_rows_as_alone(tables));
         mixture.spoil(committed + 7);
         ASSERT_NO_FATAL_FAILURE(mixture.expect_rows_as_alone(tables));

@@ -21,6 +21,7 @@ std::vector<double> expected_attention(const AttentionShape& shape, const Floats
                                        const Floats& q, std::vector<int32_t> list) {
   const auto size = static_cast<int64_t>(list.size());
   if (shape.window > 0 && size > shape.window) list.erase(list.begin(), list.end() - shape.window);
+  if (shape.chunk > 0) list.erase(list.begin(), list.begin() + (size - 1) / shape.chunk * shape.chunk);
   std::vector<double> y(static_cast<size_t>(shape.query_size()));
   for (int64_t head = 0; head < shape.head_count; ++head) {
     const int64_t kv_head = head / (shape.head_count / shape.kv_head_count);
@@ -38,8 +39,9 @@ std::vector<double> expected_attention(const AttentionShape& shape, const Floats
     }
     for (size_t i = 0; i < scores.size() && !shape.slopes.empty(); ++i)
       scores[i] -= shape.slopes[head] * static_cast<double>(scores.size() - 1 - i);
-    const double largest = *std::max_element(scores.begin(), scores.end());
-    double total = 0;
+    const double sink = shape.sinks.empty() ? -HUGE_VAL : shape.sinks[head];
+    const double largest = std::max(sink, *std::max_element(scores.begin(), scores.end()));
+    double total = std::exp(sink - largest);
     for (double& score : scores) total += score = std::exp(score - largest);
     for (int64_t d = 0; d < shape.head_dim; ++d) {
       double sum = 0;
@@ -118,6 +120,29 @@ TEST(Attention, DistanceBiasAgreesWithDoublePrecision) {
         const Floats y =
             attend(table->attention, shape, cache.cache, q, {{cache.pages(), length - 5, tail.data(), 5}}, 1);
         expect_near(y, expected, *table, shape);
+      }
+    }
+  }
+}
+
+TEST(Attention, SinksAndChunksAgreeWithDoublePrecision) {
+  const int32_t length = 150;
+  for (const DType type : kKvTypes) {
+    for (const int64_t chunk : {0, 1, 64, 75, 149}) {
+      for (const int64_t window : {0, 70}) {
+        AttentionShape shape = {6, 2, 64, 16, chunk == 0 ? window : 0, type};
+        shape.sinks = {-2, 0.5F, 1, 3, -40, 20};
+        shape.softcap = window == 70 ? 1.5F : 0;
+        shape.chunk = chunk;
+        const RoundedCache cache(shape, length, 1);
+        const Floats q = random_floats(shape.query_size(), 3, 2);
+        const auto expected = expected_attention(shape, cache.keys, cache.values, q, numbers_from(0, length));
+        const std::vector<int32_t> tail = numbers_from(length - 5, 5);
+        for (const KernelTable* table : tables_to_test()) {
+          const Floats y = attend(table->attention, shape, cache.cache, q,
+                                  {{cache.pages(), length - 5, tail.data(), 5}}, 1);
+          expect_near(y, expected, *table, shape);
+        }
       }
     }
   }

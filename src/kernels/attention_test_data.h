@@ -20,6 +20,8 @@ struct AttentionShape {
   DType type = DType::kF32;
   Floats slopes = {};  // [head_count], or empty
   float softcap = 0;
+  Floats sinks = {};  // [head_count], or empty
+  int64_t chunk = 0;
 
   int64_t query_size() const { return head_count * head_dim; }
   int64_t entry_size() const { return kv_head_count * head_dim; }
@@ -101,6 +103,8 @@ inline Floats attend(AttentionKernel kernel, const AttentionShape& shape, const 
   args.scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim));
   args.slopes = shape.slopes.empty() ? nullptr : shape.slopes.data();
   args.softcap = shape.softcap;
+  args.sinks = shape.sinks.empty() ? nullptr : shape.sinks.data();
+  args.chunk = shape.chunk;
   run_shares(workers, [&](Worker worker) { kernel(args, worker); });
   return y;
 }

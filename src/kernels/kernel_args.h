@@ -30,9 +30,10 @@ struct AttentionRow {
 };
 
 // Scaled dot-product attention, grouped queries: y[r, h] = softmax(cap(q[r, h] . K * scale) - slope[h] *
-// distance) V. The distance of an entry is the number of entries that follow it in the row's list, which is
-// the difference of their positions. The sum runs over a row's entries in their order, so a chain staged as
-// prefix and the same chain staged as tail give the same bits.
+// distance) V, where sinks[h] is one more score in the softmax, whose value is zero. The distance of an entry
+// is the number of entries that follow it in the row's list, which is the difference of their positions. The
+// sum runs over a row's entries in their order, so a chain staged as prefix and the same chain staged as tail
+// give the same bits.
 struct AttentionArgs {
   const float* q = nullptr;  // [rows, head_count, head_dim], rows q_stride numbers apart
   int64_t q_stride = 0;
@@ -46,9 +47,11 @@ struct AttentionArgs {
   int64_t head_dim = 0;
   int64_t page_size = 0;
   int64_t window = 0;             // only the last `window` entries of a row's list count; 0: all
+  int64_t chunk = 0;              // only entries from the last multiple of `chunk` before the end on; 0: all
   float scale = 0;                // of the scores, usually 1 / sqrt(head_dim)
   float softcap = 0;              // cap(s) = softcap * tanh(s / softcap); 0: cap(s) = s
   const float* slopes = nullptr;  // [head_count]: ALiBi; null: distance does not matter
+  const float* sinks = nullptr;   // [head_count]; null: there are none
 };
 
 struct NormArgs {

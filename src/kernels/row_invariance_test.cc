@@ -117,8 +117,8 @@ TEST(RowInvariance, LayerNorm) {
 TEST(RowInvariance, Activate) {
   const int64_t dim = 77;
   for (const KernelTable* table : tables_to_test()) {
-    for (const Activation activation :
-         {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu}) {
+    for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh,
+                                        Activation::kRelu, Activation::kClampedSwiglu}) {
       for (const bool is_gated : {false, true}) {
         const RowOperation activate = {is_gated ? 2 * dim : dim, dim,
                                        [&](const float* x, float* y, int64_t rows, Worker worker) {
@@ -291,6 +291,19 @@ TEST(RowInvariance, AttentionWithDistanceBias) {
     for (const DType type : {DType::kF32, DType::kBF16}) {
       const AttentionShape shape = {6, 2, 32, 16, 0, type, {0.5F, 0.25F, 0.125F, 0.06F, 0.03F, 0.01F}};
       EXPECT_EQ(AttentionProbe(table->attention, shape).first_variance(), "") << table->name;
+    }
+  }
+}
+
+TEST(RowInvariance, AttentionWithSinksAndChunks) {
+  for (const KernelTable* table : tables_to_test()) {
+    for (const DType type : {DType::kF32, DType::kBF16}) {
+      for (const int64_t chunk : {0, 50}) {
+        AttentionShape shape = {6, 2, 32, 16, 0, type};
+        shape.sinks = {-2, 0.5F, 1, 3, -40, 20};
+        shape.chunk = chunk;
+        EXPECT_EQ(AttentionProbe(table->attention, shape).first_variance(), "") << table->name;
+      }
     }
   }
 }

@@ -166,6 +166,8 @@ double activated_exactly(Activation activation, double x) {
       return x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))) / 2;
     case Activation::kRelu:
       return std::max(x, 0.0);
+    case Activation::kClampedSwiglu:
+      return std::min(x, 7.0) / (1 + std::exp(-1.702 * std::min(x, 7.0)));
   }
   return 0;
 }
@@ -200,6 +202,27 @@ TEST(Activate, AgreesWithDoublePrecision) {
         }
       }
     }
+  }
+}
+
+TEST(Activate, ClampedSwigluAgreesWithDoublePrecision) {
+  constexpr auto kActivation = Activation::kClampedSwiglu;
+  for (const KernelTable* table : tables_to_test()) {
+    for (float gate = -40; gate < 12; gate += 0.37F) {
+      for (float up = -12; up < 12; up += 0.71F) {
+        const float x[] = {gate, up};
+        float y = 0;
+        table->activate({x, &y, 1, 1, kActivation, true}, {});
+        const double factor = 1 + std::clamp<double>(up, -7, 7);
+        ASSERT_NEAR(y, activated_exactly(kActivation, gate) * factor, 5e-7 * std::abs(gate * factor) + 1e-7)
+            << table->name << " " << gate << " " << up;
+      }
+    }
+    const float nan = std::nanf("");
+    const float x[] = {nan, 1, 1, nan};
+    float y[2] = {};
+    table->activate({x, y, 1, 2, kActivation, true}, {});
+    EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1])) << table->name;
   }
 }
 

@@ -17,7 +17,7 @@ class StoredRows final : public RowSource {
     const int64_t bytes = row_bytes(view_.dtype, view_.cols());
     std::memcpy(out, view_.data + row * bytes, static_cast<size_t>(bytes));
   }
-  std::span<const std::byte> stored() const override {
+  std::span<const std::byte> stored(int64_t, int64_t) const override {
     return {view_.data, static_cast<size_t>(view_.bytes())};
   }
 

@@ -238,8 +238,9 @@ class QueriesOfHead {
       }
       for (int64_t d = 0; d < head_dim; d += 16)
         _mm512_store_ps(sums_ + query * head_dim + d, _mm512_setzero_ps());
-      _mm512_store_ps(totals_[query], _mm512_setzero_ps());
-      largest_[query] = -__builtin_huge_valf();
+      const simd::RunningSoftmax state = simd::first_state<Avx512>(args_, head);
+      _mm512_store_ps(totals_[query], _mm512_maskz_mov_ps(1, _mm512_set1_ps(state.total)));
+      largest_[query] = args_.softcap > 0 ? state.largest : state.largest / args_.scale;
       row_of_query_[query] = static_cast<int32_t>(row - first);
     });
     // The last tile may reach beyond the queries.
@@ -353,7 +354,7 @@ class QueriesOfHead {
   alignas(64) Bf16 q_[kRunNumbers + kQueries * kMaxHeadDim];      // [queries][head_dim]
   alignas(64) float sums_[kRunNumbers + kQueries * kMaxHeadDim];  // [queries][head_dim], weights times values
   alignas(64) float totals_[kMaxQueries + kQueries][kQueries];    // weights, lane by lane
-  alignas(64) float largest_[kMaxQueries + kQueries];             // score so far
+  alignas(64) float largest_[kMaxQueries + kQueries];             // score so far, before it is scaled
   int32_t row_of_query_[kMaxQueries + kQueries];                  // counted from the run's first
   uint64_t visible_[kMaxQueries];  // by row of the run: places of the present block that it sees
   bool done_[kMaxQueries];         // rows of the run, in the present block

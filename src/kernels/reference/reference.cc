@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The oracle of all other tables: every sum in double precision and in the order of its inputs, in plain C++.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -92,6 +93,7 @@ struct HeadOfRow {
   int64_t kv_head;
   const float* q;  // [head_dim]
   double slope;
+  double sink;  // -infinity: there is none
 };
 
 constexpr int64_t kUnit = 32;  // cached heads are padded to whole units, see cached_head_bytes
@@ -132,10 +134,11 @@ double score(const HeadOfRow& head, int64_t position) {
 void attend(const HeadOfRow& head, float* y) {
   const int64_t end = head.row.prefix_len + head.row.tail_len;
   const int64_t window = head.args.window;
-  const int64_t begin = window > 0 && end > window ? end - window : 0;
-  double largest = -HUGE_VAL;
+  const int64_t chunk = head.args.chunk > 0 ? (end - 1) / head.args.chunk * head.args.chunk : 0;
+  const int64_t begin = std::max(chunk, window > 0 && end > window ? end - window : 0);
+  double largest = head.sink;
   for (int64_t e = begin; e < end; ++e) largest = std::fmax(largest, score(head, e));
-  double total = 0;
+  double total = std::exp(head.sink - largest);
   for (int64_t d = 0; d < head.args.head_dim; ++d) y[d] = 0;
   for (int64_t e = begin; e < end; ++e) {
     const double weight = std::exp(score(head, e) - largest);
@@ -154,7 +157,8 @@ void attention(const AttentionShare& share) {
     const int64_t row = item / group % share.row_count;
     const int64_t head = (kv_head * group + item % group) * args.head_dim;
     const double slope = args.slopes == nullptr ? 0 : args.slopes[head / args.head_dim];
-    attend({args, share.rows[row], kv_head, args.q + row * args.q_stride + head, slope},
+    const double sink = args.sinks == nullptr ? -HUGE_VAL : args.sinks[head / args.head_dim];
+    attend({args, share.rows[row], kv_head, args.q + row * args.q_stride + head, slope, sink},
            args.y + row * args.head_count * args.head_dim + head);
   }
 }
@@ -234,8 +238,18 @@ double activated(Activation activation, double x) {
       return x / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case Activation::kRelu:
       return x < 0 ? 0 : x;
+    case Activation::kClampedSwiglu: {
+      const double gate = x > kSwigluLimit ? kSwigluLimit : x;
+      return gate / (1 + std::exp(-kSwigluAlpha * gate));
+    }
   }
   return 0;
+}
+
+// The factor of an activation that is gated.
+double factor_of(Activation activation, double up) {
+  if (activation != Activation::kClampedSwiglu) return up;
+  return 1 + (up > kSwigluLimit ? kSwigluLimit : up < -kSwigluLimit ? -kSwigluLimit : up);
 }
 
 void activate(const ActivationArgs& args, Range items) {
@@ -243,7 +257,7 @@ void activate(const ActivationArgs& args, Range items) {
   for (int64_t item = items.begin; item < items.end; ++item) {
     const float* x = args.x + item / args.dim * width + item % args.dim;
     const double y = activated(args.activation, x[0]);
-    args.y[item] = static_cast<float>(args.is_gated ? y * x[args.dim] : y);
+    args.y[item] = static_cast<float>(args.is_gated ? y * factor_of(args.activation, x[args.dim]) : y);
   }
 }
 

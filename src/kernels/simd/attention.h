@@ -34,7 +34,9 @@ struct RunningSoftmax {
 template <typename V>
 Range entries_of(const AttentionArgs& args, const AttentionRow& row) {
   const int64_t end = static_cast<int64_t>(row.prefix_len) + row.tail_len;
-  return {args.window > 0 && end > args.window ? end - args.window : 0, end};
+  const int64_t begin = args.window > 0 && end > args.window ? end - args.window : 0;
+  const int64_t chunk = args.chunk > 0 ? (end - 1) / args.chunk * args.chunk : 0;
+  return {begin > chunk ? begin : chunk, end};
 }
 
 template <typename V>
@@ -86,6 +88,13 @@ template <typename V>
 DistanceBias bias_of(const AttentionArgs& args, int64_t head, int64_t from_end) {
   if (args.slopes == nullptr) return {0, 0};
   return {args.slopes[head / args.head_dim], static_cast<float>(from_end + 1)};
+}
+
+// The softmax of no entry, and of the head's sink if there is one. The head begins at number `head` of a row.
+template <typename V>
+RunningSoftmax first_state(const AttentionArgs& args, int64_t head) {
+  if (args.sinks == nullptr) return {-__builtin_huge_valf(), 0};
+  return {args.sinks[head / args.head_dim], 1};
 }
 
 // Scales and caps scores and adds the bias. Returns the factor that is left to apply.
@@ -222,7 +231,7 @@ void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
   };
   int64_t longest = 0;
   for (int64_t item = items.begin; item < items.end; ++item) {
-    states[item - items.begin] = {-__builtin_huge_valf(), 0};
+    states[item - items.begin] = first_state<V>(args, head_of(item));
     float* y = y_of(item);
     for (int64_t d = 0; d < args.head_dim; ++d) y[d] = 0;
     const int64_t end = entries_of<V>(args, share.rows[row_of(item)]).end;

@@ -178,6 +178,24 @@ struct Relu {
   static typename V::Floats apply(typename V::Floats x) { return V::max(V::all(0), x); }  // NaN stays NaN
 };
 
+// NaN stays NaN in both.
+template <typename V>
+struct ClampedSwiglu {
+  static typename V::Floats apply(typename V::Floats x) {
+    const auto gate = V::min(V::all(kSwigluLimit), x);
+    return V::div(gate, V::add(V::all(1), exp<V>(V::mul(gate, V::all(-kSwigluAlpha)))));
+  }
+  static typename V::Floats factor(typename V::Floats up) {
+    return V::add(V::min(V::all(kSwigluLimit), V::max(V::all(-kSwigluLimit), up)), V::all(1));
+  }
+};
+
+template <typename V, typename Function>
+typename V::Floats gated(typename V::Floats y, typename V::Floats up) {
+  if constexpr (requires { Function::factor(up); }) return V::mul(y, Function::factor(up));
+  return V::mul(y, up);
+}
+
 template <typename V, typename Function>
 void activate_with(const ActivationArgs& args, Range items) {
   const int64_t dim = args.dim;
@@ -188,7 +206,7 @@ void activate_with(const ActivationArgs& args, Range items) {
     for (; items.begin < row_end; items.begin += V::kLanes, x += V::kLanes) {
       const int64_t count = row_end - items.begin < V::kLanes ? row_end - items.begin : V::kLanes;
       auto y = Function::apply(V::load_first(x, count));
-      if (args.is_gated) y = V::mul(y, V::load_first(x + dim, count));
+      if (args.is_gated) y = gated<V, Function>(y, V::load_first(x + dim, count));
       V::store_first(args.y + items.begin, y, count);
     }
     items.begin = row_end;
@@ -206,6 +224,8 @@ void activate(const ActivationArgs& args, Range items) {
       return activate_with<V, GeluTanh<V>>(args, items);
     case Activation::kRelu:
       return activate_with<V, Relu<V>>(args, items);
+    case Activation::kClampedSwiglu:
+      return activate_with<V, ClampedSwiglu<V>>(args, items);
   }
 }
 

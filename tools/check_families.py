@@ -68,6 +68,9 @@ def randomize(model, seed):
                 tensor.copy_(0.3 * noise)
             else:
                 tensor.copy_(1.4 * noise / tensor.shape[-1] ** 0.5)
+        for name, tensor in model.named_buffers():
+            if "correction" in name:
+                tensor.copy_(0.2 * torch.randn(tensor.shape, generator=generator))
 
 
 def make_model(family, overrides):

@@ -4,7 +4,7 @@
 
 usage: check_hub_formats.py OUTRIDER [--match TEXT]
 
-A small random Llama is quantised in each way, and transformers gets the numbers that this means by the definition of
+A small random Llama, or gpt-oss for MXFP4, is quantised in each way, and transformers gets the numbers that this means by the definition of
 the format. In f32, 64 greedy tokens and all log-probabilities agree as in check_families.py. With the weights as they
 are stored, text is the same with and without drafts in every kernel table of this machine.
 Needs torch, transformers, tokenizers, compressed-tensors, safetensors and numpy.
@@ -22,7 +22,7 @@ import torch
 from check_families import PROMPT, STEPS, Mismatch, compare_greedy, make_model, outrider, save
 from family_cases import FAMILIES
 from make_model_goldens import make_tokenizer
-from quantized_formats import awq_parts, by_block, gptq_parts, meaning, packed_parts
+from quantized_formats import awq_parts, by_block, gptq_parts, meaning, mxfp4_parts, packed_parts
 from safetensors.torch import load_file, save_file
 
 GROUP = 32
@@ -87,14 +87,17 @@ FORMATS = {
     "compressed-tensors of 4 bits with zeros": (PACKED, grouped(packed_parts)),
     "compressed-tensors of 8 bits": (PACKED, grouped(packed_parts, bits=8, symmetric=True, dtype=torch.bfloat16)),
     "fp8": ({"quant_method": "fp8", "weight_block_size": [16, 16]}, float8),
+    "mxfp4": ({"quant_method": "mxfp4"}, mxfp4_parts),
 }
+FAMILY_OF = {"mxfp4": "gpt_oss"}
 
 
 def write_quantized(directory, config, make):
-    """Replaces the matrices of layers in a saved model. Returns the weights that transformers shall have instead."""
+    """Replaces the matrices of layers, or the experts, in a saved model. Returns the weights that transformers shall have instead."""
     tensors = load_file(directory / "model.safetensors")
     meant = {}
-    for name in [name for name in tensors if name.endswith("_proj.weight")]:
+    ends = ("experts.gate_up_proj", "experts.down_proj") if make is mxfp4_parts else "_proj.weight"
+    for name in [name for name in tensors if name.endswith(ends)]:
         parts, numbers = make(tensors.pop(name))
         meant[name] = numbers.float()
         module = name.removesuffix(".weight")
@@ -129,12 +132,12 @@ def check_tables(program, path, prompts):
 
 def check_format(name, program):
     tokenizer, _ = make_tokenizer()
-    llama = next(family for family in FAMILIES if family.name == "llama")
+    family = next(family for family in FAMILIES if family.name == FAMILY_OF.get(name, "llama"))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         prompts = Path(folder) / "prompts.jsonl"
         prompts.write_text(json.dumps({"prompt": "the tone of it, then the tone of it"}) + "\n")
-        model = make_model(llama, {})
+        model = make_model(family, family.base)
         save(model, path, tokenizer)
         meant = write_quantized(path, *FORMATS[name]) if name in FORMATS else write_torch(path, model)
         model.load_state_dict(meant, strict=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configurations of every dense family for check_families.py: small models with every option that the family has.
+"""Configurations of every family for check_families.py: small models with every option that the family has.
 
 A family is a base configuration and a list of axes. An axis is one option with its values; the first value is the one
 that a case has unless it is about this option.
@@ -165,8 +165,55 @@ STARCODER = Family("starcoder", "GPTBigCodeConfig", GPT2_SIZES, [
 STARCODER2 = Family("starcoder2", "Starcoder2Config", {}, [
     [{}, rope(theta=500000.0)], GROUPS, UNTIED, [{}, dict(use_bias=False)], windows()])
 
+EXPERTS = dict(num_local_experts=6, num_experts_per_tok=2)
+FEW_EXPERTS = [{}, dict(num_experts_per_tok=1), dict(num_experts_per_tok=6)]
+MIXTRAL = Family("mixtral", "MixtralConfig", EXPERTS, [
+    [{}, rope(theta=500000.0)], GROUPS, TIED, HEAD_DIM, FEW_EXPERTS, windows(), [{}, dict(num_local_experts=8)]],
+    gguf_loses=("sliding_window",))
+QWEN_EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32, norm_topk_prob=False)
+DENSE_LAYERS = [{}, dict(mlp_only_layers=[0]), dict(decoder_sparse_step=2)]
+QWEN2_MOE = Family("qwen2_moe", "Qwen2MoeConfig", QWEN_EXPERTS | dict(shared_expert_intermediate_size=48), [
+    [{}, YARN_ROPE], GROUPS, TIED, FEW_EXPERTS, DENSE_LAYERS, [{}, dict(norm_topk_prob=True)]],
+    gguf_loses=("norm_topk_prob", "mlp_only_layers", "decoder_sparse_step"))
+QWEN3_MOE = Family("qwen3_moe", "Qwen3MoeConfig", QWEN_EXPERTS | dict(head_dim=24, norm_topk_prob=True), [
+    [{}, YARN_ROPE], GROUPS, TIED, ATTENTION_BIAS, FEW_EXPERTS, DENSE_LAYERS, [{}, dict(norm_topk_prob=False)]],
+    gguf_loses=("norm_topk_prob", "mlp_only_layers", "decoder_sparse_step"))
+OLMOE = Family("olmoe", "OlmoeConfig", dict(num_experts=6, num_experts_per_tok=2), [
+    [{}, rope(theta=500000.0)], GROUPS, TIED, FEW_EXPERTS, [{}, dict(norm_topk_prob=True)]],
+    gguf_loses=("norm_topk_prob",))
+OSS_YARN = dict(rope_parameters=dict(rope_type="yarn", rope_theta=150000.0, factor=8.0, original_max_position_embeddings=32,
+                                     beta_fast=32.0, beta_slow=1.0, truncate=False))
+GPT_OSS = Family("gpt_oss", "GptOssConfig", EXPERTS | OSS_YARN | dict(head_dim=16, sliding_window=20), [
+    GROUPS, HEAD_DIM, FEW_EXPERTS, [{}, dict(layer_types=["full_attention"] * LAYERS)], [{}, dict(attention_bias=False)],
+    [{}, rope(theta=10000.0)], [{}, dict(sliding_window=7)]], gguf_loses=("layer_types", "attention_bias", "rope_parameters"))
+GRANITE_MOE = Family("granitemoe", "GraniteMoeConfig", EXPERTS | dict(attention_multiplier=0.2), [
+    [{}, rope(theta=500000.0)], GROUPS, TIED, ATTENTION_BIAS, FEW_EXPERTS, [{}, dict(embedding_multiplier=6.0)],
+    [{}, dict(logits_scaling=4.0)], [{}, dict(residual_multiplier=0.3)]])
+GRANITE_SHARED = Family("granitemoeshared", "GraniteMoeSharedConfig",
+                        GRANITE_MOE.base | dict(shared_intermediate_size=48), GRANITE_MOE.axes)
+GRANITE4_MOE = Family("granite4_moe", "GraniteMoeHybridConfig", GRANITE4.base | EXPERTS, [
+    GROUPS, FEW_EXPERTS, [{}, dict(position_embedding_type="nope")], [{}, dict(intermediate_size=40)]])
+GLM4_MOE = Family("glm4_moe", "Glm4MoeConfig", dict(
+    n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=40, first_k_dense_replace=1), [
+        [{}, rope(theta=500000.0, partial_rotary_factor=0.5)], GROUPS, TIED, ATTENTION_BIAS, [{}, dict(use_qk_norm=True)],
+        [{}, dict(n_group=4, topk_group=2), dict(n_group=2, topk_group=1)], [{}, dict(norm_topk_prob=False)],
+        [{}, dict(routed_scaling_factor=2.5)], [{}, dict(n_shared_experts=2)], [{}, dict(first_k_dense_replace=3)]])
+GEMMA4_MOE = Family("gemma4_moe", "Gemma4TextConfig", GEMMA4.base | dict(
+    enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=40), [
+        GROUPS, UNTIED, [{}, dict(final_logit_softcapping=3.0)], [{}, dict(hidden_size_per_layer_input=24)],
+        [{}, dict(top_k_experts=1), dict(top_k_experts=6)], [{}, dict(attention_k_eq_v=True, num_global_key_value_heads=1)]])
+LLAMA4 = Family("llama4", "Llama4TextConfig", EXPERTS | dict(
+    num_experts_per_tok=1, head_dim=16, intermediate_size_mlp=80), [
+        [{}, LLAMA3_ROPE], [{}, dict(attention_chunk_size=24, floor_scale=16)], GROUPS, TIED, FEW_EXPERTS, [{}, dict(interleave_moe_layer_step=2), dict(moe_layers=[1])],
+        [{}, dict(use_qk_norm=False)], [{}, dict(attn_temperature_tuning=False)],
+        [{}, dict(no_rope_layers=[0, 1, 1, 0]), dict(no_rope_layer_interval=2)], [{}, dict(attn_scale=0.5)]],
+    gguf_loses=("attention_chunk_size", "floor_scale", "use_qk_norm", "attn_temperature_tuning", "no_rope_layers",
+                "no_rope_layer_interval", "attn_scale", "moe_layers", "tie_word_embeddings"))
+
 FAMILIES = [LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, GEMMA4, SMOLLM3, MINISTRAL, MINISTRAL3, GRANITE, GRANITE4, PHI3,
-            OLMO2, OLMO3, GLM, GLM4, STABLELM, OPT, GPT2, FALCON, MPT, STARCODER, STARCODER2]
+            OLMO2, OLMO3, GLM, GLM4, STABLELM, OPT, GPT2, FALCON, MPT, STARCODER, STARCODER2, MIXTRAL,
+            QWEN2_MOE, QWEN3_MOE, OLMOE, GPT_OSS, GRANITE_MOE, GRANITE_SHARED, GRANITE4_MOE, GLM4_MOE, GEMMA4_MOE,
+            LLAMA4]
 
 
 WITH_LLAMA3_ROPE = ("llama", "mistral", "smollm3")  # families whose GGUF files can hold its frequencies

@@ -98,7 +98,7 @@ def cases():
                 mlp_bias=True,
             ),
         ),
-    ] + attention_cases() + block_cases()
+    ] + attention_cases() + block_cases() + expert_cases()
 
 
 def attention_cases():
@@ -228,6 +228,59 @@ def block_cases():
     ]
 
 
+def expert_cases():
+    """Mixtures of experts: each way of routing, with shared experts, dense layers, sinks and chunks."""
+    tiny = dict(hidden_size=24, intermediate_size=16, pad_token_id=None)
+    qwen = tiny | dict(moe_intermediate_size=16, num_experts=6, num_experts_per_tok=2)
+    yarn = dict(rope_type="yarn", rope_theta=1e4, factor=8.0, original_max_position_embeddings=16, truncate=False)
+    return [
+        Case("mixtral", transformers.MixtralConfig, tiny | dict(num_local_experts=5, num_experts_per_tok=2)),
+        Case(
+            "qwen2_moe",
+            transformers.Qwen2MoeConfig,
+            qwen | dict(num_hidden_layers=3, shared_expert_intermediate_size=24, mlp_only_layers=[1]),
+        ),
+        Case("qwen3_moe", transformers.Qwen3MoeConfig, qwen | dict(head_dim=8, norm_topk_prob=True)),
+        Case("olmoe", transformers.OlmoeConfig, tiny | dict(num_experts=6, num_experts_per_tok=3)),
+        Case(
+            "gpt_oss",
+            transformers.GptOssConfig,
+            tiny
+            | dict(head_dim=8, sliding_window=20, num_local_experts=4, num_experts_per_tok=2, rope_parameters=yarn),
+        ),
+        Case(
+            "granitemoe",
+            transformers.GraniteMoeSharedConfig,
+            tiny
+            | dict(num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=24)
+            | dict(embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.15, logits_scaling=2.0),
+        ),
+        Case(
+            "glm4_moe",
+            transformers.Glm4MoeConfig,
+            tiny
+            | dict(head_dim=8, num_hidden_layers=3, moe_intermediate_size=16, n_routed_experts=8, num_experts_per_tok=3)
+            | dict(n_group=4, topk_group=2, routed_scaling_factor=1.5, use_qk_norm=True, attention_bias=True),
+        ),
+        Case(
+            "gemma4_moe",
+            transformers.Gemma4TextConfig,
+            tiny
+            | dict(head_dim=8, global_head_dim=8, num_hidden_layers=2, sliding_window=20)
+            | dict(layer_types=["sliding_attention", "full_attention"], hidden_size_per_layer_input=0)
+            | dict(enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=16)
+            | dict(num_kv_shared_layers=0),
+        ),
+        Case(
+            "llama4",
+            transformers.Llama4TextConfig,
+            tiny
+            | dict(head_dim=8, num_hidden_layers=4, intermediate_size_mlp=40, num_local_experts=4)
+            | dict(interleave_moe_layer_step=2, attention_chunk_size=16, floor_scale=8),
+        ),
+    ]
+
+
 def randomize(model, seed, dtype):
     """Fills the model with numbers of `dtype`, spread so widely that neither logits nor attention are flat."""
     generator = torch.Generator().manual_seed(seed)
@@ -251,6 +304,8 @@ def randomize(model, seed, dtype):
         for name, tensor in model.named_buffers():
             if "layer_scalar" in name:
                 normal(tensor, 0.8, 0.1)
+            if "correction" in name:
+                normal(tensor, 0.0, 0.2)
 
 
 def last_logits(model, tokens):

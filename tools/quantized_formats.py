@@ -58,6 +58,23 @@ def packed_parts(codes, zeros, scale, group_of, bits=4):
     return parts
 
 
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def mxfp4_parts(experts):
+    """Rounds experts [experts, inputs, outputs] to MXFP4; returns its parts and the numbers that they mean."""
+    groups = experts.transpose(1, 2).double().numpy()
+    groups = groups.reshape(*groups.shape[:2], -1, 32)
+    exponents = np.ceil(np.log2(np.abs(groups).max(-1) / 6))
+    steps = np.exp2(exponents)[..., None]
+    codes = np.abs(groups[..., None] / steps[..., None] - E2M1).argmin(-1).astype(np.uint8)
+    numbers = torch.from_numpy((E2M1[codes] * steps).reshape(*groups.shape[:2], -1)).transpose(1, 2)
+    return {
+        "_blocks": torch.from_numpy(codes[..., ::2] | codes[..., 1::2] << 4),
+        "_scales": torch.from_numpy((exponents + 127).astype(np.uint8)),
+    }, numbers
+
+
 def by_block(scale, shape, block):
     """The scale of each number of a matrix, from one scale for each block x block numbers."""
     return scale.repeat_interleave(block, 0)[: shape[0]].repeat_interleave(block, 1)[:, : shape[1]]

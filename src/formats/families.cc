@@ -7,49 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "formats/expert_traits.h"
+#include "formats/family_names.h"
 #include "formats/family_traits.h"
 
 namespace outrider {
 namespace {
-
-constexpr TensorName kGemmaNames[] = {{"post_self_attn_layernorm", "post_attention_layernorm"},
-                                      {"post_attention_layernorm", "pre_feedforward_layernorm"},
-                                      {"post_mlp_layernorm", "post_feedforward_layernorm"},
-                                      {"layer_scalar", "layer_scalar", Piece::kBuffer}};
-
-constexpr TensorName kOlmo2Names[] = {{"post_self_attn_layernorm", "post_attention_layernorm"},
-                                      {"post_mlp_layernorm", "post_feedforward_layernorm"}};
-
-constexpr TensorName kFusedGateNames[] = {{"mlp.gate_proj", "mlp.gate_up_proj", Piece::kGate},
-                                          {"mlp.up_proj", "mlp.gate_up_proj", Piece::kUp}};
-
-constexpr TensorName kPhi3Names[] = {{"self_attn.q_proj", "self_attn.qkv_proj", Piece::kQueries},
-                                     {"self_attn.k_proj", "self_attn.qkv_proj", Piece::kKeys},
-                                     {"self_attn.v_proj", "self_attn.qkv_proj", Piece::kValues},
-                                     {"mlp.gate_proj", "mlp.gate_up_proj", Piece::kGate},
-                                     {"mlp.up_proj", "mlp.gate_up_proj", Piece::kUp}};
-
-constexpr TensorName kGraniteHybridNames[] = {{"mlp.gate_proj", "shared_mlp.input_linear", Piece::kGate},
-                                              {"mlp.up_proj", "shared_mlp.input_linear", Piece::kUp},
-                                              {"mlp.down_proj", "shared_mlp.output_linear"}};
-
-constexpr TensorName kStableLmNames[] = {{"self_attn.q_norm", "self_attn.q_layernorm.norms"},
-                                         {"self_attn.k_norm", "self_attn.k_layernorm.norms"}};
-
-constexpr TensorName kOptNames[] = {
-    {"model.embed_tokens", "model.decoder.embed_tokens"},
-    {"model.embed_positions", "model.decoder.embed_positions"},
-    {"model.project_in", "model.decoder.project_in"},
-    {"model.project_out", "model.decoder.project_out"},
-    {"model.norm", "model.decoder.final_layer_norm"},
-    {"input_layernorm", "self_attn_layer_norm"},
-    {"post_self_attn_layernorm", "self_attn_layer_norm"},
-    {"post_attention_layernorm", "final_layer_norm"},
-    {"post_mlp_layernorm", "final_layer_norm"},
-    {"self_attn.o_proj", "self_attn.out_proj"},
-    {"mlp.up_proj", "fc1"},
-    {"mlp.down_proj", "fc2"},
-};
 
 constexpr HfKeys kGpt2Keys = {.hidden_size = "n_embd",
                               .layers = "n_layer",
@@ -59,42 +22,6 @@ constexpr HfKeys kGpt2Keys = {.hidden_size = "n_embd",
                               .epsilon = "layer_norm_epsilon",
                               .activation = "activation_function"};
 
-constexpr TensorName kGpt2Names[] = {
-    {"model.embed_tokens", "transformer.wte"},
-    {"model.embed_positions", "transformer.wpe"},
-    {"model.norm", "transformer.ln_f"},
-    {"input_layernorm", "ln_1"},
-    {"post_attention_layernorm", "ln_2"},
-    {"self_attn.q_proj", "attn.c_attn", Piece::kQueries},
-    {"self_attn.k_proj", "attn.c_attn", Piece::kKeys},
-    {"self_attn.v_proj", "attn.c_attn", Piece::kValues},
-    {"self_attn.o_proj", "attn.c_proj"},
-    {"mlp.up_proj", "mlp.c_fc"},
-    {"mlp.down_proj", "mlp.c_proj"},
-};
-
-constexpr TensorName kStarcoder2Names[] = {{"mlp.up_proj", "mlp.c_fc"}, {"mlp.down_proj", "mlp.c_proj"}};
-
-constexpr TensorName kFalconNames[] = {
-    {"model.embed_tokens", "transformer.word_embeddings"},
-    {"model.norm", "transformer.ln_f"},
-    {"input_layernorm", "input_layernorm"},
-    {"input_layernorm", "ln_attn"},
-    {"post_attention_layernorm", "post_attention_layernorm"},
-    {"post_attention_layernorm", "ln_mlp"},
-    {"self_attn.q_proj", "self_attention.query_key_value", Piece::kQueries},
-    {"self_attn.k_proj", "self_attention.query_key_value", Piece::kKeys},
-    {"self_attn.v_proj", "self_attention.query_key_value", Piece::kValues},
-    {"self_attn.o_proj", "self_attention.dense"},
-    {"mlp.up_proj", "mlp.dense_h_to_4h"},
-    {"mlp.down_proj", "mlp.dense_4h_to_h"},
-};
-
-// Where there are two norms, attn_norm is the MLP's.
-constexpr TensorName kFalconGgufNames[] = {{"input_layernorm", "attn_norm_2"},
-                                           {"input_layernorm", "attn_norm"},
-                                           {"post_attention_layernorm", "attn_norm"}};
-
 constexpr HfKeys kMptKeys = {.hidden_size = "d_model",
                              .layers = "n_layers",
                              .heads = "n_heads",
@@ -103,26 +30,15 @@ constexpr HfKeys kMptKeys = {.hidden_size = "d_model",
                              .epsilon = "layer_norm_epsilon",
                              .activation = ""};
 
-constexpr TensorName kMptNames[] = {
-    {"model.embed_tokens", "transformer.wte"},
-    {"model.norm", "transformer.norm_f"},
-    {"input_layernorm", "norm_1"},
-    {"post_attention_layernorm", "norm_2"},
-    {"self_attn.q_proj", "attn.Wqkv", Piece::kQueries},
-    {"self_attn.k_proj", "attn.Wqkv", Piece::kKeys},
-    {"self_attn.v_proj", "attn.Wqkv", Piece::kValues},
-    {"self_attn.o_proj", "attn.out_proj"},
-    {"mlp.up_proj", "ffn.up_proj"},
-    {"mlp.down_proj", "ffn.down_proj"},
-};
-
 constexpr ModelFamily kFamilies[] = {
-    // Llama 2, 3, 3.1, 3.2 and models of their form (SmolLM2).
+    // Llama 2, 3, 3.1, 3.2 and models of their form (SmolLM2). GGUF files of Mixtral call themselves llama,
+    // too.
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .gguf_architecture = "llama",
      .has_interleaved_rows = true,
-     .max_context = 2048},
+     .max_context = 2048,
+     .has_experts = true},
     // Early versions have a sliding window. GGUF files of Mistral call themselves llama.
     {.name = "mistral",
      .hf_architecture = "MistralForCausalLM",
@@ -285,7 +201,7 @@ constexpr ModelFamily kFamilies[] = {
      .read_hf_traits = read_gemma4_traits,
      .derive_traits = derive_gemma4_traits,
      .hf_layout = {.names = kGemmaNames}},
-    // The dense models of Granite 4. Their GGUF files call themselves granite.
+    // Granite 4 without recurrent layers. GGUF files of its dense models call themselves granite.
     {.name = "granitemoehybrid",
      .hf_architecture = "GraniteMoeHybridForCausalLM",
      .gguf_architecture = "granite",
@@ -294,7 +210,141 @@ constexpr ModelFamily kFamilies[] = {
      .mlp_bias = Use::kNever,
      .read_hf_traits = read_granite_hybrid_traits,
      .hf_keys = {.ffn_size = "shared_intermediate_size"},
-     .hf_layout = {.names = kGraniteHybridNames}},
+     .hf_layout = {.names = kGraniteMoeNames}},
+    {.name = "mixtral",
+     .hf_architecture = "MixtralForCausalLM",
+     .gguf_architecture = "llama",
+     .has_interleaved_rows = true,
+     .max_context = 131072,
+     .window_rule = WindowRule::kStated,
+     .rope_theta = 1000000,
+     .qkv_bias = Use::kNever,
+     .output_bias = Use::kNever,
+     .mlp_bias = Use::kNever,
+     .norm = {.epsilon = 1e-5f},
+     .read_hf_traits = read_mixtral_traits,
+     .hf_layout = {.names = kMixtralNames},
+     .writes_gguf = false},
+    // Qwen1.5-MoE and Qwen2-57B-A14B: a shared expert with a gate.
+    {.name = "qwen2_moe",
+     .hf_architecture = "Qwen2MoeForCausalLM",
+     .gguf_architecture = "qwen2moe",
+     .max_context = 32768,
+     .kv_heads = 16,
+     .qkv_bias = Use::kAlways,
+     .output_bias = Use::kNever,
+     .mlp_bias = Use::kNever,
+     .has_experts = true,
+     .experts = {.weights = RouterWeights::kSoftmax},
+     .read_hf_traits = read_qwen_moe_traits,
+     .hf_layout = {.names = kQwenMoeNames},
+     .writes_gguf = false},
+    {.name = "qwen3_moe",
+     .hf_architecture = "Qwen3MoeForCausalLM",
+     .gguf_architecture = "qwen3moe",
+     .max_context = 32768,
+     .kv_heads = 4,
+     .mlp_bias = Use::kNever,
+     .qk_norm = Use::kAlways,
+     .has_experts = true,
+     .read_hf_traits = read_qwen_moe_traits,
+     .hf_layout = {.names = kQwenMoeNames},
+     .writes_gguf = false},
+    {.name = "olmoe",
+     .hf_architecture = "OlmoeForCausalLM",
+     .gguf_architecture = "olmoe",
+     .max_context = 4096,
+     .mlp_bias = Use::kNever,
+     .qk_norm = Use::kAlways,
+     .qk_norm_kind = QkNorm::kWhole,
+     .norm = {.epsilon = 1e-5f},
+     .has_experts = true,
+     .experts = {.weights = RouterWeights::kSoftmax},
+     .read_hf_traits = read_olmoe_traits,
+     .hf_layout = {.names = kQwenMoeNames},
+     .writes_gguf = false},
+    // Attention sinks, biases, and a window in every second layer.
+    {.name = "gpt_oss",
+     .hf_architecture = "GptOssForCausalLM",
+     .gguf_architecture = "gpt-oss",
+     .max_context = 131072,
+     .kv_heads = 8,
+     .head_dim = 64,
+     .window_rule = WindowRule::kStated,
+     .sliding_window = 128,
+     .rope_theta = 150000,
+     .mlp_bias = Use::kNever,
+     .full_period = 2,
+     .norm = {.epsilon = 1e-5f},
+     .mlp = {.activation = Activation::kClampedSwiglu},
+     .has_experts = true,
+     .experts = {.router_bias = true, .bias = true},
+     .read_hf_traits = read_gpt_oss_traits,
+     .derive_gguf_traits = derive_gguf_gpt_oss_traits,
+     .hf_layout = {.names = kGptOssNames},
+     .writes_gguf = false,
+     .gguf_names = kPostNormGgufNames},
+    {.name = "granitemoe",
+     .hf_architecture = "GraniteMoeForCausalLM",
+     .gguf_architecture = "granitemoe",
+     .has_interleaved_rows = true,
+     .max_context = 2048,
+     .mlp_bias = Use::kNever,
+     .has_experts = true,
+     .read_hf_traits = read_granite_moe_traits,
+     .hf_layout = {.names = kGraniteMoeNames},
+     .writes_gguf = false},
+    // Granite MoE with a shared expert.
+    {.name = "granitemoeshared",
+     .hf_architecture = "GraniteMoeSharedForCausalLM",
+     .gguf_architecture = "granitemoe",
+     .has_interleaved_rows = true,
+     .max_context = 2048,
+     .mlp_bias = Use::kNever,
+     .read_hf_traits = read_granite_moe_traits,
+     .hf_layout = {.names = kGraniteMoeNames},
+     .writes_gguf = false},
+    // GLM-4.5 and 4.6: sigmoids, a bias of the choice, shared experts, and dense layers first. Modules that
+    // draft
+    // (MTP) are left out.
+    {.name = "glm4_moe",
+     .hf_architecture = "Glm4MoeForCausalLM",
+     .gguf_architecture = "glm4moe",
+     .max_context = 131072,
+     .kv_heads = 8,
+     .rotated_part = 0.5,
+     .output_bias = Use::kNever,
+     .mlp_bias = Use::kNever,
+     .qk_norm = Use::kOptional,
+     .norm = {.epsilon = 1e-5f},
+     .has_experts = true,
+     .experts = {.weights = RouterWeights::kSigmoidOfChosen, .choice_bias = true},
+     .read_hf_traits = read_glm4_moe_traits,
+     .hf_layout = {.names = kGlm4MoeNames},
+     .writes_gguf = false,
+     .gguf_names = kPostNormGgufNames},
+    // Llama 4, text: chunked attention with RoPE, and every fourth layer without either.
+    {.name = "llama4",
+     .hf_architecture = "Llama4ForCausalLM",
+     .gguf_architecture = "llama4",
+     .has_interleaved_rows = true,
+     .has_interleaved_hf_rows = true,
+     .max_context = 131072,
+     .kv_heads = 8,
+     .head_dim = 128,
+     .rope_theta = 500000,
+     .mlp_bias = Use::kNever,
+     .qk_norm = Use::kOptional,
+     .qk_norm_kind = QkNorm::kPlain,
+     .nope_period = 4,
+     .norm = {.epsilon = 1e-5f},
+     .has_experts = true,
+     .experts = {.weights = RouterWeights::kSigmoid, .weighs_inputs = true},
+     .read_hf_traits = read_llama4_traits,
+     .derive_gguf_traits = derive_gguf_llama4_traits,
+     .hf_keys = {.ffn_size = "intermediate_size_mlp"},
+     .hf_layout = {.names = kLlama4Names},
+     .writes_gguf = false},
     // GLM-4 of 2024: half of each head turns, in neighbouring pairs.
     {.name = "glm",
      .hf_architecture = "GlmForCausalLM",

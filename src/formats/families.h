@@ -67,6 +67,9 @@ struct ModelFamily {
   // Traits of the network; Hugging Face configurations that state one of these numbers override it.
   NormTraits norm = {.epsilon = 1e-6f};
   MlpTraits mlp = {};
+  bool has_experts =
+      false;  // in GGUF files that state a number of them; config.json is read by read_hf_traits
+  ExpertTraits experts = {};
   ScaleTraits scales = {};
   // GGUF files tell parallel layers by their norms: none of the MLP, or two of the attention.
   bool may_be_parallel = false;
@@ -74,6 +77,8 @@ struct ModelFamily {
   Status (*read_hf_traits)(const JsonObject& root, ModelConfig* config) = nullptr;
   // Fills in the traits that follow from sizes, after all else is read from a file of either format.
   void (*derive_traits)(ModelConfig* config) = nullptr;
+  // Fills in the traits that GGUF files leave to their reader.
+  void (*derive_gguf_traits)(ModelConfig* config) = nullptr;
   HfKeys hf_keys = {};
   int64_t ffn_factor = 0;  // ffn_size / hidden_size where a configuration does not say; 0: it must
   StoredLayout hf_layout = {};

@@ -28,17 +28,6 @@ void set_learned_positions(int64_t offset, ModelConfig* config) {
   drop_rope(config);
 }
 
-Result<bool> flag(const JsonObject& root, std::string_view key, bool absent) {
-  OUTRIDER_TRY(const auto value, root.boolean(key));
-  return value.value_or(absent);
-}
-
-// Error: the key is true.
-Status refuse(const JsonObject& root, std::string_view key) {
-  OUTRIDER_TRY(const bool is_set, flag(root, key, false));
-  return is_set ? Status(root.fail(quote(key) + " is not supported")) : Status();
-}
-
 // Gemma 2 has caps unless its configuration says null, Gemma 3 a cap of logits only where one is stated.
 Result<double> read_softcap(const JsonObject& root, std::string_view key, double usual) {
   OUTRIDER_TRY(const auto cap, root.number(key));
@@ -95,7 +84,30 @@ void share_keys(int64_t shared, int64_t wide_ffn, std::vector<LayerTraits>& laye
   }
 }
 
+// Every layer has experts beside its dense MLP.
+Status read_gemma4_experts(const JsonObject& root, ModelConfig* config) {
+  OUTRIDER_TRY(const auto count, root.integer("num_experts"));
+  OUTRIDER_TRY(const auto used, root.integer("top_k_experts"));
+  OUTRIDER_TRY(const auto ffn_size, root.integer("moe_intermediate_size"));
+  config->experts.count = count.value_or(0);
+  config->experts.used = used.value_or(0);
+  config->experts.ffn_size = ffn_size.value_or(0);
+  config->experts.has_own_norms = true;
+  for (LayerTraits& layer : config->layer_traits) layer.mlp = MlpParts::kBoth;
+  return {};
+}
+
 }  // namespace
+
+Result<bool> flag(const JsonObject& root, std::string_view key, bool absent) {
+  OUTRIDER_TRY(const auto value, root.boolean(key));
+  return value.value_or(absent);
+}
+
+Status refuse(const JsonObject& root, std::string_view key) {
+  OUTRIDER_TRY(const bool is_set, flag(root, key, false));
+  return is_set ? Status(root.fail(quote(key) + " is not supported")) : Status();
+}
 
 Status read_falcon_traits(const JsonObject& root, ModelConfig* config) {
   OUTRIDER_TRY(const bool is_new, flag(root, "new_decoder_architecture", false));
@@ -139,9 +151,6 @@ void derive_gemma3_scales(ModelConfig* config) {
 }
 
 Status read_gemma4_traits(const JsonObject& root, ModelConfig* config) {
-  OUTRIDER_TRY(const auto has_experts, root.boolean("enable_moe_block"));
-  if (has_experts.value_or(false))
-    return root.fail("mixtures of experts are not supported; dense models are");
   OUTRIDER_TRY(config->logit_softcap, read_softcap(root, "final_logit_softcapping", 0));
   OUTRIDER_TRY(const auto input_size, root.integer("hidden_size_per_layer_input"));
   OUTRIDER_TRY(const auto input_vocab, root.integer("vocab_size_per_layer_input"));
@@ -163,7 +172,8 @@ Status read_gemma4_traits(const JsonObject& root, ModelConfig* config) {
   if (!layers.empty())
     share_keys(shared.value_or(0), is_wide.value_or(false) ? 2 * config->ffn_size : 0, layers);
   config->set_layer_traits(std::move(layers));
-  return {};
+  OUTRIDER_TRY(const bool has_experts, flag(root, "enable_moe_block", false));
+  return has_experts ? read_gemma4_experts(root, config) : Status();
 }
 
 void derive_gemma4_traits(ModelConfig* config) {
@@ -199,22 +209,6 @@ Status read_granite_traits(const JsonObject& root, ModelConfig* config) {
                     .attention = attention.value_or(1),
                     .logits = 1 / logits.value_or(1)};
   return {};
-}
-
-Status read_granite_hybrid_traits(const JsonObject& root, ModelConfig* config) {
-  OUTRIDER_TRY(const auto experts, root.integer("num_local_experts"));
-  if (experts.value_or(8) != 0) return root.fail("mixtures of experts are not supported; dense models are");
-  OUTRIDER_TRY(const auto types, root.array("layer_types"));
-  if (!types) return root.fail("'layer_types' is missing; models of attention layers alone are supported");
-  for (const simdjson::dom::element element : *types) {
-    std::string_view type;
-    if (element.get(type) != simdjson::SUCCESS) return root.wrong_type("layer_types", "a list of strings");
-    if (type != "attention")
-      return root.fail("layer type " + quote(type) + " is not supported; attention is");
-  }
-  OUTRIDER_TRY(const auto positions, root.string("position_embedding_type"));
-  if (positions.value_or("nope") != "rope") drop_rope(config);
-  return read_granite_traits(root, config);
 }
 
 Status read_mpt_traits(const JsonObject& root, ModelConfig* config) {

@@ -4,6 +4,8 @@
 // (named).
 #pragma once
 
+#include <string_view>
+
 #include "formats/json_file.h"
 #include "formats/model_config.h"
 #include "outrider/result.h"
@@ -17,13 +19,17 @@ Status read_gemma4_traits(const JsonObject& root, ModelConfig* config);
 Status read_glm_traits(const JsonObject& root, ModelConfig* config);
 Status read_gpt2_traits(const JsonObject& root, ModelConfig* config);
 Status read_granite_traits(const JsonObject& root, ModelConfig* config);
-Status read_granite_hybrid_traits(const JsonObject& root, ModelConfig* config);
 Status read_mpt_traits(const JsonObject& root, ModelConfig* config);
 Status read_query_temperature(const JsonObject& root, ModelConfig* config);  // Ministral 3
 Status read_opt_traits(const JsonObject& root, ModelConfig* config);
 Status read_stablelm_traits(const JsonObject& root, ModelConfig* config);
 Status read_starcoder_traits(const JsonObject& root, ModelConfig* config);
 Status read_starcoder2_traits(const JsonObject& root, ModelConfig* config);
+
+// The value of a key, or `absent`.
+Result<bool> flag(const JsonObject& root, std::string_view key, bool absent);
+// Error: the key is true.
+Status refuse(const JsonObject& root, std::string_view key);
 
 // Traits that follow from sizes or that no file states, for files of either format.
 void derive_gemma2_scales(ModelConfig* config);

@@ -47,16 +47,25 @@ struct RopeTraits {
   RopeScaling scaling;
 };
 
+// Which MLPs a layer has.
+enum class MlpParts : uint8_t {
+  kDense,    // one that all rows pass
+  kExperts,  // experts that rows choose from
+  kBoth,     // both, added: the dense one is often called a shared expert
+};
+
 // The traits in which layers of one model differ.
 struct LayerTraits {
   static constexpr int kNoRope = -1;
   static constexpr int64_t kOwn = -1;
 
   int64_t window = 0;    // a row sees the last `window` positions, itself included; 0: all
+  int64_t chunk = 0;     // a row sees the positions of its own chunk of that many, up to itself; 0: all
   int rope = 0;          // index in ModelConfig::ropes; kNoRope: queries and keys do not depend on positions
   int64_t head_dim = 0;  // this and the next two replace the model's sizes; 0: they stay
   int64_t kv_head_count = 0;
-  int64_t ffn_size = 0;
+  int64_t ffn_size = 0;  // of the dense MLP
+  MlpParts mlp = MlpParts::kDense;
   int64_t kv_layer = kOwn;       // the earlier layer whose keys and values it reads
   bool values_are_keys = false;  // one projection makes both, before norms and RoPE
 
@@ -80,10 +89,12 @@ struct LayerInputTraits {
   int64_t vocab_size = 0;  // rows of its table
 };
 
-// Queries grow with their position: by 1 + beta * ln(1 + floor(position / original_context)).
+// Queries grow with their position: by 1 + beta * ln(1 + floor((position + offset) / original_context)).
 struct QueryTemperature {
   double beta = 0.0;  // 0: they do not
   int64_t original_context = 8192;
+  int64_t offset = 0;
+  bool without_rope = false;  // only in layers without RoPE
 };
 
 enum class NormKind : uint8_t { kRms, kLayer };
@@ -122,12 +133,43 @@ enum class QkNorm : uint8_t {
   kHead,   // of every attention head, with one weight [head_dim] for all
   kWhole,  // of all heads together, weight [heads * head_dim]
   kEach,   // of every attention head, each with weights [head_dim] of its own
+  kPlain,  // of every attention head in layers with RoPE, without weights
 };
 
 struct MlpTraits {
   Activation activation = Activation::kSilu;
   bool is_gated = true;  // down(act(gate(x)) * up(x)); else down(act(up(x)))
   bool bias = false;
+};
+
+// How a router's outputs become weights of the experts that a row chooses.
+enum class RouterWeights : uint8_t {
+  kSoftmax,          // of all outputs
+  kSoftmaxOfChosen,  // of the chosen outputs: as kSoftmax, divided by its sum over the chosen
+  kSigmoid,          // of each chosen output by itself
+  kSigmoidOfChosen,  // as kSigmoid, divided by its sum over the chosen
+};
+
+// The experts of every layer that has some. Each is an MLP of the model's activation. A row chooses the
+// experts with the largest outputs of the router, and of equal ones the first.
+struct ExpertTraits {
+  int64_t count = 0;  // 0: no layer has any
+  int64_t used = 0;   // experts that each row chooses
+  int64_t ffn_size = 0;
+  RouterWeights weights = RouterWeights::kSoftmaxOfChosen;
+  double scale = 1;          // factor of all weights
+  bool choice_bias = false;  // the choice is by sigmoid(output) + a number of each expert
+  // The experts are this many groups of neighbours; a row chooses among those of the `used_groups` groups
+  // with the largest sums of their two largest choice values.
+  int64_t groups = 1;
+  int64_t used_groups = 1;
+  bool router_bias = false;
+  bool bias = false;           // of the experts' products
+  bool weighs_inputs = false;  // weights multiply the inputs of experts, else their outputs
+  bool gates_dense = false;    // a dense MLP beside experts is multiplied by sigmoid(w . input)
+  // Router and experts read the residual stream through norms of their own, what experts and dense MLP add is
+  // normalised, and the weight of an expert is multiplied by a number of its own.
+  bool has_own_norms = false;
 };
 
 // Constant factors.
@@ -147,6 +189,8 @@ struct LearnedPositions {
   int64_t rows() const { return count == 0 ? 0 : offset + count; }
 };
 
+inline constexpr int64_t kMaxExperts = 1024;
+
 // The sizes and traits of a decoder-only network, independent of its file format. Only `family` is a product
 // name; it names a row of formats/families.cc.
 struct ModelConfig {
@@ -161,6 +205,7 @@ struct ModelConfig {
   int64_t max_context = 0;  // positions that the model was trained for
   NormTraits norm;
   MlpTraits mlp;
+  ExpertTraits experts;
   ScaleTraits scales;
   BlockKind block = BlockKind::kSequential;
   LearnedPositions learned_positions;
@@ -174,8 +219,9 @@ struct ModelConfig {
   double logit_softcap = 0;                  // likewise the logits
   QueryTemperature query_temperature;
   LayerInputTraits layer_inputs;
-  bool v_norm = false;         // RMS norm of every value head, without weights
-  bool layer_scalars = false;  // the residual stream is multiplied by a number at the end of every layer
+  bool v_norm = false;           // RMS norm of every value head, without weights
+  bool attention_sinks = false;  // see AttentionArgs::sinks
+  bool layer_scalars = false;    // the residual stream is multiplied by a number at the end of every layer
   bool tied_embeddings = false;
   bool qkv_bias = false;
   bool output_bias = false;  // bias of the attention output projection
@@ -184,6 +230,8 @@ struct ModelConfig {
   std::vector<TokenId> stop_tokens;  // end-of-text ids
   SamplingChoices sampling;          // from generation_config.json alone
 
+  // One element for each of the first `layers` layers.
+  std::vector<LayerTraits> listed_traits(int64_t layers) const;
   // Keeps one element where all layers are alike. An empty list changes nothing.
   void set_layer_traits(std::vector<LayerTraits> layers);
   const LayerTraits& traits_of(int64_t layer) const {
@@ -194,10 +242,13 @@ struct ModelConfig {
   LayerSizes sizes_of(int64_t layer) const;
   // The layer whose keys and values it reads: `layer` itself, or an earlier one.
   int64_t kv_layer_of(int64_t layer) const;
+  bool has_qk_weights() const { return qk_norm != QkNorm::kNone && qk_norm != QkNorm::kPlain; }
   // The weights of a norm over that many heads of `dim` queries or keys.
   int64_t qk_norm_size(int64_t heads, int64_t dim) const {
     return qk_norm == QkNorm::kHead ? dim : heads * dim;
   }
+  bool has_dense_mlp(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kExperts; }
+  bool has_experts(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kDense; }
   // Whether the MLP has a norm of its input to itself.
   bool has_mlp_norm() const { return norm.has_inputs() && block != BlockKind::kParallelNorm; }
   // The numbers of a row of the embedding table.

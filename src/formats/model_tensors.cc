@@ -27,8 +27,9 @@ class TensorList {
     if (config_.norm.has_bias) list_->push_back({std::move(name) + ".bias", {config_.hidden_size}});
   }
   void vector(std::string name, int64_t size) { list_->push_back({std::move(name) + ".weight", {size}}); }
+  void bias(std::string name, int64_t size) { list_->push_back({std::move(name) + ".bias", {size}}); }
   void head_norm(const std::string& name, int64_t heads, int64_t head_dim) {
-    if (config_.qk_norm == QkNorm::kNone) return;
+    if (!config_.has_qk_weights()) return;
     if (config_.qk_norm != QkNorm::kEach) return vector(name, config_.qk_norm_size(heads, head_dim));
     for (int64_t head = 0; head < heads; ++head) vector(name + "." + std::to_string(head), head_dim);
   }
@@ -49,13 +50,46 @@ void append_layer_end(const ModelConfig& config, const std::string& prefix, Tens
   if (config.layer_scalars) list.vector(prefix + "layer_scalar", 1);
 }
 
+// One MLP; `end` follows the names of its matrices.
+struct MlpNames {
+  std::string begin;
+  std::string end;
+};
+
+void append_mlp(const ModelConfig& config, const MlpNames& names, int64_t ffn_size, bool bias,
+                TensorList& list) {
+  if (config.mlp.is_gated)
+    list.matrix(names.begin + "gate_proj" + names.end, ffn_size, config.hidden_size, bias);
+  list.matrix(names.begin + "up_proj" + names.end, ffn_size, config.hidden_size, bias);
+  list.matrix(names.begin + "down_proj" + names.end, config.hidden_size, ffn_size, bias);
+}
+
+void append_mlps(const ModelConfig& config, int64_t layer, const std::string& mlp, TensorList& list) {
+  const ExpertTraits& experts = config.experts;
+  if (config.has_dense_mlp(layer))
+    append_mlp(config, {mlp, ""}, config.sizes_of(layer).ffn_size, config.mlp.bias, list);
+  if (!config.has_experts(layer)) return;
+  if (config.has_dense_mlp(layer) && experts.gates_dense)
+    list.matrix(mlp + "shared_expert_gate", 1, config.hidden_size);
+  if (experts.has_own_norms) {
+    list.vector(mlp + "gate_norm", config.hidden_size);
+    list.vector(mlp + "experts_norm", config.hidden_size);
+    list.vector(mlp + "experts_output_norm", config.hidden_size);
+    list.vector(mlp + "dense_output_norm", config.hidden_size);
+    list.vector(mlp + "expert_scales", experts.count);
+  }
+  if (experts.choice_bias) list.bias(mlp + "choice", experts.count);
+  list.matrix(mlp + "gate", experts.count, config.hidden_size, experts.router_bias);
+  for (int64_t i = 0; i < experts.count; ++i)
+    append_mlp(config, {mlp + "experts.", "." + std::to_string(i)}, experts.ffn_size, experts.bias, list);
+}
+
 void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
   const std::string prefix = "model.layers." + std::to_string(layer) + ".";
   const int64_t hidden = config.hidden_size;
   const LayerSizes sizes = config.sizes_of(layer);
   const bool has_keys = config.kv_layer_of(layer) == layer;
   const std::string attention = prefix + "self_attn.";
-  const std::string mlp = prefix + "mlp.";
   if (config.norm.has_inputs()) list.norm(prefix + "input_layernorm");
   if (config.has_mlp_norm()) list.norm(prefix + "post_attention_layernorm");
   if (config.norm.has_outputs()) {
@@ -71,9 +105,8 @@ void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
   if (has_keys && !config.traits_of(layer).values_are_keys)
     list.matrix(attention + "v_proj", sizes.kv_size(), hidden, config.qkv_bias);
   list.matrix(attention + "o_proj", hidden, sizes.q_size(), config.output_bias);
-  if (config.mlp.is_gated) list.matrix(mlp + "gate_proj", sizes.ffn_size, hidden, config.mlp.bias);
-  list.matrix(mlp + "up_proj", sizes.ffn_size, hidden, config.mlp.bias);
-  list.matrix(mlp + "down_proj", hidden, sizes.ffn_size, config.mlp.bias);
+  if (config.attention_sinks) list.vector(attention + "sinks", sizes.head_count);
+  append_mlps(config, layer, prefix + "mlp.", list);
   append_layer_end(config, prefix, list);
 }
 
@@ -136,6 +169,9 @@ Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFi
   const std::string name = model->path.string();
   for (ExpectedTensor& expected : expected_tensors(model->config)) {
     OUTRIDER_TRY(TensorView view, lookup(expected.name));
+    // A matrix of one row may be stored as a vector.
+    if (view.shape.size() == 1 && expected.shape.size() == 2 && expected.shape.front() == 1)
+      view.shape.insert(view.shape.begin(), 1);
     if (view.shape != expected.shape) {
       return input_error(name + ": tensor " + expected.name + " must have shape " +
                          shape_text(expected.shape) + " by the model's configuration, found " +

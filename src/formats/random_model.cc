@@ -29,6 +29,10 @@ struct NamedShape {
   std::string_view family;
   int64_t hidden, layers, heads, kv_heads, ffn, vocabulary, context;
   bool tied;
+  int64_t head_dim = 0;  // 0: hidden / heads
+  int64_t experts = 0;   // in each layer; 0: none
+  int64_t used_experts = 0;
+  int64_t expert_ffn = 0;
 };
 
 // Shapes as published, except llama-25m, which has the size of a draft model.
@@ -41,6 +45,8 @@ constexpr std::array kShapes = {
     NamedShape{"llama-1b", "llama", 2048, 22, 32, 4, 5632, 32000, 2048, false},
     NamedShape{"llama-3.2-1b", "llama", 2048, 16, 32, 8, 8192, 128256, 131072, true},
     NamedShape{"llama-8b", "llama", 4096, 32, 32, 8, 14336, 128256, 131072, false},
+    NamedShape{"gpt-oss-20b", "gpt_oss", 2880, 24, 64, 8, 2880, 201088, 131072, false, 64, 32, 4, 2880},
+    NamedShape{"qwen3-30b-a3b", "qwen3_moe", 2048, 48, 32, 4, 6144, 151936, 40960, false, 128, 128, 8, 768},
 };
 
 // Fixing some of the random bits makes usable numbers: floats keep sign and mantissa and share one exponent,
@@ -181,25 +187,53 @@ void attach_views(const std::vector<ExpectedTensor>& expected, DType dtype, cons
   }
 }
 
+ModelConfig config_of(const NamedShape& shape) {
+  const ModelFamily& family = *find_family(shape.family);
+  ModelConfig config;
+  config.family = shape.family;
+  config.vocab_size = shape.vocabulary;
+  config.hidden_size = shape.hidden;
+  config.layer_count = shape.layers;
+  config.head_count = shape.heads;
+  config.kv_head_count = shape.kv_heads;
+  config.head_dim = shape.head_dim != 0 ? shape.head_dim : shape.hidden / shape.heads;
+  config.ffn_size = shape.ffn;
+  config.max_context = shape.context;
+  config.tied_embeddings = shape.tied;
+  config.qkv_bias = family.qkv_bias == Use::kAlways;
+  config.qk_norm = family.qk_norm == Use::kAlways ? family.qk_norm_kind : QkNorm::kNone;
+  config.mlp = family.mlp;
+  config.experts = family.experts;
+  if (shape.experts == 0) return config;
+  config.experts.count = shape.experts;
+  config.experts.used = shape.used_experts;
+  config.experts.ffn_size = shape.expert_ffn;
+  config.layer_traits.front().mlp = MlpParts::kExperts;
+  return config;
+}
+
+Result<int64_t> parse_layers(std::string_view text, const NamedShape& shape) {
+  int64_t layers = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), layers);
+  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && layers >= 1 &&
+      layers <= shape.layers)
+    return layers;
+  return usage_error("expected 1 to " + std::to_string(shape.layers) + " layers after " +
+                     std::string(shape.name) + "@, found " + quote(text));
+}
+
 }  // namespace
 
 Result<ModelConfig> shape_config(std::string_view name) {
+  const size_t at = name.find('@');
   std::string known;
   for (const NamedShape& shape : kShapes) {
     known += (known.empty() ? "" : ", ") + std::string(shape.name);
-    if (shape.name != name) continue;
-    ModelConfig config;
-    config.family = shape.family;
-    config.vocab_size = shape.vocabulary;
-    config.hidden_size = shape.hidden;
-    config.layer_count = shape.layers;
-    config.head_count = shape.heads;
-    config.kv_head_count = shape.kv_heads;
-    config.head_dim = shape.hidden / shape.heads;
-    config.ffn_size = shape.ffn;
-    config.max_context = shape.context;
-    config.tied_embeddings = shape.tied;
-    config.qkv_bias = find_family(shape.family)->qkv_bias == Use::kAlways;
+    if (shape.name != name.substr(0, at)) continue;
+    ModelConfig config = config_of(shape);
+    if (at != std::string_view::npos) {
+      OUTRIDER_TRY(config.layer_count, parse_layers(name.substr(at + 1), shape));
+    }
     return config;
   }
   return usage_error("unknown shape " + quote(name) + ", expected one of " + known);

@@ -13,7 +13,8 @@
 
 namespace outrider {
 
-// The sizes of a named shape. Error: an unknown name; the message lists the known ones.
+// The sizes of a named shape, "llama-1b", or of its first layers, "llama-1b@4". Error: an unknown name, where
+// the message lists the known ones; a wrong number of layers.
 Result<ModelConfig> shape_config(std::string_view name);
 
 // The path that asks open_model() for a shape: "shape:NAME,TYPE,VOCABULARY", as in

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/stored_layout.h"
 
-#include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
+
+#include "formats/derived_rows.h"
 
 namespace outrider {
 namespace {
@@ -13,7 +15,7 @@ namespace {
 struct NameParts {
   std::string_view layer;
   std::string_view stem;
-  std::string_view head;
+  std::string_view number;
   std::string_view kind;
 };
 
@@ -27,61 +29,72 @@ NameParts split(std::string_view name) {
   const size_t end = name.find('.', kLayers.size()) + 1;
   parts.layer = name.substr(kLayers.size(), end - kLayers.size());
   parts.stem = name.substr(end, dot - end);
-  const size_t head = parts.stem.find_last_not_of("0123456789");
-  if (parts.stem[head] != '.') return parts;
-  parts.head = parts.stem.substr(head);
-  parts.stem = parts.stem.substr(0, head);
+  const size_t number = parts.stem.find_last_not_of("0123456789");
+  if (parts.stem[number] != '.') return parts;
+  parts.number = parts.stem.substr(number);
+  parts.stem = parts.stem.substr(0, number);
   return parts;
 }
 
 struct StoredPiece {
   std::string name;
   Piece piece = Piece::kWhole;
-  int64_t head = 0;
+  StoredForm form;
+  int64_t index = 0;  // of a stacked tensor
 };
+
+StoredPiece stored_piece(const StoredLayout& layout, const TensorName& name, const NameParts& parts) {
+  std::string full(parts.layer.empty() ? "" : layout.layers);
+  full.append(parts.layer).append(name.stored);
+  StoredPiece piece{.name = {}, .piece = name.piece, .form = name.form};
+  piece.form.is_stacked = name.form.is_stacked && !parts.number.empty();
+  const size_t place = full.find('#');
+  if (piece.form.is_stacked) {
+    piece.index = std::stoll(std::string(parts.number.substr(1)));
+  } else if (place != std::string::npos) {
+    full.replace(place, 1, parts.number.substr(1));
+  } else {
+    full.append(parts.number);
+  }
+  if (!name.form.is_bare) {
+    full.append(parts.kind);
+  } else if (parts.kind == ".bias") {
+    full.append("_bias");
+  }
+  piece.name = std::move(full);
+  return piece;
+}
 
 // The stored names of an expected tensor, in the order in which they count.
 std::vector<StoredPiece> stored_pieces(const StoredLayout& layout, std::string_view expected) {
   const NameParts parts = split(expected);
   std::vector<StoredPiece> pieces;
-  const auto add = [&](const TensorName& name) {
-    const bool is_row = name.piece == Piece::kHead && !parts.head.empty();
-    std::string full(parts.layer.empty() ? "" : layout.layers);
-    full.append(parts.layer).append(name.stored).append(is_row ? "" : parts.head);
-    if (name.piece != Piece::kBuffer) full.append(parts.kind);
-    const bool is_whole = name.piece == Piece::kBuffer || (name.piece == Piece::kHead && !is_row);
-    const Piece piece = is_whole ? Piece::kWhole : name.piece;
-    pieces.push_back({std::move(full), piece, is_row ? std::stoll(std::string(parts.head.substr(1))) : 0});
-  };
   for (const TensorName& name : layout.names) {
-    if (name.expected == parts.stem) add(name);
+    if (name.expected == parts.stem) pieces.push_back(stored_piece(layout, name, parts));
   }
-  if (pieces.empty()) add({parts.stem, parts.stem});
+  if (pieces.empty()) pieces.push_back(stored_piece(layout, {parts.stem, parts.stem}, parts));
   return pieces;
 }
 
 // Some files leave out the name of the base model, which begins the others' names.
 std::string without_base(const std::string& name) { return name.substr(name.find('.') + 1); }
 
-template <typename Number>
-void transpose(const TensorView& view, std::byte* out) {
-  const auto* from = reinterpret_cast<const Number*>(view.data);
-  auto* to = reinterpret_cast<Number*>(out);
-  const int64_t rows = view.rows(), cols = view.cols();
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t col = 0; col < cols; ++col) to[col * rows + row] = from[row * cols + col];
-  }
+TensorView add_source(std::unique_ptr<const RowSource> source, DType dtype, Shape shape,
+                      ModelStorage* storage) {
+  const RowSource* rows = storage->sources.emplace_back(std::move(source)).get();
+  return {.dtype = dtype, .shape = std::move(shape), .source = rows};
 }
 
-Result<TensorView> transposed(const TensorView& view, const std::string& name, ModelStorage* storage) {
-  if (block_elements(view.dtype) != 1 || view.data == nullptr)
-    return input_error("tensor " + name + " is stored transposed, and its type " +
-                       std::string(dtype_name(view.dtype)) + " cannot be; use f32, f16 or bf16");
-  Buffer& copy = storage->copies.emplace_back(static_cast<size_t>(view.bytes()));
-  const TensorView whole = aligned(view, *storage);
-  view.dtype == DType::kF32 ? transpose<uint32_t>(whole, copy.data())
-                            : transpose<uint16_t>(whole, copy.data());
-  return TensorView{view.dtype, {view.shape[1], view.shape[0]}, copy.data()};
+bool is_plain(const TensorView& view) { return block_elements(view.dtype) == 1 && view.data != nullptr; }
+
+Error cannot_transpose(const TensorView& view, const std::string& name) {
+  return input_error("tensor " + name + " is stored transposed, and its type " +
+                     std::string(dtype_name(view.dtype)) + " cannot be; use f32, f16 or bf16");
+}
+
+TensorView transposed(const TensorView& view, ModelStorage* storage) {
+  return add_source(std::make_unique<TransposedRows>(view), view.dtype, {view.shape[1], view.shape[0]},
+                    storage);
 }
 
 // Rows of a fused tensor: `count` times `rows` rows, `stride` apart.
@@ -92,7 +105,14 @@ struct Rows {
   int64_t stride = 0;
 };
 
-Rows rows_of(Piece piece, FusedRows order, const ModelConfig& config) {
+// The feed-forward size of the MLP that an expected tensor belongs to.
+int64_t ffn_size_of(const NameParts& parts, const ModelConfig& config) {
+  if (parts.stem.starts_with("mlp.experts.")) return config.experts.ffn_size;
+  return parts.layer.empty() ? config.ffn_size
+                             : config.sizes_of(std::stoll(std::string(parts.layer))).ffn_size;
+}
+
+Rows rows_of(Piece piece, FusedRows order, const ModelConfig& config, int64_t ffn_size) {
   const int64_t dim = config.head_dim;
   const int64_t groups = order == FusedRows::kGroups ? config.kv_head_count : 1;
   const int64_t queries = config.head_count / groups * dim;
@@ -106,23 +126,30 @@ Rows rows_of(Piece piece, FusedRows order, const ModelConfig& config) {
     case Piece::kValues:
       return {queries + keys, keys, groups, stride};
     case Piece::kGate:
-      return {0, config.ffn_size, 1, 2 * config.ffn_size};
+      return {0, ffn_size, 1, 2 * ffn_size};
     case Piece::kUp:
-      return {config.ffn_size, config.ffn_size, 1, 2 * config.ffn_size};
+      return {ffn_size, ffn_size, 1, 2 * ffn_size};
+    case Piece::kEvenRows:
+    case Piece::kOddRows:
     case Piece::kWhole:
-    case Piece::kHead:
-    case Piece::kBuffer:
       break;
   }
   return {};
 }
 
-Result<TensorView> head_row(const TensorView& view, const StoredPiece& piece) {
-  if (view.shape.size() != 2 || view.shape[0] <= piece.head)
-    return input_error("tensor " + piece.name + ": expected a row for each head");
-  TensorView row = view.rows_from(piece.head, 1);
-  row.shape = {view.shape[1]};
-  return row;
+Result<TensorView> element_of(const TensorView& view, const StoredPiece& piece) {
+  if (view.shape.size() < 2 || view.shape[0] <= piece.index)
+    return input_error("tensor " + piece.name + ": expected more than " + std::to_string(piece.index) +
+                       " parts in its first dimension");
+  return view.element(piece.index);
+}
+
+TensorView every_second_row(const TensorView& view, int64_t first, ModelStorage* storage) {
+  const int64_t count = view.shape.front() / 2;
+  if (view.shape.size() == 1)
+    return copy_rows(
+        view, count, [&](int64_t row) { return first + 2 * row; }, storage);
+  return add_source(std::make_unique<SteppedRows>(view, first, 2), view.dtype, {count, view.cols()}, storage);
 }
 
 Result<TensorView> cut(const TensorView& fused, const std::string& name, const Rows& part,
@@ -159,13 +186,20 @@ TensorLookup expected_lookup(const StoredLayout& layout, const TensorSource& sou
       break;
     }
     OUTRIDER_TRY(TensorView view, source.find(chosen.name));
-    const bool is_in_layer = expected.starts_with("model.layers.");
-    if (layout.is_transposed && is_in_layer && view.shape.size() == 2) {
-      OUTRIDER_TRY(view, transposed(view, chosen.name, storage));
+    if (chosen.form.is_stacked) {
+      OUTRIDER_TRY(view, element_of(view, chosen));
     }
+    if (layout.is_transposed && expected.starts_with("model.layers.") && view.shape.size() == 2) {
+      if (!is_plain(view)) return cannot_transpose(view, chosen.name);
+      view = transposed(view, storage);
+    }
+    if (chosen.form.is_transposed && view.shape.size() == 2 && is_plain(view))
+      view = transposed(view, storage);
     if (chosen.piece == Piece::kWhole) return view;
-    if (chosen.piece == Piece::kHead) return head_row(view, chosen);
-    return cut(view, chosen.name, rows_of(chosen.piece, layout.fused_rows, config), storage);
+    if (chosen.piece == Piece::kEvenRows) return every_second_row(view, 0, storage);
+    if (chosen.piece == Piece::kOddRows) return every_second_row(view, 1, storage);
+    const int64_t ffn_size = ffn_size_of(split(expected), config);
+    return cut(view, chosen.name, rows_of(chosen.piece, layout.fused_rows, config, ffn_size), storage);
   };
 }
 

@@ -24,16 +24,25 @@ enum class Piece : uint8_t {
   kValues,
   kGate,
   kUp,
-  kHead,    // the row of a head, if the expected name ends with a number
-  kBuffer,  // the whole tensor, whose stored name has no ".weight"
+  kEvenRows,  // every second row, from the first on
+  kOddRows,
+};
+
+// How a file spells and orders what an expected tensor is a part of.
+struct StoredForm {
+  bool is_stacked = false;     // one tensor has all numbers of expected names, by its first dimension
+  bool is_bare = false;        // its name has no ".weight", and "_bias" in the place of ".bias"
+  bool is_transposed = false;  // a matrix of plain numbers is [inputs, outputs]; block types never are
 };
 
 // Both names are without ".weight" or ".bias", and those of layers without the layer. A number at the end of
-// an expected name, as in "self_attn.q_norm.3", is no part of `expected` and follows `stored`.
+// an expected name, as in "self_attn.q_norm.3", is no part of `expected`: it is the index of a stacked
+// tensor, takes the place of "#" in `stored`, or else follows it.
 struct TensorName {
   std::string_view expected;
   std::string_view stored;
   Piece piece = Piece::kWhole;
+  StoredForm form = {};
 };
 
 // How a fused matrix of queries, keys and values orders its rows.
@@ -60,8 +69,8 @@ struct TensorSource {
 // The first of the names that an expected tensor may have.
 std::string stored_name(const StoredLayout& layout, std::string_view expected);
 
-// Looks up expected tensors in a file. Pieces that are not consecutive are copied into `storage`. All
-// arguments must outlive the result.
+// Looks up expected tensors in a file. Matrices in another order have sources in `storage`, vectors are
+// copied into it. All arguments must outlive the result.
 TensorLookup expected_lookup(const StoredLayout& layout, const TensorSource& source,
                              const ModelConfig& config, ModelStorage* storage);
 

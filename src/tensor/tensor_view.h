@@ -19,8 +19,8 @@ class RowSource {
   virtual ~RowSource() = default;
   // Writes the bytes of one row.
   virtual void read_row(int64_t row, std::byte* out) const = 0;
-  // The bytes that most of the matrix is made of.
-  virtual std::span<const std::byte> stored() const = 0;
+  // The bytes that most of these rows are made of.
+  virtual std::span<const std::byte> stored(int64_t first_row, int64_t rows) const = 0;
 };
 
 // A read-only view of a tensor. Its data are stored, usually in a mapped file, or have a source of rows.
@@ -46,6 +46,14 @@ struct TensorView {
     part.shape.front() = count;
     if (data != nullptr) part.data += begin * row_bytes(dtype, cols());
     part.first_row += begin;
+    return part;
+  }
+  // The part with this index of the first dimension.
+  TensorView element(int64_t index) const {
+    TensorView part = *this;
+    part.shape.erase(part.shape.begin());
+    if (data != nullptr) part.data += index * part.bytes();
+    part.first_row += index * part.rows();
     return part;
   }
   // The bytes of a row, which `made` holds if a source makes them.

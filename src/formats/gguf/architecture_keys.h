@@ -18,6 +18,7 @@ class ArchitectureKeys {
 
   Result<std::optional<int64_t>> integer(std::string_view key) const { return metadata_.integer(full(key)); }
   Result<std::optional<double>> number(std::string_view key) const { return metadata_.number(full(key)); }
+  Result<std::optional<bool>> boolean(std::string_view key) const { return metadata_.boolean(full(key)); }
   Result<std::optional<std::string_view>> string(std::string_view key) const {
     return metadata_.string(full(key));
   }

@@ -8,6 +8,7 @@
 #include "base/quote.h"
 #include "formats/families.h"
 #include "formats/gguf/architecture_keys.h"
+#include "formats/gguf/gguf_experts.h"
 #include "formats/gguf/gguf_metadata.h"
 #include "formats/gguf/gguf_rope.h"
 
@@ -16,14 +17,14 @@ namespace {
 
 Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
   OUTRIDER_TRY(config->layer_count, keys.require_integer("block_count"));
+  OUTRIDER_TRY(const auto drafting_layers, keys.integer("nextn_predict_layers"));
+  config->layer_count -= std::max<int64_t>(drafting_layers.value_or(0), 0);
   OUTRIDER_TRY(config->max_context, keys.require_integer("context_length"));
   OUTRIDER_TRY(config->hidden_size, keys.require_integer("embedding_length"));
   OUTRIDER_TRY(config->ffn_size, keys.require_integer("feed_forward_length"));
   OUTRIDER_TRY(config->head_count, keys.require_integer("attention.head_count"));
   OUTRIDER_TRY(const auto kv_heads, keys.uniform_integer("attention.head_count_kv"));
   config->kv_head_count = kv_heads.value_or(config->head_count);
-  OUTRIDER_TRY(const auto experts, keys.integer("expert_count"));
-  if (experts.value_or(0) != 0) return keys.fail("mixtures of experts are not supported; dense models are");
   OUTRIDER_TRY(const auto key_length, keys.integer("attention.key_length"));
   OUTRIDER_TRY(const auto value_length, keys.integer("attention.value_length"));
   if (config->head_count < 1) return keys.fail(keys.full("attention.head_count") + " must be positive");
@@ -38,6 +39,7 @@ Status read_traits(const ArchitectureKeys& keys, const ModelFamily& family, Mode
   config->norm = family.norm;
   config->norm.adds_one = false;  // files hold the sums
   config->mlp = family.mlp;
+  config->experts = family.experts;
   config->scales = family.scales;
   const std::string_view epsilon_key = family.norm.kind == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
                                                                           : "attention.layer_norm_epsilon";
@@ -101,7 +103,9 @@ Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, co
   config->qkv_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   config->output_bias = has("blk.0.attn_output.bias");
   config->mlp.bias = has("blk.0.ffn_up.bias");
-  config->qk_norm = has("blk.0.attn_q_norm.weight") ? family.qk_norm_kind : QkNorm::kNone;
+  const bool norms_heads = has("blk.0.attn_q_norm.weight") || family.qk_norm_kind == QkNorm::kPlain;
+  config->qk_norm = norms_heads ? family.qk_norm_kind : QkNorm::kNone;
+  config->attention_sinks = has("blk.0.attn_sinks.weight");
   config->norm.has_bias = has("output_norm.bias");
   if (family.may_be_parallel && has("blk.0.attn_norm_2.weight")) {
     config->block = BlockKind::kParallel;
@@ -133,6 +137,8 @@ Status read_stop_tokens(const GgufMetadata& metadata, const TokenizerSpec& token
   return {};
 }
 
+constexpr StoredForm kStacked = {.is_stacked = true};
+
 // The names of expected tensors in GGUF files. Fused tensors count where a file has no separate ones.
 constexpr TensorName kNames[] = {
     {"model.embed_tokens", "token_embd"},
@@ -150,8 +156,8 @@ constexpr TensorName kNames[] = {
     {"self_attn.k_proj", "attn_qkv", Piece::kKeys},
     {"self_attn.v_proj", "attn_qkv", Piece::kValues},
     {"self_attn.o_proj", "attn_output"},
-    {"self_attn.q_norm", "attn_q_norm", Piece::kHead},
-    {"self_attn.k_norm", "attn_k_norm", Piece::kHead},
+    {"self_attn.q_norm", "attn_q_norm", Piece::kWhole, kStacked},
+    {"self_attn.k_norm", "attn_k_norm", Piece::kWhole, kStacked},
     {"post_attention_layernorm", "ffn_norm"},
     {"post_self_attn_layernorm", "post_attention_norm"},
     {"post_mlp_layernorm", "post_ffw_norm"},
@@ -163,6 +169,18 @@ constexpr TensorName kNames[] = {
     {"mlp.gate_proj", "ffn_up", Piece::kGate},
     {"mlp.up_proj", "ffn_up", Piece::kUp},
     {"mlp.down_proj", "ffn_down"},
+    {"mlp.gate_proj", "ffn_gate_shexp"},
+    {"mlp.up_proj", "ffn_up_shexp"},
+    {"mlp.down_proj", "ffn_down_shexp"},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+    {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.choice", "exp_probs_b"},
+    {"mlp.experts.gate_proj", "ffn_gate_exps", Piece::kWhole, kStacked},
+    {"mlp.experts.up_proj", "ffn_up_exps", Piece::kWhole, kStacked},
+    {"mlp.experts.gate_proj", "ffn_gate_up_exps", Piece::kGate, kStacked},
+    {"mlp.experts.up_proj", "ffn_gate_up_exps", Piece::kUp, kStacked},
+    {"mlp.experts.down_proj", "ffn_down_exps", Piece::kWhole, kStacked},
+    {"self_attn.sinks", "attn_sinks"},
 };
 
 }  // namespace
@@ -186,6 +204,8 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   OUTRIDER_RETURN_IF_ERROR(read_attention(keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_gguf_ropes(file, keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_positions(file, keys, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_gguf_experts(file, keys, *family, &config));
+  if (family->derive_gguf_traits != nullptr) family->derive_gguf_traits(&config);
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(metadata, tokenizer, &config));
   if (const Status valid = validate(config); !valid.ok()) return metadata.fail(valid.error().message);
   return config;

@@ -238,8 +238,14 @@ std::vector<HostileCase> config_cases() {
 
 std::vector<HostileCase> layer_cases() {
   return {
-      {"experts", [](File& f) { f.key("llama.expert_count") = u32(8); },
-       "mixtures of experts are not supported"},
+      {"experts that are not used", [](File& f) { f.key("llama.expert_count") = u32(8); },
+       "llama.expert_used_count is missing"},
+      {"experts without tensors",
+       [](File& f) {
+         f.key("llama.expert_count") = u32(8);
+         f.key("llama.expert_used_count") = u32(2);
+       },
+       "ffn_down_exps.weight [experts, hidden size, feed-forward size] is missing"},
       {"epsilon NaN",
        [](File& f) {
          f.key("llama.attention.layer_norm_rms_epsilon") = f32(std::numeric_limits<float>::quiet_NaN());

@@ -74,7 +74,7 @@ Result<int64_t> read_window(const JsonObject& root, const ModelFamily& family) {
 Result<Flags> read_rotates(const JsonObject& root, const ModelFamily& family, int64_t layers) {
   if (family.nope_period == 0) return Flags(static_cast<size_t>(layers), true);
   OUTRIDER_TRY(const auto list, root.array("no_rope_layers"));  // 1: the layer has RoPE
-  if (!list) {
+  if (!list || list->size() == 0) {
     OUTRIDER_TRY(const auto period, root.integer("no_rope_layer_interval"));
     return all_but_each(period.value_or(family.nope_period), layers);
   }

@@ -30,8 +30,8 @@ Result<const ModelFamily*> read_family(const JsonObject& root) {
   constexpr std::string_view kText = "_text";
   const std::string_view stem = name.ends_with(kText) ? name.substr(0, name.size() - kText.size()) : name;
   if (const ModelFamily* family = find_family(stem)) return family;
-  return root.fail("architecture " + quote(name) + " is not supported; supported are " +
-                   list_families(&ModelFamily::hf_architecture));
+  return root.fail("architecture " + quote(name) + " is not supported; supported are those of " +
+                   list_families(&ModelFamily::name));
 }
 
 Result<int64_t> require_integer(const JsonObject& root, std::string_view key) {
@@ -105,6 +105,7 @@ Status read_flags(const JsonObject& root, const ModelFamily& family, ModelConfig
 Status read_traits(const JsonObject& root, const ModelFamily& family, ModelConfig* config) {
   config->norm = family.norm;
   config->mlp = family.mlp;
+  config->experts = family.experts;
   config->scales = family.scales;
   OUTRIDER_TRY(const auto epsilon, root.number(family.hf_keys.epsilon));
   if (epsilon) config->norm.epsilon = static_cast<float>(*epsilon);

@@ -210,7 +210,7 @@ std::vector<HostileText> size_cases() {
       {"no architecture", with("architectures", ""), "architecture '' is not supported"},
       {"architecture Bloom", with("architectures", "[\"BloomForCausalLM\"]"),
        "'BloomForCausalLM' is not supported"},
-      {"the list is named", with("architectures", "[\"X\"]"), "MistralForCausalLM, Qwen2ForCausalLM"},
+      {"the list is named", with("architectures", "[\"X\"]"), "mistral, qwen2, qwen3"},
       {"architecture as text", with("architectures", "\"LlamaForCausalLM\""), "must be a list"},
       {"architecture as number", with("architectures", "[1]"), "must be a list of strings"},
       {"architecture with a line break", with("architectures", R"(["a\nb"])"), "a\\x0ab"},
@@ -319,12 +319,49 @@ std::vector<HostileText> family_cases() {
       {"GPT-2 without sizes", of("GPT2LMHeadModel", {}), "'n_embd' is missing"},
       {"MPT without sizes", of("MptForCausalLM", {}), "'d_model' is missing"},
       {"Granite scale", of("GraniteForCausalLM", {{"embedding_multiplier", "0"}}), "factors of embedding"},
-      {"Granite 4 with experts", of("GraniteMoeHybridForCausalLM", {{"shared_intermediate_size", "8"}}),
-       "mixtures of experts"},
+      {"Granite 4 with experts, without their number",
+       of("GraniteMoeHybridForCausalLM",
+          {{"shared_intermediate_size", "8"}, {"layer_types", "[\"attention\"]"}}),
+       "'num_local_experts' is missing"},
       {"Granite 4 with Mamba",
        of("GraniteMoeHybridForCausalLM",
           {{"shared_intermediate_size", "8"}, {"num_local_experts", "0"}, {"layer_types", "[\"mamba\"]"}}),
        "layer type 'mamba'"},
+  };
+}
+
+std::vector<HostileText> expert_cases() {
+  const auto of = [](const std::string& architecture, std::vector<std::pair<std::string, std::string>> keys) {
+    keys.insert(keys.begin(), {"architectures", "[\"" + architecture + "\"]"});
+    return config_with(keys);
+  };
+  const auto mixtral = [&](const std::string& count, const std::string& used) {
+    return of("MixtralForCausalLM", {{"num_local_experts", count}, {"num_experts_per_tok", used}});
+  };
+  const auto qwen = [&](const std::string& key, const std::string& value) {
+    return of("Qwen3MoeForCausalLM", {{"num_experts", "4"},
+                                      {"num_experts_per_tok", "2"},
+                                      {"num_key_value_heads", "4"},
+                                      {"moe_intermediate_size", "8"},
+                                      {key, value}});
+  };
+  return {
+      {"no expert", mixtral("0", "1"), "the number of experts must be from 1 to 1024, found 0"},
+      {"2^40 experts", mixtral("1099511627776", "1"), "the number of experts must be"},
+      {"0 of 4 experts", mixtral("4", "0"), "experts that a row uses must be from 1 to 4, found 0"},
+      {"5 of 4 experts", mixtral("4", "5"), "experts that a row uses must be from 1 to 4, found 5"},
+      {"experts in text", mixtral("\"4\"", "1"), "must be a whole number"},
+      {"experts uncounted", of("MixtralForCausalLM", {}), "'num_local_experts' is missing"},
+      {"experts of size 0", qwen("moe_intermediate_size", "0"), "feed-forward size of experts"},
+      {"shared expert of size -1", qwen("shared_expert_intermediate_size", "-1"), "feed-forward size"},
+      {"every 0th layer", qwen("decoder_sparse_step", "0"), "must be positive"},
+      {"dense layers in text", qwen("mlp_only_layers", "[\"0\"]"), "a list of layer numbers"},
+      {"Qwen with a window", qwen("use_sliding_window", "true"), "'use_sliding_window' is not supported"},
+      {"gpt-oss with another limit",
+       of("GptOssForCausalLM",
+          {{"num_local_experts", "4"}, {"num_experts_per_tok", "2"}, {"swiglu_limit", "8"}}),
+       "'swiglu_limit' must be 7"},
+      {"OLMoE with a clamp", of("OlmoeForCausalLM", {{"clip_qkv", "8"}}), "'clip_qkv' is not supported"},
   };
 }
 
@@ -354,8 +391,8 @@ std::vector<HostileText> window_cases() {
 TEST(HfConfigHostileTest, NamedKinds) {
   ASSERT_TRUE(parse_hf_config(config_with({})).ok());
   size_t count = 0;
-  for (const auto& cases :
-       {json_cases(), size_cases(), field_cases(), rope_cases(), window_cases(), family_cases()}) {
+  for (const auto& cases : {json_cases(), size_cases(), field_cases(), rope_cases(), window_cases(),
+                            family_cases(), expert_cases()}) {
     for (const HostileText& hostile : cases) {
       SCOPED_TRACE(hostile.name);
       expect_refused(parse_hf_config(hostile.text), hostile.part_of_message);

@@ -114,13 +114,17 @@ Result<ModelFile> open_hf_directory(const fs::path& directory) {
   OUTRIDER_TRY(const Quantization quantization, read_quantization(config.root()));
   const QuantizedCheckpoint quantized{tensors.tensors(), quantization, directory.string(), storage->sources};
   const ModelFamily& family = *find_family(model.config.family);
-  const TensorSource source{
-      .has = [&](const std::string& name) { return tensors.tensors().contains(with_prefix(tensors, name)); },
-      .find = [&](const std::string& name) -> Result<TensorView> {
-        const std::string stored = with_prefix(tensors, name);
-        OUTRIDER_TRY(const auto matrix, find_quantized(quantized, stored));
-        return matrix ? *matrix : tensors.find(stored);
-      }};
+  const TensorSource source{.has =
+                                [&](const std::string& name) {
+                                  const std::string stored = with_prefix(tensors, name);
+                                  return tensors.tensors().contains(stored) ||
+                                         has_quantized(quantized, stored);
+                                },
+                            .find = [&](const std::string& name) -> Result<TensorView> {
+                              const std::string stored = with_prefix(tensors, name);
+                              OUTRIDER_TRY(const auto matrix, find_quantized(quantized, stored));
+                              return matrix ? *matrix : tensors.find(stored);
+                            }};
   OUTRIDER_RETURN_IF_ERROR(attach_tensors(
       expected_lookup(family.hf_layout, source, model.config, storage.get()), storage.get(), &model));
   if (family.has_interleaved_hf_rows) uninterleave_model(storage.get(), &model);

@@ -28,8 +28,8 @@ TEST(PublicConfigs, AreReadOrRefusedByName) {
       EXPECT_EQ(message.find('\n'), message.npos);
     }
   }
-  EXPECT_EQ(models, 43u);
-  EXPECT_GE(read, 13u);
+  EXPECT_EQ(models, 45u);
+  EXPECT_GE(read, 16u);
 }
 
 }  // namespace

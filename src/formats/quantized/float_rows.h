@@ -27,7 +27,10 @@ class Float8Rows final : public RowSource {
  public:
   explicit Float8Rows(const Float8Matrix& matrix) : matrix_(matrix) {}
   void read_row(int64_t row, std::byte* out) const override;
-  std::span<const std::byte> stored() const override { return matrix_.numbers; }
+  std::span<const std::byte> stored(int64_t first_row, int64_t rows) const override {
+    return matrix_.numbers.subspan(static_cast<size_t>(first_row * matrix_.cols),
+                                   static_cast<size_t>(rows * matrix_.cols));
+  }
 
  private:
   Float8Matrix matrix_;
@@ -45,7 +48,10 @@ class Mxfp4Rows final : public RowSource {
  public:
   explicit Mxfp4Rows(const Mxfp4Matrix& matrix) : matrix_(matrix) {}
   void read_row(int64_t row, std::byte* out) const override;
-  std::span<const std::byte> stored() const override { return matrix_.numbers; }
+  std::span<const std::byte> stored(int64_t first_row, int64_t rows) const override {
+    return matrix_.numbers.subspan(static_cast<size_t>(first_row * matrix_.cols / 2),
+                                   static_cast<size_t>(rows * matrix_.cols / 2));
+  }
 
  private:
   Mxfp4Matrix matrix_;

@@ -63,7 +63,8 @@ class IntegerRows final : public RowSource {
 
   DType dtype() const { return dtype_; }
   void read_row(int64_t row, std::byte* out) const override;
-  std::span<const std::byte> stored() const override { return matrix_.stored; }
+  // Codes of a row may lie apart from each other, so these are the bytes of all rows.
+  std::span<const std::byte> stored(int64_t, int64_t) const override { return matrix_.stored; }
 
  private:
   GroupedIntegers matrix_;

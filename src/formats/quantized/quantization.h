@@ -44,4 +44,7 @@ struct QuantizedCheckpoint {
 Result<std::optional<TensorView>> find_quantized(const QuantizedCheckpoint& checkpoint,
                                                  std::string_view name);
 
+// Whether find_quantized() finds a matrix of that name.
+bool has_quantized(const QuantizedCheckpoint& checkpoint, std::string_view name);
+
 }  // namespace outrider

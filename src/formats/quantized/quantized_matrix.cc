@@ -280,12 +280,21 @@ MakeMatrix maker_of(const MatrixParts& parts) {
   return nullptr;
 }
 
+// A name without the ".weight" that most have.
+std::string_view module_of(std::string_view name) {
+  if (name.ends_with(kWeight)) name.remove_suffix(kWeight.size());
+  return name;
+}
+
 }  // namespace
+
+bool has_quantized(const QuantizedCheckpoint& checkpoint, std::string_view name) {
+  return maker_of(MatrixParts(checkpoint, module_of(name))) != nullptr;
+}
 
 Result<std::optional<TensorView>> find_quantized(const QuantizedCheckpoint& checkpoint,
                                                  std::string_view name) {
-  if (name.ends_with(kWeight)) name.remove_suffix(kWeight.size());
-  const MatrixParts parts(checkpoint, name);
+  const MatrixParts parts(checkpoint, module_of(name));
   const MakeMatrix make = maker_of(parts);
   if (make == nullptr) return std::optional<TensorView>();
   OUTRIDER_TRY(TensorView view, make(parts));

@@ -31,6 +31,7 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
     : config_(std::move(config)),
       ops_(options.kernels, options.pool),
       weights_(std::move(weights)),
+      experts_(config_, ops_),
       whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}},
       rotations_(config_.ropes.size()) {
   int64_t cached = 0;
@@ -119,6 +120,7 @@ SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, 
 
 SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   feature_rows_ = 0;
+  woken_experts_ = woken_bytes_ = 0;
   if (batch.rows() == 0) return {};
   OUTRIDER_CHECK(cache.shape().layer_count == kv_shape_.layer_count &&
                  cache.shape().kv_head_count == kv_shape_.kv_head_count &&
@@ -179,6 +181,11 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
     gate_up_.reserve(rows, layer.gate_up.n);
     gated_.reserve(rows, std::max(layer.down.k, config_.layer_inputs.size));
     for (const Projection* projection : layer.projections()) ops_.reserve(*projection, rows);
+    if (layer.experts.experts.empty()) continue;
+    experts_.reserve(layer.experts, rows);
+    dense_.reserve(rows, config_.hidden_size);
+    dense_gates_.reserve(rows, 1);
+    router_inputs_.reserve(rows, config_.hidden_size);
   }
   if (weights_.layer_inputs) {
     layer_inputs_.reserve(rows, weights_.layer_inputs->projection.n);
@@ -268,9 +275,14 @@ void Decoder::place_rows(const ForwardBatch& batch, Range rows) {
     for (size_t i = 0; i < ropes_.size(); ++i)
       ropes_[i].fill(position, rotations_[i].data() + r * ropes_[i].rotated());
     if (query_factors_.empty()) continue;
-    const auto periods = static_cast<float>(position / temperature.original_context);
+    const auto periods = static_cast<float>((position + temperature.offset) / temperature.original_context);
     query_factors_[static_cast<size_t>(r)] = 1 + static_cast<float>(temperature.beta) * std::log1p(periods);
   }
+}
+
+std::span<const float> Decoder::query_factors_of(int64_t layer) const {
+  const bool rotates = config_.traits_of(layer).rope != LayerTraits::kNoRope;
+  return rotates && config_.query_temperature.without_rope ? std::span<const float>() : query_factors_;
 }
 
 RowRotations Decoder::rotations_of(int64_t layer) {
@@ -314,7 +326,7 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                                     .rows = rows_,
                                     .slots = batch.slots,
                                     .rotations = rotations_of(index),
-                                    .query_factors = query_factors_,
+                                    .query_factors = query_factors_of(index),
                                     .q_norm = layer.q_norm,
                                     .k_norm = layer.k_norm,
                                     .v_norm = layer.v_norm,
@@ -326,6 +338,7 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                           .rows = attention_rows_,
                           .cache = &cache,
                           .layer = cache_layer,
+                          .sinks = layer.sinks,
                           .y = attended_.data()});
   ops_.project(layer.attention_output, attended_.data(), delta_.data(), row_count());
   submit_delta(layer.attention_output_norm);
@@ -344,15 +357,8 @@ void Decoder::run_mlp(int64_t index, bool joins) {
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   const int64_t rows = row_count();
   if (rows == 0) return;
-  ops_.project(layer.gate_up, mlp_input(layer, joins), gate_up_.data(), rows);
-  ops_.activate({.x = gate_up_.data(),
-                 .y = gated_.data(),
-                 .rows = rows,
-                 .dim = layer.down.k,
-                 .activation = config_.mlp.activation,
-                 .is_gated = config_.mlp.is_gated});
   float* output = joins ? branch_.data() : delta_.data();
-  ops_.project(layer.down, gated_.data(), output, rows);
+  compute_mlp(layer, mlp_input(layer, joins), output);
   if (joins) {
     finish_output(layer.mlp_output_norm, output);
     ops_.add(output, delta_.data(), rows * config_.hidden_size);
@@ -360,6 +366,48 @@ void Decoder::run_mlp(int64_t index, bool joins) {
     submit_delta(layer.mlp_output_norm);
   }
   finish_layer(layer, index);
+}
+
+void Decoder::compute_mlp(const DecoderLayer& layer, const float* input, float* output) {
+  if (layer.experts.experts.empty()) return compute_dense_mlp(layer, input, output);
+  const ExpertLayer& experts = layer.experts;
+  if (layer.down.n != 0) compute_dense_mlp(layer, input, dense_.data());
+  if (experts.dense_gate.n != 0) gate_dense_mlp(experts.dense_gate, input);
+  ExpertOps::Inputs inputs{.router = input, .x = input};
+  if (!experts.input_norm.empty()) {  // `input` is no longer needed, and may be normed_
+    ops_.normalize(hidden_.data(), experts.router_norm, router_inputs_.data(), row_count());
+    ops_.normalize(hidden_.data(), experts.input_norm, normed_.data(), row_count());
+    inputs = {.router = router_inputs_.data(), .x = normed_.data()};
+  }
+  experts_.run(experts, inputs, output, row_count());
+  woken_experts_ += experts_.woken();
+  woken_bytes_ += experts_.woken() * experts.bytes_of_expert();
+  if (layer.down.n == 0) return;
+  if (!experts.output_norm.empty()) {
+    ops_.normalize(output, experts.output_norm, output, row_count());
+    ops_.normalize(dense_.data(), experts.dense_output_norm, dense_.data(), row_count());
+  }
+  ops_.add(dense_.data(), output, row_count() * config_.hidden_size);
+}
+
+void Decoder::compute_dense_mlp(const DecoderLayer& layer, const float* input, float* output) {
+  ops_.project(layer.gate_up, input, gate_up_.data(), row_count());
+  ops_.activate({.x = gate_up_.data(),
+                 .y = gated_.data(),
+                 .rows = row_count(),
+                 .dim = layer.down.k,
+                 .activation = config_.mlp.activation,
+                 .is_gated = config_.mlp.is_gated});
+  ops_.project(layer.down, gated_.data(), output, row_count());
+}
+
+void Decoder::gate_dense_mlp(const Projection& gate, const float* input) {
+  ops_.project(gate, input, dense_gates_.data(), row_count());
+  for (int64_t i = 0; i < row_count(); ++i) {
+    float* row = dense_.data() + i * config_.hidden_size;
+    const float factor = 1 / (1 + std::exp(-dense_gates_.data()[i]));
+    for (int64_t d = 0; d < config_.hidden_size; ++d) row[d] *= factor;
+  }
 }
 
 void Decoder::finish_layer(const DecoderLayer& layer, int64_t index) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/decoder_weights.h"
+#include "models/expert_ops.h"
 #include "models/layer_ops.h"
 #include "models/model.h"
 #include "models/rotary_embedding.h"
@@ -22,7 +23,9 @@ class Decoder final : public Model {
   int64_t parameter_count() const override { return weights_.parameter_count(); }
   int64_t weight_bytes() const override { return weights_.bytes(); }
   bool maps_weights() const override { return weights_.packed_file.has_value(); }
-  int64_t streamed_bytes() const override { return weights_.streamed_bytes(); }
+  int64_t streamed_bytes() const override { return weights_.streamed_bytes(config_.experts.used); }
+  int64_t woken_experts() const override { return woken_experts_; }
+  int64_t pass_bytes() const override { return weights_.streamed_bytes(0) + woken_bytes_; }
   Status reserve(int64_t rows, int64_t logits_rows) override;
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override {
     return run(batch, cache, whole_).logits;
@@ -47,10 +50,15 @@ class Decoder final : public Model {
   // Adds the resumed rows to those being computed.
   void resume(const ForwardBatch& batch);
   RowRotations rotations_of(int64_t layer);
+  std::span<const float> query_factors_of(int64_t layer) const;
   void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
   // `joins`: the layer is parallel, and its attention has run.
   void run_mlp(int64_t index, bool joins);
   const float* mlp_input(const DecoderLayer& layer, bool joins);
+  // output[rows, hidden_size] = the layer's dense MLP, its experts, or both added.
+  void compute_mlp(const DecoderLayer& layer, const float* input, float* output);
+  void compute_dense_mlp(const DecoderLayer& layer, const float* input, float* output);
+  void gate_dense_mlp(const Projection& gate, const float* input);
   // The inputs of all layers for every row of the batch.
   void compute_layer_inputs(const ForwardBatch& batch);
   void add_layer_input(const LayerInput& input, int64_t index);
@@ -83,14 +91,17 @@ class Decoder final : public Model {
   ModelConfig config_;
   mutable LayerOps ops_;  // it has no state but scratch
   DecoderWeights weights_;
+  ExpertOps experts_;
   std::vector<AttentionShape> attention_;  // [layer_count]
   std::vector<int64_t> cache_layers_;      // [layer_count]: where the cache has the layer's keys and values
   std::vector<RotaryEmbedding> ropes_;
   KvShape kv_shape_;
   LayerSubset whole_;
   FeatureTaps taps_;
-  bool captures_ = false;     // this pass keeps features
-  int64_t feature_rows_ = 0;  // rows of features_ that the last pass wrote
+  bool captures_ = false;      // this pass keeps features
+  int64_t woken_experts_ = 0;  // of the last pass
+  int64_t woken_bytes_ = 0;    // their weights
+  int64_t feature_rows_ = 0;   // rows of features_ that the last pass wrote
 
   // Scratch of one pass, one row per row being computed.
   Scratch hidden_;                 // [rows, hidden_size]: the residual stream
@@ -105,6 +116,9 @@ class Decoder final : public Model {
   Scratch attended_;                  // [rows, q_size]
   Scratch gate_up_;                   // [rows, 2 * ffn_size]
   Scratch gated_;                     // [rows, ffn_size]
+  Scratch dense_;                     // [rows, hidden_size]: the dense MLP beside experts
+  Scratch dense_gates_;               // [rows, 1]
+  Scratch router_inputs_;             // [rows, hidden_size], where the router has a norm of its own
   Scratch features_;                  // [batch rows, feature_size()]
   Scratch logits_;                    // [wanted rows, vocab_size]
   Scratch projected_inputs_;          // [batch rows, layer_count, size]

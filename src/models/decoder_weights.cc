@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/decoder_weights.h"
 
+#include <cmath>
+
 namespace outrider {
 namespace {
 
@@ -21,7 +23,7 @@ Status check_weight_type(std::optional<DType> type) {
 }
 
 int64_t norm_parameters(const DecoderLayer& layer) {
-  auto count = static_cast<int64_t>(layer.q_norm.size() + layer.k_norm.size());
+  auto count = static_cast<int64_t>(layer.q_norm.size() + layer.k_norm.size() + layer.sinks.size());
   count += layer.input.norm.parameter_count();
   for (const auto* norm :
        {&layer.attention_norm, &layer.attention_output_norm, &layer.mlp_norm, &layer.mlp_output_norm})
@@ -55,7 +57,7 @@ struct NormedHeads {
 
 Status load_head_norm(WeightLoader& loader, const ModelConfig& config, const std::string& name,
                       NormedHeads heads, std::vector<float>& weight) {
-  if (config.qk_norm == QkNorm::kNone) return {};
+  if (!config.has_qk_weights()) return {};
   if (config.qk_norm != QkNorm::kEach) {
     const int64_t size = config.qk_norm_size(heads.count, heads.dim);
     return load_weight(loader, config, name + ".weight", size, weight);
@@ -83,6 +85,8 @@ Status load_norms(WeightLoader& loader, const ModelConfig& config, const LayerPl
   }
   const std::string attention = place.prefix + "self_attn.";
   const LayerSizes sizes = config.sizes_of(place.index);
+  if (config.qk_norm == QkNorm::kPlain && config.traits_of(place.index).rope != LayerTraits::kNoRope)
+    layer.q_norm = layer.k_norm = std::vector<float>(static_cast<size_t>(sizes.head_dim), 1.0F);
   OUTRIDER_RETURN_IF_ERROR(
       load_head_norm(loader, config, attention + "q_norm", {sizes.head_count, sizes.head_dim}, layer.q_norm));
   if (config.kv_layer_of(place.index) != place.index) return {};
@@ -99,6 +103,8 @@ Status load_attention(WeightLoader& loader, const ModelConfig& config, const Lay
   std::vector<WeightLoader::Part> others;
   if (config.kv_layer_of(place.index) == place.index)
     others = {{attention + "k_proj", sizes.kv_size()}, {attention + values, sizes.kv_size()}};
+  if (config.attention_sinks)
+    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "sinks.weight", sizes.head_count, layer.sinks));
   if (config.v_norm) layer.v_norm.assign(static_cast<size_t>(sizes.head_dim), 1.0F);
   if (place.splits_queries) {
     OUTRIDER_RETURN_IF_ERROR(loader.plan(others, place.input_size, config.qkv_bias, layer.kv));
@@ -108,6 +114,64 @@ Status load_attention(WeightLoader& loader, const ModelConfig& config, const Lay
   OUTRIDER_RETURN_IF_ERROR(loader.plan(queries, place.input_size, config.qkv_bias, layer.qkv));
   return loader.plan({{attention + "o_proj", config.hidden_size}}, sizes.q_size(), config.output_bias,
                      layer.attention_output);
+}
+
+// Where an expert's number ends the names of its matrices, it is `end`.
+struct MlpPlace {
+  std::string begin;
+  std::string end;
+  int64_t ffn_size = 0;
+  bool bias = false;
+};
+
+Status load_mlp(WeightLoader& loader, const ModelConfig& config, const MlpPlace& place, Projection& gate_up,
+                Projection& down) {
+  std::vector<WeightLoader::Part> inputs = {{place.begin + "up_proj" + place.end, place.ffn_size}};
+  if (config.mlp.is_gated)
+    inputs.insert(inputs.begin(), {place.begin + "gate_proj" + place.end, place.ffn_size});
+  OUTRIDER_RETURN_IF_ERROR(loader.plan(inputs, config.hidden_size, place.bias, gate_up));
+  return loader.plan({{place.begin + "down_proj" + place.end, config.hidden_size}}, place.ffn_size,
+                     place.bias, down);
+}
+
+// The norms of a mixture of experts that has its own, and the factors of its weights.
+Status load_expert_norms(WeightLoader& loader, const ModelConfig& config, const std::string& mlp,
+                         ExpertLayer& layer) {
+  const int64_t hidden = config.hidden_size;
+  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, mlp + "gate_norm", hidden, layer.router_norm));
+  const float scale = 1 / std::sqrt(static_cast<float>(hidden));
+  for (float& weight : layer.router_norm.weight) weight *= scale;
+  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, mlp + "experts_norm", hidden, layer.input_norm));
+  OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, mlp + "experts_output_norm", hidden, layer.output_norm));
+  OUTRIDER_RETURN_IF_ERROR(
+      load_norm(loader, config, mlp + "dense_output_norm", hidden, layer.dense_output_norm));
+  return loader.read_vector(mlp + "expert_scales.weight", config.experts.count, layer.scales);
+}
+
+Status load_experts(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                    ExpertLayer& layer) {
+  const ExpertTraits& traits = config.experts;
+  const std::string mlp = place.prefix + "mlp.";
+  // Routing in less than f32 would choose other experts.
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{mlp + "gate", traits.count, DType::kF32}}, config.hidden_size,
+                                       traits.router_bias, layer.router));
+  if (config.has_dense_mlp(place.index) && traits.gates_dense) {
+    OUTRIDER_RETURN_IF_ERROR(loader.plan({{mlp + "shared_expert_gate", 1, DType::kF32}}, config.hidden_size,
+                                         /*bias=*/false, layer.dense_gate));
+  }
+  if (traits.choice_bias)
+    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(mlp + "choice.bias", traits.count, layer.choice_bias));
+  if (traits.has_own_norms) OUTRIDER_RETURN_IF_ERROR(load_expert_norms(loader, config, mlp, layer));
+  layer.experts.resize(static_cast<size_t>(traits.count));
+  loader.share_memory(&layer.memory);
+  for (size_t i = 0; i < layer.experts.size(); ++i) {
+    Expert& expert = layer.experts[i];
+    OUTRIDER_RETURN_IF_ERROR(
+        load_mlp(loader, config, {mlp + "experts.", "." + std::to_string(i), traits.ffn_size, traits.bias},
+                 expert.gate_up, expert.down));
+  }
+  loader.share_memory(nullptr);
+  return {};
 }
 
 Status load_layer_end(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
@@ -154,13 +218,13 @@ int64_t DecoderWeights::parameter_count() const {
 }
 
 int64_t DecoderLayer::parameter_count() const {
-  int64_t count = norm_parameters(*this);
+  int64_t count = norm_parameters(*this) + experts.parameter_count();
   for (const Projection* projection : projections()) count += projection->parameter_count();
   return count;
 }
 
 int64_t DecoderLayer::bytes() const {
-  int64_t total = norm_parameters(*this) * static_cast<int64_t>(sizeof(float));
+  int64_t total = norm_parameters(*this) * static_cast<int64_t>(sizeof(float)) + experts.bytes();
   for (const Projection* projection : projections()) total += projection->bytes();
   return total;
 }
@@ -177,8 +241,12 @@ int64_t DecoderWeights::bytes() const {
   return total;
 }
 
-int64_t DecoderWeights::streamed_bytes() const {
+int64_t DecoderWeights::streamed_bytes(int64_t used) const {
   int64_t total = bytes();
+  for (const DecoderLayer& layer : layers) {
+    const auto count = std::ssize(layer.experts.experts);
+    if (count > 0) total -= layer.experts.bytes_of_expert() * (count - used);
+  }
   for (const auto* rows : {&table, &positions})
     total -= *rows ? static_cast<int64_t>((*rows)->data.size()) : 0;
   if (layer_inputs) total -= static_cast<int64_t>(layer_inputs->table.data.size());
@@ -190,12 +258,12 @@ Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const
   OUTRIDER_RETURN_IF_ERROR(load_norms(loader, config, place, layer));
   OUTRIDER_RETURN_IF_ERROR(load_attention(loader, config, place, layer));
   OUTRIDER_RETURN_IF_ERROR(load_layer_end(loader, config, place, layer));
-  const std::string mlp = place.prefix + "mlp.";
-  const int64_t ffn_size = config.sizes_of(place.index).ffn_size;
-  std::vector<WeightLoader::Part> inputs = {{mlp + "up_proj", ffn_size}};
-  if (config.mlp.is_gated) inputs.insert(inputs.begin(), {mlp + "gate_proj", ffn_size});
-  OUTRIDER_RETURN_IF_ERROR(loader.plan(inputs, config.hidden_size, config.mlp.bias, layer.gate_up));
-  return loader.plan({{mlp + "down_proj", config.hidden_size}}, ffn_size, config.mlp.bias, layer.down);
+  if (config.has_dense_mlp(place.index)) {
+    const int64_t ffn_size = config.sizes_of(place.index).ffn_size;
+    OUTRIDER_RETURN_IF_ERROR(load_mlp(loader, config, {place.prefix + "mlp.", "", ffn_size, config.mlp.bias},
+                                      layer.gate_up, layer.down));
+  }
+  return config.has_experts(place.index) ? load_experts(loader, config, place, layer.experts) : Status();
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "models/expert_ops.h"
 #include "models/layer_ops.h"
 #include "models/weight_loader.h"
 
@@ -32,11 +33,13 @@ struct DecoderLayer {
   Projection kv;                      // keys and values where they are split from the queries, else empty
   std::vector<float> q_norm, k_norm;  // [head_dim] or [heads * head_dim]; or empty
   std::vector<float> v_norm;          // [head_dim] ones, or empty
+  std::vector<float> sinks;           // [head_count], see AttentionArgs, or empty
   Projection attention_output;
   Norm attention_output_norm;  // [hidden_size]
   Norm mlp_norm;               // of the MLP's input [hidden_size]
-  Projection gate_up;          // gate first, where there is one
+  Projection gate_up;          // of the dense MLP, gate first, where there is one; or empty: it has none
   Projection down;
+  ExpertLayer experts;   // empty where the layer has none
   Norm mlp_output_norm;  // [hidden_size]
   LayerInput input;      // empty projections: the layer has none
   float scalar = 1;      // of the residual stream after the layer
@@ -63,7 +66,8 @@ struct DecoderWeights {
   const PackedMatrix& embedding() const { return table ? *table : lm_head.parts.front(); }
   int64_t parameter_count() const;
   int64_t bytes() const;
-  int64_t streamed_bytes() const;  // without the tables, of which a pass reads single rows
+  // The bytes that a pass over one row reads: single rows of the tables and `used` experts of each layer.
+  int64_t streamed_bytes(int64_t used) const;
 };
 
 // The place of a layer's tensors, and what its configuration leaves open.

@@ -25,6 +25,12 @@ bool is_output(const std::string& name, bool tied_embeddings) {
   return name == (tied_embeddings ? "token_embd.weight" : "output.weight");
 }
 
+// Whether a tensor has the matrices of all experts of a layer.
+bool is_experts(const std::string& name) { return name.ends_with("_exps.weight"); }
+
+// Whether a tensor decides which experts a row uses, or how much a shared one counts.
+bool is_router(const std::string& name) { return name.find(".ffn_gate_inp") != std::string::npos; }
+
 // The type with blocks of 32 for rows that blocks of 256 do not divide.
 DType fallback_of(DType type) { return type == DType::kQ4_K ? DType::kQ4_0 : DType::kQ8_0; }
 
@@ -32,7 +38,8 @@ void choose_type(const GgufTensor& tensor, DType type, bool tied_embeddings, Qua
   const Shape& shape = tensor.view.shape;
   planned->to = planned->from;
   if (shape.size() == 1) planned->to = DType::kF32;
-  if (shape.size() != 2) return;
+  if (shape.size() != 2 && !is_experts(tensor.name)) return;
+  if (is_router(tensor.name)) return;
   if (bits_per_weight(type) < bits_per_weight(DType::kQ6_K) && is_output(tensor.name, tied_embeddings))
     type = DType::kQ6_K;
   for (const DType candidate : {type, fallback_of(type)}) {

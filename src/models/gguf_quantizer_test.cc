@@ -49,6 +49,8 @@ class GgufQuantizerTest : public testing::Test {
     made_.add("blk.0.ffn_down.weight", {8, 96});
     made_.add("blk.0.ffn_up.weight", {8, 40});
     made_.add("blk.0.other.weight", {2, 4, 256});
+    made_.add("blk.0.ffn_up_exps.weight", {3, 4, 256});
+    made_.add("blk.0.ffn_gate_inp.weight", {3, 256});
     made_.model.metadata.set_string("general.architecture", "llama");
     folder_ = fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::create_directories(folder_);
@@ -76,6 +78,8 @@ TEST_F(GgufQuantizerTest, ChoosesTypes) {
   EXPECT_EQ(chosen["token_embd.weight"], DType::kQ4_K);
   EXPECT_EQ(chosen["output.weight"], DType::kQ6_K);
   EXPECT_EQ(chosen["blk.0.attn_norm.weight"], DType::kF32);
+  EXPECT_EQ(chosen["blk.0.ffn_up_exps.weight"], DType::kQ4_K);
+  EXPECT_EQ(chosen["blk.0.ffn_gate_inp.weight"], DType::kF32);
   EXPECT_EQ(chosen["blk.0.attn_q.weight"], DType::kQ4_K);
   EXPECT_EQ(chosen["blk.0.ffn_down.weight"], DType::kQ4_0);  // 96 is no multiple of 256
   EXPECT_EQ(chosen["blk.0.ffn_up.weight"], DType::kF32);     // 40 is no multiple of 32

@@ -23,20 +23,19 @@ void run_norm(const KernelTable& kernels, const Norm& norm, NormArgs rows, Worke
   (norm.kind == NormKind::kRms ? kernels.rms_norm : kernels.layer_norm)(rows, worker);
 }
 
-struct RowOf {
-  int64_t row;
-  int64_t rows;
-};
-
-// Gathers one row of the parts, each [rows, part.n], which are stored one after the other.
-void join_parts(const Projection& projection, const float* parts, RowOf which, float* out) {
-  for (const PackedMatrix& part : projection.parts) {
-    out = std::copy_n(parts + which.row * part.n, part.n, out);
-    parts += which.rows * part.n;
-  }
-}
-
 }  // namespace
+
+void finish_row(const Projection& projection, const float* parts, ProductRow which, float* y) {
+  // Parts of a single row stand side by side as they are.
+  const bool is_split = projection.parts.size() > 1 && which.rows > 1;
+  float* out = y;
+  for (size_t i = 0; is_split && i < projection.parts.size(); ++i) {
+    const int64_t n = projection.parts[i].n;
+    out = std::copy_n(parts + which.row * n, n, out);
+    parts += which.rows * n;
+  }
+  for (size_t i = 0; i < projection.bias.size(); ++i) y[i] += projection.bias[i];
+}
 
 AttentionShape AttentionShape::of(const ModelConfig& config, int64_t layer) {
   const LayerSizes sizes = config.sizes_of(layer);
@@ -46,6 +45,7 @@ AttentionShape AttentionShape::of(const ModelConfig& config, int64_t layer) {
           .kv_head_count = sizes.kv_head_count,
           .head_dim = sizes.head_dim,
           .window = config.traits_of(layer).window,
+          .chunk = config.traits_of(layer).chunk,
           .scale = config.scales.attention_by_layer ? scale / static_cast<float>(layer + 1) : scale,
           .softcap = static_cast<float>(config.attention_softcap),
           .slopes = config.alibi_slopes,
@@ -75,7 +75,6 @@ int LayerOps::shares_for(int64_t numbers) const { return numbers < kWorthSharing
 void LayerOps::project(const Projection& projection, const float* x, float* y, int64_t rows) {
   if (rows == 0) return;
   reserve(projection, rows);
-  // Parts of one row stand side by side as they are.
   const bool split = projection.parts.size() > 1 && rows > 1;
   float* parts = split ? parts_.data() : y;
   float* out = parts;
@@ -91,11 +90,8 @@ void LayerOps::project(const Projection& projection, const float* x, float* y, i
   if (!split && projection.bias.empty()) return;
   pool_->run(shares_for(rows * projection.n), [&](Worker worker) {
     const Range share = share_of(worker, rows);
-    for (int64_t r = share.begin; r < share.end; ++r) {
-      float* row = y + r * projection.n;
-      if (split) join_parts(projection, parts, {r, rows}, row);
-      for (size_t i = 0; i < projection.bias.size(); ++i) row[i] += projection.bias[i];
-    }
+    for (int64_t r = share.begin; r < share.end; ++r)
+      finish_row(projection, parts, {r, rows}, y + r * projection.n);
   });
 }
 
@@ -238,9 +234,11 @@ void LayerOps::attend(const AttentionShape& shape, const Attend& args) const {
                                   .head_dim = shape.head_dim,
                                   .page_size = args.cache->shape().page_size,
                                   .window = shape.window,
+                                  .chunk = shape.chunk,
                                   .scale = shape.scale,
                                   .softcap = shape.softcap,
-                                  .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data()};
+                                  .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data(),
+                                  .sinks = args.sinks.empty() ? nullptr : args.sinks.data()};
   pool_->run([&](Worker worker) { kernels_->attention(kernel_args, worker); });
 }
 

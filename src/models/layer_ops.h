@@ -48,7 +48,8 @@ struct AttentionShape {
   int64_t head_count = 0;
   int64_t kv_head_count = 0;
   int64_t head_dim = 0;
-  int64_t window = 0;  // this and the next three: see AttentionArgs
+  int64_t window = 0;  // this and the next four: see AttentionArgs
+  int64_t chunk = 0;
   float scale = 0;
   float softcap = 0;
   std::span<const float> slopes = {};  // [head_count], or empty
@@ -127,6 +128,7 @@ class LayerOps {
     std::span<const AttentionRow> rows;
     KvCache* cache = nullptr;
     int64_t layer = 0;
+    std::span<const float> sinks = {};  // [head_count], or empty
     float* y = nullptr;
   };
   void attend(const AttentionShape& shape, const Attend& args) const;
@@ -144,6 +146,16 @@ class LayerOps {
   Scratch parts_;     // [rows, n] for each part of a projection, part after part
   Scratch packed_x_;  // inputs of a projection in the form that its weights ask for
 };
+
+// Row `row` of `rows` rows of a product.
+struct ProductRow {
+  int64_t row = 0;
+  int64_t rows = 0;
+};
+
+// Completes a row of a product: gathers it from `parts`, where the outputs of several parts stand one after
+// the other, each [rows, part.n], and adds the bias.
+void finish_row(const Projection& projection, const float* parts, ProductRow which, float* y);
 
 // The description of a row of the batch that attention reads.
 AttentionRow attention_row(const ForwardBatch& batch, int32_t row);

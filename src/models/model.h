@@ -61,8 +61,12 @@ class Model {
   virtual int64_t weight_bytes() const = 0;
   // True where the matrices are mapped from a file of packed weights.
   virtual bool maps_weights() const { return false; }
-  // The bytes of weights that every pass reads: all but the embedding table.
+  // The bytes of weights that a pass over one row reads: all but tables and the experts that it does not use.
   virtual int64_t streamed_bytes() const { return weight_bytes(); }
+  // The experts that the last pass read, counted in each layer; 0: the model has none.
+  virtual int64_t woken_experts() const { return 0; }
+  // The bytes of weights that the last pass read.
+  virtual int64_t pass_bytes() const { return streamed_bytes(); }
 
   // Makes room for batches of that size: forward() over them does not allocate. Error: out of memory.
   virtual Status reserve(int64_t rows, int64_t logits_rows) = 0;

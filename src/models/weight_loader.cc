@@ -38,43 +38,44 @@ Result<TensorView> WeightLoader::find(const std::string& tensor_name, const Shap
   return found->second;
 }
 
-DType WeightLoader::loaded_type(const TensorView& view) const {
-  const DType wanted = options_.weights.value_or(view.dtype);
+DType WeightLoader::loaded_type(const TensorView& view, std::optional<DType> type) const {
+  const DType wanted = type ? *type : options_.weights.value_or(view.dtype);
   return view.cols() % block_elements(wanted) == 0 ? wanted : view.dtype;
 }
 
 Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection) {
-  struct Run {  // neighbouring parts that load as one type
-    std::string names;
-    std::vector<TensorView> views;
-  };
-  std::vector<Run> runs;
+  std::vector<MatrixPlan> runs;  // of neighbouring parts that load as one type
   for (const Part& part : parts) {
     OUTRIDER_TRY(const TensorView view, find(part.name + ".weight", {part.n, k}));
-    if (runs.empty() || loaded_type(runs.back().views.back()) != loaded_type(view)) runs.emplace_back();
+    const DType type = loaded_type(view, part.type);
+    if (runs.empty() || runs.back().type != type) runs.push_back({.type = type});
     runs.back().names += (runs.back().names.empty() ? "" : ",") + part.name;
-    runs.back().views.push_back(view);
+    runs.back().parts.push_back(view);
     projection.n += part.n;
     if (bias) OUTRIDER_RETURN_IF_ERROR(read_vector(part.name + ".bias", part.n, projection.bias));
   }
   projection.k = k;
   projection.parts.resize(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
-    OUTRIDER_RETURN_IF_ERROR(plan_matrix(std::move(runs[i].names), std::move(runs[i].views),
-                                         options_.kernels->layout, projection.parts[i]));
+    OUTRIDER_RETURN_IF_ERROR(plan_matrix(std::move(runs[i]), options_.kernels->layout, projection.parts[i]));
   }
   return {};
 }
 
 Status WeightLoader::plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table) {
   OUTRIDER_TRY(const TensorView view, find(name + ".weight", {n, k}));
-  return plan_matrix(name, {view}, row_layout, table);
+  return plan_matrix({name, {view}, loaded_type(view, std::nullopt)}, row_layout, table);
 }
 
-Status WeightLoader::plan_matrix(std::string names, std::vector<TensorView> parts, Layout layout,
-                                 PackedMatrix& packed) {
-  OUTRIDER_TRY(packed, layout({parts, loaded_type(parts.front())}));
-  jobs_.push_back({std::move(names), std::move(parts), &packed});
+Status WeightLoader::plan_matrix(MatrixPlan plan, Layout layout, PackedMatrix& packed) {
+  OUTRIDER_TRY(packed, layout({plan.parts, plan.type}));
+  PackingJob& job = jobs_.emplace_back();
+  job = {
+      .names = std::move(plan.names), .parts = std::move(plan.parts), .packed = &packed, .memory = shared_};
+  if (shared_ == nullptr) return {};
+  constexpr size_t kLine = 64;  // bytes that matrices are aligned to
+  job.offset = shared_->planned;
+  shared_->planned += (static_cast<size_t>(packed.bytes()) + kLine - 1) / kLine * kLine;
   return {};
 }
 
@@ -90,8 +91,16 @@ Status WeightLoader::read_vector(const std::string& tensor_name, int64_t size, s
   return {};
 }
 
+Status WeightLoader::allocate_for(const PackingJob& job) {
+  if (job.memory == nullptr) return allocate(*job.packed);
+  if (job.memory->buffer.size() == 0) job.memory->buffer = Buffer(job.memory->planned);
+  job.packed->data =
+      Buffer::borrowed({job.memory->buffer.data() + job.offset, static_cast<size_t>(job.packed->bytes())});
+  return {};
+}
+
 Status WeightLoader::pack(const PackingJob& job) const {
-  OUTRIDER_RETURN_IF_ERROR(allocate(*job.packed));
+  OUTRIDER_RETURN_IF_ERROR(allocate_for(job));
   if (options_.pool->is_pinned()) place(*job.packed);
   const Status status =
       share([&](Worker worker) { options_.kernels->pack(job.source(), *job.packed, worker); });

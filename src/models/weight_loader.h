@@ -34,10 +34,15 @@ class WeightLoader {
   struct Part {
     std::string name;  // name of the tensor without ".weight"
     int64_t n = 0;
+    std::optional<DType> type = {};  // whatever ModelOptions::weights says
   };
   // Plans the packing of each part's weight [n, k], and reads its bias [n] if `bias`. `projection` must not
   // move before pack_all() has returned.
   Status plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection);
+
+  // Matrices that are planned from now on lie in this memory; nullptr: each has its own. It must not move
+  // before pack_all() has returned.
+  void share_memory(SharedMemory* memory) { shared_ = memory; }
 
   // Plans the copy of a weight [n, k] as a table of rows, which must not move before pack_all() has returned.
   Status plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table);
@@ -52,10 +57,16 @@ class WeightLoader {
 
  private:
   Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
-  DType loaded_type(const TensorView& view) const;
+  DType loaded_type(const TensorView& view, std::optional<DType> type) const;
   using Layout = Result<PackedMatrix> (*)(const MatrixSource& source);
-  Status plan_matrix(std::string names, std::vector<TensorView> parts, Layout layout, PackedMatrix& packed);
+  struct MatrixPlan {
+    std::string names = {};
+    std::vector<TensorView> parts = {};
+    DType type = DType::kF32;
+  };
+  Status plan_matrix(MatrixPlan plan, Layout layout, PackedMatrix& packed);
   Status pack(const PackingJob& job) const;
+  static Status allocate_for(const PackingJob& job);
 
   void place(PackedMatrix& packed) const;
   // Runs work(share) for every share of a matrix on all workers. Error: out of memory.
@@ -66,6 +77,7 @@ class WeightLoader {
   const ModelFile& file_;
   const ModelOptions& options_;
   std::vector<PackingJob> jobs_;
+  SharedMemory* shared_ = nullptr;
   int64_t packed_bytes_ = 0;
 };
 

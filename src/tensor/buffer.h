@@ -13,7 +13,7 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(size_t bytes);
-  // Views bytes that outlive the buffer, are only read and are aligned alike.
+  // Views bytes that outlive the buffer and are aligned alike. Those of a mapped file are only read.
   static Buffer borrowed(std::span<const std::byte> bytes);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;

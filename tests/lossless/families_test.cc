@@ -37,7 +37,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
                          testing::Values("mistral", "olmo2", "granite", "llama_rope_dynamic", "smollm3",
                                          "phi3", "ministral", "ministral3", "gemma2", "gemma3", "gemma4",
                                          "glm4", "stablelm", "opt", "gpt2", "starcoder", "falcon",
-                                         "falcon_alibi", "mpt"),
+                                         "falcon_alibi", "mpt", "mixtral", "qwen2_moe", "qwen3_moe", "olmoe",
+                                         "gpt_oss", "granitemoe", "llama4", "gemma4_moe", "glm4_moe"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -24,7 +24,7 @@ Status check_form(const ModelFile& file) {
                          !config.norm.has_outputs() && !config.norm.adds_one &&
                          (config.qk_norm == QkNorm::kNone || config.qk_norm == QkNorm::kHead);
   const bool has_mlp = config.mlp.is_gated && config.mlp.activation == Activation::kSilu &&
-                       config.block == BlockKind::kSequential;
+                       config.block == BlockKind::kSequential && config.experts.count == 0;
   const bool has_scales =
       scales.embedding == 1 && scales.residual == 1 && scales.attention == 0 && scales.logits == 1;
   const bool has_attention = config.layer_traits.size() == 1 && config.layer_traits.front().rope == 0 &&

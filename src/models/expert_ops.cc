@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/expert_ops.h"
+
+#include <algorithm>
+
+namespace outrider {
+namespace {
+
+constexpr int64_t kLine = 64;  // bytes that packed inputs are aligned to
+
+int64_t packed_bytes(const PackedMatrix& matrix, int64_t rows) {
+  return (input_bytes(matrix.inputs, rows, matrix.k) + kLine - 1) / kLine * kLine;
+}
+
+// A bound of the packed inputs of `places` places, however they are divided among experts: layouts round rows
+// up to whole tiles, for each expert.
+int64_t most_packed_bytes(const Projection& projection, int64_t places, int64_t experts) {
+  constexpr int64_t kTileRows = 16;
+  int64_t bytes = 0;
+  for (const PackedMatrix& part : projection.parts)
+    bytes += packed_bytes(part, places) + std::min(places, experts) * packed_bytes(part, kTileRows);
+  return bytes;
+}
+
+}  // namespace
+
+int64_t ExpertLayer::parameter_count() const {
+  int64_t count =
+      router.parameter_count() + dense_gate.parameter_count() + std::ssize(scales) + std::ssize(choice_bias);
+  for (const auto* norm : {&router_norm, &input_norm, &output_norm, &dense_output_norm})
+    count += norm->parameter_count();
+  for (const Expert& expert : experts)
+    count += expert.gate_up.parameter_count() + expert.down.parameter_count();
+  return count;
+}
+
+int64_t ExpertLayer::bytes() const {
+  int64_t total = router.bytes() + dense_gate.bytes();
+  for (const Expert& expert : experts) total += expert.gate_up.bytes() + expert.down.bytes();
+  return total;
+}
+
+int64_t ExpertLayer::bytes_of_expert() const {
+  return (bytes() - router.bytes() - dense_gate.bytes()) / std::ssize(experts);
+}
+
+void ExpertOps::reserve(const ExpertLayer& layer, int64_t rows) {
+  const ExpertTraits& traits = config_.experts;
+  const int64_t places = rows * traits.used;
+  groups_.reserve(places, traits.count);
+  choices_.reserve(static_cast<size_t>(places));
+  outputs_.reserve(rows, traits.count);
+  inputs_.reserve(places, config_.hidden_size);
+  results_.reserve(places, config_.hidden_size);
+  gated_.reserve(places, traits.ffn_size);
+  ops_.reserve(layer.router, rows);
+  ops_.reserve(layer.dense_gate, rows);
+  size_t products = 0;
+  for (const Expert& expert : layer.experts) {
+    gate_up_.reserve(places, expert.gate_up.n);
+    for (const Projection* projection : {&expert.gate_up, &expert.down}) {
+      products = std::max(products, layer.experts.size() * projection->parts.size());
+      if (projection->parts.size() > 1) parts_.reserve(places, projection->n);
+      packed_x_.reserve(1, (most_packed_bytes(*projection, places, traits.count) + 3) / 4);
+    }
+  }
+  products_.reserve(products);
+}
+
+void ExpertOps::run(const ExpertLayer& layer, const Inputs& inputs, float* y, int64_t rows) {
+  reserve(layer, rows);
+  route(layer, inputs.router, rows);
+  gather(inputs.x, rows);
+  multiply(layer, &Expert::gate_up, inputs_.data(), gate_up_.data());
+  ops_.activate({.x = gate_up_.data(),
+                 .y = gated_.data(),
+                 .rows = rows * config_.experts.used,
+                 .dim = config_.experts.ffn_size,
+                 .activation = config_.mlp.activation,
+                 .is_gated = config_.mlp.is_gated});
+  multiply(layer, &Expert::down, gated_.data(), results_.data());
+  combine(y, rows);
+}
+
+void ExpertOps::route(const ExpertLayer& layer, const float* x, int64_t rows) {
+  const ExpertTraits& traits = config_.experts;
+  ops_.project(layer.router, x, outputs_.data(), rows);
+  choices_.resize(static_cast<size_t>(rows * traits.used));
+  ops_.pool().run(ops_.shares_for(rows * traits.count), [&](Worker worker) {
+    const Range share = share_of(worker, rows);
+    for (int64_t r = share.begin; r < share.end; ++r)
+      choose_experts({traits, outputs_.data() + r * traits.count, layer.choice_bias},
+                     choices_.data() + r * traits.used);
+  });
+  for (ExpertChoice& choice : choices_) {
+    if (!layer.scales.empty()) choice.weight *= layer.scales[static_cast<size_t>(choice.expert)];
+  }
+  groups_.sort(choices_, traits.used, traits.count);
+}
+
+void ExpertOps::gather(const float* x, int64_t rows) {
+  const int64_t dim = config_.hidden_size;
+  const int64_t used = config_.experts.used;
+  ops_.pool().run(ops_.shares_for(rows * used * dim), [&](Worker worker) {
+    const Range share = share_of(worker, rows * used);
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      float* input = inputs_.data() + groups_.place_of_choice()[static_cast<size_t>(i)] * dim;
+      std::copy_n(x + i / used * dim, dim, input);
+      if (!config_.experts.weighs_inputs) continue;
+      const float weight = choices_[static_cast<size_t>(i)].weight;
+      for (int64_t d = 0; d < dim; ++d) input[d] *= weight;
+    }
+  });
+}
+
+void ExpertOps::multiply(const ExpertLayer& layer, Projection Expert::*matrices, const float* x, float* y) {
+  list_products(layer, matrices, x, y);
+  const KernelTable& kernels = ops_.kernels();
+  int64_t packed = 0;  // numbers
+  for (const Product& product : products_) {
+    if (product.packs) packed += product.args.rows * product.args.weights->k;
+  }
+  if (packed > 0) {
+    ops_.pool().run(ops_.shares_for(packed), [&](Worker worker) {
+      for (const Product& product : products_) {
+        if (product.packs) kernels.pack_inputs(product.args, worker);
+      }
+    });
+  }
+  // A worker multiplies the same part of every expert, as it does in other products.
+  ops_.pool().run([&](Worker worker) {
+    for (const Product& product : products_) kernels.linear(product.args, worker);
+  });
+  finish_rows(layer, matrices, y);
+}
+
+void ExpertOps::list_products(const ExpertLayer& layer, Projection Expert::*matrices, const float* x,
+                              float* y) {
+  auto* packed_x = reinterpret_cast<std::byte*>(packed_x_.data());
+  products_.clear();
+  for (const ExpertGroups::Group& group : groups_.groups()) {
+    const Projection& projection = layer.experts[static_cast<size_t>(group.expert)].*matrices;
+    const bool split = projection.parts.size() > 1 && group.rows > 1;
+    float* out = (split ? parts_.data() : y) + group.begin * projection.n;
+    const PackedMatrix* before = nullptr;
+    for (const PackedMatrix& part : projection.parts) {
+      const bool shares = before != nullptr && before->inputs == part.inputs;
+      Product product{.args = {.weights = &part,
+                               .x = x + group.begin * projection.k,
+                               .packed_x = shares ? products_.back().args.packed_x : packed_x,
+                               .y = out,
+                               .rows = group.rows},
+                      .packs = !shares && part.inputs != InputLayout::kF32};
+      products_.push_back(product);
+      if (!shares) packed_x += packed_bytes(part, group.rows);
+      out += group.rows * part.n;
+      before = &part;
+    }
+  }
+}
+
+void ExpertOps::finish_rows(const ExpertLayer& layer, Projection Expert::*matrices, float* y) {
+  const auto needs = [](const Projection& projection) {
+    return projection.parts.size() > 1 || !projection.bias.empty();
+  };
+  if (std::ranges::none_of(layer.experts, [&](const Expert& expert) { return needs(expert.*matrices); }))
+    return;
+  const auto groups = groups_.groups();
+  ops_.pool().run([&](Worker worker) {
+    const Range share = share_of(worker, std::ssize(groups));
+    for (int64_t g = share.begin; g < share.end; ++g) {
+      const ExpertGroups::Group& group = groups[static_cast<size_t>(g)];
+      const Projection& projection = layer.experts[static_cast<size_t>(group.expert)].*matrices;
+      const int64_t begin = group.begin * projection.n;
+      for (int64_t r = 0; r < group.rows; ++r)
+        finish_row(projection, parts_.data() + begin, {r, group.rows}, y + begin + r * projection.n);
+    }
+  });
+}
+
+void ExpertOps::combine(float* y, int64_t rows) {
+  const int64_t dim = config_.hidden_size;
+  const int64_t used = config_.experts.used;
+  ops_.pool().run(ops_.shares_for(rows * used * dim), [&](Worker worker) {
+    const Range share = share_of(worker, rows);
+    for (int64_t i = share.begin * used; i < share.end * used; ++i) {
+      const float* result = results_.data() + groups_.place_of_choice()[static_cast<size_t>(i)] * dim;
+      const float weight = config_.experts.weighs_inputs ? 1 : choices_[static_cast<size_t>(i)].weight;
+      float* sum = y + i / used * dim;
+      if (i % used == 0) {
+        for (int64_t d = 0; d < dim; ++d) sum[d] = weight * result[d];
+      } else {
+        for (int64_t d = 0; d < dim; ++d) sum[d] += weight * result[d];
+      }
+    }
+  });
+}
+
+}  // namespace outrider

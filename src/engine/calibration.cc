@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kRowCounts[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 constexpr int64_t kContext = 1024;
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 // Tokens of context that passes are timed with: a power of two, so that most engines share one value.
 int64_t timed_context(const EngineParts& parts) {
@@ -59,11 +59,19 @@ class TimedPasses {
     }
   }
 
+  // A pass over `rows` rows. Unlike rows wake different experts.
+  struct Shape {
+    int rows = 1;
+    int64_t context = 0;
+    bool is_alike = false;
+  };
   // Milliseconds of one pass; null if the cache has no room for it.
-  std::optional<double> time(int rows, int64_t context) {
+  std::optional<double> time(const Shape& shape) {
+    const auto [rows, context, is_alike] = shape;
     auto transaction = parts_.cache->stage(sequence_, static_cast<int>(rows + context));
     if (!transaction.ok()) return std::nullopt;
-    tokens_.assign(static_cast<size_t>(rows), 0);
+    tokens_.clear();
+    for (int row = 0; row < rows; ++row) tokens_.push_back(is_alike ? 0 : token_of(row));
     batch_.clear();
     append_chain(batch_, sequence_, *transaction, tokens_, LogitsWanted::kAll);
     for (int32_t& length : batch_.prefix_len) length += static_cast<int32_t>(context);
@@ -71,8 +79,14 @@ class TimedPasses {
     parts_.target->forward(batch_, *parts_.cache);
     return now_ms() - start;
   }
+  // Experts that the last pass read.
+  int64_t woken() const { return parts_.target->woken_experts(); }
 
  private:
+  TokenId token_of(int row) const {
+    return static_cast<TokenId>(mix64(static_cast<uint64_t>(row)) % static_cast<uint64_t>(parts_.vocab_size));
+  }
+
   EngineParts& parts_;
   KvSequence sequence_;
   ForwardBatch batch_;
@@ -80,18 +94,25 @@ class TimedPasses {
 };
 
 // The minimum of a few passes, because disturbances only make a pass longer.
-std::optional<double> min_time(TimedPasses& passes, int rows, int64_t context) {
+std::optional<double> min_time(TimedPasses& passes, const TimedPasses::Shape& shape) {
   constexpr int kMaxRounds = 5;
   constexpr double kEnoughMs = 60.0;
   double spent = 0.0;
   std::optional<double> min;
   for (int round = 0; round < kMaxRounds && (round < 2 || spent < kEnoughMs); ++round) {
-    const std::optional<double> ms = passes.time(rows, context);
+    const std::optional<double> ms = passes.time(shape);
     if (!ms) return std::nullopt;
     min = min ? std::min(*min, *ms) : *ms;
     spent += *ms;
   }
   return min;
+}
+
+// The time that each expert of a point takes: alike rows wake fewer of them in otherwise equal passes.
+double time_per_expert(TimedPasses& passes, const PassCosts::Point& point) {
+  const auto alike_ms = min_time(passes, {.rows = point.rows, .is_alike = true});
+  const double more = point.woken - static_cast<double>(passes.woken());
+  return alike_ms && more > 0.0 ? std::max(0.0, point.ms - *alike_ms) / more : 0.0;
 }
 
 std::vector<PassCosts::Point> measure(EngineParts& parts) {
@@ -100,13 +121,14 @@ std::vector<PassCosts::Point> measure(EngineParts& parts) {
   const int64_t context = timed_context(parts);
   std::vector<PassCosts::Point> points;
   passes.touch(context + largest);
-  passes.time(1, 0);  // the first pass touches memory for the first time
+  passes.time({});  // the first pass touches memory for the first time
   for (const int rows : kRowCounts) {
     if (rows > largest) break;
-    const std::optional<double> ms = min_time(passes, rows, 0);
+    const std::optional<double> ms = min_time(passes, {.rows = rows});
     if (!ms) break;
-    PassCosts::Point point{.rows = rows, .ms = *ms, .ms_per_thousand = 0.0};
-    if (const auto with = context > 0 ? min_time(passes, rows, context) : std::nullopt) {
+    PassCosts::Point point{.rows = rows, .ms = *ms, .woken = static_cast<double>(passes.woken())};
+    if (point.woken > 0 && rows > 1) point.ms_per_expert = time_per_expert(passes, point);
+    if (const auto with = context > 0 ? min_time(passes, {.rows = rows, .context = context}) : std::nullopt) {
       point.ms_per_thousand = std::max(0.0, *with - *ms) * 1000.0 / static_cast<double>(context);
     }
     points.push_back(point);
@@ -136,19 +158,25 @@ std::string fingerprint(const EngineParts& parts) {
   return fmt::format("{:016x}", hash);
 }
 
-// Reads lines of "rows ms ms_per_thousand"; empty if the file is absent or not of that form.
+// Reads lines of "rows ms ms_per_thousand woken ms_per_expert"; empty if the file is absent or not of that
+// form.
 std::vector<PassCosts::Point> read_points(const std::filesystem::path& path) {
   constexpr double kMaxMs = 1e7;
+  constexpr double kMaxExpertsOfPass = 1e7;
   std::ifstream file(path);
   std::vector<PassCosts::Point> points;
   for (std::string line; std::getline(file, line);) {
     PassCosts::Point point;
     std::istringstream fields(line);
-    const bool is_whole = !file.eof() && fields >> point.rows >> point.ms >> point.ms_per_thousand &&
-                          (fields >> std::ws).eof() && points.size() < std::size(kRowCounts);
+    const bool is_whole =
+        !file.eof() &&
+        fields >> point.rows >> point.ms >> point.ms_per_thousand >> point.woken >> point.ms_per_expert &&
+        (fields >> std::ws).eof() && points.size() < std::size(kRowCounts);
     const bool rises = points.empty() ? point.rows == 1 : point.rows > points.back().rows;
-    const bool is_sane =
-        point.ms > 0.0 && point.ms < kMaxMs && point.ms_per_thousand >= 0.0 && point.ms_per_thousand < kMaxMs;
+    const bool is_sane = point.ms > 0.0 && point.ms < kMaxMs && point.ms_per_thousand >= 0.0 &&
+                         point.ms_per_thousand < kMaxMs && point.woken >= 0.0 &&
+                         point.woken < kMaxExpertsOfPass && point.ms_per_expert >= 0.0 &&
+                         point.ms_per_expert * point.woken <= point.ms;
     if (!is_whole || !rises || !is_sane) return {};
     points.push_back(point);
   }
@@ -158,7 +186,8 @@ std::vector<PassCosts::Point> read_points(const std::filesystem::path& path) {
 void write_points(const std::filesystem::path& path, const std::vector<PassCosts::Point>& points) {
   std::string text;
   for (const auto& point : points)
-    text += fmt::format("{} {:.6g} {:.6g}\n", point.rows, point.ms, point.ms_per_thousand);
+    text += fmt::format("{} {:.6g} {:.6g} {:.6g} {:.6g}\n", point.rows, point.ms, point.ms_per_thousand,
+                        point.woken, point.ms_per_expert);
   if (make_directories(path.parent_path()).ok()) (void)write_durably(path, text);
 }
 

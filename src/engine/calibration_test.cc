@@ -101,11 +101,13 @@ TEST_F(Calibration, IsReadTheNextTime) {
     EXPECT_NEAR(again.points()[i].ms_per_thousand, measured.points()[i].ms_per_thousand,
                 1e-5 * measured.points()[i].ms_per_thousand);
   }
-  write("1 111 2.5\n40 222 3.5\n");
+  write("1 111 2.5 8 0\n40 222 3.5 96 0.25\n");
   const PassCosts edited = open();
   EXPECT_THAT(rows(edited), ElementsAre(1, 40));
   EXPECT_EQ(edited.points()[1].ms, 222.0);
   EXPECT_EQ(edited.points()[1].ms_per_thousand, 3.5);
+  EXPECT_EQ(edited.points()[1].woken, 96.0);
+  EXPECT_EQ(edited.points()[1].ms_per_expert, 0.25);
 }
 
 TEST_F(Calibration, IsKeptByWhatItDependsOn) {
@@ -132,7 +134,7 @@ TEST_F(Calibration, OfSmallPassesIsNotTakenForLargeOnes) {
   options_.max_batch = 1;
   options_.speculation.max_draft_len = 1;
   EXPECT_THAT(rows(open()), ElementsAre(1, 2));
-  write("1 5 0\n2 5 0\n");
+  write("1 5 0 0 0\n2 5 0 0 0\n");
   EXPECT_EQ(open().points()[0].ms, 5.0);
   options_.context = 140;  // timed with the same context
   options_.speculation.max_draft_len = 19;
@@ -143,30 +145,34 @@ TEST_F(Calibration, OfSmallPassesIsNotTakenForLargeOnes) {
 TEST_F(Calibration, FilesThatAreNotOneAreReplaced) {
   open();
   std::string many;
-  for (int i = 1; i < 10000; ++i) many += std::to_string(i) + " 1 1\n";
+  for (int i = 1; i < 10000; ++i) many += std::to_string(i) + " 1 1 0 0\n";
   const std::vector<std::string> contents = {
       "",
       "\n",
       "hello\n",
       std::string(100, '\0'),
-      "1 1 1\n32 1",                  // cut off
-      "1 1 1\n32 1 1",                // perhaps cut off
-      "1 1 1\n16 1 1\n",              // its end is gone
-      "1 1 1\n32 1 1 1\n",            // too much on a line
-      "1 1\n1 32 1 1\n",              // another form
-      "2 1 1\n32 1 1\n",              // does not begin with one row
-      "1 1 1\n32 1 1\n24 1 1\n",      // not in order
-      "1 1 1\n32 1 1\n32 1 1\n",      //
-      "-1 1 1\n32 1 1\n",             //
-      "1 0 1\n32 1 1\n",              //
-      "1 -1 1\n32 1 1\n",             //
-      "1 1 -1\n32 1 1\n",             //
-      "1 nan 1\n32 1 1\n",            //
-      "1 1 nan\n32 1 1\n",            //
-      "1 inf 1\n32 1 1\n",            //
-      "1 1e300 1\n32 1 1\n",          //
-      "1 1 1e9999\n32 1 1\n",         //
-      "1 1 1\n99999999999999 1 1\n",  //
+      "1 1 1 0 0\n32 1",                      // cut off
+      "1 1 1 0 0\n32 1 1 0 0",                // perhaps cut off
+      "1 1 1 0 0\n16 1 1 0 0\n",              // its end is gone
+      "1 1 1 0 0\n32 1 1 1 0 0\n",            // too much on a line
+      "1 1 0 0\n1 32 1 1 0 0\n",              // another form
+      "2 1 1 0 0\n32 1 1 0 0\n",              // does not begin with one row
+      "1 1 1 0 0\n32 1 1 0 0\n24 1 1 0 0\n",  // not in order
+      "1 1 1 0 0\n32 1 1 0 0\n32 1 1 0 0\n",  //
+      "-1 1 1 0 0\n32 1 1 0 0\n",             //
+      "1 0 1 0 0\n32 1 1 0 0\n",              //
+      "1 -1 1 0 0\n32 1 1 0 0\n",             //
+      "1 1 -1 0 0\n32 1 1 0 0\n",             //
+      "1 nan 1 0 0\n32 1 1 0 0\n",            //
+      "1 1 nan 0 0\n32 1 1 0 0\n",            //
+      "1 inf 1 0 0\n32 1 1 0 0\n",            //
+      "1 1e300 1 0 0\n32 1 1 0 0\n",          //
+      "1 1 1e9999 0 0\n32 1 1 0 0\n",         //
+      "1 1 1 0 0\n99999999999999 1 1 0 0\n",  //
+      "1 1 1 8 0\n32 1 1 -8 0\n",             // experts
+      "1 1 1 8 0\n32 1 1 nan 0\n",            //
+      "1 1 1 8 0\n32 1 1 8 -1\n",             //
+      "1 1 1 8 0\n32 1 1 8 1\n",              // take longer than the pass
       many,
   };
   for (const std::string& text : contents) {

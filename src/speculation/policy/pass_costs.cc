@@ -41,6 +41,15 @@ Place place_of(const std::vector<PassCosts::Point>& points, double rows) {
   return {.left = right - 1, .share = std::max(0.0, (rows - a.rows) / static_cast<double>(b.rows - a.rows))};
 }
 
+// A value of the points at so many rows, as it was measured.
+double measured_at(const std::vector<PassCosts::Point>& points, double rows,
+                   double PassCosts::Point::*value) {
+  if (points.size() == 1) return points[0].*value;
+  const Place place = place_of(points, rows);
+  const double left = points[place.left].*value;
+  return left + std::min(1.0, place.share) * (points[place.left + 1].*value - left);
+}
+
 double ms_at(const PassCosts::Point& point, double context) {
   return point.ms + point.ms_per_thousand * context / 1000.0;
 }
@@ -78,6 +87,7 @@ PassCosts::PassCosts(std::vector<Point> points)
 void PassCosts::fit() {
   points_ = measured_;
   for (size_t i = 0; i < points_.size(); ++i) {
+    points_[i].ms -= (1.0 - variety_) * points_[i].ms_per_expert * more_experts(points_[i].rows);
     points_[i].ms *= std::exp(factors_[i]);
     points_[i].ms_per_thousand *= std::exp(factors_[i]);
   }
@@ -93,26 +103,46 @@ double PassCosts::pass_ms(double rows, double context) const {
   return left + place.share * (ms_at(points_[place.left + 1], context) - left);
 }
 
+double PassCosts::more_experts(double rows) const {
+  return measured_at(measured_, rows, &Point::woken) - measured_.front().woken;
+}
+
+double PassCosts::expert_surprise_ms(const Pass& pass) const {
+  if (pass.woken == 0.0) return 0.0;
+  const double expected = measured_.front().woken + variety_ * more_experts(pass.rows);
+  return (pass.woken - expected) * measured_at(measured_, pass.rows, &Point::ms_per_expert) * pace();
+}
+
+void PassCosts::learn_variety(const Pass& pass) {
+  constexpr double kFading = 0.1;
+  const double more = more_experts(pass.rows);
+  if (pass.woken == 0.0 || more <= 0.0) return;
+  const double seen = (pass.woken - measured_.front().woken) / more;
+  variety_ += kFading * (std::clamp(seen, 0.0, 1.0) - variety_);
+}
+
 double PassCosts::pace() const { return factors_.empty() ? 1.0 : std::exp(factors_.front()); }
 
-void PassCosts::learn(double rows, double context, double ms) {
+void PassCosts::learn(const Pass& pass) {
   constexpr double kMaxSurprise =
       2.0;  // a pass with a stalled thread counts as at most twice the expected time
-  if (measured_.empty() || !(ms > 0.0)) return;
-  const double expected = pass_ms(rows, context);
+  if (measured_.empty() || !(pass.ms > 0.0)) return;
+  const double usual = pass_ms(pass.rows, pass.context);
+  const double expected = std::max(usual / kMaxSurprise, usual + expert_surprise_ms(pass));
   weights_.assign(measured_.size(), 0.0);
   if (measured_.size() == 1) {
     weights_[0] = 1.0;
   } else {
-    const Place place = place_of(measured_, rows);
+    const Place place = place_of(measured_, pass.rows);
     const double share = std::min(1.0, place.share);
-    const double left = (1.0 - share) * ms_at(points_[place.left], context);
-    const double right = share * ms_at(points_[place.left + 1], context);
+    const double left = (1.0 - share) * ms_at(points_[place.left], pass.context);
+    const double right = share * ms_at(points_[place.left + 1], pass.context);
     weights_[place.left] = left / (left + right);
     weights_[place.left + 1] = right / (left + right);
   }
   forget_a_little();
-  update(weights_, std::log(std::clamp(ms / expected, 1.0 / kMaxSurprise, kMaxSurprise)));
+  update(weights_, std::log(std::clamp(pass.ms / expected, 1.0 / kMaxSurprise, kMaxSurprise)));
+  learn_variety(pass);
   fit();
 }
 

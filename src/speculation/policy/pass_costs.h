@@ -12,12 +12,18 @@ namespace outrider {
 // measurement, and a smaller deviation of single points that is correlated between neighbours. The first
 // passes therefore correct all points, whatever their rows; later passes correct mainly the points near their
 // own row counts.
+//
+// A pass of a mixture of experts takes longer the more different experts its rows wake. Points are measured
+// with unlike rows. Rows of one text are more alike, so the experts that a pass is expected to wake beyond
+// those of one row are a share of the measured ones, which is a fading mean over the passes seen so far.
 class PassCosts {
  public:
   struct Point {
     int rows = 1;
     double ms = 0.0;               // time without context
     double ms_per_thousand = 0.0;  // additional time per thousand tokens of context
+    double woken = 0.0;            // experts that the pass read in all layers; 0: the target has none
+    double ms_per_expert = 0.0;    // the part of `ms` that each of them took
   };
 
   PassCosts() = default;
@@ -36,19 +42,31 @@ class PassCosts {
   // slower.
   double pace() const;
 
-  // Corrects the costs by a pass that took `ms`.
-  void learn(double rows, double context, double ms);
+  struct Pass {
+    double rows = 1.0;
+    double context = 0.0;
+    double woken = 0.0;  // as in Point
+    double ms = 0.0;
+  };
+  // Corrects the costs by a pass that ran.
+  void learn(const Pass& pass);
 
  private:
   double& covariance(size_t i, size_t j) { return covariance_[i * measured_.size() + j]; }
   void forget_a_little();
   // Kalman update of the factors: their weighted sum was observed to be larger by `surprise`.
   void update(const std::vector<double>& weights, double surprise);
-  // Computes points_ from measured_ and factors_.
+  // Computes points_ from measured_, factors_ and variety_.
   void fit();
+  // Experts that a pass over so many rows wakes beyond those of one row, where rows are unlike.
+  double more_experts(double rows) const;
+  // The time by which the experts of a pass differ from those expected.
+  double expert_surprise_ms(const Pass& pass) const;
+  void learn_variety(const Pass& pass);
 
   std::vector<Point> measured_;
   std::vector<Point> points_;
+  double variety_ = 1.0;         // experts that rows wake beyond those of one row, over those of unlike rows
   std::vector<double> factors_;  // by point: logarithm of the factor
   std::vector<double> prior_,
       covariance_;  // [point][point]: covariance of the factors before any pass, and now

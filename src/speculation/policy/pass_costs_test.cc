@@ -40,7 +40,7 @@ TEST(PassCosts, MoreRowsNeverCostLess) {
 // Without other passes, a slower machine is the likeliest cause.
 TEST(PassCosts, TheFirstPassCorrectsAllPoints) {
   PassCosts costs({{1, 1.0, 0.0}, {8, 2.0, 0.0}, {64, 4.0, 0.0}});
-  costs.learn(8, 0, 3.0);  // 1.5 times the expected time
+  costs.learn({.rows = 8, .context = 0, .ms = 3.0});  // 1.5 times the expected time
   EXPECT_GT(costs.pass_ms(1, 0), 1.3);
   EXPECT_GT(costs.pass_ms(8, 0), 2.0 * costs.pass_ms(1, 0));
   EXPECT_LT(costs.pass_ms(8, 0), 3.0);
@@ -50,7 +50,7 @@ TEST(PassCosts, TheFirstPassCorrectsAllPoints) {
 // Where drafting seems not to pay, drafts are rare, so plain passes must correct the costs of drafts too.
 TEST(PassCosts, AFasterMachineIsFasterWithDrafts) {
   PassCosts costs({{1, 1.0, 1.0}, {2, 1.1, 1.0}, {4, 1.2, 1.0}, {8, 1.3, 1.0}});
-  for (int i = 0; i < 100; ++i) costs.learn(1, 200, 0.6);
+  for (int i = 0; i < 100; ++i) costs.learn({.rows = 1, .context = 200, .ms = 0.6});
   EXPECT_NEAR(costs.pass_ms(4, 200), 0.7, 0.05);
   EXPECT_NEAR(costs.pace(), 0.5, 0.02);
 }
@@ -58,10 +58,10 @@ TEST(PassCosts, AFasterMachineIsFasterWithDrafts) {
 // A badly measured point is corrected without changing points that passes have confirmed.
 TEST(PassCosts, PassesOfOtherRowCountsDoNotUndoWhatIsLearned) {
   PassCosts costs({{1, 1.0, 0.0}, {4, 1.2, 0.0}, {8, 2.0, 0.0}, {64, 4.0, 0.0}});
-  for (int i = 0; i < 100; ++i) costs.learn(1, 0, 1.0);
+  for (int i = 0; i < 100; ++i) costs.learn({.rows = 1, .context = 0, .ms = 1.0});
   for (int i = 0; i < 20; ++i) {
-    costs.learn(8, 0, 1.4);
-    costs.learn(1, 0, 1.0);
+    costs.learn({.rows = 8, .context = 0, .ms = 1.4});
+    costs.learn({.rows = 1, .context = 0, .ms = 1.0});
   }
   EXPECT_NEAR(costs.pass_ms(1, 0), 1.0, 0.03);
   EXPECT_NEAR(costs.pass_ms(8, 0), 1.4, 0.07);
@@ -70,18 +70,19 @@ TEST(PassCosts, PassesOfOtherRowCountsDoNotUndoWhatIsLearned) {
 
 TEST(PassCosts, AStallCountsLittleAndNonsenseNothing) {
   PassCosts costs({{1, 1.0, 0.0}, {8, 2.0, 0.0}});
-  for (const double ms : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) costs.learn(8, 0, ms);
+  for (const double ms : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()})
+    costs.learn({.rows = 8, .context = 0, .ms = ms});
   EXPECT_DOUBLE_EQ(costs.pass_ms(8, 0), 2.0);
-  for (int i = 0; i < 50; ++i) costs.learn(8, 0, 2.0);
-  costs.learn(8, 0, std::numeric_limits<double>::infinity());
+  for (int i = 0; i < 50; ++i) costs.learn({.rows = 8, .context = 0, .ms = 2.0});
+  costs.learn({.rows = 8, .context = 0, .ms = std::numeric_limits<double>::infinity()});
   EXPECT_NEAR(costs.pass_ms(8, 0), 2.1, 0.1);
-  costs.learn(8, 0, 1e-9);
+  costs.learn({.rows = 8, .context = 0, .ms = 1e-9});
   EXPECT_NEAR(costs.pass_ms(8, 0), 2.0, 0.1);
 }
 
 TEST(PassCosts, ConvergesToTheTimeOfPasses) {
   PassCosts costs({{1, 1.0, 2.0}, {8, 2.0, 2.0}, {16, 3.0, 2.0}});
-  for (int i = 0; i < 400; ++i) costs.learn(8, 500, 6.0);
+  for (int i = 0; i < 400; ++i) costs.learn({.rows = 8, .context = 500, .ms = 6.0});
   EXPECT_NEAR(costs.pass_ms(8, 500), 6.0, 0.01);
 }
 
@@ -94,7 +95,7 @@ TEST(PassCosts, StaysInOrderWhateverItLearns) {
     const double pace = random() % 2 == 0 ? 50.0 : 0.02;
     for (int i = 0; i < 200; ++i) {
       const int rows = random() % 10 == 0 ? 1 << random() % 8 : only;
-      costs.learn(rows, 100, pace);
+      costs.learn({.rows = static_cast<double>(rows), .context = 100, .ms = pace});
       double before = 0.0;
       for (const double rows_asked : {1.0, 2.0, 8.0, 9.0, 63.0, 64.0, 100.0, 128.0, 500.0}) {
         const double ms = costs.pass_ms(rows_asked, 8000);
@@ -104,6 +105,45 @@ TEST(PassCosts, StaysInOrderWhateverItLearns) {
       }
     }
   }
+}
+
+// Eight experts of 0.3 ms each in a pass over one row; eight unlike rows wake 50.
+PassCosts costs_of_experts() {
+  return PassCosts({{.rows = 1, .ms = 10.0, .woken = 8.0},
+                    {.rows = 4, .ms = 17.0, .woken = 30.0, .ms_per_expert = 0.3},
+                    {.rows = 8, .ms = 24.0, .woken = 50.0, .ms_per_expert = 0.3}});
+}
+
+TEST(PassCosts, RowsThatShareExpertsCostLess) {
+  PassCosts costs = costs_of_experts();
+  EXPECT_DOUBLE_EQ(costs.pass_ms(8, 0), 24.0);
+  for (int i = 0; i < 60; ++i) costs.learn({.rows = 8, .woken = 20.0, .ms = 15.0});
+  EXPECT_NEAR(costs.pass_ms(8, 0), 15.0, 0.3);
+  EXPECT_NEAR(costs.pass_ms(4, 0), 17.0 - 0.3 * 22.0 * 30.0 / 42.0, 0.3);  // the same share is woken
+  EXPECT_NEAR(costs.pass_ms(1, 0), 10.0, 0.2);
+  EXPECT_NEAR(costs.pace(), 1.0, 0.02);
+}
+
+// Passes whose times differ by their experts alone say nothing about the machine.
+TEST(PassCosts, TheExpertsOfAPassExplainItsTime) {
+  PassCosts costs = costs_of_experts();
+  for (int i = 0; i < 100; ++i) {
+    const double woken = i % 2 == 0 ? 14.0 : 44.0;
+    costs.learn({.rows = 8, .woken = woken, .ms = 24.0 - 0.3 * (50.0 - woken)});
+  }
+  EXPECT_NEAR(costs.pass_ms(8, 0), 24.0 - 0.3 * 21.0, 1.0);
+  EXPECT_NEAR(costs.pace(), 1.0, 0.05);
+}
+
+// Passes of one row, and more experts than unlike rows were seen to wake, leave the prediction within bounds.
+TEST(PassCosts, TheShareOfExpertsStaysWithinBounds) {
+  PassCosts costs = costs_of_experts();
+  for (int i = 0; i < 50; ++i) costs.learn({.rows = 1, .woken = 8.0, .ms = 10.0});
+  EXPECT_NEAR(costs.pass_ms(8, 0), 24.0, 0.3);
+  for (int i = 0; i < 50; ++i) costs.learn({.rows = 8, .woken = 80.0, .ms = 33.0});
+  EXPECT_NEAR(costs.pass_ms(8, 0), 24.0, 1.0);
+  for (int i = 0; i < 200; ++i) costs.learn({.rows = 8, .woken = 4.0, .ms = 11.0});
+  EXPECT_GE(costs.pass_ms(8, 0), costs.pass_ms(1, 0));
 }
 
 }  // namespace

@@ -167,7 +167,10 @@ void SpeculationPolicy::prune(std::span<const Grown> trees, int max_rows) {
 }
 
 void SpeculationPolicy::observe(const StepObservation& step) {
-  if (step.is_decoding) costs_.learn_pass(step.rows, costs_.load().context, step.pass_ms);
+  if (step.is_decoding) {
+    costs_.learn_pass(
+        {.rows = step.rows, .context = costs_.load().context, .woken = step.woken, .ms = step.pass_ms});
+  }
   for (const DraftOutcome& outcome : step.outcomes) learn_outcome(outcome, step.draft_ms);
   if (!step.is_decoding) return;
   costs_.learn_rest(step.has_drafted, step.rest_ms);

@@ -39,8 +39,8 @@ double StepCosts::rate(const DraftForecast& forecast) const {
   return forecast.tokens / (pass_ms(std::max(0.0, forecast.rows)) + rest + draft_ms);
 }
 
-void StepCosts::learn_pass(double rows, double context, double ms) {
-  if (known()) passes_.learn(rows, context, ms);
+void StepCosts::learn_pass(const PassCosts::Pass& pass) {
+  if (known()) passes_.learn(pass);
 }
 
 void StepCosts::learn_rest(bool has_drafted, double ms) {

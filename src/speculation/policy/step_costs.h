@@ -49,7 +49,7 @@ class StepCosts {
   // (0, 1].
   double share_of_batch(double drafting) const;
 
-  void learn_pass(double rows, double context, double ms);
+  void learn_pass(const PassCosts::Pass& pass);
   // `ms`: time of a step without drafting and the target pass.
   void learn_rest(bool has_drafted, double ms);
   // `draft_ms`: each drafting sequence's share of the drafting time; `alone_ms`: the time it takes alone,

@@ -3,6 +3,7 @@
 """Writes a GGUF file of a known shape with random weights, which llama.cpp and Outrider both load.
 
     bench/make_random_gguf.py llama-1b q4_0 /tmp/llama-1b-q4_0.gguf
+    bench/make_random_gguf.py qwen3-30b-a3b q4_0 /tmp/experts.gguf --layers 6
 
 Needs the gguf package (pip install gguf). The vocabulary is SentencePiece's: three special tokens, 256 bytes, and
 numbered words.
@@ -20,7 +21,10 @@ SHAPES = {
     "llama-160m": (768, 12, 12, 12, 3072, 32000, 2048),
     "llama-1b": (2048, 22, 32, 4, 5632, 32000, 2048),
     "llama-8b": (4096, 32, 32, 8, 14336, 128256, 8192),
+    "qwen3-30b-a3b": (2048, 48, 32, 4, 6144, 151936, 40960),
 }
+# Size of a head, experts, experts that a token uses, and their feed-forward size.
+EXPERTS = {"qwen3-30b-a3b": (128, 128, 8, 768)}
 # Quantised type, file type, block elements, block bytes, scale that keeps numbers below about 0.03.
 TYPES = {
     "q4_0": (gguf.GGMLQuantizationType.Q4_0, gguf.LlamaFileType.MOSTLY_Q4_0, 32, 18, 0.004),
@@ -57,16 +61,29 @@ def add_vocabulary(writer, size):
     writer.add_unk_token_id(0)
 
 
+def add_experts(writer, rng, prefix, shape, weight_type):
+    """Adds the router and the stacked matrices of a layer's experts."""
+    hidden, (_, count, _, ffn) = SHAPES[shape][0], EXPERTS[shape]
+    router = rng.normal(0, 0.02, (count, hidden)).astype(np.float32)
+    writer.add_tensor(prefix + "ffn_gate_inp.weight", router)
+    for name, rows, cols in (("gate", ffn, hidden), ("up", ffn, hidden), ("down", hidden, ffn)):
+        data = random_matrix(rng, count * rows, cols, weight_type).reshape(count, rows, -1)
+        writer.add_tensor(f"{prefix}ffn_{name}_exps.weight", data, raw_dtype=TYPES[weight_type][0])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("type", choices=TYPES)
     parser.add_argument("output")
+    parser.add_argument("--layers", type=int, help="instead of those of the shape")
     options = parser.parse_args()
     hidden, layers, heads, kv_heads, ffn, vocabulary, context = SHAPES[options.shape]
-    kv = hidden // heads * kv_heads
+    layers = options.layers or layers
+    experts = EXPERTS.get(options.shape)
+    head = experts[0] if experts else hidden // heads
     rng = np.random.default_rng(1)
-    writer = gguf.GGUFWriter(options.output, "llama")
+    writer = gguf.GGUFWriter(options.output, "qwen3moe" if experts else "llama")
     writer.add_name(f"random {options.shape}")
     writer.add_context_length(context)
     writer.add_embedding_length(hidden)
@@ -74,7 +91,13 @@ def main():
     writer.add_feed_forward_length(ffn)
     writer.add_head_count(heads)
     writer.add_head_count_kv(kv_heads)
-    writer.add_rope_dimension_count(hidden // heads)
+    writer.add_rope_dimension_count(head)
+    if experts:
+        writer.add_key_length(head)
+        writer.add_value_length(head)
+        writer.add_expert_count(experts[1])
+        writer.add_expert_used_count(experts[2])
+        writer.add_expert_feed_forward_length(experts[3])
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(vocabulary)
     writer.add_file_type(TYPES[options.type][1])
@@ -84,18 +107,23 @@ def main():
         data = random_matrix(rng, rows, cols, options.type)
         writer.add_tensor(name, data, raw_dtype=TYPES[options.type][0])
 
-    def add_norm(name):
-        writer.add_tensor(name, np.ones(hidden, dtype=np.float32))
+    def add_norm(name, size=hidden):
+        writer.add_tensor(name, np.ones(size, dtype=np.float32))
 
     add_matrix("token_embd.weight", vocabulary, hidden)
     for layer in range(layers):
         prefix = f"blk.{layer}."
         add_norm(prefix + "attn_norm.weight")
-        add_matrix(prefix + "attn_q.weight", hidden, hidden)
-        add_matrix(prefix + "attn_k.weight", kv, hidden)
-        add_matrix(prefix + "attn_v.weight", kv, hidden)
-        add_matrix(prefix + "attn_output.weight", hidden, hidden)
+        add_matrix(prefix + "attn_q.weight", head * heads, hidden)
+        add_matrix(prefix + "attn_k.weight", head * kv_heads, hidden)
+        add_matrix(prefix + "attn_v.weight", head * kv_heads, hidden)
+        add_matrix(prefix + "attn_output.weight", hidden, head * heads)
         add_norm(prefix + "ffn_norm.weight")
+        if experts:
+            add_norm(prefix + "attn_q_norm.weight", head)
+            add_norm(prefix + "attn_k_norm.weight", head)
+            add_experts(writer, rng, prefix, options.shape, options.type)
+            continue
         add_matrix(prefix + "ffn_gate.weight", ffn, hidden)
         add_matrix(prefix + "ffn_up.weight", ffn, hidden)
         add_matrix(prefix + "ffn_down.weight", hidden, ffn)

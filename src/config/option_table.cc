@@ -82,8 +82,8 @@ const OptionRow kOptions[] = {
      .help = "folder for weights in the layout of the kernels: written by the first start, mapped by later ones",
      .apply = [](S& s, const V& v) { s.engine.packed_cache = v.text(); return Status(); }},
     {.name = "shape", .metavar = "NAME", .group = kModel, .commands = kBench,
-     .help = "instead of MODEL: random weights of this shape, such as llama-1b, in the type of --weights "
-             "(auto: bf16)",
+     .help = "instead of MODEL: random weights of this shape, such as llama-1b, or of its first layers, such as "
+             "llama-1b@4, in the type of --weights (auto: bf16)",
      .apply = [](S& s, const V& v) { s.shape = v.text(); return Status(); }},
     {.name = "ctx", .metavar = "N", .type = Type::kInteger, .group = kModel, .commands = kRuns,
      .default_text = "0", .help = "longest sequence in tokens; 0: what the model was made for, at most 8192",

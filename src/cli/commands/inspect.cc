@@ -15,6 +15,7 @@
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
+#include "tensor/dtype.h"
 
 namespace outrider {
 namespace {
@@ -33,18 +34,40 @@ std::string_view tokenizer_name(TokenizerKind kind) {
 
 struct Totals {
   int64_t parameters = 0;
+  int64_t active = 0;  // parameters that a token passes: without the experts that it does not choose
   int64_t bytes = 0;
   std::map<std::string_view, int64_t> tensors_by_dtype;
 };
 
+constexpr std::string_view kExperts = ".mlp.experts.";
+
+bool is_of_expert(const std::string& name) { return name.find(kExperts) != std::string::npos; }
+
 Totals totals_of(const ModelFile& model) {
+  const ExpertTraits& experts = model.config.experts;
   Totals totals;
+  int64_t of_experts = 0;
   for (const auto& [name, tensor] : model.tensors) {
-    totals.parameters += tensor.rows() * tensor.cols();
+    const int64_t parameters = tensor.rows() * tensor.cols();
+    totals.parameters += parameters;
+    if (is_of_expert(name)) of_experts += parameters;
     totals.bytes += tensor.bytes();
     ++totals.tensors_by_dtype[dtype_name(tensor.dtype)];
   }
+  totals.active = totals.parameters;
+  if (of_experts != 0) totals.active -= of_experts / experts.count * (experts.count - experts.used);
   return totals;
+}
+
+// The bytes that a token takes in the cache, in bf16.
+int64_t cache_bytes_per_token(const ModelConfig& config) {
+  int64_t bytes = 0;
+  for (int64_t layer = 0; layer < config.layer_count; ++layer) {
+    if (config.kv_layer_of(layer) != layer) continue;
+    const LayerSizes sizes = config.sizes_of(layer);
+    bytes += 2 * sizes.kv_head_count * cached_head_bytes(DType::kBF16, sizes.head_dim);
+  }
+  return bytes;
 }
 
 // 0: no layer has a window.
@@ -63,6 +86,10 @@ nlohmann::ordered_json config_json(const ModelConfig& config) {
           {"kv_head_count", config.kv_head_count},
           {"head_dim", config.head_dim},
           {"ffn_size", config.ffn_size},
+          {"experts", config.experts.count},
+          {"used_experts", config.experts.used},
+          {"expert_ffn_size", config.experts.ffn_size},
+          {"cache_bytes_per_token", cache_bytes_per_token(config)},
           {"max_context", config.max_context},
           {"rope_theta", config.ropes.front().theta},
           {"sliding_window", widest_window(config)},
@@ -93,6 +120,7 @@ nlohmann::ordered_json model_json(const ModelFile& model) {
   json["tokenizer"] = tokenizer_json(model);
   json["metadata"] = model.metadata;
   json["parameters"] = totals.parameters;
+  json["active_parameters"] = totals.active;
   json["bytes"] = totals.bytes;
   json["tensors"] = nlohmann::ordered_json::array();
   for (const auto& [name, tensor] : model.tensors) {
@@ -110,24 +138,34 @@ std::string section_text(std::string_view title, const nlohmann::ordered_json& s
   std::string text = fmt::format("{}\n", title);
   for (const auto& [key, value] : section.items()) {
     const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
-    text += fmt::format("  {:<16} {}\n", key, shown);
+    text += fmt::format("  {:<22} {}\n", key, shown);
   }
   return text;
 }
 
+bool is_of_first_expert(const std::string& name) {
+  return name.find(".0.", name.find(kExperts)) != std::string::npos;
+}
+
+// Shows the first expert of each layer for all.
 std::string model_text(const ModelFile& model) {
   const Totals totals = totals_of(model);
   std::string text = fmt::format("{} ({})\n\n", model.path.string(), model.format);
   text += section_text("config", config_json(model.config)) + "\n";
   text += section_text("tokenizer", tokenizer_json(model)) + "\ntensors\n";
   for (const auto& [name, tensor] : model.tensors) {
+    if (is_of_expert(name) && !is_of_first_expert(name)) continue;
     text += fmt::format("  {:<52} {:<5} {:>14} {:>14} bytes\n", name, dtype_name(tensor.dtype),
                         nlohmann::json(tensor.shape).dump(), tensor.bytes());
   }
   std::string dtypes;
   for (const auto& [dtype, count] : totals.tensors_by_dtype) dtypes += fmt::format(", {} {}", count, dtype);
-  text += fmt::format("\n{} tensors{}; {:.2f} M parameters, {:.2f} MiB\n", model.tensors.size(), dtypes,
-                      static_cast<double>(totals.parameters) / 1e6,
+  const std::string active =
+      totals.active == totals.parameters
+          ? ""
+          : fmt::format(" ({:.2f} M of them for each token)", static_cast<double>(totals.active) / 1e6);
+  text += fmt::format("\n{} tensors{}; {:.2f} M parameters{}, {:.2f} MiB\n", model.tensors.size(), dtypes,
+                      static_cast<double>(totals.parameters) / 1e6, active,
                       static_cast<double>(totals.bytes) / (1024.0 * 1024.0));
   return text;
 }

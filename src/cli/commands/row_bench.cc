@@ -121,6 +121,7 @@ Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& 
       RowMeasurement& pass = bench.passes[static_cast<size_t>(next)];
       OUTRIDER_TRY(const double ms, passes.time(pass.rows));
       if (round > 0) pass.ms.push_back(ms);
+      if (round > 0) pass.bytes.push_back(static_cast<double>(parts.target->pass_bytes()));
       progress.advance();
     }
   }
@@ -139,7 +140,7 @@ Status run_row_bench(const Settings& settings) {
   bench.info = parts->info;
   OUTRIDER_TRY(bench.context, context_beside(max, settings, parts->options.context));
   bench.streamed_bytes = parts->target->streamed_bytes();
-  for (const int rows : settings.row_counts) bench.passes.push_back({rows, {}});
+  for (const int rows : settings.row_counts) bench.passes.push_back({rows, {}, {}});
   RowPasses passes(*parts);
   OUTRIDER_RETURN_IF_ERROR(passes.fill(bench.context));
   OUTRIDER_RETURN_IF_ERROR(

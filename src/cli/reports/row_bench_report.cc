@@ -12,8 +12,10 @@ namespace outrider {
 namespace {
 
 // 10^9 bytes per second
-double gigabytes_per_second(int64_t bytes, double ms) {
-  return ms > 0 ? static_cast<double>(bytes) / ms * 1e-6 : 0;
+double gigabytes_per_second(double bytes, double ms) { return ms > 0 ? bytes / ms * 1e-6 : 0; }
+
+double read_rate(const RowBench& bench) {
+  return gigabytes_per_second(static_cast<double>(bench.streamed_bytes), median(bench.read_ms));
 }
 
 double smallest(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
@@ -22,6 +24,7 @@ struct RowFigures {
   double median_ms, min_ms;
   double ratio;  // of the median to that of the fewest rows
   double rows_per_second;
+  double bytes;  // of weights
   double weights_gb_per_second;
   double share_of_read;  // fraction of the measured read bandwidth
 };
@@ -29,12 +32,14 @@ struct RowFigures {
 RowFigures figures_of(const RowBench& bench, const RowMeasurement& pass) {
   const auto& fewest = *std::ranges::min_element(bench.passes, {}, &RowMeasurement::rows);
   const double ms = median(pass.ms);
+  const double rate = gigabytes_per_second(median(pass.bytes), ms);
   return {.median_ms = ms,
           .min_ms = smallest(pass.ms),
           .ratio = ms / median(fewest.ms),
           .rows_per_second = 1000.0 * pass.rows / ms,
-          .weights_gb_per_second = gigabytes_per_second(bench.streamed_bytes, ms),
-          .share_of_read = median(bench.read_ms) / ms};
+          .bytes = median(pass.bytes),
+          .weights_gb_per_second = rate,
+          .share_of_read = rate / read_rate(bench)};
 }
 
 }  // namespace
@@ -51,7 +56,7 @@ nlohmann::ordered_json row_bench_json(const RowBench& bench) {
   json["load_ms"] = bench.info.load_ms;
   json["read"] = {{"median_ms", median(bench.read_ms)},
                   {"min_ms", smallest(bench.read_ms)},
-                  {"gb_per_second", gigabytes_per_second(bench.streamed_bytes, median(bench.read_ms))},
+                  {"gb_per_second", read_rate(bench)},
                   {"ms", bench.read_ms}};
   json["rows"] = nlohmann::ordered_json::array();
   for (const RowMeasurement& pass : bench.passes) {
@@ -61,6 +66,7 @@ nlohmann::ordered_json row_bench_json(const RowBench& bench) {
                             {"min_ms", figures.min_ms},
                             {"ratio", figures.ratio},
                             {"rows_per_second", figures.rows_per_second},
+                            {"weight_bytes", figures.bytes},
                             {"weights_gb_per_second", figures.weights_gb_per_second},
                             {"share_of_read", figures.share_of_read},
                             {"ms", pass.ms}});
@@ -71,17 +77,17 @@ nlohmann::ordered_json row_bench_json(const RowBench& bench) {
 std::string row_bench_text(const RowBench& bench) {
   std::string text = fmt::format(
       "{}: {}, {} kernels, {} threads; {} tokens in the cache, medians of {} rounds\n"
-      "a pass reads {:.1f} MB of weights; reading as many plainly took {:.2f} ms, {:.1f} GB/s\n\n",
+      "a row reads {:.1f} MB of weights; reading as many plainly took {:.2f} ms, {:.1f} GB/s\n\n",
       bench.info.model_path, bench.info.weights, bench.info.kernels, bench.info.threads, bench.context,
       bench.read_ms.size(), static_cast<double>(bench.streamed_bytes) * 1e-6, median(bench.read_ms),
-      gigabytes_per_second(bench.streamed_bytes, median(bench.read_ms)));
-  text += fmt::format("{:>6} {:>10} {:>10} {:>8} {:>10} {:>8} {:>10}\n", "rows", "ms", "least ms", "ratio",
-                      "rows/s", "GB/s", "of read");
+      read_rate(bench));
+  text += fmt::format("{:>6} {:>10} {:>10} {:>8} {:>10} {:>9} {:>8} {:>10}\n", "rows", "ms", "least ms",
+                      "ratio", "rows/s", "MB", "GB/s", "of read");
   for (const RowMeasurement& pass : bench.passes) {
     const RowFigures figures = figures_of(bench, pass);
-    text += fmt::format("{:>6} {:>10.3f} {:>10.3f} {:>8.2f} {:>10.1f} {:>8.2f} {:>9.1f}%\n", pass.rows,
-                        figures.median_ms, figures.min_ms, figures.ratio, figures.rows_per_second,
-                        figures.weights_gb_per_second, 100 * figures.share_of_read);
+    text += fmt::format("{:>6} {:>10.3f} {:>10.3f} {:>8.2f} {:>10.1f} {:>9.1f} {:>8.2f} {:>9.1f}%\n",
+                        pass.rows, figures.median_ms, figures.min_ms, figures.ratio, figures.rows_per_second,
+                        figures.bytes * 1e-6, figures.weights_gb_per_second, 100 * figures.share_of_read);
   }
   return text;
 }

@@ -13,13 +13,14 @@ namespace outrider {
 
 struct RowMeasurement {
   int rows = 0;
-  std::vector<double> ms;  // per round
+  std::vector<double> ms;     // per round
+  std::vector<double> bytes;  // per round: weights that the pass read; experts count where a row chose them
 };
 
 struct RowBench {
   EngineInfo info;
   int64_t context = 0;         // tokens in the cache before each pass
-  int64_t streamed_bytes = 0;  // weights that every pass reads
+  int64_t streamed_bytes = 0;  // weights that a pass over one row reads
   std::vector<RowMeasurement> passes;
   std::vector<double> read_ms;  // per round: a plain read of streamed_bytes
 };

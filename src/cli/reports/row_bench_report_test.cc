@@ -12,7 +12,7 @@ RowBench measured() {
   RowBench bench;
   bench.streamed_bytes = 600'000'000;
   bench.context = 512;
-  bench.passes = {{8, {60, 50, 90}}, {1, {40, 45, 30}}};
+  bench.passes = {{8, {60, 50, 90}, {900e6, 600e6, 1200e6}}, {1, {40, 45, 30}, {600e6, 600e6, 600e6}}};
   bench.read_ms = {20, 30, 19};
   return bench;
 }
@@ -27,17 +27,17 @@ TEST(RowBenchReport, FiguresAreOfMedians) {
   EXPECT_EQ(eight["min_ms"], 50.0);
   EXPECT_EQ(eight["ratio"], 1.5);  // relative to the fewest rows, anywhere in the list
   EXPECT_DOUBLE_EQ(eight["rows_per_second"].get<double>(), 8 / 0.060);
-  EXPECT_DOUBLE_EQ(eight["weights_gb_per_second"].get<double>(), 10.0);
-  EXPECT_DOUBLE_EQ(eight["share_of_read"].get<double>(), 20.0 / 60);
+  EXPECT_DOUBLE_EQ(eight["weights_gb_per_second"].get<double>(), 15.0);
+  EXPECT_DOUBLE_EQ(eight["share_of_read"].get<double>(), 0.5);
   EXPECT_EQ(json["rows"][1]["ratio"], 1.0);
 }
 
 TEST(RowBenchReport, TextHasALinePerRowCount) {
   const std::string text = row_bench_text(measured());
-  EXPECT_NE(text.find("600.0 MB of weights; reading as many plainly took 20.00 ms, 30.0 GB/s"),
+  EXPECT_NE(text.find("a row reads 600.0 MB of weights; reading as many plainly took 20.00 ms, 30.0 GB/s"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("     8     60.000     50.000     1.50      133.3    10.00      33.3%\n"),
+  EXPECT_NE(text.find("     8     60.000     50.000     1.50      133.3     900.0    15.00      50.0%\n"),
             std::string::npos)
       << text;
 }

@@ -21,10 +21,11 @@ class BrowserSdkTest : public PageTest {
     if (IsSkipped() || HasFatalFailure()) return;
     std::ofstream(folder_ / "index.html") << "<!doctype html><title>A page of another origin</title>";
     std::filesystem::create_directory_symlink(kModules / "openai", folder_ / "openai");
-    files_ =
-        std::make_unique<Child>(std::vector<std::string>{"python3", "-u", "-m", "http.server", "--bind",
-                                                         "127.0.0.1", "--directory", folder_.string(), "0"},
-                                folder_ / "files");
+    files_ = std::make_unique<Child>(
+        std::vector<std::string>{"python3", "-u", "-m", "http.server", "--bind", "127.0.0.1", "--directory",
+                                 folder_.string(), "0"},
+        folder_ /
+            ("files_of_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name())));
     const std::string port = files_->wait_for_line("Serving HTTP on 127.0.0.1 port ");
     browser_->open("http://127.0.0.1:" + std::to_string(std::stoi(port)) + "/index.html");
     value("import('/openai/index.mjs').then((module) => { window.client = new module.default({baseURL: '" +

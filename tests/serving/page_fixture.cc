@@ -49,6 +49,8 @@ void PageTest::SetUp() {
   if (browser_ == nullptr) GTEST_SKIP() << "no chromium on this machine: the page is not opened";
   ASSERT_NE(url_, "");
   browser_->call("Storage.clearDataForOrigin", {{"origin", url_}, {"storageTypes", "all"}});
+  browser_->set_width(1280, 800, false);
+  browser_->set_media("prefers-color-scheme", "light");
   browser_->open(url_ + "/");
   ASSERT_TRUE(
       wait_until("document.body.dataset.ready === 'true' && / of /.test(text('batch')) && "

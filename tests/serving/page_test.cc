@@ -36,7 +36,6 @@ TEST_F(PageTest, MarksAreOffUntilTheyAreSwitchedOn) {
     browser_->set_media("prefers-color-scheme", theme);
     take_picture("marks_" + theme);
   }
-  browser_->set_media("prefers-color-scheme", "light");
   value("press('marks')");
   EXPECT_EQ(value("count('#messages .token')"), 0);
   EXPECT_EQ(value("document.querySelector('.assistant .text').textContent"), answer);
@@ -197,8 +196,6 @@ TEST_F(PageTest, FollowsTheThemeAndFitsAPhone) {
   }
   browser_->press("Escape");
   EXPECT_EQ(value("count('.panel:not([hidden])')"), 0);
-  browser_->call("Emulation.clearDeviceMetricsOverride");
-  browser_->set_media("prefers-color-scheme", "light");
 }
 
 TEST_F(PageTest, EverythingToPressHasAName) {

@@ -21,7 +21,8 @@
       byId("model").classList.add("gone");
     }
     clearTimeout(timer);
-    timer = setTimeout(poll, chat.isRunning() && !byId("speculation").hidden ? 500 : 2000);
+    const isUrgent = byId("model").classList.contains("gone") || (chat.isRunning() && !byId("speculation").hidden);
+    timer = setTimeout(poll, isUrgent ? 500 : 2000);
   }
 
   // ---- Theme and keys.

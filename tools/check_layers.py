@@ -18,8 +18,8 @@ RANKS = [
     {"draft_heads"},
     {"drafters"},
     {"engine"},
-    {"loadtest", "server", "training"},
-    {"cli"},
+    {"loadtest", "server", "setup", "training"},
+    {"capi", "cli"},
 ]
 # The rooms of a folder, in the same way: a room may include the rooms that stand before it. The folder's own files may
 # include its rooms and be included by them, as long as no ring of files comes of it.

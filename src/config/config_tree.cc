@@ -193,6 +193,10 @@ Result<ConfigNode> read_config_file(const std::filesystem::path& path) {
   return parse_config(text, path.string());
 }
 
+std::string place_in(std::string_view name, int line) {
+  return line == 0 ? std::string(name) : fmt::format("{}:{}", name, line);
+}
+
 std::string_view config_kind_name(ConfigNode::Kind kind) {
   switch (kind) {
     case ConfigNode::Kind::kNull:

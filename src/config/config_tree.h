@@ -17,7 +17,7 @@ struct ConfigNode {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
-  int line = 1;                       // from 1
+  int line = 1;                       // from 1; 0: of no text
   std::string text;                   // kScalar, as written
   std::vector<ConfigNode> items;      // kList
   std::vector<ConfigMember> members;  // kMap, in order, keys distinct
@@ -35,6 +35,9 @@ struct ConfigMember {
 Result<ConfigNode> parse_config(std::string_view text, std::string_view name);
 
 Result<ConfigNode> read_config_file(const std::filesystem::path& path);
+
+// "run.yaml:3", or "options" for what is of no text.
+std::string place_in(std::string_view name, int line);
 
 // "a scalar", "a list", ... for messages.
 std::string_view config_kind_name(ConfigNode::Kind kind);

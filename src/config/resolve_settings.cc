@@ -44,44 +44,6 @@ Error at_origin(const Origin& origin, const Error& error) {
   return {error.kind, fmt::format("{}: {}", origin.place, error.message)};
 }
 
-Result<OptionValue> convert(const OptionRow& row, const FoundValue& found) {
-  OptionValue value;
-  if (row.type == OptionType::kTextList) {
-    value.texts = found.texts;
-    return value;
-  }
-  if (found.texts.size() != 1) {
-    return usage_error(fmt::format("expected one value, found {}", found.texts.size()));
-  }
-  const std::string& text = found.texts.front();
-  value.texts = {text};
-  switch (row.type) {
-    case OptionType::kFlag: {
-      OUTRIDER_TRY(value.flag, parse_flag(text));
-      break;
-    }
-    case OptionType::kInteger: {
-      OUTRIDER_TRY(value.integer,
-                   parse_integer(text, static_cast<int64_t>(row.min), static_cast<int64_t>(row.max)));
-      break;
-    }
-    case OptionType::kNumber: {
-      OUTRIDER_TRY(value.number, parse_number(text, row.min, row.max));
-      break;
-    }
-    case OptionType::kChoice: {
-      OUTRIDER_TRY(const std::string_view choice, parse_choice(text, row.choices));
-      value.texts = {std::string(choice)};
-      break;
-    }
-    default: {
-      // An empty prompt is a prompt; an empty path or name is a mistake.
-      if (text.empty() && !row.command_line_only) return usage_error("expected text, found nothing");
-    }
-  }
-  return value;
-}
-
 std::string folded_key(std::string_view key) {
   std::string folded(key);
   std::replace(folded.begin(), folded.end(), '-', '_');
@@ -154,12 +116,16 @@ class Resolver {
 
   Status load_file() {
     const auto path = given_.command_line.find("config");
-    if (path == given_.command_line.end()) return {};
-    file_name_ = path->second.back();
-    OUTRIDER_TRY(file_, read_config_file(file_name_));
+    if (given_.program_options) {
+      file_name_ = "options";
+      file_ = *given_.program_options;
+    } else if (path != given_.command_line.end()) {
+      file_name_ = path->second.back();
+      OUTRIDER_TRY(file_, read_config_file(file_name_));
+    }
     if (file_.kind != ConfigNode::Kind::kMap && file_.kind != ConfigNode::Kind::kNull) {
-      return input_error(fmt::format("{}:{}: expected a map of options, found {}", file_name_, file_.line,
-                                     config_kind_name(file_.kind)));
+      return input_error(fmt::format("{}: expected a map of options, found {}",
+                                     place_in(file_name_, file_.line), config_kind_name(file_.kind)));
     }
     for (const ConfigMember& member : file_.members)
       OUTRIDER_RETURN_IF_ERROR(take_member(member, member.key));
@@ -168,7 +134,7 @@ class Resolver {
 
   // `key` is that of the member with those of the maps around it, joined by dots.
   Status take_member(const ConfigMember& member, const std::string& key) {
-    const std::string line = fmt::format("{}:{}", file_name_, member.line);
+    const std::string line = place_in(file_name_, member.line);
     const std::string place = fmt::format("{}: {}", line, key);
     if (const OptionRow* row = option_of_key(key)) {
       file_values_.push_back({row->config_key(), place, &member.value, {}});
@@ -191,7 +157,7 @@ class Resolver {
       value = *std::move(here);
     }
     if (foreign.here.empty() || !speculative_key_of(foreign).empty()) {
-      take_foreign(foreign, place, value, OriginKind::kFile);
+      take_foreign(foreign, place, value, file_kind());
       return {};
     }
     file_values_.push_back(
@@ -238,7 +204,7 @@ class Resolver {
     if (!found) return {};
     settings_.origins.insert_or_assign(std::string(row.name), found->origin);
     if (row.type == OptionType::kSpeculation) return add_speculation(*found);
-    auto value = convert(row, *found);
+    auto value = convert_texts(row, found->texts);
     if (!value.ok()) return at_origin(found->origin, value.error());
     if (row.type == OptionType::kSpeculationKey) {
       keys_.settings.push_back({.place = found->origin.place,
@@ -263,7 +229,8 @@ class Resolver {
   }
 
   Status resolve_speculation() {
-    if (keys_.settings.empty()) return {};
+    if (keys_.settings.empty() && !given_.has_user_drafter) return {};
+    keys_.has_user_drafter = given_.has_user_drafter;
     OUTRIDER_TRY(const SpeculativeConfig config, assemble_speculation(keys_));
     settings_.engine.speculation = config.options;
     settings_.speculation_given = true;
@@ -283,12 +250,11 @@ class Resolver {
       return found;
     }
     if (!row.command_line_only) {
-      const auto variable = given_.environment.find(row.environment_name());
-      if (variable != given_.environment.end()) {
-        found = found_at(OriginKind::kEnvironment, variable->first, {variable->second});
-        return found;
-      }
       OUTRIDER_TRY(found, find_in_file(row));
+      const auto variable = given_.environment.find(row.environment_name());
+      if (variable != given_.environment.end() && !(found && given_.program_options)) {
+        found = found_at(OriginKind::kEnvironment, variable->first, {variable->second});
+      }
       if (found) return found;
     }
     if (!row.default_text.empty()) {
@@ -298,16 +264,19 @@ class Resolver {
     return found;
   }
 
+  // The options of a program are its command line.
+  OriginKind file_kind() const {
+    return given_.program_options ? OriginKind::kCommandLine : OriginKind::kFile;
+  }
+
   Result<std::optional<FoundValue>> find_in_file(const OptionRow& row) const {
     const auto is_row = [&](const FileValue& value) { return value.option == row.config_key(); };
     const auto value = std::find_if(file_values_.begin(), file_values_.end(), is_row);
     if (value == file_values_.end()) return std::optional<FoundValue>();
-    const Origin origin = {OriginKind::kFile, value->place};
+    const Origin origin = {file_kind(), value->place};
     const auto again = std::find_if(value + 1, file_values_.end(), is_row);
-    if (again != file_values_.end()) {
-      return at_origin(origin,
-                       usage_error(fmt::format("is given again in line {}; keep one", again->node->line)));
-    }
+    if (again != file_values_.end())
+      return at_origin(origin, usage_error(fmt::format("is given again as {}; keep one", again->place)));
     if (value->node->kind == ConfigNode::Kind::kNull) return std::optional<FoundValue>();  // the default
     auto texts = node_texts(row, *value->node);
     if (!texts.ok()) return at_origin(origin, texts.error());
@@ -329,5 +298,43 @@ class Resolver {
 }  // namespace
 
 Result<Settings> resolve_settings(const GivenOptions& given) { return Resolver(given).run(); }
+
+Result<OptionValue> convert_texts(const OptionRow& row, std::span<const std::string> texts) {
+  OptionValue value;
+  if (row.type == OptionType::kTextList) {
+    value.texts.assign(texts.begin(), texts.end());
+    return value;
+  }
+  if (texts.size() != 1) {
+    return usage_error(fmt::format("expected one value, found {}", texts.size()));
+  }
+  const std::string& text = texts.front();
+  value.texts = {text};
+  switch (row.type) {
+    case OptionType::kFlag: {
+      OUTRIDER_TRY(value.flag, parse_flag(text));
+      break;
+    }
+    case OptionType::kInteger: {
+      OUTRIDER_TRY(value.integer,
+                   parse_integer(text, static_cast<int64_t>(row.min), static_cast<int64_t>(row.max)));
+      break;
+    }
+    case OptionType::kNumber: {
+      OUTRIDER_TRY(value.number, parse_number(text, row.min, row.max));
+      break;
+    }
+    case OptionType::kChoice: {
+      OUTRIDER_TRY(const std::string_view choice, parse_choice(text, row.choices));
+      value.texts = {std::string(choice)};
+      break;
+    }
+    default: {
+      // An empty prompt is a prompt; an empty path or name is a mistake.
+      if (text.empty() && !row.command_line_only) return usage_error("expected text, found nothing");
+    }
+  }
+  return value;
+}
 
 }  // namespace outrider

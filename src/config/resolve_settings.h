@@ -2,10 +2,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "config/arguments.h"
+#include "config/config_tree.h"
+#include "config/option_table.h"
 #include "config/settings.h"
 #include "outrider/result.h"
 
@@ -19,6 +23,9 @@ struct GivenOptions {
   std::map<std::string, std::string> environment;                 // OUTRIDER_* variables
   std::vector<ForeignArgument> foreign = {};                      // from the command line
   std::map<std::string, std::string, std::less<>> spelling = {};  // options that were given by other names
+  // Options that a program sets, in the form of a YAML file; they come before the environment.
+  std::optional<ConfigNode> program_options = {};
+  bool has_user_drafter = false;  // the program drafts itself: the keys of --speculative name no method
 };
 
 // Command line before environment before file before defaults, each value converted and checked by its row of
@@ -26,5 +33,9 @@ struct GivenOptions {
 // are accepted, and so are those of other systems (foreign_names.h); unknown keys are errors, unknown
 // variables warnings, since other programs may own them.
 Result<Settings> resolve_settings(const GivenOptions& given);
+
+// The texts of one option as its row wants them. Errors say what was expected, without the name of the
+// option.
+Result<OptionValue> convert_texts(const OptionRow& row, std::span<const std::string> texts);
 
 }  // namespace outrider

@@ -54,6 +54,16 @@ TEST(ResolveSettings, DefaultsComeFromTheTable) {
   EXPECT_FALSE(settings->speculation_given);
 }
 
+TEST(ResolveSettings, OptionsOfAProgramComeBeforeTheEnvironment) {
+  GivenOptions given = generate();
+  given.environment = {{"OUTRIDER_MAX_TOKENS", "7"}, {"OUTRIDER_SEED", "3"}};
+  given.program_options = *parse_config("max_tokens: 5", "options");
+  const auto settings = resolve_settings(given);
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings->request.max_tokens, 5);
+  EXPECT_EQ(settings->request.sampling.seed, 3u);
+}
+
 TEST(ResolveSettings, DefaultsDifferBetweenCommands) {
   GivenOptions given = generate();
   given.command = Command::kVerifyLossless;

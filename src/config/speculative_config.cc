@@ -157,6 +157,15 @@ Status infer_method(std::string_view place, SpeculativeOptions& options) {
                   method_names()));
 }
 
+Status take_user_method(std::string_view place, const GivenKeys& given, SpeculativeOptions& options) {
+  if (given.has("decoding_type")) {
+    return usage_error(fmt::format("{}: expected a method or a drafter of the program's own, found both ({})",
+                                   place, method_name(options.decoding_type)));
+  }
+  options.decoding_type = Method::kUserProvided;
+  return {};
+}
+
 // Makes Suffix share the trees of the method. Error: the method is not known yet.
 Status add_suffix(std::string_view place, SpeculativeOptions& options) {
   if (options.method_unset) {
@@ -222,8 +231,8 @@ Result<GivenSpeculation> read_speculation(const ConfigNode& node, std::string_vi
     OUTRIDER_TRY(GivenSpeculation given, read_speculation(wrapped->value, name));
     for (const ConfigMember& member : node.members) {
       if (&member == &*wrapped) continue;
-      given.warnings.push_back(fmt::format("{}:{}: {} is outside speculative_config and not read", name,
-                                           member.line, quote(member.key)));
+      given.warnings.push_back(fmt::format("{}: {} is outside speculative_config and not read",
+                                           place_in(name, member.line), quote(member.key)));
     }
     return given;
   }
@@ -233,17 +242,17 @@ Result<GivenSpeculation> read_speculation(const ConfigNode& node, std::string_vi
     return given;
   }
   if (node.kind != ConfigNode::Kind::kMap) {
-    return usage_error(fmt::format("{}:{}: expected a map of speculative_config keys, found {}", name,
-                                   node.line, config_kind_name(node.kind)));
+    return usage_error(fmt::format("{}: expected a map of speculative_config keys, found {}",
+                                   place_in(name, node.line), config_kind_name(node.kind)));
   }
   for (const ConfigMember& member : node.members) {
-    Setting setting = {.place = fmt::format("{}:{}", name, member.line), .key = member.key, .value = {}};
+    Setting setting = {.place = place_in(name, member.line), .key = member.key, .value = {}};
     if (member.value.kind != ConfigNode::Kind::kNull) setting.value = inline_text(member.value);
     given.settings.push_back(std::move(setting));
   }
   if (given.settings.empty()) {
     return usage_error(
-        fmt::format("{}:{}: expected speculative_config keys, found an empty map", name, node.line));
+        fmt::format("{}: expected speculative_config keys, found an empty map", place_in(name, node.line)));
   }
   return given;
 }
@@ -269,7 +278,11 @@ Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given_spe
   GivenKeys given;
   OUTRIDER_RETURN_IF_ERROR(given.assign_all(settings, config));
   const bool lists_methods = given.has("decoding_type") && !options.combine.empty() && !given.has("combine");
-  if (!given.has("decoding_type") || lists_methods) OUTRIDER_RETURN_IF_ERROR(infer_method(place, options));
+  if (given_speculation.has_user_drafter) {
+    OUTRIDER_RETURN_IF_ERROR(take_user_method(place, given, options));
+  } else if (!given.has("decoding_type") || lists_methods) {
+    OUTRIDER_RETURN_IF_ERROR(infer_method(place, options));
+  }
   if (!options.method_unset) OUTRIDER_RETURN_IF_ERROR(given.check_belong(options.decoding_type));
   if (config.with_suffix) OUTRIDER_RETURN_IF_ERROR(add_suffix(place, options));
   if (options.decoding_type == Method::kAuto) options.is_auto = true;

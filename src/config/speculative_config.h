@@ -22,8 +22,9 @@ struct SpeculationSetting {
 };
 
 struct GivenSpeculation {
-  std::vector<SpeculationSetting> settings;
-  std::vector<std::string> warnings;
+  std::vector<SpeculationSetting> settings = {};
+  std::vector<std::string> warnings = {};
+  bool has_user_drafter = false;  // the method is that of the program's own drafter
 };
 
 // `text` is one of: a method name; "method,key=value,..." or "key=value,..."; a JSON object; the path of a

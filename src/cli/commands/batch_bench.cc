@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/open_engine.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/batch_bench_report.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {

@@ -10,7 +10,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/comparison.h"
 #include "cli/commands/row_bench.h"
-#include "cli/open_engine.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/bench_report.h"
 #include "cli/reports/completion_json.h"
@@ -20,6 +19,7 @@
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
 #include "engine/open_parts.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/interrupt_guard.h"
-#include "cli/open_engine.h"
 #include "cli/reports/draft_view.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/model_names.h"
 #include "cli/terminal.h"
 #include "config/arguments.h"
 #include "config/environment.h"
@@ -24,6 +23,7 @@
 #include "config/option_table.h"
 #include "config/option_value.h"
 #include "config/resolve_settings.h"
+#include "setup/model_names.h"
 
 namespace outrider {
 namespace {
@@ -227,8 +227,9 @@ Status run(int argc, const char* const* argv) {
   if (chosen == parsers.end()) return usage_error("expected a command; outrider --help lists them");
   OUTRIDER_TRY(const GivenOptions given, chosen->given(arguments));
   OUTRIDER_TRY(Settings settings, resolve_settings(given));
+  const Status named = resolve_model_names(settings);
   for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
-  OUTRIDER_RETURN_IF_ERROR(resolve_model_names(settings));
+  OUTRIDER_RETURN_IF_ERROR(named);
   return function_of(settings.command)(settings);
 }
 

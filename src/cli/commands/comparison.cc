@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "cli/interrupt_guard.h"
-#include "cli/open_engine.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/comparison_report.h"
 #include "cli/reports/completion_json.h"
@@ -21,6 +20,7 @@
 #include "engine/open_parts.h"
 #include "formats/model_file.h"
 #include "platform/durable_file.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "cli/drafter_search.h"
 #include "cli/reports/comparison_data.h"
 #include "config/settings.h"
 #include "outrider/result.h"
+#include "setup/drafter_search.h"
 
 namespace outrider {
 

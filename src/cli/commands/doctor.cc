@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/open_engine.h"
 #include "cli/prompt_set.h"
 #include "cli/repeated_timing.h"
 #include "cli/reports/completion_json.h"
@@ -23,6 +22,7 @@
 #include "drafters/resolve.h"
 #include "engine/open_parts.h"
 #include "formats/model_file.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/open_engine.h"
 #include "cli/prompt_text.h"
 #include "cli/reports/completion_json.h"
 #include "cli/reports/draft_view.h"
@@ -13,6 +12,7 @@
 #include "cli/reports/tree_view.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {

@@ -8,13 +8,13 @@
 #include <string>
 
 #include "cli/commands/commands.h"
-#include "cli/open_engine.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "config/methods.h"
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_fit.h"
 #include "formats/model_file.h"
+#include "setup/open_engine.h"
 #include "tensor/dtype.h"
 
 namespace outrider {

@@ -14,11 +14,11 @@
 
 #include "base/counter_rng.h"
 #include "cli/memory_reader.h"
-#include "cli/open_engine.h"
 #include "cli/reports/completion_json.h"
 #include "cli/reports/row_bench_report.h"
 #include "cli/terminal.h"
 #include "engine/open_parts.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {

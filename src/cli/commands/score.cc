@@ -6,10 +6,10 @@
 #include <numeric>
 
 #include "cli/commands/commands.h"
-#include "cli/open_engine.h"
 #include "cli/prompt_text.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/open_engine.h"
 #include "cli/prompt_text.h"
 #include "cli/terminal.h"
 #include "config/environment.h"
@@ -20,6 +19,7 @@
 #include "server/api/requests/template_values.h"
 #include "server/page/chat_html.h"
 #include "server/server.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {

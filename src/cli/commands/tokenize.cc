@@ -7,11 +7,11 @@
 #include <system_error>
 
 #include "cli/commands/commands.h"
-#include "cli/open_engine.h"
 #include "cli/prompt_text.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "formats/gguf/gguf_tokenizer.h"
+#include "setup/open_engine.h"
 #include "tokenizer/tokenizer.h"
 
 namespace outrider {

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/open_engine.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
 #include "config/message_text.h"
+#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {

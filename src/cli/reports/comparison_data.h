@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/drafter_search.h"
 #include "cli/reports/bench_figures.h"
 #include "outrider/engine.h"
+#include "setup/drafter_search.h"
 
 namespace outrider {
 

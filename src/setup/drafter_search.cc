@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/drafter_search.h"
+#include "setup/drafter_search.h"
 
 #include <fmt/format.h>
 

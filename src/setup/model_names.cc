@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/model_names.h"
+#include "setup/model_names.h"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,11 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/builtin_models.h"
-#include "cli/terminal.h"
 #include "config/environment.h"
 #include "config/option_table.h"
 #include "hub/local/local_models.h"
 #include "hub/remote/hub_reference.h"
+#include "setup/builtin_models.h"
 
 namespace outrider {
 namespace {
@@ -62,10 +61,9 @@ Status choose_default(Settings& settings) {
     return {};
   }
   OUTRIDER_TRY(settings.engine.model, builtin_target());
-  write_error_line(
+  settings.warnings.push_back(
       fmt::format("the small built-in models stand in for SmolLM2, which is not on this machine; outrider "
-                  "pull {} fetches it "
-                  "(98 MB)",
+                  "pull {} fetches it (98 MB)",
                   known.name));
   return {};
 }

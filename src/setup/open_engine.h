@@ -10,7 +10,7 @@
 
 namespace outrider {
 
-// The model or the shape of the settings, whose names are resolved (cli/model_names.h).
+// The model or the shape of the settings, whose names are resolved (setup/model_names.h).
 Result<std::filesystem::path> chosen_model(const Settings& settings);
 
 // Engine options with everything filled in that depends on which models there are: the draft of the built-in

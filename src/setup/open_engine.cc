@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/open_engine.h"
+#include "setup/open_engine.h"
 
 #include <fmt/format.h>
 
 #include <string_view>
 #include <utility>
 
-#include "cli/builtin_models.h"
-#include "cli/drafter_search.h"
 #include "config/environment.h"
 #include "config/methods.h"
 #include "config/speculative_config.h"
 #include "draft_heads/head_file.h"
 #include "formats/random_model.h"
+#include "setup/builtin_models.h"
+#include "setup/drafter_search.h"
 
 namespace outrider {
 namespace {

@@ -8,7 +8,8 @@ namespace outrider {
 
 // Replaces the names of models in the settings by paths: MODEL, IN, and those of --speculative. A path that
 // exists stays as it is. Where a command needs MODEL and none is given, it becomes SmolLM2 or, where that is
-// not on this machine, the built-in target, with a line that says so. Errors: a name is unknown or ambiguous.
+// not on this machine, the built-in target, and a warning of the settings says so. Errors: a name is unknown
+// or ambiguous.
 Status resolve_model_names(Settings& settings);
 
 }  // namespace outrider

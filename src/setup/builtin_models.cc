@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/builtin_models.h"
+#include "setup/builtin_models.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -16,18 +17,25 @@ bool holds_model(const fs::path& directory) {
   return fs::is_regular_file(directory / "config.json", code);
 }
 
-// Looks in the source tree that this was built from, beside an installation, and in the current directory.
-Result<fs::path> builtin_model(std::string_view name) {
+// The file that holds this code: the program, or a library in a program of somebody else.
+fs::path own_file() {
   std::error_code code;
-  const fs::path program = fs::read_symlink("/proc/self/exe", code);
-  const std::array<fs::path, 3> folders = {fs::path(OUTRIDER_SOURCE_MODELS),
-                                           program.parent_path() / "../share/outrider/models",
-                                           fs::path("models")};
+  Dl_info info = {};
+  static const char kHere = 0;
+  const bool is_known = dladdr(&kHere, &info) != 0 && info.dli_fname != nullptr;
+  const fs::path file = is_known ? info.dli_fname : "";
+  return file.is_absolute() ? file : fs::read_symlink("/proc/self/exe", code);
+}
+
+// Looks beside an installation, in the source tree that this was built from, and in the current directory.
+Result<fs::path> builtin_model(std::string_view name) {
+  const std::array<fs::path, 3> folders = {own_file().parent_path() / "../share/outrider/models",
+                                           fs::path(OUTRIDER_SOURCE_MODELS), fs::path("models")};
   for (const fs::path& folder : folders) {
     if (holds_model(folder / name)) return (folder / name).lexically_normal();
   }
   return input_error(fmt::format("expected the built-in model {} in {}, found none; name a MODEL", name,
-                                 folders.front().string()));
+                                 folders.front().lexically_normal().string()));
 }
 
 }  // namespace

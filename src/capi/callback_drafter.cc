@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/callback_drafter.h"
+
+#include <string>
+
+#include "capi/status.h"
+
+namespace outrider {
+
+CallbackDrafter::CallbackDrafter(const outrider_drafter& functions)
+    : functions_(functions), traits_{.name = functions.name == nullptr ? "user" : functions.name} {}
+
+CallbackDrafter::~CallbackDrafter() {
+  if (functions_.destroy != nullptr) functions_.destroy(functions_.user);
+}
+
+void CallbackDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t) {
+  if (functions_.begin != nullptr) functions_.begin(functions_.user, sequence, prompt.data(), prompt.size());
+}
+
+Status CallbackDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  requests_.clear();
+  trees_.clear();
+  tree_pointers_.clear();
+  trees_.reserve(trees.size());  // the pointers stay valid
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests_.push_back({.sequence = requests[i].sequence,
+                         .tokens = requests[i].tokens.data(),
+                         .token_count = requests[i].tokens.size(),
+                         .prompt_length = static_cast<size_t>(requests[i].prompt_length),
+                         .max_depth = requests[i].max_depth,
+                         .max_nodes = requests[i].max_nodes});
+    trees_.push_back({.tree = &trees[i]});
+    tree_pointers_.push_back(&trees_.back());
+  }
+  const int result =
+      functions_.draft(functions_.user, requests_.data(), tree_pointers_.data(), requests_.size());
+  if (result == 0) return {};
+  return input_error("the drafter returned " + std::to_string(result) + ", expected 0");
+}
+
+void CallbackDrafter::observe(uint64_t sequence, const TokenTree&, const Verdict& verdict) {
+  if (functions_.observe == nullptr) return;
+  functions_.observe(functions_.user, sequence, verdict.path.size() - 1, verdict.tokens.data(),
+                     verdict.tokens.size());
+}
+
+void CallbackDrafter::end(uint64_t sequence) {
+  if (functions_.end != nullptr) functions_.end(functions_.user, sequence);
+}
+
+}  // namespace outrider
+
+int outrider_tree_add(outrider_tree* tree, int parent, int32_t token, double probability) {
+  const bool is_valid =
+      parent >= 0 && parent < tree->tree->size() && token >= 0 && probability > 0 && probability <= 1;
+  if (!is_valid) return -1;
+  int node = -1;
+  const outrider_status status = outrider::status_of([&] {
+    node = tree->tree->add(parent, token, probability);
+    return outrider::Status();
+  });
+  return status == OUTRIDER_OK ? node : -1;
+}
+
+outrider_status outrider_options_set_drafter(outrider_options* options, const outrider_drafter* drafter) {
+  return outrider::status_of([&]() -> outrider::Status {
+    if (drafter->size != sizeof(outrider_drafter)) {
+      return outrider::usage_error("expected a drafter of size " + std::to_string(sizeof(outrider_drafter)) +
+                                   ", found " + std::to_string(drafter->size) +
+                                   "; set size to sizeof(outrider_drafter)");
+    }
+    if (drafter->draft == nullptr)
+      return outrider::usage_error("expected a draft function in the drafter, found none");
+    options->drafter = std::make_shared<outrider::CallbackDrafter>(*drafter);
+    return {};
+  });
+}

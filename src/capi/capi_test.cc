@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outrider/engine.h"
+#include "outrider/outrider.h"
+
+namespace outrider {
+namespace {
+
+const std::string kTestModel = OUTRIDER_SOURCE_DIR "/tests/data/models/llama";
+const std::vector<int32_t> kTestPrompt = {5, 6, 7, 5, 6};
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+template <auto kFree>
+struct GiveBack {
+  void operator()(auto* object) const { kFree(object); }
+};
+using EngineHandle = std::unique_ptr<outrider_engine, GiveBack<outrider_engine_close>>;
+using RequestHandle = std::unique_ptr<outrider_request, GiveBack<outrider_request_free>>;
+using CompletionHandle = std::unique_ptr<outrider_completion, GiveBack<outrider_completion_free>>;
+
+// Null where the options are refused.
+EngineHandle open_c(const Options& options, const outrider_drafter* drafter = nullptr) {
+  outrider_options* given = outrider_options_new();
+  outrider_options_add(given, "model", kTestModel.c_str());
+  for (const auto& [name, value] : options) outrider_options_add(given, name.c_str(), value.c_str());
+  if (drafter != nullptr) {
+    EXPECT_EQ(outrider_options_set_drafter(given, drafter), OUTRIDER_OK);
+  }
+  outrider_engine* engine = nullptr;
+  outrider_engine_open(given, &engine);
+  outrider_options_free(given);
+  return EngineHandle(engine);
+}
+
+RequestHandle request_for(const EngineHandle& engine, const Options& parameters) {
+  RequestHandle request(outrider_request_new(engine.get()));
+  outrider_request_set_prompt(request.get(), kTestPrompt.data(), kTestPrompt.size());
+  for (const auto& [name, value] : parameters) {
+    EXPECT_EQ(outrider_request_set(request.get(), name.c_str(), value.c_str()), OUTRIDER_OK)
+        << outrider_last_error();
+  }
+  return request;
+}
+
+CompletionHandle complete(const EngineHandle& engine, const Options& parameters) {
+  const RequestHandle request = request_for(engine, parameters);
+  outrider_completion* completion = nullptr;
+  EXPECT_EQ(outrider_generate(engine.get(), request.get(), nullptr, nullptr, &completion), OUTRIDER_OK)
+      << outrider_last_error();
+  return CompletionHandle(completion);
+}
+
+std::vector<int32_t> tokens_of(const CompletionHandle& completion) {
+  size_t count = 0;
+  const int32_t* tokens = outrider_completion_tokens(completion.get(), &count);
+  return {tokens, tokens + count};
+}
+
+// The output of the C++ API, without speculation.
+Completion plain(double temperature) {
+  EngineOptions options;
+  options.model = kTestModel;
+  const auto engine = Engine::open(std::move(options));
+  Request request{.prompt = kTestPrompt, .max_tokens = 24, .ignore_eos = true};
+  request.sampling.temperature = temperature;
+  request.sampling.seed = 3;
+  request.logprobs = 2;
+  auto done = (*engine)->generate(std::move(request));
+  return *std::move(done);
+}
+
+const Options kGreedy = {{"max_tokens", "24"}, {"ignore_eos", "true"}};
+const Options kSampled = {
+    {"max_tokens", "24"}, {"ignore_eos", "true"}, {"temperature", "0.8"}, {"seed", "3"}};
+
+TEST(CApi, GivesTheTokensOfTheCppApiWithEveryMethod) {
+  const Completion greedy = plain(0), sampled = plain(0.8);
+  for (const std::string method : {"none", "ngram", "suffix", "lookahead", "early_exit", "draft_target"}) {
+    Options options = {{"speculative_config.decoding_type", method}};
+    if (method == "draft_target") options.push_back({"speculative_config.speculative_model", kTestModel});
+    const EngineHandle engine = open_c(options);
+    ASSERT_NE(engine, nullptr) << outrider_last_error();
+    EXPECT_EQ(tokens_of(complete(engine, kGreedy)), greedy.tokens) << method;
+    EXPECT_EQ(tokens_of(complete(engine, kSampled)), sampled.tokens) << method;
+  }
+}
+
+TEST(CApi, CompletionsTellEverything) {
+  const Completion expected = plain(0);
+  const EngineHandle engine = open_c({{"speculative", "ngram"}});
+  Options parameters = kGreedy;
+  parameters.push_back({"logprobs", "2"});
+  const CompletionHandle first = complete(engine, parameters);
+  const CompletionHandle copy(outrider_completion_new(first.get()));
+  size_t size = 0;
+  EXPECT_EQ(std::string(outrider_completion_text(copy.get(), &size)), expected.text);
+  EXPECT_EQ(size, expected.text.size());
+  EXPECT_STREQ(outrider_completion_finish_reason(copy.get()), "length");
+  const float* logprobs = outrider_completion_logprobs(copy.get(), &size);
+  ASSERT_EQ(size, expected.tokens.size());
+  for (size_t i = 0; i < size; ++i) {
+    EXPECT_EQ(logprobs[i], expected.logprobs[i].logprob);
+    const int32_t* ids = nullptr;
+    const float* top = nullptr;
+    size_t count = 0;
+    outrider_completion_top_logprobs(copy.get(), i, &ids, &top, &count);
+    ASSERT_EQ(count, 2u);
+    EXPECT_EQ(std::make_pair(ids[1], top[1]), expected.logprobs[i].top[1]);
+  }
+  const outrider_statistics* statistics = outrider_completion_statistics(copy.get());
+  EXPECT_EQ(statistics->prompt_tokens, 5);
+  EXPECT_GT(statistics->steps, 0);
+  int64_t accepted = 0;
+  for (size_t i = 0; i < statistics->positions; ++i) accepted += statistics->accepted_per_position[i];
+  EXPECT_EQ(accepted, statistics->accepted);
+  const uint8_t* origins = outrider_completion_origins(copy.get(), &size);
+  EXPECT_EQ(std::count(origins, origins + size, OUTRIDER_ORIGIN_ACCEPTED), accepted);
+}
+
+// Keeps everything that callbacks got.
+struct Heard {
+  std::string text;
+  std::vector<int32_t> tokens;
+  CompletionHandle completion;
+  outrider_engine* engine = nullptr;
+  size_t cancel_after = 1000;
+  size_t traced_accepted = 0;
+};
+
+void hear(void* user, const outrider_progress* progress) {
+  auto* heard = static_cast<Heard*>(user);
+  heard->text.append(progress->text, progress->text_size);
+  heard->tokens.insert(heard->tokens.end(), progress->tokens, progress->tokens + progress->token_count);
+  if (heard->tokens.size() >= heard->cancel_after) outrider_cancel(heard->engine, progress->request);
+  if (progress->completion != nullptr) heard->completion.reset(outrider_completion_new(progress->completion));
+}
+
+void hear_trace(void* user, const outrider_step_trace* trace) {
+  for (size_t i = 1; i < trace->node_count; ++i) {
+    EXPECT_STRNE(outrider_fate_name(trace->nodes[i].fate), "");
+    if (std::string(outrider_fate_name(trace->nodes[i].fate)) == "accepted")
+      ++static_cast<Heard*>(user)->traced_accepted;
+  }
+}
+
+TEST(CApi, StreamsTracesAndCancels) {
+  const EngineHandle engine = open_c({{"speculative", "ngram"}});
+  Heard whole, cut;
+  cut.engine = engine.get();
+  cut.cancel_after = 3;
+  outrider_set_trace(engine.get(), hear_trace, &whole);
+  const RequestHandle request = request_for(engine, kGreedy);
+  outrider_submit(engine.get(), request.get(), hear, &whole, nullptr);
+  for (bool is_running = true; is_running;) ASSERT_EQ(outrider_step(engine.get(), &is_running), OUTRIDER_OK);
+  outrider_set_trace(engine.get(), nullptr, nullptr);
+  uint64_t id = 0;
+  outrider_submit(engine.get(), request.get(), hear, &cut, &id);
+  EXPECT_GT(id, 0u);
+  for (bool is_running = true; is_running;) ASSERT_EQ(outrider_step(engine.get(), &is_running), OUTRIDER_OK);
+
+  EXPECT_EQ(whole.tokens, plain(0).tokens);
+  EXPECT_EQ(whole.text, plain(0).text);
+  EXPECT_EQ(static_cast<int64_t>(whole.traced_accepted),
+            outrider_completion_statistics(whole.completion.get())->accepted);
+  EXPECT_STREQ(outrider_completion_finish_reason(cut.completion.get()), "cancelled");
+  EXPECT_LT(cut.tokens.size(), whole.tokens.size());
+}
+
+// A drafter whose behaviour a test chooses.
+struct TestDrafter {
+  int (*draft)(outrider_tree* tree, const outrider_draft_request& request) = nullptr;
+  std::vector<std::string> calls = {};
+};
+
+int call_draft(void* user, const outrider_draft_request* requests, outrider_tree* const* trees,
+               size_t count) {
+  int result = 0;
+  for (size_t i = 0; i < count; ++i) result |= static_cast<TestDrafter*>(user)->draft(trees[i], requests[i]);
+  return result;
+}
+
+outrider_drafter functions_of(TestDrafter& drafter) {
+  const auto note = [](void* user, const char* call) {
+    static_cast<TestDrafter*>(user)->calls.emplace_back(call);
+  };
+  static const auto kNote = note;
+  return {.size = sizeof(outrider_drafter),
+          .name = "Test",
+          .user = &drafter,
+          .draft = call_draft,
+          .begin = [](void* user, uint64_t, const int32_t*, size_t) { kNote(user, "begin"); },
+          .observe = [](void* user, uint64_t, size_t, const int32_t*, size_t) { kNote(user, "observe"); },
+          .end = [](void* user, uint64_t) { kNote(user, "end"); },
+          .destroy = [](void* user) { kNote(user, "destroy"); }};
+}
+
+TEST(CApi, ADrafterCannotChangeTheOutput) {
+  using Tree = outrider_tree;
+  using Asked = outrider_draft_request;
+  const auto repeat = [](Tree* tree, const Asked& asked) {
+    for (int node = 0, depth = 0; depth < asked.max_depth; ++depth)
+      node = outrider_tree_add(tree, node, asked.tokens[asked.token_count - 1], 1);
+    return 0;
+  };
+  const auto fail = [](Tree*, const Asked&) { return 5; };
+  const auto nonsense = [](Tree* tree, const Asked& asked) {
+    EXPECT_EQ(outrider_tree_add(tree, 17, 1, 1), -1);
+    EXPECT_EQ(outrider_tree_add(tree, 0, -1, 1), -1);
+    EXPECT_EQ(outrider_tree_add(tree, 0, 1, 1.5), -1);
+    for (int i = 0; i < 3 * asked.max_nodes; ++i) outrider_tree_add(tree, i % 5, 1 << 30 | i, 0.5);
+    return 0;
+  };
+  for (const auto draft : {+repeat, +fail, +nonsense}) {
+    TestDrafter drafter{.draft = draft};
+    const outrider_drafter functions = functions_of(drafter);
+    EngineHandle engine = open_c({{"speculative_config.max_draft_len", "3"}}, &functions);
+    ASSERT_NE(engine, nullptr) << outrider_last_error();
+    EXPECT_STREQ(outrider_engine_drafter(engine.get()), "Test");
+    EXPECT_EQ(tokens_of(complete(engine, kGreedy)), plain(0).tokens);
+    EXPECT_EQ(tokens_of(complete(engine, kSampled)), plain(0.8).tokens);
+    engine.reset();
+    EXPECT_EQ(drafter.calls.front(), "begin");
+    EXPECT_EQ(drafter.calls.back(), "destroy");
+  }
+}
+
+TEST(CApi, ErrorsAreOneLineOfTheThread) {
+  EXPECT_EQ(open_c({{"max_bach", "4"}}), nullptr);
+  EXPECT_STREQ(outrider_last_error(), "options: unknown key 'max_bach'; did you mean 'max_batch'?");
+  outrider_drafter functions = {};
+  outrider_options* options = outrider_options_new();
+  EXPECT_EQ(outrider_options_set_drafter(options, &functions), OUTRIDER_ERROR_USAGE);
+  EXPECT_NE(std::string(outrider_last_error()).find("set size to sizeof(outrider_drafter)"),
+            std::string::npos);
+  outrider_options_free(options);
+
+  const EngineHandle engine = open_c({{"disable_overlap_scheduler", "true"}});
+  EXPECT_NE(outrider_engine_warning(engine.get(), 0), nullptr);
+  EXPECT_EQ(outrider_engine_warning(engine.get(), 1), nullptr);
+  const RequestHandle request(outrider_request_new(engine.get()));
+  EXPECT_EQ(outrider_request_set(request.get(), "top_p", "2"), OUTRIDER_ERROR_USAGE);
+  EXPECT_STREQ(outrider_last_error(), "top_p: expected a number from 0 to 1, found '2'");
+  EXPECT_NE(outrider_submit(engine.get(), request.get(), nullptr, nullptr, nullptr), OUTRIDER_OK);
+  char* text = nullptr;
+  size_t size = 0;
+  const int32_t unknown = 1 << 30;
+  EXPECT_EQ(outrider_detokenize(engine.get(), &unknown, 1, true, &text, &size), OUTRIDER_ERROR_USAGE);
+  EXPECT_NE(outrider_apply_chat_template(engine.get(), nullptr, 0, true, &text, &size), OUTRIDER_OK);
+  EXPECT_EQ(text, nullptr);
+}
+
+TEST(CApi, TextBecomesTokensAndText) {
+  const EngineHandle engine = open_c({});
+  int32_t* tokens = nullptr;
+  size_t count = 0;
+  ASSERT_EQ(outrider_tokenize(engine.get(), "hello world", 11, false, true, &tokens, &count), OUTRIDER_OK);
+  char* text = nullptr;
+  size_t size = 0;
+  ASSERT_EQ(outrider_detokenize(engine.get(), tokens, count, true, &text, &size), OUTRIDER_OK);
+  EXPECT_EQ(std::string(text, size), "hello world");
+  outrider_free(text);
+  outrider_free(tokens);
+  outrider_free(nullptr);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine: LLM, by the names of TensorRT-LLM and vLLM."""
+
+import logging
+import os
+import queue
+import sys
+import threading
+import weakref
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+
+from outrider._options import named_options
+from outrider.configs import DecodingConfig, UserProvidedDecodingConfig
+from outrider.drafter import DrafterThread
+from outrider.lib import _engine
+from outrider.results import RequestOutput
+from outrider.sampling import SamplingParams
+
+log = logging.getLogger("outrider")
+
+Prompt = Union[str, Sequence[int], Dict[str, Any]]
+Message = Dict[str, Any]
+
+
+class Tokenizer:
+    """The model's tokenizer and chat template."""
+
+    def __init__(self, engine: Any) -> None:
+        self._native = engine.tokenizer
+        self._engine = engine
+
+    @property
+    def vocab_size(self) -> int:
+        return self._native.vocab_size
+
+    @property
+    def bos_token_id(self) -> Optional[int]:
+        return self._native.bos
+
+    @property
+    def eos_token_id(self) -> Optional[int]:
+        return self._native.eos
+
+    def encode(self, text: str, add_special_tokens: bool = True, parse_special: bool = True) -> List[int]:
+        """Token ids of a text. With parse_special=False the spellings of special tokens are plain text."""
+        return self._native.encode(text, add_special_tokens, parse_special)
+
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The text of tokens."""
+        return self._native.decode(list(token_ids), skip_special_tokens)
+
+    def apply_chat_template(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+        """Messages with "role" and "content" as a prompt.
+
+        Raises:
+            ValueError: the model has no template, or it refuses the messages.
+        """
+        pairs = [(message["role"], _content(message)) for message in messages]
+        return self._engine.apply_chat_template(pairs, add_generation_prompt)
+
+
+def _content(message: Message) -> str:
+    unknown = set(message) - {"role", "content"}
+    if unknown:
+        raise ValueError(f"expected messages of role and content, found {sorted(unknown)[0]!r} in one; the server "
+                         f"(outrider serve) takes tool calls")
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    if any(part.get("type") != "text" for part in content):
+        raise ValueError("expected parts of type 'text' in a message, found another; the models read text only")
+    return "".join(part["text"] for part in content)
+
+
+class _Engine:
+    """The thread that owns an engine: it takes commands between steps and hands on what the steps give."""
+
+    def __init__(self, options: List[Tuple[str, str]], drafter: Optional[DrafterThread]) -> None:
+        self._commands: "queue.SimpleQueue[Optional[Callable[[], None]]]" = queue.SimpleQueue()
+        self._sinks: Dict[int, Callable[[tuple], None]] = {}
+        self._is_ending = False
+        self.native: Any = None
+        self._thread = threading.Thread(target=self._run, name="outrider", daemon=True)
+        self._thread.start()
+        try:
+            self.native = self.call(lambda: _engine.Engine.open(options, drafter.native if drafter else None))
+        except BaseException:  # Ctrl-C does not wait for a model that is being read
+            self._is_ending = True
+            self._commands.put(None)
+            raise
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Runs a function on the thread, between two steps."""
+        done = threading.Event()
+        outcome: List[Any] = [None, None]
+
+        def command() -> None:
+            try:
+                outcome[0] = function()
+            except BaseException as error:
+                outcome[1] = error
+            done.set()
+
+        if self._is_ending:
+            raise RuntimeError("the LLM is shut down")
+        self._commands.put(command)
+        done.wait()
+        if outcome[1] is not None:
+            raise outcome[1]
+        return outcome[0]
+
+    def post(self, function: Callable[[], None]) -> None:
+        """As call(), without waiting."""
+        self._commands.put(function)
+
+    def submit(self, prompt: List[int], parameters: list, is_traced: bool, sink: Callable[[tuple], None]) -> int:
+        request = self.native.submit(prompt, parameters, is_traced)
+        self._sinks[request] = sink
+        return request
+
+    def end(self) -> None:
+        """Ends the thread after its step; requests that run are left as they are."""
+        if not self._is_ending:
+            self._is_ending = True
+            self._commands.put(None)
+            if threading.current_thread() is not self._thread:  # where garbage is collected on it
+                self._thread.join()
+
+    def _run(self) -> None:
+        is_running = False
+        while not self._is_ending:
+            try:
+                command = self._commands.get(block=not is_running)
+                if command is not None:
+                    command()
+                    is_running = bool(self._sinks)
+                continue
+            except queue.Empty:
+                pass
+            try:
+                is_running, events = self.native.step()
+            except BaseException as error:
+                self._fail(error)
+                return
+            for request, *update in events:
+                sink = self._sinks.pop(request) if update[-1] is not None else self._sinks[request]
+                sink(tuple(update))
+            is_running = is_running or bool(self._sinks)
+
+    def _fail(self, error: BaseException) -> None:
+        self._is_ending = True
+        for sink in self._sinks.values():
+            sink((error,))
+
+
+class LLM:
+    """A model, ready to answer.
+
+    The arguments are those of TensorRT-LLM and vLLM, and every option of docs/options.md by its name, as in
+    `LLM("smollm2", max_batch=4, threads=2)`. Those that have no meaning on a CPU are taken with one line in the log
+    "outrider", and those that would change the output are refused.
+
+    Args:
+        model: a Hugging Face directory, a .gguf file, or the name of a model on this machine; None: SmolLM2 or, where
+            that is missing, a small built-in model. `outrider.pull(name)` fetches models.
+        speculative_config: how to draft: a decoding config, a dictionary as in vLLM
+            ({"method": "ngram", "num_speculative_tokens": 4}), a text as for --speculative ("auto"), or None.
+        options: all other options.
+
+    Raises:
+        ValueError: an unknown option or value, or files that do not fit; the message says what was expected.
+        OSError: a file cannot be read.
+        MemoryError: there is not enough memory.
+    """
+
+    def __init__(self, model: Union[str, "os.PathLike[str]", None] = None, *,
+                 speculative_config: Union[DecodingConfig, Dict[str, Any], str, None] = None, **options: Any) -> None:
+        is_own = isinstance(speculative_config, UserProvidedDecodingConfig)
+        drafter = DrafterThread(speculative_config) if is_own else None
+        given = {"model": model, "speculative_config": speculative_config, **options}
+        try:
+            self._engine = _Engine(list(named_options(given)), drafter)
+        except BaseException:
+            if drafter is not None:
+                drafter.close()
+            raise
+        for warning in self._engine.native.warnings:
+            log.warning("%s", warning)
+        self.tokenizer = Tokenizer(self._engine.native)
+        # Also before the interpreter ends, whose threads would otherwise be cut off within a step.
+        self._finalizer = weakref.finalize(self, _shut_down, self._engine, drafter)
+
+    @property
+    def info(self) -> Dict[str, Any]:
+        """Model, kernels, drafter, sizes and the time of loading in milliseconds."""
+        return self._engine.native.info
+
+    def status(self) -> Dict[str, Any]:
+        """Requests, pages of the KV cache, and counts since the model was opened."""
+        return self._engine.call(self._engine.native.status)
+
+    def generate(self, prompts: Union[Prompt, Sequence[Prompt]],
+                 sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None, *,
+                 use_tqdm: bool = True, trace: bool = False) -> Union[RequestOutput, List[RequestOutput]]:
+        """Continues prompts, in batches.
+
+        Ctrl-C ends the requests and raises KeyboardInterrupt.
+
+        Args:
+            prompts: a text, a list of token ids, a dictionary with "prompt" or "prompt_token_ids", or a list of such.
+            sampling_params: for all prompts, or one for each.
+            use_tqdm: show a progress bar for several prompts, if tqdm is installed and there is a terminal.
+            trace: keep the tree of every step in `outputs[i].steps`, which costs a little time.
+
+        Returns:
+            A RequestOutput for one prompt, or a list of them in the order of the prompts.
+
+        Raises:
+            ValueError: an empty prompt, one that is longer than the context, or parameters out of range.
+        """
+        is_one = _is_one_prompt(prompts)
+        many = [prompts] if is_one else list(prompts)
+        params = list(sampling_params) if isinstance(sampling_params, (list, tuple)) else [sampling_params] * len(many)
+        if len(params) != len(many):
+            raise ValueError(f"expected sampling_params for each of {len(many)} prompts, found {len(params)}")
+        outputs: List[RequestOutput] = []
+        try:
+            for prompt, own in zip(many, params):
+                outputs.append(self.generate_async(prompt, own, trace=trace))
+            for output in _with_progress(outputs, use_tqdm):
+                output.result()
+        except BaseException:
+            for output in outputs:
+                output.abort()
+            raise
+        return outputs[0] if is_one else outputs
+
+    def generate_async(self, prompt: Prompt, sampling_params: Optional[SamplingParams] = None, *,
+                       streaming: bool = True, trace: bool = False) -> RequestOutput:
+        """Begins an answer and returns at once.
+
+        Args:
+            prompt, sampling_params, trace: as for generate().
+            streaming: has no meaning here: the answer may be followed and waited for in any case.
+
+        Returns:
+            A RequestOutput: iterate over it, with `for` or `async for`, wait by `.result()` or `await` it.
+        """
+        del streaming
+        params = sampling_params or SamplingParams()
+        text, ids = self._tokens_of(prompt)
+        parameters = params.parameters(lambda word: self.tokenizer.encode(word, add_special_tokens=False))
+        output = RequestOutput(text, ids, params.n, self.tokenizer._native)
+        engine = self._engine
+
+        def submit() -> List[int]:
+            requests: List[int] = []
+            for index in range(params.n):
+                own = parameters if params.n == 1 else [*parameters, ("sample_index", [str(index)])]
+                sink = lambda update, index=index: output._put(update[0] if len(update) == 1 else (index, *update))
+                requests.append(engine.submit(ids, own, trace, sink))
+            return requests
+
+        requests = engine.call(submit)
+        output.request_id = requests[0]
+        output._abort = lambda: [engine.post(lambda number=number: engine.native.cancel(number)) for number in requests]
+        return output
+
+    def chat(self, messages: Union[Sequence[Message], Sequence[Sequence[Message]]],
+             sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None, *,
+             add_generation_prompt: bool = True, use_tqdm: bool = True,
+             trace: bool = False) -> Union[RequestOutput, List[RequestOutput]]:
+        """Answers a conversation, or several, through the model's chat template.
+
+        Args:
+            messages: dictionaries with "role" and "content", or a list of conversations.
+            sampling_params, use_tqdm, trace: as for generate().
+            add_generation_prompt: begin the assistant's answer.
+
+        Raises:
+            ValueError: the model has no chat template, or it refuses the messages.
+        """
+        is_one = isinstance(messages[0], dict)
+        prompts = [self.chat_prompt(conversation, add_generation_prompt)
+                   for conversation in ([messages] if is_one else messages)]
+        return self.generate(prompts[0] if is_one else prompts, sampling_params, use_tqdm=use_tqdm, trace=trace)
+
+    def chat_prompt(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> Dict[str, Any]:
+        """A conversation as a prompt for generate() and generate_async()."""
+        text = self.tokenizer.apply_chat_template(messages, add_generation_prompt)
+        return {"prompt": text, "prompt_token_ids": self.tokenizer.encode(text, add_special_tokens=False)}
+
+    def get_tokenizer(self) -> Tokenizer:
+        return self.tokenizer
+
+    def shutdown(self) -> None:
+        """Ends all requests and gives back the memory. The LLM cannot be used after this."""
+        self._finalizer()
+
+    def __enter__(self) -> "LLM":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.shutdown()
+
+    def _tokens_of(self, prompt: Prompt) -> Tuple[Optional[str], List[int]]:
+        if isinstance(prompt, str):
+            return prompt, self.tokenizer.encode(prompt)
+        if not isinstance(prompt, dict):
+            return None, [int(token) for token in prompt]
+        if "prompt_token_ids" in prompt:
+            return prompt.get("prompt"), [int(token) for token in prompt["prompt_token_ids"]]
+        if "prompt" in prompt:
+            return prompt["prompt"], self.tokenizer.encode(prompt["prompt"])
+        raise ValueError(f"expected 'prompt' or 'prompt_token_ids' in a prompt, found {sorted(prompt)}")
+
+
+def _is_one_prompt(prompts: Any) -> bool:
+    if isinstance(prompts, (str, dict)):
+        return True
+    return len(prompts) > 0 and not isinstance(prompts[0], (str, dict, list, tuple))  # token ids
+
+
+def _with_progress(outputs: List[RequestOutput], is_wanted: bool) -> Iterable[RequestOutput]:
+    """The outputs, with a progress bar where one can be shown. tqdm is no dependency: a bar is all it is for."""
+    is_shown = is_wanted and len(outputs) > 1 and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    if not is_shown:
+        return outputs
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return outputs
+    return tqdm(outputs, desc="prompts")
+
+
+def _shut_down(engine: _Engine, drafter: Optional[DrafterThread]) -> None:
+    engine.end()
+    if drafter is not None:
+        drafter.close()
+

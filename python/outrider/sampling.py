@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How one request is answered, by the names of TensorRT-LLM and vLLM."""
+
+import dataclasses
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+from outrider._options import as_text
+
+# Arguments of other systems that change nothing here, with the values that they may have.
+_WITHOUT_EFFECT: Dict[str, Tuple[Any, ...]] = {
+    "pad_id": (),
+    "detokenize": (),
+    "return_perf_metrics": (),
+    "spaces_between_special_tokens": (),
+    "use_beam_search": (False,),
+    "include_stop_str_in_output": (False,),
+    "exclude_input_from_output": (True,),
+    "truncate_prompt_tokens": (None,),
+    "add_special_tokens": (True,),
+    "length_penalty": (1.0, None),
+    "early_stopping": (False, None),
+}
+# Names of the engine's parameters that are ours, too.
+_PLAIN = ("temperature", "top_p", "min_p", "seed", "max_tokens", "min_tokens", "repetition_penalty", "presence_penalty",
+          "frequency_penalty", "ignore_eos", "logprobs", "prompt_logprobs", "skip_special_tokens", "speculation",
+          "policy", "max_draft_tokens")
+
+
+@dataclasses.dataclass(init=False)
+class SamplingParams:
+    """Sampling parameters, lengths and stops of a request; None leaves the option of the engine.
+
+    Without arguments decoding is greedy and ends after 128 tokens, as on the command line.
+
+    Args:
+        temperature: 0 is greedy.
+        top_k: keep the k likeliest tokens; 0 or -1: all.
+        top_p: keep the smallest set of likeliest tokens that reaches this probability.
+        min_p: keep tokens with at least this fraction of the likeliest one's probability.
+        seed: seed of all randomness; the same seed gives the same text, with and without speculation. Default 0.
+        n: answers to a prompt; answer i has sample index i, and so its own randomness.
+        max_tokens, min_tokens: tokens of output.
+        stop: text, or several, that ends the output and is not part of it.
+        stop_token_ids: tokens that end the output, in addition to the model's own.
+        bad: texts that may not appear; bad_words is the same.
+        allowed_token_ids: the only tokens that may appear.
+        logit_bias: numbers that are added to logits, by token id; -inf forbids a token.
+        repetition_penalty, presence_penalty, frequency_penalty: as in OpenAI's API and in CTRL.
+        ignore_eos: go on after the model's end-of-text token.
+        logprobs, prompt_logprobs: log-probabilities of the tokens, and of this many likeliest ones beside each.
+        skip_special_tokens: control tokens give no text.
+        speculation: False decodes plainly.
+        policy: "auto" or "fixed": whether measured costs decide how much is drafted.
+        max_draft_tokens: drafted tokens of a step, at most.
+    """
+
+    temperature: Optional[float] = None
+    top_k: Optional[int] = None
+    top_p: Optional[float] = None
+    min_p: Optional[float] = None
+    seed: Optional[int] = None
+    n: int = 1
+    max_tokens: Optional[int] = None
+    min_tokens: Optional[int] = None
+    stop: Union[str, Sequence[str], None] = None
+    stop_token_ids: Optional[Sequence[int]] = None
+    bad: Union[str, Sequence[str], None] = None
+    allowed_token_ids: Optional[Sequence[int]] = None
+    logit_bias: Optional[Dict[int, float]] = None
+    repetition_penalty: Optional[float] = None
+    presence_penalty: Optional[float] = None
+    frequency_penalty: Optional[float] = None
+    ignore_eos: Optional[bool] = None
+    logprobs: Optional[int] = None
+    prompt_logprobs: Optional[int] = None
+    skip_special_tokens: Optional[bool] = None
+    speculation: Optional[bool] = None
+    policy: Optional[str] = None
+    max_draft_tokens: Optional[int] = None
+
+    def __init__(self, **arguments: Any) -> None:
+        names = {field.name: field.default for field in dataclasses.fields(self)}
+        arguments = _ours(arguments)
+        for name, default in names.items():
+            setattr(self, name, arguments.pop(name, default))
+        if arguments:
+            raise TypeError(_unknown(next(iter(arguments)), list(names)))
+        if not isinstance(self.n, int) or self.n < 1:
+            raise ValueError(f"n: expected a whole number of at least 1, found {self.n!r}")
+
+    def parameters(self, encode: Callable[[str], List[int]]) -> List[Tuple[str, List[str]]]:
+        """The parameters as the engine reads them; `encode` turns a text of `bad` into token ids."""
+        found = [(name, [as_text(getattr(self, name))]) for name in _PLAIN if getattr(self, name) is not None]
+        if self.top_k is not None:
+            found.append(("top_k", [str(max(0, self.top_k))]))
+        if self.stop:
+            found.append(("stop", _texts(self.stop)))
+        for name in ("stop_token_ids", "allowed_token_ids"):
+            if getattr(self, name):
+                found.append((name, [",".join(str(int(token)) for token in getattr(self, name))]))
+        if self.logit_bias:
+            found.append(("logit_bias", [f"{int(token)}={as_text(bias)}" for token, bias in self.logit_bias.items()]))
+        if self.bad:
+            # A word within a text begins with a space.
+            spellings = [spelling for text in _texts(self.bad) for spelling in (text, " " + text.lstrip())]
+            forbidden = [",".join(map(str, encode(spelling))) for spelling in spellings]
+            found.append(("forbidden_token_ids", list(dict.fromkeys(forbidden))))
+        return found
+
+
+def _texts(texts: Union[str, Sequence[str]]) -> List[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _ours(arguments: Dict[str, Any]) -> Dict[str, Any]:
+    """The arguments under our names, without those that have no effect."""
+    arguments = dict(arguments)
+    for name, values in _WITHOUT_EFFECT.items():
+        if name in arguments and values and arguments[name] not in values:
+            raise ValueError(f"{name}: expected {values[0]!r}, found {arguments[name]!r}; there is no such thing here")
+        arguments.pop(name, None)
+    best_of = arguments.pop("best_of", None)
+    if best_of not in (None, arguments.get("n", 1)):
+        raise ValueError(f"best_of: expected the value of n, found {best_of}; all answers are returned")
+    end = arguments.pop("end_id", None)
+    if end == -1:
+        arguments["ignore_eos"] = True
+    elif end is not None:
+        arguments["stop_token_ids"] = [*(arguments.get("stop_token_ids") or []), end]
+    if "bad_words" in arguments:
+        arguments.setdefault("bad", arguments.pop("bad_words"))
+    return arguments
+
+
+def _unknown(name: str, known: List[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, 1, 0)
+    return f"unknown sampling parameter '{name}'; did you mean '{near[0]}'?"

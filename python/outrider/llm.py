@@ -7,7 +7,7 @@ import queue
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union, overload
 
 from outrider._options import named_options
 from outrider.configs import DecodingConfig, UserProvidedDecodingConfig
@@ -76,7 +76,7 @@ class _Engine:
     """The thread that owns an engine: it takes commands between steps and hands on what the steps give."""
 
     def __init__(self, options: List[Tuple[str, str]], drafter: Optional[DrafterThread]) -> None:
-        self._commands: "queue.SimpleQueue[Optional[Callable[[], None]]]" = queue.SimpleQueue()
+        self._commands: "queue.SimpleQueue[Optional[Callable[[], Any]]]" = queue.SimpleQueue()
         self._sinks: Dict[int, Callable[[tuple], None]] = {}
         self._is_ending = False
         self.native: Any = None
@@ -109,7 +109,7 @@ class _Engine:
             raise outcome[1]
         return outcome[0]
 
-    def post(self, function: Callable[[], None]) -> None:
+    def post(self, function: Callable[[], Any]) -> None:
         """As call(), without waiting."""
         self._commands.put(function)
 
@@ -175,8 +175,9 @@ class LLM:
 
     def __init__(self, model: Union[str, "os.PathLike[str]", None] = None, *,
                  speculative_config: Union[DecodingConfig, Dict[str, Any], str, None] = None, **options: Any) -> None:
-        is_own = isinstance(speculative_config, UserProvidedDecodingConfig)
-        drafter = DrafterThread(speculative_config) if is_own else None
+        drafter = None
+        if isinstance(speculative_config, UserProvidedDecodingConfig):
+            drafter = DrafterThread(speculative_config)
         given = {"model": model, "speculative_config": speculative_config, **options}
         try:
             self._engine = _Engine(list(named_options(given)), drafter)
@@ -199,9 +200,17 @@ class LLM:
         """Requests, pages of the KV cache, and counts since the model was opened."""
         return self._engine.call(self._engine.native.status)
 
-    def generate(self, prompts: Union[Prompt, Sequence[Prompt]],
+    @overload
+    def generate(self, prompts: Prompt, sampling_params: Optional[SamplingParams] = None, *,  # type: ignore[overload-overlap]
+                 use_tqdm: bool = True, trace: bool = False) -> RequestOutput: ...
+
+    @overload
+    def generate(self, prompts: Sequence[Prompt],
                  sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None, *,
-                 use_tqdm: bool = True, trace: bool = False) -> Union[RequestOutput, List[RequestOutput]]:
+                 use_tqdm: bool = True, trace: bool = False) -> List[RequestOutput]: ...
+
+    def generate(self, prompts: Any, sampling_params: Any = None, *, use_tqdm: bool = True,
+                 trace: bool = False) -> Union[RequestOutput, List[RequestOutput]]:
         """Continues prompts, in batches.
 
         Ctrl-C ends the requests and raises KeyboardInterrupt.
@@ -219,8 +228,9 @@ class LLM:
             ValueError: an empty prompt, one that is longer than the context, or parameters out of range.
         """
         is_one = _is_one_prompt(prompts)
-        many = [prompts] if is_one else list(prompts)
-        params = list(sampling_params) if isinstance(sampling_params, (list, tuple)) else [sampling_params] * len(many)
+        many: List[Prompt] = [prompts] if is_one else list(prompts)
+        is_shared = not isinstance(sampling_params, (list, tuple))
+        params: List[Any] = [sampling_params] * len(many) if is_shared else list(sampling_params)
         if len(params) != len(many):
             raise ValueError(f"expected sampling_params for each of {len(many)} prompts, found {len(params)}")
         outputs: List[RequestOutput] = []
@@ -263,13 +273,20 @@ class LLM:
 
         requests = engine.call(submit)
         output.request_id = requests[0]
-        output._abort = lambda: [engine.post(lambda number=number: engine.native.cancel(number)) for number in requests]
+        output._abort = lambda: engine.post(lambda: [engine.native.cancel(number) for number in requests])
         return output
 
-    def chat(self, messages: Union[Sequence[Message], Sequence[Sequence[Message]]],
+    @overload
+    def chat(self, messages: Sequence[Message], sampling_params: Optional[SamplingParams] = None, *,
+             add_generation_prompt: bool = True, use_tqdm: bool = True, trace: bool = False) -> RequestOutput: ...
+
+    @overload
+    def chat(self, messages: Sequence[Sequence[Message]],
              sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None, *,
-             add_generation_prompt: bool = True, use_tqdm: bool = True,
-             trace: bool = False) -> Union[RequestOutput, List[RequestOutput]]:
+             add_generation_prompt: bool = True, use_tqdm: bool = True, trace: bool = False) -> List[RequestOutput]: ...
+
+    def chat(self, messages: Any, sampling_params: Any = None, *, add_generation_prompt: bool = True,
+             use_tqdm: bool = True, trace: bool = False) -> Union[RequestOutput, List[RequestOutput]]:
         """Answers a conversation, or several, through the model's chat template.
 
         Args:
@@ -281,7 +298,7 @@ class LLM:
             ValueError: the model has no chat template, or it refuses the messages.
         """
         is_one = isinstance(messages[0], dict)
-        prompts = [self.chat_prompt(conversation, add_generation_prompt)
+        prompts: Any = [self.chat_prompt(conversation, add_generation_prompt)
                    for conversation in ([messages] if is_one else messages)]
         return self.generate(prompts[0] if is_one else prompts, sampling_params, use_tqdm=use_tqdm, trace=trace)
 

@@ -192,8 +192,8 @@ class RequestOutput:
         self.outputs = [CompletionOutput(index, _tokenizer=tokenizer) for index in range(count)]
         self._updates: Deque[Update] = collections.deque()
         self._came = threading.Condition()
-        self._wake: Optional[Callable[[], None]] = None  # of an event loop that waits
-        self._abort: Callable[[], None] = lambda: None
+        self._wake: Optional[Callable[[], Any]] = None  # of an event loop that waits
+        self._abort: Callable[[], Any] = lambda: None
 
     @property
     def finished(self) -> bool:

@@ -41,7 +41,7 @@ def _install() -> None:
         parent, _, child = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], child, module)
-    sys.modules["tensorrt_llm"]._is_outrider = True
+    setattr(sys.modules["tensorrt_llm"], "_is_outrider", True)
 
 
 _install()

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs written for TensorRT-LLM run, changed in nothing but the paths of models."""
 
+import json
 import re
 import subprocess
+import time
+import urllib.error
+import urllib.request
 
 import outrider.compat.tensorrt_llm  # noqa: F401
 import pytest
@@ -83,20 +87,51 @@ llm = LLM({TARGET!r}, speculative_config=UserProvidedDecodingConfig(max_draft_le
     assert run(code)["output"].speculation.drafted > 0
 
 
-@needs_page
-@pytest.mark.parametrize("command", ["generate", "bench"])
-def test_the_yaml_of_the_page(command, tmp_path):
-    """The page's indentation is lost: the keys after speculative_config belong into it."""
+@pytest.fixture
+def yaml_file(tmp_path):
+    """The page's YAML. Its indentation is lost: the keys after speculative_config belong into it."""
     (yaml,) = [text for text in blocks("") if "decoding_type" in text]
     before, after = with_models(yaml).split("speculative_config:\n")
     block = "".join(f"  {line}\n" for line in after.replace("outrider-draft", "outrider-eagle3").splitlines())
     file = tmp_path / "config.yml"
     file.write_text(f"{before}speculative_config:\n{block}", encoding="utf-8")
+    return file
+
+
+@needs_page
+@pytest.mark.parametrize("command", ["generate", "bench"])
+def test_the_yaml_of_the_page(command, yaml_file):
     prompts = {"generate": ["-p", PROMPT], "bench": ["--limit", "1", "--runs", "1"]}[command]
-    done = subprocess.run([PROGRAM, command, TARGET, "--extra_llm_api_options", file, *prompts, "--max-tokens", "8",
+    done = subprocess.run([PROGRAM, command, TARGET, "--extra_llm_api_options", yaml_file, *prompts, "--max-tokens", "8",
                            "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("\n") == 1 and "disable_overlap_scheduler has no effect here" in done.stderr
+
+
+@needs_page
+def test_a_server_with_the_yaml_of_the_page(yaml_file):
+    server = subprocess.Popen([PROGRAM, "serve", TARGET, "--extra_llm_api_options", yaml_file, "--port", "0"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        url = server.stdout.readline().split()[-1]
+        body = json.dumps({"prompt": PROMPT, "max_tokens": 8, "temperature": 0}).encode()
+        answer = json.loads(when_ready(url + "/v1/completions", body))
+        assert answer["usage"]["completion_tokens"] == 8
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def when_ready(url: str, body: bytes) -> bytes:
+    """The answer of a server, once it has loaded its model."""
+    for _ in range(200):
+        try:
+            request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+            return urllib.request.urlopen(request).read()
+        except urllib.error.HTTPError as error:
+            assert error.code == 503
+            time.sleep(0.1)
+    raise AssertionError("expected an answer within 20 s, found none")
 
 
 OWN = {

@@ -70,7 +70,7 @@ constexpr std::array kMethods = {
      .help = "Suffix and what speculative_model holds share a tree under policy auto"},
     MethodRow{.method = Method::kUserProvided, .name = "UserProvided", .needs = MethodNeeds::kUserDrafter,
      .is_named = false,
-     .help = "the drafter that a C++ program gives as EngineOptions::user_drafter"},
+     .help = "the drafter that a program brings along, in C++, C or Python"},
 };
 // clang-format on
 

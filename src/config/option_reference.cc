@@ -58,7 +58,7 @@ std::string_view needs(MethodNeeds needs) {
     case MethodNeeds::kMethods:
       return "other methods";
     case MethodNeeds::kUserDrafter:
-      return "a C++ program";
+      return "a program";
   }
   return "";
 }

@@ -20,9 +20,8 @@ Result<Method> parse_method(std::string_view text) {
   const std::optional<Method> method = find_method(text);
   if (method && method_row(*method).is_named) return *method;
   if (method) {
-    return usage_error(
-        fmt::format("{} needs a drafter from a C++ program (EngineOptions::user_drafter); use one of {}",
-                    method_name(*method), method_names()));
+    return usage_error(fmt::format("{} needs a drafter from a program in C++, C or Python; use one of {}",
+                                   method_name(*method), method_names()));
   }
   std::vector<std::string_view> names;
   for (const MethodRow& row : method_table()) {

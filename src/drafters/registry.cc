@@ -29,7 +29,7 @@ Result<std::shared_ptr<Drafter>> use_user_drafter(const SpeculativeOptions& opti
                                                   const DrafterContext& context) {
   if (context.user_drafter != nullptr) return context.user_drafter;
   return usage_error("decoding_type " + std::string(method_name(options.decoding_type)) +
-                     " expects a drafter given through the C++ API, found none");
+                     " expects a drafter given through the C++, C or Python API, found none");
 }
 
 Result<std::shared_ptr<Drafter>> make_combined_drafter(const SpeculativeOptions& options,

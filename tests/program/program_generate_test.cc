@@ -97,7 +97,7 @@ TEST_F(ProgramTest, WhatDraftersCannotBeCombinedOf) {
   expect_refused(common + "'combine=[ngram,none]'", 2, "found None");
   expect_refused(common + "'combine=[ngram,combined]'", 2, "found Combined");
   expect_refused(common + "'combine=[ngram,ngrm]'", 2, "did you mean 'NGram'");
-  expect_refused(common + "'combine=[user_provided]'", 2, "UserProvided needs a drafter from a C++ program");
+  expect_refused(common + "'combine=[user_provided]'", 2, "UserProvided needs a drafter from a program");
   expect_refused(common + "'combine=[ngram,draft_target]'", 2, "add speculative_model=DIR");
   expect_refused(common + "'combine=[ngram,spec_infer]'", 2, "add speculative_models=[DIR,DIR]");
   expect_refused(common + "spec_infer", 2, "spec_infer needs a draft model");

@@ -110,7 +110,7 @@ class UserProvidedDecodingConfig(DecodingConfig):
     """A drafter in Python.
 
     Args:
-        max_draft_len: levels of the drafted tree, 1 to 64.
+        max_draft_len: levels of the drafted tree, 1 to 64; without it 4.
         drafter: an `outrider.Drafter`, whose `prepare_draft_tokens` is called in each step.
         resource_manager: an `outrider.BaseResourceManager`, passed to it; may be left out.
         drafter_time_limit: seconds that one call may take. A drafter that takes longer is not asked again.
@@ -127,7 +127,7 @@ class UserProvidedDecodingConfig(DecodingConfig):
 
     def to_dict(self) -> dict:
         """The keys of `speculative_config`; the drafter is none of them."""
-        return {"max_draft_len": 4, **{key: value for key, value in super().to_dict().items() if value is not None}}
+        return OptionGroup.to_dict(self)
 
     @property
     def drafter(self) -> Any:

@@ -95,7 +95,7 @@ class Tree(Drafter):
 
 
 def test_a_drafter_may_propose_trees(plain_tokens):
-    config = UserProvidedDecodingConfig(max_draft_len=3, drafter=Tree())
+    config = UserProvidedDecodingConfig(drafter=Tree())
     with LLM("builtin", speculative_config=config) as llm:
         output = llm.generate(PROMPT, SamplingParams(max_tokens=24), trace=True).outputs[0]
     assert output.token_ids == plain_tokens(max_tokens=24)

@@ -173,6 +173,19 @@ TEST(CApi, StreamsTracesAndCancels) {
   EXPECT_LT(cut.tokens.size(), whole.tokens.size());
 }
 
+TEST(CApi, ClosesWithRequestsThatRun) {
+  EngineHandle engine = open_c({{"speculative", "ngram"}});
+  Heard heard;
+  outrider_submit(engine.get(), request_for(engine, kGreedy).get(), hear, &heard, nullptr);
+  bool is_running = false;
+  ASSERT_EQ(outrider_step(engine.get(), &is_running), OUTRIDER_OK);
+  ASSERT_TRUE(is_running);
+  const size_t count = heard.tokens.size();
+  engine.reset();
+  EXPECT_EQ(heard.tokens.size(), count);
+  EXPECT_EQ(heard.completion, nullptr);
+}
+
 // A drafter whose behaviour a test chooses.
 struct TestDrafter {
   int (*draft)(outrider_tree* tree, const outrider_draft_request& request) = nullptr;

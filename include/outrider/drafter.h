@@ -3,9 +3,11 @@
 // proposals, and an error inside it costs speed only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "outrider/result.h"
@@ -20,15 +22,29 @@ enum class AcceptanceRule : uint8_t {
   kCoupled,    // the target's own token is fixed by the seed; a draft is accepted iff it is that token
                // (2408.07978)
   kRejection,  // speculative sampling (2211.17192), multi-step over siblings (2305.09781)
+  kBlock,      // block verification (2403.10444) of every run of single proposals, else kRejection
   kTypical,    // lossy: any token that the target finds likely enough, given its uncertainty (Medusa,
                // 2401.10774)
   kRelaxed,    // lossy: while the model thinks, any token near the target's likeliest one (TensorRT-LLM);
                // coupled before and after
 };
 
+// The names of the rules in options, requests and reports, by AcceptanceRule.
+inline constexpr std::string_view kAcceptanceRuleNames[] = {"coupled", "rejection", "block", "typical",
+                                                            "relaxed"};
+constexpr std::string_view acceptance_rule_name(AcceptanceRule rule) {
+  return kAcceptanceRuleNames[static_cast<size_t>(rule)];
+}
+
+// Whether the rule compares the target's distribution with the one that drafts were drawn from. Drafters then
+// draw with randomness of their own.
+constexpr bool compares_distributions(AcceptanceRule rule) {
+  return rule == AcceptanceRule::kRejection || rule == AcceptanceRule::kBlock;
+}
+
 // Whether the output has the target's own distribution for all drafts.
 constexpr bool is_lossless(AcceptanceRule rule) {
-  return rule == AcceptanceRule::kCoupled || rule == AcceptanceRule::kRejection;
+  return rule == AcceptanceRule::kCoupled || compares_distributions(rule);
 }
 
 // The parts of the target's inner state that a drafter learns from. The features of a token are these parts

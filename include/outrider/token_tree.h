@@ -34,7 +34,8 @@ class TokenTree {
   explicit TokenTree(TokenId pending = 0) { reset(pending); }
 
   void reset(TokenId pending);
-  // Reserves memory: a tree of at most `nodes` nodes, the root included, allocates for distributions only.
+  // Reserves memory: a tree of at most `nodes` nodes, the root included, allocates for distributions and
+  // repeated proposals only.
   void reserve(int nodes);
 
   // Adds a child and returns its index; if `parent` already has a child with that token, returns that child.

@@ -51,15 +51,16 @@ void PythonEngine::add_event(uint64_t request, const Progress& progress) {
   events_.push_back(std::move(event));
 }
 
-nb::list PythonEngine::step() {
+nb::tuple PythonEngine::step() {
+  bool is_running = false;
   {
     const nb::gil_scoped_release release;
-    opened_.engine->step();
+    is_running = opened_.engine->step();
   }
   nb::list events;
   for (Event& event : events_) events.append(take(event));
   events_.clear();
-  return events;
+  return nb::make_tuple(is_running, events);
 }
 
 // The traces of a step come after its progress, and therefore with the event only now.

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -100,15 +102,8 @@ Status set_batch_sizes(Settings& settings, const OptionValue& value) {
 }
 
 Status set_acceptance(Settings& settings, const OptionValue& value) {
-  constexpr std::array<std::pair<std::string_view, AcceptanceRule>, 4> kNames = {{
-      {"coupled", AcceptanceRule::kCoupled},
-      {"rejection", AcceptanceRule::kRejection},
-      {"typical", AcceptanceRule::kTypical},
-      {"relaxed", AcceptanceRule::kRelaxed},
-  }};
-  for (const auto& [name, rule] : kNames) {
-    if (value.text() == name) settings.engine.acceptance = rule;
-  }
+  const auto name = std::ranges::find(kAcceptanceRuleNames, value.text());
+  settings.engine.acceptance = static_cast<AcceptanceRule>(name - std::begin(kAcceptanceRuleNames));
   return {};
 }
 

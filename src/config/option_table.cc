@@ -360,9 +360,9 @@ const OptionRow kOptions[] = {
     {.name = "acceptance", .metavar = "RULE", .type = Type::kChoice, .group = kSpeculation,
      .commands = kDecodes | kServe,
      .default_text = "coupled",
-     .help = "how drafts are accepted; coupled (same seed, same text as without speculation) and rejection "
-             "(same distribution) are lossless, typical and relaxed are not",
-     .apply = set_acceptance, .choices = "coupled|rejection|typical|relaxed"},
+     .help = "how drafts are accepted; coupled (same seed, same text as without speculation), rejection "
+             "and block (same distribution) are lossless, typical and relaxed are not",
+     .apply = set_acceptance, .choices = "coupled|rejection|block|typical|relaxed"},
     {.name = "show-draft", .type = Type::kFlag, .group = kSpeculation, .commands = kGenerate,
      .help = "mark which tokens were drafted and accepted, corrected, or added by the target",
      .apply = [](S& s, const V& v) { s.show_draft = v.flag; return Status(); }},

@@ -196,7 +196,7 @@ class Resolver {
     if (is_lossless(rule) || given_.command == Command::kVerifyLossless) return;
     settings_.warnings.push_back(
         fmt::format("{} acceptance is lossy: with speculation the output is not the model's own",
-                    rule == AcceptanceRule::kTypical ? "typical" : "relaxed"));
+                    acceptance_rule_name(rule)));
   }
 
   Status resolve(const OptionRow& row) {

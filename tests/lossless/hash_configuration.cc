@@ -63,7 +63,8 @@ constexpr int kAutoByRequest = 3;
 constexpr int kChunks[] = {1, 3, 16, 64};
 constexpr double kTemperatures[] = {0, 0.7, 1.3};
 constexpr AcceptanceRule kRules[] = {AcceptanceRule::kCoupled, AcceptanceRule::kRejection,
-                                     AcceptanceRule::kTypical, AcceptanceRule::kRelaxed};
+                                     AcceptanceRule::kTypical, AcceptanceRule::kRelaxed,
+                                     AcceptanceRule::kBlock};
 
 SpeculativeOptions speculation_of(const HashConfiguration& configuration) {
   const Tree& tree = kTrees[static_cast<size_t>(configuration[kTreeFactor])];
@@ -200,7 +201,8 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   if (below(4) == 0) {
     const AcceptanceRule sampled[] = {AcceptanceRule::kCoupled, AcceptanceRule::kRelaxed};
     const bool is_greedy = request.sampling.temperature == 0.0;
-    request.speculation.acceptance = is_greedy ? kRules[below(4)] : sampled[below(2)];
+    request.speculation.acceptance =
+        is_greedy ? kRules[below(static_cast<unsigned>(std::size(kRules)))] : sampled[below(2)];
   }
   return request;
 }

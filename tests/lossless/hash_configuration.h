@@ -75,7 +75,7 @@ enum HashFactor {
 };
 using HashConfiguration = std::array<int, kHashFactors>;
 inline constexpr HashConfiguration kHashLevels = {
-    static_cast<int>(DrafterKind::kCount), 5, 9, 7, 6, 3, 6, 3, 3, 4, 4, 5, 4};
+    static_cast<int>(DrafterKind::kCount), 5, 9, 7, 6, 3, 6, 3, 3, 4, 5, 5, 4};
 
 std::string describe(const HashConfiguration& configuration, uint32_t seed);
 

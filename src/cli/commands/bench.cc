@@ -75,7 +75,7 @@ Error in_prompt(const PromptRecord& prompt, const Error& error) {
 bool promises_equal_output(const Settings& settings) {
   const AcceptanceRule rule = acceptance_rule(settings.engine);
   return rule == AcceptanceRule::kCoupled ||
-         (rule == AcceptanceRule::kRejection && settings.request.sampling.temperature == 0);
+         (is_lossless(rule) && settings.request.sampling.temperature == 0);
 }
 
 // Runs every prompt once more for the trace, without measuring, since tracing takes time.
@@ -101,8 +101,7 @@ Status check_together(const Settings& settings, const EngineOptions& options) {
   if (promises_equal_output(settings)) return {};
   return usage_error(
       "--synthetic-acceptance needs output that is the same with and without speculation; leave out "
-      "--acceptance "
-      "rejection or --temperature");
+      "--acceptance or --temperature");
 }
 
 Result<Bench> open_bench(const Settings& settings, const EngineOptions& options) {

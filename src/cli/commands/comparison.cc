@@ -90,8 +90,7 @@ class ComparisonRun {
     const double asked = settings_.request.sampling.temperature;
     comparison_.temperature = asked > 0 ? asked : kDefaultTemperature;
     const AcceptanceRule rule = acceptance_rule(settings_.engine);
-    const bool is_coupled = rule == AcceptanceRule::kCoupled;
-    comparison_.compared = {is_coupled || rule == AcceptanceRule::kRejection, is_coupled};
+    comparison_.compared = {is_lossless(rule), rule == AcceptanceRule::kCoupled};
   }
 
   Result<std::vector<Contender>> find_contenders() {

@@ -174,7 +174,7 @@ nlohmann::ordered_json proof_json(const Proof& proof, size_t prompts, const Engi
 Status run_verify_lossless(const Settings& settings) {
   if (!is_lossless(acceptance_rule(settings.engine))) {
     return usage_error(
-        "verify-lossless expects acceptance coupled or rejection, found a lossy rule; leave it out");
+        "verify-lossless expects acceptance coupled, rejection or block, found a lossy rule; leave it out");
   }
   OUTRIDER_TRY(std::vector<PromptRecord> records, load_prompts(settings));
   OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));

@@ -20,7 +20,7 @@ nlohmann::ordered_json identical_json(const BenchSetup& setup, const Figures& fi
 std::string identical_text(const BenchSetup& setup, const Figures& figures) {
   if (!setup.compared && !figures.stats.lossless) return "not compared: the acceptance rule is lossy";
   if (!setup.compared)
-    return "not compared: the rejection rule keeps the distribution of sampled text, not the text";
+    return "not compared: this acceptance rule keeps the distribution of sampled text, not the text";
   if (figures.differing == 0) return fmt::format("identical, all {} prompts", figures.prompts);
   return fmt::format("DIFFERENT for {} of {} prompts", figures.differing, figures.prompts);
 }

@@ -82,22 +82,21 @@ void TraceLog::add(const StepTrace& trace) {
 Json TraceLog::json() const {
   const EngineInfo& info = engine_.info();
   const SamplingParams& sampling = settings_.request.sampling;
-  Json json = {
-      {"model", info.model_path},
-      {"weights", info.weights},
-      {"kernels", info.kernels},
-      {"threads", info.threads},
-      {"method", snake_name(info.drafter)},
-      {"sources", info.sources},
-      {"acceptance", settings_.engine.acceptance == AcceptanceRule::kRejection ? "rejection" : "coupled"},
-      {"temperature", sampling.temperature},
-      {"top_k", sampling.top_k},
-      {"top_p", sampling.top_p},
-      {"min_p", sampling.min_p},
-      {"seed", sampling.seed},
-      {"runs", runs_},
-      {"token_texts", Json::object()},
-      {"steps", Json::array()}};
+  Json json = {{"model", info.model_path},
+               {"weights", info.weights},
+               {"kernels", info.kernels},
+               {"threads", info.threads},
+               {"method", snake_name(info.drafter)},
+               {"sources", info.sources},
+               {"acceptance", acceptance_rule_name(acceptance_rule(settings_.engine))},
+               {"temperature", sampling.temperature},
+               {"top_k", sampling.top_k},
+               {"top_p", sampling.top_p},
+               {"min_p", sampling.min_p},
+               {"seed", sampling.seed},
+               {"runs", runs_},
+               {"token_texts", Json::object()},
+               {"steps", Json::array()}};
   for (const auto& [token, text] : token_texts_) json["token_texts"][std::to_string(token)] = text;
   for (const auto& [run, trace] : entries_) json["steps"].push_back(step_json(run, trace));
   return json;

@@ -174,7 +174,7 @@ std::vector<size_t> CombinedDrafter::order(std::span<const DraftRequest> request
 void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
   Shares& shares = shares_of(request.sequence);
   const bool all_draws_stay =
-      request.acceptance == AcceptanceRule::kRejection && request.sampling->temperature > 0.0;
+      compares_distributions(request.acceptance) && request.sampling->temperature > 0.0;
   std::vector<int> nodes(members_.size(), request.max_nodes);
   if (all_draws_stay) nodes = deal(shares, request.max_nodes);
   for (size_t m = 0; m < members_.size(); ++m) {

@@ -50,7 +50,7 @@ TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int6
 
 void cut_forbidden(TokenTree& tree, const DraftRequest& request) {
   if (request.constraint == nullptr) return;
-  if (request.acceptance == AcceptanceRule::kRejection && has_draws(tree)) return;
+  if (compares_distributions(request.acceptance) && has_draws(tree)) return;
   std::vector<TokenConstraint::State> states = {request.constraint_state};
   std::vector<uint8_t> kept = {1};
   for (int node = 1; node < tree.size(); ++node) {

@@ -72,8 +72,7 @@ void ReserveStage::share_rows(std::span<SequenceStep> steps) {
 // accepted.
 bool ReserveStage::may_cut(const SequenceStep& step) const {
   const Sequence& sequence = *step.plan.sequence;
-  const bool has_draws =
-      step.rule == AcceptanceRule::kRejection && sequence.request().sampling.temperature > 0.0;
+  const bool has_draws = compares_distributions(step.rule) && sequence.request().sampling.temperature > 0.0;
   return !has_draws && !parts_.drafter->traits().wants_choices && parts_.policy->cuts(sequence.id());
 }
 

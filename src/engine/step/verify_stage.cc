@@ -37,7 +37,7 @@ void VerifyStage::run(const LogitRows& logits, StepReport& report, StepTracer* t
 void VerifyStage::verify_tree(SequenceStep& step, const LogitRows& logits) {
   Sequence& sequence = *step.plan.sequence;
   step_ = &step;
-  is_empty_ = false;
+  empty_node_ = -1;
   if (step.rule == AcceptanceRule::kRelaxed) untruncated_ = without_truncation(sequence.request().sampling);
   walk_.start(sequence, step.tree, logits);
   // A lambda that captures one pointer fits into a std::function without allocation.
@@ -54,7 +54,7 @@ void VerifyStage::verify_tree(SequenceStep& step, const LogitRows& logits) {
           .thinking = sequence.thinking()},
          step.verdict);
   walk_.finish();
-  step.is_dead_end = is_empty_ && sequence.constraint() != nullptr;
+  step.is_dead_end = empty_node_ == step.verdict.path.back() && sequence.constraint() != nullptr;
   if (!step.is_dead_end) return;
   step.verdict.tokens.pop_back();
   step.verdict.origins.pop_back();
@@ -71,7 +71,7 @@ const Distribution& VerifyStage::distribution_after(int node) {
   const Sequence& sequence = *step_->plan.sequence;
   const std::span<const float> logits = logits_after(node);
   const Distribution& distribution = processor_.build(logits, sequence.request().sampling, sequence.history);
-  is_empty_ = distribution.empty();
+  if (distribution.empty()) empty_node_ = node;
   return distribution;
 }
 
@@ -86,7 +86,7 @@ TokenId VerifyStage::token_after(int node) {
   const int64_t position = std::ssize(sequence.tokens()) + step_->tree.depth(node);
   const TokenId token = chooser_.choose(logits, sequence.request().sampling, sequence.history,
                                         {&sequence.randomness, position});
-  is_empty_ = token < 0;
+  if (token < 0) empty_node_ = node;
   return token;
 }
 

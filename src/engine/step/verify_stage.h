@@ -37,7 +37,7 @@ class VerifyStage {
   size_t index_ = 0;  // of step_ in the report
   StepTracer* tracer_ = nullptr;
   SamplingParams untruncated_;  // for the relaxed rule alone
-  bool is_empty_ = false;       // no token has a probability at the node that was reached last
+  int empty_node_ = -1;         // the node after which no token has a probability; -1: none was seen
 };
 
 }  // namespace outrider

@@ -12,7 +12,8 @@
 namespace outrider {
 namespace {
 
-constexpr AcceptanceRule kRules[] = {AcceptanceRule::kRejection, AcceptanceRule::kCoupled};
+constexpr AcceptanceRule kRules[] = {AcceptanceRule::kRejection, AcceptanceRule::kBlock,
+                                     AcceptanceRule::kCoupled};
 
 // Allows about half of the tokens after each prefix, and at least one.
 Language random_language(int vocabulary, uint64_t seed) {

@@ -194,7 +194,7 @@ class ToyGeneration {
   const Distribution& target_distribution_after(const Prefix& output, int node);
   void grow(Member& member, const TreeShape& shape, int node, Prefix& path, Randomness& randomness);
   void grow_by_policy(Member& member, const Prefix& output, Randomness& randomness);
-  uint64_t first_draw(const Member& member) const;
+  uint64_t first_draw(const Member& member, int depth) const;
 
   const Scenario& scenario_;
   const SpeculativeSystem& system_;

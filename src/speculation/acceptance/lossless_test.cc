@@ -13,7 +13,8 @@ namespace outrider {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-constexpr AcceptanceRule kRules[] = {AcceptanceRule::kRejection, AcceptanceRule::kCoupled};
+constexpr AcceptanceRule kRules[] = {AcceptanceRule::kRejection, AcceptanceRule::kBlock,
+                                     AcceptanceRule::kCoupled};
 constexpr Drafting kDraftings[] = {Drafting::kSampled, Drafting::kLikeliest, Drafting::kFixed,
                                    Drafting::kAlternating};
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "outrider/engine.h"
 #include "outrider/token_tree.h"
@@ -12,6 +13,11 @@
 namespace outrider {
 
 inline constexpr int kNoChild = -1;
+
+// Returns the target's distribution after the path from the root to `node`. It is called in path order for
+// the nodes that the walk reaches, and by the block rule also for nodes below them; it may be called again
+// for the last node. The reference must be valid until the next call.
+using TargetDistribution = std::function<const Distribution&(int node)>;
 
 // The next child of `node` after its child `after`, in the order in which they are tested; kNoChild after the
 // last. after == node returns the first child.
@@ -38,6 +44,10 @@ struct NodeChoice {
 // Coupled rule (2408.07978): the token is always `own`, the target's own token; a child that holds it is
 // accepted.
 NodeChoice choose_child(const TokenTree& tree, int node, TokenId own);
+
+// Whether the children of `node` can have been drawn from distribution number `distribution` of the tree. If
+// not, they count as chosen, which is lossless for any way to propose them.
+bool can_have_drawn(const TokenTree& tree, int node, int distribution);
 
 // Multi-step speculative sampling (2211.17192, 2305.09781): proposals are tested in order against p, which is
 // the target's distribution at first; if all are rejected, the token is drawn from p. A proposal drawn from q

@@ -46,17 +46,6 @@ struct RemainingDraft {
   Distribution q;
 };
 
-// Whether the children can have been drawn from the stated distribution. If not, they count as chosen, which
-// is lossless for any way to propose them.
-bool can_have_drawn(const TokenTree& tree, int node, int distribution) {
-  const Distribution& q = tree.distribution_at(distribution);
-  const auto proposals = tree.proposals();
-  return is_proper(q) && std::all_of(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
-           return proposal.parent != node || proposal.distribution != distribution ||
-                  probability(q, tree.token(proposal.child)) > 0.0;
-         });
-}
-
 RemainingDraft& remaining_draft(std::vector<RemainingDraft>& all, const ReachedNode& reached,
                                 int distribution) {
   const auto found = std::find_if(
@@ -68,6 +57,15 @@ RemainingDraft& remaining_draft(std::vector<RemainingDraft>& all, const ReachedN
 }
 
 }  // namespace
+
+bool can_have_drawn(const TokenTree& tree, int node, int distribution) {
+  const Distribution& q = tree.distribution_at(distribution);
+  const auto proposals = tree.proposals();
+  return is_proper(q) && std::all_of(proposals.begin(), proposals.end(), [&](const Proposal& proposal) {
+           return proposal.parent != node || proposal.distribution != distribution ||
+                  probability(q, tree.token(proposal.child)) > 0.0;
+         });
+}
 
 NodeChoice choose_by_rejection(const ReachedNode& reached, Randomness& randomness) {
   const TokenTree& tree = reached.tree;

@@ -103,10 +103,12 @@ const Distribution& ToyGeneration::target_distribution_after(const Prefix& outpu
   return length(prefix) >= scenario_.length ? kCertain : target_.distribution(prefix);
 }
 
-// Different nodes of one drafter may share draws here, because at most one of them is reached.
-uint64_t ToyGeneration::first_draw(const Member& member) const {
+// Different nodes of one drafter may share draws at one depth, because at most one of them is reached.
+uint64_t ToyGeneration::first_draw(const Member& member, int depth) const {
   constexpr uint64_t kMaxDraws = 64;
-  return system_.drafters_share_draws ? 0 : kMaxDraws * static_cast<uint64_t>(member.source);
+  constexpr uint64_t kMaxDrafters = 32;
+  if (system_.drafters_share_draws) return 0;
+  return kMaxDraws * (static_cast<uint64_t>(member.source) + kMaxDrafters * static_cast<uint64_t>(depth));
 }
 
 void ToyGeneration::grow(Member& member, const TreeShape& shape, int node, Prefix& path,
@@ -128,7 +130,7 @@ void ToyGeneration::grow(Member& member, const TreeShape& shape, int node, Prefi
                      .rule = scenario_.rule,
                      .kind = drafter.kind,
                      .randomness = &randomness,
-                     .first_draw = first_draw(member)});
+                     .first_draw = first_draw(member, tree.depth(node))});
   }
   if (is_sampled && drafter.corrupt) {
     Distribution corrupted = distribution;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under the rejection rule the output has the target's distribution for every topology of small trees, for
-// one drafter and for several that share a tree, for all kinds of proposals, and for the trees that
-// TreeGrowth grows.
+// Under the rejection and the block rule the output has the target's distribution for every topology of small
+// trees, for one drafter and for several that share a tree, for all kinds of proposals, and for the trees
+// that TreeGrowth grows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,15 @@ Scenario one_step_of(int vocabulary, std::vector<ToyDrafter> drafters) {
   return scenario;
 }
 
-class TreeDistribution : public ExactDistributionTest {};
+class TreeDistribution : public ExactDistributionTest {
+ protected:
+  void expect_lossless(Scenario scenario) {
+    for (const AcceptanceRule rule : {AcceptanceRule::kRejection, AcceptanceRule::kBlock}) {
+      scenario.rule = rule;
+      ASSERT_NO_FATAL_FAILURE(ExactDistributionTest::expect_lossless(scenario));
+    }
+  }
+};
 
 struct Size {
   int drafted;

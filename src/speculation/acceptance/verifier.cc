@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "speculation/acceptance/verifier.h"
 
+#include "speculation/acceptance/block_rule.h"
 #include "speculation/acceptance/node_choice.h"
 
 namespace outrider {
@@ -55,8 +56,10 @@ void verify(const VerifyArgs& args, Verdict& verdict) {
   verdict.fates.assign(static_cast<size_t>(args.tree->size()), NodeFate::kUnreached);
   verdict.fates[0] = NodeFate::kAccepted;
   ThinkingPhase thinking = args.thinking;
+  BlockRule block({*args.tree, args.target_distribution, args.position, args.randomness});
+  const bool is_block = args.rule == AcceptanceRule::kBlock;
   for (int node = 0; node != kNoChild;) {
-    const NodeChoice choice = choose(args, node, thinking.is_open);
+    const NodeChoice choice = is_block ? block.choose(node) : choose(args, node, thinking.is_open);
     thinking.push(choice.token);
     const bool drafted_here = set_fates(*args.tree, node, choice.accepted, verdict.fates);
     verdict.path.push_back(node);

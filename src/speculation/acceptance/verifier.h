@@ -7,13 +7,10 @@
 #include "outrider/engine.h"
 #include "outrider/token_tree.h"
 #include "sampling/randomness.h"
+#include "speculation/acceptance/node_choice.h"
 #include "speculation/acceptance/thinking_phase.h"
 
 namespace outrider {
-
-// Returns the target's distribution after the path from the root to `node`. It is called once per node that
-// the walk reaches, in path order; the reference must be valid until the next call.
-using TargetDistribution = std::function<const Distribution&(int node)>;
 
 // Returns the target's own token after `node`, which is its coupled pick; -1 where the distribution is empty.
 using TargetToken = std::function<TokenId(int node)>;

@@ -76,8 +76,12 @@ void TokenTree::merge(const TokenTree& other, int source) {
       distribution = index;
     }
     const int before = size();
+    const size_t proposals = proposals_.size();
     const double probability = other.probability(proposal.child);
     const auto child = static_cast<size_t>(add(parent, other.token(proposal.child), probability));
+    // A chosen token that another drafter drew is a second proposal, too: how many proposals a node has must
+    // not depend on what was drawn.
+    if (proposals_.size() == proposals) proposals_.push_back({parent, static_cast<int>(child), distribution});
     double& known = probabilities_[child];
     if (static_cast<int>(child) == before) {
       sources_[child] = 0;

@@ -101,6 +101,18 @@ TEST(TokenTree, MergingSharesPathsAndKeepsEveryProposalWithItsDistribution) {
   EXPECT_EQ(merged.kind_at(1), ChildrenKind::kIndependent);
 }
 
+// The block rule needs to know that a node has several proposals before it looks at what they are.
+TEST(TokenTree, EveryDrafterOfAMergedTreeProposesForItself) {
+  TokenTree drawn(1), chosen(1), merged(1);
+  drawn.set_distribution(0, {{5, 6}, {0.5, 0.5}});
+  drawn.add(0, 5);
+  chosen.add(0, 5);
+  merged.merge(drawn, 0);
+  merged.merge(chosen, 1);
+  EXPECT_EQ(merged.drafted(), 1);
+  EXPECT_THAT(proposals_at(merged, 0), ElementsAre(std::pair(5, 0), std::pair(5, -1)));
+}
+
 TEST(TokenTree, WhatPruningLeavesCountsAsChosen) {
   TokenTree tree(1);
   tree.set_distribution(0, {{5, 6, 7}, {0.2, 0.3, 0.5}});

@@ -68,7 +68,7 @@ void TreeGrowth::start(const GrowthOptions& options, const DraftRequest& request
 }
 
 bool TreeGrowth::draws() const {
-  return request_->acceptance == AcceptanceRule::kRejection && sampling_.temperature > 0.0 &&
+  return compares_distributions(request_->acceptance) && sampling_.temperature > 0.0 &&
          options_->children != ChildrenChoice::kTop;
 }
 
@@ -218,13 +218,16 @@ void TreeGrowth::add_drawn(int node, int count, std::span<const float> logits) {
   for (int child = before; child < tree_->size(); ++child) register_child(node, child);
 }
 
-// Numbers the draws so that no two nodes or drafters share one: the number of children of a node may depend
-// on draws at other nodes, and several drafters may draw at one node, which is lossless for independent draws
-// only.
+// Numbers the draws so that no two nodes, drafters or steps share one: the number of children of a node may
+// depend on draws at other nodes, several drafters may draw at one node, and under the block rule draws
+// beyond the accepted nodes decide how many are accepted. Steps that draft at one position do so at other
+// depths.
 uint64_t TreeGrowth::first_draw(int node) const {
   constexpr int kNodeShift = 16;
   constexpr int kSourceShift = 48;
-  return static_cast<uint64_t>(request_->source) << kSourceShift | static_cast<uint64_t>(node) << kNodeShift;
+  constexpr int kDepthShift = 53;
+  return static_cast<uint64_t>(tree_->depth(node)) << kDepthShift |
+         static_cast<uint64_t>(request_->source) << kSourceShift | static_cast<uint64_t>(node) << kNodeShift;
 }
 
 double TreeGrowth::uncertainty(std::span<const float> logits) {

@@ -29,11 +29,8 @@ ApiStatus read_budget(const RequestField& field, GenerationSpec& spec) {
 }
 
 ApiStatus read_acceptance(const RequestField& field, GenerationSpec& spec) {
-  constexpr std::string_view kNames[] = {"coupled", "rejection", "typical", "relaxed"};
-  constexpr AcceptanceRule kAcceptance[] = {AcceptanceRule::kCoupled, AcceptanceRule::kRejection,
-                                            AcceptanceRule::kTypical, AcceptanceRule::kRelaxed};
-  OUTRIDER_TRY(const int rule, field.one_of(kNames));
-  spec.request.speculation.acceptance = kAcceptance[rule];
+  OUTRIDER_TRY(const int rule, field.one_of(kAcceptanceRuleNames));
+  spec.request.speculation.acceptance = static_cast<AcceptanceRule>(rule);
   return api_ok();
 }
 

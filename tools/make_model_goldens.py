@@ -4,13 +4,15 @@
 
     python tools/make_model_goldens.py [out_dir [model...]]        default: tests/data/models, all models
 
-Needs torch, transformers, tokenizers, numpy and gguf. Per model: a Hugging Face directory, golden.json with a
+Needs torch, transformers, tokenizers, numpy and gguf, and for GGUF files of mixtures of experts the source tree of
+llama.cpp as LLAMA_CPP_SOURCE. Per model: a Hugging Face directory, golden.json with a
 prompt, 64 greedy tokens and log-probabilities (f32, no cache), and for some a .gguf file of the same weights.
 """
 
 import json
 import math
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +59,7 @@ class Case:
     dtype: torch.dtype = torch.bfloat16  # type in the saved file; the golden values use the saved numbers in f32
     gguf: bool = False
     attention: str = "eager"  # implementation in transformers; eager adds the bias of Falcon's ALiBi twice
+    converted: bool = False  # a GGUF file is made by llama.cpp's converter
     token_by_token: bool = False  # the golden values depend on how many tokens a pass computes
 
 
@@ -234,7 +237,7 @@ def expert_cases():
     qwen = tiny | dict(moe_intermediate_size=16, num_experts=6, num_experts_per_tok=2)
     yarn = dict(rope_type="yarn", rope_theta=1e4, factor=8.0, original_max_position_embeddings=16, truncate=False)
     return [
-        Case("mixtral", transformers.MixtralConfig, tiny | dict(num_local_experts=5, num_experts_per_tok=2)),
+        Case("mixtral", transformers.MixtralConfig, tiny | dict(num_local_experts=5, num_experts_per_tok=2), converted=True),
         Case(
             "qwen2_moe",
             transformers.Qwen2MoeConfig,
@@ -247,6 +250,7 @@ def expert_cases():
             transformers.GptOssConfig,
             tiny
             | dict(head_dim=8, sliding_window=20, num_local_experts=4, num_experts_per_tok=2, rope_parameters=yarn),
+            converted=True,
         ),
         Case(
             "granitemoe",
@@ -261,6 +265,7 @@ def expert_cases():
             tiny
             | dict(head_dim=8, num_hidden_layers=3, moe_intermediate_size=16, n_routed_experts=8, num_experts_per_tok=3)
             | dict(n_group=4, topk_group=2, routed_scaling_factor=1.5, use_qk_norm=True, attention_bias=True),
+            converted=True,
         ),
         Case(
             "gemma4_moe",
@@ -424,6 +429,12 @@ def write_gguf(model, path, tokenizer, merges):
     finish(writer)
 
 
+def convert_directory(directory, path):
+    """Converts with llama.cpp's script, which check_families.py prepares before anything imports the gguf package."""
+    command = "import sys; import check_families; check_families.convert(sys.argv[1], sys.argv[2], 'bf16')"
+    subprocess.run([sys.executable, "-c", command, str(directory), str(path)], check=True, cwd=Path(__file__).parent)
+
+
 def main():
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "tests/data/models"
     torch.set_num_threads(1)
@@ -436,6 +447,8 @@ def main():
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         model = write_directory(case, directory, tokenizer)
+        if case.converted:
+            convert_directory(directory, out / f"{case.name}.gguf")
         if case.gguf:
             write_gguf(model, out / f"{case.name}.gguf", tokenizer, merges)
 

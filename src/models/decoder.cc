@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,7 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
       weights_(std::move(weights)),
       experts_(config_, ops_),
       whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}},
+      woken_(static_cast<size_t>(config_.layer_count)),
       rotations_(config_.ropes.size()) {
   int64_t cached = 0;
   for (int64_t i = 0; i < config_.layer_count; ++i) {
@@ -118,9 +120,19 @@ SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, 
   return run(batch, cache, layers);
 }
 
+int64_t Decoder::woken_experts() const { return std::accumulate(woken_.begin(), woken_.end(), int64_t{0}); }
+
+int64_t Decoder::pass_bytes() const {
+  int64_t bytes = weights_.streamed_bytes(0);
+  for (size_t i = 0; i < woken_.size(); ++i) {
+    if (woken_[i] > 0) bytes += woken_[i] * weights_.layers[i].experts.bytes_of_expert();
+  }
+  return bytes;
+}
+
 SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   feature_rows_ = 0;
-  woken_experts_ = woken_bytes_ = 0;
+  woken_.assign(static_cast<size_t>(config_.layer_count), 0);
   if (batch.rows() == 0) return {};
   OUTRIDER_CHECK(cache.shape().layer_count == kv_shape_.layer_count &&
                  cache.shape().kv_head_count == kv_shape_.kv_head_count &&
@@ -181,12 +193,8 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
     gate_up_.reserve(rows, layer.gate_up.n);
     gated_.reserve(rows, std::max(layer.down.k, config_.layer_inputs.size));
     for (const Projection* projection : layer.projections()) ops_.reserve(*projection, rows);
-    if (layer.experts.experts.empty()) continue;
-    experts_.reserve(layer.experts, rows);
-    dense_.reserve(rows, config_.hidden_size);
-    dense_gates_.reserve(rows, 1);
-    router_inputs_.reserve(rows, config_.hidden_size);
   }
+  grow_experts(rows);
   if (weights_.layer_inputs) {
     layer_inputs_.reserve(rows, weights_.layer_inputs->projection.n);
     projected_inputs_.reserve(rows, weights_.layer_inputs->projection.n);
@@ -197,6 +205,19 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   rows_.reserve(static_cast<size_t>(rows));
   attention_rows_.reserve(static_cast<size_t>(rows));
   ops_.reserve(weights_.lm_head, logits_rows);
+}
+
+// Layers with experts have many matrices, which are not visited in every pass.
+void Decoder::grow_experts(int64_t rows) {
+  if (rows <= expert_rows_) return;
+  for (const DecoderLayer& layer : weights_.layers) {
+    if (layer.experts.experts.empty()) continue;
+    experts_.reserve(layer.experts, rows);
+    dense_.reserve(rows, config_.hidden_size);
+    dense_gates_.reserve(rows, 1);
+    router_inputs_.reserve(rows, config_.hidden_size);
+  }
+  expert_rows_ = rows;
 }
 
 void Decoder::list_rows(const ForwardBatch& batch, bool with_resumed) {
@@ -358,7 +379,7 @@ void Decoder::run_mlp(int64_t index, bool joins) {
   const int64_t rows = row_count();
   if (rows == 0) return;
   float* output = joins ? branch_.data() : delta_.data();
-  compute_mlp(layer, mlp_input(layer, joins), output);
+  compute_mlp(index, mlp_input(layer, joins), output);
   if (joins) {
     finish_output(layer.mlp_output_norm, output);
     ops_.add(output, delta_.data(), rows * config_.hidden_size);
@@ -368,7 +389,8 @@ void Decoder::run_mlp(int64_t index, bool joins) {
   finish_layer(layer, index);
 }
 
-void Decoder::compute_mlp(const DecoderLayer& layer, const float* input, float* output) {
+void Decoder::compute_mlp(int64_t index, const float* input, float* output) {
+  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   if (layer.experts.experts.empty()) return compute_dense_mlp(layer, input, output);
   const ExpertLayer& experts = layer.experts;
   if (layer.down.n != 0) compute_dense_mlp(layer, input, dense_.data());
@@ -380,8 +402,7 @@ void Decoder::compute_mlp(const DecoderLayer& layer, const float* input, float* 
     inputs = {.router = router_inputs_.data(), .x = normed_.data()};
   }
   experts_.run(experts, inputs, output, row_count());
-  woken_experts_ += experts_.woken();
-  woken_bytes_ += experts_.woken() * experts.bytes_of_expert();
+  woken_[static_cast<size_t>(index)] = experts_.woken();
   if (layer.down.n == 0) return;
   if (!experts.output_norm.empty()) {
     ops_.normalize(output, experts.output_norm, output, row_count());

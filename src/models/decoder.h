@@ -24,8 +24,8 @@ class Decoder final : public Model {
   int64_t weight_bytes() const override { return weights_.bytes(); }
   bool maps_weights() const override { return weights_.packed_file.has_value(); }
   int64_t streamed_bytes() const override { return weights_.streamed_bytes(config_.experts.used); }
-  int64_t woken_experts() const override { return woken_experts_; }
-  int64_t pass_bytes() const override { return weights_.streamed_bytes(0) + woken_bytes_; }
+  int64_t woken_experts() const override;
+  int64_t pass_bytes() const override;
   Status reserve(int64_t rows, int64_t logits_rows) override;
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override {
     return run(batch, cache, whole_).logits;
@@ -41,6 +41,7 @@ class Decoder final : public Model {
  private:
   KvShape make_kv_shape() const;
   void grow(int64_t rows, int64_t logits_rows);
+  void grow_experts(int64_t rows);
   SubsetOutput run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
   // Makes `rows_` all rows of the batch, or those that do not resume.
   void list_rows(const ForwardBatch& batch, bool with_resumed);
@@ -56,7 +57,7 @@ class Decoder final : public Model {
   void run_mlp(int64_t index, bool joins);
   const float* mlp_input(const DecoderLayer& layer, bool joins);
   // output[rows, hidden_size] = the layer's dense MLP, its experts, or both added.
-  void compute_mlp(const DecoderLayer& layer, const float* input, float* output);
+  void compute_mlp(int64_t index, const float* input, float* output);
   void compute_dense_mlp(const DecoderLayer& layer, const float* input, float* output);
   void gate_dense_mlp(const Projection& gate, const float* input);
   // The inputs of all layers for every row of the batch.
@@ -98,10 +99,10 @@ class Decoder final : public Model {
   KvShape kv_shape_;
   LayerSubset whole_;
   FeatureTaps taps_;
-  bool captures_ = false;      // this pass keeps features
-  int64_t woken_experts_ = 0;  // of the last pass
-  int64_t woken_bytes_ = 0;    // their weights
-  int64_t feature_rows_ = 0;   // rows of features_ that the last pass wrote
+  bool captures_ = false;       // this pass keeps features
+  int64_t expert_rows_ = 0;     // rows that experts_ has room for
+  std::vector<int64_t> woken_;  // [layer_count]: experts that the last pass read
+  int64_t feature_rows_ = 0;    // rows of features_ that the last pass wrote
 
   // Scratch of one pass, one row per row being computed.
   Scratch hidden_;                 // [rows, hidden_size]: the residual stream

@@ -68,7 +68,6 @@ void ExpertOps::reserve(const ExpertLayer& layer, int64_t rows) {
 }
 
 void ExpertOps::run(const ExpertLayer& layer, const Inputs& inputs, float* y, int64_t rows) {
-  reserve(layer, rows);
   route(layer, inputs.router, rows);
   gather(inputs.x, rows);
   multiply(layer, &Expert::gate_up, inputs_.data(), gate_up_.data());
@@ -160,12 +159,12 @@ void ExpertOps::list_products(const ExpertLayer& layer, Projection Expert::*matr
 }
 
 void ExpertOps::finish_rows(const ExpertLayer& layer, Projection Expert::*matrices, float* y) {
-  const auto needs = [](const Projection& projection) {
-    return projection.parts.size() > 1 || !projection.bias.empty();
-  };
-  if (std::ranges::none_of(layer.experts, [&](const Expert& expert) { return needs(expert.*matrices); }))
-    return;
   const auto groups = groups_.groups();
+  const bool are_finished = std::ranges::all_of(groups, [&](const ExpertGroups::Group& group) {
+    const Projection& projection = layer.experts[static_cast<size_t>(group.expert)].*matrices;
+    return projection.parts.size() == 1 && projection.bias.empty();
+  });
+  if (are_finished) return;
   ops_.pool().run([&](Worker worker) {
     const Range share = share_of(worker, std::ssize(groups));
     for (int64_t g = share.begin; g < share.end; ++g) {

@@ -43,13 +43,14 @@ class ExpertOps {
   // Both must outlive it.
   ExpertOps(const ModelConfig& config, LayerOps& ops) : config_(config), ops_(ops) {}
 
-  // Makes room for passes of `rows` rows; without it the first passes allocate.
+  // Makes room for passes of `rows` rows.
   void reserve(const ExpertLayer& layer, int64_t rows);
   struct Inputs {
     const float* router = nullptr;  // [rows, hidden_size]
     const float* x = nullptr;       // [rows, hidden_size], of the experts
   };
-  // y[rows, hidden_size] = the weighted sum of the experts that each row chooses.
+  // y[rows, hidden_size] = the weighted sum of the experts that each row chooses. Precondition: reserve() for
+  // this layer and as many rows.
   void run(const ExpertLayer& layer, const Inputs& inputs, float* y, int64_t rows);
   // The experts that the last run woke.
   int64_t woken() const { return std::ssize(groups_.groups()); }

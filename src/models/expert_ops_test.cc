@@ -45,6 +45,7 @@ class TestMixture {
     const auto rows = std::ssize(x) / kHidden;
     Floats y(x.size(), std::nanf(""));
     ExpertOps experts(config_, ops_);
+    experts.reserve(layer_, rows);
     experts.run(layer_, {x.data(), x.data()}, y.data(), rows);
     woken_ = experts.woken();
     return y;

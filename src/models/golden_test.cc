@@ -104,6 +104,15 @@ TEST(GgufModel, GivesTheBitsOfItsHuggingFaceDirectory) {
             run_chunk(*directory, *expected_cache, expected, tokens));
 }
 
+TEST(GgufModel, MixturesOfExpertsAgreeWithTransformers) {
+  for (const char* name : {"mixtral", "gpt_oss", "glm4_moe"}) {
+    SCOPED_TRACE(name);
+    TestModel model({.name = std::string(name) + ".gguf", .weights = DType::kF32});
+    ASSERT_TRUE(model.ok());
+    expect_golden(model, read_golden(name));
+  }
+}
+
 TEST(GgufModel, AgreesWithTransformersOnRopeDivisors) {
   TestModel model({.name = "llama_rope_llama3.gguf", .weights = DType::kF32});
   ASSERT_TRUE(model.ok());

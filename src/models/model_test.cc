@@ -81,6 +81,23 @@ TEST_F(LoadTest, NamesAMissingTensor) {
   EXPECT_THAT(refused.error().message, HasSubstr("model.layers.1.mlp.up_proj.weight"));
 }
 
+TEST_F(LoadTest, NamesAMissingExpert) {
+  ModelFile file = open("mixtral");
+  file.tensors.erase("model.layers.1.mlp.experts.up_proj.3.weight");
+  const auto refused = load(file);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("model.layers.1.mlp.experts.up_proj.3.weight"));
+}
+
+// A row passes two of five experts of a layer, and the router.
+TEST_F(LoadTest, AMixtureReadsTheExpertsThatARowUses) {
+  const auto model = load(open("mixtral"), DType::kF32);
+  ASSERT_TRUE(model.ok());
+  const int64_t of_expert = 3 * 24 * 16 * static_cast<int64_t>(sizeof(float));
+  const int64_t table = 288 * 24 * static_cast<int64_t>(sizeof(float));
+  EXPECT_EQ((*model)->weight_bytes() - (*model)->streamed_bytes(), table + 2 * 3 * of_expert);
+}
+
 TEST_F(LoadTest, NamesATensorOfWrongShape) {
   ModelFile file = open("llama");
   file.config.ffn_size = 64;

@@ -3,6 +3,7 @@
 // pages of one entry and of many, also where pages before the sliding windows are given back.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 
 #include "tests/lossless/lossless.h"
@@ -40,6 +41,42 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
                                          "falcon_alibi", "mpt", "mixtral", "qwen2_moe", "qwen3_moe", "olmoe",
                                          "gpt_oss", "granitemoe", "llama4", "gemma4_moe", "glm4_moe"),
                          [](const auto& info) { return std::string(info.param); });
+
+// Every drafter without a network of its own, with every tree, on routers of both kinds: rows of drafts, of
+// other sequences and of prompts wake other experts for each other.
+TEST(MixturesOfExperts, NoDrafterAndNoTreeChangesAnything) {
+  constexpr std::array kDrafters = {"ngram",
+                                    "suffix",
+                                    "lookahead",
+                                    "draft_target",
+                                    "auto",
+                                    "combine=[ngram,draft_target]",
+                                    "early_exit,exit_layer=1"};
+  constexpr std::array kPages = {1, 4, 16};
+  size_t turn = 0;
+  for (const char* name : {"qwen2_moe", "gpt_oss", "glm4_moe"}) {
+    const std::string model = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + name;
+    for (const double temperature : {0.0, 0.8}) {
+      Workload workload = token_workload(temperature, 30);
+      workload.target = model;
+      const auto plain = run_variant({}, {}, workload);
+      for (const char* drafter : kDrafters) {
+        for (const std::string& shape : shapes()) {
+          const Variant variant{.speculative = std::string(drafter) + "," + shape,
+                                .page_size = kPages[turn % 3],
+                                .batch = turn % 2 == 0 ? 1 : 4,
+                                .prefill_chunk = 1 + static_cast<int>(turn * 37 % 60),
+                                .preempt_every = turn % 5 == 0 ? 5 : 0,
+                                .threads = 1 + static_cast<int>(turn % 2),
+                                .head = model};
+          expect_same(plain, run_variant({}, variant, workload), model + ", " + describe(variant));
+          if (HasFatalFailure()) return;
+          ++turn;
+        }
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace outrider

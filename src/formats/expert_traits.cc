@@ -139,7 +139,7 @@ Status read_granite_hybrid_traits(const JsonObject& root, ModelConfig* config) {
   for (const simdjson::dom::element element : *types) {
     std::string_view type;
     if (element.get(type) != simdjson::SUCCESS) return root.wrong_type("layer_types", "a list of strings");
-    if (type != "attention")
+    if (type != "attention" && type != "full_attention")  // transformers has both names
       return root.fail("layer type " + quote(type) + " is not supported; attention is");
   }
   OUTRIDER_TRY(const auto positions, root.string("position_embedding_type"));

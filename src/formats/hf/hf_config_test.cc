@@ -321,7 +321,7 @@ std::vector<HostileText> family_cases() {
       {"Granite scale", of("GraniteForCausalLM", {{"embedding_multiplier", "0"}}), "factors of embedding"},
       {"Granite 4 with experts, without their number",
        of("GraniteMoeHybridForCausalLM",
-          {{"shared_intermediate_size", "8"}, {"layer_types", "[\"attention\"]"}}),
+          {{"shared_intermediate_size", "8"}, {"layer_types", "[\"attention\", \"full_attention\"]"}}),
        "'num_local_experts' is missing"},
       {"Granite 4 with Mamba",
        of("GraniteMoeHybridForCausalLM",

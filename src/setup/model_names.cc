@@ -11,6 +11,7 @@
 
 #include "config/environment.h"
 #include "config/option_table.h"
+#include "formats/random_model.h"
 #include "hub/local/local_models.h"
 #include "hub/remote/hub_reference.h"
 #include "setup/builtin_models.h"
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 bool is_path(const fs::path& text) {
   std::error_code code;
-  return text.empty() || text.is_absolute() || fs::exists(text, code);
+  return text.empty() || text.is_absolute() || is_shape_path(text) || fs::exists(text, code);
 }
 
 class NameResolver {

@@ -151,6 +151,7 @@ TEST_F(ModelsTest, NamesThatSayTooLittle) {
   expect_refused("inspect qwen3-8b", 1, "outrider pull qwen3-8b fetches it", surroundings());
   expect_refused("generate own:q8_0 -p x --speculative-model nothing", 1, "'nothing'", surroundings());
   EXPECT_EQ(run("inspect own:q8_0", surroundings()).exit_code, 0);
+  EXPECT_EQ(run("inspect shape:llama-25m@1,q4_0,512", surroundings()).exit_code, 0);  // not a name
 }
 
 TEST_F(ModelsTest, WithoutModelTheDefaultOrTheBuiltInPair) {

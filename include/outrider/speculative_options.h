@@ -116,7 +116,7 @@ struct RelaxedOptions {
   bool for_thinking = false;  // asks for the rule: use_relaxed_acceptance_for_thinking
   int top_k = 1;
   double delta = 0.0;
-  RelaxedSpace space = RelaxedSpace::kProbability;
+  RelaxedSpace space = RelaxedSpace::kLogProbability;
   TokenId begin_thinking_token = 128798;  // DeepSeek-R1's
   TokenId end_thinking_token = 128799;
 };

@@ -231,7 +231,7 @@ Status assign_relaxed_space(SpeculativeConfig& config, std::string_view text) {
   return assign_choice<&Options::relaxed, &RelaxedOptions::space>(
       config, text,
       std::array<std::pair<std::string_view, RelaxedSpace>, 2>{
-          {{"probability", RelaxedSpace::kProbability}, {"log_probability", RelaxedSpace::kLogProbability}}});
+          {{"log_probability", RelaxedSpace::kLogProbability}, {"probability", RelaxedSpace::kProbability}}});
 }
 
 Status assign_policy(SpeculativeConfig& config, std::string_view text) {
@@ -454,8 +454,8 @@ const SpeculativeKey kKeys[] = {
     {"relaxed_delta", kAllMethods, "0",
      "--acceptance relaxed: if no more than this below the likeliest",
      assign_number<&Options::relaxed, &RelaxedOptions::delta>},
-    {"relaxed_space", kAllMethods, "probability",
-     "--acceptance relaxed: what relaxed_delta is measured in, probability or log_probability",
+    {"relaxed_space", kAllMethods, "log_probability",
+     "--acceptance relaxed: what relaxed_delta is measured in, log_probability or probability",
      assign_relaxed_space},
     {"begin_thinking_phase_token", kAllMethods, "128798",
      "--acceptance relaxed: id that opens the thinking",

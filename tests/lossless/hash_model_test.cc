@@ -246,6 +246,7 @@ TEST(HashModel, RelaxedAcceptanceTouchesTheThinkingPhaseAlone) {
       setup.acceptance = AcceptanceRule::kRelaxed;
       setup.speculation.relaxed.top_k = top_k;
       setup.speculation.relaxed.delta = 1.0;
+      setup.speculation.relaxed.space = RelaxedSpace::kProbability;
       setup.speculation.relaxed.begin_thinking_token = kBegin;
       setup.speculation.relaxed.end_thinking_token = kEnd;
       const auto engine = Engine::assemble(

@@ -118,10 +118,14 @@ TEST_F(ProgramTest, LossyRulesAreMarkedAndNeverVerified) {
   EXPECT_EQ(
       typical.errors,
       "outrider: warning: typical acceptance is lossy: with speculation the output is not the model's own\n");
-  const Outcome relaxed = run(common + ",use_relaxed_acceptance_for_thinking=true,relaxed_topk=10");
+  const std::string thinking = ",use_relaxed_acceptance_for_thinking=true,relaxed_topk=10";
+  const Outcome relaxed = run(common + thinking + ",begin_thinking_phase_token=1,end_thinking_phase_token=2");
   EXPECT_EQ(Json::parse(relaxed.output)["speculation"]["lossless"], false);
   EXPECT_NE(relaxed.errors.find("relaxed acceptance is lossy"), std::string::npos);
-  EXPECT_EQ(run(common + " --acceptance rejection").errors, "");
+  expect_refused(common + thinking, 2, "begin_thinking_phase_token: expected the id of a token");
+  expect_refused(common + " --acceptance relaxed", 2, "below 288, found 128798");
+  for (const char* rule : {"rejection", "block"})
+    EXPECT_EQ(run(common + " --acceptance " + rule).errors, "") << rule;
   for (const char* rule : {"--acceptance typical", "--acceptance relaxed",
                            "--speculative ngram,use_relaxed_acceptance_for_thinking=true"}) {
     expect_refused("verify-lossless " + kModel + " " + rule, 2,
@@ -129,7 +133,7 @@ TEST_F(ProgramTest, LossyRulesAreMarkedAndNeverVerified) {
   }
   expect_refused(common + ",use_relaxed_acceptance_for_thinking=true --acceptance rejection", 2,
                  "goes with coupled or relaxed");
-  expect_refused(common + ",relaxed_space=bits", 2, "probability, log_probability");
+  expect_refused(common + ",relaxed_space=bits", 2, "log_probability, probability");
 }
 
 TEST_F(ProgramTest, ShowDraftIsReadableWithoutColour) {

@@ -116,6 +116,11 @@ TEST(RelaxedRule, DeltaIsMeasuredInProbabilityOrItsLogarithm) {
             7);
 }
 
+// As in TensorRT-LLM, where delta limits log P(likeliest) - log P(token).
+TEST(RelaxedRule, DeltaIsOneOfLogProbabilitiesUnlessToldOtherwise) {
+  EXPECT_EQ(SpeculativeOptions().relaxed.space, RelaxedSpace::kLogProbability);
+}
+
 TEST(RelaxedRule, OnlyTheTopFewPass) {
   EXPECT_EQ(relaxed({.children = {2}, .options = relaxed_options(2, 1.0)}), 5);
   EXPECT_EQ(relaxed({.children = {2}, .options = relaxed_options(3, 1.0)}), 2);

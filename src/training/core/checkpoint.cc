@@ -54,6 +54,7 @@ std::vector<AcceptancePoint> acceptance_from_json(const json& array) {
                       .chain = point.at("chain").get<double>(),
                       .tree = point.at("tree").get<double>(),
                       .accepted = point.at("accepted").get<std::vector<double>>(),
+                      .ranking = point.value("ranking", 1.0),
                       .shared_tree = point.value("shared_tree", 0.0)});
   return points;
 }

@@ -99,6 +99,17 @@ at::Tensor shifted(const at::Tensor& x, int64_t by) {
   return at::cat({x.narrow(1, length - kept, kept), at::zeros(missing, x.options())}, 1);
 }
 
+at::Tensor likeliest_tokens(const at::Tensor& hidden, const at::Tensor& head) {
+  constexpr int64_t kRows = 1024;  // rows of logits that are in memory at a time
+  const at::NoGradGuard no_grad;
+  at::Tensor tokens = at::empty({hidden.size(0)}, hidden.options().dtype(at::kLong));
+  for (int64_t first = 0; first < hidden.size(0); first += kRows) {
+    const int64_t count = std::min(kRows, hidden.size(0) - first);
+    tokens.narrow(0, first, count).copy_(at::linear(hidden.narrow(0, first, count), head).argmax(-1));
+  }
+  return tokens;
+}
+
 Rotations make_rotations(const ModelConfig& config, int64_t positions, at::Device device) {
   std::vector<float> frequencies = rope_inverse_frequencies(config.ropes.front(), config.head_dim);
   const at::Tensor inverse =

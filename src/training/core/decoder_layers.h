@@ -54,6 +54,9 @@ at::Tensor normalized(const at::Tensor& x, const at::Tensor& weight, double epsi
 // Moves column t + by of x [windows, length, ...] to column t; the last `by` columns are zeros.
 at::Tensor shifted(const at::Tensor& x, int64_t by);
 
+// The likeliest token of every row, int64 [rows]; hidden [rows, size], head [vocab, size].
+at::Tensor likeliest_tokens(const at::Tensor& hidden, const at::Tensor& head);
+
 // Cosines and sines of the rotary angles by position, f32 [positions, 1, head_dim / 2].
 struct Rotations {
   at::Tensor cos, sin;

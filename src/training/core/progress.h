@@ -7,10 +7,11 @@
 
 namespace outrider::training {
 
-// Shows the progress of a long run on standard error: a bar with the time left on a terminal, otherwise a
-// plain line every 30 seconds.
+// Shows the progress of a long run on standard error: a bar with the time left on a terminal, otherwise plain
+// lines, the first at once, the next ones after 2, 4, 8 and 16 seconds, and then one every 30 seconds.
 class Progress {
  public:
+  // `done` of `total` units of work were done before this process began.
   Progress(std::string label, int64_t total, int64_t done);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -21,6 +22,8 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  void show(int64_t done, const std::string& left, const std::string& detail) const;
 
   std::string label_;
   int64_t total_;

@@ -22,6 +22,7 @@ json points_json(const std::vector<AcceptancePoint>& points) {
                      {"chain", point.chain},
                      {"tree", point.tree},
                      {"accepted", point.accepted},
+                     {"ranking", point.ranking},
                      {"shared_tree", point.shared_tree}});
   return array;
 }

@@ -100,6 +100,7 @@ Status FrozenTarget::want(const FeatureNeeds& needs) {
                        std::to_string(tap) + "; " + name() + " has " + std::to_string(layers) + " layers");
   }
   needs_ = needs;
+  head_ = needs.likeliest ? output_head().to(needs.type) : at::Tensor();
   model_->tap({.layers = needs.taps, .final_norm = true});
   return {};
 }
@@ -125,7 +126,22 @@ at::Tensor FrozenTarget::keys_values_of(const KvTransaction& staged) {
 }
 
 Result<std::vector<TargetStates>> FrozenTarget::run(std::span<const std::span<const TokenId>> windows) {
-  if (moved_ != nullptr) return moved_->run(windows, needs_);
+  OUTRIDER_TRY(std::vector<TargetStates> states,
+               moved_ != nullptr ? moved_->run(windows, needs_) : run_kernels(windows));
+  for (TargetStates& of_window : states) finish(of_window);
+  return states;
+}
+
+// Rounds the states and adds what follows from them.
+void FrozenTarget::finish(TargetStates& states) const {
+  for (at::Tensor* part : {&states.hidden, &states.features, &states.keys_values}) {
+    if (part->defined()) *part = part->to(needs_.type);
+  }
+  if (needs_.likeliest) states.likeliest = likeliest_tokens(states.hidden, head_.to(states.hidden.device()));
+}
+
+Result<std::vector<TargetStates>> FrozenTarget::run_kernels(
+    std::span<const std::span<const TokenId>> windows) {
   int64_t pages = 0;
   for (const auto& window : windows) pages += (std::ssize(window) + kPageSize - 1) / kPageSize;
   if (cache_ == nullptr || cache_->shape().page_count < pages) {
@@ -152,8 +168,10 @@ Result<std::vector<TargetStates>> FrozenTarget::run(std::span<const std::span<co
   std::vector<TargetStates> states;
   for (int64_t first = 0; const KvTransaction& window : staged) {
     const at::Tensor rows = all.narrow(0, first, window.count());
-    TargetStates state{
-        .hidden = rows.narrow(1, width - hidden, hidden).clone(), .features = {}, .keys_values = {}};
+    TargetStates state{.hidden = rows.narrow(1, width - hidden, hidden).clone(),
+                       .features = {},
+                       .keys_values = {},
+                       .likeliest = {}};
     if (width > hidden) state.features = rows.narrow(1, 0, width - hidden).clone();
     if (needs_.keys_values) state.keys_values = keys_values_of(window);
     states.push_back(std::move(state));

@@ -56,6 +56,8 @@ class FrozenTarget {
 
  private:
   FrozenTarget(ModelFile file, int threads);
+  Result<std::vector<TargetStates>> run_kernels(std::span<const std::span<const TokenId>> windows);
+  void finish(TargetStates& states) const;
   // f32 [tokens, layers, kv_heads, 2, head_dim]
   at::Tensor keys_values_of(const KvTransaction& staged);
 
@@ -67,6 +69,7 @@ class FrozenTarget {
   std::string arithmetic_ = "kernels";
   std::unique_ptr<outrider::KvCache> cache_;
   FeatureNeeds needs_;
+  at::Tensor head_;  // [vocab, hidden] in the type of the states, for their likeliest tokens
 };
 
 }  // namespace outrider::training

@@ -8,15 +8,16 @@
 namespace outrider::training {
 namespace {
 
-// Stacks one part of every window's states, [windows, length, ...], padded with zeros; undefined if that part
-// is.
+// Stacks one part of every window's states, f32 (or int64) [windows, length, ...], padded with zeros;
+// undefined if that part is.
 at::Tensor padded(const std::vector<TargetStates>& states, at::Tensor TargetStates::*part, int64_t length) {
   const at::Tensor& first = states.front().*part;
   if (!first.defined()) return {};
   std::vector<int64_t> shape = first.sizes().vec();
   shape[0] = length;
   shape.insert(shape.begin(), std::ssize(states));
-  at::Tensor all = at::zeros(shape, first.options());
+  const auto type = first.is_floating_point() ? at::kFloat : first.scalar_type();
+  at::Tensor all = at::zeros(shape, first.options().dtype(type));
   for (size_t i = 0; i < states.size(); ++i) {
     const at::Tensor& rows = states[i].*part;
     all.select(0, static_cast<int64_t>(i)).narrow(0, 0, rows.size(0)).copy_(rows);
@@ -45,7 +46,8 @@ Result<HeadBatch> make_head_batch(std::span<const Window> windows, StateSource& 
                    .known = moved(known),
                    .hidden = moved(padded(states, &TargetStates::hidden, length)),
                    .features = moved(padded(states, &TargetStates::features, length)),
-                   .keys_values = moved(padded(states, &TargetStates::keys_values, length))};
+                   .keys_values = moved(padded(states, &TargetStates::keys_values, length)),
+                   .likeliest = moved(padded(states, &TargetStates::likeliest, length))};
 }
 
 }  // namespace outrider::training

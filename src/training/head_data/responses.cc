@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -25,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kBatch = 32;              // requests in the engine's batch
-constexpr size_t kPart = 512;           // prompts per file
+constexpr size_t kPart = 256;           // prompts per file
 constexpr size_t kLongestPrompt = 384;  // tokens
 constexpr size_t kTextPrompt = 64;      // tokens of a text without prompt that are its prompt
 
@@ -147,9 +149,32 @@ uint64_t draw_of(const Question& question, uint64_t seed) {
   return hash;
 }
 
+// Shows how many prompts have answers, and how fast they are made.
+class AnswerProgress {
+ public:
+  AnswerProgress(size_t prompts, size_t answered)
+      : shown_("answering prompts", static_cast<int64_t>(prompts), static_cast<int64_t>(answered)),
+        answered_(static_cast<int64_t>(answered)) {}
+
+  void add(const outrider::Progress& news) {
+    tokens_ += std::ssize(news.tokens);
+    answered_ += news.completion != nullptr ? 1 : 0;
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    char detail[64];
+    std::snprintf(detail, sizeof detail, "%.0f tokens/s of answers", static_cast<double>(tokens_) / seconds);
+    shown_.update(answered_, detail);
+  }
+
+ private:
+  Progress shown_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  int64_t answered_;
+  int64_t tokens_ = 0;
+};
+
 // Answers all questions with concurrent requests.
 Result<std::vector<Document>> answer(Engine& engine, std::span<const Question> questions,
-                                     const HeadOptions& options) {
+                                     const HeadOptions& options, AnswerProgress& shown) {
   std::vector<Document> documents(questions.size());
   for (size_t i = 0; i < questions.size(); ++i) {
     documents[i].tokens.assign(questions[i].prompt.begin(), questions[i].prompt.end());
@@ -158,7 +183,8 @@ Result<std::vector<Document>> answer(Engine& engine, std::span<const Question> q
     request.sampling.seed = draw_of(questions[i], options.seed);
     const double u = random_uniform({.seed = request.sampling.seed});
     request.sampling.temperature = u < options.sampled_share ? static_cast<float>(options.temperature) : 0.0f;
-    const auto sink = [&documents, i](RequestId, const outrider::Progress& progress) {
+    const auto sink = [&documents, &shown, i](RequestId, const outrider::Progress& progress) {
+      shown.add(progress);
       Document& document = documents[i];
       document.tokens.insert(document.tokens.end(), progress.tokens.begin(), progress.tokens.end());
       document.counted.resize(document.tokens.size(), 1);
@@ -271,14 +297,12 @@ Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<Docum
   if (!questions.empty()) {
     OUTRIDER_TRY(engine, Engine::open(engine_options(options)));
   }
-  const auto kept = static_cast<int64_t>(prompts.size() - questions.size());
-  Progress progress("answering prompts", std::ssize(prompts), kept);
+  AnswerProgress progress(prompts.size(), prompts.size() - questions.size());
   for (size_t first = 0; first < questions.size(); first += kPart) {
     const auto part = std::span(questions).subspan(first, std::min(kPart, questions.size() - first));
-    OUTRIDER_TRY(std::vector<Document> documents, answer(*engine, part, options));
+    OUTRIDER_TRY(std::vector<Document> documents, answer(*engine, part, options, progress));
     OUTRIDER_RETURN_IF_ERROR(folder.add(documents));
     for (Document& document : documents) answers[prompt_part(document)].push_back(std::move(document));
-    progress.update(kept + static_cast<int64_t>(first + part.size()), {});
   }
   DocumentSource answered{.name = "responses", .documents = {}};
   std::map<std::span<const TokenId>, size_t, LessTokens> given;

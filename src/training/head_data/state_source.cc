@@ -3,10 +3,12 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/counter_rng.h"
 #include "base/log.h"
 #include "platform/durable_file.h"
 #include "training/core/safetensors_file.h"
@@ -20,7 +22,8 @@ namespace fs = std::filesystem;
 constexpr std::pair<const char*, at::Tensor TargetStates::*> kParts[] = {
     {"hidden", &TargetStates::hidden},
     {"features", &TargetStates::features},
-    {"keys_values", &TargetStates::keys_values}};
+    {"keys_values", &TargetStates::keys_values},
+    {"likeliest", &TargetStates::likeliest}};
 
 }  // namespace
 
@@ -29,11 +32,10 @@ Result<StateSource> StateSource::open(FrozenTarget& target, const Options& optio
   if (options.folder.empty()) return source;
   OUTRIDER_RETURN_IF_ERROR(make_directories(options.folder));
   const fs::path description = options.folder / "description.json";
-  const nlohmann::json facts = {{"target", target.fingerprint()},
-                                {"arithmetic", target.arithmetic()},
-                                {"data", options.data_fingerprint},
-                                {"taps", target.needs().taps},
-                                {"keys_values", target.needs().keys_values}};
+  const nlohmann::json facts = {
+      {"target", target.fingerprint()},        {"arithmetic", target.arithmetic()},
+      {"taps", target.needs().taps},           {"keys_values", target.needs().keys_values},
+      {"likeliest", target.needs().likeliest}, {"type", c10::toString(target.needs().type)}};
   std::ifstream in(description);
   const nlohmann::json found = in ? nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false) : facts;
   if (found != facts) {
@@ -49,7 +51,11 @@ Result<StateSource> StateSource::open(FrozenTarget& target, const Options& optio
 }
 
 fs::path StateSource::path_of(const Window& window) const {
-  return options_.folder / (std::to_string(window.id) + ".safetensors");
+  uint64_t hash = 0;
+  for (const TokenId token : window.tokens) hash = mix64(hash ^ static_cast<uint64_t>(token + 1));
+  char name[40];
+  std::snprintf(name, sizeof name, "%016llx.safetensors", static_cast<unsigned long long>(hash));
+  return options_.folder / name;
 }
 
 Result<TargetStates> StateSource::read(const Window& window) const {
@@ -62,7 +68,7 @@ Result<TargetStates> StateSource::read(const Window& window) const {
   }
   const FeatureNeeds& needs = target_->needs();
   if (states.hidden.defined() && states.features.defined() == !needs.taps.empty() &&
-      states.keys_values.defined() == needs.keys_values) {
+      states.keys_values.defined() == needs.keys_values && states.likeliest.defined() == needs.likeliest) {
     return states;
   }
   return input_error(path_of(window).string() + ": not the states of this window; remove the file");

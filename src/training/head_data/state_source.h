@@ -11,16 +11,16 @@
 
 namespace outrider::training {
 
-// The target's states of windows. They are computed, or read from a folder that keeps those of earlier
-// epochs, one file per window, until it is full. States that were read equal the computed ones bit for bit.
+// The target's states of windows. They are computed, or read from a folder that keeps those of earlier epochs
+// and runs, one file per window, until it is full. A file is named after the window's text, so that runs with
+// more text or other batches find it. States that were read equal the computed ones bit for bit.
 class StateSource {
  public:
   struct Options {
     std::filesystem::path folder;  // empty: states are always computed
     int64_t max_bytes = 0;
-    uint64_t data_fingerprint = 0;
   };
-  // Error: the folder holds states of other text, of another target, or of other features.
+  // Error: the folder holds states of another target, or of other features.
   static Result<StateSource> open(FrozenTarget& target, const Options& options);
 
   Result<std::vector<TargetStates>> states(std::span<const Window> windows);

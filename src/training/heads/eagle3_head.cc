@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "config/methods.h"
 #include "training/core/autograd_ops.h"
@@ -18,16 +17,16 @@ namespace outrider::training {
 namespace {
 
 struct Eagle3Options {
-  std::vector<int64_t> taps;  // empty: 2, L/2, L-3, or thirds
-  int64_t draft_vocab = 0;    // 0: half of the vocabulary, at most 32000
-  UnrollOptions unroll;
+  std::vector<int64_t> taps;                 // empty: 2, L/2, L-3, or thirds
+  int64_t draft_vocab = 0;                   // 0: half of the vocabulary, at most 32000
+  UnrollOptions unroll = {.loss_vocab = 0};  // it compares all tokens that it can draft
 };
 
 class Eagle3Head final : public RecurrentHead {
  public:
   Eagle3Head(const HeadContext& context, const Eagle3Options& options);
 
-  FeatureNeeds needs() const override { return {.taps = options_.taps}; }
+  FeatureNeeds needs() const override { return {.taps = options_.taps, .likeliest = true}; }
   NamedTensors parameters() const override;
   HeadExport exported() const override;
   nlohmann::json fingerprint() const override { return unroll_fingerprint(); }
@@ -37,8 +36,8 @@ class Eagle3Head final : public RecurrentHead {
   Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
                UnrolledMemory& memory) const override;
   const LayerWeights& layer() const override { return layer_; }
-  at::Tensor draft_head() const override { return lm_head_.to(type()); }
-  at::Tensor draft_tokens() const override { return draft_tokens_; }
+  at::Tensor draft_head(const LossTokens& /*all*/) const override { return lm_head_.to(type()); }
+  LossTokens loss_tokens(const HeadBatch& /*batch*/) const override { return {draft_tokens_, {}}; }
 
  private:
   Eagle3Options options_;
@@ -47,18 +46,6 @@ class Eagle3Head final : public RecurrentHead {
   at::Tensor fc_, hidden_norm_, norm_, lm_head_;
   LayerWeights layer_;
 };
-
-// The ids of the tokens that count most often, in rising order.
-at::Tensor frequent_tokens(const std::vector<int64_t>& counts, int64_t wanted) {
-  std::vector<int64_t> order(counts.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return counts[static_cast<size_t>(a)] > counts[static_cast<size_t>(b)];
-  });
-  order.resize(static_cast<size_t>(wanted));
-  std::sort(order.begin(), order.end());
-  return at::from_blob(order.data(), {wanted}, at::kLong).clone();
-}
 
 // Begins as the target's own last layer, norm and head on the last tap; training adds the information of the
 // other taps and of the next token's embedding.

@@ -34,7 +34,7 @@ class EagleHead final : public RecurrentHead {
   Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
                UnrolledMemory& memory) const override;
   const LayerWeights& layer() const override { return layer_; }
-  at::Tensor draft_head() const override { return shared().output_head; }
+  at::Tensor draft_head(const LossTokens& tokens) const override { return output_rows(tokens); }
 
  private:
   double noise_;
@@ -105,6 +105,7 @@ HeadRecipe eagle_recipe() {
           .add_options =
               [options](CLI::App& command) {
                 add_unroll_options(command, options->unroll);
+                add_loss_vocab_option(command, options->unroll);
                 command
                     .add_option("--distribution-weight", options->unroll.distribution_weight,
                                 "weight of the KL divergence from the target's distribution")

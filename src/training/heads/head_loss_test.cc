@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "draft_heads/fake_head.h"
+#include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
 #include "training/heads/draft_head.h"
 #include "training/heads/draft_model.h"
@@ -41,6 +42,7 @@ HeadBatch small_batch(int64_t hidden, int64_t vocab) {
   batch.known = at::ones({kWindows, kLength});
   batch.hidden = fake("hidden", {kWindows, kLength, hidden}) * 10;
   batch.features = fake("features", {kWindows, kLength, 2 * hidden}) * 10;
+  batch.progress = 1.0;
   return batch;
 }
 
@@ -86,7 +88,10 @@ void expect_golden(HeadRecipe recipe, const std::vector<std::string>& arguments,
     const at::NoGradGuard no_grad;
     for (const auto& [name, tensor] : parameters) at::Tensor(tensor).copy_(fake(name, tensor.sizes().vec()));
   }
-  const HeadLoss loss = (*head)->loss(small_batch((*target)->config().hidden_size, vocab));
+  HeadBatch batch = small_batch((*target)->config().hidden_size, vocab);
+  batch.likeliest =
+      likeliest_tokens(batch.hidden.flatten(0, 1), (*target)->output_head()).view(batch.tokens.sizes());
+  const HeadLoss loss = (*head)->loss(batch);
   loss.loss.backward();
   std::ifstream file(root + "/tests/data/heads/training.json");
   const nlohmann::json golden = nlohmann::json::parse(file).at(name.empty() ? recipe.command : name);

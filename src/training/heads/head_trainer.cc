@@ -44,6 +44,29 @@ struct HeadMaterial {
   const AcceptanceProbe& probe;
 };
 
+// Tokens that were trained on since this process began, and where the time went.
+struct TrainingSpeed {
+  using Clock = std::chrono::steady_clock;
+
+  int64_t tokens = 0;
+  double states_s = 0.0, steps_s = 0.0;
+
+  // Adds the time since `start` to `sum`.
+  static void add(double& sum, Clock::time_point start) {
+    sum += std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  // "512 tokens/s: states 1800, training 720"
+  std::string text() const {
+    const auto rate = [this](double seconds) {
+      return static_cast<double>(tokens) / std::max(1e-9, seconds);
+    };
+    char line[96];
+    std::snprintf(line, sizeof line, "%.0f tokens/s: states %.0f, training %.0f", rate(states_s + steps_s),
+                  rate(states_s), rate(steps_s));
+    return line;
+  }
+};
+
 class HeadRun {
  public:
   HeadRun(const HeadRecipe& recipe, const HeadOptions& options, const HeadMaterial& material,
@@ -68,7 +91,8 @@ class HeadRun {
  private:
   Result<double> train_step(int64_t step);
   Status evaluate(int64_t step);
-  Result<double> serve(const fs::path& folder, AcceptancePoint& point) const;
+  std::vector<double> rankings(int64_t step) const;
+  Status serve(const fs::path& folder, AcceptancePoint& point) const;
   int64_t parameter_count() const;
   Status save(int64_t step);
   fs::path checkpoints() const { return options_.out / "checkpoints"; }
@@ -85,6 +109,7 @@ class HeadRun {
   NamedTensors parameters_;
   AdamW optimizer_;
   RateSchedule schedule_;
+  TrainingSpeed speed_;
   RunHistory history_;
   std::vector<Baseline> baselines_;
   double last_norm_ = 0.0;
@@ -119,13 +144,18 @@ Result<double> HeadRun::train_step(int64_t step) {
   const std::vector<Document> rewritten = head_.rewritten(windows, seed);
   for (size_t i = 0; i < rewritten.size(); ++i)
     windows[i] = {.tokens = rewritten[i].tokens, .counted = rewritten[i].counted, .id = Window::kNewText};
+  auto start = TrainingSpeed::Clock::now();
   OUTRIDER_TRY(HeadBatch batch, make_head_batch(windows, states_, device_));
+  TrainingSpeed::add(speed_.states_s, start);
+  for (const Window& window : windows) speed_.tokens += std::ssize(window.tokens);
   batch.seed = seed;
   batch.progress = static_cast<double>(step) / static_cast<double>(options_.steps);
+  start = TrainingSpeed::Clock::now();
   const at::Tensor loss = head_.loss(batch).loss;
   loss.backward();
   last_norm_ = optimizer_.step(schedule_.at(step));
   const auto value = loss.item<double>();
+  TrainingSpeed::add(speed_.steps_s, start);
   if (std::isfinite(value) && std::isfinite(last_norm_)) return value;
   return input_error("the loss is no longer finite at step " + std::to_string(step) +
                      "; resume with a lower --learning-rate");
@@ -133,6 +163,7 @@ Result<double> HeadRun::train_step(int64_t step) {
 
 // Measures the drafter in serving. The best one so far is exported to the run's folder.
 Status HeadRun::evaluate(int64_t step) {
+  log_info("measuring the drafter of step " + std::to_string(step));
   const auto loss_of = [this](const HeadBatch& batch) { return head_.loss(batch); };
   OUTRIDER_TRY(const HeldOutResult held_out, measure_held_out(loss_of, data_, states_, device_));
   nlohmann::json learned = nlohmann::json::object();
@@ -141,7 +172,8 @@ Status HeadRun::evaluate(int64_t step) {
   OUTRIDER_RETURN_IF_ERROR(write_head(head_, target_, learned, candidate));
   AcceptancePoint point{
       .step = step, .agreement = held_out.agreement, .foreseen = held_out.tokens_per_pass()};
-  OUTRIDER_TRY(learned["outrider_ranking_temperature"], serve(candidate, point));
+  OUTRIDER_RETURN_IF_ERROR(serve(candidate, point));
+  learned["outrider_ranking_temperature"] = point.ranking;
   OUTRIDER_RETURN_IF_ERROR(write_head_config(head_, target_, learned, candidate));
   history_.held_out.push_back({step, held_out.loss});
   double best = 0.0;
@@ -169,10 +201,17 @@ Status HeadRun::evaluate(int64_t step) {
                                                                          .parameters = parameter_count()}));
 }
 
-// Measures acceptance in serving, for a chain and for trees of as many levels. Returns the temperature that
-// ranks a tree's nodes best: the drafter has learned the target's distribution, which is flatter than the
-// probability that a token is the target's likeliest one.
-Result<double> HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
+// The temperatures at which the nodes of a tree are ranked in the measurement at `step`. Each costs a run over
+// all prompts, so that only the first and the last measurement look for the best one.
+std::vector<double> HeadRun::rankings(int64_t step) const {
+  if (history_.acceptance.empty() || step == options_.steps) return {1.0, 0.6, 0.4, 0.25};
+  return {history_.acceptance.back().ranking};
+}
+
+// Measures acceptance in serving, for a chain and for trees of as many levels. A tree's nodes are ranked by
+// the drafter's probabilities at a temperature of their own: it has learned the target's distribution, which
+// is flatter than the probability that a token is the target's likeliest one.
+Status HeadRun::serve(const fs::path& folder, AcceptancePoint& point) const {
   const auto depth = std::min(options_.measured_depth, std::ssize(point.agreement));
   const auto speculation = [&](TreeKind tree) {
     return probe_.speculation(recipe_.decoding_type, folder, tree, depth);
@@ -180,22 +219,21 @@ Result<double> HeadRun::serve(const fs::path& folder, AcceptancePoint& point) co
   OUTRIDER_TRY(const ServedAcceptance chain, probe_.measure(speculation(TreeKind::kChain)));
   point.chain = chain.tokens_per_pass;
   point.accepted = chain.by_depth;
-  double ranking = 1.0;
-  for (const double temperature : {1.0, 0.6, 0.4, 0.25}) {
+  for (const double temperature : rankings(point.step)) {
     SpeculativeOptions tree = speculation(TreeKind::kDynamic);
     tree.ranking_temperature = temperature;
     OUTRIDER_TRY(const ServedAcceptance served, probe_.measure(tree));
     if (served.tokens_per_pass <= point.tree) continue;
     point.tree = served.tokens_per_pass;
-    ranking = temperature;
+    point.ranking = temperature;
   }
   std::vector<fs::path> together = head_.companions();
-  if (together.empty()) return ranking;
+  if (together.empty()) return {};
   together.push_back(folder);
   OUTRIDER_TRY(const ServedAcceptance shared,
                probe_.measure(probe_.shared_speculation(std::move(together), depth)));
   point.shared_tree = shared.tokens_per_pass;
-  return ranking;
+  return {};
 }
 
 int64_t HeadRun::parameter_count() const {
@@ -212,13 +250,13 @@ Status HeadRun::save(int64_t step) {
 
 Status HeadRun::train() {
   OUTRIDER_RETURN_IF_ERROR(make_directories(checkpoints()));
+  log_info("measuring drafters to compare with");
   OUTRIDER_TRY(baselines_, probe_.baselines(head_.companions()));
   for (const Baseline& baseline : baselines_)
     log_info(baseline.name + ": acceptance length " +
              std::to_string(baseline.served.tokens_per_pass).substr(0, 4));
   const int64_t first = optimizer_.steps_taken();
   Progress progress("training " + recipe_.command, options_.steps, first);
-  const auto start = std::chrono::steady_clock::now();
   for (int64_t step = first; step < options_.steps; ++step) {
     OUTRIDER_TRY(const double loss, train_step(step));
     history_.unfinished += loss;
@@ -226,10 +264,9 @@ Status HeadRun::train() {
     if (done % kHistoryInterval == 0) {
       history_.training.push_back({done, std::exchange(history_.unfinished, 0.0) / kHistoryInterval});
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    char detail[128];
-    std::snprintf(detail, sizeof detail, "loss %.3f  gradient %.2f  rate %.1e  %.1f steps/s", loss,
-                  last_norm_, schedule_.at(step), static_cast<double>(done - first) / seconds);
+    char detail[192];
+    std::snprintf(detail, sizeof detail, "loss %.3f  gradient %.2f  rate %.1e  %s", loss, last_norm_,
+                  schedule_.at(step), speed_.text().c_str());
     progress.update(done, detail);
     const bool is_last = done == options_.steps;
     // A failed evaluation must not lose the steps taken: the checkpoint is written before the error returns.
@@ -268,6 +305,9 @@ Status train_head(const HeadRecipe& recipe, HeadOptions options) {
   if (options.threads == 0)
     options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   at::set_num_threads(options.threads);
+  log_info("training " + recipe.command + " for " + options.target.string() + ": " +
+           std::to_string(options.steps) + " steps of at most " + std::to_string(options.batch_tokens) +
+           " tokens on " + options.device + ", threads: " + std::to_string(options.threads));
   OUTRIDER_RETURN_IF_ERROR(make_directories(options.out));
   OUTRIDER_TRY(const std::unique_ptr<FrozenTarget> target,
                FrozenTarget::open(options.target, options.threads));
@@ -283,11 +323,13 @@ Status train_head(const HeadRecipe& recipe, HeadOptions options) {
   OUTRIDER_TRY(
       const std::unique_ptr<DraftHead> head,
       recipe.make({.target = *target, .options = options, .token_counts = counts, .device = device}));
-  OUTRIDER_RETURN_IF_ERROR(target->want(head->needs()));
+  FeatureNeeds needs = head->needs();
+  needs.type = options.products;
+  OUTRIDER_RETURN_IF_ERROR(target->want(needs));
   OUTRIDER_TRY(const AcceptanceProbe probe, AcceptanceProbe::create(options, *target, data));
-  OUTRIDER_TRY(StateSource states, StateSource::open(*target, {.folder = options.feature_cache,
-                                                               .max_bytes = options.feature_cache_mib << 20,
-                                                               .data_fingerprint = data.fingerprint()}));
+  OUTRIDER_TRY(StateSource states,
+               StateSource::open(
+                   *target, {.folder = options.feature_cache, .max_bytes = options.feature_cache_mib << 20}));
   HeadRun run(recipe, options, {.target = *target, .data = data, .states = states, .probe = probe}, *head,
               device);
   OUTRIDER_RETURN_IF_ERROR(run.begin());

@@ -6,21 +6,20 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "training/head_data/frozen_target.h"
-#include "training/heads/row_loss.h"
 
 namespace outrider::training {
 namespace {
 
-// f32 [windows, length]: 1 where the target's likeliest token after `hidden` [windows, length, hidden] is one
-// of `kept`, the tokens that can be drafted; undefined if all can.
-at::Tensor draftable(const at::Tensor& hidden, const at::Tensor& output_head, const at::Tensor& kept) {
-  if (!kept.defined()) return {};
-  const at::Tensor knows =
-      at::zeros({output_head.size(0)}, hidden.options().dtype(at::kFloat)).index_fill_(0, kept, 1.0);
-  return knows.index_select(0, likeliest_tokens(hidden.flatten(0, 1), output_head))
-      .view({hidden.size(0), hidden.size(1)});
+constexpr double kSampledShare = 0.2;  // of the compared tokens
+
+// The mean smooth L1 distance of states, [rows, hidden], from the target's over the rows that count.
+at::Tensor feature_loss(const at::Tensor& state, const at::Tensor& wanted, const at::Tensor& counts) {
+  const at::Tensor distance =
+      at::smooth_l1_loss(state, wanted.reshape(state.sizes()), at::Reduction::None).mean(-1);
+  return (distance * counts.flatten()).sum() / counts.sum().clamp_min(1.0);
 }
 
 }  // namespace
@@ -28,6 +27,10 @@ at::Tensor draftable(const at::Tensor& hidden, const at::Tensor& output_head, co
 void add_unroll_options(CLI::App& command, UnrollOptions& unroll) {
   command.add_option("--unroll", unroll.steps, "steps it is unrolled on its own outputs")
       ->check(CLI::Range(1, 16));
+  command
+      .add_option("--growth", unroll.growth,
+                  "share of the training in which the unrolled steps grow from one to all of them")
+      ->check(CLI::Range(0.0, 1.0));
   command.add_option("--mlp", unroll.mlp, "size of the layer's MLP; 0: as the target's")
       ->check(CLI::NonNegativeNumber);
 }
@@ -35,6 +38,24 @@ void add_unroll_options(CLI::App& command, UnrollOptions& unroll) {
 void add_decay_option(CLI::App& command, UnrollOptions& unroll) {
   command.add_option("--decay", unroll.decay, "weight of each step relative to the one before")
       ->check(CLI::Range(0.0, 1.0));
+}
+
+void add_loss_vocab_option(CLI::App& command, UnrollOptions& unroll) {
+  command
+      .add_option("--loss-vocab", unroll.loss_vocab,
+                  "tokens that a step compares: the most frequent ones, and a sample of the others; 0: all")
+      ->check(CLI::NonNegativeNumber);
+}
+
+at::Tensor frequent_tokens(const std::vector<int64_t>& counts, int64_t wanted) {
+  std::vector<int64_t> order(counts.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return counts[static_cast<size_t>(a)] > counts[static_cast<size_t>(b)];
+  });
+  order.resize(static_cast<size_t>(wanted));
+  std::sort(order.begin(), order.end());
+  return at::from_blob(order.data(), {wanted}, at::kLong).clone();
 }
 
 RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& unroll)
@@ -48,26 +69,66 @@ RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& un
              .output_head = shared(target.output_head()),
              .rotations = make_rotations(target.config(), options_.context + steps, device_),
              .shape = shape};
+  const int64_t vocab = std::ssize(context.token_counts);
+  if (unroll.loss_vocab == 0 || unroll.loss_vocab >= vocab) return;
+  const auto sampled = static_cast<int64_t>(kSampledShare * static_cast<double>(unroll.loss_vocab));
+  frequent_ = frequent_tokens(context.token_counts, unroll.loss_vocab - sampled);
+  rare_ = at::ones({vocab}, at::kBool).index_fill_(0, frequent_, false).nonzero().squeeze(1);
 }
 
 nlohmann::json RecurrentHead::unroll_fingerprint() const {
   return {{"steps", unroll_.steps},
+          {"growth", unroll_.growth},
+          {"loss_vocab", unroll_.loss_vocab},
           {"decay", unroll_.decay},
           {"distribution_weight", unroll_.distribution_weight},
           {"feature_weight", unroll_.feature_weight}};
 }
 
+int64_t RecurrentHead::trained_steps(const HeadBatch& batch) const {
+  if (batch.measures || unroll_.growth == 0.0) return unroll_.steps;
+  const double grown = batch.progress / unroll_.growth * static_cast<double>(unroll_.steps);
+  return std::min(unroll_.steps, 1 + static_cast<int64_t>(grown));
+}
+
+LossTokens RecurrentHead::loss_tokens(const HeadBatch& batch) const {
+  if (!frequent_.defined() || batch.measures) return {};
+  at::Generator generator = seeded_generator(batch.seed);
+  const int64_t sampled = unroll_.loss_vocab - frequent_.numel();
+  const at::Tensor chosen =
+      rare_.index_select(0, at::randperm(rare_.numel(), generator, at::kLong).narrow(0, 0, sampled));
+  const double stands_for = static_cast<double>(rare_.numel()) / static_cast<double>(sampled);
+  const at::Tensor bias =
+      at::cat({at::zeros({frequent_.numel()}), at::full({sampled}, std::log(stands_for))});
+  return {at::cat({frequent_, chosen}).to(device_), bias.to(device_).to(type())};
+}
+
+at::Tensor RecurrentHead::output_rows(const LossTokens& tokens) const {
+  const at::Tensor& all = shared_.output_head;
+  return tokens.ids.defined() ? all.index_select(0, tokens.ids) : all;
+}
+
+// The target's logits at the rows of weight `wanted`, f32 [windows, length].
+TargetLogits RecurrentHead::target(const HeadBatch& batch, const LossTokens& tokens,
+                                   const at::Tensor& wanted) const {
+  const at::NoGradGuard no_grad;
+  return target_logits({.hidden = batch.hidden.flatten(0, 1).to(type()),
+                        .head = output_rows(tokens),
+                        .weight = wanted.flatten(),
+                        .bias = tokens.bias});
+}
+
 HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
-  const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1), rows = windows * length;
-  const auto flat = [&](const at::Tensor& x) { return x.reshape({rows, -1}); };
-  const at::Tensor hidden = batch.hidden.to(type());
-  const at::Tensor kept = draft_tokens();
-  const at::Tensor distribution_head =
-      kept.defined() ? shared_.output_head.index_select(0, kept) : shared_.output_head;
-  const at::Tensor can_draft = draftable(hidden, shared_.output_head, kept);
-  const at::Tensor head = draft_head();
+  const int64_t windows = batch.tokens.size(0), length = batch.tokens.size(1);
+  const LossTokens tokens = loss_tokens(batch);
+  // Rows whose next token counts. Where its likeliest choice cannot be drafted, there is nothing to learn.
+  at::Tensor wanted = shifted(batch.counted, 1);
+  if (needs().likeliest) wanted = wanted * at::isin(batch.likeliest, tokens.ids).to(at::kFloat);
+  const TargetLogits target_rows = target(batch, tokens, wanted);
+  const at::Tensor places = target_rows.place.view({windows, length}), head = draft_head(tokens);
   const UnrolledLayer place{shape(), layer(), shared_.rotations, windows, length};
-  const int64_t steps = batch.measures ? std::max(unroll_.steps, options_.measured_depth) : unroll_.steps;
+  const int64_t trained = trained_steps(batch);
+  const int64_t steps = batch.measures ? std::max(trained, options_.measured_depth) : trained;
 
   HeadLoss result{.loss = at::zeros({}, batch.counted.options()), .depths = {}};
   UnrolledMemory memory;
@@ -77,19 +138,17 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
     const Outputs outputs = step(state, embeddings, place, memory);
     state = outputs.state;
     const at::Tensor counts = shifted(batch.counted, 2 + i);
-    const at::Tensor weight = can_draft.defined() ? counts * shifted(can_draft, 1 + i) : counts;
-    const RowLoss distribution = distribution_loss(
-        {.hidden = outputs.normed, .head = head, .weight = weight.flatten()},
-        {.hidden = flat(shifted(hidden, 1 + i)), .head = distribution_head, .hard = options_.hard_share});
+    const RowLoss distribution =
+        distribution_loss({.hidden = outputs.normed,
+                           .head = head,
+                           .weight = shifted(wanted, 1 + i).flatten(),
+                           .bias = tokens.bias},
+                          {target_rows.logits, shifted(places, 1 + i).flatten()}, options_.hard_share);
     result.depths.push_back({distribution.agrees.view({windows, length}), counts});
-    if (i >= unroll_.steps) continue;
+    if (i >= trained) continue;
     at::Tensor loss = unroll_.distribution_weight * distribution.loss;
-    if (unroll_.feature_weight > 0.0) {
-      const at::Tensor distance =
-          at::smooth_l1_loss(state, flat(shifted(batch.hidden, 1 + i)), at::Reduction::None).mean(-1);
-      loss =
-          loss + unroll_.feature_weight * (distance * counts.flatten()).sum() / counts.sum().clamp_min(1.0);
-    }
+    if (unroll_.feature_weight > 0.0)
+      loss = loss + unroll_.feature_weight * feature_loss(state, shifted(batch.hidden, 1 + i), counts);
     result.loss = result.loss + std::pow(unroll_.decay, static_cast<double>(i)) * loss;
   }
   return result;

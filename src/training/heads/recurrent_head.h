@@ -12,13 +12,16 @@
 
 #include "training/core/decoder_layers.h"
 #include "training/heads/draft_head.h"
+#include "training/heads/row_loss.h"
 
 namespace outrider::training {
 
 struct UnrollOptions {
   int64_t steps = 4;
-  int64_t mlp = 0;                   // inner units of the layer's MLP; 0: as many as in the target
-  double decay = 0.8;                // weight of step i is decay^i
+  double growth = 0.5;        // share of the training in which the unrolled steps grow from 1 to `steps`
+  int64_t loss_vocab = 8192;  // tokens that one step of training compares, see LossTokens; 0: all
+  int64_t mlp = 0;            // inner units of the layer's MLP; 0: as many as in the target
+  double decay = 0.8;         // weight of step i is decay^i
   double distribution_weight = 1.0;  // weight of the KL divergence from the target's distribution
   // Weight of the smooth L1 distance between states and the target's hidden states.
   double feature_weight = 0.0;
@@ -32,9 +35,21 @@ struct SharedParts {
   LayerShape shape;
 };
 
-// Adds --unroll and --mlp.
+// The tokens over which drafter and target are compared. Those that a sample stands for count that many
+// times, so that both softmaxes keep their sums in expectation.
+struct LossTokens {
+  at::Tensor ids;  // int64 [n], distinct; undefined: the whole vocabulary
+  at::Tensor
+      bias;  // [n] in the type of products: logarithms of how many tokens each stands for; or undefined
+};
+
+// Adds --unroll, --growth and --mlp.
 void add_unroll_options(CLI::App& command, UnrollOptions& unroll);
 void add_decay_option(CLI::App& command, UnrollOptions& unroll);
+void add_loss_vocab_option(CLI::App& command, UnrollOptions& unroll);
+
+// The ids of the tokens that count most often, in rising order.
+at::Tensor frequent_tokens(const std::vector<int64_t>& counts, int64_t wanted);
 
 class RecurrentHead : public DraftHead {
  public:
@@ -53,21 +68,31 @@ class RecurrentHead : public DraftHead {
   virtual Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
                        UnrolledMemory& memory) const = 0;
   virtual const LayerWeights& layer() const = 0;
-  virtual at::Tensor draft_head() const = 0;              // [draft vocabulary, hidden]
-  virtual at::Tensor draft_tokens() const { return {}; }  // int64 [draft vocabulary]; undefined: all tokens
+  // The drafter's output head, [n, hidden], for tokens.ids.
+  virtual at::Tensor draft_head(const LossTokens& tokens) const = 0;
+  // The most frequent tokens and, for a fifth of unroll().loss_vocab, a sample of the others; for a
+  // measurement all.
+  virtual LossTokens loss_tokens(const HeadBatch& batch) const;
 
   at::ScalarType type() const { return options_.products; }
   const LayerShape& shape() const { return shared_.shape; }
   LayerShape& mutable_shape() { return shared_.shape; }
   const SharedParts& shared() const { return shared_; }
   const UnrollOptions& unroll() const { return unroll_; }
+  // The target's output head for tokens.ids.
+  at::Tensor output_rows(const LossTokens& tokens) const;
   nlohmann::json unroll_fingerprint() const;
 
  private:
+  int64_t trained_steps(const HeadBatch& batch) const;
+  TargetLogits target(const HeadBatch& batch, const LossTokens& tokens, const at::Tensor& wanted) const;
+
   HeadOptions options_;
   at::Device device_;
   UnrollOptions unroll_;
   SharedParts shared_;
+  // int64: the tokens that every loss compares, and those that are sampled; undefined: all are compared.
+  at::Tensor frequent_, rare_;
 };
 
 }  // namespace outrider::training

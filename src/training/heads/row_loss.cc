@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "training/core/tensor_ops.h"
 
@@ -37,24 +38,29 @@ LossRows reverse_distillation(const at::Tensor& logits, const at::Tensor& teache
           (share * (excess - loss)).to(logits.scalar_type())};
 }
 
-// The rows' targets: `tokens` if defined, otherwise the distribution given by the target's `hidden` and
-// `head`.
+// The rows' targets: `tokens` if defined, otherwise the distribution given by the target's logits at `place`,
+// or by its `hidden` and `head`.
 struct Lesson {
-  at::Tensor hidden, head;
+  at::Tensor hidden = {}, head = {};
   double hard = 0.0;
   Divergence divergence = Divergence::kForward;
-  at::Tensor tokens;
+  at::Tensor tokens = {};
+  at::Tensor logits = {}, place = {};
 
-  LossRows of(const at::Tensor& logits, int64_t first, int64_t count) const {
-    const TensorOps& ops = activation_ops(logits);
+  at::Tensor teacher(int64_t first, int64_t count) const {
+    if (logits.defined()) return logits.index_select(0, place.narrow(0, first, count));
+    return at::linear(hidden.narrow(0, first, count), head);
+  }
+
+  LossRows of(const at::Tensor& own, int64_t first, int64_t count) const {
+    const TensorOps& ops = activation_ops(own);
     if (!tokens.defined()) {
-      const at::Tensor teacher = at::linear(hidden.narrow(0, first, count), head);
-      return divergence == Divergence::kForward ? ops.distillation(logits, teacher, hard)
-                                                : reverse_distillation(logits, teacher, hard);
+      return divergence == Divergence::kForward ? ops.distillation(own, teacher(first, count), hard)
+                                                : reverse_distillation(own, teacher(first, count), hard);
     }
     const at::Tensor wanted = tokens.narrow(0, first, count).contiguous();
-    const at::Tensor agrees = logits.argmax(-1).eq(wanted).to(at::kFloat);
-    LossRows rows = ops.cross_entropy(logits, wanted);
+    const at::Tensor agrees = own.argmax(-1).eq(wanted).to(at::kFloat);
+    LossRows rows = ops.cross_entropy(own, wanted);
     rows.agree = agrees;
     return rows;
   }
@@ -63,7 +69,8 @@ struct Lesson {
 struct WeightedLoss : Function<WeightedLoss> {
   // weight: f32 [rows], with a sum of 1. Returns {loss, agrees}.
   static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& head,
-                               const at::Tensor& weight, const Lesson& lesson, bool learns_head) {
+                               const LossOfRows& parts, const Lesson& lesson, bool learns_head) {
+    const at::Tensor& weight = parts.weight;
     const int64_t rows = hidden.size(0);
     at::Tensor for_hidden = at::empty_like(hidden);
     at::Tensor for_head =
@@ -73,7 +80,7 @@ struct WeightedLoss : Function<WeightedLoss> {
       const int64_t count = std::min(kLogitRows, rows - first);
       const at::Tensor slice = hidden.narrow(0, first, count);
       const at::Tensor share = weight.narrow(0, first, count);
-      const LossRows result = lesson.of(at::linear(slice, head), first, count);
+      const LossRows result = lesson.of(at::linear(slice, head, parts.bias), first, count);
       loss.add_(result.loss.dot(share));
       agrees.narrow(0, first, count).copy_(result.agree);
       const at::Tensor column = share.unsqueeze(1);
@@ -98,24 +105,31 @@ struct WeightedLoss : Function<WeightedLoss> {
   }
 };
 
+// The rows whose weight is not 0, and how many they are. The first one again fills the last unit.
+std::pair<at::Tensor, int64_t> counted_rows(const at::Tensor& weight) {
+  const at::Tensor index = weight.nonzero().squeeze(1);
+  const int64_t counted = index.numel(), missing = (kRowUnit - counted % kRowUnit) % kRowUnit;
+  if (counted == 0) return {index, 0};
+  return {at::cat({index, index.narrow(0, 0, 1).expand(missing)}), counted};
+}
+
 // The loss over the rows whose weight is not 0.
 RowLoss loss_of_rows(const LossOfRows& rows, Lesson lesson) {
-  at::Tensor index = rows.weight.nonzero().squeeze(1);
-  const int64_t counted = index.numel();
+  const auto [index, counted] = counted_rows(rows.weight);
   RowLoss result{at::zeros({}, rows.weight.options()), at::zeros_like(rows.weight)};
   if (counted == 0) return {(rows.hidden * 0).sum().to(at::kFloat), result.agrees};
-  const int64_t missing =
-      (kRowUnit - counted % kRowUnit) % kRowUnit;  // padded with the first row at weight 0
-  index = at::cat({index, index.narrow(0, 0, 1).expand(missing)});
+  const at::Tensor& picks = index;
   const auto picked = [&](const at::Tensor& tensor) {
-    return tensor.defined() ? tensor.index_select(0, index) : tensor;
+    return tensor.defined() ? tensor.index_select(0, picks) : tensor;
   };
   lesson.hidden = picked(lesson.hidden);
   lesson.tokens = picked(lesson.tokens);
+  lesson.place = picked(lesson.place);
   const at::Tensor weight = picked(rows.weight);
-  weight.narrow(0, counted, missing).zero_();
-  const variable_list outputs = WeightedLoss::apply(picked(rows.hidden), rows.head, weight / weight.sum(),
-                                                    lesson, rows.head.requires_grad());
+  weight.narrow(0, counted, index.numel() - counted).zero_();
+  const LossOfRows parts{.hidden = {}, .head = {}, .weight = weight / weight.sum(), .bias = rows.bias};
+  const variable_list outputs =
+      WeightedLoss::apply(picked(rows.hidden), rows.head, parts, lesson, rows.head.requires_grad());
   result.loss = outputs[0];
   result.agrees.index_copy_(0, index, outputs[1]);
   return result;
@@ -127,22 +141,25 @@ RowLoss distribution_loss(const LossOfRows& rows, const TargetDistribution& dist
   return loss_of_rows(rows, {.hidden = distribution.hidden,
                              .head = distribution.head,
                              .hard = distribution.hard,
-                             .divergence = distribution.divergence,
-                             .tokens = {}});
+                             .divergence = distribution.divergence});
+}
+
+TargetLogits target_logits(const LossOfRows& rows) {
+  const auto [index, counted] = counted_rows(rows.weight);
+  TargetLogits found{.logits = {}, .place = at::zeros(rows.weight.sizes(), index.options())};
+  if (counted == 0) return found;
+  found.logits = at::linear(rows.hidden.index_select(0, index), rows.head, rows.bias);
+  const at::Tensor kept = index.narrow(0, 0, counted);
+  found.place.index_copy_(0, kept, at::arange(counted, index.options()));
+  return found;
+}
+
+RowLoss distribution_loss(const LossOfRows& rows, const TargetLogits& target, double hard) {
+  return loss_of_rows(rows, {.hard = hard, .logits = target.logits, .place = target.place});
 }
 
 RowLoss token_loss(const LossOfRows& rows, const at::Tensor& tokens) {
-  return loss_of_rows(rows, {.hidden = {}, .head = {}, .tokens = tokens});
-}
-
-at::Tensor likeliest_tokens(const at::Tensor& hidden, const at::Tensor& head) {
-  const at::NoGradGuard no_grad;
-  at::Tensor tokens = at::empty({hidden.size(0)}, hidden.options().dtype(at::kLong));
-  for (int64_t first = 0; first < hidden.size(0); first += kLogitRows) {
-    const int64_t count = std::min(kLogitRows, hidden.size(0) - first);
-    tokens.narrow(0, first, count).copy_(at::linear(hidden.narrow(0, first, count), head).argmax(-1));
-  }
-  return tokens;
+  return loss_of_rows(rows, {.tokens = tokens});
 }
 
 }  // namespace outrider::training

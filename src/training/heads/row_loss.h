@@ -14,9 +14,10 @@ struct RowLoss {
 
 // Rows of a drafter's outputs. `hidden` and `head` have one type, bf16 or f32, also in TargetDistribution.
 struct LossOfRows {
-  at::Tensor hidden;  // [rows, size]
-  at::Tensor head;    // [vocab, size]: logits are hidden head^T
-  at::Tensor weight;  // f32 [rows]
+  at::Tensor hidden;     // [rows, size]
+  at::Tensor head;       // [vocab, size]: logits are hidden head^T + bias
+  at::Tensor weight;     // f32 [rows]
+  at::Tensor bias = {};  // [vocab] in the type of `head`, or undefined
 };
 
 // The direction of the KL divergence. Forward, KL(distribution || softmax(logits)), makes the drafter cover
@@ -33,10 +34,17 @@ struct TargetDistribution {
 };
 RowLoss distribution_loss(const LossOfRows& rows, const TargetDistribution& distribution);
 
+// The target's logits at some rows of a text, which several steps of a drafter learn from.
+struct TargetLogits {
+  at::Tensor logits;  // [kept rows, vocab]
+  at::Tensor place;   // int64 [rows]: the row of `logits`; 0 for rows that are not kept
+};
+// Keeps the rows of `hidden`, [rows, size], whose weight is not 0.
+TargetLogits target_logits(const LossOfRows& rows);
+// Learns from the rows of target.logits at target.place, int64 [rows], by forward divergence.
+RowLoss distribution_loss(const LossOfRows& rows, const TargetLogits& target, double hard);
+
 // The cross-entropy of tokens, int64 [rows].
 RowLoss token_loss(const LossOfRows& rows, const at::Tensor& tokens);
-
-// The likeliest token of every row, int64 [rows]; hidden [rows, size], head [vocab, size].
-at::Tensor likeliest_tokens(const at::Tensor& hidden, const at::Tensor& head);
 
 }  // namespace outrider::training

@@ -19,7 +19,7 @@ struct AcceptancePoint {
   double foreseen = 0.0;              // tokens per target pass of a chain, computed from `agreement`
   double chain = 0.0, tree = 0.0;     // tokens per target pass as served, greedily; 0: not served here
   std::vector<double> accepted = {};  // by depth: share of the chain's drafts accepted as served
-  double ranking = 1.0;      // temperature that ranked the tree's nodes best
+  double ranking = 1.0;               // temperature that ranked the tree's nodes best
   double shared_tree = 0.0;  // tokens per target pass of one tree with the drafts it complements; 0: none
 };
 

@@ -201,8 +201,8 @@ Status HeadRun::evaluate(int64_t step) {
                                                                          .parameters = parameter_count()}));
 }
 
-// The temperatures at which the nodes of a tree are ranked in the measurement at `step`. Each costs a run over
-// all prompts, so that only the first and the last measurement look for the best one.
+// The temperatures at which the nodes of a tree are ranked in the measurement at `step`. Each costs a run
+// over all prompts, so that only the first and the last measurement look for the best one.
 std::vector<double> HeadRun::rankings(int64_t step) const {
   if (history_.acceptance.empty() || step == options_.steps) return {1.0, 0.6, 0.4, 0.25};
   return {history_.acceptance.back().ranking};

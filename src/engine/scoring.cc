@@ -33,8 +33,8 @@ Result<std::vector<double>> score(EngineParts& parts, std::span<const TokenId> t
     append_chain(batch, kv, transaction, chunk, LogitsWanted::kAll);
     const std::span<const float> logits = parts.target->forward(batch, *parts.cache);
     for (size_t i = 0; i < chunk.size(); ++i) {
-      const auto row = logits.subspan(i * row_size, static_cast<size_t>(parts.vocab_size));
-      log_probabilities.push_back(LogSoftmax(row).of(tokens[begin + i + 1]));
+      const LogSoftmax distribution(logits.subspan(i * row_size, row_size));
+      log_probabilities.push_back(distribution.of(tokens[begin + i + 1]));
     }
     path.resize(chunk.size());
     std::iota(path.begin(), path.end(), 0);

@@ -15,7 +15,8 @@ constexpr double kInfiniteLogit = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-LogSoftmax::LogSoftmax(std::span<const float> logits) : logits_(logits) {
+LogSoftmax::LogSoftmax(std::span<const float> logits, size_t tokens)
+    : logits_(logits.first(std::min(logits.size(), tokens))) {
   const LargestLogit largest = largest_logit(logits);
   if (largest.token < 0) return;
   is_infinite_ = std::isinf(largest.value);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "outrider/engine.h"
@@ -11,8 +12,9 @@ namespace outrider {
 // of +infinity share all mass.
 class LogSoftmax {
  public:
-  // The row must outlive this.
-  explicit LogSoftmax(std::span<const float> logits);
+  // Only the first `tokens` logits belong to tokens; the others have a share of the mass, but are never
+  // listed. The row must outlive this.
+  explicit LogSoftmax(std::span<const float> logits, size_t tokens = std::dynamic_extent);
 
   double of(TokenId token) const;
   // Rank of the token, 1 for the likeliest; ties go to the lower id.
@@ -22,9 +24,9 @@ class LogSoftmax {
   TokenLogprobs list(TokenId token, int top) const;
 
  private:
-  std::span<const float> logits_;
-  bool is_infinite_ = false;  // some logits are +infinity
-  double total_ = 0.0;        // log of the sum of exp(logit), or of the number of infinite logits
+  std::span<const float> logits_;  // [tokens]
+  bool is_infinite_ = false;       // some logits are +infinity
+  double total_ = 0.0;             // log of the sum of exp(logit), or of the number of infinite logits
 };
 
 }  // namespace outrider

@@ -67,6 +67,16 @@ TEST(LogSoftmax, ListsTheLikeliestWithTiesById) {
   }
 }
 
+TEST(LogSoftmax, LogitsWithoutATokenHaveMassButNoRank) {
+  const std::vector<float> logits = {1, 2, 3, 9, 5};
+  const LogSoftmax distribution(logits, 3);
+  EXPECT_EQ(distribution.of(1), LogSoftmax(logits).of(1));
+  EXPECT_EQ(distribution.rank(2), 1);
+  const TokenLogprobs list = distribution.list(0, 4);
+  ASSERT_EQ(list.top.size(), 3U);
+  EXPECT_EQ(list.top.front().first, 2);
+}
+
 TEST(LogSoftmax, InfiniteAndAbsentLogitsAreDefined) {
   const std::vector<float> infinite = {1, kInf, kInf, kNan};
   const LogSoftmax shared(infinite);

@@ -68,8 +68,7 @@ std::vector<TokenLogprobs> prompt_logprobs_of(const HashModel& model, const Requ
   if (request.prompt_logprobs < 0) return logprobs;
   for (size_t i = 1; i < request.prompt.size(); ++i) {
     const std::vector<float> logits = model.logits_after(std::span(request.prompt).first(i));
-    const auto row = std::span(logits).first(kLetters + 1);
-    const LogSoftmax distribution(row);
+    const LogSoftmax distribution(logits, kLetters + 1);
     logprobs.push_back(distribution.list(request.prompt[i], request.prompt_logprobs));
     logprobs.back().rank = distribution.rank(request.prompt[i]);
   }
@@ -112,7 +111,8 @@ Expected plain_output(const HashModel& model, const Request& request, int64_t co
     language.take(token);
     tokens.push_back(token);
     expected.tokens.push_back(token);
-    if (request.logprobs >= 0) expected.logprobs.push_back(LogSoftmax(row).list(token, request.logprobs));
+    if (request.logprobs >= 0)
+      expected.logprobs.push_back(LogSoftmax(logits, kLetters + 1).list(token, request.logprobs));
     is_stopped = add_text(token, request, expected.text) || language.has_ended();
   }
   if (is_stopped) expected.reason = FinishReason::kStop;

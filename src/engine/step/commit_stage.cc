@@ -16,7 +16,7 @@ void append_prompt_logprobs(const LogitRows& logits, const SequenceStep& step) {
   const int count = step.prompt_logits;
   const auto next = static_cast<size_t>(sequence.kv.length() + step.plan.prefill_tokens - count + 1);
   for (int i = 0; i < count; ++i) {
-    const LogSoftmax distribution(logits.row(step.prompt_logits_row + i));
+    const LogSoftmax distribution(logits.whole_row(step.prompt_logits_row + i), logits.vocab_size);
     const TokenId token = sequence.tokens()[next + static_cast<size_t>(i)];
     TokenLogprobs logprobs = distribution.list(token, sequence.request().prompt_logprobs);
     logprobs.rank = distribution.rank(token);
@@ -28,7 +28,8 @@ void append_prompt_logprobs(const LogitRows& logits, const SequenceStep& step) {
 void append_logprobs(const LogitRows& logits, const SequenceStep& step) {
   Sequence& sequence = *step.plan.sequence;
   for (size_t i = 0; i < step.verdict.tokens.size(); ++i) {
-    const LogSoftmax distribution(logits.row(step.logits_row + step.verdict.path[i]));
+    const LogSoftmax distribution(logits.whole_row(step.logits_row + step.verdict.path[i]),
+                                  logits.vocab_size);
     sequence.completion().logprobs.push_back(
         distribution.list(step.verdict.tokens[i], sequence.request().logprobs));
   }

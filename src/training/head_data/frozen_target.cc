@@ -28,8 +28,12 @@ Status check_form(const ModelFile& file) {
   const bool has_scales =
       scales.embedding == 1 && scales.residual == 1 && scales.attention == 0 && scales.logits == 1;
   const bool has_attention = config.layer_traits.size() == 1 && config.layer_traits.front().rope == 0 &&
-                             config.attention_softcap == 0 && config.logit_softcap == 0;
-  if (has_norms && has_mlp && has_scales && has_attention) return {};
+                             config.attention_softcap == 0 && config.logit_softcap == 0 &&
+                             config.query_temperature.beta == 0;
+  const RopeTraits& rope = config.ropes.front();
+  const bool has_rope = rope.rotated_dim == 0 && rope.turning_part == 1 &&
+                        rope.scaling.attention_factor == 1 && rope.scaling.kind != RopeScalingKind::kDynamic;
+  if (has_norms && has_mlp && has_scales && has_attention && has_rope) return {};
   return input_error(file.path.string() +
                      ": expected a target of the form of Llama, Mistral or Qwen, found " + config.family +
                      "; heads for other families cannot be trained yet");

@@ -76,6 +76,17 @@ TEST_P(TorchTargetTest, StatesOnAGpuAreThoseOfTheKernels) {
   expect_states(at::Device(at::kCUDA, 0), at::kBFloat16, 0.06);
 }
 
+// Each has one part that the trainer's network does not have.
+TEST(FrozenTarget, RefusesTargetsOfAnotherForm) {
+  for (const char* model :
+       {"glm", "ministral3", "llama_rope_dynamic", "granite", "olmo2", "gemma2", "gpt2", "falcon"}) {
+    const auto target =
+        FrozenTarget::open(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/data/models" / model, 1);
+    ASSERT_FALSE(target.ok()) << model;
+    EXPECT_NE(target.error().message.find("expected a target of the form of Llama"), std::string::npos);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, TorchTargetTest,
                          testing::Values("llama", "llama.gguf", "llama_tied", "llama_rope_linear",
                                          "llama_rope_llama3", "mistral", "qwen2", "qwen3"),

@@ -24,6 +24,11 @@ def run(program, *arguments):
     return json.loads(done.stdout)
 
 
+def numerics(weights):
+    """Options for weights of that type, with a KV cache as exact as they are."""
+    return ["--weights", weights, "--kv-cache-type", "f32" if weights == "f32" else "auto"]
+
+
 def load_peer(path):
     import torch
     import transformers
@@ -38,8 +43,8 @@ def compare_tokens(torch, peer, program, path, prompts, options, weights):
     equal, ties, others = 0, [], []
     for prompt in prompts:
         ours = run(program, "generate", path, "--prompt-ids", ",".join(map(str, prompt)), "--max-tokens",
-                   options.tokens, "--temperature", 0, "--ignore-eos", "--json", "--weights", weights,
-                   "--speculative", "none")["token_ids"]
+                   options.tokens, "--temperature", 0, "--ignore-eos", "--json", "--speculative", "none",
+                   *numerics(weights))["token_ids"]
         with torch.no_grad():
             logits = peer(torch.tensor([prompt + ours[:-1]])).logits[0, len(prompt) - 1:].double()
         logprobs = logits.log_softmax(-1)
@@ -57,7 +62,7 @@ def compare_tokens(torch, peer, program, path, prompts, options, weights):
 def mean_loss(program, path, chunks, weights):
     losses = []
     for chunk in chunks:
-        scores = run(program, "score", path, "--prompt-ids", ",".join(map(str, chunk)), "--json", "--weights", weights)
+        scores = run(program, "score", path, "--prompt-ids", ",".join(map(str, chunk)), "--json", *numerics(weights))
         losses += [-value for value in scores["logprobs"] if value is not None]
     return sum(losses) / len(losses)
 
@@ -66,8 +71,9 @@ def mean_peer_loss(torch, peer, chunks):
     losses = []
     for chunk in chunks:
         with torch.no_grad():
-            logprobs = peer(torch.tensor([chunk])).logits[0, :-1].double().log_softmax(-1)
-        losses += (-logprobs.gather(1, torch.tensor(chunk[1:])[:, None])).flatten().tolist()
+            logits = peer(torch.tensor([chunk])).logits[0, :-1]
+        chosen = logits.gather(1, torch.tensor(chunk[1:])[:, None])[:, 0]
+        losses += (logits.logsumexp(-1).double() - chosen.double()).tolist()
     return sum(losses) / len(losses)
 
 
@@ -76,7 +82,7 @@ def read_prompts(program, path, options):
     chosen = [lines[i * len(lines) // options.count] for i in range(options.count)]
     prompts = []
     for line in chosen:
-        text = line["turns"][0][:2000]
+        text = line["turns"][0][:options.prompt_chars]
         prompts.append(run(program, "tokenize", path, "--text", text, "--json")["token_ids"])
     return prompts
 
@@ -88,6 +94,7 @@ def main():
     parser.add_argument("--prompts", default="../shared/data/prompts/spec_bench/question.jsonl")
     parser.add_argument("--text", help="a text file for the perplexity")
     parser.add_argument("--count", type=int, default=20, help="prompts")
+    parser.add_argument("--prompt-chars", type=int, default=400, help="longer prompts are cut")
     parser.add_argument("--tokens", type=int, default=64, help="greedy tokens per prompt")
     parser.add_argument("--text-tokens", type=int, default=20000)
     parser.add_argument("--tie", type=float, default=1e-5)

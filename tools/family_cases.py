@@ -61,9 +61,10 @@ LLAMA = Family("llama", "LlamaConfig", {}, [ROPES, GROUPS, TIED, ATTENTION_BIAS,
 MISTRAL = Family("mistral", "MistralConfig", dict(sliding_window=None), [ROPES, GROUPS, TIED, HEAD_DIM, windows()],
                  gguf_loses=("sliding_window",))
 QWEN2 = Family("qwen2", "Qwen2Config", {},
-               [ROPES, GROUPS, TIED, [{}, dict(use_sliding_window=True, sliding_window=20, max_window_layers=0),
-                                      dict(use_sliding_window=True, sliding_window=12, max_window_layers=2)]],
-               gguf_loses=("use_sliding_window",))
+               [ROPES, GROUPS, TIED, [{}, dict(vocab_size=VOCAB + 12)],
+                [{}, dict(use_sliding_window=True, sliding_window=20, max_window_layers=0),
+                 dict(use_sliding_window=True, sliding_window=12, max_window_layers=2)]],
+               gguf_loses=("use_sliding_window", "vocab_size"))
 QWEN3 = Family("qwen3", "Qwen3Config", dict(head_dim=24), [
     ROPES, GROUPS, TIED, ATTENTION_BIAS,
     [{}, dict(use_sliding_window=True, sliding_window=20, max_window_layers=0),
@@ -136,14 +137,25 @@ PHI3 = Family("phi3", "Phi3Config", dict(original_max_position_embeddings=256), 
     GROUPS, TIED, windows()])
 
 OLMO2 = Family("olmo2", "Olmo2Config", {}, [ROPES, GROUPS, TIED, ATTENTION_BIAS])
-OLMO3 = Family("olmo3", "Olmo3Config", dict(sliding_window=20), [GROUPS, TIED, ATTENTION_BIAS])
-GLM = Family("glm", "GlmConfig", dict(head_dim=16), [
-    [{}, rope(theta=500000.0, partial_rotary_factor=0.5), rope(partial_rotary_factor=1.0)], GROUPS, TIED, HEAD_DIM,
-    [{}, dict(attention_bias=False)]])
-GLM4 = Family("glm4", "Glm4Config", dict(head_dim=16), GLM.axes)
+
+
+def olmo3_rope(**full):
+    return dict(rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+                                     full_attention=dict(rope_theta=10000.0, **full)))
+
+
+OLMO3 = Family("olmo3", "Olmo3Config", dict(sliding_window=20), [
+    [olmo3_rope(rope_type="default"), olmo3_rope(rope_type="yarn", factor=8.0, original_max_position_embeddings=32)], GROUPS, TIED,
+    ATTENTION_BIAS, [{}, dict(layer_types=ALTERNATE), dict(layer_types=["full_attention"] * LAYERS)]])
+GLM_AXES = [[{}, rope(partial_rotary_factor=1.0), rope(theta=500000.0, partial_rotary_factor=0.5)], GROUPS, TIED, HEAD_DIM,
+            [{}, dict(attention_bias=False)]]
+# The converter writes an epsilon of 1e-5 and takes the context from seq_length.
+GLM = Family("glm", "GlmConfig", dict(head_dim=16, rms_norm_eps=1e-5, seq_length=256), [*GLM_AXES, [{}, dict(rms_norm_eps=1.5625e-7)]],
+             gguf_loses=("head_dim", "rms_norm_eps", "rope_theta"))
+GLM4 = Family("glm4", "Glm4Config", dict(head_dim=16), GLM_AXES)
 STABLELM = Family("stablelm", "StableLmConfig", {}, [
     [rope(partial_rotary_factor=0.25), rope(partial_rotary_factor=0.5, theta=500000.0), rope(partial_rotary_factor=1.0)], GROUPS, TIED,
-    [{}, dict(use_qkv_bias=True)], [{}, dict(qk_layernorm=True)], [{}, dict(use_parallel_residual=True)]])
+    [{}, dict(use_qkv_bias=True)], [{}, dict(qk_layernorm=True)], [{}, dict(use_parallel_residual=True)]], gguf_loses=("rope_theta",))
 
 OPT = Family("opt", "OPTConfig", dict(ffn_dim=96, word_embed_proj_dim=64), [
     [{}, dict(do_layer_norm_before=False)], [{}, dict(word_embed_proj_dim=32)], [{}, dict(enable_bias=False)],
@@ -151,19 +163,21 @@ OPT = Family("opt", "OPTConfig", dict(ffn_dim=96, word_embed_proj_dim=64), [
 GPT2_SIZES = dict(n_positions=256, n_embd=64, n_layer=LAYERS, n_head=4)
 GPT2 = Family("gpt2", "GPT2Config", dict(n_ctx=256, **GPT2_SIZES), [
     [{}, dict(n_inner=96)], [{}, dict(activation_function="gelu"), dict(activation_function="relu")], UNTIED,
-    [{}, dict(scale_attn_weights=False)], [{}, dict(scale_attn_by_inverse_layer_idx=True)]])
-FALCON = Family("falcon", "FalconConfig", dict(ffn_hidden_size=128, num_kv_heads=1), [
-    [{}, dict(multi_query=False, num_kv_heads=4), dict(new_decoder_architecture=True, num_kv_heads=2),
+    [{}, dict(scale_attn_weights=False)], [{}, dict(scale_attn_by_inverse_layer_idx=True)]],
+    gguf_loses=("n_inner", "activation_function", "scale_attn_weights", "scale_attn_by_inverse_layer_idx"))
+FALCON = Family("falcon", "FalconConfig", dict(num_kv_heads=1), [
+    [{}, dict(multi_query=False, num_kv_heads=4), dict(parallel_attn=False), dict(new_decoder_architecture=True, num_kv_heads=2),
      dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1)],
-    [{}, dict(alibi=True)], [{}, dict(bias=True)], [{}, dict(parallel_attn=False)], UNTIED, [{}, rope(theta=500000.0)]])
+    [{}, dict(alibi=True)], [{}, dict(bias=True)], [{}, dict(ffn_hidden_size=128)], UNTIED, [{}, rope(theta=500000.0)]],
+    gguf_loses=("alibi", "ffn_hidden_size", "rope_theta"))
 MPT = Family("mpt", "MptConfig", dict(d_model=64, n_heads=4, n_layers=LAYERS, max_seq_len=256), [
     [{}, dict(attn_config=dict(clip_qkv=0.5))], [{}, dict(attn_config=dict(softmax_scale=0.4))],
     [{}, dict(expansion_ratio=2)], UNTIED])
 STARCODER = Family("starcoder", "GPTBigCodeConfig", GPT2_SIZES, [
     [{}, dict(n_inner=96)], [{}, dict(multi_query=False)], [{}, dict(activation_function="gelu")], UNTIED,
-    [{}, dict(scale_attn_weights=False)]])
+    [{}, dict(scale_attn_weights=False)]], gguf_loses=("n_inner", "activation_function", "scale_attn_weights", "multi_query"))
 STARCODER2 = Family("starcoder2", "Starcoder2Config", {}, [
-    [{}, rope(theta=500000.0)], GROUPS, UNTIED, [{}, dict(use_bias=False)], windows()])
+    [{}, rope(theta=500000.0)], GROUPS, UNTIED, [{}, dict(use_bias=False)], windows()], gguf_loses=("sliding_window",))
 
 EXPERTS = dict(num_local_experts=6, num_experts_per_tok=2)
 FEW_EXPERTS = [{}, dict(num_experts_per_tok=1), dict(num_experts_per_tok=6)]
@@ -225,6 +239,8 @@ def lost_in_gguf(family, config):
     if rope.get("rope_type") == "llama3" and family.name not in WITH_LLAMA3_ROPE:
         return True
     if rope in (YARN_SCALED["rope_parameters"], YARN_ATTENTION["rope_parameters"]):
+        return True
+    if "rope_theta" in family.gguf_loses and rope.get("rope_theta", 10000.0) != 10000.0:
         return True
     return any(key in config and config[key] != family.base.get(key) for key in family.gguf_loses)
 

@@ -189,8 +189,32 @@ def attention_cases():
 def block_cases():
     """Families whose norms, layers, MLPs or positions are of other kinds."""
     ungated = dict(hidden_size=24, max_position_embeddings=96)
+    olmo3_ropes = dict(
+        sliding_attention=dict(rope_type="default", rope_theta=1e4),
+        full_attention=dict(rope_type="yarn", rope_theta=1e4, factor=8.0, original_max_position_embeddings=32, attention_factor=1.2),
+    )
     return [
+        Case("glm", transformers.GlmConfig, SMALL | dict(head_dim=8, pad_token_id=None)),
         Case("glm4", transformers.Glm4Config, SMALL | dict(head_dim=8, pad_token_id=None)),
+        Case(
+            "granite4",
+            transformers.GraniteMoeHybridConfig,
+            SMALL
+            | dict(
+                shared_intermediate_size=40,
+                num_local_experts=0,
+                num_experts_per_tok=0,
+                layer_types=["attention"] * 2,
+                position_embedding_type="rope",
+                mamba_n_heads=8,
+                mamba_d_head=6,
+                embedding_multiplier=3.0,
+                residual_multiplier=0.5,
+                attention_multiplier=0.15,
+                logits_scaling=2.0,
+            ),
+        ),
+        Case("olmo3", transformers.Olmo3Config, SMALL | dict(num_hidden_layers=4, sliding_window=20, rope_parameters=olmo3_ropes)),
         Case(
             "stablelm",
             transformers.StableLmConfig,
@@ -210,6 +234,7 @@ def block_cases():
             ungated | dict(n_inner=48, scale_attn_by_inverse_layer_idx=True),
         ),
         Case("starcoder", transformers.GPTBigCodeConfig, ungated | dict(n_inner=48)),
+        Case("starcoder2", transformers.Starcoder2Config, SMALL | dict(sliding_window=20, hidden_size=32)),
         Case(
             "falcon",
             transformers.FalconConfig,

@@ -38,6 +38,7 @@ struct HfKeys {
 struct ModelFamily {
   std::string_view name;  // ModelConfig::family, and "model_type", or "<name>_text", in config.json
   std::string_view hf_architecture;  // in "architectures" of config.json
+  std::string_view hf_alias = {};    // another spelling of it
   // "general.architecture"; files belong to the first family with it. Empty: GGUF files are not read.
   std::string_view gguf_architecture;
   bool has_interleaved_rows = false;     // of q and k in GGUF; see interleaved_rows.h
@@ -73,6 +74,8 @@ struct ModelFamily {
   ScaleTraits scales = {};
   // GGUF files tell parallel layers by their norms: none of the MLP, or two of the attention.
   bool may_be_parallel = false;
+  // GGUF files tell layers whose values are their keys by the lack of a projection of values.
+  bool values_may_be_keys = false;
   // Reads the keys of config.json that this family alone has.
   Status (*read_hf_traits)(const JsonObject& root, ModelConfig* config) = nullptr;
   // Fills in the traits that follow from sizes, after all else is read from a file of either format.

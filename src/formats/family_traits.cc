@@ -72,18 +72,6 @@ Result<LayerTraits> read_full_layer(const JsonObject& root, int64_t layer) {
   return traits;
 }
 
-// The last layers read the keys and values of the last layer before them with the same window.
-void share_keys(int64_t shared, int64_t wide_ffn, std::vector<LayerTraits>& layers) {
-  const int64_t first = std::ssize(layers) - std::clamp<int64_t>(shared, 0, std::ssize(layers) - 1);
-  for (int64_t i = first; i < std::ssize(layers); ++i) {
-    LayerTraits& layer = layers[static_cast<size_t>(i)];
-    int64_t from = first - 1;
-    while (from > 0 && layers[static_cast<size_t>(from)].window != layer.window) --from;
-    layer.kv_layer = from;
-    layer.ffn_size = wide_ffn;
-  }
-}
-
 // Every layer has experts beside its dense MLP.
 Status read_gemma4_experts(const JsonObject& root, ModelConfig* config) {
   OUTRIDER_TRY(const auto count, root.integer("num_experts"));
@@ -120,7 +108,7 @@ Status read_falcon_traits(const JsonObject& root, ModelConfig* config) {
   if (is_new && !parallel)
     return root.fail("new_decoder_architecture without parallel_attn is not supported");
   set_biases(bias, config);
-  if (is_new || !multi_query) config->kv_head_count = kv_heads.value_or(config->head_count);
+  config->kv_head_count = is_new || !multi_query ? kv_heads.value_or(config->head_count) : 1;
   if (parallel)
     config->block = is_new && norms.value_or(2) == 2 ? BlockKind::kParallel : BlockKind::kParallelNorm;
   if (!alibi) return {};
@@ -169,11 +157,24 @@ Status read_gemma4_traits(const JsonObject& root, ModelConfig* config) {
     }
     layers.push_back(layer);
   }
-  if (!layers.empty())
-    share_keys(shared.value_or(0), is_wide.value_or(false) ? 2 * config->ffn_size : 0, layers);
+  share_keys(shared.value_or(0), &layers);
+  for (LayerTraits& layer : layers) {
+    if (is_wide.value_or(false) && layer.kv_layer != LayerTraits::kOwn) layer.ffn_size = 2 * config->ffn_size;
+  }
   config->set_layer_traits(std::move(layers));
   OUTRIDER_TRY(const bool has_experts, flag(root, "enable_moe_block", false));
   return has_experts ? read_gemma4_experts(root, config) : Status();
+}
+
+void share_keys(int64_t shared, std::vector<LayerTraits>* layers) {
+  if (layers->empty()) return;
+  const int64_t first = std::ssize(*layers) - std::clamp<int64_t>(shared, 0, std::ssize(*layers) - 1);
+  for (int64_t i = first; i < std::ssize(*layers); ++i) {
+    LayerTraits& layer = (*layers)[static_cast<size_t>(i)];
+    int64_t from = first - 1;
+    while (from > 0 && (*layers)[static_cast<size_t>(from)].window != layer.window) --from;
+    layer.kv_layer = from;
+  }
 }
 
 void derive_gemma4_traits(ModelConfig* config) {

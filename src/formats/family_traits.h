@@ -4,7 +4,9 @@
 // (named).
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "formats/json_file.h"
 #include "formats/model_config.h"
@@ -35,5 +37,8 @@ Status refuse(const JsonObject& root, std::string_view key);
 void derive_gemma2_scales(ModelConfig* config);
 void derive_gemma3_scales(ModelConfig* config);
 void derive_gemma4_traits(ModelConfig* config);
+
+// The last `shared` layers read the keys and values of the last layer before them with the same window.
+void share_keys(int64_t shared, std::vector<LayerTraits>* layers);
 
 }  // namespace outrider

@@ -177,9 +177,10 @@ Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFi
                          shape_text(expected.shape) + " by the model's configuration, found " +
                          shape_text(view.shape));
     }
-    if (view.shape.size() == 1 && (block_elements(view.dtype) != 1 || view.source != nullptr)) {
+    const bool is_quantized = block_elements(view.dtype) != 1 || view.source != nullptr;
+    if (view.shape.size() == 1 && is_quantized) {
       return input_error(name + ": tensor " + expected.name + " must be f32, f16 or bf16, found " +
-                         std::string(dtype_name(view.dtype)));
+                         (view.source ? "a quantised matrix" : std::string(dtype_name(view.dtype))));
     }
     model->tensors.emplace(std::move(expected.name), aligned(std::move(view), *storage));
   }

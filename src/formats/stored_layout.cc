@@ -105,18 +105,18 @@ struct Rows {
   int64_t stride = 0;
 };
 
-// The feed-forward size of the MLP that an expected tensor belongs to.
-int64_t ffn_size_of(const NameParts& parts, const ModelConfig& config) {
-  if (parts.stem.starts_with("mlp.experts.")) return config.experts.ffn_size;
-  return parts.layer.empty() ? config.ffn_size
-                             : config.sizes_of(std::stoll(std::string(parts.layer))).ffn_size;
+// The sizes of the layer and of the MLP that an expected tensor belongs to.
+LayerSizes sizes_of(const NameParts& parts, const ModelConfig& config) {
+  LayerSizes sizes = config.sizes_of(parts.layer.empty() ? 0 : std::stoll(std::string(parts.layer)));
+  if (parts.stem.starts_with("mlp.experts.")) sizes.ffn_size = config.experts.ffn_size;
+  return sizes;
 }
 
-Rows rows_of(Piece piece, FusedRows order, const ModelConfig& config, int64_t ffn_size) {
-  const int64_t dim = config.head_dim;
-  const int64_t groups = order == FusedRows::kGroups ? config.kv_head_count : 1;
-  const int64_t queries = config.head_count / groups * dim;
-  const int64_t keys = config.kv_head_count / groups * dim;
+Rows rows_of(Piece piece, FusedRows order, const LayerSizes& sizes) {
+  const int64_t dim = sizes.head_dim;
+  const int64_t groups = order == FusedRows::kGroups ? sizes.kv_head_count : 1;
+  const int64_t queries = sizes.head_count / groups * dim;
+  const int64_t keys = sizes.kv_head_count / groups * dim;
   const int64_t stride = queries + 2 * keys;
   switch (piece) {
     case Piece::kQueries:
@@ -126,9 +126,9 @@ Rows rows_of(Piece piece, FusedRows order, const ModelConfig& config, int64_t ff
     case Piece::kValues:
       return {queries + keys, keys, groups, stride};
     case Piece::kGate:
-      return {0, ffn_size, 1, 2 * ffn_size};
+      return {0, sizes.ffn_size, 1, 2 * sizes.ffn_size};
     case Piece::kUp:
-      return {ffn_size, ffn_size, 1, 2 * ffn_size};
+      return {sizes.ffn_size, sizes.ffn_size, 1, 2 * sizes.ffn_size};
     case Piece::kEvenRows:
     case Piece::kOddRows:
     case Piece::kWhole:
@@ -198,8 +198,8 @@ TensorLookup expected_lookup(const StoredLayout& layout, const TensorSource& sou
     if (chosen.piece == Piece::kWhole) return view;
     if (chosen.piece == Piece::kEvenRows) return every_second_row(view, 0, storage);
     if (chosen.piece == Piece::kOddRows) return every_second_row(view, 1, storage);
-    const int64_t ffn_size = ffn_size_of(split(expected), config);
-    return cut(view, chosen.name, rows_of(chosen.piece, layout.fused_rows, config, ffn_size), storage);
+    const LayerSizes sizes = sizes_of(split(expected), config);
+    return cut(view, chosen.name, rows_of(chosen.piece, layout.fused_rows, sizes), storage);
   };
 }
 

@@ -35,11 +35,12 @@ TEST_P(FamilyTest, DraftsChangeNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
-                         testing::Values("mistral", "olmo2", "granite", "llama_rope_dynamic", "smollm3",
-                                         "phi3", "ministral", "ministral3", "gemma2", "gemma3", "gemma4",
-                                         "glm4", "stablelm", "opt", "gpt2", "starcoder", "falcon",
-                                         "falcon_alibi", "mpt", "mixtral", "qwen2_moe", "qwen3_moe", "olmoe",
-                                         "gpt_oss", "granitemoe", "llama4", "gemma4_moe", "glm4_moe"),
+                         testing::Values("mistral", "olmo2", "olmo3", "granite", "granite4",
+                                         "llama_rope_dynamic", "smollm3", "phi3", "ministral", "ministral3",
+                                         "gemma2", "gemma3", "gemma4", "glm", "glm4", "stablelm", "opt",
+                                         "gpt2", "starcoder", "starcoder2", "falcon", "falcon_alibi", "mpt",
+                                         "mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "gpt_oss",
+                                         "granitemoe", "llama4", "gemma4_moe", "glm4_moe"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Every drafter without a network of its own, with every tree, on routers of both kinds: rows of drafts, of

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "formats/gguf/gguf_metadata.h"
 
@@ -23,15 +25,20 @@ class ArchitectureKeys {
     return metadata_.string(full(key));
   }
 
-  // A number, or a list of one number for all layers.
-  Result<std::optional<int64_t>> uniform_integer(std::string_view key) const {
-    if (!metadata_.is_list(full(key))) return integer(key);
-    OUTRIDER_TRY(const auto list, metadata_.integers(full(key)));
-    for (const int64_t number : *list) {
-      if (number != list->front())
-        return fail(full(key) + ": numbers that differ by layer are not supported");
+  // One number for all layers, or a list with a number for each; empty: the key is absent.
+  Result<std::vector<int64_t>> integers(std::string_view key) const {
+    if (is_list(key)) {
+      OUTRIDER_TRY(auto list, metadata_.integers(full(key)));
+      return std::move(*list);
     }
-    return list->empty() ? std::optional<int64_t>() : list->front();
+    OUTRIDER_TRY(const auto number, integer(key));
+    return number ? std::vector<int64_t>{*number} : std::vector<int64_t>();
+  }
+  bool is_list(std::string_view key) const { return metadata_.is_list(full(key)); }
+  // A list with a value for each layer; empty: the key is absent.
+  Result<std::vector<bool>> booleans(std::string_view key) const {
+    OUTRIDER_TRY(auto list, metadata_.booleans(full(key)));
+    return std::move(list).value_or(std::vector<bool>());
   }
 
   Result<int64_t> require_integer(std::string_view key) const {

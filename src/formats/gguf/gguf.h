@@ -55,6 +55,7 @@ class GgufValue {
   // Arrays. nullopt: another type. integers() takes every integer type, floats() f32 only.
   std::optional<std::vector<std::string_view>> strings() const;
   std::optional<std::vector<int64_t>> integers() const;
+  std::optional<std::vector<bool>> booleans() const;
   std::optional<std::vector<float>> floats() const;
 
   // A short form for people: a number, a string cut to 80 bytes, or "array of 32000 string".

@@ -9,6 +9,7 @@
 #include "formats/families.h"
 #include "formats/gguf/architecture_keys.h"
 #include "formats/gguf/gguf_experts.h"
+#include "formats/gguf/gguf_layers.h"
 #include "formats/gguf/gguf_metadata.h"
 #include "formats/gguf/gguf_rope.h"
 
@@ -21,10 +22,12 @@ Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
   config->layer_count -= std::max<int64_t>(drafting_layers.value_or(0), 0);
   OUTRIDER_TRY(config->max_context, keys.require_integer("context_length"));
   OUTRIDER_TRY(config->hidden_size, keys.require_integer("embedding_length"));
-  OUTRIDER_TRY(config->ffn_size, keys.require_integer("feed_forward_length"));
+  OUTRIDER_TRY(const auto ffn_sizes, keys.integers("feed_forward_length"));
+  if (ffn_sizes.empty()) return keys.fail(keys.full("feed_forward_length") + " is missing");
+  config->ffn_size = ffn_sizes.front();
   OUTRIDER_TRY(config->head_count, keys.require_integer("attention.head_count"));
-  OUTRIDER_TRY(const auto kv_heads, keys.uniform_integer("attention.head_count_kv"));
-  config->kv_head_count = kv_heads.value_or(config->head_count);
+  OUTRIDER_TRY(const auto kv_heads, keys.integers("attention.head_count_kv"));
+  config->kv_head_count = kv_heads.empty() ? config->head_count : kv_heads.front();
   OUTRIDER_TRY(const auto key_length, keys.integer("attention.key_length"));
   OUTRIDER_TRY(const auto value_length, keys.integer("attention.value_length"));
   if (config->head_count < 1) return keys.fail(keys.full("attention.head_count") + " must be positive");
@@ -63,21 +66,6 @@ Status read_traits(const ArchitectureKeys& keys, const ModelFamily& family, Mode
   return {};
 }
 
-// Files name one window for all layers that have one; the family says which these are.
-Status read_attention(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
-  constexpr int64_t kMaxLayers = 1024;  // validate() has the message for more
-  OUTRIDER_TRY(const auto window, keys.integer("attention.sliding_window"));
-  std::vector<LayerTraits> attention;
-  for (int64_t i = 1; i <= std::min(config->layer_count, kMaxLayers); ++i) {
-    const bool is_full = family.full_period != 0 && i % family.full_period == 0;
-    const bool is_still = family.nope_period != 0 && i % family.nope_period == 0;
-    attention.push_back(
-        {.window = is_full ? 0 : window.value_or(0), .rope = is_still ? LayerTraits::kNoRope : 0});
-  }
-  config->set_layer_traits(std::move(attention));
-  return {};
-}
-
 // Positions that are not told by RoPE.
 Status read_positions(const GgufFile& file, const ArchitectureKeys& keys, ModelConfig* config) {
   OUTRIDER_TRY(const auto max_bias, keys.number("attention.max_alibi_bias"));
@@ -88,6 +76,16 @@ Status read_positions(const GgufFile& file, const ArchitectureKeys& keys, ModelC
   if (learned != file.tensors.end()) config->learned_positions.count = learned->second.shape.front();
   if (config->alibi_slopes.empty() && config->learned_positions.count == 0) return {};
   for (LayerTraits& layer : config->layer_traits) layer.rope = LayerTraits::kNoRope;
+  return {};
+}
+
+// A smaller embedding for every layer.
+Status read_layer_inputs(const GgufFile& file, const ArchitectureKeys& keys, ModelConfig* config) {
+  OUTRIDER_TRY(const auto size, keys.integer("embedding_length_per_layer_input"));
+  if (size.value_or(0) == 0) return {};
+  const auto table = file.tensors.find("per_layer_token_embd.weight");
+  if (table == file.tensors.end()) return keys.fail("tensor per_layer_token_embd.weight is missing");
+  config->layer_inputs = {.size = *size, .vocab_size = table->second.shape.front()};
   return {};
 }
 
@@ -112,7 +110,7 @@ Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, co
   } else if (family.may_be_parallel && !has("blk.0.ffn_norm.weight")) {
     config->block = BlockKind::kParallelNorm;
   }
-  return {};
+  return read_layer_inputs(file, keys, config);
 }
 
 // Files name one end-of-text id, but chat models stop at several; the others are recognized by their
@@ -201,7 +199,7 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   OUTRIDER_RETURN_IF_ERROR(read_sizes(keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_traits(keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_tensor_traits(file, keys, *family, &config));
-  OUTRIDER_RETURN_IF_ERROR(read_attention(keys, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_gguf_layers(file, keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_gguf_ropes(file, keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_positions(file, keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_gguf_experts(file, keys, *family, &config));

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 const fs::path kData = OUTRIDER_SOURCE_DIR "/tests/data";
 
-std::string_view bytes_of(const TensorView& view) {
+std::string_view bytes_in(const TensorView& view) {
   return {reinterpret_cast<const char*>(view.data), static_cast<size_t>(view.bytes())};
 }
 
@@ -33,7 +33,7 @@ std::string file_of(const GgufModel& model) {
   }
   std::string file = gguf_header(model.metadata, infos);
   for (const GgufTensor& tensor : model.tensors) {
-    file += bytes_of(tensor.view);
+    file += bytes_in(tensor.view);
     file.append(static_cast<size_t>(gguf_padding(tensor.view.bytes())), '\0');
   }
   return file;
@@ -116,7 +116,7 @@ TEST_P(ExportTest, ReadsBackAsTheSameModel) {
   ASSERT_EQ(read->tensors.size(), original->tensors.size());
   for (const auto& [name, view] : original->tensors) {
     EXPECT_EQ(view.shape, read->tensors.at(name).shape) << name;
-    EXPECT_TRUE(bytes_of(view) == bytes_of(read->tensors.at(name))) << name;
+    EXPECT_TRUE(bytes_in(view) == bytes_in(read->tensors.at(name))) << name;
   }
   EXPECT_EQ(read->config.family, original->config.family == "mistral" ? "llama" : original->config.family);
   EXPECT_EQ(read->config.vocab_size, original->config.vocab_size);
@@ -155,7 +155,7 @@ TEST(GgufExportTest, TensorsAreThoseOfTheReferenceWriter) {
       const auto found = theirs->tensors.find(tensor.name);
       ASSERT_NE(found, theirs->tensors.end()) << tensor.name;
       if (found->second.dtype == tensor.view.dtype) {
-        EXPECT_TRUE(bytes_of(found->second) == bytes_of(tensor.view)) << tensor.name;
+        EXPECT_TRUE(bytes_in(found->second) == bytes_in(tensor.view)) << tensor.name;
       }
     }
     EXPECT_EQ(ours->tensors.size(), theirs->tensors.size());

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "formats/gguf/gguf.h"
+#include "formats/gguf/gguf_config.h"
+#include "formats/gguf/gguf_tokenizer.h"
 #include "formats/gguf/test_gguf.h"
 #include "formats/model_file.h"
 #include "formats/test_outcome.h"
@@ -223,7 +225,7 @@ std::vector<HostileCase> config_cases() {
       {"3 heads in 4", [](File& f) { f.key("llama.attention.head_count") = u32(3); }, "head size"},
       {"uneven kv heads", [](File& f) { f.key("llama.attention.head_count_kv") = u32(2); },
        "key-value heads"},
-      {"0 kv heads", [](File& f) { f.key("llama.attention.head_count_kv") = u32(0); }, "key-value heads"},
+      {"0 kv heads", [](File& f) { f.key("llama.attention.head_count_kv") = u32(0); }, "must be positive"},
       {"odd head size", [](File& f) { f.key("llama.attention.key_length") = u32(3); }, "must be even"},
       {"head size 2^31", [](File& f) { f.key("llama.attention.key_length") = u32(1u << 31); },
        "head size must be from 2"},
@@ -272,6 +274,34 @@ std::vector<HostileCase> layer_cases() {
        "makes no sense"},
       {"split.count 65535", [](File& f) { f.key("split.count") = u32(65535); }, "makes no sense"},
       {"shards under another name", [](File& f) { f.key("split.count") = u32(2); }, "must be named"},
+  };
+}
+
+// Lists with an entry for each layer, and the parts that some layers have.
+std::vector<HostileCase> layer_list_cases() {
+  return {
+      {"kv heads of two layers",
+       [](File& f) {
+         f.key("llama.attention.head_count_kv") = numbers<int32_t>(kI32, {1, 1});
+       },
+       "must have an entry for each of 1 layers, found 2"},
+      {"a layer without kv heads",
+       [](File& f) { f.key("llama.attention.head_count_kv") = numbers<int32_t>(kI32, {0}); },
+       "must be positive, found 0"},
+      {"feed-forward sizes of no layer",
+       [](File& f) { f.key("llama.feed_forward_length") = numbers<int32_t>(kI32, {}); },
+       "llama.feed_forward_length is missing"},
+      {"windows of two layers",
+       [](File& f) {
+         f.key("llama.attention.sliding_window_pattern") = array(kBool, 2, {"\0\1", 2});
+       },
+       "must have an entry for each of 1 layers, found 2"},
+      {"windows as numbers",
+       [](File& f) { f.key("llama.attention.sliding_window_pattern") = numbers<int32_t>(kI32, {1}); },
+       "must be an array of bools"},
+      {"layer inputs without a table",
+       [](File& f) { f.key("llama.embedding_length_per_layer_input") = u32(4); },
+       "per_layer_token_embd.weight is missing"},
   };
 }
 
@@ -360,6 +390,26 @@ TEST(GgufHostileTest, TheUnspoiledFileOpens) {
   EXPECT_TRUE(model->config.tied_embeddings);
 }
 
+TEST(GgufHostileTest, LayersDifferAsTheFileSays) {
+  const TemporaryDirectory directory;
+  const auto model = open_model(directory.write("model.gguf", tiny_gemma4().serialize().bytes));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  const ModelConfig& config = model->config;
+  const LayerTraits& first = config.traits_of(0);
+  const LayerTraits& second = config.traits_of(1);
+  EXPECT_EQ(first.window, 3);
+  EXPECT_EQ(second.window, 0);
+  EXPECT_EQ(config.sizes_of(0).head_dim, 2);
+  EXPECT_EQ(config.sizes_of(1).head_dim, 4);
+  EXPECT_EQ(config.sizes_of(0).ffn_size, 4);
+  EXPECT_EQ(config.sizes_of(1).ffn_size, 8);
+  EXPECT_FALSE(first.values_are_keys);
+  EXPECT_TRUE(second.values_are_keys);
+  EXPECT_EQ(first.rope, 1);
+  EXPECT_EQ(second.rope, 0);
+  EXPECT_EQ(config.layer_inputs.size, 2);
+}
+
 TEST(GgufHostileTest, EndsOfTurnsAreKnownByTheirSpelling) {
   const TemporaryDirectory directory;
   for (const char* piece : {"<|im_end|>", "<|end|>", "<end_of_turn>", "<turn|>"}) {
@@ -376,7 +426,7 @@ TEST(GgufHostileTest, NamedKinds) {
   size_t count = 0;
   for (const auto& cases :
        {header_cases(), value_cases(), alignment_cases(), dimension_cases(), tensor_cases(), config_cases(),
-        layer_cases(), tokenizer_cases(), special_token_cases(), byte_level_cases()}) {
+        layer_cases(), layer_list_cases(), tokenizer_cases(), special_token_cases(), byte_level_cases()}) {
     for (const HostileCase& hostile : cases) {
       SCOPED_TRACE(hostile.name);
       File file = tiny_model();
@@ -391,17 +441,18 @@ TEST(GgufHostileTest, NamedKinds) {
 
 TEST(GgufHostileTest, CutAtEveryByte) {
   const TemporaryDirectory directory;
-  const std::string bytes = tiny_model().serialize().bytes;
-  ASSERT_LE(bytes.size(), 4096u);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    SCOPED_TRACE(size);
-    expect_refused(open_model(directory.write("model.gguf", bytes.substr(0, size))), "");
+  for (const File& file : {tiny_model(), tiny_gemma4()}) {
+    const std::string bytes = file.serialize().bytes;
+    ASSERT_LE(bytes.size(), 8192u);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      SCOPED_TRACE(size);
+      expect_refused(open_model(directory.write("model.gguf", bytes.substr(0, size))), "");
+    }
   }
 }
 
 TEST(GgufHostileTest, EdgeValuesInEveryU64) {
   const TemporaryDirectory directory;
-  const Serialized valid = tiny_model().serialize();
   const uint64_t edges[] = {0,
                             1,
                             (uint64_t{1} << 31) - 1,
@@ -414,23 +465,35 @@ TEST(GgufHostileTest, EdgeValuesInEveryU64) {
                             uint64_t{1} << 63,
                             ~uint64_t{0} - 1,
                             ~uint64_t{0}};
-  for (const size_t offset : valid.u64_offsets) {
-    for (const uint64_t edge : edges) {
-      SCOPED_TRACE(std::to_string(offset) + " = " + std::to_string(edge));
-      std::string bytes = valid.bytes;
-      bytes.replace(offset, sizeof(edge), raw(edge));
-      expect_refused_or_valid(open_model(directory.write("model.gguf", bytes)));
+  for (const File& file : {tiny_model(), tiny_gemma4()}) {
+    const Serialized valid = file.serialize();
+    for (const size_t offset : valid.u64_offsets) {
+      for (const uint64_t edge : edges) {
+        SCOPED_TRACE(std::to_string(offset) + " = " + std::to_string(edge));
+        std::string bytes = valid.bytes;
+        bytes.replace(offset, sizeof(edge), raw(edge));
+        expect_refused_or_valid(open_model(directory.write("model.gguf", bytes)));
+      }
     }
   }
 }
 
+// The configuration that the bytes of a file describe.
+Result<ModelConfig> config_of(const std::string& bytes) {
+  OUTRIDER_TRY(const GgufFile file, parse_gguf(as_bytes(bytes), "model.gguf"));
+  OUTRIDER_TRY(const TokenizerSpec tokenizer, gguf_tokenizer_spec(file, "model.gguf"));
+  return gguf_model_config(file, tokenizer, "model.gguf");
+}
+
 TEST(GgufHostileTest, EveryByteFlipped) {
-  const std::string valid = tiny_model().serialize().bytes;
-  for (size_t i = 0; i < valid.size(); ++i) {
-    for (const char mask : {'\x01', '\x80', '\xff'}) {
-      std::string bytes = valid;
-      bytes[i] = static_cast<char>(bytes[i] ^ mask);
-      expect_refused_or_valid(parse_gguf(as_bytes(bytes), "model.gguf"));
+  for (const File& file : {tiny_model(), tiny_gemma4()}) {
+    const std::string valid = file.serialize().bytes;
+    for (size_t i = 0; i < valid.size(); ++i) {
+      for (const char mask : {'\x01', '\x80', '\xff'}) {
+        std::string bytes = valid;
+        bytes[i] = static_cast<char>(bytes[i] ^ mask);
+        expect_refused_or_valid(config_of(bytes));
+      }
     }
   }
 }

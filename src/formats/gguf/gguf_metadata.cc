@@ -39,6 +39,10 @@ Result<std::optional<std::vector<int64_t>>> GgufMetadata::integers(std::string_v
   return get(key, "an array of integers", &GgufValue::integers);
 }
 
+Result<std::optional<std::vector<bool>>> GgufMetadata::booleans(std::string_view key) const {
+  return get(key, "an array of bools", &GgufValue::booleans);
+}
+
 Result<std::optional<std::vector<float>>> GgufMetadata::floats(std::string_view key) const {
   return get(key, "an array of f32", &GgufValue::floats);
 }

@@ -24,6 +24,7 @@ class GgufMetadata {
   Result<std::optional<std::string_view>> string(std::string_view key) const;
   Result<std::optional<std::vector<std::string_view>>> strings(std::string_view key) const;
   Result<std::optional<std::vector<int64_t>>> integers(std::string_view key) const;
+  Result<std::optional<std::vector<bool>>> booleans(std::string_view key) const;
   Result<std::optional<std::vector<float>>> floats(std::string_view key) const;
 
   bool is_list(std::string_view key) const {

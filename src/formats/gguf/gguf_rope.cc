@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/gguf/gguf_rope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/quote.h"
@@ -85,6 +87,21 @@ Status read_gguf_scaling(const GgufFile& file, const ArchitectureKeys& keys, int
   return {};
 }
 
+// The RoPE that layers with a window have to themselves, without scaling.
+Status read_window_rope(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
+  const auto slides = [](const LayerTraits& layer) { return layer.window != 0; };
+  const auto sliding = std::ranges::find_if(config->layer_traits, slides);
+  if (family.window_rope_theta == 0 || sliding == config->layer_traits.end()) return {};
+  OUTRIDER_TRY(const auto theta, keys.number("rope.freq_base_swa"));
+  OUTRIDER_TRY(const auto rotated, keys.integer("rope.dimension_count_swa"));
+  const int64_t head_dim = sliding->head_dim != 0 ? sliding->head_dim : config->head_dim;
+  RopeTraits rope{.theta = theta.value_or(family.window_rope_theta), .scaling = {}};
+  if (rotated.value_or(head_dim) != head_dim) rope.rotated_dim = *rotated;
+  config->ropes.push_back(std::move(rope));
+  for (LayerTraits& layer : config->layer_traits) layer.rope = slides(layer) ? 1 : 0;
+  return {};
+}
+
 }  // namespace
 
 Status read_gguf_ropes(const GgufFile& file, const ArchitectureKeys& keys, const ModelFamily& family,
@@ -98,12 +115,7 @@ Status read_gguf_ropes(const GgufFile& file, const ArchitectureKeys& keys, const
   OUTRIDER_TRY(const auto temperature, keys.number("attention.temperature_scale"));
   config->query_temperature = {.beta = temperature.value_or(0),
                                .original_context = rope.scaling.original_context};
-  if (family.window_rope_theta != 0) {
-    OUTRIDER_TRY(const auto window_theta, keys.number("rope.freq_base_swa"));
-    config->ropes.push_back({.theta = window_theta.value_or(family.window_rope_theta), .scaling = {}});
-    for (LayerTraits& layer : config->layer_traits) layer.rope = layer.window != 0 ? 1 : 0;
-  }
-  return {};
+  return read_window_rope(keys, family, config);
 }
 
 }  // namespace outrider

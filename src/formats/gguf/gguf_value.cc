@@ -121,6 +121,13 @@ std::optional<std::vector<int64_t>> GgufValue::integers() const {
   return result;
 }
 
+std::optional<std::vector<bool>> GgufValue::booleans() const {
+  if (!is_array_ || type_ != GgufType::kBool) return std::nullopt;
+  std::vector<bool> result(count_);
+  for (uint64_t i = 0; i < count_; ++i) result[i] = payload_[i] != std::byte{0};
+  return result;
+}
+
 std::optional<std::vector<float>> GgufValue::floats() const {
   if (!is_array_ || type_ != GgufType::kFloat32) return std::nullopt;
   std::vector<float> result(count_);

@@ -162,4 +162,50 @@ inline File tiny_model() {
   return file;
 }
 
+// A model of two layers that differ: the first has a window and smaller heads, the second a larger MLP.
+inline File tiny_gemma4() {
+  File file = tiny_model();
+  for (auto& [key, value] : file.keys) {
+    if (key.starts_with("llama.")) key.replace(0, 5, "gemma4");
+  }
+  file.key("general.architecture") = text("gemma4");
+  file.key("gemma4.block_count") = u32(2);
+  file.key("gemma4.feed_forward_length") = numbers<int32_t>(kI32, {4, 8});
+  file.key("gemma4.attention.head_count_kv") = numbers<int32_t>(kI32, {1, 1});
+  file.key("gemma4.attention.key_length") = u32(4);
+  file.key("gemma4.attention.key_length_swa") = u32(2);
+  file.key("gemma4.attention.sliding_window") = u32(3);
+  file.key("gemma4.attention.sliding_window_pattern") = array(kBool, 2, std::string_view("\1\0", 2));
+  file.key("gemma4.attention.shared_kv_layers") = u32(0);
+  file.key("gemma4.embedding_length_per_layer_input") = u32(2);
+  file.key("gemma4.rope.dimension_count_swa") = u32(2);
+  file.tensors.clear();
+  const auto add = [&](const std::string& name, const std::vector<uint64_t>& dimensions) {
+    uint64_t bytes = 4;
+    for (const uint64_t dimension : dimensions) bytes *= dimension;
+    file.tensors.push_back({name + ".weight", dimensions, 0, bytes, {}, {}});
+  };
+  add("token_embd", {4, 5});
+  add("output_norm", {4});
+  add("per_layer_token_embd", {4, 5});
+  add("per_layer_model_proj", {4, 4});
+  add("per_layer_proj_norm", {2});
+  for (const uint64_t layer : {0, 1}) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    const uint64_t head = 2 + 2 * layer, ffn = 4 + 4 * layer;
+    for (const char* name : {"attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm", "post_norm"})
+      add(prefix + name, {4});
+    for (const char* name : {"attn_q", "attn_k"}) add(prefix + name, {4, head});
+    for (const char* name : {"attn_q_norm", "attn_k_norm"}) add(prefix + name, {head});
+    if (layer == 0) add(prefix + "attn_v", {4, head});  // the values of the other layer are its keys
+    add(prefix + "attn_output", {head, 4});
+    for (const char* name : {"ffn_gate", "ffn_up"}) add(prefix + name, {4, ffn});
+    add(prefix + "ffn_down", {ffn, 4});
+    add(prefix + "inp_gate", {4, 2});
+    add(prefix + "proj", {2, 4});
+    add(prefix + "layer_output_scale", {1});
+  }
+  return file;
+}
+
 }  // namespace outrider::testing_gguf

@@ -26,7 +26,9 @@ Result<const ModelFamily*> read_family(const JsonObject& root) {
       return root.wrong_type("architectures", "a list of strings");
     }
   }
-  if (const ModelFamily* family = find_family(name, &ModelFamily::hf_architecture)) return family;
+  for (const auto column : {&ModelFamily::hf_architecture, &ModelFamily::hf_alias}) {
+    if (const ModelFamily* family = find_family(name, column)) return family;
+  }
   constexpr std::string_view kText = "_text";
   const std::string_view stem = name.ends_with(kText) ? name.substr(0, name.size() - kText.size()) : name;
   if (const ModelFamily* family = find_family(stem)) return family;

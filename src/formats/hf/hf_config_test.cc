@@ -318,6 +318,7 @@ std::vector<HostileText> family_cases() {
        "cannot be shared evenly"},
       {"GPT-2 without sizes", of("GPT2LMHeadModel", {}), "'n_embd' is missing"},
       {"MPT without sizes", of("MptForCausalLM", {}), "'d_model' is missing"},
+      {"MPT as its authors spell it", of("MPTForCausalLM", {}), "'d_model' is missing"},
       {"Granite scale", of("GraniteForCausalLM", {{"embedding_multiplier", "0"}}), "factors of embedding"},
       {"Granite 4 with experts, without their number",
        of("GraniteMoeHybridForCausalLM",

@@ -170,6 +170,9 @@ Status read_ropes_by_window(const JsonObject& root, const JsonObject* rope, cons
   }
   OUTRIDER_TRY(const RopeTraits of_full,
                read_rope(root, full ? &*full : rope, {.theta = family.rope_theta}, *config));
+  config->ropes = {of_full};
+  const auto slides = [](const LayerTraits& layer) { return layer.window != 0; };
+  if (std::ranges::none_of(config->layer_traits, slides)) return {};
   RopeTraits of_sliding;
   if (sliding) {
     OUTRIDER_TRY(of_sliding, read_rope(root, &*sliding, {.theta = family.window_rope_theta}, *config));
@@ -177,8 +180,8 @@ Status read_ropes_by_window(const JsonObject& root, const JsonObject* rope, cons
     OUTRIDER_TRY(const auto theta, root.number("rope_local_base_freq"));
     of_sliding.theta = theta.value_or(family.window_rope_theta);
   }
-  config->ropes = {of_full, of_sliding};
-  for (LayerTraits& layer : config->layer_traits) layer.rope = layer.window != 0 ? 1 : 0;
+  config->ropes.push_back(of_sliding);
+  for (LayerTraits& layer : config->layer_traits) layer.rope = slides(layer) ? 1 : 0;
   return {};
 }
 
@@ -190,9 +193,12 @@ Status read_hf_ropes(const JsonObject& root, const ModelFamily& family, ModelCon
     OUTRIDER_TRY(parameters, root.object("rope_scaling"));
   }
   const JsonObject* rope = parameters ? &*parameters : nullptr;
-  if (family.window_rope_theta != 0) return read_ropes_by_window(root, rope, family, config);
   const RopeDefaults defaults{.theta = family.rope_theta, .rotated_part = family.rotated_part};
-  OUTRIDER_TRY(config->ropes.front(), read_rope(root, rope, defaults, *config));
+  if (family.window_rope_theta != 0) {
+    OUTRIDER_RETURN_IF_ERROR(read_ropes_by_window(root, rope, family, config));
+  } else {
+    OUTRIDER_TRY(config->ropes.front(), read_rope(root, rope, defaults, *config));
+  }
   const RopeScaling& scaling = config->ropes.front().scaling;
   if (scaling.kind == RopeScalingKind::kDynamic || scaling.kind == RopeScalingKind::kYarn) {
     const double longest = static_cast<double>(scaling.original_context) * scaling.factor;

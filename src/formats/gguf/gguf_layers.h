@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The traits in which the layers of a GGUF file differ.
+#pragma once
+
+#include "formats/families.h"
+#include "formats/gguf/architecture_keys.h"
+#include "formats/gguf/gguf.h"
+#include "formats/model_config.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+// Reads ModelConfig::layer_traits: windows, sizes, and whose keys and values a layer reads. `config` has its
+// sizes, which are those of the first layer without a window.
+Status read_gguf_layers(const GgufFile& file, const ArchitectureKeys& keys, const ModelFamily& family,
+                        ModelConfig* config);
+
+}  // namespace outrider

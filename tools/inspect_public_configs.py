@@ -27,9 +27,10 @@ def result(program, config):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    print("| model | `outrider inspect` |\n|---|---|")
+    print("| model | found in | `outrider inspect` |\n|---|---|---|")
     for entry in json.loads(CONFIGS.read_text()):
-        print(f"| {entry['name']} | {result(sys.argv[1], entry['config'])} |")
+        source = entry["source"].split("@")[0]
+        print(f"| {entry['name']} | {source} | {result(sys.argv[1], entry['config'])} |")
 
 
 if __name__ == "__main__":

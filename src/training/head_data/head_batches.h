@@ -23,10 +23,10 @@ struct HeadBatch {
   at::Tensor hidden;
   at::Tensor features;     // f32 [windows, length, taps * hidden], or undefined
   at::Tensor keys_values;  // f32 [windows, length, layers, kv_heads, 2, head_dim] (keys first), or undefined
-  at::Tensor likeliest;    // int64 [windows, length]: the target's likeliest next token, or undefined
-  uint64_t seed = 0;       // differs in every step; all random choices of loss() derive from it
-  double progress = 0.0;   // share of the training that is done, 0 to 1
-  bool measures = false;   // evaluation: loss() also measures depths that are not trained, without gradients
+  at::Tensor likeliest = {};  // int64 [windows, length]: the target's likeliest next token, or undefined
+  uint64_t seed = 0;          // differs in every step; all random choices of loss() derive from it
+  double progress = 0.0;      // share of the training that is done, 0 to 1
+  bool measures = false;  // evaluation: loss() also measures depths that are not trained, without gradients
 };
 
 // Compares drafts that begin at every row with the target at one depth.

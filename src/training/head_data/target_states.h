@@ -18,10 +18,10 @@ struct FeatureNeeds {
 
 // The target's state for the tokens of one window, on the device where it was computed.
 struct TargetStates {
-  at::Tensor hidden;       // [tokens, hidden]: after the final norm
-  at::Tensor features;     // [tokens, taps * hidden], or undefined
-  at::Tensor keys_values;  // [tokens, layers, kv_heads, 2, head_dim] (keys first), or undefined
-  at::Tensor likeliest;    // int64 [tokens]: the likeliest token after each, or undefined
+  at::Tensor hidden;          // [tokens, hidden]: after the final norm
+  at::Tensor features;        // [tokens, taps * hidden], or undefined
+  at::Tensor keys_values;     // [tokens, layers, kv_heads, 2, head_dim] (keys first), or undefined
+  at::Tensor likeliest = {};  // int64 [tokens]: the likeliest token after each, or undefined
 };
 
 }  // namespace outrider::training

@@ -7,7 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "draft_heads/fake_head.h"
 #include "training/core/decoder_layers.h"
@@ -63,37 +65,53 @@ void expect_gradient(const at::Tensor& gradient, const nlohmann::json& golden, c
   expect_near(mixed, golden.at("mixed").get<double>(), name);
 }
 
-// `arguments` are options of the recipe's own.
-void expect_golden(HeadRecipe recipe, const std::vector<std::string>& arguments, const std::string& name = {},
-                   double hard = 0.0) {
-  const std::string root = OUTRIDER_SOURCE_DIR;
-  CLI::App command;
-  recipe.add_options(command);
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-  command.parse(reversed);
-  auto target = FrozenTarget::open(root + "/tests/data/models/llama_tied", 1);
-  ASSERT_TRUE(target.ok()) << target.error().message;
-  const int64_t vocab = (*target)->config().vocab_size;
-  std::vector<int64_t> counts(static_cast<size_t>(vocab), 0);
-  for (size_t id = 0; id < counts.size(); id += 3) counts[id] = 1;
-  HeadOptions options;
-  options.products = at::kFloat;
-  options.context = kLength;
-  options.hard_share = hard;
-  auto head =
-      recipe.make({.target = **target, .options = options, .token_counts = counts, .device = at::kCPU});
-  ASSERT_TRUE(head.ok()) << head.error().message;
-  const NamedTensors parameters = (*head)->parameters();
-  {
+// A head over the small target, with weights that are functions of their names.
+class SmallHead {
+ public:
+  // `arguments` are options of the recipe's own.
+  SmallHead(HeadRecipe recipe, const std::vector<std::string>& arguments, double hard = 0.0) {
+    CLI::App command;
+    recipe.add_options(command);
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    command.parse(reversed);
+    auto target = FrozenTarget::open(std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/models/llama_tied", 1);
+    EXPECT_TRUE(target.ok()) << target.error().message;
+    target_ = std::move(*target);
+    std::vector<int64_t> counts(static_cast<size_t>(target_->config().vocab_size), 0);
+    for (size_t id = 0; id < counts.size(); id += 3) counts[id] = 1;
+    HeadOptions options;
+    options.products = at::kFloat;
+    options.context = kLength;
+    options.hard_share = hard;
+    auto head =
+        recipe.make({.target = *target_, .options = options, .token_counts = counts, .device = at::kCPU});
+    EXPECT_TRUE(head.ok()) << head.error().message;
+    head_ = std::move(*head);
     const at::NoGradGuard no_grad;
-    for (const auto& [name, tensor] : parameters) at::Tensor(tensor).copy_(fake(name, tensor.sizes().vec()));
+    for (const auto& [name, tensor] : head_->parameters())
+      at::Tensor(tensor).copy_(fake(name, tensor.sizes().vec()));
   }
-  HeadBatch batch = small_batch((*target)->config().hidden_size, vocab);
-  batch.likeliest =
-      likeliest_tokens(batch.hidden.flatten(0, 1), (*target)->output_head()).view(batch.tokens.sizes());
-  const HeadLoss loss = (*head)->loss(batch);
+
+  HeadBatch batch() const {
+    HeadBatch batch = small_batch(target_->config().hidden_size, target_->config().vocab_size);
+    batch.likeliest =
+        likeliest_tokens(batch.hidden.flatten(0, 1), target_->output_head()).view(batch.tokens.sizes());
+    return batch;
+  }
+  const DraftHead& head() const { return *head_; }
+
+ private:
+  std::unique_ptr<FrozenTarget> target_;
+  std::unique_ptr<DraftHead> head_;
+};
+
+void expect_golden(const HeadRecipe& recipe, const std::vector<std::string>& arguments,
+                   const std::string& name = {}, double hard = 0.0) {
+  const SmallHead small(recipe, arguments, hard);
+  const NamedTensors parameters = small.head().parameters();
+  const HeadLoss loss = small.head().loss(small.batch());
   loss.loss.backward();
-  std::ifstream file(root + "/tests/data/heads/training.json");
+  std::ifstream file(std::string(OUTRIDER_SOURCE_DIR) + "/tests/data/heads/training.json");
   const nlohmann::json golden = nlohmann::json::parse(file).at(name.empty() ? recipe.command : name);
   expect_near(loss.loss.item<double>(), golden.at("loss").get<double>(), "loss");
   const nlohmann::json& gradients = golden.at("gradients");
@@ -109,6 +127,40 @@ TEST(HeadLoss, Eagle3IsThatOfPyTorch) {
 }
 
 TEST(HeadLoss, MtpIsThatOfPyTorch) { expect_golden(mtp_recipe(), {"--unroll", "3"}); }
+
+// The tokens that are not drawn are those that matter least, as in a real text.
+TEST(HeadLoss, ASampleOfTheVocabularyEstimatesTheLossOfTheWhole) {
+  const SmallHead whole(mtp_recipe(), {"--loss-vocab", "0"}), sampled(mtp_recipe(), {"--loss-vocab", "240"});
+  const double expected = whole.head().loss(whole.batch()).loss.item<double>();
+  HeadBatch batch = sampled.batch();
+  double mean = 0.0, largest = 0.0;
+  constexpr int kDraws = 40;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    batch.seed = static_cast<uint64_t>(draw);
+    const auto loss = sampled.head().loss(batch).loss.item<double>();
+    mean += loss / kDraws;
+    largest = std::max(largest, std::abs(loss - expected));
+  }
+  EXPECT_NEAR(mean, expected, 0.1 * expected);
+  EXPECT_GT(largest, 1e-3 * expected) << "nothing was sampled";
+  batch.measures = true;
+  HeadBatch measured = whole.batch();
+  measured.measures = true;
+  EXPECT_EQ(sampled.head().loss(batch).loss.item<double>(), whole.head().loss(measured).loss.item<double>());
+}
+
+TEST(HeadLoss, UnrolledStepsGrowInTheFirstHalfOfTheTraining) {
+  const SmallHead small(mtp_recipe(), {"--unroll", "4", "--growth", "0.5"});
+  HeadBatch batch = small.batch();
+  for (const auto& [progress, steps] :
+       {std::pair{0.0, 1u}, {0.12, 1u}, {0.13, 2u}, {0.3, 3u}, {0.5, 4u}, {1.0, 4u}}) {
+    batch.progress = progress;
+    EXPECT_EQ(small.head().loss(batch).depths.size(), steps) << progress;
+  }
+  batch.progress = 0.0;
+  batch.measures = true;
+  EXPECT_GE(small.head().loss(batch).depths.size(), 4u);
+}
 
 TEST(HeadLoss, EagleIsThatOfPyTorch) { expect_golden(eagle_recipe(), {"--noise", "0"}); }
 

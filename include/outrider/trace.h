@@ -63,6 +63,7 @@ struct StepTrace {
   std::vector<TokenId> tokens;
   std::vector<TokenOrigin> origins;
   std::vector<double> probabilities;  // the target's
+  std::vector<double> likelier;       // the target's probability of the tokens that are likelier; ties by id
   std::vector<int> ranks;  // rank among the tokens drafted for its place, 0 for the first; -1: not drafted
 };
 

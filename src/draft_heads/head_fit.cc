@@ -5,6 +5,9 @@
 
 #include <string_view>
 
+#include "draft_heads/recurrent_head.h"
+#include "formats/hf/hf_config.h"
+
 namespace outrider {
 namespace {
 
@@ -63,6 +66,13 @@ int64_t vocab_size_of(const HeadFile& head) {
   return config_number(head, "vocab_size");
 }
 
+double rope_theta_of(const HeadFile& head) {
+  const auto object = layer_config_object(head);
+  if (!object.ok()) return 0.0;
+  const auto config = read_layer_config(*object);
+  return config.ok() && !config->ropes.empty() ? config->ropes.front().theta : 0.0;
+}
+
 }  // namespace
 
 HeadSummary summarize_head(const HeadFile& head) {
@@ -71,13 +81,17 @@ HeadSummary summarize_head(const HeadFile& head) {
                       .bytes = 0,
                       .hidden_size = hidden_size_of(head),
                       .vocab_size = vocab_size_of(head),
-                      .target = {}};
+                      .target = {},
+                      .agreement = 0.0,
+                      .rope_theta = rope_theta_of(head)};
   for (const auto& [name, tensor] : head.file.tensors) {
     summary.parameters += tensor.rows() * tensor.cols();
     summary.bytes += tensor.bytes();
   }
   const auto target = head.config.root().string("outrider_target");
   if (target.ok() && *target) summary.target = **target;
+  const auto agreement = head.config.root().number("outrider_agreement");
+  if (agreement.ok()) summary.agreement = agreement->value_or(0.0);
   return summary;
 }
 

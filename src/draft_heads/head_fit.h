@@ -18,6 +18,10 @@ struct HeadSummary {
   int64_t hidden_size = 0;  // the target's; 0: the tensors do not show it
   int64_t vocab_size = 0;   // the target's; 0: the files do not show it
   std::string target;       // fingerprint, if it names one
+  // Share of held-out places at which it proposed the target's likeliest token when it was trained; 0:
+  // unknown.
+  double agreement = 0.0;
+  double rope_theta = 0.0;  // 0: it has no rotated layers
 };
 
 HeadSummary summarize_head(const HeadFile& head);

@@ -16,12 +16,17 @@ namespace {
 
 constexpr size_t kChunk = 16;
 
+// The states that the drafter is given of each place: the place's own, or those of one some places earlier.
+enum class StatesGiven { kOwn, kOther };
+constexpr int kOtherPlace = 7;
+
 // Reads one text with the target and the drafter.
 class Reader {
  public:
-  Reader(EngineParts& parts, uint64_t sequence, const GivenText& text)
+  Reader(EngineParts& parts, uint64_t sequence, const GivenText& text, StatesGiven states)
       : parts_(parts),
         text_(text),
+        states_(states),
         sequence_(sequence),
         max_nodes_(static_cast<int>(std::max<size_t>(1, parts.drafter->traits().sources.size()))),
         kv_(parts.cache->open({})) {
@@ -80,17 +85,24 @@ class Reader {
   void hand_over_features() {
     if (parts_.drafter->traits().features.count() == 0) return;
     const auto length = static_cast<size_t>(kv_.length());
+    const int first = kv_.length() - static_cast<int>(path_.size());
+    const int64_t size = parts_.target->feature_size();
+    const std::span<const float> features = parts_.target->features();
+    seen_.insert(seen_.end(), features.begin(), features.begin() + std::ssize(path_) * size);
+    const int back = states_ == StatesGiven::kOwn ? 0 : kOtherPlace;
+    for (int& row : path_) row = std::max(0, first + row - back);
     const CommittedFeatures committed{.sequence = sequence_,
                                       .tokens = std::span(text_.tokens).first(length + 1),
-                                      .first = kv_.length() - static_cast<int>(path_.size()),
+                                      .first = first,
                                       .rows = path_,
-                                      .features = parts_.target->features().data(),
-                                      .size = parts_.target->feature_size()};
+                                      .features = seen_.data(),
+                                      .size = size};
     parts_.drafter->absorb({&committed, 1});
   }
 
   EngineParts& parts_;
   const GivenText& text_;
+  StatesGiven states_;
   uint64_t sequence_;
   int max_nodes_;
   KvSequence kv_;
@@ -99,6 +111,7 @@ class Reader {
   ExitStates exits_;
   ForwardBatch batch_;
   std::vector<int> path_;
+  std::vector<float> seen_;  // features of all places so far
 };
 
 // The distribution that the root's children were drawn from, the last one if there are several; empty if the
@@ -201,7 +214,8 @@ struct Sums {
   }
 };
 
-Status add_text(EngineParts& parts, const GivenText& text, uint64_t sequence, Sums& sums) {
+Status add_text(EngineParts& parts, const GivenText& text, uint64_t sequence, StatesGiven states,
+                Sums& sums) {
   const std::span<const TokenId> tokens = text.tokens;
   if (static_cast<int64_t>(tokens.size()) > parts.options.context)
     return input_error("the text is longer than the context; raise --ctx");
@@ -209,7 +223,7 @@ Status add_text(EngineParts& parts, const GivenText& text, uint64_t sequence, Su
   sampling.temperature = 1.0;
   LogitsProcessor distributions;
   const TokenHistory history;
-  Reader reader(parts, sequence, text);
+  Reader reader(parts, sequence, text, states);
   OUTRIDER_RETURN_IF_ERROR(reader.read(tokens.first(reader.prompt_length() - 1)));
   const size_t middle = (reader.prompt_length() + tokens.size()) / 2;
   for (size_t known = reader.prompt_length(); known < tokens.size(); ++known) {
@@ -224,9 +238,19 @@ Status add_text(EngineParts& parts, const GivenText& text, uint64_t sequence, Su
 }  // namespace
 
 Result<Agreement> measure_agreement(EngineParts& parts, std::span<const GivenText> texts) {
-  Sums sums;
-  for (size_t i = 0; i < texts.size(); ++i) OUTRIDER_RETURN_IF_ERROR(add_text(parts, texts[i], i + 1, sums));
-  return sums.mean();
+  uint64_t sequence = 0;
+  const auto measure = [&](StatesGiven states) -> Result<Agreement> {
+    Sums sums;
+    for (const GivenText& text : texts)
+      OUTRIDER_RETURN_IF_ERROR(add_text(parts, text, ++sequence, states, sums));
+    return sums.mean();
+  };
+  OUTRIDER_TRY(Agreement agreement, measure(StatesGiven::kOwn));
+  if (parts.drafter->traits().features.count() > 0) {
+    OUTRIDER_TRY(const Agreement other, measure(StatesGiven::kOther));
+    agreement.coverage_with_other_states = other.coverage.front();
+  }
+  return agreement;
 }
 
 }  // namespace outrider

@@ -118,6 +118,30 @@ TEST_F(ProgramTest, VerifyLosslessProvesEquality) {
   EXPECT_TRUE(text.output.starts_with("identical: 2 prompts")) << text.output << text.errors;
 }
 
+// Rules that keep the distribution and not the text are proved by where the sampled tokens lie in it.
+TEST_F(ProgramTest, VerifyLosslessProvesSampledOutputByItsDistribution) {
+  const std::string common = "verify-lossless " + kModel +
+                             " --limit 4 --max-tokens 24 --temperature 1 --json --speculative "
+                             "draft_target,speculative_model=" +
+                             kModel + " --acceptance ";
+  for (const std::string rule : {"rejection", "block"}) {
+    const Json json = run_json(common + rule);
+    EXPECT_EQ(json["places"]["tokens"], 2 * 4 * 24) << rule;
+    EXPECT_LT(json["places"]["deviation"], json["places"]["limit"]) << rule;
+    EXPECT_EQ(json["modes"].back(), "sampled, by distribution");
+  }
+  EXPECT_TRUE(run_json(common + "coupled")["places"].is_null());
+}
+
+// Equal outputs prove nothing if nothing was drafted.
+TEST_F(ProgramTest, VerifyLosslessRefusesAVacuousProof) {
+  expect_refused("verify-lossless " + kModel + " --speculative none", 2,
+                 "expected a method in --speculative");
+  const std::string prompts = write("p.jsonl", "{\"id\": \"one\", \"prompt\": \"xyz\"}\n");
+  expect_refused("verify-lossless " + kModel + " --max-tokens 1 --speculative ngram --prompts " + prompts, 1,
+                 "nothing was drafted for 1 prompts");
+}
+
 // A prompt that is too long is refused before anything runs. Results remain after an interruption.
 TEST_F(ProgramTest, BenchesRefuseOrSkipLongPrompts) {
   const std::string prompts = write("p.jsonl",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/head_trial.h"
 #include "cli/prompt_set.h"
 #include "cli/repeated_timing.h"
 #include "cli/reports/completion_json.h"
@@ -115,6 +116,7 @@ class Doctor {
   Doctor(const Settings& settings, std::vector<PromptRecord> prompts)
       : settings_(settings), prompts_(std::move(prompts)) {}
 
+  // A drafter that is wrong is not timed: whether it is does not depend on how busy the machine is.
   Result<Diagnosis> examine(const EngineOptions& options) {
     diagnosis_.temperature = settings_.request.sampling.temperature;
     OUTRIDER_RETURN_IF_ERROR(recognise(options));
@@ -122,6 +124,7 @@ class Doctor {
     diagnosis_.speculative = method_text(settings_.engine.speculation, resolved.options);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_distributions(options));
+    if (!miswiring(diagnosis_).empty()) return std::move(diagnosis_);
     std::vector<DraftShape> shapes =
         shapes_for(options.speculation, diagnosis_.agreement.has_distributions, uses_target_);
     if (diagnosis_.method == method_key(Method::kMedusa)) shapes.push_back(choices(options.speculation));
@@ -141,6 +144,9 @@ class Doctor {
     if (!head) return {};
     OUTRIDER_TRY(const ModelFile target, open_model(options.model));
     diagnosis_.head = summarize_head(*head);
+    const double theta = target.config.ropes.empty() ? 0.0 : target.config.ropes.front().theta;
+    if (theta != 0.0 && diagnosis_.head->rope_theta != 0.0 && diagnosis_.head->rope_theta != theta)
+      diagnosis_.target_rope_theta = theta;
     const auto reasons = misfits(*diagnosis_.head, target.config, target_fingerprint(target));
     if (reasons.empty()) return {};
     return head->fail(fmt::format("this {} drafter does not fit {}: {}", method_name(head->method),
@@ -225,10 +231,20 @@ class Doctor {
   Status compare_distributions(EngineOptions options) {
     options.speculation = chain(options.speculation, 1).options;
     options.speculation.is_auto = false;
-    OUTRIDER_TRY(const auto parts, open_parts(std::move(options)));
+    OUTRIDER_TRY(const auto parts, open_parts(options));
     diagnosis_.method = snake_name(parts->info.drafter);
     uses_target_ = parts->drafter->traits().uses_target;
     OUTRIDER_TRY(diagnosis_.agreement, measure_agreement(*parts, texts_));
+    return diagnosis_.target_rope_theta ? try_target_rope(std::move(options)) : Status();
+  }
+
+  Status try_target_rope(EngineOptions options) {
+    OUTRIDER_TRY(const HeadTrial trial, HeadTrial::with_rope_theta(options.speculation.speculative_model,
+                                                                   *diagnosis_.target_rope_theta));
+    options.speculation.speculative_model = trial.path();
+    OUTRIDER_TRY(const auto parts, open_parts(std::move(options)));
+    OUTRIDER_TRY(const Agreement agreement, measure_agreement(*parts, texts_));
+    diagnosis_.variation_at_target_rope = agreement.variation;
     return {};
   }
 

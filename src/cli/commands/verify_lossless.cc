@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/counter_rng.h"
 #include "cli/commands/commands.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
+#include "cli/uniformity.h"
 #include "config/message_text.h"
 #include "setup/open_engine.h"
 
@@ -34,12 +36,19 @@ struct Difference {
   std::optional<TokenId> other;
 };
 
+// The places of sampled tokens in the distributions that they should be drawn from.
+struct PlacesProof {
+  int64_t tokens = 0;
+  double deviation = 0.0;  // UniformSample::deviation()
+};
+
 struct Proof {
   int64_t tokens = 0;  // compared tokens of speculative output
   int64_t drafted = 0;
   int64_t accepted = 0;
   std::vector<std::string> modes;
   std::optional<Difference> difference;
+  std::optional<PlacesProof> places;  // only under rules that keep the distribution and not the text
 };
 
 std::optional<Difference> first_difference(const std::vector<TokenId>& plain,
@@ -71,9 +80,38 @@ class Verifier {
     return {};
   }
 
+  // Sampled tokens must follow the target's distribution, whatever was accepted before them: the place of
+  // each in the order of probabilities, as the mass before it, is uniform. Outputs do not end early, because
+  // a token that ends them would be missed more often than others.
+  Status run_by_distribution(std::vector<Request> requests) {
+    proof_.modes.push_back("sampled, by distribution");
+    UniformSample places;
+    engine_.set_trace_sink([&](const StepTrace& trace) {
+      for (size_t i = 0; i < trace.tokens.size(); ++i) {
+        const double within = random_uniform({.seed = static_cast<uint64_t>(places.count())});
+        places.add(trace.likelier[i] + within * trace.probabilities[i]);
+      }
+    });
+    for (Request& request : requests) request.ignore_eos = true;
+    OUTRIDER_TRY(const std::vector<Completion> alone, one_at_a_time(requests, true));
+    OUTRIDER_TRY(const std::vector<Completion> batch, together(requests, true));
+    engine_.set_trace_sink(nullptr);
+    for (const auto& completions : {alone, batch}) {
+      for (const Completion& completion : completions) count(completion);
+    }
+    proof_.places = {places.count(), places.deviation()};
+    return {};
+  }
+
   const Proof& proof() const { return proof_; }
 
  private:
+  void count(const Completion& completion) {
+    proof_.tokens += static_cast<int64_t>(completion.tokens.size());
+    proof_.drafted += completion.speculation.drafted;
+    proof_.accepted += completion.speculation.accepted;
+  }
+
   Result<std::vector<Completion>> one_at_a_time(std::vector<Request>& requests, bool speculate) {
     std::vector<Completion> completions;
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -99,9 +137,7 @@ class Verifier {
   void compare(const Mode& mode, std::string_view arrangement, const std::vector<Completion>& plain,
                const std::vector<Completion>& other) {
     for (size_t i = 0; i < plain.size(); ++i) {
-      proof_.tokens += static_cast<int64_t>(other[i].tokens.size());
-      proof_.drafted += other[i].speculation.drafted;
-      proof_.accepted += other[i].speculation.accepted;
+      count(other[i]);
       if (proof_.difference) continue;
       proof_.difference = first_difference(plain[i].tokens, other[i].tokens);
       if (!proof_.difference) continue;
@@ -136,6 +172,15 @@ std::string shown(const std::optional<TokenId>& token) {
   return token ? fmt::format("{}", *token) : "the end";
 }
 
+Error places_error(const PlacesProof& places) {
+  return {
+      ErrorKind::kInput,
+      fmt::format(
+          "sampled output does not follow the target's distribution: over {} tokens it deviates by {:.2f}, "
+          "expected at most {:.2f}",
+          places.tokens, places.deviation, UniformSample::kMaxDeviation)};
+}
+
 Error difference_error(const Difference& difference) {
   return {ErrorKind::kInput,
           fmt::format("different: prompt {}, {}, {}: output token {} is {} plainly and {} here",
@@ -159,6 +204,12 @@ nlohmann::ordered_json proof_json(const Proof& proof, size_t prompts, const Engi
   json["drafted"] = proof.drafted;
   json["accepted"] = proof.accepted;
   json["modes"] = proof.modes;
+  json["places"] = nullptr;
+  if (proof.places) {
+    json["places"] = {{"tokens", proof.places->tokens},
+                      {"deviation", proof.places->deviation},
+                      {"limit", UniformSample::kMaxDeviation}};
+  }
   json["difference"] = nullptr;
   if (proof.difference) {
     const Difference& difference = *proof.difference;
@@ -167,6 +218,32 @@ nlohmann::ordered_json proof_json(const Proof& proof, size_t prompts, const Engi
                           {"plain", id_or_null(difference.plain)}, {"other", id_or_null(difference.other)}};
   }
   return json;
+}
+
+std::vector<Request> requests_for(const Settings& settings, const PreparedPrompts& prepared,
+                                  const SamplingParams& sampling) {
+  std::vector<Request> requests(prepared.records.size(), settings.request);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].prompt = prepared.tokens[i];
+    requests[i].sampling = sampling;
+    requests[i].sampling.seed += i;
+  }
+  return requests;
+}
+
+Result<Proof> prove(const Settings& settings, Engine& engine, const PreparedPrompts& prepared) {
+  const std::vector<Mode> modes = modes_for(settings);
+  const SamplingParams& sampling = settings.request.sampling;
+  const bool by_distribution =
+      sampling.temperature > 0 && compares_distributions(acceptance_rule(settings.engine));
+  const size_t rounds = modes.size() * 4 + (by_distribution ? 2 : 0);
+  ProgressBar progress("verify", static_cast<int64_t>(rounds * prepared.records.size()));
+  Verifier verifier(engine, prepared.records, progress);
+  for (const Mode& mode : modes)
+    OUTRIDER_RETURN_IF_ERROR(verifier.run(mode, requests_for(settings, prepared, mode.sampling)));
+  if (by_distribution)
+    OUTRIDER_RETURN_IF_ERROR(verifier.run_by_distribution(requests_for(settings, prepared, sampling)));
+  return verifier.proof();
 }
 
 }  // namespace
@@ -178,28 +255,24 @@ Status run_verify_lossless(const Settings& settings) {
   }
   OUTRIDER_TRY(std::vector<PromptRecord> records, load_prompts(settings));
   OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
+  if (options.speculation.decoding_type == Method::kNone)
+    return usage_error(
+        "verify-lossless compares speculative output: expected a method in --speculative, found none");
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(options));
   OUTRIDER_TRY(const PreparedPrompts prepared, prepare_prompts(std::move(records), *engine, settings));
   const std::vector<PromptRecord>& prompts = prepared.records;
 
-  const std::vector<Mode> modes = modes_for(settings);
-  Proof proof;
-  {
-    ProgressBar progress("verify", static_cast<int64_t>(modes.size() * prompts.size() * 4));
-    Verifier verifier(*engine, prompts, progress);
-    for (const Mode& mode : modes) {
-      std::vector<Request> requests(prompts.size(), settings.request);
-      for (size_t i = 0; i < prompts.size(); ++i) {
-        requests[i].prompt = prepared.tokens[i];
-        requests[i].sampling = mode.sampling;
-        requests[i].sampling.seed += i;
-      }
-      OUTRIDER_RETURN_IF_ERROR(verifier.run(mode, std::move(requests)));
-    }
-    proof = verifier.proof();
-  }
+  OUTRIDER_TRY(const Proof proof, prove(settings, *engine, prepared));
   if (settings.json) write_output(json_line(proof_json(proof, prompts.size(), engine->info())));
   if (proof.difference) return difference_error(*proof.difference);
+  if (proof.places && proof.places->deviation > UniformSample::kMaxDeviation)
+    return places_error(*proof.places);
+  if (proof.drafted == 0) {
+    return input_error(
+        fmt::format("nothing was drafted for {} prompts, so the comparison proves nothing: expected "
+                    "drafted tokens; raise --max-tokens or give other prompts",
+                    prompts.size()));
+  }
   if (!settings.json) {
     const std::vector<std::string_view> names(proof.modes.begin(), proof.modes.end());
     write_output(

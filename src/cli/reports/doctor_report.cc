@@ -14,6 +14,9 @@ namespace {
 
 constexpr double kWorthwhile = 1.03;
 constexpr double kNeverAgrees = 0.02;
+constexpr int64_t kFewPlaces = 32;         // too few places to call a drafter wrong
+constexpr double kShareOfTraining = 0.75;  // other prompts explain no larger loss of agreement
+constexpr double kGainOfStates = 1.1;      // the states that a head is trained on help more than this
 
 double per_step(double ms, const ShapeResult& shape) {
   return shape.stats.steps == 0 ? 0.0 : ms / static_cast<double>(shape.stats.steps);
@@ -76,13 +79,14 @@ std::string head_text(const HeadSummary& head) {
 }
 
 constexpr std::string_view kCauses =
-    "  This drafter practically never agrees with the target: it looks mis-wired rather than weak. Likely "
-    "causes:\n"
+    "  This drafter looks wrong rather than weak, and its speed was not measured. Likely causes:\n"
     "  - it was made for another model, or another fine-tune of it;\n"
     "  - its ids mean the same text, but it expects another chat template or a beginning-of-text token;\n"
+    "  - its tapped layers, their order or the order of its inputs are not those that it was trained with;\n"
+    "  - its d2t map belongs to another head;\n"
     "  - its weights are damaged, or lost too much to quantisation (outrider inspect shows their types);\n"
     "  - its RoPE parameters are wrong: then it agrees at the beginning of a text and less and less later "
-    "on.\n";
+    "on.\n\n";
 
 std::string withheld(const Diagnosis& diagnosis) {
   double min = diagnosis.shapes.front().spread;
@@ -129,16 +133,40 @@ const ShapeResult* best_shape(const Diagnosis& diagnosis) {
   return best;
 }
 
-bool is_miswired(const Diagnosis& diagnosis) {
-  if (diagnosis.agreement.places == 0) return false;
+std::string miswiring(const Diagnosis& diagnosis) {
+  const Agreement& agreement = diagnosis.agreement;
   // Drafters without a model are exempt, because they may find nothing in this text.
-  return diagnosis.agreement.has_distributions && diagnosis.agreement.coverage.back() < 5.0 * kNeverAgrees &&
-         diagnosis.agreement.coverage.front() < kNeverAgrees;
+  if (!agreement.has_distributions || agreement.places < kFewPlaces) return {};
+  const double agrees = agreement.coverage.front();
+  if (agreement.coverage.back() < 5.0 * kNeverAgrees && agrees < kNeverAgrees)
+    return "it never agrees with the target";
+  const double trained = diagnosis.head ? diagnosis.head->agreement : 0.0;
+  if (agrees < kShareOfTraining * trained) {
+    return fmt::format(
+        "it proposes the target's likeliest token at {:.1f}% of the places, and did so at {:.1f}% "
+        "when it was trained",
+        100.0 * agrees, 100.0 * trained);
+  }
+  if (diagnosis.target_rope_theta && diagnosis.variation_at_target_rope <= agreement.variation) {
+    return fmt::format(
+        "its rope_theta is {}; with the target's {} it agrees no less (total variation {:.3f} instead of "
+        "{:.3f})",
+        diagnosis.head->rope_theta, *diagnosis.target_rope_theta, diagnosis.variation_at_target_rope,
+        agreement.variation);
+  }
+  const double blind = agreement.coverage_with_other_states.value_or(0.0);
+  if (trained == 0.0 && agreement.coverage_with_other_states && agrees < kGainOfStates * blind) {
+    return fmt::format(
+        "it proposes the target's likeliest token at {:.1f}% of the places, and at {:.1f}% when it "
+        "reads the target's states of other places",
+        100.0 * agrees, 100.0 * blind);
+  }
+  return {};
 }
 
 std::string verdict_of(const Diagnosis& diagnosis) {
+  if (const std::string wrong = miswiring(diagnosis); !wrong.empty()) return "wrong drafter: " + wrong;
   if (diagnosis.shapes.empty()) return "nothing was measured";
-  if (is_miswired(diagnosis)) return "do not use it: it never agrees with the target";
   const ShapeResult* best = best_shape(diagnosis);
   if (best == nullptr) return withheld(diagnosis);
   const double gain = credible_speed_up(diagnosis, *best);
@@ -153,6 +181,44 @@ std::string verdict_of(const Diagnosis& diagnosis) {
                                            : "too few of its tokens are accepted for what a step costs");
 }
 
+namespace {
+
+std::string shapes_text(const Diagnosis& diagnosis) {
+  size_t width = 0;
+  for (const ShapeResult& shape : diagnosis.shapes) width = std::max(width, shape.keys.size());
+  std::string text = fmt::format("{:<{}} {:>6} {:>8} {:>9} {:>9} {:>11} {:>9}\n", "tree", width, "nodes",
+                                 "length", "draft ms", "other ms", "break-even", "speed-up");
+  for (const ShapeResult& shape : diagnosis.shapes) {
+    text += fmt::format(
+        "{:<{}} {:>6.1f} {:>8.2f} {:>9.3f} {:>9.3f} {}\n", shape.keys, width, nodes_per_step(shape),
+        shape.stats.acceptance_length(), per_step(shape.stats.draft_ms, shape),
+        per_step(shape.decode_ms - shape.stats.draft_ms, shape), comparison_text(diagnosis, shape));
+  }
+  return text +
+         "\nlength: tokens per target pass, bonus token included; break-even: the length at which such steps "
+         "are as\n"
+         "fast as plain decoding; draft and other: milliseconds per step; noisy: repeated timings differ too "
+         "much\n\n";
+}
+
+nlohmann::ordered_json shapes_json(const Diagnosis& diagnosis) {
+  nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
+  for (const ShapeResult& shape : diagnosis.shapes) {
+    shapes.push_back({{"keys", shape.keys},
+                      {"nodes", nodes_per_step(shape)},
+                      {"acceptance_length", shape.stats.acceptance_length()},
+                      {"draft_ms", per_step(shape.stats.draft_ms, shape)},
+                      {"other_ms", per_step(shape.decode_ms - shape.stats.draft_ms, shape)},
+                      {"break_even", break_even(diagnosis, shape)},
+                      {"speed_up", speed_up(diagnosis, shape)},
+                      {"spread", shape.spread},
+                      {"noisy", is_noisy(diagnosis, shape)}});
+  }
+  return shapes;
+}
+
+}  // namespace
+
 std::string diagnosis_text(const Diagnosis& diagnosis) {
   std::string text =
       fmt::format("{}: {}, {} kernels, {} threads; {} drafts; {} prompts, temperature {}\n\n",
@@ -161,22 +227,8 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   text += diagnosis.head ? head_text(*diagnosis.head) : "vocabulary       fits\n";
   text += agreement_text(diagnosis.agreement);
   text += fmt::format("plain decoding   {:.3f} ms per token\n\n", diagnosis.plain.ms_per_token());
-  size_t width = 0;
-  for (const ShapeResult& shape : diagnosis.shapes) width = std::max(width, shape.keys.size());
-  text += fmt::format("{:<{}} {:>6} {:>8} {:>9} {:>9} {:>11} {:>9}\n", "tree", width, "nodes", "length",
-                      "draft ms", "other ms", "break-even", "speed-up");
-  for (const ShapeResult& shape : diagnosis.shapes) {
-    text += fmt::format(
-        "{:<{}} {:>6.1f} {:>8.2f} {:>9.3f} {:>9.3f} {}\n", shape.keys, width, nodes_per_step(shape),
-        shape.stats.acceptance_length(), per_step(shape.stats.draft_ms, shape),
-        per_step(shape.decode_ms - shape.stats.draft_ms, shape), comparison_text(diagnosis, shape));
-  }
-  text +=
-      "\nlength: tokens per target pass, bonus token included; break-even: the length at which such steps "
-      "are as\n"
-      "fast as plain decoding; draft and other: milliseconds per step; noisy: repeated timings differ too "
-      "much\n\n";
-  if (is_miswired(diagnosis)) text += kCauses;
+  if (!diagnosis.shapes.empty()) text += shapes_text(diagnosis);
+  if (!miswiring(diagnosis).empty()) text += kCauses;
   return text + fmt::format("verdict          {}\n", verdict_of(diagnosis));
 }
 
@@ -198,6 +250,8 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
   json["temperature"] = diagnosis.temperature;
   const Agreement& agreement = diagnosis.agreement;
   json["agreement"] = {{"places", agreement.places}, {"top_k_coverage", agreement.coverage}};
+  if (agreement.coverage_with_other_states)
+    json["agreement"]["coverage_with_other_states"] = *agreement.coverage_with_other_states;
   if (agreement.has_distributions) {
     json["agreement"]["sampled_top_k_coverage"] = agreement.sampled_coverage;
     json["agreement"]["coupled_acceptance"] = nlohmann::ordered_json::array();
@@ -212,19 +266,9 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
   }
   json["plain_ms_per_token"] = diagnosis.plain.ms_per_token();
   json["plain_spread"] = diagnosis.plain.spread;
-  json["shapes"] = nlohmann::ordered_json::array();
-  for (const ShapeResult& shape : diagnosis.shapes) {
-    json["shapes"].push_back({{"keys", shape.keys},
-                              {"nodes", nodes_per_step(shape)},
-                              {"acceptance_length", shape.stats.acceptance_length()},
-                              {"draft_ms", per_step(shape.stats.draft_ms, shape)},
-                              {"other_ms", per_step(shape.decode_ms - shape.stats.draft_ms, shape)},
-                              {"break_even", break_even(diagnosis, shape)},
-                              {"speed_up", speed_up(diagnosis, shape)},
-                              {"spread", shape.spread},
-                              {"noisy", is_noisy(diagnosis, shape)}});
-  }
-  json["miswired"] = is_miswired(diagnosis);
+  json["shapes"] = shapes_json(diagnosis);
+  const std::string wrong = miswiring(diagnosis);
+  json["miswired"] = !wrong.empty();
   json["verdict"] = verdict_of(diagnosis);
   return json;
 }

@@ -32,6 +32,9 @@ struct Diagnosis {
   std::string speculative;               // as in --speculative
   std::optional<HeadSummary> head = {};  // only for learned drafters
   Agreement agreement;
+  // A head whose base of RoPE is not the target's: that base, and the total variation with it.
+  std::optional<double> target_rope_theta = {};
+  double variation_at_target_rope = 0.0;
   ShapeResult plain;
   std::vector<ShapeResult> shapes;
   double temperature = 0.0;
@@ -50,9 +53,9 @@ double credible_speed_up(const Diagnosis& diagnosis, const ShapeResult& shape);
 bool is_noisy(const Diagnosis& diagnosis, const ShapeResult& shape);
 // The shape with the highest credible speed-up that is not noisy; null: none.
 const ShapeResult* best_shape(const Diagnosis& diagnosis);
-// Whether the drafter agrees so seldom that it does not fit the target or has an error.
-bool is_miswired(const Diagnosis& diagnosis);
-// "use it: ...", "do not use it: ..." or "withheld: ...", with the reason.
+// The reason why the drafter looks wrong rather than weak; empty: it does not. No timing has a part in it.
+std::string miswiring(const Diagnosis& diagnosis);
+// "use it: ...", "do not use it: ...", "wrong drafter: ..." or "withheld: ...", with the reason.
 std::string verdict_of(const Diagnosis& diagnosis);
 
 std::string diagnosis_text(const Diagnosis& diagnosis);

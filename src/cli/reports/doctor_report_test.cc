@@ -104,30 +104,60 @@ TEST(DoctorReport, NoisyPlainDecodingWithholdsTheVerdict) {
   some.plain.spread = 0.35;
   EXPECT_THAT(verdict_of(some), AllOf(StartsWith("withheld"), HasSubstr("differ by 35%")));
   some.agreement.coverage = {0.01, 0.02, 0.03, 0.04, 0.05};
-  EXPECT_THAT(verdict_of(some), StartsWith("do not use it: it never agrees")) << "time has no say in that";
+  EXPECT_THAT(verdict_of(some), StartsWith("wrong drafter: it never agrees")) << "time has no say in that";
 }
 
 TEST(DoctorReport, ADrafterThatNeverAgreesIsMiswired) {
   Diagnosis some = diagnosis({shape("max_draft_len=1", 1.01, 1.0)});
   some.agreement.coverage = {0.01, 0.02, 0.03, 0.04, 0.05};
-  EXPECT_TRUE(is_miswired(some));
-  EXPECT_EQ(verdict_of(some), "do not use it: it never agrees with the target");
-  EXPECT_THAT(diagnosis_text(some),
-              AllOf(HasSubstr("mis-wired"), HasSubstr("RoPE"), HasSubstr("chat template")));
+  EXPECT_EQ(verdict_of(some), "wrong drafter: it never agrees with the target");
+  EXPECT_THAT(diagnosis_text(some), AllOf(HasSubstr("wrong rather than weak"), HasSubstr("RoPE"),
+                                          HasSubstr("chat template"), HasSubstr("d2t")));
   EXPECT_EQ(diagnosis_json(some)["miswired"], true);
   some.agreement.coverage = {0.01, 0.05, 0.1, 0.2, 0.3};  // weak but possible
-  EXPECT_FALSE(is_miswired(some));
+  EXPECT_EQ(miswiring(some), "");
+  some.agreement = {.places = 8, .has_distributions = true};
+  EXPECT_EQ(miswiring(some), "") << "too few places";
+}
+
+// A head that agrees little needs a reason to be called wrong: it did better when it was trained, or the
+// target's states are of no use to it.
+TEST(DoctorReport, AHeadIsWrongThatAgreesLessThanInTrainingOrIgnoresTheStates) {
+  Diagnosis some = diagnosis({shape("max_draft_len=1", 1.2, 1.0)});
+  some.head = HeadSummary{.target = {}, .agreement = 0.6};
+  some.agreement.coverage = {0.5, 0.6, 0.7, 0.75, 0.8};
+  EXPECT_EQ(miswiring(some), "") << "other prompts";
+  some.agreement.coverage.front() = 0.4;
+  EXPECT_THAT(miswiring(some),
+              AllOf(HasSubstr("at 40.0% of the places"), HasSubstr("60.0% when it was trained")));
+  some.head->agreement = 0.0;
+  EXPECT_EQ(miswiring(some), "");
+  some.agreement.coverage_with_other_states = 0.1;
+  EXPECT_EQ(miswiring(some), "");
+  some.agreement.coverage_with_other_states = 0.39;
+  EXPECT_THAT(verdict_of(some), AllOf(StartsWith("wrong drafter: "), HasSubstr("states of other places")));
+}
+
+TEST(DoctorReport, AHeadIsWrongThatAgreesNoLessWithTheTargetsRope) {
+  Diagnosis some = diagnosis({shape("max_draft_len=1", 1.2, 1.0)});
+  some.head = HeadSummary{.target = {}, .rope_theta = 100};
+  some.agreement.variation = 0.32;
+  some.target_rope_theta = 10000;
+  some.variation_at_target_rope = 0.35;
+  EXPECT_EQ(miswiring(some), "") << "it was trained with another one";
+  some.variation_at_target_rope = 0.3;
+  EXPECT_THAT(miswiring(some), HasSubstr("its rope_theta is 100; with the target's 10000"));
 }
 
 TEST(DoctorReport, ADrafterWithoutDistributionsMaySimplyFindNothing) {
   Diagnosis some = diagnosis({shape("max_draft_len=1", 1.0, 2.0)});
   some.agreement = {.places = 50};
-  EXPECT_FALSE(is_miswired(some));
+  EXPECT_EQ(miswiring(some), "");
   EXPECT_THAT(verdict_of(some), StartsWith("do not use it here"));
   EXPECT_THAT(diagnosis_text(some), HasSubstr("gives no probabilities"));
   EXPECT_FALSE(diagnosis_json(some)["agreement"].contains("kl_divergence"));
   some.agreement = {};
-  EXPECT_FALSE(is_miswired(some));
+  EXPECT_EQ(miswiring(some), "");
 }
 
 TEST(DoctorReport, NothingMeasuredIsNoDivisionByZero) {

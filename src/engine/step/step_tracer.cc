@@ -38,6 +38,17 @@ NodeCause cause_of(NodeFate fate, NodeCause if_rejected) {
   return NodeCause::kNone;
 }
 
+// The probability of all tokens that are likelier than `token`; of equally likely ones the lower ids.
+double mass_before(const Distribution& distribution, TokenId token) {
+  const double own = probability(distribution, token);
+  double mass = 0.0;
+  for (size_t i = 0; i < distribution.tokens.size(); ++i) {
+    const double other = distribution.probabilities[i];
+    if (other > own || (other == own && distribution.tokens[i] < token)) mass += other;
+  }
+  return mass;
+}
+
 // Rank of `token` among the nodes drafted below the node at `parent`; -1 if it is not among them.
 int rank_of(TokenId token, int parent, const std::vector<TraceNode>& nodes) {
   int rank = 0;
@@ -246,6 +257,7 @@ void StepTracer::record(size_t sequence, const TokenTree& tree, const Verdict& v
   for (size_t i = 0; i < verdict.tokens.size(); ++i) {
     const auto parent = std::find(followed.places.begin(), followed.places.end(), verdict.path[i]);
     trace.probabilities.push_back(probability(followed.distributions[i], verdict.tokens[i]));
+    trace.likelier.push_back(mass_before(followed.distributions[i], verdict.tokens[i]));
     trace.ranks.push_back(
         rank_of(verdict.tokens[i], static_cast<int>(parent - followed.places.begin()), trace.nodes));
   }

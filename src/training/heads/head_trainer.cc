@@ -174,6 +174,7 @@ Status HeadRun::evaluate(int64_t step) {
       .step = step, .agreement = held_out.agreement, .foreseen = held_out.tokens_per_pass()};
   OUTRIDER_RETURN_IF_ERROR(serve(candidate, point));
   learned["outrider_ranking_temperature"] = point.ranking;
+  if (!held_out.agreement.empty()) learned["outrider_agreement"] = held_out.agreement.front();
   OUTRIDER_RETURN_IF_ERROR(write_head_config(head_, target_, learned, candidate));
   history_.held_out.push_back({step, held_out.loss});
   double best = 0.0;

@@ -240,6 +240,8 @@ def lost_in_gguf(family, config):
         return True
     if rope in (YARN_SCALED["rope_parameters"], YARN_ATTENTION["rope_parameters"]):
         return True
+    if "softmax_scale" in config.get("attn_config", {}):
+        return True
     if "rope_theta" in family.gguf_loses and rope.get("rope_theta", 10000.0) != 10000.0:
         return True
     return any(key in config and config[key] != family.base.get(key) for key in family.gguf_loses)

@@ -133,6 +133,8 @@ img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 's
   configure_file(${shared}/frame.html ${NAME}.html @ONLY)
   file(READ ${CMAKE_CURRENT_BINARY_DIR}/${NAME}.html PAGE)
   configure_file(${shared}/page.cc.in ${NAME}.cc @ONLY)
+  # A page is longer than the 65536 characters that every compiler must take.
+  set_source_files_properties(${CMAKE_CURRENT_BINARY_DIR}/${NAME}.cc PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)
   target_sources(${library} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${NAME}.cc)
 endfunction()
 

@@ -171,8 +171,9 @@ void ExpertOps::finish_rows(const ExpertLayer& layer, Projection Expert::*matric
       const ExpertGroups::Group& group = groups[static_cast<size_t>(g)];
       const Projection& projection = layer.experts[static_cast<size_t>(group.expert)].*matrices;
       const int64_t begin = group.begin * projection.n;
+      const float* parts = projection.parts.size() > 1 ? parts_.data() + begin : nullptr;
       for (int64_t r = 0; r < group.rows; ++r)
-        finish_row(projection, parts_.data() + begin, {r, group.rows}, y + begin + r * projection.n);
+        finish_row(projection, parts, {r, group.rows}, y + begin + r * projection.n);
     }
   });
 }

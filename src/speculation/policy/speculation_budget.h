@@ -7,17 +7,17 @@ namespace outrider {
 // account the tokens gained over plain decoding of the same time, or subtracts the loss, and the sequences of
 // a batch draft only while their balances are together not negative. Where the estimates say that drafting
 // does not pay, it may still be explored at the cost of a common account, to which every such plain step adds
-// kExplorationIncome. A drafter that never helps therefore costs kMaxReserve once and about 1 % of the tokens
-// in the long run.
+// kExplorationIncome. A drafter that never helps therefore costs kMaxReserve once and 0.25 % of the tokens in
+// the long run.
 class SpeculationBudget {
  public:
   // Upper bound of the reserve and its first value: all that a drafter of unknown quality may lose. See
   // docs/policy.md.
   static constexpr double kMaxReserve = 20.0;
-  static constexpr double kInitialBalance = 3.5;      // what a new sequence takes from the reserve
-  static constexpr double kMaxBalance = 6.0;          // what exceeds it goes to the reserve
-  static constexpr double kMaxLoss = 2.0;             // of one step, beyond its expected loss
-  static constexpr double kExplorationIncome = 0.01;  // per plain step, where drafting is not expected to pay
+  static constexpr double kInitialBalance = 3.5;        // what a new sequence takes from the reserve
+  static constexpr double kMaxBalance = 6.0;            // what exceeds it goes to the reserve
+  static constexpr double kMaxLoss = 2.0;               // of one step, beyond its expected loss
+  static constexpr double kExplorationIncome = 0.0025;  // per plain step, where drafting should not pay
   static constexpr double kRecoveryIncome = 0.06;   // per plain step of a sequence in debt that should draft
   static constexpr double kExplorationPrice = 1.0;  // per sequence that may draft in the step
 

@@ -211,6 +211,22 @@ TEST(SpeculationPolicyBatch, NeverMuchSlowerThanPlainNorThanTheBestFixedLength) 
   }
 }
 
+// Experiments with a drafter whose levels cost as much as passes are rare.
+TEST(SpeculationPolicyBatch, ADrafterThatNeverPaysCostsLittle) {
+  constexpr double kNoSlower = 0.99;
+  for (const int batch : {1, 4, 8, 16, 32}) {
+    for (const double acceptance : {0.0, 0.3, 0.6}) {
+      const World world{.batch = batch,
+                        .acceptance = acceptance,
+                        .spread = std::min(0.2, acceptance),
+                        .level_ms = 0.5,
+                        .level_row_ms = 0.05};
+      const double rate = BatchSimulation(world, kMaxLevels, true).run(std::max(200, 16 * batch));
+      EXPECT_GE(rate, kNoSlower * plain_rate(world)) << batch << ' ' << acceptance;
+    }
+  }
+}
+
 // If rows are limited, the nodes most likely to be accepted get them, whichever sequence they belong to.
 TEST(SpeculationPolicyBatch, RowsGoWhereTheyCommitMost) {
   SpeculationPolicy policy({.is_auto = true, .max_depth = 4}, PassCosts({{1, 1.0, 0.0}, {64, 1.001, 0.0}}));

@@ -137,6 +137,24 @@ TEST_F(PageConversationsTest, ADeletedOneCanComeBack) {
   EXPECT_EQ(value("count('#list .entry')"), 1);
 }
 
+TEST_F(PageConversationsTest, ADeletedOneStaysAwayWhenItsAnswerEnds) {
+  set("max_tokens", "900");
+  set("more", R"({"ignore_eos": true})");
+  value(
+      "new MutationObserver((changes, observer) => {"
+      "  const remove = document.querySelector('#list .entry + button');"
+      "  if (remove === null) return;"
+      "  observer.disconnect();"
+      "  remove.click();"
+      "}).observe(document.body, {childList: true, subtree: true}); 0");
+  value("document.getElementById('input').focus()");
+  browser_->type("A long story");
+  browser_->press("Enter");
+  ASSERT_TRUE(wait_until("idle() && !document.getElementById('undo').hidden"));
+  EXPECT_EQ(value("new Promise((resolve) => setTimeout(resolve, 100)).then(() => count('#list .entry'))"), 0);
+  EXPECT_EQ(value("store.newestFirst().length"), 0);
+}
+
 TEST_F(PageConversationsTest, AreExportedAndImported) {
   begin_and_ask("Tell me about <b>the</b> moon.");
   value(

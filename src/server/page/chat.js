@@ -39,7 +39,7 @@ const chat = (() => {
       view.forgetSteps();
       Object.assign(view.message, {content: text, figures: "edited"});
       view.render();
-      save();
+      save(conversation);
     },
     regenerate(view) {
       if (running === null) ask(conversation.messages.slice(0, views.indexOf(view)));
@@ -68,12 +68,12 @@ const chat = (() => {
 
   // ---- Keeping.
 
-  async function save() {
-    if (conversation.messages.length === 0) return;
-    conversation.title ||= conversation.messages[0].content.trim().replace(/\s+/g, " ").slice(0, 80);
-    conversation.changed = Date.now();
+  async function save(changed) {
+    if (changed.messages.length === 0) return;
+    changed.title ||= changed.messages[0].content.trim().replace(/\s+/g, " ").slice(0, 80);
+    changed.changed = Date.now();
     try {
-      await store.put(conversation);
+      await store.put(changed);
     } catch (error) {
       showError(`the conversation was not kept: ${error.message}`);
     }
@@ -122,7 +122,7 @@ const chat = (() => {
         speculation.showFigures(answer);
         if (performance.now() - savedAt < SAVE_EVERY) continue;
         savedAt = performance.now();
-        save();
+        save(conversation);
       }
     } catch (error) {
       if (!signal.aborted) problem = error.message;
@@ -153,7 +153,7 @@ const chat = (() => {
       messages.push({role: "assistant", content: "", reasoning: "", figures: ""});
       showMessages();
       showAddress();
-      save();
+      save(conversation);
       problem = await readAnswer(views.at(-1), chunks, controller.signal);
     } catch (error) {
       if (!controller.signal.aborted) problem = error.message;
@@ -165,10 +165,9 @@ const chat = (() => {
       if (!hasAnswer) showMessages();
       if (problem !== "") showError(problem);
       scrollToEnd(false);
-      await save();
-    } else {
-      await store.put(asked);
     }
+    // One that was deleted meanwhile stays deleted.
+    if (asked === conversation || store.get(asked.id) !== undefined) await save(asked);
     return hasAnswer;
   }
 
@@ -200,7 +199,7 @@ const chat = (() => {
     byId("new").addEventListener("click", begin);
     byId("system").addEventListener("change", () => {
       conversation.system = byId("system").value;
-      save();
+      save(conversation);
     });
     byId("marks").addEventListener("change", () => views.forEach((view) => view.render()));
   }

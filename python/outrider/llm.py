@@ -119,7 +119,7 @@ class _Engine:
         return request
 
     def end(self) -> None:
-        """Ends the thread after its step; requests that run are left as they are."""
+        """Ends the thread after its step; answers that are being written end with an error."""
         if not self._is_ending:
             self._is_ending = True
             self._commands.put(None)
@@ -127,30 +127,35 @@ class _Engine:
                 self._thread.join()
 
     def _run(self) -> None:
-        is_running = False
-        while not self._is_ending:
-            try:
-                command = self._commands.get(block=not is_running)
-                if command is not None:
-                    command()
-                    is_running = bool(self._sinks)
-                continue
-            except queue.Empty:
-                pass
-            try:
-                is_running, events = self.native.step()
-            except BaseException as error:
-                self._fail(error)
-                return
-            for request, *update in events:
-                sink = self._sinks.pop(request) if update[-1] is not None else self._sinks[request]
-                sink(tuple(update))
-            is_running = is_running or bool(self._sinks)
-
-    def _fail(self, error: BaseException) -> None:
+        error: BaseException = RuntimeError("the LLM was shut down before the answer ended")
+        try:
+            while not self._is_ending:
+                self._take_commands()
+                if self._sinks and not self._is_ending:
+                    self._step()
+        except BaseException as caught:
+            error = caught
         self._is_ending = True
         for sink in self._sinks.values():
             sink((error,))
+
+    def _take_commands(self) -> None:
+        """Runs all commands that came; without a request in progress it waits for one."""
+        is_idle = not self._sinks
+        while True:
+            try:
+                command = self._commands.get(block=is_idle)
+            except queue.Empty:
+                return
+            if command is None:
+                return
+            command()
+            is_idle = False
+
+    def _step(self) -> None:
+        for request, *update in self.native.step():
+            sink = self._sinks.pop(request) if update[-1] is not None else self._sinks[request]
+            sink(tuple(update))
 
 
 class LLM:

@@ -51,16 +51,15 @@ void PythonEngine::add_event(uint64_t request, const Progress& progress) {
   events_.push_back(std::move(event));
 }
 
-nb::tuple PythonEngine::step() {
-  bool is_running = false;
+nb::list PythonEngine::step() {
   {
     const nb::gil_scoped_release release;
-    is_running = opened_.engine->step();
+    opened_.engine->step();
   }
   nb::list events;
   for (Event& event : events_) events.append(take(event));
   events_.clear();
-  return nb::make_tuple(is_running, events);
+  return events;
 }
 
 // The traces of a step come after its progress, and therefore with the event only now.

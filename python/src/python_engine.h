@@ -29,9 +29,9 @@ class PythonEngine {
   uint64_t submit(std::vector<TokenId> prompt, const Parameters& parameters, bool is_traced);
   void cancel(uint64_t id) { opened_.engine->cancel(id); }
 
-  // One step without the GIL. (running, events): an event is (request, new text, new tokens, their origins,
-  // completion or None).
-  nanobind::tuple step();
+  // One step without the GIL. Gives its events: (request, new text, new tokens, their origins, completion or
+  // None).
+  nanobind::list step();
 
   std::string apply_chat_template(const std::vector<std::pair<std::string, std::string>>& messages,
                                   bool add_generation_prompt) const;

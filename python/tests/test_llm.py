@@ -197,8 +197,11 @@ def test_many_engines_and_shutdown():
         del llm
     assert output._repr_html_()
     llm = LLM("builtin")
+    unfinished = llm.generate_async(PROMPT, SamplingParams(max_tokens=400, ignore_eos=True))
     llm.shutdown()
     llm.shutdown()
+    with pytest.raises(RuntimeError, match="shut down before the answer ended"):
+        unfinished.result()
     with pytest.raises(RuntimeError, match="shut down"):
         llm.generate(PROMPT)
 

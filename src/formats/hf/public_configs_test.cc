@@ -33,7 +33,7 @@ TEST(PublicConfigs, AreReadOrRefusedByName) {
       EXPECT_EQ(message.find('\n'), message.npos);
     }
   }
-  EXPECT_GE(found, 40U);
+  EXPECT_GE(found, 60U);
 }
 
 TEST(PublicConfigs, EveryByteReplaced) {

@@ -49,8 +49,10 @@ struct EngineOptions {
   WeightPrecision weights = WeightPrecision::kAuto;
   std::filesystem::path cache_dir;     // folder that keeps measured costs from run to run; empty: none
   std::filesystem::path packed_cache;  // folder for packed weights, which later starts map; empty: none
-  std::string kernels;                 // name of a kernel table; empty: the fastest that this machine has
-  int threads = 0;                     // 0: one per core
+  int64_t memory_limit = 0;  // bytes; layers of the target that do not fit are read from packed_cache in
+                             // every pass; 0: all weights are in memory
+  std::string kernels;       // name of a kernel table; empty: the fastest that this machine has
+  int threads = 0;           // 0: one per core
   ThreadPinning pinning = ThreadPinning::kAuto;
   int64_t context = 0;  // longest sequence in tokens; 0: the model's own limit, at most 8192
   int page_size = 16;   // tokens per KV page
@@ -182,7 +184,9 @@ struct EngineInfo {
   bool is_pinned = false;  // each thread stays on one processor
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
-  bool maps_weights = false;  // weights are mapped from EngineOptions::packed_cache
+  bool maps_weights = false;   // weights are mapped from EngineOptions::packed_cache
+  int64_t streamed_bytes = 0;  // of the layers that every pass reads from there
+  double read_rate = 0;        // bytes per second of these reads, measured; 0: nothing is read
   int64_t context = 0;
   int64_t vocab_size = 0;
   double load_ms = 0;
@@ -232,7 +236,8 @@ class Engine {
   void cancel(RequestId id);
 
   // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
-  // idle.
+  // idle. Throws std::runtime_error if layers cannot be read (EngineOptions::memory_limit); no request goes
+  // on after that.
   bool step();
 
   // From the next step on, `sink` gets one StepTrace per sequence and step, after the requests' sinks. An

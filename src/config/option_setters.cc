@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -57,6 +59,22 @@ Status set_kv_cache_type(Settings& settings, const OptionValue& value) {
   for (const auto& [name, type] : kNames) {
     if (value.text() == name) settings.engine.kv_cache_type = type;
   }
+  return {};
+}
+
+Status set_memory(Settings& settings, const OptionValue& value) {
+  constexpr std::string_view kUnits = "KMGT";
+  const std::string_view text = value.text();
+  const size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  double number = 0;
+  const char* const end = text.data() + text.size() - 1;
+  const auto parsed = unit == std::string_view::npos
+                          ? std::from_chars_result{text.data(), std::errc::invalid_argument}
+                          : std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || !(number > 0) || number > 1e6) {
+    return usage_error("--memory: expected a size such as 800M or 6G, found '" + std::string(text) + "'");
+  }
+  settings.engine.memory_limit = static_cast<int64_t>(std::ldexp(number, 10 * (static_cast<int>(unit) + 1)));
   return {};
 }
 

@@ -10,6 +10,7 @@ namespace outrider {
 
 Status set_weights(Settings& settings, const OptionValue& value);
 Status set_kv_cache_type(Settings& settings, const OptionValue& value);
+Status set_memory(Settings& settings, const OptionValue& value);
 Status set_pinning(Settings& settings, const OptionValue& value);
 Status set_prompt_ids(Settings& settings, const OptionValue& value);
 Status set_row_counts(Settings& settings, const OptionValue& value);

@@ -81,6 +81,10 @@ const OptionRow kOptions[] = {
     {.name = "packed-cache", .metavar = "DIR", .group = kModel, .commands = kRuns,
      .help = "folder for weights in the layout of the kernels: written by the first start, mapped by later ones",
      .apply = [](S& s, const V& v) { s.engine.packed_cache = v.text(); return Status(); }},
+    {.name = "memory", .metavar = "SIZE", .group = kModel, .commands = kRuns | kInspect,
+     .help = "most memory to use, such as 800M or 6G; layers that do not fit are read from the packed cache in every "
+             "pass, ahead of the layer that needs them",
+     .apply = set_memory},
     {.name = "shape", .metavar = "NAME", .group = kModel, .commands = kBench,
      .help = "instead of MODEL: random weights of this shape, such as llama-1b, or of its first layers, such as "
              "llama-1b@4, in the type of --weights (auto: bf16)",

@@ -119,6 +119,19 @@ TEST(ResolveSettings, ListsAndSpecialValues) {
   EXPECT_EQ(stops->request.stop.size(), 2u);
 }
 
+TEST(ResolveSettings, SizesOfMemory) {
+  for (const auto& [text, bytes] :
+       {std::pair<const char*, int64_t>{"800M", 800LL << 20}, {"1.5G", 3LL << 29}}) {
+    GivenOptions given = generate();
+    given.command_line["memory"] = {text};
+    const auto settings = resolve_settings(given);
+    ASSERT_TRUE(settings.ok()) << settings.error().message;
+    EXPECT_EQ(settings->engine.memory_limit, bytes);
+  }
+  for (const char* text : {"G", "800", "-1G", "0M", "8X", "nanG", "1e9G"})
+    EXPECT_NE(error_for("memory", text).find("--memory: expected a size"), std::string::npos) << text;
+}
+
 TEST(ResolveSettings, KernelTableHasItsOwnVariable) {
   GivenOptions given = generate();
   given.environment["OUTRIDER_FORCE_KERNELS"] = "reference";

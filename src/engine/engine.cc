@@ -13,6 +13,7 @@
 #include "engine/scoring.h"
 #include "engine/step.h"
 #include "engine/step/retire.h"
+#include "models/streaming/layer_stream.h"
 
 namespace outrider {
 namespace {
@@ -162,7 +163,11 @@ Result<Completion> Engine::generate(Request request, ProgressSink sink) {
                  if (sink) sink(from, progress);
                  if (progress.completion != nullptr) completion = *progress.completion;
                }));
-  while (!completion) step();
+  try {
+    while (!completion) step();
+  } catch (const ReadFailure& failure) {
+    return io_error(failure.what());
+  }
   return *std::move(completion);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <new>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "draft_heads/head_file.h"
 #include "drafters/registry.h"
 #include "drafters/resolve.h"
@@ -19,6 +21,7 @@
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "platform/cpu_topology.h"
+#include "platform/machine_memory.h"
 
 namespace outrider {
 namespace {
@@ -137,7 +140,8 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
     shape.page_count = options.kv_pages;
     return shape;
   }
-  const int64_t free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  int64_t free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  if (options.memory_limit > 0) free_bytes = std::min(free_bytes, options.memory_limit);
   shape.page_count = std::clamp(free_bytes / 3 / shape.page_bytes(), pages_per_sequence,
                                 pages_per_sequence * options.max_batch);
   return shape;
@@ -177,7 +181,6 @@ Status open_text(EngineParts& parts, const ModelFile& file) {
 }
 
 Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
-  OUTRIDER_RETURN_IF_ERROR(open_text(parts, file));
   OUTRIDER_RETURN_IF_ERROR(resolve(parts.options, file.config));
   OUTRIDER_TRY(std::vector<int> cpus, pinned_cpus(parts.options));
   parts.pool = std::make_unique<ThreadPool>(parts.options.threads, std::move(cpus));
@@ -186,7 +189,8 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                                                 .pool = parts.pool.get(),
                                                 .weights = weights,
                                                 .context = parts.options.context,
-                                                .packed_cache = parts.options.packed_cache}));
+                                                .packed_cache = parts.options.packed_cache,
+                                                .streams_layers = parts.options.memory_limit > 0}));
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
   OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
@@ -238,6 +242,38 @@ Status open_drafter(EngineParts& parts, const ModelFile& file, const KernelTable
   return {};
 }
 
+// Memory that is in use, and will be when all buffers have been written.
+class MemoryCount {
+ public:
+  int64_t bytes() const { return begin_ + Buffer::owned_bytes() - owned_; }
+
+ private:
+  int64_t begin_ = resident_memory();
+  int64_t owned_ = Buffer::owned_bytes();
+};
+
+std::string megabytes(double bytes) { return std::to_string(std::llround(bytes / 1e6)) + " MB"; }
+
+// Gives the layers of the target what the limit leaves to them.
+Status keep_layers(EngineParts& parts, const MemoryCount& memory) {
+  constexpr int64_t kLists = int64_t{8} << 20;  // lists, texts and stacks
+  if (parts.options.memory_limit == 0) return {};
+  const int64_t rest = memory.bytes() + kLists;
+  if (const Status kept = parts.target->keep_layers(parts.options.memory_limit - rest); !kept.ok()) {
+    return Error{kept.error().kind, kept.error().message + "; all else takes " +
+                                        megabytes(static_cast<double>(rest)) +
+                                        "; raise --memory, or lower --ctx or --max-batch"};
+  }
+  const std::optional<LayerStreaming> streaming = parts.target->streaming();
+  if (!streaming || streaming->bytes == 0) return {};
+  parts.info.streamed_bytes = streaming->bytes;
+  parts.info.read_rate = streaming->rate;
+  const auto bytes = static_cast<double>(streaming->bytes);
+  log_info("every pass reads " + megabytes(bytes) + " of weights at " + megabytes(streaming->rate) +
+           " a second, which takes " + std::to_string(std::llround(1e3 * bytes / streaming->rate)) + " ms");
+  return {};
+}
+
 Status check_acceptance(const EngineOptions& options) {
   if (!options.speculation.relaxed.for_thinking || options.acceptance == AcceptanceRule::kCoupled ||
       options.acceptance == AcceptanceRule::kRelaxed) {
@@ -275,10 +311,13 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadS
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(parts->options.model));
   enter(LoadStage::kWeights);
+  OUTRIDER_RETURN_IF_ERROR(open_text(*parts, file));
+  const MemoryCount memory;
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
   OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(*parts));
   enter(LoadStage::kDrafter);
   OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, file, kernels, resolved.head ? &*resolved.head : nullptr));
+  OUTRIDER_RETURN_IF_ERROR(keep_layers(*parts, memory));
   enter(LoadStage::kCosts);
   const bool needs_costs = parts->options.speculation.is_auto || parts->options.calibrate;
   if (needs_costs && max_depth(*parts) > 0) parts->costs = calibrate(*parts);

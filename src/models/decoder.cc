@@ -120,6 +120,16 @@ SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, 
   return run(batch, cache, layers);
 }
 
+std::optional<LayerStreaming> Decoder::streaming() const {
+  if (!weights_.stream) return std::nullopt;
+  const LayerStream& stream = *weights_.stream;
+  return LayerStreaming{.bytes = stream.plan().streamed_bytes,
+                        .kept_bytes = stream.plan().memory,
+                        .rate = stream.rate(),
+                        .bytes_read = stream.bytes_read(),
+                        .waited_ms = stream.waited_ms()};
+}
+
 int64_t Decoder::woken_experts() const { return std::accumulate(woken_.begin(), woken_.end(), int64_t{0}); }
 
 int64_t Decoder::pass_bytes() const {
@@ -147,6 +157,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   embed(batch);
   for (int64_t i = 0; i < layers.count; ++i) {
     if (is_resumed && i == batch.resume_layer) resume(batch);
+    if (weights_.stream && layers.runs(i)) weights_.stream->acquire(i);
     const bool attends = layers.runs_attention(i) && layers.runs_attention(config_.kv_layer_of(i));
     if (attends) run_attention(batch, i, i + 1 == layers.count, cache);
     const bool joins = attends && config_.block != BlockKind::kSequential;

@@ -26,6 +26,10 @@ class Decoder final : public Model {
   int64_t streamed_bytes() const override { return weights_.streamed_bytes(config_.experts.used); }
   int64_t woken_experts() const override;
   int64_t pass_bytes() const override;
+  Status keep_layers(int64_t bytes) override {
+    return weights_.stream ? weights_.stream->keep(bytes) : Status();
+  }
+  std::optional<LayerStreaming> streaming() const override;
   Status reserve(int64_t rows, int64_t logits_rows) override;
   std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) override {
     return run(batch, cache, whole_).logits;

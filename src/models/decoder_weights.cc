@@ -301,16 +301,22 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
   WeightLoader loader(file, options);
   DecoderWeights weights;
   weights.layers.resize(static_cast<size_t>(config.layer_count));
+  std::vector<size_t> ends;  // of the matrices of each layer
   for (int64_t i = 0; i < config.layer_count; ++i) {
     const LayerPlace place{
         .prefix = "model.layers." + std::to_string(i) + ".", .index = i, .input_size = config.hidden_size};
     OUTRIDER_RETURN_IF_ERROR(
         load_decoder_layer(loader, config, place, weights.layers[static_cast<size_t>(i)]));
+    ends.push_back(loader.planned());
   }
   if (config.layer_inputs.size != 0)
     OUTRIDER_RETURN_IF_ERROR(load_layer_inputs(loader, config, weights.layer_inputs.emplace()));
   OUTRIDER_RETURN_IF_ERROR(load_ends(loader, config, weights));
-  OUTRIDER_TRY(weights.packed_file, loader.pack_all());
+  if (options.streams_layers) {
+    OUTRIDER_TRY(weights.stream, loader.stream_all(ends));
+  } else {
+    OUTRIDER_TRY(weights.packed_file, loader.pack_all());
+  }
   return weights;
 }
 

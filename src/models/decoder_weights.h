@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +56,7 @@ struct DecoderWeights {
   std::optional<MappedFile> packed_file;  // the mapped file that matrices borrow their data from, if any
   std::optional<PackedMatrix> table;  // [vocab_size, token_size]; nullopt when lm_head is the embedding, too
   std::vector<DecoderLayer> layers;   // [layer_count]
+  std::unique_ptr<LayerStream> stream;    // of the layers' matrices where they are not all in memory, or null
   std::optional<PackedMatrix> positions;  // learned, [offset + count, hidden_size]
   Projection input_projection;            // of rows of the table to the residual stream, or empty
   Projection output_projection;           // of normalized states to the output head, or empty

@@ -24,6 +24,7 @@ struct ModelOptions {
   std::optional<DType> weights;  // type that stored matrices are converted to; nullopt: as stored
   int64_t context = 0;  // positions of the longest sequence; 0: those of training before any RoPE scaling
   std::filesystem::path packed_cache = {};  // folder for packed weights that later starts map; empty: none
+  bool streams_layers = false;  // they are read from that folder when a pass needs them, see keep_layers()
 };
 
 // The layers that a drafting pass of the network itself runs; the final norm and the output head follow.
@@ -33,11 +34,21 @@ struct LayerSubset {
 
   bool runs_attention(int64_t layer) const { return runs(skip_attention, layer); }
   bool runs_mlp(int64_t layer) const { return runs(skip_mlp, layer); }
+  bool runs(int64_t layer) const { return runs_attention(layer) || runs_mlp(layer); }
 
  private:
   static bool runs(const std::vector<uint8_t>& skip, int64_t layer) {
     return skip.empty() || skip[static_cast<size_t>(layer)] == 0;
   }
+};
+
+// Layers that are read from a file in every pass.
+struct LayerStreaming {
+  int64_t bytes = 0;       // that a whole pass reads
+  int64_t kept_bytes = 0;  // of other layers, and of the buffers of reads
+  double rate = 0;         // bytes per second, measured when the model was opened
+  int64_t bytes_read = 0;  // so far
+  double waited_ms = 0;    // for reads, so far
 };
 
 struct SubsetOutput {
@@ -68,12 +79,19 @@ class Model {
   // The bytes of weights that the last pass read.
   virtual int64_t pass_bytes() const { return streamed_bytes(); }
 
+  // Keeps as many layers in memory as `bytes` allow, where ModelOptions::streams_layers is set; to be called
+  // before the first pass. Errors: see LayerStream::keep().
+  virtual Status keep_layers(int64_t /*bytes*/) { return {}; }
+  // Where the weights of a pass come from; nullopt: from memory.
+  virtual std::optional<LayerStreaming> streaming() const { return std::nullopt; }
+
   // Makes room for batches of that size: forward() over them does not allocate. Error: out of memory.
   virtual Status reserve(int64_t rows, int64_t logits_rows) = 0;
 
   // Runs the batch, writes keys and values of every row to its slot in `cache`, and returns the logits
   // [batch.logits_rows.size(), vocab_size], valid until the next call. Ids must be within the vocabulary.
-  // A batch larger than reserved allocates, which throws std::bad_alloc when memory is out.
+  // A batch larger than reserved allocates, which throws std::bad_alloc when memory is out. Layers that
+  // cannot be read throw ReadFailure.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
 
   // Runs a part of the network and writes the keys and values of the layers whose attention runs; they equal

@@ -11,7 +11,6 @@
 
 #include "base/counter_rng.h"
 #include "base/log.h"
-#include "platform/durable_file.h"
 
 namespace outrider {
 namespace {
@@ -86,7 +85,7 @@ std::span<const std::byte> PackedCache::bytes(const MappedFile& mapped, size_t i
   return mapped.bytes().subspan(offsets_[i], static_cast<size_t>(jobs_[i].packed->bytes()));
 }
 
-std::optional<MappedFile> PackedCache::open(ThreadPool& pool) const {
+std::optional<MappedFile> PackedCache::open(ThreadPool& pool, bool loads_pages) const {
   std::error_code error;
   if (!std::filesystem::exists(path_, error)) return std::nullopt;
   Result<MappedFile> mapped = MappedFile::open(path_);
@@ -94,7 +93,7 @@ std::optional<MappedFile> PackedCache::open(ThreadPool& pool) const {
     log_warning(mapped.error().message + "; packing the weights again");
     return std::nullopt;
   }
-  if (!fits(*mapped, pool)) {
+  if (!fits(*mapped, pool, loads_pages)) {
     log_warning(path_.string() +
                 " is of another state of the model or of the engine, or damaged; packing the weights again");
     return std::nullopt;
@@ -102,14 +101,16 @@ std::optional<MappedFile> PackedCache::open(ThreadPool& pool) const {
   return std::move(mapped).value();
 }
 
-bool PackedCache::fits(const MappedFile& mapped, ThreadPool& pool) const {
+bool PackedCache::fits(const MappedFile& mapped, ThreadPool& pool, bool loads_pages) const {
   if (mapped.bytes().size() != size_) return false;
   if (as_text(mapped.bytes().first(description_.size())) != description_) return false;
   std::atomic<bool> all_fit = true;
   pool.run(16 * pool.size(), [&](Worker worker) {
     const Range bytes = share_of(worker, static_cast<int64_t>(size_), int64_t{2} << 20);
-    populate_mapped_pages(mapped.bytes().subspan(static_cast<size_t>(bytes.begin),
-                                                 static_cast<size_t>(bytes.end - bytes.begin)));
+    if (loads_pages) {
+      populate_mapped_pages(mapped.bytes().subspan(static_cast<size_t>(bytes.begin),
+                                                   static_cast<size_t>(bytes.end - bytes.begin)));
+    }
     const Range jobs = share_of(worker, static_cast<int64_t>(jobs_.size()));
     for (int64_t i = jobs.begin; i < jobs.end; ++i) {
       if (!panel_fits(mapped, static_cast<size_t>(i))) all_fit = false;
@@ -139,19 +140,37 @@ bool PackedCache::panel_fits(const MappedFile& mapped, size_t i) const try {
   return false;
 }
 
-Status PackedCache::write() const {
+Status PackedCache::check_stamps() const {
   for (const FileStamp& stamp : file_.stamps) {
     if (!stamp.is_final) return io_error("the model was written only just now; the next start will do it");
   }
-  OUTRIDER_RETURN_IF_ERROR(make_directories(path_.parent_path()));
-  const std::string padding(kPage, '\0');
+  return make_directories(path_.parent_path());
+}
+
+Status PackedCache::write_matrix(const PackingJob& job, const ByteSink& sink) const {
+  static const std::string padding(kPage, '\0');
+  const Buffer& data = job.packed->data;
+  OUTRIDER_RETURN_IF_ERROR(sink(as_text({data.data(), data.size()})));
+  return sink(std::string_view(padding).substr(0, whole_pages(data.size()) - data.size()));
+}
+
+Status PackedCache::write() const {
+  OUTRIDER_RETURN_IF_ERROR(check_stamps());
+  return write_durably(path_, [&](const ByteSink& sink) -> Status {
+    OUTRIDER_RETURN_IF_ERROR(sink(description_));
+    for (const PackingJob& job : jobs_) OUTRIDER_RETURN_IF_ERROR(write_matrix(job, sink));
+    return {};
+  });
+}
+
+Status PackedCache::write(const std::function<Status(const PackingJob&)>& pack) const {
+  OUTRIDER_RETURN_IF_ERROR(check_stamps());
   return write_durably(path_, [&](const ByteSink& sink) -> Status {
     OUTRIDER_RETURN_IF_ERROR(sink(description_));
     for (const PackingJob& job : jobs_) {
-      const Buffer& data = job.packed->data;
-      OUTRIDER_RETURN_IF_ERROR(sink(as_text({data.data(), data.size()})));
-      OUTRIDER_RETURN_IF_ERROR(
-          sink(std::string_view(padding).substr(0, whole_pages(data.size()) - data.size())));
+      OUTRIDER_RETURN_IF_ERROR(pack(job));
+      OUTRIDER_RETURN_IF_ERROR(write_matrix(job, sink));
+      job.packed->data = Buffer();
     }
     return {};
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "outrider/result.h"
+#include "platform/durable_file.h"
 #include "platform/mapped_file.h"
 
 namespace outrider {
@@ -46,16 +48,28 @@ class PackedCache {
   const std::filesystem::path& path() const { return path_; }
 
   // nullopt where there is no such file, or one that does not match, which the log reports.
-  std::optional<MappedFile> open(ThreadPool& pool) const;
+  std::optional<MappedFile> open(ThreadPool& pool) const { return open(pool, /*loads_pages=*/true); }
+  // Whether open() would succeed; few of the file's pages are read.
+  bool exists(ThreadPool& pool) const { return open(pool, /*loads_pages=*/false).has_value(); }
+  // Where the bytes of job `i` begin in the file, a whole page.
+  size_t offset(size_t i) const { return offsets_[i]; }
+  // Where the bytes of the next job begin, or the file ends.
+  size_t end(size_t i) const { return i + 1 < offsets_.size() ? offsets_[i + 1] : size_; }
   // The bytes of job `i` in an opened file.
   std::span<const std::byte> bytes(const MappedFile& mapped, size_t i) const;
 
   // Writes the matrices that the jobs have packed. Errors: those of the file system; another process is
-  // writing.
+  // writing; the model was changed only just now.
   Status write() const;
+  // Has each matrix packed just before it is written, and gives its memory back at once. Errors also: those
+  // of `pack`.
+  Status write(const std::function<Status(const PackingJob&)>& pack) const;
 
  private:
-  bool fits(const MappedFile& mapped, ThreadPool& pool) const;
+  std::optional<MappedFile> open(ThreadPool& pool, bool loads_pages) const;
+  Status check_stamps() const;
+  Status write_matrix(const PackingJob& job, const ByteSink& sink) const;
+  bool fits(const MappedFile& mapped, ThreadPool& pool, bool loads_pages) const;
   bool panel_fits(const MappedFile& mapped, size_t i) const;
 
   const ModelFile& file_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -174,6 +175,55 @@ Result<std::optional<MappedFile>> WeightLoader::pack_all() {
     }
   }
   return std::optional<MappedFile>();
+}
+
+Status WeightLoader::pack_to_file(const PackedCache& cache) const {
+  if (options_.packed_cache.empty() || file_.stamps.empty()) {
+    return usage_error("a limit of memory needs a model in files and a folder for packed weights, found " +
+                       std::string(file_.stamps.empty() ? "random weights" : "none; set --packed-cache"));
+  }
+  if (cache.exists(*options_.pool)) return {};
+  log_info("packing the weights into " + cache.path().string());
+  return cache.write([this](const PackingJob& job) { return pack(job); });
+}
+
+// The layer of the jobs [begin, end), whose matrices get sizes but no data.
+StoredLayer WeightLoader::stored_layer(const PackedCache& cache, std::span<const PackingJob> jobs,
+                                       Range range) {
+  StoredLayer layer;
+  layer.begin = cache.offset(static_cast<size_t>(range.begin));
+  layer.bytes = cache.end(static_cast<size_t>(range.end - 1)) - layer.begin;
+  for (auto i = static_cast<size_t>(range.begin); i < static_cast<size_t>(range.end); ++i) {
+    PackedMatrix& packed = *jobs[i].packed;
+    const std::byte* const nowhere = nullptr;
+    packed.data = Buffer::borrowed({nowhere, static_cast<size_t>(packed.bytes())});
+    layer.matrices.push_back({&packed, cache.offset(i) - layer.begin});
+  }
+  return layer;
+}
+
+Result<std::unique_ptr<LayerStream>> WeightLoader::stream_all(std::span<const size_t> ends) {
+  std::vector<PackingJob> jobs = std::exchange(jobs_, {});
+  for (PackingJob& job : jobs) {
+    packed_bytes_ += job.packed->bytes();
+    job.memory = nullptr;
+  }
+  const PackedCache cache(options_.packed_cache, file_, *options_.kernels, jobs);
+  OUTRIDER_RETURN_IF_ERROR(pack_to_file(cache));
+  std::vector<StoredLayer> layers;
+  size_t next = 0;
+  for (const size_t end : ends) {
+    layers.push_back(stored_layer(cache, jobs, {static_cast<int64_t>(next), static_cast<int64_t>(end)}));
+    next = end;
+  }
+  OUTRIDER_TRY(const MappedFile mapped, MappedFile::open(cache.path()));
+  for (; next < jobs.size(); ++next) {
+    OUTRIDER_RETURN_IF_ERROR(allocate(*jobs[next].packed));
+    const std::span<const std::byte> bytes = cache.bytes(mapped, next);
+    std::memcpy(jobs[next].packed->data.data(), bytes.data(), bytes.size());
+    drop_mapped_pages(bytes);
+  }
+  return LayerStream::open(cache.path(), std::move(layers));
 }
 
 }  // namespace outrider

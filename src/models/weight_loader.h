@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "formats/model_file.h"
 #include "models/model.h"
 #include "models/packed_cache.h"
+#include "models/streaming/layer_stream.h"
 
 namespace outrider {
 
@@ -53,6 +56,12 @@ class WeightLoader {
   // Packs what was planned, or finds it packed in ModelOptions::packed_cache; matrices then borrow their data
   // from the returned file. Error: the first matrix that could not be converted or packed.
   Result<std::optional<MappedFile>> pack_all();
+  // The number of matrices planned so far.
+  size_t planned() const { return jobs_.size(); }
+  // Packs what was planned into a file of ModelOptions::packed_cache, unless it is there. The matrices
+  // planned up to each of `ends` are a layer of the returned stream; later ones are read into memory. Errors
+  // also: no such folder, those of its file system.
+  Result<std::unique_ptr<LayerStream>> stream_all(std::span<const size_t> ends);
   int64_t packed_bytes() const { return packed_bytes_; }  // sum over all calls
 
  private:
@@ -66,6 +75,8 @@ class WeightLoader {
   };
   Status plan_matrix(MatrixPlan plan, Layout layout, PackedMatrix& packed);
   Status pack(const PackingJob& job) const;
+  Status pack_to_file(const PackedCache& cache) const;
+  static StoredLayer stored_layer(const PackedCache& cache, std::span<const PackingJob> jobs, Range range);
   static Status allocate_for(const PackingJob& job);
 
   void place(PackedMatrix& packed) const;

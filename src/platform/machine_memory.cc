@@ -16,4 +16,11 @@ int64_t machine_memory() {
   return installed;
 }
 
+int64_t resident_memory() {
+  int64_t all = 0;
+  int64_t resident = 0;  // pages
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
 }  // namespace outrider

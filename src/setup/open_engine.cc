@@ -114,6 +114,8 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
   } else if (options.cache_dir == "none") {
     options.cache_dir.clear();
   }
+  if (options.memory_limit > 0 && options.packed_cache.empty() && !options.cache_dir.empty())
+    options.packed_cache = options.cache_dir / "packed";
   SpeculativeOptions& speculation = options.speculation;
   const bool takes_draft =
       speculation.decoding_type == Method::kDraftTarget || speculation.decoding_type == Method::kAuto;

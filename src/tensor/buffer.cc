@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -12,7 +13,12 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 64;
+
+std::atomic<int64_t> owned = 0;
+
 }  // namespace
+
+int64_t Buffer::owned_bytes() { return owned; }
 
 Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
@@ -20,6 +26,7 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     data_ = static_cast<std::byte*>(::operator new (rounded, std::align_val_t{kAlignment}));
     std::memset(data_, 0, rounded);
+    owned += static_cast<int64_t>(bytes);
     return;
   }
   if (bytes > SIZE_MAX - kHugePage) throw std::bad_alloc();
@@ -37,6 +44,7 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   if (raw_end > end) munmap(reinterpret_cast<void*>(end), raw_end - end);
   data_ = reinterpret_cast<std::byte*>(aligned);
   madvise(data_, mapped_, MADV_HUGEPAGE);  // a hint: refusal costs speed only
+  owned += static_cast<int64_t>(bytes);
 }
 
 Buffer Buffer::borrowed(std::span<const std::byte> bytes) {
@@ -49,6 +57,7 @@ Buffer Buffer::borrowed(std::span<const std::byte> bytes) {
 
 Buffer::~Buffer() {
   if (data_ == nullptr) return;
+  if (!is_borrowed()) owned -= static_cast<int64_t>(bytes_);
   switch (source_) {
     case Source::kHeap:
       ::operator delete (data_, std::align_val_t{kAlignment});

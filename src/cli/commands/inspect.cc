@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <algorithm>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/reports/completion_json.h"
+#include "cli/reports/memory_forecast.h"
 #include "cli/terminal.h"
 #include "config/methods.h"
 #include "draft_heads/head_file.h"
@@ -170,6 +172,27 @@ std::string model_text(const ModelFile& model) {
   return text;
 }
 
+// Tells what to expect of the model under --memory, with a cache for one sequence.
+Result<nlohmann::ordered_json> memory_json(const ModelFile& model, const EngineOptions& options) {
+  constexpr double kAcceptanceLength = 3;  // tokens of a pass over a tree, as an example
+  const int64_t context =
+      options.context > 0 ? options.context : std::min<int64_t>(model.config.max_context, 8192);
+  OUTRIDER_TRY(const MemoryForecast forecast,
+               forecast_memory(model, options.memory_limit, context * cache_bytes_per_token(model.config)));
+  nlohmann::ordered_json json;
+  json["limit"] = options.memory_limit;
+  json["needed"] = forecast.needed;
+  json["context"] = context;
+  json["layers_read_per_pass"] = forecast.streamed_layers;
+  json["bytes_read_per_pass"] = forecast.streamed_bytes;
+  if (forecast.streamed_bytes == 0) return json;
+  json["bytes_per_second"] = std::llround(forecast.read_rate);
+  json["ms_per_pass"] = std::llround(1e3 * forecast.pass_seconds());
+  json["tokens_per_second"] = 1 / forecast.pass_seconds();
+  json["tokens_per_second_with_trees_of_3"] = kAcceptanceLength / forecast.pass_seconds();
+  return json;
+}
+
 // A learned drafter: its target, its own configuration and its tensors, including those of integers.
 nlohmann::ordered_json head_json(const HeadFile& head) {
   const HeadSummary summary = summarize_head(head);
@@ -218,7 +241,17 @@ Status run_inspect(const Settings& settings) {
     return {};
   }
   OUTRIDER_TRY(const ModelFile model, describe_model(path));
-  write_output(settings.json ? json_line(model_json(model)) : model_text(model));
+  std::optional<nlohmann::ordered_json> memory;
+  if (settings.engine.memory_limit > 0) {
+    OUTRIDER_TRY(memory, memory_json(model, settings.engine));
+  }
+  if (settings.json) {
+    nlohmann::ordered_json json = model_json(model);
+    if (memory) json["memory"] = *memory;
+    write_output(json_line(json));
+  } else {
+    write_output(model_text(model) + (memory ? "\n" + section_text("memory", *memory) : ""));
+  }
   return {};
 }
 

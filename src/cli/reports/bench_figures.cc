@@ -77,6 +77,8 @@ void add_engine(nlohmann::ordered_json& json, const EngineInfo& info) {
   json["threads"] = info.threads;
   json["pinned"] = info.is_pinned;
   json["maps_weights"] = info.maps_weights;
+  json["streamed_bytes"] = info.streamed_bytes;
+  json["read_rate"] = info.read_rate;
 }
 
 nlohmann::ordered_json figures_json(const Figures& figures) {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Engines whose layers do not all fit into memory: the text is that of an engine in memory, with every way to
+// draft, and a disk that fails ends the request with an error.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "config/methods.h"
+#include "outrider/engine.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kModels = std::string(OUTRIDER_SOURCE_DIR) + "/models/";
+
+class MemoryLimit : public testing::Test {
+ protected:
+  MemoryLimit() : folder_(testing::TempDir() + "outrider_memory_limit_test") { fs::remove_all(folder_); }
+  ~MemoryLimit() override { fs::remove_all(folder_); }
+
+  EngineOptions options_for(const std::string& drafter) const {
+    EngineOptions options;
+    options.model = kModels + "outrider-small";
+    options.threads = 2;
+    options.context = 128;
+    options.max_batch = 2;
+    options.packed_cache = folder_;
+    options.speculation.decoding_type = *find_method(drafter);
+    options.speculation.speculative_model = kModels + "outrider-draft";
+    return options;
+  }
+
+  // The engine with the least memory, in steps of a megabyte, that can run.
+  static std::unique_ptr<Engine> open_smallest(EngineOptions options) {
+    for (int64_t megabytes = 16; megabytes < 4096; ++megabytes) {
+      options.memory_limit = megabytes << 20;
+      auto engine = Engine::open(options);
+      if (engine.ok()) return std::move(engine).value();
+      EXPECT_NE(engine.error().message.find("raise --memory"), std::string::npos) << engine.error().message;
+    }
+    return nullptr;
+  }
+
+  static Result<Completion> complete(Engine& engine, double temperature) {
+    Request request;
+    request.prompt = engine.tokenize("Once upon a time, Lily found a red ball. Lily and the red ball");
+    request.max_tokens = 24;
+    request.sampling.temperature = temperature;
+    request.sampling.seed = 3;
+    request.ignore_eos = true;
+    return engine.generate(request);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(MemoryLimit, TextIsThatOfAnEngineInMemory) {
+  for (const char* drafter : {"none", "ngram", "draft_target", "early_exit"}) {
+    SCOPED_TRACE(drafter);
+    const auto whole = Engine::open(options_for(drafter));
+    ASSERT_TRUE(whole.ok()) << whole.error().message;
+    const auto engine = open_smallest(options_for(drafter));
+    ASSERT_NE(engine, nullptr);
+    EXPECT_GT(engine->info().streamed_bytes, 0);
+    EXPECT_GT(engine->info().read_rate, 0);
+    for (const double temperature : {0.0, 1.0}) {
+      const auto expected = complete(**whole, temperature);
+      const auto found = complete(*engine, temperature);
+      ASSERT_TRUE(expected.ok() && found.ok());
+      EXPECT_EQ(found->tokens, expected->tokens);
+    }
+  }
+}
+
+TEST_F(MemoryLimit, AFileThatCannotBeReadEndsTheRequest) {
+  const auto engine = open_smallest(options_for("ngram"));
+  ASSERT_NE(engine, nullptr);
+  for (const auto& entry : fs::directory_iterator(folder_)) fs::resize_file(entry.path(), 4096);
+  const auto completion = complete(*engine, 0);
+  ASSERT_FALSE(completion.ok());
+  EXPECT_EQ(completion.error().kind, ErrorKind::kIo);
+  EXPECT_NE(completion.error().message.find("cannot read"), std::string::npos) << completion.error().message;
+}
+
+}  // namespace
+}  // namespace outrider

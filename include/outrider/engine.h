@@ -62,6 +62,7 @@ struct EngineOptions {
   int prefill_chunk = 256;  // prompt tokens computed in one pass
   int max_batch_rows = 0;   // rows of one pass: prompts, pending tokens, drafts; 0: enough for the two above
   int max_waiting = 0;      // requests that wait for a place in the batch; 0: any number
+  int offered_nodes = 0;    // nodes below the root of the largest tree that Engine::offer() takes; 0: none
   bool calibrate = false;   // measure the costs of passes even if no policy needs them, for
                             // EngineStatus::speedup and for requests with a policy of their own
 };
@@ -79,6 +80,9 @@ struct RequestSpeculation {
   std::optional<bool> is_auto;  // measured costs decide how much is drafted; unset: the engine's setting
   int max_draft_tokens = 0;     // drafted nodes of a tree; 0: the engine's limit
   std::optional<AcceptanceRule> acceptance;  // unset: the engine's
+  // Its trees come from Engine::offer() instead of from the drafter. Until one comes, the request sits out
+  // the steps and holds no place in the batch.
+  bool is_offered = false;
 };
 
 // Rules on token ids, in addition to a constraint. They apply to the output alone, not to the prompt.
@@ -92,6 +96,9 @@ struct TokenRules {
 
 struct Request {
   std::vector<TokenId> prompt = {};  // at least one token
+  // Output that an earlier run of this request has committed, perhaps on another machine; decoding goes on
+  // behind it. Not for requests with log-probabilities.
+  std::vector<TokenId> output = {};
   SamplingParams sampling = {};
   int64_t max_tokens = 128;
   std::vector<std::string> stop = {};     // text that ends the output and is not part of it
@@ -196,6 +203,7 @@ struct EngineInfo {
 struct EngineStatus {
   int running = 0;  // requests in the batch
   int waiting = 0;
+  int parked = 0;     // requests that wait for an offered tree
   int64_t pages = 0;  // pages of the KV pool
   int64_t used_pages = 0;
   int64_t steps = 0;
@@ -235,9 +243,14 @@ class Engine {
   // Takes effect with the next step; may be called from a sink. Unknown and finished requests are ignored.
   void cancel(RequestId id);
 
+  // Hands over the next tree of a request with RequestSpeculation::is_offered, whose root is the request's
+  // last token. The next step verifies it; nodes beyond the limits are cut. A tree that was not verified yet
+  // is replaced, and one for an unknown or finished request is ignored. Not to be called from a sink.
+  void offer(RequestId id, TokenTree tree);
+
   // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
-  // idle. Throws std::runtime_error if layers cannot be read (EngineOptions::memory_limit); no request goes
-  // on after that.
+  // idle: no request is left, or all that are left wait for an offered tree. Throws std::runtime_error if
+  // layers cannot be read (EngineOptions::memory_limit); no request goes on after that.
   bool step();
 
   // From the next step on, `sink` gets one StepTrace per sequence and step, after the requests' sinks. An

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "chat_template/plain_chat.h"
 #include "engine/guarded_call.h"
 #include "engine/open_parts.h"
 #include "engine/request_checks.h"
@@ -20,6 +21,7 @@ namespace {
 
 // How many of the sequence's first tokens the drafter needs no features of.
 int64_t known_tokens(Drafter& drafter, const Sequence& sequence) {
+  if (sequence.is_offered()) return std::ssize(sequence.tokens());
   int64_t known = 0;
   (void)guarded([&] {
     known = drafter.known_tokens(sequence.tokens(), sequence.request().cache_scope);
@@ -36,6 +38,7 @@ SchedulerOptions scheduler_options(const EngineParts& parts) {
           .prompt_logits = kMaxPromptLogits,
           .max_depth = max_depth(parts),
           .max_nodes = max_nodes(parts),
+          .offered_nodes = parts.options.offered_nodes,
           .max_preemptions = parts.max_preemptions,
           .preempt_every = parts.preempt_every,
           .max_cached = [drafter](const Sequence& sequence) { return known_tokens(*drafter, sequence); }};
@@ -60,7 +63,7 @@ StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, Speculation
           .acceptance = acceptance_rule(parts.options),
           .options = &parts.options.speculation,
           .limits = batch_limits(parts),
-          .max_nodes = max_nodes(parts)};
+          .max_nodes = tree_limits(parts).nodes};
 }
 
 }  // namespace
@@ -107,19 +110,10 @@ std::string Engine::detokenize(std::span<const TokenId> tokens, bool skip_specia
 Result<std::string> Engine::apply_chat_template(std::span<const std::pair<std::string, std::string>> messages,
                                                 bool add_generation_prompt) const {
   const EngineParts& parts = *impl_->parts;
-  if (!parts.chat_template)
-    return input_error("the model has no chat template; use generate with a plain prompt");
-  ChatContext context;
-  for (const auto& [role, content] : messages) {
-    ChatMessage message;
-    message.role = role;
-    message.content = content;
-    context.messages.push_back(std::move(message));
-  }
-  context.add_generation_prompt = add_generation_prompt;
-  context.bos_token = parts.bos_token;
-  context.eos_token = parts.eos_token;
-  return parts.chat_template->render(context);
+  const ChatFormat format{.chat_template = parts.chat_template ? &*parts.chat_template : nullptr,
+                          .bos_token = parts.bos_token,
+                          .eos_token = parts.eos_token};
+  return render_plain_chat(format, messages, add_generation_prompt);
 }
 
 Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
@@ -128,7 +122,7 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
   const RequestId id = impl_->next_id++;
   const SpeculativeOptions& speculation = parts.options.speculation;
   const Sequence::Limits limits{.context = parts.options.context,
-                                .max_nodes = max_nodes(parts),
+                                .max_nodes = tree_limits(parts).nodes,
                                 .vocab_size = parts.vocab_size,
                                 .model_stop_tokens = parts.target->config().stop_tokens,
                                 .thinking = {.begin = speculation.relaxed.begin_thinking_token,
@@ -144,6 +138,11 @@ Result<RequestId> Engine::submit(Request request, ProgressSink sink) {
 
 void Engine::cancel(RequestId id) { impl_->cancelled.push_back(id); }
 
+void Engine::offer(RequestId id, TokenTree tree) {
+  Sequence* sequence = impl_->scheduler.find(id);
+  if (sequence != nullptr && sequence->is_offered()) sequence->offered = std::move(tree);
+}
+
 bool Engine::step() {
   for (const RequestId id : std::exchange(impl_->cancelled, {})) {
     if (Sequence* sequence = impl_->scheduler.find(id)) sequence->finish(FinishReason::kCancelled);
@@ -151,12 +150,15 @@ bool Engine::step() {
   }
   if (impl_->scheduler.idle()) return false;
   impl_->step.run();
+  impl_->scheduler.park();
   return !impl_->scheduler.idle();
 }
 
 void Engine::set_trace_sink(TraceSink sink) { impl_->step.set_trace_sink(std::move(sink)); }
 
 Result<Completion> Engine::generate(Request request, ProgressSink sink) {
+  if (request.speculation.is_offered)
+    return usage_error("trees are offered between steps; submit the request and step instead of generate()");
   std::optional<Completion> completion;
   OUTRIDER_TRY([[maybe_unused]] const RequestId id,
                submit(std::move(request), [&](RequestId from, const Progress& progress) {
@@ -181,6 +183,7 @@ EngineStatus Engine::status() const {
   const StepTotals& totals = impl_->step.totals();
   EngineStatus status{.running = scheduler.running(),
                       .waiting = scheduler.waiting(),
+                      .parked = scheduler.parked(),
                       .pages = cache.shape().page_count,
                       .used_pages = cache.shape().page_count - cache.available_pages(),
                       .steps = totals.steps,

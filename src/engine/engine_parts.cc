@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "drafters/registry.h"
+#include "config/methods.h"
 
 namespace outrider {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 int64_t max_logits_without_limit(const EngineParts& parts) {
   constexpr int64_t kMaxDrafted = 1024;
   const int64_t batch = parts.options.max_batch;
-  const int64_t nodes = max_nodes(parts);
+  const int64_t nodes = tree_limits(parts).nodes;
   return batch + std::min(batch * nodes, std::max(nodes, kMaxDrafted));
 }
 
@@ -23,15 +23,22 @@ int max_depth(const EngineParts& parts) { return limits_of(parts.options.specula
 
 int max_nodes(const EngineParts& parts) { return limits_of(parts.options.speculation).nodes; }
 
+DraftLimits tree_limits(const EngineParts& parts) {
+  const DraftLimits drafted = limits_of(parts.options.speculation);
+  const int offered = parts.options.offered_nodes;
+  return {.depth = std::max(drafted.depth, std::min(offered, kMaxDraftLen)),
+          .nodes = std::max(drafted.nodes, offered)};
+}
+
 ForwardBatch::Limits batch_limits(const EngineParts& parts) {
   const EngineOptions& options = parts.options;
-  const int64_t tree = 1 + max_nodes(parts);
+  const DraftLimits trees = tree_limits(parts);
   return {.rows = options.max_batch_rows != 0 ? options.max_batch_rows
                                               : options.prefill_chunk + max_logits_without_limit(parts),
           .max_sequences = options.max_batch,
-          .max_entries = options.context + tree,
+          .max_entries = options.context + 1 + trees.nodes,
           .page_size = options.page_size,
-          .max_depth = max_depth(parts)};
+          .max_depth = trees.depth};
 }
 
 int64_t max_logits(const EngineParts& parts) {

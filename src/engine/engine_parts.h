@@ -8,6 +8,7 @@
 
 #include "base/thread_pool.h"
 #include "chat_template/chat_template.h"
+#include "drafters/registry.h"
 #include "kv/kv_cache.h"
 #include "models/model.h"
 #include "outrider/engine.h"
@@ -40,6 +41,8 @@ inline constexpr int kMaxPromptLogits = 32;
 // Limits of one drafted tree: levels and nodes below the root.
 int max_depth(const EngineParts& parts);
 int max_nodes(const EngineParts& parts);
+// Limits of any tree, offered ones included.
+DraftLimits tree_limits(const EngineParts& parts);
 // The largest batch that a step can make.
 ForwardBatch::Limits batch_limits(const EngineParts& parts);
 // How many rows of pending tokens and trees that batch can have; all of them want logits.

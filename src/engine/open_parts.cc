@@ -93,6 +93,7 @@ Status resolve(EngineOptions& options, const ModelConfig& config) {
   if (options.max_batch_rows != 0)
     OUTRIDER_RETURN_IF_ERROR(check_range("max batch rows", options.max_batch_rows, options.max_batch, 65536));
   OUTRIDER_RETURN_IF_ERROR(check_range("max waiting", options.max_waiting, 0, 1 << 30));
+  OUTRIDER_RETURN_IF_ERROR(check_range("offered nodes", options.offered_nodes, 0, 1024));
   OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
   if (options.threads == 0)
     options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -129,7 +130,8 @@ Result<std::vector<int>> pinned_cpus(const EngineOptions& options) {
 Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   shape.page_size = options.page_size;
   shape.type = storage_type(options.kv_cache_type);
-  const int64_t longest = options.context + limits_of(options.speculation).nodes + 1;
+  const int64_t longest =
+      options.context + std::max(limits_of(options.speculation).nodes, options.offered_nodes) + 1;
   const int64_t pages_per_sequence = (longest + options.page_size - 1) / options.page_size;
   if (options.kv_pages != 0) {
     if (options.kv_pages < pages_per_sequence) {

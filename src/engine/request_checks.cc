@@ -48,7 +48,23 @@ Status check_rules(const TokenRules& rules, int64_t max_tokens, int64_t vocab_si
   return {};
 }
 
+Status check_output(const Request& request, const EngineParts& parts) {
+  if (request.output.empty()) return {};
+  if (request.logprobs >= 0 || request.prompt_logprobs >= 0)
+    return usage_error("a request that goes on behind earlier output has no log-probabilities");
+  const auto length = static_cast<int64_t>(request.prompt.size() + request.output.size());
+  if (std::ssize(request.output) >= request.max_tokens || length >= parts.options.context) {
+    return input_error("the earlier output has " + std::to_string(request.output.size()) +
+                       " tokens, expected fewer than max tokens and than the context leaves room for");
+  }
+  return check_ids(request.output, parts.vocab_size);
+}
+
 Status check_speculation(const RequestSpeculation& speculation, const EngineParts& parts) {
+  if (speculation.is_offered && (!speculation.enabled || parts.options.offered_nodes == 0)) {
+    return usage_error(
+        "a request wants to offer its trees, but the engine takes none; open it with offered_nodes");
+  }
   if (speculation.max_draft_tokens < 0) {
     return usage_error("a request's max draft tokens must be 0 or more, found " +
                        std::to_string(speculation.max_draft_tokens));
@@ -76,6 +92,7 @@ Status check_request(const Request& request, const EngineParts& parts) {
   OUTRIDER_RETURN_IF_ERROR(check_logprobs("logprobs", request.logprobs));
   OUTRIDER_RETURN_IF_ERROR(check_logprobs("prompt logprobs", request.prompt_logprobs));
   OUTRIDER_RETURN_IF_ERROR(check_rules(request.rules, request.max_tokens, parts.vocab_size));
+  OUTRIDER_RETURN_IF_ERROR(check_output(request, parts));
   OUTRIDER_RETURN_IF_ERROR(check_speculation(request.speculation, parts));
   return validate(request.sampling);
 }

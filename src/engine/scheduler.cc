@@ -23,6 +23,9 @@ int64_t cacheable(const Sequence& sequence) {
                               : static_cast<int64_t>(sequence.tokens().size());
 }
 
+// Whether there is nothing to compute before the next tree is offered.
+bool is_parkable(const Sequence& sequence) { return sequence.awaits_tree() && uncomputed(sequence) == 0; }
+
 int64_t length_of_common_beginning(std::span<const TokenId> a, std::span<const TokenId> b) {
   return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
 }
@@ -45,13 +48,24 @@ int64_t Scheduler::pages_for(const Sequence& sequence) const {
   return cache_->pages_for(sequence.max_length());
 }
 
+bool Scheduler::idle() const {
+  const auto rests = [](const Entry& entry) { return is_parkable(*entry.sequence); };
+  const auto waits = [](const Entry& entry) { return entry.sequence->awaits_tree(); };
+  return waiting_.empty() && preempted_.empty() && std::ranges::all_of(running_, rests) &&
+         std::ranges::all_of(parked_, waits);
+}
+
 std::span<const SequencePlan> Scheduler::plan(std::vector<Sequence*>& preempted) {
+  unpark();
   admit();
+  park();
   ++steps_;
   if (options_.preempt_every > 0 && steps_ % options_.preempt_every == 0) {
     if (const size_t index = victim(); index > 0) preempt(index, preempted);
   }
   plan_rows();
+  while (pages_needed() > cache_->available_pages() && reclaim()) {
+  }
   if (pages_needed() > cache_->available_pages()) {
     for (SequencePlan& plan : plans_) plan.max_depth = plan.max_nodes = 0;
   }
@@ -72,10 +86,52 @@ size_t Scheduler::victim() const {
   return 0;
 }
 
+void Scheduler::park() {
+  for (size_t i = 0; i < running_.size();) {
+    if (!is_parkable(*running_[i].sequence)) {
+      ++i;
+      continue;
+    }
+    leave_scope(running_[i]);
+    parked_.push_back(std::move(running_[i]));
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+// Brings back the sequences whose trees are there, while the batch has places. Those without pages are
+// admitted like preempted ones.
+void Scheduler::unpark() {
+  for (size_t i = 0; i < parked_.size();) {
+    const bool is_ready = !parked_[i].sequence->awaits_tree() && keeps_guarantees(parked_[i]);
+    if (!is_ready || (parked_[i].has_pages && running() >= options_.max_batch)) {
+      ++i;
+      continue;
+    }
+    Entry entry = std::move(parked_[i]);
+    parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (entry.has_pages) join_scope(entry);
+    const auto add = [&](auto& entries) {
+      entries.insert(std::ranges::upper_bound(entries, entry.seniority, {}, &Entry::seniority),
+                     std::move(entry));
+    };
+    entry.has_pages ? add(running_) : add(preempted_);
+  }
+}
+
+// Takes the pages of the sequence that has been parked longest. False: none has pages.
+bool Scheduler::reclaim() {
+  const auto found = std::ranges::find_if(parked_, &Entry::has_pages);
+  if (found == parked_.end()) return false;
+  found->sequence->kv = KvSequence();
+  found->has_pages = false;
+  return true;
+}
+
 void Scheduler::preempt(size_t index, std::vector<Sequence*>& preempted) {
   Entry entry = std::move(running_[index]);
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
   entry.sequence->kv = KvSequence();
+  entry.has_pages = false;
   ++entry.preemptions;
   ++preemptions_;
   leave_scope(entry);
@@ -98,7 +154,10 @@ void Scheduler::admit() {
       join_scope(entry);
       continue;
     }
-    if (!keeps_guarantees(entry) || !fits(*entry.sequence)) return;
+    while (!fits(*entry.sequence)) {
+      if (!reclaim()) return;
+    }
+    if (!keeps_guarantees(entry)) return;
     Entry started = std::move(entry);
     queue->erase(queue->begin() + static_cast<std::ptrdiff_t>(index));
     start(std::move(started));
@@ -131,7 +190,7 @@ bool Scheduler::fits(const Sequence& sequence) const {
   const auto length = static_cast<int64_t>(sequence.tokens().size());
   int64_t needed = cached.idle_pages + cache_->pages_for(length) - cache_->pages_for(cached.length);
   for (const Entry& entry : running_) {
-    const int64_t entries = uncomputed(*entry.sequence) + 1 + options_.max_nodes;
+    const int64_t entries = uncomputed(*entry.sequence) + 1 + nodes_of(*entry.sequence);
     needed += cache_->pages_needed(entry.sequence->kv, static_cast<int>(entries)) + 1;
   }
   return needed <= cache_->available_pages();
@@ -182,12 +241,13 @@ void Scheduler::start(Entry entry) {
   if (options_.max_cached) max = std::min(max, options_.max_cached(sequence));
   if (max < cached.length()) cache_->rewind(cached, static_cast<int32_t>(max));
   sequence.admit(std::move(cached));
+  entry.has_pages = true;
   if (entry.seniority == 0) {
     entry.seniority = ++last_seniority_;
     prompt_tokens_ += sequence.prompt_length();
     cached_tokens_ += sequence.kv.length();
   }
-  sequence.kv.reserve(sequence.max_length() + 1 + options_.max_nodes);
+  sequence.kv.reserve(sequence.max_length() + 1 + nodes_of(sequence));
   running_.insert(std::ranges::upper_bound(running_, entry.seniority, {}, &Entry::seniority),
                   std::move(entry));
 }
@@ -246,8 +306,9 @@ void Scheduler::share_prompts() {
   for (const size_t i : prompts_) give(i, chunk);
   for (const size_t i : prompts_) {
     const bool has_logits = !wants_logits(i) || prompt_logits_ > 0;
-    plans_[i].decodes =
-        left(i) == 0 && draft_rows_ > 0 && has_logits && !plans_[i].sequence->ends_with_prompt();
+    const Sequence& sequence = *plans_[i].sequence;
+    plans_[i].decodes = left(i) == 0 && draft_rows_ > 0 && has_logits && !sequence.ends_with_prompt() &&
+                        !sequence.is_offered();  // its first token comes with its first tree
     draft_rows_ -= plans_[i].decodes ? 1 : 0;
     prompt_logits_ -= plans_[i].decodes && wants_logits(i) ? 1 : 0;
   }
@@ -255,11 +316,17 @@ void Scheduler::share_prompts() {
 
 void Scheduler::plan_draft(SequencePlan& plan) const {
   if (!plan.sequence->request().speculation.enabled) return;
-  plan.max_nodes = std::min(options_.max_nodes, draft_rows_);
+  const bool is_offered = plan.sequence->is_offered();
+  plan.max_nodes = std::min(nodes_of(*plan.sequence), draft_rows_);
   // The last token committed always comes from the target, so one less than what fits is worth drafting.
-  plan.max_depth = static_cast<int>(
-      std::min<int64_t>({options_.max_depth, plan.sequence->remaining() - 1, plan.max_nodes}));
+  plan.max_depth =
+      static_cast<int>(std::min<int64_t>({is_offered ? options_.offered_nodes : options_.max_depth,
+                                          plan.sequence->remaining() - 1, plan.max_nodes}));
   if (plan.max_depth <= 0) plan.max_depth = plan.max_nodes = 0;
+}
+
+int Scheduler::nodes_of(const Sequence& sequence) const {
+  return sequence.is_offered() ? options_.offered_nodes : options_.max_nodes;
 }
 
 int64_t Scheduler::pages_needed() const {
@@ -275,6 +342,7 @@ Sequence* Scheduler::find(RequestId id) {
   };
   if (Sequence* sequence = search(running_)) return sequence;
   if (Sequence* sequence = search(preempted_)) return sequence;
+  if (Sequence* sequence = search(parked_)) return sequence;
   return search(waiting_);
 }
 
@@ -289,6 +357,7 @@ std::unique_ptr<Sequence> Scheduler::remove(RequestId id) {
   };
   if (auto taken = take(running_)) return taken;
   if (auto taken = take(preempted_)) return taken;
+  if (auto taken = take(parked_)) return taken;
   return take(waiting_);
 }
 

@@ -23,6 +23,7 @@ struct SchedulerOptions {
   int prompt_logits = 32;   // prompt rows with logits in one step, besides one for every sequence
   int max_depth = 0;        // levels of one tree, below its root
   int max_nodes = 0;        // nodes of one tree, below its root
+  int offered_nodes = 0;    // nodes and levels of an offered tree, below its root
   int max_preemptions = 8;  // a sequence that lost its pages this often runs to its end
   int preempt_every = 0;    // steps after which a sequence loses its pages without need, for tests; 0: never
   // How many tokens of the sequence may come from the cache. Without it all that the cache has are taken.
@@ -57,6 +58,10 @@ struct SequencePlan {
 // max_preemptions times. The latter comes back only when every sequence senior to it could grow to full
 // length beside it, so that the sequences that cannot be preempted always fit.
 //
+// Parking: a sequence whose next tree has not been offered yet leaves the batch once its prompt is computed.
+// It keeps its pages until others need them, those parked longest first, and comes back before any other
+// sequence when its tree is there.
+//
 // Admission: preempted sequences come first, by seniority; then a sequence of the scope (of the KV cache: an
 // API key) with the fewest running sequences, the earliest of them. The next sequence waits for pages, and
 // none overtakes it.
@@ -65,8 +70,10 @@ class Scheduler {
   Scheduler(const SchedulerOptions& options, KvCache* cache);
 
   void add(std::unique_ptr<Sequence> sequence);
-  bool idle() const { return waiting_.empty() && preempted_.empty() && running_.empty(); }
+  // No sequence is left, or all that are left wait for an offered tree.
+  bool idle() const;
   int running() const { return static_cast<int>(running_.size()); }
+  int parked() const { return static_cast<int>(parked_.size()); }
   int waiting() const { return static_cast<int>(waiting_.size() + preempted_.size()); }
   // Waiting sequences for which the batch has no place.
   int queued() const { return waiting() - std::max(0, options_.max_batch - running()); }
@@ -77,11 +84,15 @@ class Scheduler {
   // Pages that the sequence takes at full length, without drafts.
   int64_t pages_for(const Sequence& sequence) const;
 
-  // Admits waiting sequences while there is room, then plans the step. Sequences that lose their pages are
-  // added to `preempted`. The result is in order of seniority and lives until the next call.
+  // Admits waiting sequences while there is room, then plans the step. Sequences that lose their pages while
+  // they run are added to `preempted`. The result is in order of seniority and lives until the next call; it
+  // is empty if the sequences just admitted have nothing to compute before their trees are offered.
   std::span<const SequencePlan> plan(std::vector<Sequence*>& preempted);
   // Rows that all drafts of the step together may take.
   int draft_rows() const { return draft_rows_; }
+
+  // Takes the sequences that wait for their trees out of the batch, as plan() does at its end.
+  void park();
 
   // Null when there is none with this id.
   Sequence* find(RequestId id);
@@ -94,9 +105,12 @@ class Scheduler {
     uint64_t seniority = 0;  // 1 for the first sequence that ran; 0 if this one has not run
     int preemptions = 0;
     bool is_counted = false;  // in scopes_: it runs, or keeps a place while another computes pages for it
+    bool has_pages = false;   // it runs, or is parked and nobody else needed its pages
   };
   using Entries = std::deque<Entry>;
 
+  void unpark();
+  bool reclaim();
   void admit();
   std::pair<Entries*, size_t> next_to_admit();
   bool fits(const Sequence& sequence) const;
@@ -110,12 +124,15 @@ class Scheduler {
   void plan_rows();
   void share_prompts();
   void plan_draft(SequencePlan& plan) const;
+  // Nodes of the largest tree of the sequence, below its root.
+  int nodes_of(const Sequence& sequence) const;
   int64_t pages_needed() const;
 
   SchedulerOptions options_;
   KvCache* cache_;
   Entries waiting_;                           // by arrival
   Entries preempted_;                         // by seniority
+  Entries parked_;                            // by the time since they are parked, longest first
   std::vector<Entry> running_;                // by seniority
   std::unordered_map<uint64_t, int> scopes_;  // sequences of a scope that run or hold a place
   uint64_t last_seniority_ = 0;

@@ -41,6 +41,7 @@ struct Shape {
   int64_t pages = 0;
   bool shares_beginnings = false;  // else no prompt begins like another
   bool long_prompts = false;
+  bool has_offers = false;  // some sequences wait for offered trees
 };
 
 Shape shape_of(uint32_t seed) {
@@ -58,6 +59,8 @@ Shape shape_of(uint32_t seed) {
   shape.pages = min + (below(3) == 0 ? 0 : below(static_cast<int>(min) * 4));
   shape.shares_beginnings = below(2) == 0;
   shape.long_prompts = below(2) == 0;
+  shape.has_offers = below(3) == 0;
+  if (shape.has_offers) shape.options.offered_nodes = 1 + below(6);
   return shape;
 }
 
@@ -79,18 +82,21 @@ class SchedulerModel {
       submit();
     } else if (operation < 20 && !requests_.empty()) {
       end(std::next(requests_.begin(), below(static_cast<int>(requests_.size())))->first);
+    } else if (operation < 45) {
+      offer(2);
     } else if (!scheduler_.idle()) {
       step();
     }
     check();
   }
 
-  // All that was accepted comes to its end, in a bounded number of steps.
+  // All that was accepted comes to its end, in a bounded number of steps, if trees come.
   void drain() {
     int64_t work = 0;
     for (const auto& [id, request] : requests_)
       work += request.sequence->max_length() * (shape_.options.max_preemptions + 2) + 1;
-    while (!scheduler_.idle()) {
+    while (!requests_.empty()) {
+      if (scheduler_.idle()) offer(1);
       ASSERT_GE(work--, 0) << "no end in sight";
       ASSERT_NO_FATAL_FAILURE(step());
       ASSERT_NO_FATAL_FAILURE(check());
@@ -101,6 +107,7 @@ class SchedulerModel {
   }
 
   int64_t preemptions() const { return scheduler_.preemptions(); }
+  int64_t parked() const { return parked_; }
   int64_t max_preempted() const { return max_preempted_; }
   int64_t cached() const { return scheduler_.cached_tokens(); }
 
@@ -125,13 +132,23 @@ class SchedulerModel {
     request.cache_scope = static_cast<uint64_t>(below(3));
     request.ignore_eos = true;
     request.speculation.enabled = below(4) != 0;
+    request.speculation.is_offered = shape_.has_offers && below(2) == 0;
     const RequestId id = ++submitted_;
     auto sequence = std::make_unique<Sequence>(
         id, std::move(request), nullptr, tokenizer(),
-        Sequence::Limits{
-            .context = kContext, .max_nodes = shape_.options.max_nodes, .model_stop_tokens = {}});
+        Sequence::Limits{.context = kContext,
+                         .max_nodes = std::max(shape_.options.max_nodes, shape_.options.offered_nodes),
+                         .model_stop_tokens = {}});
     requests_[id].sequence = sequence.get();
     scheduler_.add(std::move(sequence));
+  }
+
+  // Trees come for one in `share` of the sequences that wait for one.
+  void offer(int share) {
+    for (auto& [id, request] : requests_) {
+      if (request.sequence->awaits_tree() && below(share) == 0)
+        request.sequence->offered = TokenTree(request.sequence->tokens().back());
+    }
   }
 
   // Finished, or cancelled by the client.
@@ -147,7 +164,7 @@ class SchedulerModel {
     std::vector<Sequence*> preempted;
     const std::span<const SequencePlan> plans = scheduler_.plan(preempted);
     ASSERT_NO_FATAL_FAILURE(check_rows(plans));
-    if (!shape_.shares_beginnings && preempted.empty()) {
+    if (!shape_.shares_beginnings && !shape_.has_offers && preempted.empty()) {
       ASSERT_NO_FATAL_FAILURE(check_order(plans));
     }
     for (auto& [id, request] : requests_) request.runs = false;
@@ -168,6 +185,8 @@ class SchedulerModel {
       if (plan.sequence->finished()) finished.push_back(plan.sequence->id());
     }
     for (const RequestId id : finished) ASSERT_NO_FATAL_FAILURE(end(id));
+    scheduler_.park();
+    parked_ += scheduler_.parked();
   }
 
   // Everyone who runs advances in every step: B = 1.
@@ -181,6 +200,7 @@ class SchedulerModel {
       prompt_rows += plan.prefill_tokens;
       prompts += plan.prefill_tokens > 0 ? 1 : 0;
       ASSERT_TRUE(plan.decodes || plan.max_nodes == 0);
+      ASSERT_FALSE(plan.decodes && plan.sequence->awaits_tree()) << "decodes without its tree";
       ASSERT_LE(plan.max_nodes, std::max(0, scheduler_.draft_rows()));
       ASSERT_LE(plan.max_depth, plan.max_nodes);
       ASSERT_LT(plan.max_depth, std::max<int64_t>(plan.sequence->remaining(), 1));
@@ -195,6 +215,8 @@ class SchedulerModel {
       ASSERT_LE(++model.preemptions, shape_.options.max_preemptions);
       max_preempted_ = std::max<int64_t>(max_preempted_, model.preemptions);
       ASSERT_EQ(sequence->kv.length(), 0);
+      ASSERT_FALSE(plans.empty());
+      if (shape_.has_offers) continue;  // some sequences start and are parked before they run
       ASSERT_TRUE(std::ranges::any_of(plans, [&](const SequencePlan& plan) {
         return requests_.at(plan.sequence->id()).first_run < model.first_run;
       })) << "the oldest was preempted";
@@ -243,6 +265,7 @@ class SchedulerModel {
     if (plan.decodes) {
       const int accepted = plan.max_depth == 0 ? 0 : below(plan.max_depth + 1);
       std::vector<TokenId> tokens;
+      sequence.offered.reset();
       for (int i = 0; i <= accepted; ++i) tokens.push_back(below(kAlphabet));
       const std::vector<TokenOrigin> origins(tokens.size(), TokenOrigin::kAccepted);
       const int committed = sequence.commit(tokens, origins);
@@ -254,7 +277,8 @@ class SchedulerModel {
   void check() {
     const Status status = cache_.check_invariants();
     ASSERT_TRUE(status.ok()) << status.error().message;
-    ASSERT_EQ(scheduler_.running() + scheduler_.waiting(), static_cast<int>(requests_.size()));
+    ASSERT_EQ(scheduler_.running() + scheduler_.waiting() + scheduler_.parked(),
+              static_cast<int>(requests_.size()));
     for (const auto& [id, request] : requests_) {
       ASSERT_EQ(scheduler_.find(id), request.sequence);
       const auto cached = request.sequence->kv.tokens();
@@ -271,10 +295,11 @@ class SchedulerModel {
   uint64_t ended_ = 0;
   uint64_t last_run_ = 0;
   int64_t max_preempted_ = 0;
+  int64_t parked_ = 0;  // sequences that were parked after a step, all steps together
 };
 
 TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
-  int64_t preemptions = 0, max = 0, cached = 0;
+  int64_t preemptions = 0, max = 0, cached = 0, parked = 0;
   for (uint32_t seed = 1; seed <= kRuns; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SchedulerModel model(shape_of(seed), seed);
@@ -283,12 +308,14 @@ TEST(SchedulerModel, RandomOperationsKeepEveryPromise) {
     model.drain();
     if (testing::Test::HasFatalFailure()) return;
     preemptions += model.preemptions();
+    parked += model.parked();
     max = std::max(max, model.max_preempted());
     cached += model.cached();
   }
   EXPECT_GT(preemptions, 100);
   EXPECT_EQ(max, SchedulerOptions().max_preemptions);  // the limit was reached
   EXPECT_GT(cached, 100);
+  EXPECT_GT(parked, 100);
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
     if (constraint_->is_complete(constraint_state_)) prompt_end_ = FinishReason::kStop;
   }
   if (prompt_end_ && pending_logprobs() == 0) finish(*prompt_end_);
+  restore_output();
 }
 
 // The request's constraint and its token rules as one constraint; null if it has neither.
@@ -73,6 +74,15 @@ void Sequence::reserve(int max_nodes) {
   completion_.text.reserve(kBytesPerToken * room);
   if (request_.logprobs >= 0) completion_.logprobs.reserve(room);
   history.reserve(tokens_.size() + room + static_cast<size_t>(max_nodes));
+}
+
+// Commits the output of an earlier run, of which the sink hears nothing.
+void Sequence::restore_output() {
+  for (size_t i = 0; i < request_.output.size() && !finished(); ++i) {
+    if (const auto reason = append(request_.output[i], TokenOrigin::kPlain)) finish(*reason);
+  }
+  published_text_ = completion_.text.size();
+  published_tokens_ = completion_.tokens.size();
 }
 
 int64_t Sequence::pending_logprobs() const {

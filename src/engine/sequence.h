@@ -52,6 +52,8 @@ class Sequence {
   bool ends_with_prompt() const { return prompt_end_.has_value(); }
   const ThinkingPhase& thinking() const { return thinking_; }
   bool finished() const { return finish_reason_.has_value(); }
+  bool is_offered() const { return request_.speculation.is_offered; }
+  bool awaits_tree() const { return is_offered() && !offered; }
   Completion& completion() { return completion_; }
 
   // Null if the output may be anything.
@@ -73,12 +75,14 @@ class Sequence {
   void publish();
 
   KvSequence kv;
-  bool started = false;  // the drafter has been told of it
+  std::optional<TokenTree> offered;  // verified by the next step in which the sequence decodes
+  bool started = false;              // the drafter has been told of it
   TokenHistory history;
   CounterRandomness randomness;
 
  private:
   void reserve(int max_nodes);
+  void restore_output();
   std::shared_ptr<TokenConstraint> whole_constraint(int64_t vocab_size) const;
   std::optional<FinishReason> append(TokenId token, TokenOrigin origin);
 

@@ -13,6 +13,7 @@ void Step::run() {
   StepTracer* const tracer = trace_.tracer();
 
   schedule_.run(report, tracer);
+  if (report.sequences.empty()) return;
   Stopwatch watch;
   reserve_.run(report);
   times.reserve = watch.lap();

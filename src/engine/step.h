@@ -26,7 +26,7 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Precondition: the scheduler has a sequence.
+  // Precondition: the scheduler is not idle.
   void run();
 
   // Not to be called while run() is under way. An empty sink ends tracing.

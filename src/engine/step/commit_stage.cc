@@ -67,7 +67,7 @@ void CommitStage::run(const LogitRows& logits, StepReport& report) {
   for (size_t i = 0; i < report.sequences.size(); ++i) {
     SequenceStep& step = report.sequences[i];
     commit(logits, step);
-    if (!wants_features_) continue;
+    if (!wants_features_ || step.plan.sequence->is_offered()) continue;
     feature_rows_[i].clear();
     for (const int entry : entries_) feature_rows_[i].push_back(step.first_row + entry);
   }
@@ -96,6 +96,7 @@ void CommitStage::hand_over_features(std::span<const SequenceStep> steps) {
   const std::span<const float> features = parts_.target->features();
   for (size_t i = 0; i < steps.size(); ++i) {
     const Sequence& sequence = *steps[i].plan.sequence;
+    if (sequence.is_offered()) continue;
     const auto count = static_cast<int>(feature_rows_[i].size());
     features_.push_back({.sequence = sequence.id(),
                          .tokens = sequence.tokens(),

@@ -29,8 +29,10 @@ DraftStage::DraftStage(const StepParts& parts) : parts_(parts) {
 
 void DraftStage::run(StepReport& report, StepTracer* tracer) {
   requests_.clear();
-  for (SequenceStep& step : report.sequences) {
+  for (size_t i = 0; i < report.sequences.size(); ++i) {
+    SequenceStep& step = report.sequences[i];
     begin(*step.plan.sequence);
+    if (step.is_offered) take_offered(step, i, tracer);
     if (step.drafts()) ask(step, tracer != nullptr);
   }
   if (requests_.empty()) return;
@@ -42,36 +44,49 @@ void DraftStage::run(StepReport& report, StepTracer* tracer) {
 void DraftStage::begin(Sequence& sequence) {
   if (std::exchange(sequence.started, true)) return;
   reserve_statistics(sequence.completion().speculation, parts_.limits.max_depth);
+  if (sequence.is_offered()) return;
   (void)guarded([&] {
     parts_.drafter->begin(sequence.id(), sequence.tokens(), sequence.request().cache_scope);
     return Status();
   });
 }
 
-void DraftStage::ask(SequenceStep& step, bool is_traced) {
+DraftRequest DraftStage::request_of(const SequenceStep& step) const {
   Sequence& sequence = *step.plan.sequence;
+  return {.sequence = sequence.id(),
+          .scope = sequence.request().cache_scope,
+          .tokens = sequence.tokens(),
+          .prompt_length = static_cast<int>(sequence.prompt_length()),
+          .max_depth = step.plan.max_depth,
+          .max_nodes = step.plan.max_nodes,
+          .sampling = &sequence.request().sampling,
+          .sample_index = sequence.request().sample_index,
+          .acceptance = drafted_for(step.rule),
+          .constraint = sequence.constraint(),
+          .constraint_state = sequence.constraint_state(),
+          .rate = step.rate,
+          .estimates = step.estimates};
+}
+
+void DraftStage::take_offered(SequenceStep& step, size_t index, StepTracer* tracer) const {
+  std::optional<TokenTree>& offered = step.plan.sequence->offered;
+  if (tracer != nullptr) tracer->add_nodes(index, *offered);
+  take(step, request_of(step), *offered);
+  offered.reset();
+}
+
+void DraftStage::ask(SequenceStep& step, bool is_traced) {
   const size_t index = requests_.size();
   trees_[index].reset(step.tree.token(0));
   access_[index] = {.model = parts_.target,
                     .cache = parts_.cache,
-                    .sequence = &sequence.kv,
+                    .sequence = &step.plan.sequence->kv,
                     .staged = &*step.transaction,
                     .exits = &step.exits};
-  requests_.push_back({.sequence = sequence.id(),
-                       .scope = sequence.request().cache_scope,
-                       .tokens = sequence.tokens(),
-                       .prompt_length = static_cast<int>(sequence.prompt_length()),
-                       .max_depth = step.plan.max_depth,
-                       .max_nodes = step.plan.max_nodes,
-                       .sampling = &sequence.request().sampling,
-                       .sample_index = sequence.request().sample_index,
-                       .acceptance = drafted_for(step.rule),
-                       .constraint = sequence.constraint(),
-                       .constraint_state = sequence.constraint_state(),
-                       .wants_probabilities = step.estimates != nullptr || is_traced,
-                       .rate = step.rate,
-                       .estimates = step.estimates,
-                       .target = parts_.drafter->traits().uses_target ? &access_[index] : nullptr});
+  DraftRequest request = request_of(step);
+  request.wants_probabilities = step.estimates != nullptr || is_traced;
+  request.target = parts_.drafter->traits().uses_target ? &access_[index] : nullptr;
+  requests_.push_back(request);
 }
 
 void DraftStage::draft(StepReport& report, StepTracer* tracer) {
@@ -108,10 +123,12 @@ void DraftStage::take(SequenceStep& step, const DraftRequest& request, TokenTree
 
 void DraftStage::prune(std::span<SequenceStep> steps) {
   grown_.clear();
+  int rows = parts_.scheduler->draft_rows();
   for (SequenceStep& step : steps) {
+    if (step.is_offered) rows -= step.tree.drafted();
     if (step.drafts()) grown_.push_back({step.plan.sequence->id(), &step.tree, step.may_cut});
   }
-  parts_.policy->prune(grown_, parts_.scheduler->draft_rows());
+  parts_.policy->prune(grown_, rows);
 }
 
 }  // namespace outrider

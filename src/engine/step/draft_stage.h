@@ -22,6 +22,8 @@ class DraftStage {
 
  private:
   void begin(Sequence& sequence);
+  DraftRequest request_of(const SequenceStep& step) const;
+  void take_offered(SequenceStep& step, size_t index, StepTracer* tracer) const;
   void ask(SequenceStep& step, bool is_traced);
   void draft(StepReport& report, StepTracer* tracer);
   void take(SequenceStep& step, const DraftRequest& request, TokenTree& drafted) const;

@@ -28,6 +28,7 @@ void ReserveStage::run(StepReport& report) {
 void ReserveStage::limit_levels(std::span<SequenceStep> steps) const {
   const int levels = parts_.speculation_limits->max_levels(static_cast<int>(steps.size()));
   for (SequenceStep& step : steps) {
+    if (step.is_offered) continue;
     step.plan.max_depth = std::min(step.plan.max_depth, levels);
     if (step.plan.max_depth == 0) step.plan.max_nodes = 0;
   }
@@ -37,7 +38,7 @@ void ReserveStage::limit_levels(std::span<SequenceStep> steps) const {
 void ReserveStage::plan_drafts(const StepReport& report) {
   drafts_.clear();
   for (const SequenceStep& step : report.sequences) {
-    if (step.plan.max_depth == 0) continue;
+    if (!step.drafts()) continue;
     const Sequence& sequence = *step.plan.sequence;
     drafts_.push_back({.sequence = sequence.id(),
                        .tokens = std::ssize(sequence.tokens()),
@@ -47,13 +48,19 @@ void ReserveStage::plan_drafts(const StepReport& report) {
   parts_.policy->plan(report.shape, drafts_);
 }
 
-// Trees that cannot be cut after they are grown get equal parts of the rows that drafts may take.
+// Trees that cannot be cut after they are grown get equal parts of the rows that drafts may take; so do
+// offered ones.
 void ReserveStage::share_rows(std::span<SequenceStep> steps) {
-  const auto drafting = std::ranges::count_if(drafts_, [](const auto& draft) { return draft.depth > 0; });
+  const auto drafting = std::ranges::count_if(drafts_, [](const auto& draft) { return draft.depth > 0; }) +
+                        std::ranges::count_if(steps, &SequenceStep::is_offered);
   auto next = drafts_.begin();
   for (SequenceStep& step : steps) {
     SequencePlan& plan = step.plan;
-    if (plan.max_depth == 0) continue;
+    if (step.is_offered) {
+      const int share = parts_.scheduler->draft_rows() / static_cast<int>(drafting);
+      plan.max_nodes = std::min({plan.max_nodes, plan.sequence->offered->drafted(), share});
+    }
+    if (!step.drafts()) continue;
     SpeculationPolicy::Draft& draft = *next++;
     step.may_cut = may_cut(step);
     if (draft.depth > 0 && !step.may_cut) {

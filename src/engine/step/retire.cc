@@ -10,6 +10,7 @@ namespace outrider {
 
 void forget(const StepParts& parts, Sequence& sequence) {
   if (!std::exchange(sequence.started, false)) return;
+  if (sequence.is_offered()) return;
   (void)guarded([&] { return parts.drafter->end(sequence.id()), Status(); });
   parts.policy->forget(sequence.id());
 }
@@ -19,7 +20,7 @@ void retire(const StepParts& parts, RequestId id) {
   if (sequence == nullptr) return;
   forget(parts, *sequence);
   const SpeculationStats& stats = sequence->completion().speculation;
-  parts.speculation_limits->add_finished(stats.accepted, stats.drafts);
+  if (!sequence->is_offered()) parts.speculation_limits->add_finished(stats.accepted, stats.drafts);
   sequence->publish();
 }
 

@@ -63,6 +63,7 @@ void ScheduleStage::open(SequenceStep& step, const SequencePlan& plan) const {
   const Sequence& sequence = *plan.sequence;
   step.plan = within_request(plan);
   step.rule = sequence.request().speculation.acceptance.value_or(parts_.acceptance);
+  step.is_offered = plan.decodes && sequence.is_offered();
   step.tree.reset(sequence.tokens().back());
   step.exits.clear();
 }

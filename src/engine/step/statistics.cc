@@ -6,7 +6,29 @@
 namespace outrider {
 namespace {
 
-// Adds the outcome of one tree.
+// The method of requests whose trees are offered.
+constexpr std::string_view kOffered = "Offered";
+
+void add_sequence(const StepReport& report, const SequenceStep& step, const std::string& drafter,
+                  SpeculationStats& all) {
+  const Request& request = step.plan.sequence->request();
+  SpeculationStats& stats = step.plan.sequence->completion().speculation;
+  const int failures = report.draft_failed && step.drafts() ? 1 : 0;
+  stats.method = request.speculation.is_offered ? kOffered
+                 : request.speculation.enabled  ? std::string_view(drafter)
+                                                : method_name(Method::kNone);
+  stats.lossless = is_lossless(step.rule) || stats.method == method_name(Method::kNone);
+  stats.draft_ms += report.times.drafting();
+  stats.verify_ms += report.times.verifying();
+  stats.draft_failures += failures;
+  add_tree(step.tree, step.verdict, stats);
+  all.lossless &= stats.lossless;
+  all.draft_failures += failures;
+  add_tree(step.tree, step.verdict, all);
+}
+
+}  // namespace
+
 void add_tree(const TokenTree& tree, const Verdict& verdict, SpeculationStats& stats) {
   stats.steps += verdict.tokens.empty() ? 0 : 1;
   stats.drafts += tree.drafted() == 0 ? 0 : 1;
@@ -24,24 +46,6 @@ void add_tree(const TokenTree& tree, const Verdict& verdict, SpeculationStats& s
     stats.accepted += is_accepted ? 1 : 0;
   }
 }
-
-void add_sequence(const StepReport& report, const SequenceStep& step, const std::string& drafter,
-                  SpeculationStats& all) {
-  const Request& request = step.plan.sequence->request();
-  SpeculationStats& stats = step.plan.sequence->completion().speculation;
-  const int failures = report.draft_failed && step.drafts() ? 1 : 0;
-  stats.method = request.speculation.enabled ? std::string_view(drafter) : method_name(Method::kNone);
-  stats.lossless = is_lossless(step.rule) || stats.method == method_name(Method::kNone);
-  stats.draft_ms += report.times.drafting();
-  stats.verify_ms += report.times.verifying();
-  stats.draft_failures += failures;
-  add_tree(step.tree, step.verdict, stats);
-  all.lossless &= stats.lossless;
-  all.draft_failures += failures;
-  add_tree(step.tree, step.verdict, all);
-}
-
-}  // namespace
 
 void reserve_statistics(SpeculationStats& stats, int64_t depth) {
   stats.drafted_per_position.reserve(static_cast<size_t>(depth));

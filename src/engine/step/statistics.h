@@ -16,6 +16,9 @@ struct StepTotals {
   SpeculationStats speculation;
 };
 
+// Adds the outcome of one tree.
+void add_tree(const TokenTree& tree, const Verdict& verdict, SpeculationStats& stats);
+
 // Makes room for the counts of trees of `depth` levels, so that add_step() does not allocate.
 void reserve_statistics(SpeculationStats& stats, int64_t depth);
 

@@ -18,6 +18,7 @@ struct SequenceStep {
   // Filled in by schedule:
   SequencePlan plan;  // the scheduler's, within the request's own limits
   AcceptanceRule rule = AcceptanceRule::kCoupled;
+  bool is_offered = false;  // the tree was offered, and neither drafter nor policy is asked
   // Filled in by reserve, which also narrows the limits of the plan's tree:
   bool may_cut = false;  // the policy cuts this tree after it is drafted
   double rate = 0.0;     // see DraftRequest::rate
@@ -36,7 +37,7 @@ struct SequenceStep {
   bool is_dead_end = false;  // the constraint allows no token after those of the verdict
 
   // Whether the drafter is asked for a tree; valid from reserve on.
-  bool drafts() const { return plan.max_depth > 0; }
+  bool drafts() const { return plan.max_depth > 0 && !is_offered; }
 };
 
 // Milliseconds that the stages of one step took.

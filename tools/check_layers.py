@@ -18,8 +18,9 @@ RANKS = [
     {"draft_heads"},
     {"drafters"},
     {"engine"},
-    {"loadtest", "server", "setup", "training"},
-    {"capi", "cli"},
+    {"remote", "setup"},
+    {"capi", "loadtest", "server", "training"},
+    {"cli"},
 ]
 # The rooms of a folder, in the same way: a room may include the rooms that stand before it. The folder's own files may
 # include its rooms and be included by them, as long as no ring of files comes of it.
@@ -33,6 +34,7 @@ ROOMS = {
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16"}, {"amx"}],
     "models": [{"streaming"}],
+    "remote": [{"protocol"}, {"session"}, {"network"}, {"client"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
     "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],
     "speculation": [{"tree"}, {"acceptance", "policy"}],
@@ -40,7 +42,7 @@ ROOMS = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Heavy headers and the folders that may include them.
-HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/": {"asio", "loadtest", "server"},
+HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/": {"asio", "loadtest", "remote", "server"},
          "nlohmann/": {"cli", "config", "grammar", "loadtest", "server", "training"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
 TEST_HEADERS = {"fake_head.h", "recurrent_test_data.h"}  # headers that only tests include

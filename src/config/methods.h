@@ -55,6 +55,7 @@ struct MethodRow {
   std::string_view stands_for = {};
   bool is_named = true;       // options given as text may name it
   bool shares_trees = true;   // it may be one of the methods of `combine`
+  bool needs_target = false;  // it drafts by passes of the target; so do all heads
   bool has_own_tree = false;  // options of its own give the tree's size; max_draft_len and tree do not
   UsualTree usual = {};
   TensorMarks marks = {};

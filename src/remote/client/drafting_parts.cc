@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/client/drafting_parts.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "config/methods.h"
+#include "drafters/resolve.h"
+#include "formats/model_file.h"
+#include "kernels/kernel_table.h"
+#include "remote/protocol/vocabulary.h"
+
+namespace outrider {
+namespace {
+
+// Longest sequence that a drafter prepares for; the server's own limit comes with its first answer.
+constexpr int64_t kLongest = 1 << 17;
+
+Status check_speculation(const SpeculativeOptions& options) {
+  if (options.is_auto) {
+    return usage_error(
+        "policy auto needs the costs of the target's passes, which are the server's; leave policy out with "
+        "--server");
+  }
+  for (const MethodRow& row : method_table()) {
+    const bool reads_target = row.needs_target || row.needs == MethodNeeds::kHead;
+    if (!reads_target || !drafts_with(options, row.method)) continue;
+    return usage_error(
+        std::string(row.name) +
+        " reads the target's state, which stays on the server; use ngram, suffix or draft_target "
+        "with --server");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<DraftingParts> open_drafting(const EngineOptions& options) {
+  const double start_ms = now_ms();
+  OUTRIDER_RETURN_IF_ERROR(check_speculation(options.speculation));
+  OUTRIDER_TRY(const ResolvedSpeculation resolved, resolve(options.speculation));
+  OUTRIDER_TRY(const KernelTable* kernels, select_kernels(options.kernels));
+  OUTRIDER_TRY(const ModelFile file, open_model(options.model));
+  const int threads = options.threads != 0
+                          ? options.threads
+                          : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  DraftingParts parts;
+  parts.pool = std::make_unique<ThreadPool>(threads, std::vector<int>());
+  OUTRIDER_TRY(parts.tokenizer, Tokenizer::create(file.tokenizer));
+  if (!file.chat_template.empty()) {
+    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(file.chat_template));
+  }
+  parts.bos_token = file.bos_token;
+  parts.eos_token = file.eos_token;
+  const DrafterContext context{
+      .tokenizer = parts.tokenizer.get(),
+      .vocab_size = std::min<int64_t>(file.config.vocab_size, parts.tokenizer->vocab_size()),
+      .layer_count = file.config.layer_count,
+      .context = options.context != 0 ? options.context : std::min(file.config.max_context, kLongest),
+      .max_batch = 1,
+      .prefill_chunk = options.prefill_chunk,
+      .page_size = options.page_size,
+      .kernels = kernels,
+      .pool = parts.pool.get(),
+      .weights = std::nullopt,
+      .user_drafter = nullptr};
+  OUTRIDER_TRY(parts.drafter, make_drafter(resolved.options, context));
+  parts.limits = limits_of(resolved.options);
+  parts.vocabulary = fingerprint_of(*parts.tokenizer);
+  parts.info.model_path = file.path.string();
+  parts.info.family = file.config.family;
+  parts.info.kernels = kernels->name;
+  parts.info.drafter = parts.drafter->traits().name;
+  parts.info.threads = threads;
+  parts.info.vocab_size = context.vocab_size;
+  parts.info.load_ms = now_ms() - start_ms;
+  return parts;
+}
+
+}  // namespace outrider

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "chat_template/chat_template.h"
+#include "drafters/registry.h"
+#include "outrider/drafter.h"
+#include "outrider/engine.h"
+#include "outrider/result.h"
+#include "remote/protocol/messages.h"
+#include "tokenizer/tokenizer.h"
+
+namespace outrider {
+
+// An engine's parts without its target: what drafts on this machine while the target is on another one.
+// Members are destroyed in reverse order, users before what they use.
+struct DraftingParts {
+  EngineInfo info;
+  std::unique_ptr<ThreadPool> pool;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::optional<ChatTemplate> chat_template;
+  std::string bos_token, eos_token;
+  std::shared_ptr<Drafter> drafter;
+  DraftLimits limits;  // of a tree
+  VocabularyFingerprint vocabulary = {};
+};
+
+// EngineOptions::model gives tokenizer and chat template; its weights are not read. Errors: a drafter that
+// reads the target's state, and whatever keeps the model or the drafter from being opened.
+Result<DraftingParts> open_drafting(const EngineOptions& options);
+
+}  // namespace outrider

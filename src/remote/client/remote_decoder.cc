@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/client/remote_decoder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/guarded_call.h"
+#include "engine/step/statistics.h"
+#include "remote/protocol/codec.h"
+
+namespace outrider {
+namespace {
+
+constexpr RequestId kRequest = 1;
+constexpr double kFirstPauseMs = 20;  // before the second attempt to connect; doubles up to the last one
+constexpr double kLastPauseMs = 1000;
+constexpr double kCloseMs = 1000;
+
+Status check_remote_request(const Request& request) {
+  if (request.logprobs < 0 && request.prompt_logprobs < 0 && !request.constraint && request.rules.empty())
+    return {};
+  return usage_error(
+      "log-probabilities, constraints and token rules are not for --server; ask the server's API for them");
+}
+
+SessionId random_session() {
+  std::random_device device;
+  SessionId id;
+  for (uint8_t& byte : id) byte = static_cast<uint8_t>(device());
+  return id;
+}
+
+void pause(double ms) { std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms)); }
+
+}  // namespace
+
+// The decoding of one request.
+class RemoteDecoder::Run {
+ public:
+  Run(RemoteDecoder* decoder, const Request& request, const ProgressSink& sink);
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  Result<Completion> finish();
+
+ private:
+  bool has_given_up() const { return now_ms() - heard_ms_ > decoder_.times_.give_up_ms; }
+  Error loss(const std::string& reason) const;
+  Status connect();
+  Status exchange();
+  Status take(const std::string& bytes);
+  void start();
+  void draft();
+  void commit(const DraftingSession::Answer& answer);
+  void commit_missed();
+
+  RemoteDecoder& decoder_;
+  const Request& request_;
+  const ProgressSink& sink_;
+  RemoteCounts& counts_;
+  Drafter& drafter_;
+  DraftingSession session_;
+  std::unique_ptr<ServerLink> link_;
+  std::unique_ptr<Sequence> sequence_;  // null until the server has answered for the first time
+  std::optional<Completion> completion_;
+  double started_ms_ = now_ms();
+  double sent_ms_ = 0;          // when the last tree was sent
+  double heard_ms_ = now_ms();  // when the server last answered in the session
+};
+
+RemoteDecoder::Run::Run(RemoteDecoder* decoder, const Request& request, const ProgressSink& sink)
+    : decoder_(*decoder),
+      request_(request),
+      sink_(sink),
+      counts_(decoder->counts_),
+      drafter_(*decoder->parts_->drafter),
+      session_({.session = random_session(),
+                .vocabulary = decoder->parts_->vocabulary,
+                .sampling = request.sampling,
+                .sample_index = request.sample_index,
+                .max_tokens = request.max_tokens,
+                .ignore_eos = request.ignore_eos,
+                .stop_tokens = request.stop_tokens,
+                .prompt = request.prompt,
+                .output = {}}) {}
+
+RemoteDecoder::Run::~Run() {
+  if (sequence_) (void)guarded([this] { return drafter_.end(kRequest), Status(); });
+}
+
+Result<Completion> RemoteDecoder::Run::finish() {
+  while (!completion_) OUTRIDER_RETURN_IF_ERROR(exchange());
+  if (link_ && link_->send(encode(ClientMessage(CloseMessage()))).ok()) link_->close(kCloseMs);
+  return *std::move(completion_);
+}
+
+// The error after the last attempt.
+Error RemoteDecoder::Run::loss(const std::string& reason) const {
+  const std::string& refusal = session_.refusal();
+  return io_error(decoder_.server_.url() + " was lost: " + (refusal.empty() ? reason : refusal));
+}
+
+// Sends a tree if the server has nothing to do, and takes one message.
+Status RemoteDecoder::Run::exchange() {
+  if (!link_) OUTRIDER_RETURN_IF_ERROR(connect());
+  if (session_.is_open() && !session_.expects_answer() && !session_.finish()) draft();
+  auto message = link_->receive(decoder_.times_.silence_ms);
+  if (message.ok() && *message) return take(**message);
+  link_ = nullptr;
+  session_.on_disconnect();
+  if (has_given_up()) return loss(message.ok() ? "no message came" : message.error().message);
+  pause(kFirstPauseMs);
+  return {};
+}
+
+Status RemoteDecoder::Run::connect() {
+  for (double pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLastPauseMs)) {
+    auto link = ServerLink::connect(decoder_.server_, decoder_.times_.connect_ms);
+    if (link.ok()) {
+      link_ = std::move(link).value();
+      break;
+    }
+    if (link.error().kind != ErrorKind::kIo || has_given_up()) return link.error();
+    pause(pause_ms);
+  }
+  counts_.reconnects += sequence_ ? 1 : 0;
+  const std::string greeting = encode(session_.greeting());
+  counts_.bytes_sent += std::ssize(greeting);
+  (void)link_->send(greeting);  // receive() tells whether the connection broke
+  return {};
+}
+
+Status RemoteDecoder::Run::take(const std::string& bytes) {
+  counts_.bytes_received += std::ssize(bytes);
+  OUTRIDER_TRY(const ServerMessage message, decode_server_message(bytes));
+  OUTRIDER_TRY(const std::optional<DraftingSession::Answer> answer, session_.on_message(message));
+  if (!session_.is_open()) return {};
+  heard_ms_ = now_ms();
+  if (!sequence_) start();
+  if (answer) commit(*answer);
+  commit_missed();
+  if (session_.finish()) sequence_->finish(*session_.finish());
+  sequence_->publish();
+  return {};
+}
+
+void RemoteDecoder::Run::start() {
+  const OpenedMessage& server = session_.limits();
+  const DraftingParts& parts = *decoder_.parts_;
+  const auto sink = [this](RequestId id, const Progress& progress) {
+    if (sink_) sink_(id, progress);
+    if (progress.completion != nullptr) completion_ = *progress.completion;
+  };
+  sequence_ = std::make_unique<Sequence>(kRequest, request_, sink, parts.tokenizer,
+                                         Sequence::Limits{.context = server.context,
+                                                          .max_nodes = parts.limits.nodes,
+                                                          .vocab_size = parts.info.vocab_size,
+                                                          .model_stop_tokens = server.stop_tokens});
+  sequence_->completion().speculation.method = drafter_.traits().name;
+  (void)guarded([this] { return drafter_.begin(kRequest, sequence_->tokens()), Status(); });
+}
+
+// Sends the next tree. Without one the server decodes plainly.
+void RemoteDecoder::Run::draft() {
+  const DraftLimits& limits = decoder_.parts_->limits;
+  const double start_ms = now_ms();
+  DraftRequest request{
+      .sequence = kRequest,
+      .tokens = sequence_->tokens(),
+      .prompt_length = static_cast<int>(sequence_->prompt_length()),
+      .max_depth = static_cast<int>(std::min<int64_t>(limits.depth, sequence_->remaining() - 1)),
+      .max_nodes = std::min(limits.nodes, static_cast<int>(session_.limits().tree_nodes)),
+      .sampling = &sequence_->request().sampling,
+      .sample_index = sequence_->request().sample_index};
+  TokenTree tree(sequence_->tokens().back());
+  SpeculationStats& stats = sequence_->completion().speculation;
+  if (request.max_depth > 0 && request.max_nodes > 0) {
+    const Status status = guarded([&] { return drafter_.draft({&request, 1}, {&tree, 1}); });
+    if (!status.ok()) {
+      tree.reset(sequence_->tokens().back());
+      ++stats.draft_failures;
+    }
+  }
+  const std::string message = encode(ClientMessage(session_.send(tree)));
+  counts_.bytes_sent += std::ssize(message);
+  stats.draft_ms += now_ms() - start_ms;
+  sent_ms_ = now_ms();
+  (void)link_->send(message);  // receive() tells whether the connection broke
+}
+
+void RemoteDecoder::Run::commit(const DraftingSession::Answer& answer) {
+  Completion& completion = sequence_->completion();
+  const double waited_ms = now_ms() - sent_ms_;
+  counts_.server_ms += answer.server_ms;
+  counts_.network_ms += waited_ms - answer.server_ms;
+  ++counts_.verdicts;
+  add_tree(answer.tree, answer.verdict, completion.speculation);
+  completion.speculation.verify_ms += waited_ms;
+  (completion.tokens.empty() ? completion.prompt_ms : completion.decode_ms) += now_ms() - started_ms_;
+  started_ms_ = now_ms();
+  sequence_->commit(answer.verdict.tokens, answer.verdict.origins);
+  (void)guarded([&] { return drafter_.observe(kRequest, answer.tree, answer.verdict), Status(); });
+}
+
+// Tokens that the server committed before the last connection broke.
+void RemoteDecoder::Run::commit_missed() {
+  const auto known = static_cast<size_t>(sequence_->output_length());
+  if (session_.output().size() <= known) return;
+  const auto missed = std::span(session_.output()).subspan(known);
+  sequence_->commit(missed, std::vector<TokenOrigin>(missed.size(), TokenOrigin::kPlain));
+}
+
+Result<Completion> RemoteDecoder::generate(const Request& request, const ProgressSink& sink) {
+  OUTRIDER_RETURN_IF_ERROR(check_remote_request(request));
+  counts_ = {};
+  return Run(this, request, sink).finish();
+}
+
+}  // namespace outrider

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "outrider/result.h"
+#include "remote/client/server_address.h"
+
+namespace outrider {
+
+// A connection to a server that verifies trees: whole messages over a WebSocket, on the calling thread.
+class ServerLink {
+ public:
+  // Errors: kIo where the server cannot be reached or the connection broke, which may be better later; others
+  // where it refuses the client.
+  static Result<std::unique_ptr<ServerLink>> connect(const DraftingServer& server, double timeout_ms);
+  ~ServerLink();
+
+  // Begins to send; receive() goes on with it. Error: the connection broke.
+  Status send(std::string message);
+  // The next message; nullopt: none came in this time. Error: the connection broke.
+  Result<std::optional<std::string>> receive(double timeout_ms);
+  // Sends what is left, and says goodbye.
+  void close(double timeout_ms);
+
+ private:
+  struct Impl;
+  explicit ServerLink(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/session/drafting_session.h"
+
+#include <utility>
+
+#include "remote/session/wire_tree.h"
+
+namespace outrider {
+namespace {
+
+Error contradiction(const std::string& what) {
+  return input_error("the server contradicts itself: " + what +
+                     "; is something between that changes messages?");
+}
+
+int child_of(const TokenTree& tree, int parent, TokenId token) {
+  for (int node = parent + 1; node < tree.size(); ++node) {
+    if (tree.parent(node) == parent && tree.token(node) == token) return node;
+  }
+  return -1;
+}
+
+// The verdict by which `tree` became `tokens`; nullopt: a token before the last one is not in the tree.
+std::optional<Verdict> verdict_of(const TokenTree& tree, std::span<const TokenId> tokens) {
+  Verdict verdict;
+  verdict.path = {0};
+  verdict.tokens.assign(tokens.begin(), tokens.end());
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    const int child = child_of(tree, verdict.path.back(), tokens[i]);
+    if (child < 0) return std::nullopt;
+    verdict.path.push_back(child);
+    verdict.origins.push_back(TokenOrigin::kAccepted);
+  }
+  const int end = verdict.path.back();
+  verdict.fates.assign(static_cast<size_t>(tree.size()), NodeFate::kUnreached);
+  for (const int node : verdict.path) verdict.fates[static_cast<size_t>(node)] = NodeFate::kAccepted;
+  bool has_children = false;
+  for (int node = 1; node < tree.size(); ++node) {
+    NodeFate& fate = verdict.fates[static_cast<size_t>(node)];
+    const bool is_beside_path = fate == NodeFate::kUnreached &&
+                                verdict.fates[static_cast<size_t>(tree.parent(node))] == NodeFate::kAccepted;
+    if (is_beside_path) fate = NodeFate::kRejected;
+    has_children = has_children || tree.parent(node) == end;
+  }
+  verdict.origins.push_back(has_children          ? TokenOrigin::kRecovered
+                            : tree.drafted() == 0 ? TokenOrigin::kPlain
+                                                  : TokenOrigin::kBonus);
+  return verdict;
+}
+
+}  // namespace
+
+ClientMessage DraftingSession::greeting() const {
+  if (!is_known_) return open_;
+  return ResumeMessage{.session = open_.session, .output_length = static_cast<uint32_t>(output().size())};
+}
+
+void DraftingSession::on_disconnect() {
+  is_open_ = false;
+  sent_.clear();
+}
+
+TreeMessage DraftingSession::send(const TokenTree& tree) {
+  return sent_.emplace_back(
+      TreeMessage{.base = static_cast<uint32_t>(output().size()), .tree = wire_tree_of(tree)});
+}
+
+Result<std::optional<DraftingSession::Answer>> DraftingSession::on_message(const ServerMessage& message) {
+  return std::visit([this](const auto& fields) { return take(fields); }, message);
+}
+
+Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const OpenedMessage& message) {
+  limits_ = message;
+  is_known_ = is_open_ = true;
+  append(message.missed);
+  return std::optional<Answer>();
+}
+
+Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const VerdictMessage& message) {
+  if (!is_open_ || message.first != output().size()) {
+    return contradiction("expected output token " + std::to_string(output().size()) + ", found " +
+                         std::to_string(message.first));
+  }
+  if (message.is_last) finish_ = message.finish_reason;
+  if (message.tokens.empty()) return std::optional<Answer>();
+  if (sent_.empty()) return contradiction("it verified a tree that was not sent");
+  const TreeMessage sent = std::move(sent_.front());
+  sent_.pop_front();
+  const TokenId pending = output().empty() ? open_.prompt.back() : output().back();
+  const int root = node_at(sent.tree, std::span(output()).subspan(sent.base));
+  TokenTree tree = tree_below(sent.tree, root, pending);
+  std::optional<Verdict> verdict = verdict_of(tree, message.tokens);
+  if (!verdict) return contradiction("it accepted a token that was not drafted");
+  append(message.tokens);
+  return std::optional(
+      Answer{.tree = std::move(tree), .verdict = *std::move(verdict), .server_ms = message.server_us / 1e3});
+}
+
+Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const ErrorMessage& message) {
+  const bool is_lost = message.code == RemoteErrorCode::kUnknownSession && is_known_;
+  if (is_lost || message.code == RemoteErrorCode::kBusy || message.code == RemoteErrorCode::kEnded) {
+    is_known_ = is_open_ = false;
+    sent_.clear();
+    refusal_ = message.text;
+    return std::optional<Answer>();
+  }
+  return input_error("the server ended the session: " + message.text);
+}
+
+// Grows the output, and forgets the trees that it has left.
+void DraftingSession::append(std::span<const TokenId> tokens) {
+  open_.output.insert(open_.output.end(), tokens.begin(), tokens.end());
+  std::erase_if(sent_, [this](const TreeMessage& sent) {
+    return node_at(sent.tree, std::span(output()).subspan(sent.base)) < 0;
+  });
+}
+
+}  // namespace outrider

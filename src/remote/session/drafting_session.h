@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "outrider/result.h"
+#include "outrider/token_tree.h"
+#include "remote/protocol/messages.h"
+
+namespace outrider {
+
+// The client's side of a session, without sockets and drafter: what it knows of the output, and what it has
+// to tell the server, whatever the network does to their messages.
+class DraftingSession {
+ public:
+  explicit DraftingSession(OpenMessage open) : open_(std::move(open)) {}
+
+  // The first message over a new connection: that opens the session, or that resumes it where the server is
+  // expected to know it.
+  ClientMessage greeting() const;
+  // The connection broke: the trees on their way are lost.
+  void on_disconnect();
+
+  // The message for a tree whose root is the last token of the output so far.
+  TreeMessage send(const TokenTree& tree);
+
+  // The outcome of a tree.
+  struct Answer {
+    TokenTree tree;  // as the server verified it, unless it cut nodes that are not on the path
+    Verdict verdict;
+    double server_ms = 0;
+  };
+  // A message that brings no outcome changes output() and finish() alone. After one by which the server
+  // forgets the session, but may take it later, is_open() is false, and greeting() opens the session again.
+  // Error: the server refuses the session, or contradicts itself.
+  Result<std::optional<Answer>> on_message(const ServerMessage& message);
+
+  // The server has answered over this connection.
+  bool is_open() const { return is_open_; }
+  const OpenedMessage& limits() const { return limits_; }
+  // The outcome of a tree will come, whatever is sent next.
+  bool expects_answer() const { return !sent_.empty(); }
+  const std::vector<TokenId>& output() const { return open_.output; }
+  std::optional<FinishReason> finish() const { return finish_; }
+  // Why the server forgot the session; empty: it did not.
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  Result<std::optional<Answer>> take(const OpenedMessage& message);
+  Result<std::optional<Answer>> take(const VerdictMessage& message);
+  Result<std::optional<Answer>> take(const ErrorMessage& message);
+  void append(std::span<const TokenId> tokens);
+
+  OpenMessage open_;  // with the output so far
+  OpenedMessage limits_;
+  bool is_known_ = false;  // by the server, as far as the client has heard
+  bool is_open_ = false;
+  std::deque<TreeMessage> sent_;  // trees without an outcome, of which the output so far is a path
+  std::optional<FinishReason> finish_;
+  std::string refusal_;
+};
+
+}  // namespace outrider

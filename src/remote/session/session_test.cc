@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both sides of a session over a network that breaks at any moment. The output must be the target's own.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/counter_rng.h"
+#include "remote/protocol/codec.h"
+#include "remote/session/drafting_session.h"
+#include "remote/session/verifying_session.h"
+#include "remote/session/wire_tree.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kTokens = 4;
+constexpr size_t kLength = 40;
+
+// The target's token after a text.
+TokenId next_token(const std::vector<TokenId>& output) {
+  uint64_t hash = 7;
+  for (const TokenId token : output) hash = mix64(hash ^ static_cast<uint64_t>(token));
+  return static_cast<TokenId>(hash % kTokens);
+}
+
+std::vector<TokenId> right_output() {
+  std::vector<TokenId> output;
+  while (output.size() < kLength) output.push_back(next_token(output));
+  return output;
+}
+
+// The server with an engine that takes some time for a tree.
+class Server {
+ public:
+  void receive(const ClientMessage& message) {
+    is_attached_ = is_attached_ || message.index() < 2;  // it opens or resumes
+    if (const auto* open = std::get_if<OpenMessage>(&message)) {
+      if (!session_) {
+        session_ = std::make_unique<VerifyingSession>(*open, OpenedMessage{.context = 100, .tree_nodes = 8});
+        output_ = open->output;
+      } else {
+        ASSERT_TRUE(session_->on_resume(static_cast<uint32_t>(open->output.size())).ok());
+      }
+    } else if (const auto* resume = std::get_if<ResumeMessage>(&message)) {
+      if (!session_) return error_.emplace(ErrorMessage{RemoteErrorCode::kUnknownSession, "unknown"}), void();
+      ASSERT_TRUE(session_->on_resume(resume->output_length).ok());
+    } else if (const auto* tree = std::get_if<TreeMessage>(&message)) {
+      if (session_) {
+        ASSERT_TRUE(session_->on_tree(*tree, 0).ok());
+      }
+    }
+    take_tree();
+  }
+
+  // The engine ends its work, if it has any.
+  void step() {
+    if (!tree_) return;
+    std::vector<TokenId> tokens;
+    int node = 0;
+    for (bool goes_on = true; goes_on && output_.size() < kLength;) {
+      const TokenId token = next_token(output_);
+      tokens.push_back(token);
+      output_.push_back(token);
+      goes_on = false;
+      for (int child = node + 1; child < tree_->size() && !goes_on; ++child) {
+        goes_on = tree_->parent(child) == node && tree_->token(child) == token;
+        if (goes_on) node = child;
+      }
+    }
+    ++passes_;
+    const bool is_end = output_.size() == kLength;
+    session_->on_tokens(tokens, is_end ? std::optional(FinishReason::kLength) : std::nullopt);
+    tree_.reset();
+    take_tree();
+  }
+
+  std::optional<ServerMessage> next_message() {
+    if (error_) return ServerMessage(*std::exchange(error_, std::nullopt));
+    return session_ && is_attached_ ? session_->next_message(0) : std::nullopt;
+  }
+
+  // The connection broke, which the server may notice late: it still sends.
+  void lose_client(bool is_noticed) {
+    is_attached_ = false;
+    while (!is_noticed && session_ && session_->next_message(0)) {
+    }
+  }
+
+  void restart() {
+    session_.reset();
+    tree_.reset();
+  }
+  int passes() const { return passes_; }
+
+ private:
+  void take_tree() {
+    if (!tree_ && session_) tree_ = session_->next_tree();
+  }
+
+  std::unique_ptr<VerifyingSession> session_;
+  std::vector<TokenId> output_;
+  std::optional<TokenTree> tree_;
+  std::optional<ErrorMessage> error_;
+  int passes_ = 0;
+  bool is_attached_ = false;
+};
+
+// A tree of random nodes, most of them on the right path.
+TokenTree random_draft(const std::vector<TokenId>& output, std::mt19937& random) {
+  TokenTree tree(output.empty() ? 0 : output.back());
+  std::vector<TokenId> path = output;
+  int node = 0;
+  for (unsigned left = random() % 6; left > 0; --left) {
+    const bool is_right = random() % 4 != 0;
+    const TokenId token = is_right ? next_token(path) : static_cast<TokenId>(random() % kTokens);
+    if (!is_right) {
+      tree.add(static_cast<int>(random() % static_cast<unsigned>(tree.size())), token);
+      continue;
+    }
+    node = tree.add(node, token);
+    path.push_back(token);
+  }
+  return tree;
+}
+
+class Conversation {
+ public:
+  explicit Conversation(uint32_t seed)
+      : random_(seed), client_(OpenMessage{.max_tokens = kLength, .prompt = {0}}) {}
+
+  // break_rate: one step in so many breaks the connection, 0: none.
+  void run(unsigned break_rate, bool restarts) {
+    connect();
+    for (int step = 0; !client_.finish(); ++step) {
+      ASSERT_LT(step, 20000) << "no end in sight";
+      if (break_rate > 0 && random_() % break_rate == 0) {
+        if (restarts && random_() % 4 == 0) server_.restart();
+        disconnect();
+        connect();
+      }
+      ASSERT_NO_FATAL_FAILURE(act());
+      ASSERT_TRUE(std::equal(client_.output().begin(), client_.output().end(), right_output().begin()));
+    }
+    EXPECT_EQ(client_.output(), right_output());
+    EXPECT_EQ(*client_.finish(), FinishReason::kLength);
+  }
+
+  int passes() const { return server_.passes(); }
+
+ private:
+  void connect() { to_server_.push_back(encode(client_.greeting())); }
+
+  // Messages on their way are lost, or arrive before the server notices.
+  void disconnect() {
+    while (!to_server_.empty() && random_() % 2 == 0) deliver_to_server();
+    to_server_.clear();
+    to_client_.clear();
+    server_.lose_client(random_() % 2 == 0);
+    client_.on_disconnect();
+  }
+
+  void deliver_to_server() {
+    const auto message = decode_client_message(to_server_.front());
+    to_server_.pop_front();
+    ASSERT_TRUE(message.ok());
+    server_.receive(*message);
+  }
+
+  void deliver_to_client() {
+    const auto message = decode_server_message(to_client_.front());
+    to_client_.pop_front();
+    ASSERT_TRUE(message.ok());
+    const auto answer = client_.on_message(*message);
+    ASSERT_TRUE(answer.ok()) << answer.error().message;
+    if (*answer) {
+      ASSERT_EQ((*answer)->verdict.path.size(), (*answer)->verdict.tokens.size());
+    }
+    if (!client_.is_open()) {  // the server does not know the session
+      disconnect();
+      connect();
+    }
+  }
+
+  void act() {
+    switch (random_() % 4) {
+      case 0:
+        if (!to_server_.empty()) deliver_to_server();
+        break;
+      case 1:
+        if (!to_client_.empty()) deliver_to_client();
+        break;
+      case 2:
+        server_.step();
+        break;
+      default:
+        if (client_.is_open() && !client_.expects_answer() && !client_.finish())
+          to_server_.push_back(encode(client_.send(random_draft(client_.output(), random_))));
+    }
+    while (auto message = server_.next_message()) to_client_.push_back(encode(*message));
+  }
+
+  std::mt19937 random_;
+  Server server_;
+  DraftingSession client_;
+  std::deque<std::string> to_server_, to_client_;
+};
+
+TEST(Sessions, GiveTheTargetsOutput) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Conversation conversation(seed);
+    conversation.run(0, false);
+    if (testing::Test::HasFatalFailure()) return;
+    EXPECT_LT(conversation.passes(), static_cast<int>(kLength));
+  }
+}
+
+TEST(Sessions, GiveTheTargetsOutputOverConnectionsThatBreakAndServersThatRestart) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Conversation conversation(seed);
+    conversation.run(5 + seed % 40, seed % 2 == 0);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(WireTrees, KeepTheNodesOfATree) {
+  std::mt19937 random(1);
+  for (int run = 0; run < 200; ++run) {
+    const TokenTree tree = random_draft({1, 2}, random);
+    const TokenTree back = tree_below(wire_tree_of(tree), 0, tree.token(0));
+    EXPECT_TRUE(std::ranges::equal(back.tokens(), tree.tokens()));
+    EXPECT_TRUE(std::ranges::equal(back.parents(), tree.parents()));
+  }
+}
+
+TEST(WireTrees, APathLeadsToTheNodesBelowIt) {
+  //  0 -> 1 (a), 1 -> 2 (b), 0 -> 3 (c), 2 -> 4 (d)
+  const WireTree tree{.tokens = {10, 11, 12, 13}, .parents = {0, 1, 0, 2}};
+  EXPECT_EQ(node_at(tree, {}), 0);
+  const std::vector<TokenId> ab = {10, 11}, abc = {10, 12};
+  EXPECT_EQ(node_at(tree, ab), 2);
+  EXPECT_EQ(node_at(tree, abc), -1);
+  const TokenTree below = tree_below(tree, 2, 11);
+  ASSERT_EQ(below.size(), 2);
+  EXPECT_EQ(below.token(0), 11);
+  EXPECT_EQ(below.token(1), 13);
+}
+
+TEST(VerifyingSession, RefusesTreesAndClientsAheadOfItsOutput) {
+  VerifyingSession session({.prompt = {1}, .output = {5}}, {});
+  EXPECT_FALSE(session.on_tree({.base = 2}, 0).ok());
+  EXPECT_FALSE(session.on_resume(2).ok());
+  for (size_t i = 0; i < VerifyingSession::kMaxWaiting; ++i)
+    EXPECT_TRUE(session.on_tree({.base = 1}, 0).ok());
+  EXPECT_FALSE(session.on_tree({.base = 1}, 0).ok());
+}
+
+TEST(DraftingSession, OpensAgainWithItsOutputWhereTheServerForgotIt) {
+  DraftingSession session({.prompt = {1}});
+  ASSERT_TRUE(session.on_message(OpenedMessage{}).ok());
+  session.send(TokenTree(1));
+  ASSERT_TRUE(session.on_message(VerdictMessage{.first = 0, .tokens = {3}}).ok());
+  session.on_disconnect();
+  EXPECT_TRUE(std::holds_alternative<ResumeMessage>(session.greeting()));
+  ASSERT_TRUE(session.on_message(ErrorMessage{RemoteErrorCode::kUnknownSession, "unknown"}).ok());
+  EXPECT_FALSE(session.is_open());
+  EXPECT_EQ(session.refusal(), "unknown");
+  const ClientMessage greeting = session.greeting();
+  ASSERT_TRUE(std::holds_alternative<OpenMessage>(greeting));
+  EXPECT_EQ(std::get<OpenMessage>(greeting).output, std::vector<TokenId>{3});
+  EXPECT_FALSE(session.on_message(ErrorMessage{RemoteErrorCode::kRefused, "no"}).ok());
+}
+
+TEST(DraftingSession, RefusesAServerThatContradictsItself) {
+  const auto open_session = [] {
+    DraftingSession session({.prompt = {1}});
+    EXPECT_TRUE(session.on_message(OpenedMessage{}).ok());
+    return session;
+  };
+  EXPECT_FALSE(
+      open_session().on_message(VerdictMessage{.first = 0, .tokens = {3}}).ok());  // no tree was sent
+  DraftingSession gap = open_session();
+  gap.send(TokenTree(1));
+  EXPECT_FALSE(gap.on_message(VerdictMessage{.first = 1, .tokens = {3}}).ok());
+  DraftingSession invented = open_session();
+  invented.send(TokenTree(1));
+  EXPECT_FALSE(invented.on_message(VerdictMessage{.first = 0, .tokens = {3, 4}}).ok());
+  DraftingSession unopened({.prompt = {1}});
+  EXPECT_FALSE(unopened.on_message(VerdictMessage{}).ok());
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "outrider/result.h"
+#include "outrider/token_tree.h"
+#include "remote/protocol/messages.h"
+
+namespace outrider {
+
+// The server's side of a session, without sockets and engine: which tree is verified next, and what the
+// client has to be told. The engine works on one tree at a time; those that come meanwhile wait, because a
+// client may send the tree after next before it knows the verdict. A waiting tree counts as far as the output
+// since then is a path in it; it is void otherwise.
+class VerifyingSession {
+ public:
+  // Trees that wait while one is verified.
+  static constexpr size_t kMaxWaiting = 4;
+
+  // `limits` answers the client's first message, and each of its resumptions; `missed` is filled in.
+  VerifyingSession(const OpenMessage& opened, OpenedMessage limits);
+
+  // Error: the tree begins behind the output, or too many wait.
+  Status on_tree(TreeMessage message, double now_ms);
+  // The tree that the engine has to verify now; nullopt: it is at work, or there is none.
+  std::optional<TokenTree> next_tree();
+  // The engine has committed these tokens, which end its work on the tree.
+  void on_tokens(std::span<const TokenId> tokens, std::optional<FinishReason> finish);
+  // A client that has so many tokens goes on over a new connection: trees sent before are void. Error: it has
+  // more tokens than there are.
+  Status on_resume(uint32_t output_length);
+
+  // The next message to the client; nullopt: there is none yet. After a resumption the first one waits until
+  // the engine is done with the tree of the connection before, so that every later verdict is about a tree of
+  // the new one.
+  std::optional<ServerMessage> next_message(double now_ms);
+
+  bool is_verifying() const { return is_verifying_; }
+  bool is_finished() const { return finish_.has_value(); }
+
+ private:
+  std::vector<TokenId> unsent() const {
+    return {output_.begin() + static_cast<std::ptrdiff_t>(sent_), output_.end()};
+  }
+  TokenId pending() const { return output_.empty() ? last_of_prompt_ : output_.back(); }
+
+  struct Arrived {
+    TreeMessage message;
+    double at_ms = 0;
+  };
+
+  OpenedMessage limits_;
+  TokenId last_of_prompt_;
+  std::vector<TokenId> output_;
+  size_t sent_;  // tokens of the output that the client has or was sent
+  std::deque<Arrived> waiting_;
+  double verified_since_ms_ = 0;  // arrival of the tree that is verified, or was last
+  bool is_verifying_ = false;
+  bool is_greeted_ = false;  // the client of this connection has `limits`
+  bool is_end_sent_ = false;
+  std::optional<FinishReason> finish_;
+};
+
+}  // namespace outrider

@@ -64,11 +64,16 @@ Result<std::vector<TokenId>> input_tokens(const Settings& settings, const Engine
   return tokens;
 }
 
-Result<std::vector<TokenId>> chat_tokens(const Settings& settings, const Engine& engine) {
+Result<std::vector<std::pair<std::string, std::string>>> chat_messages(const Settings& settings) {
   std::vector<std::pair<std::string, std::string>> messages;
   if (!settings.system_message.empty()) messages.emplace_back("system", settings.system_message);
   OUTRIDER_TRY(std::string text, input_text(settings));
   messages.emplace_back("user", std::move(text));
+  return messages;
+}
+
+Result<std::vector<TokenId>> chat_tokens(const Settings& settings, const Engine& engine) {
+  OUTRIDER_TRY(const auto messages, chat_messages(settings));
   OUTRIDER_TRY(const std::string prompt, engine.apply_chat_template(messages));
   return engine.tokenize(prompt, false);  // the template writes its own special tokens
 }

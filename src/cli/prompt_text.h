@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/settings.h"
@@ -26,6 +27,9 @@ Status check_one_input(const Settings& settings, std::string_view choices);
 
 // Token ids of the input: the given ids, or those of the text by the model's tokenizer.
 Result<std::vector<TokenId>> input_tokens(const Settings& settings, const Engine& engine);
+
+// The text as a user's message after the system message, if there is one, as {role, content}.
+Result<std::vector<std::pair<std::string, std::string>>> chat_messages(const Settings& settings);
 
 // Token ids of the text as a user's message in the model's chat template, after the system message, if there
 // is one. Error: the model has no template, or it refuses.

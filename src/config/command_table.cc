@@ -20,6 +20,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kServe, "serve", "a server for clients of OpenAI's and Anthropic's APIs"},
     CommandRow{Command::kQuantize, "quantize", "write a model as a smaller .gguf file"},
     CommandRow{Command::kPull, "pull", "fetch a model from the Hugging Face Hub"},
+    CommandRow{Command::kNetsim, "netsim", "forward connections as a slow or broken network would"},
     CommandRow{Command::kModels, "models", "the models on this machine"},
 };
 

@@ -31,6 +31,7 @@ constexpr unsigned kServe = bit(Command::kServe);
 constexpr unsigned kBenchServe = bit(Command::kBenchServe);
 constexpr unsigned kPull = bit(Command::kPull);
 constexpr unsigned kModels = bit(Command::kModels);
+constexpr unsigned kNetsim = bit(Command::kNetsim);
 constexpr unsigned kWrites = kGenerate | kChat | kBench | kDoctor;
 constexpr unsigned kDecodes = kWrites | kVerify;
 constexpr unsigned kRuns = kDecodes | kScore | kServe;
@@ -44,9 +45,11 @@ constexpr std::string_view kSpeculation = "Speculation";
 constexpr std::string_view kMachine = "Machine";
 constexpr std::string_view kServing = "Serving";
 constexpr std::string_view kLoad = "Load";
+constexpr std::string_view kNetwork = "Network";
 constexpr std::string_view kOutput = "Output";
 
 constexpr double kMaxTokens = 1 << 24;
+constexpr int kDraftingNodes = 64;   // of a tree that a server verifies for a client
 constexpr double kMaxSeed = 9.2e18;  // below 2^63, so that seeds are whole numbers everywhere
 
 // One option is a few lines, so that the table can be read as one.
@@ -143,12 +146,53 @@ const OptionRow kOptions[] = {
      .default_text = "30", .help = "how long running requests may go on after SIGTERM",
      .apply = [](S& s, const V& v) { s.server.drain_timeout = v.number; return Status(); },
      .min = 0, .max = 86400},
+    {.name = "remote-drafting", .type = Type::kFlag, .group = kServing, .commands = kServe,
+     .help = "verify for clients that draft elsewhere: outrider generate --server",
+     .apply = [](S& s, const V& v) {
+       s.server.drafting_nodes = s.engine.offered_nodes = v.flag ? kDraftingNodes : 0;
+       return Status();
+     }},
+    {.name = "server", .metavar = "URL", .group = kModel, .commands = kGenerate,
+     .help = "decode on a server of --remote-drafting, as in ws://127.0.0.1:8000, and draft here; MODEL gives "
+             "tokenizer and chat template",
+     .apply = [](S& s, const V& v) { s.remote.url = v.text(); return Status(); }},
+    {.name = "server-key-file", .metavar = "FILE", .group = kModel, .commands = kGenerate,
+     .help = "file with the key to show to --server, in its first line",
+     .apply = [](S& s, const V& v) { s.remote.api_key_file = v.text(); return Status(); }},
     {.name = "allowed-host", .metavar = "NAME", .type = Type::kTextList, .group = kServing, .commands = kServe,
      .help = "a name under which clients may reach the server, beside its address; may be repeated",
      .apply = [](S& s, const V& v) { s.server.allowed_hosts = v.texts; return Status(); }},
     {.name = "cors-origin", .metavar = "ORIGIN", .type = Type::kTextList, .group = kServing, .commands = kServe,
      .help = "let pages from there call, as in https://example.org; *: from anywhere; may be repeated",
      .apply = [](S& s, const V& v) { s.server.cors_origins = v.texts; return Status(); }},
+    {.name = "target", .metavar = "HOST:PORT", .group = kNetwork, .commands = kNetsim,
+     .help = "where connections go",
+     .apply = [](S& s, const V& v) { s.network.target = v.text(); return Status(); }, .positional = true,
+     .command_line_only = true},
+    {.name = "port", .metavar = "N", .type = Type::kInteger, .group = kNetwork, .commands = kNetsim,
+     .default_text = "0", .help = "port to listen on, on 127.0.0.1; 0: any that is free",
+     .apply = [](S& s, const V& v) { s.network.port = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 65535},
+    {.name = "network", .metavar = "NAME", .type = Type::kChoice, .group = kNetwork, .commands = kNetsim,
+     .default_text = "none",
+     .help = "metro: 9 ms, 50 Mbit/s; 5g: 10 +- 10 ms, 0.1 % loss; 4g: 21 +- 19 ms, 20 Mbit/s, 0.1 % loss",
+     .apply = [](S& s, const V& v) { s.network.name = v.text(); return Status(); },
+     .choices = "none|metro|5g|4g"},
+    {.name = "delay", .metavar = "MS", .type = Type::kNumber, .group = kNetwork, .commands = kNetsim,
+     .help = "time of a round trip, half of it in each direction",
+     .apply = [](S& s, const V& v) { s.network.delay_ms = v.number; return Status(); }, .min = 0, .max = 60000},
+    {.name = "jitter", .metavar = "MS", .type = Type::kNumber, .group = kNetwork, .commands = kNetsim,
+     .help = "round trips take --delay plus or minus up to so much",
+     .apply = [](S& s, const V& v) { s.network.jitter_ms = v.number; return Status(); }, .min = 0, .max = 60000},
+    {.name = "rate", .metavar = "MBIT", .type = Type::kNumber, .group = kNetwork, .commands = kNetsim,
+     .help = "megabits per second in each direction; 0: no limit",
+     .apply = [](S& s, const V& v) { s.network.megabits = v.number; return Status(); }, .min = 0, .max = 1e6},
+    {.name = "loss", .metavar = "P", .type = Type::kNumber, .group = kNetwork, .commands = kNetsim,
+     .help = "probability that a packet is lost, which costs its retransmission 200 ms",
+     .apply = [](S& s, const V& v) { s.network.loss = v.number; return Status(); }, .min = 0, .max = 0.9},
+    {.name = "cut-bytes", .metavar = "N", .type = Type::kInteger, .group = kNetwork, .commands = kNetsim,
+     .default_text = "0", .help = "cut every connection after about so many bytes, drawn by --seed; 0: none",
+     .apply = [](S& s, const V& v) { s.network.cut_bytes = v.integer; return Status(); }, .min = 0, .max = 1e12},
     {.name = "url", .metavar = "URL", .group = kLoad, .commands = kBenchServe,
      .help = "the server, as in http://127.0.0.1:8000; without TLS",
      .apply = [](S& s, const V& v) { s.load.url = v.text(); return Status(); }},
@@ -326,7 +370,7 @@ const OptionRow kOptions[] = {
      .commands = kDecodes,
      .help = "added to the logit of a token; -inf forbids it; may be repeated",
      .apply = set_logit_bias},
-    {.name = "seed", .metavar = "S", .type = Type::kInteger, .group = kSampling, .commands = kDecodes | kBenchServe,
+    {.name = "seed", .metavar = "S", .type = Type::kInteger, .group = kSampling, .commands = kDecodes | kBenchServe | kNetsim,
      .default_text = "0", .help = "seed of all randomness; the same seed gives the same text",
      .apply = [](S& s, const V& v) { sampling(s).seed = static_cast<uint64_t>(v.integer); return Status(); },
      .min = 0, .max = kMaxSeed},

@@ -28,6 +28,7 @@ enum class Command : unsigned {
   kBenchServe = 1u << 10,
   kPull = 1u << 11,
   kModels = 1u << 12,
+  kNetsim = 1u << 13,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };
@@ -54,6 +55,13 @@ struct ServerOptions {
   int max_connections = 4096;
   int max_connections_per_address = 2048;
   double drain_timeout = 30;  // seconds
+  int drafting_nodes = 0;     // nodes of the largest tree of a client that drafts; 0: no such clients
+};
+
+// The server that holds the target, for commands that draft here.
+struct RemoteTarget {
+  std::string url;  // empty: the target is here
+  std::filesystem::path api_key_file;
 };
 
 // Options of `bench serve` alone: where it sends requests, and how many.
@@ -68,6 +76,17 @@ struct LoadOptions {
   int64_t warmup = 0;
   double timeout = 0;   // seconds
   std::string goodput;  // "ttft:200,tpot:50"; empty: no goals
+};
+
+// Options of `netsim`. Unset parts of the network are those of the named one.
+struct NetworkOptions {
+  std::string target;  // HOST:PORT
+  int port = 0;        // on 127.0.0.1; 0: any that is free
+  std::string name = "none";
+  std::optional<double> delay_ms, jitter_ms;  // of a round trip
+  std::optional<double> megabits;             // per second, in each direction; 0: no limit
+  std::optional<double> loss;                 // probability for each packet
+  int64_t cut_bytes = 0;                      // mean number of bytes until a connection is cut; 0: none is
 };
 
 // Everything a run was asked for, each value checked against its own range. Immutable once resolved.
@@ -105,6 +124,8 @@ struct Settings {
   bool force = false;             // quantize: replace `output` if it exists
 
   ServerOptions server;
+  RemoteTarget remote;
+  NetworkOptions network;
   std::string served_model_name;  // empty: serve takes the name of the model's folder or file, bench serve
                                   // the first listed
 

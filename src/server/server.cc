@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "engine/engine_parts.h"
+#include "remote/protocol/vocabulary.h"
 #include "server/http/listener.h"
 #include "server/http/service.h"
 #include "server/notify.h"
@@ -42,8 +43,10 @@ Service make_service(ServerParts& parts, ApiKeys keys) {
           .load_stage = parts.load_stage,
           .responses = ResponseStore(static_cast<size_t>(parts.options.response_memory) << 20),
           .model = {},
+          .vocabulary = {},
           .metrics = {},
           .calls = LiveCalls(calls),
+          .drafting = {},
           .worker = nullptr,
           .engine = nullptr,
           .max_batch = parts.max_batch};
@@ -137,6 +140,7 @@ EngineLoop::Events Server::Impl::engine_events() {
 
 void Server::Impl::on_opened(ServedModel model) {
   service.model = std::move(model);
+  if (service.options.drafting_nodes > 0) service.vocabulary = fingerprint_of(*service.model.tokenizer);
   if (service.phase != Phase::kLoading) return;
   service.phase = Phase::kReady;
   log_event("ready",

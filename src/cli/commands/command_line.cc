@@ -62,6 +62,8 @@ CommandFunction function_of(Command command) {
       return run_serve;
     case Command::kPull:
       return run_pull;
+    case Command::kNetsim:
+      return run_netsim;
     case Command::kModels:
       return run_models;
   }

@@ -23,6 +23,8 @@ Status run_quantize(const Settings& settings);
 // Fetches a model from the Hub. SIGINT and SIGTERM end it; the same command goes on later.
 Status run_pull(const Settings& settings);
 Status run_models(const Settings& settings);
+// Forwards connections as a slow or broken network would, until a signal ends it.
+Status run_netsim(const Settings& settings);
 // Serves until a signal ends it.
 Status run_serve(const Settings& settings);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/remote_generate.h"
 #include "cli/prompt_text.h"
 #include "cli/reports/completion_json.h"
 #include "cli/reports/draft_view.h"
@@ -36,6 +37,7 @@ void print_tree(const Engine& engine, const StepTrace& trace, bool colour) {
 Status run_generate(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_one_input(settings, "--prompt, --prompt-file and --prompt-ids"));
   OUTRIDER_RETURN_IF_ERROR(check_views(settings));
+  if (!settings.remote.url.empty()) return run_remote_generate(settings);
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
   Request request = settings.request;
   OUTRIDER_TRY(request.prompt,

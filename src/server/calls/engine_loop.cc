@@ -40,6 +40,12 @@ void EngineLoop::submit(CallNumber call, std::vector<Request> requests, bool wan
   mail_.notify_one();
 }
 
+void EngineLoop::offer(CallNumber call, TokenTree tree) {
+  const std::lock_guard lock(mutex_);
+  commands_.push_back({.call = call, .requests = {}, .tree = std::move(tree)});
+  mail_.notify_one();
+}
+
 void EngineLoop::cancel(CallNumber call) {
   const std::lock_guard lock(mutex_);
   commands_.push_back({.call = call, .requests = {}});
@@ -82,13 +88,19 @@ void EngineLoop::serve() {
   std::vector<Command> commands;
   bool is_idle = true;
   while (take_commands(is_idle, commands)) {
-    for (Command& command : commands)
-      command.requests.empty() ? cancel_requests(command.call) : begin(command);
+    for (Command& command : commands) execute(command);
     commands.clear();
     update_tracing();
     is_idle = !engine_->step();
     hand_over(is_idle);
   }
+}
+
+void EngineLoop::execute(Command& command) {
+  if (!command.requests.empty()) return begin(command);
+  if (!command.tree) return cancel_requests(command.call);
+  const auto found = running_.find(command.call);
+  if (found != running_.end()) engine_->offer(found->second.requests.front(), *std::move(command.tree));
 }
 
 void EngineLoop::cancel_requests(CallNumber call) {

@@ -51,6 +51,8 @@ class EngineLoop {
   ~EngineLoop();  // stops
 
   void submit(CallNumber call, std::vector<Request> requests, bool wants_traces);
+  // Offers the next tree of a call with one request (Engine::offer()).
+  void offer(CallNumber call, TokenTree tree);
   // Cancels the requests of a call before the next step. Their last updates still arrive. Unknown calls are
   // ignored.
   void cancel(CallNumber call);
@@ -64,8 +66,9 @@ class EngineLoop {
  private:
   struct Command {
     CallNumber call = 0;
-    std::vector<Request> requests;  // empty: cancel
+    std::vector<Request> requests;  // empty without a tree: cancel
     bool wants_traces = false;
+    std::optional<TokenTree> tree = {};
   };
   struct Running {
     std::vector<RequestId> requests;  // by index of the choice
@@ -76,6 +79,7 @@ class EngineLoop {
   void run();
   void serve();
   bool take_commands(bool is_idle, std::vector<Command>& commands);
+  void execute(Command& command);
   void begin(Command& command);
   void cancel_requests(CallNumber call);
   void end(CallNumber call);

@@ -169,7 +169,7 @@ void LiveCalls::finish(LiveCall& call) {
   mean_call_seconds_ = mean_call_seconds_ == 0 ? seconds : 0.9 * mean_call_seconds_ + 0.1 * seconds;
   call.is_finished = true;
   log_request({.id = call.request_id,
-               .method = "POST",
+               .method = call.method,
                .route = call.route,
                .status = call.status,
                .total_ms = seconds * 1e3,

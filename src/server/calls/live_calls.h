@@ -24,6 +24,7 @@ struct LiveCall {
   CallNumber number = 0;
   std::string id;          // the server's own, hard to guess
   std::string request_id;  // the client's, or `id`
+  std::string method = "POST";
   std::string route;
   uint64_t scope = 0;
   double arrived_ms = 0;

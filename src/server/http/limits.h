@@ -23,6 +23,7 @@ struct HttpLimits {
   std::chrono::milliseconds idle_time{60'000};   // between two requests of a connection
   std::chrono::milliseconds write_stall{30'000};
   std::chrono::milliseconds ping_interval{15'000};  // between comments of a silent stream
+  std::chrono::milliseconds session_time{60'000};   // for a client that drafts to come back
   std::chrono::milliseconds close_time{2'000};      // to send the last bytes when the server stops
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "server/http/request_handler.h"
 
 namespace outrider {
@@ -165,7 +166,16 @@ Connection::Task<void> Listener::watch_deadlines() {
     co_await sweep_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     const auto now = Connection::Clock::now();
     for (Connection* connection : connections_) connection->check_deadline(now);
+    expire_sessions();
   }
+}
+
+// Nobody comes back to a server that shuts down.
+void Listener::expire_sessions() {
+  if (service_->drafting.size() == 0) return;
+  const auto kept =
+      service_->phase == Phase::kDraining ? std::chrono::milliseconds(0) : service_->limits.session_time;
+  service_->drafting.expire(now_ms() - static_cast<double>(kept.count()), service_->calls, *service_->engine);
 }
 
 }  // namespace outrider

@@ -37,6 +37,7 @@ class Listener {
   Connection::Task<void> serve(Socket socket, std::string address);
   Connection::Task<void> watch_deadlines();
   void take(Socket socket);
+  void expire_sessions();
 
   boost::asio::io_context* io_;
   Service* service_;

@@ -137,7 +137,8 @@ Reply metrics(const Service& service) {
           .body = service.metrics.text({.model = service.model.name,
                                         .engine = engine_status(service),
                                         .waiting_calls = service.calls.preparing(),
-                                        .connections = service.connections})};
+                                        .connections = service.connections,
+                                        .drafting_sessions = static_cast<int>(service.drafting.size())})};
 }
 
 Reply chat_page(const Service& service) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "server/http/drafting_answer.h"
 #include "server/http/exchange.h"
 #include "server/http/generation_answer.h"
 #include "server/http/plain_answers.h"
@@ -110,6 +111,10 @@ Connection::Task<bool> answer_admitted(Exchange& exchange, RequestReader& reader
       const Reply reply = error_reply(exchange, *reader.failure());
       co_await send(exchange, reply);
     }
+    co_return false;
+  }
+  if (exchange.admission.match.row->route == Route::kDrafting) {
+    co_await answer_drafting(exchange, reader);
     co_return false;
   }
   exchange.body = {.bytes = reader.take_body(),

@@ -18,6 +18,8 @@ class RequestReader {
  public:
   explicit RequestReader(Connection* connection);
 
+  using Message = boost::beast::http::request<boost::beast::http::string_body>;
+
   // These two return false if reading failed; failure() then says why.
   Connection::Task<bool> read_header();
   Connection::Task<bool> read_body();
@@ -26,6 +28,7 @@ class RequestReader {
 
   // These are valid once the header was read.
   RequestHeader header() const;
+  const Message& message() const { return parser_.get(); }
   bool keeps_alive() const { return parser_.keep_alive(); }
   // The error for a target or header above its limit.
   std::optional<ApiError> check_sizes() const;

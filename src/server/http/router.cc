@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "remote/protocol/messages.h"
+
 namespace outrider {
 namespace {
 
@@ -37,6 +39,7 @@ constexpr std::array kRoutes = {
     RouteRow{Route::kProps, "GET", "/props", true},
     RouteRow{Route::kSlots, "GET", "/slots", true},
     RouteRow{Route::kCancel, "POST", "/v1/requests/{id}/cancel", true},
+    RouteRow{Route::kDrafting, "GET", kDraftingPath, true},
 };
 
 // The text that "{id}" of `pattern` matches; empty if the pattern has none; nullopt: `path` does not match.

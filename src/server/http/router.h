@@ -35,6 +35,7 @@ enum class Route : uint8_t {
   kProps,
   kSlots,
   kCancel,
+  kDrafting,
 };
 
 struct RouteRow {

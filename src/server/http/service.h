@@ -10,8 +10,10 @@
 
 #include "config/settings.h"
 #include "engine/open_parts.h"
+#include "remote/protocol/messages.h"
 #include "server/api/response_store.h"
 #include "server/api/served_model.h"
+#include "server/calls/drafting_sessions.h"
 #include "server/calls/engine_loop.h"
 #include "server/calls/live_calls.h"
 #include "server/calls/preparation_worker.h"
@@ -37,9 +39,11 @@ struct Service {
   std::shared_ptr<const std::atomic<LoadStage>> load_stage;  // null: unknown
   ResponseStore responses;
   ServedModel model;  // set once it is loaded
+  VocabularyFingerprint vocabulary = {};
 
   ServerMetrics metrics;
   LiveCalls calls;
+  DraftingSessions drafting;
   std::unique_ptr<PreparationWorker> worker;
   std::unique_ptr<EngineLoop> engine;
 

@@ -113,6 +113,12 @@ std::string ServerMetrics::text(const Now& now) const {
     text.add({{"reason", std::string(kDropReasons[i])}}, real(drops_[i]));
   text.counter("outrider:disconnected_requests", "Requests whose client went away before the end.",
                real(disconnects_));
+  text.gauge("outrider:drafting_sessions", "Sessions of clients that draft.", now.drafting_sessions);
+  text.counter("outrider:drafting_resumes", "Sessions that went on over a new connection.",
+               real(drafting_resumes_));
+  text.begin_counter("outrider:drafting_bytes", "Payloads of the drafting protocol, from and to clients.");
+  text.add({{"direction", "in"}}, real(drafting_in_));
+  text.add({{"direction", "out"}}, real(drafting_out_));
   return text.text();
 }
 

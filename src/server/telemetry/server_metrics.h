@@ -25,6 +25,12 @@ class ServerMetrics {
   void on_response(int status) { ++responses_[status]; }
   void on_drop(DropReason reason) { ++drops_[static_cast<size_t>(reason)]; }
   void on_disconnect() { ++disconnects_; }
+  void on_drafting_resume() { ++drafting_resumes_; }
+  // Payloads of the drafting protocol, from and to its clients.
+  void on_drafting_bytes(size_t in, size_t out) {
+    drafting_in_ += static_cast<int64_t>(in);
+    drafting_out_ += static_cast<int64_t>(out);
+  }
   void on_first_token(double seconds) { first_token_.observe(seconds); }
   // `tokens` tokens arrived together, `seconds` after the ones before.
   void on_tokens(double seconds, int64_t tokens) {
@@ -41,6 +47,7 @@ class ServerMetrics {
     EngineStatus engine;
     int waiting_calls = 0;  // calls that the engine does not have yet
     int connections = 0;
+    int drafting_sessions = 0;
   };
   std::string text(const Now& now) const;
 
@@ -51,6 +58,7 @@ class ServerMetrics {
   std::array<int64_t, kDropReasons.size()> drops_ = {};
   std::array<int64_t, 3> finished_ = {};  // by FinishReason
   int64_t disconnects_ = 0;
+  int64_t drafting_resumes_ = 0, drafting_in_ = 0, drafting_out_ = 0;
   Histogram first_token_, inter_token_, end_to_end_, queue_, prefill_, decode_, inference_;
   Histogram prompt_tokens_, output_tokens_;
 };

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/calls/drafting_call.h"
+
+#include <utility>
+
+namespace outrider {
+
+DraftingCall::DraftingCall(const OpenMessage& opened, OpenedMessage limits, uint64_t cache_scope)
+    : session_(opened, std::move(limits)) {
+  Request request{.prompt = opened.prompt, .output = opened.output, .sampling = opened.sampling};
+  request.max_tokens = opened.max_tokens;
+  request.stop_tokens = opened.stop_tokens;
+  request.ignore_eos = opened.ignore_eos;
+  request.speculation = {.is_auto = false, .acceptance = AcceptanceRule::kCoupled, .is_offered = true};
+  request.sample_index = opened.sample_index;
+  request.cache_scope = cache_scope;
+  requests_.push_back(std::move(request));
+}
+
+void DraftingCall::add(int /*choice*/, ChoiceDelta delta, std::string& /*events*/) {
+  session_.on_tokens(delta.tokens,
+                     delta.completion ? std::optional(delta.completion->finish_reason) : std::nullopt);
+}
+
+}  // namespace outrider

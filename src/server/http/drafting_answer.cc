@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/drafting_answer.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/buffers_to_string.hpp>
+#include <boost/beast/websocket.hpp>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/clock.h"
+#include "remote/protocol/codec.h"
+
+namespace outrider {
+namespace {
+
+namespace ws = boost::beast::websocket;
+
+constexpr auto kLongTime = std::chrono::hours(1);
+
+}  // namespace
+
+// One connection of a client that drafts. The connection's coroutine reads; a second one writes.
+class DraftingConnection {
+ public:
+  explicit DraftingConnection(Exchange* exchange)
+      : exchange_(*exchange), connection_(*exchange->connection), socket_(connection_.socket()) {}
+
+  Connection::Task<void> run(const RequestReader::Message& handshake);
+
+ private:
+  using Code = boost::system::error_code;
+
+  Service& service() { return connection_.service(); }
+  Connection::Task<void> read();
+  Connection::Task<void> write();
+  std::optional<std::string> next_message();
+
+  void take(const OpenMessage& message);
+  void take(const ResumeMessage& message);
+  void take(TreeMessage& message);
+  void take(const CloseMessage& message);
+  void open(const OpenMessage& message);
+  void attach(std::shared_ptr<DraftingEntry> entry, uint32_t output_length);
+  void detach();
+  void fail(RemoteErrorCode code, std::string text);
+  void leave();
+
+  Exchange& exchange_;
+  Connection& connection_;
+  ws::stream<Connection::Socket&> socket_;
+  DraftingSessions::Key key_ = {};
+  std::shared_ptr<DraftingEntry> entry_;  // null: the client has named no session
+  std::optional<ErrorMessage> error_;     // ends the session
+  bool is_over_ = false;                  // nothing more is read
+  bool is_writing_ = true;                // write() has not ended
+};
+
+Connection::Task<void> DraftingConnection::run(const RequestReader::Message& handshake) {
+  ws::stream_base::timeout timeout = ws::stream_base::timeout::suggested(boost::beast::role_type::server);
+  timeout.idle_timeout = service().limits.idle_time;
+  socket_.set_option(timeout);
+  socket_.set_option(ws::stream_base::decorator([this](ws::response_type& response) {
+    response.set(boost::beast::http::field::sec_websocket_protocol, kDraftingProtocol);
+    response.set("X-Request-Id", exchange_.client_id);
+  }));
+  socket_.read_message_max(kMaxClientMessage);
+  socket_.binary(true);
+  connection_.set_no_deadline();
+  Code error;
+  co_await socket_.async_accept(handshake, boost::asio::redirect_error(boost::asio::use_awaitable, error));
+  if (error) co_return;
+  service().metrics.on_response(101);
+  boost::asio::co_spawn(connection_.socket().get_executor(), write(), boost::asio::detached);
+  co_await read();
+  is_over_ = true;
+  connection_.wake();
+  while (is_writing_) co_await connection_.wait(kLongTime);
+  detach();
+}
+
+Connection::Task<void> DraftingConnection::read() {
+  boost::beast::flat_buffer buffer;
+  while (!error_ && !is_over_ && !connection_.is_gone()) {
+    Code error;
+    co_await socket_.async_read(buffer, boost::asio::redirect_error(boost::asio::use_awaitable, error));
+    if (error) co_return;
+    const std::string bytes = boost::beast::buffers_to_string(buffer.data());
+    buffer.consume(buffer.size());
+    service().metrics.on_drafting_bytes(bytes.size(), 0);
+    auto message = decode_client_message(bytes);
+    if (message.ok()) {
+      std::visit([this](auto& fields) { take(fields); }, message.value());
+    } else {
+      fail(RemoteErrorCode::kMalformed, message.error().message);
+    }
+    connection_.wake();
+  }
+}
+
+Connection::Task<void> DraftingConnection::write() {
+  Code error;
+  while (!error && !is_over_) {
+    const bool is_last = error_.has_value() || (entry_ && entry_->call->error);
+    const std::optional<std::string> message = next_message();
+    if (message) {
+      service().metrics.on_drafting_bytes(0, message->size());
+      co_await socket_.async_write(boost::asio::buffer(*message),
+                                   boost::asio::redirect_error(boost::asio::use_awaitable, error));
+      if (!is_last) continue;
+    }
+    if (is_last) {
+      co_await socket_.async_close(ws::close_code::normal,
+                                   boost::asio::redirect_error(boost::asio::use_awaitable, error));
+      break;
+    }
+    co_await connection_.wait(kLongTime);
+  }
+  is_writing_ = false;
+  connection_.wake();
+}
+
+// Hands the next tree to the engine. Returns the next message to the client; nullopt: there is none now.
+std::optional<std::string> DraftingConnection::next_message() {
+  if (entry_ && entry_->call->error && !error_) {
+    const int status = entry_->call->error->status;
+    fail(status == 429 ? RemoteErrorCode::kBusy
+                       : (status < 500 ? RemoteErrorCode::kRefused : RemoteErrorCode::kEnded),
+         entry_->call->error->message);
+  }
+  if (error_) return encode(ServerMessage(*error_));
+  if (!entry_ || !entry_->call->is_accepted) return std::nullopt;
+  VerifyingSession& session = entry_->generation->session();
+  if (auto tree = session.next_tree()) service().engine->offer(entry_->call->number, *std::move(tree));
+  const std::optional<ServerMessage> message = session.next_message(now_ms());
+  return message ? std::optional(encode(*message)) : std::nullopt;
+}
+
+void DraftingConnection::take(const OpenMessage& message) {
+  if (entry_) return fail(RemoteErrorCode::kMalformed, "expected one session per connection, found another");
+  key_ = {exchange_.admission.scope, message.session};
+  if (auto entry = service().drafting.find(key_)) {
+    return attach(std::move(entry), static_cast<uint32_t>(message.output.size()));
+  }
+  if (service().phase == Phase::kDraining)
+    return fail(RemoteErrorCode::kEnded, "the server is shutting down");
+  if (message.vocabulary != service().vocabulary) {
+    return fail(RemoteErrorCode::kVocabulary, "expected a client with the tokenizer of " +
+                                                  service().model.name +
+                                                  ", found another; choose a MODEL "
+                                                  "with that tokenizer");
+  }
+  if (message.prompt.empty()) return fail(RemoteErrorCode::kRefused, "the prompt is empty");
+  open(message);
+}
+
+void DraftingConnection::open(const OpenMessage& message) {
+  const ServedModel& model = service().model;
+  OpenedMessage limits{.context = static_cast<uint32_t>(model.context),
+                       .tree_nodes = static_cast<uint32_t>(service().options.drafting_nodes)};
+  if (!message.ignore_eos) limits.stop_tokens = model.stop_tokens;
+  LiveCall call;
+  call.id = exchange_.id;
+  call.request_id = exchange_.client_id;
+  call.method = "GET";
+  call.route = exchange_.admission.match.row->pattern;
+  call.scope = exchange_.admission.scope;
+  call.arrived_ms = now_ms();
+  auto generation = std::make_unique<DraftingCall>(message, std::move(limits), call.scope);
+  auto entry = std::make_shared<DraftingEntry>(DraftingEntry{.generation = generation.get()});
+  call.generation = std::move(generation);
+  entry->call = service().calls.open(std::move(call));
+  if (!service().calls.submit(*entry->call, *service().engine)) {
+    service().calls.close(*entry->call);
+    return fail(RemoteErrorCode::kBusy, "the queue is full");
+  }
+  service().drafting.add(key_, entry);
+  attach(std::move(entry), static_cast<uint32_t>(message.output.size()));
+}
+
+void DraftingConnection::take(const ResumeMessage& message) {
+  if (entry_) return fail(RemoteErrorCode::kMalformed, "expected one session per connection, found another");
+  key_ = {exchange_.admission.scope, message.session};
+  auto entry = service().drafting.find(key_);
+  if (!entry) return fail(RemoteErrorCode::kUnknownSession, "the server does not know this session");
+  service().metrics.on_drafting_resume();
+  attach(std::move(entry), message.output_length);
+}
+
+void DraftingConnection::attach(std::shared_ptr<DraftingEntry> entry, uint32_t output_length) {
+  const Status status = entry->generation->session().on_resume(output_length);
+  if (!status.ok()) return fail(RemoteErrorCode::kMalformed, status.error().message);
+  if (entry->is_served()) entry->leave();
+  entry_ = std::move(entry);
+  entry_->leave = [this] { leave(); };
+  entry_->call->wake = [this] { connection_.wake(); };
+}
+
+// Another connection serves the session from now on.
+void DraftingConnection::leave() {
+  entry_ = nullptr;
+  connection_.close();
+}
+
+void DraftingConnection::detach() {
+  if (!entry_) return;
+  entry_->leave = nullptr;
+  entry_->call->wake = nullptr;
+  entry_->left_ms = now_ms();
+  if (error_) service().drafting.end(key_, service().calls, *service().engine);
+}
+
+void DraftingConnection::take(TreeMessage& message) {
+  if (!entry_) return fail(RemoteErrorCode::kMalformed, "expected a session before its trees");
+  const Status status = entry_->generation->session().on_tree(std::move(message), now_ms());
+  if (!status.ok()) fail(RemoteErrorCode::kMalformed, status.error().message);
+}
+
+void DraftingConnection::take(const CloseMessage& /*message*/) {
+  if (entry_) service().drafting.end(key_, service().calls, *service().engine);
+  is_over_ = true;
+}
+
+void DraftingConnection::fail(RemoteErrorCode code, std::string text) {
+  if (!error_) error_ = ErrorMessage{.code = code, .text = std::move(text)};
+}
+
+Connection::Task<void> answer_drafting(Exchange& exchange, const RequestReader& reader) {
+  const RequestReader::Message& handshake = reader.message();
+  exchange.keeps_alive = false;
+  if (exchange.connection->service().options.drafting_nodes == 0) {
+    const Reply reply = error_reply(exchange, {.status = 404,
+                                               .type = "not_found_error",
+                                               .message = "the server was started without --remote-drafting",
+                                               .code = "not_found"});
+    co_await send(exchange, reply);
+    co_return;
+  }
+  if (!ws::is_upgrade(handshake) ||
+      !boost::beast::http::token_list(handshake[boost::beast::http::field::sec_websocket_protocol])
+           .exists(kDraftingProtocol)) {
+    const Reply reply = error_reply(
+        exchange, {.status = 426,
+                   .message = "expected a WebSocket of the protocol " + std::string(kDraftingProtocol),
+                   .code = "upgrade_required"});
+    co_await send(exchange, reply);
+    co_return;
+  }
+  DraftingConnection drafting(&exchange);
+  co_await drafting.run(handshake);
+}
+
+}  // namespace outrider

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// `serve --remote-drafting`, `generate --server` and `netsim` as programs that talk to each other.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/program/program_fixture.h"
+#include "tests/serving/serve_process.h"
+
+namespace outrider {
+namespace {
+
+constexpr const char* kPrompt =
+    "-p 'Once upon a time, Lily found a red ball. Lily and the red ball' --max-tokens 48";
+
+class DraftingProgram : public ProgramTest {
+ protected:
+  std::string at(int port) const { return fmt::format("--server ws://127.0.0.1:{}", port); }
+};
+
+TEST_F(DraftingProgram, GivesTheTextOfLocalDecoding) {
+  const ServeProcess server({"--remote-drafting"});
+  ASSERT_TRUE(server.wait_until_ready());
+  for (const std::string sampling : {"", " --temperature 0.8 --seed 5"}) {
+    const std::string request = kPrompt + sampling;
+    const Json local = run_json("generate builtin --json " + request);
+    for (const std::string drafter : {"none", "ngram", "suffix", "draft_target"}) {
+      const Json remote = run_json(
+          fmt::format("generate builtin --json {} {} --speculative {}", request, at(server.port()), drafter));
+      EXPECT_EQ(remote["token_ids"], local["token_ids"]) << drafter;
+      EXPECT_EQ(remote["text"], local["text"]);
+      EXPECT_EQ(remote["finish_reason"], local["finish_reason"]);
+      const size_t verdicts = remote["remote"]["verdicts"];
+      const size_t tokens = local["token_ids"].size();
+      EXPECT_TRUE(drafter == "none" ? verdicts == tokens : verdicts < tokens) << drafter << " " << verdicts;
+    }
+  }
+  const Outcome text = run(fmt::format("generate builtin {} {}", kPrompt, at(server.port())));
+  EXPECT_EQ(text.output, run(fmt::format("generate builtin {}", kPrompt)).output);
+}
+
+TEST_F(DraftingProgram, GoesThroughANetworkThatBreaks) {
+  const ServeProcess server({"--remote-drafting"});
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string net = (folder_ / "net").string(), out = (folder_ / "out").string();
+  const std::string script = fmt::format(
+      "{0} netsim 127.0.0.1:{1} --network metro --delay 4 --cut-bytes 900 --seed 2 >{2} & pid=$!; "
+      "while ! grep -q forwarding {2}; do sleep 0.02; done; "
+      "port=$(sed 's/^forwarding 127.0.0.1:\\([0-9]*\\) .*/\\1/' {2}); "
+      "{0} generate builtin --json {3} --server ws://127.0.0.1:$port --speculative ngram >{4}; "
+      "kill -INT $pid; wait $pid",
+      OUTRIDER_PROGRAM, server.port(), net, kPrompt, out);
+  ASSERT_EQ(std::system(script.c_str()), 0);
+  const Json remote = Json::parse(contents(out), nullptr, false);
+  ASSERT_TRUE(remote.is_object()) << contents(out);
+  EXPECT_EQ(remote["token_ids"], run_json(std::string("generate builtin --json ") + kPrompt)["token_ids"]);
+  EXPECT_GT(remote["remote"]["reconnects"], 0);
+  EXPECT_NE(contents(net).find(" cut, "), std::string::npos) << contents(net);
+}
+
+TEST_F(DraftingProgram, RefusesWhatItCannotDo) {
+  const std::string generate = "generate builtin -p a --server ";
+  expect_refused(generate + "http://127.0.0.1:1", 2, "expected a server as in ws://");
+  expect_refused(generate + "ws://127.0.0.1:1 --show-draft", 2, "expected --server without");
+  expect_refused(generate + "ws://127.0.0.1:1 --speculative early_exit", 2, "reads the target's state");
+  expect_refused(generate + "ws://127.0.0.1:1 --speculative suffix,policy=auto", 2, "policy auto");
+  expect_refused("netsim nowhere", 2, "expected HOST:PORT");
+}
+
+}  // namespace
+}  // namespace outrider

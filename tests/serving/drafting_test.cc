@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that draft, over real sockets and over networks that break: the output is that of plain decoding on
+// the server's machine. Compiled once more, with many more breaks, for the slow suite.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/counter_rng.h"
+#include "config/methods.h"
+#include "remote/client/remote_decoder.h"
+#include "remote/network/shaped_proxy.h"
+#include "remote/protocol/codec.h"
+#include "tests/serving/serving.h"
+
+namespace outrider {
+namespace {
+
+#ifdef OUTRIDER_SLOW_TEST
+constexpr int64_t kCutStep = 1;  // bytes between two cuts that are tried
+constexpr uint64_t kSchedules = 1000;
+#else
+constexpr int64_t kCutStep = 11;
+constexpr uint64_t kSchedules = 12;
+#endif
+constexpr const char* kApiKey = "a-key-of-a-client-that-drafts";
+
+EngineOptions verifying_engine() {
+  EngineOptions options = tiny_engine();
+  options.offered_nodes = 16;
+  return options;
+}
+
+void verify_for_clients(ServerParts& parts) {
+  parts.options.drafting_nodes = verifying_engine().offered_nodes;
+  parts.open = [] { return Engine::open(verifying_engine()); };
+}
+
+EngineOptions drafting_engine(const std::string& method) {
+  EngineOptions options = tiny_engine();
+  options.speculation.decoding_type = *find_method(method);
+  options.speculation.max_draft_len = 4;
+  if (method == "DraftTarget") options.speculation.speculative_model = options.model;
+  return options;
+}
+
+DraftingParts drafting_parts(const std::string& method) {
+  auto parts = open_drafting(drafting_engine(method));
+  EXPECT_TRUE(parts.ok()) << parts.error().message;
+  return std::move(parts).value();
+}
+
+DraftingServer server_at(int port) {
+  return {.host = "127.0.0.1", .port = std::to_string(port), .api_key = ""};
+}
+
+Request request_of(uint64_t number) {
+  Request request;
+  for (uint64_t i = 0; i < 3 + number % 9; ++i)
+    request.prompt.push_back(static_cast<TokenId>(mix64(number ^ mix64(i)) % 200));
+  request.max_tokens = 24 + static_cast<int64_t>(number % 20);
+  request.ignore_eos = true;
+  request.sampling.temperature = number % 2 == 0 ? 0.0 : 0.9;
+  request.sampling.seed = number;
+  request.sample_index = number % 3;
+  if (number % 4 == 3) request.sampling.repetition_penalty = 1.2;
+  if (number % 5 == 4) request.sampling.presence_penalty = 0.4;
+  return request;
+}
+
+// Plain decoding without a server.
+Completion local_completion(const Request& request) {
+  static const std::unique_ptr<Engine> engine = [] {
+    auto opened = Engine::open(tiny_engine());
+    EXPECT_TRUE(opened.ok());
+    return std::move(opened).value();
+  }();
+  auto completion = engine->generate(request);
+  EXPECT_TRUE(completion.ok()) << completion.error().message;
+  return *std::move(completion);
+}
+
+// Decodes and compares: the result, and what was streamed.
+void expect_same_as_local(RemoteDecoder& decoder, const Request& request) {
+  std::vector<TokenId> streamed;
+  std::string text;
+  const auto completion = decoder.generate(request, [&](RequestId, const Progress& progress) {
+    streamed.insert(streamed.end(), progress.tokens.begin(), progress.tokens.end());
+    text += progress.text;
+  });
+  ASSERT_TRUE(completion.ok()) << completion.error().message;
+  const Completion local = local_completion(request);
+  EXPECT_EQ(completion->tokens, local.tokens);
+  EXPECT_EQ(completion->text, local.text);
+  EXPECT_EQ(completion->finish_reason, local.finish_reason);
+  EXPECT_EQ(streamed, local.tokens);
+  EXPECT_EQ(text, local.text);
+}
+
+TEST(Drafting, EveryDrafterGivesTheServersOwnOutput) {
+  TestServer server(verify_for_clients);
+  ASSERT_TRUE(server.wait_until_ready());
+  for (const std::string method : {"None", "NGram", "Suffix", "DraftTarget"}) {
+    SCOPED_TRACE(method);
+    DraftingParts parts = drafting_parts(method);
+    RemoteDecoder decoder(&parts, server_at(server.port()));
+    for (uint64_t number = 0; number < 8; ++number) expect_same_as_local(decoder, request_of(number));
+  }
+  EXPECT_TRUE(server.wait_until_free());
+  EXPECT_EQ(server.metric("outrider:drafting_sessions"), 0);
+}
+
+TEST(Drafting, ADraftModelThatIsRightSavesPassesOfTheServer) {
+  TestServer server(verify_for_clients);
+  ASSERT_TRUE(server.wait_until_ready());
+  DraftingParts parts = drafting_parts("DraftTarget");
+  RemoteDecoder decoder(&parts, server_at(server.port()));
+  Request request = request_of(2);
+  request.max_tokens = 50;
+  const auto completion = decoder.generate(request, {});
+  ASSERT_TRUE(completion.ok()) << completion.error().message;
+  EXPECT_EQ(completion->speculation.steps, decoder.counts().verdicts);
+  EXPECT_LE(decoder.counts().verdicts, 20);
+  EXPECT_GE(completion->speculation.accepted, 30);
+  EXPECT_GT(decoder.counts().bytes_sent, 0);
+}
+
+TEST(Drafting, StopRulesAreTheClients) {
+  TestServer server(verify_for_clients);
+  ASSERT_TRUE(server.wait_until_ready());
+  DraftingParts parts = drafting_parts("NGram");
+  RemoteDecoder decoder(&parts, server_at(server.port()));
+  Request request = request_of(6);
+  const Completion whole = local_completion(request);
+  request.stop = {whole.text.substr(whole.text.size() / 2, 3)};
+  expect_same_as_local(decoder, request);
+  request.stop.clear();
+  request.stop_tokens = {whole.tokens[7]};
+  expect_same_as_local(decoder, request);
+  request.ignore_eos = false;
+  expect_same_as_local(decoder, request);
+}
+
+TEST(Drafting, ManyClientsShareABatchWithOtherRequests) {
+  TestServer server(verify_for_clients);
+  ASSERT_TRUE(server.wait_until_ready());
+  constexpr uint64_t kClients = 12, kRequests = 3;
+  std::vector<std::vector<TokenId>> expected;
+  for (uint64_t number = 0; number < kClients * kRequests; ++number)
+    expected.push_back(local_completion(request_of(number)).tokens);
+  std::vector<std::thread> clients;
+  for (uint64_t client = 0; client < kClients; ++client) {
+    clients.emplace_back([&, client] {
+      DraftingParts parts = drafting_parts(client % 2 == 0 ? "NGram" : "Suffix");
+      RemoteDecoder decoder(&parts, server_at(server.port()));
+      for (uint64_t number = client * kRequests; number < (client + 1) * kRequests; ++number) {
+        const auto completion = decoder.generate(request_of(number), {});
+        ASSERT_TRUE(completion.ok()) << completion.error().message;
+        EXPECT_EQ(completion->tokens, expected[number]);
+      }
+    });
+  }
+  TestClient other(server.port());
+  EXPECT_EQ(other.post("/v1/completions", R"({"model":"tiny","prompt":"Once","max_tokens":20})").status, 200);
+  for (std::thread& client : clients) client.join();
+  EXPECT_TRUE(server.wait_until_free());
+}
+
+// Cuts the first connections of a schedule after given numbers of bytes.
+std::unique_ptr<ShapedProxy> cutting_proxy(int port, std::vector<int64_t> cuts) {
+  auto proxy = ShapedProxy::start({.target_port = port, .cut_after = [cuts](int64_t connection) {
+                                     return connection < std::ssize(cuts)
+                                                ? cuts[static_cast<size_t>(connection)]
+                                                : int64_t{-1};
+                                   }});
+  EXPECT_TRUE(proxy.ok()) << proxy.error().message;
+  return std::move(proxy).value();
+}
+
+TEST(Drafting, AConnectionMayBreakAfterAnyByte) {
+  TestServer server(verify_for_clients);
+  ASSERT_TRUE(server.wait_until_ready());
+  DraftingParts parts = drafting_parts("NGram");
+  Request request = request_of(5);
+  request.max_tokens = 12;
+  int64_t cuts = 0;
+  for (int64_t bytes = 0; bytes < 1500; bytes += kCutStep) {
+    SCOPED_TRACE(bytes);
+    const auto proxy = cutting_proxy(server.port(), {bytes});
+    RemoteDecoder decoder(&parts, server_at(proxy->port()));
+    expect_same_as_local(decoder, request);
+    cuts += proxy->counts().cuts;
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(cuts, 50);
+}
+
+TEST(Drafting, ASlowNetworkThatBreaksAgainAndAgainLosesNothing) {
+  TestServer server(verify_for_clients);
+  ASSERT_TRUE(server.wait_until_ready());
+  DraftingParts parts = drafting_parts("Suffix");
+  for (uint64_t seed = 0; seed < kSchedules; ++seed) {
+    SCOPED_TRACE(seed);
+    auto proxy = ShapedProxy::start(
+        {.target_port = server.port(),
+         .shape = {.round_trip_ms = 4, .jitter_ms = 4, .bits_per_second = 5e6},
+         .seed = seed,
+         .cut_after = [seed](int64_t connection) {
+           return static_cast<int64_t>(500 + mix64(seed ^ mix64(static_cast<uint64_t>(connection))) % 900);
+         }});
+    ASSERT_TRUE(proxy.ok());
+    RemoteDecoder decoder(&parts, server_at((*proxy)->port()));
+    expect_same_as_local(decoder, request_of(seed));
+  }
+  EXPECT_GT(server.metric("outrider:drafting_resumes_total"), 3);
+}
+
+TEST(Drafting, GoesOnAfterTheServerRestarted) {
+  DraftingParts parts = drafting_parts("NGram");
+  Request request = request_of(4);
+  request.max_tokens = 60;
+  auto server = std::make_unique<TestServer>(verify_for_clients);
+  ASSERT_TRUE(server->wait_until_ready());
+  const int port = server->port();
+  RemoteDecoder decoder(&parts, server_at(port));
+  const Completion local = local_completion(request);
+  std::vector<TokenId> streamed;
+  int restarts = 0;
+  const auto completion = decoder.generate(request, [&](RequestId, const Progress& progress) {
+    streamed.insert(streamed.end(), progress.tokens.begin(), progress.tokens.end());
+    if (std::ssize(streamed) < 15 * (restarts + 1) || restarts == 2) return;
+    ++restarts;
+    server.reset();
+    server = std::make_unique<TestServer>([port](ServerParts& changed) {
+      verify_for_clients(changed);
+      changed.options.port = port;
+    });
+    ASSERT_TRUE(server->wait_until_ready());
+  });
+  ASSERT_TRUE(completion.ok()) << completion.error().message;
+  EXPECT_EQ(completion->tokens, local.tokens);
+  EXPECT_EQ(streamed, local.tokens);
+  EXPECT_EQ(restarts, 2);
+  EXPECT_GE(decoder.counts().reconnects, 2);
+}
+
+TEST(Drafting, GivesUpWithOneLine) {
+  DraftingParts parts = drafting_parts("NGram");
+  RemoteDecoder decoder(&parts, server_at(1), {.give_up_ms = 50});
+  const auto completion = decoder.generate(request_of(1), {});
+  ASSERT_FALSE(completion.ok());
+  EXPECT_TRUE(completion.error().message.starts_with("cannot reach ws://127.0.0.1:1"))
+      << completion.error().message;
+}
+
+std::string refusal_of(RemoteDecoder& decoder, const Request& request) {
+  const auto completion = decoder.generate(request, {});
+  return completion.ok() ? "accepted" : completion.error().message;
+}
+
+TEST(Drafting, RefusesWhatDoesNotFit) {
+  TestServer server(verify_for_clients);
+  ASSERT_TRUE(server.wait_until_ready());
+  DraftingParts parts = drafting_parts("NGram");
+  RemoteDecoder decoder(&parts, server_at(server.port()));
+  Request request = request_of(1);
+  request.sampling.top_p = -1;
+  EXPECT_NE(refusal_of(decoder, request).find("top_p"), std::string::npos) << refusal_of(decoder, request);
+  request = request_of(1);
+  request.prompt.assign(300, 5);
+  EXPECT_NE(refusal_of(decoder, request).find("the context holds 256"), std::string::npos);
+  request = request_of(1);
+  request.logprobs = 1;
+  EXPECT_NE(refusal_of(decoder, request).find("log-probabilities"), std::string::npos);
+  parts.vocabulary[0] ^= 1;
+  EXPECT_NE(refusal_of(decoder, request_of(1)).find("tokenizer"), std::string::npos);
+  EXPECT_TRUE(server.wait_until_free());
+  for (const std::string method : {"EarlyExit", "Lookahead", "MoA"})
+    EXPECT_FALSE(open_drafting(drafting_engine(method)).ok()) << method;
+}
+
+TEST(Drafting, NeedsTheOptionAKeyAndAWebSocket) {
+  TestServer plain;
+  ASSERT_TRUE(plain.wait_until_ready());
+  DraftingParts parts = drafting_parts("NGram");
+  RemoteDecoder none(&parts, server_at(plain.port()));
+  EXPECT_NE(refusal_of(none, request_of(1)).find("--remote-drafting"), std::string::npos)
+      << refusal_of(none, request_of(1));
+  TestServer server([](ServerParts& changed) {
+    verify_for_clients(changed);
+    changed.options.api_keys = {kApiKey};
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  DraftingServer address = server_at(server.port());
+  RemoteDecoder stranger(&parts, address);
+  EXPECT_NE(refusal_of(stranger, request_of(1)).find("status 401"), std::string::npos);
+  address.api_key = kApiKey;
+  RemoteDecoder known(&parts, address);
+  expect_same_as_local(known, request_of(1));
+  const std::string key = std::string("Authorization: Bearer ") + kApiKey + "\r\n";
+  EXPECT_EQ(TestClient(server.port()).get("/v1/drafting", key).status, 426);
+}
+
+// A client that speaks WebSocket, but not the protocol.
+std::string answer_to(int port, const std::vector<std::string>& messages) {
+  auto link = ServerLink::connect(server_at(port), 5000);
+  EXPECT_TRUE(link.ok()) << link.error().message;
+  for (const std::string& message : messages) EXPECT_TRUE((*link)->send(message).ok());
+  const auto answer = (*link)->receive(5000);
+  if (!answer.ok() || !*answer) return "none";
+  const auto decoded = decode_server_message(**answer);
+  EXPECT_TRUE(decoded.ok());
+  const auto* error = std::get_if<ErrorMessage>(&*decoded);
+  return error == nullptr ? "no error" : error->text;
+}
+
+TEST(Drafting, HostileClientsGetOneErrorAndHarmNobody) {
+  TestServer server(verify_for_clients);
+  ASSERT_TRUE(server.wait_until_ready());
+  EXPECT_NE(answer_to(server.port(), {"\x77nonsense"}).find("expected a message"), std::string::npos);
+  EXPECT_NE(answer_to(server.port(), {encode(ClientMessage(TreeMessage{}))}).find("expected a session"),
+            std::string::npos);
+  EXPECT_NE(answer_to(server.port(), {encode(ClientMessage(ResumeMessage{}))}).find("does not know"),
+            std::string::npos);
+  const DraftingParts parts = drafting_parts("None");
+  const OpenMessage open{.vocabulary = parts.vocabulary, .max_tokens = 5, .prompt = {1}};
+  const std::string opened = encode(ClientMessage(open));
+  EXPECT_NE(answer_to(server.port(), {encode(ClientMessage(OpenMessage{.vocabulary = parts.vocabulary}))})
+                .find("the prompt is empty"),
+            std::string::npos);
+  EXPECT_EQ(answer_to(server.port(), {opened}), "no error");
+  EXPECT_EQ(answer_to(server.port(), {std::string(kMaxClientMessage + 1, 'x')}), "none");
+  DraftingParts honest = drafting_parts("NGram");
+  RemoteDecoder decoder(&honest, server_at(server.port()));
+  expect_same_as_local(decoder, request_of(3));
+}
+
+TEST(Drafting, ASessionWithoutItsClientEnds) {
+  TestServer server([](ServerParts& changed) {
+    verify_for_clients(changed);
+    changed.limits.session_time = std::chrono::milliseconds(50);
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  const DraftingParts parts = drafting_parts("None");
+  const OpenMessage open{.vocabulary = parts.vocabulary, .max_tokens = 5, .prompt = {1}};
+  EXPECT_EQ(answer_to(server.port(), {encode(ClientMessage(open))}), "no error");
+  EXPECT_TRUE(server.wait_until_free());
+  EXPECT_EQ(server.metric("outrider:drafting_sessions"), 0);
+}
+
+TEST(DraftingServers, HaveAddresses) {
+  const auto parse = [](std::string_view url) {
+    const auto server = DraftingServer::parse(url);
+    return server.ok() ? server->host + "|" + server->port : server.error().message;
+  };
+  EXPECT_EQ(parse("ws://example.org"), "example.org|80");
+  EXPECT_EQ(parse("ws://127.0.0.1:8000/"), "127.0.0.1|8000");
+  EXPECT_EQ(parse("ws://[::1]:8000"), "::1|8000");
+  for (const char* wrong : {"http://a", "ws://", "ws://a:b", "ws://a/b", "ws://a:", "ws://u@a"})
+    EXPECT_TRUE(parse(wrong).starts_with("expected a server")) << wrong;
+}
+
+}  // namespace
+}  // namespace outrider

@@ -136,7 +136,7 @@ void ServerLink::Impl::write() {
 
 ServerLink::ServerLink(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-// What is under way ends with the io_context, whose handlers are not called.
+// Operations under way end with the io_context, which does not call their handlers.
 ServerLink::~ServerLink() = default;
 
 Result<std::unique_ptr<ServerLink>> ServerLink::connect(const DraftingServer& server, double timeout_ms) {

@@ -117,6 +117,7 @@ struct ShapedProxy::Impl {
   ProxyOptions options;
   net::io_context io{1};
   Tcp::acceptor acceptor;
+  int port = 0;
   std::unordered_set<Connection*> open;
   std::atomic<int64_t> connections = 0, cuts = 0, to_target = 0, from_target = 0;
   std::thread thread;
@@ -129,6 +130,7 @@ Status ShapedProxy::Impl::listen() {
   if (!error) acceptor.set_option(net::socket_base::reuse_address(true), error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(net::socket_base::max_listen_connections, error);
+  if (!error) port = acceptor.local_endpoint(error).port();
   if (!error) return {};
   return io_error("cannot listen on 127.0.0.1 port " + std::to_string(options.port) + ": " + error.message() +
                   "; choose another --port");
@@ -150,8 +152,8 @@ Task<void> ShapedProxy::Impl::serve(std::shared_ptr<Connection> connection, int6
   open.insert(connection.get());
   Code error;
   Tcp::resolver resolver(io);
-  const auto endpoints =
-      co_await resolver.async_resolve(options.target_host, std::to_string(options.target_port), into(error));
+  const std::string port_name = std::to_string(options.target_port);
+  const auto endpoints = co_await resolver.async_resolve(options.target_host, port_name, into(error));
   if (!error) co_await net::async_connect(connection->target, endpoints, into(error));
   if (!error) {
     for (Tcp::socket* socket : {&connection->client, &connection->target})
@@ -243,7 +245,7 @@ ShapedProxy::~ShapedProxy() {
   impl_->thread.join();
 }
 
-int ShapedProxy::port() const { return impl_->acceptor.local_endpoint().port(); }
+int ShapedProxy::port() const { return impl_->port; }
 
 ShapedProxy::Counts ShapedProxy::counts() const {
   return {.connections = impl_->connections,

@@ -86,6 +86,7 @@ class Server {
   // The connection broke, which the server may notice late: it still sends.
   void lose_client(bool is_noticed) {
     is_attached_ = false;
+    error_.reset();
     while (!is_noticed && session_ && session_->next_message(0)) {
     }
   }

@@ -77,7 +77,7 @@ Connection::Task<void> DraftingConnection::run(const RequestReader::Message& han
   service().metrics.on_response(101);
   boost::asio::co_spawn(connection_.socket().get_executor(), write(), boost::asio::detached);
   co_await read();
-  is_over_ = true;
+  is_over_ = !error_;  // an error is still sent
   connection_.wake();
   while (is_writing_) co_await connection_.wait(kLongTime);
   detach();

@@ -13,12 +13,14 @@ namespace {
 void take(const outrider::ClientMessage& message) {
   using outrider::decode_client_message;
   if (encode(*decode_client_message(encode(message))) != encode(message)) __builtin_trap();
-  const outrider::OpenMessage opened{.prompt = {1}, .output = {2, 3}};
-  outrider::VerifyingSession session(opened, {});
+  const outrider::OpenMessage opened{.prompt = {1}, .output = {2, 3}, .states = outrider::StateType::kQ8};
+  outrider::VerifyingSession session(opened, {.state_size = 2});
+  const float states[] = {0.5f, -1, 2, 3};
+  session.on_states(states);
   if (const auto* tree = std::get_if<outrider::TreeMessage>(&message)) {
     if (session.on_tree(*tree, 0).ok()) static_cast<void>(session.next_tree());
   } else if (const auto* resume = std::get_if<outrider::ResumeMessage>(&message)) {
-    static_cast<void>(session.on_resume(resume->output_length));
+    static_cast<void>(session.on_resume(resume->output_length, resume->state_tokens));
   }
   static_cast<void>(session.next_message(1));
 }
@@ -26,8 +28,8 @@ void take(const outrider::ClientMessage& message) {
 void take(const outrider::ServerMessage& message) {
   using outrider::decode_server_message;
   if (encode(*decode_server_message(encode(message))) != encode(message)) __builtin_trap();
-  outrider::DraftingSession session({.prompt = {1}});
-  static_cast<void>(session.on_message(outrider::OpenedMessage{}));
+  outrider::DraftingSession session({.prompt = {1}, .states = outrider::StateType::kF16});
+  static_cast<void>(session.on_message(outrider::OpenedMessage{.context = 64, .state_size = 3}));
   outrider::TokenTree tree(1);
   tree.add(tree.add(0, 2), 3);
   static_cast<void>(session.send(tree));

@@ -65,10 +65,17 @@ struct CommittedFeatures {
   int first = 0;                    // index of the first token with features here
   std::span<const int> rows;        // row of `features` of each token from `first` on
   const float* features = nullptr;  // [rows of the pass, size]
-  int64_t size = 0;                 // FeatureTaps::count() * hidden size of the target
+  int64_t size = 0;  // FeatureTaps::count() * hidden size of the target; StateTraits::size where it is remote
 
   // [size]: features of token `first` + i.
   std::span<const float> at(size_t i) const { return {features + rows[i] * size, static_cast<size_t>(size)}; }
+};
+
+// The target's states: the numbers that a drafter reads of each computed token. A drafter made of the same
+// files drafts with them on another machine, too (RequestSpeculation::states_from).
+struct StateTraits {
+  int64_t size = 0;       // numbers per token; 0: none, or several drafters that share a tree read something
+  std::string head = {};  // fingerprint of the files
 };
 
 // Bytes that a drafter holds for itself, without those that it shares with the target.
@@ -83,6 +90,7 @@ struct DrafterTraits {
   bool wants_choices = false;        // learns from the target's likeliest token after every drafted node
   bool uses_target = false;          // drafts with a part of the target, see DraftRequest::target
   FeatureTaps features = {};         // given to absorb(), which is not called without any
+  StateTraits states = {};           // given by collect_states()
   // Names of the drafters that share its trees, by bit of TokenTree::sources(); empty for a drafter on its
   // own.
   std::vector<std::string> sources = {};
@@ -137,6 +145,11 @@ class Drafter {
   // this step finished. Each computed token of a sequence comes once and in order, except those that
   // known_tokens() left out. The features are valid during the call.
   virtual void absorb(std::span<const CommittedFeatures> committed);
+
+  // Writes the states of the committed tokens, [rows, StateTraits::size], which a drafter of the same files
+  // on another machine takes by absorb(). The target's cache has their entries. By default states are the
+  // features.
+  virtual void collect_states(const CommittedFeatures& committed, const TargetAccess& target, float* out);
 
   // A sequence with these tokens is about to begin. Returns how many of its first tokens the drafter needs no
   // features of. The target computes all others again even if its cache has them.

@@ -83,6 +83,9 @@ struct RequestSpeculation {
   // Its trees come from Engine::offer() instead of from the drafter. Until one comes, the request sits out
   // the steps and holds no place in the batch.
   bool is_offered = false;
+  // For offered trees: the sink gets the states that the engine's drafter reads (StateTraits) of every
+  // computed token from this one on, the prompt's included (Progress::states). Unset: none.
+  std::optional<int64_t> states_from = {};
 };
 
 // Rules on token ids, in addition to a constraint. They apply to the output alone, not to the prompt.
@@ -172,7 +175,9 @@ struct Progress {
   std::span<const TokenOrigin> origins;
   std::span<const TokenLogprobs> logprobs = {};  // by token of `tokens`; empty if the request wants none
   std::span<const TokenLogprobs> prompt_logprobs = {};  // all of them, in the first call of the sink
-  const Completion* completion = nullptr;               // set in the last call of the sink alone
+  std::span<const float> states = {};      // [tokens, StateTraits::size], if the request wants them
+  int64_t first_state = 0;                 // the sequence's token that `states` begin with
+  const Completion* completion = nullptr;  // set in the last call of the sink alone
 };
 
 using RequestId = uint64_t;

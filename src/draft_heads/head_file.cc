@@ -154,6 +154,16 @@ std::string target_fingerprint(const ModelFile& target) {
   return fmt::format("{:016x}", hash);
 }
 
+std::string head_fingerprint(const HeadFile& head) {
+  constexpr size_t kBytes = 256;  // of each tensor
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const auto& [name, tensor] : head.tensors) {
+    hash = fnv1a(fnv1a(hash, std::as_bytes(std::span(name))), std::as_bytes(std::span(tensor.shape)));
+    hash = fnv1a(hash, tensor.data.first(std::min(tensor.data.size(), kBytes)));
+  }
+  return fmt::format("{:016x}", hash);
+}
+
 Status check_head(const HeadFile& head, Method method, std::string_view fingerprint) {
   if (head.method != method) {
     return head.fail(

@@ -49,6 +49,9 @@ Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expe
 // matrices are quantised. Heads carry it in config.json as "outrider_target".
 std::string target_fingerprint(const ModelFile& target);
 
+// Says whether two machines have the same head: a hash of the names, shapes and first numbers of its tensors.
+std::string head_fingerprint(const HeadFile& head);
+
 // Errors: the head is another method's; it names another target. Heads that name none pass.
 Status check_head(const HeadFile& head, Method method, std::string_view fingerprint);
 

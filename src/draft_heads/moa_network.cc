@@ -105,14 +105,13 @@ void MoaNetwork::gather_layers(std::span<const int32_t> slots, KvCache& target_c
   });
 }
 
-std::span<const float> MoaNetwork::mix_layers(std::span<const int32_t> slots, KvCache& target_cache) {
+std::span<const float> MoaNetwork::pool_layers(std::span<const int32_t> slots, KvCache& target_cache) {
   const auto tokens = std::ssize(slots);
   OUTRIDER_CHECK(config_.uses_layers && tokens <= max_context());
   const int64_t count = target_->config().layer_count;
-  const int64_t dim = config_.layer_self_attention.hidden_size;
+  const int64_t dim = pooled_size();
   by_layer_.reserve(tokens * count, dim);
   mean_.reserve(tokens, dim);
-  mixed_.reserve(tokens, config_.self_attention.hidden_size);
   gather_layers(slots, target_cache);
   layer_batch_.clear();
   for (int32_t token = 0; token < tokens; ++token) {
@@ -134,8 +133,15 @@ std::span<const float> MoaNetwork::mix_layers(std::span<const int32_t> slots, Kv
     float* sum = mean_.data() + row / count * dim;
     for (int64_t i = 0; i < dim; ++i) sum[i] += by_layer_.data()[row * dim + i] / static_cast<float>(count);
   }
-  layers_.ops().project(to_hidden_, mean_.data(), mixed_.data(), tokens);
-  return {mixed_.data(), static_cast<size_t>(tokens * config_.self_attention.hidden_size)};
+  return {mean_.data(), static_cast<size_t>(tokens * dim)};
+}
+
+std::span<const float> MoaNetwork::states_of(const float* pooled, int64_t tokens) {
+  OUTRIDER_CHECK(config_.uses_layers && tokens <= max_context());
+  const int64_t hidden = config_.self_attention.hidden_size;
+  mixed_.reserve(tokens, hidden);
+  layers_.ops().project(to_hidden_, pooled, mixed_.data(), tokens);
+  return {mixed_.data(), static_cast<size_t>(tokens * hidden)};
 }
 
 void MoaNetwork::embed(const ForwardBatch& batch) {

@@ -32,11 +32,14 @@ class MoaNetwork {
   // Tokens whose state is worked out together.
   static constexpr int64_t max_context() { return 64; }
 
-  // The states that cross-attention reads for the tokens in these slots of the target's cache,
-  // [slots, hidden_size]: the
-  // layers' keys (rotated, as cached) and values attend to one another, their mean is brought to the hidden
-  // size. Valid until the next call. At most max_context() slots.
-  std::span<const float> mix_layers(std::span<const int32_t> slots, KvCache& target_cache);
+  // The keys (rotated, as cached) and values of all layers attend to one another, and their mean is taken:
+  // [slots, pooled_size()] for the tokens in these slots of the target's cache. Valid until the next call. At
+  // most max_context() slots.
+  std::span<const float> pool_layers(std::span<const int32_t> slots, KvCache& target_cache);
+  int64_t pooled_size() const { return config_.layer_self_attention.hidden_size; }
+  // The states that cross-attention reads, [tokens, hidden_size], from pooled layers [tokens, pooled_size()].
+  // Valid until the next call. At most max_context() tokens.
+  std::span<const float> states_of(const float* pooled, int64_t tokens);
 
   // Caches the committed tokens that are the rows of the batch; `states` [rows, hidden_size] are
   // what cross-attention reads of them; they are ignored where there is none.

@@ -165,7 +165,9 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected, co
   ForwardBatch batch;
   append_chain(batch, own.kv, context, committed, LogitsWanted::kNone);
   const std::span<const float> states =
-      variant.uses_lsa && variant.uses_cross ? network.mix_layers(slots, *target_cache) : last_hidden;
+      variant.uses_lsa && variant.uses_cross
+          ? network.states_of(network.pool_layers(slots, *target_cache).data(), std::ssize(slots))
+          : last_hidden;
   if (variant.uses_cross) expect_rows(states, committed.size(), 4, expected.at("context"));
   network.add_context(batch, states.data(), cache);
   context.commit(all_of(committed.size()), committed);

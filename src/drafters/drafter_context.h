@@ -24,7 +24,9 @@ struct DrafterContext {
   int64_t vocab_size = 0;                // ids the target can choose: [0, vocab_size)
   int64_t layer_count = 0;               // layers of the target
   Model* target = nullptr;               // lends learned drafters its embedding and output head
-  int64_t context = 0;                   // longest sequence in tokens
+  // The target runs on another machine: `target` has its ends alone, and its states come by absorb().
+  bool is_remote = false;
+  int64_t context = 0;  // longest sequence in tokens
   int max_batch = 1;
   int prefill_chunk = 256;
   int page_size = 16;
@@ -38,6 +40,8 @@ struct DrafterContext {
   ModelOptions model_options() const { return {.kernels = kernels, .pool = pool, .weights = weights}; }
   // The head that the options name. Errors: they name none; it is another method's or another target's.
   Result<const HeadFile*> head_for(const SpeculativeOptions& options) const;
+  // The traits of a drafter of that head which reads so many numbers per token.
+  StateTraits states_of(int64_t size) const { return {.size = size, .head = head_fingerprint(*head)}; }
 };
 
 using DrafterMaker = Result<std::shared_ptr<Drafter>> (*)(const SpeculativeOptions&, const DrafterContext&);

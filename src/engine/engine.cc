@@ -21,6 +21,7 @@ namespace {
 
 // How many of the sequence's first tokens the drafter needs no features of.
 int64_t known_tokens(Drafter& drafter, const Sequence& sequence) {
+  if (sequence.wants_states()) return sequence.states_end;
   if (sequence.is_offered()) return std::ssize(sequence.tokens());
   int64_t known = 0;
   (void)guarded([&] {

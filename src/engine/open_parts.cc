@@ -18,6 +18,7 @@
 #include "drafters/registry.h"
 #include "drafters/resolve.h"
 #include "engine/calibration.h"
+#include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "platform/cpu_topology.h"
@@ -27,24 +28,6 @@ namespace outrider {
 namespace {
 
 constexpr int64_t kDefaultContext = 8192;
-
-std::optional<DType> storage_type(WeightPrecision precision) {
-  switch (precision) {
-    case WeightPrecision::kAuto:
-      return std::nullopt;
-    case WeightPrecision::kF32:
-      return DType::kF32;
-    case WeightPrecision::kBF16:
-      return DType::kBF16;
-    case WeightPrecision::kQ8_0:
-      return DType::kQ8_0;
-    case WeightPrecision::kQ8:
-      return DType::kI8;
-    case WeightPrecision::kQ4:
-      return DType::kQ4_0;
-  }
-  return std::nullopt;
-}
 
 DType storage_type(KvCacheType type) {
   switch (type) {

@@ -60,11 +60,24 @@ Status check_output(const Request& request, const EngineParts& parts) {
   return check_ids(request.output, parts.vocab_size);
 }
 
+Status check_states(const RequestSpeculation& speculation, const EngineParts& parts) {
+  if (parts.drafter->traits().states.size == 0) {
+    return usage_error(
+        "a request wants the states that drafters read, but the engine's drafter reads none; open it with "
+        "the "
+        "head that is to draft");
+  }
+  if (speculation.is_offered && *speculation.states_from >= 0) return {};
+  return usage_error("a request's states begin with token 0 or later and need offered trees, found token " +
+                     std::to_string(*speculation.states_from));
+}
+
 Status check_speculation(const RequestSpeculation& speculation, const EngineParts& parts) {
   if (speculation.is_offered && (!speculation.enabled || parts.options.offered_nodes == 0)) {
     return usage_error(
         "a request wants to offer its trees, but the engine takes none; open it with offered_nodes");
   }
+  if (speculation.states_from) OUTRIDER_RETURN_IF_ERROR(check_states(speculation, parts));
   if (speculation.max_draft_tokens < 0) {
     return usage_error("a request's max draft tokens must be 0 or more, found " +
                        std::to_string(speculation.max_draft_tokens));

@@ -34,6 +34,7 @@ Sequence::Sequence(RequestId id, Request request, ProgressSink sink,
       decoder_(std::move(tokenizer), request_.skip_special),
       stops_(request_.stop),
       submitted_ms_(now_ms()) {
+  states_end = published_states_ = request_.speculation.states_from.value_or(0);
   if (!request_.ignore_eos)
     stop_tokens_.insert(limits.model_stop_tokens.begin(), limits.model_stop_tokens.end());
   reserve(limits.max_nodes);
@@ -154,12 +155,16 @@ void Sequence::publish() {
         .logprobs = std::span<const TokenLogprobs>(completion_.logprobs)
                         .subspan(std::min(published_tokens_, completion_.logprobs.size())),
         .prompt_logprobs = is_published_ ? std::span<const TokenLogprobs>() : completion_.prompt_logprobs,
+        .states = states,
+        .first_state = published_states_,
         .completion = finished() ? &completion_ : nullptr,
     };
     sink_(id_, progress);
   }
   published_text_ = completion_.text.size();
   published_tokens_ = completion_.tokens.size();
+  published_states_ = states_end;
+  states.clear();
   is_published_ = true;
 }
 

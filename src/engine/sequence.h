@@ -54,6 +54,7 @@ class Sequence {
   bool finished() const { return finish_reason_.has_value(); }
   bool is_offered() const { return request_.speculation.is_offered; }
   bool awaits_tree() const { return is_offered() && !offered; }
+  bool wants_states() const { return request_.speculation.states_from.has_value(); }
   Completion& completion() { return completion_; }
 
   // Null if the output may be anything.
@@ -77,6 +78,9 @@ class Sequence {
   KvSequence kv;
   std::optional<TokenTree> offered;  // verified by the next step in which the sequence decodes
   bool started = false;              // the drafter has been told of it
+  // States of the tokens before `states_end` that the sink has not seen, if it wants them.
+  std::vector<float> states;
+  int64_t states_end = 0;
   TokenHistory history;
   CounterRandomness randomness;
 
@@ -101,9 +105,10 @@ class Sequence {
   std::optional<FinishReason> prompt_end_;  // set if nothing may follow the prompt
   Completion completion_;
   double submitted_ms_;
-  bool is_admitted_ = false;     // has been admitted at least once
-  size_t published_text_ = 0;    // bytes of completion_.text that the sink has seen
-  size_t published_tokens_ = 0;  // tokens that the sink has seen
+  bool is_admitted_ = false;      // has been admitted at least once
+  size_t published_text_ = 0;     // bytes of completion_.text that the sink has seen
+  size_t published_tokens_ = 0;   // tokens that the sink has seen
+  int64_t published_states_ = 0;  // tokens before this one have states that the sink has seen, or knows
   bool is_published_ = false;
 };
 

@@ -144,6 +144,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   feature_rows_ = 0;
   woken_.assign(static_cast<size_t>(config_.layer_count), 0);
   if (batch.rows() == 0) return {};
+  OUTRIDER_CHECK(layers.count <= std::ssize(weights_.layers));
   OUTRIDER_CHECK(cache.shape().layer_count == kv_shape_.layer_count &&
                  cache.shape().kv_head_count == kv_shape_.kv_head_count &&
                  cache.shape().head_dim == kv_shape_.head_dim && cache.shape().layers == kv_shape_.layers);

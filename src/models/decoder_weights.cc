@@ -300,9 +300,10 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
   const ModelConfig& config = file.config;
   WeightLoader loader(file, options);
   DecoderWeights weights;
-  weights.layers.resize(static_cast<size_t>(config.layer_count));
+  const int64_t layer_count = options.ends_only ? 0 : config.layer_count;
+  weights.layers.resize(static_cast<size_t>(layer_count));
   std::vector<size_t> ends;  // of the matrices of each layer
-  for (int64_t i = 0; i < config.layer_count; ++i) {
+  for (int64_t i = 0; i < layer_count; ++i) {
     const LayerPlace place{
         .prefix = "model.layers." + std::to_string(i) + ".", .index = i, .input_size = config.hidden_size};
     OUTRIDER_RETURN_IF_ERROR(

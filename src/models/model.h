@@ -25,6 +25,8 @@ struct ModelOptions {
   int64_t context = 0;  // positions of the longest sequence; 0: those of training before any RoPE scaling
   std::filesystem::path packed_cache = {};  // folder for packed weights that later starts map; empty: none
   bool streams_layers = false;  // they are read from that folder when a pass needs them, see keep_layers()
+  bool ends_only =
+      false;  // embedding, final norm and output head alone, which drafters share; no pass can run
 };
 
 // The layers that a drafting pass of the network itself runs; the final norm and the output head follow.

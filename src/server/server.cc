@@ -92,6 +92,7 @@ ServedModel served_model(const Engine& engine, const ServerParts& parts) {
           .stop_tokens = opened.target->config().stop_tokens,
           .context = opened.options.context,
           .vocab_size = opened.vocab_size,
+          .states = opened.drafter->traits().states,
           .sampling = default_sampling(parts, opened.target->config().sampling)};
 }
 

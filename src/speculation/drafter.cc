@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "outrider/drafter.h"
 
+#include <algorithm>
+
 namespace outrider {
 
 void Drafter::begin(uint64_t /*sequence*/, std::span<const TokenId> /*prompt*/, uint64_t /*scope*/) {}
@@ -8,6 +10,13 @@ void Drafter::begin(uint64_t /*sequence*/, std::span<const TokenId> /*prompt*/, 
 void Drafter::observe(uint64_t /*sequence*/, const TokenTree& /*tree*/, const Verdict& /*verdict*/) {}
 
 void Drafter::absorb(std::span<const CommittedFeatures> /*committed*/) {}
+
+void Drafter::collect_states(const CommittedFeatures& committed, const TargetAccess& /*target*/, float* out) {
+  for (size_t i = 0; i < committed.rows.size(); ++i) {
+    const std::span<const float> features = committed.at(i);
+    out = std::copy(features.begin(), features.end(), out);
+  }
+}
 
 int64_t Drafter::known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*/) {
   return traits().features.count() == 0 ? static_cast<int64_t>(tokens.size()) : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drafters get the features of every committed token once and in order, with the bits of one pass over the
-// whole text.
+// whole text; requests that are drafted elsewhere get them as states.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@ namespace outrider {
 namespace {
 
 const FeatureTaps kTaps{.layers = {0, 1, 2}, .final_norm = true};
+constexpr int64_t kHidden = 64;
 
 std::string target_path() { return OUTRIDER_SOURCE_DIR "/tests/data/models/llama"; }
 
@@ -37,6 +38,7 @@ class Recorder final : public Drafter {
   Recorder(std::vector<std::vector<TokenId>> texts, Knows knows) : texts_(std::move(texts)), knows_(knows) {
     traits_.name = "Recorder";
     traits_.features = kTaps;
+    traits_.states = {.size = kTaps.count() * kHidden, .head = "recorder"};
   }
 
   const DrafterTraits& traits() const override { return traits_; }
@@ -186,9 +188,8 @@ std::vector<Request> requests(double temperature) {
   return all;
 }
 
-// The texts of all requests, prompts included.
-std::vector<std::vector<TokenId>> serve(const Serving& serving, const std::shared_ptr<Drafter>& drafter,
-                                        const std::string& kernels) {
+std::unique_ptr<Engine> open_engine(const Serving& serving, const std::shared_ptr<Drafter>& drafter,
+                                    const std::string& kernels) {
   EngineOptions options;
   options.model = target_path();
   options.threads = 2;
@@ -199,13 +200,20 @@ std::vector<std::vector<TokenId>> serve(const Serving& serving, const std::share
   options.speculation.decoding_type = drafter == nullptr ? Method::kNone : Method::kUserProvided;
   options.speculation.max_draft_len = 5;
   options.user_drafter = drafter;
+  options.offered_nodes = 9;
   auto parts = open_parts(std::move(options));
   if (!parts.ok()) {
     ADD_FAILURE() << parts.error().message;
-    return {};
+    std::abort();
   }
   (*parts)->preempt_every = serving.preempt_every;
-  const auto engine = Engine::assemble(std::move(*parts));
+  return Engine::assemble(std::move(*parts));
+}
+
+// The texts of all requests, prompts included.
+std::vector<std::vector<TokenId>> serve(const Serving& serving, const std::shared_ptr<Drafter>& drafter,
+                                        const std::string& kernels) {
+  const auto engine = open_engine(serving, drafter, kernels);
   const std::vector<Request> all = requests(serving.temperature);
   std::vector<std::vector<TokenId>> texts(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
@@ -219,6 +227,54 @@ std::vector<std::vector<TokenId>> serve(const Serving& serving, const std::share
   while (engine->step()) {
   }
   return texts;
+}
+
+// A request whose trees are offered, as far as its sink knows.
+struct Offered {
+  RequestId id = 0;
+  std::vector<TokenId> text;
+  std::vector<float> states;
+  bool is_finished = false;
+
+  void take(const Progress& progress, int64_t from) {
+    EXPECT_EQ(progress.first_state, from + std::ssize(states) / (kTaps.count() * kHidden));
+    text.insert(text.end(), progress.tokens.begin(), progress.tokens.end());
+    states.insert(states.end(), progress.states.begin(), progress.states.end());
+    is_finished = progress.completion != nullptr;
+  }
+  // Some tokens that follow, each beside a wrong one.
+  TokenTree tree(const std::vector<TokenId>& right) const {
+    TokenTree tree(text.back());
+    int node = 0;
+    for (size_t next = text.size(); next < std::min(text.size() + 3, right.size()); ++next) {
+      tree.add(node, (right[next] + 1) % 280);
+      node = tree.add(node, right[next]);
+    }
+    return tree;
+  }
+};
+
+// Serves the requests with offered trees; states are wanted from token `from` on.
+std::vector<Offered> serve_offered(const Serving& serving, int64_t from, const std::string& kernels,
+                                   const std::vector<std::vector<TokenId>>& texts) {
+  const auto engine =
+      open_engine(serving, std::make_shared<Recorder>(texts, Recorder::Knows::kNothing), kernels);
+  std::vector<Offered> all(texts.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    Request request = requests(serving.temperature)[i];
+    all[i].text = request.prompt;
+    request.speculation = {.is_offered = true, .states_from = from};
+    all[i].id = *engine->submit(std::move(request),
+                                [&, i](RequestId, const Progress& progress) { all[i].take(progress, from); });
+  }
+  const auto is_running = [](const Offered& one) { return !one.is_finished; };
+  while (std::ranges::any_of(all, is_running)) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (is_running(all[i])) engine->offer(all[i].id, all[i].tree(texts[i]));
+    }
+    engine->step();
+  }
+  return all;
 }
 
 class Features : public testing::TestWithParam<std::string> {};
@@ -255,6 +311,33 @@ TEST_P(Features, EveryTokensComeOnceAndInOrderWithTheBitsOfOnePass) {
       }
     }
   }
+}
+
+TEST_P(Features, RequestsThatAreDraftedElsewhereGetTheStatesOfEveryToken) {
+  Reference reference(GetParam());
+  const auto texts = serve({}, nullptr, GetParam());
+  for (const Serving& serving :
+       {Serving{}, Serving{.page_size = 1, .batch = 1, .prefill_chunk = 4},
+        Serving{.page_size = 4, .batch = 3, .prefill_chunk = 7, .preempt_every = 4}}) {
+    for (const int64_t from : {0, 5}) {
+      const std::vector<Offered> all = serve_offered(serving, from, GetParam(), texts);
+      for (size_t i = 0; i < all.size(); ++i) {
+        ASSERT_EQ(all[i].text, texts[i]);
+        std::vector<float> expected;
+        const auto rows = reference.features(texts[i]);
+        for (size_t token = static_cast<size_t>(from); token + 1 < texts[i].size(); ++token)
+          expected.insert(expected.end(), rows[token].begin(), rows[token].end());
+        ASSERT_EQ(all[i].states, expected) << "request " << i;
+      }
+    }
+  }
+}
+
+TEST(States, AreRefusedWhereThereAreNone) {
+  const auto engine = open_engine({}, nullptr, "");
+  Request request{.prompt = {1, 2}};
+  request.speculation = {.is_offered = true, .states_from = 0};
+  EXPECT_FALSE(engine->submit(request).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Features, testing::ValuesIn([] {

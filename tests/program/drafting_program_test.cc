@@ -40,6 +40,24 @@ TEST_F(DraftingProgram, GivesTheTextOfLocalDecoding) {
   EXPECT_EQ(text.output, run(fmt::format("generate builtin {}", kPrompt)).output);
 }
 
+TEST_F(DraftingProgram, DraftsAsWellWithTheServersStatesAsBesideIt) {
+  for (const std::string head : {"eagle3", "moa"}) {
+    const std::string speculative = fmt::format(
+        "{0},speculative_model={1}/models/outrider-{0},max_draft_len=4", head, OUTRIDER_SOURCE_DIR);
+    const ServeProcess server({"--remote-drafting", "--speculative", speculative});
+    ASSERT_TRUE(server.wait_until_ready());
+    const std::string generate =
+        fmt::format("generate builtin --json {} --speculative {} ", kPrompt, speculative);
+    const Json local = run_json(generate);
+    for (const std::string type : {"bf16", "q8"}) {
+      const Json remote = run_json(generate + at(server.port()) + " --server-states " + type);
+      EXPECT_EQ(remote["token_ids"], local["token_ids"]) << head;
+      const double steps = local["speculation"]["steps"], verdicts = remote["remote"]["verdicts"];
+      EXPECT_LE(verdicts, 1.2 * steps + 1) << head << " " << type;
+    }
+  }
+}
+
 TEST_F(DraftingProgram, GoesThroughANetworkThatBreaks) {
   const ServeProcess server({"--remote-drafting"});
   ASSERT_TRUE(server.wait_until_ready());
@@ -63,7 +81,7 @@ TEST_F(DraftingProgram, RefusesWhatItCannotDo) {
   const std::string generate = "generate builtin -p a --server ";
   expect_refused(generate + "http://127.0.0.1:1", 2, "expected a server as in ws://");
   expect_refused(generate + "ws://127.0.0.1:1 --show-draft", 2, "expected --server without");
-  expect_refused(generate + "ws://127.0.0.1:1 --speculative early_exit", 2, "reads the target's state");
+  expect_refused(generate + "ws://127.0.0.1:1 --speculative early_exit", 2, "runs layers of the target");
   expect_refused(generate + "ws://127.0.0.1:1 --speculative suffix,policy=auto", 2, "policy auto");
   expect_refused("netsim nowhere", 2, "expected HOST:PORT");
 }

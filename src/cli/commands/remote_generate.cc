@@ -51,6 +51,11 @@ Result<std::vector<TokenId>> prompt_of(const Settings& settings, const DraftingP
   return tokens;
 }
 
+StateType state_type_of(const RemoteTarget& remote) {
+  if (remote.states == "f16") return StateType::kF16;
+  return remote.states == "q8" ? StateType::kQ8 : StateType::kBF16;
+}
+
 nlohmann::ordered_json counts_json(const DraftingServer& server, const RemoteCounts& counts) {
   return {{"server", server.url()},
           {"verdicts", counts.verdicts},
@@ -71,6 +76,7 @@ Status run_remote_generate(const Settings& settings) {
   Request request = settings.request;
   OUTRIDER_TRY(request.prompt, prompt_of(settings, parts));
   RemoteDecoder decoder(&parts, server);
+  decoder.set_state_type(state_type_of(settings.remote));
   TimedCompletion timed;
   const auto show = [&](RequestId, const Progress& progress) {
     if (timed.prompt_pass_tokens == 0) timed.prompt_pass_tokens = std::ssize(progress.tokens);

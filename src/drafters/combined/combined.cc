@@ -33,6 +33,7 @@ class CombinedDrafter final : public Drafter {
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
+  void collect_states(const CommittedFeatures& committed, const TargetAccess& target, float* out) override;
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override;
   DrafterMemory memory() const override;
@@ -71,6 +72,7 @@ class CombinedDrafter final : public Drafter {
   DrafterTraits traits_;
   std::vector<std::unique_ptr<ThreadPool>> own_pools_;  // outlive their users
   std::vector<Member> members_;
+  std::optional<size_t> reader_;  // the only member that reads states of the target, if there is just one
   ThreadPool* team_;
   std::vector<Call> calls_;  // one per member
   std::mutex constraint_mutex_;
@@ -90,10 +92,14 @@ CombinedDrafter::CombinedDrafter(std::string name, CombinedParts parts)
     traits_.features = merge_features(traits_.features, traits.features);
     members_.push_back({std::move(drafter)});
   }
-  for (Member& member : members_) {
-    const FeatureTaps& own = member.drafter->traits().features;
-    if (own.count() > 0) member.features.emplace(own, traits_.features);
+  int readers = 0;
+  for (size_t m = 0; m < members_.size(); ++m) {
+    const DrafterTraits& own = members_[m].drafter->traits();
+    if (own.features.count() > 0) members_[m].features.emplace(own.features, traits_.features);
+    if (own.states.size > 0 && ++readers == 1) reader_ = m;
   }
+  if (readers > 1) reader_.reset();
+  if (reader_) traits_.states = members_[*reader_].drafter->traits().states;
 }
 
 CombinedDrafter::Shares& CombinedDrafter::shares_of(uint64_t sequence) {
@@ -115,6 +121,15 @@ void CombinedDrafter::absorb(std::span<const CommittedFeatures> committed) {
   for (Member& member : members_) {
     if (member.features) member.drafter->absorb(member.features->of(committed));
   }
+  // States of a target elsewhere, which are no features.
+  if (reader_ && !members_[*reader_].features) members_[*reader_].drafter->absorb(committed);
+}
+
+void CombinedDrafter::collect_states(const CommittedFeatures& committed, const TargetAccess& target,
+                                     float* out) {
+  Member& member = members_[*reader_];
+  member.drafter->collect_states(member.features ? member.features->of({&committed, 1}).front() : committed,
+                                 target, out);
 }
 
 int64_t CombinedDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {

@@ -83,6 +83,7 @@ DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvSha
       vocab_(static_cast<size_t>(context.vocab_size)),
       max_length_(context.context) {
   traits_.features = network_->taps();
+  traits_.states = context.states_of(traits_.features.count() * target_->config().hidden_size);
 }
 
 void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens, uint64_t scope) {

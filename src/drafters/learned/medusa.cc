@@ -64,6 +64,7 @@ MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const Speculati
       growth_(growth_options(options, policy_.get())),
       vocab_(static_cast<size_t>(context.vocab_size)),
       max_length_(static_cast<size_t>(context.context)) {
+  traits_.states = context.states_of(heads_->shape().hidden_size);
   heads_->reserve(context.max_batch);
   states_.reserve(static_cast<size_t>(context.max_batch * heads_->shape().hidden_size));
   for (int i = 0; i < context.max_batch; ++i) growing_.push_back(std::make_unique<Growing>());

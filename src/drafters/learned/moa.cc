@@ -24,14 +24,19 @@ class MoaDrafter final : public Drafter {
         growth_(options, context, shape, context.vocab_size),
         policy_(make_tree_policy(options)),
         max_length_(context.context),
-        learns_(network_->config().uses_cross && !network_->config().uses_layers) {
-    traits_.features.final_norm = learns_;
+        learns_(network_->config().uses_cross && (context.is_remote || !network_->config().uses_layers)) {
+    const MoaConfig& config = network_->config();
+    traits_.features.final_norm = config.uses_cross && !config.uses_layers;
+    if (!config.uses_cross) return;
+    traits_.states =
+        context.states_of(config.uses_layers ? network_->pooled_size() : config.self_attention.hidden_size);
   }
 
   const DrafterTraits& traits() const override { return traits_; }
   void begin(uint64_t sequence, std::span<const TokenId> tokens, uint64_t scope) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
+  void collect_states(const CommittedFeatures& committed, const TargetAccess& target, float* out) override;
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
   DrafterMemory memory() const override {
@@ -41,7 +46,7 @@ class MoaDrafter final : public Drafter {
  private:
   struct Sequence : DraftSequence {
     const TargetAccess* target = nullptr;  // the target's access in the current request
-    WaitingFeatures waiting;               // last hidden states of the target, if the network reads them
+    WaitingFeatures waiting;               // what the network reads of the target, unless that is its cache
   };
   using Context = ContextPass<Sequence>;
 
@@ -49,6 +54,8 @@ class MoaDrafter final : public Drafter {
   DraftRequest within_staged(DraftRequest request) const;
   void cache_context(std::span<const DraftRequest> requests);
   void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
+  // Lists the slots of `count` tokens of the target's cache from `first` on.
+  void add_slots(const TargetAccess& target, int first, size_t count);
   std::span<const float> forward(const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows);
   std::span<const float> run_target_layers(std::span<const float> states,
                                            std::span<const CachedGrowth::Rows> rows);
@@ -59,7 +66,7 @@ class MoaDrafter final : public Drafter {
   CachedGrowth growth_;
   std::unique_ptr<TreePolicy> policy_;
   int64_t max_length_;
-  bool learns_;  // it reads features of the target; else the target's cache
+  bool learns_;  // it is given states of the target; else it reads the target's cache
   Context context_{MoaNetwork::max_context()};
   std::vector<DraftRequest> requests_;  // requests of this draft, with the limits of their trees
   ForwardBatch target_batch_;
@@ -143,24 +150,43 @@ void MoaDrafter::cache_context(std::span<const DraftRequest> requests) {
 }
 
 void MoaDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
-  if (!network_->config().uses_cross) return network_->add_context(batch, nullptr, growth_.cache());
+  const MoaConfig& config = network_->config();
+  if (!config.uses_cross) return network_->add_context(batch, nullptr, growth_.cache());
   if (learns_) {
     states_.clear();
     for (const auto& [owner, first, tokens, transaction] : pieces) {
       const auto features = owner->waiting.of(first, std::ssize(tokens));
       states_.insert(states_.end(), features.begin(), features.end());
     }
-    return network_->add_context(batch, states_.data(), growth_.cache());
+    const float* states = states_.data();
+    if (config.uses_layers) states = network_->states_of(states, batch.rows()).data();
+    return network_->add_context(batch, states, growth_.cache());
   }
   slots_.clear();
-  for (const auto& [owner, first, tokens, transaction] : pieces) {
-    const int page_size = owner->target->cache->shape().page_size;
-    const std::span<const int32_t> pages = owner->target->sequence->pages();
-    for (int entry = first; entry < first + static_cast<int>(tokens.size()); ++entry)
-      slots_.push_back(pages[static_cast<size_t>(entry / page_size)] * page_size + entry % page_size);
-  }
-  const auto states = network_->mix_layers(slots_, *pieces.front().owner->target->cache);
+  for (const auto& [owner, first, tokens, transaction] : pieces)
+    add_slots(*owner->target, first, tokens.size());
+  const auto pooled = network_->pool_layers(slots_, *pieces.front().owner->target->cache);
+  const auto states = network_->states_of(pooled.data(), batch.rows());
   network_->add_context(batch, states.data(), growth_.cache());
+}
+
+void MoaDrafter::add_slots(const TargetAccess& target, int first, size_t count) {
+  const int page_size = target.cache->shape().page_size;
+  const std::span<const int32_t> pages = target.sequence->pages();
+  for (int entry = first; entry < first + static_cast<int>(count); ++entry)
+    slots_.push_back(pages[static_cast<size_t>(entry / page_size)] * page_size + entry % page_size);
+}
+
+void MoaDrafter::collect_states(const CommittedFeatures& committed, const TargetAccess& target, float* out) {
+  if (!network_->config().uses_layers) return Drafter::collect_states(committed, target, out);
+  constexpr auto kMax = static_cast<size_t>(MoaNetwork::max_context());
+  for (size_t begin = 0; begin < committed.rows.size(); begin += kMax) {
+    slots_.clear();
+    add_slots(target, committed.first + static_cast<int>(begin),
+              std::min(kMax, committed.rows.size() - begin));
+    const std::span<const float> pooled = network_->pool_layers(slots_, *target.cache);
+    out = std::copy(pooled.begin(), pooled.end(), out);
+  }
 }
 
 std::span<const float> MoaDrafter::forward(const ForwardBatch& batch,
@@ -204,6 +230,11 @@ Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& opti
   }
   OUTRIDER_TRY(std::unique_ptr<MoaNetwork> network,
                MoaNetwork::load(*head, *context.target, context.model_options()));
+  if (context.is_remote && network->config().target_layers > 0) {
+    return head->fail(
+        "its drafts run through the last layers of the target, which stay on the server; expected a "
+        "Mixture of Attentions without target layers");
+  }
   network->reserve(int64_t{context.max_batch} * CachedGrowth::max_staged(options));
   const KvShape shape = CachedGrowth::cache_shape(network->kv_shape(), context.context, options, context);
   return std::shared_ptr<Drafter>(std::make_shared<MoaDrafter>(std::move(network), shape, options, context));

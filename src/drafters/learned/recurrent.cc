@@ -88,7 +88,8 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
                                    const DrafterContext& context)
     : traits_{.name = std::string(method_name(options.decoding_type)),
               .emits_probabilities = true,
-              .features = head->taps()},
+              .features = head->taps(),
+              .states = context.states_of(head->feature_size())},
       head_(std::move(head)),
       growth_(options, context,
               CachedGrowth::cache_shape(head_->kv_shape(), context.context, options, context),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/step/commit_stage.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
+#include "drafters/target_access.h"
 #include "engine/guarded_call.h"
 #include "sampling/log_probability.h"
 
@@ -58,8 +60,9 @@ CommitStage::CommitStage(const StepParts& parts)
   entries_.reserve(rows);
   features_.reserve(sequences);
   feature_rows_.resize(sequences);
+  const bool has_readers = wants_features_ || parts.drafter->traits().states.size > 0;
   for (std::vector<int>& list : feature_rows_) {
-    if (wants_features_) list.reserve(rows);
+    if (has_readers) list.reserve(rows);
   }
 }
 
@@ -67,11 +70,17 @@ void CommitStage::run(const LogitRows& logits, StepReport& report) {
   for (size_t i = 0; i < report.sequences.size(); ++i) {
     SequenceStep& step = report.sequences[i];
     commit(logits, step);
-    if (!wants_features_ || step.plan.sequence->is_offered()) continue;
+    if (!is_read(*step.plan.sequence)) continue;
     feature_rows_[i].clear();
     for (const int entry : entries_) feature_rows_[i].push_back(step.first_row + entry);
+    if (step.plan.sequence->wants_states()) collect_states(*step.plan.sequence, feature_rows_[i]);
   }
   if (wants_features_) hand_over_features(report.sequences);
+}
+
+// Whether a drafter, here or elsewhere, reads what the pass has computed for the sequence.
+bool CommitStage::is_read(const Sequence& sequence) const {
+  return sequence.is_offered() ? sequence.wants_states() : wants_features_;
 }
 
 // Leaves the committed entries in entries_.
@@ -91,21 +100,41 @@ void CommitStage::commit(const LogitRows& logits, SequenceStep& step) {
   step.transaction.reset();
 }
 
+CommittedFeatures CommitStage::features_of(const Sequence& sequence, std::span<const int> rows) const {
+  return {.sequence = sequence.id(),
+          .tokens = sequence.tokens(),
+          .first = sequence.kv.length() - static_cast<int>(rows.size()),
+          .rows = rows,
+          .features = parts_.target->features().data(),
+          .size = parts_.target->feature_size()};
+}
+
 void CommitStage::hand_over_features(std::span<const SequenceStep> steps) {
   features_.clear();
-  const std::span<const float> features = parts_.target->features();
   for (size_t i = 0; i < steps.size(); ++i) {
     const Sequence& sequence = *steps[i].plan.sequence;
-    if (sequence.is_offered()) continue;
-    const auto count = static_cast<int>(feature_rows_[i].size());
-    features_.push_back({.sequence = sequence.id(),
-                         .tokens = sequence.tokens(),
-                         .first = sequence.kv.length() - count,
-                         .rows = feature_rows_[i],
-                         .features = features.data(),
-                         .size = parts_.target->feature_size()});
+    if (!sequence.is_offered()) features_.push_back(features_of(sequence, feature_rows_[i]));
   }
   (void)guarded([&] { return parts_.drafter->absorb(features_), Status(); });
+}
+
+// Keeps the states that the request does not have yet. Where that fails there are none from then on, until
+// the sequence is computed again: its drafter proposes nothing without them.
+void CommitStage::collect_states(Sequence& sequence, std::span<const int> rows) const {
+  const int64_t first = sequence.kv.length() - std::ssize(rows);
+  rows = rows.subspan(
+      static_cast<size_t>(std::clamp<int64_t>(sequence.states_end - first, 0, std::ssize(rows))));
+  if (rows.empty() || first > sequence.states_end) return;
+  const size_t before = sequence.states.size();
+  const TargetAccess target{.model = parts_.target, .cache = parts_.cache, .sequence = &sequence.kv};
+  const Status status = guarded([&] {
+    const auto size = static_cast<size_t>(parts_.drafter->traits().states.size);
+    sequence.states.resize(before + rows.size() * size);
+    parts_.drafter->collect_states(features_of(sequence, rows), target, sequence.states.data() + before);
+    return Status();
+  });
+  if (!status.ok()) return sequence.states.resize(before);
+  sequence.states_end += std::ssize(rows);
 }
 
 }  // namespace outrider

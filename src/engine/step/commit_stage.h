@@ -12,7 +12,8 @@
 namespace outrider {
 
 // Makes what was verified part of the sequences: tokens, log-probabilities and KV entries. Drafters that
-// learn from the target's inner state get the features of the committed entries.
+// learn from the target's inner state get the features of the committed entries, and requests that are
+// drafted on another machine their states.
 class CommitStage {
  public:
   explicit CommitStage(const StepParts& parts);
@@ -22,7 +23,10 @@ class CommitStage {
 
  private:
   void commit(const LogitRows& logits, SequenceStep& step);
+  bool is_read(const Sequence& sequence) const;
+  CommittedFeatures features_of(const Sequence& sequence, std::span<const int> rows) const;
   void hand_over_features(std::span<const SequenceStep> steps);
+  void collect_states(Sequence& sequence, std::span<const int> rows) const;
 
   const StepParts& parts_;
   const bool wants_features_;                   // the drafter calls for them

@@ -8,7 +8,9 @@
 
 #include "base/clock.h"
 #include "config/methods.h"
+#include "draft_heads/head_file.h"
 #include "drafters/resolve.h"
+#include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
 #include "remote/protocol/vocabulary.h"
@@ -26,13 +28,57 @@ Status check_speculation(const SpeculativeOptions& options) {
         "--server");
   }
   for (const MethodRow& row : method_table()) {
-    const bool reads_target = row.needs_target || row.needs == MethodNeeds::kHead;
-    if (!reads_target || !drafts_with(options, row.method)) continue;
-    return usage_error(
-        std::string(row.name) +
-        " reads the target's state, which stays on the server; use ngram, suffix or draft_target "
-        "with --server");
+    if (!row.needs_target || !drafts_with(options, row.method)) continue;
+    return usage_error(std::string(row.name) +
+                       " runs layers of the target, which stay on the server; use ngram, suffix, "
+                       "draft_target or a draft head "
+                       "with --server");
   }
+  return {};
+}
+
+bool has_head(const SpeculativeOptions& options) {
+  return std::ranges::any_of(method_table(), [&](const MethodRow& row) {
+    return row.needs == MethodNeeds::kHead && drafts_with(options, row.method);
+  });
+}
+
+// The parts of the target that draft heads share.
+Result<std::unique_ptr<Model>> open_ends(const ModelFile& file, const EngineOptions& options,
+                                         const KernelTable* kernels, ThreadPool* pool) {
+  return Model::load(file, {.kernels = kernels,
+                            .pool = pool,
+                            .weights = storage_type(options.weights),
+                            .context = options.context,
+                            .ends_only = true});
+}
+
+DrafterContext context_of(const DraftingParts& parts, const ModelFile& file, const EngineOptions& options,
+                          const KernelTable* kernels) {
+  return {.tokenizer = parts.tokenizer.get(),
+          .target_fingerprint = parts.ends ? target_fingerprint(file) : "",
+          .vocab_size = std::min<int64_t>(file.config.vocab_size, parts.tokenizer->vocab_size()),
+          .layer_count = file.config.layer_count,
+          .target = parts.ends.get(),
+          .is_remote = true,
+          .context = options.context != 0 ? options.context : std::min(file.config.max_context, kLongest),
+          .max_batch = 1,
+          .prefill_chunk = options.prefill_chunk,
+          .page_size = options.page_size,
+          .kernels = kernels,
+          .pool = parts.pool.get(),
+          .weights = storage_type(options.weights),
+          .user_drafter = nullptr};
+}
+
+Status open_text(DraftingParts& parts, const ModelFile& file) {
+  OUTRIDER_TRY(parts.tokenizer, Tokenizer::create(file.tokenizer));
+  if (!file.chat_template.empty()) {
+    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(file.chat_template));
+  }
+  parts.bos_token = file.bos_token;
+  parts.eos_token = file.eos_token;
+  parts.vocabulary = fingerprint_of(*parts.tokenizer);
   return {};
 }
 
@@ -40,8 +86,8 @@ Status check_speculation(const SpeculativeOptions& options) {
 
 Result<DraftingParts> open_drafting(const EngineOptions& options) {
   const double start_ms = now_ms();
-  OUTRIDER_RETURN_IF_ERROR(check_speculation(options.speculation));
   OUTRIDER_TRY(const ResolvedSpeculation resolved, resolve(options.speculation));
+  OUTRIDER_RETURN_IF_ERROR(check_speculation(resolved.options));
   OUTRIDER_TRY(const KernelTable* kernels, select_kernels(options.kernels));
   OUTRIDER_TRY(const ModelFile file, open_model(options.model));
   const int threads = options.threads != 0
@@ -49,27 +95,15 @@ Result<DraftingParts> open_drafting(const EngineOptions& options) {
                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   DraftingParts parts;
   parts.pool = std::make_unique<ThreadPool>(threads, std::vector<int>());
-  OUTRIDER_TRY(parts.tokenizer, Tokenizer::create(file.tokenizer));
-  if (!file.chat_template.empty()) {
-    OUTRIDER_TRY(parts.chat_template, ChatTemplate::parse(file.chat_template));
+  OUTRIDER_RETURN_IF_ERROR(open_text(parts, file));
+  if (has_head(resolved.options)) {
+    OUTRIDER_TRY(parts.ends, open_ends(file, options, kernels, parts.pool.get()));
   }
-  parts.bos_token = file.bos_token;
-  parts.eos_token = file.eos_token;
-  const DrafterContext context{
-      .tokenizer = parts.tokenizer.get(),
-      .vocab_size = std::min<int64_t>(file.config.vocab_size, parts.tokenizer->vocab_size()),
-      .layer_count = file.config.layer_count,
-      .context = options.context != 0 ? options.context : std::min(file.config.max_context, kLongest),
-      .max_batch = 1,
-      .prefill_chunk = options.prefill_chunk,
-      .page_size = options.page_size,
-      .kernels = kernels,
-      .pool = parts.pool.get(),
-      .weights = std::nullopt,
-      .user_drafter = nullptr};
+  DrafterContext context = context_of(parts, file, options, kernels);
+  context.head = resolved.head ? &*resolved.head : nullptr;
   OUTRIDER_TRY(parts.drafter, make_drafter(resolved.options, context));
   parts.limits = limits_of(resolved.options);
-  parts.vocabulary = fingerprint_of(*parts.tokenizer);
+  parts.prefill_chunk = options.prefill_chunk;
   parts.info.model_path = file.path.string();
   parts.info.family = file.config.family;
   parts.info.kernels = kernels->name;

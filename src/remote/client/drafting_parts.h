@@ -8,6 +8,7 @@
 #include "base/thread_pool.h"
 #include "chat_template/chat_template.h"
 #include "drafters/registry.h"
+#include "models/model.h"
 #include "outrider/drafter.h"
 #include "outrider/engine.h"
 #include "outrider/result.h"
@@ -24,13 +25,16 @@ struct DraftingParts {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
   std::string bos_token, eos_token;
+  std::unique_ptr<Model> ends;  // the target's embedding and output head; null: the drafter shares none
   std::shared_ptr<Drafter> drafter;
-  DraftLimits limits;  // of a tree
+  DraftLimits limits;     // of a tree
+  int prefill_chunk = 0;  // tokens whose states the drafter takes at a time
   VocabularyFingerprint vocabulary = {};
 };
 
-// EngineOptions::model gives tokenizer and chat template; its weights are not read. Errors: a drafter that
-// reads the target's state, and whatever keeps the model or the drafter from being opened.
+// EngineOptions::model gives tokenizer and chat template, and its embedding and output head to draft heads;
+// its layers are not read. Errors: a drafter that runs layers of the target, and whatever keeps the model or
+// the drafter from being opened.
 Result<DraftingParts> open_drafting(const EngineOptions& options);
 
 }  // namespace outrider

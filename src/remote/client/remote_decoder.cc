@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <random>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "drafters/target_access.h"
 #include "engine/guarded_call.h"
 #include "engine/step/statistics.h"
 #include "remote/protocol/codec.h"
@@ -56,6 +58,7 @@ class RemoteDecoder::Run {
   Status exchange();
   Status take(const std::string& bytes);
   void start();
+  void absorb();
   void draft();
   void commit(const DraftingSession::Answer& answer);
   void commit_missed();
@@ -65,8 +68,10 @@ class RemoteDecoder::Run {
   const ProgressSink& sink_;
   RemoteCounts& counts_;
   Drafter& drafter_;
+  TargetAccess target_;  // its ends alone
   DraftingSession session_;
   std::unique_ptr<ServerLink> link_;
+  std::vector<int> state_rows_;         // 0, 1, ...
   std::unique_ptr<Sequence> sequence_;  // null until the server has answered for the first time
   std::optional<Completion> completion_;
   double started_ms_ = now_ms();
@@ -80,6 +85,7 @@ RemoteDecoder::Run::Run(RemoteDecoder* decoder, const Request& request, const Pr
       sink_(sink),
       counts_(decoder->counts_),
       drafter_(*decoder->parts_->drafter),
+      target_{.model = decoder->parts_->ends.get()},
       session_({.session = random_session(),
                 .vocabulary = decoder->parts_->vocabulary,
                 .sampling = request.sampling,
@@ -88,7 +94,8 @@ RemoteDecoder::Run::Run(RemoteDecoder* decoder, const Request& request, const Pr
                 .ignore_eos = request.ignore_eos,
                 .stop_tokens = request.stop_tokens,
                 .prompt = request.prompt,
-                .output = {}}) {}
+                .states = drafter_.traits().states.size > 0 ? decoder->state_type_ : StateType::kNone,
+                .head = drafter_.traits().states.head}) {}
 
 RemoteDecoder::Run::~Run() {
   if (sequence_) (void)guarded([this] { return drafter_.end(kRequest), Status(); });
@@ -145,6 +152,7 @@ Status RemoteDecoder::Run::take(const std::string& bytes) {
   if (!sequence_) start();
   if (answer) commit(*answer);
   commit_missed();
+  absorb();
   if (session_.finish()) sequence_->finish(*session_.finish());
   sequence_->publish();
   return {};
@@ -166,6 +174,29 @@ void RemoteDecoder::Run::start() {
   (void)guarded([this] { return drafter_.begin(kRequest, sequence_->tokens()), Status(); });
 }
 
+// Hands the states of committed tokens to the drafter, as many at a time as an engine would.
+void RemoteDecoder::Run::absorb() {
+  const std::span<const TokenId> tokens = sequence_->tokens();
+  const auto size = static_cast<int64_t>(session_.limits().state_size);
+  if (size == 0) return;
+  for (;;) {
+    const int64_t count =
+        std::min({std::ssize(session_.states()) / size, std::ssize(tokens) - 1 - session_.first_state(),
+                  int64_t{decoder_.parts_->prefill_chunk}});
+    if (count <= 0) return;
+    state_rows_.resize(static_cast<size_t>(count));
+    std::iota(state_rows_.begin(), state_rows_.end(), 0);
+    const CommittedFeatures states{.sequence = kRequest,
+                                   .tokens = tokens,
+                                   .first = static_cast<int>(session_.first_state()),
+                                   .rows = state_rows_,
+                                   .features = session_.states().data(),
+                                   .size = size};
+    (void)guarded([&] { return drafter_.absorb({&states, 1}), Status(); });
+    session_.drop_states(count);
+  }
+}
+
 // Sends the next tree. Without one the server decodes plainly.
 void RemoteDecoder::Run::draft() {
   const DraftLimits& limits = decoder_.parts_->limits;
@@ -177,7 +208,8 @@ void RemoteDecoder::Run::draft() {
       .max_depth = static_cast<int>(std::min<int64_t>(limits.depth, sequence_->remaining() - 1)),
       .max_nodes = std::min(limits.nodes, static_cast<int>(session_.limits().tree_nodes)),
       .sampling = &sequence_->request().sampling,
-      .sample_index = sequence_->request().sample_index};
+      .sample_index = sequence_->request().sample_index,
+      .target = drafter_.traits().uses_target ? &target_ : nullptr};
   TokenTree tree(sequence_->tokens().back());
   SpeculationStats& stats = sequence_->completion().speculation;
   if (request.max_depth > 0 && request.max_nodes > 0) {

@@ -38,6 +38,9 @@ class RemoteDecoder {
   RemoteDecoder(DraftingParts* parts, DraftingServer server, const Times& times)
       : parts_(parts), server_(std::move(server)), times_(times) {}
 
+  // The type in which the server sends states, if the drafter reads any.
+  void set_state_type(StateType type) { state_type_ = type; }
+
   // Reconnects where the connection breaks. Errors: the server refuses the request, or cannot be reached for
   // Times::give_up_ms; a request that has a constraint, token rules or log-probabilities, which the protocol
   // does not carry.
@@ -51,6 +54,7 @@ class RemoteDecoder {
   DraftingParts* parts_;
   DraftingServer server_;
   Times times_;
+  StateType state_type_ = StateType::kBF16;
   RemoteCounts counts_;
 };
 

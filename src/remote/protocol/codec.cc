@@ -99,12 +99,16 @@ void transfer_fields(Wire& wire, Message& message) {
   transfer_numbers(wire, message.stop_tokens);
   transfer_numbers(wire, message.prompt);
   transfer_numbers(wire, message.output);
+  transfer_choice(wire, message.states, StateType::kQ8);
+  wire.text(message.head);
+  wire.number(message.state_tokens);
 }
 
 template <typename Wire, Of<ResumeMessage> Message>
 void transfer_fields(Wire& wire, Message& message) {
   wire.bytes(message.session);
   wire.number(message.output_length);
+  wire.number(message.state_tokens);
 }
 
 template <typename Wire, Of<TreeMessage> Message>
@@ -120,6 +124,7 @@ template <typename Wire, Of<OpenedMessage> Message>
 void transfer_fields(Wire& wire, Message& message) {
   wire.number(message.context);
   wire.number(message.tree_nodes);
+  wire.number(message.state_size);
   transfer_numbers(wire, message.stop_tokens);
   transfer_numbers(wire, message.missed);
 }
@@ -136,11 +141,13 @@ void transfer_fields(Wire& wire, Message& message) {
 template <typename Wire, Of<ErrorMessage> Message>
 void transfer_fields(Wire& wire, Message& message) {
   transfer_choice(wire, message.code, RemoteErrorCode::kEnded);
-  transfer_list(wire, message.text, [&](auto& letter, size_t) {
-    auto byte = static_cast<uint8_t>(letter);
-    wire.number(byte);
-    if constexpr (Wire::kReads) letter = static_cast<char>(byte);
-  });
+  wire.text(message.text);
+}
+
+template <typename Wire, Of<StatesMessage> Message>
+void transfer_fields(Wire& wire, Message& message) {
+  wire.number(message.first);
+  wire.text(message.rows);
 }
 
 // The kind of a message is its index in the variant.

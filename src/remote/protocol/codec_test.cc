@@ -21,7 +21,7 @@ class RandomMessages {
       case 0:
         return open();
       case 1:
-        return ResumeMessage{.session = id(), .output_length = length()};
+        return ResumeMessage{.session = id(), .output_length = length(), .state_tokens = length()};
       case 2:
         return TreeMessage{.base = length(), .tree = tree()};
       default:
@@ -30,10 +30,15 @@ class RandomMessages {
   }
 
   ServerMessage server() {
-    switch (random_() % 3) {
+    switch (random_() % 4) {
       case 0:
-        return OpenedMessage{
-            .context = length(), .tree_nodes = length(), .stop_tokens = tokens(), .missed = tokens()};
+        return OpenedMessage{.context = length(),
+                             .tree_nodes = length(),
+                             .state_size = length(),
+                             .stop_tokens = tokens(),
+                             .missed = tokens()};
+      case 3:
+        return StatesMessage{.first = length(), .rows = std::string(random_() % 20, '\xfe')};
       case 1:
         return VerdictMessage{.first = length(),
                               .tokens = tokens(),
@@ -55,6 +60,9 @@ class RandomMessages {
     message.stop_tokens = tokens();
     message.prompt = tokens();
     message.output = tokens();
+    message.states = static_cast<StateType>(random_() % 4);
+    message.head = "5f";
+    message.state_tokens = length();
     return message;
   }
 

@@ -39,6 +39,14 @@ struct WireTree {
   bool operator==(const WireTree&) const = default;
 };
 
+// The numbers of states that cross the network.
+enum class StateType : uint8_t {
+  kNone,  // the client's drafter reads no states
+  kBF16,
+  kF16,
+  kQ8,  // 8 bits, with one scale per token
+};
+
 // From the client:
 
 // Starts a session.
@@ -52,12 +60,16 @@ struct OpenMessage {
   std::vector<TokenId> stop_tokens = {};
   std::vector<TokenId> prompt = {};
   std::vector<TokenId> output = {};  // of a server that has forgotten the session, by a restart perhaps
+  StateType states = StateType::kNone;
+  std::string head = {};      // fingerprint of the client's draft head (StateTraits), if it wants states
+  uint32_t state_tokens = 0;  // tokens, from the prompt's first on, whose states the client has
 };
 
 // Goes on with a session over a new connection. Trees sent before are void.
 struct ResumeMessage {
   SessionId session = {};
   uint32_t output_length = 0;  // tokens that the client has
+  uint32_t state_tokens = 0;   // as in OpenMessage
 };
 
 // The tree to be verified next. Its root is the token before output token `base`.
@@ -77,6 +89,7 @@ using ClientMessage = std::variant<OpenMessage, ResumeMessage, TreeMessage, Clos
 struct OpenedMessage {
   uint32_t context = 0;                   // tokens of the longest sequence
   uint32_t tree_nodes = 0;                // nodes of the largest tree that is verified
+  uint32_t state_size = 0;                // numbers of the states of a token; 0: the client wants none
   std::vector<TokenId> stop_tokens = {};  // of the model
   std::vector<TokenId> missed = {};       // output tokens behind those that the client has
 };
@@ -106,6 +119,12 @@ struct ErrorMessage {
   std::string text = {};  // one line
 };
 
-using ServerMessage = std::variant<OpenedMessage, VerdictMessage, ErrorMessage>;
+// States of tokens that the client has, or that the next verdict or OpenedMessage brings.
+struct StatesMessage {
+  uint32_t first = 0;     // index of the first of these tokens, from the beginning of the prompt
+  std::string rows = {};  // in the type that OpenMessage asks for (state_rows.h)
+};
+
+using ServerMessage = std::variant<OpenedMessage, VerdictMessage, ErrorMessage, StatesMessage>;
 
 }  // namespace outrider

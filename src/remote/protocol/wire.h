@@ -33,6 +33,10 @@ class WireWriter {
   void bytes(std::span<const uint8_t> raw) {
     bytes_.append(reinterpret_cast<const char*>(raw.data()), raw.size());
   }
+  void text(const std::string& value) {
+    number(value.size());
+    bytes_ += value;
+  }
   // A list of `size` elements follows.
   size_t list(size_t size) {
     number(size);
@@ -68,6 +72,10 @@ class WireReader {
   void bytes(std::span<uint8_t> raw) {
     if (const std::string_view read = take(raw.size()); is_ok_)
       std::memcpy(raw.data(), read.data(), raw.size());
+  }
+  void text(std::string& value) {
+    const size_t size = list(0);
+    value = take(size);
   }
   // The number of elements that follow. Each takes a byte or more, so memory stays within a multiple of the
   // message.

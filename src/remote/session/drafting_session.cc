@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "remote/protocol/state_rows.h"
 #include "remote/session/wire_tree.h"
 
 namespace outrider {
@@ -52,7 +53,9 @@ std::optional<Verdict> verdict_of(const TokenTree& tree, std::span<const TokenId
 
 ClientMessage DraftingSession::greeting() const {
   if (!is_known_) return open_;
-  return ResumeMessage{.session = open_.session, .output_length = static_cast<uint32_t>(output().size())};
+  return ResumeMessage{.session = open_.session,
+                       .output_length = static_cast<uint32_t>(output().size()),
+                       .state_tokens = open_.state_tokens};
 }
 
 void DraftingSession::on_disconnect() {
@@ -70,6 +73,8 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::on_message(const
 }
 
 Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const OpenedMessage& message) {
+  if (open_.state_tokens > 0 && message.state_size != limits_.state_size)
+    return contradiction("the states of a token have another size than before");
   limits_ = message;
   is_known_ = is_open_ = true;
   append(message.missed);
@@ -105,6 +110,26 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const Error
     return std::optional<Answer>();
   }
   return input_error("the server ended the session: " + message.text);
+}
+
+Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const StatesMessage& message) {
+  if (limits_.state_size == 0 || open_.states == StateType::kNone)
+    return contradiction("it sent states unasked");
+  if (message.first != open_.state_tokens) {
+    return contradiction("expected the states of token " + std::to_string(open_.state_tokens) +
+                         ", found those of " + std::to_string(message.first));
+  }
+  OUTRIDER_RETURN_IF_ERROR(read_state_rows(open_.states, message.rows, limits_.state_size, states_));
+  open_.state_tokens =
+      static_cast<uint32_t>(first_state_ + std::ssize(states_) / static_cast<int64_t>(limits_.state_size));
+  if (open_.state_tokens > limits_.context)
+    return contradiction("it sent states of more tokens than it can have");
+  return std::optional<Answer>();
+}
+
+void DraftingSession::drop_states(int64_t tokens) {
+  states_.erase(states_.begin(), states_.begin() + tokens * static_cast<int64_t>(limits_.state_size));
+  first_state_ += tokens;
 }
 
 // Grows the output, and forgets the trees that it has left.

@@ -47,6 +47,11 @@ class DraftingSession {
   bool expects_answer() const { return !sent_.empty(); }
   const std::vector<TokenId>& output() const { return open_.output; }
   std::optional<FinishReason> finish() const { return finish_; }
+  // States that came and were not dropped, [tokens, limits().state_size]. They begin with token first_state()
+  // of prompt and output, and may be those of tokens that the output does not have yet.
+  std::span<const float> states() const { return states_; }
+  int64_t first_state() const { return first_state_; }
+  void drop_states(int64_t tokens);
   // Why the server forgot the session; empty: it did not.
   const std::string& refusal() const { return refusal_; }
 
@@ -54,13 +59,16 @@ class DraftingSession {
   Result<std::optional<Answer>> take(const OpenedMessage& message);
   Result<std::optional<Answer>> take(const VerdictMessage& message);
   Result<std::optional<Answer>> take(const ErrorMessage& message);
+  Result<std::optional<Answer>> take(const StatesMessage& message);
   void append(std::span<const TokenId> tokens);
 
-  OpenMessage open_;  // with the output so far
+  OpenMessage open_;  // with the output and the number of states so far
   OpenedMessage limits_;
   bool is_known_ = false;  // by the server, as far as the client has heard
   bool is_open_ = false;
   std::deque<TreeMessage> sent_;  // trees without an outcome, of which the output so far is a path
+  std::vector<float> states_;
+  int64_t first_state_ = 0;
   std::optional<FinishReason> finish_;
   std::string refusal_;
 };

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kTokens = 4;
 constexpr size_t kLength = 40;
+constexpr uint32_t kStateSize = 2;
 
 // The target's token after a text.
 TokenId next_token(const std::vector<TokenId>& output) {
@@ -33,6 +34,11 @@ std::vector<TokenId> right_output() {
   return output;
 }
 
+// The target's state of token `index` behind a prompt of one token.
+std::vector<float> state_of(const std::vector<TokenId>& output, size_t index) {
+  return {static_cast<float>(index), index == 0 ? 0.0f : static_cast<float>(output[index - 1])};
+}
+
 // The server with an engine that takes some time for a tree.
 class Server {
  public:
@@ -40,14 +46,16 @@ class Server {
     is_attached_ = is_attached_ || message.index() < 2;  // it opens or resumes
     if (const auto* open = std::get_if<OpenMessage>(&message)) {
       if (!session_) {
-        session_ = std::make_unique<VerifyingSession>(*open, OpenedMessage{.context = 100, .tree_nodes = 8});
+        session_ = std::make_unique<VerifyingSession>(
+            *open, OpenedMessage{.context = 100, .tree_nodes = 8, .state_size = kStateSize});
         output_ = open->output;
+        states_ = open->state_tokens;
       } else {
-        ASSERT_TRUE(session_->on_resume(static_cast<uint32_t>(open->output.size())).ok());
+        ASSERT_TRUE(session_->on_resume(static_cast<uint32_t>(open->output.size()), open->state_tokens).ok());
       }
     } else if (const auto* resume = std::get_if<ResumeMessage>(&message)) {
       if (!session_) return error_.emplace(ErrorMessage{RemoteErrorCode::kUnknownSession, "unknown"}), void();
-      ASSERT_TRUE(session_->on_resume(resume->output_length).ok());
+      ASSERT_TRUE(session_->on_resume(resume->output_length, resume->state_tokens).ok());
     } else if (const auto* tree = std::get_if<TreeMessage>(&message)) {
       if (session_) {
         ASSERT_TRUE(session_->on_tree(*tree, 0).ok());
@@ -73,6 +81,7 @@ class Server {
     }
     ++passes_;
     const bool is_end = output_.size() == kLength;
+    for (; states_ < output_.size(); ++states_) session_->on_states(state_of(output_, states_));
     session_->on_tokens(tokens, is_end ? std::optional(FinishReason::kLength) : std::nullopt);
     tree_.reset();
     take_tree();
@@ -104,6 +113,7 @@ class Server {
 
   std::unique_ptr<VerifyingSession> session_;
   std::vector<TokenId> output_;
+  size_t states_ = 0;  // tokens, the prompt's one included, whose states the session has
   std::optional<TokenTree> tree_;
   std::optional<ErrorMessage> error_;
   int passes_ = 0;
@@ -131,7 +141,8 @@ TokenTree random_draft(const std::vector<TokenId>& output, std::mt19937& random)
 class Conversation {
  public:
   explicit Conversation(uint32_t seed)
-      : random_(seed), client_(OpenMessage{.max_tokens = kLength, .prompt = {0}}) {}
+      : random_(seed),
+        client_(OpenMessage{.max_tokens = kLength, .prompt = {0}, .states = StateType::kBF16}) {}
 
   // break_rate: one step in so many breaks the connection, 0: none.
   void run(unsigned break_rate, bool restarts) {
@@ -148,12 +159,23 @@ class Conversation {
     }
     EXPECT_EQ(client_.output(), right_output());
     EXPECT_EQ(*client_.finish(), FinishReason::kLength);
+    take_states();
+    EXPECT_EQ(states_.size(), kLength);  // of all tokens but the last
+    for (size_t i = 0; i < states_.size(); ++i) EXPECT_EQ(states_[i], state_of(right_output(), i));
   }
 
   int passes() const { return server_.passes(); }
 
  private:
   void connect() { to_server_.push_back(encode(client_.greeting())); }
+
+  void take_states() {
+    const std::span<const float> states = client_.states();
+    for (size_t i = 0; i < states.size(); i += kStateSize)
+      states_.push_back({states.begin() + static_cast<std::ptrdiff_t>(i),
+                         states.begin() + static_cast<std::ptrdiff_t>(i + kStateSize)});
+    client_.drop_states(std::ssize(states) / kStateSize);
+  }
 
   // Messages on their way are lost, or arrive before the server notices.
   void disconnect() {
@@ -180,6 +202,7 @@ class Conversation {
     if (*answer) {
       ASSERT_EQ((*answer)->verdict.path.size(), (*answer)->verdict.tokens.size());
     }
+    if (random_() % 3 == 0) take_states();
     if (!client_.is_open()) {  // the server does not know the session
       disconnect();
       connect();
@@ -207,6 +230,7 @@ class Conversation {
   std::mt19937 random_;
   Server server_;
   DraftingSession client_;
+  std::vector<std::vector<float>> states_;  // that the client has taken
   std::deque<std::string> to_server_, to_client_;
 };
 
@@ -255,10 +279,50 @@ TEST(WireTrees, APathLeadsToTheNodesBelowIt) {
 TEST(VerifyingSession, RefusesTreesAndClientsAheadOfItsOutput) {
   VerifyingSession session({.prompt = {1}, .output = {5}}, {});
   EXPECT_FALSE(session.on_tree({.base = 2}, 0).ok());
-  EXPECT_FALSE(session.on_resume(2).ok());
+  EXPECT_FALSE(session.on_resume(2, 0).ok());
   for (size_t i = 0; i < VerifyingSession::kMaxWaiting; ++i)
     EXPECT_TRUE(session.on_tree({.base = 1}, 0).ok());
   EXPECT_FALSE(session.on_tree({.base = 1}, 0).ok());
+}
+
+TEST(VerifyingSession, KeepsStatesUntilTheClientConfirmsThem) {
+  VerifyingSession session({.prompt = {1, 2, 3}, .states = StateType::kF16}, {.state_size = 2});
+  const auto next = [&] { return session.next_message(0); };
+  const auto first_sent = [](const std::optional<ServerMessage>& message) {
+    const auto* states = std::get_if<StatesMessage>(&*message);
+    return states == nullptr ? -1 : static_cast<int>(states->first);
+  };
+  ASSERT_TRUE(std::holds_alternative<OpenedMessage>(*next()));
+  const std::vector<float> prompt = {1, 2, 3, 4, 5, 6};
+  session.on_states(prompt);
+  const std::vector<TokenId> token = {9};
+  session.on_tokens(token, std::nullopt);
+  EXPECT_EQ(first_sent(next()), 0);
+  ASSERT_TRUE(std::holds_alternative<VerdictMessage>(*next()));
+  // The connection broke before the client had all states: they come again, before everything else.
+  ASSERT_TRUE(session.on_resume(0, 1).ok());
+  EXPECT_EQ(first_sent(next()), 1);
+  ASSERT_TRUE(std::holds_alternative<OpenedMessage>(*next()));
+  // A tree behind the first token confirms the states before it.
+  ASSERT_TRUE(session.on_tree({.base = 1}, 0).ok());
+  EXPECT_FALSE(session.on_resume(1, 2).ok());
+  EXPECT_TRUE(session.on_resume(1, 3).ok());
+  EXPECT_FALSE(session.on_resume(1, 4).ok());
+}
+
+TEST(DraftingSession, RefusesStatesThatCannotBe) {
+  const auto opened = [](StateType type) {
+    DraftingSession session({.prompt = {1}, .states = type});
+    EXPECT_TRUE(session.on_message(OpenedMessage{.context = 4, .state_size = 1}).ok());
+    return session;
+  };
+  const std::string two("\0\0\0\0", 4), no_number("\xff\x7f", 2);
+  EXPECT_TRUE(opened(StateType::kBF16).on_message(StatesMessage{.rows = two}).ok());
+  EXPECT_FALSE(opened(StateType::kNone).on_message(StatesMessage{.rows = two}).ok());
+  EXPECT_FALSE(opened(StateType::kBF16).on_message(StatesMessage{.first = 1, .rows = two}).ok());
+  EXPECT_FALSE(opened(StateType::kBF16).on_message(StatesMessage{.rows = "abc"}).ok());
+  EXPECT_FALSE(opened(StateType::kBF16).on_message(StatesMessage{.rows = no_number}).ok());
+  EXPECT_FALSE(opened(StateType::kBF16).on_message(StatesMessage{.rows = std::string(10, 0)}).ok());
 }
 
 TEST(DraftingSession, OpensAgainWithItsOutputWhereTheServerForgotIt) {

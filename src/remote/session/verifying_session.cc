@@ -14,7 +14,10 @@ namespace outrider {
 
 VerifyingSession::VerifyingSession(const OpenMessage& opened, OpenedMessage limits)
     : limits_(std::move(limits)),
+      states_(opened.states, limits_.state_size, opened.state_tokens),
       last_of_prompt_(opened.prompt.back()),
+      prompt_length_(opened.prompt.size()),
+      opened_length_(opened.output.size()),
       output_(opened.output),
       sent_(opened.output.size()) {}
 
@@ -27,6 +30,9 @@ Status VerifyingSession::on_tree(TreeMessage message, double now_ms) {
     return input_error("expected at most " + std::to_string(kMaxWaiting) +
                        " trees beside the one that is verified, found more");
   }
+  // The client has the token before `base`, and with it the states that were sent before that: those of all
+  // tokens before the last one.
+  if (message.base > opened_length_) states_.confirm(static_cast<int64_t>(prompt_length_ + message.base) - 1);
   waiting_.push_back({.message = std::move(message), .at_ms = now_ms});
   return {};
 }
@@ -52,11 +58,12 @@ void VerifyingSession::on_tokens(std::span<const TokenId> tokens, std::optional<
   finish_ = finish;
 }
 
-Status VerifyingSession::on_resume(uint32_t output_length) {
+Status VerifyingSession::on_resume(uint32_t output_length, uint32_t state_tokens) {
   if (output_length > output_.size()) {
     return input_error("expected a client with at most " + std::to_string(output_.size()) +
                        " output tokens, found one with " + std::to_string(output_length));
   }
+  OUTRIDER_RETURN_IF_ERROR(states_.resume(state_tokens));
   sent_ = output_length;
   waiting_.clear();
   is_greeted_ = is_end_sent_ = false;
@@ -64,8 +71,9 @@ Status VerifyingSession::on_resume(uint32_t output_length) {
 }
 
 std::optional<ServerMessage> VerifyingSession::next_message(double now_ms) {
+  if (!is_greeted_ && is_verifying_) return std::nullopt;
+  if (std::optional<StatesMessage> states = states_.next()) return *std::move(states);
   if (!is_greeted_) {
-    if (is_verifying_) return std::nullopt;
     is_greeted_ = true;
     OpenedMessage opened = limits_;
     opened.missed = unsent();

@@ -10,6 +10,7 @@
 #include "outrider/result.h"
 #include "outrider/token_tree.h"
 #include "remote/protocol/messages.h"
+#include "remote/session/state_queue.h"
 
 namespace outrider {
 
@@ -29,13 +30,17 @@ class VerifyingSession {
   Status on_tree(TreeMessage message, double now_ms);
   // The tree that the engine has to verify now; nullopt: it is at work, or there is none.
   std::optional<TokenTree> next_tree();
+  // The engine has these states [tokens, OpenedMessage::state_size] of the tokens that follow those of the
+  // last call. They come before on_tokens() of the same step.
+  void on_states(std::span<const float> rows) { states_.add(rows); }
   // The engine has committed these tokens, which end its work on the tree.
   void on_tokens(std::span<const TokenId> tokens, std::optional<FinishReason> finish);
-  // A client that has so many tokens goes on over a new connection: trees sent before are void. Error: it has
-  // more tokens than there are.
-  Status on_resume(uint32_t output_length);
+  // A client that has so many output tokens and states goes on over a new connection: trees sent before are
+  // void. Error: it has more than there are, or fewer than it confirmed.
+  Status on_resume(uint32_t output_length, uint32_t state_tokens);
 
-  // The next message to the client; nullopt: there is none yet. After a resumption the first one waits until
+  // The next message to the client; nullopt: there is none yet. States come before the tokens that their step
+  // committed, and before OpenedMessage where they are older. After a resumption the first one waits until
   // the engine is done with the tree of the connection before, so that every later verdict is about a tree of
   // the new one.
   std::optional<ServerMessage> next_message(double now_ms);
@@ -55,7 +60,10 @@ class VerifyingSession {
   };
 
   OpenedMessage limits_;
+  StateQueue states_;
   TokenId last_of_prompt_;
+  size_t prompt_length_;
+  size_t opened_length_;  // of the output when the session began
   std::vector<TokenId> output_;
   size_t sent_;  // tokens of the output that the client has or was sent
   std::deque<Arrived> waiting_;

@@ -17,6 +17,7 @@ struct ChoiceDelta {
   std::vector<TokenOrigin> origins;
   std::vector<TokenLogprobs> logprobs;
   std::vector<TokenLogprobs> prompt_logprobs;  // in the first delta
+  std::vector<float> states;                   // see Progress; only for calls that want them
   std::optional<StepTrace> trace;              // only for calls that want traces
   std::optional<Completion> completion;        // in the last delta
 

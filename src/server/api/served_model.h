@@ -28,6 +28,7 @@ struct ServedModel {
   std::vector<TokenId> stop_tokens;             // end-of-text tokens of the model
   int64_t context = 0;                          // tokens
   int64_t vocab_size = 0;
+  StateTraits states = {};                                           // for clients that draft
   SamplingParams sampling = {.logit_bias = {}, .temperature = 1.0};  // defaults of requests
 };
 

@@ -12,12 +12,14 @@ DraftingCall::DraftingCall(const OpenMessage& opened, OpenedMessage limits, uint
   request.stop_tokens = opened.stop_tokens;
   request.ignore_eos = opened.ignore_eos;
   request.speculation = {.is_auto = false, .acceptance = AcceptanceRule::kCoupled, .is_offered = true};
+  if (opened.states != StateType::kNone) request.speculation.states_from = opened.state_tokens;
   request.sample_index = opened.sample_index;
   request.cache_scope = cache_scope;
   requests_.push_back(std::move(request));
 }
 
 void DraftingCall::add(int /*choice*/, ChoiceDelta delta, std::string& /*events*/) {
+  session_.on_states(delta.states);
   session_.on_tokens(delta.tokens,
                      delta.completion ? std::optional(delta.completion->finish_reason) : std::nullopt);
 }

@@ -20,6 +20,7 @@ ChoiceDelta copied(const Progress& progress) {
   delta.origins.assign(progress.origins.begin(), progress.origins.end());
   delta.logprobs.assign(progress.logprobs.begin(), progress.logprobs.end());
   delta.prompt_logprobs.assign(progress.prompt_logprobs.begin(), progress.prompt_logprobs.end());
+  delta.states.assign(progress.states.begin(), progress.states.end());
   if (progress.completion != nullptr) delta.completion = *progress.completion;
   return delta;
 }

@@ -45,7 +45,7 @@ class DraftingConnection {
   void take(TreeMessage& message);
   void take(const CloseMessage& message);
   void open(const OpenMessage& message);
-  void attach(std::shared_ptr<DraftingEntry> entry, uint32_t output_length);
+  void attach(std::shared_ptr<DraftingEntry> entry, uint32_t output_length, uint32_t state_tokens);
   void detach();
   void fail(RemoteErrorCode code, std::string text);
   void leave();
@@ -144,7 +144,7 @@ void DraftingConnection::take(const OpenMessage& message) {
   if (entry_) return fail(RemoteErrorCode::kMalformed, "expected one session per connection, found another");
   key_ = {exchange_.admission.scope, message.session};
   if (auto entry = service().drafting.find(key_)) {
-    return attach(std::move(entry), static_cast<uint32_t>(message.output.size()));
+    return attach(std::move(entry), static_cast<uint32_t>(message.output.size()), message.state_tokens);
   }
   if (service().phase == Phase::kDraining)
     return fail(RemoteErrorCode::kEnded, "the server is shutting down");
@@ -155,6 +155,12 @@ void DraftingConnection::take(const OpenMessage& message) {
                                                   "with that tokenizer");
   }
   if (message.prompt.empty()) return fail(RemoteErrorCode::kRefused, "the prompt is empty");
+  if (message.states != StateType::kNone && message.head != service().model.states.head) {
+    return fail(
+        RemoteErrorCode::kRefused,
+        "expected a client whose draft head is that of the server, found another; start both with the same "
+        "speculative_model");
+  }
   open(message);
 }
 
@@ -162,6 +168,7 @@ void DraftingConnection::open(const OpenMessage& message) {
   const ServedModel& model = service().model;
   OpenedMessage limits{.context = static_cast<uint32_t>(model.context),
                        .tree_nodes = static_cast<uint32_t>(service().options.drafting_nodes)};
+  if (message.states != StateType::kNone) limits.state_size = static_cast<uint32_t>(model.states.size);
   if (!message.ignore_eos) limits.stop_tokens = model.stop_tokens;
   LiveCall call;
   call.id = exchange_.id;
@@ -179,7 +186,7 @@ void DraftingConnection::open(const OpenMessage& message) {
     return fail(RemoteErrorCode::kBusy, "the queue is full");
   }
   service().drafting.add(key_, entry);
-  attach(std::move(entry), static_cast<uint32_t>(message.output.size()));
+  attach(std::move(entry), static_cast<uint32_t>(message.output.size()), message.state_tokens);
 }
 
 void DraftingConnection::take(const ResumeMessage& message) {
@@ -188,11 +195,12 @@ void DraftingConnection::take(const ResumeMessage& message) {
   auto entry = service().drafting.find(key_);
   if (!entry) return fail(RemoteErrorCode::kUnknownSession, "the server does not know this session");
   service().metrics.on_drafting_resume();
-  attach(std::move(entry), message.output_length);
+  attach(std::move(entry), message.output_length, message.state_tokens);
 }
 
-void DraftingConnection::attach(std::shared_ptr<DraftingEntry> entry, uint32_t output_length) {
-  const Status status = entry->generation->session().on_resume(output_length);
+void DraftingConnection::attach(std::shared_ptr<DraftingEntry> entry, uint32_t output_length,
+                                uint32_t state_tokens) {
+  const Status status = entry->generation->session().on_resume(output_length, state_tokens);
   if (!status.ok()) return fail(RemoteErrorCode::kMalformed, status.error().message);
   if (entry->is_served()) entry->leave();
   entry_ = std::move(entry);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/storage_type.h"
+
+namespace outrider {
+
+std::optional<DType> storage_type(WeightPrecision precision) {
+  switch (precision) {
+    case WeightPrecision::kAuto:
+      return std::nullopt;
+    case WeightPrecision::kF32:
+      return DType::kF32;
+    case WeightPrecision::kBF16:
+      return DType::kBF16;
+    case WeightPrecision::kQ8_0:
+      return DType::kQ8_0;
+    case WeightPrecision::kQ8:
+      return DType::kI8;
+    case WeightPrecision::kQ4:
+      return DType::kQ4_0;
+  }
+  return std::nullopt;
+}
+
+}  // namespace outrider

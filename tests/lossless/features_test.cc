@@ -263,7 +263,8 @@ std::vector<Offered> serve_offered(const Serving& serving, int64_t from, const s
   for (size_t i = 0; i < all.size(); ++i) {
     Request request = requests(serving.temperature)[i];
     all[i].text = request.prompt;
-    request.speculation = {.is_offered = true, .states_from = from};
+    request.speculation.is_offered = true;
+    request.speculation.states_from = from;
     all[i].id = *engine->submit(std::move(request),
                                 [&, i](RequestId, const Progress& progress) { all[i].take(progress, from); });
   }
@@ -336,7 +337,8 @@ TEST_P(Features, RequestsThatAreDraftedElsewhereGetTheStatesOfEveryToken) {
 TEST(States, AreRefusedWhereThereAreNone) {
   const auto engine = open_engine({}, nullptr, "");
   Request request{.prompt = {1, 2}};
-  request.speculation = {.is_offered = true, .states_from = 0};
+  request.speculation.is_offered = true;
+  request.speculation.states_from = 0;
   EXPECT_FALSE(engine->submit(request).ok());
 }
 

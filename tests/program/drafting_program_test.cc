@@ -25,7 +25,8 @@ TEST_F(DraftingProgram, GivesTheTextOfLocalDecoding) {
   for (const std::string sampling : {"", " --temperature 0.8 --seed 5"}) {
     const std::string request = kPrompt + sampling;
     const Json local = run_json("generate builtin --json " + request);
-    for (const std::string drafter : {"none", "ngram", "suffix", "draft_target"}) {
+    for (const std::string drafter :
+         {"none", "ngram", "suffix", "draft_target", "draft_target,policy=auto", "auto"}) {
       const Json remote = run_json(
           fmt::format("generate builtin --json {} {} --speculative {}", request, at(server.port()), drafter));
       EXPECT_EQ(remote["token_ids"], local["token_ids"]) << drafter;
@@ -34,6 +35,7 @@ TEST_F(DraftingProgram, GivesTheTextOfLocalDecoding) {
       const size_t verdicts = remote["remote"]["verdicts"];
       const size_t tokens = local["token_ids"].size();
       EXPECT_TRUE(drafter == "none" ? verdicts == tokens : verdicts < tokens) << drafter << " " << verdicts;
+      EXPECT_GE(remote["remote"]["ahead"], remote["remote"]["ahead_used"]);
     }
   }
   const Outcome text = run(fmt::format("generate builtin {} {}", kPrompt, at(server.port())));
@@ -82,7 +84,6 @@ TEST_F(DraftingProgram, RefusesWhatItCannotDo) {
   expect_refused(generate + "http://127.0.0.1:1", 2, "expected a server as in ws://");
   expect_refused(generate + "ws://127.0.0.1:1 --show-draft", 2, "expected --server without");
   expect_refused(generate + "ws://127.0.0.1:1 --speculative early_exit", 2, "runs layers of the target");
-  expect_refused(generate + "ws://127.0.0.1:1 --speculative suffix,policy=auto", 2, "policy auto");
   expect_refused("netsim nowhere", 2, "expected HOST:PORT");
 }
 

@@ -60,6 +60,8 @@ nlohmann::ordered_json counts_json(const DraftingServer& server, const RemoteCou
   return {{"server", server.url()},
           {"verdicts", counts.verdicts},
           {"reconnects", counts.reconnects},
+          {"ahead", counts.ahead},
+          {"ahead_used", counts.ahead_used},
           {"bytes_sent", counts.bytes_sent},
           {"bytes_received", counts.bytes_received},
           {"network_ms", counts.network_ms},

@@ -83,6 +83,8 @@ class CombinedDrafter final : public Drafter {
 CombinedDrafter::CombinedDrafter(std::string name, CombinedParts parts)
     : own_pools_(std::move(parts.own_pools)), team_(parts.team), calls_(parts.drafters.size()) {
   traits_.name = std::move(name);
+  traits_.drafts_ahead =
+      std::ranges::all_of(parts.drafters, [](const auto& drafter) { return drafter->traits().drafts_ahead; });
   for (std::shared_ptr<Drafter>& drafter : parts.drafters) {
     const DrafterTraits& traits = drafter->traits();
     traits_.emits_probabilities |= traits.emits_probabilities;

@@ -45,7 +45,9 @@ class DraftTargetDrafter final : public Drafter {
   void commit(DraftSequence& sequence, std::span<const TokenId> tokens);
   bool compute(DraftSequence& sequence, std::span<const TokenId> tokens);
 
-  DrafterTraits traits_{.name = std::string(method_name(Method::kDraftTarget)), .emits_probabilities = true};
+  DrafterTraits traits_{.name = std::string(method_name(Method::kDraftTarget)),
+                        .emits_probabilities = true,
+                        .drafts_ahead = true};
   std::unique_ptr<Model> model_;
   CachedGrowth growth_;
   int64_t context_;     // tokens of the longest sequence that the draft model was made for

@@ -22,11 +22,6 @@ namespace {
 constexpr int64_t kLongest = 1 << 17;
 
 Status check_speculation(const SpeculativeOptions& options) {
-  if (options.is_auto) {
-    return usage_error(
-        "policy auto needs the costs of the target's passes, which are the server's; leave policy out with "
-        "--server");
-  }
   for (const MethodRow& row : method_table()) {
     if (!row.needs_target || !drafts_with(options, row.method)) continue;
     return usage_error(std::string(row.name) +
@@ -103,6 +98,7 @@ Result<DraftingParts> open_drafting(const EngineOptions& options) {
   context.head = resolved.head ? &*resolved.head : nullptr;
   OUTRIDER_TRY(parts.drafter, make_drafter(resolved.options, context));
   parts.limits = limits_of(resolved.options);
+  parts.is_auto = resolved.options.is_auto;
   parts.prefill_chunk = options.prefill_chunk;
   parts.info.model_path = file.path.string();
   parts.info.family = file.config.family;

@@ -28,6 +28,7 @@ struct DraftingParts {
   std::unique_ptr<Model> ends;  // the target's embedding and output head; null: the drafter shares none
   std::shared_ptr<Drafter> drafter;
   DraftLimits limits;     // of a tree
+  bool is_auto = false;   // measured times and acceptance say how deep trees grow within the limits
   int prefill_chunk = 0;  // tokens whose states the drafter takes at a time
   VocabularyFingerprint vocabulary = {};
 };

@@ -13,7 +13,9 @@
 #include "drafters/target_access.h"
 #include "engine/guarded_call.h"
 #include "engine/step/statistics.h"
+#include "remote/client/pacing.h"
 #include "remote/protocol/codec.h"
+#include "remote/session/likely_path.h"
 
 namespace outrider {
 namespace {
@@ -59,7 +61,10 @@ class RemoteDecoder::Run {
   Status take(const std::string& bytes);
   void start();
   void absorb();
+  TokenTree propose(std::span<const TokenId> tokens);
   void draft();
+  void draft_ahead();
+  void send(const TokenTree& tree);
   void commit(const DraftingSession::Answer& answer);
   void commit_missed();
 
@@ -74,9 +79,13 @@ class RemoteDecoder::Run {
   std::vector<int> state_rows_;         // 0, 1, ...
   std::unique_ptr<Sequence> sequence_;  // null until the server has answered for the first time
   std::optional<Completion> completion_;
+  Pacing pacing_;
+  bool is_ahead_ =
+      false;  // a tree was drafted behind the one whose verdict travels, or there was none to draft
   double started_ms_ = now_ms();
-  double sent_ms_ = 0;          // when the last tree was sent
-  double heard_ms_ = now_ms();  // when the server last answered in the session
+  double sent_ms_ = 0;            // when the tree whose verdict travels was sent, or the verdict before came
+  double verdict_ms_ = now_ms();  // when the last verdict came
+  double heard_ms_ = now_ms();    // when the server last answered in the session
 };
 
 RemoteDecoder::Run::Run(RemoteDecoder* decoder, const Request& request, const ProgressSink& sink)
@@ -113,10 +122,13 @@ Error RemoteDecoder::Run::loss(const std::string& reason) const {
   return io_error(decoder_.server_.url() + " was lost: " + (refusal.empty() ? reason : refusal));
 }
 
-// Sends a tree if the server has nothing to do, and takes one message.
+// Sends a tree if the server has nothing to do, another one if there is time, and takes one message.
 Status RemoteDecoder::Run::exchange() {
   if (!link_) OUTRIDER_RETURN_IF_ERROR(connect());
-  if (session_.is_open() && !session_.expects_answer() && !session_.finish()) draft();
+  if (session_.is_open() && !session_.finish()) {
+    if (session_.awaited() == 0) draft();
+    if (session_.awaited() == 1) draft_ahead();
+  }
   auto message = link_->receive(decoder_.times_.silence_ms);
   if (message.ok() && *message) return take(**message);
   link_ = nullptr;
@@ -197,32 +209,58 @@ void RemoteDecoder::Run::absorb() {
   }
 }
 
-// Sends the next tree. Without one the server decodes plainly.
-void RemoteDecoder::Run::draft() {
-  const DraftLimits& limits = decoder_.parts_->limits;
-  const double start_ms = now_ms();
+// A tree behind these tokens, which are those of the sequence and perhaps more.
+TokenTree RemoteDecoder::Run::propose(std::span<const TokenId> tokens) {
+  const DraftingParts& parts = *decoder_.parts_;
+  const int64_t ahead = std::ssize(tokens) - std::ssize(sequence_->tokens());
   DraftRequest request{
       .sequence = kRequest,
-      .tokens = sequence_->tokens(),
+      .tokens = tokens,
       .prompt_length = static_cast<int>(sequence_->prompt_length()),
-      .max_depth = static_cast<int>(std::min<int64_t>(limits.depth, sequence_->remaining() - 1)),
-      .max_nodes = std::min(limits.nodes, static_cast<int>(session_.limits().tree_nodes)),
+      .max_depth =
+          static_cast<int>(std::min<int64_t>(parts.limits.depth, sequence_->remaining() - 1 - ahead)),
+      .max_nodes = std::min(parts.limits.nodes, static_cast<int>(session_.limits().tree_nodes)),
       .sampling = &sequence_->request().sampling,
       .sample_index = sequence_->request().sample_index,
+      .rate = parts.is_auto ? pacing_.rate() : 0.0,
+      .estimates = parts.is_auto ? &pacing_.estimates() : nullptr,
       .target = drafter_.traits().uses_target ? &target_ : nullptr};
-  TokenTree tree(sequence_->tokens().back());
+  TokenTree tree(tokens.back());
+  if (request.max_depth <= 0 || request.max_nodes <= 0) return tree;
+  const double start_ms = now_ms();
+  const Status status = guarded([&] { return drafter_.draft({&request, 1}, {&tree, 1}); });
   SpeculationStats& stats = sequence_->completion().speculation;
-  if (request.max_depth > 0 && request.max_nodes > 0) {
-    const Status status = guarded([&] { return drafter_.draft({&request, 1}, {&tree, 1}); });
-    if (!status.ok()) {
-      tree.reset(sequence_->tokens().back());
-      ++stats.draft_failures;
-    }
-  }
+  stats.draft_ms += now_ms() - start_ms;
+  pacing_.on_draft(now_ms() - start_ms);
+  if (status.ok()) return tree;
+  tree.reset(tokens.back());
+  ++stats.draft_failures;
+  return tree;
+}
+
+// Sends the next tree. Without one the server decodes plainly.
+void RemoteDecoder::Run::draft() {
+  send(propose(sequence_->tokens()));
+  is_ahead_ = false;
+  sent_ms_ = now_ms();
+}
+
+// While the verdict about a tree travels: drafts behind the path in it that is most likely, and sends both,
+// so that the server goes on at once if this path is accepted. If not, the server drops them.
+void RemoteDecoder::Run::draft_ahead() {
+  if (!drafter_.traits().drafts_ahead || !pacing_.has_time_ahead() || std::exchange(is_ahead_, true)) return;
+  const std::vector<TokenId> believed = likeliest_path(session_.first_awaited());
+  std::vector<TokenId> tokens(sequence_->tokens().begin(), sequence_->tokens().end());
+  tokens.insert(tokens.end(), believed.begin(), believed.end());
+  const TokenTree next = propose(tokens);
+  if (next.drafted() == 0) return;
+  ++counts_.ahead;
+  send(behind(sequence_->tokens().back(), believed, next));
+}
+
+void RemoteDecoder::Run::send(const TokenTree& tree) {
   const std::string message = encode(ClientMessage(session_.send(tree)));
   counts_.bytes_sent += std::ssize(message);
-  stats.draft_ms += now_ms() - start_ms;
-  sent_ms_ = now_ms();
   (void)link_->send(message);  // receive() tells whether the connection broke
 }
 
@@ -236,6 +274,12 @@ void RemoteDecoder::Run::commit(const DraftingSession::Answer& answer) {
   completion.speculation.verify_ms += waited_ms;
   (completion.tokens.empty() ? completion.prompt_ms : completion.decode_ms) += now_ms() - started_ms_;
   started_ms_ = now_ms();
+  pacing_.on_verdict(answer.tree, answer.verdict.tokens, waited_ms, now_ms() - verdict_ms_);
+  verdict_ms_ = sent_ms_ = now_ms();
+  if (session_.awaited() > 0) {
+    ++counts_.ahead_used;
+    is_ahead_ = false;
+  }
   sequence_->commit(answer.verdict.tokens, answer.verdict.origins);
   (void)guarded([&] { return drafter_.observe(kRequest, answer.tree, answer.verdict), Status(); });
 }

@@ -17,6 +17,8 @@ namespace outrider {
 struct RemoteCounts {
   int64_t verdicts = 0;        // of trees
   int64_t reconnects = 0;      // connections beyond the first
+  int64_t ahead = 0;           // trees drafted before the verdict about the one before came
+  int64_t ahead_used = 0;      // those of them that the server went on with at once
   int64_t bytes_sent = 0;      // payloads
   int64_t bytes_received = 0;  // payloads
   double network_ms = 0;       // from trees to verdicts, without the server's own time

@@ -68,6 +68,12 @@ TreeMessage DraftingSession::send(const TokenTree& tree) {
       TreeMessage{.base = static_cast<uint32_t>(output().size()), .tree = wire_tree_of(tree)});
 }
 
+TokenTree DraftingSession::first_awaited() const {
+  const TreeMessage& sent = sent_.front();
+  const TokenId pending = output().empty() ? open_.prompt.back() : output().back();
+  return tree_below(sent.tree, node_at(sent.tree, std::span(output()).subspan(sent.base)), pending);
+}
+
 Result<std::optional<DraftingSession::Answer>> DraftingSession::on_message(const ServerMessage& message) {
   return std::visit([this](const auto& fields) { return take(fields); }, message);
 }
@@ -89,11 +95,8 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const Verdi
   if (message.is_last) finish_ = message.finish_reason;
   if (message.tokens.empty()) return std::optional<Answer>();
   if (sent_.empty()) return contradiction("it verified a tree that was not sent");
-  const TreeMessage sent = std::move(sent_.front());
+  TokenTree tree = first_awaited();
   sent_.pop_front();
-  const TokenId pending = output().empty() ? open_.prompt.back() : output().back();
-  const int root = node_at(sent.tree, std::span(output()).subspan(sent.base));
-  TokenTree tree = tree_below(sent.tree, root, pending);
   std::optional<Verdict> verdict = verdict_of(tree, message.tokens);
   if (!verdict) return contradiction("it accepted a token that was not drafted");
   append(message.tokens);

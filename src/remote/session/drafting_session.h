@@ -26,7 +26,8 @@ class DraftingSession {
   // The connection broke: the trees on their way are lost.
   void on_disconnect();
 
-  // The message for a tree whose root is the last token of the output so far.
+  // The message for a tree whose root is the last token of the output so far. A tree may be sent before the
+  // outcome of the one before is known: it counts if its first nodes are that outcome.
   TreeMessage send(const TokenTree& tree);
 
   // The outcome of a tree.
@@ -43,8 +44,10 @@ class DraftingSession {
   // The server has answered over this connection.
   bool is_open() const { return is_open_; }
   const OpenedMessage& limits() const { return limits_; }
-  // The outcome of a tree will come, whatever is sent next.
-  bool expects_answer() const { return !sent_.empty(); }
+  // Trees whose outcomes will come, whatever is sent next, unless the outcome of one leaves the next.
+  size_t awaited() const { return sent_.size(); }
+  // The first of them, behind the output so far. Precondition: there is one.
+  TokenTree first_awaited() const;
   const std::vector<TokenId>& output() const { return open_.output; }
   std::optional<FinishReason> finish() const { return finish_; }
   // States that came and were not dropped, [tokens, limits().state_size]. They begin with token first_state()

@@ -11,6 +11,7 @@
 #include "base/counter_rng.h"
 #include "remote/protocol/codec.h"
 #include "remote/session/drafting_session.h"
+#include "remote/session/likely_path.h"
 #include "remote/session/verifying_session.h"
 #include "remote/session/wire_tree.h"
 
@@ -89,7 +90,10 @@ class Server {
 
   std::optional<ServerMessage> next_message() {
     if (error_) return ServerMessage(*std::exchange(error_, std::nullopt));
-    return session_ && is_attached_ ? session_->next_message(0) : std::nullopt;
+    if (!session_ || !is_attached_) return std::nullopt;
+    auto message = session_->next_message(0);
+    take_tree();
+    return message;
   }
 
   // The connection broke, which the server may notice late: it still sends.
@@ -221,7 +225,7 @@ class Conversation {
         server_.step();
         break;
       default:
-        if (client_.is_open() && !client_.expects_answer() && !client_.finish())
+        if (client_.is_open() && client_.awaited() < 2 && !client_.finish())
           to_server_.push_back(encode(client_.send(random_draft(client_.output(), random_))));
     }
     while (auto message = server_.next_message()) to_client_.push_back(encode(*message));
@@ -261,6 +265,22 @@ TEST(WireTrees, KeepTheNodesOfATree) {
     EXPECT_TRUE(std::ranges::equal(back.tokens(), tree.tokens()));
     EXPECT_TRUE(std::ranges::equal(back.parents(), tree.parents()));
   }
+}
+
+TEST(WireTrees, ATreeMayStandBehindThePathThatIsBelievedIn) {
+  TokenTree tree(1);
+  const int likely = tree.add(0, 5);
+  tree.add(0, 6);
+  tree.add(likely, 7);
+  tree.add(likely, 8);
+  const std::vector<TokenId> path = likeliest_path(tree);
+  EXPECT_EQ(path, (std::vector<TokenId>{5, 7}));
+  TokenTree next(7);
+  next.add(next.add(0, 9), 3);
+  next.add(0, 4);
+  const WireTree both = wire_tree_of(behind(1, path, next));
+  EXPECT_EQ(both.tokens, (std::vector<TokenId>{5, 7, 9, 3, 4}));
+  EXPECT_EQ(both.parents, (std::vector<int32_t>{0, 1, 2, 3, 2}));
 }
 
 TEST(WireTrees, APathLeadsToTheNodesBelowIt) {

@@ -38,7 +38,7 @@ Status VerifyingSession::on_tree(TreeMessage message, double now_ms) {
 }
 
 std::optional<TokenTree> VerifyingSession::next_tree() {
-  if (is_verifying_ || is_finished()) return std::nullopt;
+  if (is_verifying_ || is_finished() || sent_ != output_.size()) return std::nullopt;
   while (!waiting_.empty()) {
     const Arrived arrived = std::move(waiting_.front());
     waiting_.pop_front();

@@ -28,7 +28,8 @@ class VerifyingSession {
 
   // Error: the tree begins behind the output, or too many wait.
   Status on_tree(TreeMessage message, double now_ms);
-  // The tree that the engine has to verify now; nullopt: it is at work, or there is none.
+  // The tree that the engine has to verify now; nullopt: it is at work, there is none, or next_message() has
+  // the outcome of the one before, so that every verdict is about one tree.
   std::optional<TokenTree> next_tree();
   // The engine has these states [tokens, OpenedMessage::state_size] of the tokens that follow those of the
   // last call. They come before on_tokens() of the same step.

@@ -135,8 +135,8 @@ std::optional<std::string> DraftingConnection::next_message() {
   if (error_) return encode(ServerMessage(*error_));
   if (!entry_ || !entry_->call->is_accepted) return std::nullopt;
   VerifyingSession& session = entry_->generation->session();
-  if (auto tree = session.next_tree()) service().engine->offer(entry_->call->number, *std::move(tree));
   const std::optional<ServerMessage> message = session.next_message(now_ms());
+  if (auto tree = session.next_tree()) service().engine->offer(entry_->call->number, *std::move(tree));
   return message ? std::optional(encode(*message)) : std::nullopt;
 }
 

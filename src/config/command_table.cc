@@ -14,6 +14,7 @@ constexpr std::array kCommands = {
     CommandRow{Command::kInspect, "inspect", "what a model file holds"},
     CommandRow{Command::kBench, "bench", "speed with and without speculation, side by side"},
     CommandRow{Command::kBenchServe, "bench serve", "load on a server: latencies, throughput, acceptance"},
+    CommandRow{Command::kBenchRemote, "bench remote", "drafts from here for a server, over networks that are slow"},
     CommandRow{Command::kVerifyLossless, "verify-lossless",
                "prove that speculation does not change the output"},
     CommandRow{Command::kDoctor, "doctor", "whether a drafter fits a model, agrees with it and helps"},

@@ -32,7 +32,9 @@ constexpr unsigned kBenchServe = bit(Command::kBenchServe);
 constexpr unsigned kPull = bit(Command::kPull);
 constexpr unsigned kModels = bit(Command::kModels);
 constexpr unsigned kNetsim = bit(Command::kNetsim);
-constexpr unsigned kWrites = kGenerate | kChat | kBench | kDoctor;
+constexpr unsigned kBenchRemote = bit(Command::kBenchRemote);
+constexpr unsigned kDrafts = kGenerate | kBenchRemote;
+constexpr unsigned kWrites = kDrafts | kChat | kBench | kDoctor;
 constexpr unsigned kDecodes = kWrites | kVerify;
 constexpr unsigned kRuns = kDecodes | kScore | kServe;
 constexpr unsigned kEvery = kRuns | kTokenize | kInspect;
@@ -100,14 +102,14 @@ const OptionRow kOptions[] = {
      .help = "YAML file of options; command line and environment come before it",
      .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
      .command_line_only = true},
-    {.name = "server", .metavar = "URL", .group = kModel, .commands = kGenerate,
+    {.name = "server", .metavar = "URL", .group = kModel, .commands = kDrafts,
      .help = "decode on a server of --remote-drafting, as in ws://127.0.0.1:8000, and draft here; MODEL gives "
              "tokenizer and chat template",
      .apply = [](S& s, const V& v) { s.remote.url = v.text(); return Status(); }},
-    {.name = "server-key-file", .metavar = "FILE", .group = kModel, .commands = kGenerate,
+    {.name = "server-key-file", .metavar = "FILE", .group = kModel, .commands = kDrafts,
      .help = "file with the key to show to --server, in its first line",
      .apply = [](S& s, const V& v) { s.remote.api_key_file = v.text(); return Status(); }},
-    {.name = "server-states", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kGenerate,
+    {.name = "server-states", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kDrafts,
      .default_text = "bf16",
      .help = "numbers of the target's states that --server sends for draft heads; q8 takes half of the bytes",
      .apply = [](S& s, const V& v) { s.remote.states = v.text(); return Status(); }, .choices = "bf16|f16|q8"},
@@ -278,11 +280,11 @@ const OptionRow kOptions[] = {
      .help = "system message before the prompt; implies --chat",
      .apply = [](S& s, const V& v) { s.system_message = v.text(); s.asks_chat = true; return Status(); },
      .command_line_only = true},
-    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kBenchServe | kVerify | kDoctor,
+    {.name = "prompts", .metavar = "FILE", .group = kInput, .commands = kBench | kBenchServe | kBenchRemote | kVerify | kDoctor,
      .help = "JSONL file with prompt, turns or question per line; without it built-in prompts",
      .apply = [](S& s, const V& v) { s.prompt_set = v.text(); return Status(); }},
     {.name = "limit", .metavar = "N", .type = Type::kInteger, .group = kInput,
-     .commands = kBench | kBenchServe | kVerify | kDoctor, .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
+     .commands = kBench | kBenchServe | kBenchRemote | kVerify | kDoctor, .default_text = "0", .help = "prompts used, evenly spaced over the file; 0: all, or 6 for doctor",
      .apply = [](S& s, const V& v) { s.prompt_limit = v.integer; return Status(); },
      .min = 0, .max = kMaxTokens},
     {.name = "skip-long", .type = Type::kFlag, .group = kInput, .commands = kBench | kVerify | kDoctor,
@@ -379,7 +381,7 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { sampling(s).seed = static_cast<uint64_t>(v.integer); return Status(); },
      .min = 0, .max = kMaxSeed},
     {.name = "max-tokens", .metavar = "N", .type = Type::kInteger, .group = kLength,
-     .commands = kGenerate | kBench | kBenchServe | kVerify | kDoctor,
+     .commands = kDrafts | kBench | kBenchServe | kVerify | kDoctor,
      .default_text = "128", .help = "tokens of output, at most",
      .apply = [](S& s, const V& v) { s.request.max_tokens = v.integer; return Status(); },
      .min = 1, .max = kMaxTokens},

@@ -29,6 +29,7 @@ enum class Command : unsigned {
   kPull = 1u << 11,
   kModels = 1u << 12,
   kNetsim = 1u << 13,
+  kBenchRemote = 1u << 14,
 };
 
 enum class OriginKind { kDefault, kFile, kEnvironment, kCommandLine };

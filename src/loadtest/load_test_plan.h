@@ -60,6 +60,7 @@ struct LoadTestPlan {
   double temperature = 0;
   uint64_t seed = 0;  // of the arrivals; request number i is sent with seed + i
   bool ignore_eos = false;
+  bool is_plain = false;   // asks an Outrider server to decode without speculation
   double timeout_s = 600;  // per request
   LatencyGoals goals;
 };

@@ -39,6 +39,7 @@ std::string request_body(const LoadTestPlan& plan, const std::string& model, con
   body["temperature"] = plan.temperature;
   body["seed"] = seed;
   if (plan.ignore_eos) body["ignore_eos"] = true;
+  if (plan.is_plain) body["speculative"] = {{"mode", "off"}};
   body["stream"] = true;
   if (usage != UsageOption::kNone) body["stream_options"] = {{"include_usage", true}};
   if (usage == UsageOption::kContinuous) body["stream_options"]["continuous_usage_stats"] = true;

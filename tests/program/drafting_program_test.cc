@@ -79,6 +79,22 @@ TEST_F(DraftingProgram, GoesThroughANetworkThatBreaks) {
   EXPECT_NE(contents(net).find(" cut, "), std::string::npos) << contents(net);
 }
 
+TEST_F(DraftingProgram, MeasuresEveryNetwork) {
+  const ServeProcess server({"--remote-drafting"});
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string bench =
+      "bench remote builtin --limit 1 --max-tokens 6 --speculative suffix " + at(server.port());
+  const Json json = run_json(bench + " --json");
+  ASSERT_EQ(json["networks"].size(), 4u);
+  for (const Json& network : json["networks"]) {
+    EXPECT_EQ(network["tokens"], 6);
+    EXPECT_GT(network["tokens_per_second"], 0);
+    EXPECT_GT(network["streaming_tokens_per_second"], 0);
+  }
+  EXPECT_NE(run(bench).output.find("metro"), std::string::npos);
+  expect_refused("bench remote builtin --limit 1", 2, "expected the server's address");
+}
+
 TEST_F(DraftingProgram, RefusesWhatItCannotDo) {
   const std::string generate = "generate builtin -p a --server ";
   expect_refused(generate + "http://127.0.0.1:1", 2, "expected a server as in ws://");

@@ -52,6 +52,8 @@ CommandFunction function_of(Command command) {
       return run_bench;
     case Command::kBenchServe:
       return run_bench_serve;
+    case Command::kBenchRemote:
+      return run_bench_remote;
     case Command::kVerifyLossless:
       return run_verify_lossless;
     case Command::kDoctor:

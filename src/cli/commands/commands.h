@@ -15,6 +15,8 @@ Status run_inspect(const Settings& settings);
 Status run_bench(const Settings& settings);
 // Measures a server with OpenAI's API under load.
 Status run_bench_serve(const Settings& settings);
+// Measures drafting here for a server elsewhere, over the known networks.
+Status run_bench_remote(const Settings& settings);
 // Error: an output differs.
 Status run_verify_lossless(const Settings& settings);
 // Checks whether a drafter fits a target and makes it faster.

@@ -24,14 +24,6 @@ Status check_remote_views(const Settings& settings) {
   return usage_error("expected --server without --show-draft, --show-tree and --trace, found one of them");
 }
 
-Result<DraftingServer> server_of(const RemoteTarget& remote) {
-  OUTRIDER_TRY(DraftingServer server, DraftingServer::parse(remote.url));
-  if (remote.api_key_file.empty()) return server;
-  OUTRIDER_TRY(const std::string keys, read_text_file(remote.api_key_file));
-  server.api_key = trimmed(keys.substr(0, keys.find('\n')));
-  return server;
-}
-
 Result<std::vector<TokenId>> chat_prompt(const Settings& settings, const DraftingParts& parts) {
   const ChatFormat format{.chat_template = parts.chat_template ? &*parts.chat_template : nullptr,
                           .bos_token = parts.bos_token,
@@ -51,11 +43,6 @@ Result<std::vector<TokenId>> prompt_of(const Settings& settings, const DraftingP
   return tokens;
 }
 
-StateType state_type_of(const RemoteTarget& remote) {
-  if (remote.states == "f16") return StateType::kF16;
-  return remote.states == "q8" ? StateType::kQ8 : StateType::kBF16;
-}
-
 nlohmann::ordered_json counts_json(const DraftingServer& server, const RemoteCounts& counts) {
   return {{"server", server.url()},
           {"verdicts", counts.verdicts},
@@ -69,6 +56,19 @@ nlohmann::ordered_json counts_json(const DraftingServer& server, const RemoteCou
 }
 
 }  // namespace
+
+Result<DraftingServer> server_of(const RemoteTarget& remote) {
+  OUTRIDER_TRY(DraftingServer server, DraftingServer::parse(remote.url));
+  if (remote.api_key_file.empty()) return server;
+  OUTRIDER_TRY(const std::string keys, read_text_file(remote.api_key_file));
+  server.api_key = trimmed(keys.substr(0, keys.find('\n')));
+  return server;
+}
+
+StateType state_type_of(const RemoteTarget& remote) {
+  if (remote.states == "f16") return StateType::kF16;
+  return remote.states == "q8" ? StateType::kQ8 : StateType::kBF16;
+}
 
 Status run_remote_generate(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_remote_views(settings));

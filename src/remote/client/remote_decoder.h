@@ -23,6 +23,8 @@ struct RemoteCounts {
   int64_t bytes_received = 0;  // payloads
   double network_ms = 0;       // from trees to verdicts, without the server's own time
   double server_ms = 0;        // from the arrival of trees to verdicts, on the server
+
+  RemoteCounts& operator+=(const RemoteCounts& other);
 };
 
 // Drafts here and has a server verify the trees. The output is that of the server's own plain decoding.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/reports/remote_bench_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace outrider {
+namespace {
+
+double per_token(int64_t count, const NetworkMeasurement& m) {
+  return static_cast<double>(count) / static_cast<double>(m.tokens);
+}
+
+double tokens_per_call(const NetworkMeasurement& m) {
+  return static_cast<double>(m.tokens) / static_cast<double>(m.counts.verdicts);
+}
+
+}  // namespace
+
+nlohmann::ordered_json remote_bench_json(const RemoteBench& bench) {
+  nlohmann::ordered_json json = {
+      {"bench", "remote"}, {"server", bench.server}, {"drafter", bench.drafter}, {"prompts", bench.prompts}};
+  json["networks"] = nlohmann::ordered_json::array();
+  for (const NetworkMeasurement& m : bench.networks) {
+    json["networks"].push_back({{"network", m.network},
+                                {"tokens", m.tokens},
+                                {"tokens_per_second", m.drafting_rate()},
+                                {"streaming_tokens_per_second", m.streaming_rate()},
+                                {"server_calls", m.counts.verdicts},
+                                {"tokens_per_call", tokens_per_call(m)},
+                                {"bytes_sent_per_token", per_token(m.counts.bytes_sent, m)},
+                                {"bytes_received_per_token", per_token(m.counts.bytes_received, m)},
+                                {"ahead", m.counts.ahead},
+                                {"ahead_used", m.counts.ahead_used},
+                                {"reconnects", m.counts.reconnects},
+                                {"network_ms", m.counts.network_ms},
+                                {"server_ms", m.counts.server_ms}});
+  }
+  return json;
+}
+
+std::string remote_bench_text(const RemoteBench& bench) {
+  std::string text =
+      fmt::format("{} drafts here, {} verifies; {} prompts\n\n", bench.drafter, bench.server, bench.prompts);
+  text += fmt::format("{:>8} {:>8} {:>12} {:>10} {:>9} {:>7} {:>9} {:>9} {:>12}\n", "network", "tok/s",
+                      "streamed t/s", "of streamed", "tok/call", "calls", "up B/tok", "down B/tok",
+                      "ahead, used");
+  for (const NetworkMeasurement& m : bench.networks) {
+    text +=
+        fmt::format("{:>8} {:>8.1f} {:>12.1f} {:>10.2f}x {:>9.2f} {:>7} {:>9.1f} {:>10.1f} {:>6}, {:>4}\n",
+                    m.network, m.drafting_rate(), m.streaming_rate(), m.drafting_rate() / m.streaming_rate(),
+                    tokens_per_call(m), m.counts.verdicts, per_token(m.counts.bytes_sent, m),
+                    per_token(m.counts.bytes_received, m), m.counts.ahead, m.counts.ahead_used);
+  }
+  return text;
+}
+
+}  // namespace outrider

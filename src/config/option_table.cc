@@ -103,12 +103,15 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
      .command_line_only = true},
     {.name = "server", .metavar = "URL", .group = kModel, .commands = kDrafts,
-     .help = "decode on a server of --remote-drafting, as in ws://127.0.0.1:8000, and draft here; MODEL gives "
-             "tokenizer and chat template",
+     .help = "decode on a server of --remote-drafting, as in ws://127.0.0.1:8000, or wss:// for TLS, and draft here; "
+             "MODEL gives tokenizer and chat template",
      .apply = [](S& s, const V& v) { s.remote.url = v.text(); return Status(); }},
     {.name = "server-key-file", .metavar = "FILE", .group = kModel, .commands = kDrafts,
      .help = "file with the key to show to --server, in its first line",
      .apply = [](S& s, const V& v) { s.remote.api_key_file = v.text(); return Status(); }},
+    {.name = "server-ca", .metavar = "FILE", .group = kModel, .commands = kDrafts,
+     .help = "with wss://: PEM file of certificates to trust beside those of the system",
+     .apply = [](S& s, const V& v) { s.remote.authority = v.text(); return Status(); }},
     {.name = "server-states", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kDrafts,
      .default_text = "bf16",
      .help = "numbers of the target's states that --server sends for draft heads; q8 takes half of the bytes",

@@ -63,7 +63,8 @@ struct ServerOptions {
 struct RemoteTarget {
   std::string url;  // empty: the target is here
   std::filesystem::path api_key_file;
-  std::string states = "bf16";  // type of the target's states that draft heads are sent
+  std::filesystem::path authority;  // PEM file of certificates to trust beside the system's; empty: none
+  std::string states = "bf16";      // type of the target's states that draft heads are sent
 };
 
 // Options of `bench serve` alone: where it sends requests, and how many.

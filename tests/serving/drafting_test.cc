@@ -15,6 +15,7 @@
 #include "remote/protocol/codec.h"
 #include "tests/lossless/test_heads.h"
 #include "tests/serving/serving.h"
+#include "tests/support/tls_forwarder.h"
 
 namespace outrider {
 namespace {
@@ -449,6 +450,27 @@ std::string answer_to(int port, const std::vector<std::string>& messages) {
   return error == nullptr ? "no error" : error->text;
 }
 
+TEST(Drafting, TlsIsForServersWhoseCertificateIsTrusted) {
+  TestServer server(verify_for_clients);
+  ASSERT_TRUE(server.wait_until_ready());
+  const TlsForwarder forwarder(server.port());
+  DraftingParts parts = drafting_parts("NGram");
+  DraftingServer address = server_at(forwarder.port());
+  address.is_secure = true;
+  RemoteDecoder stranger(&parts, address);
+  EXPECT_NE(refusal_of(stranger, request_of(1)).find("--server-ca"), std::string::npos)
+      << refusal_of(stranger, request_of(1));
+  address.authority = forwarder.certificate();
+  RemoteDecoder friendly(&parts, address);
+  expect_same_as_local(friendly, request_of(1));
+  address.host = "localhost";  // the certificate is for 127.0.0.1
+  RemoteDecoder misled(&parts, address);
+  EXPECT_NE(refusal_of(misled, request_of(1)).find("over TLS"), std::string::npos);
+  address.authority = "/nonexistent";
+  RemoteDecoder lost(&parts, address);
+  EXPECT_NE(refusal_of(lost, request_of(1)).find("expected certificates"), std::string::npos);
+}
+
 TEST(Drafting, HostileClientsGetOneErrorAndHarmNobody) {
   TestServer server(verify_for_clients);
   ASSERT_TRUE(server.wait_until_ready());
@@ -486,11 +508,13 @@ TEST(Drafting, ASessionWithoutItsClientEnds) {
 TEST(DraftingServers, HaveAddresses) {
   const auto parse = [](std::string_view url) {
     const auto server = DraftingServer::parse(url);
-    return server.ok() ? server->host + "|" + server->port : server.error().message;
+    return server.ok() ? server->host + "|" + server->port + (server->is_secure ? "|TLS" : "")
+                       : server.error().message;
   };
   EXPECT_EQ(parse("ws://example.org"), "example.org|80");
   EXPECT_EQ(parse("ws://127.0.0.1:8000/"), "127.0.0.1|8000");
   EXPECT_EQ(parse("ws://[::1]:8000"), "::1|8000");
+  EXPECT_EQ(parse("wss://example.org"), "example.org|443|TLS");
   for (const char* wrong : {"http://a", "ws://", "ws://a:b", "ws://a/b", "ws://a:", "ws://u@a"})
     EXPECT_TRUE(parse(wrong).starts_with("expected a server")) << wrong;
 }

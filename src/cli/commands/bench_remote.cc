@@ -115,6 +115,8 @@ Status run_bench_remote(const Settings& settings) {
   if (settings.remote.url.empty())
     return usage_error("expected the server's address: --server ws://127.0.0.1:8000");
   OUTRIDER_TRY(DraftingServer server, server_of(settings.remote));
+  if (server.is_secure)
+    return usage_error("bench remote shapes connections without TLS; expected a server of ws://");
   OUTRIDER_TRY(const EngineOptions options, complete_engine_options(settings));
   OUTRIDER_TRY(DraftingParts parts, open_drafting(options));
   OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(settings));

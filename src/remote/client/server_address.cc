@@ -10,21 +10,21 @@ namespace outrider {
 namespace {
 
 Error address_error(std::string_view url) {
-  return usage_error("expected a server as in ws://127.0.0.1:8000, found " + quote(url));
+  return usage_error("expected a server as in ws://127.0.0.1:8000 or wss://example.org, found " + quote(url));
 }
 
 }  // namespace
 
 Result<DraftingServer> DraftingServer::parse(std::string_view url) {
-  constexpr std::string_view kScheme = "ws://";
-  if (!url.starts_with(kScheme)) return address_error(url);
-  std::string_view rest = url.substr(kScheme.size());
+  DraftingServer server;
+  server.is_secure = url.starts_with("wss://");
+  if (!server.is_secure && !url.starts_with("ws://")) return address_error(url);
+  std::string_view rest = url.substr(url.find("//") + 2);
   if (rest.ends_with('/')) rest.remove_suffix(1);
   const size_t bracket = rest.find(']');  // of an IPv6 address
   const size_t colon = rest.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  DraftingServer server;
   server.host = rest.substr(0, colon);
-  server.port = colon == std::string_view::npos ? "80" : rest.substr(colon + 1);
+  server.port = colon == std::string_view::npos ? (server.is_secure ? "443" : "80") : rest.substr(colon + 1);
   if (server.host.starts_with('[') && server.host.ends_with(']'))
     server.host = server.host.substr(1, server.host.size() - 2);
   const bool has_number = !server.port.empty() && server.port.size() <= 5 &&
@@ -36,7 +36,7 @@ Result<DraftingServer> DraftingServer::parse(std::string_view url) {
 
 std::string DraftingServer::url() const {
   const bool is_v6 = host.find(':') != std::string::npos;
-  return "ws://" + (is_v6 ? "[" + host + "]" : host) + ":" + port;
+  return (is_secure ? "wss://" : "ws://") + (is_v6 ? "[" + host + "]" : host) + ":" + port;
 }
 
 }  // namespace outrider

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -12,9 +13,12 @@ namespace outrider {
 struct DraftingServer {
   std::string host;
   std::string port;
-  std::string api_key;  // empty: none
+  std::string api_key;     // empty: none
+  bool is_secure = false;  // TLS
+  std::filesystem::path authority =
+      {};  // PEM file of certificates that are trusted beside the system's; or empty
 
-  // "ws://127.0.0.1:8000"; without a port 80.
+  // "ws://127.0.0.1:8000", or "wss://example.org" with TLS; without a port 80 or 443.
   static Result<DraftingServer> parse(std::string_view url);
   std::string url() const;
 };

@@ -168,6 +168,11 @@ const OptionRow kOptions[] = {
        s.server.drafting_nodes = s.engine.offered_nodes = v.flag ? kDraftingNodes : 0;
        return Status();
      }},
+    {.name = "max-drafting-sessions", .metavar = "N", .type = Type::kInteger, .group = kServing, .commands = kServe,
+     .default_text = "256",
+     .help = "with --remote-drafting: clients at a time, those included whose connection broke within the last minute",
+     .apply = [](S& s, const V& v) { s.server.max_drafting_sessions = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 65536},
     {.name = "allowed-host", .metavar = "NAME", .type = Type::kTextList, .group = kServing, .commands = kServe,
      .help = "a name under which clients may reach the server, beside its address; may be repeated",
      .apply = [](S& s, const V& v) { s.server.allowed_hosts = v.texts; return Status(); }},

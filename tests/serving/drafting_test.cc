@@ -505,6 +505,26 @@ TEST(Drafting, ASessionWithoutItsClientEnds) {
   EXPECT_EQ(server.metric("outrider:drafting_sessions"), 0);
 }
 
+TEST(Drafting, SessionsAreLimited) {
+  TestServer server([](ServerParts& changed) {
+    verify_for_clients(changed);
+    changed.options.max_drafting_sessions = 1;
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  DraftingParts parts = drafting_parts("None");
+  auto first = ServerLink::connect(server_at(server.port()), 5000);
+  ASSERT_TRUE(first.ok());
+  const OpenMessage open{.vocabulary = parts.vocabulary, .max_tokens = 5, .prompt = {1}};
+  ASSERT_TRUE((*first)->send(encode(ClientMessage(open))).ok());
+  ASSERT_TRUE((*first)->receive(5000).ok());
+  RemoteDecoder second(&parts, server_at(server.port()), {.give_up_ms = 100});
+  EXPECT_NE(refusal_of(second, request_of(1)).find("fewer than 1 clients"), std::string::npos)
+      << refusal_of(second, request_of(1));
+  ASSERT_TRUE((*first)->send(encode(ClientMessage(CloseMessage()))).ok());
+  (*first)->close(1000);
+  expect_same_as_local(second, request_of(1));
+}
+
 TEST(DraftingServers, HaveAddresses) {
   const auto parse = [](std::string_view url) {
     const auto server = DraftingServer::parse(url);

@@ -155,6 +155,11 @@ void DraftingConnection::take(const OpenMessage& message) {
                                                   "with that tokenizer");
   }
   if (message.prompt.empty()) return fail(RemoteErrorCode::kRefused, "the prompt is empty");
+  if (std::cmp_greater_equal(service().drafting.size(), service().options.max_drafting_sessions)) {
+    return fail(RemoteErrorCode::kBusy, "expected fewer than " +
+                                            std::to_string(service().options.max_drafting_sessions) +
+                                            " clients that draft, found as many; try again later");
+  }
   if (message.states != StateType::kNone && message.head != service().model.states.head) {
     return fail(
         RemoteErrorCode::kRefused,

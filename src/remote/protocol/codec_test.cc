@@ -7,7 +7,10 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "remote/protocol/state_rows.h"
 
 namespace outrider {
 namespace {
@@ -184,6 +187,24 @@ TEST(DraftingCodec, AListLongerThanItsMessageCostsNoMemory) {
   bytes.resize(bytes.size() - 1);
   bytes += "\xff\xff\xff\xff\x0f";  // 4 billion missed tokens
   EXPECT_FALSE(decode_server_message(bytes).ok());
+}
+
+TEST(StateRows, ComeBackRounded) {
+  std::mt19937 random(3);
+  for (const int64_t size : {2, 32, 41}) {
+    std::vector<float> rows;
+    for (int64_t i = 0; i < 3 * size; ++i) rows.push_back(static_cast<float>(random() % 2001) / 1000.0f - 1);
+    for (const auto& [type, error] : {std::pair{StateType::kBF16, 4e-3f}, std::pair{StateType::kF16, 5e-4f},
+                                      std::pair{StateType::kQ8, 5e-3f}}) {
+      std::string bytes;
+      append_state_rows(type, rows, size, bytes);
+      EXPECT_EQ(std::ssize(bytes), 3 * state_row_bytes(type, size));
+      std::vector<float> back;
+      ASSERT_TRUE(read_state_rows(type, bytes, size, back).ok());
+      ASSERT_EQ(back.size(), rows.size());
+      for (size_t i = 0; i < rows.size(); ++i) EXPECT_NEAR(back[i], rows[i], error);
+    }
+  }
 }
 
 }  // namespace

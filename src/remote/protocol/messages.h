@@ -44,7 +44,7 @@ enum class StateType : uint8_t {
   kNone,  // the client's drafter reads no states
   kBF16,
   kF16,
-  kQ8,  // 8 bits, with one scale per token
+  kQ8,  // 8 bits, with a scale for 32 numbers
 };
 
 // From the client:

@@ -17,7 +17,7 @@ DType stored_type(StateType type) {
     case StateType::kF16:
       return DType::kF16;
     case StateType::kQ8:
-      return DType::kI8;
+      return DType::kQ8_0;
     case StateType::kNone:
       break;
   }
@@ -25,18 +25,27 @@ DType stored_type(StateType type) {
   return DType::kF32;
 }
 
+// Numbers that are stored for a row: rows of 8 bits are filled up with zeros to whole blocks.
+int64_t stored_size(StateType type, int64_t size) {
+  constexpr int64_t kBlock = 32;
+  return type == StateType::kQ8 ? (size + kBlock - 1) / kBlock * kBlock : size;
+}
+
 }  // namespace
 
-int64_t state_row_bytes(StateType type, int64_t size) { return row_bytes(stored_type(type), size); }
+int64_t state_row_bytes(StateType type, int64_t size) {
+  return row_bytes(stored_type(type), stored_size(type, size));
+}
 
 void append_state_rows(StateType type, std::span<const float> rows, int64_t size, std::string& bytes) {
   const int64_t row_size = state_row_bytes(type, size);
-  const int64_t count = std::ssize(rows) / size;
-  const auto begin = static_cast<int64_t>(bytes.size());
-  bytes.resize(static_cast<size_t>(begin + count * row_size));
-  for (int64_t i = 0; i < count; ++i) {
-    quantize_row(stored_type(type), rows.data() + i * size,
-                 reinterpret_cast<std::byte*>(bytes.data() + begin + i * row_size), size);
+  std::vector<float> stored(static_cast<size_t>(stored_size(type, size)));
+  for (auto row = rows.begin(); row != rows.end(); row += size) {
+    std::copy_n(row, size, stored.begin());
+    const size_t begin = bytes.size();
+    bytes.resize(begin + static_cast<size_t>(row_size));
+    quantize_row(stored_type(type), stored.data(), reinterpret_cast<std::byte*>(bytes.data() + begin),
+                 std::ssize(stored));
   }
 }
 
@@ -46,15 +55,14 @@ Status read_state_rows(StateType type, std::string_view bytes, int64_t size, std
     return input_error("expected states of " + std::to_string(row_size) + " bytes for each token, found " +
                        std::to_string(bytes.size()) + " bytes");
   }
-  const size_t begin = rows.size();
-  rows.resize(begin + static_cast<size_t>(std::ssize(bytes) / row_size * size));
-  for (int64_t i = 0; i < std::ssize(bytes) / row_size; ++i) {
-    dequantize_row(stored_type(type), reinterpret_cast<const std::byte*>(bytes.data() + i * row_size),
-                   rows.data() + begin + i * size, size);
+  std::vector<float> stored(static_cast<size_t>(stored_size(type, size)));
+  for (int64_t begin = 0; begin < std::ssize(bytes); begin += row_size) {
+    dequantize_row(stored_type(type), reinterpret_cast<const std::byte*>(bytes.data() + begin), stored.data(),
+                   std::ssize(stored));
+    if (!std::ranges::all_of(stored, [](float number) { return std::isfinite(number); }))
+      return input_error("expected states of finite numbers, found others");
+    rows.insert(rows.end(), stored.begin(), stored.begin() + size);
   }
-  const bool is_finite = std::all_of(rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end(),
-                                     [](float x) { return std::isfinite(x); });
-  if (!is_finite) return input_error("expected states of finite numbers, found others");
   return {};
 }
 

@@ -19,7 +19,8 @@ int64_t state_row_bytes(StateType type, int64_t size);
 // Appends rows [rows, size].
 void append_state_rows(StateType type, std::span<const float> rows, int64_t size, std::string& bytes);
 
-// Appends the rows of bytes from a peer. Error: they are no whole rows, or not finite.
+// Appends the rows of bytes from a peer. Error: they are no whole rows, or not finite; rows before that are
+// appended.
 Status read_state_rows(StateType type, std::string_view bytes, int64_t size, std::vector<float>& rows);
 
 }  // namespace outrider

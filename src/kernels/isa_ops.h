@@ -28,7 +28,11 @@ inline constexpr int kNibbleZero = 8;
 // Added to 8-bit weights where an instruction multiplies unsigned ones only.
 inline constexpr int kByteZero = 128;
 
-// Inputs as kInt8Groups are InputGroup[inputs / kInputGroup][row].
+// Packed 8-bit inputs are in tiles of so many rows.
+inline constexpr int64_t kInputRows = 16;
+
+// Inputs as kInt8Groups are InputGroup[inputs / kInputGroup][row] for each tile, of which the last one may
+// have fewer rows.
 inline constexpr int64_t kInputGroup = 32;
 struct InputGroup {
   float scale;                // x[i] = scale * codes[i]
@@ -40,8 +44,7 @@ struct InputGroup {
   int8_t codes[kInputGroup];
 };
 
-// Inputs as kInt8Rows: every kInputRows rows have this head, then codes [step][kInputRows][kChannelDepth].
-inline constexpr int64_t kInputRows = 16;
+// Inputs as kInt8Rows: every tile has this head, then codes [step][kInputRows][kChannelDepth].
 struct InputRowsHead {
   float scales[kInputRows];
   int32_t sums[kInputRows];  // sums of codes

@@ -50,7 +50,9 @@ template <int kRows, int kSums, int kInputs>
 void group_rows(const GroupPanel& panel, int64_t row) {
   const LinearShare& share = panel.share;
   const int64_t groups = share.k / kInputGroup;
-  const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x) + row;
+  const int64_t tile = row / kInputRows * kInputRows;
+  const int64_t width = share.rows - tile < kInputRows ? share.rows - tile : kInputRows;
+  const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x) + tile * groups + (row - tile);
   alignas(64) int32_t sums[2][kRows * 16];
   __m512 y[kRows];
   for (__m512& sum : y) sum = _mm512_setzero_ps();
@@ -58,7 +60,7 @@ void group_rows(const GroupPanel& panel, int64_t row) {
     const __m512 scales = panel.scales_of(group);
     for (int r = 0; r < kRows; ++r) {
       const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums[group % 2] + r * 16));
-      const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(inputs[group * share.rows + r].scale));
+      const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(inputs[group * width + r].scale));
       y[r] = _mm512_fmadd_ps(sum, scale, y[r]);
     }
   };
@@ -70,7 +72,7 @@ void group_rows(const GroupPanel& panel, int64_t row) {
         __builtin_prefetch(weights + 4096 + line);
     }
     zero_tile<kSums>();
-    load_tile<kInputs>(inputs[group * share.rows].codes, sizeof(InputGroup));
+    load_tile<kInputs>(inputs[group * width].codes, sizeof(InputGroup));
     load_tile<4>(weights);
     multiply_byte_tiles<kSums, kInputs, 4>();
     store_tile<kSums>(sums[group % 2]);
@@ -99,7 +101,7 @@ void group_linear(const LinearShare& share) {
       group_rows<8, 2, 3>(panel, row);
       row += 8;
     }
-    simd::code_rows_from<V, simd::Bytes<32, false>, 4>({share, panel.codes, unit, feature}, row);
+    simd::code_panels<V, simd::Bytes<32, false>>({share, stored, feature}, 1, {row, share.rows});
   }
   release_tiles();
 }

@@ -8,7 +8,6 @@ namespace {
 
 // AVX2 with four products of bytes per instruction.
 struct Avx2Vnni : Avx2 {
-  static constexpr int kDotRows = 8;  // spilling their f32 sums costs less than reading the weights twice
   static Ints add_nibble_products(Ints sums, Ints nibbles, Ints bytes) {
     return _mm256_dpbusd_avx_epi32(sums, nibbles, bytes);
   }

@@ -18,8 +18,14 @@ typename V::Ints four_inputs(const int8_t* codes) {
   return V::all_ints(four);
 }
 
-// Integer sums of kRows rows over one group of weights, at input `first` of its inputs' group. Without mins,
-// the code kNibbleZero stands for zero.
+// Vectors of codes that are multiplied with the same inputs: parts of one panel, or of neighbouring panels.
+struct CodeVectors {
+  const std::byte* first;
+  int64_t apart;  // bytes from vector to vector
+};
+
+// Integer sums of kRows rows, [kVectors][kRows], over one group of weights, at input `first` of its inputs'
+// group. Without mins, the code kNibbleZero stands for zero.
 template <int kGroupSize, bool kMin>
 struct Nibbles {
   static constexpr bool kHasMin = kMin;
@@ -27,32 +33,44 @@ struct Nibbles {
   static constexpr int kBytes = kGroup * kDotFeatures / 2;
   static_assert(kMin || kGroup == kInputGroup);
 
-  template <typename V, int kRows>
-  static void products(const std::byte* weights, const InputGroup* x, int first, const int8_t*,
-                       typename V::Ints* sums) {
+  template <typename V, int kRows, int kVectors>
+  static void products(CodeVectors weights, const InputGroup* x, int first, const int8_t*,
+                       typename V::Ints (&sums)[kVectors][kRows]) {
     const auto start = [x](int r) { return kMin ? 0 : x[r].zero_sum; };
-    for (int r = 0; r < kRows; ++r) sums[r] = V::begin_nibble_sums(start(r));
-    for (int v = 0; v < kGroup / 8; ++v) {
-      __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
-      const auto both = V::load_ints(weights + v * 64);
-      const auto low = V::low_nibbles(both);
-      const auto high = V::high_nibbles(both);
+    for (auto& of_vector : sums) {
+      for (int r = 0; r < kRows; ++r) of_vector[r] = V::begin_nibble_sums(start(r));
+    }
+#pragma GCC unroll 4
+    for (int step = 0; step < kGroup / 8; ++step) {
+      typename V::Ints low[kVectors], high[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        const std::byte* at = weights.first + v * weights.apart + step * 64;
+        __builtin_prefetch(at + kPrefetchBytes);
+        const auto both = V::load_ints(at);
+        low[v] = V::low_nibbles(both);
+        high[v] = V::high_nibbles(both);
+      }
       for (int r = 0; r < kRows; ++r) {
-        const int8_t* codes = x[r].codes + first + 4 * v;
-        sums[r] = V::add_nibble_products(sums[r], low, four_inputs<V>(codes));
-        sums[r] = V::add_nibble_products(sums[r], high, four_inputs<V>(codes + kGroup / 2));
+        const int8_t* codes = x[r].codes + first + 4 * step;
+        const auto x_low = four_inputs<V>(codes), x_high = four_inputs<V>(codes + kGroup / 2);
+        for (int v = 0; v < kVectors; ++v) {
+          sums[v][r] = V::add_nibble_products(sums[v][r], low[v], x_low);
+          sums[v][r] = V::add_nibble_products(sums[v][r], high[v], x_high);
+        }
       }
     }
-    for (int r = 0; r < kRows; ++r) sums[r] = V::end_nibble_sums(sums[r], start(r));
+    for (auto& of_vector : sums) {
+      for (int r = 0; r < kRows; ++r) of_vector[r] = V::end_nibble_sums(of_vector[r], start(r));
+    }
   }
 };
 
 // Where sums of V::add_byte_products() begin, so that what it adds to the products is taken away.
-template <typename V, int kGroup, int kRows>
-void begin_byte_sums(const InputGroup* x, int first, typename V::Ints* sums) {
+template <typename V, int kGroup, int kRows, int kVectors>
+void begin_byte_sums(const InputGroup* x, int first, typename V::Ints (&sums)[kVectors][kRows]) {
   for (int r = 0; r < kRows; ++r) {
     const int32_t start = kGroup == kInputGroup ? x[r].byte_zero_sum : x[r].byte_zero_sums[first / 16];
-    sums[r] = V::all_ints(V::kByteOffset == 0 ? 0 : start);
+    for (auto& of_vector : sums) of_vector[r] = V::all_ints(V::kByteOffset == 0 ? 0 : start);
   }
 }
 
@@ -63,20 +81,28 @@ struct TableNibbles {
   static constexpr int kGroup = kGroupSize;
   static constexpr int kBytes = kGroup * kDotFeatures / 2;
 
-  template <typename V, int kRows>
-  static void products(const std::byte* weights, const InputGroup* x, int first, const int8_t* numbers,
-                       typename V::Ints* sums) {
+  template <typename V, int kRows, int kVectors>
+  static void products(CodeVectors weights, const InputGroup* x, int first, const int8_t* numbers,
+                       typename V::Ints (&sums)[kVectors][kRows]) {
     const auto table = V::byte_weights(V::sixteen_bytes(numbers));
-    begin_byte_sums<V, kGroup, kRows>(x, first, sums);
-    for (int v = 0; v < kGroup / 8; ++v) {
-      __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
-      const auto both = V::load_ints(weights + v * 64);
-      const auto low = V::look_up(table, V::low_nibbles(both));
-      const auto high = V::look_up(table, V::high_nibbles(both));
+    begin_byte_sums<V, kGroup>(x, first, sums);
+#pragma GCC unroll 4
+    for (int step = 0; step < kGroup / 8; ++step) {
+      typename V::Ints low[kVectors], high[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        const std::byte* at = weights.first + v * weights.apart + step * 64;
+        __builtin_prefetch(at + kPrefetchBytes);
+        const auto both = V::load_ints(at);
+        low[v] = V::look_up(table, V::low_nibbles(both));
+        high[v] = V::look_up(table, V::high_nibbles(both));
+      }
       for (int r = 0; r < kRows; ++r) {
-        const int8_t* codes = x[r].codes + first + 4 * v;
-        sums[r] = V::add_byte_products(sums[r], low, four_inputs<V>(codes));
-        sums[r] = V::add_byte_products(sums[r], high, four_inputs<V>(codes + kGroup / 2));
+        const int8_t* codes = x[r].codes + first + 4 * step;
+        const auto x_low = four_inputs<V>(codes), x_high = four_inputs<V>(codes + kGroup / 2);
+        for (int v = 0; v < kVectors; ++v) {
+          sums[v][r] = V::add_byte_products(sums[v][r], low[v], x_low);
+          sums[v][r] = V::add_byte_products(sums[v][r], high[v], x_high);
+        }
       }
     }
   }
@@ -88,15 +114,21 @@ struct Bytes {
   static constexpr int kGroup = kGroupSize;
   static constexpr int kBytes = kGroup * kDotFeatures;
 
-  template <typename V, int kRows>
-  static void products(const std::byte* weights, const InputGroup* x, int first, const int8_t*,
-                       typename V::Ints* sums) {
-    begin_byte_sums<V, kGroup, kRows>(x, first, sums);
-    for (int v = 0; v < kGroup / 4; ++v) {
-      __builtin_prefetch(weights + v * 64 + kPrefetchBytes);
-      const auto w = V::byte_weights(V::load_ints(weights + v * 64));
+  template <typename V, int kRows, int kVectors>
+  static void products(CodeVectors weights, const InputGroup* x, int first, const int8_t*,
+                       typename V::Ints (&sums)[kVectors][kRows]) {
+    begin_byte_sums<V, kGroup>(x, first, sums);
+#pragma GCC unroll 8
+    for (int step = 0; step < kGroup / 4; ++step) {
+      typename V::Ints w[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        const std::byte* at = weights.first + v * weights.apart + step * 64;
+        __builtin_prefetch(at + kPrefetchBytes);
+        w[v] = V::byte_weights(V::load_ints(at));
+      }
       for (int r = 0; r < kRows; ++r) {
-        sums[r] = V::add_byte_products(sums[r], w, four_inputs<V>(x[r].codes + first + 4 * v));
+        const auto four = four_inputs<V>(x[r].codes + first + 4 * step);
+        for (int v = 0; v < kVectors; ++v) sums[v][r] = V::add_byte_products(sums[v][r], w[v], four);
       }
     }
   }
@@ -108,72 +140,144 @@ float scaled_sum(const InputGroup& x, int first) {
   return kGroup == kInputGroup ? x.scaled_sum : x.scale * static_cast<float>(x.sums[first / 16]);
 }
 
-struct CodePanel {
+// Neighbouring panels, whose features are divided into vectors.
+struct CodePanels {
   const LinearShare& share;
-  const std::byte* codes;  // first block
-  float unit;
-  int64_t feature;
+  const std::byte* stored;  // the first one
+  int64_t feature;          // its first one
 };
 
-// Lanes [lane, lane + V::kLanes) of a panel for rows [row, row + kRows). Adds a group's integer sums, times
-// the scales of both sides, to the outputs' sums, and subtracts the mins.
-template <typename V, typename Codes, int kRows>
-void code_rows(const CodePanel& panel, int64_t row, int lane) {
+// Inputs of some rows of one tile.
+struct CodeInputs {
+  const InputGroup* first;  // that of the first row, in group 0
+  int64_t apart;            // from group to group
+  int64_t row;              // number of the first row
+};
+
+// Vectors of features from number `first` on.
+template <typename V>
+struct PanelVectors {
+  static constexpr int kOfPanel = kDotFeatures / V::kLanes;
+  const CodePanels& panels;
+  int first;
+
+  // Offset in bytes of a vector whose features take `bytes` each.
+  int64_t offset(int vector, int64_t bytes) const {
+    const int at = first + vector;
+    return at / kOfPanel * panels.share.panel_bytes + at % kOfPanel * V::kLanes * bytes;
+  }
+  CodeVectors codes(const std::byte* of_group) const {
+    return {of_group + offset(0, 4), offset(1, 4) - offset(0, 4)};
+  }
+  const uint8_t* scales(const std::byte* of_group, int vector) const {
+    return reinterpret_cast<const uint8_t*>(of_group) + offset(vector, 2);
+  }
+  float unit(int vector) const {
+    float unit;
+    __builtin_memcpy(&unit, panels.stored + offset(vector, 0), sizeof(unit));
+    return unit;
+  }
+  void store(int64_t row, int vector, typename V::Floats y) const {
+    const LinearShare& share = panels.share;
+    const int64_t feature = panels.feature + (first + vector) * V::kLanes;
+    const int64_t left = share.n - feature;
+    if (left > 0) V::store_first(share.y + row * share.n + feature, y, left < V::kLanes ? left : V::kLanes);
+  }
+};
+
+// Adds the integer sums of all groups, times the scales of both sides, to the outputs' sums, and subtracts
+// the mins.
+template <typename V, typename Codes, int kRows, int kVectors>
+void code_rows(const PanelVectors<V>& vectors, const CodeInputs& inputs) {
   constexpr int64_t kGroups = kCodeBlock / Codes::kGroup;
   constexpr int64_t kScaleBytes = (Codes::kHasMin ? 2 : 1) * kGroups * kDotFeatures * 2;
-  const LinearShare& share = panel.share;
-  const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x) + row;
-  typename V::Floats y[kRows];
-  for (auto& sum : y) sum = V::all(0);
-  const std::byte* block = panel.codes;
+  const LinearShare& share = vectors.panels.share;
+  typename V::Floats y[kVectors][kRows];
+  for (auto& of_vector : y) {
+    for (auto& sum : of_vector) sum = V::all(0);
+  }
+  const std::byte* block = vectors.panels.stored + kPanelHeader;
   for (int64_t begin = 0; begin < share.k; begin += kCodeBlock) {
     const int64_t left = share.k - begin;
     const int64_t groups = left < kCodeBlock ? left / Codes::kGroup : kGroups;
-    const std::byte* codes = block + kScaleBytes + lane * 4;
-    for (int64_t g = 0; g < groups; ++g, codes += Codes::kBytes) {
+    for (int64_t g = 0; g < groups; ++g) {
       const int64_t first = begin + g * Codes::kGroup;
-      const InputGroup* x = inputs + first / kInputGroup * share.rows;
-      typename V::Ints sums[kRows];
+      const InputGroup* x = inputs.first + first / kInputGroup * inputs.apart;
+      typename V::Ints sums[kVectors][kRows];
       const auto within = static_cast<int>(first % kInputGroup);
-      Codes::template products<V, kRows>(codes, x, within, share.code_numbers, sums);
-      const auto* scales = reinterpret_cast<const uint8_t*>(block) + (g * kDotFeatures + lane) * 2;
-      const auto scale = V::mul(V::load_halves(scales), V::all(panel.unit));
-      for (int r = 0; r < kRows; ++r) {
-        y[r] = V::multiply_add(V::to_floats(sums[r]), V::mul(scale, V::all(x[r].scale)), y[r]);
-      }
-      if constexpr (Codes::kHasMin) {
-        const auto negative_min = V::mul(V::load_halves(scales + kScaleBytes / 2), V::all(-panel.unit));
-        for (int r = 0; r < kRows; ++r) {
-          y[r] = V::multiply_add(negative_min, V::all(scaled_sum<V, Codes::kGroup>(x[r], within)), y[r]);
+      const CodeVectors codes = vectors.codes(block + kScaleBytes + g * Codes::kBytes);
+      Codes::template products<V, kRows, kVectors>(codes, x, within, share.code_numbers, sums);
+      for (int v = 0; v < kVectors; ++v) {
+        const uint8_t* scales = vectors.scales(block + g * kDotFeatures * 2, v);
+        const auto scale = V::mul(V::load_halves(scales), V::all(vectors.unit(v)));
+        for (int r = 0; r < kRows; ++r)
+          y[v][r] = V::multiply_add(V::to_floats(sums[v][r]), V::mul(scale, V::all(x[r].scale)), y[v][r]);
+        if constexpr (Codes::kHasMin) {
+          const auto min = V::mul(V::load_halves(scales + kScaleBytes / 2), V::all(-vectors.unit(v)));
+          for (int r = 0; r < kRows; ++r)
+            y[v][r] = V::multiply_add(min, V::all(scaled_sum<V, Codes::kGroup>(x[r], within)), y[v][r]);
         }
       }
     }
     block += kScaleBytes + kGroups * Codes::kBytes;
   }
-  const int64_t features = share.n - panel.feature - lane;
-  for (int r = 0; r < kRows && features > 0; ++r) {
-    V::store_first(share.y + (row + r) * share.n + panel.feature + lane, y[r],
-                   features < V::kLanes ? features : V::kLanes);
+  for (int v = 0; v < kVectors; ++v) {
+    for (int r = 0; r < kRows; ++r) vectors.store(inputs.row + r, v, y[v][r]);
   }
 }
 
+template <typename V, typename Codes, int kRows, int kVectors>
+void code_vectors(const CodePanels& panels, int vectors, const CodeInputs& inputs) {
+  for (int v = 0; v < vectors; v += kVectors) code_rows<V, Codes, kRows, kVectors>({panels, v}, inputs);
+}
+
+// At most kRows rows.
 template <typename V, typename Codes, int kRows>
-void code_rows_from(const CodePanel& panel, int64_t row) {
-  for (; row + kRows <= panel.share.rows; row += kRows) {
-    for (int lane = 0; lane < kDotFeatures; lane += V::kLanes) code_rows<V, Codes, kRows>(panel, row, lane);
+void few_code_rows(const CodePanels& panels, int vectors, const CodeInputs& inputs, int64_t rows) {
+  if (rows == kRows) return code_vectors<V, Codes, kRows, 1>(panels, vectors, inputs);
+  if constexpr (kRows > 1) few_code_rows<V, Codes, kRows - 1>(panels, vectors, inputs, rows);
+}
+
+// Inputs that have been loaded serve kDotVectors vectors, because a processor loads hardly more numbers than
+// it multiplies.
+template <typename V, typename Codes>
+void code_tile(const CodePanels& panels, int vectors, CodeInputs inputs, int64_t rows) {
+  constexpr int kRows = V::kDotRows;
+  for (; rows >= kRows; rows -= kRows, inputs.first += kRows, inputs.row += kRows) {
+    if (vectors % V::kDotVectors == 0) {
+      code_vectors<V, Codes, kRows, V::kDotVectors>(panels, vectors, inputs);
+    } else {
+      code_vectors<V, Codes, kRows, 1>(panels, vectors, inputs);
+    }
   }
-  if constexpr (kRows > 1) {
-    if (row < panel.share.rows) code_rows_from<V, Codes, kRows - 1>(panel, row);
+  if (rows > 0) few_code_rows<V, Codes, kRows>(panels, vectors, inputs, rows);
+}
+
+// Rows of a product tile by tile; the first one may begin within its tile.
+template <typename V, typename Codes>
+void code_panels(const CodePanels& panels, int vectors, Range rows) {
+  const LinearShare& share = panels.share;
+  const auto* inputs = reinterpret_cast<const InputGroup*>(share.packed_x);
+  while (rows.begin < rows.end) {
+    const int64_t tile = rows.begin / kInputRows * kInputRows;
+    const int64_t width = share.rows - tile < kInputRows ? share.rows - tile : kInputRows;
+    const int64_t end = tile + width < rows.end ? tile + width : rows.end;
+    const InputGroup* first = inputs + tile * (share.k / kInputGroup) + (rows.begin - tile);
+    code_tile<V, Codes>(panels, vectors, {first, width, rows.begin}, end - rows.begin);
+    rows.begin = end;
   }
 }
 
 template <typename V, typename Codes>
 void code_linear(const LinearShare& share) {
-  for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
-    const std::byte* panel = share.weights + feature / kDotFeatures * share.panel_bytes;
-    float unit;
-    __builtin_memcpy(&unit, panel, sizeof(unit));
-    code_rows_from<V, Codes, V::kDotRows>({share, panel + kPanelHeader, unit, feature}, 0);
+  constexpr int64_t kPanels = V::kDotVectors * V::kLanes / kDotFeatures;
+  constexpr int kOfPanel = kDotFeatures / V::kLanes;
+  for (int64_t feature = share.features.begin; feature < share.features.end;) {
+    const bool fits = share.rows >= V::kDotRows && feature + kPanels * kDotFeatures <= share.features.end;
+    const int64_t count = fits ? kPanels : 1;
+    const std::byte* stored = share.weights + feature / kDotFeatures * share.panel_bytes;
+    code_panels<V, Codes>({share, stored, feature}, static_cast<int>(count) * kOfPanel, {0, share.rows});
+    feature += count * kDotFeatures;
   }
 }
 

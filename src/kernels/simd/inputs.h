@@ -75,8 +75,11 @@ void pack_inputs(const InputShare& share) {
       pack_row<V>(share, item);
     } else {
       const int64_t groups = share.k / kInputGroup;
-      auto* packed = reinterpret_cast<InputGroup*>(share.packed);
-      pack_group<V>(share.x + item * kInputGroup, packed[item % groups * share.rows + item / groups]);
+      const int64_t row = item / groups, group = item % groups;
+      const int64_t tile = row / kInputRows * kInputRows;
+      const int64_t width = share.rows - tile < kInputRows ? share.rows - tile : kInputRows;
+      auto* packed = reinterpret_cast<InputGroup*>(share.packed) + tile * groups;
+      pack_group<V>(share.x + item * kInputGroup, packed[group * width + row - tile]);
     }
   }
 }

@@ -220,6 +220,7 @@ float panel_unit(RowReader& reader, const PackedMatrix& packed, Range features) 
 
 int64_t panel_bytes(WeightLayout layout, DType dtype, int64_t k) {
   const CodeType type = code_type(dtype);
+  const int64_t absent = blocks_of(k, kCodeBlock) * kCodeBlock - k;  // inputs of the last block
   switch (layout) {
     case WeightLayout::kRows:
       return row_bytes(dtype, k);
@@ -229,7 +230,8 @@ int64_t panel_bytes(WeightLayout layout, DType dtype, int64_t k) {
       return blocks_of(k, 2) * kDotFeatures * 4;
     case WeightLayout::kDotNibbles:
     case WeightLayout::kDotBytes:
-      return kPanelHeader + blocks_of(k, kCodeBlock) * code_block_bytes(type);
+      return kPanelHeader + blocks_of(k, kCodeBlock) * code_block_bytes(type) -
+             absent * kDotFeatures * type.bits / 8;
     case WeightLayout::kChannels:
       return kPanelHeader + blocks_of(k, kChannelDepth) * kChannelDepth * kDotFeatures;
     case WeightLayout::kTiles:

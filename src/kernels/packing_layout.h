@@ -17,7 +17,8 @@ struct PanelRow {
 };
 
 // Size of kCodeBlock inputs of 16 features: scales, then mins if any, then codes. Dot layouts order each by
-// group and then by feature, tile layouts by feature and then by group.
+// group and then by feature, tile layouts by feature and then by group. The last block of a panel in a dot
+// layout ends with its last code.
 inline int64_t code_block_bytes(const CodeType& type) {
   return 16 * (kCodeBlock / type.group * (type.has_min ? 4 : 2) + kCodeBlock * type.bits / 8);
 }

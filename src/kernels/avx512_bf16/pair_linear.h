@@ -3,7 +3,7 @@
 // holds two inputs of one feature. Unnamed namespace on purpose, see isa_ops.h.
 //
 // The sum of one output runs over the pairs of inputs in order, so its bits depend only on its own row, its
-// own weights and k. A call of few rows takes two panels at once to hide the instruction's latency.
+// own weights and k.
 #pragma once
 
 #include "kernels/avx512/vector.h"
@@ -12,63 +12,82 @@
 namespace outrider {
 namespace {
 
-constexpr int64_t kFewRows = 4;
-
 using Pair = uint32_t;  // two bf16, the first one in the low half
 
 int64_t pairs_of(int64_t k) { return (k + 1) / 2; }
 
-// The products of a tile of inputs [pair][kRows] with kPanels panels.
+// Inputs of some rows of one tile, [pair][width].
+struct PairInputs {
+  const Pair* first;  // that of the first row
+  int64_t width;
+  int64_t row;  // number of the first row
+};
+
+// Loaded inputs serve all panels.
 template <int kRows, int kPanels>
-void pair_product(const LinearShare& share, int64_t feature, int64_t row) {
+void pair_product(const LinearShare& share, int64_t feature, const PairInputs& inputs) {
   const int64_t pairs = pairs_of(share.k);
   const auto* weights =
       reinterpret_cast<const __m512i*>(share.weights + feature / kDotFeatures * share.panel_bytes);
-  const Pair* inputs = reinterpret_cast<const Pair*>(share.packed_x) + row * pairs;
   __m512 sums[kPanels][kRows];
   for (auto& of_panel : sums) {
     for (__m512& sum : of_panel) sum = _mm512_setzero_ps();
   }
-  for (int64_t pair = 0; pair < pairs; ++pair) {
+  const Pair* of_pair = inputs.first;
+  for (int64_t pair = 0; pair < pairs; ++pair, of_pair += inputs.width) {
+    __m512bh of_features[kPanels];
     for (int s = 0; s < kPanels; ++s) {
       const __m512i* vector = weights + s * pairs + pair;
       __builtin_prefetch(reinterpret_cast<const std::byte*>(vector) + kPrefetchBytes);
-      const auto of_features = (__m512bh)_mm512_loadu_si512(vector);
-      for (int r = 0; r < kRows; ++r) {
-        const __m512i of_row = _mm512_set1_epi32(static_cast<int>(inputs[pair * kRows + r]));
-        sums[s][r] = _mm512_dpbf16_ps(sums[s][r], of_features, (__m512bh)of_row);
-      }
+      of_features[s] = (__m512bh)_mm512_loadu_si512(vector);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const auto of_row = (__m512bh)_mm512_set1_epi32(static_cast<int>(of_pair[r]));
+      for (int s = 0; s < kPanels; ++s) sums[s][r] = _mm512_dpbf16_ps(sums[s][r], of_features[s], of_row);
     }
   }
   for (int s = 0; s < kPanels; ++s) {
     const int64_t first = feature + s * kDotFeatures;
     const int64_t features = share.n - first < kDotFeatures ? share.n - first : kDotFeatures;
     for (int r = 0; r < kRows; ++r) {
-      Avx512::store_first(share.y + (row + r) * share.n + first, sums[s][r], features);
+      Avx512::store_first(share.y + (inputs.row + r) * share.n + first, sums[s][r], features);
     }
   }
 }
 
-// The products of a tile that may have fewer rows than kRows.
+// At most kRows rows.
 template <int kRows, int kPanels>
-void pair_product_of_tile(const LinearShare& share, int64_t feature, Range rows) {
-  if (rows.end - rows.begin == kRows) return pair_product<kRows, kPanels>(share, feature, rows.begin);
-  if constexpr (kRows > 1) pair_product_of_tile<kRows - 1, kPanels>(share, feature, rows);
+void few_pair_products(const LinearShare& share, int64_t feature, const PairInputs& inputs, int64_t rows) {
+  if (rows == kRows) return pair_product<kRows, kPanels>(share, feature, inputs);
+  if constexpr (kRows > 1) few_pair_products<kRows - 1, kPanels>(share, feature, inputs, rows);
 }
 
+// All rows, kMaxRows at a time, of whole groups of kPanels panels from `feature` on. Returns the first
+// feature that is left.
+template <int kMaxRows, int kPanels>
+int64_t pair_panels(const LinearShare& share, int64_t feature) {
+  constexpr int64_t kFeatures = kPanels * kDotFeatures;
+  for (; feature + (kFeatures - kDotFeatures) < share.features.end; feature += kFeatures) {
+    const Pair* tile = reinterpret_cast<const Pair*>(share.packed_x);
+    for (int64_t row = 0; row < share.rows; row += kPairRows) {
+      const int64_t width = share.rows - row < kPairRows ? share.rows - row : kPairRows;
+      for (int64_t r = 0; r < width; r += kMaxRows) {
+        const int64_t rows = width - r < kMaxRows ? width - r : kMaxRows;
+        few_pair_products<kMaxRows, kPanels>(share, feature, {tile + r, width, row + r}, rows);
+      }
+      tile += width * pairs_of(share.k);
+    }
+  }
+  return feature;
+}
+
+// The sums in registers hide the instruction's latency: few rows need many panels.
 void pair_linear(const LinearShare& share) {
   int64_t feature = share.features.begin;
-  if (share.rows <= kFewRows) {
-    for (; feature + kDotFeatures < share.features.end; feature += 2 * kDotFeatures) {
-      pair_product_of_tile<kFewRows, 2>(share, feature, {0, share.rows});
-    }
-  }
-  for (; feature < share.features.end; feature += kDotFeatures) {
-    for (int64_t row = 0; row < share.rows; row += kPairRows) {
-      const int64_t end = row + kPairRows < share.rows ? row + kPairRows : share.rows;
-      pair_product_of_tile<kPairRows, 1>(share, feature, {row, end});
-    }
-  }
+  if (share.rows <= 2) feature = pair_panels<2, 8>(share, feature);
+  if (share.rows <= 4) feature = pair_panels<4, 4>(share, feature);
+  feature = pair_panels<8, 2>(share, feature);
+  pair_panels<8, 1>(share, feature);
 }
 
 // 32 inputs of one row, or the `left` there are and then zeros, as pairs `width` apart.

@@ -20,6 +20,7 @@ struct Avx2 {
   static constexpr int kChains = 1;      // independent sums over the inputs of a product
   static constexpr int kRowsAtOnce = 5;  // kRowsAtOnce * kChains * 16 / kLanes sums fit the register file
   static constexpr int kPanelsOfFewRows = 2;  // panels at once in a product of few rows
+  static constexpr int kManyRows = 0;         // the register file is too small
 
   static __m256i first(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),

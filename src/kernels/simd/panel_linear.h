@@ -45,52 +45,73 @@ struct Stretch {
   float* sums;  // [panels, rows of a chunk, 16]
 };
 
-// Adds one stretch to the sums of kRows rows, from `row` on, of kPanels panels side by side.
 template <typename V, typename Weights, int kPanels, int kRows>
-void add_stretch(const Stretch& stretch, int64_t row) {
-  constexpr int kPartsOfPanel = kDotFeatures / V::kLanes, kParts = kPanels * kPartsOfPanel;
-  typename V::Floats sums[V::kChains][kRows][kParts];
-  for (auto& chain : sums) {
-    for (auto& of_row : chain) {
+struct StretchSums {
+  static constexpr int kPartsOfPanel = kDotFeatures / V::kLanes, kParts = kPanels * kPartsOfPanel;
+  static constexpr bool kFitRegisters = V::kChains * kRows * kParts <= 16;
+  using Chain = typename V::Floats[kRows][kParts];
+
+  const Stretch& stretch;
+  int64_t row;
+
+  static void clear(Chain& sums) {
+    for (auto& of_row : sums) {
       for (auto& part : of_row) part = V::all(0);
     }
   }
-  const float* x = stretch.x + row * stretch.k;
-  const auto add_input = [&](int64_t i, int chain) __attribute__((always_inline)) {
+  void add_input(int64_t i, Chain& sums) const __attribute__((always_inline)) {
+    const float* x = stretch.x + row * stretch.k + i;
     const uint8_t* of_input = stretch.weights + i * kDotFeatures * Weights::kBytes;
     for (int panel = 0; panel < kPanels; ++panel)
       __builtin_prefetch(of_input + panel * stretch.panel_bytes + kPrefetchBytes);
     for (int part = 0; part < kParts; ++part) {
       const auto weights = Weights::load(of_input + part / kPartsOfPanel * stretch.panel_bytes +
                                          part % kPartsOfPanel * V::kLanes * Weights::kBytes);
-      for (int r = 0; r < kRows; ++r) {
-        sums[chain][r][part] = V::multiply_add(V::all(x[r * stretch.k + i]), weights, sums[chain][r][part]);
-      }
+      for (int r = 0; r < kRows; ++r)
+        sums[r][part] = V::multiply_add(V::all(x[r * stretch.k]), weights, sums[r][part]);
     }
-  };
-  int64_t i = 0;
-  for (; i + V::kChains <= stretch.inputs; i += V::kChains) {
-    for (int chain = 0; chain < V::kChains; ++chain) add_input(i + chain, chain);
   }
-  for (int chain = 0; chain < V::kChains; ++chain) {
-    if (i + chain < stretch.inputs) add_input(i + chain, chain);
-  }
-  for (int chains = V::kChains / 2; chains > 0; chains /= 2) {
-    for (int chain = 0; chain < chains; ++chain) {
-      for (int r = 0; r < kRows; ++r) {
-        for (int part = 0; part < kParts; ++part) {
-          sums[chain][r][part] = V::add(sums[chain][r][part], sums[chain + chains][r][part]);
+  // Adds the chains in pairs, and their sum to the outputs' sums.
+  void finish(Chain (&sums)[V::kChains]) const {
+    for (int r = 0; r < kRows; ++r) {
+      for (int part = 0; part < kParts; ++part) {
+        for (int chains = V::kChains / 2; chains > 0; chains /= 2) {
+          for (int chain = 0; chain < chains; ++chain)
+            sums[chain][r][part] = V::add(sums[chain][r][part], sums[chain + chains][r][part]);
         }
+        float* total = stretch.sums + (part / kPartsOfPanel * kRowsOfChunk + row + r) * kDotFeatures +
+                       part % kPartsOfPanel * V::kLanes;
+        V::store(total, V::add(V::load(total), sums[0][r][part]));
       }
     }
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int part = 0; part < kParts; ++part) {
-      float* total = stretch.sums + (part / kPartsOfPanel * kRowsOfChunk + row + r) * kDotFeatures +
-                     part % kPartsOfPanel * V::kLanes;
-      V::store(total, V::add(V::load(total), sums[0][r][part]));
+};
+
+// Adds one stretch to the sums of kRows rows, from `row` on, of kPanels panels side by side. Where the sums
+// of all chains do not fit the register file, one chain follows the other.
+template <typename V, typename Weights, int kPanels, int kRows>
+void add_stretch(const Stretch& stretch, int64_t row) {
+  using Sums = StretchSums<V, Weights, kPanels, kRows>;
+  const Sums of_rows = {stretch, row};
+  typename Sums::Chain sums[V::kChains];
+  if constexpr (Sums::kFitRegisters) {
+    for (auto& chain : sums) Sums::clear(chain);
+    int64_t i = 0;
+    for (; i + V::kChains <= stretch.inputs; i += V::kChains) {
+      for (int chain = 0; chain < V::kChains; ++chain) of_rows.add_input(i + chain, sums[chain]);
+    }
+    for (int chain = 0; chain < V::kChains; ++chain) {
+      if (i + chain < stretch.inputs) of_rows.add_input(i + chain, sums[chain]);
+    }
+  } else {
+    for (int chain = 0; chain < V::kChains; ++chain) {
+      typename Sums::Chain own;
+      Sums::clear(own);
+      for (int64_t i = chain; i < stretch.inputs; i += V::kChains) of_rows.add_input(i, own);
+      __builtin_memcpy(sums[chain], own, sizeof(own));
     }
   }
+  of_rows.finish(sums);
 }
 
 template <typename V, typename Weights, int kPanels, int kRows>
@@ -100,9 +121,8 @@ void add_stretch_to(const Stretch& stretch, int64_t row, int64_t rows) {
 }
 
 // Divides rows into groups of similar size, because weights are converted once per group.
-template <typename V, typename Weights, int kPanels>
+template <typename V, typename Weights, int kPanels, int kMax>
 void add_stretch_to_rows(const Stretch& stretch, int64_t rows) {
-  constexpr int kMax = kPanels > 1 ? kRowsOfPanels : V::kRowsAtOnce;
   int64_t row = 0;
   for (int64_t groups = (rows + kMax - 1) / kMax; groups > 0; --groups) {
     const int64_t count = (rows - row + groups - 1) / groups;
@@ -123,7 +143,7 @@ void store_panel(const LinearShare& share, int64_t feature, Range rows, const fl
   }
 }
 
-template <typename V, typename Weights, int kPanels>
+template <typename V, typename Weights, int kPanels, int kMax>
 void panel_product(const LinearShare& share, int64_t feature, Range rows) {
   alignas(64) float sums[kPanels * kRowsOfChunk * kDotFeatures];
   const auto* panel =
@@ -134,32 +154,43 @@ void panel_product(const LinearShare& share, int64_t feature, Range rows) {
   }
   for (int64_t begin = 0; begin < share.k; begin += kStretch) {
     const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
-    add_stretch_to_rows<V, Weights, kPanels>({.weights = panel + begin * kDotFeatures * Weights::kBytes,
-                                              .panel_bytes = share.panel_bytes,
-                                              .x = share.x + rows.begin * share.k + begin,
-                                              .inputs = end - begin,
-                                              .k = share.k,
-                                              .sums = sums},
-                                             row_count);
+    add_stretch_to_rows<V, Weights, kPanels, kMax>({.weights = panel + begin * kDotFeatures * Weights::kBytes,
+                                                    .panel_bytes = share.panel_bytes,
+                                                    .x = share.x + rows.begin * share.k + begin,
+                                                    .inputs = end - begin,
+                                                    .k = share.k,
+                                                    .sums = sums},
+                                                   row_count);
   }
   for (int s = 0; s < kPanels; ++s)
     store_panel<V>(share, feature + s * kDotFeatures, rows, sums + s * kRowsOfChunk * kDotFeatures);
+}
+
+// The products of whole groups of kPanels panels from `feature` on, kMax rows at a time. Returns the first
+// feature that is left.
+template <typename V, typename Weights, int kPanels, int kMax>
+int64_t panel_products(const LinearShare& share, int64_t feature) {
+  constexpr int64_t kFeatures = kPanels * kDotFeatures;
+  for (; feature + (kFeatures - kDotFeatures) < share.features.end; feature += kFeatures) {
+    for (int64_t row = 0; row < share.rows; row += kRowsOfChunk) {
+      const int64_t end = row + kRowsOfChunk < share.rows ? row + kRowsOfChunk : share.rows;
+      panel_product<V, Weights, kPanels, kMax>(share, feature, {row, end});
+    }
+  }
+  return feature;
 }
 
 template <typename V, typename Weights>
 void panels_of(const LinearShare& share) {
   int64_t feature = share.features.begin;
   if constexpr (V::kPanelsOfFewRows > 1) {
-    constexpr int64_t kFeatures = V::kPanelsOfFewRows * kDotFeatures;
-    for (; share.rows <= kRowsOfPanels && feature + kFeatures <= share.features.end; feature += kFeatures)
-      panel_product<V, Weights, V::kPanelsOfFewRows>(share, feature, {0, share.rows});
+    if (share.rows <= kRowsOfPanels)
+      feature = panel_products<V, Weights, V::kPanelsOfFewRows, kRowsOfPanels>(share, feature);
   }
-  for (; feature < share.features.end; feature += kDotFeatures) {
-    for (int64_t row = 0; row < share.rows; row += kRowsOfChunk) {
-      const int64_t end = row + kRowsOfChunk < share.rows ? row + kRowsOfChunk : share.rows;
-      panel_product<V, Weights, 1>(share, feature, {row, end});
-    }
+  if constexpr (V::kManyRows > 0) {
+    if (share.rows >= V::kManyRows) feature = panel_products<V, Weights, 2, V::kManyRows>(share, feature);
   }
+  panel_products<V, Weights, 1, V::kRowsAtOnce>(share, feature);
 }
 
 template <typename V>

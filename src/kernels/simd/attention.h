@@ -62,6 +62,7 @@ void find_entries(const AttentionArgs& args, const AttentionRow& row, int64_t kv
 }
 
 // scores[i] = q . keys[i] for kCount entries side by side; each sum runs alone, in vectors along head_dim.
+// The bits do not depend on kCount.
 template <typename V, typename Cached, int kCount>
 void dot_entries(const float* q, const uint8_t* keys, const int64_t* offsets, int64_t head_dim,
                  float* scores) {
@@ -80,7 +81,11 @@ void dot_entries(const float* q, const uint8_t* keys, const int64_t* offsets, in
       sums[i] = V::multiply_add(part, Cached::load(keys + offsets[i], d), sums[i]);
     }
   }
-  for (int i = 0; i < kCount; ++i) scores[i] = V::sum(sums[i]);
+  if constexpr (kCount == V::kLanes) {
+    V::store(scores, V::sums(sums));
+  } else {
+    for (int i = 0; i < kCount; ++i) scores[i] = V::sum(sums[i]);
+  }
 }
 
 // The head begins at number `head` of a row; its first entry is that far before the end of the row's list.
@@ -167,6 +172,9 @@ void attend_block(const AttentionArgs& args, const BlockEntries& block, const vo
   const auto* keys = static_cast<const uint8_t*>(k);
   const auto* values = static_cast<const uint8_t*>(v);
   int i = 0;
+  for (; i + V::kLanes <= block.count; i += V::kLanes) {
+    dot_entries<V, Cached, V::kLanes>(q, keys, block.offsets + i, args.head_dim, scores + i);
+  }
   for (; i + kTogether <= block.count; i += kTogether) {
     dot_entries<V, Cached, kTogether>(q, keys, block.offsets + i, args.head_dim, scores + i);
   }

@@ -226,9 +226,71 @@ void code_rows(const PanelVectors<V>& vectors, const CodeInputs& inputs) {
   }
 }
 
+// Codes of 8 bits with one scale per feature and row.
+struct Channels {};
+
+// The inputs of row `row`: its tile, and its codes of step 0.
+struct ChannelRow {
+  const InputRowsHead* head;
+  const int8_t* codes;
+  int64_t place;  // in the tile
+};
+
+template <typename V>
+ChannelRow channel_row(const LinearShare& share, int64_t row) {
+  const int64_t steps = (share.k + kChannelDepth - 1) / kChannelDepth;
+  const int64_t tile_bytes = static_cast<int64_t>(sizeof(InputRowsHead)) + steps * kInputRows * kChannelDepth;
+  const std::byte* tile = share.packed_x + row / kInputRows * tile_bytes;
+  const int64_t place = row % kInputRows;
+  const auto* codes = reinterpret_cast<const int8_t*>(tile + sizeof(InputRowsHead));
+  return {reinterpret_cast<const InputRowsHead*>(tile), codes + place * kChannelDepth, place};
+}
+
+// Adds the integer sums of all inputs, and scales them.
+template <typename V, int kRows, int kVectors>
+void channel_rows(const PanelVectors<V>& vectors, int64_t row) {
+  const LinearShare& share = vectors.panels.share;
+  const ChannelRow first = channel_row<V>(share, row);  // the others follow it in its tile
+  typename V::Ints sums[kVectors][kRows];
+  for (auto& of_vector : sums) {
+    for (auto& sum : of_vector) sum = V::all_ints(0);
+  }
+  const CodeVectors weights = vectors.codes(vectors.panels.stored + kPanelHeader);
+  const std::byte* of_step = weights.first;
+  const int8_t* codes = first.codes;
+  for (int64_t i = 0; i < share.k; i += kChannelDepth, codes += kInputRows * kChannelDepth) {
+#pragma GCC unroll 16
+    for (int input = 0; input < kChannelDepth; input += 4, of_step += 64) {
+      typename V::Ints w[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        __builtin_prefetch(of_step + v * weights.apart + kPrefetchBytes);
+        w[v] = V::byte_weights(V::load_ints(of_step + v * weights.apart));
+      }
+      for (int r = 0; r < kRows; ++r) {
+        const auto four = four_inputs<V>(codes + r * kChannelDepth + input);
+        for (int v = 0; v < kVectors; ++v) sums[v][r] = V::add_byte_products(sums[v][r], w[v], four);
+      }
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    const auto scale = V::load(reinterpret_cast<const float*>(vectors.panels.stored + vectors.offset(v, 4)));
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t place = first.place + r;
+      const auto sum = V::sub(sums[v][r], V::all_ints(V::kByteOffset * first.head->sums[place]));
+      vectors.store(row + r, v, V::mul(V::to_floats(sum), V::mul(scale, V::all(first.head->scales[place]))));
+    }
+  }
+}
+
 template <typename V, typename Codes, int kRows, int kVectors>
 void code_vectors(const CodePanels& panels, int vectors, const CodeInputs& inputs) {
-  for (int v = 0; v < vectors; v += kVectors) code_rows<V, Codes, kRows, kVectors>({panels, v}, inputs);
+  for (int v = 0; v < vectors; v += kVectors) {
+    if constexpr (__is_same(Codes, Channels)) {
+      channel_rows<V, kRows, kVectors>({panels, v}, inputs.row);
+    } else {
+      code_rows<V, Codes, kRows, kVectors>({panels, v}, inputs);
+    }
+  }
 }
 
 // At most kRows rows.
@@ -278,62 +340,6 @@ void code_linear(const LinearShare& share) {
     const std::byte* stored = share.weights + feature / kDotFeatures * share.panel_bytes;
     code_panels<V, Codes>({share, stored, feature}, static_cast<int>(count) * kOfPanel, {0, share.rows});
     feature += count * kDotFeatures;
-  }
-}
-
-// The counterpart of code_rows() with one scale per feature and per row.
-template <typename V, int kRows>
-void channel_rows(const LinearShare& share, const std::byte* panel, int64_t feature, int64_t row, int lane) {
-  const int64_t steps = (share.k + kChannelDepth - 1) / kChannelDepth;
-  const int64_t tile_bytes = static_cast<int64_t>(sizeof(InputRowsHead)) + steps * kInputRows * kChannelDepth;
-  const InputRowsHead* heads[kRows];
-  const int8_t* codes[kRows];
-  typename V::Ints sums[kRows];
-  for (int r = 0; r < kRows; ++r) {
-    const std::byte* tile = share.packed_x + (row + r) / kInputRows * tile_bytes;
-    heads[r] = reinterpret_cast<const InputRowsHead*>(tile);
-    codes[r] = reinterpret_cast<const int8_t*>(tile + sizeof(InputRowsHead)) +
-               (row + r) % kInputRows * kChannelDepth;
-    sums[r] = V::all_ints(0);
-  }
-  const std::byte* weights = panel + kPanelHeader + lane * 4;
-  for (int64_t step = 0; step < steps; ++step) {
-    for (int v = 0; v < kChannelDepth / 4; ++v, weights += 64) {
-      __builtin_prefetch(weights + kPrefetchBytes);
-      const auto w = V::byte_weights(V::load_ints(weights));
-      for (int r = 0; r < kRows; ++r) {
-        const int8_t* four = codes[r] + step * kInputRows * kChannelDepth + 4 * v;
-        sums[r] = V::add_byte_products(sums[r], w, four_inputs<V>(four));
-      }
-    }
-  }
-  const auto scale = V::load(reinterpret_cast<const float*>(panel) + lane);
-  const int64_t features = share.n - feature - lane;
-  for (int r = 0; r < kRows && features > 0; ++r) {
-    const int64_t place = (row + r) % kInputRows;
-    const auto sum = V::sub(sums[r], V::all_ints(V::kByteOffset * heads[r]->sums[place]));
-    const auto y = V::mul(V::to_floats(sum), V::mul(scale, V::all(heads[r]->scales[place])));
-    V::store_first(share.y + (row + r) * share.n + feature + lane, y,
-                   features < V::kLanes ? features : V::kLanes);
-  }
-}
-
-template <typename V, int kRows>
-void channel_rows_from(const LinearShare& share, const std::byte* panel, int64_t feature, int64_t row) {
-  for (; row + kRows <= share.rows; row += kRows) {
-    for (int lane = 0; lane < kDotFeatures; lane += V::kLanes)
-      channel_rows<V, kRows>(share, panel, feature, row, lane);
-  }
-  if constexpr (kRows > 1) {
-    if (row < share.rows) channel_rows_from<V, kRows - 1>(share, panel, feature, row);
-  }
-}
-
-template <typename V>
-void channel_linear(const LinearShare& share) {
-  for (int64_t feature = share.features.begin; feature < share.features.end; feature += kDotFeatures) {
-    const std::byte* panel = share.weights + feature / kDotFeatures * share.panel_bytes;
-    channel_rows_from<V, V::kDotRows>(share, panel, feature, 0);
   }
 }
 

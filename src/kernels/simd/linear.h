@@ -27,7 +27,7 @@ void linear(const LinearShare& share) {
       return share.code_group == 16 ? code_linear<V, Bytes<16, false>>(share)
                                     : code_linear<V, Bytes<32, false>>(share);
     case WeightLayout::kChannels:
-      return channel_linear<V>(share);
+      return code_linear<V, Channels>(share);
     default:
       return panel_linear<V>(share);
   }

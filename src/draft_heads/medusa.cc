@@ -158,7 +158,7 @@ Status MedusaHeads::load_weights(const HeadFile& head, const ModelOptions& optio
     OUTRIDER_RETURN_IF_ERROR(
         loader.plan({{output_name(shape_, head_index), shape_.vocab_size}}, hidden, false, outputs_[k]));
   }
-  OUTRIDER_TRY(packed_, loader.pack_all());
+  OUTRIDER_TRY(memory_, loader.pack_all());
   return {};
 }
 

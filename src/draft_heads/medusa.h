@@ -56,7 +56,7 @@ class MedusaHeads {
 
   MedusaShape shape_;
   LayerOps ops_;
-  std::optional<MappedFile> packed_;             // holds the weights, where they come from a packed cache
+  WeightMemory memory_;
   Projection first_;                             // the first block of every head, side by side
   std::vector<std::vector<Projection>> blocks_;  // by head: those after it
   std::vector<Projection> outputs_;              // by head

@@ -55,7 +55,7 @@ Status MoaNetwork::load_weights(const HeadFile& head, const ModelOptions& option
     OUTRIDER_RETURN_IF_ERROR(loader.plan({{"Ekv2E", config_.self_attention.hidden_size}}, layers.hidden_size,
                                          /*bias=*/true, to_hidden_));
   }
-  OUTRIDER_TRY(packed_file_, loader.pack_all());
+  OUTRIDER_TRY(memory_, loader.pack_all());
   return {};
 }
 

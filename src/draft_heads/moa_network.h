@@ -61,9 +61,9 @@ class MoaNetwork {
   HeadLayers layers_;
   std::optional<HeadLayers> target_layers_;  // that of layer self-attention
   DecoderLayer self_attention_, cross_attention_, layer_self_attention_;
-  std::optional<MappedFile> packed_file_;  // lends matrices their data, if there is one
-  Projection to_hidden_;                   // Ekv2E
-  std::unique_ptr<KvCache> layer_cache_;   // a page per token, an entry per layer of the target
+  WeightMemory memory_;
+  Projection to_hidden_;                  // Ekv2E
+  std::unique_ptr<KvCache> layer_cache_;  // a page per token, an entry per layer of the target
   ForwardBatch layer_batch_;
   Scratch states_;    // [rows, hidden_size]
   Scratch normed_;    // [rows, hidden_size]

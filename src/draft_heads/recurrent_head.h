@@ -87,8 +87,7 @@ class RecurrentHead {
         layers_(config, options.kernels, options.pool) {}
 
   Status pack(WeightLoader& loader) {
-    OUTRIDER_TRY(const auto unused, loader.pack_all());  // nothing is kept between starts
-    (void)unused;
+    OUTRIDER_TRY(memory_, loader.pack_all());
     weight_bytes_ = loader.packed_bytes();
     return {};
   }
@@ -107,6 +106,7 @@ class RecurrentHead {
   float epsilon_;
   HeadLayers layers_;
   int64_t cache_layers_ = 1;
+  WeightMemory memory_;
   int64_t weight_bytes_ = 0;
 };
 

@@ -163,14 +163,12 @@ Status load_experts(WeightLoader& loader, const ModelConfig& config, const Layer
     OUTRIDER_RETURN_IF_ERROR(loader.read_vector(mlp + "choice.bias", traits.count, layer.choice_bias));
   if (traits.has_own_norms) OUTRIDER_RETURN_IF_ERROR(load_expert_norms(loader, config, mlp, layer));
   layer.experts.resize(static_cast<size_t>(traits.count));
-  loader.share_memory(&layer.memory);
   for (size_t i = 0; i < layer.experts.size(); ++i) {
     Expert& expert = layer.experts[i];
     OUTRIDER_RETURN_IF_ERROR(
         load_mlp(loader, config, {mlp + "experts.", "." + std::to_string(i), traits.ffn_size, traits.bias},
                  expert.gate_up, expert.down));
   }
-  loader.share_memory(nullptr);
   return {};
 }
 
@@ -316,7 +314,7 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
   if (options.streams_layers) {
     OUTRIDER_TRY(weights.stream, loader.stream_all(ends));
   } else {
-    OUTRIDER_TRY(weights.packed_file, loader.pack_all());
+    OUTRIDER_TRY(weights.memory, loader.pack_all());
   }
   return weights;
 }

@@ -53,7 +53,7 @@ struct DecoderLayer {
 };
 
 struct DecoderWeights {
-  std::optional<MappedFile> packed_file;  // the mapped file that matrices borrow their data from, if any
+  WeightMemory memory;
   std::optional<PackedMatrix> table;  // [vocab_size, token_size]; nullopt when lm_head is the embedding, too
   std::vector<DecoderLayer> layers;   // [layer_count], or empty where only the ends are wanted
   std::unique_ptr<LayerStream> stream;    // of the layers' matrices where they are not all in memory, or null

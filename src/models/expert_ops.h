@@ -20,7 +20,6 @@ struct Expert {
 struct ExpertLayer {
   Projection router;               // [experts, hidden_size], f32
   std::vector<float> choice_bias;  // [experts], or empty
-  SharedMemory memory;             // of the matrices of experts
   std::vector<Expert> experts;
   Projection dense_gate;  // [1, hidden_size], f32; or empty: the dense MLP beside the experts has no gate
   // The next five are empty but for ExpertTraits::has_own_norms.

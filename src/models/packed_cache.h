@@ -17,19 +17,12 @@
 
 namespace outrider {
 
-// Memory of several matrices that are too small for huge pages of their own.
-struct SharedMemory {
-  size_t planned = 0;  // bytes
-  Buffer buffer;       // empty until the first of them is packed
-};
-
 // A matrix to be packed from a model file into the layout of a kernel table.
 struct PackingJob {
   std::string names;              // names of its tensors
   std::vector<TensorView> parts;  // their rows follow one another in the matrix
   PackedMatrix* packed = nullptr;
-  SharedMemory* memory = nullptr;  // nullptr: the matrix has memory of its own
-  size_t offset = 0;               // within shared memory
+  size_t offset = 0;  // in the memory of all matrices
 
   MatrixSource source() const { return {parts, packed->dtype}; }
 };

@@ -71,12 +71,12 @@ Status WeightLoader::plan_table(const std::string& name, int64_t n, int64_t k, P
 Status WeightLoader::plan_matrix(MatrixPlan plan, Layout layout, PackedMatrix& packed) {
   OUTRIDER_TRY(packed, layout({plan.parts, plan.type}));
   PackingJob& job = jobs_.emplace_back();
-  job = {
-      .names = std::move(plan.names), .parts = std::move(plan.parts), .packed = &packed, .memory = shared_};
-  if (shared_ == nullptr) return {};
+  job = {.names = std::move(plan.names),
+         .parts = std::move(plan.parts),
+         .packed = &packed,
+         .offset = planned_bytes_};
   constexpr size_t kLine = 64;  // bytes that matrices are aligned to
-  job.offset = shared_->planned;
-  shared_->planned += (static_cast<size_t>(packed.bytes()) + kLine - 1) / kLine * kLine;
+  planned_bytes_ += (static_cast<size_t>(packed.bytes()) + kLine - 1) / kLine * kLine;
   return {};
 }
 
@@ -92,16 +92,21 @@ Status WeightLoader::read_vector(const std::string& tensor_name, int64_t size, s
   return {};
 }
 
-Status WeightLoader::allocate_for(const PackingJob& job) {
-  if (job.memory == nullptr) return allocate(*job.packed);
-  if (job.memory->buffer.size() == 0) job.memory->buffer = Buffer(job.memory->planned);
-  job.packed->data =
-      Buffer::borrowed({job.memory->buffer.data() + job.offset, static_cast<size_t>(job.packed->bytes())});
-  return {};
+Result<Buffer> WeightLoader::pack(const std::vector<PackingJob>& jobs, size_t bytes) const {
+  try {
+    Buffer buffer(bytes);
+    for (const PackingJob& job : jobs) {
+      const auto size = static_cast<size_t>(job.packed->bytes());
+      job.packed->data = Buffer::borrowed({buffer.data() + job.offset, size});
+      OUTRIDER_RETURN_IF_ERROR(pack(job));
+    }
+    return buffer;
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
 }
 
 Status WeightLoader::pack(const PackingJob& job) const {
-  OUTRIDER_RETURN_IF_ERROR(allocate_for(job));
   if (options_.pool->is_pinned()) place(*job.packed);
   const Status status =
       share([&](Worker worker) { options_.kernels->pack(job.source(), *job.packed, worker); });
@@ -147,8 +152,9 @@ Error WeightLoader::no_memory() const {
       ": not enough memory for its weights; choose a smaller model, or a smaller weight type");
 }
 
-Result<std::optional<MappedFile>> WeightLoader::pack_all() {
+Result<WeightMemory> WeightLoader::pack_all() {
   const std::vector<PackingJob> jobs = std::exchange(jobs_, {});
+  const size_t bytes = std::exchange(planned_bytes_, 0);
   for (const PackingJob& job : jobs) packed_bytes_ += job.packed->bytes();
   // Random weights have no file whose stamp could tell that they changed.
   const bool is_cached = !options_.packed_cache.empty() && !file_.stamps.empty();
@@ -159,22 +165,17 @@ Result<std::optional<MappedFile>> WeightLoader::pack_all() {
         jobs[i].packed->data = Buffer::borrowed(cache.bytes(*mapped, i));
         for (const TensorView& part : jobs[i].parts) file_.drop_pages(part);
       }
-      return mapped;
+      return WeightMemory{.file = std::move(mapped)};
     }
   }
-  for (const PackingJob& job : jobs) {
-    try {
-      OUTRIDER_RETURN_IF_ERROR(pack(job));
-    } catch (const std::bad_alloc&) {
-      return no_memory();
-    }
-  }
+  WeightMemory memory;
+  OUTRIDER_TRY(memory.buffer, pack(jobs, bytes));
   if (is_cached) {
     if (const Status written = cache.write(); !written.ok()) {
       log_warning("packed weights are not kept: " + written.error().message);
     }
   }
-  return std::optional<MappedFile>();
+  return memory;
 }
 
 Status WeightLoader::pack_to_file(const PackedCache& cache) const {
@@ -184,7 +185,10 @@ Status WeightLoader::pack_to_file(const PackedCache& cache) const {
   }
   if (cache.exists(*options_.pool)) return {};
   log_info("packing the weights into " + cache.path().string());
-  return cache.write([this](const PackingJob& job) { return pack(job); });
+  return cache.write([this](const PackingJob& job) -> Status {
+    OUTRIDER_RETURN_IF_ERROR(allocate(*job.packed));
+    return pack(job);
+  });
 }
 
 // The layer of the jobs [begin, end), whose matrices get sizes but no data.
@@ -203,11 +207,9 @@ StoredLayer WeightLoader::stored_layer(const PackedCache& cache, std::span<const
 }
 
 Result<std::unique_ptr<LayerStream>> WeightLoader::stream_all(std::span<const size_t> ends) {
-  std::vector<PackingJob> jobs = std::exchange(jobs_, {});
-  for (PackingJob& job : jobs) {
-    packed_bytes_ += job.packed->bytes();
-    job.memory = nullptr;
-  }
+  const std::vector<PackingJob> jobs = std::exchange(jobs_, {});
+  planned_bytes_ = 0;
+  for (const PackingJob& job : jobs) packed_bytes_ += job.packed->bytes();
   const PackedCache cache(options_.packed_cache, file_, *options_.kernels, jobs);
   OUTRIDER_RETURN_IF_ERROR(pack_to_file(cache));
   std::vector<StoredLayer> layers;

@@ -27,6 +27,13 @@ struct Projection {
   int64_t bytes() const;
 };
 
+// The memory of a model's matrices: a file of packed weights, or one buffer. Most matrices by themselves are
+// too small for huge pages.
+struct WeightMemory {
+  std::optional<MappedFile> file = {};
+  Buffer buffer = {};  // empty where there is a file
+};
+
 // Takes tensors out of a model file by name, checks their shapes, converts matrices to ModelOptions::weights
 // (but keeps the stored type where that type's blocks do not divide the rows), and packs them on all workers.
 class WeightLoader {
@@ -43,19 +50,15 @@ class WeightLoader {
   // move before pack_all() has returned.
   Status plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection);
 
-  // Matrices that are planned from now on lie in this memory; nullptr: each has its own. It must not move
-  // before pack_all() has returned.
-  void share_memory(SharedMemory* memory) { shared_ = memory; }
-
   // Plans the copy of a weight [n, k] as a table of rows, which must not move before pack_all() has returned.
   Status plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table);
 
   // Appends the weight of a norm or a bias, [size], to `values` as f32.
   Status read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values);
 
-  // Packs what was planned, or finds it packed in ModelOptions::packed_cache; matrices then borrow their data
-  // from the returned file. Error: the first matrix that could not be converted or packed.
-  Result<std::optional<MappedFile>> pack_all();
+  // Packs what was planned, or finds it packed in ModelOptions::packed_cache. The matrices borrow their data
+  // from the returned memory. Error: the first matrix that could not be converted or packed.
+  Result<WeightMemory> pack_all();
   // The number of matrices planned so far.
   size_t planned() const { return jobs_.size(); }
   // Packs what was planned into a file of ModelOptions::packed_cache, unless it is there. The matrices
@@ -77,7 +80,7 @@ class WeightLoader {
   Status pack(const PackingJob& job) const;
   Status pack_to_file(const PackedCache& cache) const;
   static StoredLayer stored_layer(const PackedCache& cache, std::span<const PackingJob> jobs, Range range);
-  static Status allocate_for(const PackingJob& job);
+  Result<Buffer> pack(const std::vector<PackingJob>& jobs, size_t bytes) const;
 
   void place(PackedMatrix& packed) const;
   // Runs work(share) for every share of a matrix on all workers. Error: out of memory.
@@ -88,7 +91,7 @@ class WeightLoader {
   const ModelFile& file_;
   const ModelOptions& options_;
   std::vector<PackingJob> jobs_;
-  SharedMemory* shared_ = nullptr;
+  size_t planned_bytes_ = 0;  // of jobs_
   int64_t packed_bytes_ = 0;
 };
 

@@ -2,7 +2,6 @@
 #include "micro.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -10,19 +9,12 @@
 
 #include "base/counter_rng.h"
 #include "cli/memory_reader.h"
-#include "peaks.h"
+#include "cli/product_peak.h"
 
 namespace outrider {
 namespace {
 
 constexpr int kTries = 7;
-
-template <typename Work>
-double seconds(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 double measure_read() {
   constexpr int64_t kBytes = 512 << 20;
@@ -34,30 +26,15 @@ double measure_read() {
   return best;
 }
 
-double measure_operations(int64_t (*multiply_add)(int64_t), ThreadPool& pool) {
-  constexpr int64_t kRounds = 1 << 20;
-  double best = 0;
-  for (int i = 0; i < kTries; ++i) {
-    int64_t operations = 0;
-    const double time = seconds([&] {
-      pool.run([&](Worker worker) {
-        const int64_t done = multiply_add(kRounds);
-        if (worker.index == 0) operations = done * worker.count;
-      });
-    });
-    best = std::max(best, static_cast<double>(operations) / time);
-  }
-  return best;
-}
-
-Peaks measure_peaks(std::string_view kernels) {
+Peaks measure_peaks(std::string_view name) {
   static const double read = measure_read();
-  const auto multiply_add = kernels == "amx"           ? multiply_add_amx
-                            : kernels == "avx512_bf16" ? multiply_add_avx512_bf16
-                            : kernels == "avx512"      ? multiply_add_avx512
-                                                       : multiply_add_avx2;
+  const InputLayout inputs = name == "amx"           ? InputLayout::kBF16Tiles
+                             : name == "avx512_bf16" ? InputLayout::kBF16Pairs
+                                                     : InputLayout::kF32;
+  const KernelTable& kernels = **select_kernels(name);
   ThreadPool alone(1);
-  return {read, measure_operations(multiply_add, bench_pool()), measure_operations(multiply_add, alone)};
+  return {read, measure_product_peaks(kernels, bench_pool()).at(inputs),
+          measure_product_peaks(kernels, alone).at(inputs)};
 }
 
 }  // namespace

@@ -95,6 +95,11 @@ Status set_row_counts(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status set_prompt_lengths(Settings& settings, const OptionValue& value) {
+  OUTRIDER_TRY(settings.prompt_lengths, parse_counts(value.text(), "numbers of tokens", 1 << 20));
+  return {};
+}
+
 Status set_concurrency(Settings& settings, const OptionValue& value) {
   OUTRIDER_TRY(settings.load.concurrency, parse_counts(value.text(), "numbers of requests", 1 << 14));
   return {};

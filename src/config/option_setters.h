@@ -17,6 +17,7 @@ Status set_row_counts(Settings& settings, const OptionValue& value);
 Status set_concurrency(Settings& settings, const OptionValue& value);
 Status set_request_rates(Settings& settings, const OptionValue& value);
 Status set_batch_sizes(Settings& settings, const OptionValue& value);
+Status set_prompt_lengths(Settings& settings, const OptionValue& value);
 Status set_acceptance(Settings& settings, const OptionValue& value);
 Status set_logit_bias(Settings& settings, const OptionValue& value);
 Status set_stop(Settings& settings, const OptionValue& value);

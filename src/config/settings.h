@@ -108,11 +108,13 @@ struct Settings {
   std::filesystem::path prompt_set;  // JSONL; empty: the built-in prompts
   int64_t prompt_limit = 0;          // 0: all
   bool skips_long_prompts = false;   // that do not fit into the context; else they are an error
-  int64_t runs = 0;              // bench: repetitions of each prompt and mode, or rounds over the row counts
-  std::vector<int> row_counts;   // bench: measure passes of so many rows instead of prompts
-  std::vector<int> batch_sizes;  // bench: measure throughput with so many prompts running at once
-  std::optional<int64_t> cached_context;       // bench: tokens in the cache before such a pass
-  std::string shape, draft_shape;              // bench: random weights of these shapes instead of a model
+  int64_t runs = 0;             // bench: repetitions of each prompt and mode, or rounds over the row counts
+  std::vector<int> row_counts;  // bench: measure passes of so many rows instead of prompts
+  bool profiles = false;        // bench: times of such passes by operation
+  std::vector<int> prompt_lengths;        // bench: measure the time to the first token of such prompts
+  std::vector<int> batch_sizes;           // bench: measure throughput with so many prompts running at once
+  std::optional<int64_t> cached_context;  // bench: tokens in the cache before such a pass
+  std::string shape, draft_shape;         // bench: random weights of these shapes instead of a model
   std::optional<double> synthetic_acceptance;  // bench: probability that a draft is right
   bool compares_drafters = false;              // bench: compares all drafters that fit
   int draft_nodes = 24;                        // bench --all: greatest number of drafted nodes of a tree

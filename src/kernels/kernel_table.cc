@@ -81,14 +81,28 @@ struct Shared {
     const Range share = share_of(worker, count, kGrain);
     ops().softcap(x + share.begin, share.end - share.begin, cap);
   }
+
+  static int64_t multiply_add(InputLayout inputs, int64_t rounds) {
+    return ops().multiply_add(inputs, rounds);
+  }
 };
 
 template <IsaOps (*ops)(), WeightLayout (*layout_of)(DType)>
 constexpr KernelTable make_table(std::string_view name) {
   using Table = Shared<ops, layout_of>;
-  return {name,          Table::layout,    pack_panels,     Table::pack_inputs,
-          Table::linear, Table::attention, Table::rms_norm, Table::layer_norm,
-          Table::rope,   Table::store_kv,  Table::activate, Table::softcap};
+  return {name,
+          Table::layout,
+          pack_panels,
+          Table::pack_inputs,
+          Table::linear,
+          Table::attention,
+          Table::rms_norm,
+          Table::layer_norm,
+          Table::rope,
+          Table::store_kv,
+          Table::activate,
+          Table::softcap,
+          Table::multiply_add};
 }
 
 // These use the byte products that the processor has; the bits are the same with any of them.

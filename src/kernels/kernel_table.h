@@ -47,6 +47,9 @@ struct KernelTable {
   void (*activate)(const ActivationArgs& args, Worker worker);
   // x[i] = cap * tanh(x[i] / cap) over `count` numbers, in place.
   void (*softcap)(float* x, int64_t count, float cap, Worker worker);
+  // Multiplies and adds numbers in registers, as products with such inputs do, for that many rounds. Returns
+  // the number of multiplications and additions; the time of many rounds gives the most that a thread can do.
+  int64_t (*multiply_add)(InputLayout inputs, int64_t rounds);
 };
 
 // Writes the cosines, then the sines, of position * inverse_frequency[i], times `factor`, to rotations

@@ -248,6 +248,7 @@ void Decoder::list_rows(const ForwardBatch& batch, bool with_resumed) {
 
 void Decoder::embed(const ForwardBatch& batch) {
   is_delta_pending_ = false;
+  const OperationTimer timer = ops_.time("embedding");
   const bool projects = !weights_.input_projection.parts.empty();
   float* embedded = projects ? tokens_.data() : hidden_.data();
   ops_.pool().run(ops_.shares_for(batch.rows() * config_.hidden_size), [&](Worker worker) {

@@ -38,6 +38,7 @@ class Decoder final : public Model {
   void tap(FeatureTaps taps) override;
   int64_t feature_size() const override;
   std::span<const float> features() override;
+  void measure_into(PassProfile* profile) override { ops_.measure_into(profile); }
   void embed_tokens(std::span<const TokenId> tokens, float* out) const override;
   std::span<const float> output_head(const float* states, int64_t rows) override;
   void normalize_output(const float* states, float* out, int64_t rows) const override;

@@ -287,8 +287,11 @@ Status load_ends(WeightLoader& loader, const ModelConfig& config, DecoderWeights
   }
   if (config.norm.has_final)
     OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, "model.norm", hidden, weights.final_norm));
-  return loader.plan({{config.tied_embeddings ? embedding : "lm_head", config.vocab_size}}, token_size,
-                     /*bias=*/false, weights.lm_head);
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{config.tied_embeddings ? embedding : "lm_head", config.vocab_size}},
+                                       token_size,
+                                       /*bias=*/false, weights.lm_head));
+  weights.lm_head.name = "output head";
+  return {};
 }
 
 }  // namespace

@@ -126,11 +126,23 @@ void ExpertOps::multiply(const ExpertLayer& layer, Projection Expert::*matrices,
       }
     });
   }
+  const OperationTimer timer = ops_.time("products of experts", cost_of_products());
   // A worker multiplies the same part of every expert, as it does in other products.
   ops_.pool().run([&](Worker worker) {
     for (const Product& product : products_) kernels.linear(product.args, worker);
   });
   finish_rows(layer, matrices, y);
+}
+
+OperationCost ExpertOps::cost_of_products() const {
+  OperationCost cost;
+  for (const Product& product : products_) {
+    const LinearArgs& args = product.args;
+    cost.inputs = args.weights->inputs;
+    cost.bytes += args.weights->bytes();
+    cost.operations += 2 * args.rows * args.weights->n * args.weights->k;
+  }
+  return cost;
 }
 
 void ExpertOps::list_products(const ExpertLayer& layer, Projection Expert::*matrices, const float* x,

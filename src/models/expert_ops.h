@@ -65,6 +65,7 @@ class ExpertOps {
   void gather(const float* x, int64_t rows);
   // y = the inputs of all places times the matrices of their experts, plus biases.
   void multiply(const ExpertLayer& layer, Projection Expert::*matrices, const float* x, float* y);
+  OperationCost cost_of_products() const;
   void list_products(const ExpertLayer& layer, Projection Expert::*matrices, const float* x, float* y);
   void finish_rows(const ExpertLayer& layer, Projection Expert::*matrices, float* y);
   void combine(float* y, int64_t rows);

@@ -14,6 +14,21 @@ constexpr Worker kAlone{0, 1};
 // time.
 constexpr int64_t kWorthSharing = 4096;
 
+// The cost of an element-wise operation that reads or writes so many f32.
+OperationCost moves(int64_t numbers) { return {.bytes = numbers * static_cast<int64_t>(sizeof(float))}; }
+
+// The cost of attention: of every row over the entries that it sees.
+OperationCost attention_cost(const AttentionArgs& args) {
+  int64_t entries = 0;
+  for (const AttentionRow& row : args.rows) {
+    const int64_t length = int64_t{row.prefix_len} + row.tail_len;
+    entries += args.window > 0 ? std::min(length, args.window) : length;
+  }
+  const int64_t entry_bytes = 2 * args.kv_head_count * cached_head_bytes(args.kv_type, args.head_dim);
+  const int64_t longest = args.rows.empty() ? 0 : entries / std::ssize(args.rows);
+  return {.bytes = longest * entry_bytes, .operations = 4 * entries * args.head_count * args.head_dim};
+}
+
 // Runs a norm over the rows of `rows`, which has x, y and their number.
 void run_norm(const KernelTable& kernels, const Norm& norm, NormArgs rows, Worker worker) {
   rows.weight = norm.weight.data();
@@ -84,10 +99,11 @@ void LayerOps::project(const Projection& projection, const float* x, float* y, i
     for (; end < projection.parts.size() && projection.parts[end].inputs == projection.parts[begin].inputs;
          ++end)
       features += projection.parts[end].n;
-    multiply(std::span(projection.parts).subspan(begin, end - begin), x, out, rows);
+    multiply({projection.name, std::span(projection.parts).subspan(begin, end - begin), x, out, rows});
     out += rows * features;
   }
   if (!split && projection.bias.empty()) return;
+  const OperationTimer timer = time("outputs of parts", moves(2 * rows * projection.n));
   pool_->run(shares_for(rows * projection.n), [&](Worker worker) {
     const Range share = share_of(worker, rows);
     for (int64_t r = share.begin; r < share.end; ++r)
@@ -95,22 +111,36 @@ void LayerOps::project(const Projection& projection, const float* x, float* y, i
   });
 }
 
-void LayerOps::multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows) {
-  LinearArgs args{.weights = &parts.front(),
-                  .x = x,
-                  .packed_x = reinterpret_cast<std::byte*>(packed_x_.data()),
-                  .y = y,
-                  .rows = rows};
-  if (parts.front().inputs != InputLayout::kF32) {
-    pool_->run(shares_for(rows * parts.front().k),
-               [&](Worker worker) { kernels_->pack_inputs(args, worker); });
+OperationCost LayerOps::Product::cost() const {
+  OperationCost cost{.inputs = parts.front().inputs};
+  for (const PackedMatrix& part : parts) {
+    cost.bytes += part.bytes() + rows * (part.n + part.k) * static_cast<int64_t>(sizeof(float));
+    cost.operations += 2 * rows * part.n * part.k;
   }
+  return cost;
+}
+
+void LayerOps::pack_inputs(const LinearArgs& args) const {
+  if (args.weights->inputs == InputLayout::kF32) return;
+  const int64_t numbers = args.rows * args.weights->k;
+  const OperationTimer timer = time("inputs of products", moves(numbers));
+  pool_->run(shares_for(numbers), [&](Worker worker) { kernels_->pack_inputs(args, worker); });
+}
+
+void LayerOps::multiply(const Product& product) {
+  const LinearArgs args{.weights = &product.parts.front(),
+                        .x = product.x,
+                        .packed_x = reinterpret_cast<std::byte*>(packed_x_.data()),
+                        .y = product.y,
+                        .rows = product.rows};
+  pack_inputs(args);
+  const OperationTimer timer = time(product.name, product.cost());
   pool_->run([&](Worker worker) {
     LinearArgs part_args = args;
-    for (const PackedMatrix& part : parts) {
+    for (const PackedMatrix& part : product.parts) {
       part_args.weights = &part;
       kernels_->linear(part_args, worker);
-      part_args.y += rows * part.n;
+      part_args.y += product.rows * part.n;
     }
   });
 }
@@ -118,6 +148,7 @@ void LayerOps::multiply(std::span<const PackedMatrix> parts, const float* x, flo
 void LayerOps::normalize(const float* x, std::span<const float> weight, float* y, int64_t rows,
                          float epsilon) const {
   const auto dim = static_cast<int64_t>(weight.size());
+  const OperationTimer timer = time("norms", moves(2 * rows * dim));
   pool_->run(shares_for(rows * dim), [&](Worker worker) {
     kernels_->rms_norm({x, weight.data(), y, rows, dim, epsilon}, worker);
   });
@@ -125,12 +156,14 @@ void LayerOps::normalize(const float* x, std::span<const float> weight, float* y
 
 void LayerOps::normalize(const float* x, const Norm& norm, float* y, int64_t rows) const {
   const auto dim = std::ssize(norm.weight);
+  const OperationTimer timer = time("norms", moves(2 * rows * dim));
   pool_->run(shares_for(rows * dim),
              [&](Worker worker) { run_norm(*kernels_, norm, {.x = x, .y = y, .rows = rows}, worker); });
 }
 
 void LayerOps::add_and_normalize(const AddAndNormalize& args) const {
   const int64_t dim = args.dim;
+  const OperationTimer timer = time("sums and norms", moves(4 * args.rows * dim));
   pool_->run(shares_for(args.rows * dim), [&](Worker worker) {
     const Range share = share_of(worker, args.rows);
     const int64_t begin = share.begin * dim;
@@ -144,10 +177,12 @@ void LayerOps::add_and_normalize(const AddAndNormalize& args) const {
 }
 
 void LayerOps::activate(const ActivationArgs& args) const {
+  const OperationTimer timer = time("activation", moves((args.is_gated ? 3 : 2) * args.rows * args.dim));
   pool_->run(shares_for(args.rows * args.dim), [&](Worker worker) { kernels_->activate(args, worker); });
 }
 
 void LayerOps::add(const float* y, float* x, int64_t numbers) const {
+  const OperationTimer timer = time("sums", moves(3 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {
     const Range share = share_of(worker, numbers);
     for (int64_t i = share.begin; i < share.end; ++i) x[i] += y[i];
@@ -155,6 +190,7 @@ void LayerOps::add(const float* y, float* x, int64_t numbers) const {
 }
 
 void LayerOps::scale(float factor, float* x, int64_t numbers) const {
+  const OperationTimer timer = time("factors and limits", moves(2 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {
     const Range share = share_of(worker, numbers);
     for (int64_t i = share.begin; i < share.end; ++i) x[i] *= factor;
@@ -162,10 +198,12 @@ void LayerOps::scale(float factor, float* x, int64_t numbers) const {
 }
 
 void LayerOps::softcap(float* x, int64_t count, float cap) const {
+  const OperationTimer timer = time("factors and limits", moves(2 * count));
   pool_->run(shares_for(count), [&](Worker worker) { kernels_->softcap(x, count, cap, worker); });
 }
 
 void LayerOps::clamp(float limit, float* x, int64_t numbers) const {
+  const OperationTimer timer = time("factors and limits", moves(2 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {
     const Range share = share_of(worker, numbers);
     for (int64_t i = share.begin; i < share.end; ++i) x[i] = std::clamp(x[i], -limit, limit);
@@ -174,6 +212,7 @@ void LayerOps::clamp(float limit, float* x, int64_t numbers) const {
 
 void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const {
   KvCache& cache = *args.cache;
+  const OperationTimer timer = time("RoPE and cache", moves(2 * std::ssize(args.rows) * shape.qkv_size()));
   const int64_t kv_heads = shape.stores ? shape.kv_head_count : 0;
   const auto store = [&](const float* x, std::byte* rows, int64_t slot) {
     kernels_->store_kv({.x = x,
@@ -191,7 +230,7 @@ void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStor
     for (int64_t part = 0; part < parts; ++part, x += rows * dim)
       run({x, norm.data() + part * dim, x, rows, dim, shape.epsilon}, kAlone);
   };
-  pool_->run([&](Worker worker) {
+  pool_->run(shares_for(std::ssize(args.rows) * shape.qkv_size()), [&](Worker worker) {
     const Range share = share_of(worker, std::ssize(args.rows));
     for (int64_t i = share.begin; i < share.end; ++i) {
       const int64_t row = args.rows[static_cast<size_t>(i)];
@@ -239,6 +278,8 @@ void LayerOps::attend(const AttentionShape& shape, const Attend& args) const {
                                   .softcap = shape.softcap,
                                   .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data(),
                                   .sinks = args.sinks.empty() ? nullptr : args.sinks.data()};
+  const OperationTimer timer =
+      time("attention", profile_ == nullptr ? OperationCost{} : attention_cost(kernel_args));
   pool_->run([&](Worker worker) { kernels_->attention(kernel_args, worker); });
 }
 

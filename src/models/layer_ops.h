@@ -10,6 +10,7 @@
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
 #include "models/forward_batch.h"
+#include "models/pass_profile.h"
 #include "models/weight_loader.h"
 
 namespace outrider {
@@ -78,6 +79,11 @@ class LayerOps {
   LayerOps(const KernelTable* kernels, ThreadPool* pool) : kernels_(kernels), pool_(pool) {}
 
   ThreadPool& pool() const { return *pool_; }
+  // From now on operations add their times to the profile; nullptr: to none.
+  void measure_into(PassProfile* profile) { profile_ = profile; }
+  OperationTimer time(std::string_view name, const OperationCost& cost = {}) const {
+    return {profile_, name, cost};
+  }
   // Makes room for products of `rows` rows; without it the first products allocate.
   void reserve(const Projection& projection, int64_t rows);
 
@@ -139,10 +145,22 @@ class LayerOps {
   const KernelTable& kernels() const { return *kernels_; }
 
  private:
-  void multiply(std::span<const PackedMatrix> parts, const float* x, float* y, int64_t rows);
+  // One stage: matrices that read their inputs in one form.
+  struct Product {
+    std::string_view name;
+    std::span<const PackedMatrix> parts;
+    const float* x = nullptr;
+    float* y = nullptr;
+    int64_t rows = 0;
+
+    OperationCost cost() const;
+  };
+  void multiply(const Product& product);
+  void pack_inputs(const LinearArgs& args) const;
 
   const KernelTable* kernels_;
   ThreadPool* pool_;
+  PassProfile* profile_ = nullptr;
   Scratch parts_;     // [rows, n] for each part of a projection, part after part
   Scratch packed_x_;  // inputs of a projection in the form that its weights ask for
 };

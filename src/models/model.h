@@ -13,6 +13,7 @@
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
 #include "models/forward_batch.h"
+#include "models/pass_profile.h"
 #include "outrider/drafter.h"
 #include "outrider/result.h"
 
@@ -109,6 +110,9 @@ class Model {
   virtual int64_t feature_size() const = 0;  // numbers per row
   // The features of the last pass, [batch rows, feature_size()], valid until the next one.
   virtual std::span<const float> features() = 0;
+
+  // Every later pass adds the times of its operations to the profile, which must outlive them; nullptr: none.
+  virtual void measure_into(PassProfile* profile) = 0;
 
   // The next three are parts of the target that drafters share. Rows of its
   // embedding as they enter the first layer, [tokens, hidden_size], but without learned positions:

@@ -52,6 +52,7 @@ Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, 
     if (runs.empty() || runs.back().type != type) runs.push_back({.type = type});
     runs.back().names += (runs.back().names.empty() ? "" : ",") + part.name;
     runs.back().parts.push_back(view);
+    projection.name += (projection.name.empty() ? "" : " ") + part.name.substr(part.name.rfind('.') + 1);
     projection.n += part.n;
     if (bias) OUTRIDER_RETURN_IF_ERROR(read_vector(part.name + ".bias", part.n, projection.bias));
   }

@@ -18,8 +18,9 @@ namespace outrider {
 // One or more matrices [n_i, k] that read one input; their outputs are side by side, n = sum of n_i.
 // Neighbours of equal type are packed as one matrix.
 struct Projection {
-  std::vector<PackedMatrix> parts;
-  std::vector<float> bias;  // [n], or empty
+  std::string name = {};  // last words of its tensors' names: "q_proj k_proj v_proj"
+  std::vector<PackedMatrix> parts = {};
+  std::vector<float> bias = {};  // [n], or empty
   int64_t n = 0;
   int64_t k = 0;
 

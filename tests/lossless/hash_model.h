@@ -38,6 +38,7 @@ class HashModel : public Model {
   void tap(FeatureTaps taps) override { OUTRIDER_CHECK(taps.count() == 0); }  // it has no inner state
   int64_t feature_size() const override { return 0; }
   std::span<const float> features() override { return {}; }
+  void measure_into(PassProfile*) override {}  // it has no operations
   void embed_tokens(std::span<const TokenId>, float*) const override {}
   std::span<const float> output_head(const float*, int64_t) override { return {}; }
   void normalize_output(const float*, float*, int64_t) const override {}

@@ -62,6 +62,37 @@ TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {
   expect_refused("bench " + kModel + " --context 60", 2, "goes with --rows");
 }
 
+TEST_F(ProgramTest, BenchTimesPassesByOperation) {
+  const std::string bench = "bench " + kModel + " --rows 1,5 --context 40 --runs 2 ";
+  EXPECT_FALSE(run_json(bench + "--json")["rows"][0].contains("profile"));
+  const Json json = run_json(bench + "--profile --json");
+  for (const Json& pass : json["rows"]) {
+    double share = 0, operations = 0;
+    for (const Json& operation : pass["profile"]) {
+      share += operation["share_of_pass"].get<double>();
+      if (operation["operation"] != "attention") operations += operation["operations"].get<double>();
+      if (operation["operation"] == "output head") EXPECT_EQ(operation["calls"], 1.0);
+    }
+    EXPECT_GT(share, 0.5);
+    EXPECT_LE(share, 1.0);
+    // Two operations for every row and weight, of which norms are no product.
+    const double most = 2 * pass["rows"].get<double>() * json["parameters"].get<double>();
+    EXPECT_LE(operations, most);
+    EXPECT_GT(operations, 0.5 * most);
+  }
+  EXPECT_NE(run(bench + "--profile").output.find("5 rows, by operation:"), std::string::npos);
+  expect_refused("bench " + kModel + " --profile", 2, "goes with --rows");
+}
+
+TEST_F(ProgramTest, BenchTimesPromptsToTheirFirstToken) {
+  const Json json = run_json("bench " + kModel + " --prompt-lengths 20,300 --runs 2 --json");
+  ASSERT_EQ(json["prompts"].size(), 2u);
+  EXPECT_EQ(json["prompts"][1]["tokens"], 300);
+  EXPECT_EQ(json["prompts"][1]["ms"].size(), 2u);
+  EXPECT_GT(json["prompts"][1]["median_ms"], json["prompts"][0]["median_ms"]);
+  expect_refused("bench " + kModel + " --prompt-lengths 64 --ctx 64", 2, "raise --ctx");
+}
+
 TEST_F(ProgramTest, ThreadsArePinnedWhenAsked) {
   const std::string bench = "bench " + kModel + " --rows 1 --context 8 --runs 1 ";
   EXPECT_EQ(run_json(bench + "--json --pin on")["pinned"], true);

@@ -9,6 +9,7 @@
 #include "cli/commands/batch_bench.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/comparison.h"
+#include "cli/commands/prompt_bench.h"
 #include "cli/commands/row_bench.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/bench_report.h"
@@ -94,6 +95,7 @@ Status trace_all(const Settings& settings, Engine& engine, const PreparedPrompts
 
 Status check_together(const Settings& settings, const EngineOptions& options) {
   if (settings.cached_context) return usage_error("--context goes with --rows; found no --rows");
+  if (settings.profiles) return usage_error("--profile goes with --rows; found no --rows");
   if (!settings.synthetic_acceptance) return {};
   if (options.speculation.decoding_type == Method::kNone) {
     return usage_error("--synthetic-acceptance needs a drafter whose tokens it can replace; found none");
@@ -157,6 +159,10 @@ Status run_bench(const Settings& settings) {
   if (!settings.row_counts.empty()) {
     if (!settings.trace_file.empty()) return usage_error("expected --rows or --trace, found both");
     return run_row_bench(settings);
+  }
+  if (!settings.prompt_lengths.empty()) {
+    if (!settings.trace_file.empty()) return usage_error("expected --prompt-lengths or --trace, found both");
+    return run_prompt_bench(settings);
   }
   if (!settings.batch_sizes.empty()) {
     if (!settings.trace_file.empty()) return usage_error("expected --batch or --trace, found both");

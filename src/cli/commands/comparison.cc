@@ -215,6 +215,7 @@ Status check_together(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(refuse(!settings.shape.empty(), "--shape"));
   OUTRIDER_RETURN_IF_ERROR(refuse(!settings.row_counts.empty(), "--rows"));
   OUTRIDER_RETURN_IF_ERROR(refuse(!settings.batch_sizes.empty(), "--batch"));
+  OUTRIDER_RETURN_IF_ERROR(refuse(!settings.prompt_lengths.empty(), "--prompt-lengths"));
   OUTRIDER_RETURN_IF_ERROR(refuse(!settings.trace_file.empty(), "--trace"));
   return refuse(settings.synthetic_acceptance.has_value(), "--synthetic-acceptance");
 }

@@ -14,6 +14,7 @@
 
 #include "base/counter_rng.h"
 #include "cli/memory_reader.h"
+#include "cli/product_peak.h"
 #include "cli/reports/completion_json.h"
 #include "cli/reports/row_bench_report.h"
 #include "cli/terminal.h"
@@ -33,8 +34,9 @@ class RowPasses {
   explicit RowPasses(EngineParts& parts) : parts_(parts), sequence_(parts.cache->open({})) {}
 
   Status fill(int64_t context);
-  // Milliseconds from a batch of `rows` rows to its logits.
-  Result<double> time(int rows);
+  // Milliseconds from a batch of `rows` rows to its logits. Its operations are added to the profile; nullptr:
+  // they are not timed.
+  Result<double> time(int rows, PassProfile* profile);
 
  private:
   std::vector<TokenId> next_tokens(int64_t count);
@@ -71,11 +73,12 @@ Status RowPasses::fill(int64_t context) {
   return {};
 }
 
-Result<double> RowPasses::time(int rows) {
+Result<double> RowPasses::time(int rows, PassProfile* profile) {
   const std::vector<TokenId> tokens = next_tokens(rows);
   std::vector<int> parents(tokens.size());
   std::iota(parents.begin(), parents.end(), -1);
   OUTRIDER_TRY(const KvTransaction transaction, parts_.cache->stage(sequence_, rows));
+  parts_.target->measure_into(profile);
   const auto start = std::chrono::steady_clock::now();
   batch_.clear();
   if (rows <= kMaxTreeRows) {
@@ -119,7 +122,8 @@ Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& 
         continue;
       }
       RowMeasurement& pass = bench.passes[static_cast<size_t>(next)];
-      OUTRIDER_TRY(const double ms, passes.time(pass.rows));
+      PassProfile* profile = bench.peaks.empty() || round == 0 ? nullptr : &pass.profile;
+      OUTRIDER_TRY(const double ms, passes.time(pass.rows, profile));
       if (round > 0) pass.ms.push_back(ms);
       if (round > 0) pass.bytes.push_back(static_cast<double>(parts.target->pass_bytes()));
       progress.advance();
@@ -140,7 +144,11 @@ Status run_row_bench(const Settings& settings) {
   bench.info = parts->info;
   OUTRIDER_TRY(bench.context, context_beside(max, settings, parts->options.context));
   bench.streamed_bytes = parts->target->streamed_bytes();
-  for (const int rows : settings.row_counts) bench.passes.push_back({rows, {}, {}});
+  for (const int rows : settings.row_counts) bench.passes.push_back({.rows = rows});
+  if (settings.profiles) {
+    OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->info.kernels));
+    bench.peaks = measure_product_peaks(*kernels, *parts->pool);
+  }
   RowPasses passes(*parts);
   OUTRIDER_RETURN_IF_ERROR(passes.fill(bench.context));
   OUTRIDER_RETURN_IF_ERROR(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/reports/bench_figures.h"
 
@@ -42,6 +43,60 @@ RowFigures figures_of(const RowBench& bench, const RowMeasurement& pass) {
           .share_of_read = rate / read_rate(bench)};
 }
 
+// One operation of a pass, means over the rounds.
+struct OperationFigures {
+  double calls, ms;
+  double share_of_pass;
+  double bytes, operations;
+  double share_of_read, share_of_peak;  // fractions of what the machine can do
+};
+
+OperationFigures figures_of(const RowBench& bench, const RowMeasurement& pass,
+                            const OperationTimes& operation) {
+  const auto rounds = static_cast<double>(bench.read_ms.size());
+  const double ms = operation.seconds * 1e3 / rounds;
+  const auto bytes = static_cast<double>(operation.cost.bytes) / rounds;
+  const auto operations = static_cast<double>(operation.cost.operations) / rounds;
+  const double whole = std::accumulate(pass.ms.begin(), pass.ms.end(), 0.0) / rounds;
+  return {.calls = static_cast<double>(operation.calls) / rounds,
+          .ms = ms,
+          .share_of_pass = ms / whole,
+          .bytes = bytes,
+          .operations = operations,
+          .share_of_read = gigabytes_per_second(bytes, ms) / read_rate(bench),
+          .share_of_peak = operations / (ms * 1e-3) / bench.peaks.at(operation.cost.inputs)};
+}
+
+nlohmann::ordered_json profile_json(const RowBench& bench, const RowMeasurement& pass) {
+  auto json = nlohmann::ordered_json::array();
+  for (const OperationTimes& operation : pass.profile.operations()) {
+    const OperationFigures figures = figures_of(bench, pass, operation);
+    json.push_back({{"operation", operation.name},
+                    {"calls", figures.calls},
+                    {"ms", figures.ms},
+                    {"share_of_pass", figures.share_of_pass},
+                    {"bytes", figures.bytes},
+                    {"operations", figures.operations},
+                    {"share_of_read", figures.share_of_read},
+                    {"share_of_peak", figures.share_of_peak}});
+  }
+  return json;
+}
+
+std::string profile_text(const RowBench& bench, const RowMeasurement& pass) {
+  std::string text = fmt::format("\n{} {}, by operation:\n{:<28} {:>6} {:>9} {:>8} {:>9} {:>8} {:>9} {:>8}\n",
+                                 pass.rows, pass.rows == 1 ? "row" : "rows", "operation", "calls", "ms",
+                                 "of pass", "MB", "of read", "GFLOP", "of peak");
+  for (const OperationTimes& operation : pass.profile.operations()) {
+    const OperationFigures figures = figures_of(bench, pass, operation);
+    text += fmt::format("{:<28} {:>6.0f} {:>9.3f} {:>7.1f}% {:>9.2f} {:>7.1f}% {:>9.3f} {:>7.1f}%\n",
+                        operation.name, figures.calls, figures.ms, 100 * figures.share_of_pass,
+                        figures.bytes * 1e-6, 100 * figures.share_of_read, figures.operations * 1e-9,
+                        100 * figures.share_of_peak);
+  }
+  return text;
+}
+
 }  // namespace
 
 nlohmann::ordered_json row_bench_json(const RowBench& bench) {
@@ -70,6 +125,7 @@ nlohmann::ordered_json row_bench_json(const RowBench& bench) {
                             {"weights_gb_per_second", figures.weights_gb_per_second},
                             {"share_of_read", figures.share_of_read},
                             {"ms", pass.ms}});
+    if (!bench.peaks.empty()) json["rows"].back()["profile"] = profile_json(bench, pass);
   }
   return json;
 }
@@ -89,6 +145,8 @@ std::string row_bench_text(const RowBench& bench) {
                         pass.rows, figures.median_ms, figures.min_ms, figures.ratio, figures.rows_per_second,
                         figures.bytes * 1e-6, figures.weights_gb_per_second, 100 * figures.share_of_read);
   }
+  if (bench.peaks.empty()) return text;
+  for (const RowMeasurement& pass : bench.passes) text += profile_text(bench, pass);
   return text;
 }
 

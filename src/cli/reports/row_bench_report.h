@@ -3,18 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "models/pass_profile.h"
 #include "outrider/engine.h"
 
 namespace outrider {
 
 struct RowMeasurement {
   int rows = 0;
-  std::vector<double> ms;     // per round
-  std::vector<double> bytes;  // per round: weights that the pass read; experts count where a row chose them
+  std::vector<double> ms = {};  // per round
+  std::vector<double> bytes =
+      {};                    // per round: weights that the pass read; experts count where a row chose them
+  PassProfile profile = {};  // sums over the rounds
 };
 
 struct RowBench {
@@ -22,7 +26,8 @@ struct RowBench {
   int64_t context = 0;         // tokens in the cache before each pass
   int64_t streamed_bytes = 0;  // weights that a pass over one row reads
   std::vector<RowMeasurement> passes;
-  std::vector<double> read_ms;  // per round: a plain read of streamed_bytes
+  std::vector<double> read_ms;          // per round: a plain read of streamed_bytes
+  std::map<InputLayout, double> peaks;  // operations per second of products; empty: passes have no profile
 };
 
 nlohmann::ordered_json row_bench_json(const RowBench& bench);

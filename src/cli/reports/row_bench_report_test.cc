@@ -12,7 +12,8 @@ RowBench measured() {
   RowBench bench;
   bench.streamed_bytes = 600'000'000;
   bench.context = 512;
-  bench.passes = {{8, {60, 50, 90}, {900e6, 600e6, 1200e6}}, {1, {40, 45, 30}, {600e6, 600e6, 600e6}}};
+  bench.passes = {{8, {60, 50, 90}, {900e6, 600e6, 1200e6}, {}},
+                  {1, {40, 45, 30}, {600e6, 600e6, 600e6}, {}}};
   bench.read_ms = {20, 30, 19};
   return bench;
 }
@@ -40,6 +41,24 @@ TEST(RowBenchReport, TextHasALinePerRowCount) {
   EXPECT_NE(text.find("     8     60.000     50.000     1.50      133.3     900.0    15.00      50.0%\n"),
             std::string::npos)
       << text;
+}
+
+TEST(RowBenchReport, OperationsAreRelatedToWhatTheMachineCanDo) {
+  RowBench bench = measured();
+  bench.peaks[InputLayout::kInt8Groups] = 1e12;
+  for (int round = 0; round < 3; ++round) {
+    const OperationCost cost{300'000'000, 2'000'000'000, InputLayout::kInt8Groups};
+    for (int call = 0; call < 2; ++call) bench.passes[1].profile.add("down_proj", cost, 0.010);
+  }
+  const auto json = row_bench_json(bench);
+  const auto& operation = json["rows"][1]["profile"][0];
+  EXPECT_EQ(operation["operation"], "down_proj");
+  EXPECT_EQ(operation["calls"], 2.0);
+  EXPECT_DOUBLE_EQ(operation["ms"].get<double>(), 20.0);  // of a pass of 115 / 3 ms
+  EXPECT_DOUBLE_EQ(operation["share_of_pass"].get<double>(), 60.0 / 115);
+  EXPECT_DOUBLE_EQ(operation["share_of_read"].get<double>(), 1.0);
+  EXPECT_DOUBLE_EQ(operation["share_of_peak"].get<double>(), 0.2);
+  EXPECT_TRUE(json["rows"][0]["profile"].empty());
 }
 
 }  // namespace

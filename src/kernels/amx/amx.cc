@@ -2,6 +2,7 @@
 #include "kernels/amx/attention.h"
 #include "kernels/amx/channel_linear.h"
 #include "kernels/amx/group_linear.h"
+#include "kernels/amx/peak.h"
 #include "kernels/amx/tile_linear.h"
 #include "kernels/avx512_vnni/vector.h"
 #include "kernels/isa_ops.h"
@@ -33,6 +34,11 @@ void attention(const AttentionShare& share) {
   tile_attention::attend_all(share);
 }
 
+int64_t multiply_add(InputLayout inputs, int64_t rounds) {
+  return inputs == InputLayout::kF32 ? avx512_ops().multiply_add(inputs, rounds)
+                                     : multiply_add_tiles(inputs, rounds);
+}
+
 }  // namespace
 
 IsaOps amx_ops() {
@@ -40,6 +46,7 @@ IsaOps amx_ops() {
   ops.linear = linear;
   ops.attention = attention;
   ops.pack_inputs = pack_inputs;
+  ops.multiply_add = multiply_add;
   return ops;
 }
 

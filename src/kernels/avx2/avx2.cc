@@ -4,6 +4,7 @@
 #include "kernels/simd/attention.h"
 #include "kernels/simd/inputs.h"
 #include "kernels/simd/linear.h"
+#include "kernels/simd/peaks.h"
 #include "kernels/simd/row_ops.h"
 
 namespace outrider {
@@ -17,7 +18,8 @@ IsaOps avx2_ops() {
           .rope = simd::rope<Avx2>,
           .store_kv = simd::store_kv<Avx2>,
           .activate = simd::activate<Avx2>,
-          .softcap = simd::softcap<Avx2>};
+          .softcap = simd::softcap<Avx2>,
+          .multiply_add = simd::multiply_add<Avx2>};
 }
 
 }  // namespace outrider

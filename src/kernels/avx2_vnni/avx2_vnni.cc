@@ -2,6 +2,7 @@
 #include "kernels/avx2/vector.h"
 #include "kernels/isa_ops.h"
 #include "kernels/simd/linear.h"
+#include "kernels/simd/peaks.h"
 
 namespace outrider {
 namespace {
@@ -25,6 +26,7 @@ struct Avx2Vnni : Avx2 {
 IsaOps avx2_vnni_ops() {
   IsaOps ops = avx2_ops();
   ops.linear = simd::linear<Avx2Vnni>;
+  ops.multiply_add = simd::multiply_add<Avx2Vnni>;
   return ops;
 }
 

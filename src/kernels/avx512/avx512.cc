@@ -4,6 +4,7 @@
 #include "kernels/simd/attention.h"
 #include "kernels/simd/inputs.h"
 #include "kernels/simd/linear.h"
+#include "kernels/simd/peaks.h"
 #include "kernels/simd/row_ops.h"
 
 namespace outrider {
@@ -17,7 +18,8 @@ IsaOps avx512_ops() {
           .rope = simd::rope<Avx512>,
           .store_kv = simd::store_kv<Avx512>,
           .activate = simd::activate<Avx512>,
-          .softcap = simd::softcap<Avx512>};
+          .softcap = simd::softcap<Avx512>,
+          .multiply_add = simd::multiply_add<Avx512>};
 }
 
 }  // namespace outrider

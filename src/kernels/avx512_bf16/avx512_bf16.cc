@@ -14,6 +14,11 @@ void pack_inputs(const InputShare& share) {
   share.layout == InputLayout::kBF16Pairs ? pack_pair_inputs(share) : avx512_ops().pack_inputs(share);
 }
 
+int64_t multiply_add(InputLayout inputs, int64_t rounds) {
+  return inputs == InputLayout::kBF16Pairs ? multiply_add_pairs(rounds)
+                                           : avx512_vnni_ops().multiply_add(inputs, rounds);
+}
+
 }  // namespace
 
 // As avx512, except for the products of bf16 weights.
@@ -21,6 +26,7 @@ IsaOps avx512_bf16_ops() {
   IsaOps ops = avx512_ops();
   ops.linear = linear;
   ops.pack_inputs = pack_inputs;
+  ops.multiply_add = multiply_add;
   return ops;
 }
 

@@ -120,5 +120,18 @@ void pack_pair_inputs(const InputShare& share) {
   }
 }
 
+// Pairs that are only multiplied, see simd/peaks.h.
+int64_t multiply_add_pairs(int64_t rounds) {
+  __m512 sums[kPairRows];
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+  __m512i x = _mm512_set1_epi32(0x3F003F00);  // halves
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)x);
+    asm volatile("" : "+v"(x));
+  }
+  for (__m512& sum : sums) asm volatile("" : : "v"(sum));
+  return rounds * kPairRows * 32 * 2;
+}
+
 }  // namespace
 }  // namespace outrider

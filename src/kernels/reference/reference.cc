@@ -268,10 +268,20 @@ void softcap(float* x, int64_t count, float cap) {
   }
 }
 
+int64_t multiply_add(InputLayout, int64_t rounds) {
+  double sum = 0, x = 0.5;
+  for (int64_t round = 0; round < rounds; ++round) {
+    sum += x * x;
+    asm volatile("" : "+m"(x), "+m"(sum));
+  }
+  return 2 * rounds;
+}
+
 }  // namespace
 
 IsaOps reference_ops() {
-  return {linear, pack_inputs, attention, rms_norm, layer_norm, rope, store_kv, activate, softcap};
+  return {linear, pack_inputs, attention, rms_norm, layer_norm,
+          rope,   store_kv,    activate,  softcap,  multiply_add};
 }
 
 }  // namespace outrider

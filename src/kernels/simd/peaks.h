@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops that do nothing but multiply and add, for the share of the processor's peak that products reach.
+#pragma once
+
+#include "kernels/isa_ops.h"
+
+namespace outrider::simd {
+
+inline constexpr int kPeakChains =
+    12;  // more than the latency times the units, and few enough for 16 registers
+
+template <typename V>
+int64_t multiply_add_floats(int64_t rounds) {
+  typename V::Floats sums[kPeakChains];
+  for (auto& sum : sums) sum = V::all(0);
+  auto x = V::all(0.5F);
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (auto& sum : sums) sum = V::multiply_add(x, x, sum);
+    asm volatile("" : "+v"(x));
+  }
+  for (auto& sum : sums) asm volatile("" : : "v"(sum));
+  return rounds * kPeakChains * V::kLanes * 2;
+}
+
+template <typename V>
+int64_t multiply_add_bytes(int64_t rounds) {
+  typename V::Ints sums[kPeakChains];
+  for (auto& sum : sums) sum = V::all_ints(0);
+  auto x = V::all_ints(0);
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (auto& sum : sums) sum = V::add_nibble_products(sum, x, x);
+    asm volatile("" : "+v"(x));
+  }
+  for (auto& sum : sums) asm volatile("" : : "v"(sum));
+  return rounds * kPeakChains * V::kLanes * 4 * 2;
+}
+
+template <typename V>
+int64_t multiply_add(InputLayout inputs, int64_t rounds) {
+  return inputs == InputLayout::kF32 ? multiply_add_floats<V>(rounds) : multiply_add_bytes<V>(rounds);
+}
+
+}  // namespace outrider::simd

@@ -67,21 +67,25 @@ void pack_row(const InputShare& share, int64_t row) {
   head.sums[row % kInputRows] = sum;
 }
 
+template <typename V>
+void pack_groups(const InputShare& share) {
+  const int64_t groups = share.k / kInputGroup;
+  for (int64_t item = share.items.begin; item < share.items.end;) {
+    const int64_t row = item / groups;
+    const int64_t end = (row + 1) * groups < share.items.end ? (row + 1) * groups : share.items.end;
+    const int64_t tile = row / kInputRows * kInputRows;
+    const int64_t width = share.rows - tile < kInputRows ? share.rows - tile : kInputRows;
+    InputGroup* of_row = reinterpret_cast<InputGroup*>(share.packed) + tile * groups + (row - tile);
+    for (; item < end; ++item)
+      pack_group<V>(share.x + item * kInputGroup, of_row[(item - row * groups) * width]);
+  }
+}
+
 // Items: rows of kInt8Rows, groups of all rows of kInt8Groups.
 template <typename V>
 void pack_inputs(const InputShare& share) {
-  for (int64_t item = share.items.begin; item < share.items.end; ++item) {
-    if (share.layout == InputLayout::kInt8Rows) {
-      pack_row<V>(share, item);
-    } else {
-      const int64_t groups = share.k / kInputGroup;
-      const int64_t row = item / groups, group = item % groups;
-      const int64_t tile = row / kInputRows * kInputRows;
-      const int64_t width = share.rows - tile < kInputRows ? share.rows - tile : kInputRows;
-      auto* packed = reinterpret_cast<InputGroup*>(share.packed) + tile * groups;
-      pack_group<V>(share.x + item * kInputGroup, packed[group * width + row - tile]);
-    }
-  }
+  if (share.layout == InputLayout::kInt8Groups) return pack_groups<V>(share);
+  for (int64_t row = share.items.begin; row < share.items.end; ++row) pack_row<V>(share, row);
 }
 
 }  // namespace outrider::simd

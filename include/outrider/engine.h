@@ -63,8 +63,8 @@ struct EngineOptions {
   int max_batch_rows = 0;   // rows of one pass: prompts, pending tokens, drafts; 0: enough for the two above
   int max_waiting = 0;      // requests that wait for a place in the batch; 0: any number
   int offered_nodes = 0;    // nodes below the root of the largest tree that Engine::offer() takes; 0: none
-  bool calibrate = false;   // measure the costs of passes even if no policy needs them, for
-                            // EngineStatus::speedup and for requests with a policy of their own
+  bool calibrate = false;   // measure all costs of passes on opening, whatever the policy: for requests with
+                            // policy auto and EngineStatus::speedup; else policy auto starts with a few costs
 };
 
 // The rule of requests that name no other.

@@ -20,7 +20,9 @@
 namespace outrider {
 namespace {
 
-constexpr int kRowCounts[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128};
+// In the order in which they are timed: the first few show the form of the costs.
+constexpr int kRowCounts[] = {1, 8, 4, 16, 2, 32, 12, 24, 64, 48, 128, 96};
+constexpr size_t kFewestPoints = 2;
 constexpr int64_t kContext = 1024;
 constexpr int kVersion = 3;
 
@@ -30,10 +32,14 @@ int64_t timed_context(const EngineParts& parts) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(room)));
 }
 
-bool covers_all_passes(const std::vector<PassCosts::Point>& points, const EngineParts& parts) {
-  const int64_t largest = max_logits(parts);
-  const auto beyond = std::upper_bound(std::begin(kRowCounts), std::end(kRowCounts), largest);
-  return !points.empty() && (beyond == std::begin(kRowCounts) || points.back().rows >= *(beyond - 1));
+// The row counts that passes of this engine may have and that no point is about yet.
+std::vector<int> missing_rows(const std::vector<PassCosts::Point>& points, const EngineParts& parts) {
+  std::vector<int> missing;
+  for (const int rows : kRowCounts) {
+    if (rows <= max_logits(parts) && std::ranges::find(points, rows, &PassCosts::Point::rows) == points.end())
+      missing.push_back(rows);
+  }
+  return missing;
 }
 
 // Runs passes of chosen shapes. Their entries are empty, which does not change what a pass costs.
@@ -93,47 +99,75 @@ class TimedPasses {
   std::vector<TokenId> tokens_;
 };
 
-// The minimum of a few passes, because disturbances only make a pass longer.
-std::optional<double> min_time(TimedPasses& passes, const TimedPasses::Shape& shape) {
-  constexpr int kMaxRounds = 5;
-  constexpr double kEnoughMs = 60.0;
-  double spent = 0.0;
-  std::optional<double> min;
-  for (int round = 0; round < kMaxRounds && (round < 2 || spent < kEnoughMs); ++round) {
-    const std::optional<double> ms = passes.time(shape);
+// Times passes for the points of a table, until the time for it is spent.
+class PointTimer {
+ public:
+  PointTimer(EngineParts& parts, double limit_ms)
+      : passes_(parts), context_(timed_context(parts)), end_ms_(now_ms() + limit_ms) {
+    passes_.touch(context_ + max_logits(parts));
+    passes_.time({});  // the first pass touches memory for the first time
+  }
+
+  bool has_time() const { return now_ms() < end_ms_; }
+
+  // Null if the cache has no room for such a pass.
+  std::optional<PassCosts::Point> time(int rows) {
+    const std::optional<double> ms = min_time({.rows = rows});
     if (!ms) return std::nullopt;
-    min = min ? std::min(*min, *ms) : *ms;
-    spent += *ms;
-  }
-  return min;
-}
-
-// The time that each expert of a point takes: alike rows wake fewer of them in otherwise equal passes.
-double time_per_expert(TimedPasses& passes, const PassCosts::Point& point) {
-  const auto alike_ms = min_time(passes, {.rows = point.rows, .is_alike = true});
-  const double more = point.woken - static_cast<double>(passes.woken());
-  return alike_ms && more > 0.0 ? std::max(0.0, point.ms - *alike_ms) / more : 0.0;
-}
-
-std::vector<PassCosts::Point> measure(EngineParts& parts) {
-  TimedPasses passes(parts);
-  const int64_t largest = max_logits(parts);
-  const int64_t context = timed_context(parts);
-  std::vector<PassCosts::Point> points;
-  passes.touch(context + largest);
-  passes.time({});  // the first pass touches memory for the first time
-  for (const int rows : kRowCounts) {
-    if (rows > largest) break;
-    const std::optional<double> ms = min_time(passes, {.rows = rows});
-    if (!ms) break;
-    PassCosts::Point point{.rows = rows, .ms = *ms, .woken = static_cast<double>(passes.woken())};
-    if (point.woken > 0 && rows > 1) point.ms_per_expert = time_per_expert(passes, point);
-    if (const auto with = context > 0 ? min_time(passes, {.rows = rows, .context = context}) : std::nullopt) {
-      point.ms_per_thousand = std::max(0.0, *with - *ms) * 1000.0 / static_cast<double>(context);
+    PassCosts::Point point{.rows = rows, .ms = *ms, .woken = static_cast<double>(passes_.woken())};
+    if (point.woken > 0 && rows > 1) point.ms_per_expert = time_per_expert(point);
+    if (const auto with = context_ > 0 ? min_time({.rows = rows, .context = context_}) : std::nullopt) {
+      point.ms_per_thousand = std::max(0.0, *with - *ms) * 1000.0 / static_cast<double>(context_);
     }
-    points.push_back(point);
+    return point;
   }
-  return points;
+
+ private:
+  // The minimum of a few passes, because disturbances only make a pass longer.
+  std::optional<double> min_time(const TimedPasses::Shape& shape) {
+    constexpr int kMaxRounds = 5;
+    constexpr double kEnoughMs = 60.0;
+    double spent = 0.0;
+    std::optional<double> min;
+    for (int round = 0; round < kMaxRounds && (round < 2 || spent < kEnoughMs); ++round) {
+      if (round > 0 && !has_time()) break;
+      const std::optional<double> ms = passes_.time(shape);
+      if (!ms) return std::nullopt;
+      min = min ? std::min(*min, *ms) : *ms;
+      spent += *ms;
+    }
+    return min;
+  }
+
+  // The time that each expert of a point takes: alike rows wake fewer of them in otherwise equal passes.
+  double time_per_expert(const PassCosts::Point& point) {
+    const auto alike_ms = min_time({.rows = point.rows, .is_alike = true});
+    const double more = point.woken - static_cast<double>(passes_.woken());
+    return alike_ms && more > 0.0 ? std::max(0.0, point.ms - *alike_ms) / more : 0.0;
+  }
+
+  TimedPasses passes_;
+  int64_t context_;
+  double end_ms_;
+};
+
+// Each point takes two passes with context and two without, after one that brings the memory in.
+bool has_time_for_a_point(const std::vector<PassCosts::Point>& points, double limit_ms) {
+  constexpr double kPasses = 5.0;
+  return points.size() < kFewestPoints || kPasses * points.front().ms < limit_ms;
+}
+
+// Adds points for row counts that have none, as many as there is time for and at least kFewestPoints in all.
+void measure(EngineParts& parts, const std::vector<int>& missing, double limit_ms,
+             std::vector<PassCosts::Point>& points) {
+  PointTimer timer(parts, limit_ms);
+  for (const int rows : missing) {
+    if (points.size() >= kFewestPoints && !timer.has_time()) break;
+    const std::optional<PassCosts::Point> point = timer.time(rows);
+    if (!point) break;
+    points.push_back(*point);
+  }
+  std::ranges::sort(points, {}, &PassCosts::Point::rows);
 }
 
 std::string processor_name() {
@@ -193,17 +227,17 @@ void write_points(const std::filesystem::path& path, const std::vector<PassCosts
 
 }  // namespace
 
-PassCosts calibrate(EngineParts& parts) {
+PassCosts calibrate(EngineParts& parts, double limit_ms) {
   const std::filesystem::path directory = parts.options.cache_dir;
   const std::filesystem::path path = directory / ("pass-costs-" + fingerprint(parts) + ".txt");
-  if (!directory.empty()) {
-    std::vector<PassCosts::Point> points = read_points(path);
-    if (covers_all_passes(points, parts)) return PassCosts(std::move(points));
+  std::vector<PassCosts::Point> points;
+  if (!directory.empty()) points = read_points(path);
+  const std::vector<int> missing = missing_rows(points, parts);
+  if (!missing.empty() && has_time_for_a_point(points, limit_ms)) {
+    measure(parts, missing, limit_ms, points);
+    if (!directory.empty() && !points.empty()) write_points(path, points);
   }
-  std::vector<PassCosts::Point> points = measure(parts);
-  if (points.empty()) return {};
-  if (!directory.empty()) write_points(path, points);
-  return PassCosts(std::move(points));
+  return points.empty() ? PassCosts() : PassCosts(std::move(points));
 }
 
 }  // namespace outrider

@@ -31,6 +31,7 @@ class Calibration : public ::testing::Test {
     options_.threads = 1;
     options_.speculation.decoding_type = Method::kNGram;
     options_.speculation.is_auto = true;
+    options_.calibrate = true;
   }
   void TearDown() override { fs::remove_all(folder_); }
 
@@ -73,7 +74,22 @@ TEST_F(Calibration, TimesPassesUpToTheLargest) {
   EXPECT_THAT(rows(open()), ElementsAre(1, 2));
 }
 
+TEST_F(Calibration, EndsInTimeAndGoesOnTheNextTime) {
+  options_.calibrate = false;
+  options_.speculation.is_auto = false;
+  auto parts = open_parts(options_);
+  ASSERT_TRUE(parts.ok()) << parts.error().message;
+  EXPECT_THAT(rows(calibrate(**parts, 0.0)), ElementsAre(1, 8));
+  EXPECT_THAT(rows(calibrate(**parts, 0.0)), ElementsAre(1, 8));
+  write("1 111 2.5 0 0\n8 222 3.5 0 0\n");
+  EXPECT_THAT(rows(calibrate(**parts, 100.0)), ElementsAre(1, 8));  // a pass would take all of the time
+  const PassCosts all = calibrate(**parts, kNoLimitMs);
+  EXPECT_THAT(rows(all), ElementsAre(1, 2, 4, 8, 12, 16, 24, 32));
+  EXPECT_EQ(all.points()[0].ms_per_thousand, 2.5);  // kept
+}
+
 TEST_F(Calibration, OnlyWhereThePolicyNeedsIt) {
+  options_.calibrate = false;
   options_.speculation.is_auto = false;
   EXPECT_TRUE(open().empty());
   options_.speculation.is_auto = true;
@@ -101,9 +117,11 @@ TEST_F(Calibration, IsReadTheNextTime) {
     EXPECT_NEAR(again.points()[i].ms_per_thousand, measured.points()[i].ms_per_thousand,
                 1e-5 * measured.points()[i].ms_per_thousand);
   }
-  write("1 111 2.5 8 0\n40 222 3.5 96 0.25\n");
+  std::string table = "1 111 2.5 8 0\n";
+  for (const int more : {2, 4, 8, 12, 16, 24, 32, 40}) table += std::to_string(more) + " 222 3.5 96 0.25\n";
+  write(table);
   const PassCosts edited = open();
-  EXPECT_THAT(rows(edited), ElementsAre(1, 40));
+  EXPECT_THAT(rows(edited), ElementsAre(1, 2, 4, 8, 12, 16, 24, 32, 40));
   EXPECT_EQ(edited.points()[1].ms, 222.0);
   EXPECT_EQ(edited.points()[1].ms_per_thousand, 3.5);
   EXPECT_EQ(edited.points()[1].woken, 96.0);

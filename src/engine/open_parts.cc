@@ -304,8 +304,9 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadS
   OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, file, kernels, resolved.head ? &*resolved.head : nullptr));
   OUTRIDER_RETURN_IF_ERROR(keep_layers(*parts, memory));
   enter(LoadStage::kCosts);
-  const bool needs_costs = parts->options.speculation.is_auto || parts->options.calibrate;
-  if (needs_costs && max_depth(*parts) > 0) parts->costs = calibrate(*parts);
+  const bool is_thorough = parts->options.calibrate;
+  if ((is_thorough || parts->options.speculation.is_auto) && max_depth(*parts) > 0)
+    parts->costs = calibrate(*parts, is_thorough ? kNoLimitMs : kQuickMs);
   parts->info.load_ms = now_ms() - start;
   return parts;
 }

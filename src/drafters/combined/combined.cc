@@ -39,17 +39,25 @@ class CombinedDrafter final : public Drafter {
   DrafterMemory memory() const override;
 
  private:
+  // Outcomes of one member's drafts.
+  struct Record {
+    AcceptanceEstimates worth = AcceptanceEstimates();
+    std::vector<double> alive = {};  // by depth - 1: fading share of paths that deep
+
+    void learn(const TokenTree& tree, const Verdict& verdict);
+  };
   struct Member {
     std::shared_ptr<Drafter> drafter;
     double ms = 0.0;                            // fading mean time of one sequence's draft; 0: not yet known
     std::optional<FeatureShare> features = {};  // its part of the features, if it learns from them
+    Record priced = {};                         // with all sequences for which time has a price
   };
   // State of one member for one sequence.
   struct Share {
-    AcceptanceEstimates worth;
-    TokenTree tree;             // the last draft, with the member's own probabilities
-    std::vector<double> alive;  // by depth - 1: fading share of paths that deep
-    int left_out = 0;           // steps since it was asked last
+    Record record;
+    TokenTree tree;          // the last draft, with the member's own probabilities
+    int left_out = 0;        // steps since it was asked last
+    bool is_priced = false;  // time has a price
   };
   using Shares = std::vector<Share>;  // one per member
   // The requests that go to one member in one draft.
@@ -62,6 +70,7 @@ class CombinedDrafter final : public Drafter {
   };
 
   Shares& shares_of(uint64_t sequence);
+  void open_shares(const DraftRequest& request);
   void prepare(const DraftRequest& request, size_t place);
   std::vector<int> deal(const Shares& shares, int nodes) const;
   std::vector<size_t> order(std::span<const DraftRequest> requests) const;
@@ -108,6 +117,18 @@ CombinedDrafter::Shares& CombinedDrafter::shares_of(uint64_t sequence) {
   Shares& shares = sequences_[sequence];
   shares.resize(members_.size());
   return shares;
+}
+
+// Where time has a price, drafts depend on time as it is, and a sequence begins with what others proved.
+// Elsewhere they depend on its text alone.
+void CombinedDrafter::open_shares(const DraftRequest& request) {
+  if (request.rate == 0.0 || sequences_.contains(request.sequence)) return;
+  Shares& shares = shares_of(request.sequence);
+  for (size_t m = 0; m < members_.size(); ++m) {
+    const Record& all = members_[m].priced;
+    shares[m].record = {.worth = AcceptanceEstimates(&all.worth), .alive = all.alive};
+    shares[m].is_priced = true;
+  }
 }
 
 void CombinedDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) {
@@ -189,6 +210,7 @@ std::vector<size_t> CombinedDrafter::order(std::span<const DraftRequest> request
 
 // Passes the request on to the members.
 void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
+  open_shares(request);
   Shares& shares = shares_of(request.sequence);
   const bool all_draws_stay =
       compares_distributions(request.acceptance) && request.sampling->temperature > 0.0;
@@ -206,13 +228,13 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
     own.wants_probabilities = true;
     if (team_ != nullptr && own.constraint != nullptr)
       own.constraint = &call.constraints.emplace_back(own.constraint, &constraint_mutex_);
-    if (own.estimates != nullptr) own.estimates = &shares[m].worth;
+    if (own.estimates != nullptr) own.estimates = &shares[m].record.worth;
   }
 }
 
 // Where time has a price, a member skips the sequences to which it should add less than it costs, beyond what
-// the members before it drafted. Now and then it is asked all the same, to see whether that still holds; this
-// is rare enough that in a batch, too, few steps run a member for one sequence alone.
+// the members before it drafted, if anything. Now and then it is asked all the same, to see whether that
+// still holds; this is rare enough that in a batch, too, few steps run a member for one sequence alone.
 void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> requests,
                                 std::span<const TokenTree> trees) {
   constexpr int kMaxLeftOut = 16;
@@ -223,10 +245,10 @@ void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> req
     Share& share = shares_of(requests[place].sequence)[member];
     double drafted = 0.0;
     for (const int node : likeliest_.order(trees[place])) drafted += likeliest_.path_probability(node);
-    const double expected = std::accumulate(share.alive.begin(), share.alive.end(), 0.0);
+    const std::vector<double>& alive = share.record.alive;
+    const double expected = std::accumulate(alive.begin(), alive.end(), 0.0);
     const double rate = requests[place].rate;
-    const bool pays = rate == 0.0 || drafted == 0.0 || share.alive.empty() ||
-                      expected - drafted > rate * members_[member].ms;
+    const bool pays = rate == 0.0 || alive.empty() || expected - drafted > rate * members_[member].ms;
     share.left_out = pays ? 0 : (share.left_out + 1) % (kMaxLeftOut * static_cast<int>(requests.size()));
     if (share.left_out > 0) continue;
     call.requests[kept] = call.requests[j];
@@ -246,7 +268,7 @@ std::vector<int> CombinedDrafter::deal(const Shares& shares, int nodes) const {
     if (next == 0) return 1.0;
     double known = 1.0;
     for (size_t level = 0; level <= next; ++level)
-      known = level < shares[m].alive.size() ? shares[m].alive[level] : known * kUnknown;
+      known = level < shares[m].record.alive.size() ? shares[m].record.alive[level] : known * kUnknown;
     return known;
   };
   for (; nodes > 0; --nodes) {
@@ -285,28 +307,30 @@ void CombinedDrafter::merge(size_t member, std::span<TokenTree> trees) {
     std::swap(share.tree, call.trees[j]);
     TokenTree weighed = share.tree;
     for (int node = 1; node < weighed.size(); ++node) {
-      weighed.set_probability(node, share.worth.estimate(weighed.depth(node), weighed.probability(node)));
+      weighed.set_probability(node,
+                              share.record.worth.estimate(weighed.depth(node), weighed.probability(node)));
     }
     trees[call.places[j]].merge(weighed, static_cast<int>(member));
   }
 }
 
-void CombinedDrafter::observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) {
+void CombinedDrafter::Record::learn(const TokenTree& tree, const Verdict& verdict) {
   constexpr double kFading = 0.1;
+  const auto followed = static_cast<size_t>(worth.learn(tree, verdict.tokens));
+  int levels = 0;
+  for (int node = 1; node < tree.size(); ++node) levels = std::max(levels, tree.depth(node));
+  for (size_t level = 0; std::cmp_less(level, levels); ++level) {
+    if (level == alive.size()) alive.push_back(level == 0 ? 0.5 : alive.back());
+    alive[level] += kFading * ((followed > level ? 1.0 : 0.0) - alive[level]);
+  }
+}
+
+void CombinedDrafter::observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) {
   Shares& shares = shares_of(sequence);
   for (size_t m = 0; m < members_.size(); ++m) {
     Share& share = shares[m];
-    if (share.tree.drafted() == 0) {
-      members_[m].drafter->observe(sequence, tree, verdict);
-      continue;
-    }
-    const auto followed = static_cast<size_t>(share.worth.learn(share.tree, verdict.tokens));
-    int levels = 0;
-    for (int node = 1; node < share.tree.size(); ++node) levels = std::max(levels, share.tree.depth(node));
-    for (size_t level = 0; std::cmp_less(level, levels); ++level) {
-      if (level == share.alive.size()) share.alive.push_back(level == 0 ? 0.5 : share.alive.back());
-      share.alive[level] += kFading * ((followed > level ? 1.0 : 0.0) - share.alive[level]);
-    }
+    if (share.tree.drafted() > 0) share.record.learn(share.tree, verdict);
+    if (share.tree.drafted() > 0 && share.is_priced) members_[m].priced.learn(share.tree, verdict);
     members_[m].drafter->observe(sequence, tree, verdict);
   }
 }

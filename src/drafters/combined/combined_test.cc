@@ -268,6 +268,44 @@ TEST(Combined, WhoCostsMoreThanItBringsIsAskedNowAndThen) {
   EXPECT_THAT(gaps, Each(Le(16)));
 }
 
+// A drafter that costs more than it brings, beside one that often has nothing to propose.
+class SlowAndUseless {
+ public:
+  // Drafts that it makes in the first steps of a sequence, none of which is accepted.
+  size_t asked_in(uint64_t sequence, int steps) {
+    both_.request.sequence = sequence;
+    const size_t before = slow_->asked_nodes.size();
+    for (int step = 0; step < steps; ++step) {
+      EXPECT_TRUE(both_.draft().ok());
+      both_.observe({3});
+    }
+    return slow_->asked_nodes.size() - before;
+  }
+  Combination& both() { return both_; }
+
+ private:
+  std::shared_ptr<ScriptedDrafter> slow_ = scripted("slow", [](const DraftRequest& request, TokenTree& tree) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return chain({{2, 0.9}})(request, tree);
+  });
+  Combination both_{{scripted("silent", chain({})), slow_}};
+};
+
+TEST(Combined, WhoCostsMoreThanItBringsIsLeftOutWhereOthersDraftNothing) {
+  SlowAndUseless drafters;
+  drafters.both().request.rate = 0.1;
+  EXPECT_LE(drafters.asked_in(3, 40), 6u);
+}
+
+TEST(Combined, WhereTimeHasAPriceANewSequenceBeginsWithWhatOthersProved) {
+  SlowAndUseless drafters;
+  drafters.both().request.rate = 0.005;
+  EXPECT_GE(drafters.asked_in(3, 40), 15u);  // first it has to prove that
+  EXPECT_LE(drafters.asked_in(4, 40), 3u);
+  drafters.both().request.rate = 0.0;
+  EXPECT_EQ(drafters.asked_in(5, 10), 10u);
+}
+
 // Rejection's output depends on the order of siblings: it must not depend on the machine's load.
 TEST(Combined, WhereTimeHasNoPriceDraftersTakeTheirTurnsAsNamed) {
   const auto slow = scripted("slow", [](const DraftRequest& request, TokenTree& tree) {

@@ -249,7 +249,7 @@ constexpr Name kKeyNames[] = {
     {kVllm, "max_model_len|kv_cache_dtype", {}, {}, kOwnDraftMemory},
     {kVllm, "quantization|draft_load_config|revision|code_revision", {}, {}, kFileDecides},
     {kVllm, "parallel_drafting", {}, {}, "the method decides whether tokens are drafted one by one"},
-    {kVllm, "use_heterogeneous_vocab", {}, "false", "a draft model needs the target's vocabulary"},
+    {kVllm, "use_heterogeneous_vocab", {}, {}, "the tokenizers decide whether the draft model has another vocabulary"},
     {kVllm, "enforce_eager|disable_padded_drafter_batch|use_local_argmax_reduction", {}, {}, kNoGpu},
     {kVllm, "disable_mqa_scorer|moe_backend|attention_backend", {}, {}, kOwnKernels},
     {kVllm, "disable_eagle_block_drop", {}, {}, "the prefix cache drops nothing for drafters"},

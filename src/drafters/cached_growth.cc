@@ -25,13 +25,14 @@ KvShape CachedGrowth::cache_shape(KvShape shape, int64_t max_length, const Specu
 }
 
 CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterContext& context,
-                           const KvShape& shape, int64_t vocab)
+                           const KvShape& shape, int64_t vocab, std::span<const TokenId> own_ids)
     : cache_(shape),
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
       max_nodes_(largest_tree(options)),
       max_staged_(max_staged(options)),
-      vocab_(vocab) {
+      vocab_(vocab),
+      own_ids_(own_ids.begin(), own_ids.end()) {
   const auto batch = static_cast<size_t>(context.max_batch);
   batch_.reserve({.rows = max_rows(options, context),
                   .max_sequences = context.max_batch,
@@ -90,7 +91,8 @@ CachedGrowth::Rows CachedGrowth::append_frontier(Growing& growing) {
   for (const int node : growing.growth.frontier()) {
     if (is_root) break;
     growing.entries[static_cast<size_t>(node)] = static_cast<int>(sequence.tokens.size());
-    sequence.tokens.push_back(tree.token(node));
+    const TokenId token = tree.token(node);
+    sequence.tokens.push_back(own_ids_.empty() ? token : own_ids_[static_cast<size_t>(token)]);
     sequence.parents.push_back(growing.entries[static_cast<size_t>(tree.parent(node))]);
   }
   const int index =

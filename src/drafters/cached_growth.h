@@ -45,8 +45,9 @@ class CachedGrowth {
                              const DrafterContext& context);
 
   // `vocab`: ids that may be drafted, the first of each row of logits.
+  // own_ids: the drafter's ids of drafted tokens, by the target's; empty: they are the same.
   CachedGrowth(const SpeculativeOptions& options, const DrafterContext& context, const KvShape& shape,
-               int64_t vocab);
+               int64_t vocab, std::span<const TokenId> own_ids = {});
 
   KvCache& cache() { return cache_; }
   const KvCache& cache() const { return cache_; }
@@ -103,6 +104,7 @@ class CachedGrowth {
   int max_nodes_;   // of one tree
   int max_staged_;  // of one draft
   int64_t vocab_;
+  std::vector<TokenId> own_ids_;
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // one per request, and spare ones
   std::vector<Growing*> active_;                   // those that still grow

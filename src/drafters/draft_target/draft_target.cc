@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "config/methods.h"
 #include "drafters/cached_growth.h"
+#include "drafters/draft_target/vocabulary_bridge.h"
 #include "drafters/draft_target/vocabulary_match.h"
 #include "drafters/resolve.h"
 #include "models/model.h"
@@ -22,10 +24,18 @@ namespace {
 
 class DraftTargetDrafter final : public Drafter {
  public:
-  DraftTargetDrafter(std::unique_ptr<Model> model, const KvShape& shape, const SpeculativeOptions& options,
+  // A draft with the target's vocabulary needs no bridge.
+  struct Draft {
+    std::unique_ptr<Model> model;
+    std::optional<VocabularyBridge> bridge = {};
+  };
+  DraftTargetDrafter(Draft draft, const KvShape& shape, const SpeculativeOptions& options,
                      const DrafterContext& context)
-      : model_(std::move(model)),
-        growth_(options, context, shape, std::min(context.vocab_size, model_->config().vocab_size)),
+      : model_(std::move(draft.model)),
+        bridge_(std::move(draft.bridge)),
+        growth_(options, context, shape,
+                bridge_ ? context.vocab_size : std::min(context.vocab_size, model_->config().vocab_size),
+                bridge_ ? bridge_->draft_ids() : std::span<const TokenId>()),
         context_(model_->config().max_context),
         max_length_(context.context),
         prefill_chunk_(context.prefill_chunk) {
@@ -34,14 +44,18 @@ class DraftTargetDrafter final : public Drafter {
 
   const DrafterTraits& traits() const override { return traits_; }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
-  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  void end(uint64_t sequence) override {
+    sequences_.erase(sequence);
+    texts_.erase(sequence);
+  }
   DrafterMemory memory() const override {
     return {.weight_bytes = model_->weight_bytes(), .cache_bytes = growth_.cache().shape().total_bytes()};
   }
 
  private:
   void prepare(const DraftRequest& request, TokenTree& tree);
-  DraftSequence& open(const DraftRequest& request);
+  std::span<const TokenId> read(const DraftRequest& request);
+  DraftSequence& open(const DraftRequest& request, std::span<const TokenId> tokens);
   void commit(DraftSequence& sequence, std::span<const TokenId> tokens);
   bool compute(DraftSequence& sequence, std::span<const TokenId> tokens);
 
@@ -49,31 +63,43 @@ class DraftTargetDrafter final : public Drafter {
                         .emits_probabilities = true,
                         .drafts_ahead = true};
   std::unique_ptr<Model> model_;
+  std::optional<VocabularyBridge> bridge_;
   CachedGrowth growth_;
   int64_t context_;     // tokens of the longest sequence that the draft model was made for
   int64_t max_length_;  // tokens of the longest sequence in the engine
   int prefill_chunk_;
-  std::vector<int> path_;                                  // scratch of commit() and compute()
-  std::unordered_map<uint64_t, DraftSequence> sequences_;  // destroyed before the cache of their pages
+  std::vector<int> path_;                                       // scratch of commit() and compute()
+  std::unordered_map<uint64_t, VocabularyBridge::Text> texts_;  // where there is a bridge
+  std::unordered_map<uint64_t, DraftSequence> sequences_;       // destroyed before the cache of their pages
 };
 
 Status DraftTargetDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
   growth_.start();
   for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], trees[i]);
   growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows>) {
-    return model_->forward(batch, growth_.cache());
+    const std::span<const float> logits = model_->forward(batch, growth_.cache());
+    return bridge_ ? bridge_->translate(logits, logits.size() / batch.logits_rows.size()) : logits;
   });
   return {};
+}
+
+// The text of the request in the draft's tokens.
+std::span<const TokenId> DraftTargetDrafter::read(const DraftRequest& request) {
+  if (!bridge_) return request.tokens;
+  VocabularyBridge::Text& text = texts_[request.sequence];
+  bridge_->read(request.tokens, text);
+  return text.tokens;
 }
 
 // Caches the sequence up to the pending token, except for the tokens that the first pass computes; then the
 // sequence takes part in the draft, if it fits into the draft model's context and vocabulary.
 void DraftTargetDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
-  const std::span<const TokenId> tokens = request.tokens;
+  const std::span<const TokenId> tokens = read(request);
   const bool is_known_vocabulary = std::all_of(
       tokens.begin(), tokens.end(), [&](TokenId token) { return token < model_->config().vocab_size; });
-  if (static_cast<int64_t>(tokens.size()) + request.max_depth > context_ || !is_known_vocabulary) return;
-  DraftSequence& sequence = open(request);
+  if (tokens.empty() || !is_known_vocabulary) return;
+  if (static_cast<int64_t>(tokens.size()) + request.max_depth > context_) return;
+  DraftSequence& sequence = open(request, tokens);
   commit(sequence, tokens);
   const std::span<const TokenId> cached = sequence.kv.tokens();
   const auto before_pending = tokens.first(tokens.size() - 1);
@@ -89,11 +115,11 @@ void DraftTargetDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
   growth_.add(request, tree, sequence, uncached);
 }
 
-DraftSequence& DraftTargetDrafter::open(const DraftRequest& request) {
+DraftSequence& DraftTargetDrafter::open(const DraftRequest& request, std::span<const TokenId> tokens) {
   auto [found, is_new] = sequences_.try_emplace(request.sequence);
   DraftSequence& sequence = found->second;
   if (is_new) {
-    sequence.kv = growth_.cache().open(request.tokens, request.scope);
+    sequence.kv = growth_.cache().open(tokens, request.scope);
     growth_.reserve(sequence, std::min(context_, max_length_));
   }
   return sequence;
@@ -143,6 +169,18 @@ Result<SpeculativeOptions> own_options(SpeculativeOptions options) {
   return options;
 }
 
+Result<std::shared_ptr<Drafter>> make_with(DraftTargetDrafter::Draft draft, const SpeculativeOptions& options,
+                                           const DrafterContext& context) {
+  Model& model = *draft.model;
+  const int nodes = make_tree_policy(options)->max_expanded(largest_tree(options), options.max_draft_len);
+  OUTRIDER_RETURN_IF_ERROR(
+      model.reserve(CachedGrowth::max_rows(options, context), int64_t{context.max_batch} * nodes));
+  const int64_t max_length = std::min(context.context, model.config().max_context);
+  const KvShape shape = CachedGrowth::cache_shape(model.kv_shape(), max_length, options, context);
+  return std::shared_ptr<Drafter>(
+      std::make_shared<DraftTargetDrafter>(std::move(draft), shape, options, context));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
@@ -153,25 +191,22 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
   }
   OUTRIDER_TRY(const ModelFile file, open_model(options.speculative_model));
   OUTRIDER_TRY(const std::shared_ptr<const Tokenizer> tokenizer, Tokenizer::create(file.tokenizer));
-  OUTRIDER_RETURN_IF_ERROR(check_same_vocabulary(*context.tokenizer, *tokenizer));
-  OUTRIDER_TRY(std::unique_ptr<Model> model, Model::load(file, {.kernels = context.kernels,
-                                                                .pool = context.pool,
-                                                                .weights = context.weights,
-                                                                .context = context.context}));
+  DraftTargetDrafter::Draft draft;
+  if (!check_same_vocabulary(*context.tokenizer, *tokenizer).ok()) {
+    OUTRIDER_TRY(draft.bridge, VocabularyBridge::create(*context.tokenizer, tokenizer, context.vocab_size));
+  }
+  OUTRIDER_TRY(draft.model, Model::load(file, {.kernels = context.kernels,
+                                               .pool = context.pool,
+                                               .weights = context.weights,
+                                               .context = context.context}));
   OUTRIDER_TRY(const SpeculativeOptions own, own_options(options));
-  return make_draft_target_drafter(std::move(model), own, context);
+  return make_with(std::move(draft), own, context);
 }
 
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(std::unique_ptr<Model> model,
                                                            const SpeculativeOptions& options,
                                                            const DrafterContext& context) {
-  const int nodes = make_tree_policy(options)->max_expanded(largest_tree(options), options.max_draft_len);
-  OUTRIDER_RETURN_IF_ERROR(
-      model->reserve(CachedGrowth::max_rows(options, context), int64_t{context.max_batch} * nodes));
-  const int64_t max_length = std::min(context.context, model->config().max_context);
-  const KvShape shape = CachedGrowth::cache_shape(model->kv_shape(), max_length, options, context);
-  return std::shared_ptr<Drafter>(
-      std::make_shared<DraftTargetDrafter>(std::move(model), shape, options, context));
+  return make_with({.model = std::move(model)}, options, context);
 }
 
 }  // namespace outrider

@@ -8,8 +8,9 @@
 
 namespace outrider {
 
-// A smaller model with the target's vocabulary drafts a chain, one pass per level for all sequences together
-// (Leviathan et al., arXiv 2211.17192). Errors: the draft model cannot be opened, or its vocabulary differs.
+// A smaller model drafts, one pass per level for all sequences together (Leviathan et al., arXiv 2211.17192);
+// a model with another vocabulary over a bridge (vocabulary_bridge.h). Errors: the draft model cannot be
+// opened, or its vocabulary has too little in common with the target's.
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
                                                            const DrafterContext& context);
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "outrider/result.h"
+#include "tokenizer/tokenizer.h"
+
+namespace outrider {
+
+// Leads from the tokens of a target to those of a draft model with another tokenizer and back (token-level
+// intersection, arXiv 2502.05202): the draft reads the target's text in tokens of its own and proposes those
+// of its tokens that the target has as well. Its distribution over these is a distribution over tokens of the
+// target, so that every acceptance rule stays exact.
+class VocabularyBridge {
+ public:
+  // The text of one sequence in the draft's tokens.
+  struct Text {
+    std::vector<TokenId> tokens;
+    size_t finished = 0;  // of these, the first that later text does not change
+    size_t read = 0;      // the target's tokens that they stand for
+  };
+
+  // target_vocab: ids that the target can choose. Error: the two have less than kMinShared tokens in common.
+  static constexpr int kMinShared = 16;
+  static Result<VocabularyBridge> create(const Tokenizer& target, std::shared_ptr<const Tokenizer> draft,
+                                         int64_t target_vocab);
+
+  // Brings `text` up to date with the target's tokens, of which those read before are unchanged. The
+  // result depends on the tokens alone and not on how many came at a time.
+  void read(std::span<const TokenId> tokens, Text& text) const;
+
+  // The draft's id of every token of the target; -1: the draft does not have it.
+  std::span<const TokenId> draft_ids() const { return draft_ids_; }
+
+  // Logits [rows, width] of the draft as [rows, target_vocab], valid until the next call; -inf for tokens
+  // that the draft does not have.
+  std::span<const float> translate(std::span<const float> logits, size_t width);
+
+  int shared() const { return shared_; }
+
+ private:
+  VocabularyBridge(const Tokenizer& target, std::shared_ptr<const Tokenizer> draft)
+      : target_(&target), draft_(std::move(draft)) {}
+  void match(int64_t target_vocab);
+  bool starts_word(TokenId token) const { return target_->token_bytes(token).starts_with(' '); }
+  size_t end_of_segment(std::span<const TokenId> tokens, size_t begin) const;
+  void encode(std::span<const TokenId> tokens, bool is_start, std::vector<TokenId>& into) const;
+  void encode_text(std::string_view text, bool is_start, std::vector<TokenId>& into) const;
+
+  const Tokenizer* target_;
+  std::shared_ptr<const Tokenizer> draft_;
+  std::vector<TokenId> draft_ids_;   // by the target's id, -1: none
+  std::vector<TokenId> target_ids_;  // by the draft's id, -1: none
+  int shared_ = 0;                   // tokens that both have
+  bool adds_space_ = false;          // the draft's tokenizer puts a space before every text
+  std::vector<float> logits_;
+};
+
+}  // namespace outrider

@@ -70,7 +70,7 @@ def main():
             results[name].append(bench(args, config, *options))
         for length, temperature in sweep:
             fixed[length, temperature].append(
-                bench(args, f"draft_target,max_draft_len={length}", "--temperature", temperature))
+                bench(args, f"draft_target,policy=fixed,max_draft_len={length}", "--temperature", temperature))
 
     worst = 10.0
     for name, _, _ in cases:

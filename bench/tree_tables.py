@@ -16,7 +16,7 @@ MERGED = ("ngram", "suffix", "draft_target", "combine=[ngram,draft_target]", "co
 
 def length(args, speculative, temperature, rule="coupled"):
     options = ("--runs", "1", "--temperature", str(temperature), "--acceptance", rule)
-    return run(args, "bench", speculative, *options)["acceptance_length"]
+    return run(args, "bench", speculative + ",policy=fixed", *options)["acceptance_length"]
 
 
 def table(title, head, rows):

@@ -34,7 +34,7 @@ import time
 start = time.perf_counter()
 from outrider import LLM, SamplingParams
 seconds = time.perf_counter() - start
-llm = LLM(speculative_config="draft_target")
+llm = LLM(speculative_config="draft_target,policy=fixed")
 output = llm.generate("Once upon a time", SamplingParams(max_tokens=64))
 assert output.speculation.accepted > 0
 print(f"check_wheel: imported in {seconds:.3f} s; {output.speculation.acceptance_length:.2f} tokens per pass")

@@ -19,15 +19,15 @@ import subprocess
 from xml.sax.saxutils import escape
 
 PROMPT = "Once upon a time, there was a little girl named Lily. She"
-TREE = "draft_target,max_draft_len=4,tree=dynamic,dynamic_tree_max_topK=3,max_total_draft_tokens=14"
+TREE = "draft_target,policy=fixed,max_draft_len=4,tree=dynamic,dynamic_tree_max_topK=3,max_total_draft_tokens=14"
 SYNTHETIC = ["--draft-shape", "llama-25m", "--synthetic-acceptance", "0.7", "--speculative",
-             "draft_target,max_draft_len=4", "--limit", "4", "--max-tokens", "48"]
+             "draft_target,policy=fixed,max_draft_len=4", "--limit", "4", "--max-tokens", "48"]
 SPEED_RUNS = (
-    ("outrider-small, Suffix", ["builtin"], ["--speculative", "suffix", "--max-tokens", "128", "--threads", "1"]),
+    ("outrider-small, Suffix", ["builtin"], ["--speculative", "suffix,policy=fixed", "--max-tokens", "128", "--threads", "1"]),
     ("1.1B Llama, bf16, 70% of drafts right", [], ["--shape", "llama-1b", "--weights", "bf16", *SYNTHETIC]),
     ("1.1B Llama, q4, 70% of drafts right", [], ["--shape", "llama-1b", "--weights", "q4", *SYNTHETIC]),
 )
-LENGTH_RUNS = tuple((label, ["builtin"], ["--speculative", config, "--max-tokens", "128"]) for label, config in (
+LENGTH_RUNS = tuple((label, ["builtin"], ["--speculative", config + ",policy=fixed", "--max-tokens", "128"]) for label, config in (
     ("earlier text (Suffix)", "suffix"),
     ("trained module (MTP)", "mtp,max_draft_len=6"),
     ("small model (DraftTarget)", "draft_target,max_draft_len=6"),

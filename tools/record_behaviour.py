@@ -23,6 +23,7 @@ MODELS = pathlib.Path(__file__).resolve().parent.parent / "models"
 DRAFTS = ",".join(str(MODELS / f"outrider-{name}") for name in ("draft", "draft-a", "draft-b"))
 PROMPTS = ["Once upon a time there was a little girl named", "The quick brown fox. The quick brown fox. The quick"]
 COUNTS = ("method", "steps", "drafted", "accepted", "acceptance_length", "accepted_per_position")
+FIXED = ",policy=fixed"  # what is drafted does not depend on time
 
 DRAFTERS = {
     "none": "none", "ngram": "ngram", "suffix": "suffix",
@@ -61,15 +62,16 @@ def generations(program):
         if drafter == "auto" and rule != "coupled":
             continue  # what is drafted, and so the text, depends on time
         number = len(drafter) + len(shape)
-        arguments = ["-p", PROMPTS[number % 2], "--speculative", keys + more, "--acceptance", rule,
+        policy = "" if drafter == "auto" else FIXED
+        arguments = ["-p", PROMPTS[number % 2], "--speculative", keys + more + policy, "--acceptance", rule,
                      "--temperature", str(temperature), "--seed", str(number)]
         yield program, f"{drafter} {shape} {rule} {temperature}", arguments, drafter == "auto"
     for kernels in ("reference", "avx2", "avx512"):
         for weights in ("f32", "q8", "q4", "q8_0"):
-            yield (program, f"{kernels} {weights}", ["-p", PROMPTS[0], "--speculative", "draft_target", "--kernels", kernels,
+            yield (program, f"{kernels} {weights}", ["-p", PROMPTS[0], "--speculative", "draft_target" + FIXED, "--kernels", kernels,
                                                      "--weights", weights])
     for drafter in ("eagle3", "suffix", "spec_infer"):
-        yield (program, f"{drafter} penalties", ["-p", PROMPTS[0], "--speculative", DRAFTERS[drafter], "--top-k", "20", "--top-p",
+        yield (program, f"{drafter} penalties", ["-p", PROMPTS[0], "--speculative", DRAFTERS[drafter] + FIXED, "--top-k", "20", "--top-p",
                                                  "0.9", "--temperature", "0.8", "--repetition-penalty", "1.2", "--min-p", "0.01"])
 
 
@@ -94,7 +96,7 @@ def wait_until_ready(address):
 def served(program):
     """Sixteen requests at once, with log-probabilities."""
     for method in ("none", "ngram", "draft_target,tree=dynamic,max_draft_len=4", "eagle3"):
-        server = subprocess.Popen([program, "serve", "builtin", "--port", "0", "--speculative", method, "--max-batch", "4"],
+        server = subprocess.Popen([program, "serve", "builtin", "--port", "0", "--speculative", method + FIXED, "--max-batch", "4"],
                                   stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         try:
             address = None

@@ -22,7 +22,7 @@ class DecodingConfig(OptionGroup):
 
 
 class DraftTargetDecodingConfig(DecodingConfig):
-    """A smaller model of the target's vocabulary drafts.
+    """A smaller model drafts.
 
     Args:
         max_draft_len: levels of the drafted tree, 1 to 64.

@@ -169,7 +169,8 @@ class LLM:
         model: a Hugging Face directory, a .gguf file, or the name of a model on this machine; None: SmolLM2 or, where
             that is missing, a small built-in model. `outrider.pull(name)` fetches models.
         speculative_config: how to draft: a decoding config, a dictionary as in vLLM
-            ({"method": "ngram", "num_speculative_tokens": 4}), a text as for --speculative ("auto"), or None.
+            ({"method": "ngram", "num_speculative_tokens": 4}), a text as for --speculative
+            ("none" drafts nothing), or None: as much as pays, with the drafters that are found.
         options: all other options.
 
     Raises:

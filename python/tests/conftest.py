@@ -36,7 +36,7 @@ def run_program():
 @pytest.fixture(scope="session")
 def llm():
     """The built-in model without speculation."""
-    with outrider.LLM("builtin") as opened:
+    with outrider.LLM("builtin", speculative_config="none") as opened:
         yield opened
 
 

@@ -106,7 +106,7 @@ def test_arguments_of_others_get_one_line(caplog):
 
 
 def test_vllm_configuration():
-    config = {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3}
+    config = {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "policy": "fixed"}
     with LLM("builtin", speculative_config=config, max_model_len=256, max_num_seqs=2) as llm:
         assert llm.info["context"] == 256
         output = llm.generate(PROMPT, SamplingParams(max_tokens=16))
@@ -124,7 +124,7 @@ def test_chat_is_that_of_the_program(llm, run_program):
 
 
 def test_traces_and_notebook_display():
-    with LLM("builtin", speculative_config="draft_target") as llm:
+    with LLM("builtin", speculative_config="draft_target,policy=fixed") as llm:
         traced = llm.generate("Once upon a time <b>", SamplingParams(max_tokens=24), trace=True)
         plain = llm.generate("Once upon a time <b>", SamplingParams(max_tokens=24))
     output = traced.outputs[0]

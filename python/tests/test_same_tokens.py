@@ -14,10 +14,11 @@ SAMPLING = {"greedy": {}, "sampled": {"temperature": 0.8, "top_p": 0.95, "seed":
 @pytest.mark.parametrize("method", METHODS)
 def test_tokens_are_those_of_the_program(method, run_program):
     model = str(MODELS / "outrider-small") if method in HEADS else "builtin"
-    with LLM(model, speculative_config=method) as llm:
+    config = method if method == "auto" else f"{method},policy=fixed"
+    with LLM(model, speculative_config=config) as llm:
         for kind, params in SAMPLING.items():
             flags = [text for name, value in params.items() for text in (f"--{name.replace('_', '-')}", str(value))]
-            expected = run_program("generate", model, "-p", PROMPT, "--max-tokens", "32", "--speculative", method,
+            expected = run_program("generate", model, "-p", PROMPT, "--max-tokens", "32", "--speculative", config,
                                    *flags)
             output = llm.generate(PROMPT, SamplingParams(max_tokens=32, **params)).outputs[0]
             assert output.token_ids == expected["token_ids"], kind

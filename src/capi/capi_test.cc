@@ -83,7 +83,7 @@ const Options kSampled = {
 TEST(CApi, GivesTheTokensOfTheCppApiWithEveryMethod) {
   const Completion greedy = plain(0), sampled = plain(0.8);
   for (const std::string method : {"none", "ngram", "suffix", "lookahead", "early_exit", "draft_target"}) {
-    Options options = {{"speculative_config.decoding_type", method}};
+    Options options = {{"speculative_config.decoding_type", method}, {"speculative_config.policy", "fixed"}};
     if (method == "draft_target") options.push_back({"speculative_config.speculative_model", kTestModel});
     const EngineHandle engine = open_c(options);
     ASSERT_NE(engine, nullptr) << outrider_last_error();
@@ -94,7 +94,7 @@ TEST(CApi, GivesTheTokensOfTheCppApiWithEveryMethod) {
 
 TEST(CApi, CompletionsTellEverything) {
   const Completion expected = plain(0);
-  const EngineHandle engine = open_c({{"speculative", "ngram"}});
+  const EngineHandle engine = open_c({{"speculative", "ngram,policy=fixed"}});
   Options parameters = kGreedy;
   parameters.push_back({"logprobs", "2"});
   const CompletionHandle first = complete(engine, parameters);
@@ -151,7 +151,7 @@ void hear_trace(void* user, const outrider_step_trace* trace) {
 }
 
 TEST(CApi, StreamsTracesAndCancels) {
-  const EngineHandle engine = open_c({{"speculative", "ngram"}});
+  const EngineHandle engine = open_c({{"speculative", "ngram,policy=fixed"}});
   Heard whole, cut;
   cut.engine = engine.get();
   cut.cancel_after = 3;
@@ -174,7 +174,7 @@ TEST(CApi, StreamsTracesAndCancels) {
 }
 
 TEST(CApi, ClosesWithRequestsThatRun) {
-  EngineHandle engine = open_c({{"speculative", "ngram"}});
+  EngineHandle engine = open_c({{"speculative", "ngram,policy=fixed"}});
   Heard heard;
   outrider_submit(engine.get(), request_for(engine, kGreedy).get(), hear, &heard, nullptr);
   bool is_running = false;

@@ -26,7 +26,7 @@ constexpr std::array kMethods = {
      .help = "tokens that followed the last ones where these occurred before (prompt lookup)"},
     MethodRow{.method = Method::kDraftTarget, .name = "DraftTarget", .aliases = "draft_model|draft|draft-simple|standalone",
      .needs = MethodNeeds::kDraftModel,
-     .help = "a smaller model with the target's vocabulary (arXiv 2211.17192)"},
+     .help = "a smaller model (arXiv 2211.17192)"},
     MethodRow{.method = Method::kSpecInfer, .name = "SpecInfer", .needs = MethodNeeds::kDraftModels,
      .usual = {.kind = TreeKind::kStatic},
      .help = "several draft models that share one tree (arXiv 2305.09781)"},
@@ -67,7 +67,8 @@ constexpr std::array kMethods = {
      .help = "the methods of `combine`, which share one tree"},
     MethodRow{.method = Method::kAuto, .name = "Auto", .needs = MethodNeeds::kMethods, .shares_trees = false,
      .usual = {.max_draft_len = 8},
-     .help = "Suffix and what speculative_model holds share a tree under policy auto"},
+     .help = "Suffix, NGram and what speculative_model holds share a tree; without speculative_model the "
+             "drafter that is found for the target"},
     MethodRow{.method = Method::kUserProvided, .name = "UserProvided", .needs = MethodNeeds::kUserDrafter,
      .is_named = false,
      .help = "the drafter that a program brings along, in C++, C or Python"},

@@ -21,7 +21,7 @@ constexpr int kUserTreeNodes = 64;  // nodes of a tree that a program's own draf
 // The thing that a method drafts with, beside the target and its text.
 enum class MethodNeeds : uint8_t {
   kNothing,
-  kDraftModel,   // speculative_model: a smaller model with the target's vocabulary
+  kDraftModel,   // speculative_model: a smaller model
   kDraftModels,  // speculative_models: several of them
   kHead,         // speculative_model: a network trained for the target
   kMethods,      // other methods

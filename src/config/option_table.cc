@@ -411,8 +411,8 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.request.ignore_eos = v.flag; return Status(); }},
     {.name = "speculative", .metavar = "CONFIG", .type = Type::kSpeculation, .group = kSpeculation,
      .commands = kDecodes | kServe,
-     .help = "method,key=value,... or a YAML or JSON file: none, ngram, draft_target, auto, ...; keys are listed "
-             "in docs/options.md"},
+     .help = "method,key=value,... or a YAML or JSON file: auto, none, ngram, draft_target, ...; keys are listed "
+             "in docs/options.md; without it auto"},
     {.name = "speculative-model", .metavar = "DIR", .type = Type::kSpeculationKey, .group = kSpeculation,
      .commands = kDecodes | kServe,
      .help = "draft model or learned drafter; without --speculative what it is decides the method"},

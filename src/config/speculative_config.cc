@@ -285,7 +285,8 @@ Result<SpeculativeConfig> assemble_speculation(const GivenSpeculation& given_spe
   }
   if (!options.method_unset) OUTRIDER_RETURN_IF_ERROR(given.check_belong(options.decoding_type));
   if (config.with_suffix) OUTRIDER_RETURN_IF_ERROR(add_suffix(place, options));
-  if (options.decoding_type == Method::kAuto) options.is_auto = true;
+  // A drafter of the program's own is asked in every step, because the program may want to see that.
+  if (!given.has("policy")) options.is_auto = options.decoding_type != Method::kUserProvided;
   complete_shape(given, options);
   if (options.max_draft_len == 0) {
     options.decoding_type = Method::kNone;

@@ -49,6 +49,17 @@ TEST(SpeculativeConfig, InlineKeys) {
   EXPECT_EQ(parsed("decoding_type=NGram,is_public_pool=true").ngram.is_public_pool, true);
 }
 
+TEST(SpeculativeConfig, ThePolicyDecidesUnlessItIsFixed) {
+  for (const char* text : {"auto", "ngram", "draft_target,speculative_model=d,max_draft_len=4",
+                           "combine=[ngram,suffix]", "eagle3,policy=auto"})
+    EXPECT_TRUE(parsed(text).is_auto) << text;
+  for (const char* text : {"ngram,policy=fixed", "auto,policy=fixed"})
+    EXPECT_FALSE(parsed(text).is_auto) << text;
+  GivenSpeculation given;
+  given.has_user_drafter = true;
+  EXPECT_FALSE(assemble_speculation(given)->options.is_auto);
+}
+
 TEST(SpeculativeConfig, LengthZeroDraftsNothing) {
   EXPECT_EQ(parsed("ngram,max_draft_len=0").decoding_type, Method::kNone);
   EXPECT_EQ(parsed("ngram,max_draft_len=64").max_draft_len, 64);

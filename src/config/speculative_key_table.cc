@@ -374,9 +374,9 @@ const SpeculativeKey kKeys[] = {
      "drafting ends for good when the drafted tokens accepted per pass, averaged over acceptance_window "
      "requests, fall below this",
      assign_number<&Options::acceptance_length_threshold>},
-    {"policy", kAllMethods, "fixed",
-     "fixed: every step drafts what the other keys say; auto: at most that, as measured costs and observed "
-     "acceptance advise, down to nothing",
+    {"policy", kAllMethods, "auto",
+     "auto: drafts are at most what the other keys say, and as much of it as measured costs and observed "
+     "acceptance advise, down to nothing; fixed: every step drafts all of it",
      assign_policy},
     {"speculative_model", kModelMethods, "",
      "the draft model, or the directory of a learned drafter; without decoding_type it decides that, too; "

@@ -34,7 +34,7 @@ Status resolve_method(const std::optional<HeadFile>& head, SpeculativeOptions& o
   }
   if (options.decoding_type != Method::kAuto) return {};
   options.decoding_type = Method::kCombined;
-  options.combine = {Method::kSuffix};
+  options.combine = {Method::kSuffix, Method::kNGram};
   if (!options.speculative_model.empty()) options.combine.push_back(method);
   return {};
 }

@@ -16,10 +16,10 @@ struct ResolvedSpeculation {
 };
 
 // Opens the files that the options name, if they may be a head's, and fills in everything that files decide:
-// the method, where it was left to them; the methods that Auto stands for, which are Suffix and the one of
-// speculative_model in one tree; the method's usual tree, where no key asked for one; the nodes of a tree of
-// choices, where none were listed. Each of several methods that share a tree is resolved for itself. Errors:
-// a head that cannot be read, or is named as DraftTarget; choices that make no tree.
+// the method, where it was left to them; the methods that Auto stands for, which are Suffix, NGram and the
+// one of speculative_model in one tree; the method's usual tree, where no key asked for one; the nodes of a
+// tree of choices, where none were listed. Each of several methods that share a tree is resolved for itself.
+// Errors: a head that cannot be read, or is named as DraftTarget; choices that make no tree.
 Result<ResolvedSpeculation> resolve(SpeculativeOptions options);
 
 // Sets ranking_temperature to the one that a drafter's config.json names, unless one was given.

@@ -27,10 +27,8 @@ fs::path own_file() {
   return file.is_absolute() ? file : fs::read_symlink("/proc/self/exe", code);
 }
 
-// Looks beside an installation, in the source tree that this was built from, and in the current directory.
 Result<fs::path> builtin_model(std::string_view name) {
-  const std::array<fs::path, 3> folders = {own_file().parent_path() / "../share/outrider/models",
-                                           fs::path(OUTRIDER_SOURCE_MODELS), fs::path("models")};
+  const std::array<fs::path, 3> folders = shipped_model_folders();
   for (const fs::path& folder : folders) {
     if (holds_model(folder / name)) return (folder / name).lexically_normal();
   }
@@ -39,6 +37,11 @@ Result<fs::path> builtin_model(std::string_view name) {
 }
 
 }  // namespace
+
+std::array<fs::path, 3> shipped_model_folders() {
+  return {own_file().parent_path() / "../share/outrider/models", fs::path(OUTRIDER_SOURCE_MODELS),
+          fs::path("models")};
+}
 
 Result<fs::path> builtin_target() { return builtin_model("outrider-small"); }
 Result<fs::path> builtin_draft() { return builtin_model("outrider-draft"); }

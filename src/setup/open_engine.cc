@@ -13,6 +13,7 @@
 #include "formats/random_model.h"
 #include "setup/builtin_models.h"
 #include "setup/drafter_search.h"
+#include "setup/own_drafter.h"
 
 namespace outrider {
 namespace {
@@ -93,6 +94,13 @@ Status complete_files(const MethodRow& row, const Settings& settings, EngineOpti
   return {};
 }
 
+// The files that Auto drafts with; empty: there are none.
+fs::path drafter_for_auto(const Settings& settings) {
+  if (const auto draft = chosen_draft(settings, kOneModel); draft.ok()) return *draft;
+  if (!settings.shape.empty()) return {};
+  return find_own_drafter(settings.engine.model).value_or(fs::path());
+}
+
 // As "--speculative auto" says.
 Result<SpeculativeOptions> automatic_speculation() {
   OUTRIDER_TRY(SpeculativeConfig automatic, parse_speculative(method_key(Method::kAuto)));
@@ -127,39 +135,41 @@ Result<EngineOptions> complete_engine_options(const Settings& settings) {
     if (drafts_with(speculation, row.method))
       OUTRIDER_RETURN_IF_ERROR(complete_files(row, settings, options));
   }
-  // Auto drafts with the files that there are.
-  if (speculation.decoding_type == Method::kAuto && speculation.speculative_model.empty()) {
-    if (const auto draft = chosen_draft(settings, kOneModel); draft.ok())
-      speculation.speculative_model = *draft;
-  }
+  if (speculation.decoding_type == Method::kAuto && speculation.speculative_model.empty())
+    speculation.speculative_model = drafter_for_auto(settings);
   return options;
 }
 
-Result<EngineOptions> complete_speculative_options(const Settings& settings) {
+Result<EngineOptions> complete_decoding_options(const Settings& settings) {
   if (settings.speculation_given) return complete_engine_options(settings);
-  Settings speculative = settings;
-  SpeculativeOptions& speculation = speculative.engine.speculation;
-  if (!settings.draft_shape.empty() || is_builtin_target(settings.engine.model)) {
-    speculation.decoding_type = Method::kDraftTarget;
-  } else if (settings.command == Command::kBench && settings.shape.empty()) {
-    OUTRIDER_TRY(speculation, automatic_speculation());
-  } else {
-    speculation.decoding_type = Method::kNGram;
-  }
-  return complete_engine_options(speculative);
+  Settings decoding = settings;
+  OUTRIDER_TRY(decoding.engine.speculation, automatic_speculation());
+  return complete_engine_options(decoding);
+}
+
+Result<EngineOptions> complete_bench_options(const Settings& settings) {
+  if (!settings.speculation_given && !settings.shape.empty()) return complete_drafting_options(settings);
+  OUTRIDER_TRY(EngineOptions options, complete_decoding_options(settings));
+  options.calibrate = options.speculation.is_auto;
+  return options;
+}
+
+Result<EngineOptions> complete_drafting_options(const Settings& settings) {
+  if (settings.speculation_given) return complete_engine_options(settings);
+  Settings drafting = settings;
+  const bool has_draft = !settings.draft_shape.empty() || is_builtin_target(settings.engine.model);
+  drafting.engine.speculation.decoding_type = has_draft ? Method::kDraftTarget : Method::kNGram;
+  return complete_engine_options(drafting);
 }
 
 Result<EngineOptions> complete_serving_options(const Settings& settings) {
   Settings serving = settings;
-  if (!settings.speculation_given) {
-    OUTRIDER_TRY(serving.engine.speculation, automatic_speculation());
-  }
   serving.engine.calibrate = true;  // requests may ask for policy auto, and /metrics tells the speed-up
-  return complete_engine_options(serving);
+  return complete_decoding_options(serving);
 }
 
 Result<std::unique_ptr<Engine>> open_engine(const Settings& settings) {
-  OUTRIDER_TRY(EngineOptions options, complete_engine_options(settings));
+  OUTRIDER_TRY(EngineOptions options, complete_decoding_options(settings));
   return Engine::open(std::move(options));
 }
 

@@ -14,19 +14,26 @@ namespace outrider {
 Result<std::filesystem::path> chosen_model(const Settings& settings);
 
 // Engine options with everything filled in that depends on which models there are: the draft of the built-in
-// target where a method needs a draft model and none is named, and a head beside the target where a method
-// needs one.
+// target where a method needs a draft model and none is named, a head beside the target where a method needs
+// one, and for Auto the drafter that it finds (setup/own_drafter.h). Where no speculation was asked for,
+// there is none.
 Result<EngineOptions> complete_engine_options(const Settings& settings);
 
-// As above for commands that compare with and without speculation: where none was asked for, they use the
-// built-in draft on the built-in target. On any other, `bench` uses Auto, as a server does, and the rest
-// NGram, which always drafts.
-Result<EngineOptions> complete_speculative_options(const Settings& settings);
+// As above for all that decodes text: where no speculation was asked for, Auto drafts as much as pays.
+Result<EngineOptions> complete_decoding_options(const Settings& settings);
 
-// As above for a server: where no speculation was asked for, it uses Auto, which drafts only as much as pays.
+// As above for a server, which measures all costs before it is ready.
 Result<EngineOptions> complete_serving_options(const Settings& settings);
 
-// Opens the model that `settings` names, or the default one.
+// As above for `bench`, whose figures should not depend on how many costs earlier starts have measured.
+// Random models of a shape have no text that Auto could draft from: they use complete_drafting_options().
+Result<EngineOptions> complete_bench_options(const Settings& settings);
+
+// As above for commands that examine drafts: where no speculation was asked for, the draft of the shape or of
+// the built-in target, else NGram.
+Result<EngineOptions> complete_drafting_options(const Settings& settings);
+
+// Opens the model that `settings` names, or the default one, to decode text.
 Result<std::unique_ptr<Engine>> open_engine(const Settings& settings);
 
 }  // namespace outrider

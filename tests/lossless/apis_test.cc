@@ -69,8 +69,9 @@ Tokens tokens_of_c(outrider_engine* engine, const Parameters& parameters) {
 class ApisTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ApisTest, GiveTheTokensOfTheProgram) {
+  const std::string method = GetParam() == "auto" ? "auto" : GetParam() + ",policy=fixed";
   const std::vector<NamedOption> options = {
-      {"model", "builtin"}, {"speculative", GetParam()}, {"cache_dir", "none"}};
+      {"model", "builtin"}, {"speculative", method}, {"cache_dir", "none"}};
   const auto opened = open_with_options(options);
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   outrider_options* c_options = outrider_options_new();
@@ -82,7 +83,7 @@ TEST_P(ApisTest, GiveTheTokensOfTheProgram) {
   const Parameters greedy = {{"max-tokens", "32"}};
   const Parameters sampled = {{"max-tokens", "32"}, {"temperature", "0.8"}, {"top-p", "0.95"}, {"seed", "3"}};
   for (const Parameters& parameters : {greedy, sampled}) {
-    const Tokens expected = tokens_of_program(GetParam(), parameters);
+    const Tokens expected = tokens_of_program(method, parameters);
     EXPECT_EQ(tokens_of_cpp(*opened, parameters), expected);
     EXPECT_EQ(tokens_of_c(engine, parameters), expected);
   }

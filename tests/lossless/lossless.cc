@@ -174,7 +174,10 @@ const std::filesystem::path& cost_directory() {
 }
 
 Result<SpeculativeOptions> parsed(const Variant& variant) {
-  OUTRIDER_TRY(const SpeculativeConfig config, parse_speculative(variant.speculative));
+  const bool names_policy =
+      variant.speculative.starts_with("auto") || variant.speculative.find("policy=") != std::string::npos;
+  OUTRIDER_TRY(const SpeculativeConfig config,
+               parse_speculative(variant.speculative + (names_policy ? "" : ",policy=fixed")));
   SpeculativeOptions options = config.options;
   const std::filesystem::path head =
       variant.head.empty() ? default_head(options.speculative_model.string()) : variant.head;

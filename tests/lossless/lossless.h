@@ -24,8 +24,9 @@ std::vector<std::string> mixed_prompts(int count);
 
 // One of the ways to produce the same output.
 struct Variant {
-  // As in --speculative. The draft model is the default one unless speculative_model is one of the drafters
-  // that default_head() names; speculative_models may name `draft` and `target`.
+  // As in --speculative, but with policy fixed unless it names one. The draft model is the default one unless
+  // speculative_model is one of the drafters that default_head() names; speculative_models may name `draft`
+  // and `target`.
   std::string speculative = "none";
   int page_size = 16;
   int batch = 1;

@@ -31,7 +31,8 @@ TEST_F(ProgramTest, BenchMeasuresEveryTurnOfAConversation) {
   const std::string model = chat_model();
   const std::string common = " --max-tokens 6 --ignore-eos --json --cache-dir none ";
   const std::string prompts = write("p.jsonl", "{\"id\": \"c\", \"turns\": [\"one\", \"two\", \"three\"]}\n");
-  const Json json = run_json("bench " + model + common + "--runs 1 --speculative ngram --prompts " + prompts);
+  const Json json =
+      run_json("bench " + model + common + "--runs 1 --speculative ngram,policy=fixed --prompts " + prompts);
   ASSERT_EQ(json["results"].size(), 3u);
   EXPECT_EQ(json["results"][0]["id"], "c");
   EXPECT_EQ(json["results"][2]["id"], "c/3");
@@ -40,7 +41,7 @@ TEST_F(ProgramTest, BenchMeasuresEveryTurnOfAConversation) {
   const std::string by_hand =
       write("q.jsonl", Json({{"prompt", Json::array({"one", answer, "two"})}}).dump());
   const Json second =
-      run_json("bench " + model + common + "--runs 1 --speculative ngram --prompts " + by_hand);
+      run_json("bench " + model + common + "--runs 1 --speculative ngram,policy=fixed --prompts " + by_hand);
   for (const char* figure : {"prompt_tokens", "output_tokens", "acceptance_length"})
     EXPECT_EQ(second["results"][0][figure], json["results"][1][figure]) << figure;
   EXPECT_GT(json["results"][2]["prompt_tokens"], json["results"][1]["prompt_tokens"]);
@@ -151,17 +152,19 @@ TEST_F(ProgramTest, VerifyLosslessProvesEquality) {
 
 // Rules that keep the distribution and not the text are proved by where the sampled tokens lie in it.
 TEST_F(ProgramTest, VerifyLosslessProvesSampledOutputByItsDistribution) {
-  const std::string common = "verify-lossless " + kModel +
-                             " --limit 4 --max-tokens 24 --temperature 1 --json --speculative "
-                             "draft_target,speculative_model=" +
-                             kModel + " --acceptance ";
-  for (const std::string rule : {"rejection", "block"}) {
-    const Json json = run_json(common + rule);
-    EXPECT_EQ(json["places"]["tokens"], 2 * 4 * 24) << rule;
-    EXPECT_LT(json["places"]["deviation"], json["places"]["limit"]) << rule;
-    EXPECT_EQ(json["modes"].back(), "sampled, by distribution");
+  for (const std::string& draft : {kModel, kOtherVocabulary}) {
+    const std::string common = "verify-lossless " + kModel +
+                               " --limit 4 --max-tokens 24 --temperature 1 --json --speculative "
+                               "draft_target,speculative_model=" +
+                               draft + " --acceptance ";
+    for (const std::string rule : {"rejection", "block"}) {
+      const Json json = run_json(common + rule);
+      EXPECT_EQ(json["places"]["tokens"], 2 * 4 * 24) << rule;
+      EXPECT_LT(json["places"]["deviation"], json["places"]["limit"]) << rule;
+      EXPECT_EQ(json["modes"].back(), "sampled, by distribution");
+    }
+    EXPECT_TRUE(run_json(common + "coupled")["places"].is_null());
   }
-  EXPECT_TRUE(run_json(common + "coupled")["places"].is_null());
 }
 
 // Equal outputs prove nothing if nothing was drafted.

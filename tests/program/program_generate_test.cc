@@ -54,39 +54,61 @@ TEST_F(ProgramTest, GenerateListsLogProbabilities) {
 TEST_F(ProgramTest, SpeculationLeavesTheOutputAlone) {
   const std::string common =
       "generate " + kModel + " -p 'a b a b a b' --max-tokens 24 --temperature 0.8 --seed 5 --json";
-  const Json plain = run_json(common);
-  const Json ngram = run_json(common + " --speculative ngram");
-  const Json draft = run_json(common + " --speculative draft_target,speculative_model=" + kModel);
+  const Json plain = run_json(common + " --speculative none");
+  const Json ngram = run_json(common + " --speculative ngram,policy=fixed");
+  const Json draft =
+      run_json(common + " --speculative draft_target,policy=fixed,speculative_model=" + kModel);
+  EXPECT_EQ(plain["speculation"]["method"], "none");
   EXPECT_EQ(plain["token_ids"], ngram["token_ids"]);
   EXPECT_EQ(plain["token_ids"], draft["token_ids"]);
   EXPECT_EQ(draft["speculation"]["method"], "draft_target");
   EXPECT_GT(draft["speculation"]["accepted"], 0);
 }
 
+TEST_F(ProgramTest, WithoutAMethodThePolicyDecides) {
+  const std::string common = "generate " + kModel + " -p 'a b a b a b' --max-tokens 24 --json";
+  const Json json = run_json(common);
+  EXPECT_EQ(json["speculation"]["method"], "suffix+ngram");
+  EXPECT_EQ(json["token_ids"], run_json(common + " --speculative none")["token_ids"]);
+  EXPECT_EQ(run_json(common, "OUTRIDER_SPECULATIVE=none")["speculation"]["method"], "none");
+}
+
 TEST_F(ProgramTest, SeveralDraftersLeaveTheOutputAlone) {
   const std::string common =
       "generate " + kModel + " -p 'a b a b a b' --max-tokens 24 --temperature 0.8 --seed 5 --json";
   const std::string model = "speculative_model=" + kModel;
-  const Json plain = run_json(common);
+  const Json plain = run_json(common + " --speculative none");
   const std::vector<std::pair<std::string, std::string>> methods = {
-      {"auto", "suffix"},
-      {"auto," + model, "suffix+draft_target"},
-      {"auto," + model + ",policy=fixed", "suffix+draft_target"},
+      {"auto", "suffix+ngram"},
+      {"auto," + model, "suffix+ngram+draft_target"},
       {"spec_infer,speculative_models=[" + kModel + "]", "spec_infer"},
       {"spec_infer,speculative_models=[" + kModel + "," + kModel + "],expansion=[2,2]", "spec_infer"},
       {"combine=[ngram,draft_target],max_total_draft_tokens=12," + model, "ngram+draft_target"},
-      {"combine=[suffix,lookahead,early_exit],exit_layer=1,policy=auto", "suffix+lookahead+early_exit"},
+      {"combine=[suffix,lookahead,early_exit],exit_layer=1", "suffix+lookahead+early_exit"},
       {"combine=[ngram,spec_infer],speculative_models=[" + kModel + "]", "ngram+spec_infer"},
   };
   for (const auto& [speculative, method] : methods) {
-    const Json json = run_json(common + " --cache-dir none --speculative '" + speculative + "'");
-    EXPECT_EQ(json["token_ids"], plain["token_ids"]) << speculative;
-    EXPECT_EQ(json["speculation"]["method"], method) << speculative;
     // The policy auto may find that no draft is worth its cost here.
-    const bool decides =
-        speculative.find("policy=auto") != std::string::npos ||
-        (speculative.starts_with("auto") && speculative.find("policy=") == std::string::npos);
-    EXPECT_GE(json["speculation"]["drafted"], decides ? 0 : 1) << speculative;
+    for (const char* policy : {",policy=fixed", ""}) {
+      const Json json = run_json(common + " --cache-dir none --speculative '" + speculative + policy + "'");
+      EXPECT_EQ(json["token_ids"], plain["token_ids"]) << speculative << policy;
+      EXPECT_EQ(json["speculation"]["method"], method) << speculative << policy;
+      EXPECT_GE(json["speculation"]["drafted"], *policy == ',' ? 1 : 0) << speculative << policy;
+    }
+  }
+}
+
+// The draft reads the text in tokens of its own.
+TEST_F(ProgramTest, ADraftMayHaveAnotherVocabulary) {
+  const std::string common = "generate " + kModel + " -p 'a b a b a b' --max-tokens 40 --seed 5 --json";
+  for (const char* temperature : {" --temperature 0", " --temperature 0.8"}) {
+    const Json plain = run_json(common + temperature + " --speculative none");
+    for (const char* tree : {"max_draft_len=3", "tree=dynamic", "expansion=[2,2]"}) {
+      const Json json = run_json(common + temperature + " --speculative draft_target,policy=fixed," + tree +
+                                 ",speculative_model=" + kOtherVocabulary);
+      EXPECT_EQ(json["token_ids"], plain["token_ids"]) << temperature << tree;
+      EXPECT_GT(json["speculation"]["drafted"], 0) << temperature << tree;
+    }
   }
 }
 
@@ -105,8 +127,6 @@ TEST_F(ProgramTest, WhatDraftersCannotBeCombinedOf) {
   expect_refused(common + "'auto,combine=[ngram]'", 2, "belongs to Combined, found decoding_type Auto");
   expect_refused(common + "'combine=[early_exit],exit_layer=2'", 2, "1 to 1 for a model of 2 layers");
   expect_refused(common + "'spec_infer,speculative_models=[/nonexistent]'", 1, "/nonexistent");
-  expect_refused(common + "'combine=[ngram,draft_target],speculative_model=" + kOtherVocabulary + "'", 1,
-                 "vocabular");
 }
 
 TEST_F(ProgramTest, LossyRulesAreMarkedAndNeverVerified) {
@@ -144,7 +164,7 @@ TEST_F(ProgramTest, LossyRulesAreMarkedAndNeverVerified) {
 TEST_F(ProgramTest, ShowDraftIsReadableWithoutColour) {
   const Outcome shown = run("generate " + kModel +
                             " -p 'a b a b' --max-tokens 12 --show-draft --speculative "
-                            "draft_target,speculative_model=" +
+                            "draft_target,policy=fixed,speculative_model=" +
                             kModel);
   EXPECT_EQ(shown.exit_code, 0) << shown.errors;
   EXPECT_EQ(shown.output.find('\x1b'), std::string::npos);
@@ -156,7 +176,7 @@ TEST_F(ProgramTest, ShowDraftAddsMarksAlone) {
   const std::string common = "generate " + kModel + " -p 'a b a b' --max-tokens 40 --temperature 0.9 ";
   const std::string plain = run(common).output;
   const std::string shown =
-      run(common + "--show-draft --speculative draft_target,speculative_model=" + kModel).output;
+      run(common + "--show-draft --speculative draft_target,policy=fixed,speculative_model=" + kModel).output;
   std::string without;
   for (const char c : shown.substr(0, shown.find("\n\n[accepted]"))) {
     if (std::string_view("[]{}<>").find(c) == std::string_view::npos) without += c;
@@ -171,7 +191,7 @@ TEST_F(ProgramTest, ShowDraftAddsMarksAlone) {
 TEST_F(ProgramTest, ShowTreePrintsEveryStep) {
   const std::string common = "generate " + kModel +
                              " -p 'a b a b' --max-tokens 20 --temperature 0.9 --top-p 0.5 --speculative "
-                             "draft_target,expansion=[3,2],children=top,speculative_model=" +
+                             "draft_target,policy=fixed,expansion=[3,2],children=top,speculative_model=" +
                              kModel;
   const Outcome shown = run(common + " --show-tree");
   EXPECT_EQ(shown.exit_code, 0) << shown.errors;
@@ -182,7 +202,7 @@ TEST_F(ProgramTest, ShowTreePrintsEveryStep) {
     EXPECT_NE(shown.output.find(part), std::string::npos) << part << shown.output;
   const std::string cut = run("generate builtin -p 'one two three one two four one two' --max-tokens 24 "
                               "--temperature 1 --top-p 0.3 "
-                              "--show-tree --speculative ngram")
+                              "--show-tree --speculative ngram,policy=fixed")
                               .output;
   EXPECT_NE(cut.find("cut by top-p"), std::string::npos) << cut;
   EXPECT_NE(shown.output.find("\n" + json["text"].get<std::string>() + "\n"), std::string::npos);
@@ -194,7 +214,7 @@ TEST_F(ProgramTest, ShowTreePrintsEveryStep) {
 TEST_F(ProgramTest, JsonTraceAgreesWithTheCompletion) {
   const std::string common = "generate " + kModel +
                              " -p 'a b a b' --max-tokens 20 --json --speculative "
-                             "draft_target,expansion=[2,2],speculative_model=" +
+                             "draft_target,policy=fixed,expansion=[2,2],speculative_model=" +
                              kModel;
   const Json json = run_json(common + " --show-tree");
   EXPECT_FALSE(run_json(common).contains("trace"));

@@ -55,9 +55,6 @@ TEST_F(ProgramTest, FailedRunsExitWithOne) {
   expect_refused("tokenize " + kModel + " --ids 999999", 1, "999999");
   expect_refused("generate " + kModel + " -p x --speculative missing.yaml", 1, "missing.yaml");
   expect_refused("bench " + kModel + " --prompts " + write("p.jsonl", "{\"prompt\": 3}\n"), 1, "p.jsonl:1");
-  expect_refused(
-      "generate " + kModel + " -p x --speculative draft_target,speculative_model=" + kOtherVocabulary, 1,
-      "vocabular");
 }
 
 TEST_F(ProgramTest, PromptLongerThanTheContext) {

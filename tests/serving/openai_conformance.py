@@ -385,7 +385,7 @@ def main():
     names = sys.argv[2:]
     tests = {name: function for name, function in globals().items() if name.startswith("test_")}
     failed = []
-    with serving(program, "--speculative", "ngram,max_draft_len=4") as (url, _):
+    with serving(program, "--speculative", "ngram,max_draft_len=4,policy=fixed") as (url, _):
         for name, test in tests.items():
             if names and name not in names:
                 continue

@@ -33,7 +33,7 @@ void PageTest::SetUpTestSuite() {
       std::vector<std::string>{
           OUTRIDER_PROGRAM, "serve", models + "outrider-small", "--port", "0", "--cache-dir", "none",
           "--cors-origin", "*", "--speculative",
-          "draft_target,expansion=[2,2,1],speculative_model=" + models + "outrider-draft"},
+          "draft_target,policy=fixed,expansion=[2,2,1],speculative_model=" + models + "outrider-draft"},
       folder_ / "server");
   url_ = server_->wait_for_line("listening on ");
   browser_ = std::make_unique<Browser>(folder_);

@@ -124,7 +124,7 @@ Result<std::vector<std::vector<TokenId>>> load_tokens(const Settings& settings, 
 }  // namespace
 
 Status run_batch_bench(const Settings& settings) {
-  OUTRIDER_TRY(EngineOptions options, complete_speculative_options(settings));
+  OUTRIDER_TRY(EngineOptions options, complete_bench_options(settings));
   options.max_batch = std::max(options.max_batch, *std::ranges::max_element(settings.batch_sizes));
   BatchBench bench{.info = {},
                    .speculation = options.speculation,

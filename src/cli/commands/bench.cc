@@ -173,7 +173,7 @@ Status run_bench(const Settings& settings) {
   if (!wants_random_prompts(settings)) {
     OUTRIDER_TRY(records, load_prompts(settings));
   }
-  OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
+  OUTRIDER_TRY(const EngineOptions options, complete_bench_options(settings));
   OUTRIDER_RETURN_IF_ERROR(check_together(settings, options));
   OUTRIDER_TRY(Bench bench, open_bench(settings, options));
   OUTRIDER_TRY(const auto prompts, choose_prompts(settings, std::move(records), *bench.engine));

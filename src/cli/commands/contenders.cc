@@ -71,6 +71,7 @@ class Field {
     std::string drafter, tree, speculative;
   };
   Status add_shape(Shape shape, const SpeculativeOptions& files) {
+    shape.speculative += ",policy=fixed";  // shapes are compared, not what a policy makes of them
     OUTRIDER_TRY(const SpeculativeConfig config, parse_speculative(shape.speculative));
     Contender contender{.drafter = std::move(shape.drafter),
                         .tree = std::move(shape.tree),

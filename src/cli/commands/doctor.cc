@@ -73,7 +73,8 @@ DraftShape dynamic(SpeculativeOptions options, int nodes, bool fits_entries) {
 // The tree that the drafter's files recommend.
 DraftShape choices(SpeculativeOptions options) {
   options.tree.kind = TreeKind::kChoices;
-  return {"tree=choices", std::move(options)};
+  options.is_auto = false;
+  return {"tree=choices,policy=fixed", std::move(options)};
 }
 
 // Only drafters that rank several tokens can use an expansion vector.
@@ -89,7 +90,7 @@ std::vector<DraftShape> shapes_for(SpeculativeOptions options, bool has_distribu
   for (const int nodes : {8, 16, 32}) shapes.push_back(dynamic(options, nodes, uses_target));
   DraftShape automatic = dynamic(options, 16, uses_target);
   automatic.options.is_auto = true;
-  automatic.keys += ",policy=auto";
+  for (DraftShape& shape : shapes) shape.keys += ",policy=fixed";
   shapes.push_back(std::move(automatic));
   return shapes;
 }
@@ -262,7 +263,7 @@ Status run_doctor(const Settings& settings) {
   Settings limited = settings;
   if (limited.prompt_limit == 0) limited.prompt_limit = kDefaultPrompts;
   OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(limited));
-  OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
+  OUTRIDER_TRY(const EngineOptions options, complete_drafting_options(settings));
   if (options.speculation.decoding_type == Method::kNone)
     return usage_error("doctor examines a drafter: expected a method in --speculative, found none");
   OUTRIDER_TRY(const Diagnosis diagnosis, Doctor(settings, std::move(prompts)).examine(options));

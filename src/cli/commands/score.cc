@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "cli/commands/commands.h"
 #include "cli/prompt_text.h"
@@ -15,7 +16,8 @@ namespace outrider {
 
 Status run_score(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_one_input(settings, "--text-file and --prompt-ids"));
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
+  OUTRIDER_TRY(EngineOptions options, complete_engine_options(settings));
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, Engine::open(std::move(options)));
   OUTRIDER_TRY(const std::vector<TokenId> tokens, input_tokens(settings, *engine));
   OUTRIDER_TRY(const std::vector<double> log_probabilities, engine->score(tokens));
   if (settings.json) {

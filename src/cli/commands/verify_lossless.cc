@@ -67,7 +67,8 @@ class Verifier {
   Verifier(Engine& engine, const std::vector<PromptRecord>& prompts, ProgressBar& progress)
       : engine_(engine), prompts_(prompts), progress_(progress) {}
 
-  // All outputs must equal the plain output of one prompt at a time.
+  // All outputs must equal the plain output of one prompt at a time. Alone, prompts draft in every step,
+  // which proves most; together, as the engine's policy decides.
   Status run(const Mode& mode, std::vector<Request> requests) {
     proof_.modes.push_back(mode.name);
     OUTRIDER_TRY(const std::vector<Completion> plain, one_at_a_time(requests, false));
@@ -116,6 +117,7 @@ class Verifier {
     std::vector<Completion> completions;
     for (size_t i = 0; i < requests.size(); ++i) {
       requests[i].speculation.enabled = speculate;
+      requests[i].speculation.is_auto = false;
       auto completion = engine_.generate(requests[i]);
       if (!completion.ok()) {
         return Error{completion.error().kind,
@@ -128,7 +130,10 @@ class Verifier {
   }
 
   Result<std::vector<Completion>> together(std::vector<Request>& requests, bool speculate) {
-    for (Request& request : requests) request.speculation.enabled = speculate;
+    for (Request& request : requests) {
+      request.speculation.enabled = speculate;
+      request.speculation.is_auto.reset();
+    }
     OUTRIDER_TRY(std::vector<Completion> completions, generate_together(engine_, requests));
     for (size_t i = 0; i < requests.size(); ++i) progress_.advance();
     return completions;
@@ -254,7 +259,7 @@ Status run_verify_lossless(const Settings& settings) {
         "verify-lossless expects acceptance coupled, rejection or block, found a lossy rule; leave it out");
   }
   OUTRIDER_TRY(std::vector<PromptRecord> records, load_prompts(settings));
-  OUTRIDER_TRY(const EngineOptions options, complete_speculative_options(settings));
+  OUTRIDER_TRY(const EngineOptions options, complete_drafting_options(settings));
   if (options.speculation.decoding_type == Method::kNone)
     return usage_error(
         "verify-lossless compares speculative output: expected a method in --speculative, found none");

@@ -24,6 +24,12 @@ std::string key_of(const Tokenizer& tokenizer, TokenId token) {
          std::string(is_control ? tokenizer.token_piece(token) : tokenizer.token_bytes(token));
 }
 
+// Whether the tokenizer puts a space before every text.
+bool puts_space(const Tokenizer& tokenizer) {
+  const std::vector<TokenId> letter = tokenizer.encode("a", kPlainText);
+  return !letter.empty() && tokenizer.token_bytes(letter.front()).starts_with(' ');
+}
+
 }  // namespace
 
 Result<VocabularyBridge> VocabularyBridge::create(const Tokenizer& target,
@@ -51,8 +57,8 @@ void VocabularyBridge::match(int64_t target_vocab) {
     target_ids_[static_cast<size_t>(token)] = found->second;
     ++shared_;
   }
-  const std::vector<TokenId> letter = draft_->encode("a", kPlainText);
-  adds_space_ = !letter.empty() && draft_->token_bytes(letter.front()).starts_with(' ');
+  target_puts_space_ = puts_space(*target_);
+  draft_puts_space_ = puts_space(*draft_);
 }
 
 size_t VocabularyBridge::end_of_segment(std::span<const TokenId> tokens, size_t begin) const {
@@ -95,7 +101,8 @@ void VocabularyBridge::encode(std::span<const TokenId> tokens, bool is_start,
 }
 
 void VocabularyBridge::encode_text(std::string_view text, bool is_start, std::vector<TokenId>& into) const {
-  if (adds_space_ && !is_start && text.starts_with(' ')) text.remove_prefix(1);
+  const bool has_space_of_its_own = is_start ? target_puts_space_ : draft_puts_space_;
+  if (has_space_of_its_own && text.starts_with(' ')) text.remove_prefix(1);
   if (text.empty()) return;
   const std::vector<TokenId> tokens = draft_->encode(text, kPlainText);
   into.insert(into.end(), tokens.begin(), tokens.end());

@@ -56,7 +56,8 @@ class VocabularyBridge {
   std::vector<TokenId> draft_ids_;   // by the target's id, -1: none
   std::vector<TokenId> target_ids_;  // by the draft's id, -1: none
   int shared_ = 0;                   // tokens that both have
-  bool adds_space_ = false;          // the draft's tokenizer puts a space before every text
+  // The tokenizer puts a space before every text.
+  bool target_puts_space_ = false, draft_puts_space_ = false;
   std::vector<float> logits_;
 };
 

@@ -14,7 +14,7 @@ int64_t packed_bytes(const PackedMatrix& matrix, int64_t rows) {
 
 // A bound of the packed inputs of `places` places, however they are divided among experts: layouts round rows
 // up to whole tiles, for each expert.
-int64_t most_packed_bytes(const Projection& projection, int64_t places, int64_t experts) {
+int64_t max_packed_bytes(const Projection& projection, int64_t places, int64_t experts) {
   constexpr int64_t kTileRows = 16;
   int64_t bytes = 0;
   for (const PackedMatrix& part : projection.parts)
@@ -61,7 +61,7 @@ void ExpertOps::reserve(const ExpertLayer& layer, int64_t rows) {
     for (const Projection* projection : {&expert.gate_up, &expert.down}) {
       products = std::max(products, layer.experts.size() * projection->parts.size());
       if (projection->parts.size() > 1) parts_.reserve(places, projection->n);
-      packed_x_.reserve(1, (most_packed_bytes(*projection, places, traits.count) + 3) / 4);
+      packed_x_.reserve(1, (max_packed_bytes(*projection, places, traits.count) + 3) / 4);
     }
   }
   products_.reserve(products);

@@ -11,7 +11,7 @@ const settings = (() => {
     ["repetition_penalty", "Repetition penalty", {min: 0.01, max: 100, step: 0.01}],
     ["presence_penalty", "Presence penalty", {min: -2, max: 2, step: 0.1}],
     ["frequency_penalty", "Frequency penalty", {min: -2, max: 2, step: 0.1}],
-    ["max_tokens", "Most tokens", {min: 1, step: 1}],
+    ["max_tokens", "Max tokens", {min: 1, step: 1}],
     ["seed", "Seed", {step: 1}],
   ];
   const CHOICES = [

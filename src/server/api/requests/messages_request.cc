@@ -15,7 +15,7 @@ namespace {
 
 ApiStatus skip_block_field(const RequestField&, ChatSpec&) { return api_ok(); }
 
-ApiStatus read_most_tokens(const RequestField& field, ChatSpec& spec) {
+ApiStatus read_max_message_tokens(const RequestField& field, ChatSpec& spec) {
   OUTRIDER_TRY(spec.max_tokens, field.integer(1, INT32_MAX));
   return api_ok();
 }
@@ -60,7 +60,7 @@ constexpr FieldRule<ChatSpec> kMessagesRules[] = {{"messages", skip_block_field}
                                                   {"thinking", skip_block_field},
                                                   {"chat_template_kwargs", skip_block_field},
                                                   {"enable_thinking", skip_block_field},
-                                                  {"max_tokens", read_most_tokens},
+                                                  {"max_tokens", read_max_message_tokens},
                                                   {"stop_sequences", read_stop_sequences},
                                                   {"output_config", read_output_config},
                                                   {"output_format", read_output_format},
@@ -134,7 +134,7 @@ ApiResult<ChatSpec> read_messages_request(const RequestField& root, const CallCo
   spec.limits = &context.limits;
   spec.request.sampling = context.model->sampling;
   OUTRIDER_TRY(const RequestField max_field, root.at("max_tokens"));
-  OUTRIDER_RETURN_IF_ERROR(read_most_tokens(max_field, spec));
+  OUTRIDER_RETURN_IF_ERROR(read_max_message_tokens(max_field, spec));
   OUTRIDER_RETURN_IF_ERROR(read_fields<ChatSpec>(root, kMessagesRules, spec));
   OUTRIDER_TRY(spec.prompt, make_messages_prompt(root, *context.model, context.limits));
   // Clients must send max_tokens, so they send more than a context has room for.

@@ -37,6 +37,7 @@ constexpr std::string_view kAlwaysOn = "it is always on";
 constexpr std::string_view kOwnLog = "messages go to standard error";
 constexpr std::string_view kOwnDraftMemory = "the drafter shares the memory and the threads of the engine";
 constexpr std::string_view kFileDecides = "the files of the drafter decide it";
+constexpr std::string_view kMeasured = "the policy measures costs and acceptance";
 constexpr std::string_view kCoupled = "drafts are accepted by --acceptance, without loss by default";
 
 // One row is a line or two, so that the tables can be read as such.
@@ -61,6 +62,7 @@ constexpr Name kOptionNames[] = {
     {kLlama, "-s", "seed"},
     {kLlama, "--temp", "temperature"},
     {kLlama, "--repeat-penalty", "repetition-penalty"},
+    {kLlama, "--rerank|--reranking", "pooling", "true=rank", {}, true},
     {kLlama, "-ctk|--cache-type-k|-ctv|--cache-type-v", "kv-cache-type"},
     {"vLLM|SGLang", "--kv-cache-dtype", "kv-cache-type", "auto|bfloat16=bf16|float16=f16"},
     {kTrt, "kv_cache_config.dtype", "kv-cache-type", "auto|bfloat16=bf16|float16=f16"},
@@ -79,6 +81,7 @@ constexpr Name kOptionNames[] = {
     {kVllm, "--num-speculative-tokens", "speculative.max_draft_len"},
     {kVllm, "--ngram-prompt-lookup-max", "speculative.max_matching_ngram_size"},
     {kVllm, "--speculative-disable-by-batch-size", "speculative.max_concurrency"},
+    {kVllm, "--enable-adaptive-k", "speculative.policy", "true=auto", {}, true},
     {kSglang, "--speculative-num-steps", "speculative.max_draft_len"},
     {kSglang, "--speculative-eagle-topk", "speculative.dynamic_tree_max_topK"},
     {kSglang, "--speculative-num-draft-tokens", "speculative.verified_tokens"},
@@ -177,6 +180,7 @@ constexpr Name kOptionNames[] = {
     {kLlama, "--draft-min|--draft-n-min|--spec-draft-n-min", {}, {}, "short drafts are verified, too"},
     {kLlama, "--draft-p-split|--spec-draft-p-split", {}, {}, "the key `tree` asks for trees"},
     {kLlama, "--threads-http", {}, {}, "one thread serves all connections"},
+    {kLlama, "--embedding|--embeddings", {}, {}, "/v1/embeddings is always there", true},
     {kLlama, "-cb|--cont-batching|--jinja|--metrics|--slots|--props", {}, {}, kAlwaysOn, true},
     {kLlama, "--mlock|--no-mmap|--no-warmup|--warmup", {}, {}, kLocalFiles, true},
     {kLlama, "--numa", {}, {}, "--pin keeps threads on their processors"},
@@ -185,7 +189,7 @@ constexpr Name kOptionNames[] = {
     {kLlama, "--no-context-shift", {}, {}, "texts are never shifted", true},
     {kLlama, "-lv|--verbosity|--log-verbosity", {}, {}, kOwnLog},
     {kLlama, "-v|--verbose|--log-disable|--log-timestamps|--log-prefix", {}, {}, kOwnLog, true},
-    {kSglang, "--mem-fraction-static", {}, {}, kOwnMemory},
+    {kSglang, "--mem-fraction-static|--mem-fraction", {}, {}, kOwnMemory},
     {kSglang, "--cuda-graph-max-bs", {}, {}, kNoGpu},
     {kSglang, "--disable-cuda-graph", {}, {}, kNoGpu, true},
     {kSglang, "--enable-torch-compile", {}, {}, kNoGpu, true},
@@ -211,7 +215,7 @@ constexpr Name kKeyNames[] = {
     // Keys with a counterpart.
     {kTrt, "speculative_model_dir|pytorch_weights_path", "speculative_model"},
     {kTrt, "num_nextn_predict_layers", "max_draft_len"},
-    {kTrt, "prompt_lookup_num_tokens", "max_draft_len"},
+    {"TensorRT-LLM|transformers", "prompt_lookup_num_tokens", "max_draft_len"},
     {kTrt, "eagle_choices", "medusa_choices"},
     {kTrt, "use_dynamic_tree", "tree", "true=dynamic|false="},
     {kVllm, "method", "decoding_type"},
@@ -222,7 +226,7 @@ constexpr Name kKeyNames[] = {
     {kVllm, "disable_by_batch_size|speculative_disable_by_batch_size", "max_concurrency"},
     {kVllm, "num_speculative_tokens_per_batch_size", "draft_len_by_batch"},
     {kVllm, "draft_sample_method", "children", "greedy=top|probabilistic=sampled"},
-    {kVllm, "enable_adaptive_verification|adaptive_verification", "policy", "true=auto|false=fixed"},
+    {kVllm, "enable_adaptive_verification|adaptive_verification|enable_adaptive_k", "policy", "true=auto|false=fixed"},
     {kVllm, "suffix_decoding_max_tree_depth", "suffix_max_tree_depth"},
     {kVllm, "suffix_decoding_max_cached_requests", "suffix_max_cached_requests"},
     {kVllm, "suffix_decoding_max_spec_factor", "suffix_max_spec_factor"},
@@ -253,6 +257,8 @@ constexpr Name kKeyNames[] = {
     {kVllm, "enforce_eager|disable_padded_drafter_batch|use_local_argmax_reduction", {}, {}, kNoGpu},
     {kVllm, "disable_mqa_scorer|moe_backend|attention_backend", {}, {}, kOwnKernels},
     {kVllm, "disable_eagle_block_drop", {}, {}, "the prefix cache drops nothing for drafters"},
+    {kVllm, "adaptive_k_ema_alpha|adaptive_k_c_draft|adaptive_k_min_tokens|adaptive_k_cooldown_steps", {}, {}, kMeasured},
+    {kVllm, "adaptive_k_bs_penalty|adaptive_k_alpha_prior", {}, {}, kMeasured},
     {kVllm, "disable_logprobs", {}, {}, "log-probabilities are the target's own"},
     {kVllm, "suffix_decoding_corpus_tokens", {}, {}, "the key `suffix_max_cached_requests` bounds it"},
 };

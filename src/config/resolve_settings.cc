@@ -58,6 +58,19 @@ const OptionRow* option_of_key(std::string_view key) {
   return nullptr;
 }
 
+// The command whose option a key is, where `command` has no such option; empty: it has.
+std::string_view other_command_of(std::string_view config_key, Command command) {
+  std::string_view other;
+  for (const OptionRow& row : option_table()) {
+    if (row.command_line_only || row.config_key() != config_key) continue;
+    if (row.belongs_to(command)) return "";
+    for (const CommandRow& candidate : command_table()) {
+      if (other.empty() && row.belongs_to(candidate.command)) other = candidate.name;
+    }
+  }
+  return other;
+}
+
 Error unknown_option_key(std::string_view place, std::string_view key) {
   std::vector<std::string> names = {"speculative_config"};
   for (const OptionRow& row : option_table()) {
@@ -138,6 +151,10 @@ class Resolver {
     const std::string place = fmt::format("{}: {}", line, key);
     if (const OptionRow* row = option_of_key(key)) {
       file_values_.push_back({row->config_key(), place, &member.value, {}});
+      const std::string_view other = other_command_of(row->config_key(), given_.command);
+      if (!other.empty())
+        settings_.warnings.push_back(
+            fmt::format("{} has no effect here: it is for `outrider {}`", place, other));
       return {};
     }
     const ForeignName* foreign = find_foreign(foreign_options(), key);

@@ -29,9 +29,9 @@ struct GivenOptions {
 };
 
 // Command line before environment before file before defaults, each value converted and checked by its row of
-// the option table. Errors begin with the place the value was given at. Keys and variables of other commands
-// are accepted, and so are those of other systems (foreign_names.h); unknown keys are errors, unknown
-// variables warnings, since other programs may own them.
+// the option table. Errors begin with the place the value was given at. Keys of other commands are taken with
+// a warning, their variables in silence, and names of other systems as foreign_names.h says; unknown keys are
+// errors, unknown variables warnings, since other programs may own them.
 Result<Settings> resolve_settings(const GivenOptions& given);
 
 // The texts of one option as its row wants them. Errors say what was expected, without the name of the

@@ -220,6 +220,15 @@ TEST(ResolveSettings, MalformedFilesNameTheLine) {
   EXPECT_NE(with_file("max_tokns: 4\n").error().message.find("did you mean 'max_tokens'"), std::string::npos);
 }
 
+TEST(ResolveSettings, KeysOfOtherCommandsGetALine) {
+  const auto settings = with_file("port: 8000\nmax_tokens: 4\n");
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  ASSERT_EQ(settings->warnings.size(), 1u);
+  EXPECT_NE(settings->warnings[0].find("port has no effect here: it is for `outrider serve`"),
+            std::string::npos)
+      << settings->warnings[0];
+}
+
 TEST(ResolveSettings, EmptyFileAndNullsLeaveTheDefaults) {
   EXPECT_TRUE(with_file("").ok());
   const auto settings = with_file("max_tokens: ~\n");

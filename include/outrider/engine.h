@@ -97,6 +97,9 @@ struct TokenRules {
   bool empty() const { return min_tokens == 0 && allowed.empty() && forbidden.empty(); }
 };
 
+// The rows of a prompt whose states are pooled: outputs of the final norm, which the output head reads.
+enum class Pooling : uint8_t { kNone, kLast, kMean };
+
 struct Request {
   std::vector<TokenId> prompt = {};  // at least one token
   // Output that an earlier run of this request has committed, perhaps on another machine; decoding goes on
@@ -116,6 +119,8 @@ struct Request {
   // none.
   int logprobs = -1;
   int prompt_logprobs = -1;  // log-probabilities of every prompt token but the first, counted like logprobs
+  // Wants Completion::embedding. It comes from the pass that gives the first token, so max_tokens must be 1.
+  Pooling pooling = Pooling::kNone;
   uint64_t cache_scope = 0;  // cached prompts are shared within a scope only
   // Masks the target's distribution and prunes drafts. No other request may use the same object.
   std::shared_ptr<TokenConstraint> constraint = {};
@@ -157,7 +162,8 @@ struct Completion {
   std::vector<TokenLogprobs> logprobs;  // by token of `tokens`; empty if the request wants none
   // By prompt token from the second on; empty if the request wants none.
   std::vector<TokenLogprobs> prompt_logprobs;
-  std::string text;  // without special tokens, cut before a stop string
+  std::vector<float> embedding;  // [hidden size]: the pooled states of the prompt, if the request wants them
+  std::string text;              // without special tokens, cut before a stop string
   FinishReason finish_reason = FinishReason::kStop;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // prompt tokens found in the cache

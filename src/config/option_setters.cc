@@ -48,6 +48,13 @@ Status set_weights(Settings& settings, const OptionValue& value) {
   return {};
 }
 
+Status set_pooling(Settings& settings, const OptionValue& value) {
+  settings.server.pooling = value.text() == "mean"   ? std::optional(Pooling::kMean)
+                            : value.text() == "last" ? std::optional(Pooling::kLast)
+                                                     : std::nullopt;
+  return {};
+}
+
 Status set_kv_cache_type(Settings& settings, const OptionValue& value) {
   constexpr std::array<std::pair<std::string_view, KvCacheType>, 5> kNames = {{
       {"auto", KvCacheType::kAuto},

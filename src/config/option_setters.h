@@ -12,6 +12,7 @@ Status set_weights(Settings& settings, const OptionValue& value);
 Status set_kv_cache_type(Settings& settings, const OptionValue& value);
 Status set_memory(Settings& settings, const OptionValue& value);
 Status set_pinning(Settings& settings, const OptionValue& value);
+Status set_pooling(Settings& settings, const OptionValue& value);
 Status set_prompt_ids(Settings& settings, const OptionValue& value);
 Status set_row_counts(Settings& settings, const OptionValue& value);
 Status set_concurrency(Settings& settings, const OptionValue& value);

@@ -139,6 +139,11 @@ const OptionRow kOptions[] = {
     {.name = "chat-template-kwargs", .metavar = "JSON", .group = kServing, .commands = kServe,
      .help = "variables of the template in every request, as in {\"enable_thinking\": false}; a request's own come before",
      .apply = [](S& s, const V& v) { s.server.chat_template_kwargs = v.text(); return Status(); }},
+    {.name = "pooling", .metavar = "WHAT", .type = Type::kChoice, .group = kServing, .commands = kServe,
+     .default_text = "last",
+     .help = "what /v1/embeddings takes of a text's states, its last one or their mean; rank: the model is a reranker, "
+             "such as Qwen3-Reranker, and answers /v1/rerank instead",
+     .apply = set_pooling, .choices = "last|mean|rank"},
     {.name = "response-memory", .metavar = "MIB", .type = Type::kInteger, .group = kServing, .commands = kServe,
      .default_text = "64", .help = "memory for the conversations of /v1/responses; the oldest are forgotten; 0 keeps none",
      .apply = [](S& s, const V& v) { s.server.response_memory = static_cast<int>(v.integer); return Status(); },

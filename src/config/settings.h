@@ -46,13 +46,14 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address; names are not looked up
   int port = 8000;                 // 0: any that is free
   std::filesystem::path api_key_file;
-  std::vector<std::string> api_keys;       // beside those of the file
-  std::vector<std::string> allowed_hosts;  // names in Host headers, beyond those of this machine
-  std::vector<std::string> cors_origins;   // of pages elsewhere that may call; "*": all
-  std::filesystem::path chat_template;     // replaces the model's; empty: none
-  std::string chat_template_kwargs;        // a JSON object; empty: none
-  int response_memory = 64;                // MiB, for conversations of /v1/responses
-  int max_queue = 256;                     // requests that wait for a place in the batch
+  std::vector<std::string> api_keys;                // beside those of the file
+  std::vector<std::string> allowed_hosts;           // names in Host headers, beyond those of this machine
+  std::vector<std::string> cors_origins;            // of pages elsewhere that may call; "*": all
+  std::filesystem::path chat_template;              // replaces the model's; empty: none
+  std::string chat_template_kwargs;                 // a JSON object; empty: none
+  std::optional<Pooling> pooling = Pooling::kLast;  // of embeddings; nullopt: the model ranks texts
+  int response_memory = 64;                         // MiB, for conversations of /v1/responses
+  int max_queue = 256;                              // requests that wait for a place in the batch
   int max_connections = 4096;
   int max_connections_per_address = 2048;
   double drain_timeout = 30;  // seconds

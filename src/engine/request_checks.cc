@@ -102,6 +102,9 @@ Status check_request(const Request& request, const EngineParts& parts) {
   OUTRIDER_RETURN_IF_ERROR(check_prompt(request.prompt, parts));
   if (request.max_tokens < 0)
     return usage_error("max tokens must be 0 or more, found " + std::to_string(request.max_tokens));
+  if (request.pooling != Pooling::kNone && request.max_tokens != 1)
+    return usage_error("a request that pools states must have max tokens 1, found " +
+                       std::to_string(request.max_tokens));
   OUTRIDER_RETURN_IF_ERROR(check_logprobs("logprobs", request.logprobs));
   OUTRIDER_RETURN_IF_ERROR(check_logprobs("prompt logprobs", request.prompt_logprobs));
   OUTRIDER_RETURN_IF_ERROR(check_rules(request.rules, request.max_tokens, parts.vocab_size));

@@ -15,9 +15,10 @@ int64_t uncomputed(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens().size()) - 1 - sequence.kv.length();
 }
 
-// How many tokens may come from the cache. Cached tokens have no logits, so those before a wanted
-// log-probability are computed.
+// How many tokens may come from the cache. Cached tokens have neither logits nor states, so those before a
+// wanted log-probability or state are computed.
 int64_t cacheable(const Sequence& sequence) {
+  if (sequence.pools_all_rows()) return 0;
   const int64_t pending_logprobs = sequence.pending_logprobs();
   return pending_logprobs > 0 ? sequence.prompt_length() - 1 - pending_logprobs
                               : static_cast<int64_t>(sequence.tokens().size());
@@ -216,7 +217,7 @@ bool Scheduler::keeps_guarantees(const Entry& entry) const {
 // worth the wait. The wait ends when they are computed or when that sequence no longer runs.
 bool Scheduler::awaits_prefix(const Sequence& sequence) const {
   constexpr int64_t kMinShare = 4;  // a quarter of the tokens left to compute is worth the wait
-  if (sequence.pending_logprobs() > 0) return false;
+  if (sequence.pending_logprobs() > 0 || sequence.pools_all_rows()) return false;
   const std::span<const TokenId> tokens = sequence.tokens();
   const auto page_size = int64_t{cache_->shape().page_size};
   int64_t shared = 0;

@@ -97,6 +97,8 @@ int64_t Sequence::remaining() const {
 
 void Sequence::admit(KvSequence cached) {
   kv = std::move(cached);
+  pooled_.clear();
+  pooled_count_ = 0;
   if (std::exchange(is_admitted_, true)) return;
   completion_.cached_tokens = kv.length();
   completion_.queue_ms = now_ms() - submitted_ms_;
@@ -136,6 +138,15 @@ std::optional<FinishReason> Sequence::append(TokenId token, TokenOrigin origin) 
 void Sequence::add_prompt_logprobs(TokenLogprobs logprobs) {
   completion_.prompt_logprobs.push_back(std::move(logprobs));
   if (prompt_end_ && pending_logprobs() == 0) finish(*prompt_end_);
+}
+
+void Sequence::pool(std::span<const float> state) {
+  pooled_.resize(state.size());
+  for (size_t i = 0; i < state.size(); ++i) pooled_[i] += state[i];
+  ++pooled_count_;
+  if (pools_all_rows() && pooled_count_ < prompt_length()) return;
+  for (const double sum : pooled_)
+    completion_.embedding.push_back(static_cast<float>(sum / static_cast<double>(pooled_count_)));
 }
 
 void Sequence::finish(FinishReason reason) {

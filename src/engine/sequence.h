@@ -48,6 +48,8 @@ class Sequence {
   }
   // How many of the last prompt tokens have log-probabilities that are wanted and not yet known.
   int64_t pending_logprobs() const;
+  // Every row of the prompt must be computed, so none may come from the cache.
+  bool pools_all_rows() const { return request_.pooling == Pooling::kMean; }
   // The prompt is computed for its log-probabilities alone, and then the sequence ends.
   bool ends_with_prompt() const { return prompt_end_.has_value(); }
   const ThinkingPhase& thinking() const { return thinking_; }
@@ -69,6 +71,8 @@ class Sequence {
   int commit(std::span<const TokenId> tokens, std::span<const TokenOrigin> origins);
   // Adds those of the next prompt token.
   void add_prompt_logprobs(TokenLogprobs logprobs);
+  // Adds the state of the next row that the request pools; the last one completes the embedding.
+  void pool(std::span<const float> state);
   // Ends the sequence and completes its text; has no effect on a finished one.
   void finish(FinishReason reason);
 
@@ -104,6 +108,8 @@ class Sequence {
   std::optional<FinishReason> finish_reason_;
   std::optional<FinishReason> prompt_end_;  // set if nothing may follow the prompt
   Completion completion_;
+  std::vector<double> pooled_;  // sum of the states pooled so far
+  int64_t pooled_count_ = 0;
   double submitted_ms_;
   bool is_admitted_ = false;      // has been admitted at least once
   size_t published_text_ = 0;     // bytes of completion_.text that the sink has seen

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <new>
 #include <numeric>
 #include <string>
@@ -56,6 +57,10 @@ int64_t Decoder::feature_size() const { return taps_.count() * config_.hidden_si
 
 std::span<const float> Decoder::features() {
   return {features_.data(), static_cast<size_t>(feature_rows_ * feature_size())};
+}
+
+std::span<const float> Decoder::states() {
+  return {states_.data(), static_cast<size_t>(state_count_ * config_.hidden_size)};
 }
 
 void Decoder::embed_tokens(std::span<const TokenId> tokens, float* out) const {
@@ -116,7 +121,8 @@ KvShape Decoder::make_kv_shape() const {
 
 SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   OUTRIDER_CHECK(layers.count >= 1 && layers.count <= config_.layer_count);
-  OUTRIDER_CHECK(batch.logits_rows.size() == batch.tokens.size() && batch.resumed_rows.empty());
+  OUTRIDER_CHECK(batch.logits_rows.size() == batch.tokens.size() && batch.resumed_rows.empty() &&
+                 batch.state_rows.empty());
   return run(batch, cache, layers);
 }
 
@@ -141,7 +147,7 @@ int64_t Decoder::pass_bytes() const {
 }
 
 SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
-  feature_rows_ = 0;
+  feature_rows_ = state_count_ = 0;
   woken_.assign(static_cast<size_t>(config_.layer_count), 0);
   if (batch.rows() == 0) return {};
   OUTRIDER_CHECK(layers.count <= std::ssize(weights_.layers));
@@ -153,6 +159,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   captures_ = taps_.count() > 0 && !is_resumed;
   const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
   grow(batch.rows(), wanted);
+  list_wanted_rows(batch);
   feature_rows_ = captures_ ? batch.rows() : 0;
   list_rows(batch, !is_resumed);
   embed(batch);
@@ -164,10 +171,11 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
     const bool joins = attends && config_.block != BlockKind::kSequential;
     if (layers.runs_mlp(i)) run_mlp(i, joins);
   }
-  if (wanted == 0 && !taps_end()) return {};
+  if (wanted_.empty() && !taps_end()) return {};
   const float* output = add_and_normalize(weights_.final_norm, config_.layer_count);
   if (captures_ && taps_.final_norm) copy_feature(output, static_cast<int64_t>(taps_.layers.size()));
-  if (taps_end()) keep_wanted_outputs(batch);
+  if (taps_end()) keep_wanted_outputs();
+  if (!batch.state_rows.empty()) output = take_states(batch, output);
   if (wanted == 0) return {};
   compute_logits(output, wanted);
   return {.logits = {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)},
@@ -215,6 +223,7 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
   logits_.reserve(logits_rows, config_.vocab_size);
   features_.reserve(rows, feature_size());
   rows_.reserve(static_cast<size_t>(rows));
+  wanted_.reserve(static_cast<size_t>(rows));
   attention_rows_.reserve(static_cast<size_t>(rows));
   ops_.reserve(weights_.lm_head, logits_rows);
 }
@@ -366,7 +375,7 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                                     .v_norm = layer.v_norm,
                                     .cache = &cache,
                                     .layer = cache_layer});
-  if (is_last && !taps_end()) keep_wanted_rows(batch);
+  if (is_last && !taps_end()) keep_wanted_rows();
   if (row_count() == 0) return;
   ops_.attend(attention, {.qkv = qkv_.data(),
                           .rows = attention_rows_,
@@ -488,10 +497,16 @@ void Decoder::submit_delta(const Norm& output_norm) {
   is_delta_pending_ = false;
 }
 
-// Once the last layer has stored its keys and values, nothing depends any more on rows without logits.
-void Decoder::keep_wanted_rows(const ForwardBatch& batch) {
+void Decoder::list_wanted_rows(const ForwardBatch& batch) {
+  wanted_.clear();
+  std::set_union(batch.logits_rows.begin(), batch.logits_rows.end(), batch.state_rows.begin(),
+                 batch.state_rows.end(), std::back_inserter(wanted_));
+}
+
+// Once the last layer has stored its keys and values, nothing depends any more on rows that are not wanted.
+void Decoder::keep_wanted_rows() {
   size_t kept = 0;
-  for (const int32_t row : batch.logits_rows) {  // ascending, so moving rows down in place is safe
+  for (const int32_t row : wanted_) {  // ascending, so moving rows down in place is safe
     const auto from = static_cast<size_t>(row);
     if (from != kept) {
       attention_rows_[kept] = attention_rows_[from];
@@ -508,13 +523,34 @@ void Decoder::keep_wanted_rows(const ForwardBatch& batch) {
 }
 
 // As keep_wanted_rows(), but after the final norm, because features of all rows were wanted.
-void Decoder::keep_wanted_outputs(const ForwardBatch& batch) {
+void Decoder::keep_wanted_outputs() {
   size_t kept = 0;
-  for (const int32_t row : batch.logits_rows) {
+  for (const int32_t row : wanted_) {
     move_row(normed_.data(), config_.hidden_size, static_cast<size_t>(row), kept);
     move_row(hidden_.data(), config_.hidden_size, static_cast<size_t>(row), kept);
     ++kept;
   }
+}
+
+const float* Decoder::take_states(const ForwardBatch& batch, const float* outputs) {
+  const int64_t dim = config_.hidden_size;
+  states_.reserve(std::ssize(batch.state_rows), dim);
+  auto state = batch.state_rows.begin();
+  auto logits = batch.logits_rows.begin();
+  float* with_logits = normed_.data();
+  for (const int32_t row : wanted_) {  // ascending, so moving rows down in place is safe
+    if (state != batch.state_rows.end() && *state == row) {
+      std::copy_n(outputs, dim, states_.data() + state_count_++ * dim);
+      ++state;
+    }
+    if (logits != batch.logits_rows.end() && *logits == row) {
+      if (with_logits != outputs) std::copy_n(outputs, dim, with_logits);
+      with_logits += dim;
+      ++logits;
+    }
+    outputs += dim;
+  }
+  return normed_.data();
 }
 
 const float* Decoder::add_and_normalize(const Norm& norm, int64_t tapped_layer) {

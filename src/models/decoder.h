@@ -37,6 +37,7 @@ class Decoder final : public Model {
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
   void tap(FeatureTaps taps) override;
   int64_t feature_size() const override;
+  std::span<const float> states() override;
   std::span<const float> features() override;
   void measure_into(PassProfile* profile) override { ops_.measure_into(profile); }
   void embed_tokens(std::span<const TokenId> tokens, float* out) const override;
@@ -78,9 +79,13 @@ class Decoder final : public Model {
   void finish_output(const Norm& norm, float* output);
   // delta_ is to be added to the residual stream.
   void submit_delta(const Norm& output_norm);
-  // Narrows the rows being computed to those whose logits are wanted, in their order.
-  void keep_wanted_rows(const ForwardBatch& batch);
-  void keep_wanted_outputs(const ForwardBatch& batch);
+  // Lists the rows whose logits or states are wanted.
+  void list_wanted_rows(const ForwardBatch& batch);
+  // Narrows the rows being computed to those wanted, in their order.
+  void keep_wanted_rows();
+  void keep_wanted_outputs();
+  // Copies the wanted states out of the outputs of the wanted rows; returns the outputs of rows with logits.
+  const float* take_states(const ForwardBatch& batch, const float* outputs);
   // hidden += pending delta; returns norm(hidden), or `hidden` itself where the norm is empty. `hidden` is
   // then the input of layer `tapped_layer`, which is kept where it is a wanted feature; -1: it is no layer's
   // input.
@@ -129,6 +134,9 @@ class Decoder final : public Model {
   Scratch logits_;                    // [wanted rows, vocab_size]
   Scratch projected_inputs_;          // [batch rows, layer_count, size]
   Scratch layer_inputs_;              // [batch rows, layer_count, size], where layers have inputs
+  Scratch states_;                    // [batch.state_rows, hidden_size]
+  int64_t state_count_ = 0;           // rows of states_ that the last pass wrote
+  std::vector<int32_t> wanted_;       // rows of the batch whose logits or states are wanted, ascending
   std::vector<int32_t> rows_;         // rows of the batch being computed
   std::vector<AttentionRow> attention_rows_;
 };

@@ -19,8 +19,8 @@ int32_t add_sequence(ForwardBatch& batch, const KvSequence& sequence) {
 }  // namespace
 
 void ForwardBatch::clear() {
-  for (auto* field :
-       {&positions, &slots, &sequences, &prefix_len, &tails, &pages, &logits_rows, &resumed_rows}) {
+  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &tails, &pages, &logits_rows, &state_rows,
+                      &resumed_rows}) {
     field->clear();
   }
   resumed_states.clear();

@@ -26,6 +26,7 @@ struct ForwardBatch {
   std::vector<int32_t> page_begin;  // [sequences + 1] into `pages`
   std::vector<int32_t> pages;
   std::vector<int32_t> logits_rows;  // rows whose logits are wanted, ascending
+  std::vector<int32_t> state_rows;   // rows whose output of the final norm is wanted, ascending
   // Rows that an earlier pass over the first layers has computed, ascending. Their slots hold the keys and
   // values of these layers, and the rows enter at `resume_layer`; all others enter at layer 0.
   int64_t resume_layer = 0;

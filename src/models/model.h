@@ -97,9 +97,13 @@ class Model {
   // cannot be read throw ReadFailure.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
 
+  // The outputs of the final norm for batch.state_rows of the last pass, [state_rows, hidden_size], valid
+  // until the next one.
+  virtual std::span<const float> states() = 0;
+
   // Runs a part of the network and writes the keys and values of the layers whose attention runs; they equal
-  // those of forward() where all layers before run whole. Precondition: logits of every row are wanted, and
-  // no row resumes.
+  // those of forward() where all layers before run whole. Precondition: logits of every row are wanted,
+  // states of none, and no row resumes.
   virtual SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache,
                                       const LayerSubset& layers) = 0;
 

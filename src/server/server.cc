@@ -71,29 +71,15 @@ SamplingParams default_sampling(const ServerParts& parts, const SamplingChoices&
   return sampling;
 }
 
-ServedModel served_model(const Engine& engine, const ServerParts& parts) {
-  const EngineParts& opened = engine.parts();
-  const ChatTemplate* chat_template = parts.chat_template    ? &*parts.chat_template
-                                      : opened.chat_template ? &*opened.chat_template
-                                                             : nullptr;
-  TemplateAbilities abilities;
-  if (chat_template != nullptr)
-    abilities = find_abilities(*chat_template, opened.bos_token, opened.eos_token);
-  return {.name = parts.model_name,
-          .created = std::time(nullptr),
-          .info = opened.info,
-          .tokenizer = opened.tokenizer,
-          .chat_template = chat_template,
-          .template_abilities = abilities,
-          .template_values = parts.template_values,
-          .token_trie = TokenTrie::create(*opened.tokenizer),
-          .bos_token = opened.bos_token,
-          .eos_token = opened.eos_token,
-          .stop_tokens = opened.target->config().stop_tokens,
-          .context = opened.options.context,
-          .vocab_size = opened.vocab_size,
-          .states = opened.drafter->traits().states,
-          .sampling = default_sampling(parts, opened.target->config().sampling)};
+ServedModel model_to_serve(const Engine& engine, const ServerParts& parts) {
+  ServedModel model = served_model(engine.parts());
+  model.name = parts.model_name;
+  model.created = std::time(nullptr);
+  model.template_values = parts.template_values;
+  model.pooling = parts.options.pooling;
+  model.sampling = default_sampling(parts, engine.parts().target->config().sampling);
+  if (parts.chat_template) model.set_template(&*parts.chat_template);
+  return model;
 }
 
 }  // namespace
@@ -130,7 +116,7 @@ struct Server::Impl {
 EngineLoop::Events Server::Impl::engine_events() {
   return {.opened =
               [this](const Engine& engine) {
-                asio::post(io, [this, model = served_model(engine, parts)]() mutable {
+                asio::post(io, [this, model = model_to_serve(engine, parts)]() mutable {
                   on_opened(std::move(model));
                 });
               },

@@ -8,7 +8,9 @@ Usage: clients_conformance.py OUTRIDER|URL [name...]   (tools/check_clients.sh i
 With a URL the clients talk to the server there, of any make, which must serve `outrider-small` with the key KEY.
 """
 
+import array
 import asyncio
+import base64
 import concurrent.futures
 import contextlib
 import gzip
@@ -109,6 +111,17 @@ def test_openai_responses_tools(url):
 def test_openai_responses_schema(url):
     parsed = client(url).responses.parse(model=MODEL, input=ASK, text_format=City, max_output_tokens=LONG)
     expect(isinstance(parsed.output_parsed, City), parsed)
+
+
+def test_openai_embeddings(url):
+    for encoding in ("float", "base64"):
+        answer = client(url).embeddings.create(model=MODEL, input=["a red ball", "a red ball", "the dog"],
+                                               encoding_format=encoding)
+        first, again, other = [item.embedding for item in answer.data]
+        if encoding == "base64":
+            first, again, other = [array.array("f", base64.b64decode(text)).tolist() for text in (first, again, other)]
+        expect(first == again != other and abs(sum(x * x for x in first) - 1) < 1e-4, first[:4])
+    expect(answer.usage.prompt_tokens > 0 and answer.usage.prompt_tokens == answer.usage.total_tokens, answer.usage)
 
 
 def claude(url):

@@ -30,6 +30,38 @@ TEST(ServerApis, PathsHaveTheirUsualNames) {
     EXPECT_EQ(client.get(path).status, 200);
   EXPECT_EQ(ApiJson::parse(client.get("/tokenizer_info").body)["chat_template"], kPlainTurns);
   EXPECT_EQ(ApiJson::parse(client.get("/slots").body).size(), 4u);
+  EXPECT_EQ(error_type(client.post("/rerank", R"({"query":"x","documents":["y"]})")), "not_supported_error");
+}
+
+TEST(ServerApis, EmbeddingsDependOnTheirTextAlone) {
+  TestServer server([](ServerParts& parts) { parts.options.pooling = Pooling::kMean; });
+  ASSERT_TRUE(server.wait_until_ready());
+  TestClient client(server.port());
+  const auto data = [&](const std::string& input) {
+    const TestAnswer answer = client.post("/v1/embeddings", R"({"input":)" + input + "}");
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return ApiJson::parse(answer.body)["data"];
+  };
+  const ApiJson both = data(R"(["red ball","blue dog"])");
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0]["embedding"], data(R"("red ball")")[0]["embedding"]);
+  EXPECT_EQ(both[1]["embedding"], data(R"("blue dog")")[0]["embedding"]);
+  EXPECT_NE(both[0]["embedding"], both[1]["embedding"]);
+  double sum = 0;
+  for (const double value : both[0]["embedding"]) sum += value * value;
+  EXPECT_NEAR(sum, 1, 1e-5);
+}
+
+TEST(ServerApis, ARerankerNeedsTokensForItsAnswers) {
+  TestServer server([](ServerParts& parts) {
+    with_chats(parts);
+    parts.options.pooling = std::nullopt;
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  TestClient client(server.port());
+  const TestAnswer answer = client.post("/reranking", R"({"query":"a","documents":["b"]})");
+  EXPECT_EQ(answer.status, 501);  // the vocabulary is tiny
+  EXPECT_NE(answer.body.find("no single token for"), std::string::npos) << answer.body;
   EXPECT_EQ(error_type(client.post("/v1/embeddings", R"({"input":"x"})")), "not_supported_error");
 }
 

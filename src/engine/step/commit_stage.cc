@@ -37,6 +37,13 @@ void append_logprobs(const LogitRows& logits, const SequenceStep& step) {
   }
 }
 
+// Adds the states of this step to those that the sequence pools.
+void pool_states(Model& target, const SequenceStep& step) {
+  const auto size = static_cast<size_t>(target.config().hidden_size);
+  for (int i = 0; i < step.states; ++i)
+    step.plan.sequence->pool(target.states().subspan(static_cast<size_t>(step.states_row + i) * size, size));
+}
+
 // Commits the verdict's tokens until one of them ends the sequence, and drops the others from the verdict.
 void commit_tokens(SequenceStep& step) {
   Sequence& sequence = *step.plan.sequence;
@@ -91,6 +98,7 @@ void CommitStage::commit(const LogitRows& logits, SequenceStep& step) {
   entries_.resize(static_cast<size_t>(prefill_tokens));
   std::iota(entries_.begin(), entries_.end(), 0);
   append_prompt_logprobs(logits, step);
+  pool_states(*parts_.target, step);
   if (step.plan.decodes) {
     commit_tokens(step);
     for (const int node : step.verdict.path) entries_.push_back(prefill_tokens + node);

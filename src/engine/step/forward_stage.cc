@@ -37,6 +37,7 @@ const ForwardBatch& FlattenStage::run(StepReport& report) {
     } else {
       append_prompt_of(step);
     }
+    want_states_of(step);
   }
   report.rows = batch_.rows();
   return batch_;
@@ -56,6 +57,16 @@ void FlattenStage::append_prompt_of(SequenceStep& step) {
   const int first_wanted = step.plan.prefill_tokens - step.prompt_logits;
   step.prompt_logits_row = append_chain(batch_, sequence.kv, *step.transaction, chunk, first_wanted);
   step.logits_row = step.prompt_logits_row + step.prompt_logits;
+}
+
+// A pooled request drafts nothing, so its last row is that of the pending token.
+void FlattenStage::want_states_of(SequenceStep& step) {
+  const Pooling pooling = step.plan.sequence->request().pooling;
+  step.states = pooling == Pooling::kMean                        ? step.plan.rows()
+                : pooling == Pooling::kLast && step.plan.decodes ? 1
+                                                                 : 0;
+  step.states_row = static_cast<int>(batch_.state_rows.size());
+  for (int row = batch_.rows() - step.states; row < batch_.rows(); ++row) batch_.state_rows.push_back(row);
 }
 
 // Lets the rows that the drafter took through the first layers enter the pass after these layers. They end at

@@ -19,6 +19,7 @@ class FlattenStage {
  private:
   void append_tree_of(SequenceStep& step);
   void append_prompt_of(SequenceStep& step);
+  void want_states_of(SequenceStep& step);
   void resume(const SequenceStep& step);
 
   ForwardBatch batch_;

@@ -32,6 +32,8 @@ struct SequenceStep {
   int logits_row = 0;         // row of the tree's root among the rows with logits
   int prompt_logits = 0;      // prompt rows with logits
   int prompt_logits_row = 0;  // first of them among the rows with logits
+  int states = 0;             // rows whose states the request pools
+  int states_row = 0;         // first of them among the rows with states
   // Filled in by verify; commit drops the nodes and tokens past the end of the sequence:
   Verdict verdict;           // valid where the plan decodes
   bool is_dead_end = false;  // the constraint allows no token after those of the verdict

@@ -45,6 +45,11 @@ std::string error_body(const ApiError& error, ErrorForm form) {
   return body += "}}";
 }
 
+ApiError not_served_error(std::string_view message) {
+  return {
+      .status = 501, .type = "not_supported_error", .message = std::string(message), .code = "not_supported"};
+}
+
 std::string error_event(const ApiError& error) { return "data: " + error_body(error) + "\n\n"; }
 
 }  // namespace outrider

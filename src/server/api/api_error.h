@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "outrider/result.h"
 
@@ -27,6 +28,8 @@ enum class ErrorForm : uint8_t {
   kAnthropic,  // {"type": "error", "error": {"type", "message"}}
 };
 std::string error_body(const ApiError& error, ErrorForm form = ErrorForm::kOpenAi);
+// A status 501: the server could answer with other options.
+ApiError not_served_error(std::string_view message);
 // The last event of a stream that fails: data: {"error": ...}
 std::string error_event(const ApiError& error);
 

@@ -11,7 +11,15 @@ namespace outrider {
 class ResponseStore;
 struct ServedModel;
 
-enum class Endpoint : uint8_t { kChatCompletions, kCompletions, kResponses, kMessages, kInfill };
+enum class Endpoint : uint8_t {
+  kChatCompletions,
+  kCompletions,
+  kResponses,
+  kMessages,
+  kInfill,
+  kEmbeddings,
+  kRerank
+};
 
 // Everything a call depends on besides its body.
 struct CallContext {

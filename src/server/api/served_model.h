@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct ServedModel {
   int64_t created = 0;  // Unix time of loading
   EngineInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;
-  const ChatTemplate* chat_template = nullptr;  // null: none
+  const ChatTemplate* chat_template = nullptr;  // null: none; set by set_template()
   TemplateAbilities template_abilities;
   TemplateValues template_values;               // of every request
   std::shared_ptr<const TokenTrie> token_trie;  // null: grammars are not supported
@@ -28,8 +29,18 @@ struct ServedModel {
   std::vector<TokenId> stop_tokens;             // end-of-text tokens of the model
   int64_t context = 0;                          // tokens
   int64_t vocab_size = 0;
-  StateTraits states = {};                                           // for clients that draft
+  int64_t hidden_size = 0;
+  std::optional<Pooling> pooling = Pooling::kLast;  // of embeddings; nullopt: the model ranks texts instead
+  StateTraits states = {};                          // for clients that draft
   SamplingParams sampling = {.logit_bias = {}, .temperature = 1.0};  // defaults of requests
+
+  // Replaces the template, which must outlive this; null: none.
+  void set_template(const ChatTemplate* given);
 };
+
+struct EngineParts;
+
+// The properties of an open model; its name, time and defaults are left to the caller.
+ServedModel served_model(const EngineParts& parts);
 
 }  // namespace outrider

@@ -67,6 +67,10 @@ Endpoint endpoint_of(Route route) {
       return Endpoint::kMessages;
     case Route::kInfill:
       return Endpoint::kInfill;
+    case Route::kEmbeddings:
+      return Endpoint::kEmbeddings;
+    case Route::kRerank:
+      return Endpoint::kRerank;
     default:
       return Endpoint::kCompletions;
   }

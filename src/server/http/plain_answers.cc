@@ -169,15 +169,6 @@ Reply no_response() {
                       .code = "response_not_found"});
 }
 
-// No family that is served so far was made for these.
-Reply no_embeddings() {
-  return error_reply(
-      {.status = 501,
-       .type = "not_supported_error",
-       .message = "the served model generates text; embeddings and ranks need a model made for them",
-       .code = "not_supported"});
-}
-
 Reply stored_response(Service& service, const std::string& id, uint64_t scope) {
   const auto stored = service.responses.find(scope, id);
   return stored == nullptr ? no_response() : Reply{.body = stored->body};
@@ -219,8 +210,6 @@ Reply answer(Service& service, const RouteMatch& match, uint64_t scope) {
       return response_input(service, match.argument, scope);
     case Route::kDeleteResponse:
       return delete_response(service, match.argument, scope);
-    case Route::kEmbeddings:
-      return no_embeddings();
     case Route::kTokenizerInfo:
       return tokenizer_info(service);
     case Route::kProps:

@@ -63,6 +63,8 @@ Connection::Task<bool> dispatch(Exchange& exchange) {
     case Route::kResponses:
     case Route::kMessages:
     case Route::kInfill:
+    case Route::kEmbeddings:
+    case Route::kRerank:
       co_return co_await answer_generation(exchange);
     case Route::kTokenize:
     case Route::kDetokenize:

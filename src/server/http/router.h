@@ -31,6 +31,7 @@ enum class Route : uint8_t {
   kDetokenize,
   kApplyTemplate,
   kEmbeddings,
+  kRerank,
   kTokenizerInfo,
   kProps,
   kSlots,

@@ -10,6 +10,7 @@
 #include "server/api/answers/completion_answer.h"
 #include "server/api/answers/infill_answer.h"
 #include "server/api/answers/messages_answer.h"
+#include "server/api/answers/reading_answers.h"
 #include "server/api/answers/responses_answer.h"
 #include "server/api/requests/constraints.h"
 #include "server/api/requests/infill_request.h"
@@ -156,6 +157,33 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_infill(const RequestField& root
   return std::unique_ptr<GenerationCall>(std::make_unique<InfillAnswer>(spec, std::move(requests)));
 }
 
+ApiResult<std::unique_ptr<GenerationCall>> parse_embeddings(const RequestField& root,
+                                                            const CallContext& context) {
+  OUTRIDER_TRY(EmbeddingsSpec spec, read_embeddings_request(root, context));
+  std::vector<Request> requests;
+  for (const CompletionPrompt& input : spec.prompts) {
+    OUTRIDER_RETURN_IF_ERROR(add_requests(
+        spec, context, {.tokens = input.tokens, .name = "embedding", .field = "input"}, requests));
+  }
+  return std::unique_ptr<GenerationCall>(
+      std::make_unique<EmbeddingsAnswer>(std::move(spec), std::move(requests)));
+}
+
+ApiResult<std::unique_ptr<GenerationCall>> parse_rerank(const RequestField& root,
+                                                        const CallContext& context) {
+  OUTRIDER_TRY(RerankSpec spec, read_rerank_request(root, context));
+  std::vector<Request> requests;
+  for (const std::vector<TokenId>& prompt : spec.prompts) {
+    for (const TokenId answer : {spec.yes, spec.no}) {
+      spec.request.rules.allowed = {answer};
+      OUTRIDER_RETURN_IF_ERROR(
+          add_requests(spec, context, {.tokens = prompt, .name = "answer", .field = "documents"}, requests));
+    }
+  }
+  return std::unique_ptr<GenerationCall>(
+      std::make_unique<RerankAnswer>(std::move(spec), std::move(requests)));
+}
+
 }  // namespace
 
 ApiResult<std::unique_ptr<GenerationCall>> parse_call(Endpoint endpoint, std::string_view body,
@@ -170,6 +198,10 @@ ApiResult<std::unique_ptr<GenerationCall>> parse_call(Endpoint endpoint, std::st
       return parse_messages(parsed.root(), context);
     case Endpoint::kInfill:
       return parse_infill(parsed.root(), context);
+    case Endpoint::kEmbeddings:
+      return parse_embeddings(parsed.root(), context);
+    case Endpoint::kRerank:
+      return parse_rerank(parsed.root(), context);
     case Endpoint::kCompletions:
       break;
   }

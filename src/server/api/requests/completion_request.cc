@@ -65,7 +65,8 @@ ApiResult<CompletionPrompt> token_prompt(const RequestField& field, const std::v
   return prompt;
 }
 
-// Reads a string, an array of strings, an array of tokens, or an array of such arrays.
+}  // namespace
+
 ApiStatus read_prompts(const RequestField& field, CompletionSpec& spec) {
   if (field.is_string()) {
     OUTRIDER_TRY(CompletionPrompt prompt, text_prompt(field, spec));
@@ -97,8 +98,6 @@ ApiStatus read_prompts(const RequestField& field, CompletionSpec& spec) {
   }
   return api_ok();
 }
-
-}  // namespace
 
 ApiResult<CompletionSpec> read_completion_request(const RequestField& root, const CallContext& context) {
   CompletionSpec spec;

@@ -23,6 +23,9 @@ struct CompletionSpec : GenerationSpec {
   int logprobs = -1;                  // alternatives per token; -1: no log-probabilities
 };
 
+// Reads a string, an array of strings, an array of tokens, or an array of such arrays.
+ApiStatus read_prompts(const RequestField& field, CompletionSpec& spec);
+
 ApiResult<CompletionSpec> read_completion_request(const RequestField& root, const CallContext& context);
 
 }  // namespace outrider

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/answers/reading_answers.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "server/api/answers/answer_figures.h"
+#include "server/api/json_object.h"
+
+namespace outrider {
+namespace {
+
+// Makes the Euclidean length 1; a vector of zeros stays as it is.
+void normalize_length(std::vector<float>& vector) {
+  double sum = 0;
+  for (const float value : vector) sum += static_cast<double>(value) * value;
+  if (sum == 0) return;
+  const double factor = 1 / std::sqrt(sum);
+  for (float& value : vector) value = static_cast<float>(value * factor);
+}
+
+std::string base64_of(const std::vector<float>& vector) {
+  const size_t bytes = vector.size() * sizeof(float);
+  std::string text((bytes + 2) / 3 * 4 + 1, '\0');  // EVP_EncodeBlock ends it with a zero
+  const int length =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                      reinterpret_cast<const unsigned char*>(vector.data()), static_cast<int>(bytes));
+  text.resize(static_cast<size_t>(length));
+  return text;
+}
+
+}  // namespace
+
+EmbeddingsAnswer::EmbeddingsAnswer(EmbeddingsSpec spec, std::vector<Request> requests)
+    : spec_(std::move(spec)), requests_(std::move(requests)), embeddings_(requests_.size()) {}
+
+void EmbeddingsAnswer::add(int choice, ChoiceDelta delta, std::string&) {
+  if (!delta.completion) return;
+  prompt_tokens_ += delta.completion->prompt_tokens;
+  embeddings_[static_cast<size_t>(choice)] = std::move(delta.completion->embedding);
+}
+
+void EmbeddingsAnswer::append_embedding(std::string& out, std::vector<float> embedding) const {
+  if (spec_.dimensions) embedding.resize(static_cast<size_t>(*spec_.dimensions));
+  normalize_length(embedding);
+  if (spec_.is_base64) return append_json_string(out, base64_of(embedding));
+  out += '[';
+  for (const float value : embedding) {
+    if (out.back() != '[') out += ',';
+    append_json_number(out, value);
+  }
+  out += ']';
+}
+
+std::string EmbeddingsAnswer::body() {
+  std::string out;
+  {
+    JsonObject answer(out);
+    answer.text("object", "list");
+    answer.key("data") += '[';
+    for (size_t i = 0; i < embeddings_.size(); ++i) {
+      if (i > 0) out += ',';
+      JsonObject item(out);
+      item.text("object", "embedding");
+      item.integer("index", static_cast<int64_t>(i));
+      append_embedding(item.key("embedding"), std::move(embeddings_[i]));
+    }
+    out += ']';
+    answer.text("model", spec_.model->name);
+    append_usage(answer.key("usage"), {.prompt_tokens = prompt_tokens_});
+  }
+  return out;
+}
+
+RerankAnswer::RerankAnswer(RerankSpec spec, std::vector<Request> requests)
+    : spec_(std::move(spec)), requests_(std::move(requests)), logprobs_(requests_.size()) {}
+
+void RerankAnswer::add(int choice, ChoiceDelta delta, std::string&) {
+  if (!delta.completion) return;
+  const std::vector<TokenLogprobs>& logprobs = delta.completion->logprobs;
+  if (!logprobs.empty()) logprobs_[static_cast<size_t>(choice)] = logprobs.front().logprob;
+  if (choice % 2 == 0) prompt_tokens_ += delta.completion->prompt_tokens;
+}
+
+// The probability of "yes" against "no".
+double RerankAnswer::score(size_t document) const {
+  return 1 / (1 + std::exp(logprobs_[2 * document + 1] - logprobs_[2 * document]));
+}
+
+void RerankAnswer::append_result(std::string& out, size_t document) const {
+  JsonObject result(out);
+  result.integer("index", static_cast<int64_t>(document));
+  if (spec_.lists_documents) JsonObject(result.key("document")).text("text", spec_.documents[document]);
+  append_json_number(result.key("relevance_score"), score(document));
+}
+
+std::string RerankAnswer::body() {
+  std::vector<size_t> order(spec_.documents.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return score(a) > score(b); });
+  order.resize(std::min(order.size(), spec_.max_results));
+  std::string out;
+  {
+    JsonObject answer(out);
+    answer.text("object", "list");
+    answer.text("model", spec_.model->name);
+    append_usage(answer.key("usage"), {.prompt_tokens = prompt_tokens_});
+    answer.key("results") += '[';
+    for (const size_t document : order) {
+      if (out.back() != '[') out += ',';
+      append_result(out, document);
+    }
+    out += ']';
+  }
+  return out;
+}
+
+}  // namespace outrider

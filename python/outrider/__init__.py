@@ -9,24 +9,25 @@
 """
 
 from outrider._program import pull
-from outrider.configs import (AutoDecodingConfig, CudaGraphConfig, DecodingConfig, DraftTargetDecodingConfig,
-                              Eagle3DecodingConfig, EagleDecodingConfig, KvCacheConfig, LookaheadDecodingConfig,
-                              MedusaDecodingConfig, MoeConfig, MTPDecodingConfig, NGramDecodingConfig, SchedulerConfig,
-                              TorchCompileConfig, UserProvidedDecodingConfig)
+from outrider.configs import (AutoDecodingConfig, CudaGraphConfig, DecodingConfig, DFlashDecodingConfig,
+                              DraftTargetDecodingConfig, Eagle3DecodingConfig, EagleDecodingConfig, KvCacheConfig, LookaheadDecodingConfig,
+                              MedusaDecodingConfig, MoeConfig, MTPDecodingConfig, NGramDecodingConfig,
+                              SADecodingConfig, SchedulerConfig, TorchCompileConfig, UserProvidedDecodingConfig)
 from outrider.drafter import BaseResourceManager, Drafter, LlmRequest, ScheduledRequests
 from outrider.lib._engine import version as __version__
 from outrider.llm import LLM, Tokenizer
 from outrider.results import CompletionOutput, Node, RequestOutput, SpeculationStats, Step
-from outrider.sampling import SamplingParams
+from outrider.sampling import GuidedDecodingParams, SamplingParams
 
-# TensorRT-LLM's name for what follows the requests.
+# TensorRT-LLM's name for what follows the requests, and vLLM's for the form of an output.
 ResourceManager = BaseResourceManager
+StructuredOutputsParams = GuidedDecodingParams
 
 __all__ = [
     "AutoDecodingConfig", "BaseResourceManager", "CompletionOutput", "CudaGraphConfig", "DecodingConfig",
-    "DraftTargetDecodingConfig", "Drafter", "Eagle3DecodingConfig", "EagleDecodingConfig", "KvCacheConfig", "LLM",
-    "LlmRequest", "LookaheadDecodingConfig", "MTPDecodingConfig", "MedusaDecodingConfig", "MoeConfig",
-    "NGramDecodingConfig", "Node", "RequestOutput", "ResourceManager", "SamplingParams", "ScheduledRequests",
-    "SchedulerConfig", "SpeculationStats", "Step", "Tokenizer", "TorchCompileConfig", "UserProvidedDecodingConfig",
-    "__version__", "pull",
+    "DFlashDecodingConfig", "Drafter", "DraftTargetDecodingConfig", "Eagle3DecodingConfig", "EagleDecodingConfig",
+    "GuidedDecodingParams", "KvCacheConfig", "LLM", "LlmRequest", "LookaheadDecodingConfig", "MedusaDecodingConfig",
+    "MoeConfig", "MTPDecodingConfig", "NGramDecodingConfig", "Node", "RequestOutput", "ResourceManager",
+    "SADecodingConfig", "SamplingParams", "ScheduledRequests", "SchedulerConfig", "SpeculationStats", "Step",
+    "StructuredOutputsParams", "Tokenizer", "TorchCompileConfig", "UserProvidedDecodingConfig", "__version__", "pull",
 ]

@@ -100,6 +100,28 @@ class MedusaDecodingConfig(DecodingConfig):
     decoding_type = "Medusa"
 
 
+class DFlashDecodingConfig(DecodingConfig):
+    """DFlash: a head drafts a whole block at once.
+
+    Args:
+        max_draft_len: tokens of a draft, 1 to 64.
+        speculative_model: files of the head.
+        mask_token_id, target_layer_ids: the files decide them.
+    """
+
+    decoding_type = "DFlash"
+
+
+class SADecodingConfig(DecodingConfig):
+    """What most often followed the longest suffixes seen before is proposed.
+
+    Args:
+        max_draft_len: tokens of a draft, 1 to 64.
+    """
+
+    decoding_type = "SA"
+
+
 class AutoDecodingConfig(DecodingConfig):
     """Measured costs and acceptance decide what is drafted, and how much."""
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine: LLM, by the names of TensorRT-LLM and vLLM."""
 
+import json
 import logging
 import os
 import queue
@@ -55,21 +56,8 @@ class Tokenizer:
         Raises:
             ValueError: the model has no template, or it refuses the messages.
         """
-        pairs = [(message["role"], _content(message)) for message in messages]
-        return self._engine.apply_chat_template(pairs, add_generation_prompt)
-
-
-def _content(message: Message) -> str:
-    unknown = set(message) - {"role", "content"}
-    if unknown:
-        raise ValueError(f"expected messages of role and content, found {sorted(unknown)[0]!r} in one; the server "
-                         f"(outrider serve) takes tool calls")
-    content = message["content"]
-    if isinstance(content, str):
-        return content
-    if any(part.get("type") != "text" for part in content):
-        raise ValueError("expected parts of type 'text' in a message, found another; the models read text only")
-    return "".join(part["text"] for part in content)
+        body = {"messages": list(messages), "add_generation_prompt": add_generation_prompt}
+        return self._engine.chat_prompt(json.dumps(body), "")[0]
 
 
 class _Engine:
@@ -264,7 +252,7 @@ class LLM:
         """
         del streaming
         params = sampling_params or SamplingParams()
-        text, ids = self._tokens_of(prompt)
+        text, ids = self._tokens_of(prompt, params)
         parameters = params.parameters(lambda word: self.tokenizer.encode(word, add_special_tokens=False))
         output = RequestOutput(text, ids, params.n, self.tokenizer._native)
         engine = self._engine
@@ -284,34 +272,49 @@ class LLM:
 
     @overload
     def chat(self, messages: Sequence[Message], sampling_params: Optional[SamplingParams] = None, *,
-             add_generation_prompt: bool = True, use_tqdm: bool = True, trace: bool = False) -> RequestOutput: ...
+             use_tqdm: bool = True, trace: bool = False, **prompt: Any) -> RequestOutput: ...
 
     @overload
     def chat(self, messages: Sequence[Sequence[Message]],
              sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None, *,
-             add_generation_prompt: bool = True, use_tqdm: bool = True, trace: bool = False) -> List[RequestOutput]: ...
+             use_tqdm: bool = True, trace: bool = False, **prompt: Any) -> List[RequestOutput]: ...
 
-    def chat(self, messages: Any, sampling_params: Any = None, *, add_generation_prompt: bool = True,
-             use_tqdm: bool = True, trace: bool = False) -> Union[RequestOutput, List[RequestOutput]]:
+    def chat(self, messages: Any, sampling_params: Any = None, *, use_tqdm: bool = True, trace: bool = False,
+             **prompt: Any) -> Union[RequestOutput, List[RequestOutput]]:
         """Answers a conversation, or several, through the model's chat template.
 
         Args:
-            messages: dictionaries with "role" and "content", or a list of conversations.
+            messages: dictionaries as in OpenAI's API, with "role", "content" and "tool_calls", or a list of
+                conversations.
             sampling_params, use_tqdm, trace: as for generate().
-            add_generation_prompt: begin the assistant's answer.
+            prompt: arguments of chat_prompt(), such as tools.
 
         Raises:
             ValueError: the model has no chat template, or it refuses the messages.
         """
         is_one = isinstance(messages[0], dict)
-        prompts: Any = [self.chat_prompt(conversation, add_generation_prompt)
-                   for conversation in ([messages] if is_one else messages)]
+        prompts: Any = [self.chat_prompt(conversation, **prompt) for conversation in ([messages] if is_one else messages)]
         return self.generate(prompts[0] if is_one else prompts, sampling_params, use_tqdm=use_tqdm, trace=trace)
 
-    def chat_prompt(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> Dict[str, Any]:
-        """A conversation as a prompt for generate() and generate_async()."""
-        text = self.tokenizer.apply_chat_template(messages, add_generation_prompt)
-        return {"prompt": text, "prompt_token_ids": self.tokenizer.encode(text, add_special_tokens=False)}
+    def chat_prompt(self, messages: Sequence[Message], add_generation_prompt: bool = True, *,
+                    continue_final_message: bool = False, tools: Optional[Sequence[Dict[str, Any]]] = None,
+                    chat_template: Optional[str] = None,
+                    chat_template_kwargs: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+        """A conversation as a prompt for generate() and generate_async(). Control tokens in messages are plain text.
+
+        Args:
+            messages: dictionaries as in OpenAI's API, with "role", "content" and "tool_calls".
+            add_generation_prompt: begin the assistant's answer.
+            continue_final_message: the output goes on with the last message, which is the assistant's.
+            tools: functions as in OpenAI's API; models whose template knows none see them as text.
+            chat_template: Jinja source in place of the model's.
+            chat_template_kwargs: variables of the template, as in {"enable_thinking": False}.
+        """
+        body = {"messages": list(messages), "continue_final_message": continue_final_message,
+                "add_generation_prompt": add_generation_prompt and not continue_final_message,
+                "tools": None if tools is None else list(tools), "chat_template_kwargs": chat_template_kwargs}
+        text, ids = self._engine.native.chat_prompt(json.dumps(body), chat_template or "")
+        return {"prompt": text, "prompt_token_ids": ids}
 
     def get_tokenizer(self) -> Tokenizer:
         return self.tokenizer
@@ -326,16 +329,18 @@ class LLM:
     def __exit__(self, *_: Any) -> None:
         self.shutdown()
 
-    def _tokens_of(self, prompt: Prompt) -> Tuple[Optional[str], List[int]]:
+    def _tokens_of(self, prompt: Prompt, params: SamplingParams) -> Tuple[Optional[str], List[int]]:
+        """The text of a prompt, if it has one, and its tokens."""
         if isinstance(prompt, str):
-            return prompt, self.tokenizer.encode(prompt)
-        if not isinstance(prompt, dict):
-            return None, [int(token) for token in prompt]
-        if "prompt_token_ids" in prompt:
-            return prompt.get("prompt"), [int(token) for token in prompt["prompt_token_ids"]]
-        if "prompt" in prompt:
-            return prompt["prompt"], self.tokenizer.encode(prompt["prompt"])
-        raise ValueError(f"expected 'prompt' or 'prompt_token_ids' in a prompt, found {sorted(prompt)}")
+            prompt = {"prompt": prompt}
+        elif not isinstance(prompt, dict):
+            prompt = {"prompt_token_ids": prompt}
+        text, ids = prompt.get("prompt"), prompt.get("prompt_token_ids")
+        if text is None and ids is None:
+            raise ValueError(f"expected 'prompt' or 'prompt_token_ids' in a prompt, found {sorted(prompt)}")
+        if ids is None:
+            ids = self.tokenizer.encode(str(text), params.add_special_tokens)
+        return text, [int(token) for token in ids][-(params.truncate_prompt_tokens or 0):]
 
 
 def _is_one_prompt(prompts: Any) -> bool:

@@ -2,6 +2,7 @@
 """How one request is answered, by the names of TensorRT-LLM and vLLM."""
 
 import dataclasses
+import json
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from outrider._options import as_text
@@ -15,8 +16,6 @@ _WITHOUT_EFFECT: Dict[str, Tuple[Any, ...]] = {
     "use_beam_search": (False,),
     "include_stop_str_in_output": (False,),
     "exclude_input_from_output": (True,),
-    "truncate_prompt_tokens": (None,),
-    "add_special_tokens": (True,),
     "length_penalty": (1.0, None),
     "early_stopping": (False, None),
 }
@@ -24,6 +23,32 @@ _WITHOUT_EFFECT: Dict[str, Tuple[Any, ...]] = {
 _PLAIN = ("temperature", "top_p", "min_p", "seed", "max_tokens", "min_tokens", "repetition_penalty", "presence_penalty",
           "frequency_penalty", "ignore_eos", "logprobs", "prompt_logprobs", "skip_special_tokens", "speculation",
           "policy", "max_draft_tokens")
+
+
+class GuidedDecodingParams:
+    """The form that the output must have; exactly one of these. vLLM's StructuredOutputsParams is the same.
+
+    Args:
+        json: a JSON schema as text or dictionary, or a class of pydantic.
+        regex: a regular expression for the whole output.
+        choice: texts, of which the output is one.
+        grammar: a grammar in GBNF.
+        json_object: True: any JSON object.
+    """
+
+    def __init__(self, json: Any = None, regex: Optional[str] = None, choice: Optional[Sequence[str]] = None,
+                 grammar: Optional[str] = None, json_object: Optional[bool] = None) -> None:
+        if hasattr(json, "model_json_schema"):
+            json = json.model_json_schema()
+        forms = {"json": json, "regex": regex, "choice": choice and list(choice), "grammar": grammar,
+                 "json_object": json_object or None}
+        self.forms = {name: form for name, form in forms.items() if form is not None}
+        if len(self.forms) != 1:
+            found = " and ".join(self.forms) or "none"
+            raise ValueError(f"expected one of {', '.join(forms)}, found {found}")
+
+    def __repr__(self) -> str:
+        return f"GuidedDecodingParams({', '.join(f'{name}={form!r}' for name, form in self.forms.items())})"
 
 
 @dataclasses.dataclass(init=False)
@@ -44,12 +69,16 @@ class SamplingParams:
         stop_token_ids: tokens that end the output, in addition to the model's own.
         bad: texts that may not appear; bad_words is the same.
         allowed_token_ids: the only tokens that may appear.
+        bad_token_ids: tokens that may not appear.
+        guided_decoding: a GuidedDecodingParams; structured_outputs is the same.
         logit_bias: numbers that are added to logits, by token id; -inf forbids a token.
         repetition_penalty, presence_penalty, frequency_penalty: as in OpenAI's API and in CTRL.
         ignore_eos: go on after the model's end-of-text token.
         logprobs, prompt_logprobs: log-probabilities of the tokens, and of this many likeliest ones beside each.
         skip_special_tokens: control tokens give no text.
         speculation: False decodes plainly.
+        add_special_tokens: the prompt begins with the model's own tokens, as that for the beginning of a text.
+        truncate_prompt_tokens: only so many last tokens of the prompt are used.
         policy: "auto" or "fixed": whether measured costs decide how much is drafted.
         max_draft_tokens: drafted tokens of a step, at most.
     """
@@ -66,6 +95,8 @@ class SamplingParams:
     stop_token_ids: Optional[Sequence[int]] = None
     bad: Union[str, Sequence[str], None] = None
     allowed_token_ids: Optional[Sequence[int]] = None
+    bad_token_ids: Optional[Sequence[int]] = None
+    guided_decoding: Optional[GuidedDecodingParams] = None
     logit_bias: Optional[Dict[int, float]] = None
     repetition_penalty: Optional[float] = None
     presence_penalty: Optional[float] = None
@@ -74,6 +105,8 @@ class SamplingParams:
     logprobs: Optional[int] = None
     prompt_logprobs: Optional[int] = None
     skip_special_tokens: Optional[bool] = None
+    add_special_tokens: bool = True
+    truncate_prompt_tokens: Optional[int] = None
     speculation: Optional[bool] = None
     policy: Optional[str] = None
     max_draft_tokens: Optional[int] = None
@@ -87,6 +120,11 @@ class SamplingParams:
             raise TypeError(_unknown(next(iter(arguments)), list(names)))
         if not isinstance(self.n, int) or self.n < 1:
             raise ValueError(f"n: expected a whole number of at least 1, found {self.n!r}")
+        limit = self.truncate_prompt_tokens
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise ValueError(f"truncate_prompt_tokens: expected a whole number of at least 1, found {limit!r}")
+        if self.guided_decoding is not None and not isinstance(self.guided_decoding, GuidedDecodingParams):
+            raise ValueError(f"guided_decoding: expected GuidedDecodingParams, found {self.guided_decoding!r}")
 
     def parameters(self, encode: Callable[[str], List[int]]) -> List[Tuple[str, List[str]]]:
         """The parameters as the engine reads them; `encode` turns a text of `bad` into token ids."""
@@ -100,10 +138,13 @@ class SamplingParams:
                 found.append((name, [",".join(str(int(token)) for token in getattr(self, name))]))
         if self.logit_bias:
             found.append(("logit_bias", [f"{int(token)}={as_text(bias)}" for token, bias in self.logit_bias.items()]))
-        if self.bad:
-            # A word within a text begins with a space.
-            spellings = [spelling for text in _texts(self.bad) for spelling in (text, " " + text.lstrip())]
-            forbidden = [",".join(map(str, encode(spelling))) for spelling in spellings]
+        if self.guided_decoding is not None:
+            found.append(("structured_outputs", [json.dumps(self.guided_decoding.forms)]))
+        # A word within a text begins with a space.
+        spellings = [spelling for text in _texts(self.bad or ()) for spelling in (text, " " + text.lstrip())]
+        forbidden = [",".join(map(str, encode(spelling))) for spelling in spellings]
+        forbidden += [str(int(token)) for token in self.bad_token_ids or ()]
+        if forbidden:
             found.append(("forbidden_token_ids", list(dict.fromkeys(forbidden))))
         return found
 
@@ -127,8 +168,9 @@ def _ours(arguments: Dict[str, Any]) -> Dict[str, Any]:
         arguments["ignore_eos"] = True
     elif end is not None:
         arguments["stop_token_ids"] = [*(arguments.get("stop_token_ids") or []), end]
-    if "bad_words" in arguments:
-        arguments.setdefault("bad", arguments.pop("bad_words"))
+    for theirs, ours in (("bad_words", "bad"), ("structured_outputs", "guided_decoding")):
+        if theirs in arguments:
+            arguments.setdefault(ours, arguments.pop(theirs))
     return arguments
 
 

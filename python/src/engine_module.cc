@@ -72,7 +72,7 @@ void bind_engine(nb::module_& module) {
       .def("submit", &PythonEngine::submit, "prompt"_a, "parameters"_a, "is_traced"_a)
       .def("cancel", &PythonEngine::cancel, "request"_a)
       .def("step", &PythonEngine::step)
-      .def("apply_chat_template", &PythonEngine::apply_chat_template, "messages"_a, "add_generation_prompt"_a)
+      .def("chat_prompt", &PythonEngine::chat_prompt, "body"_a, "chat_template"_a)
       .def("status", &PythonEngine::status)
       .def_prop_ro("tokenizer", [](const PythonEngine& self) { return PythonTokenizer{self.tokenizer()}; })
       .def_prop_ro("warnings", &PythonEngine::warnings)

@@ -5,8 +5,22 @@
 
 #include "engine/engine_parts.h"
 #include "python_values.h"
+#include "server/api/requests/chat_request.h"
+#include "server/api/requests/constraints.h"
+#include "server/api/requests/output_form.h"
 
 namespace outrider::py {
+namespace {
+
+// The value, or else a ValueError that names the field.
+template <typename T>
+T api_value(ApiResult<T> result) {
+  if (result.ok()) return std::move(result).value();
+  const ApiError& error = result.error();
+  raise(usage_error(error.param.empty() ? error.message : error.param + ": " + error.message));
+}
+
+}  // namespace
 
 std::unique_ptr<PythonEngine> PythonEngine::open(const Options& options,
                                                  std::shared_ptr<PythonDrafter> drafter) {
@@ -23,10 +37,16 @@ std::unique_ptr<PythonEngine> PythonEngine::open(const Options& options,
 uint64_t PythonEngine::submit(std::vector<TokenId> prompt, const Parameters& parameters, bool is_traced) {
   Request request = opened_.request;
   request.prompt = std::move(prompt);
+  std::string form;
   for (const auto& [name, values] : parameters) {
+    if (name == "structured_outputs") {
+      form = values.front();
+      continue;
+    }
     const Status status = set_parameter(request, name, values);
     if (!status.ok()) raise(status.error());
   }
+  if (!form.empty()) constrain(request, form);
   const RequestId id = value_of(opened_.engine->submit(
       std::move(request), [this](RequestId from, const Progress& progress) { add_event(from, progress); }));
   if (!is_traced) return id;
@@ -38,6 +58,27 @@ uint64_t PythonEngine::submit(std::vector<TokenId> prompt, const Parameters& par
   }
   traces_.emplace(id, std::vector<StepTrace>());
   return id;
+}
+
+const ServedModel& PythonEngine::served() {
+  std::call_once(is_served_, [this] { served_ = served_model(opened_.engine->parts()); });
+  return served_;
+}
+
+void PythonEngine::constrain(Request& request, const std::string& form) {
+  const auto constraints = [&]() -> ApiResult<Constraints> {
+    const nb::gil_scoped_release release;
+    const ApiLimits limits;
+    GenerationSpec spec;
+    spec.model = &served();
+    spec.limits = &limits;
+    spec.request.stop_tokens = request.stop_tokens;
+    OUTRIDER_TRY(const RequestBody body, RequestBody::parse(form, limits.json_depth));
+    OUTRIDER_RETURN_IF_ERROR(read_structured_outputs(body.root(), spec));
+    return form_constraints(spec, 1);
+  }();
+  const Constraints made = api_value(constraints);
+  if (!made.empty()) request.constraint = made.front();
 }
 
 void PythonEngine::add_event(uint64_t request, const Progress& progress) {
@@ -78,9 +119,17 @@ nb::tuple PythonEngine::take(Event& event) {
                         completion);
 }
 
-std::string PythonEngine::apply_chat_template(
-    const std::vector<std::pair<std::string, std::string>>& messages, bool add_generation_prompt) const {
-  return value_of(opened_.engine->apply_chat_template(messages, add_generation_prompt));
+nb::tuple PythonEngine::chat_prompt(const std::string& body, const std::string& chat_template) {
+  ServedModel model = served();
+  std::optional<ChatTemplate> given;
+  if (!chat_template.empty()) {
+    given.emplace(value_of(ChatTemplate::parse(chat_template)));
+    model.set_template(&*given);
+  }
+  const ApiLimits limits;
+  const RequestBody parsed = api_value(RequestBody::parse(body, limits.json_depth));
+  const ChatPrompt prompt = api_value(make_chat_prompt(parsed.root(), model, limits));
+  return nb::make_tuple(text_of(prompt.text), ids_of(prompt.tokens));
 }
 
 std::shared_ptr<const Tokenizer> PythonEngine::tokenizer() const { return opened_.engine->parts().tokenizer; }

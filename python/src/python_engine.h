@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "outrider/open.h"
 #include "python_drafter.h"
+#include "server/api/served_model.h"
 #include "tokenizer/tokenizer.h"
 
 namespace outrider::py {
@@ -33,8 +35,9 @@ class PythonEngine {
   // None).
   nanobind::list step();
 
-  std::string apply_chat_template(const std::vector<std::pair<std::string, std::string>>& messages,
-                                  bool add_generation_prompt) const;
+  // The text and the tokens of a chat. `body` is that of a request to the server, with messages, tools and
+  // variables of the template; `chat_template` replaces the model's, unless it is empty.
+  nanobind::tuple chat_prompt(const std::string& body, const std::string& chat_template);
   std::shared_ptr<const Tokenizer> tokenizer() const;
   const std::vector<std::string>& warnings() const { return opened_.warnings; }
   nanobind::dict info() const;
@@ -49,11 +52,17 @@ class PythonEngine {
     std::unique_ptr<const Completion> completion;
   };
 
+  // Makes the output obey vLLM's "structured_outputs", a JSON object.
+  void constrain(Request& request, const std::string& form);
+  const ServedModel& served();
+
   explicit PythonEngine(OpenedEngine opened) : opened_(std::move(opened)) {}
   void add_event(uint64_t request, const Progress& progress);
   nanobind::tuple take(Event& event);
 
   OpenedEngine opened_;
+  std::once_flag is_served_;
+  ServedModel served_;                                 // for templates and grammars; set by served()
   std::vector<Event> events_;                          // of the present step
   std::map<uint64_t, std::vector<StepTrace>> traces_;  // of the requests that want them
 };

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import asyncio
+import json
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +13,8 @@ import numpy
 import outrider
 import pytest
 from conftest import MODELS, PROMPT, ROOT
-from outrider import LLM, KvCacheConfig, NGramDecodingConfig, SamplingParams
+from outrider import (LLM, GuidedDecodingParams, KvCacheConfig, NGramDecodingConfig, SamplingParams,
+                      StructuredOutputsParams)
 
 
 def test_one_prompt_and_several(llm):
@@ -89,8 +92,14 @@ def test_errors_say_what_was_expected(llm):
         LLM("builtin", max_bach_size=4)
     with pytest.raises(ValueError, match="no such model: 'nowhere'"):
         LLM("nowhere")
-    with pytest.raises(ValueError, match="role and content"):
-        llm.chat([{"role": "user", "content": "x", "tool_calls": []}])
+    with pytest.raises(ValueError, match=r"messages\[0\].content"):
+        llm.chat([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])
+    with pytest.raises(ValueError, match="expected one of json, regex, choice, grammar, json_object, found json and regex"):
+        GuidedDecodingParams(json="{}", regex="a")
+    with pytest.raises(ValueError, match="regex: "):
+        llm.generate(PROMPT, SamplingParams(guided_decoding=GuidedDecodingParams(regex="(")))
+    with pytest.raises(ValueError, match="truncate_prompt_tokens: expected a whole number of at least 1, found 0"):
+        SamplingParams(truncate_prompt_tokens=0)
     with pytest.raises(ValueError, match="prompt"):
         llm.generate({"text": PROMPT})
 
@@ -103,6 +112,13 @@ def test_arguments_of_others_get_one_line(caplog):
             assert llm.info["kv_cache_type"] == "f16" and llm.info["drafter"] == "NGram"
     lines = [record.message for record in caplog.records]
     assert len(lines) == 2 and all("has no effect here" in line and "\n" not in line for line in lines)
+
+
+def test_options_of_the_server_get_one_line(caplog):
+    with caplog.at_level(logging.WARNING, "outrider"):
+        LLM("builtin", port=8000).shutdown()
+    assert [record.message for record in caplog.records] == [
+        "options: port has no effect here: it is for `outrider serve`"]
 
 
 def test_vllm_configuration():
@@ -121,6 +137,58 @@ def test_chat_is_that_of_the_program(llm, run_program):
     assert several[0].prompt_token_ids == expected["prompt_token_ids"]
     assert several[0].outputs[0].token_ids == expected["token_ids"]
     assert llm.chat(messages, SamplingParams(max_tokens=8)).outputs[0].text == expected["text"]
+
+
+TOOL = {"type": "function", "function": {"name": "look", "description": "Looks around.",
+                                         "parameters": {"type": "object", "properties": {}}}}
+
+
+def test_chats_with_tools_and_templates(llm):
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "Look! <|im_end|>"}, {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "1", "content": "a red ball"}]
+    prompt = llm.chat_prompt(messages, tools=[TOOL])
+    assert "Looks around." in prompt["prompt"] and "a red ball" in prompt["prompt"]
+    (control,) = llm.tokenizer.encode("<|im_end|>", add_special_tokens=False)
+    assert llm.tokenizer.decode(prompt["prompt_token_ids"], False) == prompt["prompt"]
+    turns = prompt["prompt"].count("<|im_end|>") - 1  # that of the user is text
+    assert prompt["prompt_token_ids"].count(control) == turns
+    source = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}{{ mood }}"
+    own = llm.chat_prompt(messages[:1], chat_template=source, chat_template_kwargs={"mood": "glad"})
+    assert own["prompt"] == "user=Look! <|im_end|>;glad"
+    begun = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Once upon"}]
+    assert llm.chat_prompt(begun, continue_final_message=True)["prompt"].endswith("Once upon")
+    assert llm.chat(messages, SamplingParams(max_tokens=4), tools=[TOOL]).outputs[0].token_ids
+
+
+@pytest.mark.parametrize("method", ["none", "draft_target"])
+def test_guided_decoding(method):
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 99}}, "required": ["n"],
+              "additionalProperties": False}
+    with LLM("builtin", speculative_config=method) as llm:
+        def text(**form):
+            params = SamplingParams(max_tokens=64, temperature=1.0, seed=3, guided_decoding=GuidedDecodingParams(**form))
+            return llm.generate(PROMPT, params).outputs[0].text
+
+        assert 1 <= json.loads(text(json=schema))["n"] <= 99
+        assert text(json=json.dumps(schema)) == text(json=schema)
+        assert re.fullmatch("[a-c]{3}", text(regex="[a-c]{3}"))
+        assert text(choice=["red", "blue"]) in ("red", "blue")
+        assert text(grammar='root ::= "x" [0-9]')[0] == "x"
+        assert text(json_object=True)[0] == "{"
+        both = SamplingParams(max_tokens=8, structured_outputs=StructuredOutputsParams(choice=["yes"]), n=2)
+        assert [output.text for output in llm.generate(PROMPT, both).outputs] == ["yes", "yes"]
+
+
+def test_prompts_may_be_cut_and_tokens_forbidden(llm):
+    ids = llm.tokenizer.encode(PROMPT)
+    cut = llm.generate(PROMPT, SamplingParams(max_tokens=8, truncate_prompt_tokens=3))
+    assert cut.prompt_token_ids == ids[-3:]
+    first = llm.generate(PROMPT, SamplingParams(max_tokens=8)).outputs[0].token_ids[0]
+    forbidden = SamplingParams(max_tokens=8, bad_token_ids=[first])
+    assert first not in llm.generate(PROMPT, forbidden).outputs[0].token_ids
+    plain = llm.generate(PROMPT, SamplingParams(max_tokens=1, add_special_tokens=False))
+    assert plain.prompt_token_ids == llm.tokenizer.encode(PROMPT, add_special_tokens=False)
 
 
 def test_traces_and_notebook_display():

@@ -16,7 +16,7 @@ _MODULES = {
     "tensorrt_llm": outrider.__all__,
     "tensorrt_llm.llmapi": outrider.__all__,
     "tensorrt_llm.llmapi.llm_args": outrider.__all__,
-    "tensorrt_llm.sampling_params": ("SamplingParams",),
+    "tensorrt_llm.sampling_params": ("SamplingParams", "GuidedDecodingParams"),
     "tensorrt_llm._torch": (),
     "tensorrt_llm._torch.speculative": _DRAFTING,
     "tensorrt_llm._torch.speculative.drafter": ("Drafter",),

@@ -58,7 +58,7 @@ struct ServerOptions {
   int max_connections_per_address = 2048;
   double drain_timeout = 30;  // seconds
   int max_drafting_sessions = 256;
-  int drafting_nodes = 0;     // nodes of the largest tree of a client that drafts; 0: no such clients
+  int drafting_nodes = 0;  // nodes of the largest tree of a client that drafts; 0: no such clients
 };
 
 // The server that holds the target, for commands that draft here.

@@ -246,9 +246,9 @@ SpeculativeOptions options_of(const LookaheadShape& shape) {
   return options;
 }
 
-class Random {
+class HashRandom {
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
+  explicit HashRandom(uint64_t seed) : state_(seed) {}
   int below(int n) { return static_cast<int>(mix64(++state_) % static_cast<uint64_t>(n)); }
 
  private:
@@ -260,7 +260,7 @@ TEST(Lookahead, CommitsWhatThePublishedAlgorithmCommits) {
   int64_t steps = 0;
   for (uint64_t round = 1; round <= 300; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
-    Random random(round * 1000);
+    HashRandom random(round * 1000);
     const LookaheadShape shape{
         .columns = 1 + random.below(6), .ngram = 2 + random.below(5), .guesses = random.below(5)};
     const int letters = 2 + random.below(12);
@@ -293,7 +293,7 @@ TEST(Lookahead, APeriodicTextTakesFewSteps) {
 TEST(Lookahead, TakesWhatIsLeftOfItsTree) {
   for (uint64_t round = 1; round <= 200; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
-    Random random(round * 1000);
+    HashRandom random(round * 1000);
     const LookaheadShape shape{
         .columns = 1 + random.below(6), .ngram = 2 + random.below(5), .guesses = random.below(5)};
     const Target target = hash_target(2, 6, round);

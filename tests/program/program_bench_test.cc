@@ -72,7 +72,9 @@ TEST_F(ProgramTest, BenchTimesPassesByOperation) {
     for (const Json& operation : pass["profile"]) {
       share += operation["share_of_pass"].get<double>();
       if (operation["operation"] != "attention") operations += operation["operations"].get<double>();
-      if (operation["operation"] == "output head") EXPECT_EQ(operation["calls"], 1.0);
+      if (operation["operation"] == "output head") {
+        EXPECT_EQ(operation["calls"], 1.0);
+      }
     }
     EXPECT_GT(share, 0.5);
     EXPECT_LE(share, 1.0);

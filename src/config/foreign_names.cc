@@ -259,6 +259,7 @@ constexpr Name kKeyNames[] = {
     {kVllm, "disable_eagle_block_drop", {}, {}, "the prefix cache drops nothing for drafters"},
     {kVllm, "adaptive_k_ema_alpha|adaptive_k_c_draft|adaptive_k_min_tokens|adaptive_k_cooldown_steps", {}, {}, kMeasured},
     {kVllm, "adaptive_k_bs_penalty|adaptive_k_alpha_prior", {}, {}, kMeasured},
+    {kVllm, "uno_lora_path|fsm_path", {}, {}, "its method is refused"},
     {kVllm, "disable_logprobs", {}, {}, "log-probabilities are the target's own"},
     {kVllm, "suffix_decoding_corpus_tokens", {}, {}, "the key `suffix_max_cached_requests` bounds it"},
 };

@@ -104,7 +104,7 @@ TEST_F(MedusaTest, TheDirectoryAloneSaysWhichMethodItIs) {
   EXPECT_EQ(resolved->options.tree.choices, first_choices(published_choices(), 3, 63));
   EXPECT_THAT(refusal("draft_target"), AllOf(HasSubstr("kind Medusa"), HasSubstr("leave")));
   const auto automatic = resolve(parse_speculative("auto,speculative_model=" + path_.string())->options);
-  EXPECT_THAT(automatic->options.combine, ElementsAre(Method::kSuffix, Method::kMedusa));
+  EXPECT_THAT(automatic->options.combine, ElementsAre(Method::kSuffix, Method::kNGram, Method::kMedusa));
 }
 
 TEST_F(MedusaTest, ChoicesComeFromTheOptionThenTheConfigThenThePublishedOnes) {

@@ -65,10 +65,10 @@ TEST_F(DraftingProgram, GoesThroughANetworkThatBreaks) {
   ASSERT_TRUE(server.wait_until_ready());
   const std::string net = (folder_ / "net").string(), out = (folder_ / "out").string();
   const std::string script = fmt::format(
-      "{0} netsim 127.0.0.1:{1} --network metro --delay 4 --cut-bytes 900 --seed 2 >{2} & pid=$!; "
+      "{0} netsim 127.0.0.1:{1} --network metro --delay 4 --cut-bytes 450 --seed 2 >{2} & pid=$!; "
       "while ! grep -q forwarding {2}; do sleep 0.02; done; "
       "port=$(sed 's/^forwarding 127.0.0.1:\\([0-9]*\\) .*/\\1/' {2}); "
-      "{0} generate builtin --json {3} --server ws://127.0.0.1:$port --speculative ngram >{4}; "
+      "{0} generate builtin --json {3} --server ws://127.0.0.1:$port --speculative ngram,policy=fixed >{4}; "
       "kill -INT $pid; wait $pid",
       OUTRIDER_PROGRAM, server.port(), net, kPrompt, out);
   ASSERT_EQ(std::system(script.c_str()), 0);

@@ -39,7 +39,7 @@ TEST_F(ProgramTest, GenerateAsksThroughTheTemplateOnlyIfToldTo) {
 TEST_F(ProgramTest, InterruptEndsAnAnswerNotTheConversation) {
   const std::string script = write("interrupt.sh", R"(
 mkfifo "$1/in"
-"$2" chat "$3" --kernels reference --max-tokens 900 --ignore-eos <"$1/in" >"$1/out" 2>"$1/err" &
+"$2" chat "$3" --kernels reference --speculative none --max-tokens 900 --ignore-eos <"$1/in" >"$1/out" 2>"$1/err" &
 chat=$!
 exec 3>"$1/in"
 echo hello >&3

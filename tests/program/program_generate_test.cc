@@ -68,7 +68,7 @@ TEST_F(ProgramTest, SpeculationLeavesTheOutputAlone) {
 TEST_F(ProgramTest, WithoutAMethodThePolicyDecides) {
   const std::string common = "generate " + kModel + " -p 'a b a b a b' --max-tokens 24 --json";
   const Json json = run_json(common);
-  EXPECT_EQ(json["speculation"]["method"], "suffix+ngram");
+  EXPECT_EQ(json["speculation"]["method"], "suffix+ngram+draft_target");  // a small model lies beside it
   EXPECT_EQ(json["token_ids"], run_json(common + " --speculative none")["token_ids"]);
   EXPECT_EQ(run_json(common, "OUTRIDER_SPECULATIVE=none")["speculation"]["method"], "none");
 }
@@ -79,7 +79,8 @@ TEST_F(ProgramTest, SeveralDraftersLeaveTheOutputAlone) {
   const std::string model = "speculative_model=" + kModel;
   const Json plain = run_json(common + " --speculative none");
   const std::vector<std::pair<std::string, std::string>> methods = {
-      {"auto", "suffix+ngram"},
+      {"auto", "suffix+ngram+draft_target"},
+      {"combine=[suffix,ngram]", "suffix+ngram"},
       {"auto," + model, "suffix+ngram+draft_target"},
       {"spec_infer,speculative_models=[" + kModel + "]", "spec_infer"},
       {"spec_infer,speculative_models=[" + kModel + "," + kModel + "],expansion=[2,2]", "spec_infer"},

@@ -35,6 +35,14 @@ std::chrono::microseconds microseconds(double ms) {
   return std::chrono::microseconds(static_cast<int64_t>(std::max(ms, 0.0) * 1e3));
 }
 
+// A socket takes over the mode and the options that its context has when the socket is made.
+ssl::context verifying_context() {
+  ssl::context context(ssl::context::tls_client);
+  context.set_verify_mode(ssl::verify_peer);
+  context.set_options(ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
+  return context;
+}
+
 }  // namespace
 
 struct ServerLink::Impl {
@@ -72,7 +80,7 @@ struct ServerLink::Impl {
 
   DraftingServer server;
   net::io_context io{1};
-  ssl::context tls{ssl::context::tls_client};
+  ssl::context tls = verifying_context();
   Socket socket;
   beast::flat_buffer buffer;
   std::deque<std::string> received;
@@ -121,8 +129,6 @@ Status ServerLink::Impl::connect(double timeout_ms) {
 Status ServerLink::Impl::trust() {
   if (!server.is_secure) return {};
   Code error;
-  tls.set_verify_mode(ssl::verify_peer);
-  tls.set_options(ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
   tls.set_default_verify_paths(error);
   if (!server.authority.empty()) tls.load_verify_file(server.authority.string(), error);
   if (!error) return {};

@@ -16,7 +16,9 @@ int64_t StateQueue::row_size() const { return state_row_bytes(type_, size_); }
 
 int64_t StateQueue::end() const { return bytes_.empty() ? first_ : first_ + std::ssize(bytes_) / row_size(); }
 
-void StateQueue::add(std::span<const float> rows) { append_state_rows(type_, rows, size_, bytes_); }
+void StateQueue::add(std::span<const float> rows) {
+  if (type_ != StateType::kNone) append_state_rows(type_, rows, size_, bytes_);
+}
 
 std::optional<StatesMessage> StateQueue::next() {
   if (sent_ == end()) return std::nullopt;

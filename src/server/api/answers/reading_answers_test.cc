@@ -110,7 +110,7 @@ class RankingModel : public TestModel {
   RankingModel() {
     TokenizerSpec spec;
     spec.kind = TokenizerKind::kSentencePiece;
-    spec.pieces = {"<unk>", "y", "e", "s", "n", "o", "ye", "yes", "no"};
+    spec.pieces = {"<unk>", "y", "e", "s", "n", "o", "ye", "yes", "no", "\xE2\x96\x81"};
     spec.attributes.assign(spec.pieces.size(), TokenAttribute::kNormal);
     spec.attributes[0] = TokenAttribute::kUnknown;
     for (int byte = 0; byte < 256; ++byte) {

@@ -11,6 +11,7 @@ namespace outrider::simd {
 
 inline constexpr int kBlock = 64;            // entries; a multiple of every vector
 inline constexpr int kRun = 64;              // (row, head) pairs that go through the cache together
+inline constexpr int kTogether = 4;          // of them, those that share loaded entries
 inline constexpr int64_t kWidestHead = 256;  // numbers; heads up to here are widened to f32 once per block
 
 // The entries of one block that a row attends to, as offsets in bytes of one head's vectors in k and v.
@@ -61,30 +62,70 @@ void find_entries(const AttentionArgs& args, const AttentionRow& row, int64_t kv
   }
 }
 
-// scores[i] = q . keys[i] for kCount entries side by side; each sum runs alone, in vectors along head_dim.
-// The bits do not depend on kCount.
+// One row's query of one head, which attends to the first `count` entries of a block.
+struct BlockQuery {
+  const float* q;
+  float* y;
+  int count;
+  DistanceBias bias;
+  RunningSoftmax* state;
+};
+
+// Queries that share loaded entries: the lists of all begin with the same entries of the block.
+struct QueryBatch {
+  BlockQuery queries[kTogether];
+  int size;
+};
+
+// Scores of kCount queries and as many entries as fill a vector with their sums; those of a query are kBlock
+// apart from those of the next. Each sum runs alone, in vectors along head_dim, so that its bits do not
+// depend on kCount.
 template <typename V, typename Cached, int kCount>
-void dot_entries(const float* q, const uint8_t* keys, const int64_t* offsets, int64_t head_dim,
+void dot_entries(const BlockQuery* queries, const uint8_t* keys, const int64_t* offsets, int64_t head_dim,
                  float* scores) {
-  typename V::Floats sums[kCount];
+  constexpr int kEntries = V::kLanes / kCount;
+  typename V::Floats sums[V::kLanes];  // [query][entry]
   for (auto& sum : sums) sum = V::all(0);
+  const auto add_part = [&](int64_t d, auto load) __attribute__((always_inline)) {
+    typename V::Floats of_keys[kEntries];
+    for (int i = 0; i < kEntries; ++i) of_keys[i] = Cached::load(keys + offsets[i], d);
+    for (int r = 0; r < kCount; ++r) {
+      const auto part = load(queries[r].q + d);
+      for (int i = 0; i < kEntries; ++i)
+        sums[r * kEntries + i] = V::multiply_add(part, of_keys[i], sums[r * kEntries + i]);
+    }
+  };
   int64_t d = 0;
-  for (; d + V::kLanes <= head_dim; d += V::kLanes) {
-    const auto part = V::load(q + d);
-    for (int i = 0; i < kCount; ++i) {
-      sums[i] = V::multiply_add(part, Cached::load(keys + offsets[i], d), sums[i]);
-    }
+  for (; d + V::kLanes <= head_dim; d += V::kLanes) add_part(d, [](const float* p) { return V::load(p); });
+  if (d < head_dim) add_part(d, [left = head_dim - d](const float* p) { return V::load_first(p, left); });
+  alignas(64) float all[V::kLanes];
+  V::store(all, V::sums(sums));
+  for (int r = 0; r < kCount; ++r)
+    __builtin_memcpy(scores + r * kBlock, all + r * kEntries, kEntries * sizeof(float));
+}
+
+// The score of one query and one entry, with the bits of dot_entries().
+template <typename V, typename Cached>
+float dot_entry(const float* q, const uint8_t* key, int64_t head_dim) {
+  auto sum = V::all(0);
+  for (int64_t d = 0; d < head_dim; d += V::kLanes) {
+    const int64_t left = head_dim - d;
+    const auto part = left >= V::kLanes ? V::load(q + d) : V::load_first(q + d, left);
+    sum = V::multiply_add(part, Cached::load(key, d), sum);
   }
-  if (d < head_dim) {
-    const auto part = V::load_first(q + d, head_dim - d);
-    for (int i = 0; i < kCount; ++i) {
-      sums[i] = V::multiply_add(part, Cached::load(keys + offsets[i], d), sums[i]);
-    }
-  }
-  if constexpr (kCount == V::kLanes) {
-    V::store(scores, V::sums(sums));
-  } else {
-    for (int i = 0; i < kCount; ++i) scores[i] = V::sum(sums[i]);
+  return V::sum(sum);
+}
+
+template <typename V, typename Cached, int kCount>
+void score_entries(const BlockQuery* queries, const uint8_t* keys, const BlockEntries& block,
+                   int64_t head_dim, float* scores) {
+  constexpr int kEntries = V::kLanes / kCount;
+  int i = 0;
+  for (; i + kEntries <= block.count; i += kEntries)
+    dot_entries<V, Cached, kCount>(queries, keys, block.offsets + i, head_dim, scores + i);
+  for (; i < block.count; ++i) {
+    for (int r = 0; r < kCount; ++r)
+      scores[r * kBlock + i] = dot_entry<V, Cached>(queries[r].q, keys + block.offsets[i], head_dim);
   }
 }
 
@@ -141,56 +182,100 @@ float softmax_block(float* scores, int count, float scale, RunningSoftmax& state
   return shrink[0];
 }
 
-// Numbers [d, d + kVectors * V::kLanes) of y = y * shrink + sum_i weights[i] * values[i]; the last `left`
-// lanes wide.
-template <typename V, typename Cached, int kVectors>
-void add_values(const BlockEntries& block, const uint8_t* values, const float* weights, float shrink,
-                float* y, Range part) {
-  typename V::Floats sums[kVectors];
+// Scores [query][kBlock] of a batch.
+template <typename V, typename Cached, int kCount = kTogether>
+void score_batch(const QueryBatch& batch, const uint8_t* keys, const BlockEntries& block, int64_t head_dim,
+                 float* scores, int first = 0) {
+  for (; first + kCount <= batch.size; first += kCount)
+    score_entries<V, Cached, kCount>(batch.queries + first, keys, block, head_dim, scores + first * kBlock);
+  if constexpr (kCount > 1) score_batch<V, Cached, kCount / 2>(batch, keys, block, head_dim, scores, first);
+}
+
+// Weights of a batch's queries, [query][kBlock], and the factors of their older sums.
+struct BlockWeights {
+  alignas(64) float of_entries[kTogether * kBlock];
+  float shrink[kTogether];
+};
+
+// Numbers [part.begin, part.end) of y = y * shrink + sum of weights[i] * values[i] over the entries i, for
+// kCount queries from `first` on; the last vector may be a part of one.
+template <typename V, typename Cached, int kCount, int kVectors>
+void add_values(const BlockQuery* queries, const BlockWeights& weights, int first, const uint8_t* values,
+                const int64_t* offsets, Range entries, Range part) {
+  typename V::Floats sums[kCount][kVectors];
   const int64_t left = part.end - part.begin - (kVectors - 1) * V::kLanes;
-  for (int v = 0; v < kVectors; ++v) {
-    const auto old = V::load_first(y + part.begin + v * V::kLanes, v + 1 < kVectors ? V::kLanes : left);
-    sums[v] = V::mul(old, V::all(shrink));
-  }
-  for (int i = 0; i < block.count; ++i) {
-    const auto weight = V::all(weights[i]);
+  const auto width = [left](int v) { return v + 1 < kVectors ? V::kLanes : left; };
+  for (int r = 0; r < kCount; ++r) {
     for (int v = 0; v < kVectors; ++v) {
-      const auto value = Cached::load(values + block.offsets[i], part.begin + v * V::kLanes);
-      sums[v] = V::multiply_add(weight, value, sums[v]);
+      const auto old = V::load_first(queries[r].y + part.begin + v * V::kLanes, width(v));
+      sums[r][v] = entries.begin == 0 ? V::mul(old, V::all(weights.shrink[first + r])) : old;
     }
   }
-  for (int v = 0; v < kVectors; ++v) {
-    V::store_first(y + part.begin + v * V::kLanes, sums[v], v + 1 < kVectors ? V::kLanes : left);
+  const float* of_queries = weights.of_entries + first * kBlock;
+  for (int64_t i = entries.begin; i < entries.end; ++i) {
+    typename V::Floats value[kVectors];
+    for (int v = 0; v < kVectors; ++v)
+      value[v] = Cached::load(values + offsets[i], part.begin + v * V::kLanes);
+    for (int r = 0; r < kCount; ++r) {
+      const auto weight = V::all(of_queries[r * kBlock + i]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = V::multiply_add(weight, value[v], sums[r][v]);
+    }
+  }
+  for (int r = 0; r < kCount; ++r) {
+    for (int v = 0; v < kVectors; ++v)
+      V::store_first(queries[r].y + part.begin + v * V::kLanes, sums[r][v], width(v));
   }
 }
 
+// All numbers of the outputs of kCount queries.
+template <typename V, typename Cached, int kCount>
+void add_all_values(const QueryBatch& batch, const BlockWeights& weights, int first, const uint8_t* values,
+                    const int64_t* offsets, Range entries, int64_t head_dim) {
+  constexpr int kVectors = kCount > 2 ? V::kValueVectors : 4;
+  const BlockQuery* queries = batch.queries + first;
+  int64_t d = 0;
+  for (; d + kVectors * V::kLanes <= head_dim; d += kVectors * V::kLanes) {
+    add_values<V, Cached, kCount, kVectors>(queries, weights, first, values, offsets, entries,
+                                            {d, d + kVectors * V::kLanes});
+  }
+  for (; d < head_dim; d += V::kLanes) {
+    const int64_t end = head_dim < d + V::kLanes ? head_dim : d + V::kLanes;
+    add_values<V, Cached, kCount, 1>(queries, weights, first, values, offsets, entries, {d, end});
+  }
+}
+
+// The whole batch adds the entries that all its queries see; then each adds its own.
+template <typename V, typename Cached, int kCount = kTogether>
+void add_values_of(const QueryBatch& batch, const BlockWeights& weights, const uint8_t* values,
+                   const int64_t* offsets, int64_t head_dim) {
+  if constexpr (kCount > 1) {
+    if (batch.size < kCount)
+      return add_values_of<V, Cached, kCount - 1>(batch, weights, values, offsets, head_dim);
+  }
+  int common = batch.queries[0].count;
+  for (int r = 1; r < kCount; ++r) common = batch.queries[r].count < common ? batch.queries[r].count : common;
+  add_all_values<V, Cached, kCount>(batch, weights, 0, values, offsets, {0, common}, head_dim);
+  for (int r = 0; r < kCount; ++r) {
+    const int count = batch.queries[r].count;
+    if (count > common)
+      add_all_values<V, Cached, 1>(batch, weights, r, values, offsets, {common, count}, head_dim);
+  }
+}
+
+// `block` has the entries of the query that sees most of them.
 template <typename V, typename Cached>
 void attend_block(const AttentionArgs& args, const BlockEntries& block, const void* k, const void* v,
-                  const float* q, float* y, DistanceBias bias, RunningSoftmax& state) {
-  alignas(64) float scores[kBlock];
-  constexpr int kTogether = 4;
+                  const QueryBatch& batch) {
+  BlockWeights weights;
   const auto* keys = static_cast<const uint8_t*>(k);
-  const auto* values = static_cast<const uint8_t*>(v);
-  int i = 0;
-  for (; i + V::kLanes <= block.count; i += V::kLanes) {
-    dot_entries<V, Cached, V::kLanes>(q, keys, block.offsets + i, args.head_dim, scores + i);
+  score_batch<V, Cached>(batch, keys, block, args.head_dim, weights.of_entries);
+  for (int r = 0; r < batch.size; ++r) {
+    const BlockQuery& query = batch.queries[r];
+    float* scores = weights.of_entries + r * kBlock;
+    const float scale = finish_scores<V>(args, scores, query.count, query.bias);
+    weights.shrink[r] = softmax_block<V>(scores, query.count, scale, *query.state);
   }
-  for (; i + kTogether <= block.count; i += kTogether) {
-    dot_entries<V, Cached, kTogether>(q, keys, block.offsets + i, args.head_dim, scores + i);
-  }
-  for (; i < block.count; ++i) {
-    dot_entries<V, Cached, 1>(q, keys, block.offsets + i, args.head_dim, scores + i);
-  }
-  const float scale = finish_scores<V>(args, scores, block.count, bias);
-  const float shrink = softmax_block<V>(scores, block.count, scale, state);
-  int64_t d = 0;
-  for (; d + kTogether * V::kLanes <= args.head_dim; d += kTogether * V::kLanes) {
-    add_values<V, Cached, kTogether>(block, values, scores, shrink, y, {d, d + kTogether * V::kLanes});
-  }
-  for (; d < args.head_dim; d += V::kLanes) {
-    const int64_t end = args.head_dim < d + V::kLanes ? args.head_dim : d + V::kLanes;
-    add_values<V, Cached, 1>(block, values, scores, shrink, y, {d, end});
-  }
+  add_values_of<V, Cached>(batch, weights, static_cast<const uint8_t*>(v), block.offsets, args.head_dim);
 }
 
 // A block's keys and values as f32, for all heads and rows that see the same entries.
@@ -200,93 +285,135 @@ struct WideBlock {
   BlockEntries entries;  // within either
 };
 
+// Entries [from, block.count) of one half of the cache, padded to `padded` numbers each.
 template <typename V, typename Cached>
-void widen_heads(const BlockEntries& block, const uint8_t* cache, int64_t padded, float* out) {
-  for (int i = 0; i < block.count; ++i, out += padded) {
-    for (int64_t d = 0; d < padded; d += V::kLanes)
-      V::store(out + d, Cached::load(cache + block.offsets[i], d));
+void widen_heads(const BlockEntries& block, int from, const std::byte* cache, int64_t padded, float* out) {
+  for (int i = from; i < block.count; ++i) {
+    const uint8_t* head = reinterpret_cast<const uint8_t*>(cache) + block.offsets[i];
+    for (int64_t d = 0; d < padded; d += V::kLanes) V::store(out + i * padded + d, Cached::load(head, d));
   }
 }
 
-template <typename V, typename Cached>
-void widen_block(const AttentionArgs& args, const BlockEntries& block, WideBlock& wide) {
-  constexpr int64_t kPadding = CachedQ8<V>::kBlock;
-  const int64_t padded = (args.head_dim + kPadding - 1) / kPadding * kPadding;
-  widen_heads<V, Cached>(block, reinterpret_cast<const uint8_t*>(args.k), padded, wide.keys);
-  widen_heads<V, Cached>(block, reinterpret_cast<const uint8_t*>(args.v), padded, wide.values);
-  wide.entries.count = block.count;
-  for (int i = 0; i < block.count; ++i)
-    wide.entries.offsets[i] = i * padded * static_cast<int64_t>(sizeof(float));
-}
-
-template <typename V>
-bool same_entries(const BlockEntries& a, const BlockEntries& b) {
-  return a.count == b.count && __builtin_memcmp(a.offsets, b.offsets, a.count * sizeof(a.offsets[0])) == 0;
-}
-
-// Items of one key/value head. They pass block by block over the cache, so that each finds the entries that
-// the previous one read in the nearest caches.
+// Items of one key/value head, at most kRun. They pass block by block over the cache, so that each finds the
+// entries that the previous one read in the nearest caches. Many items read entries that are widened once.
 template <typename V, typename Cached, bool kWiden>
-void attend_run(const AttentionShare& share, int64_t kv_head, Range items) {
-  const AttentionArgs& args = *share.args;
-  WideBlock wide;
-  const int64_t group = args.head_count / args.kv_head_count;
-  RunningSoftmax states[kRun];
-  const auto row_of = [&](int64_t item) { return item / group % share.row_count; };
-  const auto head_of = [&](int64_t item) { return (kv_head * group + item % group) * args.head_dim; };
-  const auto y_of = [&](int64_t item) {
-    return args.y + row_of(item) * args.head_count * args.head_dim + head_of(item);
-  };
-  int64_t longest = 0;
-  for (int64_t item = items.begin; item < items.end; ++item) {
-    states[item - items.begin] = first_state<V>(args, head_of(item));
-    float* y = y_of(item);
-    for (int64_t d = 0; d < args.head_dim; ++d) y[d] = 0;
-    const int64_t end = entries_of<V>(args, share.rows[row_of(item)]).end;
-    longest = end > longest ? end : longest;
+class AttentionRun {
+ public:
+  AttentionRun(const AttentionShare& share, int64_t kv_head, Range items, WideBlock& wide)
+      : share_(share), args_(*share.args), kv_head_(kv_head), items_(items), wide_(wide) {
+    constexpr int64_t kPadding = CachedQ8<V>::kBlock;
+    padded_ = (args_.head_dim + kPadding - 1) / kPadding * kPadding;
+    for (int i = 0; kWiden && i < kBlock; ++i)
+      wide_.entries.offsets[i] = i * padded_ * static_cast<int64_t>(sizeof(float));
   }
-  for (int64_t begin = 0; begin < longest; begin += kBlock) {
-    BlockEntries block;
-    block.count = 0;
-    int64_t row_of_block = -1;
-    for (int64_t item = items.begin; item < items.end; ++item) {
-      const int64_t row = row_of(item);
-      const Range all = entries_of<V>(args, share.rows[row]);
-      const Range entries = {all.begin > begin ? all.begin : begin,
-                             all.end < begin + kBlock ? all.end : begin + kBlock};
-      if (entries.begin >= entries.end) continue;
-      if (row != row_of_block) {
-        BlockEntries next;
-        find_entries<V>(args, share.rows[row], kv_head, entries, next);
-        if (kWiden && !same_entries<V>(block, next)) widen_block<V, Cached>(args, next, wide);
-        block = next;
-      }
-      row_of_block = row;
-      const float* q = args.q + row * args.q_stride + head_of(item);
-      const DistanceBias bias = bias_of<V>(args, head_of(item), entries.begin - all.end);
-      RunningSoftmax& state = states[item - items.begin];
-      if constexpr (kWiden) {
-        attend_block<V, CachedF32<V>>(args, wide.entries, wide.keys, wide.values, q, y_of(item), bias, state);
-      } else {
-        attend_block<V, Cached>(args, block, args.k, args.v, q, y_of(item), bias, state);
-      }
+
+  void attend() {
+    int64_t longest = 0;
+    for (int64_t item = items_.begin; item < items_.end; ++item) {
+      states_[item - items_.begin] = first_state<V>(args_, head_of(item));
+      float* y = y_of(item);
+      for (int64_t d = 0; d < args_.head_dim; ++d) y[d] = 0;
+      const int64_t end = entries_of<V>(args_, share_.rows[row_of(item)]).end;
+      longest = end > longest ? end : longest;
+    }
+    for (int64_t begin = 0; begin < longest; begin += kBlock) attend_entries({begin, begin + kBlock});
+    for (int64_t item = items_.begin; item < items_.end; ++item) {
+      float* y = y_of(item);
+      for (int64_t d = 0; d < args_.head_dim; ++d) y[d] /= states_[item - items_.begin].total;
     }
   }
-  for (int64_t item = items.begin; item < items.end; ++item) {
-    float* y = y_of(item);
-    for (int64_t d = 0; d < args.head_dim; ++d) y[d] /= states[item - items.begin].total;
-  }
-}
 
+ private:
+  int64_t group() const { return args_.head_count / args_.kv_head_count; }
+  int64_t row_of(int64_t item) const { return item / group() % share_.row_count; }
+  int64_t head_of(int64_t item) const { return (kv_head_ * group() + item % group()) * args_.head_dim; }
+  float* y_of(int64_t item) const {
+    return args_.y + row_of(item) * args_.head_count * args_.head_dim + head_of(item);
+  }
+
+  // One block, row by row.
+  void attend_entries(Range within) {
+    block_.count = 0;
+    for (int64_t item = items_.begin, end = 0; item < items_.end; item = end) {
+      end = item + group() - item % group();
+      if (end > items_.end) end = items_.end;
+      const AttentionRow& row = share_.rows[row_of(item)];
+      const Range all = entries_of<V>(args_, row);
+      const Range entries = {all.begin > within.begin ? all.begin : within.begin,
+                             all.end < within.end ? all.end : within.end};
+      if (entries.begin >= entries.end) continue;
+      take_entries(row, entries);
+      const auto count = static_cast<int>(entries.end - entries.begin);
+      for (int64_t i = item; i < end; ++i) add_query(i, count, entries.begin - all.end);
+    }
+    flush();
+  }
+
+  // Makes the block begin with these entries of the row.
+  void take_entries(const AttentionRow& row, Range entries) {
+    BlockEntries next;
+    find_entries<V>(args_, row, kv_head_, entries, next);
+    const size_t known = next.count < block_.count ? next.count : block_.count;
+    const bool same = __builtin_memcmp(block_.offsets, next.offsets, known * sizeof(next.offsets[0])) == 0;
+    if (!same) flush();
+    if (same && next.count <= block_.count) return;
+    const int widened = same ? block_.count : 0;
+    block_ = next;
+    if constexpr (kWiden) {
+      widen_heads<V, Cached>(block_, widened, args_.k, padded_, wide_.keys);
+      widen_heads<V, Cached>(block_, widened, args_.v, padded_, wide_.values);
+      wide_.entries.count = block_.count;
+    }
+  }
+
+  // An item that attends to the first `count` entries of the block, of which the first one is that far before
+  // the end of its list.
+  void add_query(int64_t item, int count, int64_t from_end) {
+    const int64_t head = head_of(item);
+    batch_.queries[batch_.size++] = {.q = args_.q + row_of(item) * args_.q_stride + head,
+                                     .y = y_of(item),
+                                     .count = count,
+                                     .bias = bias_of<V>(args_, head, from_end),
+                                     .state = &states_[item - items_.begin]};
+    if (batch_.size == kTogether) flush();
+  }
+
+  void flush() {
+    if (batch_.size == 0) return;
+    if constexpr (kWiden) {
+      attend_block<V, CachedF32<V>>(args_, wide_.entries, wide_.keys, wide_.values, batch_);
+    } else {
+      attend_block<V, Cached>(args_, block_, args_.k, args_.v, batch_);
+    }
+    batch_.size = 0;
+  }
+
+  const AttentionShare& share_;
+  const AttentionArgs& args_;
+  int64_t kv_head_;
+  Range items_;
+  WideBlock& wide_;
+  int64_t padded_;      // numbers of a widened head
+  BlockEntries block_;  // entries of the row that sees most of them
+  QueryBatch batch_ = {.queries = {}, .size = 0};
+  RunningSoftmax states_[kRun];
+};
+
+// Few items read each entry too seldom for widening to pay.
 template <typename V, typename Cached, bool kWiden = true>
 void attend_all(const AttentionShare& share) {
+  WideBlock wide;
   const int64_t items_of_kv_head = share.row_count * (share.args->head_count / share.args->kv_head_count);
   for (int64_t begin = share.items.begin; begin < share.items.end;) {
     const int64_t kv_head = begin / items_of_kv_head;
     int64_t end = (kv_head + 1) * items_of_kv_head;
     if (end > share.items.end) end = share.items.end;
     if (end > begin + kRun) end = begin + kRun;
-    attend_run<V, Cached, kWiden>(share, kv_head, {begin, end});
+    if (kWiden && end - begin > kTogether) {
+      AttentionRun<V, Cached, kWiden>(share, kv_head, {begin, end}, wide).attend();
+    } else {
+      AttentionRun<V, Cached, false>(share, kv_head, {begin, end}, wide).attend();
+    }
     begin = end;
   }
 }

@@ -224,10 +224,18 @@ LLAMA4 = Family("llama4", "Llama4TextConfig", EXPERTS | dict(
     gguf_loses=("attention_chunk_size", "floor_scale", "use_qk_norm", "attn_temperature_tuning", "no_rope_layers",
                 "no_rope_layer_interval", "attn_scale", "moe_layers", "tie_word_embeddings"))
 
+LFM2 = Family("lfm2", "Lfm2Config", dict(
+    layer_types=["conv", "full_attention", "conv", "conv"], tie_word_embeddings=True, block_auto_adjust_ff_dim=False), [
+        [{}, rope(theta=500000.0)], GROUPS, UNTIED, [{}, dict(conv_L_cache=2), dict(conv_L_cache=5)], [{}, dict(conv_bias=True)],
+        [{}, dict(block_auto_adjust_ff_dim=True, block_multiple_of=32),
+         dict(block_auto_adjust_ff_dim=True, block_multiple_of=8, block_ffn_dim_multiplier=1.5)],
+        [{}, dict(layer_types=["full_attention", "conv", "conv", "full_attention"]), dict(layer_types=["full_attention"] * LAYERS)]],
+    gguf_loses=("conv_bias", "tie_word_embeddings"))
+
 FAMILIES = [LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, GEMMA4, SMOLLM3, MINISTRAL, MINISTRAL3, GRANITE, GRANITE4, PHI3,
             OLMO2, OLMO3, GLM, GLM4, STABLELM, OPT, GPT2, FALCON, MPT, STARCODER, STARCODER2, MIXTRAL,
             QWEN2_MOE, QWEN3_MOE, OLMOE, GPT_OSS, GRANITE_MOE, GRANITE_SHARED, GRANITE4_MOE, GLM4_MOE, GEMMA4_MOE,
-            LLAMA4]
+            LLAMA4, LFM2]
 
 
 WITH_LLAMA3_ROPE = ("llama", "mistral", "smollm3")  # families whose GGUF files can hold its frequencies

@@ -101,7 +101,7 @@ def cases():
                 mlp_bias=True,
             ),
         ),
-    ] + attention_cases() + block_cases() + expert_cases()
+    ] + attention_cases() + block_cases() + expert_cases() + hybrid_cases()
 
 
 def attention_cases():
@@ -252,6 +252,25 @@ def block_cases():
             "mpt",
             transformers.MptConfig,
             ungated | dict(max_seq_len=256, attn_config=dict(clip_qkv=0.9)),
+        ),
+    ]
+
+
+def hybrid_cases():
+    """Families with layers that keep a state in place of keys and values."""
+    return [
+        Case(
+            "lfm2",
+            transformers.Lfm2Config,
+            SMALL
+            | dict(
+                num_hidden_layers=4,
+                layer_types=["conv", "full_attention", "conv", "conv"],
+                block_auto_adjust_ff_dim=False,
+                norm_eps=1e-5,
+                pad_token_id=None,
+            ),
+            converted=True,
         ),
     ]
 
@@ -461,7 +480,7 @@ def convert_directory(directory, path):
 
 
 def main():
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "tests/data/models"
+    out = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else Path(__file__).parent.parent / "tests/data/models"
     torch.set_num_threads(1)
     tokenizer, merges = make_tokenizer()
     wanted = sys.argv[2:]

@@ -19,6 +19,7 @@ KvShape CachedGrowth::cache_shape(KvShape shape, int64_t max_length, const Specu
                                   const DrafterContext& context) {
   shape.page_size = context.page_size;
   shape.type = context.kv_type;
+  shape.states.sequence_count = context.max_batch;
   const int64_t entries = max_length + max_staged(options);
   shape.page_count = context.max_batch * ((entries + shape.page_size - 1) / shape.page_size + 1);
   return shape;

@@ -113,6 +113,7 @@ Result<std::vector<int>> pinned_cpus(const EngineOptions& options) {
 Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   shape.page_size = options.page_size;
   shape.type = storage_type(options.kv_cache_type);
+  shape.states.sequence_count = options.max_batch;
   const int64_t longest =
       options.context + std::max(limits_of(options.speculation).nodes, options.offered_nodes) + 1;
   const int64_t pages_per_sequence = (longest + options.page_size - 1) / options.page_size;
@@ -127,7 +128,8 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   }
   int64_t free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   if (options.memory_limit > 0) free_bytes = std::min(free_bytes, options.memory_limit);
-  shape.page_count = std::clamp(free_bytes / 3 / shape.page_bytes(), pages_per_sequence,
+  const int64_t for_pages = free_bytes / 3 - options.max_batch * shape.states.bytes_per_sequence();
+  shape.page_count = std::clamp(for_pages / shape.page_bytes(), pages_per_sequence,
                                 pages_per_sequence * options.max_batch);
   return shape;
 }

@@ -217,7 +217,8 @@ bool Scheduler::keeps_guarantees(const Entry& entry) const {
 // worth the wait. The wait ends when they are computed or when that sequence no longer runs.
 bool Scheduler::awaits_prefix(const Sequence& sequence) const {
   constexpr int64_t kMinShare = 4;  // a quarter of the tokens left to compute is worth the wait
-  if (sequence.pending_logprobs() > 0 || sequence.pools_all_rows()) return false;
+  const bool needs_all_rows = sequence.pending_logprobs() > 0 || sequence.pools_all_rows();
+  if (needs_all_rows || cache_->shape().states.layer_count > 0) return false;
   const std::span<const TokenId> tokens = sequence.tokens();
   const auto page_size = int64_t{cache_->shape().page_size};
   int64_t shared = 0;

@@ -10,6 +10,7 @@
 #include "formats/expert_traits.h"
 #include "formats/family_names.h"
 #include "formats/family_traits.h"
+#include "formats/hybrid_traits.h"
 
 namespace outrider {
 namespace {
@@ -366,6 +367,27 @@ constexpr ModelFamily kFamilies[] = {
      .hf_keys = {.ffn_size = "intermediate_size_mlp"},
      .hf_layout = {.names = kLlama4Names},
      .writes_gguf = false},
+    // LFM2 and LFM2.5: most layers are short convolutions.
+    {.name = "lfm2",
+     .hf_architecture = "Lfm2ForCausalLM",
+     .gguf_architecture = "lfm2",
+     .vocab_size = 65536,
+     .max_context = 128000,
+     .kv_heads = 8,
+     .rope_theta = 1000000,
+     .qkv_bias = Use::kNever,
+     .output_bias = Use::kNever,
+     .mlp_bias = Use::kNever,
+     .qk_norm = Use::kAlways,
+     .tied_embeddings = true,
+     .other_layers = LayerKind::kShortConvolution,
+     .norm = {.epsilon = 1e-5f},
+     .read_hf_traits = read_lfm2_traits,
+     .hf_keys = {.epsilon = "norm_eps"},
+     .ffn_factor = 1,  // a size that read_hf_traits replaces
+     .hf_layout = {.names = kLfm2Names},
+     .writes_gguf = false,
+     .gguf_names = kLfm2GgufNames},
     // GLM-4 of 2024: half of each head turns, in neighbouring pairs. Its GGUF files call themselves chatglm.
     {.name = "glm",
      .hf_architecture = "GlmForCausalLM",

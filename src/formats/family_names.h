@@ -118,6 +118,25 @@ inline constexpr TensorName kLlama4Names[] = {
     {"mlp.experts.down_proj", "feed_forward.experts.down_proj", Piece::kWhole, kStackedTransposed},
 };
 
+inline constexpr TensorName kLfm2Names[] = {
+    {"model.norm", "model.embedding_norm"},
+    {"input_layernorm", "operator_norm"},
+    {"post_attention_layernorm", "ffn_norm"},
+    {"self_attn.o_proj", "self_attn.out_proj"},
+    {"self_attn.q_norm", "self_attn.q_layernorm"},
+    {"self_attn.k_norm", "self_attn.k_layernorm"},
+    {"mlp.gate_proj", "feed_forward.w1"},
+    {"mlp.up_proj", "feed_forward.w3"},
+    {"mlp.down_proj", "feed_forward.w2"},
+};
+
+inline constexpr TensorName kLfm2GgufNames[] = {
+    {"model.norm", "token_embd_norm"},
+    {"conv.in_proj", "shortconv.in_proj"},
+    {"conv.conv", "shortconv.conv"},
+    {"conv.out_proj", "shortconv.out_proj"},
+};
+
 inline constexpr TensorName kStableLmNames[] = {{"self_attn.q_norm", "self_attn.q_layernorm.norms"},
                                                 {"self_attn.k_norm", "self_attn.k_layernorm.norms"}};
 

@@ -95,7 +95,7 @@ Status check_kv_layer(const ModelConfig& config, int64_t layer) {
   if (from == layer) return {};
   OUTRIDER_RETURN_IF_ERROR(
       check_limit({"the layer whose keys and values another reads", from, 0, layer - 1}));
-  if (config.kv_layer_of(from) == from && config.sizes_of(from).kv_size() == config.sizes_of(layer).kv_size())
+  if (config.has_keys(from) && config.has_attention(layer) && config.sizes_of(from).kv_size() == config.sizes_of(layer).kv_size())
     return {};
   return input_error("model configuration: layer " + std::to_string(layer) +
                      " cannot read the keys and values of layer " + std::to_string(from));
@@ -130,6 +130,8 @@ Status validate_layers(const ModelConfig& config) {
     OUTRIDER_RETURN_IF_ERROR(check_limit({"the sliding window", layer.window, 0, int64_t{1} << 30}));
     OUTRIDER_RETURN_IF_ERROR(check_limit({"the chunk of attention", layer.chunk, 0, int64_t{1} << 30}));
     if (config.has_experts(i)) OUTRIDER_RETURN_IF_ERROR(validate_experts(config));
+    if (layer.kind == LayerKind::kShortConvolution)
+      OUTRIDER_RETURN_IF_ERROR(check_limit({"the taps of short convolutions", config.convolution.taps, 2, 64}));
     OUTRIDER_RETURN_IF_ERROR(
         check_limit({"the number of a layer's RoPE", layer.rope, LayerTraits::kNoRope, ropes - 1}));
     OUTRIDER_RETURN_IF_ERROR(check_sizes(config.sizes_of(i)));
@@ -205,6 +207,7 @@ int64_t ModelConfig::kv_layer_of(int64_t layer) const {
 int64_t ModelConfig::longest_window() const {
   int64_t longest = 0;
   for (const LayerTraits& layer : layer_traits) {
+    if (layer.kind != LayerKind::kAttention) continue;
     const int64_t seen = layer.window != 0 ? layer.window : layer.chunk;
     if (seen == 0) return 0;
     longest = std::max(longest, seen);

@@ -47,6 +47,12 @@ struct RopeTraits {
   RopeScaling scaling;
 };
 
+// What a layer tells its rows of the entries before them.
+enum class LayerKind : uint8_t {
+  kAttention,
+  kShortConvolution,  // a sum over the last few entries; no keys and values
+};
+
 // Which MLPs a layer has.
 enum class MlpParts : uint8_t {
   kDense,    // one that all rows pass
@@ -59,6 +65,7 @@ struct LayerTraits {
   static constexpr int kNoRope = -1;
   static constexpr int64_t kOwn = -1;
 
+  LayerKind kind = LayerKind::kAttention;
   int64_t window = 0;    // a row sees the last `window` positions, itself included; 0: all
   int64_t chunk = 0;     // a row sees the positions of its own chunk of that many, up to itself; 0: all
   int rope = 0;          // index in ModelConfig::ropes; kNoRope: queries and keys do not depend on positions
@@ -81,6 +88,12 @@ struct LayerSizes {
 
   int64_t q_size() const { return head_count * head_dim; }
   int64_t kv_size() const { return kv_head_count * head_dim; }
+};
+
+// The layers that are short convolutions.
+struct ConvolutionTraits {
+  int64_t taps = 0;  // entries of a sum, the row's own included; 0: no layer is one
+  bool bias = false;
 };
 
 // A second, smaller embedding of every token for every layer, which the layer gates and adds at its end.
@@ -206,6 +219,7 @@ struct ModelConfig {
   NormTraits norm;
   MlpTraits mlp;
   ExpertTraits experts;
+  ConvolutionTraits convolution;
   ScaleTraits scales;
   BlockKind block = BlockKind::kSequential;
   LearnedPositions learned_positions;
@@ -247,6 +261,11 @@ struct ModelConfig {
   int64_t qk_norm_size(int64_t heads, int64_t dim) const {
     return qk_norm == QkNorm::kHead ? dim : heads * dim;
   }
+  bool has_attention(int64_t layer) const { return traits_of(layer).kind == LayerKind::kAttention; }
+  // The numbers of a sequence's state in that layer.
+  int64_t state_size(int64_t layer) const { return has_attention(layer) ? 0 : (convolution.taps - 1) * hidden_size; }
+  // Whether the layer has keys and values of its own in the cache.
+  bool has_keys(int64_t layer) const { return has_attention(layer) && kv_layer_of(layer) == layer; }
   bool has_dense_mlp(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kExperts; }
   bool has_experts(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kDense; }
   // Whether the MLP has a norm of its input to itself.

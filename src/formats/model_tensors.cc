@@ -84,18 +84,19 @@ void append_mlps(const ModelConfig& config, int64_t layer, const std::string& ml
     append_mlp(config, {mlp + "experts.", "." + std::to_string(i)}, experts.ffn_size, experts.bias, list);
 }
 
-void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
-  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+void append_convolution(const ModelConfig& config, const std::string& prefix, TensorList& list) {
+  const int64_t hidden = config.hidden_size;
+  const std::string name = prefix + "conv.";
+  list.matrix(name + "in_proj", 3 * hidden, hidden, config.convolution.bias);
+  list.matrix(name + "conv", hidden, config.convolution.taps, config.convolution.bias);
+  list.matrix(name + "out_proj", hidden, hidden, config.convolution.bias);
+}
+
+void append_attention(const ModelConfig& config, int64_t layer, const std::string& attention,
+                      TensorList& list) {
   const int64_t hidden = config.hidden_size;
   const LayerSizes sizes = config.sizes_of(layer);
-  const bool has_keys = config.kv_layer_of(layer) == layer;
-  const std::string attention = prefix + "self_attn.";
-  if (config.norm.has_inputs()) list.norm(prefix + "input_layernorm");
-  if (config.has_mlp_norm()) list.norm(prefix + "post_attention_layernorm");
-  if (config.norm.has_outputs()) {
-    list.norm(prefix + "post_self_attn_layernorm");
-    list.norm(prefix + "post_mlp_layernorm");
-  }
+  const bool has_keys = config.has_keys(layer);
   list.matrix(attention + "q_proj", sizes.q_size(), hidden, config.qkv_bias);
   list.head_norm(attention + "q_norm", sizes.head_count, sizes.head_dim);
   if (has_keys) {
@@ -106,6 +107,21 @@ void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
     list.matrix(attention + "v_proj", sizes.kv_size(), hidden, config.qkv_bias);
   list.matrix(attention + "o_proj", hidden, sizes.q_size(), config.output_bias);
   if (config.attention_sinks) list.vector(attention + "sinks", sizes.head_count);
+}
+
+void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
+  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  if (config.norm.has_inputs()) list.norm(prefix + "input_layernorm");
+  if (config.has_mlp_norm()) list.norm(prefix + "post_attention_layernorm");
+  if (config.norm.has_outputs()) {
+    list.norm(prefix + "post_self_attn_layernorm");
+    list.norm(prefix + "post_mlp_layernorm");
+  }
+  if (config.has_attention(layer)) {
+    append_attention(config, layer, prefix + "self_attn.", list);
+  } else {
+    append_convolution(config, prefix, list);
+  }
   append_mlps(config, layer, prefix + "mlp.", list);
   append_layer_end(config, prefix, list);
 }
@@ -172,6 +188,9 @@ Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFi
     // A matrix of one row may be stored as a vector.
     if (view.shape.size() == 1 && expected.shape.size() == 2 && expected.shape.front() == 1)
       view.shape.insert(view.shape.begin(), 1);
+    // Convolutions of every number by itself have a dimension of one in the middle.
+    if (view.shape.size() == 3 && expected.shape.size() == 2 && view.shape[1] == 1)
+      view.shape.erase(view.shape.begin() + 1);
     if (view.shape != expected.shape) {
       return input_error(name + ": tensor " + expected.name + " must have shape " +
                          shape_text(expected.shape) + " by the model's configuration, found " +

@@ -74,6 +74,8 @@ KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
   tokens_ = std::move(other.tokens_);
   prefixes_ = std::move(other.prefixes_);
   scope_ = other.scope_;
+  state_ = std::exchange(other.state_, kNoState);
+  kept_updates_ = std::exchange(other.kept_updates_, 0);
   other.pages_.clear();
   other.tokens_.clear();
   other.prefixes_.clear();
@@ -118,7 +120,13 @@ Status KvTransaction::extend(int count) {
   return {};
 }
 
-void KvTransaction::copy(int from, int to) { sequence_->cache_->move_rows(slot(from), slot(to), 1); }
+void KvTransaction::copy(int from, int to) {
+  KvCache& cache = *sequence_->cache_;
+  cache.move_rows(slot(from), slot(to), 1);
+  const int32_t kept = sequence_->kept_updates_;
+  if (sequence_->state_ != KvSequence::kNoState)
+    cache.states_.copy_update(sequence_->state_, kept + from, kept + to);
+}
 
 void KvTransaction::commit(std::span<const int> path, std::span<const TokenId> tokens) {
   OUTRIDER_CHECK(sequence_ != nullptr && path.size() == tokens.size());
@@ -131,6 +139,7 @@ void KvTransaction::commit(std::span<const int> path, std::span<const TokenId> t
     if (path[i] == to) continue;
     cache.move_rows(cache.slot_of(*sequence_, length + path[i]), cache.slot_of(*sequence_, length + to), 1);
   }
+  if (sequence_->state_ != KvSequence::kNoState) cache.commit_updates(*sequence_, path);
   sequence_->tokens_.insert(sequence_->tokens_.end(), tokens.begin(), tokens.end());
   cache.finish(*sequence_);
   sequence_ = nullptr;
@@ -142,6 +151,7 @@ KvCache::KvCache(const KvShape& shape, const KvOptions& options)
       options_(options),
       pool_(shape.page_count),
       prefixes_(shape.page_count, shape.page_size, options.hash_bits),
+      states_(shape.states),
       storage_(storage_bytes(shape)) {
   for (int64_t layer = 0; layer < shape.layer_count; ++layer)
     layer_begin_.push_back(slot_count() * shape.bytes_before(layer));
@@ -155,6 +165,7 @@ KvCache::~KvCache() { OUTRIDER_CHECK(sequences_.empty()); }
 // Calls take(hit) for every cached page that begins `tokens`, as long as a token is left beyond them.
 template <typename Take>
 void KvCache::for_each_hit(std::span<const TokenId> tokens, uint64_t scope, Take&& take) const {
+  if (shape_.states.layer_count > 0) return;
   const auto page_size = static_cast<size_t>(shape_.page_size);
   PrefixCache::Place place{.scope = scope};
   for (size_t end = page_size; end < tokens.size(); end += page_size) {
@@ -175,6 +186,7 @@ KvSequence KvCache::open(std::span<const TokenId> tokens, uint64_t scope) {
     sequence.pages_.push_back(hit.page);
     sequence.prefixes_.push_back(hit.prefix);
   });
+  if (shape_.states.layer_count > 0) sequence.state_ = states_.take();
   const auto found = static_cast<std::ptrdiff_t>(sequence.pages_.size()) * shape_.page_size;
   sequence.tokens_.assign(tokens.begin(), tokens.begin() + found);
   return sequence;
@@ -213,10 +225,14 @@ void KvCache::take_pages(KvSequence& sequence, int count) {
 void KvCache::rewind(KvSequence& sequence, int32_t length) {
   OUTRIDER_CHECK(sequence.cache_ == this && sequence.staged_ == 0);
   OUTRIDER_CHECK(length >= 0 && length <= sequence.length());
-  if (first_seen_page(length) < sequence.first_page_) {
+  const int32_t forgotten = sequence.length() - length;
+  const bool holds_later =
+      sequence.state_ != KvSequence::kNoState && states_.most_entries(sequence.state_) > length;
+  if (first_seen_page(length) < sequence.first_page_ || holds_later) {
+    forget_all(sequence);
     length = 0;
-    release_pages(sequence, 0);
-    sequence.first_page_ = 0;
+  } else if (sequence.state_ != KvSequence::kNoState) {
+    sequence.kept_updates_ -= forgotten;
   }
   sequence.tokens_.resize(static_cast<size_t>(length));
   sequence.prefixes_.resize(
@@ -327,9 +343,35 @@ void KvCache::publish_full_pages(KvSequence& sequence) {
   }
 }
 
+void KvCache::forget_all(KvSequence& sequence) {
+  release_pages(sequence, 0);
+  sequence.first_page_ = 0;
+  sequence.tokens_.clear();
+  sequence.prefixes_.clear();
+  sequence.kept_updates_ = 0;
+  if (sequence.state_ != KvSequence::kNoState) states_.reset(sequence.state_);
+}
+
+// The pass over a chain has applied all entries but the last, whose update stands where that of a first staged
+// entry does.
+void KvCache::commit_updates(KvSequence& sequence, std::span<const int> path) {
+  if (path.empty()) return;
+  const int32_t id = sequence.state_;
+  const int32_t held = states_.most_entries(id);
+  OUTRIDER_CHECK(states_.fewest_entries(id) == held && held >= sequence.length());
+  const int32_t applied = held - sequence.length();
+  const int32_t before = std::exchange(sequence.kept_updates_, 0);
+  for (size_t i = static_cast<size_t>(applied); i < path.size(); ++i)
+    states_.copy_update(id, before + path[i] - applied, sequence.kept_updates_++);
+}
+
 // Ends a transaction or a rewind: only pages of committed entries stay.
 void KvCache::finish(KvSequence& sequence) {
   sequence.staged_ = 0;
+  if (sequence.state_ != KvSequence::kNoState) {
+    if (states_.most_entries(sequence.state_) > sequence.length()) forget_all(sequence);
+    if (options_.poison) states_.poison_updates(sequence.state_, sequence.kept_updates_);
+  }
   publish_full_pages(sequence);
   release_pages(sequence, static_cast<size_t>(pages_for(sequence.length())));
   release_unseen_pages(sequence);
@@ -342,6 +384,7 @@ void KvCache::finish(KvSequence& sequence) {
 void KvCache::close(KvSequence& sequence) {
   OUTRIDER_CHECK(sequence.staged_ == 0);
   release_pages(sequence, 0);
+  if (sequence.state_ != KvSequence::kNoState) states_.release(std::exchange(sequence.state_, -1));
   std::erase(sequences_, &sequence);
   sequence.cache_ = nullptr;
 }

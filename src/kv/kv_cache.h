@@ -7,6 +7,7 @@
 
 #include "kv/page_pool.h"
 #include "kv/prefix_cache.h"
+#include "kv/state_store.h"
 #include "outrider/result.h"
 #include "outrider/token.h"
 #include "tensor/buffer.h"
@@ -32,6 +33,8 @@ struct KvShape {
   int64_t window = 0;
   // [layer_count], where layers differ; empty: all have the heads above.
   std::vector<KvHeads> layers = {};
+  // Layers beside those above that keep a state in place of keys and values.
+  StateShape states = {};
 
   KvHeads heads(int64_t layer) const {
     return layers.empty() ? KvHeads{kv_head_count, head_dim} : layers[static_cast<size_t>(layer)];
@@ -43,7 +46,9 @@ struct KvShape {
   // Size in bytes of one entry's keys and values in the layers before `layer`.
   int64_t bytes_before(int64_t layer) const;
   int64_t page_bytes() const { return page_size * bytes_before(layer_count); }
-  int64_t total_bytes() const { return page_count * page_bytes(); }
+  int64_t total_bytes() const {
+    return page_count * page_bytes() + states.sequence_count * states.bytes_per_sequence();
+  }
 };
 
 struct KvOptions {
@@ -76,6 +81,11 @@ class KvSequence {
   // Staged pages are included while a transaction is open. Pages before the window are kNoPage.
   static constexpr int32_t kNoPage = -1;
   std::span<const int32_t> pages() const { return pages_; }
+  // Its state in KvCache::states(), and how many of its last committed entries have an update there, in their
+  // order from 0 on; staged entries follow. Without layers that have states it is kNoState.
+  static constexpr int32_t kNoState = -1;
+  int32_t state() const { return state_; }
+  int32_t kept_updates() const { return kept_updates_; }
 
  private:
   friend class KvCache;
@@ -87,10 +97,14 @@ class KvSequence {
   std::vector<PrefixId> prefixes_;  // one per full page of committed tokens: the prefix that it ends
   uint64_t scope_ = 0;
   int staged_ = 0;  // entries staged by the open transaction
+  int32_t state_ = kNoState;
+  int32_t kept_updates_ = 0;
 };
 
 // Entries reserved for one forward pass: staged entry i of a sequence is its entry length() + i. Either a
 // path of them is committed, or the destructor gives all of them back. One open transaction per sequence.
+// Where layers have states, a pass over a chain (append_chain) applies all of its entries but the last at once;
+// a sequence that does not commit these loses all entries.
 class KvTransaction {
  public:
   ~KvTransaction();
@@ -135,7 +149,7 @@ class KvCache {
 
   // A sequence that already holds the longest run of full cached pages that begins `tokens`, but always less
   // than all of `tokens`, so that at least one token is left to compute. Pages are shared within a scope
-  // only.
+  // only, and not at all where layers have states, which no page holds.
   KvSequence open(std::span<const TokenId> tokens, uint64_t scope = 0);
 
   // The entries that open() would find, and the number of their pages that no sequence uses.
@@ -149,12 +163,14 @@ class KvCache {
   Result<KvTransaction> stage(KvSequence& sequence, int count);
 
   // Forgets committed entries from `length` on, or all where a row after `length` would see pages that were
-  // given back. Shared pages are left alone: the next stage() copies one that is kept in part.
+  // given back or a state that holds later entries. Shared pages are left alone: the next stage() copies one that is kept in part.
   void rewind(KvSequence& sequence, int32_t length);
 
   // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each
   std::byte* keys(int64_t layer);
   std::byte* values(int64_t layer);
+
+  StateStore& states() { return states_; }
 
   // Pages that stage() could hand out now: free ones and those kept only for reuse.
   int64_t available_pages() const;
@@ -188,6 +204,9 @@ class KvCache {
   void move_rows(int64_t from_slot, int64_t to_slot, int64_t count);
   void publish_full_pages(KvSequence& sequence);
   void finish(KvSequence& sequence);
+  // The updates of the committed `path` become those that are kept.
+  void commit_updates(KvSequence& sequence, std::span<const int> path);
+  void forget_all(KvSequence& sequence);
   void close(KvSequence& sequence);
   void poison(int64_t first_slot, int64_t count);
   Status check_sequence(const KvSequence& sequence) const;
@@ -196,6 +215,7 @@ class KvCache {
   KvOptions options_;
   PagePool pool_;
   PrefixCache prefixes_;
+  StateStore states_;
   std::vector<std::byte> poisoned_row_;       // NaN in every number of the largest row; empty: no poisoning
   Buffer storage_;                            // [layer_count, keys then values, slots, heads]
   std::vector<int64_t> layer_begin_;          // [layer_count], in bytes

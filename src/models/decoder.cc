@@ -38,10 +38,13 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
       woken_(static_cast<size_t>(config_.layer_count)),
       rotations_(config_.ropes.size()) {
   int64_t cached = 0;
+  int64_t states = 0;
   for (int64_t i = 0; i < config_.layer_count; ++i) {
     attention_.push_back(AttentionShape::of(config_, i));
     const int64_t from = config_.kv_layer_of(i);
-    cache_layers_.push_back(from == i ? cached++ : cache_layers_[static_cast<size_t>(from)]);
+    cache_layers_.push_back(!config_.has_attention(i) ? states++
+                            : config_.has_keys(i)     ? cached++
+                                                      : cache_layers_[static_cast<size_t>(from)]);
   }
   for (size_t i = 0; i < config_.ropes.size(); ++i)
     ropes_.emplace_back(config_.ropes[i], head_dim_of_rope(config_, static_cast<int>(i)), options.context);
@@ -59,8 +62,8 @@ std::span<const float> Decoder::features() {
   return {features_.data(), static_cast<size_t>(feature_rows_ * feature_size())};
 }
 
-std::span<const float> Decoder::states() {
-  return {states_.data(), static_cast<size_t>(state_count_ * config_.hidden_size)};
+std::span<const float> Decoder::hidden_states() {
+  return {hidden_states_.data(), static_cast<size_t>(hidden_state_count_ * config_.hidden_size)};
 }
 
 void Decoder::embed_tokens(std::span<const TokenId> tokens, float* out) const {
@@ -109,20 +112,33 @@ KvShape Decoder::make_kv_shape() const {
                 .head_dim = config_.head_dim,
                 .page_count = 0,
                 .window = config_.longest_window()};
-  for (const AttentionShape& attention : attention_) {
-    if (attention.stores) shape.layers.push_back({attention.kv_head_count, attention.head_dim});
+  for (int64_t i = 0; i < config_.layer_count; ++i) {
+    const AttentionShape& attention = attention_[static_cast<size_t>(i)];
+    if (config_.has_keys(i)) shape.layers.push_back({attention.kv_head_count, attention.head_dim});
   }
   shape.layer_count = std::ssize(shape.layers);
   const KvHeads usual = {shape.kv_head_count, shape.head_dim};
   if (std::ranges::all_of(shape.layers, [&](const KvHeads& heads) { return heads == usual; }))
     shape.layers.clear();
+  shape.states = make_state_shape();
+  return shape;
+}
+
+StateShape Decoder::make_state_shape() const {
+  StateShape shape;
+  for (int64_t i = 0; i < config_.layer_count; ++i) {
+    if (config_.has_attention(i)) continue;
+    ++shape.layer_count;
+    shape.size = config_.state_size(i);
+    shape.update_size = config_.hidden_size;
+  }
   return shape;
 }
 
 SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
   OUTRIDER_CHECK(layers.count >= 1 && layers.count <= config_.layer_count);
   OUTRIDER_CHECK(batch.logits_rows.size() == batch.tokens.size() && batch.resumed_rows.empty() &&
-                 batch.state_rows.empty());
+                 batch.hidden_state_rows.empty());
   return run(batch, cache, layers);
 }
 
@@ -147,13 +163,14 @@ int64_t Decoder::pass_bytes() const {
 }
 
 SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) {
-  feature_rows_ = state_count_ = 0;
+  feature_rows_ = hidden_state_count_ = 0;
   woken_.assign(static_cast<size_t>(config_.layer_count), 0);
   if (batch.rows() == 0) return {};
   OUTRIDER_CHECK(layers.count <= std::ssize(weights_.layers));
   OUTRIDER_CHECK(cache.shape().layer_count == kv_shape_.layer_count &&
                  cache.shape().kv_head_count == kv_shape_.kv_head_count &&
-                 cache.shape().head_dim == kv_shape_.head_dim && cache.shape().layers == kv_shape_.layers);
+                 cache.shape().head_dim == kv_shape_.head_dim && cache.shape().layers == kv_shape_.layers &&
+                 cache.shape().states.size == kv_shape_.states.size);
   const bool is_resumed = !batch.resumed_rows.empty();
   OUTRIDER_CHECK(!is_resumed || (batch.resume_layer >= 1 && batch.resume_layer < layers.count));
   captures_ = taps_.count() > 0 && !is_resumed;
@@ -162,12 +179,18 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   list_wanted_rows(batch);
   feature_rows_ = captures_ ? batch.rows() : 0;
   list_rows(batch, !is_resumed);
+  plan_states(batch, cache);
   embed(batch);
   for (int64_t i = 0; i < layers.count; ++i) {
-    if (is_resumed && i == batch.resume_layer) resume(batch);
+    if (is_resumed && i == batch.resume_layer) {
+      resume(batch);
+      plan_states(batch, cache);
+    }
     if (weights_.stream && layers.runs(i)) weights_.stream->acquire(i);
+    const bool is_last = i + 1 == layers.count;
     const bool attends = layers.runs_attention(i) && layers.runs_attention(config_.kv_layer_of(i));
-    if (attends) run_attention(batch, i, i + 1 == layers.count, cache);
+    if (attends && config_.has_attention(i)) run_attention(batch, i, is_last, cache);
+    if (attends && !config_.has_attention(i)) run_convolution(batch, i, is_last, cache);
     const bool joins = attends && config_.block != BlockKind::kSequential;
     if (layers.runs_mlp(i)) run_mlp(i, joins);
   }
@@ -175,7 +198,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   const float* output = add_and_normalize(weights_.final_norm, config_.layer_count);
   if (captures_ && taps_.final_norm) copy_feature(output, static_cast<int64_t>(taps_.layers.size()));
   if (taps_end()) keep_wanted_outputs();
-  if (!batch.state_rows.empty()) output = take_states(batch, output);
+  if (!batch.hidden_state_rows.empty()) output = take_hidden_states(batch, output);
   if (wanted == 0) return {};
   compute_logits(output, wanted);
   return {.logits = {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)},
@@ -210,6 +233,8 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
     attended_.reserve(rows, attention.q_size());
   }
   for (const DecoderLayer& layer : weights_.layers) {
+    qkv_.reserve(rows, layer.convolution.input.n);
+    attended_.reserve(rows, layer.convolution.size);
     gate_up_.reserve(rows, layer.gate_up.n);
     gated_.reserve(rows, std::max(layer.down.k, config_.layer_inputs.size));
     for (const Projection* projection : layer.projections()) ops_.reserve(*projection, rows);
@@ -328,6 +353,10 @@ std::span<const float> Decoder::query_factors_of(int64_t layer) const {
   return rotates && config_.query_temperature.without_rope ? std::span<const float>() : query_factors_;
 }
 
+void Decoder::plan_states(const ForwardBatch& batch, KvCache& cache) {
+  if (kv_shape_.states.layer_count > 0) states_.build(batch, rows_, cache.states());
+}
+
 RowRotations Decoder::rotations_of(int64_t layer) {
   const int rope = config_.traits_of(layer).rope;
   if (rope == LayerTraits::kNoRope) return {};
@@ -375,7 +404,7 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                                     .v_norm = layer.v_norm,
                                     .cache = &cache,
                                     .layer = cache_layer});
-  if (is_last && !taps_end()) keep_wanted_rows();
+  if (is_last && !taps_end()) keep_wanted_rows({qkv_.data(), attention.qkv_size()});
   if (row_count() == 0) return;
   ops_.attend(attention, {.qkv = qkv_.data(),
                           .rows = attention_rows_,
@@ -384,6 +413,23 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                           .sinks = layer.sinks,
                           .y = attended_.data()});
   ops_.project(layer.attention_output, attended_.data(), delta_.data(), row_count());
+  submit_delta(layer.attention_output_norm);
+}
+
+void Decoder::run_convolution(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache) {
+  if (row_count() == 0) return;
+  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
+  const ShortConvolution& convolution = layer.convolution;
+  ops_.project(convolution.input, add_and_normalize(layer.attention_norm, index), qkv_.data(), row_count());
+  convolve(ops_, convolution, states_,
+           {.projected = qkv_.data(),
+            .y = attended_.data(),
+            .rows = row_count(),
+            .layer = cache_layers_[static_cast<size_t>(index)]},
+           cache.states());
+  if (is_last && !taps_end()) keep_wanted_rows({attended_.data(), convolution.size});
+  if (row_count() == 0) return;
+  ops_.project(convolution.output, attended_.data(), delta_.data(), row_count());
   submit_delta(layer.attention_output_norm);
 }
 
@@ -499,19 +545,19 @@ void Decoder::submit_delta(const Norm& output_norm) {
 
 void Decoder::list_wanted_rows(const ForwardBatch& batch) {
   wanted_.clear();
-  std::set_union(batch.logits_rows.begin(), batch.logits_rows.end(), batch.state_rows.begin(),
-                 batch.state_rows.end(), std::back_inserter(wanted_));
+  std::set_union(batch.logits_rows.begin(), batch.logits_rows.end(), batch.hidden_state_rows.begin(),
+                 batch.hidden_state_rows.end(), std::back_inserter(wanted_));
 }
 
-// Once the last layer has stored its keys and values, nothing depends any more on rows that are not wanted.
-void Decoder::keep_wanted_rows() {
+// Once the last layer has stored what later rows read, nothing depends any more on rows that are not wanted.
+void Decoder::keep_wanted_rows(MovedRows moved) {
   size_t kept = 0;
   for (const int32_t row : wanted_) {  // ascending, so moving rows down in place is safe
     const auto from = static_cast<size_t>(row);
     if (from != kept) {
       attention_rows_[kept] = attention_rows_[from];
       rows_[kept] = rows_[from];
-      move_row(qkv_.data(), attention_.back().qkv_size(), from, kept);
+      move_row(moved.data, moved.size, from, kept);
       move_row(hidden_.data(), config_.hidden_size, from, kept);
       if (config_.block == BlockKind::kParallelNorm)
         move_row(normed_.data(), config_.hidden_size, from, kept);
@@ -532,15 +578,15 @@ void Decoder::keep_wanted_outputs() {
   }
 }
 
-const float* Decoder::take_states(const ForwardBatch& batch, const float* outputs) {
+const float* Decoder::take_hidden_states(const ForwardBatch& batch, const float* outputs) {
   const int64_t dim = config_.hidden_size;
-  states_.reserve(std::ssize(batch.state_rows), dim);
-  auto state = batch.state_rows.begin();
+  hidden_states_.reserve(std::ssize(batch.hidden_state_rows), dim);
+  auto state = batch.hidden_state_rows.begin();
   auto logits = batch.logits_rows.begin();
   float* with_logits = normed_.data();
   for (const int32_t row : wanted_) {  // ascending, so moving rows down in place is safe
-    if (state != batch.state_rows.end() && *state == row) {
-      std::copy_n(outputs, dim, states_.data() + state_count_++ * dim);
+    if (state != batch.hidden_state_rows.end() && *state == row) {
+      std::copy_n(outputs, dim, hidden_states_.data() + hidden_state_count_++ * dim);
       ++state;
     }
     if (logits != batch.logits_rows.end() && *logits == row) {

@@ -9,6 +9,7 @@
 #include "models/layer_ops.h"
 #include "models/model.h"
 #include "models/rotary_embedding.h"
+#include "models/state_plan.h"
 
 namespace outrider {
 
@@ -37,7 +38,7 @@ class Decoder final : public Model {
   SubsetOutput forward_subset(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers) override;
   void tap(FeatureTaps taps) override;
   int64_t feature_size() const override;
-  std::span<const float> states() override;
+  std::span<const float> hidden_states() override;
   std::span<const float> features() override;
   void measure_into(PassProfile* profile) override { ops_.measure_into(profile); }
   void embed_tokens(std::span<const TokenId> tokens, float* out) const override;
@@ -46,6 +47,7 @@ class Decoder final : public Model {
 
  private:
   KvShape make_kv_shape() const;
+  StateShape make_state_shape() const;
   void grow(int64_t rows, int64_t logits_rows);
   void grow_experts(int64_t rows);
   SubsetOutput run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
@@ -54,11 +56,14 @@ class Decoder final : public Model {
   void embed(const ForwardBatch& batch);
   // Prepares all that a row's position decides.
   void place_rows(const ForwardBatch& batch, Range rows);
+  // Prepares the layers with states for the rows being computed.
+  void plan_states(const ForwardBatch& batch, KvCache& cache);
   // Adds the resumed rows to those being computed.
   void resume(const ForwardBatch& batch);
   RowRotations rotations_of(int64_t layer);
   std::span<const float> query_factors_of(int64_t layer) const;
   void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
+  void run_convolution(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
   // `joins`: the layer is parallel, and its attention has run.
   void run_mlp(int64_t index, bool joins);
   const float* mlp_input(const DecoderLayer& layer, bool joins);
@@ -81,11 +86,16 @@ class Decoder final : public Model {
   void submit_delta(const Norm& output_norm);
   // Lists the rows whose logits or states are wanted.
   void list_wanted_rows(const ForwardBatch& batch);
+  // Rows that narrowing moves along with those of the residual stream.
+  struct MovedRows {
+    float* data = nullptr;
+    int64_t size = 0;
+  };
   // Narrows the rows being computed to those wanted, in their order.
-  void keep_wanted_rows();
+  void keep_wanted_rows(MovedRows moved);
   void keep_wanted_outputs();
   // Copies the wanted states out of the outputs of the wanted rows; returns the outputs of rows with logits.
-  const float* take_states(const ForwardBatch& batch, const float* outputs);
+  const float* take_hidden_states(const ForwardBatch& batch, const float* outputs);
   // hidden += pending delta; returns norm(hidden), or `hidden` itself where the norm is empty. `hidden` is
   // then the input of layer `tapped_layer`, which is kept where it is a wanted feature; -1: it is no layer's
   // input.
@@ -104,7 +114,8 @@ class Decoder final : public Model {
   DecoderWeights weights_;
   ExpertOps experts_;
   std::vector<AttentionShape> attention_;  // [layer_count]
-  std::vector<int64_t> cache_layers_;      // [layer_count]: where the cache has the layer's keys and values
+  // [layer_count]: where the cache has the layer's keys and values, or its state.
+  std::vector<int64_t> cache_layers_;
   std::vector<RotaryEmbedding> ropes_;
   KvShape kv_shape_;
   LayerSubset whole_;
@@ -134,11 +145,12 @@ class Decoder final : public Model {
   Scratch logits_;                    // [wanted rows, vocab_size]
   Scratch projected_inputs_;          // [batch rows, layer_count, size]
   Scratch layer_inputs_;              // [batch rows, layer_count, size], where layers have inputs
-  Scratch states_;                    // [batch.state_rows, hidden_size]
-  int64_t state_count_ = 0;           // rows of states_ that the last pass wrote
+  Scratch hidden_states_;             // [batch.hidden_state_rows, hidden_size]
+  int64_t hidden_state_count_ = 0;    // rows of hidden_states_ that the last pass wrote
   std::vector<int32_t> wanted_;       // rows of the batch whose logits or states are wanted, ascending
   std::vector<int32_t> rows_;         // rows of the batch being computed
   std::vector<AttentionRow> attention_rows_;
+  StatePlan states_;
 };
 
 }  // namespace outrider

@@ -25,6 +25,7 @@ Status check_weight_type(std::optional<DType> type) {
 int64_t norm_parameters(const DecoderLayer& layer) {
   auto count = static_cast<int64_t>(layer.q_norm.size() + layer.k_norm.size() + layer.sinks.size());
   count += layer.input.norm.parameter_count();
+  count += static_cast<int64_t>(layer.convolution.taps.size() + layer.convolution.bias.size());
   for (const auto* norm :
        {&layer.attention_norm, &layer.attention_output_norm, &layer.mlp_norm, &layer.mlp_output_norm})
     count += norm->parameter_count();
@@ -83,6 +84,7 @@ Status load_norms(WeightLoader& loader, const ModelConfig& config, const LayerPl
     OUTRIDER_RETURN_IF_ERROR(read("post_self_attn_layernorm", hidden, layer.attention_output_norm));
     OUTRIDER_RETURN_IF_ERROR(read("post_mlp_layernorm", hidden, layer.mlp_output_norm));
   }
+  if (!config.has_attention(place.index)) return {};
   const std::string attention = place.prefix + "self_attn.";
   const LayerSizes sizes = config.sizes_of(place.index);
   if (config.qk_norm == QkNorm::kPlain && config.traits_of(place.index).rope != LayerTraits::kNoRope)
@@ -114,6 +116,23 @@ Status load_attention(WeightLoader& loader, const ModelConfig& config, const Lay
   OUTRIDER_RETURN_IF_ERROR(loader.plan(queries, place.input_size, config.qkv_bias, layer.qkv));
   return loader.plan({{attention + "o_proj", config.hidden_size}}, sizes.q_size(), config.output_bias,
                      layer.attention_output);
+}
+
+// Files have the taps of each number together.
+Status load_convolution(WeightLoader& loader, const ModelConfig& config, const std::string& name,
+                        ShortConvolution& convolution) {
+  const int64_t size = config.hidden_size;
+  const auto [taps, bias] = config.convolution;
+  convolution.size = size;
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "in_proj", 3 * size}}, size, bias, convolution.input));
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "out_proj", size}}, size, bias, convolution.output));
+  std::vector<float> stored;
+  OUTRIDER_RETURN_IF_ERROR(loader.read_numbers(name + "conv.weight", {size, taps}, stored));
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    for (int64_t i = 0; i < size; ++i)
+      convolution.taps.push_back(stored[static_cast<size_t>(i * taps + tap)]);
+  }
+  return bias ? loader.read_vector(name + "conv.bias", size, convolution.bias) : Status();
 }
 
 // Where an expert's number ends the names of its matrices, it is `end`.
@@ -254,7 +273,10 @@ int64_t DecoderWeights::streamed_bytes(int64_t used) const {
 Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                           DecoderLayer& layer) {
   OUTRIDER_RETURN_IF_ERROR(load_norms(loader, config, place, layer));
-  OUTRIDER_RETURN_IF_ERROR(load_attention(loader, config, place, layer));
+  OUTRIDER_RETURN_IF_ERROR(
+      config.has_attention(place.index)
+          ? load_attention(loader, config, place, layer)
+          : load_convolution(loader, config, place.prefix + "conv.", layer.convolution));
   OUTRIDER_RETURN_IF_ERROR(load_layer_end(loader, config, place, layer));
   if (config.has_dense_mlp(place.index)) {
     const int64_t ffn_size = config.sizes_of(place.index).ffn_size;

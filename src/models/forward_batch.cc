@@ -9,20 +9,25 @@ namespace outrider {
 namespace {
 
 // Adds the page table of `sequence` and returns its index in the batch.
-int32_t add_sequence(ForwardBatch& batch, const KvSequence& sequence) {
+int32_t add_sequence(ForwardBatch& batch, const KvSequence& sequence, bool is_chain) {
   const auto pages = sequence.pages();
   batch.pages.insert(batch.pages.end(), pages.begin(), pages.end());
   batch.page_begin.push_back(static_cast<int32_t>(batch.pages.size()));
+  batch.states.push_back({.id = sequence.state(),
+                          .length = sequence.length(),
+                          .kept_updates = sequence.kept_updates(),
+                          .is_chain = is_chain});
   return static_cast<int32_t>(batch.page_begin.size()) - 2;
 }
 
 }  // namespace
 
 void ForwardBatch::clear() {
-  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &tails, &pages, &logits_rows, &state_rows,
-                      &resumed_rows}) {
+  for (auto* field : {&positions, &slots, &sequences, &prefix_len, &tails, &pages, &logits_rows,
+                      &hidden_state_rows, &resumed_rows}) {
     field->clear();
   }
+  states.clear();
   resumed_states.clear();
   tokens.clear();
   tail_begin.assign(1, 0);
@@ -38,6 +43,7 @@ void ForwardBatch::reserve(const Limits& limits) {
   tail_begin.reserve(rows + 1);
   tails.reserve(rows * static_cast<size_t>(limits.max_depth + 1));
   page_begin.reserve(static_cast<size_t>(limits.max_sequences) + 1);
+  states.reserve(static_cast<size_t>(limits.max_sequences));
   const int64_t pages_each = (limits.max_entries + limits.page_size - 1) / limits.page_size;
   pages.reserve(static_cast<size_t>(limits.max_sequences * pages_each));
 }
@@ -53,7 +59,7 @@ int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransa
                  std::span<const TokenId> tokens, int first_wanted_token) {
   const auto count = static_cast<int>(tokens.size());
   OUTRIDER_CHECK(count <= transaction.count());
-  const int32_t index = add_sequence(batch, sequence);
+  const int32_t index = add_sequence(batch, sequence, /*is_chain=*/true);
   const auto first_wanted = static_cast<int>(batch.logits_rows.size());
   for (int i = 0; i < count; ++i) {
     if (i >= first_wanted_token) batch.logits_rows.push_back(batch.rows());
@@ -71,7 +77,7 @@ int append_tree(ForwardBatch& batch, const KvSequence& sequence, const KvTransac
                 const StagedTree& tree, LogitsWanted wanted) {
   const auto count = static_cast<int>(tree.tokens.size());
   OUTRIDER_CHECK(count <= transaction.count() && tree.tokens.size() == tree.parents.size());
-  const int32_t index = add_sequence(batch, sequence);
+  const int32_t index = add_sequence(batch, sequence, /*is_chain=*/false);
   const auto first_wanted = static_cast<int>(batch.logits_rows.size());
   for (int i = tree.first; i < count; ++i) {
     const auto begin = static_cast<std::ptrdiff_t>(batch.tails.size());

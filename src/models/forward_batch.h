@@ -25,8 +25,16 @@ struct ForwardBatch {
       tails;  // entry indices of a row's ancestors within the staged tree, the row itself last
   std::vector<int32_t> page_begin;  // [sequences + 1] into `pages`
   std::vector<int32_t> pages;
-  std::vector<int32_t> logits_rows;  // rows whose logits are wanted, ascending
-  std::vector<int32_t> state_rows;   // rows whose output of the final norm is wanted, ascending
+  // What layers with states need to know of a sequence, see KvSequence.
+  struct StatePlace {
+    int32_t id = KvSequence::kNoState;
+    int32_t length = 0;  // committed entries
+    int32_t kept_updates = 0;
+    bool is_chain = false;  // its rows are its next entries in order, and all but the last become text
+  };
+  std::vector<StatePlace> states;          // [sequences]
+  std::vector<int32_t> logits_rows;        // rows whose logits are wanted, ascending
+  std::vector<int32_t> hidden_state_rows;  // rows whose output of the final norm is wanted, ascending
   // Rows that an earlier pass over the first layers has computed, ascending. Their slots hold the keys and
   // values of these layers, and the rows enter at `resume_layer`; all others enter at layer 0.
   int64_t resume_layer = 0;
@@ -50,7 +58,8 @@ struct ForwardBatch {
 
 enum class LogitsWanted : uint8_t { kNone, kLast, kAll };
 
-// Appends `tokens` as staged entries 0..n-1 of `sequence`, a chain: row i sees everything before it.
+// Appends `tokens` as staged entries 0..n-1 of `sequence`, a chain: row i sees everything before it. All of
+// them but the last must become text: drafts are appended as a tree.
 // Returns the index into logits_rows of the first row whose logits are wanted.
 int append_chain(ForwardBatch& batch, const KvSequence& sequence, const KvTransaction& transaction,
                  std::span<const TokenId> tokens, LogitsWanted wanted);

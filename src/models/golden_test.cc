@@ -113,6 +113,15 @@ TEST(GgufModel, MixturesOfExpertsAgreeWithTransformers) {
   }
 }
 
+TEST(GgufModel, HybridsAgreeWithTransformers) {
+  for (const char* name : {"lfm2"}) {
+    SCOPED_TRACE(name);
+    TestModel model({.name = std::string(name) + ".gguf", .weights = DType::kF32});
+    ASSERT_TRUE(model.ok());
+    expect_golden(model, read_golden(name));
+  }
+}
+
 TEST(GgufModel, AgreesWithTransformersOnRopeDivisors) {
   TestModel model({.name = "llama_rope_llama3.gguf", .weights = DType::kF32});
   ASSERT_TRUE(model.ok());

@@ -97,9 +97,9 @@ class Model {
   // cannot be read throw ReadFailure.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
 
-  // The outputs of the final norm for batch.state_rows of the last pass, [state_rows, hidden_size], valid
-  // until the next one.
-  virtual std::span<const float> states() = 0;
+  // The outputs of the final norm for batch.hidden_state_rows of the last pass, [hidden_state_rows,
+  // hidden_size], valid until the next one.
+  virtual std::span<const float> hidden_states() = 0;
 
   // Runs a part of the network and writes the keys and values of the layers whose attention runs; they equal
   // those of forward() where all layers before run whole. Precondition: logits of every row are wanted,

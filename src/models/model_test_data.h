@@ -27,7 +27,7 @@ inline constexpr const char* kBlockModels[] = {
     "olmo2",        "olmo3",      "granite", "granite4",   "glm",        "glm4",
     "stablelm",     "opt",        "gpt2",    "starcoder",  "starcoder2", "falcon",
     "falcon_alibi", "mpt",        "mixtral", "qwen2_moe",  "qwen3_moe",  "olmoe",
-    "gpt_oss",      "granitemoe", "llama4",  "gemma4_moe", "glm4_moe"};
+    "gpt_oss",      "granitemoe", "llama4",  "gemma4_moe", "glm4_moe",   "lfm2"};
 
 struct TestModelOptions {
   std::string name;  // a directory, a .gguf file, or shape_path()

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "base/log.h"
@@ -81,9 +83,11 @@ Status WeightLoader::plan_matrix(MatrixPlan plan, Layout layout, PackedMatrix& p
   return {};
 }
 
-Status WeightLoader::read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values) {
-  OUTRIDER_TRY(const TensorView view, find(tensor_name, {size}));
-  if (size % block_elements(view.dtype) != 0) {
+Status WeightLoader::read_numbers(const std::string& tensor_name, const Shape& shape,
+                                  std::vector<float>& values) {
+  OUTRIDER_TRY(const TensorView view, find(tensor_name, shape));
+  const int64_t size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  if (shape.back() % block_elements(view.dtype) != 0 || view.source != nullptr) {
     return input_error(file_.path.string() + ": expected " + tensor_name + " as plain numbers, found " +
                        std::string(dtype_name(view.dtype)) + "; convert the model again");
   }

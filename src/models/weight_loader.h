@@ -55,7 +55,11 @@ class WeightLoader {
   Status plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table);
 
   // Appends the weight of a norm or a bias, [size], to `values` as f32.
-  Status read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values);
+  Status read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values) {
+    return read_numbers(tensor_name, {size}, values);
+  }
+  // Appends all numbers of a small tensor.
+  Status read_numbers(const std::string& tensor_name, const Shape& shape, std::vector<float>& values);
 
   // Packs what was planned, or finds it packed in ModelOptions::packed_cache. The matrices borrow their data
   // from the returned memory. Error: the first matrix that could not be converted or packed.

@@ -61,12 +61,12 @@ std::vector<std::vector<float>> states_of(const Engine& engine, const std::vecto
   EXPECT_TRUE(transaction.ok());
   ForwardBatch batch;
   append_chain(batch, sequence, *transaction, tokens, LogitsWanted::kAll);
-  for (int row = 0; row < batch.rows(); ++row) batch.state_rows.push_back(row);
+  for (int row = 0; row < batch.rows(); ++row) batch.hidden_state_rows.push_back(row);
   model.forward(batch, cache);
   const auto size = static_cast<size_t>(model.config().hidden_size);
   std::vector<std::vector<float>> rows;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const auto row = model.states().subspan(i * size, size);
+    const auto row = model.hidden_states().subspan(i * size, size);
     rows.emplace_back(row.begin(), row.end());
   }
   return rows;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <span>
 #include <string>
 
 #include "tests/lossless/lossless.h"
@@ -40,12 +41,11 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
                                          "gemma2", "gemma3", "gemma4", "glm", "glm4", "stablelm", "opt",
                                          "gpt2", "starcoder", "starcoder2", "falcon", "falcon_alibi", "mpt",
                                          "mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "gpt_oss",
-                                         "granitemoe", "llama4", "gemma4_moe", "glm4_moe"),
+                                         "granitemoe", "llama4", "gemma4_moe", "glm4_moe", "lfm2"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Every drafter without a network of its own, with every tree, on routers of both kinds: rows of drafts, of
-// other sequences and of prompts wake other experts for each other.
-TEST(MixturesOfExperts, NoDrafterAndNoTreeChangesAnything) {
+// Every drafter without a network of its own, with every tree.
+void expect_no_drafter_changes(std::span<const char* const> models) {
   constexpr std::array kDrafters = {"ngram",
                                     "suffix",
                                     "lookahead",
@@ -55,7 +55,7 @@ TEST(MixturesOfExperts, NoDrafterAndNoTreeChangesAnything) {
                                     "early_exit,exit_layer=1"};
   constexpr std::array kPages = {1, 4, 16};
   size_t turn = 0;
-  for (const char* name : {"qwen2_moe", "gpt_oss", "glm4_moe"}) {
+  for (const char* name : models) {
     const std::string model = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + name;
     for (const double temperature : {0.0, 0.8}) {
       Workload workload = token_workload(temperature, 30);
@@ -71,12 +71,24 @@ TEST(MixturesOfExperts, NoDrafterAndNoTreeChangesAnything) {
                                 .threads = 1 + static_cast<int>(turn % 2),
                                 .head = model};
           expect_same(plain, run_variant({}, variant, workload), model + ", " + describe(variant));
-          if (HasFatalFailure()) return;
+          if (testing::Test::HasFatalFailure()) return;
           ++turn;
         }
       }
     }
   }
+}
+
+// Routers of both kinds: rows of drafts, of other sequences and of prompts wake other experts for each other.
+TEST(MixturesOfExperts, NoDrafterAndNoTreeChangesAnything) {
+  constexpr std::array kModels = {"qwen2_moe", "gpt_oss", "glm4_moe"};
+  expect_no_drafter_changes(kModels);
+}
+
+// Rejected nodes, preemption and other sequences leave no trace in the states of recurrent layers.
+TEST(Hybrids, NoDrafterAndNoTreeChangesAnything) {
+  constexpr std::array kModels = {"lfm2"};
+  expect_no_drafter_changes(kModels);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class HashModel : public Model {
   int64_t feature_size() const override { return 0; }
   std::span<const float> features() override { return {}; }
   void measure_into(PassProfile*) override {}  // it has no operations
-  std::span<const float> states() override { return {}; }
+  std::span<const float> hidden_states() override { return {}; }
   void embed_tokens(std::span<const TokenId>, float*) const override {}
   std::span<const float> output_head(const float*, int64_t) override { return {}; }
   void normalize_output(const float*, float*, int64_t) const override {}

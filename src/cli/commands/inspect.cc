@@ -65,10 +65,18 @@ Totals totals_of(const ModelFile& model) {
 int64_t cache_bytes_per_token(const ModelConfig& config) {
   int64_t bytes = 0;
   for (int64_t layer = 0; layer < config.layer_count; ++layer) {
-    if (config.kv_layer_of(layer) != layer) continue;
+    if (!config.has_keys(layer)) continue;
     const LayerSizes sizes = config.sizes_of(layer);
     bytes += 2 * sizes.kv_head_count * cached_head_bytes(DType::kBF16, sizes.head_dim);
   }
+  return bytes;
+}
+
+// The bytes of a sequence's state, which do not depend on its length.
+int64_t state_bytes(const ModelConfig& config) {
+  int64_t bytes = 0;
+  for (int64_t layer = 0; layer < config.layer_count; ++layer)
+    bytes += config.state_size(layer) * static_cast<int64_t>(sizeof(float));
   return bytes;
 }
 
@@ -92,6 +100,7 @@ nlohmann::ordered_json config_json(const ModelConfig& config) {
           {"used_experts", config.experts.used},
           {"expert_ffn_size", config.experts.ffn_size},
           {"cache_bytes_per_token", cache_bytes_per_token(config)},
+          {"state_bytes", state_bytes(config)},
           {"max_context", config.max_context},
           {"rope_theta", config.ropes.front().theta},
           {"sliding_window", widest_window(config)},

@@ -28,11 +28,13 @@ constexpr int kMaxTreeRows = 65;  // the pending token and 64 drafted ones
 constexpr int64_t kDefaultContext = 512;
 constexpr int64_t kRowBenchRounds = 10;
 
-// A sequence with a random context in its cache. Its passes leave the cache unchanged.
+// A sequence with a random context in its cache. Passes that are timed leave the cache unchanged, except for
+// chains where layers have states: the next one fills the cache again.
 class RowPasses {
  public:
   explicit RowPasses(EngineParts& parts) : parts_(parts), sequence_(parts.cache->open({})) {}
 
+  // Computes what the context lacks.
   Status fill(int64_t context);
   // Milliseconds from a batch of `rows` rows to its logits. Its operations are added to the profile; nullptr:
   // they are not timed.
@@ -42,6 +44,7 @@ class RowPasses {
   std::vector<TokenId> next_tokens(int64_t count);
 
   EngineParts& parts_;
+  int64_t context_ = 0;
   KvSequence sequence_;
   ForwardBatch batch_;
   uint64_t drawn_ = 0;
@@ -56,6 +59,7 @@ std::vector<TokenId> RowPasses::next_tokens(int64_t count) {
 }
 
 Status RowPasses::fill(int64_t context) {
+  context_ = context;
   ProgressBar progress("context", context);
   std::vector<int> path;
   while (sequence_.length() < context) {
@@ -74,6 +78,7 @@ Status RowPasses::fill(int64_t context) {
 }
 
 Result<double> RowPasses::time(int rows, PassProfile* profile) {
+  if (sequence_.length() < context_) OUTRIDER_RETURN_IF_ERROR(fill(context_));
   const std::vector<TokenId> tokens = next_tokens(rows);
   std::vector<int> parents(tokens.size());
   std::iota(parents.begin(), parents.end(), -1);

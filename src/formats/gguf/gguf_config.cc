@@ -27,7 +27,9 @@ Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
   config->ffn_size = ffn_sizes.front();
   OUTRIDER_TRY(config->head_count, keys.require_integer("attention.head_count"));
   OUTRIDER_TRY(const auto kv_heads, keys.integers("attention.head_count_kv"));
-  config->kv_head_count = kv_heads.empty() ? config->head_count : kv_heads.front();
+  // Layers without attention have none.
+  const auto some = std::ranges::find_if(kv_heads, [](int64_t heads) { return heads != 0; });
+  config->kv_head_count = kv_heads.empty() ? config->head_count : some == kv_heads.end() ? 0 : *some;
   OUTRIDER_TRY(const auto key_length, keys.integer("attention.key_length"));
   OUTRIDER_TRY(const auto value_length, keys.integer("attention.value_length"));
   if (config->head_count < 1) return keys.fail(keys.full("attention.head_count") + " must be positive");
@@ -89,6 +91,12 @@ Status read_layer_inputs(const GgufFile& file, const ArchitectureKeys& keys, Mod
   return {};
 }
 
+Status read_convolution(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
+  if (family.other_layers != LayerKind::kShortConvolution) return {};
+  OUTRIDER_TRY(config->convolution.taps, keys.require_integer("shortconv.l_cache"));
+  return {};
+}
+
 // Reads the traits that a file tells only by the tensors it has.
 Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, const ModelFamily& family,
                           ModelConfig* config) {
@@ -101,7 +109,8 @@ Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, co
   config->qkv_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   config->output_bias = has("blk.0.attn_output.bias");
   config->mlp.bias = has("blk.0.ffn_up.bias");
-  const bool norms_heads = has("blk.0.attn_q_norm.weight") || family.qk_norm_kind == QkNorm::kPlain;
+  const bool norms_heads = has("blk.0.attn_q_norm.weight") || family.qk_norm_kind == QkNorm::kPlain ||
+                           family.other_layers != LayerKind::kAttention;
   config->qk_norm = norms_heads ? family.qk_norm_kind : QkNorm::kNone;
   config->attention_sinks = has("blk.0.attn_sinks.weight");
   config->norm.has_bias = has("output_norm.bias");
@@ -203,6 +212,7 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   OUTRIDER_RETURN_IF_ERROR(read_gguf_ropes(file, keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_positions(file, keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_gguf_experts(file, keys, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_convolution(keys, *family, &config));
   if (family->derive_gguf_traits != nullptr) family->derive_gguf_traits(&config);
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(metadata, tokenizer, &config));
   if (const Status valid = validate(config); !valid.ok()) return metadata.fail(valid.error().message);

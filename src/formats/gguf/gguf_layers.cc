@@ -17,12 +17,12 @@ Error wrong_list_length(const ArchitectureKeys& keys, std::string_view key, int6
                    " layers, found " + std::to_string(found));
 }
 
-// A number for each layer; 0: the key is absent.
+// A number of at least `min` for each layer; 0: the key is absent.
 Result<std::vector<int64_t>> read_by_layer(const ArchitectureKeys& keys, std::string_view key,
-                                           int64_t layers) {
+                                           int64_t layers, int64_t min = 1) {
   OUTRIDER_TRY(std::vector<int64_t> numbers, keys.integers(key));
   for (const int64_t number : numbers) {
-    if (number < 1) return keys.fail(keys.full(key) + " must be positive, found " + std::to_string(number));
+    if (number < min) return keys.fail(keys.full(key) + " must be positive, found " + std::to_string(number));
   }
   if (numbers.size() <= 1)
     return std::vector<int64_t>(static_cast<size_t>(layers), numbers.empty() ? 0 : numbers.front());
@@ -70,7 +70,9 @@ Status read_gguf_layers(const GgufFile& file, const ArchitectureKeys& keys, cons
   OUTRIDER_TRY(const auto window, keys.integer("attention.sliding_window"));
   OUTRIDER_TRY(const auto slides, read_slides(keys, family, blocks));
   OUTRIDER_TRY(const int64_t window_head_dim, read_window_head_dim(keys, family));
-  OUTRIDER_TRY(const auto kv_heads, read_by_layer(keys, "attention.head_count_kv", blocks));
+  const bool is_hybrid = family.other_layers != LayerKind::kAttention;
+  OUTRIDER_TRY(const auto kv_heads,
+               read_by_layer(keys, "attention.head_count_kv", blocks, is_hybrid ? 0 : 1));
   OUTRIDER_TRY(const auto ffn_sizes, read_by_layer(keys, "feed_forward_length", blocks));
   std::vector<LayerTraits> layers(static_cast<size_t>(std::clamp<int64_t>(config->layer_count, 0, blocks)));
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -79,6 +81,7 @@ Status read_gguf_layers(const GgufFile& file, const ArchitectureKeys& keys, cons
     if (family.nope_period != 0 && number % family.nope_period == 0) layer.rope = LayerTraits::kNoRope;
     if (slides[i]) layer.window = window.value_or(0);
     if (layer.window != 0) layer.head_dim = where_other(window_head_dim, config->head_dim);
+    if (is_hybrid && kv_heads[i] == 0) layer.kind = family.other_layers;
     layer.kv_head_count = where_other(kv_heads[i], config->kv_head_count);
     layer.ffn_size = where_other(ffn_sizes[i], config->ffn_size);
     const std::string prefix = "blk." + std::to_string(i) + ".";

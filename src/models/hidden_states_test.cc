@@ -29,10 +29,10 @@ Outputs run(TestModel& model, const std::vector<int32_t>& logits_rows,
   append_chain(batch, sequence, *transaction, random_tokens(kRows, model->config().vocab_size, 7),
                LogitsWanted::kNone);
   batch.logits_rows = logits_rows;
-  batch.state_rows = state_rows;
+  batch.hidden_state_rows = state_rows;
   const auto logits = model->forward(batch, *cache);
   Outputs outputs;
-  std::ranges::copy(model->states(), std::back_inserter(outputs.states));
+  std::ranges::copy(model->hidden_states(), std::back_inserter(outputs.states));
   for (int i = 0; i < static_cast<int>(logits_rows.size()); ++i)
     outputs.logits.push_back(logits_row(logits, i, *model));
   return outputs;

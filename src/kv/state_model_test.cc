@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// States after any sequence of drafts, rejections, failed passes, forks and preemptions are those of plain
+// decoding: a state here is a hash of its entries, kept in two layers that passes may reach at different times.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/counter_rng.h"
+#include "kv/kv_cache.h"
+
+namespace outrider {
+namespace {
+
+constexpr KvShape kHashed = {.layer_count = 1,
+                             .kv_head_count = 1,
+                             .head_dim = 2,
+                             .page_size = 4,
+                             .page_count = 64,
+                             .states = {.layer_count = 2, .size = 1, .update_size = 1, .sequence_count = 2}};
+
+// A number that a float holds exactly. A poisoned update gives a state of its own.
+float hashed(float state, float update) {
+  const auto number = [](float value) { return value == value ? static_cast<uint64_t>(value) : ~uint64_t{0}; };
+  return static_cast<float>(mix64(number(state) * 0x9E3779B97F4A7C15ull ^ number(update)) % (1 << 24));
+}
+
+float expected_state(std::span<const TokenId> tokens) {
+  return std::accumulate(tokens.begin(), tokens.end(), 0.0F,
+                         [](float state, TokenId token) { return hashed(state, static_cast<float>(token)); });
+}
+
+// What a pass over a layer does with the states of one sequence.
+class HashedSequence {
+ public:
+  HashedSequence(KvCache& cache, std::span<const TokenId> prefix) : cache_(cache), kv_(cache.open(prefix)) {}
+
+  KvSequence& kv() { return kv_; }
+
+  void apply_committed(int64_t layer) {
+    StateStore& store = cache_.states();
+    const int32_t first = kv_.length() - kv_.kept_updates();
+    float& state = *store.state(kv_.state(), layer);
+    for (int32_t entry = store.entries(kv_.state(), layer); entry < kv_.length(); ++entry)
+      state = hashed(state, *store.update(kv_.state(), entry - first, layer));
+    store.set_entries(kv_.state(), layer, kv_.length());
+  }
+
+  void run_tree(std::span<const TokenId> tokens, int64_t layer) {
+    apply_committed(layer);
+    StateStore& store = cache_.states();
+    store.reserve_updates(kv_.state(), kv_.kept_updates() + std::ssize(tokens));
+    for (size_t i = 0; i < tokens.size(); ++i)
+      *store.update(kv_.state(), kv_.kept_updates() + static_cast<int64_t>(i), layer) =
+          static_cast<float>(tokens[i]);
+  }
+
+  void run_chain(std::span<const TokenId> tokens, int64_t layer) {
+    apply_committed(layer);
+    StateStore& store = cache_.states();
+    store.reserve_updates(kv_.state(), kv_.kept_updates() + 1);
+    float& state = *store.state(kv_.state(), layer);
+    for (size_t i = 0; i + 1 < tokens.size(); ++i) state = hashed(state, static_cast<float>(tokens[i]));
+    *store.update(kv_.state(), kv_.kept_updates(), layer) = static_cast<float>(tokens.back());
+    store.set_entries(kv_.state(), layer, kv_.length() + static_cast<int32_t>(tokens.size()) - 1);
+  }
+
+  // The state after all committed entries.
+  float state(int64_t layer) {
+    StateStore& store = cache_.states();
+    float state = *store.state(kv_.state(), layer);
+    const int32_t first = kv_.length() - kv_.kept_updates();
+    for (int32_t entry = store.entries(kv_.state(), layer); entry < kv_.length(); ++entry)
+      state = hashed(state, *store.update(kv_.state(), entry - first, layer));
+    return state;
+  }
+
+ private:
+  KvCache& cache_;
+  KvSequence kv_;
+};
+
+class StateModel {
+ public:
+  explicit StateModel(uint32_t seed) : random_(seed) { sequence_.emplace(cache_, std::span<const TokenId>()); }
+
+  void step() {
+    switch (draw(8)) {
+      case 0:
+        return prefill();
+      case 1:
+        return rewind();
+      case 2:
+        sequence_.reset();  // preempted: computed again from the beginning
+        sequence_.emplace(cache_, text_);
+        return restore();
+      case 3:
+        return fork();
+      default:
+        return draft();
+    }
+  }
+
+  void check() {
+    restore();
+    ASSERT_TRUE(std::ranges::equal(sequence_->kv().tokens(), text_));
+    for (int64_t layer = 0; layer < 2; ++layer) ASSERT_EQ(sequence_->state(layer), expected_state(text_));
+    ASSERT_TRUE(cache_.check_invariants().ok());
+  }
+  int64_t committed() const { return committed_; }
+
+ private:
+  int draw(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
+  TokenId token() { return draw(1000); }
+
+  void trim() {
+    if (text_.size() > 100) {
+      text_.clear();
+      sequence_.reset();
+      sequence_.emplace(cache_, text_);
+    }
+  }
+
+  // Commits the first `kept` of `tokens` as a chain.
+  static void chain(HashedSequence& sequence, KvCache& cache, std::span<const TokenId> tokens, size_t kept) {
+    auto staged = cache.stage(sequence.kv(), static_cast<int>(tokens.size()));
+    ASSERT_TRUE(staged.ok());
+    for (int64_t layer = 0; layer < 2; ++layer) sequence.run_chain(tokens, layer);
+    std::vector<int> path(kept);
+    std::iota(path.begin(), path.end(), 0);
+    staged->commit(path, tokens.first(kept));
+  }
+
+  // Computes what the sequence lacks of the text, in chunks.
+  void restore() {
+    while (std::cmp_less(sequence_->kv().length(), text_.size())) {
+      const auto rest = std::span(text_).subspan(static_cast<size_t>(sequence_->kv().length()));
+      const auto chunk = rest.first(std::min<size_t>(rest.size(), 1 + static_cast<size_t>(draw(9))));
+      chain(*sequence_, cache_, chunk, chunk.size());
+    }
+  }
+
+  // A chunk of a prompt, whose last token may be the one that turns out to end the text.
+  void prefill() {
+    trim();
+    restore();
+    std::vector<TokenId> tokens(1 + static_cast<size_t>(draw(9)));
+    for (TokenId& next : tokens) next = token();
+    const size_t kept = tokens.size() - static_cast<size_t>(tokens.size() > 1 ? draw(2) : 0);
+    chain(*sequence_, cache_, tokens, kept);
+    text_.insert(text_.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(kept));
+    committed_ += static_cast<int64_t>(kept);
+  }
+
+  void rewind() {
+    const auto length = static_cast<int32_t>(text_.size() - static_cast<size_t>(draw(3)) % (text_.size() + 1));
+    text_.resize(static_cast<size_t>(length));
+    if (sequence_->kv().length() > length) cache_.rewind(sequence_->kv(), length);
+    restore();
+  }
+
+  // Another sequence begins with the same text and goes its own way.
+  void fork() {
+    HashedSequence other(cache_, text_);
+    std::vector<TokenId> tokens(text_.begin() + other.kv().length(), text_.end());
+    tokens.push_back(token());
+    chain(other, cache_, tokens, tokens.size());
+    std::vector<TokenId> all = text_;
+    all.push_back(tokens.back());
+    ASSERT_EQ(other.state(0), expected_state(all));
+  }
+
+  // A random tree. One layer may run before the tree is complete; the pass may fail; a part of a path is
+  // committed.
+  void draft() {
+    trim();
+    restore();
+    const int count = 1 + draw(8);
+    auto staged = cache_.stage(sequence_->kv(), count);
+    ASSERT_TRUE(staged.ok());
+    std::vector<TokenId> tokens;
+    std::vector<int> parents;
+    for (int i = 0; i < count; ++i) {
+      tokens.push_back(token());
+      parents.push_back(i == 0 ? -1 : draw(i));
+    }
+    if (draw(3) == 0) sequence_->run_tree(std::span(tokens).first(static_cast<size_t>(1 + draw(count))), 0);
+    if (draw(6) == 0) return;  // the draft is dropped
+    for (int64_t layer = 0; layer < 2; ++layer) sequence_->run_tree(tokens, layer);
+    if (draw(8) == 0) return;  // the pass is dropped
+    std::vector<int> path;
+    for (int node = draw(count); node >= 0; node = parents[static_cast<size_t>(node)]) path.push_back(node);
+    std::ranges::reverse(path);
+    std::vector<TokenId> accepted;
+    for (const int node : path) accepted.push_back(tokens[static_cast<size_t>(node)]);
+    staged->commit(path, accepted);
+    text_.insert(text_.end(), accepted.begin(), accepted.end());
+    committed_ += std::ssize(accepted);
+  }
+
+  std::mt19937 random_;
+  KvCache cache_{kHashed, {.hash_bits = 64, .poison = true}};
+  std::optional<HashedSequence> sequence_;
+  std::vector<TokenId> text_;
+  int64_t committed_ = 0;
+};
+
+TEST(StateModel, AnyHistoryLeavesTheStateOfPlainDecoding) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    StateModel model(seed);
+    for (int step = 0; step < 500; ++step) {
+      model.step();
+      if (HasFatalFailure()) return;
+      if (step % 10 == 0) model.check();
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(model.committed(), 500);
+  }
+}
+
+TEST(StateStore, PassOverAChainThatIsNotCommittedLosesTheSequence) {
+  KvCache cache(kHashed, {.hash_bits = 64, .poison = true});
+  HashedSequence sequence(cache, {});
+  const std::vector<TokenId> tokens = {5, 6, 7};
+  {
+    auto staged = cache.stage(sequence.kv(), 3);
+    ASSERT_TRUE(staged.ok());
+    for (int64_t layer = 0; layer < 2; ++layer) sequence.run_chain(tokens, layer);
+  }
+  EXPECT_EQ(sequence.kv().length(), 0);
+  EXPECT_EQ(sequence.state(0), 0.0F);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/short_convolution.h"
+
+#include <algorithm>
+
+namespace outrider {
+namespace {
+
+// The share of one worker: some numbers of every row.
+class ConvolutionShare {
+ public:
+  ConvolutionShare(const ShortConvolution& convolution, const ConvolutionRows& rows, StateStore& store,
+                   Range share)
+      : convolution_(convolution), rows_(rows), store_(store), share_(share) {}
+
+  void run(const StateSequence& sequence) const {
+    float* state = store_.state(sequence.id, rows_.layer);
+    const int32_t first_kept = sequence.length - sequence.kept_updates;
+    for (int32_t entry = store_.entries(sequence.id, rows_.layer); entry < sequence.length; ++entry)
+      apply(store_.update(sequence.id, entry - first_kept, rows_.layer), state);
+    for (const StateNode& node : sequence.nodes) {
+      if (node.row != StateNode::kOtherPass) make_update(sequence, node);
+    }
+    for (const StateNode& node : sequence.nodes) {
+      if (node.row != StateNode::kOtherPass) convolve_row(sequence, node, state);
+    }
+    for (size_t i = 0; sequence.is_chain && i + 1 < sequence.nodes.size(); ++i)
+      apply(update_of(sequence, sequence.nodes[i]), state);
+  }
+
+ private:
+  int64_t last_rows() const { return convolution_.tap_count() - 1; }  // of the state
+
+  // The state moves on by one entry.
+  void apply(const float* update, float* state) const {
+    const int64_t size = convolution_.size;
+    for (int64_t i = share_.begin; i < share_.end; ++i) {
+      for (int64_t row = 0; row + 1 < last_rows(); ++row) state[row * size + i] = state[(row + 1) * size + i];
+      state[(last_rows() - 1) * size + i] = update[i];
+    }
+  }
+
+  float* projected(const StateNode& node) const {
+    return rows_.projected + node.row * 3 * convolution_.size;
+  }
+
+  const float* update_of(const StateSequence& sequence, const StateNode& node) const {
+    return node.row != StateNode::kOtherPass ? projected(node)
+                                             : store_.update(sequence.id, node.update, rows_.layer);
+  }
+
+  // b becomes b * x.
+  void make_update(const StateSequence& sequence, const StateNode& node) const {
+    float* b = projected(node);
+    const float* x = b + 2 * convolution_.size;
+    for (int64_t i = share_.begin; i < share_.end; ++i) b[i] *= x[i];
+    if (node.update == StateNode::kNotKept) return;
+    std::copy(b + share_.begin, b + share_.end,
+              store_.update(sequence.id, node.update, rows_.layer) + share_.begin);
+  }
+
+  // b * x of the entry `back` >= 1 entries before a node.
+  const float* before(const StateSequence& sequence, const StateNode& node, int64_t back,
+                      const float* state) const {
+    const StateNode* at = &node;
+    for (; back > 0 && at->parent != StateNode::kCommitted; --back)
+      at = &sequence.nodes[static_cast<size_t>(at->parent)];
+    return back == 0 ? update_of(sequence, *at) : state + (last_rows() - back) * convolution_.size;
+  }
+
+  void convolve_row(const StateSequence& sequence, const StateNode& node, const float* state) const {
+    const int64_t size = convolution_.size;
+    const float* gate = projected(node) + size;
+    float* y = rows_.y + node.row * size;
+    std::fill(y + share_.begin, y + share_.end, 0.0F);
+    for (int64_t tap = 0; tap <= last_rows(); ++tap) {
+      const float* input = before(sequence, node, last_rows() - tap, state);
+      const float* taps = convolution_.taps.data() + tap * size;
+      for (int64_t i = share_.begin; i < share_.end; ++i) y[i] += taps[i] * input[i];
+    }
+    for (int64_t i = share_.begin; i < share_.end; ++i) {
+      const float bias = convolution_.bias.empty() ? 0.0F : convolution_.bias[static_cast<size_t>(i)];
+      y[i] = gate[i] * (y[i] + bias);
+    }
+  }
+
+  const ShortConvolution& convolution_;
+  const ConvolutionRows& rows_;
+  StateStore& store_;
+  Range share_;
+};
+
+}  // namespace
+
+void convolve(const LayerOps& ops, const ShortConvolution& convolution, const StatePlan& plan,
+              const ConvolutionRows& rows, StateStore& store) {
+  ops.pool().run(ops.shares_for(rows.rows * convolution.size), [&](Worker worker) {
+    const ConvolutionShare share(convolution, rows, store, share_of(worker, convolution.size));
+    for (const StateSequence& sequence : plan.sequences()) share.run(sequence);
+  });
+  for (const StateSequence& sequence : plan.sequences()) {
+    const auto applied = sequence.is_chain ? static_cast<int32_t>(sequence.nodes.size()) - 1 : 0;
+    store.set_entries(sequence.id, rows.layer, sequence.length + applied);
+  }
+}
+
+}  // namespace outrider

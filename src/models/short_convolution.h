@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/layer_ops.h"
+#include "models/state_plan.h"
+#include "models/weight_loader.h"
+
+namespace outrider {
+
+// A layer of LFM2: out(c * conv(b * x)), where b, c and x are the parts of one projection of the row, and conv
+// is a sum over the last few entries, for every number by itself. Its state is b * x of the last
+// `taps count - 1` entries, and b * x of an entry is its update.
+struct ShortConvolution {
+  Projection input;         // [3 * size, hidden_size]: b, c, x
+  std::vector<float> taps;  // [taps count, size], the one of the oldest entry first
+  std::vector<float> bias;  // [size], or empty
+  Projection output;        // [hidden_size, size]
+  int64_t size = 0;         // numbers of a row; 0: the layer has no convolution
+
+  int64_t tap_count() const { return std::ssize(taps) / size; }
+};
+
+// The rows of a pass in one of these layers.
+struct ConvolutionRows {
+  float* projected = nullptr;  // [rows, 3 * size], changed in place
+  float* y = nullptr;          // [rows, size]
+  int64_t rows = 0;
+  int64_t layer = 0;  // of the store
+};
+
+// y = c * conv(b * x) for every row, after the entries before it in its sequence. Applies committed updates to
+// the states, and those of chains.
+void convolve(const LayerOps& ops, const ShortConvolution& convolution, const StatePlan& plan,
+              const ConvolutionRows& rows, StateStore& store);
+
+}  // namespace outrider

@@ -137,6 +137,41 @@ inline constexpr TensorName kLfm2GgufNames[] = {
     {"conv.out_proj", "shortconv.out_proj"},
 };
 
+// Layers of attention have queries and gates in one matrix. The MLP is dense, or has experts as in Qwen3 MoE.
+inline constexpr TensorName kQwen35Names[] = {
+    {"self_attn.q_proj", "self_attn.q_proj", Piece::kQueriesOfGated},
+    {"self_attn.gate_proj", "self_attn.q_proj", Piece::kGatesOfQueries},
+    {"linear_attn.dt", "linear_attn.dt", Piece::kWhole, {.is_bare = true}},
+    {"linear_attn.decay", "linear_attn.A_log", Piece::kWhole, {.is_bare = true}},
+    {"mlp.gate_proj", "mlp.gate_proj"},
+    {"mlp.up_proj", "mlp.up_proj"},
+    {"mlp.down_proj", "mlp.down_proj"},
+    {"mlp.gate_proj", "mlp.shared_expert.gate_proj"},
+    {"mlp.up_proj", "mlp.shared_expert.up_proj"},
+    {"mlp.down_proj", "mlp.shared_expert.down_proj"},
+    {"mlp.experts.gate_proj", "mlp.experts.#.gate_proj"},
+    {"mlp.experts.up_proj", "mlp.experts.#.up_proj"},
+    {"mlp.experts.down_proj", "mlp.experts.#.down_proj"},
+    {"mlp.experts.gate_proj", "mlp.experts.gate_up_proj", Piece::kGate, kStackedBare},
+    {"mlp.experts.up_proj", "mlp.experts.gate_up_proj", Piece::kUp, kStackedBare},
+    {"mlp.experts.down_proj", "mlp.experts.down_proj", Piece::kWhole, kStackedBare},
+};
+
+inline constexpr TensorName kQwen35GgufNames[] = {
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"self_attn.q_proj", "attn_q", Piece::kQueriesOfGated},
+    {"self_attn.gate_proj", "attn_q", Piece::kGatesOfQueries},
+    {"linear_attn.in_proj_qkv", "attn_qkv"},
+    {"linear_attn.in_proj_z", "attn_gate"},
+    {"linear_attn.in_proj_b", "ssm_beta"},
+    {"linear_attn.in_proj_a", "ssm_alpha"},
+    {"linear_attn.conv1d", "ssm_conv1d"},
+    {"linear_attn.dt", "ssm_dt"},
+    {"linear_attn.decay", "ssm_a", Piece::kWhole, {.is_bare = true}},
+    {"linear_attn.norm", "ssm_norm"},
+    {"linear_attn.out_proj", "ssm_out"},
+};
+
 inline constexpr TensorName kStableLmNames[] = {{"self_attn.q_norm", "self_attn.q_layernorm.norms"},
                                                 {"self_attn.k_norm", "self_attn.k_layernorm.norms"}};
 

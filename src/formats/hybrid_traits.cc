@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/quote.h"
+#include "formats/expert_traits.h"
 #include "formats/family_traits.h"
 
 namespace outrider {
@@ -80,6 +81,39 @@ Status read_lfm2_ffn_size(const JsonObject& root, ModelConfig* config) {
 }
 
 }  // namespace
+
+Status read_qwen35_traits(const JsonObject& root, ModelConfig* config) {
+  constexpr int64_t kMaxLayers = 1024;  // validate() has the message for more
+  OUTRIDER_RETURN_IF_ERROR(refuse(root, "attention_bias"));
+  OUTRIDER_TRY(const auto taps, root.integer("linear_conv_kernel_dim"));
+  OUTRIDER_TRY(const auto key_heads, root.integer("linear_num_key_heads"));
+  OUTRIDER_TRY(const auto value_heads, root.integer("linear_num_value_heads"));
+  OUTRIDER_TRY(const auto key_dim, root.integer("linear_key_head_dim"));
+  OUTRIDER_TRY(const auto value_dim, root.integer("linear_value_head_dim"));
+  config->delta = {.taps = taps.value_or(4),
+                   .key_heads = key_heads.value_or(16),
+                   .value_heads = value_heads.value_or(32),
+                   .key_dim = key_dim.value_or(128),
+                   .value_dim = value_dim.value_or(128),
+                   .has_logs = true};
+  config->gates_attention = true;
+  OUTRIDER_TRY(std::vector<bool> attends, read_attention_types(root, "linear_attention"));
+  if (attends.empty()) {
+    OUTRIDER_TRY(const auto stated, root.integer("full_attention_interval"));
+    const int64_t period = stated.value_or(4);
+    if (period < 1) return root.fail("'full_attention_interval' must be positive");
+    if (config->layer_count > kMaxLayers) return {};
+    for (int64_t i = 1; i <= config->layer_count; ++i) attends.push_back(i % period == 0);
+  }
+  return set_kinds(root, attends, LayerKind::kDeltaNet, config);
+}
+
+Status read_qwen35_moe_traits(const JsonObject& root, ModelConfig* config) {
+  OUTRIDER_RETURN_IF_ERROR(read_qwen35_traits(root, config));
+  OUTRIDER_RETURN_IF_ERROR(read_qwen_moe_traits(root, config));
+  config->experts.weights = RouterWeights::kSoftmaxOfChosen;
+  return {};
+}
 
 Status read_lfm2_traits(const JsonObject& root, ModelConfig* config) {
   constexpr int64_t kMaxLayers = 1024;  // validate() has the message for more

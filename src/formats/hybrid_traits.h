@@ -10,5 +10,7 @@
 namespace outrider {
 
 Status read_lfm2_traits(const JsonObject& root, ModelConfig* config);
+Status read_qwen35_traits(const JsonObject& root, ModelConfig* config);
+Status read_qwen35_moe_traits(const JsonObject& root, ModelConfig* config);
 
 }  // namespace outrider

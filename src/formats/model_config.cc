@@ -123,6 +123,19 @@ Status validate_experts(const ModelConfig& config) {
                      " groups");
 }
 
+Status validate_delta(const DeltaTraits& delta) {
+  const Limit limits[] = {{"the taps of delta nets", delta.taps, 2, 64},
+                          {"the key heads of delta nets", delta.key_heads, 1, 4096},
+                          {"the value heads of delta nets", delta.value_heads, delta.key_heads, 4096},
+                          {"the key size of delta nets", delta.key_dim, 1, 1024},
+                          {"the value size of delta nets", delta.value_dim, 1, 1024}};
+  for (const Limit& limit : limits) OUTRIDER_RETURN_IF_ERROR(check_limit(limit));
+  if (delta.value_heads % delta.key_heads == 0) return {};
+  return input_error("model configuration: " + std::to_string(delta.value_heads) +
+                     " value heads of delta nets cannot share evenly " + std::to_string(delta.key_heads) +
+                     " key heads");
+}
+
 Status validate_layers(const ModelConfig& config) {
   const auto ropes = static_cast<int64_t>(config.ropes.size());
   for (int64_t i = 0; i < std::ssize(config.layer_traits); ++i) {
@@ -132,6 +145,7 @@ Status validate_layers(const ModelConfig& config) {
     if (config.has_experts(i)) OUTRIDER_RETURN_IF_ERROR(validate_experts(config));
     if (layer.kind == LayerKind::kShortConvolution)
       OUTRIDER_RETURN_IF_ERROR(check_limit({"the taps of short convolutions", config.convolution.taps, 2, 64}));
+    if (layer.kind == LayerKind::kDeltaNet) OUTRIDER_RETURN_IF_ERROR(validate_delta(config.delta));
     OUTRIDER_RETURN_IF_ERROR(
         check_limit({"the number of a layer's RoPE", layer.rope, LayerTraits::kNoRope, ropes - 1}));
     OUTRIDER_RETURN_IF_ERROR(check_sizes(config.sizes_of(i)));
@@ -202,6 +216,30 @@ int64_t ModelConfig::kv_layer_of(int64_t layer) const {
   if (kv_layer == LayerTraits::kOwn) return layer;
   const auto period = static_cast<int64_t>(layer_traits.size());
   return layer / period * period + kv_layer;
+}
+
+int64_t ModelConfig::state_size(int64_t layer) const {
+  switch (traits_of(layer).kind) {
+    case LayerKind::kAttention:
+      return 0;
+    case LayerKind::kShortConvolution:
+      return (convolution.taps - 1) * hidden_size;
+    case LayerKind::kDeltaNet:
+      return delta.state_size();
+  }
+  return 0;
+}
+
+int64_t ModelConfig::update_size(int64_t layer) const {
+  switch (traits_of(layer).kind) {
+    case LayerKind::kAttention:
+      return 0;
+    case LayerKind::kShortConvolution:
+      return hidden_size;
+    case LayerKind::kDeltaNet:
+      return delta.update_size();
+  }
+  return 0;
 }
 
 int64_t ModelConfig::longest_window() const {

@@ -51,6 +51,7 @@ struct RopeTraits {
 enum class LayerKind : uint8_t {
   kAttention,
   kShortConvolution,  // a sum over the last few entries; no keys and values
+  kDeltaNet,          // a gated delta net; no keys and values
 };
 
 // Which MLPs a layer has.
@@ -94,6 +95,27 @@ struct LayerSizes {
 struct ConvolutionTraits {
   int64_t taps = 0;  // entries of a sum, the row's own included; 0: no layer is one
   bool bias = false;
+};
+
+// The layers that are gated delta nets.
+struct DeltaTraits {
+  int64_t taps = 0;  // entries of a sum of the convolution, the row's own included; 0: no layer is one
+  int64_t key_heads = 0;
+  int64_t value_heads = 0;  // a multiple of key_heads
+  int64_t key_dim = 0;      // of a head
+  int64_t value_dim = 0;
+  bool has_logs = false;          // files state the logarithm of the decay, else its negative
+  bool interleaves_keys = false;  // value head i reads key head i modulo key_heads, else neighbours share one
+
+  int64_t values_per_key() const { return value_heads / key_heads; }
+  // The value head number `index` of those that read a key head.
+  int64_t value_head(int64_t key_head, int64_t index) const {
+    return interleaves_keys ? index * key_heads + key_head : key_head * values_per_key() + index;
+  }
+  int64_t value_size() const { return value_heads * value_dim; }
+  int64_t conv_size() const { return 2 * key_heads * key_dim + value_size(); }
+  int64_t update_size() const { return conv_size() + 2 * value_heads; }
+  int64_t state_size() const { return (taps - 1) * conv_size() + value_heads * key_dim * value_dim; }
 };
 
 // A second, smaller embedding of every token for every layer, which the layer gates and adds at its end.
@@ -220,6 +242,7 @@ struct ModelConfig {
   MlpTraits mlp;
   ExpertTraits experts;
   ConvolutionTraits convolution;
+  DeltaTraits delta;
   ScaleTraits scales;
   BlockKind block = BlockKind::kSequential;
   LearnedPositions learned_positions;
@@ -235,6 +258,7 @@ struct ModelConfig {
   LayerInputTraits layer_inputs;
   bool v_norm = false;           // RMS norm of every value head, without weights
   bool attention_sinks = false;  // see AttentionArgs::sinks
+  bool gates_attention = false;  // what each head attends to is multiplied by sigmoids of a projection
   bool layer_scalars = false;    // the residual stream is multiplied by a number at the end of every layer
   bool tied_embeddings = false;
   bool qkv_bias = false;
@@ -263,7 +287,9 @@ struct ModelConfig {
   }
   bool has_attention(int64_t layer) const { return traits_of(layer).kind == LayerKind::kAttention; }
   // The numbers of a sequence's state in that layer.
-  int64_t state_size(int64_t layer) const { return has_attention(layer) ? 0 : (convolution.taps - 1) * hidden_size; }
+  int64_t state_size(int64_t layer) const;
+  // The numbers by which an entry changes it.
+  int64_t update_size(int64_t layer) const;
   // Whether the layer has keys and values of its own in the cache.
   bool has_keys(int64_t layer) const { return has_attention(layer) && kv_layer_of(layer) == layer; }
   bool has_dense_mlp(int64_t layer) const { return traits_of(layer).mlp != MlpParts::kExperts; }

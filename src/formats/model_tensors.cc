@@ -92,12 +92,28 @@ void append_convolution(const ModelConfig& config, const std::string& prefix, Te
   list.matrix(name + "out_proj", hidden, hidden, config.convolution.bias);
 }
 
+void append_delta_net(const ModelConfig& config, const std::string& prefix, TensorList& list) {
+  const int64_t hidden = config.hidden_size;
+  const DeltaTraits& delta = config.delta;
+  const std::string name = prefix + "linear_attn.";
+  list.matrix(name + "in_proj_qkv", delta.conv_size(), hidden);
+  list.matrix(name + "in_proj_b", delta.value_heads, hidden);
+  list.matrix(name + "in_proj_a", delta.value_heads, hidden);
+  list.matrix(name + "in_proj_z", delta.value_size(), hidden);
+  list.matrix(name + "conv1d", delta.conv_size(), delta.taps);
+  list.bias(name + "dt", delta.value_heads);
+  list.vector(name + "decay", delta.value_heads);
+  list.vector(name + "norm", delta.value_dim);
+  list.matrix(name + "out_proj", hidden, delta.value_size());
+}
+
 void append_attention(const ModelConfig& config, int64_t layer, const std::string& attention,
                       TensorList& list) {
   const int64_t hidden = config.hidden_size;
   const LayerSizes sizes = config.sizes_of(layer);
   const bool has_keys = config.has_keys(layer);
   list.matrix(attention + "q_proj", sizes.q_size(), hidden, config.qkv_bias);
+  if (config.gates_attention) list.matrix(attention + "gate_proj", sizes.q_size(), hidden);
   list.head_norm(attention + "q_norm", sizes.head_count, sizes.head_dim);
   if (has_keys) {
     list.matrix(attention + "k_proj", sizes.kv_size(), hidden, config.qkv_bias);
@@ -117,10 +133,16 @@ void append_layer(const ModelConfig& config, int64_t layer, TensorList& list) {
     list.norm(prefix + "post_self_attn_layernorm");
     list.norm(prefix + "post_mlp_layernorm");
   }
-  if (config.has_attention(layer)) {
-    append_attention(config, layer, prefix + "self_attn.", list);
-  } else {
-    append_convolution(config, prefix, list);
+  switch (config.traits_of(layer).kind) {
+    case LayerKind::kAttention:
+      append_attention(config, layer, prefix + "self_attn.", list);
+      break;
+    case LayerKind::kShortConvolution:
+      append_convolution(config, prefix, list);
+      break;
+    case LayerKind::kDeltaNet:
+      append_delta_net(config, prefix, list);
+      break;
   }
   append_mlps(config, layer, prefix + "mlp.", list);
   append_layer_end(config, prefix, list);

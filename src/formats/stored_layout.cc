@@ -125,6 +125,10 @@ Rows rows_of(Piece piece, FusedRows order, const LayerSizes& sizes) {
       return {queries, keys, groups, stride};
     case Piece::kValues:
       return {queries + keys, keys, groups, stride};
+    case Piece::kQueriesOfGated:
+      return {0, dim, sizes.head_count, 2 * dim};
+    case Piece::kGatesOfQueries:
+      return {dim, dim, sizes.head_count, 2 * dim};
     case Piece::kGate:
       return {0, sizes.ffn_size, 1, 2 * sizes.ffn_size};
     case Piece::kUp:

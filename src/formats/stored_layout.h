@@ -24,6 +24,8 @@ enum class Piece : uint8_t {
   kValues,
   kGate,
   kUp,
+  kQueriesOfGated,  // of each head the first half, beside the gates of its output
+  kGatesOfQueries,  // the other half
   kEvenRows,  // every second row, from the first on
   kOddRows,
 };

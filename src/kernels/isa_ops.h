@@ -110,6 +110,7 @@ struct IsaOps {
   // Items are the numbers of y [rows, dim], flattened.
   void (*activate)(const ActivationArgs& args, Range items);
   void (*softcap)(float* x, int64_t count, float cap);
+  void (*delta_step)(const DeltaArgs& args);
   int64_t (*multiply_add)(InputLayout inputs, int64_t rounds);
 };
 

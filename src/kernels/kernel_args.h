@@ -95,4 +95,19 @@ struct RopeArgs {
   int64_t rotated = 0;
 };
 
+// One step of one head of a gated delta net:
+//   new_state = decay * state + k' (rate * (v - decay * state' k)), and y = new_state' q
+struct DeltaArgs {
+  const float* state = nullptr;  // [key_dim, value_dim]
+  float* new_state = nullptr;    // [key_dim, value_dim]; may be state
+  float* y = nullptr;            // [value_dim], or null: it is not wanted
+  const float* q = nullptr;      // [key_dim]
+  const float* k = nullptr;      // [key_dim]
+  const float* v = nullptr;      // [value_dim]
+  float decay = 1;
+  float rate = 0;
+  int64_t key_dim = 0;
+  int64_t value_dim = 0;
+};
+
 }  // namespace outrider

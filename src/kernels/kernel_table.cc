@@ -82,6 +82,8 @@ struct Shared {
     ops().softcap(x + share.begin, share.end - share.begin, cap);
   }
 
+  static void delta_step(const DeltaArgs& args) { ops().delta_step(args); }
+
   static int64_t multiply_add(InputLayout inputs, int64_t rounds) {
     return ops().multiply_add(inputs, rounds);
   }
@@ -102,6 +104,7 @@ constexpr KernelTable make_table(std::string_view name) {
           Table::store_kv,
           Table::activate,
           Table::softcap,
+          Table::delta_step,
           Table::multiply_add};
 }
 

@@ -37,6 +37,7 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
       whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}},
       woken_(static_cast<size_t>(config_.layer_count)),
       rotations_(config_.ropes.size()) {
+  if (config_.delta.taps != 0) delta_ops_.emplace(config_, ops_);
   int64_t cached = 0;
   int64_t states = 0;
   for (int64_t i = 0; i < config_.layer_count; ++i) {
@@ -130,7 +131,7 @@ StateShape Decoder::make_state_shape() const {
     if (config_.has_attention(i)) continue;
     ++shape.layer_count;
     shape.size = config_.state_size(i);
-    shape.update_size = config_.hidden_size;
+    shape.update_size = config_.update_size(i);
   }
   return shape;
 }
@@ -190,7 +191,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
     const bool is_last = i + 1 == layers.count;
     const bool attends = layers.runs_attention(i) && layers.runs_attention(config_.kv_layer_of(i));
     if (attends && config_.has_attention(i)) run_attention(batch, i, is_last, cache);
-    if (attends && !config_.has_attention(i)) run_convolution(batch, i, is_last, cache);
+    if (attends && !config_.has_attention(i)) run_recurrence(batch, i, is_last, cache);
     const bool joins = attends && config_.block != BlockKind::kSequential;
     if (layers.runs_mlp(i)) run_mlp(i, joins);
   }
@@ -233,8 +234,9 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
     attended_.reserve(rows, attention.q_size());
   }
   for (const DecoderLayer& layer : weights_.layers) {
-    qkv_.reserve(rows, layer.convolution.input.n);
-    attended_.reserve(rows, layer.convolution.size);
+    qkv_.reserve(rows, std::max(layer.convolution.input.n, layer.delta.input.n));
+    attended_.reserve(rows, std::max(layer.convolution.size, layer.delta.output.k));
+    output_gates_.reserve(rows, layer.output_gate.n);
     gate_up_.reserve(rows, layer.gate_up.n);
     gated_.reserve(rows, std::max(layer.down.k, config_.layer_inputs.size));
     for (const Projection* projection : layer.projections()) ops_.reserve(*projection, rows);
@@ -404,7 +406,9 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                                     .v_norm = layer.v_norm,
                                     .cache = &cache,
                                     .layer = cache_layer});
-  if (is_last && !taps_end()) keep_wanted_rows({qkv_.data(), attention.qkv_size()});
+  if (config_.gates_attention) ops_.project(layer.output_gate, input, output_gates_.data(), row_count());
+  if (is_last && !taps_end())
+    keep_wanted_rows({{qkv_.data(), attention.qkv_size()}, {output_gates_.data(), layer.output_gate.n}});
   if (row_count() == 0) return;
   ops_.attend(attention, {.qkv = qkv_.data(),
                           .rows = attention_rows_,
@@ -412,24 +416,28 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                           .layer = cache_layer,
                           .sinks = layer.sinks,
                           .y = attended_.data()});
+  if (config_.gates_attention) gate_attention(attention.q_size());
   ops_.project(layer.attention_output, attended_.data(), delta_.data(), row_count());
   submit_delta(layer.attention_output_norm);
 }
 
-void Decoder::run_convolution(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache) {
+void Decoder::gate_attention(int64_t size) {
+  const int64_t numbers = row_count() * size;
+  ops_.pool().run(ops_.shares_for(numbers), [&](Worker worker) {
+    const Range share = share_of(worker, numbers);
+    const float* gates = output_gates_.data();
+    for (int64_t i = share.begin; i < share.end; ++i) attended_.data()[i] *= 1 / (1 + std::exp(-gates[i]));
+  });
+}
+
+void Decoder::run_recurrence(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache) {
   if (row_count() == 0) return;
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
-  const ShortConvolution& convolution = layer.convolution;
-  ops_.project(convolution.input, add_and_normalize(layer.attention_norm, index), qkv_.data(), row_count());
-  convolve(ops_, convolution, states_,
-           {.projected = qkv_.data(),
-            .y = attended_.data(),
-            .rows = row_count(),
-            .layer = cache_layers_[static_cast<size_t>(index)]},
-           cache.states());
-  if (is_last && !taps_end()) keep_wanted_rows({attended_.data(), convolution.size});
+  if (config_.gates_attention) ops_.project(layer.output_gate, input, output_gates_.data(), row_count());
+  if (is_last && !taps_end())
+    keep_wanted_rows({{qkv_.data(), attention.qkv_size()}, {output_gates_.data(), layer.output_gate.n}});
   if (row_count() == 0) return;
-  ops_.project(convolution.output, attended_.data(), delta_.data(), row_count());
+  ops_.project(output, attended_.data(), delta_.data(), row_count());
   submit_delta(layer.attention_output_norm);
 }
 
@@ -550,14 +558,14 @@ void Decoder::list_wanted_rows(const ForwardBatch& batch) {
 }
 
 // Once the last layer has stored what later rows read, nothing depends any more on rows that are not wanted.
-void Decoder::keep_wanted_rows(MovedRows moved) {
+void Decoder::keep_wanted_rows(std::initializer_list<MovedRows> moved) {
   size_t kept = 0;
   for (const int32_t row : wanted_) {  // ascending, so moving rows down in place is safe
     const auto from = static_cast<size_t>(row);
     if (from != kept) {
       attention_rows_[kept] = attention_rows_[from];
       rows_[kept] = rows_[from];
-      move_row(moved.data, moved.size, from, kept);
+      for (const MovedRows& rows : moved) move_row(rows.data, rows.size, from, kept);
       move_row(hidden_.data(), config_.hidden_size, from, kept);
       if (config_.block == BlockKind::kParallelNorm)
         move_row(normed_.data(), config_.hidden_size, from, kept);

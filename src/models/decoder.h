@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/decoder_weights.h"
@@ -63,7 +65,9 @@ class Decoder final : public Model {
   RowRotations rotations_of(int64_t layer);
   std::span<const float> query_factors_of(int64_t layer) const;
   void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
-  void run_convolution(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
+  // What stands in the place of attention where a layer has none.
+  void run_recurrence(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
+  void gate_attention(int64_t size);
   // `joins`: the layer is parallel, and its attention has run.
   void run_mlp(int64_t index, bool joins);
   const float* mlp_input(const DecoderLayer& layer, bool joins);
@@ -92,7 +96,7 @@ class Decoder final : public Model {
     int64_t size = 0;
   };
   // Narrows the rows being computed to those wanted, in their order.
-  void keep_wanted_rows(MovedRows moved);
+  void keep_wanted_rows(std::initializer_list<MovedRows> moved);
   void keep_wanted_outputs();
   // Copies the wanted states out of the outputs of the wanted rows; returns the outputs of rows with logits.
   const float* take_hidden_states(const ForwardBatch& batch, const float* outputs);
@@ -113,6 +117,7 @@ class Decoder final : public Model {
   mutable LayerOps ops_;  // it has no state but scratch
   DecoderWeights weights_;
   ExpertOps experts_;
+  std::optional<DeltaOps> delta_ops_;
   std::vector<AttentionShape> attention_;  // [layer_count]
   // [layer_count]: where the cache has the layer's keys and values, or its state.
   std::vector<int64_t> cache_layers_;
@@ -136,6 +141,7 @@ class Decoder final : public Model {
   std::vector<float> query_factors_;  // [batch rows], or empty: queries do not depend on temperatures
   Scratch qkv_;                       // [rows, qkv_size]
   Scratch attended_;                  // [rows, q_size]
+  Scratch output_gates_;              // [rows, q_size], where attention is gated
   Scratch gate_up_;                   // [rows, 2 * ffn_size]
   Scratch gated_;                     // [rows, ffn_size]
   Scratch dense_;                     // [rows, hidden_size]: the dense MLP beside experts

@@ -26,6 +26,8 @@ int64_t norm_parameters(const DecoderLayer& layer) {
   auto count = static_cast<int64_t>(layer.q_norm.size() + layer.k_norm.size() + layer.sinks.size());
   count += layer.input.norm.parameter_count();
   count += static_cast<int64_t>(layer.convolution.taps.size() + layer.convolution.bias.size());
+  for (const auto* numbers : {&layer.delta.taps, &layer.delta.time_bias, &layer.delta.decay, &layer.delta.norm})
+    count += std::ssize(*numbers);
   for (const auto* norm :
        {&layer.attention_norm, &layer.attention_output_norm, &layer.mlp_norm, &layer.mlp_output_norm})
     count += norm->parameter_count();
@@ -107,6 +109,9 @@ Status load_attention(WeightLoader& loader, const ModelConfig& config, const Lay
     others = {{attention + "k_proj", sizes.kv_size()}, {attention + values, sizes.kv_size()}};
   if (config.attention_sinks)
     OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "sinks.weight", sizes.head_count, layer.sinks));
+  if (config.gates_attention)
+    OUTRIDER_RETURN_IF_ERROR(loader.plan({{attention + "gate_proj", sizes.q_size()}}, place.input_size,
+                                         /*bias=*/false, layer.output_gate));
   if (config.v_norm) layer.v_norm.assign(static_cast<size_t>(sizes.head_dim), 1.0F);
   if (place.splits_queries) {
     OUTRIDER_RETURN_IF_ERROR(loader.plan(others, place.input_size, config.qkv_bias, layer.kv));
@@ -118,7 +123,17 @@ Status load_attention(WeightLoader& loader, const ModelConfig& config, const Lay
                      layer.attention_output);
 }
 
-// Files have the taps of each number together.
+// Appends the taps of a convolution, tap by tap; files have those of each number together.
+Status load_taps(WeightLoader& loader, const std::string& name, int64_t size, int64_t count,
+                 std::vector<float>& taps) {
+  std::vector<float> stored;
+  OUTRIDER_RETURN_IF_ERROR(loader.read_numbers(name + ".weight", {size, count}, stored));
+  for (int64_t tap = 0; tap < count; ++tap) {
+    for (int64_t i = 0; i < size; ++i) taps.push_back(stored[static_cast<size_t>(i * count + tap)]);
+  }
+  return {};
+}
+
 Status load_convolution(WeightLoader& loader, const ModelConfig& config, const std::string& name,
                         ShortConvolution& convolution) {
   const int64_t size = config.hidden_size;
@@ -126,13 +141,38 @@ Status load_convolution(WeightLoader& loader, const ModelConfig& config, const s
   convolution.size = size;
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "in_proj", 3 * size}}, size, bias, convolution.input));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "out_proj", size}}, size, bias, convolution.output));
-  std::vector<float> stored;
-  OUTRIDER_RETURN_IF_ERROR(loader.read_numbers(name + "conv.weight", {size, taps}, stored));
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    for (int64_t i = 0; i < size; ++i)
-      convolution.taps.push_back(stored[static_cast<size_t>(i * taps + tap)]);
-  }
+  OUTRIDER_RETURN_IF_ERROR(load_taps(loader, name + "conv", size, taps, convolution.taps));
   return bias ? loader.read_vector(name + "conv.bias", size, convolution.bias) : Status();
+}
+
+Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const std::string& name, DeltaNet& net) {
+  const DeltaTraits& delta = config.delta;
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "in_proj_qkv", delta.conv_size()},
+                                        {name + "in_proj_b", delta.value_heads},
+                                        {name + "in_proj_a", delta.value_heads},
+                                        {name + "in_proj_z", delta.value_size()}},
+                                       config.hidden_size, /*bias=*/false, net.input));
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "out_proj", config.hidden_size}}, delta.value_size(),
+                                       /*bias=*/false, net.output));
+  OUTRIDER_RETURN_IF_ERROR(load_taps(loader, name + "conv1d", delta.conv_size(), delta.taps, net.taps));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "dt.bias", delta.value_heads, net.time_bias));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "decay.weight", delta.value_heads, net.decay));
+  for (float& decay : net.decay) decay = delta.has_logs ? -std::exp(decay) : decay;
+  return loader.read_vector(name + "norm.weight", delta.value_dim, net.norm);
+}
+
+// What tells the rows of a layer of the entries before them.
+Status load_mixer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                  DecoderLayer& layer) {
+  switch (config.traits_of(place.index).kind) {
+    case LayerKind::kAttention:
+      break;
+    case LayerKind::kShortConvolution:
+      return load_convolution(loader, config, place.prefix + "conv.", layer.convolution);
+    case LayerKind::kDeltaNet:
+      return load_delta_net(loader, config, place.prefix + "linear_attn.", layer.delta);
+  }
+  return load_attention(loader, config, place, layer);
 }
 
 // Where an expert's number ends the names of its matrices, it is `end`.
@@ -273,10 +313,7 @@ int64_t DecoderWeights::streamed_bytes(int64_t used) const {
 Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                           DecoderLayer& layer) {
   OUTRIDER_RETURN_IF_ERROR(load_norms(loader, config, place, layer));
-  OUTRIDER_RETURN_IF_ERROR(
-      config.has_attention(place.index)
-          ? load_attention(loader, config, place, layer)
-          : load_convolution(loader, config, place.prefix + "conv.", layer.convolution));
+  OUTRIDER_RETURN_IF_ERROR(load_mixer(loader, config, place, layer));
   OUTRIDER_RETURN_IF_ERROR(load_layer_end(loader, config, place, layer));
   if (config.has_dense_mlp(place.index)) {
     const int64_t ffn_size = config.sizes_of(place.index).ffn_size;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "models/delta_net.h"
 #include "models/expert_ops.h"
 #include "models/layer_ops.h"
 #include "models/short_convolution.h"
@@ -37,7 +38,9 @@ struct DecoderLayer {
   std::vector<float> v_norm;          // [head_dim] ones, or empty
   std::vector<float> sinks;           // [head_count], see AttentionArgs, or empty
   Projection attention_output;
+  Projection output_gate;        // of attention, or empty
   ShortConvolution convolution;  // in the place of attention, or empty
+  DeltaNet delta;                // likewise
   Norm attention_output_norm;  // [hidden_size]
   Norm mlp_norm;               // of the MLP's input [hidden_size]
   Projection gate_up;          // of the dense MLP, gate first, where there is one; or empty: it has none
@@ -47,9 +50,9 @@ struct DecoderLayer {
   LayerInput input;      // empty projections: the layer has none
   float scalar = 1;      // of the residual stream after the layer
 
-  std::array<const Projection*, 9> projections() const {
-    return {&qkv,        &kv,  &attention_output, &convolution.input, &convolution.output, &gate_up, &down,
-            &input.gate, &input.projection};
+  std::array<const Projection*, 12> projections() const {
+    return {&qkv,   &kv,   &attention_output, &output_gate, &convolution.input, &convolution.output, &delta.input,
+            &delta.output, &gate_up, &down, &input.gate, &input.projection};
   }
   int64_t parameter_count() const;
   int64_t bytes() const;

@@ -98,10 +98,7 @@ void convolve(const LayerOps& ops, const ShortConvolution& convolution, const St
     const ConvolutionShare share(convolution, rows, store, share_of(worker, convolution.size));
     for (const StateSequence& sequence : plan.sequences()) share.run(sequence);
   });
-  for (const StateSequence& sequence : plan.sequences()) {
-    const auto applied = sequence.is_chain ? static_cast<int32_t>(sequence.nodes.size()) - 1 : 0;
-    store.set_entries(sequence.id, rows.layer, sequence.length + applied);
-  }
+  plan.note_applied(rows.layer, store);
 }
 
 }  // namespace outrider

@@ -97,6 +97,21 @@ Status read_convolution(const ArchitectureKeys& keys, const ModelFamily& family,
   return {};
 }
 
+// Files hold the negative decay, and value heads in the order of the key heads that they read, repeated.
+Status read_delta(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
+  if (family.other_layers != LayerKind::kDeltaNet) return {};
+  DeltaTraits& delta = config->delta;
+  OUTRIDER_TRY(delta.taps, keys.require_integer("ssm.conv_kernel"));
+  OUTRIDER_TRY(delta.key_dim, keys.require_integer("ssm.state_size"));
+  OUTRIDER_TRY(delta.key_heads, keys.require_integer("ssm.group_count"));
+  OUTRIDER_TRY(delta.value_heads, keys.require_integer("ssm.time_step_rank"));
+  OUTRIDER_TRY(const int64_t value_size, keys.require_integer("ssm.inner_size"));
+  delta.value_dim = delta.value_heads < 1 ? 0 : value_size / delta.value_heads;
+  delta.interleaves_keys = true;
+  config->gates_attention = true;
+  return {};
+}
+
 // Reads the traits that a file tells only by the tensors it has.
 Status read_tensor_traits(const GgufFile& file, const ArchitectureKeys& keys, const ModelFamily& family,
                           ModelConfig* config) {
@@ -213,6 +228,7 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   OUTRIDER_RETURN_IF_ERROR(read_positions(file, keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_gguf_experts(file, keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_convolution(keys, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_delta(keys, *family, &config));
   if (family->derive_gguf_traits != nullptr) family->derive_gguf_traits(&config);
   OUTRIDER_RETURN_IF_ERROR(read_stop_tokens(metadata, tokenizer, &config));
   if (const Status valid = validate(config); !valid.ok()) return metadata.fail(valid.error().message);

@@ -57,6 +57,21 @@ Result<int64_t> read_window_head_dim(const ArchitectureKeys& keys, const ModelFa
   return of_keys.value_or(0);
 }
 
+// Which layers are of the family's other kind: those that the file lists, or all but each so-manieth, or those
+// without heads of keys.
+Result<std::vector<bool>> read_other_layers(const ArchitectureKeys& keys, const ModelFamily& family,
+                                            const std::vector<int64_t>& kv_heads) {
+  std::vector<bool> others;
+  for (const int64_t heads : kv_heads) others.push_back(heads == 0);
+  if (family.other_layers != LayerKind::kDeltaNet) return others;
+  OUTRIDER_TRY(const std::vector<bool> listed, keys.booleans("attention.recurrent_layers"));
+  if (listed.size() == others.size()) return listed;
+  OUTRIDER_TRY(const auto stated, keys.integer("full_attention_interval"));
+  const int64_t period = std::max<int64_t>(stated.value_or(4), 1);
+  for (size_t i = 0; i < others.size(); ++i) others[i] = (static_cast<int64_t>(i) + 1) % period != 0;
+  return others;
+}
+
 // 0, which leaves the model's size, where it is this one.
 int64_t where_other(int64_t size, int64_t of_model) { return size == of_model ? 0 : size; }
 
@@ -74,6 +89,7 @@ Status read_gguf_layers(const GgufFile& file, const ArchitectureKeys& keys, cons
   OUTRIDER_TRY(const auto kv_heads,
                read_by_layer(keys, "attention.head_count_kv", blocks, is_hybrid ? 0 : 1));
   OUTRIDER_TRY(const auto ffn_sizes, read_by_layer(keys, "feed_forward_length", blocks));
+  OUTRIDER_TRY(const std::vector<bool> others, read_other_layers(keys, family, kv_heads));
   std::vector<LayerTraits> layers(static_cast<size_t>(std::clamp<int64_t>(config->layer_count, 0, blocks)));
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerTraits& layer = layers[i];
@@ -81,7 +97,7 @@ Status read_gguf_layers(const GgufFile& file, const ArchitectureKeys& keys, cons
     if (family.nope_period != 0 && number % family.nope_period == 0) layer.rope = LayerTraits::kNoRope;
     if (slides[i]) layer.window = window.value_or(0);
     if (layer.window != 0) layer.head_dim = where_other(window_head_dim, config->head_dim);
-    if (is_hybrid && kv_heads[i] == 0) layer.kind = family.other_layers;
+    if (is_hybrid && others[i]) layer.kind = family.other_layers;
     layer.kv_head_count = where_other(kv_heads[i], config->kv_head_count);
     layer.ffn_size = where_other(ffn_sizes[i], config->ffn_size);
     const std::string prefix = "blk." + std::to_string(i) + ".";

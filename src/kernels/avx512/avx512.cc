@@ -2,6 +2,7 @@
 #include "kernels/avx512/vector.h"
 #include "kernels/isa_ops.h"
 #include "kernels/simd/attention.h"
+#include "kernels/simd/delta_net.h"
 #include "kernels/simd/inputs.h"
 #include "kernels/simd/linear.h"
 #include "kernels/simd/peaks.h"
@@ -19,6 +20,7 @@ IsaOps avx512_ops() {
           .store_kv = simd::store_kv<Avx512>,
           .activate = simd::activate<Avx512>,
           .softcap = simd::softcap<Avx512>,
+          .delta_step = simd::delta_step<Avx512>,
           .multiply_add = simd::multiply_add<Avx512>};
 }
 

@@ -268,6 +268,21 @@ void softcap(float* x, int64_t count, float cap) {
   }
 }
 
+void delta_step(const DeltaArgs& args) {
+  for (int64_t j = 0; j < args.value_dim; ++j) {
+    double known = 0;
+    for (int64_t i = 0; i < args.key_dim; ++i) known += args.state[i * args.value_dim + j] * double{args.k[i]};
+    const double change = args.rate * (args.v[j] - args.decay * known);
+    double sum = 0;
+    for (int64_t i = 0; i < args.key_dim; ++i) {
+      const int64_t at = i * args.value_dim + j;
+      args.new_state[at] = static_cast<float>(double{args.decay} * args.state[at] + args.k[i] * change);
+      sum += args.new_state[at] * double{args.q[i]};
+    }
+    if (args.y != nullptr) args.y[j] = static_cast<float>(sum);
+  }
+}
+
 int64_t multiply_add(InputLayout, int64_t rounds) {
   double sum = 0, x = 0.5;
   for (int64_t round = 0; round < rounds; ++round) {
@@ -281,7 +296,7 @@ int64_t multiply_add(InputLayout, int64_t rounds) {
 
 IsaOps reference_ops() {
   return {linear, pack_inputs, attention, rms_norm, layer_norm,
-          rope,   store_kv,    activate,  softcap,  multiply_add};
+          rope,   store_kv,    activate,  softcap,  delta_step, multiply_add};
 }
 
 }  // namespace outrider

@@ -232,10 +232,23 @@ LFM2 = Family("lfm2", "Lfm2Config", dict(
         [{}, dict(layer_types=["full_attention", "conv", "conv", "full_attention"]), dict(layer_types=["full_attention"] * LAYERS)]],
     gguf_loses=("conv_bias", "tie_word_embeddings"))
 
+DELTA_NETS = dict(layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"], head_dim=24,
+                  linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=12,
+                  **rope(partial_rotary_factor=0.5))
+DELTA_AXES = [
+    [{}, rope(theta=500000.0, partial_rotary_factor=0.25)], GROUPS, TIED, [{}, dict(linear_conv_kernel_dim=2)],
+    [{}, dict(linear_num_value_heads=2), dict(linear_num_key_heads=1), dict(linear_num_key_heads=4)],
+    [{}, dict(linear_value_head_dim=8), dict(linear_key_head_dim=20)],
+    [{}, dict(layer_types=None, num_hidden_layers=5), dict(layer_types=["linear_attention"] * LAYERS)]]
+QWEN35 = Family("qwen3_5", "Qwen3_5TextConfig", DELTA_NETS, DELTA_AXES)
+QWEN35_MOE = Family("qwen3_5_moe", "Qwen3_5MoeTextConfig", DELTA_NETS | dict(
+    num_experts=6, num_experts_per_tok=3, moe_intermediate_size=40, shared_expert_intermediate_size=56), [
+        *DELTA_AXES, [{}, dict(num_experts_per_tok=1), dict(num_experts_per_tok=6)]])
+
 FAMILIES = [LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, GEMMA4, SMOLLM3, MINISTRAL, MINISTRAL3, GRANITE, GRANITE4, PHI3,
             OLMO2, OLMO3, GLM, GLM4, STABLELM, OPT, GPT2, FALCON, MPT, STARCODER, STARCODER2, MIXTRAL,
             QWEN2_MOE, QWEN3_MOE, OLMOE, GPT_OSS, GRANITE_MOE, GRANITE_SHARED, GRANITE4_MOE, GLM4_MOE, GEMMA4_MOE,
-            LLAMA4, LFM2]
+            LLAMA4, LFM2, QWEN35, QWEN35_MOE]
 
 
 WITH_LLAMA3_ROPE = ("llama", "mistral", "smollm3")  # families whose GGUF files can hold its frequencies

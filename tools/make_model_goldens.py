@@ -258,6 +258,18 @@ def block_cases():
 
 def hybrid_cases():
     """Families with layers that keep a state in place of keys and values."""
+    delta = dict(
+        hidden_size=24,
+        num_hidden_layers=4,
+        layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"],
+        head_dim=16,
+        linear_num_key_heads=2,
+        linear_num_value_heads=4,
+        linear_key_head_dim=8,
+        linear_value_head_dim=12,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5),
+        pad_token_id=None,
+    )
     return [
         Case(
             "lfm2",
@@ -269,6 +281,21 @@ def hybrid_cases():
                 block_auto_adjust_ff_dim=False,
                 norm_eps=1e-5,
                 pad_token_id=None,
+            ),
+            converted=True,
+        ),
+        Case("qwen3_5", transformers.Qwen3_5TextConfig, delta | dict(intermediate_size=40), converted=True),
+        Case(
+            "qwen3_5_moe",
+            transformers.Qwen3_5MoeTextConfig,
+            delta
+            | dict(
+                num_hidden_layers=2,
+                layer_types=["linear_attention", "full_attention"],
+                num_experts=5,
+                num_experts_per_tok=2,
+                moe_intermediate_size=16,
+                shared_expert_intermediate_size=24,
             ),
             converted=True,
         ),
@@ -339,7 +366,9 @@ def randomize(model, seed, dtype):
 
     with torch.no_grad():
         for name, tensor in model.named_parameters():
-            if name.endswith("bias"):
+            if name.endswith("A_log"):
+                normal(tensor, -2.0, 0.5)  # states that last
+            elif name.endswith("bias"):
                 is_of_norm = "norm" in name or "ln_" in name
                 normal(tensor, 0.0, 0.1 if is_of_norm else 0.5)
             elif tensor.dim() == 1:

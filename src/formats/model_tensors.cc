@@ -27,6 +27,9 @@ class TensorList {
     if (config_.norm.has_bias) list_->push_back({std::move(name) + ".bias", {config_.hidden_size}});
   }
   void vector(std::string name, int64_t size) { list_->push_back({std::move(name) + ".weight", {size}}); }
+  void numbers(std::string name, int64_t rows, int64_t cols) {
+    list_->push_back({std::move(name) + ".weight", {rows, cols}, /*is_plain=*/true});
+  }
   void bias(std::string name, int64_t size) { list_->push_back({std::move(name) + ".bias", {size}}); }
   void head_norm(const std::string& name, int64_t heads, int64_t head_dim) {
     if (!config_.has_qk_weights()) return;
@@ -88,7 +91,8 @@ void append_convolution(const ModelConfig& config, const std::string& prefix, Te
   const int64_t hidden = config.hidden_size;
   const std::string name = prefix + "conv.";
   list.matrix(name + "in_proj", 3 * hidden, hidden, config.convolution.bias);
-  list.matrix(name + "conv", hidden, config.convolution.taps, config.convolution.bias);
+  list.numbers(name + "conv", hidden, config.convolution.taps);
+  if (config.convolution.bias) list.bias(name + "conv", hidden);
   list.matrix(name + "out_proj", hidden, hidden, config.convolution.bias);
 }
 
@@ -100,7 +104,7 @@ void append_delta_net(const ModelConfig& config, const std::string& prefix, Tens
   list.matrix(name + "in_proj_b", delta.value_heads, hidden);
   list.matrix(name + "in_proj_a", delta.value_heads, hidden);
   list.matrix(name + "in_proj_z", delta.value_size(), hidden);
-  list.matrix(name + "conv1d", delta.conv_size(), delta.taps);
+  list.numbers(name + "conv1d", delta.conv_size(), delta.taps);
   list.bias(name + "dt", delta.value_heads);
   list.vector(name + "decay", delta.value_heads);
   list.vector(name + "norm", delta.value_dim);

@@ -20,6 +20,7 @@ namespace outrider {
 struct ExpectedTensor {
   std::string name;  // Hugging Face spelling
   Shape shape;
+  bool is_plain = false;  // a small matrix of numbers that are used as they are, and not multiplied with
 };
 
 // Every tensor that the forward pass of `config` reads. Precondition: validate(config).ok().

@@ -33,6 +33,8 @@ struct NamedShape {
   int64_t experts = 0;   // in each layer; 0: none
   int64_t used_experts = 0;
   int64_t expert_ffn = 0;
+  // The kinds of layers in turn, a: attention, c: short convolution, d: gated delta net; empty: attention.
+  std::string_view kinds = "";
 };
 
 // Shapes as published, except llama-25m, which has the size of a draft model.
@@ -47,6 +49,8 @@ constexpr std::array kShapes = {
     NamedShape{"llama-8b", "llama", 4096, 32, 32, 8, 14336, 128256, 131072, false},
     NamedShape{"gpt-oss-20b", "gpt_oss", 2880, 24, 64, 8, 2880, 201088, 131072, false, 64, 32, 4, 2880},
     NamedShape{"qwen3-30b-a3b", "qwen3_moe", 2048, 48, 32, 4, 6144, 151936, 40960, false, 128, 128, 8, 768},
+    NamedShape{"lfm2-1.2b", "lfm2", 2048, 16, 32, 8, 8192, 65536, 128000, true, 64, 0, 0, 0, "ccaccaccacacacac"},
+    NamedShape{"qwen3.5-9b", "qwen3_5", 4096, 32, 16, 4, 12288, 248320, 262144, false, 256, 0, 0, 0, "ddda"},
 };
 
 // Fixing some of the random bits makes usable numbers: floats keep sign and mantissa and share one exponent,
@@ -159,7 +163,7 @@ struct RandomStorage {
 Result<int64_t> largest_matrix_bytes(const std::vector<ExpectedTensor>& tensors, DType dtype) {
   int64_t largest = 0;
   for (const ExpectedTensor& tensor : tensors) {
-    if (tensor.shape.size() < 2) continue;
+    if (tensor.shape.size() < 2 || tensor.is_plain) continue;
     const TensorView view{dtype, tensor.shape, nullptr};
     if (view.cols() % block_elements(dtype) != 0) {
       return input_error("rows of " + std::to_string(view.cols()) + " numbers are no whole blocks of " +
@@ -176,7 +180,7 @@ void attach_views(const std::vector<ExpectedTensor>& expected, DType dtype, cons
   uint64_t matrices = 0;
   for (const ExpectedTensor& tensor : expected) {
     TensorView view{DType::kF32, tensor.shape, nullptr};
-    if (tensor.shape.size() == 1) {
+    if (tensor.shape.size() == 1 || tensor.is_plain) {
       view.data = (tensor.name.ends_with(".bias") ? storage.zeros : storage.ones).data();
     } else {
       const auto block = static_cast<int64_t>(mix64(matrices++) % kOffsets);
@@ -185,6 +189,20 @@ void attach_views(const std::vector<ExpectedTensor>& expected, DType dtype, cons
     }
     model.tensors.emplace(tensor.name, std::move(view));
   }
+}
+
+// Layers in the order of the shape's kinds, with the sizes of the published models.
+void set_kinds_of(const NamedShape& shape, const ModelFamily& family, ModelConfig& config) {
+  if (shape.kinds.empty()) return;
+  config.layer_traits.resize(shape.kinds.size());
+  for (size_t i = 0; i < shape.kinds.size(); ++i) {
+    if (shape.kinds[i] != 'a') config.layer_traits[i].kind = family.other_layers;
+  }
+  if (family.other_layers == LayerKind::kShortConvolution) config.convolution.taps = 3;
+  if (family.other_layers != LayerKind::kDeltaNet) return;
+  config.gates_attention = true;
+  config.delta = {
+      .taps = 4, .key_heads = 16, .value_heads = 32, .key_dim = 128, .value_dim = 128, .has_logs = true};
 }
 
 ModelConfig config_of(const NamedShape& shape) {
@@ -204,6 +222,11 @@ ModelConfig config_of(const NamedShape& shape) {
   config.qk_norm = family.qk_norm == Use::kAlways ? family.qk_norm_kind : QkNorm::kNone;
   config.mlp = family.mlp;
   config.experts = family.experts;
+  if (family.rotated_part != 1) {
+    config.ropes.front().rotated_dim =
+        static_cast<int64_t>(static_cast<double>(config.head_dim) * family.rotated_part);
+  }
+  set_kinds_of(shape, family, config);
   if (shape.experts == 0) return config;
   config.experts.count = shape.experts;
   config.experts.used = shape.used_experts;
@@ -261,10 +284,13 @@ Result<ModelFile> open_shape(const std::filesystem::path& path) {
   const int64_t bytes = largest + static_cast<int64_t>(kOffsets) * block_bytes(dtype);
   storage->random = Buffer(static_cast<size_t>((bytes + 7) / 8 * 8));
   fill_random(dtype, storage->random);
-  const auto longest = static_cast<size_t>(
-      std::max(model.config.hidden_size, std::max(model.config.ffn_size, model.config.vocab_size)));
-  storage->ones = Buffer(longest * sizeof(float));
-  storage->zeros = Buffer(longest * sizeof(float));
+  int64_t longest = 0;
+  for (const ExpectedTensor& tensor : expected) {
+    const int64_t numbers = tensor.shape.front() * (tensor.is_plain ? tensor.shape.back() : 1);
+    longest = std::max(longest, numbers);
+  }
+  storage->ones = Buffer(static_cast<size_t>(longest) * sizeof(float));
+  storage->zeros = Buffer(static_cast<size_t>(longest) * sizeof(float));
   std::ranges::fill(storage->ones.as<float>(), 1.0F);
 
   attach_views(expected, dtype, *storage, model);

@@ -71,6 +71,45 @@ TEST(LayerNorm, WorksInPlaceAndWithoutBias) {
   }
 }
 
+// The same numbers for a state that is written over, and for a value size that is no multiple of a vector.
+TEST(DeltaStep, AgreesWithDoublePrecision) {
+  for (const KernelTable* table : tables_to_test()) {
+    for (const int64_t value_dim : {1, 12, 64, 129}) {
+      constexpr int64_t kKeyDim = 20;
+      Floats state = random_floats(kKeyDim * value_dim, 1);
+      const Floats k = random_floats(kKeyDim, 2, 0.3F), q = random_floats(kKeyDim, 3);
+      const Floats v = random_floats(value_dim, 4);
+      Floats after(state.size()), y(static_cast<size_t>(value_dim)), y_in_place(y.size());
+      DeltaArgs args{.state = state.data(),
+                     .new_state = after.data(),
+                     .y = y.data(),
+                     .q = q.data(),
+                     .k = k.data(),
+                     .v = v.data(),
+                     .decay = 0.9F,
+                     .rate = 0.4F,
+                     .key_dim = kKeyDim,
+                     .value_dim = value_dim};
+      table->delta_step(args);
+      for (int64_t j = 0; j < value_dim; ++j) {
+        double known = 0, sum = 0;
+        for (int64_t i = 0; i < kKeyDim; ++i) known += 0.9 * state[i * value_dim + j] * k[i];
+        for (int64_t i = 0; i < kKeyDim; ++i) {
+          const double expected = 0.9 * state[i * value_dim + j] + k[i] * 0.4 * (v[j] - known);
+          ASSERT_NEAR(after[i * value_dim + j], expected, 1e-5) << table->name << " size " << value_dim;
+          sum += expected * q[i];
+        }
+        ASSERT_NEAR(y[j], sum, 1e-4) << table->name << " size " << value_dim;
+      }
+      args.new_state = state.data();
+      args.y = y_in_place.data();
+      table->delta_step(args);
+      EXPECT_EQ(state, after) << table->name;
+      EXPECT_EQ(y_in_place, y) << table->name;
+    }
+  }
+}
+
 TEST(RmsNorm, WorksInPlace) {
   for (const KernelTable* table : tables_to_test()) {
     constexpr int64_t kDim = 100;

@@ -27,7 +27,8 @@ inline constexpr const char* kBlockModels[] = {
     "olmo2",        "olmo3",      "granite", "granite4",   "glm",        "glm4",
     "stablelm",     "opt",        "gpt2",    "starcoder",  "starcoder2", "falcon",
     "falcon_alibi", "mpt",        "mixtral", "qwen2_moe",  "qwen3_moe",  "olmoe",
-    "gpt_oss",      "granitemoe", "llama4",  "gemma4_moe", "glm4_moe",   "lfm2"};
+    "gpt_oss",      "granitemoe", "llama4",  "gemma4_moe", "glm4_moe",   "lfm2",
+    "qwen3_5",      "qwen3_5_moe"};
 
 struct TestModelOptions {
   std::string name;  // a directory, a .gguf file, or shape_path()

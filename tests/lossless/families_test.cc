@@ -41,7 +41,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
                                          "gemma2", "gemma3", "gemma4", "glm", "glm4", "stablelm", "opt",
                                          "gpt2", "starcoder", "starcoder2", "falcon", "falcon_alibi", "mpt",
                                          "mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "gpt_oss",
-                                         "granitemoe", "llama4", "gemma4_moe", "glm4_moe", "lfm2"),
+                                         "granitemoe", "llama4", "gemma4_moe", "glm4_moe", "lfm2", "qwen3_5",
+                                         "qwen3_5_moe"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Every drafter without a network of its own, with every tree.
@@ -87,7 +88,7 @@ TEST(MixturesOfExperts, NoDrafterAndNoTreeChangesAnything) {
 
 // Rejected nodes, preemption and other sequences leave no trace in the states of recurrent layers.
 TEST(Hybrids, NoDrafterAndNoTreeChangesAnything) {
-  constexpr std::array kModels = {"lfm2"};
+  constexpr std::array kModels = {"lfm2", "qwen3_5", "qwen3_5_moe"};
   expect_no_drafter_changes(kModels);
 }
 

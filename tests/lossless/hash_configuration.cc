@@ -143,8 +143,8 @@ std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, cons
   const auto draft_model = [&](uint64_t number) {
     SpeculativeOptions own = options;
     own.decoding_type = Method::kDraftTarget;
-    auto model = std::make_unique<HashModel>(error_rate, number);
-    if (seed % 4 == 3) model = std::make_unique<FailingModel>(error_rate, number);
+    auto model = std::make_unique<HashModel>(error_rate, number, setup.has_state);
+    if (seed % 4 == 3) model = std::make_unique<FailingModel>(error_rate, number, setup.has_state);
     return hash_draft_target(std::move(model), own, context_of(setup), comparison);
   };
   switch (kind) {

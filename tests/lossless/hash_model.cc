@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/counter_rng.h"
@@ -38,6 +39,16 @@ uint64_t absorb(uint64_t hash, State state) {
   return absorb(hash, as_integer(state.low), as_integer(state.high));
 }
 
+// The state of the third layer after one more entry.
+State next(State before, State update) { return state_of(absorb(absorb(0, before), update)); }
+
+State read_state(const float* numbers) { return {numbers[0], numbers[1]}; }
+
+void write_state(State state, float* numbers) {
+  numbers[0] = state.low;
+  numbers[1] = state.high;
+}
+
 float noise(uint64_t hash, size_t token) {
   return static_cast<float>(static_cast<int64_t>(mix64(hash ^ (token + 1)) % 4096) - 2048) / 512.0f;
 }
@@ -47,13 +58,20 @@ double share_of(uint64_t hash) { return static_cast<double>(hash >> 11) * 0x1.0p
 
 }  // namespace
 
-HashModel::HashModel(double error_rate, uint64_t seed) : error_rate_(error_rate), seed_(seed) {
+HashModel::HashModel(double error_rate, uint64_t seed, bool has_state)
+    : error_rate_(error_rate), seed_(seed), has_state_(has_state) {
   config_.family = "hash";
   config_.vocab_size = kOutputs;
   config_.stop_tokens = {kEos};
   config_.layer_count = kLayers;
   config_.hidden_size = kStateSize;
   config_.max_context = 1 << 20;
+}
+
+KvShape HashModel::kv_shape() const {
+  KvShape shape{.layer_count = kLayers, .kv_head_count = 1, .head_dim = kStateSize};
+  if (has_state_) shape.states = {.layer_count = 1, .size = kStateSize, .update_size = kStateSize};
+  return shape;
 }
 
 // Logits are in about [-4, 4): flat enough that sampling has a choice, peaked enough that top-k and top-p
@@ -120,9 +138,45 @@ void HashModel::run_first_layer(const ForwardBatch& batch, KvCache& cache) {
   }
 }
 
+// Fills after_ for all rows. An update is token and position.
+void HashModel::run_recurrent_layer(const ForwardBatch& batch, KvCache& cache) {
+  StateStore& store = cache.states();
+  rows_.resize(batch.tokens.size());
+  std::iota(rows_.begin(), rows_.end(), 0);
+  after_.resize(rows_.size() * kStateSize);
+  plan_.build(batch, rows_, store);
+  for (const StateSequence& sequence : plan_.sequences()) {
+    float* stored = store.state(sequence.id, 0);
+    const int32_t first_kept = sequence.length - sequence.kept_updates;
+    for (int32_t entry = store.entries(sequence.id, 0); entry < sequence.length; ++entry) {
+      const float* update = store.update(sequence.id, entry - first_kept, 0);
+      write_state(next(read_state(stored), read_state(update)), stored);
+    }
+    std::vector<State> states;  // after each node
+    for (const StateNode& node : sequence.nodes) {
+      State update;
+      if (node.row == StateNode::kOtherPass) {
+        update = read_state(store.update(sequence.id, node.update, 0));
+      } else {
+        const auto row = static_cast<size_t>(node.row);
+        update = {static_cast<float>(batch.tokens[row]), static_cast<float>(batch.positions[row])};
+        if (node.update != StateNode::kNotKept)
+          write_state(update, store.update(sequence.id, node.update, 0));
+      }
+      const State before = node.parent == StateNode::kCommitted ? read_state(stored)
+                                                                : states[static_cast<size_t>(node.parent)];
+      states.push_back(next(before, update));
+      if (node.row != StateNode::kOtherPass) write_state(states.back(), after_.data() + node.row * kStateSize);
+    }
+    if (sequence.is_chain && states.size() > 1) write_state(states[states.size() - 2], stored);
+  }
+  plan_.note_applied(0, store);
+}
+
 std::span<const float> HashModel::forward(const ForwardBatch& batch, KvCache& cache) {
   OUTRIDER_CHECK(batch.resumed_rows.empty() || batch.resume_layer == 1);
   run_first_layer(batch, cache);
+  if (has_state_) run_recurrent_layer(batch, cache);
   const View layer(batch, cache, 1);
   for (size_t row = 0; row < batch.tokens.size(); ++row)
     std::copy_n(states_.data() + row * kStateSize, kStateSize, layer.at_slot(batch.slots[row]));
@@ -131,7 +185,9 @@ std::span<const float> HashModel::forward(const ForwardBatch& batch, KvCache& ca
   for (size_t i = 0; i < batch.logits_rows.size(); ++i) {
     const auto row = static_cast<size_t>(batch.logits_rows[i]);
     const State state{states_[row * kStateSize], states_[row * kStateSize + 1]};
-    fill_logits(absorb(0, state), layer.seen_by(row), std::span(logits_).subspan(i * vocab, vocab));
+    uint64_t seen = layer.seen_by(row);
+    if (has_state_) seen = absorb(seen, read_state(after_.data() + row * kStateSize));
+    fill_logits(absorb(0, state), seen, std::span(logits_).subspan(i * vocab, vocab));
   }
   return logits_;
 }
@@ -151,12 +207,15 @@ SubsetOutput HashModel::forward_subset(const ForwardBatch& batch, KvCache& cache
 std::vector<float> HashModel::logits_after(std::span<const TokenId> tokens) const {
   uint64_t first = 0;
   uint64_t second = 0;
-  State state;
+  State state, recurrent;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    first = absorb(first, State{static_cast<float>(tokens[i]), static_cast<float>(i)});
+    const State entry{static_cast<float>(tokens[i]), static_cast<float>(i)};
+    first = absorb(first, entry);
+    recurrent = next(recurrent, entry);
     state = state_of(first);
     second = absorb(second, state);
   }
+  if (has_state_) second = absorb(second, recurrent);
   std::vector<float> logits(static_cast<size_t>(config_.vocab_size));
   fill_logits(absorb(0, state), second, logits);
   return logits;

@@ -2,7 +2,8 @@
 // A model of two layers without numerics. An entry of the first layer is (token, position), an entry of the
 // second is a hash of all entries of the first that its row saw, in order, and the logits are a pure function
 // of all entries of the second that the row sees. One stale, missing, extra or misplaced entry of either
-// layer changes the next token. A draft model is another instance, which differs from the target for some
+// layer changes the next token. Some instances have a third layer as well, with a state that is a hash of all
+// entries so far. A draft model is another instance, which differs from the target for some
 // texts.
 #pragma once
 
@@ -12,6 +13,7 @@
 
 #include "base/check.h"
 #include "models/model.h"
+#include "models/state_plan.h"
 
 namespace outrider {
 
@@ -24,10 +26,10 @@ inline constexpr int64_t kOutputs = kLetters + 1 + kPadding;
 class HashModel : public Model {
  public:
   // For this share of all texts its logits differ from those of the model with error 0, depending on `seed`.
-  explicit HashModel(double error_rate = 0.0, uint64_t seed = 0);
+  explicit HashModel(double error_rate = 0.0, uint64_t seed = 0, bool has_state = false);
 
   const ModelConfig& config() const override { return config_; }
-  KvShape kv_shape() const override { return {.layer_count = 2, .kv_head_count = 1, .head_dim = 2}; }
+  KvShape kv_shape() const override;
   int64_t parameter_count() const override { return 0; }
   int64_t weight_bytes() const override { return 0; }
   Status reserve(int64_t, int64_t) override { return {}; }
@@ -50,13 +52,18 @@ class HashModel : public Model {
  private:
   class View;
   void run_first_layer(const ForwardBatch& batch, KvCache& cache);
+  void run_recurrent_layer(const ForwardBatch& batch, KvCache& cache);
   // own: hash of the row's state; seen: hash of all states of the second layer that the row sees.
   void fill_logits(uint64_t own, uint64_t seen, std::span<float> out) const;
 
   ModelConfig config_;
   double error_rate_;
   uint64_t seed_;
+  bool has_state_;
   std::vector<float> logits_, states_;
+  std::vector<int32_t> rows_;        // of the batch
+  std::vector<float> after_;         // [rows, kStateSize]: the state of the third layer after each row
+  StatePlan plan_;
 };
 
 }  // namespace outrider

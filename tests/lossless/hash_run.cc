@@ -86,7 +86,7 @@ std::unique_ptr<EngineParts> hash_parts(const EngineSetup& setup, std::shared_pt
   parts->options.speculation = setup.speculation;
   parts->costs = setup.costs;
   parts->tokenizer = letters();
-  auto model = std::make_unique<HashModel>();
+  auto model = std::make_unique<HashModel>(0.0, 0, setup.has_state);
   KvShape shape = model->kv_shape();
   shape.page_size = setup.page_size;
   const int64_t min = (setup.context + 1 + setup.page_size - 1) / setup.page_size;
@@ -109,6 +109,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, Ru
   setup.max_batch_rows = seed % 5 < 2 ? setup.max_batch + static_cast<int>(seed % 9) : 0;
   setup.preempt_every = seed % 4 == 0 ? 1 + static_cast<int>(seed % 3) : 0;
   setup.max_preemptions = seed % 8 == 0 ? 1000 : 8;
+  setup.has_state = seed % 7 < 2;
   run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup, seed, totals.drafts),
                     totals);
   ASSERT_EQ(totals.drafts.differing, 0)
@@ -124,7 +125,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, co
   KvCache* cache = parts->cache.get();
   const auto engine = Engine::assemble(std::move(parts));
   const int64_t all_pages = engine->free_pages();
-  const HashModel model;
+  const HashModel model(0.0, 0, setup.has_state);
   Run run;
   run.is_traced = seed % 3 == 0;
   if (run.is_traced) {

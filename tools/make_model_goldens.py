@@ -101,7 +101,7 @@ def cases():
                 mlp_bias=True,
             ),
         ),
-    ] + attention_cases() + block_cases() + expert_cases() + hybrid_cases()
+    ] + attention_cases() + block_cases() + expert_cases() + hybrid_cases() + latent_cases()
 
 
 def attention_cases():
@@ -298,6 +298,49 @@ def hybrid_cases():
                 shared_expert_intermediate_size=24,
             ),
             converted=True,
+        ),
+    ]
+
+
+def latent_cases():
+    """Families whose keys and values are projections of one small vector."""
+    latent = dict(
+        hidden_size=24,
+        intermediate_size=40,
+        num_hidden_layers=3,
+        num_key_value_heads=4,
+        kv_lora_rank=16,
+        qk_nope_head_dim=8,
+        qk_rope_head_dim=4,
+        v_head_dim=12,
+        n_routed_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=16,
+        n_shared_experts=1,
+        pad_token_id=None,
+    )
+    yarn = dict(rope_type="yarn", rope_theta=1e4, factor=8.0, original_max_position_embeddings=32)
+    return [
+        Case(
+            "deepseek_v2",
+            transformers.DeepseekV2Config,
+            latent
+            | dict(q_lora_rank=None, first_k_dense_replace=1, routed_scaling_factor=1.5)
+            | dict(rope_parameters=yarn | dict(mscale=0.7, mscale_all_dim=0.7)),
+            converted=True,
+        ),
+        Case(
+            "deepseek_v3",
+            transformers.DeepseekV3Config,
+            latent
+            | dict(q_lora_rank=20, first_k_dense_replace=1, n_group=2, topk_group=1)
+            | dict(rope_parameters=yarn | dict(mscale=1.0, mscale_all_dim=1.0)),
+            converted=True,
+        ),
+        Case(
+            "glm4_moe_lite",
+            transformers.Glm4MoeLiteConfig,
+            latent | dict(q_lora_rank=20, mlp_layer_types=["dense", "sparse", "sparse"]),
         ),
     ]
 

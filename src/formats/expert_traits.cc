@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/quote.h"
@@ -81,6 +82,23 @@ Status expect_number(const JsonObject& root, std::string_view key, float expecte
   OUTRIDER_TRY(const auto found, root.number(key));
   if (!found || static_cast<float>(*found) == expected) return {};
   return root.fail(quote(key) + " must be " + std::to_string(expected) + ", found " + std::to_string(*found));
+}
+
+// Which layers have experts: all from `first_k_dense_replace` on, or those that a list calls sparse.
+Result<LayerRule> read_sparse_layers(const JsonObject& root) {
+  OUTRIDER_TRY(const auto dense, root.integer("first_k_dense_replace"));
+  OUTRIDER_TRY(const auto types, root.array("mlp_layer_types"));
+  if (!types) return LayerRule([first = dense.value_or(1)](int64_t layer) { return layer >= first; });
+  std::vector<int64_t> sparse;
+  int64_t layer = 0;
+  for (const simdjson::dom::element element : *types) {
+    std::string_view type;
+    if (element.get(type) != simdjson::SUCCESS || (type != "dense" && type != "sparse"))
+      return root.wrong_type("mlp_layer_types", "a list of dense and sparse");
+    if (type == "sparse") sparse.push_back(layer);
+    ++layer;
+  }
+  return LayerRule([sparse = std::move(sparse)](int64_t of) { return contains(sparse, of); });
 }
 
 // Layers with RoPE see chunks of that many positions.
@@ -172,11 +190,11 @@ Status read_glm4_moe_traits(const JsonObject& root, ModelConfig* config) {
   OUTRIDER_TRY(const bool norms_heads, flag(root, "use_qk_norm", false));
   if (norms_heads) config->qk_norm = QkNorm::kHead;
   OUTRIDER_TRY(const auto shared, root.integer("n_shared_experts"));
-  OUTRIDER_TRY(const auto dense_layers, root.integer("first_k_dense_replace"));
+  OUTRIDER_TRY(const LayerRule is_sparse, read_sparse_layers(root));
   constexpr int64_t kMost = int64_t{1} << 22;  // validate() has the message for larger sizes
   const int64_t shared_size =
       std::clamp<int64_t>(shared.value_or(1), 0, kMost) * std::clamp<int64_t>(experts.ffn_size, 0, kMost);
-  place_experts([&](int64_t layer) { return layer >= dense_layers.value_or(1); }, shared_size, config);
+  place_experts(is_sparse, shared_size, config);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "formats/family_names.h"
 #include "formats/family_traits.h"
 #include "formats/hybrid_traits.h"
+#include "formats/latent_traits.h"
 
 namespace outrider {
 namespace {
@@ -367,6 +368,54 @@ constexpr ModelFamily kFamilies[] = {
      .hf_keys = {.ffn_size = "intermediate_size_mlp"},
      .hf_layout = {.names = kLlama4Names},
      .writes_gguf = false},
+    // DeepSeek V2, V2.5 and V2-Lite: latent attention. GGUF files of V3 have the same architecture.
+    {.name = "deepseek_v2",
+     .hf_architecture = "DeepseekV2ForCausalLM",
+     .gguf_architecture = "deepseek2",
+     .max_context = 2048,
+     .head_dim = 64,  // replaced by the size of an entry
+     .qkv_bias = Use::kNever,
+     .output_bias = Use::kNever,
+     .mlp_bias = Use::kNever,
+     .norm = {.epsilon = 1e-6f},
+     .has_experts = true,
+     .experts = {.weights = RouterWeights::kSoftmax},
+     .read_hf_traits = read_deepseek_v2_traits,
+     .hf_layout = {.names = kDeepseekNames},
+     .writes_gguf = false,
+     .gguf_names = kDeepseekGgufNames},
+    // DeepSeek V3 and R1: sigmoids, a bias of the choice, groups. Modules that draft (MTP) are left out.
+    {.name = "deepseek_v3",
+     .hf_architecture = "DeepseekV3ForCausalLM",
+     .gguf_architecture = "deepseek2",
+     .max_context = 4096,
+     .head_dim = 64,  // replaced by the size of an entry
+     .qkv_bias = Use::kNever,
+     .output_bias = Use::kNever,
+     .mlp_bias = Use::kNever,
+     .norm = {.epsilon = 1e-6f},
+     .has_experts = true,
+     .experts = {.weights = RouterWeights::kSigmoidOfChosen, .choice_bias = true},
+     .read_hf_traits = read_deepseek_v3_traits,
+     .hf_layout = {.names = kDeepseekNames},
+     .writes_gguf = false,
+     .gguf_names = kDeepseekGgufNames},
+    // GLM-4.7-Flash: DeepSeek V3 with other sizes.
+    {.name = "glm4_moe_lite",
+     .hf_architecture = "Glm4MoeLiteForCausalLM",
+     .gguf_architecture = "deepseek2",
+     .max_context = 202752,
+     .head_dim = 64,  // replaced by the size of an entry
+     .qkv_bias = Use::kNever,
+     .output_bias = Use::kNever,
+     .mlp_bias = Use::kNever,
+     .norm = {.epsilon = 1e-5f},
+     .has_experts = true,
+     .experts = {.weights = RouterWeights::kSigmoidOfChosen, .choice_bias = true},
+     .read_hf_traits = read_deepseek_v3_traits,
+     .hf_layout = {.names = kDeepseekNames},
+     .writes_gguf = false,
+     .gguf_names = kDeepseekGgufNames},
     // LFM2 and LFM2.5: most layers are short convolutions.
     {.name = "lfm2",
      .hf_architecture = "Lfm2ForCausalLM",

@@ -89,6 +89,35 @@ inline constexpr TensorName kGlm4MoeNames[] = {
     {"mlp.experts.down_proj", "mlp.experts.down_proj", Piece::kWhole, kStackedBare},
 };
 
+// Mixtures of experts as those of GLM-4.5, with latent attention.
+inline constexpr TensorName kDeepseekNames[] = {
+    {"self_attn.k_b_proj", "self_attn.kv_b_proj", Piece::kLatentKeys},
+    {"self_attn.v_b_proj", "self_attn.kv_b_proj", Piece::kLatentValues},
+    {"mlp.gate_proj", "mlp.gate_proj"},
+    {"mlp.up_proj", "mlp.up_proj"},
+    {"mlp.down_proj", "mlp.down_proj"},
+    {"mlp.gate_proj", "mlp.shared_experts.gate_proj"},
+    {"mlp.up_proj", "mlp.shared_experts.up_proj"},
+    {"mlp.down_proj", "mlp.shared_experts.down_proj"},
+    {"mlp.choice", "mlp.gate.e_score_correction", Piece::kWhole, {.is_bare = true}},
+    {"mlp.experts.gate_proj", "mlp.experts.#.gate_proj"},
+    {"mlp.experts.up_proj", "mlp.experts.#.up_proj"},
+    {"mlp.experts.down_proj", "mlp.experts.#.down_proj"},
+    {"mlp.experts.gate_proj", "mlp.experts.gate_up_proj", Piece::kGate, kStackedBare},
+    {"mlp.experts.up_proj", "mlp.experts.gate_up_proj", Piece::kUp, kStackedBare},
+    {"mlp.experts.down_proj", "mlp.experts.down_proj", Piece::kWhole, kStackedBare},
+};
+
+inline constexpr TensorName kDeepseekGgufNames[] = {
+    {"self_attn.q_a_proj", "attn_q_a"},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm"},
+    {"self_attn.q_b_proj", "attn_q_b"},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
+    {"self_attn.k_b_proj", "attn_k_b", Piece::kWhole, kStacked},
+    {"self_attn.v_b_proj", "attn_v_b", Piece::kWhole, kStacked},
+};
+
 inline constexpr TensorName kPostNormGgufNames[] = {{"post_attention_layernorm", "post_attention_norm"}};
 
 inline constexpr TensorName kGraniteMoeNames[] = {

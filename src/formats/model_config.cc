@@ -136,6 +136,19 @@ Status validate_delta(const DeltaTraits& delta) {
                      " key heads");
 }
 
+Status validate_latent(const ModelConfig& config) {
+  const LatentTraits& latent = config.latent;
+  if (latent.rank == 0) return {};
+  const Limit limits[] = {{"the rank of latent attention", latent.rank, 1, 1024},
+                          {"the rank of queries", latent.query_rank, 0, int64_t{1} << 16},
+                          {"the plain numbers of a query", latent.plain_dim, 1, 1024},
+                          {"the turning numbers of a query", latent.rope_dim, 2, 1024},
+                          {"the value size of latent attention", latent.value_dim, 1, 1024}};
+  for (const Limit& limit : limits) OUTRIDER_RETURN_IF_ERROR(check_limit(limit));
+  if (config.head_dim == latent.entry_size() && config.kv_head_count == 1) return {};
+  return input_error("model configuration: latent attention needs one head of keys, as large as its entries");
+}
+
 Status validate_layers(const ModelConfig& config) {
   const auto ropes = static_cast<int64_t>(config.ropes.size());
   for (int64_t i = 0; i < std::ssize(config.layer_traits); ++i) {
@@ -158,6 +171,7 @@ Status validate_layers(const ModelConfig& config) {
 }
 
 Status validate_attention(const ModelConfig& config) {
+  OUTRIDER_RETURN_IF_ERROR(validate_latent(config));
   OUTRIDER_RETURN_IF_ERROR(validate_layers(config));
   OUTRIDER_RETURN_IF_ERROR(
       check_limit({"the size of layer inputs", config.layer_inputs.size, 0, int64_t{1} << 20}));

@@ -118,6 +118,19 @@ struct DeltaTraits {
   int64_t state_size() const { return (taps - 1) * conv_size() + value_heads * key_dim * value_dim; }
 };
 
+// Attention whose keys and values are projections of one vector of a token, the only thing that is cached of it
+// (DeepSeek V2). A query meets this vector after a projection of its own, and so do the values that it reads.
+struct LatentTraits {
+  int64_t rank = 0;        // numbers of the vector; 0: attention is the usual one
+  int64_t query_rank = 0;  // of a vector that queries are made of; 0: they are made of the layer's input
+  int64_t plain_dim = 0;   // numbers of a query that do not turn
+  int64_t rope_dim = 0;    // numbers of a query that turn, in neighbouring pairs
+  int64_t value_dim = 0;   // of a head
+
+  int64_t query_dim() const { return plain_dim + rope_dim; }
+  int64_t entry_size() const { return rope_dim + rank; }
+};
+
 // A second, smaller embedding of every token for every layer, which the layer gates and adds at its end.
 struct LayerInputTraits {
   int64_t size = 0;        // numbers per layer; 0: there is none
@@ -193,6 +206,7 @@ struct ExpertTraits {
   int64_t ffn_size = 0;
   RouterWeights weights = RouterWeights::kSoftmaxOfChosen;
   double scale = 1;          // factor of all weights
+  bool ranks_groups_by_best = false;  // groups are chosen by their largest value alone
   bool choice_bias = false;  // the choice is by sigmoid(output) + a number of each expert
   // The experts are this many groups of neighbours; a row chooses among those of the `used_groups` groups
   // with the largest sums of their two largest choice values.
@@ -243,6 +257,7 @@ struct ModelConfig {
   ExpertTraits experts;
   ConvolutionTraits convolution;
   DeltaTraits delta;
+  LatentTraits latent;
   ScaleTraits scales;
   BlockKind block = BlockKind::kSequential;
   LearnedPositions learned_positions;

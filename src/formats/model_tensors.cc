@@ -111,8 +111,28 @@ void append_delta_net(const ModelConfig& config, const std::string& prefix, Tens
   list.matrix(name + "out_proj", hidden, delta.value_size());
 }
 
+void append_latent_attention(const ModelConfig& config, const std::string& attention, TensorList& list) {
+  const LatentTraits& latent = config.latent;
+  const int64_t heads = config.head_count;
+  const bool has_query_vector = latent.query_rank != 0;
+  if (has_query_vector) {
+    list.matrix(attention + "q_a_proj", latent.query_rank, config.hidden_size);
+    list.vector(attention + "q_a_layernorm", latent.query_rank);
+  }
+  list.matrix(attention + (has_query_vector ? "q_b_proj" : "q_proj"), heads * latent.query_dim(),
+              has_query_vector ? latent.query_rank : config.hidden_size);
+  list.matrix(attention + "kv_a_proj_with_mqa", latent.entry_size(), config.hidden_size);
+  list.vector(attention + "kv_a_layernorm", latent.rank);
+  for (int64_t head = 0; head < heads; ++head) {
+    list.matrix(attention + "k_b_proj." + std::to_string(head), latent.rank, latent.plain_dim);
+    list.matrix(attention + "v_b_proj." + std::to_string(head), latent.value_dim, latent.rank);
+  }
+  list.matrix(attention + "o_proj", config.hidden_size, heads * latent.value_dim);
+}
+
 void append_attention(const ModelConfig& config, int64_t layer, const std::string& attention,
                       TensorList& list) {
+  if (config.latent.rank != 0) return append_latent_attention(config, attention, list);
   const int64_t hidden = config.hidden_size;
   const LayerSizes sizes = config.sizes_of(layer);
   const bool has_keys = config.has_keys(layer);

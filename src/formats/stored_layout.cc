@@ -49,7 +49,8 @@ StoredPiece stored_piece(const StoredLayout& layout, const TensorName& name, con
   StoredPiece piece{.name = {}, .piece = name.piece, .form = name.form};
   piece.form.is_stacked = name.form.is_stacked && !parts.number.empty();
   const size_t place = full.find('#');
-  if (piece.form.is_stacked) {
+  const bool is_of_head = name.piece == Piece::kLatentKeys || name.piece == Piece::kLatentValues;
+  if (is_of_head || piece.form.is_stacked) {
     piece.index = std::stoll(std::string(parts.number.substr(1)));
   } else if (place != std::string::npos) {
     full.replace(place, 1, parts.number.substr(1));
@@ -133,6 +134,8 @@ Rows rows_of(Piece piece, FusedRows order, const LayerSizes& sizes) {
       return {0, sizes.ffn_size, 1, 2 * sizes.ffn_size};
     case Piece::kUp:
       return {sizes.ffn_size, sizes.ffn_size, 1, 2 * sizes.ffn_size};
+    case Piece::kLatentKeys:
+    case Piece::kLatentValues:
     case Piece::kEvenRows:
     case Piece::kOddRows:
     case Piece::kWhole:
@@ -154,6 +157,19 @@ TensorView every_second_row(const TensorView& view, int64_t first, ModelStorage*
     return copy_rows(
         view, count, [&](int64_t row) { return first + 2 * row; }, storage);
   return add_source(std::make_unique<SteppedRows>(view, first, 2), view.dtype, {count, view.cols()}, storage);
+}
+
+// The keys or values of one head of latent attention, whose matrix has the rows of both for each head.
+Result<TensorView> latent_part(const TensorView& view, const StoredPiece& piece, const LatentTraits& latent,
+                               ModelStorage* storage) {
+  const int64_t rows = latent.plain_dim + latent.value_dim;
+  const int64_t begin = piece.index * rows;
+  if (view.shape.size() != 2 || view.rows() < begin + rows)
+    return input_error("tensor " + piece.name + ": expected " + std::to_string(begin + rows) +
+                       " rows or more by the model's configuration");
+  if (piece.piece == Piece::kLatentValues) return view.rows_from(begin + latent.plain_dim, latent.value_dim);
+  if (!is_plain(view)) return cannot_transpose(view, piece.name);
+  return transposed(view.rows_from(begin, latent.plain_dim), storage);
 }
 
 Result<TensorView> cut(const TensorView& fused, const std::string& name, const Rows& part,
@@ -200,6 +216,8 @@ TensorLookup expected_lookup(const StoredLayout& layout, const TensorSource& sou
     if (chosen.form.is_transposed && view.shape.size() == 2 && is_plain(view))
       view = transposed(view, storage);
     if (chosen.piece == Piece::kWhole) return view;
+    if (chosen.piece == Piece::kLatentKeys || chosen.piece == Piece::kLatentValues)
+      return latent_part(view, chosen, config.latent, storage);
     if (chosen.piece == Piece::kEvenRows) return every_second_row(view, 0, storage);
     if (chosen.piece == Piece::kOddRows) return every_second_row(view, 1, storage);
     const LayerSizes sizes = sizes_of(split(expected), config);

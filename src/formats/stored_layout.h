@@ -26,6 +26,8 @@ enum class Piece : uint8_t {
   kUp,
   kQueriesOfGated,  // of each head the first half, beside the gates of its output
   kGatesOfQueries,  // the other half
+  kLatentKeys,    // of one head: its rows of keys, transposed
+  kLatentValues,  // of one head: its rows of values
   kEvenRows,  // every second row, from the first on
   kOddRows,
 };

@@ -52,9 +52,10 @@ std::vector<std::byte> row_of_nan(const KvShape& shape) {
 }  // namespace
 
 int64_t KvShape::bytes_before(int64_t layer) const {
-  if (layers.empty()) return 2 * layer * row_bytes();
+  const int64_t parts = values_are_keys ? 1 : 2;
+  if (layers.empty()) return parts * layer * row_bytes();
   int64_t bytes = 0;
-  for (int64_t i = 0; i < layer; ++i) bytes += 2 * row_bytes(i);
+  for (int64_t i = 0; i < layer; ++i) bytes += parts * row_bytes(i);
   return bytes;
 }
 
@@ -242,7 +243,9 @@ void KvCache::rewind(KvSequence& sequence, int32_t length) {
 
 std::byte* KvCache::keys(int64_t layer) { return storage_.data() + layer_begin_[static_cast<size_t>(layer)]; }
 
-std::byte* KvCache::values(int64_t layer) { return keys(layer) + slot_count() * shape_.row_bytes(layer); }
+std::byte* KvCache::values(int64_t layer) {
+  return keys(layer) + (shape_.values_are_keys ? 0 : slot_count() * shape_.row_bytes(layer));
+}
 
 int64_t KvCache::available_pages() const { return pool_.available(); }
 
@@ -318,7 +321,7 @@ void KvCache::own_last_page(KvSequence& sequence) {
 void KvCache::move_rows(int64_t from_slot, int64_t to_slot, int64_t count) {
   for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
     const int64_t bytes = shape_.row_bytes(layer);
-    for (std::byte* rows : {keys(layer), values(layer)}) {
+    for (std::byte* rows : {keys(layer), values(layer)}) {  // the same rows twice where values are keys
       std::memcpy(rows + to_slot * bytes, rows + from_slot * bytes, static_cast<size_t>(count * bytes));
     }
   }

@@ -33,6 +33,7 @@ struct KvShape {
   int64_t window = 0;
   // [layer_count], where layers differ; empty: all have the heads above.
   std::vector<KvHeads> layers = {};
+  bool values_are_keys = false;  // entries have keys alone, which are read as values, too
   // Layers beside those above that keep a state in place of keys and values.
   StateShape states = {};
 

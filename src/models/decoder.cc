@@ -38,6 +38,7 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
       woken_(static_cast<size_t>(config_.layer_count)),
       rotations_(config_.ropes.size()) {
   if (config_.delta.taps != 0) delta_ops_.emplace(config_, ops_);
+  if (config_.latent.rank != 0) latent_ops_.emplace(config_, ops_);
   int64_t cached = 0;
   int64_t states = 0;
   for (int64_t i = 0; i < config_.layer_count; ++i) {
@@ -112,7 +113,8 @@ KvShape Decoder::make_kv_shape() const {
   KvShape shape{.kv_head_count = config_.kv_head_count,
                 .head_dim = config_.head_dim,
                 .page_count = 0,
-                .window = config_.longest_window()};
+                .window = config_.longest_window(),
+                .values_are_keys = config_.latent.rank != 0};
   for (int64_t i = 0; i < config_.layer_count; ++i) {
     const AttentionShape& attention = attention_[static_cast<size_t>(i)];
     if (config_.has_keys(i)) shape.layers.push_back({attention.kv_head_count, attention.head_dim});
@@ -237,6 +239,8 @@ void Decoder::grow(int64_t rows, int64_t logits_rows) {
     qkv_.reserve(rows, std::max(layer.convolution.input.n, layer.delta.input.n));
     attended_.reserve(rows, std::max(layer.convolution.size, layer.delta.output.k));
     output_gates_.reserve(rows, layer.output_gate.n);
+    if (latent_ops_) latent_ops_->reserve(layer.latent, rows);
+    values_.reserve(rows, latent_ops_ ? layer.attention_output.k : 0);
     gate_up_.reserve(rows, layer.gate_up.n);
     gated_.reserve(rows, std::max(layer.down.k, config_.layer_inputs.size));
     for (const Projection* projection : layer.projections()) ops_.reserve(*projection, rows);
@@ -393,7 +397,7 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
   const AttentionShape& attention = attention_[static_cast<size_t>(index)];
   const int64_t cache_layer = cache_layers_[static_cast<size_t>(index)];
   const float* input = add_and_normalize(layer.attention_norm, index);
-  ops_.project(layer.qkv, input, qkv_.data(), row_count());
+  project_qkv(layer, input);
   if (config_.qkv_limit != 0)
     ops_.clamp(static_cast<float>(config_.qkv_limit), qkv_.data(), row_count() * attention.qkv_size());
   ops_.rotate_and_store(attention, {.qkv = qkv_.data(),
@@ -417,8 +421,18 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                           .sinks = layer.sinks,
                           .y = attended_.data()});
   if (config_.gates_attention) gate_attention(attention.q_size());
-  ops_.project(layer.attention_output, attended_.data(), delta_.data(), row_count());
+  const float* output = attended_.data();
+  if (latent_ops_) {
+    latent_ops_->read_values(layer.latent, output, values_.data(), row_count());
+    output = values_.data();
+  }
+  ops_.project(layer.attention_output, output, delta_.data(), row_count());
   submit_delta(layer.attention_output_norm);
+}
+
+void Decoder::project_qkv(const DecoderLayer& layer, const float* input) {
+  if (latent_ops_) return latent_ops_->make_queries(layer.latent, input, qkv_.data(), row_count());
+  ops_.project(layer.qkv, input, qkv_.data(), row_count());
 }
 
 void Decoder::gate_attention(int64_t size) {

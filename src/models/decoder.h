@@ -68,6 +68,8 @@ class Decoder final : public Model {
   // What stands in the place of attention where a layer has none.
   void run_recurrence(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
   void gate_attention(int64_t size);
+  // qkv_ = queries, keys and values of a layer with attention.
+  void project_qkv(const DecoderLayer& layer, const float* input);
   // `joins`: the layer is parallel, and its attention has run.
   void run_mlp(int64_t index, bool joins);
   const float* mlp_input(const DecoderLayer& layer, bool joins);
@@ -118,6 +120,7 @@ class Decoder final : public Model {
   DecoderWeights weights_;
   ExpertOps experts_;
   std::optional<DeltaOps> delta_ops_;
+  std::optional<LatentOps> latent_ops_;
   std::vector<AttentionShape> attention_;  // [layer_count]
   // [layer_count]: where the cache has the layer's keys and values, or its state.
   std::vector<int64_t> cache_layers_;
@@ -141,6 +144,7 @@ class Decoder final : public Model {
   std::vector<float> query_factors_;  // [batch rows], or empty: queries do not depend on temperatures
   Scratch qkv_;                       // [rows, qkv_size]
   Scratch attended_;                  // [rows, q_size]
+  Scratch values_;                    // [rows, heads * value_dim] of latent attention
   Scratch output_gates_;              // [rows, q_size], where attention is gated
   Scratch gate_up_;                   // [rows, 2 * ffn_size]
   Scratch gated_;                     // [rows, ffn_size]

@@ -123,6 +123,40 @@ Status load_attention(WeightLoader& loader, const ModelConfig& config, const Lay
                      layer.attention_output);
 }
 
+Status load_latent_attention(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
+                             DecoderLayer& layer) {
+  const LatentTraits& traits = config.latent;
+  const int64_t hidden = config.hidden_size;
+  const std::string name = place.prefix + "self_attn.";
+  LatentAttention& latent = layer.latent;
+  const bool has_vector = traits.query_rank != 0;
+  if (has_vector) {
+    OUTRIDER_RETURN_IF_ERROR(
+        loader.plan({{name + "q_a_proj", traits.query_rank}}, hidden, /*bias=*/false, latent.query_down));
+    OUTRIDER_RETURN_IF_ERROR(
+        loader.read_vector(name + "q_a_layernorm.weight", traits.query_rank, latent.query_norm));
+  }
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.plan({{name + (has_vector ? "q_b_proj" : "q_proj"), config.head_count * traits.query_dim()}},
+                  has_vector ? traits.query_rank : hidden, /*bias=*/false, latent.queries));
+  OUTRIDER_RETURN_IF_ERROR(
+      loader.plan({{name + "kv_a_proj_with_mqa", traits.entry_size()}}, hidden, /*bias=*/false, latent.entry));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "kv_a_layernorm.weight", traits.rank, latent.entry_norm));
+  latent.keys.resize(static_cast<size_t>(config.head_count));
+  latent.values.resize(latent.keys.size());
+  loader.share_memory(&latent.memory);
+  for (size_t i = 0; i < latent.keys.size(); ++i) {
+    const std::string head = "." + std::to_string(i);
+    OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "k_b_proj" + head, traits.rank}}, traits.plain_dim,
+                                         /*bias=*/false, latent.keys[i]));
+    OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "v_b_proj" + head, traits.value_dim}}, traits.rank,
+                                         /*bias=*/false, latent.values[i]));
+  }
+  loader.share_memory(nullptr);
+  return loader.plan({{name + "o_proj", hidden}}, config.head_count * traits.value_dim, /*bias=*/false,
+                     layer.attention_output);
+}
+
 // Appends the taps of a convolution, tap by tap; files have those of each number together.
 Status load_taps(WeightLoader& loader, const std::string& name, int64_t size, int64_t count,
                  std::vector<float>& taps) {
@@ -172,7 +206,8 @@ Status load_mixer(WeightLoader& loader, const ModelConfig& config, const LayerPl
     case LayerKind::kDeltaNet:
       return load_delta_net(loader, config, place.prefix + "linear_attn.", layer.delta);
   }
-  return load_attention(loader, config, place, layer);
+  return config.latent.rank != 0 ? load_latent_attention(loader, config, place, layer)
+                                 : load_attention(loader, config, place, layer);
 }
 
 // Where an expert's number ends the names of its matrices, it is `end`.
@@ -275,13 +310,13 @@ int64_t DecoderWeights::parameter_count() const {
 }
 
 int64_t DecoderLayer::parameter_count() const {
-  int64_t count = norm_parameters(*this) + experts.parameter_count();
+  int64_t count = norm_parameters(*this) + experts.parameter_count() + latent.parameter_count();
   for (const Projection* projection : projections()) count += projection->parameter_count();
   return count;
 }
 
 int64_t DecoderLayer::bytes() const {
-  int64_t total = norm_parameters(*this) * static_cast<int64_t>(sizeof(float)) + experts.bytes();
+  int64_t total = norm_parameters(*this) * static_cast<int64_t>(sizeof(float)) + experts.bytes() + latent.bytes();
   for (const Projection* projection : projections()) total += projection->bytes();
   return total;
 }

@@ -10,6 +10,7 @@
 
 #include "models/delta_net.h"
 #include "models/expert_ops.h"
+#include "models/latent_attention.h"
 #include "models/layer_ops.h"
 #include "models/short_convolution.h"
 #include "models/weight_loader.h"
@@ -39,6 +40,7 @@ struct DecoderLayer {
   std::vector<float> sinks;           // [head_count], see AttentionArgs, or empty
   Projection attention_output;
   Projection output_gate;        // of attention, or empty
+  LatentAttention latent;        // in the place of qkv, or empty
   ShortConvolution convolution;  // in the place of attention, or empty
   DeltaNet delta;                // likewise
   Norm attention_output_norm;  // [hidden_size]

@@ -45,7 +45,7 @@ void keep_best_groups(const ExpertTraits& traits, std::span<float> values) {
       second = std::max(second, std::min(best, value));
       best = std::max(best, value);
     }
-    sums[group] = best + second;
+    sums[group] = traits.ranks_groups_by_best ? best : best + second;
   }
   rank(std::span(sums).first(groups), traits.used_groups, std::span(order).first(groups));
   for (size_t i = static_cast<size_t>(traits.used_groups); i < groups; ++i)

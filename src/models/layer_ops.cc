@@ -64,6 +64,7 @@ AttentionShape AttentionShape::of(const ModelConfig& config, int64_t layer) {
           .scale = config.scales.attention_by_layer ? scale / static_cast<float>(layer + 1) : scale,
           .softcap = static_cast<float>(config.attention_softcap),
           .slopes = config.alibi_slopes,
+          .values_are_keys = config.latent.rank != 0,
           .stores = config.kv_layer_of(layer) == layer,
           .epsilon = config.norm.epsilon,
           .norm_kind = config.norm.kind,
@@ -255,7 +256,7 @@ void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStor
       }
       const int64_t slot = args.slots[static_cast<size_t>(row)];
       store(k, cache.keys(args.layer), slot);
-      store(v, cache.values(args.layer), slot);
+      if (!shape.values_are_keys) store(v, cache.values(args.layer), slot);
     }
   });
 }

@@ -54,6 +54,7 @@ struct AttentionShape {
   float scale = 0;
   float softcap = 0;
   std::span<const float> slopes = {};  // [head_count], or empty
+  bool values_are_keys = false;        // see KvShape
   bool stores = true;                  // keys and values of its own; else it reads those of another layer
   // The next three belong to norms of queries, keys and values.
   float epsilon = 0;
@@ -62,7 +63,7 @@ struct AttentionShape {
 
   int64_t q_size() const { return head_count * head_dim; }
   int64_t kv_size() const { return kv_head_count * head_dim; }
-  int64_t qkv_size() const { return q_size() + (stores ? 2 * kv_size() : 0); }
+  int64_t qkv_size() const { return q_size() + (stores ? (values_are_keys ? 1 : 2) * kv_size() : 0); }
 };
 
 // The rotations of the rows of a batch, [batch rows, dim], see fill_rotations; null: there are none.

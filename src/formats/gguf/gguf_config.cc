@@ -12,6 +12,7 @@
 #include "formats/gguf/gguf_layers.h"
 #include "formats/gguf/gguf_metadata.h"
 #include "formats/gguf/gguf_rope.h"
+#include "formats/latent_traits.h"
 
 namespace outrider {
 namespace {
@@ -32,9 +33,10 @@ Status read_sizes(const ArchitectureKeys& keys, ModelConfig* config) {
   config->kv_head_count = kv_heads.empty() ? config->head_count : some == kv_heads.end() ? 0 : *some;
   OUTRIDER_TRY(const auto key_length, keys.integer("attention.key_length"));
   OUTRIDER_TRY(const auto value_length, keys.integer("attention.value_length"));
+  OUTRIDER_TRY(const auto latent_rank, keys.integer("attention.kv_lora_rank"));
   if (config->head_count < 1) return keys.fail(keys.full("attention.head_count") + " must be positive");
   config->head_dim = key_length.value_or(config->hidden_size / config->head_count);
-  if (value_length.value_or(config->head_dim) != config->head_dim)
+  if (value_length.value_or(config->head_dim) != config->head_dim && !latent_rank)
     return keys.fail("keys and values must have the same head size");
   return {};
 }
@@ -94,6 +96,31 @@ Status read_layer_inputs(const GgufFile& file, const ArchitectureKeys& keys, Mod
 Status read_convolution(const ArchitectureKeys& keys, const ModelFamily& family, ModelConfig* config) {
   if (family.other_layers != LayerKind::kShortConvolution) return {};
   OUTRIDER_TRY(config->convolution.taps, keys.require_integer("shortconv.l_cache"));
+  return {};
+}
+
+// YaRN's multiplier is a tenth of what configurations state.
+Status read_latent_attention(const ArchitectureKeys& keys, ModelConfig* config) {
+  OUTRIDER_TRY(const auto rank, keys.integer("attention.kv_lora_rank"));
+  if (!rank) return {};
+  LatentTraits& latent = config->latent;
+  OUTRIDER_TRY(const auto query_rank, keys.integer("attention.q_lora_rank"));
+  OUTRIDER_TRY(const auto query_dim, keys.integer("attention.key_length_mla"));
+  OUTRIDER_TRY(const auto value_dim, keys.integer("attention.value_length_mla"));
+  OUTRIDER_TRY(const auto multiplier, keys.number("rope.scaling.yarn_log_multiplier"));
+  OUTRIDER_TRY(const auto attention_factor, keys.number("rope.scaling.attn_factor"));
+  if (!query_dim || !value_dim) {
+    return keys.fail(keys.full("attention.key_length_mla") +
+                     " is missing: the file is older than latent attention in GGUF; convert the model again");
+  }
+  OUTRIDER_TRY(latent.rope_dim, keys.require_integer("rope.dimension_count"));
+  latent.rank = *rank;
+  latent.query_rank = query_rank.value_or(0);
+  latent.plain_dim = *query_dim - latent.rope_dim;
+  latent.value_dim = *value_dim;
+  config->ropes.front().scaling.attention_factor = attention_factor.value_or(1);
+  config->experts.ranks_groups_by_best = config->experts.weights == RouterWeights::kSoftmax;
+  derive_latent_attention(10 * multiplier.value_or(0), config);
   return {};
 }
 
@@ -227,6 +254,7 @@ Result<ModelConfig> gguf_model_config(const GgufFile& file, const TokenizerSpec&
   OUTRIDER_RETURN_IF_ERROR(read_gguf_ropes(file, keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_positions(file, keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_gguf_experts(file, keys, *family, &config));
+  OUTRIDER_RETURN_IF_ERROR(read_latent_attention(keys, &config));
   OUTRIDER_RETURN_IF_ERROR(read_convolution(keys, *family, &config));
   OUTRIDER_RETURN_IF_ERROR(read_delta(keys, *family, &config));
   if (family->derive_gguf_traits != nullptr) family->derive_gguf_traits(&config);

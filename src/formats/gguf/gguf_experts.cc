@@ -31,6 +31,9 @@ Status read_weights(const ArchitectureKeys& keys, ExpertTraits* experts) {
   if (scale.value_or(0) != 0) experts->scale = *scale;
   experts->groups = groups.value_or(1);
   experts->used_groups = used_groups.value_or(experts->groups);
+  constexpr int64_t kSigmoids = 2;  // expert_gating_func
+  OUTRIDER_TRY(const auto gates, keys.integer("expert_gating_func"));
+  if (gates.value_or(0) == kSigmoids) experts->weights = RouterWeights::kSigmoidOfChosen;
   if (experts->weights == RouterWeights::kSigmoidOfChosen && !normalizes.value_or(true))
     experts->weights = RouterWeights::kSigmoid;
   return {};
@@ -60,6 +63,7 @@ Status read_gguf_experts(const GgufFile& file, const ArchitectureKeys& keys, con
     return keys.fail("tensor blk." + std::to_string(std::max<int64_t>(first, 0)) +
                      ".ffn_down_exps.weight [experts, hidden size, feed-forward size] is missing");
   experts.ffn_size = down->shape.back();
+  experts.choice_bias = find_tensor(file, first, "exp_probs_b.bias") != nullptr;
   experts.router_bias = find_tensor(file, first, "ffn_gate_inp.bias") != nullptr;
   experts.bias = find_tensor(file, first, "ffn_down_exps.bias") != nullptr;
   experts.gates_dense = find_tensor(file, first, "ffn_gate_inp_shexp.weight") != nullptr;

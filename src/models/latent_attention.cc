@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/latent_attention.h"
+
+#include <algorithm>
+
+namespace outrider {
+namespace {
+
+constexpr Worker kByItself{0, 1};
+constexpr float kVectorEpsilon = 1e-6F;  // of the norms of latent vectors, whatever that of other norms is
+
+// Neighbouring pairs become two halves, which is the order that RoPE turns.
+void split_pairs(const float* pairs, int64_t dim, float* halves) {
+  for (int64_t i = 0; i < dim / 2; ++i) {
+    halves[i] = pairs[2 * i];
+    halves[dim / 2 + i] = pairs[2 * i + 1];
+  }
+}
+
+}  // namespace
+
+int64_t LatentAttention::parameter_count() const {
+  int64_t count = std::ssize(query_norm) + std::ssize(entry_norm);
+  for (const Projection* projection : {&query_down, &queries, &entry}) count += projection->parameter_count();
+  for (const auto* heads : {&keys, &values}) {
+    for (const Projection& head : *heads) count += head.parameter_count();
+  }
+  return count;
+}
+
+int64_t LatentAttention::bytes() const {
+  auto bytes = static_cast<int64_t>((query_norm.size() + entry_norm.size()) * sizeof(float));
+  for (const Projection* projection : {&query_down, &queries, &entry}) bytes += projection->bytes();
+  for (const auto* heads : {&keys, &values}) {
+    for (const Projection& head : *heads) bytes += head.bytes();
+  }
+  return bytes;
+}
+
+LatentOps::LatentOps(const ModelConfig& config, LayerOps& ops)
+    : traits_(config.latent), heads_(config.head_count), ops_(ops) {
+  scratch_.resize(static_cast<size_t>(ops.pool().size()));
+}
+
+void LatentOps::reserve(const LatentAttention& attention, int64_t rows) {
+  query_vector_.reserve(rows, traits_.query_rank);
+  queries_.reserve(rows, attention.queries.n);
+  entries_.reserve(rows, attention.entry.n);
+  for (const Projection* projection : {&attention.query_down, &attention.queries, &attention.entry})
+    ops_.reserve(*projection, rows);
+  for (HeadScratch& scratch : scratch_) {
+    scratch.x.reserve(rows, std::max(traits_.plain_dim, traits_.rank));
+    scratch.y.reserve(rows, std::max(traits_.value_dim, traits_.rank));
+    for (const auto* heads : {&attention.keys, &attention.values}) {
+      if (heads->empty()) continue;
+      const Projection& head = heads->front();
+      const int64_t bytes = input_bytes(head.parts.front().inputs, rows, head.k);
+      scratch.packed_x.reserve((bytes + 3) / 4, 1);
+    }
+  }
+}
+
+// scratch.y = scratch.x times the matrix of one head
+void LatentOps::multiply(const Projection& of_head, HeadScratch& scratch, int64_t rows) const {
+  const LinearArgs args{.weights = &of_head.parts.front(),
+                        .x = scratch.x.data(),
+                        .packed_x = reinterpret_cast<std::byte*>(scratch.packed_x.data()),
+                        .y = scratch.y.data(),
+                        .rows = rows};
+  if (args.weights->inputs != InputLayout::kF32) ops_.kernels().pack_inputs(args, kByItself);
+  ops_.kernels().linear(args, kByItself);
+}
+
+void LatentOps::make_queries(const LatentAttention& attention, const float* input, float* qkv, int64_t rows) {
+  const float* vector = input;
+  ops_.project(attention.entry, input, entries_.data(), rows);
+  if (attention.query_down.n != 0) {
+    ops_.project(attention.query_down, input, query_vector_.data(), rows);
+    ops_.normalize(query_vector_.data(), attention.query_norm, query_vector_.data(), rows, kVectorEpsilon);
+    vector = query_vector_.data();
+  }
+  ops_.project(attention.queries, vector, queries_.data(), rows);
+  make_entries(attention, qkv, rows);
+  const int64_t query_dim = traits_.query_dim();
+  const int64_t entry_size = traits_.entry_size();
+  ops_.pool().run([&](Worker worker) {
+    HeadScratch& scratch = scratch_[static_cast<size_t>(worker.index)];
+    const Range share = share_of(worker, heads_);
+    for (int64_t head = share.begin; head < share.end; ++head) {
+      for (int64_t row = 0; row < rows; ++row)
+        std::copy_n(queries_.data() + (row * heads_ + head) * query_dim, traits_.plain_dim,
+                    scratch.x.data() + row * traits_.plain_dim);
+      multiply(attention.keys[static_cast<size_t>(head)], scratch, rows);
+      for (int64_t row = 0; row < rows; ++row) {
+        const float* query = queries_.data() + (row * heads_ + head) * query_dim;
+        float* out = qkv + (row * (heads_ + 1) + head) * entry_size;
+        split_pairs(query + traits_.plain_dim, traits_.rope_dim, out);
+        std::copy_n(scratch.y.data() + row * traits_.rank, traits_.rank, out + traits_.rope_dim);
+      }
+    }
+  });
+}
+
+void LatentOps::make_entries(const LatentAttention& attention, float* qkv, int64_t rows) const {
+  const int64_t entry_size = traits_.entry_size();
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* entry = entries_.data() + row * entry_size;
+    float* out = qkv + (row * (heads_ + 1) + heads_) * entry_size;
+    split_pairs(entry + traits_.rank, traits_.rope_dim, out);
+    ops_.normalize(entry, attention.entry_norm, out + traits_.rope_dim, 1, kVectorEpsilon);
+  }
+}
+
+void LatentOps::read_values(const LatentAttention& attention, const float* attended, float* y, int64_t rows) {
+  ops_.pool().run([&](Worker worker) {
+    HeadScratch& scratch = scratch_[static_cast<size_t>(worker.index)];
+    const Range share = share_of(worker, heads_);
+    for (int64_t head = share.begin; head < share.end; ++head) {
+      for (int64_t row = 0; row < rows; ++row)
+        std::copy_n(attended + (row * heads_ + head) * traits_.entry_size() + traits_.rope_dim, traits_.rank,
+                    scratch.x.data() + row * traits_.rank);
+      multiply(attention.values[static_cast<size_t>(head)], scratch, rows);
+      for (int64_t row = 0; row < rows; ++row)
+        std::copy_n(scratch.y.data() + row * traits_.value_dim, traits_.value_dim,
+                    y + (row * heads_ + head) * traits_.value_dim);
+    }
+  });
+}
+
+}  // namespace outrider

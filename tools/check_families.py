@@ -58,7 +58,7 @@ def randomize(model, seed):
     """Fills the model with numbers that leave neither attention nor logits flat."""
     generator = torch.Generator().manual_seed(seed)
     # These add 1 to the weights of norms.
-    adds_one = model.config.model_type in ("gemma2", "gemma3_text", "qwen3_5_text", "qwen3_5_moe_text")
+    adds_one = model.config.model_type in ("gemma2", "gemma3_text", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")
     norm = 0.0 if adds_one else 1.0
     with torch.no_grad():
         for name, tensor in model.named_parameters():

@@ -245,10 +245,28 @@ QWEN35_MOE = Family("qwen3_5_moe", "Qwen3_5MoeTextConfig", DELTA_NETS | dict(
     num_experts=6, num_experts_per_tok=3, moe_intermediate_size=40, shared_expert_intermediate_size=56), [
         *DELTA_AXES, [{}, dict(num_experts_per_tok=1), dict(num_experts_per_tok=6)]])
 
+QWEN3_NEXT = Family("qwen3_next", "Qwen3NextConfig", QWEN35_MOE.base, [
+    *QWEN35_MOE.axes, [{}, dict(mlp_only_layers=[1])], [{}, dict(norm_topk_prob=False)]],
+    gguf_loses=("mlp_only_layers", "norm_topk_prob"))
+LATENT = dict(kv_lora_rank=16, q_lora_rank=20, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=12, n_routed_experts=8,
+              num_experts_per_tok=3, moe_intermediate_size=40, n_shared_experts=1, num_key_value_heads=4)
+LATENT_YARN = rope("yarn", factor=8.0, original_max_position_embeddings=32, mscale=1.0, mscale_all_dim=1.0)
+LATENT_AXES = [
+    [{}, LATENT_YARN, rope(theta=500000.0)], TIED, [{}, dict(q_lora_rank=None)], [{}, dict(qk_nope_head_dim=20), dict(v_head_dim=8)],
+    [{}, dict(kv_lora_rank=32), dict(qk_rope_head_dim=8)], [{}, dict(n_shared_experts=2)], [{}, dict(routed_scaling_factor=1.7)]]
+DEEPSEEK2 = Family("deepseek_v2", "DeepseekV2Config", LATENT | dict(first_k_dense_replace=1), [
+    *LATENT_AXES, [{}, dict(first_k_dense_replace=0)],
+    [{}, dict(topk_method="group_limited_greedy", n_group=4, topk_group=2)]], gguf_loses=("topk_method",))
+DEEPSEEK3 = Family("deepseek_v3", "DeepseekV3Config", LATENT | dict(first_k_dense_replace=1, n_group=2, topk_group=1), [
+    *LATENT_AXES, [{}, dict(n_group=4, topk_group=2), dict(n_group=1)], [{}, dict(norm_topk_prob=False)]],
+    gguf_loses=("norm_topk_prob",))
+GLM4_LITE = Family("glm4_moe_lite", "Glm4MoeLiteConfig", LATENT, [
+    *LATENT_AXES, [{}, dict(mlp_layer_types=["dense", "sparse", "dense", "sparse"])]], gguf_loses=tuple(LATENT))
+
 FAMILIES = [LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, GEMMA4, SMOLLM3, MINISTRAL, MINISTRAL3, GRANITE, GRANITE4, PHI3,
             OLMO2, OLMO3, GLM, GLM4, STABLELM, OPT, GPT2, FALCON, MPT, STARCODER, STARCODER2, MIXTRAL,
             QWEN2_MOE, QWEN3_MOE, OLMOE, GPT_OSS, GRANITE_MOE, GRANITE_SHARED, GRANITE4_MOE, GLM4_MOE, GEMMA4_MOE,
-            LLAMA4, LFM2, QWEN35, QWEN35_MOE]
+            LLAMA4, LFM2, QWEN35, QWEN35_MOE, QWEN3_NEXT, DEEPSEEK2, DEEPSEEK3, GLM4_LITE]
 
 
 WITH_LLAMA3_ROPE = ("llama", "mistral", "smollm3")  # families whose GGUF files can hold its frequencies

@@ -286,6 +286,21 @@ def hybrid_cases():
         ),
         Case("qwen3_5", transformers.Qwen3_5TextConfig, delta | dict(intermediate_size=40), converted=True),
         Case(
+            "qwen3_next",
+            transformers.Qwen3NextConfig,
+            delta
+            | dict(
+                num_hidden_layers=2,
+                intermediate_size=40,
+                layer_types=["linear_attention", "full_attention"],
+                num_experts=5,
+                num_experts_per_tok=2,
+                moe_intermediate_size=16,
+                shared_expert_intermediate_size=24,
+            ),
+            converted=True,
+        ),
+        Case(
             "qwen3_5_moe",
             transformers.Qwen3_5MoeTextConfig,
             delta

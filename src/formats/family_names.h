@@ -166,10 +166,18 @@ inline constexpr TensorName kLfm2GgufNames[] = {
     {"conv.out_proj", "shortconv.out_proj"},
 };
 
-// Layers of attention have queries and gates in one matrix. The MLP is dense, or has experts as in Qwen3 MoE.
+// Qwen3-Next and Qwen3.5. Layers of attention have queries and gates in one matrix. The MLP is dense, or has experts as in Qwen3 MoE.
 inline constexpr TensorName kQwen35Names[] = {
     {"self_attn.q_proj", "self_attn.q_proj", Piece::kQueriesOfGated},
     {"self_attn.gate_proj", "self_attn.q_proj", Piece::kGatesOfQueries},
+    {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkv"},
+    {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", Piece::kDeltaInputs},
+    {"linear_attn.in_proj_z", "linear_attn.in_proj_z"},
+    {"linear_attn.in_proj_z", "linear_attn.in_proj_qkvz", Piece::kDeltaGates},
+    {"linear_attn.in_proj_b", "linear_attn.in_proj_b"},
+    {"linear_attn.in_proj_b", "linear_attn.in_proj_ba", Piece::kDeltaRates},
+    {"linear_attn.in_proj_a", "linear_attn.in_proj_a"},
+    {"linear_attn.in_proj_a", "linear_attn.in_proj_ba", Piece::kDeltaTimes},
     {"linear_attn.dt", "linear_attn.dt", Piece::kWhole, {.is_bare = true}},
     {"linear_attn.decay", "linear_attn.A_log", Piece::kWhole, {.is_bare = true}},
     {"mlp.gate_proj", "mlp.gate_proj"},
@@ -194,6 +202,8 @@ inline constexpr TensorName kQwen35GgufNames[] = {
     {"linear_attn.in_proj_z", "attn_gate"},
     {"linear_attn.in_proj_b", "ssm_beta"},
     {"linear_attn.in_proj_a", "ssm_alpha"},
+    {"linear_attn.in_proj_b", "ssm_ba", Piece::kDeltaRates},
+    {"linear_attn.in_proj_a", "ssm_ba", Piece::kDeltaTimes},
     {"linear_attn.conv1d", "ssm_conv1d"},
     {"linear_attn.dt", "ssm_dt"},
     {"linear_attn.decay", "ssm_a", Piece::kWhole, {.is_bare = true}},

@@ -108,6 +108,13 @@ Status read_qwen35_traits(const JsonObject& root, ModelConfig* config) {
   return set_kinds(root, attends, LayerKind::kDeltaNet, config);
 }
 
+Status read_qwen3_next_traits(const JsonObject& root, ModelConfig* config) {
+  OUTRIDER_RETURN_IF_ERROR(read_qwen35_traits(root, config));
+  return read_qwen_moe_traits(root, config);
+}
+
+void derive_gguf_qwen3_next_traits(ModelConfig* config) { config->delta.interleaves_keys = false; }
+
 Status read_qwen35_moe_traits(const JsonObject& root, ModelConfig* config) {
   OUTRIDER_RETURN_IF_ERROR(read_qwen35_traits(root, config));
   OUTRIDER_RETURN_IF_ERROR(read_qwen_moe_traits(root, config));

@@ -10,7 +10,11 @@
 namespace outrider {
 
 Status read_lfm2_traits(const JsonObject& root, ModelConfig* config);
+Status read_qwen3_next_traits(const JsonObject& root, ModelConfig* config);
 Status read_qwen35_traits(const JsonObject& root, ModelConfig* config);
 Status read_qwen35_moe_traits(const JsonObject& root, ModelConfig* config);
+
+// Traits that GGUF files leave to their reader.
+void derive_gguf_qwen3_next_traits(ModelConfig* config);
 
 }  // namespace outrider

@@ -134,6 +134,10 @@ Rows rows_of(Piece piece, FusedRows order, const LayerSizes& sizes) {
       return {0, sizes.ffn_size, 1, 2 * sizes.ffn_size};
     case Piece::kUp:
       return {sizes.ffn_size, sizes.ffn_size, 1, 2 * sizes.ffn_size};
+    case Piece::kDeltaInputs:
+    case Piece::kDeltaGates:
+    case Piece::kDeltaRates:
+    case Piece::kDeltaTimes:
     case Piece::kLatentKeys:
     case Piece::kLatentValues:
     case Piece::kEvenRows:
@@ -170,6 +174,45 @@ Result<TensorView> latent_part(const TensorView& view, const StoredPiece& piece,
   if (piece.piece == Piece::kLatentValues) return view.rows_from(begin + latent.plain_dim, latent.value_dim);
   if (!is_plain(view)) return cannot_transpose(view, piece.name);
   return transposed(view.rows_from(begin, latent.plain_dim), storage);
+}
+
+// The row of a fused matrix of delta nets that is row `row` of one of its parts. Each key head has its queries, its
+// keys, its values and its gates; or its rates and its times.
+int64_t row_of_delta(Piece piece, const DeltaTraits& delta, int64_t row) {
+  const int64_t keys = delta.key_heads * delta.key_dim;
+  const int64_t values = delta.values_per_key() * delta.value_dim;
+  const int64_t stride = 2 * delta.key_dim + 2 * values;
+  const auto place = [](int64_t at, int64_t size, int64_t step, int64_t first) {
+    return at / size * step + first + at % size;
+  };
+  switch (piece) {
+    case Piece::kDeltaInputs:
+      if (row < keys) return place(row, delta.key_dim, stride, 0);
+      if (row < 2 * keys) return place(row - keys, delta.key_dim, stride, delta.key_dim);
+      return place(row - 2 * keys, values, stride, 2 * delta.key_dim);
+    case Piece::kDeltaGates:
+      return place(row, values, stride, 2 * delta.key_dim + values);
+    case Piece::kDeltaRates:
+      return place(row, delta.values_per_key(), 2 * delta.values_per_key(), 0);
+    default:
+      return place(row, delta.values_per_key(), 2 * delta.values_per_key(), delta.values_per_key());
+  }
+}
+
+bool is_of_delta(Piece piece) { return piece >= Piece::kDeltaInputs && piece <= Piece::kDeltaTimes; }
+
+Result<TensorView> delta_part(const TensorView& view, const StoredPiece& piece, const DeltaTraits& delta,
+                              ModelStorage* storage) {
+  const bool is_of_input = piece.piece == Piece::kDeltaInputs || piece.piece == Piece::kDeltaGates;
+  const int64_t rows = is_of_input ? delta.conv_size() + delta.value_size() : 2 * delta.value_heads;
+  if (view.shape.size() != 2 || view.rows() != rows)
+    return input_error("tensor " + piece.name + ": expected " + std::to_string(rows) +
+                       " rows by the model's configuration");
+  const int64_t count = piece.piece == Piece::kDeltaInputs ? delta.conv_size()
+                        : is_of_input                      ? delta.value_size()
+                                                           : delta.value_heads;
+  return copy_rows(
+      view, count, [&](int64_t row) { return row_of_delta(piece.piece, delta, row); }, storage);
 }
 
 Result<TensorView> cut(const TensorView& fused, const std::string& name, const Rows& part,
@@ -216,6 +259,7 @@ TensorLookup expected_lookup(const StoredLayout& layout, const TensorSource& sou
     if (chosen.form.is_transposed && view.shape.size() == 2 && is_plain(view))
       view = transposed(view, storage);
     if (chosen.piece == Piece::kWhole) return view;
+    if (is_of_delta(chosen.piece)) return delta_part(view, chosen, config.delta, storage);
     if (chosen.piece == Piece::kLatentKeys || chosen.piece == Piece::kLatentValues)
       return latent_part(view, chosen, config.latent, storage);
     if (chosen.piece == Piece::kEvenRows) return every_second_row(view, 0, storage);

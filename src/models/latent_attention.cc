@@ -107,7 +107,8 @@ void LatentOps::make_entries(const LatentAttention& attention, float* qkv, int64
     const float* entry = entries_.data() + row * entry_size;
     float* out = qkv + (row * (heads_ + 1) + heads_) * entry_size;
     split_pairs(entry + traits_.rank, traits_.rope_dim, out);
-    ops_.normalize(entry, attention.entry_norm, out + traits_.rope_dim, 1, kVectorEpsilon);
+    ops_.kernels().rms_norm(
+        {entry, attention.entry_norm.data(), out + traits_.rope_dim, 1, traits_.rank, kVectorEpsilon}, kByItself);
   }
 }
 

@@ -420,7 +420,8 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                           .layer = cache_layer,
                           .sinks = layer.sinks,
                           .y = attended_.data()});
-  if (config_.gates_attention) gate_attention(attention.q_size());
+  if (config_.gates_attention)
+    ops_.gate(output_gates_.data(), attended_.data(), row_count() * attention.q_size());
   const float* output = attended_.data();
   if (latent_ops_) {
     latent_ops_->read_values(layer.latent, output, values_.data(), row_count());
@@ -433,15 +434,6 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
 void Decoder::project_qkv(const DecoderLayer& layer, const float* input) {
   if (latent_ops_) return latent_ops_->make_queries(layer.latent, input, qkv_.data(), row_count());
   ops_.project(layer.qkv, input, qkv_.data(), row_count());
-}
-
-void Decoder::gate_attention(int64_t size) {
-  const int64_t numbers = row_count() * size;
-  ops_.pool().run(ops_.shares_for(numbers), [&](Worker worker) {
-    const Range share = share_of(worker, numbers);
-    const float* gates = output_gates_.data();
-    for (int64_t i = share.begin; i < share.end; ++i) attended_.data()[i] *= 1 / (1 + std::exp(-gates[i]));
-  });
 }
 
 void Decoder::run_recurrence(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache) {

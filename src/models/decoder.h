@@ -67,7 +67,6 @@ class Decoder final : public Model {
   void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
   // What stands in the place of attention where a layer has none.
   void run_recurrence(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
-  void gate_attention(int64_t size);
   // qkv_ = queries, keys and values of a layer with attention.
   void project_qkv(const DecoderLayer& layer, const float* input);
   // `joins`: the layer is parallel, and its attention has run.

@@ -203,6 +203,13 @@ void LayerOps::softcap(float* x, int64_t count, float cap) const {
   pool_->run(shares_for(count), [&](Worker worker) { kernels_->softcap(x, count, cap, worker); });
 }
 
+void LayerOps::gate(const float* gates, float* x, int64_t numbers) const {
+  pool_->run(shares_for(numbers), [&](Worker worker) {
+    const Range share = share_of(worker, numbers);
+    for (int64_t i = share.begin; i < share.end; ++i) x[i] *= 1 / (1 + std::exp(-gates[i]));
+  });
+}
+
 void LayerOps::clamp(float limit, float* x, int64_t numbers) const {
   const OperationTimer timer = time("factors and limits", moves(2 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {

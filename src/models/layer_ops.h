@@ -108,6 +108,8 @@ class LayerOps {
   // x[i] += y[i], and x[i] *= factor, over that many numbers
   void add(const float* y, float* x, int64_t numbers) const;
   void scale(float factor, float* x, int64_t numbers) const;
+  // x[i] *= sigmoid(gates[i]) over that many numbers
+  void gate(const float* gates, float* x, int64_t numbers) const;
   // x = cap * tanh(x / cap) over `count` numbers.
   void softcap(float* x, int64_t count, float cap) const;
   // x[i] is limited to [-limit, limit]; NaN stays NaN.

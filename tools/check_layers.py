@@ -33,7 +33,7 @@ ROOMS = {
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16"}, {"amx"}],
-    "models": [{"streaming"}],
+    "models": [{"recurrent", "streaming"}],
     "remote": [{"protocol"}, {"session"}, {"network"}, {"client"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
     "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],

@@ -257,7 +257,7 @@ LATENT_AXES = [
 DEEPSEEK2 = Family("deepseek_v2", "DeepseekV2Config", LATENT | dict(first_k_dense_replace=1), [
     *LATENT_AXES, [{}, dict(first_k_dense_replace=0)],
     [{}, dict(topk_method="group_limited_greedy", n_group=4, topk_group=2)]], gguf_loses=("topk_method",))
-DEEPSEEK3 = Family("deepseek_v3", "DeepseekV3Config", LATENT | dict(first_k_dense_replace=1, n_group=2, topk_group=1), [
+DEEPSEEK3 = Family("deepseek_v3", "DeepseekV3Config", LATENT | dict(first_k_dense_replace=1, n_group=2, topk_group=1, scoring_func="sigmoid"), [
     *LATENT_AXES, [{}, dict(n_group=4, topk_group=2), dict(n_group=1)], [{}, dict(norm_topk_prob=False)]],
     gguf_loses=("norm_topk_prob",))
 GLM4_LITE = Family("glm4_moe_lite", "Glm4MoeLiteConfig", LATENT, [

@@ -348,7 +348,7 @@ def latent_cases():
             "deepseek_v3",
             transformers.DeepseekV3Config,
             latent
-            | dict(q_lora_rank=20, first_k_dense_replace=1, n_group=2, topk_group=1)
+            | dict(q_lora_rank=20, first_k_dense_replace=1, n_group=2, topk_group=1, scoring_func="sigmoid")
             | dict(rope_parameters=yarn | dict(mscale=1.0, mscale_all_dim=1.0)),
             converted=True,
         ),

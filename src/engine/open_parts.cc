@@ -129,8 +129,8 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   int64_t free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   if (options.memory_limit > 0) free_bytes = std::min(free_bytes, options.memory_limit);
   const int64_t for_pages = free_bytes / 3 - options.max_batch * shape.states.bytes_per_sequence();
-  shape.page_count = std::clamp(for_pages / shape.page_bytes(), pages_per_sequence,
-                                pages_per_sequence * options.max_batch);
+  shape.page_count =
+      std::clamp(for_pages / shape.page_bytes(), pages_per_sequence, pages_per_sequence * options.max_batch);
   return shape;
 }
 

@@ -419,7 +419,8 @@ constexpr ModelFamily kFamilies[] = {
      .hf_keys = {.ffn_size = "intermediate_size_mlp"},
      .hf_layout = {.names = kLlama4Names},
      .writes_gguf = false},
-    // GGUF files of DeepSeek V3 and GLM-4.7-Flash have the architecture of V2. Modules that draft (MTP) are left out.
+    // GGUF files of DeepSeek V3 and GLM-4.7-Flash have the architecture of V2. Modules that draft (MTP) are
+    // left out.
     deepseek_family("deepseek_v2", "DeepseekV2ForCausalLM", 2048, 1e-6f),
     deepseek_family("deepseek_v3", "DeepseekV3ForCausalLM", 4096, 1e-6f),
     deepseek_family("glm4_moe_lite", "Glm4MoeLiteForCausalLM", 202752, 1e-5f),

@@ -148,14 +148,10 @@ inline constexpr TensorName kLlama4Names[] = {
 };
 
 inline constexpr TensorName kLfm2Names[] = {
-    {"model.norm", "model.embedding_norm"},
-    {"input_layernorm", "operator_norm"},
-    {"post_attention_layernorm", "ffn_norm"},
-    {"self_attn.o_proj", "self_attn.out_proj"},
-    {"self_attn.q_norm", "self_attn.q_layernorm"},
-    {"self_attn.k_norm", "self_attn.k_layernorm"},
-    {"mlp.gate_proj", "feed_forward.w1"},
-    {"mlp.up_proj", "feed_forward.w3"},
+    {"model.norm", "model.embedding_norm"},        {"input_layernorm", "operator_norm"},
+    {"post_attention_layernorm", "ffn_norm"},      {"self_attn.o_proj", "self_attn.out_proj"},
+    {"self_attn.q_norm", "self_attn.q_layernorm"}, {"self_attn.k_norm", "self_attn.k_layernorm"},
+    {"mlp.gate_proj", "feed_forward.w1"},          {"mlp.up_proj", "feed_forward.w3"},
     {"mlp.down_proj", "feed_forward.w2"},
 };
 
@@ -166,7 +162,8 @@ inline constexpr TensorName kLfm2GgufNames[] = {
     {"conv.out_proj", "shortconv.out_proj"},
 };
 
-// Qwen3-Next and Qwen3.5. Layers of attention have queries and gates in one matrix. The MLP is dense, or has experts as in Qwen3 MoE.
+// Qwen3-Next and Qwen3.5. Layers of attention have queries and gates in one matrix. The MLP is dense, or has
+// experts as in Qwen3 MoE.
 inline constexpr TensorName kQwen35Names[] = {
     {"self_attn.q_proj", "self_attn.q_proj", Piece::kQueriesOfGated},
     {"self_attn.gate_proj", "self_attn.q_proj", Piece::kGatesOfQueries},

@@ -95,7 +95,8 @@ Status check_kv_layer(const ModelConfig& config, int64_t layer) {
   if (from == layer) return {};
   OUTRIDER_RETURN_IF_ERROR(
       check_limit({"the layer whose keys and values another reads", from, 0, layer - 1}));
-  if (config.has_keys(from) && config.has_attention(layer) && config.sizes_of(from).kv_size() == config.sizes_of(layer).kv_size())
+  if (config.has_keys(from) && config.has_attention(layer) &&
+      config.sizes_of(from).kv_size() == config.sizes_of(layer).kv_size())
     return {};
   return input_error("model configuration: layer " + std::to_string(layer) +
                      " cannot read the keys and values of layer " + std::to_string(from));
@@ -157,7 +158,8 @@ Status validate_layers(const ModelConfig& config) {
     OUTRIDER_RETURN_IF_ERROR(check_limit({"the chunk of attention", layer.chunk, 0, int64_t{1} << 30}));
     if (config.has_experts(i)) OUTRIDER_RETURN_IF_ERROR(validate_experts(config));
     if (layer.kind == LayerKind::kShortConvolution)
-      OUTRIDER_RETURN_IF_ERROR(check_limit({"the taps of short convolutions", config.convolution.taps, 2, 64}));
+      OUTRIDER_RETURN_IF_ERROR(
+          check_limit({"the taps of short convolutions", config.convolution.taps, 2, 64}));
     if (layer.kind == LayerKind::kDeltaNet) OUTRIDER_RETURN_IF_ERROR(validate_delta(config.delta));
     OUTRIDER_RETURN_IF_ERROR(
         check_limit({"the number of a layer's RoPE", layer.rope, LayerTraits::kNoRope, ropes - 1}));

@@ -47,7 +47,7 @@ struct RopeTraits {
   RopeScaling scaling;
 };
 
-// What a layer tells its rows of the entries before them.
+// How the rows of a layer learn of the entries before them.
 enum class LayerKind : uint8_t {
   kAttention,
   kShortConvolution,  // a sum over the last few entries; no keys and values
@@ -118,8 +118,9 @@ struct DeltaTraits {
   int64_t state_size() const { return (taps - 1) * conv_size() + value_heads * key_dim * value_dim; }
 };
 
-// Attention whose keys and values are projections of one vector of a token, the only thing that is cached of it
-// (DeepSeek V2). A query meets this vector after a projection of its own, and so do the values that it reads.
+// Attention whose keys and values are projections of one vector of a token, the only thing that is cached of
+// it (DeepSeek V2). A query meets this vector after a projection of its own, and so do the values that it
+// reads.
 struct LatentTraits {
   int64_t rank = 0;        // numbers of the vector; 0: attention is the usual one
   int64_t query_rank = 0;  // of a vector that queries are made of; 0: they are made of the layer's input
@@ -205,9 +206,9 @@ struct ExpertTraits {
   int64_t used = 0;   // experts that each row chooses
   int64_t ffn_size = 0;
   RouterWeights weights = RouterWeights::kSoftmaxOfChosen;
-  double scale = 1;          // factor of all weights
+  double scale = 1;                   // factor of all weights
   bool ranks_groups_by_best = false;  // groups are chosen by their largest value alone
-  bool choice_bias = false;  // the choice is by sigmoid(output) + a number of each expert
+  bool choice_bias = false;           // the choice is by sigmoid(output) + a number of each expert
   // The experts are this many groups of neighbours; a row chooses among those of the `used_groups` groups
   // with the largest sums of their two largest choice values.
   int64_t groups = 1;

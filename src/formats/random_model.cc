@@ -49,7 +49,8 @@ constexpr std::array kShapes = {
     NamedShape{"llama-8b", "llama", 4096, 32, 32, 8, 14336, 128256, 131072, false},
     NamedShape{"gpt-oss-20b", "gpt_oss", 2880, 24, 64, 8, 2880, 201088, 131072, false, 64, 32, 4, 2880},
     NamedShape{"qwen3-30b-a3b", "qwen3_moe", 2048, 48, 32, 4, 6144, 151936, 40960, false, 128, 128, 8, 768},
-    NamedShape{"lfm2-1.2b", "lfm2", 2048, 16, 32, 8, 8192, 65536, 128000, true, 64, 0, 0, 0, "ccaccaccacacacac"},
+    NamedShape{"lfm2-1.2b", "lfm2", 2048, 16, 32, 8, 8192, 65536, 128000, true, 64, 0, 0, 0,
+               "ccaccaccacacacac"},
     NamedShape{"qwen3.5-9b", "qwen3_5", 4096, 32, 16, 4, 12288, 248320, 262144, false, 256, 0, 0, 0, "ddda"},
 };
 

@@ -176,8 +176,8 @@ Result<TensorView> latent_part(const TensorView& view, const StoredPiece& piece,
   return transposed(view.rows_from(begin, latent.plain_dim), storage);
 }
 
-// The row of a fused matrix of delta nets that is row `row` of one of its parts. Each key head has its queries, its
-// keys, its values and its gates; or its rates and its times.
+// The row of a fused matrix of delta nets that is row `row` of one of its parts. Each key head has its
+// queries, its keys, its values and its gates; or its rates and its times.
 int64_t row_of_delta(Piece piece, const DeltaTraits& delta, int64_t row) {
   const int64_t keys = delta.key_heads * delta.key_dim;
   const int64_t values = delta.values_per_key() * delta.value_dim;

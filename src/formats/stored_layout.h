@@ -26,14 +26,14 @@ enum class Piece : uint8_t {
   kUp,
   kQueriesOfGated,  // of each head the first half, beside the gates of its output
   kGatesOfQueries,  // the other half
-  // Of delta nets, whose matrices have all rows of a key head together:
-  kDeltaInputs,   // queries, keys and values
-  kDeltaGates,    // gates of the output
+  // The next four are pieces of delta nets, whose matrices have all rows of a key head together.
+  kDeltaInputs,  // queries, keys and values
+  kDeltaGates,   // gates of the output
   kDeltaRates,
   kDeltaTimes,
   kLatentKeys,    // of one head: its rows of keys, transposed
   kLatentValues,  // of one head: its rows of values
-  kEvenRows,  // every second row, from the first on
+  kEvenRows,      // every second row, from the first on
   kOddRows,
 };
 

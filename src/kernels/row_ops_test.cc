@@ -71,7 +71,7 @@ TEST(LayerNorm, WorksInPlaceAndWithoutBias) {
   }
 }
 
-// The same numbers for a state that is written over, and for a value size that is no multiple of a vector.
+// Also where the state is written over, and where the value size is no multiple of a vector.
 TEST(DeltaStep, AgreesWithDoublePrecision) {
   for (const KernelTable* table : tables_to_test()) {
     for (const int64_t value_dim : {1, 12, 64, 129}) {

@@ -355,8 +355,8 @@ void KvCache::forget_all(KvSequence& sequence) {
   if (sequence.state_ != KvSequence::kNoState) states_.reset(sequence.state_);
 }
 
-// The pass over a chain has applied all entries but the last, whose update stands where that of a first staged
-// entry does.
+// The pass over a chain has applied all entries but the last, whose update stands where that of a first
+// staged entry does.
 void KvCache::commit_updates(KvSequence& sequence, std::span<const int> path) {
   if (path.empty()) return;
   const int32_t id = sequence.state_;

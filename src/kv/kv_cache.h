@@ -104,8 +104,8 @@ class KvSequence {
 
 // Entries reserved for one forward pass: staged entry i of a sequence is its entry length() + i. Either a
 // path of them is committed, or the destructor gives all of them back. One open transaction per sequence.
-// Where layers have states, a pass over a chain (append_chain) applies all of its entries but the last at once;
-// a sequence that does not commit these loses all entries.
+// Where layers have states, a pass over a chain (append_chain) applies all of its entries but the last at
+// once; a sequence that does not commit these loses all entries.
 class KvTransaction {
  public:
   ~KvTransaction();
@@ -164,7 +164,8 @@ class KvCache {
   Result<KvTransaction> stage(KvSequence& sequence, int count);
 
   // Forgets committed entries from `length` on, or all where a row after `length` would see pages that were
-  // given back or a state that holds later entries. Shared pages are left alone: the next stage() copies one that is kept in part.
+  // given back or a state that holds later entries. Shared pages are left alone: the next stage() copies one
+  // that is kept in part.
   void rewind(KvSequence& sequence, int32_t length);
 
   // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each

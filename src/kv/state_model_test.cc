@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // States after any sequence of drafts, rejections, failed passes, forks and preemptions are those of plain
-// decoding: a state here is a hash of its entries, kept in two layers that passes may reach at different times.
+// decoding: a state here is a hash of its entries, kept in two layers that passes may reach at different
+// times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,9 @@ constexpr KvShape kHashed = {.layer_count = 1,
 
 // A number that a float holds exactly. A poisoned update gives a state of its own.
 float hashed(float state, float update) {
-  const auto number = [](float value) { return value == value ? static_cast<uint64_t>(value) : ~uint64_t{0}; };
+  const auto number = [](float value) {
+    return value == value ? static_cast<uint64_t>(value) : ~uint64_t{0};
+  };
   return static_cast<float>(mix64(number(state) * 0x9E3779B97F4A7C15ull ^ number(update)) % (1 << 24));
 }
 
@@ -34,7 +37,7 @@ float expected_state(std::span<const TokenId> tokens) {
                          [](float state, TokenId token) { return hashed(state, static_cast<float>(token)); });
 }
 
-// What a pass over a layer does with the states of one sequence.
+// Does with the states of one sequence what a pass over a layer does.
 class HashedSequence {
  public:
   HashedSequence(KvCache& cache, std::span<const TokenId> prefix) : cache_(cache), kv_(cache.open(prefix)) {}
@@ -86,7 +89,9 @@ class HashedSequence {
 
 class StateModel {
  public:
-  explicit StateModel(uint32_t seed) : random_(seed) { sequence_.emplace(cache_, std::span<const TokenId>()); }
+  explicit StateModel(uint32_t seed) : random_(seed) {
+    sequence_.emplace(cache_, std::span<const TokenId>());
+  }
 
   void step() {
     switch (draw(8)) {
@@ -157,7 +162,8 @@ class StateModel {
   }
 
   void rewind() {
-    const auto length = static_cast<int32_t>(text_.size() - static_cast<size_t>(draw(3)) % (text_.size() + 1));
+    const auto length =
+        static_cast<int32_t>(text_.size() - static_cast<size_t>(draw(3)) % (text_.size() + 1));
     text_.resize(static_cast<size_t>(length));
     if (sequence_->kv().length() > length) cache_.rewind(sequence_->kv(), length);
     restore();

@@ -15,16 +15,15 @@ struct StateShape {
   int64_t update_size = 0;     // numbers by which one entry changes it, f32
   int64_t sequence_count = 0;  // sequences that memory is reserved for; more take memory when they begin
 
-  int64_t bytes_per_sequence() const {
-    return layer_count * size * static_cast<int64_t>(sizeof(float));
-  }
+  int64_t bytes_per_sequence() const { return layer_count * size * static_cast<int64_t>(sizeof(float)); }
   bool operator==(const StateShape&) const = default;
 };
 
 // The states of all sequences of a model. In each layer a state holds the first so many entries of its
-// sequence. What staged entries would do to it is kept as updates, one for each entry and layer; a later pass
-// over the layer applies those that were committed. So a tree takes an update for each node and no state, and
-// to forget a node costs nothing. Not thread-safe, except that workers may write different numbers.
+// sequence. Staged entries leave it alone and have an update in every layer; a later pass over the layer
+// applies the updates of those that were committed. A tree therefore takes an update for each node and no
+// state, and forgetting a node costs nothing. Not thread-safe, except that workers may write different
+// numbers.
 class StateStore {
  public:
   explicit StateStore(const StateShape& shape);

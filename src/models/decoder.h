@@ -10,8 +10,8 @@
 #include "models/expert_ops.h"
 #include "models/layer_ops.h"
 #include "models/model.h"
+#include "models/recurrent/state_plan.h"
 #include "models/rotary_embedding.h"
-#include "models/state_plan.h"
 
 namespace outrider {
 
@@ -65,8 +65,8 @@ class Decoder final : public Model {
   RowRotations rotations_of(int64_t layer);
   std::span<const float> query_factors_of(int64_t layer) const;
   void run_attention(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
-  // What stands in the place of attention where a layer has none.
-  void run_recurrence(const ForwardBatch& batch, int64_t index, bool is_last, KvCache& cache);
+  // Stands in the place of attention where a layer has none.
+  void run_recurrence(int64_t index, bool is_last, KvCache& cache);
   // qkv_ = queries, keys and values of a layer with attention.
   void project_qkv(const DecoderLayer& layer, const float* input);
   // `joins`: the layer is parallel, and its attention has run.

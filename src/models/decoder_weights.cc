@@ -26,7 +26,8 @@ int64_t norm_parameters(const DecoderLayer& layer) {
   auto count = static_cast<int64_t>(layer.q_norm.size() + layer.k_norm.size() + layer.sinks.size());
   count += layer.input.norm.parameter_count();
   count += static_cast<int64_t>(layer.convolution.taps.size() + layer.convolution.bias.size());
-  for (const auto* numbers : {&layer.delta.taps, &layer.delta.time_bias, &layer.delta.decay, &layer.delta.norm})
+  for (const auto* numbers :
+       {&layer.delta.taps, &layer.delta.time_bias, &layer.delta.decay, &layer.delta.norm})
     count += std::ssize(*numbers);
   for (const auto* norm :
        {&layer.attention_norm, &layer.attention_output_norm, &layer.mlp_norm, &layer.mlp_output_norm})
@@ -139,12 +140,12 @@ Status load_latent_attention(WeightLoader& loader, const ModelConfig& config, co
   OUTRIDER_RETURN_IF_ERROR(
       loader.plan({{name + (has_vector ? "q_b_proj" : "q_proj"), config.head_count * traits.query_dim()}},
                   has_vector ? traits.query_rank : hidden, /*bias=*/false, latent.queries));
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "kv_a_proj_with_mqa", traits.entry_size()}}, hidden,
+                                       /*bias=*/false, latent.entry));
   OUTRIDER_RETURN_IF_ERROR(
-      loader.plan({{name + "kv_a_proj_with_mqa", traits.entry_size()}}, hidden, /*bias=*/false, latent.entry));
-  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name + "kv_a_layernorm.weight", traits.rank, latent.entry_norm));
+      loader.read_vector(name + "kv_a_layernorm.weight", traits.rank, latent.entry_norm));
   latent.keys.resize(static_cast<size_t>(config.head_count));
   latent.values.resize(latent.keys.size());
-  loader.share_memory(&latent.memory);
   for (size_t i = 0; i < latent.keys.size(); ++i) {
     const std::string head = "." + std::to_string(i);
     OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "k_b_proj" + head, traits.rank}}, traits.plain_dim,
@@ -152,7 +153,6 @@ Status load_latent_attention(WeightLoader& loader, const ModelConfig& config, co
     OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "v_b_proj" + head, traits.value_dim}}, traits.rank,
                                          /*bias=*/false, latent.values[i]));
   }
-  loader.share_memory(nullptr);
   return loader.plan({{name + "o_proj", hidden}}, config.head_count * traits.value_dim, /*bias=*/false,
                      layer.attention_output);
 }
@@ -179,7 +179,8 @@ Status load_convolution(WeightLoader& loader, const ModelConfig& config, const s
   return bias ? loader.read_vector(name + "conv.bias", size, convolution.bias) : Status();
 }
 
-Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const std::string& name, DeltaNet& net) {
+Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const std::string& name,
+                      DeltaNet& net) {
   const DeltaTraits& delta = config.delta;
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{name + "in_proj_qkv", delta.conv_size()},
                                         {name + "in_proj_b", delta.value_heads},
@@ -195,7 +196,7 @@ Status load_delta_net(WeightLoader& loader, const ModelConfig& config, const std
   return loader.read_vector(name + "norm.weight", delta.value_dim, net.norm);
 }
 
-// What tells the rows of a layer of the entries before them.
+// The part of a layer that reads entries before a row: attention or what stands in its place.
 Status load_mixer(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                   DecoderLayer& layer) {
   switch (config.traits_of(place.index).kind) {
@@ -316,7 +317,8 @@ int64_t DecoderLayer::parameter_count() const {
 }
 
 int64_t DecoderLayer::bytes() const {
-  int64_t total = norm_parameters(*this) * static_cast<int64_t>(sizeof(float)) + experts.bytes() + latent.bytes();
+  int64_t total =
+      norm_parameters(*this) * static_cast<int64_t>(sizeof(float)) + experts.bytes() + latent.bytes();
   for (const Projection* projection : projections()) total += projection->bytes();
   return total;
 }

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "models/delta_net.h"
 #include "models/expert_ops.h"
 #include "models/latent_attention.h"
 #include "models/layer_ops.h"
-#include "models/short_convolution.h"
+#include "models/recurrent/delta_net.h"
+#include "models/recurrent/short_convolution.h"
 #include "models/weight_loader.h"
 
 namespace outrider {
@@ -43,9 +43,9 @@ struct DecoderLayer {
   LatentAttention latent;        // in the place of qkv, or empty
   ShortConvolution convolution;  // in the place of attention, or empty
   DeltaNet delta;                // likewise
-  Norm attention_output_norm;  // [hidden_size]
-  Norm mlp_norm;               // of the MLP's input [hidden_size]
-  Projection gate_up;          // of the dense MLP, gate first, where there is one; or empty: it has none
+  Norm attention_output_norm;    // [hidden_size]
+  Norm mlp_norm;                 // of the MLP's input [hidden_size]
+  Projection gate_up;            // of the dense MLP, gate first, where there is one; or empty: it has none
   Projection down;
   ExpertLayer experts;   // empty where the layer has none
   Norm mlp_output_norm;  // [hidden_size]
@@ -53,8 +53,9 @@ struct DecoderLayer {
   float scalar = 1;      // of the residual stream after the layer
 
   std::array<const Projection*, 12> projections() const {
-    return {&qkv,   &kv,   &attention_output, &output_gate, &convolution.input, &convolution.output, &delta.input,
-            &delta.output, &gate_up, &down, &input.gate, &input.projection};
+    return {
+        &qkv,         &kv,           &attention_output, &output_gate, &convolution.input, &convolution.output,
+        &delta.input, &delta.output, &gate_up,          &down,        &input.gate,        &input.projection};
   }
   int64_t parameter_count() const;
   int64_t bytes() const;

@@ -25,7 +25,7 @@ struct ForwardBatch {
       tails;  // entry indices of a row's ancestors within the staged tree, the row itself last
   std::vector<int32_t> page_begin;  // [sequences + 1] into `pages`
   std::vector<int32_t> pages;
-  // What layers with states need to know of a sequence, see KvSequence.
+  // The place of a sequence for layers with states, see KvSequence.
   struct StatePlace {
     int32_t id = KvSequence::kNoState;
     int32_t length = 0;  // committed entries

@@ -60,6 +60,15 @@ void LatentOps::reserve(const LatentAttention& attention, int64_t rows) {
   }
 }
 
+OperationCost LatentOps::cost_of(const std::vector<Projection>& heads, int64_t rows) {
+  OperationCost cost{.inputs = heads.front().parts.front().inputs};
+  for (const Projection& head : heads) {
+    cost.bytes += head.bytes() + rows * (head.n + head.k) * static_cast<int64_t>(sizeof(float));
+    cost.operations += 2 * rows * head.n * head.k;
+  }
+  return cost;
+}
+
 // scratch.y = scratch.x times the matrix of one head
 void LatentOps::multiply(const Projection& of_head, HeadScratch& scratch, int64_t rows) const {
   const LinearArgs args{.weights = &of_head.parts.front(),
@@ -83,6 +92,7 @@ void LatentOps::make_queries(const LatentAttention& attention, const float* inpu
   make_entries(attention, qkv, rows);
   const int64_t query_dim = traits_.query_dim();
   const int64_t entry_size = traits_.entry_size();
+  const OperationTimer timer = ops_.time("keys of latent attention", cost_of(attention.keys, rows));
   ops_.pool().run([&](Worker worker) {
     HeadScratch& scratch = scratch_[static_cast<size_t>(worker.index)];
     const Range share = share_of(worker, heads_);
@@ -108,11 +118,13 @@ void LatentOps::make_entries(const LatentAttention& attention, float* qkv, int64
     float* out = qkv + (row * (heads_ + 1) + heads_) * entry_size;
     split_pairs(entry + traits_.rank, traits_.rope_dim, out);
     ops_.kernels().rms_norm(
-        {entry, attention.entry_norm.data(), out + traits_.rope_dim, 1, traits_.rank, kVectorEpsilon}, kByItself);
+        {entry, attention.entry_norm.data(), out + traits_.rope_dim, 1, traits_.rank, kVectorEpsilon},
+        kByItself);
   }
 }
 
 void LatentOps::read_values(const LatentAttention& attention, const float* attended, float* y, int64_t rows) {
+  const OperationTimer timer = ops_.time("values of latent attention", cost_of(attention.values, rows));
   ops_.pool().run([&](Worker worker) {
     HeadScratch& scratch = scratch_[static_cast<size_t>(worker.index)];
     const Range share = share_of(worker, heads_);

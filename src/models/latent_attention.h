@@ -10,17 +10,17 @@
 
 namespace outrider {
 
-// The projections of latent attention (LatentTraits). The matrices that make keys and values of the cached vector
-// are applied to queries and to what was attended to instead, so that no key and no value of a head is ever made.
+// The projections of latent attention (LatentTraits). The matrices that make keys and values of the cached
+// vector are applied to queries and to what was attended to instead, so that no key and no value of a head is
+// ever made.
 struct LatentAttention {
-  Projection query_down;           // [query_rank, hidden_size], or empty
-  std::vector<float> query_norm;   // [query_rank], or empty
-  Projection queries;              // [heads * query_dim, query_rank or hidden_size]; or empty: the layer has none
-  Projection entry;                // [rank + rope_dim, hidden_size]
+  Projection query_down;          // [query_rank, hidden_size], or empty
+  std::vector<float> query_norm;  // [query_rank], or empty
+  Projection queries;  // [heads * query_dim, query_rank or hidden_size]; or empty: the layer has none
+  Projection entry;    // [rank + rope_dim, hidden_size]
   std::vector<float> entry_norm;   // [rank]
   std::vector<Projection> keys;    // by head, [rank, plain_dim]
   std::vector<Projection> values;  // by head, [value_dim, rank]
-  SharedMemory memory;             // of keys and values
 
   int64_t parameter_count() const;
   int64_t bytes() const;
@@ -32,17 +32,18 @@ class LatentOps {
   LatentOps(const ModelConfig& config, LayerOps& ops);
 
   void reserve(const LatentAttention& attention, int64_t rows);
-  // qkv [rows, heads + 1, entry_size]: the queries of every head and the entry of the row, each with the numbers
-  // that turn first.
+  // qkv [rows, heads + 1, entry_size]: the queries of every head and the entry of the row, each with the
+  // numbers that turn first.
   void make_queries(const LatentAttention& attention, const float* input, float* qkv, int64_t rows);
   // y [rows, heads * value_dim] from what every head attended to, [rows, heads, entry_size].
   void read_values(const LatentAttention& attention, const float* attended, float* y, int64_t rows);
 
  private:
-  // What a worker needs for the product of one head.
+  // A worker's memory for the product of one head.
   struct HeadScratch {
     Scratch x, y, packed_x;
   };
+  static OperationCost cost_of(const std::vector<Projection>& heads, int64_t rows);
   void multiply(const Projection& of_head, HeadScratch& scratch, int64_t rows) const;
   void make_entries(const LatentAttention& attention, float* qkv, int64_t rows) const;
 

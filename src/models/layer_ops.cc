@@ -24,7 +24,8 @@ OperationCost attention_cost(const AttentionArgs& args) {
     const int64_t length = int64_t{row.prefix_len} + row.tail_len;
     entries += args.window > 0 ? std::min(length, args.window) : length;
   }
-  const int64_t entry_bytes = 2 * args.kv_head_count * cached_head_bytes(args.kv_type, args.head_dim);
+  const int64_t parts = args.k == args.v ? 1 : 2;
+  const int64_t entry_bytes = parts * args.kv_head_count * cached_head_bytes(args.kv_type, args.head_dim);
   const int64_t longest = args.rows.empty() ? 0 : entries / std::ssize(args.rows);
   return {.bytes = longest * entry_bytes, .operations = 4 * entries * args.head_count * args.head_dim};
 }
@@ -204,6 +205,7 @@ void LayerOps::softcap(float* x, int64_t count, float cap) const {
 }
 
 void LayerOps::gate(const float* gates, float* x, int64_t numbers) const {
+  const OperationTimer timer = time("activation", moves(3 * numbers));
   pool_->run(shares_for(numbers), [&](Worker worker) {
     const Range share = share_of(worker, numbers);
     for (int64_t i = share.begin; i < share.end; ++i) x[i] *= 1 / (1 + std::exp(-gates[i]));

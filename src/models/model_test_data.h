@@ -24,10 +24,10 @@ inline std::string model_data(const std::string& name) {
 
 // Models whose norms, layers, MLPs or positions are of another kind than Llama's.
 inline constexpr const char* kBlockModels[] = {
-    "olmo2",        "olmo3",      "granite", "granite4",   "glm",        "glm4",
-    "stablelm",     "opt",        "gpt2",    "starcoder",  "starcoder2", "falcon",
-    "falcon_alibi", "mpt",        "mixtral", "qwen2_moe",  "qwen3_moe",  "olmoe",
-    "gpt_oss",      "granitemoe", "llama4",  "gemma4_moe", "glm4_moe",   "lfm2",
+    "olmo2",        "olmo3",       "granite",    "granite4",    "glm",         "glm4",
+    "stablelm",     "opt",         "gpt2",       "starcoder",   "starcoder2",  "falcon",
+    "falcon_alibi", "mpt",         "mixtral",    "qwen2_moe",   "qwen3_moe",   "olmoe",
+    "gpt_oss",      "granitemoe",  "llama4",     "gemma4_moe",  "glm4_moe",    "lfm2",
     "qwen3_5",      "qwen3_5_moe", "qwen3_next", "deepseek_v2", "deepseek_v3", "glm4_moe_lite"};
 
 struct TestModelOptions {

@@ -42,7 +42,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
                                          "gpt2", "starcoder", "starcoder2", "falcon", "falcon_alibi", "mpt",
                                          "mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "gpt_oss",
                                          "granitemoe", "llama4", "gemma4_moe", "glm4_moe", "lfm2", "qwen3_5",
-                                         "qwen3_5_moe", "qwen3_next", "deepseek_v2", "deepseek_v3", "glm4_moe_lite"),
+                                         "qwen3_5_moe", "qwen3_next", "deepseek_v2", "deepseek_v3",
+                                         "glm4_moe_lite"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Every drafter without a network of its own, with every tree.
@@ -89,6 +90,11 @@ TEST(MixturesOfExperts, NoDrafterAndNoTreeChangesAnything) {
 // Rejected nodes, preemption and other sequences leave no trace in the states of recurrent layers.
 TEST(Hybrids, NoDrafterAndNoTreeChangesAnything) {
   constexpr std::array kModels = {"lfm2", "qwen3_5", "qwen3_5_moe"};
+  expect_no_drafter_changes(kModels);
+}
+
+TEST(LatentAttention, NoDrafterAndNoTreeChangesAnything) {
+  constexpr std::array kModels = {"deepseek_v2", "deepseek_v3"};
   expect_no_drafter_changes(kModels);
 }
 

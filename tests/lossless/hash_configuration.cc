@@ -149,9 +149,9 @@ std::shared_ptr<Drafter> drafter_of(const HashConfiguration& configuration, cons
   };
   switch (kind) {
     case DrafterKind::kHash:
-      return hash_drafter(options, error_rate, 1);
+      return hash_drafter(options, error_rate, 1, setup.has_state);
     case DrafterKind::kMergedHash:
-      return hash_drafter(options, error_rate, 3);
+      return hash_drafter(options, error_rate, 3, setup.has_state);
     case DrafterKind::kDraftTarget:
       return draft_model(0);
     case DrafterKind::kMixedDrafts:

@@ -104,9 +104,9 @@ class HashDraft {
 // Makes one drafter, or several that share a tree.
 class HashDrafter final : public Drafter {
  public:
-  HashDrafter(const SpeculativeOptions& options, double error_rate, int members) {
+  HashDrafter(const SpeculativeOptions& options, double error_rate, int members, bool has_state) {
     for (int i = 0; i < members; ++i) {
-      models_.push_back(std::make_unique<HashModel>(error_rate, static_cast<uint64_t>(i)));
+      models_.push_back(std::make_unique<HashModel>(error_rate, static_cast<uint64_t>(i), has_state));
       members_.emplace_back(models_.back().get(), options);
     }
   }
@@ -205,8 +205,9 @@ std::shared_ptr<Drafter> meddled(std::shared_ptr<Drafter> drafter, uint32_t seed
   return std::make_shared<Meddler>(std::move(drafter), seed);
 }
 
-std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members) {
-  return std::make_shared<HashDrafter>(options, error_rate, members);
+std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members,
+                                      bool has_state) {
+  return std::make_shared<HashDrafter>(options, error_rate, members, has_state);
 }
 
 std::span<const float> FailingModel::forward(const ForwardBatch& batch, KvCache& cache) {

@@ -39,7 +39,8 @@ class OracleDrafter final : public Drafter {
 
 // Grows trees as drafters with probabilities do, by the model's own logits or, at a given rate, by wrong
 // ones. Several of these drafters share a tree.
-std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members);
+std::shared_ptr<Drafter> hash_drafter(const SpeculativeOptions& options, double error_rate, int members,
+                                      bool has_state);
 
 // A draft model that runs out of memory in every seventh pass.
 class FailingModel final : public HashModel {

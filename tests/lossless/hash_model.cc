@@ -166,7 +166,8 @@ void HashModel::run_recurrent_layer(const ForwardBatch& batch, KvCache& cache) {
       const State before = node.parent == StateNode::kCommitted ? read_state(stored)
                                                                 : states[static_cast<size_t>(node.parent)];
       states.push_back(next(before, update));
-      if (node.row != StateNode::kOtherPass) write_state(states.back(), after_.data() + node.row * kStateSize);
+      if (node.row != StateNode::kOtherPass)
+        write_state(states.back(), after_.data() + node.row * kStateSize);
     }
     if (sequence.is_chain && states.size() > 1) write_state(states[states.size() - 2], stored);
   }

@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "models/model.h"
-#include "models/state_plan.h"
+#include "models/recurrent/state_plan.h"
 
 namespace outrider {
 
@@ -61,8 +61,8 @@ class HashModel : public Model {
   uint64_t seed_;
   bool has_state_;
   std::vector<float> logits_, states_;
-  std::vector<int32_t> rows_;        // of the batch
-  std::vector<float> after_;         // [rows, kStateSize]: the state of the third layer after each row
+  std::vector<int32_t> rows_;  // of the batch
+  std::vector<float> after_;   // [rows, kStateSize]: the state of the third layer after each row
   StatePlan plan_;
 };
 

@@ -67,7 +67,8 @@ int64_t cache_bytes_per_token(const ModelConfig& config) {
   for (int64_t layer = 0; layer < config.layer_count; ++layer) {
     if (!config.has_keys(layer)) continue;
     const LayerSizes sizes = config.sizes_of(layer);
-    bytes += (config.latent.rank != 0 ? 1 : 2) * sizes.kv_head_count * cached_head_bytes(DType::kBF16, sizes.head_dim);
+    bytes += (config.latent.rank != 0 ? 1 : 2) * sizes.kv_head_count *
+             cached_head_bytes(DType::kBF16, sizes.head_dim);
   }
   return bytes;
 }

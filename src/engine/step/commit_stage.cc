@@ -41,7 +41,8 @@ void append_logprobs(const LogitRows& logits, const SequenceStep& step) {
 void pool_states(Model& target, const SequenceStep& step) {
   const auto size = static_cast<size_t>(target.config().hidden_size);
   for (int i = 0; i < step.states; ++i)
-    step.plan.sequence->pool(target.hidden_states().subspan(static_cast<size_t>(step.states_row + i) * size, size));
+    step.plan.sequence->pool(
+        target.hidden_states().subspan(static_cast<size_t>(step.states_row + i) * size, size));
 }
 
 // Commits the verdict's tokens until one of them ends the sequence, and drops the others from the verdict.

@@ -66,7 +66,8 @@ void FlattenStage::want_states_of(SequenceStep& step) {
                 : pooling == Pooling::kLast && step.plan.decodes ? 1
                                                                  : 0;
   step.states_row = static_cast<int>(batch_.hidden_state_rows.size());
-  for (int row = batch_.rows() - step.states; row < batch_.rows(); ++row) batch_.hidden_state_rows.push_back(row);
+  for (int row = batch_.rows() - step.states; row < batch_.rows(); ++row)
+    batch_.hidden_state_rows.push_back(row);
 }
 
 // Lets the rows that the drafter took through the first layers enter the pass after these layers. They end at

@@ -18,8 +18,8 @@ Error wrong_list_length(const ArchitectureKeys& keys, std::string_view key, int6
 }
 
 // A number of at least `min` for each layer; 0: the key is absent.
-Result<std::vector<int64_t>> read_by_layer(const ArchitectureKeys& keys, std::string_view key,
-                                           int64_t layers, int64_t min = 1) {
+Result<std::vector<int64_t>> read_by_layer(const ArchitectureKeys& keys, std::string_view key, int64_t layers,
+                                           int64_t min = 1) {
   OUTRIDER_TRY(std::vector<int64_t> numbers, keys.integers(key));
   for (const int64_t number : numbers) {
     if (number < min) return keys.fail(keys.full(key) + " must be positive, found " + std::to_string(number));
@@ -57,8 +57,8 @@ Result<int64_t> read_window_head_dim(const ArchitectureKeys& keys, const ModelFa
   return of_keys.value_or(0);
 }
 
-// Which layers are of the family's other kind: those that the file lists, or all but each so-manieth, or those
-// without heads of keys.
+// Which layers are of the family's other kind: those that the file lists, or all but each so-manieth, or
+// those without heads of keys.
 Result<std::vector<bool>> read_other_layers(const ArchitectureKeys& keys, const ModelFamily& family,
                                             const std::vector<int64_t>& kv_heads) {
   std::vector<bool> others;

@@ -271,7 +271,8 @@ void softcap(float* x, int64_t count, float cap) {
 void delta_step(const DeltaArgs& args) {
   for (int64_t j = 0; j < args.value_dim; ++j) {
     double known = 0;
-    for (int64_t i = 0; i < args.key_dim; ++i) known += args.state[i * args.value_dim + j] * double{args.k[i]};
+    for (int64_t i = 0; i < args.key_dim; ++i)
+      known += args.state[i * args.value_dim + j] * double{args.k[i]};
     const double change = args.rate * (args.v[j] - args.decay * known);
     double sum = 0;
     for (int64_t i = 0; i < args.key_dim; ++i) {
@@ -295,8 +296,8 @@ int64_t multiply_add(InputLayout, int64_t rounds) {
 }  // namespace
 
 IsaOps reference_ops() {
-  return {linear, pack_inputs, attention, rms_norm, layer_norm,
-          rope,   store_kv,    activate,  softcap,  delta_step, multiply_add};
+  return {linear,   pack_inputs, attention, rms_norm,   layer_norm,  rope,
+          store_kv, activate,    softcap,   delta_step, multiply_add};
 }
 
 }  // namespace outrider

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of a gated delta net. Columns of the state are independent of one another, so it goes in tiles of columns
-// that stay in the first-level cache between their two readings.
+// A step of a gated delta net. Columns of the state are independent of one another, so it goes in tiles of
+// columns that stay in the first-level cache between their two readings.
 #pragma once
 
 #include "kernels/isa_ops.h"

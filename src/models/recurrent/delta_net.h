@@ -6,19 +6,19 @@
 
 #include "formats/model_config.h"
 #include "models/layer_ops.h"
-#include "models/state_plan.h"
+#include "models/recurrent/state_plan.h"
 #include "models/weight_loader.h"
 
 namespace outrider {
 
 // A gated delta net (arXiv 2412.06464), the layer of Qwen3-Next and Qwen3.5. Queries, keys and values pass a
 // short convolution. Every value head has a matrix of state, which decays and then moves, by a rate, towards
-// answering the entry's key with its value; the row's query reads it. All of that depends on one entry alone, so
-// the numbers that a projection makes of it are its update: queries, keys, values, then a rate and a decay for
-// each value head.
+// answering the entry's key with its value; the row's query reads it. All of that depends on one entry alone,
+// so the numbers that a projection makes of it are its update: queries, keys, values, then a rate and a decay
+// for each value head.
 struct DeltaNet {
-  Projection input;  // [update_size + value_size, hidden_size]: the update, and gates of the output
-  std::vector<float> taps;       // [taps, conv_size], the one of the oldest entry first
+  Projection input;         // [update_size + value_size, hidden_size]: the update, and gates of the output
+  std::vector<float> taps;  // [taps, conv_size], the one of the oldest entry first
   std::vector<float> time_bias;  // [value_heads]
   std::vector<float> decay;      // [value_heads], negative
   std::vector<float> norm;       // [value_dim]
@@ -42,12 +42,14 @@ class DeltaOps {
   void run(const DeltaNet& net, const StatePlan& plan, const DeltaRows& rows, StateStore& store);
 
  private:
-  // What a worker keeps of the nodes of a sequence while it follows one key head.
+  // A worker's memory of the nodes of a sequence while it follows one key head.
   struct Scratch {
     std::vector<float> convolved;  // [nodes, 2 key_dim + value heads of the key head * value_dim]
     std::vector<float> states;     // [slots, key_dim, value_dim]
   };
   friend class DeltaShare;
+
+  OperationCost cost_of(const StatePlan& plan) const;
 
   const DeltaTraits traits_;
   const float epsilon_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/delta_net.h"
+#include "models/recurrent/delta_net.h"
 
 #include <algorithm>
 #include <cmath>
@@ -192,13 +192,9 @@ class DeltaShare {
   void gate(float* gates, float* y) const {
     const int64_t dim = traits_.value_dim;
     kernels_.rms_norm({y, net_.norm.data(), y, 1, dim, ops_.epsilon_}, kOneWorker);
-    kernels_.activate({.x = gates,
-                       .y = gates,
-                       .rows = 1,
-                       .dim = dim,
-                       .activation = Activation::kSilu,
-                       .is_gated = false},
-                      kOneWorker);
+    kernels_.activate(
+        {.x = gates, .y = gates, .rows = 1, .dim = dim, .activation = Activation::kSilu, .is_gated = false},
+        kOneWorker);
     for (int64_t i = 0; i < dim; ++i) y[i] *= gates[i];
   }
 
@@ -211,7 +207,8 @@ class DeltaShare {
   DeltaOps::Scratch& scratch_;
   const int64_t key_head_;
   const StateSequence* sequence_ = nullptr;
-  float* state_ = nullptr;  // of the sequence: the last inputs of the convolution, then a matrix for each value head
+  float* state_ =
+      nullptr;  // of the sequence: the last inputs of the convolution, then a matrix for each value head
   std::vector<const float*> inputs_;
 };
 
@@ -223,7 +220,19 @@ DeltaOps::DeltaOps(const ModelConfig& config, const LayerOps& ops)
   scratch_.resize(static_cast<size_t>(ops.pool().size()));
 }
 
+OperationCost DeltaOps::cost_of(const StatePlan& plan) const {
+  constexpr int64_t kOperations =
+      6;  // for each number of a matrix: decay aside, it is read twice and changed once
+  int64_t nodes = 0;
+  for (const StateSequence& sequence : plan.sequences()) nodes += std::ssize(sequence.nodes);
+  const int64_t numbers = std::ssize(plan.sequences()) * traits_.state_size() +
+                          nodes * (traits_.update_size() + 2 * traits_.value_size());
+  return {.bytes = numbers * static_cast<int64_t>(sizeof(float)),
+          .operations = kOperations * nodes * traits_.value_size() * traits_.key_dim};
+}
+
 void DeltaOps::run(const DeltaNet& net, const StatePlan& plan, const DeltaRows& rows, StateStore& store) {
+  const OperationTimer timer = ops_.time("delta net", cost_of(plan));
   ops_.pool().run(static_cast<int>(scratch_.size()), [&](Worker worker) {
     const Range share = share_of(worker, traits_.key_heads);
     for (int64_t head = share.begin; head < share.end; ++head) {

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "models/layer_ops.h"
-#include "models/state_plan.h"
+#include "models/recurrent/state_plan.h"
 #include "models/weight_loader.h"
 
 namespace outrider {
 
-// A layer of LFM2: out(c * conv(b * x)), where b, c and x are the parts of one projection of the row, and conv
-// is a sum over the last few entries, for every number by itself. Its state is b * x of the last
-// `taps count - 1` entries, and b * x of an entry is its update.
+// A layer of LFM2: out(c * conv(b * x)), where b, c and x are the parts of one projection of the row, and
+// conv is a sum over the last few entries, for every number by itself. Its state is b * x of the last `taps
+// count - 1` entries, and b * x of an entry is its update.
 struct ShortConvolution {
   Projection input;         // [3 * size, hidden_size]: b, c, x
   std::vector<float> taps;  // [taps count, size], the one of the oldest entry first
@@ -32,8 +32,8 @@ struct ConvolutionRows {
   int64_t layer = 0;  // of the store
 };
 
-// y = c * conv(b * x) for every row, after the entries before it in its sequence. Applies committed updates to
-// the states, and those of chains.
+// y = c * conv(b * x) for every row, after the entries before it in its sequence. Applies committed updates
+// to the states, and those of chains.
 void convolve(const LayerOps& ops, const ShortConvolution& convolution, const StatePlan& plan,
               const ConvolutionRows& rows, StateStore& store);
 

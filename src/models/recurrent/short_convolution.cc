@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/short_convolution.h"
+#include "models/recurrent/short_convolution.h"
 
 #include <algorithm>
 
@@ -40,9 +40,7 @@ class ConvolutionShare {
     }
   }
 
-  float* projected(const StateNode& node) const {
-    return rows_.projected + node.row * 3 * convolution_.size;
-  }
+  float* projected(const StateNode& node) const { return rows_.projected + node.row * 3 * convolution_.size; }
 
   const float* update_of(const StateSequence& sequence, const StateNode& node) const {
     return node.row != StateNode::kOtherPass ? projected(node)
@@ -94,6 +92,10 @@ class ConvolutionShare {
 
 void convolve(const LayerOps& ops, const ShortConvolution& convolution, const StatePlan& plan,
               const ConvolutionRows& rows, StateStore& store) {
+  constexpr int64_t kParts = 4;  // b, c and x, and what is made of them
+  const int64_t numbers = kParts * rows.rows * convolution.size;
+  const OperationTimer timer =
+      ops.time("short convolution", {.bytes = numbers * static_cast<int64_t>(sizeof(float))});
   ops.pool().run(ops.shares_for(rows.rows * convolution.size), [&](Worker worker) {
     const ConvolutionShare share(convolution, rows, store, share_of(worker, convolution.size));
     for (const StateSequence& sequence : plan.sequences()) share.run(sequence);

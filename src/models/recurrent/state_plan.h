@@ -19,10 +19,10 @@ struct StateNode {
   static constexpr int32_t kStored = -1;
 
   int32_t parent = kCommitted;  // node of the same sequence before it; kCommitted: the committed entries
-  int32_t row = kOtherPass;     // number among the rows being computed; kOtherPass: an earlier pass computed it
-  int32_t update = kNotKept;    // number of its update in the store; kNotKept: the pass applies it
-  // For layers whose states a pass has to go through one by one: the slot of scratch that has the state before
-  // the node, and the slot for the state after it. kStored: the state in the store.
+  int32_t row = kOtherPass;   // number among the rows being computed; kOtherPass: an earlier pass computed it
+  int32_t update = kNotKept;  // number of its update in the store; kNotKept: the pass applies it
+  // For layers whose states a pass has to go through one by one: the slot of scratch that has the state
+  // before the node, and the slot for the state after it. kStored: the state in the store.
   int32_t from = kStored;
   int32_t to = kStored;
 };
@@ -34,8 +34,8 @@ struct StateSequence {
   int32_t kept_updates = 0;
   bool is_chain = false;
   std::vector<StateNode> nodes;
-  // [nodes]: an order in which few states have to be there at the same time. The children of a node follow it one
-  // subtree after the other, and the last of them may write over the state of the node.
+  // [nodes]: an order in which few states have to be there at the same time. The children of a node follow it
+  // one subtree after the other, and the last of them may write over the state of the node.
   std::vector<int32_t> order;
   int32_t slot_count = 0;
 };
@@ -60,8 +60,9 @@ class StatePlan {
   std::vector<StateSequence> sequences_;  // the first count_ of them are in use; all keep their memory
   size_t count_ = 0;
   // Scratch of the sequence being planned.
-  std::vector<int32_t> node_of_;               // by staged entry
-  std::vector<int32_t> first_child_, sibling_;  // by node, after one for the committed entries; 0: there is none
+  std::vector<int32_t> node_of_;  // by staged entry
+  std::vector<int32_t> first_child_,
+      sibling_;  // by node, after one for the committed entries; 0: there is none
   std::vector<int32_t> stack_, free_slots_;
 };
 

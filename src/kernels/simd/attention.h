@@ -351,6 +351,10 @@ class AttentionRun {
 
   // Makes the block begin with these entries of the row.
   void take_entries(const AttentionRow& row, Range entries) {
+    // Rows of a prompt have the same entries in order, so that only the longest list is looked up.
+    const bool in_order = entries.end <= row.prefix_len;
+    const bool is_known = entries.begin == begin_ && entries.end - entries.begin <= block_.count;
+    if (in_order && is_known && row.pages == pages_) return;
     BlockEntries next;
     find_entries<V>(args_, row, kv_head_, entries, next);
     const size_t known = next.count < block_.count ? next.count : block_.count;
@@ -359,6 +363,8 @@ class AttentionRun {
     if (same && next.count <= block_.count) return;
     const int widened = same ? block_.count : 0;
     block_ = next;
+    begin_ = entries.begin;
+    pages_ = in_order ? row.pages : nullptr;
     if constexpr (kWiden) {
       widen_heads<V, Cached>(block_, widened, args_.k, padded_, wide_.keys);
       widen_heads<V, Cached>(block_, widened, args_.v, padded_, wide_.values);
@@ -393,8 +399,10 @@ class AttentionRun {
   int64_t kv_head_;
   Range items_;
   WideBlock& wide_;
-  int64_t padded_;      // numbers of a widened head
-  BlockEntries block_;  // entries of the row that sees most of them
+  int64_t padded_;                  // numbers of a widened head
+  BlockEntries block_;              // entries of the row that sees most of them
+  int64_t begin_ = 0;               // the first one, counted from the beginning of the list
+  const int32_t* pages_ = nullptr;  // of its sequence, where the entries are in order
   QueryBatch batch_ = {.queries = {}, .size = 0};
   RunningSoftmax states_[kRun];
 };

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -78,8 +77,7 @@ Status resolve(EngineOptions& options, const ModelConfig& config) {
   OUTRIDER_RETURN_IF_ERROR(check_range("max waiting", options.max_waiting, 0, 1 << 30));
   OUTRIDER_RETURN_IF_ERROR(check_range("offered nodes", options.offered_nodes, 0, 1024));
   OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
-  if (options.threads == 0)
-    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (options.threads == 0) options.threads = best_worker_count(places_of(allowed_cpus()));
   if (options.context == 0) options.context = default_context(config);
   if (options.context > config.max_context) {
     return input_error("context of " + std::to_string(options.context) +

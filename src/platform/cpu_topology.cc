@@ -36,6 +36,14 @@ std::vector<int> read_cpu_list(const std::filesystem::path& path) {
   return parse_cpu_list(file);
 }
 
+// Linux writes it where cores differ (Apple's, most other ARM processors, Intel's hybrids); Graviton has
+// equal ones.
+int capacity_of(const std::filesystem::path& cpu) {
+  std::ifstream file(cpu / "cpu_capacity");
+  int capacity = 0;
+  return file >> capacity && capacity > 0 ? capacity : CpuPlace().capacity;
+}
+
 std::map<int, int> nodes_of_cpus(const std::filesystem::path& nodes) {
   std::map<int, int> node_of;
   for (const int node : read_cpu_list(nodes / "online")) {
@@ -62,12 +70,13 @@ std::vector<CpuPlace> places_of(std::span<const int> cpus, const std::filesystem
   const std::map<int, int> node_of = nodes_of_cpus(devices / "node");
   std::vector<CpuPlace> places;
   for (const int cpu : cpus) {
-    const auto siblings =
-        read_cpu_list(devices / "cpu" / ("cpu" + std::to_string(cpu)) / "topology" / "thread_siblings_list");
+    const std::filesystem::path folder = devices / "cpu" / ("cpu" + std::to_string(cpu));
+    const auto siblings = read_cpu_list(folder / "topology" / "thread_siblings_list");
     const auto node = node_of.find(cpu);
     places.push_back({.cpu = cpu,
                       .core = siblings.empty() ? cpu : siblings.front(),
-                      .node = node == node_of.end() ? 0 : node->second});
+                      .node = node == node_of.end() ? 0 : node->second,
+                      .capacity = capacity_of(folder)});
   }
   return places;
 }
@@ -76,6 +85,20 @@ int node_count(std::span<const CpuPlace> places) {
   std::set<int> nodes;
   for (const CpuPlace& place : places) nodes.insert(place.node);
   return static_cast<int>(nodes.size());
+}
+
+int best_worker_count(std::span<const CpuPlace> places) {
+  std::vector<int> capacities;
+  for (const CpuPlace& place : places) capacities.push_back(place.capacity);
+  std::sort(capacities.rbegin(), capacities.rend());
+  int best = 1;
+  int64_t most = 0;
+  for (int count = 1; count <= static_cast<int>(capacities.size()); ++count) {
+    const int64_t pace = int64_t{count} * capacities[static_cast<size_t>(count) - 1];
+    if (pace >= most) best = count;
+    most = std::max(most, pace);
+  }
+  return best;
 }
 
 std::vector<int> cpus_for_workers(std::vector<CpuPlace> places, int count) {
@@ -93,7 +116,8 @@ std::vector<int> cpus_for_workers(std::vector<CpuPlace> places, int count) {
     choices.push_back({place, thread, turns[{thread, place.node}]++});
   }
   std::sort(choices.begin(), choices.end(), [](auto& a, auto& b) {
-    return std::tie(a.thread, a.turn, a.place.node) < std::tie(b.thread, b.turn, b.place.node);
+    return std::tie(a.thread, b.place.capacity, a.turn, a.place.node) <
+           std::tie(b.thread, a.place.capacity, b.turn, b.place.node);
   });
   choices.resize(static_cast<size_t>(count));
   std::sort(choices.begin(), choices.end(), [](auto& a, auto& b) {

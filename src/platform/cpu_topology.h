@@ -11,8 +11,9 @@ namespace outrider {
 // One logical processor.
 struct CpuPlace {
   int cpu = 0;
-  int core = 0;  // the lowest of the processors that share its core
-  int node = 0;  // its NUMA node
+  int core = 0;         // the lowest of the processors that share its core
+  int node = 0;         // its NUMA node
+  int capacity = 1024;  // work per time; the fastest processors of a machine have 1024
 };
 
 // Processors the calling thread may run on, ascending.
@@ -25,9 +26,13 @@ std::vector<CpuPlace> places_of(std::span<const int> cpus,
 
 int node_count(std::span<const CpuPlace> places);
 
+// The number of workers that equal shares of work suit best, at least 1: slow cores, as most processors for
+// ARM have beside their fast ones, take part only where the slowest worker times their number gains by it.
+int best_worker_count(std::span<const CpuPlace> places);
+
 // The processors of `count` workers, 0 <= count <= places.size(): one of every core before the second of any,
-// spread over the nodes; ordered by node, so that neighbouring workers, who read neighbouring memory, share
-// one.
+// fast ones first, spread over the nodes; ordered by node, so that neighbouring workers, who read
+// neighbouring memory, share one.
 std::vector<int> cpus_for_workers(std::vector<CpuPlace> places, int count);
 
 }  // namespace outrider

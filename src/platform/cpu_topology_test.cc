@@ -65,6 +65,22 @@ TEST_F(CpuTopologyTest, OnlyAllowedProcessorsCount) {
   EXPECT_THAT(cpus_for_workers(places({0, 4, 5}), 2), ElementsAre(0, 5));
 }
 
+// Four fast cores and four of less than half their pace, slow ones first, as on an Apple M1.
+TEST_F(CpuTopologyTest, SlowCoresComeLastAndOnlyWhereTheyGain) {
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    cpus.push_back(10 + cpu);
+    write("cpu/cpu" + std::to_string(10 + cpu) + "/cpu_capacity", cpu < 4 ? "466\n" : "1024\n");
+  }
+  EXPECT_THAT(cpus_for_workers(places(cpus), 3), ElementsAre(14, 15, 16));
+  EXPECT_THAT(cpus_for_workers(places(cpus), 5), ElementsAre(10, 14, 15, 16, 17));
+  EXPECT_EQ(best_worker_count(places(cpus)), 4);
+  write("cpu/cpu10/cpu_capacity", "900\n");
+  EXPECT_EQ(best_worker_count(places(cpus)), 5);
+  EXPECT_EQ(best_worker_count(places({0, 1, 4})), 3);
+  EXPECT_EQ(best_worker_count({}), 1);
+}
+
 TEST_F(CpuTopologyTest, WithoutNewsOfTheKernelEveryProcessorIsACore) {
   const std::vector<int> cpus = {3, 9};
   const auto found = places_of(cpus, devices_ / "absent");

@@ -4,6 +4,7 @@
 
 Runs `outrider bench` (plain and speculative in turn, prompt by prompt) over domains and adversarial cases and prints
 tokens per second with speculation over those without, per case, and beside the best fixed length of a sweep.
+With --case it runs one case alone, says which prompt with long answers was slowest, and has no sweep.
 """
 import statistics
 
@@ -15,6 +16,7 @@ AUTO = {
     "ngram": "ngram,max_draft_len=8,policy=auto",
 }
 FIXED_LENGTHS = (1, 2, 3, 4, 6, 8)
+LONG_ANSWER = 64  # tokens
 
 
 def bench(args, speculative, *options):
@@ -27,6 +29,27 @@ def medians(rounds):
     result = {name: statistics.median(r["categories"][name]["speedup"] for r in rounds) for name in names}
     result["all"] = statistics.median(r["speedup"] for r in rounds)
     return result
+
+
+def worst_prompt(rounds, tokens):
+    """Returns the least median ratio of a prompt with at least so many tokens of output, and the prompt's id."""
+    ratios = {}
+    for run_of_all in rounds:
+        for result in run_of_all["results"]:
+            if result["output_tokens"] >= tokens:
+                ratio = result["speculative_tokens_per_second"] / result["plain_tokens_per_second"]
+                ratios.setdefault(result["id"], []).append(ratio)
+    return min(((statistics.median(values), name) for name, values in ratios.items()), default=None)
+
+
+def run_alone(args):
+    """Prints the ratios of one case."""
+    name, config, options = next(case for case in all_cases() if case[0] == args.case)
+    rounds = [bench(args, config, *options) for _ in range(args.rounds)]
+    ratios = medians(rounds)
+    print(f"{name:<40}" + "  ".join(f"{domain} {ratio:.3f}" for domain, ratio in ratios.items()))
+    print(f"prompts: {rounds[0]['prompts']}; slowest of those with {LONG_ANSWER} tokens and more: "
+          f"{worst_prompt(rounds, LONG_ANSWER)}")
 
 
 def all_cases():
@@ -58,7 +81,10 @@ def main():
     parser = prompt_arguments(__doc__, limit=24)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3, help="rounds of all cases, interleaved")
+    parser.add_argument("--case", choices=[name for name, _, _ in all_cases()])
     args = parser.parse_args()
+    if args.case:
+        return run_alone(args)
 
     cases = all_cases()
     sweep = [(length, temperature) for temperature in ("0", "0.7") for length in FIXED_LENGTHS]
@@ -79,6 +105,7 @@ def main():
         print(f"{name:<40}" + "  ".join(f"{domain} {ratio:.2f}" for domain, ratio in ratios.items()), flush=True)
     print(f"least of all: {worst:.3f}\n")
     print_best_fixed(results, fixed)
+    return None
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ ROOMS = {
     "formats": [{"gguf", "quantized", "torch"}, {"hf"}],
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
-    "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16"}, {"amx"}],
+    "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
     "models": [{"recurrent", "streaming"}],
     "remote": [{"protocol"}, {"session"}, {"network"}, {"client"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],

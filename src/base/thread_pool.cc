@@ -26,6 +26,8 @@ constexpr std::chrono::milliseconds kLongestAlone{50};
 inline void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // "yield" takes no time on most processors
 #endif
 }
 

@@ -114,6 +114,7 @@ struct IsaOps {
   int64_t (*multiply_add)(InputLayout inputs, int64_t rounds);
 };
 
+// A program has those of its architecture.
 IsaOps reference_ops();
 IsaOps avx2_ops();
 IsaOps avx2_vnni_ops();
@@ -121,5 +122,8 @@ IsaOps avx512_ops();
 IsaOps avx512_vnni_ops();
 IsaOps avx512_bf16_ops();
 IsaOps amx_ops();
+IsaOps neon_ops();
+IsaOps i8mm_ops();
+IsaOps bf16_ops();
 
 }  // namespace outrider

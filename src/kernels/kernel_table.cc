@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel_table.h"
 
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -108,32 +107,41 @@ constexpr KernelTable make_table(std::string_view name) {
           Table::multiply_add};
 }
 
-// These use the byte products that the processor has; the bits are the same with any of them.
-IsaOps best_avx2_ops() { return cpu_features().avx_vnni ? avx2_vnni_ops() : avx2_ops(); }
-IsaOps best_avx512_ops() { return cpu_features().avx512_vnni ? avx512_vnni_ops() : avx512_ops(); }
-
 struct Level {
   KernelTable table;
   std::string refusal;  // empty: this machine can run it
 };
 
-using Levels = std::array<Level, 5>;
+#if defined(__x86_64__)
+// These use the byte products that the processor has; the bits are the same with any of them.
+IsaOps best_avx2_ops() { return cpu_features().avx_vnni ? avx2_vnni_ops() : avx2_ops(); }
+IsaOps best_avx512_ops() { return cpu_features().avx512_vnni ? avx512_vnni_ops() : avx512_ops(); }
 
-Levels make_levels() {
-  Levels all = {{
+std::vector<Level> make_levels() {
+  const CpuFeatures& cpu = cpu_features();
+  std::vector<Level> all = {
       {make_table<reference_ops, stored_layout>("reference"), ""},
-      {make_table<best_avx2_ops, dot_layout>("avx2"), cpu_features().avx2_refusal},
-      {make_table<best_avx512_ops, dot_layout>("avx512"), cpu_features().avx512_refusal},
-      {make_table<avx512_bf16_ops, pair_layout>("avx512_bf16"), cpu_features().avx512_bf16_refusal},
-      {make_table<amx_ops, tile_layout>("amx"), cpu_features().amx_refusal},
-  }};
-  if (!cpu_features().fast_bf16_pairs) std::swap(all[2], all[3]);
+      {make_table<best_avx2_ops, dot_layout>("avx2"), cpu.avx2_refusal},
+      {make_table<best_avx512_ops, dot_layout>("avx512"), cpu.avx512_refusal},
+      {make_table<avx512_bf16_ops, pair_layout>("avx512_bf16"), cpu.avx512_bf16_refusal},
+      {make_table<amx_ops, tile_layout>("amx"), cpu.amx_refusal},
+  };
+  if (!cpu.fast_bf16_pairs) std::swap(all[2], all[3]);
   return all;
 }
+#else
+std::vector<Level> make_levels() {
+  const CpuFeatures& cpu = cpu_features();
+  return {{make_table<reference_ops, stored_layout>("reference"), ""},
+          {make_table<neon_ops, dot_layout>("neon"), cpu.neon_refusal},
+          {make_table<i8mm_ops, dot_layout>("i8mm"), cpu.i8mm_refusal},
+          {make_table<bf16_ops, pair_layout>("bf16"), cpu.bf16_refusal}};
+}
+#endif
 
 // Slowest first.
-const Levels& levels() {
-  static const Levels all = make_levels();
+const std::vector<Level>& levels() {
+  static const std::vector<Level> all = make_levels();
   return all;
 }
 

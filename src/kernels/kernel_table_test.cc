@@ -36,18 +36,27 @@ TEST(SelectKernels, AnUnknownNameListsTheKnownOnes) {
   const auto table = select_kernels("sse9");
   ASSERT_FALSE(table.ok());
   EXPECT_EQ(table.error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(table.error().message,
-            "unknown kernels 'sse9'; choose one of: reference, avx2, " +
-                std::string(cpu_features().fast_bf16_pairs ? "avx512, avx512_bf16" : "avx512_bf16, avx512") +
-                ", amx");
+#if defined(__aarch64__)
+  const std::string known = "neon, i8mm, bf16";
+#else
+  const std::string known = std::string("avx2, ") +
+                            (cpu_features().fast_bf16_pairs ? "avx512, avx512_bf16" : "avx512_bf16, avx512") +
+                            ", amx";
+#endif
+  EXPECT_EQ(table.error().message, "unknown kernels 'sse9'; choose one of: reference, " + known);
 }
 
 TEST(SelectKernels, AMissingInstructionSetIsNamed) {
   const CpuFeatures& features = cpu_features();
+#if defined(__aarch64__)
+  const std::pair<const char*, const std::string*> levels[] = {
+      {"neon", &features.neon_refusal}, {"i8mm", &features.i8mm_refusal}, {"bf16", &features.bf16_refusal}};
+#else
   const std::pair<const char*, const std::string*> levels[] = {{"avx2", &features.avx2_refusal},
                                                                {"avx512", &features.avx512_refusal},
                                                                {"avx512_bf16", &features.avx512_bf16_refusal},
                                                                {"amx", &features.amx_refusal}};
+#endif
   bool any = false;
   for (const auto& [name, refusal] : levels) {
     if (refusal->empty()) continue;

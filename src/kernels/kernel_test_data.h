@@ -27,10 +27,15 @@ inline bool has_rounded_scales(DType dtype) {
   return block_elements(dtype) > 1 && code_type(dtype).products > 0 && dtype != DType::kMXFP4;
 }
 
-// The tables this machine can run; says which ones are left out and why.
+// The tables this machine can run; says which ones of its architecture are left out and why.
 inline std::vector<const KernelTable*> tables_to_test() {
   std::vector<const KernelTable*> tables;
-  for (const char* name : {"reference", "avx2", "avx512", "avx512_bf16", "amx"}) {
+#if defined(__aarch64__)
+  const auto names = {"reference", "neon", "i8mm", "bf16"};
+#else
+  const auto names = {"reference", "avx2", "avx512", "avx512_bf16", "amx"};
+#endif
+  for (const char* name : names) {
     auto table = select_kernels(name);
     if (table.ok()) {
       tables.push_back(*table);

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "kernels/isa_ops.h"
 #include "kernels/kernel_test_data.h"
@@ -145,12 +148,32 @@ TEST(Linear, DecodesEveryWeight) {
   }
 }
 
+// The instruction sets with products of integers that this machine has; the first one is the table kIntegers.
+#if defined(__aarch64__)
+constexpr std::string_view kIntegers = "neon";
+std::vector<IsaOps> integer_ops() {
+  std::vector<IsaOps> all = {neon_ops()};
+  if (cpu_features().i8mm_refusal.empty()) all.push_back(i8mm_ops());
+  return all;
+}
+#else
+constexpr std::string_view kIntegers = "avx2";
+std::vector<IsaOps> integer_ops() {
+  const CpuFeatures& cpu = cpu_features();
+  std::vector<IsaOps> all = {avx2_ops()};
+  if (cpu.avx_vnni) all.push_back(avx2_vnni_ops());
+  if (cpu.avx512_refusal.empty()) all.push_back(avx512_ops());
+  if (cpu.avx512_vnni) all.push_back(avx512_vnni_ops());
+  return all;
+}
+#endif
+
 // The product by one instruction set's own loops, without the choice of a table.
 Floats product_of(const IsaOps& ops, const PackedMatrix& weights, const Floats& x, int64_t rows) {
   Buffer inputs(static_cast<size_t>(input_bytes(weights.inputs, rows, weights.k)));
   Floats y(static_cast<size_t>(rows * weights.n));
   const LinearArgs args{&weights, x.data(), inputs.data(), y.data(), rows};
-  (*select_kernels("avx2"))->pack_inputs(args, {});
+  (*select_kernels(kIntegers))->pack_inputs(args, {});
   ops.linear(linear_share(args, {0, weights.n}));
   return y;
 }
@@ -181,33 +204,70 @@ TEST(Linear, RowsAreReadBack) {
   }
 }
 
-// Sums of integers are exact in any order: with and without VNNI, in 8 lanes, 16 or tiles.
+// Sums of integers are exact in any order: with and without VNNI, in 4 lanes, 8, 16 or tiles.
 TEST(Linear, CodeProductsHaveTheSameBitsEverywhere) {
-  const auto avx2 = select_kernels("avx2");
-  if (!avx2.ok()) GTEST_SKIP() << avx2.error().message;
-  const CpuFeatures& cpu = cpu_features();
+  const auto integers = select_kernels(kIntegers);
+  if (!integers.ok()) GTEST_SKIP() << integers.error().message;
   for (DType dtype : kAllDTypes) {
     if (block_elements(dtype) == 1 && dtype != DType::kI8) continue;
     const int64_t n = 50, k = 768, rows = 37;
     const StoredMatrix matrix = random_matrix(dtype, n, k, 17);
     const Floats x = random_floats(rows * k, 18);
-    const auto packed_dot = pack_matrix(**avx2, matrix.view());
-    const PackedMatrix& dot = *packed_dot;
-    const Floats expected = product_of(avx2_ops(), dot, x, rows);
-    const std::pair<bool, IsaOps (*)()> others[] = {{cpu.avx_vnni, avx2_vnni_ops},
-                                                    {cpu.avx512_refusal.empty(), avx512_ops},
-                                                    {cpu.avx512_vnni, avx512_vnni_ops}};
-    for (const auto& [runs, ops] : others) {
-      if (runs) {
-        EXPECT_EQ(product_of(ops(), dot, x, rows), expected) << dtype_name(dtype);
-      }
-    }
+    const auto dot = pack_matrix(**integers, matrix.view());
+    const Floats expected = product_of(integer_ops().front(), *dot, x, rows);
+    for (const IsaOps& ops : integer_ops())
+      EXPECT_EQ(product_of(ops, *dot, x, rows), expected) << dtype_name(dtype);
     for (const KernelTable* table : tables_to_test()) {
       const auto packed = pack_matrix(*table, matrix.view());
       if (packed->inputs != InputLayout::kInt8Groups && packed->inputs != InputLayout::kInt8Rows) continue;
       EXPECT_EQ(product(*table, *packed, x, rows, 2), expected) << table->name << " " << dtype_name(dtype);
     }
   }
+}
+
+// Numbers of [-1, 1) that have the same bits with every compiler and library.
+Floats exact_floats(size_t count, uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  Floats numbers(count);
+  for (float& number : numbers) {
+    const auto whole = static_cast<int32_t>(engine() >> 40);  // 24 bits
+    number = static_cast<float>(whole - (1 << 23)) / static_cast<float>(1 << 23);
+  }
+  return numbers;
+}
+
+StoredMatrix exact_matrix(DType dtype, int64_t n, int64_t k) {
+  if (dtype >= DType::kQ2_K && dtype != DType::kI8) return random_matrix(dtype, n, k, 23);
+  StoredMatrix matrix{dtype, n, k, std::vector<std::byte>(static_cast<size_t>(n * row_bytes(dtype, k)))};
+  const Floats numbers = exact_floats(static_cast<size_t>(n * k), 23);
+  for (int64_t j = 0; j < n; ++j)
+    quantize_row(dtype, numbers.data() + j * k, matrix.bytes.data() + j * row_bytes(dtype, k), k);
+  return matrix;
+}
+
+// FNV-1a of the bits.
+uint64_t hash_of(const Floats& numbers) {
+  uint64_t hash = 0xCBF29CE484222325;
+  for (const float number : numbers) hash = (hash ^ std::bit_cast<uint32_t>(number)) * 0x100000001B3;
+  return hash;
+}
+
+// The golden file has the hashes of an x86-64 machine; the text of a failure is what a new file would hold.
+TEST(Linear, CodeProductsHaveTheSameBitsOnEveryArchitecture) {
+  const auto integers = select_kernels(kIntegers);
+  if (!integers.ok()) GTEST_SKIP() << integers.error().message;
+  std::ostringstream found;
+  for (DType dtype : kAllDTypes) {
+    if (block_elements(dtype) == 1 && dtype != DType::kI8) continue;
+    const int64_t n = 50, k = 768, rows = 21;
+    const auto packed = pack_matrix(**integers, exact_matrix(dtype, n, k).view());
+    const Floats y = product(**integers, *packed, exact_floats(rows * k, 24), rows, 2);
+    found << dtype_name(dtype) << " " << std::hex << hash_of(y) << "\n";
+  }
+  std::ifstream file(OUTRIDER_SOURCE_DIR "/tests/data/kernels/code_products.txt");
+  std::ostringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(found.str(), golden.str());
 }
 
 // The largest codes of either sign: no intermediate sum may overflow.

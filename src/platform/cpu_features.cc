@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/cpu_features.h"
 
+#include <initializer_list>
+
+#if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <initializer_list>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 namespace outrider {
 namespace {
 
 struct Requirement {
   const char* name;
-  uint32_t reg;
+  uint64_t reg;
   int bit;
 };
 
@@ -43,6 +47,7 @@ std::string first_of(std::initializer_list<std::string> reasons) {
   return "";
 }
 
+#if defined(__x86_64__)
 // Linux grants the 8 KiB tile state on request only, for all threads of the process at once.
 bool request_amx() {
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
@@ -75,6 +80,9 @@ CpuFacts read_facts() {
   if ((facts.xcr0 & kTileState) == kTileState) facts.amx_permitted = request_amx();
   return facts;
 }
+#elif defined(__aarch64__)
+CpuFacts read_facts() { return {.hwcap = getauxval(AT_HWCAP), .hwcap2 = getauxval(AT_HWCAP2)}; }
+#endif
 
 }  // namespace
 
@@ -106,6 +114,9 @@ CpuFeatures judge_cpu(const CpuFacts& facts) {
       features.avx2_refusal.empty() && missing_of({{"avx-vnni", facts.leaf7_1_eax, 4}}).empty();
   features.avx512_vnni =
       features.avx512_refusal.empty() && missing_of({{"avx512-vnni", facts.leaf7_ecx, 11}}).empty();
+  features.neon_refusal = missing_of({{"asimd", facts.hwcap, 1}, {"asimddp", facts.hwcap, 20}});
+  features.i8mm_refusal = first_of({features.neon_refusal, missing_of({{"i8mm", facts.hwcap2, 13}})});
+  features.bf16_refusal = first_of({features.i8mm_refusal, missing_of({{"bf16", facts.hwcap2, 14}})});
   features.fast_bf16_pairs = features.avx512_bf16_refusal.empty() && facts.is_amd;
   return features;
 }

@@ -7,7 +7,8 @@
 
 namespace outrider {
 
-// Raw answers of processor and kernel. Register names follow the CPUID leaves of Intel's manual, volume 2A.
+// Raw answers of processor and kernel; those of another architecture are zero. Register names follow the
+// CPUID leaves of Intel's manual, volume 2A.
 struct CpuFacts {
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0;
@@ -17,6 +18,8 @@ struct CpuFacts {
   bool is_amd = false;         // the vendor of leaf 0 is AuthenticAMD
   uint64_t xcr0 = 0;           // register states the operating system saves
   bool amx_permitted = false;  // the kernel granted this process the tile data state
+  uint64_t hwcap = 0;          // Linux on ARM reports instruction sets as bits of two words
+  uint64_t hwcap2 = 0;
 };
 
 // An empty refusal means usable; any other is the reason, such as "the processor lacks avx512bw".
@@ -25,6 +28,9 @@ struct CpuFeatures {
   std::string avx512_refusal;       // AVX-512 F, BW, VL, DQ, and all of avx2
   std::string avx512_bf16_refusal;  // AVX512-BF16, -VNNI, and all of avx512
   std::string amx_refusal;          // AMX-TILE, AMX-BF16, AMX-INT8, AVX512-VBMI2, and all of avx512_bf16
+  std::string neon_refusal;         // NEON with dot products of bytes (Apple M1, Graviton 2)
+  std::string i8mm_refusal;         // products of matrices of bytes, and all of neon (Apple M2, Graviton 3)
+  std::string bf16_refusal;         // products of matrices of bf16, and all of i8mm (Apple M2, Graviton 3)
   // Byte products that the tables of that level use where available.
   bool avx_vnni = false;
   bool avx512_vnni = false;

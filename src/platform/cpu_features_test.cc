@@ -74,5 +74,18 @@ TEST(CpuFeatures, AmxNeedsPermission) {
   EXPECT_EQ(judge_cpu(facts).amx_refusal, "the kernel refused permission for AMX tile data");
 }
 
+TEST(CpuFeatures, ArmTellsThemInTwoWords) {
+  constexpr uint64_t kGraviton2 = 1u << 1 | 1u << 20;
+  EXPECT_EQ(judge_cpu({.hwcap = 1u << 1}).neon_refusal, "the processor lacks asimddp");
+  EXPECT_EQ(judge_cpu({.hwcap = kGraviton2}).neon_refusal, "");
+  EXPECT_EQ(judge_cpu({.hwcap = kGraviton2}).i8mm_refusal, "the processor lacks i8mm");
+  EXPECT_EQ(judge_cpu({.hwcap = kGraviton2}).bf16_refusal, "the processor lacks i8mm");
+  EXPECT_EQ(judge_cpu({.hwcap = kGraviton2, .hwcap2 = 1u << 13}).bf16_refusal, "the processor lacks bf16");
+  const CpuFeatures graviton3 = judge_cpu({.hwcap = kGraviton2, .hwcap2 = 1u << 13 | 1u << 14});
+  EXPECT_EQ(graviton3.bf16_refusal, "");
+  EXPECT_EQ(graviton3.avx2_refusal, "the processor lacks avx, avx2, fma, f16c");
+  EXPECT_EQ(judge_cpu(sapphire_rapids()).neon_refusal, "the processor lacks asimd, asimddp");
+}
+
 }  // namespace
 }  // namespace outrider

@@ -150,7 +150,8 @@ std::vector<Numerics> all_numerics() {
     for (const WeightPrecision weights :
          {WeightPrecision::kF32, WeightPrecision::kBF16, WeightPrecision::kQ8_0, WeightPrecision::kQ8,
           WeightPrecision::kQ4}) {
-      if (kernels == "avx512_bf16" && weights != WeightPrecision::kBF16) continue;  // those of avx512
+      // Products of other types are those of avx512 and of i8mm.
+      if ((kernels == "avx512_bf16" || kernels == "bf16") && weights != WeightPrecision::kBF16) continue;
       all.push_back({kernels, weights, KvCacheType::kBF16});
     }
     for (const KvCacheType type : {KvCacheType::kF32, KvCacheType::kF16, KvCacheType::kQ8_0}) {

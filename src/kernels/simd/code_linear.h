@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/isa_ops.h"
+#include "kernels/simd/row_pairs.h"
 
 namespace outrider::simd {
 
@@ -24,6 +25,13 @@ struct CodeVectors {
   int64_t apart;  // bytes from vector to vector
 };
 
+// Nibbles of a group of one vector of features: those of four inputs, from number `input` of the group on.
+template <typename V, int kGroup>
+typename V::Ints four_nibbles(const std::byte* vector, int input) {
+  const auto both = V::load_ints(vector + input % (kGroup / 2) * kDotFeatures);
+  return input < kGroup / 2 ? V::low_nibbles(both) : V::high_nibbles(both);
+}
+
 // Integer sums of kRows rows, [kVectors][kRows], over one group of weights, at input `first` of its inputs'
 // group. Without mins, the code kNibbleZero stands for zero.
 template <int kGroupSize, bool kMin>
@@ -31,7 +39,13 @@ struct Nibbles {
   static constexpr bool kHasMin = kMin;
   static constexpr int kGroup = kGroupSize;
   static constexpr int kBytes = kGroup * kDotFeatures / 2;
+  static constexpr bool kIsCentred = !kMin;
   static_assert(kMin || kGroup == kInputGroup);
+
+  template <typename V>
+  static typename V::Ints four(const std::byte* vector, int input, const int8_t*) {
+    return four_nibbles<V, kGroup>(vector, input);
+  }
 
   template <typename V, int kRows, int kVectors>
   static void products(CodeVectors weights, const InputGroup* x, int first, const int8_t*,
@@ -80,6 +94,12 @@ struct TableNibbles {
   static constexpr bool kHasMin = false;
   static constexpr int kGroup = kGroupSize;
   static constexpr int kBytes = kGroup * kDotFeatures / 2;
+  static constexpr bool kIsCentred = false;
+
+  template <typename V>
+  static typename V::Ints four(const std::byte* vector, int input, const int8_t* numbers) {
+    return V::look_up(V::sixteen_bytes(numbers), four_nibbles<V, kGroup>(vector, input));
+  }
 
   template <typename V, int kRows, int kVectors>
   static void products(CodeVectors weights, const InputGroup* x, int first, const int8_t* numbers,
@@ -113,6 +133,12 @@ struct Bytes {
   static constexpr bool kHasMin = kMin;
   static constexpr int kGroup = kGroupSize;
   static constexpr int kBytes = kGroup * kDotFeatures;
+  static constexpr bool kIsCentred = false;
+
+  template <typename V>
+  static typename V::Ints four(const std::byte* vector, int input, const int8_t*) {
+    return V::load_ints(vector + input * kDotFeatures);
+  }
 
   template <typename V, int kRows, int kVectors>
   static void products(CodeVectors weights, const InputGroup* x, int first, const int8_t*,
@@ -133,6 +159,27 @@ struct Bytes {
     }
   }
 };
+
+// The sums of Codes::products(), row pair by row pair.
+template <typename V, typename Codes, int kRows, int kVectors>
+void pair_products(CodeVectors weights, const InputGroup* x, int first, const int8_t* numbers,
+                   typename V::Ints (&sums)[kVectors][kRows]) {
+  PairSums<V, kRows, kVectors> pairs;
+  pairs.clear();
+  for (int input = 0; input < Codes::kGroup; input += 8) {
+    typename V::Eight w[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      const std::byte* vector = weights.first + v * weights.apart;
+      w[v] = V::eight(Codes::template four<V>(vector, input, numbers),
+                      Codes::template four<V>(vector, input + 4, numbers));
+    }
+    pairs.add(w, x->codes + first + input, sizeof(InputGroup));
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (auto& of_vector : sums) of_vector[r] = V::all_ints(Codes::kIsCentred ? x[r].zero_sum : 0);
+  }
+  pairs.add_to(sums);
+}
 
 // The sum of a group's inputs, which its min is multiplied with.
 template <typename V, int kGroup>
@@ -206,7 +253,11 @@ void code_rows(const PanelVectors<V>& vectors, const CodeInputs& inputs) {
       typename V::Ints sums[kVectors][kRows];
       const auto within = static_cast<int>(first % kInputGroup);
       const CodeVectors codes = vectors.codes(block + kScaleBytes + g * Codes::kBytes);
-      Codes::template products<V, kRows, kVectors>(codes, x, within, share.code_numbers, sums);
+      if constexpr (kInPairs<V, kRows>) {
+        pair_products<V, Codes>(codes, x, within, share.code_numbers, sums);
+      } else {
+        Codes::template products<V, kRows, kVectors>(codes, x, within, share.code_numbers, sums);
+      }
       for (int v = 0; v < kVectors; ++v) {
         const uint8_t* scales = vectors.scales(block + g * kDotFeatures * 2, v);
         const auto scale = V::mul(V::load_halves(scales), V::all(vectors.unit(v)));
@@ -246,6 +297,42 @@ ChannelRow channel_row(const LinearShare& share, int64_t row) {
   return {reinterpret_cast<const InputRowsHead*>(tile), codes + place * kChannelDepth, place};
 }
 
+// Adds the products of one step of kChannelDepth inputs to the sums.
+template <typename V, int kRows, int kVectors>
+void add_channel_step(const CodeVectors& step, const int8_t* codes,
+                      typename V::Ints (&sums)[kVectors][kRows]) {
+#pragma GCC unroll 16
+  for (int input = 0; input < kChannelDepth; input += 4) {
+    typename V::Ints w[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      const std::byte* at = step.first + input * kDotFeatures + v * step.apart;
+      __builtin_prefetch(at + kPrefetchBytes);
+      w[v] = V::byte_weights(V::load_ints(at));
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const auto four = four_inputs<V>(codes + r * kChannelDepth + input);
+      for (int v = 0; v < kVectors; ++v) sums[v][r] = V::add_byte_products(sums[v][r], w[v], four);
+    }
+  }
+}
+
+// As add_channel_step(), row pair by row pair.
+template <typename V, int kRows, int kVectors>
+void add_channel_pairs(const CodeVectors& step, const int8_t* codes,
+                       typename V::Ints (&sums)[kVectors][kRows]) {
+  PairSums<V, kRows, kVectors> pairs;
+  pairs.clear();
+  for (int input = 0; input < kChannelDepth; input += 8) {
+    typename V::Eight w[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      const std::byte* at = step.first + input * kDotFeatures + v * step.apart;
+      w[v] = V::eight(V::load_ints(at), V::load_ints(at + 4 * kDotFeatures));
+    }
+    pairs.add(w, codes + input, kChannelDepth);
+  }
+  pairs.add_to(sums);
+}
+
 // Adds the integer sums of all inputs, and scales them.
 template <typename V, int kRows, int kVectors>
 void channel_rows(const PanelVectors<V>& vectors, int64_t row) {
@@ -255,22 +342,16 @@ void channel_rows(const PanelVectors<V>& vectors, int64_t row) {
   for (auto& of_vector : sums) {
     for (auto& sum : of_vector) sum = V::all_ints(0);
   }
-  const CodeVectors weights = vectors.codes(vectors.panels.stored + kPanelHeader);
-  const std::byte* of_step = weights.first;
+  CodeVectors step = vectors.codes(vectors.panels.stored + kPanelHeader);
   const int8_t* codes = first.codes;
-  for (int64_t i = 0; i < share.k; i += kChannelDepth, codes += kInputRows * kChannelDepth) {
-#pragma GCC unroll 16
-    for (int input = 0; input < kChannelDepth; input += 4, of_step += 64) {
-      typename V::Ints w[kVectors];
-      for (int v = 0; v < kVectors; ++v) {
-        __builtin_prefetch(of_step + v * weights.apart + kPrefetchBytes);
-        w[v] = V::byte_weights(V::load_ints(of_step + v * weights.apart));
-      }
-      for (int r = 0; r < kRows; ++r) {
-        const auto four = four_inputs<V>(codes + r * kChannelDepth + input);
-        for (int v = 0; v < kVectors; ++v) sums[v][r] = V::add_byte_products(sums[v][r], w[v], four);
-      }
+  for (int64_t i = 0; i < share.k; i += kChannelDepth) {
+    if constexpr (kInPairs<V, kRows>) {
+      add_channel_pairs<V>(step, codes, sums);
+    } else {
+      add_channel_step<V>(step, codes, sums);
     }
+    step.first += kChannelDepth * kDotFeatures;
+    codes += kInputRows * kChannelDepth;
   }
   for (int v = 0; v < kVectors; ++v) {
     const auto scale = V::load(reinterpret_cast<const float*>(vectors.panels.stored + vectors.offset(v, 4)));
@@ -296,7 +377,7 @@ void code_vectors(const CodePanels& panels, int vectors, const CodeInputs& input
 // At most kRows rows.
 template <typename V, typename Codes, int kRows>
 void few_code_rows(const CodePanels& panels, int vectors, const CodeInputs& inputs, int64_t rows) {
-  if (rows == kRows) return code_vectors<V, Codes, kRows, 1>(panels, vectors, inputs);
+  if (rows == kRows) return code_vectors<V, Codes, kRows, V::kDotVectorsOfFewRows>(panels, vectors, inputs);
   if constexpr (kRows > 1) few_code_rows<V, Codes, kRows - 1>(panels, vectors, inputs, rows);
 }
 

@@ -7,6 +7,9 @@ target_include_directories(outrider_flags INTERFACE ${PROJECT_SOURCE_DIR}/includ
 target_compile_options(outrider_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wno-psabi -ffp-contract=off)
 # g++ 12 sees overlaps in std::string concatenation that are not there (GCC bug 105651).
 target_compile_options(outrider_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  target_compile_options(outrider_flags INTERFACE -fsigned-char)  # as on x86-64
+endif()
 find_package(Threads REQUIRED)
 target_link_libraries(outrider_flags INTERFACE Threads::Threads)
 

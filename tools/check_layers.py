@@ -11,7 +11,7 @@ import sys
 RANKS = [
     {"asio", "base"},
     {"config", "platform", "web", "tokenizer"},
-    {"chat_template", "tensor", "grammar"},
+    {"chat_template", "tensor", "grammar", "ranks"},
     {"formats", "hub", "kernels"},
     {"kv", "sampling"},
     {"models", "speculation"},
@@ -33,7 +33,8 @@ ROOMS = {
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
-    "models": [{"recurrent", "streaming"}],
+    "models": [{"recurrent", "sharding", "streaming"}, {"team"}],
+    "ranks": [{"mpi"}],
     "remote": [{"protocol"}, {"session"}, {"network"}, {"client"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
     "server/api": [{"tool_calls"}, {"requests"}, {"answers"}],

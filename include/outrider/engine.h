@@ -24,6 +24,8 @@
 
 namespace outrider {
 
+class Communicator;  // internal
+
 // Type of cached keys and values; kAuto: bf16. Q8_0: one scale per 32 numbers.
 enum class KvCacheType : uint8_t { kAuto, kF32, kBF16, kF16, kQ8_0 };
 
@@ -52,8 +54,12 @@ struct EngineOptions {
   int64_t memory_limit = 0;  // bytes; layers of the target that do not fit are read from packed_cache in
                              // every pass; 0: all weights are in memory
   std::string kernels;       // name of a kernel table; empty: the fastest that this machine has
-  int threads = 0;           // 0: one per core
+  int threads = 0;           // 0: one per core, shared by ranks of one machine
   ThreadPinning pinning = ThreadPinning::kAuto;
+  int tensor_parallel = 1;                   // ranks that share every layer of the target
+  int pipeline_parallel = 1;                 // groups of its layers, each with ranks of its own
+  std::shared_ptr<Communicator> ranks = {};  // the job whose rank 0 this process is; empty: ranks are
+                                             // threads of this process
   int64_t context = 0;  // longest sequence in tokens; 0: the model's own limit, at most 8192
   int page_size = 16;   // tokens per KV page
   KvCacheType kv_cache_type = KvCacheType::kAuto;
@@ -223,6 +229,8 @@ struct EngineStatus {
   int64_t cached_tokens = 0;  // prompt tokens found in the cache
   int64_t output_tokens = 0;
   int64_t preemptions = 0;
+  int64_t rank_messages = 0;  // sent by this process to other ranks of the target
+  int64_t rank_bytes = 0;
   SpeculationStats speculation = {};
   double speedup = 0;  // recent tokens per second over those of plain decoding; 0: not known
 };
@@ -261,7 +269,7 @@ class Engine {
 
   // One step of all running requests: schedule, draft, one target pass, verify, commit, stream. False when
   // idle: no request is left, or all that are left wait for an offered tree. Throws std::runtime_error if
-  // layers cannot be read (EngineOptions::memory_limit); no request goes on after that.
+  // layers cannot be read (EngineOptions::memory_limit) or a rank has ended; no request goes on after that.
   bool step();
 
   // From the next step on, `sink` gets one StepTrace per sequence and step, after the requests' sinks. An

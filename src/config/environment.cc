@@ -76,6 +76,8 @@ ModelFolders model_folders() {
 
 std::string notify_socket() { return text_of("NOTIFY_SOCKET"); }
 
+bool is_mpi_process() { return !text_of("OMPI_COMM_WORLD_SIZE").empty(); }
+
 bool colour_refused() { return !text_of("NO_COLOR").empty(); }
 
 }  // namespace outrider

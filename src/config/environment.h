@@ -35,6 +35,9 @@ ModelFolders model_folders();
 // $NOTIFY_SOCKET, where systemd wants to hear from a service; empty: it does not.
 std::string notify_socket();
 
+// mpirun of Open MPI has started this process.
+bool is_mpi_process();
+
 // NO_COLOR is set and not empty (no-color.org).
 bool colour_refused();
 

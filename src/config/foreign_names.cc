@@ -22,7 +22,8 @@ constexpr std::string_view kTrtVllm = "TensorRT-LLM|vLLM";
 constexpr std::string_view kVllmSglang = "vLLM|SGLang";
 constexpr std::string_view kServers = "TensorRT-LLM|vLLM|SGLang";
 
-constexpr std::string_view kOneProcess = "one process on the CPU runs the whole model";
+constexpr std::string_view kOneProcess =
+    "--tensor-parallel and --pipeline-parallel divide a model among ranks";
 constexpr std::string_view kNoGpu = "there is no GPU";
 constexpr std::string_view kOwnMemory = "--kv-pages and --max-batch decide about memory";
 constexpr std::string_view kOwnKernels =

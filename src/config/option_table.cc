@@ -454,6 +454,17 @@ const OptionRow kOptions[] = {
      .default_text = "auto",
      .help = "keep each thread on one processor; auto: with several NUMA nodes and a thread for every processor",
      .apply = set_pinning, .choices = "auto|on|off"},
+    {.name = "tensor-parallel", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "1",
+     .help = "ranks that share every layer of the target: processes that mpirun has started, or else threads of this "
+             "process; the output stays the same",
+     .apply = [](S& s, const V& v) { s.engine.tensor_parallel = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 256},
+    {.name = "pipeline-parallel", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "1",
+     .help = "groups of the target's layers, each with --tensor-parallel ranks of its own",
+     .apply = [](S& s, const V& v) { s.engine.pipeline_parallel = static_cast<int>(v.integer); return Status(); },
+     .min = 1, .max = 256},
     {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns,
      .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "
              "~/.cache/outrider; none: nowhere",

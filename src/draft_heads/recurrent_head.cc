@@ -14,7 +14,7 @@ namespace outrider {
 
 Status HeadVocabulary::plan_embedding(WeightLoader& loader, const std::string& name) {
   const ModelConfig& config = target_->config();
-  return loader.plan_table(name, config.vocab_size, config.hidden_size, embedding_.emplace());
+  return loader.plan_table({name, config.vocab_size}, config.hidden_size, embedding_.emplace());
 }
 
 Status HeadVocabulary::plan_output(WeightLoader& loader, const std::string& name, std::vector<TokenId> ids) {

@@ -15,6 +15,7 @@
 #include "engine/step.h"
 #include "engine/step/retire.h"
 #include "models/streaming/layer_stream.h"
+#include "ranks/communicator.h"
 
 namespace outrider {
 namespace {
@@ -170,6 +171,8 @@ Result<Completion> Engine::generate(Request request, ProgressSink sink) {
     while (!completion) step();
   } catch (const ReadFailure& failure) {
     return io_error(failure.what());
+  } catch (const RankFailure& failure) {
+    return io_error(failure.what());
   }
   return *std::move(completion);
 }
@@ -193,6 +196,8 @@ EngineStatus Engine::status() const {
                       .cached_tokens = scheduler.cached_tokens(),
                       .output_tokens = totals.speculation.committed,
                       .preemptions = scheduler.preemptions(),
+                      .rank_messages = impl_->parts->target->traffic().messages,
+                      .rank_bytes = impl_->parts->target->traffic().bytes,
                       .speculation = totals.speculation,
                       .speedup = impl_->policy.speedup()};
   status.speculation.method = impl_->parts->info.drafter;

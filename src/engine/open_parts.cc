@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "config/methods.h"
 #include "draft_heads/head_file.h"
 #include "drafters/registry.h"
 #include "drafters/resolve.h"
@@ -20,6 +21,8 @@
 #include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
+#include "models/team/rank_worker.h"
+#include "models/team/ranked_model.h"
 #include "platform/cpu_topology.h"
 #include "platform/machine_memory.h"
 
@@ -67,6 +70,34 @@ int64_t default_context(const ModelConfig& config) {
   return context;
 }
 
+int rank_count(const EngineOptions& options) { return options.tensor_parallel * options.pipeline_parallel; }
+
+int ranks_of_machine(const EngineOptions& options) {
+  return options.ranks ? options.ranks->neighbours() : rank_count(options);
+}
+
+// Error: the target is divided among ranks, and something else needs all of it here.
+Status check_ranks(const EngineOptions& options) {
+  OUTRIDER_RETURN_IF_ERROR(check_range("tensor parallel", options.tensor_parallel, 1, 256));
+  OUTRIDER_RETURN_IF_ERROR(check_range("pipeline parallel", options.pipeline_parallel, 1, 256));
+  if (rank_count(options) == 1) return {};
+  if (options.memory_limit > 0) {
+    return usage_error(
+        "expected --memory, or a target divided by --tensor-parallel or --pipeline-parallel, found both");
+  }
+  if (!drafts_with(options.speculation, Method::kMoa)) return {};
+  return usage_error(
+      "MoA reads keys and values of all heads of the target, found one divided among ranks; choose another "
+      "method, or leave out --tensor-parallel and --pipeline-parallel");
+}
+
+// Ranks that are threads share the threads asked for.
+void resolve_threads(EngineOptions& options) {
+  if (options.ranks && options.threads == 0) options.threads = threads_of_rank(*options.ranks);
+  if (options.threads == 0) options.threads = best_worker_count(places_of(allowed_cpus()));
+  if (!options.ranks) options.threads = std::max(1, options.threads / rank_count(options));
+}
+
 Status resolve(EngineOptions& options, const ModelConfig& config) {
   OUTRIDER_RETURN_IF_ERROR(check_range("threads", options.threads, 0, 1024));
   OUTRIDER_RETURN_IF_ERROR(check_range("page size", options.page_size, 1, 4096));
@@ -77,7 +108,7 @@ Status resolve(EngineOptions& options, const ModelConfig& config) {
   OUTRIDER_RETURN_IF_ERROR(check_range("max waiting", options.max_waiting, 0, 1 << 30));
   OUTRIDER_RETURN_IF_ERROR(check_range("offered nodes", options.offered_nodes, 0, 1024));
   OUTRIDER_RETURN_IF_ERROR(check_range("context", options.context, 0, int64_t{1} << 24));
-  if (options.threads == 0) options.threads = best_worker_count(places_of(allowed_cpus()));
+  resolve_threads(options);
   if (options.context == 0) options.context = default_context(config);
   if (options.context > config.max_context) {
     return input_error("context of " + std::to_string(options.context) +
@@ -126,6 +157,7 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   }
   int64_t free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   if (options.memory_limit > 0) free_bytes = std::min(free_bytes, options.memory_limit);
+  free_bytes /= ranks_of_machine(options);  // each has as many pages
   const int64_t for_pages = free_bytes / 3 - options.max_batch * shape.states.bytes_per_sequence();
   shape.page_count =
       std::clamp(for_pages / shape.page_bytes(), pages_per_sequence, pages_per_sequence * options.max_batch);
@@ -165,21 +197,35 @@ Status open_text(EngineParts& parts, const ModelFile& file) {
   return {};
 }
 
+Result<std::unique_ptr<Model>> load_target(const EngineOptions& options, const ModelFile& file,
+                                           const ModelOptions& model_options, int given_threads) {
+  if (rank_count(options) == 1) return Model::load(file, model_options);
+  return RankedModel::load(file, model_options,
+                           {.joined = options.ranks.get(),
+                            .shards = options.tensor_parallel,
+                            .stages = options.pipeline_parallel,
+                            .threads = options.ranks ? given_threads : options.threads});
+}
+
 Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
+  const int given_threads = parts.options.threads;
+  OUTRIDER_RETURN_IF_ERROR(check_ranks(parts.options));
   OUTRIDER_RETURN_IF_ERROR(resolve(parts.options, file.config));
   OUTRIDER_TRY(std::vector<int> cpus, pinned_cpus(parts.options));
   parts.pool = std::make_unique<ThreadPool>(parts.options.threads, std::move(cpus));
   const std::optional<DType> weights = storage_type(parts.options.weights);
-  OUTRIDER_TRY(parts.target, Model::load(file, {.kernels = kernels,
-                                                .pool = parts.pool.get(),
-                                                .weights = weights,
-                                                .context = parts.options.context,
-                                                .packed_cache = parts.options.packed_cache,
-                                                .streams_layers = parts.options.memory_limit > 0}));
+  const ModelOptions model_options{.kernels = kernels,
+                                   .pool = parts.pool.get(),
+                                   .weights = weights,
+                                   .context = parts.options.context,
+                                   .packed_cache = parts.options.packed_cache,
+                                   .streams_layers = parts.options.memory_limit > 0};
+  OUTRIDER_TRY(parts.target, load_target(parts.options, file, model_options, given_threads));
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
   OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
   parts.cache = std::make_unique<KvCache>(shape);
+  OUTRIDER_RETURN_IF_ERROR(parts.target->share_cache(*parts.cache));
   parts.options.kv_pages = shape.page_count;
   parts.vocab_size = std::min<int64_t>(parts.target->config().vocab_size, parts.tokenizer->vocab_size());
   parts.info = target_info(parts, file, weights.value_or(main_type(file)));
@@ -319,6 +365,8 @@ Result<std::unique_ptr<EngineParts>> open_parts(EngineOptions options, const Loa
   } catch (const std::bad_alloc&) {
     return resource_error(
         "out of memory while loading the model; lower --ctx or the batch, or use smaller weights");
+  } catch (const RankFailure& failure) {
+    return io_error(failure.what());
   }
 }
 

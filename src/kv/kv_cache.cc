@@ -319,6 +319,7 @@ void KvCache::own_last_page(KvSequence& sequence) {
 }
 
 void KvCache::move_rows(int64_t from_slot, int64_t to_slot, int64_t count) {
+  if (moves_ != nullptr) moves_->push_back({from_slot, to_slot, count});
   for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
     const int64_t bytes = shape_.row_bytes(layer);
     for (std::byte* rows : {keys(layer), values(layer)}) {  // the same rows twice where values are keys

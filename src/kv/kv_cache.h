@@ -63,6 +63,13 @@ struct KvOptions {
 #endif
 };
 
+// A move of entries from slots to other slots, in every layer.
+struct KvMove {
+  int64_t from = 0;
+  int64_t to = 0;
+  int64_t count = 0;
+};
+
 class KvCache;
 
 // The cached entries of one sequence: a page table and the committed tokens. Movable handle; its pages go
@@ -174,6 +181,11 @@ class KvCache {
 
   StateStore& states() { return states_; }
 
+  // Appends every later move to `moves`, so that caches of other ranks can repeat it; nullptr: to none.
+  void record_moves(std::vector<KvMove>* moves) { moves_ = moves; }
+  // Repeats a move of another rank's cache.
+  void repeat(const KvMove& move) { move_rows(move.from, move.to, move.count); }
+
   // Pages that stage() could hand out now: free ones and those kept only for reuse.
   int64_t available_pages() const;
   // Pages that `count` more entries of this sequence would need, a copy of a shared page included.
@@ -222,6 +234,7 @@ class KvCache {
   Buffer storage_;                            // [layer_count, keys then values, slots, heads]
   std::vector<int64_t> layer_begin_;          // [layer_count], in bytes
   std::vector<const KvSequence*> sequences_;  // all that are open
+  std::vector<KvMove>* moves_ = nullptr;
 };
 
 }  // namespace outrider

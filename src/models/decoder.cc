@@ -31,7 +31,10 @@ int64_t head_dim_of_rope(const ModelConfig& config, int rope) {
 
 Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights)
     : config_(std::move(config)),
-      ops_(options.kernels, options.pool),
+      exchange_(options.part),
+      own_layers_(options.part.layers(config_.layer_count)),
+      own_tokens_(options.part.shard.of(config_.vocab_size)),
+      ops_(options.kernels, options.pool, &exchange_),
       weights_(std::move(weights)),
       experts_(config_, ops_),
       whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}},
@@ -42,11 +45,12 @@ Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights
   int64_t cached = 0;
   int64_t states = 0;
   for (int64_t i = 0; i < config_.layer_count; ++i) {
-    attention_.push_back(AttentionShape::of(config_, i));
+    attention_.push_back(AttentionShape::of(config_, i, options.part.shard));
     const int64_t from = config_.kv_layer_of(i);
     cache_layers_.push_back(!config_.has_attention(i) ? states++
-                            : config_.has_keys(i)     ? cached++
+                            : config_.has_keys(i)     ? cached
                                                       : cache_layers_[static_cast<size_t>(from)]);
+    if (config_.has_keys(i) && i >= own_layers_.begin && i < own_layers_.end) ++cached;
   }
   for (size_t i = 0; i < config_.ropes.size(); ++i)
     ropes_.emplace_back(config_.ropes[i], head_dim_of_rope(config_, static_cast<int>(i)), options.context);
@@ -68,16 +72,6 @@ std::span<const float> Decoder::hidden_states() {
   return {hidden_states_.data(), static_cast<size_t>(hidden_state_count_ * config_.hidden_size)};
 }
 
-void Decoder::embed_tokens(std::span<const TokenId> tokens, float* out) const {
-  const bool projects = !weights_.input_projection.parts.empty();
-  const auto rows = std::ssize(tokens);
-  if (projects) tokens_.reserve(rows, config_.token_size());
-  float* embedded = projects ? tokens_.data() : out;
-  for (int64_t i = 0; i < rows; ++i)
-    embed_token(tokens[static_cast<size_t>(i)], embedded + i * config_.token_size());
-  if (projects) ops_.project(weights_.input_projection, embedded, out, rows);
-}
-
 std::span<const float> Decoder::output_head(const float* states, int64_t rows) {
   logits_.reserve(rows, config_.vocab_size);
   compute_logits(states, rows);
@@ -89,13 +83,6 @@ void Decoder::normalize_output(const float* states, float* out, int64_t rows) co
   if (out != states) std::copy_n(states, rows * config_.hidden_size, out);
 }
 
-void Decoder::embed_token(TokenId token, float* out) const {
-  unpack_row(weights_.embedding(), token, out);
-  if (config_.scales.embedding == 1) return;
-  const auto scale = static_cast<float>(config_.scales.embedding);
-  for (int64_t i = 0; i < config_.token_size(); ++i) out[i] *= scale;
-}
-
 void Decoder::compute_logits(const float* states, int64_t rows) {
   if (!weights_.output_projection.parts.empty()) {
     tokens_.reserve(rows, config_.token_size());
@@ -103,6 +90,7 @@ void Decoder::compute_logits(const float* states, int64_t rows) {
     states = tokens_.data();
   }
   ops_.project(weights_.lm_head, states, logits_.data(), rows);
+  if (exchange_.part().shard.index != 0) return;  // the first shard has the logits
   if (config_.scales.logits != 1)
     ops_.scale(static_cast<float>(config_.scales.logits), logits_.data(), rows * config_.vocab_size);
   if (config_.logit_softcap > 0)
@@ -115,7 +103,7 @@ KvShape Decoder::make_kv_shape() const {
                 .page_count = 0,
                 .window = config_.longest_window(),
                 .values_are_keys = config_.latent.rank != 0};
-  for (int64_t i = 0; i < config_.layer_count; ++i) {
+  for (int64_t i = own_layers_.begin; i < own_layers_.end; ++i) {
     const AttentionShape& attention = attention_[static_cast<size_t>(i)];
     if (config_.has_keys(i)) shape.layers.push_back({attention.kv_head_count, attention.head_dim});
   }
@@ -181,10 +169,11 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   grow(batch.rows(), wanted);
   list_wanted_rows(batch);
   feature_rows_ = captures_ ? batch.rows() : 0;
-  list_rows(batch, !is_resumed);
+  list_rows(batch, !is_resumed || batch.resume_layer < own_layers_.begin);
   plan_states(batch, cache);
-  embed(batch);
-  for (int64_t i = 0; i < layers.count; ++i) {
+  const ModelPart& part = exchange_.part();
+  part.is_first_stage() ? embed(batch) : enter(batch);
+  for (int64_t i = own_layers_.begin; i < std::min(own_layers_.end, layers.count); ++i) {
     if (is_resumed && i == batch.resume_layer) {
       resume(batch);
       plan_states(batch, cache);
@@ -196,6 +185,11 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
     if (attends && !config_.has_attention(i)) run_recurrence(i, is_last, cache);
     const bool joins = attends && config_.block != BlockKind::kSequential;
     if (layers.runs_mlp(i)) run_mlp(i, joins);
+  }
+  if (!part.is_last_stage()) {
+    const float* states = add_and_normalize({});
+    exchange_.send_states({states, static_cast<size_t>(row_count() * config_.hidden_size)});
+    return {};
   }
   if (wanted_.empty() && !taps_end()) return {};
   const float* output = add_and_normalize(weights_.final_norm, config_.layer_count);
@@ -283,74 +277,6 @@ void Decoder::list_rows(const ForwardBatch& batch, bool with_resumed) {
     }
     rows_.push_back(row);
     attention_rows_.push_back(attention_row(batch, row));
-  }
-}
-
-void Decoder::embed(const ForwardBatch& batch) {
-  is_delta_pending_ = false;
-  const OperationTimer timer = ops_.time("embedding");
-  const bool projects = !weights_.input_projection.parts.empty();
-  float* embedded = projects ? tokens_.data() : hidden_.data();
-  ops_.pool().run(ops_.shares_for(batch.rows() * config_.hidden_size), [&](Worker worker) {
-    place_rows(batch, share_of(worker, batch.rows()));
-    const Range computed = share_of(worker, row_count());
-    for (int64_t i = computed.begin; i < computed.end; ++i) {
-      const TokenId token = batch.tokens[static_cast<size_t>(rows_[static_cast<size_t>(i)])];
-      OUTRIDER_CHECK(token >= 0 && token < config_.vocab_size);
-      embed_token(token, embedded + i * config_.token_size());
-    }
-  });
-  if (projects) ops_.project(weights_.input_projection, embedded, hidden_.data(), row_count());
-  if (weights_.positions) add_positions(batch);
-  if (weights_.layer_inputs) compute_layer_inputs(batch);
-}
-
-void Decoder::add_positions(const ForwardBatch& batch) {
-  const LearnedPositions& learned = config_.learned_positions;
-  const int64_t dim = config_.hidden_size;
-  ops_.pool().run(ops_.shares_for(row_count() * dim), [&](Worker worker) {
-    const Range share = share_of(worker, row_count());
-    for (int64_t i = share.begin; i < share.end; ++i) {
-      const int64_t position = batch.positions[static_cast<size_t>(rows_[static_cast<size_t>(i)])];
-      // Drafts may reach beyond the context; they are never committed.
-      const int64_t row = learned.offset + std::min(position, learned.count - 1);
-      float* learned_row = delta_.data() + i * dim;
-      unpack_row(*weights_.positions, row, learned_row);
-      for (int64_t d = 0; d < dim; ++d) hidden_.data()[i * dim + d] += learned_row[d];
-    }
-  });
-}
-
-void Decoder::compute_layer_inputs(const ForwardBatch& batch) {
-  const LayerInputTable& inputs = *weights_.layer_inputs;
-  const int64_t size = config_.layer_inputs.size;
-  const int64_t width = inputs.projection.n;
-  float* projected = projected_inputs_.data();
-  embed_tokens(batch.tokens, normed_.data());
-  ops_.project(inputs.projection, normed_.data(), projected, batch.rows());
-  ops_.scale(1.0F / std::sqrt(static_cast<float>(config_.hidden_size)), projected, batch.rows() * width);
-  ops_.normalize(projected, inputs.norm, projected, batch.rows() * config_.layer_count);
-  const float table_scale = std::sqrt(static_cast<float>(size));
-  constexpr float kShare = 0.70710678F;  // of projection and table, which keeps the variance of one
-  ops_.pool().run(ops_.shares_for(batch.rows() * width), [&](Worker worker) {
-    const Range share = share_of(worker, batch.rows());
-    for (int64_t r = share.begin; r < share.end; ++r) {
-      float* row = layer_inputs_.data() + r * width;
-      unpack_row(inputs.table, batch.tokens[static_cast<size_t>(r)], row);
-      for (int64_t i = 0; i < width; ++i) row[i] = (projected[r * width + i] + row[i] * table_scale) * kShare;
-    }
-  });
-}
-
-void Decoder::place_rows(const ForwardBatch& batch, Range rows) {
-  const QueryTemperature& temperature = config_.query_temperature;
-  for (int64_t r = rows.begin; r < rows.end; ++r) {
-    const int32_t position = batch.positions[static_cast<size_t>(r)];
-    for (size_t i = 0; i < ropes_.size(); ++i)
-      ropes_[i].fill(position, rotations_[i].data() + r * ropes_[i].rotated());
-    if (query_factors_.empty()) continue;
-    const auto periods = static_cast<float>((position + temperature.offset) / temperature.original_context);
-    query_factors_[static_cast<size_t>(r)] = 1 + static_cast<float>(temperature.beta) * std::log1p(periods);
   }
 }
 

@@ -56,6 +56,8 @@ class Decoder final : public Model {
   // Makes `rows_` all rows of the batch, or those that do not resume.
   void list_rows(const ForwardBatch& batch, bool with_resumed);
   void embed(const ForwardBatch& batch);
+  // Takes the residual stream of the rows from the stage before.
+  void enter(const ForwardBatch& batch);
   // Prepares all that a row's position decides.
   void place_rows(const ForwardBatch& batch, Range rows);
   // Prepares the layers with states for the rows being computed.
@@ -80,8 +82,10 @@ class Decoder final : public Model {
   void compute_layer_inputs(const ForwardBatch& batch);
   void add_layer_input(const LayerInput& input, int64_t index);
   void finish_layer(const DecoderLayer& layer, int64_t index);
-  // Row `token` of the embedding table, scaled [token_size].
+  // Row `token` of the embedding table, scaled [token_size], where this shard has it.
   void embed_token(TokenId token, float* out) const;
+  // Gets the rows [tokens, token_size] that other shards have.
+  void complete_embedding(std::span<const TokenId> tokens, float* embedded) const;
   void add_positions(const ForwardBatch& batch);
   // logits_ = output head of normalized states [rows, hidden_size], scaled and capped
   void compute_logits(const float* states, int64_t rows);
@@ -115,7 +119,10 @@ class Decoder final : public Model {
   int64_t row_count() const { return static_cast<int64_t>(attention_rows_.size()); }
 
   ModelConfig config_;
-  mutable LayerOps ops_;  // it has no state but scratch
+  mutable ShardExchange exchange_;  // it has no state but scratch, as ops_
+  Range own_layers_;                // [0, layer_count) where there is one rank
+  Range own_tokens_;                // whose rows of the embedding and the output head this shard has
+  mutable LayerOps ops_;            // it has no state but scratch
   DecoderWeights weights_;
   ExpertOps experts_;
   std::optional<DeltaOps> delta_ops_;

@@ -125,7 +125,7 @@ void Decoder::compute_dense_mlp(const DecoderLayer& layer, const float* input, f
   ops_.activate({.x = gate_up_.data(),
                  .y = gated_.data(),
                  .rows = row_count(),
-                 .dim = layer.down.k,
+                 .dim = layer.gate_up.n / (config_.mlp.is_gated ? 2 : 1),
                  .activation = config_.mlp.activation,
                  .is_gated = config_.mlp.is_gated});
   ops_.project(layer.down, gated_.data(), output, row_count());

@@ -57,8 +57,10 @@ Status load_norm(WeightLoader& loader, const ModelConfig& config, const std::str
 struct NormedHeads {
   int64_t count = 0;
   int64_t dim = 0;
+  std::vector<Range> rows = {};  // of the heads that the shard has, in numbers of a row
 };
 
+// Those of the heads that the shard has.
 Status load_head_norm(WeightLoader& loader, const ModelConfig& config, const std::string& name,
                       NormedHeads heads, std::vector<float>& weight) {
   if (!config.has_qk_weights()) return {};
@@ -66,9 +68,11 @@ Status load_head_norm(WeightLoader& loader, const ModelConfig& config, const std
     const int64_t size = config.qk_norm_size(heads.count, heads.dim);
     return load_weight(loader, config, name + ".weight", size, weight);
   }
-  for (int64_t head = 0; head < heads.count; ++head) {
-    OUTRIDER_RETURN_IF_ERROR(
-        load_weight(loader, config, name + "." + std::to_string(head) + ".weight", heads.dim, weight));
+  for (const Range& rows : heads.rows) {
+    for (int64_t head = rows.begin / heads.dim; head < rows.end / heads.dim; ++head) {
+      OUTRIDER_RETURN_IF_ERROR(
+          load_weight(loader, config, name + "." + std::to_string(head) + ".weight", heads.dim, weight));
+    }
   }
   return {};
 }
@@ -92,24 +96,53 @@ Status load_norms(WeightLoader& loader, const ModelConfig& config, const LayerPl
   const LayerSizes sizes = config.sizes_of(place.index);
   if (config.qk_norm == QkNorm::kPlain && config.traits_of(place.index).rope != LayerTraits::kNoRope)
     layer.q_norm = layer.k_norm = std::vector<float>(static_cast<size_t>(sizes.head_dim), 1.0F);
-  OUTRIDER_RETURN_IF_ERROR(
-      load_head_norm(loader, config, attention + "q_norm", {sizes.head_count, sizes.head_dim}, layer.q_norm));
+  const HeadShare heads(sizes, loader.part().shard);
+  const NormedHeads queries{sizes.head_count, sizes.head_dim, {heads.query_rows()}};
+  OUTRIDER_RETURN_IF_ERROR(load_head_norm(loader, config, attention + "q_norm", queries, layer.q_norm));
   if (config.kv_layer_of(place.index) != place.index) return {};
-  return load_head_norm(loader, config, attention + "k_norm", {sizes.kv_head_count, sizes.head_dim},
-                        layer.k_norm);
+  const NormedHeads keys{sizes.kv_head_count, sizes.head_dim, heads.kv_rows()};
+  return load_head_norm(loader, config, attention + "k_norm", keys, layer.k_norm);
+}
+
+// The sinks of the shard's heads.
+Status load_sinks(WeightLoader& loader, const std::string& name, const LayerSizes& sizes,
+                  std::vector<float>& sinks) {
+  const Range heads = HeadShare(sizes, loader.part().shard).query_heads();
+  std::vector<float> all;
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(name, sizes.head_count, all));
+  sinks.assign(all.begin() + heads.begin, all.begin() + heads.end);
+  return {};
+}
+
+// A product that needs the inputs of all shards, and whose outputs all shards need.
+Status plan_cut_product(WeightLoader& loader, WeightLoader::Part part, const std::vector<Range>& inputs,
+                        bool bias, Projection& projection) {
+  const Shard shard = loader.part().shard;
+  const int64_t k = inputs.back().end;
+  if (!shard.is_whole()) {
+    part.rows = {shard.of(part.n)};
+    projection.cut = {.inputs = inputs, .outputs = shard.cut(part.n)};
+  }
+  return loader.plan({std::move(part)}, k, bias, projection);
 }
 
 Status load_attention(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
                       DecoderLayer& layer) {
   const std::string attention = place.prefix + "self_attn.";
   const LayerSizes sizes = config.sizes_of(place.index);
+  const Shard shard = loader.part().shard;
+  const HeadShare heads(sizes, shard);
   const char* values = config.traits_of(place.index).values_are_keys ? "k_proj" : "v_proj";
   std::vector<WeightLoader::Part> queries = {{attention + "q_proj", sizes.q_size()}};
   std::vector<WeightLoader::Part> others;
   if (config.kv_layer_of(place.index) == place.index)
     others = {{attention + "k_proj", sizes.kv_size()}, {attention + values, sizes.kv_size()}};
+  if (!shard.is_whole()) {
+    queries.front().rows = {heads.query_rows()};
+    for (WeightLoader::Part& part : others) part.rows = heads.kv_rows();
+  }
   if (config.attention_sinks)
-    OUTRIDER_RETURN_IF_ERROR(loader.read_vector(attention + "sinks.weight", sizes.head_count, layer.sinks));
+    OUTRIDER_RETURN_IF_ERROR(load_sinks(loader, attention + "sinks.weight", sizes, layer.sinks));
   if (config.gates_attention)
     OUTRIDER_RETURN_IF_ERROR(loader.plan({{attention + "gate_proj", sizes.q_size()}}, place.input_size,
                                          /*bias=*/false, layer.output_gate));
@@ -120,8 +153,8 @@ Status load_attention(WeightLoader& loader, const ModelConfig& config, const Lay
     queries.insert(queries.end(), others.begin(), others.end());
   }
   OUTRIDER_RETURN_IF_ERROR(loader.plan(queries, place.input_size, config.qkv_bias, layer.qkv));
-  return loader.plan({{attention + "o_proj", config.hidden_size}}, sizes.q_size(), config.output_bias,
-                     layer.attention_output);
+  return plan_cut_product(loader, {attention + "o_proj", config.hidden_size}, cut_heads(sizes, shard.count),
+                          config.output_bias, layer.attention_output);
 }
 
 Status load_latent_attention(WeightLoader& loader, const ModelConfig& config, const LayerPlace& place,
@@ -221,12 +254,16 @@ struct MlpPlace {
 
 Status load_mlp(WeightLoader& loader, const ModelConfig& config, const MlpPlace& place, Projection& gate_up,
                 Projection& down) {
+  const Shard shard = loader.part().shard;
   std::vector<WeightLoader::Part> inputs = {{place.begin + "up_proj" + place.end, place.ffn_size}};
   if (config.mlp.is_gated)
     inputs.insert(inputs.begin(), {place.begin + "gate_proj" + place.end, place.ffn_size});
+  for (WeightLoader::Part& part : inputs) {
+    if (!shard.is_whole()) part.rows = {shard.of(place.ffn_size)};
+  }
   OUTRIDER_RETURN_IF_ERROR(loader.plan(inputs, config.hidden_size, place.bias, gate_up));
-  return loader.plan({{place.begin + "down_proj" + place.end, config.hidden_size}}, place.ffn_size,
-                     place.bias, down);
+  return plan_cut_product(loader, {place.begin + "down_proj" + place.end, config.hidden_size},
+                          shard.cut(place.ffn_size), place.bias, down);
 }
 
 // The norms of a mixture of experts that has its own, and the factors of its weights.
@@ -288,7 +325,7 @@ Status load_layer_end(WeightLoader& loader, const ModelConfig& config, const Lay
 Status load_layer_inputs(WeightLoader& loader, const ModelConfig& config, LayerInputTable& inputs) {
   const int64_t size = config.layer_inputs.size;
   const int64_t all_layers = config.layer_count * size;
-  OUTRIDER_RETURN_IF_ERROR(loader.plan_table("model.embed_tokens_per_layer", config.layer_inputs.vocab_size,
+  OUTRIDER_RETURN_IF_ERROR(loader.plan_table({"model.embed_tokens_per_layer", config.layer_inputs.vocab_size},
                                              all_layers, inputs.table));
   OUTRIDER_RETURN_IF_ERROR(loader.plan({{"model.per_layer_model_projection", all_layers}}, config.hidden_size,
                                        /*bias=*/false, inputs.projection));
@@ -362,17 +399,30 @@ Status load_decoder_layer(WeightLoader& loader, const ModelConfig& config, const
 
 namespace {
 
+// The embedding of the first stage and the output head of the last, which may be one matrix.
+Status load_vocabulary(WeightLoader& loader, const ModelConfig& config, DecoderWeights& weights) {
+  const ModelPart& part = loader.part();
+  const std::string embedding = "model.embed_tokens";
+  WeightLoader::Part table{embedding, config.vocab_size};
+  WeightLoader::Part output{config.tied_embeddings ? embedding : "lm_head", config.vocab_size};
+  if (!part.shard.is_whole()) {
+    table.rows = output.rows = {part.shard.of(config.vocab_size)};
+    weights.lm_head.cut = {.outputs = part.shard.cut(config.vocab_size), .only_first = true};
+  }
+  if (!config.tied_embeddings && part.is_first_stage())
+    OUTRIDER_RETURN_IF_ERROR(loader.plan_table(table, config.token_size(), weights.table.emplace()));
+  if (config.tied_embeddings ? part.is_first_stage() || part.is_last_stage() : part.is_last_stage())
+    OUTRIDER_RETURN_IF_ERROR(loader.plan({output}, config.token_size(), /*bias=*/false, weights.lm_head));
+  weights.lm_head.name = "output head";
+  return {};
+}
+
 // The parts outside of layers.
 Status load_ends(WeightLoader& loader, const ModelConfig& config, DecoderWeights& weights) {
-  const std::string embedding = "model.embed_tokens";
   const int64_t hidden = config.hidden_size;
   const int64_t token_size = config.token_size();
-  if (!config.tied_embeddings) {
-    OUTRIDER_RETURN_IF_ERROR(
-        loader.plan_table(embedding, config.vocab_size, token_size, weights.table.emplace()));
-  }
   if (config.learned_positions.count > 0) {
-    OUTRIDER_RETURN_IF_ERROR(loader.plan_table("model.embed_positions", config.learned_positions.rows(),
+    OUTRIDER_RETURN_IF_ERROR(loader.plan_table({"model.embed_positions", config.learned_positions.rows()},
                                                hidden, weights.positions.emplace()));
   }
   if (token_size != hidden) {
@@ -383,11 +433,7 @@ Status load_ends(WeightLoader& loader, const ModelConfig& config, DecoderWeights
   }
   if (config.norm.has_final)
     OUTRIDER_RETURN_IF_ERROR(load_norm(loader, config, "model.norm", hidden, weights.final_norm));
-  OUTRIDER_RETURN_IF_ERROR(loader.plan({{config.tied_embeddings ? embedding : "lm_head", config.vocab_size}},
-                                       token_size,
-                                       /*bias=*/false, weights.lm_head));
-  weights.lm_head.name = "output head";
-  return {};
+  return load_vocabulary(loader, config, weights);
 }
 
 }  // namespace
@@ -400,7 +446,8 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
   const int64_t layer_count = options.ends_only ? 0 : config.layer_count;
   weights.layers.resize(static_cast<size_t>(layer_count));
   std::vector<size_t> ends;  // of the matrices of each layer
-  for (int64_t i = 0; i < layer_count; ++i) {
+  const Range own = options.part.layers(layer_count);
+  for (int64_t i = own.begin; i < own.end; ++i) {
     const LayerPlace place{
         .prefix = "model.layers." + std::to_string(i) + ".", .index = i, .input_size = config.hidden_size};
     OUTRIDER_RETURN_IF_ERROR(

@@ -53,18 +53,23 @@ void finish_row(const Projection& projection, const float* parts, ProductRow whi
   for (size_t i = 0; i < projection.bias.size(); ++i) y[i] += projection.bias[i];
 }
 
-AttentionShape AttentionShape::of(const ModelConfig& config, int64_t layer) {
+AttentionShape AttentionShape::of(const ModelConfig& config, int64_t layer, Shard shard) {
   const LayerSizes sizes = config.sizes_of(layer);
+  const HeadShare heads(sizes, shard);
+  const Range queries = heads.query_heads();
+  const auto slopes = std::span(config.alibi_slopes);
   const float usual = 1.0F / std::sqrt(static_cast<float>(sizes.head_dim));
   const float scale = config.scales.attention != 0 ? static_cast<float>(config.scales.attention) : usual;
-  return {.head_count = sizes.head_count,
-          .kv_head_count = sizes.kv_head_count,
+  return {.head_count = queries.end - queries.begin,
+          .kv_head_count = heads.kv_heads(),
           .head_dim = sizes.head_dim,
           .window = config.traits_of(layer).window,
           .chunk = config.traits_of(layer).chunk,
           .scale = config.scales.attention_by_layer ? scale / static_cast<float>(layer + 1) : scale,
           .softcap = static_cast<float>(config.attention_softcap),
-          .slopes = config.alibi_slopes,
+          .slopes = slopes.empty() ? slopes
+                                   : slopes.subspan(static_cast<size_t>(queries.begin),
+                                                    static_cast<size_t>(queries.end - queries.begin)),
           .values_are_keys = config.latent.rank != 0,
           .stores = config.kv_layer_of(layer) == layer,
           .epsilon = config.norm.epsilon,
@@ -82,6 +87,8 @@ AttentionRow attention_row(const ForwardBatch& batch, int32_t row) {
 }
 
 void LayerOps::reserve(const Projection& projection, int64_t rows) {
+  if (!projection.cut.inputs.empty()) inputs_.reserve(rows, projection.k);
+  if (!projection.cut.outputs.empty()) outputs_.reserve(rows, projection.n);
   if (projection.parts.size() > 1) parts_.reserve(rows, projection.n);
   for (const PackedMatrix& part : projection.parts)
     packed_x_.reserve(1, (input_bytes(part.inputs, rows, part.k) + 3) / 4);
@@ -92,6 +99,19 @@ int LayerOps::shares_for(int64_t numbers) const { return numbers < kWorthSharing
 void LayerOps::project(const Projection& projection, const float* x, float* y, int64_t rows) {
   if (rows == 0) return;
   reserve(projection, rows);
+  const ProductCut& cut = projection.cut;
+  if (!cut.inputs.empty()) {
+    const OperationTimer timer = time("exchanges", moves(rows * projection.k));
+    exchange_->gather(x, {cut.inputs}, inputs_.data(), rows);
+    x = inputs_.data();
+  }
+  if (cut.outputs.empty()) return project_share(projection, x, y, rows);
+  project_share(projection, x, outputs_.data(), rows);
+  const OperationTimer timer = time("exchanges", moves(rows * cut.outputs.back().end));
+  exchange_->gather(outputs_.data(), {cut.outputs, cut.only_first}, y, rows);
+}
+
+void LayerOps::project_share(const Projection& projection, const float* x, float* y, int64_t rows) {
   const bool split = projection.parts.size() > 1 && rows > 1;
   float* parts = split ? parts_.data() : y;
   float* out = parts;
@@ -221,6 +241,7 @@ void LayerOps::clamp(float limit, float* x, int64_t numbers) const {
 }
 
 void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const {
+  if (shape.head_count == 0) return;
   KvCache& cache = *args.cache;
   const OperationTimer timer = time("RoPE and cache", moves(2 * std::ssize(args.rows) * shape.qkv_size()));
   const int64_t kv_heads = shape.stores ? shape.kv_head_count : 0;
@@ -271,6 +292,7 @@ void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStor
 }
 
 void LayerOps::attend(const AttentionShape& shape, const Attend& args) const {
+  if (shape.head_count == 0) return;
   const AttentionArgs kernel_args{.q = args.qkv,
                                   .q_stride = shape.qkv_size(),
                                   .k = args.cache->keys(args.layer),

@@ -11,6 +11,7 @@
 #include "kv/kv_cache.h"
 #include "models/forward_batch.h"
 #include "models/pass_profile.h"
+#include "models/sharding/shard_exchange.h"
 #include "models/weight_loader.h"
 
 namespace outrider {
@@ -43,8 +44,8 @@ struct Norm {
 
 // One layer's attention as its kernels see it.
 struct AttentionShape {
-  // That of layer `layer`.
-  static AttentionShape of(const ModelConfig& config, int64_t layer);
+  // That of the heads of layer `layer` that a shard has.
+  static AttentionShape of(const ModelConfig& config, int64_t layer, Shard shard = {});
 
   int64_t head_count = 0;
   int64_t kv_head_count = 0;
@@ -76,8 +77,9 @@ struct RowRotations {
 // object holds the scratch that products need; no other state lasts from call to call.
 class LayerOps {
  public:
-  // Both must outlive it.
-  LayerOps(const KernelTable* kernels, ThreadPool* pool) : kernels_(kernels), pool_(pool) {}
+  // All must outlive it. exchange: with the other shards of a layer; null: there are none.
+  LayerOps(const KernelTable* kernels, ThreadPool* pool, ShardExchange* exchange = nullptr)
+      : kernels_(kernels), pool_(pool), exchange_(exchange) {}
 
   ThreadPool& pool() const { return *pool_; }
   // From now on operations add their times to the profile; nullptr: to none.
@@ -88,7 +90,8 @@ class LayerOps {
   // Makes room for products of `rows` rows; without it the first products allocate.
   void reserve(const Projection& projection, int64_t rows);
 
-  // y[rows, n] = x[rows, k] W' + bias
+  // y[rows, n] = x[rows, k] W' + bias; where the projection is cut, x is this shard's part of the inputs, and
+  // y has the outputs of all shards
   void project(const Projection& projection, const float* x, float* y, int64_t rows);
   // y = RMSNorm(x) * weight, [rows, weight.size()]; y may be x.
   void normalize(const float* x, std::span<const float> weight, float* y, int64_t rows, float epsilon) const;
@@ -158,14 +161,18 @@ class LayerOps {
 
     OperationCost cost() const;
   };
+  void project_share(const Projection& projection, const float* x, float* y, int64_t rows);
   void multiply(const Product& product);
   void pack_inputs(const LinearArgs& args) const;
 
   const KernelTable* kernels_;
   ThreadPool* pool_;
+  ShardExchange* exchange_;
   PassProfile* profile_ = nullptr;
   Scratch parts_;     // [rows, n] for each part of a projection, part after part
   Scratch packed_x_;  // inputs of a projection in the form that its weights ask for
+  Scratch inputs_;    // [rows, k] of a cut projection
+  Scratch outputs_;   // [rows, n] of a cut projection
 };
 
 // Row `row` of `rows` rows of a product.

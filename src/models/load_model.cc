@@ -44,6 +44,7 @@ Result<std::unique_ptr<Model>> Model::load(const ModelFile& file, const ModelOpt
   }
   OUTRIDER_RETURN_IF_ERROR(validate(file.config));
   OUTRIDER_RETURN_IF_ERROR(check_parts(file, *family));
+  OUTRIDER_RETURN_IF_ERROR(check_part(file.config, options.part));
   try {
     OUTRIDER_TRY(DecoderWeights weights, load_decoder_weights(file, options));
     return std::unique_ptr<Model>(std::make_unique<Decoder>(file.config, options, std::move(weights)));

@@ -14,6 +14,7 @@
 #include "kv/kv_cache.h"
 #include "models/forward_batch.h"
 #include "models/pass_profile.h"
+#include "models/sharding/shard.h"
 #include "outrider/drafter.h"
 #include "outrider/result.h"
 
@@ -27,7 +28,8 @@ struct ModelOptions {
   std::filesystem::path packed_cache = {};  // folder for packed weights that later starts map; empty: none
   bool streams_layers = false;  // they are read from that folder when a pass needs them, see keep_layers()
   bool ends_only =
-      false;  // embedding, final norm and output head alone, which drafters share; no pass can run
+      false;            // embedding, final norm and output head alone, which drafters share; no pass can run
+  ModelPart part = {};  // that this rank has
 };
 
 // The layers that a drafting pass of the network itself runs; the final norm and the output head follow.
@@ -88,13 +90,18 @@ class Model {
   // Where the weights of a pass come from; nullopt: from memory.
   virtual std::optional<LayerStreaming> streaming() const { return std::nullopt; }
 
+  // Gives ranks that share the model caches like this one, which must outlive the passes. Error: out of
+  // memory.
+  virtual Status share_cache(KvCache& /*cache*/) { return {}; }
+
   // Makes room for batches of that size: forward() over them does not allocate. Error: out of memory.
   virtual Status reserve(int64_t rows, int64_t logits_rows) = 0;
 
   // Runs the batch, writes keys and values of every row to its slot in `cache`, and returns the logits
   // [batch.logits_rows.size(), vocab_size], valid until the next call. Ids must be within the vocabulary.
   // A batch larger than reserved allocates, which throws std::bad_alloc when memory is out. Layers that
-  // cannot be read throw ReadFailure.
+  // cannot be read throw ReadFailure, ranks that have ended RankFailure. Where ranks share the model, all of
+  // them run the same passes, and the first shard of the last stage has the logits and the states.
   virtual std::span<const float> forward(const ForwardBatch& batch, KvCache& cache) = 0;
 
   // The outputs of the final norm for batch.hidden_state_rows of the last pass, [hidden_state_rows,
@@ -114,6 +121,9 @@ class Model {
   virtual int64_t feature_size() const = 0;  // numbers per row
   // The features of the last pass, [batch rows, feature_size()], valid until the next one.
   virtual std::span<const float> features() = 0;
+
+  // The messages that this rank has sent to others so far.
+  virtual Traffic traffic() const { return {}; }
 
   // Every later pass adds the times of its operations to the profile, which must outlive them; nullptr: none.
   virtual void measure_into(PassProfile* profile) = 0;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "kernels/weight_codes.h"
 
 namespace outrider {
 namespace {
@@ -46,17 +47,63 @@ DType WeightLoader::loaded_type(const TensorView& view, std::optional<DType> typ
   return view.cols() % block_elements(wanted) == 0 ? wanted : view.dtype;
 }
 
+int64_t WeightLoader::Part::row_count() const {
+  if (!rows) return n;
+  int64_t count = 0;
+  for (const Range& range : *rows) count += range.end - range.begin;
+  return count;
+}
+
+void WeightLoader::add_rows(const Part& part, const TensorView& view, MatrixPlan& plan) {
+  plan.names += (plan.names.empty() ? "" : ",") + part.name;
+  if (!part.rows) return plan.parts.push_back(view);
+  for (const Range& range : *part.rows) {
+    if (range.begin == range.end) continue;
+    plan.names += "[" + std::to_string(range.begin) + ":" + std::to_string(range.end) + "]";
+    plan.parts.push_back(view.rows_from(range.begin, range.end - range.begin));
+  }
+}
+
+// A panel of some types has numbers that depend on all of its rows, so that a shard must have whole panels.
+Status WeightLoader::check_rows(const std::vector<Part>& parts, size_t index, DType type) const {
+  constexpr int64_t kWidestPanel = 32;  // features
+  const Part& part = parts[index];
+  if (!part.rows || block_elements(type) == 1 || code_type(type).products == 0) return {};
+  for (const Range& range : *part.rows) {
+    // The last panel of the whole matrix may be shorter.
+    const bool ends = range.end % kWidestPanel == 0 || (range.end == part.n && parts.size() == 1);
+    if (range.begin % kWidestPanel == 0 && ends) continue;
+    return usage_error(file_.path.string() + ": " + part.name + " of type " + std::string(dtype_name(type)) +
+                       " can be cut after every 32 rows, found a cut between heads of another size; lower "
+                       "--tensor-parallel, or use --weights q8_0");
+  }
+  return {};
+}
+
+Status WeightLoader::read_bias(const Part& part, std::vector<float>& bias) {
+  const size_t begin = bias.size();
+  OUTRIDER_RETURN_IF_ERROR(read_vector(part.name + ".bias", part.n, bias));
+  if (!part.rows) return {};
+  const std::vector<float> all(bias.begin() + static_cast<ptrdiff_t>(begin), bias.end());
+  bias.resize(begin);
+  for (const Range& range : *part.rows)
+    bias.insert(bias.end(), all.begin() + range.begin, all.begin() + range.end);
+  return {};
+}
+
 Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection) {
   std::vector<MatrixPlan> runs;  // of neighbouring parts that load as one type
-  for (const Part& part : parts) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
     OUTRIDER_TRY(const TensorView view, find(part.name + ".weight", {part.n, k}));
     const DType type = loaded_type(view, part.type);
-    if (runs.empty() || runs.back().type != type) runs.push_back({.type = type});
-    runs.back().names += (runs.back().names.empty() ? "" : ",") + part.name;
-    runs.back().parts.push_back(view);
+    OUTRIDER_RETURN_IF_ERROR(check_rows(parts, i, type));
     projection.name += (projection.name.empty() ? "" : " ") + part.name.substr(part.name.rfind('.') + 1);
-    projection.n += part.n;
-    if (bias) OUTRIDER_RETURN_IF_ERROR(read_vector(part.name + ".bias", part.n, projection.bias));
+    projection.n += part.row_count();
+    if (bias) OUTRIDER_RETURN_IF_ERROR(read_bias(part, projection.bias));
+    if (part.row_count() == 0) continue;
+    if (runs.empty() || runs.back().type != type) runs.push_back({.type = type});
+    add_rows(part, view, runs.back());
   }
   projection.k = k;
   projection.parts.resize(runs.size());
@@ -66,9 +113,11 @@ Status WeightLoader::plan(const std::vector<Part>& parts, int64_t k, bool bias, 
   return {};
 }
 
-Status WeightLoader::plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table) {
-  OUTRIDER_TRY(const TensorView view, find(name + ".weight", {n, k}));
-  return plan_matrix({name, {view}, loaded_type(view, std::nullopt)}, row_layout, table);
+Status WeightLoader::plan_table(const Part& part, int64_t k, PackedMatrix& table) {
+  OUTRIDER_TRY(const TensorView view, find(part.name + ".weight", {part.n, k}));
+  MatrixPlan plan{.type = loaded_type(view, std::nullopt)};
+  add_rows(part, view, plan);
+  return plan_matrix(std::move(plan), row_layout, table);
 }
 
 Status WeightLoader::plan_matrix(MatrixPlan plan, Layout layout, PackedMatrix& packed) {

@@ -11,18 +11,27 @@
 #include "formats/model_file.h"
 #include "models/model.h"
 #include "models/packed_cache.h"
+#include "models/sharding/shard.h"
 #include "models/streaming/layer_stream.h"
 
 namespace outrider {
 
+// How the shards of a layer divide a product.
+struct ProductCut {
+  std::vector<Range> inputs = {};   // [shards]: those that each brings; empty: each has all
+  std::vector<Range> outputs = {};  // [shards]: those that each computes, for all shards; empty: for itself
+  bool only_first = false;          // outputs are for the first shard alone
+};
+
 // One or more matrices [n_i, k] that read one input; their outputs are side by side, n = sum of n_i.
-// Neighbours of equal type are packed as one matrix.
+// Neighbours of equal type are packed as one matrix. A matrix that shards divide has this shard's rows alone.
 struct Projection {
   std::string name = {};  // last words of its tensors' names: "q_proj k_proj v_proj"
   std::vector<PackedMatrix> parts = {};
   std::vector<float> bias = {};  // [n], or empty
   int64_t n = 0;
   int64_t k = 0;
+  ProductCut cut = {};
 
   int64_t parameter_count() const { return n * k + static_cast<int64_t>(bias.size()); }
   int64_t bytes() const;
@@ -45,14 +54,18 @@ class WeightLoader {
   struct Part {
     std::string name;  // name of the tensor without ".weight"
     int64_t n = 0;
-    std::optional<DType> type = {};  // whatever ModelOptions::weights says
+    std::optional<DType> type = {};               // whatever ModelOptions::weights says
+    std::optional<std::vector<Range>> rows = {};  // those of this shard; nullopt: all
+
+    int64_t row_count() const;  // of `rows`
   };
   // Plans the packing of each part's weight [n, k], and reads its bias [n] if `bias`. `projection` must not
   // move before pack_all() has returned.
   Status plan(const std::vector<Part>& parts, int64_t k, bool bias, Projection& projection);
 
-  // Plans the copy of a weight [n, k] as a table of rows, which must not move before pack_all() has returned.
-  Status plan_table(const std::string& name, int64_t n, int64_t k, PackedMatrix& table);
+  // Plans the copy of a weight [n, k], or of some of its rows, as a table of rows, which must not move before
+  // pack_all() has returned.
+  Status plan_table(const Part& part, int64_t k, PackedMatrix& table);
 
   // Appends the weight of a norm or a bias, [size], to `values` as f32.
   Status read_vector(const std::string& tensor_name, int64_t size, std::vector<float>& values) {
@@ -71,16 +84,20 @@ class WeightLoader {
   // also: no such folder, those of its file system.
   Result<std::unique_ptr<LayerStream>> stream_all(std::span<const size_t> ends);
   int64_t packed_bytes() const { return packed_bytes_; }  // sum over all calls
+  const ModelPart& part() const { return options_.part; }
 
  private:
   Result<TensorView> find(const std::string& tensor_name, const Shape& shape) const;
   DType loaded_type(const TensorView& view, std::optional<DType> type) const;
+  Status read_bias(const Part& part, std::vector<float>& bias);
   using Layout = Result<PackedMatrix> (*)(const MatrixSource& source);
   struct MatrixPlan {
     std::string names = {};
     std::vector<TensorView> parts = {};
     DType type = DType::kF32;
   };
+  static void add_rows(const Part& part, const TensorView& view, MatrixPlan& plan);
+  Status check_rows(const std::vector<Part>& parts, size_t index, DType type) const;
   Status plan_matrix(MatrixPlan plan, Layout layout, PackedMatrix& packed);
   Status pack(const PackingJob& job) const;
   Status pack_to_file(const PackedCache& cache) const;

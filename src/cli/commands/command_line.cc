@@ -24,6 +24,7 @@
 #include "config/option_value.h"
 #include "config/resolve_settings.h"
 #include "setup/model_names.h"
+#include "setup/rank_job.h"
 
 namespace outrider {
 namespace {
@@ -231,6 +232,9 @@ Status run(int argc, const char* const* argv) {
   if (chosen == parsers.end()) return usage_error("expected a command; outrider --help lists them");
   OUTRIDER_TRY(const GivenOptions given, chosen->given(arguments));
   OUTRIDER_TRY(Settings settings, resolve_settings(given));
+  OUTRIDER_TRY(RankJob job, RankJob::join(settings.engine));
+  if (job.is_worker()) return job.serve();
+  settings.engine.ranks = job.ranks();
   const Status named = resolve_model_names(settings);
   for (const std::string& warning : settings.warnings) write_error_line("warning: " + warning);
   OUTRIDER_RETURN_IF_ERROR(named);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/sharding/shard.h"
+
+#include <numeric>
+#include <string>
+
+namespace outrider {
+namespace {
+
+// Features of the widest panel (kernels/packing.cc): features of one panel may share numbers.
+constexpr int64_t kShardGrain = 32;
+
+// The least number of copies with which every shard gets a head, as far as query heads can be divided.
+int64_t copies_for(const LayerSizes& sizes, int shards) {
+  const int64_t group = sizes.head_count / sizes.kv_head_count;
+  int64_t copies = 1;
+  while (copies < group && (sizes.kv_head_count * copies < shards || group % copies != 0)) ++copies;
+  return copies;
+}
+
+Status refuse(const ModelConfig& config, const std::string& found) {
+  return usage_error("ranks can share models whose layers are attention and a dense MLP, found " + found +
+                     " in this " + config.family +
+                     " model; leave out --tensor-parallel and --pipeline-parallel");
+}
+
+}  // namespace
+
+Range Shard::of(int64_t total) const { return share_of({index, count}, total, kShardGrain); }
+
+std::vector<Range> Shard::cut(int64_t total) const {
+  std::vector<Range> ranges;
+  for (int i = 0; i < count; ++i) ranges.push_back(Shard{i, count}.of(total));
+  return ranges;
+}
+
+HeadShare::HeadShare(const LayerSizes& sizes, Shard shard)
+    : copies(copies_for(sizes, shard.count)), head_dim(sizes.head_dim) {
+  units = share_of({shard.index, shard.count}, sizes.kv_head_count * copies);
+  queries = sizes.head_count / sizes.kv_head_count / copies;
+}
+
+std::vector<Range> HeadShare::kv_rows() const {
+  std::vector<Range> rows;
+  for (int64_t unit = units.begin; unit < units.end; ++unit) {
+    const int64_t head = unit / copies;
+    rows.push_back({head * head_dim, (head + 1) * head_dim});
+  }
+  return rows;
+}
+
+std::vector<Range> cut_heads(const LayerSizes& sizes, int shards) {
+  std::vector<Range> ranges;
+  for (int i = 0; i < shards; ++i) ranges.push_back(HeadShare(sizes, {i, shards}).query_rows());
+  return ranges;
+}
+
+ModelPart part_of(Communicator& ranks, int shards, int stages) {
+  return {.shard = {ranks.rank() % shards, shards},
+          .stage = ranks.rank() / shards,
+          .stage_count = stages,
+          .ranks = &ranks};
+}
+
+Status check_part(const ModelConfig& config, const ModelPart& part) {
+  if (part.is_whole()) return {};
+  if (config.experts.count > 0) return refuse(config, "experts");
+  if (config.latent.rank != 0) return refuse(config, "latent attention");
+  if (config.gates_attention) return refuse(config, "gates of attention");
+  if (config.layer_inputs.size > 0) return refuse(config, "inputs of every layer");
+  if (config.qk_norm == QkNorm::kWhole && !part.shard.is_whole())
+    return refuse(config, "norms over the queries of all heads");
+  for (int64_t layer = 0; layer < config.layer_count; ++layer) {
+    if (!config.has_attention(layer)) return refuse(config, "recurrent layers");
+    if (config.kv_layer_of(layer) != layer) return refuse(config, "layers that share keys and values");
+  }
+  if (part.stage_count > config.layer_count) {
+    return usage_error("expected at most " + std::to_string(config.layer_count) +
+                       " pipeline stages, one for each layer, found " + std::to_string(part.stage_count) +
+                       "; lower --pipeline-parallel");
+  }
+  return {};
+}
+
+}  // namespace outrider

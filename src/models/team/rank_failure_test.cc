@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that end at any moment: rank 0 hears of it at once, and no other rank waits for ever.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "models/model_test_data.h"
+#include "models/team/rank_worker.h"
+#include "models/team/ranked_model.h"
+#include "ranks/thread_ranks.h"
+
+namespace outrider {
+namespace {
+
+#ifdef OUTRIDER_SLOW_TEST
+constexpr int kKills = 1000;
+#else
+constexpr int kKills = 60;
+#endif
+
+// A rank that ends before its exchange number `end`, counted from 1; 0: never.
+class MortalRank final : public Communicator {
+ public:
+  MortalRank(Communicator& rank, int64_t end)
+      : Communicator(rank.rank(), rank.size()), rank_(rank), left_(end) {}
+
+  int neighbours() const override { return rank_.neighbours(); }
+  void fail() override { rank_.fail(); }
+  void receive(std::span<std::byte> data, int from) override {
+    live();
+    rank_.receive(data, from);
+  }
+
+ private:
+  void post(std::span<const std::byte> data, int to) override {
+    live();
+    rank_.send(data, to);
+  }
+  void live() {
+    if (--left_ != 0) return;
+    rank_.fail();
+    throw RankFailure(rank());
+  }
+
+  Communicator& rank_;
+  int64_t left_;
+};
+
+// Opens a model and runs passes. Returns whether a failure was reported.
+bool run_passes(Communicator& root, int shards, int stages) {
+  auto file = open_model(model_data("llama"));
+  ThreadPool pool(1);
+  try {
+    const ModelOptions options{.kernels = *select_kernels("reference"), .pool = &pool, .weights = {}};
+    const auto model = RankedModel::load(
+        *file, options, {.joined = &root, .shards = shards, .stages = stages, .threads = 1, .micro_rows = 2});
+    if (!model.ok()) return true;
+    KvShape shape = (*model)->kv_shape();
+    shape.page_count = 4;
+    KvCache cache(shape);
+    EXPECT_TRUE((*model)->share_cache(cache).ok());
+    const std::vector<TokenId> tokens = random_tokens(12, (*model)->config().vocab_size, 1);
+    KvSequence sequence = cache.open(tokens);
+    for (int pass = 0; pass < 3; ++pass)
+      run_chunk(**model, cache, sequence, std::span(tokens).subspan(static_cast<size_t>(4 * pass), 4));
+  } catch (const RankFailure&) {
+    return true;
+  }
+  return false;
+}
+
+TEST(RankFailure, NoRankWaitsForOneThatHasEnded) {
+  std::mt19937 random(7);
+  int reported = 0;
+  for (int kill = 0; kill < kKills; ++kill) {
+    const int shards = 1 + static_cast<int>(random() % 3);
+    const int stages = shards == 1 ? 2 : 1 + static_cast<int>(random() % 2);
+    ThreadRanks job(shards * stages);
+    const int victim = static_cast<int>(random() % static_cast<uint32_t>(shards * stages));
+    const auto end = static_cast<int64_t>(1 + random() % 120);
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::thread> threads;
+    for (int rank = 1; rank < shards * stages; ++rank) {
+      threads.emplace_back([&, rank] {
+        MortalRank own(job.of(rank), rank == victim ? end : 0);
+        try {
+          serve_rank(own);
+        } catch (const RankFailure&) {
+        }
+      });
+    }
+    MortalRank root(job.of(0), victim == 0 ? end : 0);
+    reported += run_passes(root, shards, stages) ? 1 : 0;
+    end_job(root);
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << "kill " << kill;
+  }
+  EXPECT_GT(reported, kKills / 2);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that ranks share, here threads, against the same model alone: all bits are equal.
+#include "models/team/ranked_model.h"
+
+#include <gtest/gtest.h>
+
+#include "models/model_test_data.h"
+
+namespace outrider {
+namespace {
+
+struct Division {
+  int shards = 1;
+  int stages = 1;
+};
+
+// A model alone or divided, with its cache.
+class DividedModel {
+ public:
+  DividedModel(const std::string& name, Division division, std::string_view kernels = "") : pool_(1) {
+    auto file = open_model(model_data(name));
+    EXPECT_TRUE(file.ok()) << file.error().message;
+    const auto table = select_kernels(kernels);
+    const ModelOptions options{.kernels = *table, .pool = &pool_, .weights = {}};
+    auto model =
+        division.shards * division.stages == 1
+            ? Model::load(*file, options)
+            : RankedModel::load(
+                  *file, options,
+                  {.shards = division.shards, .stages = division.stages, .threads = 1, .micro_rows = 2});
+    EXPECT_TRUE(model.ok()) << model.error().message;
+    model_ = std::move(model).value();
+    KvShape shape = model_->kv_shape();
+    shape.page_size = 4;
+    shape.page_count = 32;
+    cache_ = std::make_unique<KvCache>(shape);
+    EXPECT_TRUE(model_->share_cache(*cache_).ok());
+  }
+
+  Model& model() { return *model_; }
+  KvCache& cache() { return *cache_; }
+
+ private:
+  ThreadPool pool_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<KvCache> cache_;
+};
+
+// Numbers of a prompt, a tree whose second branch is committed, which moves entries, and a token after it.
+std::vector<float> numbers_of_run(DividedModel& divided, const FeatureTaps& taps) {
+  Model& model = divided.model();
+  KvCache& cache = divided.cache();
+  model.tap(taps);
+  EXPECT_TRUE(model.reserve(16, 16).ok());
+  std::vector<float> numbers;
+  const auto add = [&](std::span<const float> more) {
+    numbers.insert(numbers.end(), more.begin(), more.end());
+  };
+  const std::vector<TokenId> prompt = random_tokens(9, model.config().vocab_size, 1);
+  KvSequence sequence = cache.open(prompt);
+  for (const auto& row : run_chunk(model, cache, sequence, prompt)) add(row);
+  add(model.features());
+  {
+    const std::vector<TokenId> tokens = random_tokens(5, model.config().vocab_size, 2);
+    auto transaction = cache.stage(sequence, 5);
+    ForwardBatch batch;
+    append_tree(batch, sequence, *transaction, {tokens, std::vector{-1, 0, 0, 2, 3}}, LogitsWanted::kAll);
+    batch.hidden_state_rows = {1, 3};
+    add(model.forward(batch, cache));
+    add(model.hidden_states());
+    const std::vector<int> path = {0, 2, 3};
+    transaction->commit(path, std::vector{tokens[0], tokens[2], tokens[3]});
+  }
+  for (const auto& row : run_chunk(model, cache, sequence, random_tokens(1, model.config().vocab_size, 3)))
+    add(row);
+  std::vector<float> states(static_cast<size_t>(2 * model.config().hidden_size));
+  model.embed_tokens(random_tokens(2, model.config().vocab_size, 4), states.data());
+  add(states);
+  add(model.output_head(states.data(), 2));
+  return numbers;
+}
+
+void expect_equal_bits(const std::string& name, std::string_view kernels = "") {
+  SCOPED_TRACE(name);
+  DividedModel whole(name, {}, kernels);
+  const int64_t layers = whole.model().config().layer_count;
+  const FeatureTaps taps{.layers = {0, layers - 1, layers}, .final_norm = true};
+  const std::vector<float> expected = numbers_of_run(whole, taps);
+  for (const Division division : {Division{2, 1}, Division{4, 1}, Division{1, 2}, Division{2, 2}}) {
+    SCOPED_TRACE(std::to_string(division.shards) + " shards, " + std::to_string(division.stages) + " stages");
+    DividedModel divided(name, division, kernels);
+    EXPECT_EQ(numbers_of_run(divided, taps), expected);
+  }
+}
+
+TEST(RankedModel, BitsAreThoseOfOneRank) {
+  for (const char* name :
+       {"llama", "llama_tied", "qwen2", "qwen3", "gemma2", "gemma3", "opt", "gpt2", "falcon", "falcon_alibi",
+        "stablelm", "phi3", "starcoder2", "mpt", "granite", "llama.gguf"})
+    expect_equal_bits(name);
+}
+
+TEST(RankedModel, EveryKernelTableKeepsTheBits) {
+  for (const std::string_view kernels : available_kernels()) expect_equal_bits("llama", kernels);
+}
+
+}  // namespace
+}  // namespace outrider

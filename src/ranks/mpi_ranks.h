@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "outrider/result.h"
+#include "ranks/communicator.h"
+
+namespace outrider {
+
+// Joins the job that mpirun has started this process for, once in the life of a process. When the object
+// goes away the process leaves the job, unless a rank has failed. Errors: the module for MPI was not built,
+// or cannot be loaded; MPI does not start.
+Result<std::unique_ptr<Communicator>> join_mpi_job();
+
+}  // namespace outrider

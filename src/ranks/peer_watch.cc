@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranks/peer_watch.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace outrider {
+
+ProcessPlace ProcessPlace::own() {
+  ProcessPlace place;
+  std::ifstream("/proc/sys/kernel/random/boot_id").read(place.start.data(), std::ssize(place.start));
+  struct stat space = {};
+  if (stat("/proc/self/ns/pid", &space) == 0) place.name_space = space.st_ino;
+  place.process = getpid();
+  return place;
+}
+
+PeerWatch::PeerWatch(std::span<const ProcessPlace> places, int own) {
+  const ProcessPlace& here = places[static_cast<size_t>(own)];
+  for (int rank = 0; rank < static_cast<int>(places.size()); ++rank) {
+    const ProcessPlace& place = places[static_cast<size_t>(rank)];
+    if (rank == own || !place.is_beside(here)) continue;
+    const long process = syscall(SYS_pidfd_open, place.process, 0);
+    peers_.push_back({rank, std::make_unique<FileDescriptor>(static_cast<int>(process))});
+  }
+}
+
+int PeerWatch::ended() const {
+  for (const Peer& peer : peers_) {
+    pollfd state{.fd = peer.process->get(), .events = POLLIN, .revents = 0};
+    if (poll(&state, 1, 0) > 0) return peer.rank;
+  }
+  return -1;
+}
+
+}  // namespace outrider

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranks/thread_ranks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "base/check.h"
+
+namespace outrider {
+
+struct ThreadRanks::Job {
+  // Messages on their way from one rank to another.
+  struct Channel {
+    std::mutex mutex;
+    std::condition_variable arrived;
+    std::deque<std::vector<std::byte>> messages;
+    std::atomic<int> count{0};  // of messages
+  };
+
+  explicit Job(int ranks) : size(ranks), channels(static_cast<size_t>(ranks * ranks)) {}
+  Channel& channel(int from, int to) { return channels[static_cast<size_t>(from * size + to)]; }
+
+  void fail(int rank) {
+    int none = -1;
+    failed.compare_exchange_strong(none, rank);
+    for (Channel& channel : channels) {
+      const std::lock_guard lock(channel.mutex);
+      channel.arrived.notify_all();
+    }
+  }
+
+  int size;
+  std::vector<Channel> channels;
+  std::atomic<int> failed{-1};  // the first rank that failed; -1: none has
+};
+
+class ThreadRanks::Member final : public Communicator {
+ public:
+  Member(Job& job, int rank) : Communicator(rank, job.size), job_(job) {}
+
+  void fail() override { job_.fail(rank()); }
+
+  int neighbours() const override { return size(); }
+
+  void receive(std::span<std::byte> data, int from) override {
+    Job::Channel& channel = job_.channel(from, rank());
+    wait_a_little(channel);
+    std::unique_lock lock(channel.mutex);
+    channel.arrived.wait(lock, [&] { return !channel.messages.empty() || job_.failed >= 0; });
+    check_ranks();
+    const std::vector<std::byte> message = std::move(channel.messages.front());
+    channel.messages.pop_front();
+    --channel.count;
+    lock.unlock();
+    OUTRIDER_CHECK(message.size() == data.size());
+    std::ranges::copy(message, data.begin());
+  }
+
+ private:
+  void post(std::span<const std::byte> data, int to) override {
+    check_ranks();
+    Job::Channel& channel = job_.channel(rank(), to);
+    const std::lock_guard lock(channel.mutex);
+    channel.messages.emplace_back(data.begin(), data.end());
+    ++channel.count;
+    channel.arrived.notify_one();
+  }
+
+  void check_ranks() const {
+    if (const int failed = job_.failed; failed >= 0) throw RankFailure(failed);
+  }
+
+  // The other rank is usually in the same layer, and sleeping takes longer than its rest.
+  void wait_a_little(const Job::Channel& channel) const {
+    constexpr int kTurns = 200;
+    for (int turn = 0; turn < kTurns && channel.count == 0 && job_.failed < 0; ++turn)
+      std::this_thread::yield();
+  }
+
+  Job& job_;
+};
+
+ThreadRanks::ThreadRanks(int size) : job_(std::make_unique<Job>(size)) {
+  for (int rank = 0; rank < size; ++rank) members_.push_back(std::make_unique<Member>(*job_, rank));
+}
+
+ThreadRanks::~ThreadRanks() = default;
+
+Communicator& ThreadRanks::of(int rank) { return *members_[static_cast<size_t>(rank)]; }
+
+}  // namespace outrider

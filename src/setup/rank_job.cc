@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "setup/rank_job.h"
+
+#include <csignal>
+#include <utility>
+
+#include "config/environment.h"
+#include "models/team/rank_worker.h"
+#include "models/team/ranked_model.h"
+#include "ranks/mpi_ranks.h"
+
+namespace outrider {
+
+Result<RankJob> RankJob::join(const EngineOptions& options) {
+  if (options.tensor_parallel * options.pipeline_parallel == 1 || !is_mpi_process()) return RankJob(nullptr);
+  OUTRIDER_TRY(std::unique_ptr<Communicator> ranks, join_mpi_job());
+  return RankJob(std::move(ranks));
+}
+
+RankJob::~RankJob() {
+  if (ranks_ && !is_worker()) end_job(*ranks_);
+}
+
+// Signals that end a job go to all ranks; rank 0 decides what happens to requests under way.
+Status RankJob::serve() {
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
+  try {
+    serve_rank(*ranks_);
+  } catch (const RankFailure& failure) {
+    return io_error("rank " + std::to_string(ranks_->rank()) + ": " + failure.what());
+  }
+  return {};
+}
+
+}  // namespace outrider

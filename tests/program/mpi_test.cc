@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program with ranks that mpirun has started.
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "tests/program/program_fixture.h"
+
+namespace outrider {
+namespace {
+
+constexpr const char* kRun = "mpirun --oversubscribe --allow-run-as-root";
+const std::string kPrompt = " -p 'Once upon a time' --ctx 1024 --threads 1";
+
+class MpiTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    if (std::system("mpirun --version >/dev/null 2>&1") != 0)
+      GTEST_SKIP() << "there is no mpirun (apt-get install openmpi-bin)";
+    const auto module = std::filesystem::path(OUTRIDER_PROGRAM).parent_path() / "liboutrider_mpi.so";
+    if (!std::filesystem::exists(module))
+      GTEST_SKIP() << "the program was built without MPI (apt-get install libopenmpi-dev)";
+  }
+
+  static std::string ranks(int count) { return std::string(kRun) + " -n " + std::to_string(count); }
+};
+
+TEST_F(MpiTest, TheTextIsThatOfOneProcess) {
+  const std::string words = "generate builtin --max-tokens 40" + kPrompt;
+  const Outcome alone = run(words);
+  ASSERT_EQ(alone.exit_code, 0) << alone.errors;
+  for (const auto& [count, division] :
+       {std::pair{2, " --tensor-parallel 2"}, std::pair{4, " --tensor-parallel 2 --pipeline-parallel 2"}}) {
+    for (const char* drafter : {" --speculative none", " --speculative draft_target"}) {
+      const Outcome divided = run(words + division + drafter, ranks(count));
+      EXPECT_EQ(divided.exit_code, 0) << divided.errors;
+      EXPECT_EQ(divided.output, alone.output) << division << drafter;
+    }
+  }
+}
+
+TEST_F(MpiTest, AJobOfAnotherSizeIsRefused) {
+  const Outcome outcome = run("generate builtin --tensor-parallel 3" + kPrompt, ranks(2));
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_NE(outcome.errors.find("expected a job of 3 ranks"), std::string::npos) << outcome.errors;
+}
+
+TEST_F(MpiTest, AKilledRankEndsTheJob) {
+  using Clock = std::chrono::steady_clock;
+  const std::string words =
+      " generate builtin --tensor-parallel 2 --max-tokens 900 --ignore-eos --speculative none" + kPrompt;
+  const std::string number = (folder_ / "process").string();
+  Clock::time_point killed;
+  std::thread killer([&] {
+    pid_t process = 0;
+    while (!(std::ifstream(number) >> process)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    killed = Clock::now();
+    kill(process, SIGKILL);
+  });
+  const Outcome outcome = run(words, ranks(1) + " " OUTRIDER_PROGRAM + words + " : -n 1 sh -c 'echo $$ > " +
+                                         number + "; exec \"$@\"' rank");
+  killer.join();
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_LT(Clock::now() - killed, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace outrider

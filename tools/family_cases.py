@@ -206,7 +206,8 @@ GRANITE_MOE = Family("granitemoe", "GraniteMoeConfig", EXPERTS | dict(attention_
 GRANITE_SHARED = Family("granitemoeshared", "GraniteMoeSharedConfig",
                         GRANITE_MOE.base | dict(shared_intermediate_size=48), GRANITE_MOE.axes)
 GRANITE4_MOE = Family("granite4_moe", "GraniteMoeHybridConfig", GRANITE4.base | EXPERTS, [
-    GROUPS, FEW_EXPERTS, [{}, dict(position_embedding_type="nope")], [{}, dict(intermediate_size=40)]])
+    GROUPS, FEW_EXPERTS, [{}, dict(position_embedding_type="nope")], [{}, dict(intermediate_size=40)]],
+    gguf_loses=("position_embedding_type",))
 GLM4_MOE = Family("glm4_moe", "Glm4MoeConfig", dict(
     n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=40, first_k_dense_replace=1), [
         [{}, rope(theta=500000.0, partial_rotary_factor=0.5)], GROUPS, TIED, ATTENTION_BIAS, [{}, dict(use_qk_norm=True)],

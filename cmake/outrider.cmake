@@ -3,9 +3,9 @@
 
 add_library(outrider_flags INTERFACE)
 target_include_directories(outrider_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
-# -ffp-contract=off: a*b+c is fused only where a kernel says so, so that the same source gives the same bits everywhere.
 # The layout of simdjson's parser depends on this, and the headers of Python would define it for their units alone.
 target_compile_definitions(outrider_flags INTERFACE SIMDJSON_THREADS_ENABLED=1)
+# -ffp-contract=off: a*b+c is fused only where a kernel says so, so that the same source gives the same bits everywhere.
 target_compile_options(outrider_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wno-psabi -ffp-contract=off)
 # g++ 12 sees overlaps in std::string concatenation that are not there (GCC bug 105651).
 target_compile_options(outrider_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)

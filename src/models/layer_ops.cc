@@ -241,7 +241,7 @@ void LayerOps::clamp(float limit, float* x, int64_t numbers) const {
 }
 
 void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStore& args) const {
-  if (shape.head_count == 0) return;
+  if (shape.qkv_size() == 0) return;  // a shard without heads
   KvCache& cache = *args.cache;
   const OperationTimer timer = time("RoPE and cache", moves(2 * std::ssize(args.rows) * shape.qkv_size()));
   const int64_t kv_heads = shape.stores ? shape.kv_head_count : 0;
@@ -292,7 +292,7 @@ void LayerOps::rotate_and_store(const AttentionShape& shape, const RotateAndStor
 }
 
 void LayerOps::attend(const AttentionShape& shape, const Attend& args) const {
-  if (shape.head_count == 0) return;
+  if (shape.head_count == 0) return;  // a shard without heads
   const AttentionArgs kernel_args{.q = args.qkv,
                                   .q_stride = shape.qkv_size(),
                                   .k = args.cache->keys(args.layer),

@@ -84,7 +84,7 @@ Texts texts_of(const std::string& drafter, Division division) {
   return texts;
 }
 
-std::vector<Division> divisions_for(const std::string& drafter) {
+std::vector<Division> divisions_for([[maybe_unused]] const std::string& drafter) {
 #ifndef OUTRIDER_SLOW_TEST
   if (drafter != "none") return {{2, 2}};
 #endif

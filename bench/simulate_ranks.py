@@ -3,15 +3,15 @@
 """What a model would give on ranks that are not there: a model of the time of a pass, fitted to measured passes.
 
 Usage: bench/simulate_ranks.py measure MEASURED.json [--shapes A,B]         time passes, alone and on ranks
-       bench/simulate_ranks.py fit MACHINE.json MEASURED.json...            fit to one half, compare with the other
+       bench/simulate_ranks.py fit MACHINE.json MEASURED.json...            fit to some shapes, compare with the others
        bench/simulate_ranks.py tell MACHINE.json --shape llama-70b --weights q4 [--latency-us 5 --link-gb 10]
        bench/simulate_ranks.py plot MACHINE.json docs/images/scaling.svg    70B and 405B on 8 to 64 machines
 
 A pass of `rows` rows takes, for each layer of a rank: a fixed time; the time to read the shard's weights or to multiply
 them with all rows, whichever is longer; and four exchanges, each a latency and its bytes. The output head and the hops
-between pipeline stages are added. A step of speculative decoding is one pass over a tree, and passes of a draft model
-for each of its levels. Its tokens follow from the probabilities that the first, second and third most probable drafts
-are right.
+between pipeline stages are added. Where weights do not fit into memory, a pass takes at least the time to read the rest
+from disk. A step of speculative decoding is one pass over a tree, and passes of a draft model for each of its levels.
+Its tokens follow from the probabilities that the first, second and third most probable drafts are right.
 """
 
 import argparse
@@ -33,10 +33,14 @@ class Shape:
     ffn: int
     vocabulary: int
 
-    @property
-    def layer_weights(self):
+    def layer_weights(self, shards):
+        """Weights of a layer at the shard that has most of them: attention heads are divided as wholes."""
         kv = self.hidden // self.heads * self.kv_heads
-        return self.hidden * (2 * self.hidden + 2 * kv + 3 * self.ffn)
+        heads = -(-self.kv_heads // shards) / self.kv_heads if self.kv_heads > shards else 1 / shards
+        return self.hidden * ((self.hidden + 2 * kv) * heads + (self.hidden + 3 * self.ffn) / shards)
+
+    def weights(self):
+        return self.layers * self.layer_weights(1) + self.hidden * self.vocabulary
 
 
 # The first ones are those of `bench --shape`.
@@ -63,6 +67,8 @@ class Machine:
     layer_time: float = 2e-5     # per layer, whatever its size
     latency: float = 2e-6        # of an exchange
     link_rate: float = 1e10      # bytes per second
+    disk_rate: float = 2e9       # bytes per second
+    resident: float = 1.0        # share of the weights that stay in memory
 
 
 def matrix_time(machine, weight_bytes, rows):
@@ -73,13 +79,14 @@ def pass_time(machine, shape, weights, rows, shards=1, stages=1):
     """Seconds of one pass over `rows` rows that all want logits, computed in one piece."""
     size = WEIGHT_BYTES[weights]
     exchanged = (shards - 1) / shards * FLOAT * rows
-    layer = machine.layer_time + matrix_time(machine, shape.layer_weights * size / shards, rows)
+    layer = machine.layer_time + matrix_time(machine, shape.layer_weights(shards) * size, rows)
     if shards > 1:
         layer += 4 * machine.latency + exchanged * (3 * shape.hidden + shape.ffn) / machine.link_rate
     head = matrix_time(machine, shape.vocabulary * shape.hidden * size / shards, rows)
     head += exchanged * shape.vocabulary / machine.link_rate + (machine.latency if shards > 1 else 0)
     hops = (stages - 1) * (machine.latency + rows * shape.hidden * FLOAT / machine.link_rate)
-    return shape.layers * layer + head + hops
+    disk = (1 - machine.resident) * shape.weights() * size / (shards * stages) / machine.disk_rate
+    return max(shape.layers * layer + head + hops, disk)
 
 
 def tree(nodes, chances):
@@ -113,7 +120,7 @@ def measure(args):
                      "--ctx", "256", "--runs", "5", "--json", "--threads", "1", "--tensor-parallel", str(shards),
                      "--pipeline-parallel", str(stages)]
             ranks = shards * stages
-            start = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", str(ranks)] if ranks > 1 else []
+            start = ["mpirun", "--bind-to", "core", "--oversubscribe", "--allow-run-as-root", "-n", str(ranks)] if ranks > 1 else []
             done = subprocess.run([*start, args.outrider, *words], capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"{' '.join(words)}: {done.stderr.strip()}")
@@ -138,7 +145,7 @@ def error(machine, case):
 def fitted(cases):
     """The machine with the least squares of logarithms, by a random walk with shrinking steps from a fixed seed."""
     draw = random.Random(1)
-    names = [field.name for field in dataclasses.fields(Machine)]
+    names = ["read_rate", "row_time", "layer_time", "latency", "link_rate"]
 
     def loss(machine):
         return sum(error(machine, case) ** 2 for case in cases)
@@ -155,9 +162,9 @@ def fitted(cases):
 
 
 def fit(args):
-    """Passes of 1, 4 and 16 rows decide the machine; those of 2, 8 and 32 rows are compared with it."""
+    """Some shapes decide the machine; passes of the others are compared with it."""
     cases = [case for path in args.measured for case in read_json(path)]
-    used = [case for case in cases if case["rows"] in (1, 4, 16)]
+    used = [case for case in cases if case["shape"] in args.fit_shapes.split(",")]
     machine = fitted(used)
     write_json(args.machine, dataclasses.asdict(machine))
     print("| shape | shards x stages | rows | measured ms | predicted ms | error |\n|---|---|---|---|---|---|")
@@ -173,6 +180,7 @@ def fit(args):
 def machine_of(args):
     machine = Machine(**read_json(args.machine))
     return dataclasses.replace(machine, latency=args.latency_us * 1e-6, link_rate=args.link_gb * 1e9,
+                               disk_rate=args.disk_gb * 1e9, resident=args.resident,
                                **({"read_rate": args.read_gb * 1e9} if args.read_gb else {}))
 
 
@@ -234,6 +242,8 @@ def add_machine(parser):
     parser.add_argument("--weights", default="q4", choices=WEIGHT_BYTES)
     parser.add_argument("--latency-us", type=float, default=10, help="of an exchange between machines")
     parser.add_argument("--link-gb", type=float, default=3, help="GB/s of a link")
+    parser.add_argument("--disk-gb", type=float, default=2, help="GB/s of a machine's disk")
+    parser.add_argument("--resident", type=float, default=1, help="share of the weights that stay in memory")
     parser.add_argument("--read-gb", type=float, help="GB/s at which a machine reads weights; without it the fitted rate")
     parser.add_argument("--chances", type=lambda text: [float(part) for part in text.split(",")], default=[0.7, 0.12, 0.05],
                         help="of the first, second ... most probable draft to be right")
@@ -251,6 +261,7 @@ def main():
     command = commands.add_parser("fit")
     command.add_argument("machine")
     command.add_argument("measured", nargs="+")
+    command.add_argument("--fit-shapes", default="llama-160m,llama-1b@6")
     command.set_defaults(run=fit)
     command = commands.add_parser("tell")
     add_machine(command)

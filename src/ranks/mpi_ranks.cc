@@ -106,21 +106,18 @@ class MpiRanks final : public Communicator {
     return is_done != 0;
   }
 
-  // Polls, because MPI's own waiting would not notice that the other rank has ended. A rank without work
-  // sleeps between polls.
+  // Polls, because MPI's own waiting would not notice that the other rank has ended. That rank is usually in
+  // the same layer, and a processor given up for it may be back only after another process has used its time
+  // slice, so a pass keeps it. A rank without work sleeps between polls.
   void wait(void* request, int peer) {
     using Clock = std::chrono::steady_clock;
+    constexpr int kPolls = 64;
     constexpr auto kBusy = std::chrono::milliseconds(2);
     const Clock::time_point start = Clock::now();
-    for (int turn = 1; !is_done(request, peer); ++turn) {
-      if (turn % 64 != 0) continue;
-      const bool is_idle = Clock::now() - start > kBusy;
-      if (is_idle) progress(peer);
-      if (is_idle) {
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
-      } else {
-        std::this_thread::yield();
-      }
+    for (int poll = 1; !is_done(request, peer); ++poll) {
+      if (poll % kPolls != 0 || Clock::now() - start < kBusy) continue;
+      progress(peer);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   }
 

@@ -7,9 +7,9 @@ Usage: bench/simulate_ranks.py measure MEASURED.json [--shapes A,B]         time
        bench/simulate_ranks.py tell MACHINE.json --shape llama-70b --weights q4 [--latency-us 5 --link-gb 10]
        bench/simulate_ranks.py plot MACHINE.json docs/images/scaling.svg    70B and 405B on 8 to 64 machines
 
-A pass of `rows` rows takes, for each layer of a rank: a fixed time; the time to read the shard's weights or to multiply
-them with all rows, whichever is longer; and four exchanges, each a latency and its bytes. The output head and the hops
-between pipeline stages are added. Where weights do not fit into memory, a pass takes at least the time to read the rest
+A pass of `rows` rows takes, for each layer of a rank: a fixed time; the times to read the shard's weights and to multiply
+them with all rows, which mostly overlap; a time for every number of a row that is not in a product; and four exchanges,
+each a latency and its bytes. The output head and the hops between pipeline stages are added. Where weights do not fit into memory, a pass takes at least the time to read the rest
 from disk. A step of speculative decoding is one pass over a tree, and passes of a draft model for each of its levels.
 Its tokens follow from the probabilities that the first, second and third most probable drafts are right.
 """
@@ -56,6 +56,7 @@ SHAPES = {
 }
 WEIGHT_BYTES = {"bf16": 2.0, "q8_0": 34 / 32, "q4": 18 / 32}
 DRAFT_SHAPE = "llama-3.2-1b"
+OVERLAP = 3  # 1: reading and multiplying follow one another; infinite: the shorter one costs nothing
 FLOAT = 4  # bytes of a number that ranks exchange
 
 
@@ -64,7 +65,8 @@ class Machine:
     """One rank and its link. Times are in seconds."""
     read_rate: float = 2e10      # bytes of weights per second
     row_time: float = 2e-12      # per byte of weights and row, where products take longer than reading
-    layer_time: float = 2e-5     # per layer, whatever its size
+    layer_time: float = 1e-5     # per layer, whatever its size
+    number_time: float = 1e-9    # per number of a row between products
     latency: float = 2e-6        # of an exchange
     link_rate: float = 1e10      # bytes per second
     disk_rate: float = 2e9       # bytes per second
@@ -72,7 +74,9 @@ class Machine:
 
 
 def matrix_time(machine, weight_bytes, rows):
-    return weight_bytes * max(1 / machine.read_rate, rows * machine.row_time)
+    """A norm between the longer of two times and their sum."""
+    read, multiply = 1 / machine.read_rate, rows * machine.row_time
+    return weight_bytes * (read ** OVERLAP + multiply ** OVERLAP) ** (1 / OVERLAP)
 
 
 def pass_time(machine, shape, weights, rows, shards=1, stages=1):
@@ -80,6 +84,7 @@ def pass_time(machine, shape, weights, rows, shards=1, stages=1):
     size = WEIGHT_BYTES[weights]
     exchanged = (shards - 1) / shards * FLOAT * rows
     layer = machine.layer_time + matrix_time(machine, shape.layer_weights(shards) * size, rows)
+    layer += rows * machine.number_time * (shape.hidden + shape.ffn / shards)
     if shards > 1:
         layer += 4 * machine.latency + exchanged * (3 * shape.hidden + shape.ffn) / machine.link_rate
     head = matrix_time(machine, shape.vocabulary * shape.hidden * size / shards, rows)
@@ -107,17 +112,18 @@ def tree(nodes, chances):
 def tokens_per_second(machine, shape, weights, division, nodes, chances):
     """`nodes` drafted nodes; 0: plain decoding."""
     tokens, depth = tree(nodes, chances)
-    draft = pass_time(machine, SHAPES[DRAFT_SHAPE], "q4", max(1, nodes // max(1, depth)))
+    drafting = dataclasses.replace(machine, resident=1.0)
+    draft = pass_time(drafting, SHAPES[DRAFT_SHAPE], "q4", max(1, nodes // max(1, depth)))
     return tokens / (pass_time(machine, shape, weights, 1 + nodes, *division) + depth * draft)
 
 
 def measure(args):
-    """Every configuration is one run; rounds of its row counts take turns."""
+    """The least times of rounds in which row counts take turns, because other programs only ever add to a time."""
     results = []
     for shape in args.shapes.split(","):
         for shards, stages in ((1, 1), (2, 1), (1, 2)):
             words = ["bench", "--shape", shape, "--weights", args.weights, "--rows", "1,2,4,8,16,32", "--context", "64",
-                     "--ctx", "256", "--runs", "5", "--json", "--threads", "1", "--tensor-parallel", str(shards),
+                     "--ctx", "256", "--runs", "8", "--json", "--threads", "1", "--tensor-parallel", str(shards),
                      "--pipeline-parallel", str(stages)]
             ranks = shards * stages
             start = ["mpirun", "--bind-to", "core", "--oversubscribe", "--allow-run-as-root", "-n", str(ranks)] if ranks > 1 else []
@@ -126,7 +132,7 @@ def measure(args):
                 sys.exit(f"{' '.join(words)}: {done.stderr.strip()}")
             for row in json.loads(done.stdout)["rows"]:
                 results.append({"shape": shape, "weights": args.weights, "shards": shards, "stages": stages,
-                                "rows": row["rows"], "ms": row["median_ms"]})
+                                "rows": row["rows"], "ms": row["min_ms"]})
             print(f"{shape} {shards}x{stages}", file=sys.stderr)
     write_json(args.measured, results)
 
@@ -145,7 +151,7 @@ def error(machine, case):
 def fitted(cases):
     """The machine with the least squares of logarithms, by a random walk with shrinking steps from a fixed seed."""
     draw = random.Random(1)
-    names = ["read_rate", "row_time", "layer_time", "latency", "link_rate"]
+    names = ["read_rate", "row_time", "layer_time", "number_time", "latency", "link_rate"]
 
     def loss(machine):
         return sum(error(machine, case) ** 2 for case in cases)
@@ -163,7 +169,12 @@ def fitted(cases):
 
 def fit(args):
     """Some shapes decide the machine; passes of the others are compared with it."""
-    cases = [case for path in args.measured for case in read_json(path)]
+    least = {}  # time of a configuration, of all files
+    for case in (case for path in args.measured for case in read_json(path)):
+        key = tuple(value for name, value in case.items() if name != "ms")
+        if key not in least or case["ms"] < least[key]["ms"]:
+            least[key] = case
+    cases = list(least.values())
     used = [case for case in cases if case["shape"] in args.fit_shapes.split(",")]
     machine = fitted(used)
     write_json(args.machine, dataclasses.asdict(machine))
@@ -181,10 +192,11 @@ def machine_of(args):
     machine = Machine(**read_json(args.machine))
     return dataclasses.replace(machine, latency=args.latency_us * 1e-6, link_rate=args.link_gb * 1e9,
                                disk_rate=args.disk_gb * 1e9, resident=args.resident,
+                               row_time=machine.row_time / args.cores, number_time=machine.number_time / args.cores,
                                **({"read_rate": args.read_gb * 1e9} if args.read_gb else {}))
 
 
-DIVISIONS = ((8, 1), (8, 2), (16, 1), (8, 4), (8, 8))
+DIVISIONS = ((1, 1), (8, 1), (8, 2), (16, 1), (8, 4), (32, 1), (8, 8), (64, 1))
 # Drafted nodes, and the number of different children that a node may have.
 STEPS = {"plain": (0, 1), "chain of 4": (4, 1), "tree of 8": (8, 3), "tree of 24": (24, 3)}
 
@@ -245,6 +257,7 @@ def add_machine(parser):
     parser.add_argument("--disk-gb", type=float, default=2, help="GB/s of a machine's disk")
     parser.add_argument("--resident", type=float, default=1, help="share of the weights that stay in memory")
     parser.add_argument("--read-gb", type=float, help="GB/s at which a machine reads weights; without it the fitted rate")
+    parser.add_argument("--cores", type=int, default=1, help="cores of a machine, each as fast as the measured one")
     parser.add_argument("--chances", type=lambda text: [float(part) for part in text.split(",")], default=[0.7, 0.12, 0.05],
                         help="of the first, second ... most probable draft to be right")
 

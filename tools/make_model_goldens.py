@@ -356,6 +356,7 @@ def latent_cases():
             "glm4_moe_lite",
             transformers.Glm4MoeLiteConfig,
             latent | dict(q_lora_rank=20, mlp_layer_types=["dense", "sparse", "sparse"]),
+            converted=True,
         ),
     ]
 

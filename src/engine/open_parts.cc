@@ -159,8 +159,9 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   if (options.memory_limit > 0) free_bytes = std::min(free_bytes, options.memory_limit);
   free_bytes /= ranks_of_machine(options);  // each has as many pages
   const int64_t for_pages = free_bytes / 3 - options.max_batch * shape.states.bytes_per_sequence();
+  const int64_t page_bytes = std::max<int64_t>(shape.page_bytes(), 1);  // 0: no layer has attention
   shape.page_count =
-      std::clamp(for_pages / shape.page_bytes(), pages_per_sequence, pages_per_sequence * options.max_batch);
+      std::clamp(for_pages / page_bytes, pages_per_sequence, pages_per_sequence * options.max_batch);
   return shape;
 }
 

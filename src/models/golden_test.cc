@@ -114,7 +114,8 @@ TEST(GgufModel, MixturesOfExpertsAgreeWithTransformers) {
 }
 
 TEST(GgufModel, HybridsAgreeWithTransformers) {
-  for (const char* name : {"lfm2", "qwen3_5", "qwen3_5_moe", "qwen3_next", "deepseek_v2", "deepseek_v3"}) {
+  for (const char* name :
+       {"lfm2", "qwen3_5", "qwen3_5_moe", "qwen3_next", "deepseek_v2", "deepseek_v3", "glm4_moe_lite"}) {
     SCOPED_TRACE(name);
     TestModel model({.name = std::string(name) + ".gguf", .weights = DType::kF32});
     ASSERT_TRUE(model.ok());

@@ -22,7 +22,8 @@ LayerTraits expert_layer(const GgufFile& file, int64_t layer, LayerTraits traits
   return traits;
 }
 
-// How outputs of the router become weights, where a file says so.
+// How outputs of the router become weights. Where a file does not say so, a bias of the choice tells of
+// sigmoids: GLM-4.7-Flash has one, DeepSeek V2 has none.
 Status read_weights(const ArchitectureKeys& keys, ExpertTraits* experts) {
   OUTRIDER_TRY(const auto scale, keys.number("expert_weights_scale"));
   OUTRIDER_TRY(const auto groups, keys.integer("expert_group_count"));
@@ -33,7 +34,7 @@ Status read_weights(const ArchitectureKeys& keys, ExpertTraits* experts) {
   experts->used_groups = used_groups.value_or(experts->groups);
   constexpr int64_t kSigmoids = 2;  // expert_gating_func
   OUTRIDER_TRY(const auto gates, keys.integer("expert_gating_func"));
-  if (gates.value_or(0) == kSigmoids) experts->weights = RouterWeights::kSigmoidOfChosen;
+  if (gates ? *gates == kSigmoids : experts->choice_bias) experts->weights = RouterWeights::kSigmoidOfChosen;
   if (experts->weights == RouterWeights::kSigmoidOfChosen && !normalizes.value_or(true))
     experts->weights = RouterWeights::kSigmoid;
   return {};
@@ -50,7 +51,6 @@ Status read_gguf_experts(const GgufFile& file, const ArchitectureKeys& keys, con
   ExpertTraits& experts = config->experts;
   experts.count = *count;
   OUTRIDER_TRY(experts.used, keys.require_integer("expert_used_count"));
-  OUTRIDER_RETURN_IF_ERROR(read_weights(keys, &experts));
   std::vector<LayerTraits> layers;
   int64_t first = -1;  // layer with experts
   for (int64_t i = 0; i < std::min(config->layer_count, kMaxLayers); ++i) {
@@ -64,6 +64,7 @@ Status read_gguf_experts(const GgufFile& file, const ArchitectureKeys& keys, con
                      ".ffn_down_exps.weight [experts, hidden size, feed-forward size] is missing");
   experts.ffn_size = down->shape.back();
   experts.choice_bias = find_tensor(file, first, "exp_probs_b.bias") != nullptr;
+  OUTRIDER_RETURN_IF_ERROR(read_weights(keys, &experts));
   experts.router_bias = find_tensor(file, first, "ffn_gate_inp.bias") != nullptr;
   experts.bias = find_tensor(file, first, "ffn_down_exps.bias") != nullptr;
   experts.gates_dense = find_tensor(file, first, "ffn_gate_inp_shexp.weight") != nullptr;

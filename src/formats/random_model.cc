@@ -13,6 +13,7 @@
 #include "base/counter_rng.h"
 #include "base/quote.h"
 #include "formats/families.h"
+#include "formats/latent_traits.h"
 #include "formats/model_tensors.h"
 #include "tokenizer/byte_mapping.h"
 
@@ -35,6 +36,8 @@ struct NamedShape {
   int64_t expert_ffn = 0;
   // The kinds of layers in turn, a: attention, c: short convolution, d: gated delta net; empty: attention.
   std::string_view kinds = "";
+  int64_t latent_rank = 0;  // 0: attention is the usual one
+  int64_t shared_ffn = 0;   // of the dense MLP beside experts, in all layers but the first, which has none
 };
 
 // Shapes as published, except llama-25m, which has the size of a draft model.
@@ -49,13 +52,17 @@ constexpr std::array kShapes = {
     NamedShape{"llama-8b", "llama", 4096, 32, 32, 8, 14336, 128256, 131072, false},
     NamedShape{"gpt-oss-20b", "gpt_oss", 2880, 24, 64, 8, 2880, 201088, 131072, false, 64, 32, 4, 2880},
     NamedShape{"qwen3-30b-a3b", "qwen3_moe", 2048, 48, 32, 4, 6144, 151936, 40960, false, 128, 128, 8, 768},
+    NamedShape{"deepseek-v2-lite", "deepseek_v2", 2048, 27, 16, 16, 10944, 102400, 163840, false, 0, 64, 6,
+               1408, "", 512, 2816},
     NamedShape{"lfm2-1.2b", "lfm2", 2048, 16, 32, 8, 8192, 65536, 128000, true, 64, 0, 0, 0,
                "ccaccaccacacacac"},
     NamedShape{"qwen3.5-9b", "qwen3_5", 4096, 32, 16, 4, 12288, 248320, 262144, false, 256, 0, 0, 0, "ddda"},
 };
 
 // Fixing some of the random bits makes usable numbers: floats keep sign and mantissa and share one exponent,
-// blocks get small half-precision scales. The fixed `words` are at `offset` of every block.
+// blocks get small half-precision scales. Those of Q4_0 have both signs, because its numbers are negative on
+// average: layer by layer all rows would become alike, and choose the same experts. The fixed `words` are at
+// `offset` of every block.
 struct Fixture {
   DType dtype;
   int64_t offset;
@@ -69,7 +76,7 @@ constexpr std::array kFixtures = {
     Fixture{DType::kBF16, 0, 1, 0x807F, 121 << 7},   // +-[2^-6, 2^-5)
     Fixture{DType::kF16, 0, 1, 0x83FF, 9 << 10},     // +-[2^-6, 2^-5)
     Fixture{DType::kQ8_0, 0, 1, 0x00FF, 0x0C00},     // scale 2^-12..: times +-127
-    Fixture{DType::kQ4_0, 0, 1, 0x00FF, 0x1C00},     // scale 2^-8..: times -8..7
+    Fixture{DType::kQ4_0, 0, 1, 0x80FF, 0x1C00},     // scale +-2^-8..: times -8..7
     Fixture{DType::kQ4_1, 0, 1, 0x00FF, 0x1800},     // 2^-9..: times 0..15
     Fixture{DType::kQ4_1, 2, 1, 0x00FF, 0xA400},     // plus -2^-6..
     Fixture{DType::kQ5_0, 0, 1, 0x00FF, 0x1400},     // 2^-10..: times -16..15
@@ -228,11 +235,19 @@ ModelConfig config_of(const NamedShape& shape) {
         static_cast<int64_t>(static_cast<double>(config.head_dim) * family.rotated_part);
   }
   set_kinds_of(shape, family, config);
+  if (shape.latent_rank != 0) {
+    config.latent = {.rank = shape.latent_rank, .plain_dim = 128, .rope_dim = 64, .value_dim = 128};
+    derive_latent_attention(/*magnitude=*/0, &config);
+  }
   if (shape.experts == 0) return config;
   config.experts.count = shape.experts;
   config.experts.used = shape.used_experts;
   config.experts.ffn_size = shape.expert_ffn;
   config.layer_traits.front().mlp = MlpParts::kExperts;
+  if (shape.shared_ffn == 0) return config;
+  config.layer_traits.assign(static_cast<size_t>(shape.layers),
+                             {.ffn_size = shape.shared_ffn, .mlp = MlpParts::kBoth});
+  config.layer_traits.front() = {};
   return config;
 }
 

@@ -84,6 +84,7 @@ void ExpertOps::run(const ExpertLayer& layer, const Inputs& inputs, float* y, in
 void ExpertOps::route(const ExpertLayer& layer, const float* x, int64_t rows) {
   const ExpertTraits& traits = config_.experts;
   ops_.project(layer.router, x, outputs_.data(), rows);
+  const OperationTimer timer = ops_.time("choice of experts");
   choices_.resize(static_cast<size_t>(rows * traits.used));
   ops_.pool().run(ops_.shares_for(rows * traits.count), [&](Worker worker) {
     const Range share = share_of(worker, rows);
@@ -100,6 +101,7 @@ void ExpertOps::route(const ExpertLayer& layer, const float* x, int64_t rows) {
 void ExpertOps::gather(const float* x, int64_t rows) {
   const int64_t dim = config_.hidden_size;
   const int64_t used = config_.experts.used;
+  const OperationTimer timer = ops_.time("inputs of experts");
   ops_.pool().run(ops_.shares_for(rows * used * dim), [&](Worker worker) {
     const Range share = share_of(worker, rows * used);
     for (int64_t i = share.begin; i < share.end; ++i) {
@@ -120,6 +122,7 @@ void ExpertOps::multiply(const ExpertLayer& layer, Projection Expert::*matrices,
     if (product.packs) packed += product.args.rows * product.args.weights->k;
   }
   if (packed > 0) {
+    const OperationTimer timer = ops_.time("inputs of products");
     ops_.pool().run(ops_.shares_for(packed), [&](Worker worker) {
       for (const Product& product : products_) {
         if (product.packs) kernels.pack_inputs(product.args, worker);
@@ -193,6 +196,7 @@ void ExpertOps::finish_rows(const ExpertLayer& layer, Projection Expert::*matric
 void ExpertOps::combine(float* y, int64_t rows) {
   const int64_t dim = config_.hidden_size;
   const int64_t used = config_.experts.used;
+  const OperationTimer timer = ops_.time("sums of experts");
   ops_.pool().run(ops_.shares_for(rows * used * dim), [&](Worker worker) {
     const Range share = share_of(worker, rows);
     for (int64_t i = share.begin * used; i < share.end * used; ++i) {

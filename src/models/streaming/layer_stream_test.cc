@@ -74,6 +74,17 @@ TEST_F(LayerStreamTest, ComputesWhatAModelInMemoryComputes) {
   }
 }
 
+TEST_F(LayerStreamTest, ServesLayersOfEveryKind) {
+  for (const char* name : {"lfm2", "qwen3_5_moe", "deepseek_v2"}) {
+    SCOPED_TRACE(name);
+    const auto expected = logits(*load(name, /*streams=*/false));
+    const auto model = load(name, /*streams=*/true);
+    ASSERT_TRUE(model->keep_layers(model->streaming()->bytes / 2).ok());
+    EXPECT_GT(model->streaming()->bytes, 0);
+    EXPECT_EQ(logits(*model), expected);
+  }
+}
+
 TEST_F(LayerStreamTest, ServesPassesThatLeaveLayersOut) {
   const auto whole = load("llama", /*streams=*/false);
   const auto model = load("llama", /*streams=*/true);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -85,6 +86,13 @@ Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors
   return HeadFile{.method = method, .config = std::move(config), .file = std::move(file), .tensors = tensors};
 }
 
+// A whole model may bring a head along. In models that also see, the names of the language model are longer.
+bool is_whole_model(const StoredTensors& tensors) {
+  constexpr std::array kEmbeddings = {"model.embed_tokens.weight", "language_model.model.embed_tokens.weight",
+                                      "model.language_model.embed_tokens.weight"};
+  return std::ranges::any_of(kEmbeddings, [&](const char* name) { return tensors.contains(name); });
+}
+
 }  // namespace
 
 Result<HeadFile> open_head(const fs::path& directory) {
@@ -115,8 +123,7 @@ Result<std::optional<HeadFile>> find_head(const fs::path& path) {
   }
   const auto& tensors = opened->directory.tensors();
   const std::optional<Method> method = recognise(tensors);
-  // A whole model may bring a head along.
-  if (!method || tensors.contains("model.embed_tokens.weight")) return std::optional<HeadFile>();
+  if (!method || is_whole_model(tensors)) return std::optional<HeadFile>();
   OUTRIDER_TRY(HeadFile head, make_head(*method, path, std::move(*opened)));
   return std::optional<HeadFile>(std::move(head));
 }

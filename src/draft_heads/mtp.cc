@@ -244,6 +244,11 @@ Result<Layout> read_layout(const HeadFile& head, const Model& target) {
 
 Result<std::unique_ptr<RecurrentHead>> load_mtp(const HeadFile& head, Model* target,
                                                 const ModelOptions& options) {
+  if (const ModelConfig& of_target = target->config();
+      of_target.gates_attention || of_target.latent.rank != 0) {
+    return head.fail("expected an MTP drafter of a family with plain attention, found one of " +
+                     of_target.family + ", whose modules are not supported; draft by another method");
+  }
   OUTRIDER_TRY(const ModelConfig config, read_head_config(head, *target));
   OUTRIDER_TRY(const Layout layout, read_layout(head, *target));
   auto mtp = std::make_unique<Mtp>(config, target, options, layout);

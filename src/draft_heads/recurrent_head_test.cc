@@ -275,6 +275,27 @@ TEST_F(RecurrentHeadFile, HeadsOfOtherTargetsAndUnknownVariantsAreRefused) {
               HasSubstr("found both"));
 }
 
+TEST_F(RecurrentHeadFile, ModulesOfGatedAttentionAreRefusedByTheFamilysName) {
+  FakeHead made;
+  fill_head(made, head_golden("mtp_qwen"));
+  TestModel gated({.name = "qwen3_5"});
+  const auto head =
+      load(made.write(), &*gated,
+           {.kernels = *select_kernels("reference"), .pool = &pool_, .weights = std::nullopt}, {});
+  ASSERT_FALSE(head.ok());
+  EXPECT_THAT(head.error().message, HasSubstr("of qwen3_5"));
+}
+
+TEST_F(RecurrentHeadFile, AModelWithModulesOfItsOwnIsNoHead) {
+  for (const char* name : {"model.embed_tokens.weight", "model.language_model.embed_tokens.weight"}) {
+    FakeHead made;
+    fill_head(made, head_golden("mtp_qwen"));
+    EXPECT_TRUE(find_head(made.write())->has_value());
+    made.tensors[name] = {kVocab, 64};
+    EXPECT_FALSE(find_head(made.write())->has_value()) << name;
+  }
+}
+
 // The size of its MLP is the drafter's own affair.
 TEST_F(RecurrentHeadFile, TheMlpsSizeIsThatOfTheDraftersConfig) {
   for (const char* name : {"eagle", "eagle3", "mtp", "mtp_qwen"}) {

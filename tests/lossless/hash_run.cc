@@ -98,6 +98,8 @@ std::unique_ptr<EngineParts> hash_parts(const EngineSetup& setup, std::shared_pt
   return parts;
 }
 
+bool model_has_state(uint32_t seed) { return seed % 7 < 2; }
+
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed) {
   RunTotals totals;
   run_on_hash_model(configuration, seed, totals);
@@ -109,7 +111,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, Ru
   setup.max_batch_rows = seed % 5 < 2 ? setup.max_batch + static_cast<int>(seed % 9) : 0;
   setup.preempt_every = seed % 4 == 0 ? 1 + static_cast<int>(seed % 3) : 0;
   setup.max_preemptions = seed % 8 == 0 ? 1000 : 8;
-  setup.has_state = seed % 7 < 2;
+  setup.has_state = model_has_state(seed);
   run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup, seed, totals.drafts),
                     totals);
   ASSERT_EQ(totals.drafts.differing, 0)

@@ -24,6 +24,9 @@ struct RunTotals {
   DraftComparison drafts;
 };
 
+// Whether the models of this seed's runs keep a state beside keys and values.
+bool model_has_state(uint32_t seed);
+
 // Fails the running test where anything differs from plain decoding. `seed` decides the requests. The last
 // form takes setup and drafter as arguments instead of those of the configuration.
 void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed);

@@ -67,6 +67,10 @@ struct RemoteTarget {
   std::filesystem::path api_key_file;
   std::filesystem::path authority;  // PEM file of certificates to trust beside the system's; empty: none
   std::string states = "bf16";      // type of the target's states that draft heads are sent
+  std::string offline = "correct";  // "never", "correct" or "keep"
+  double offline_after = 10;        // seconds without the server
+  std::optional<std::string> private_text = {};  // end of the prompt that stays here
+  std::filesystem::path private_file = {};       // a file with it
 };
 
 // Options of `bench serve` alone: where it sends requests, and how many.

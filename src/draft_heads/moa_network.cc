@@ -64,6 +64,7 @@ KvShape MoaNetwork::kv_shape() const { return layers_.kv_shape(config_.uses_cros
 void MoaNetwork::reserve(int64_t rows) {
   const int64_t context = max_context();
   rows = std::max(rows, context);
+  reserved_ = rows;
   const int64_t hidden = config_.self_attention.hidden_size;
   layers_.reserve(rows, {&self_attention_, 1});
   layers_.reserve(rows, {&cross_attention_, 1});
@@ -164,6 +165,7 @@ void MoaNetwork::add_context(const ForwardBatch& batch, const float* states, KvC
 }
 
 std::span<const float> MoaNetwork::run(const ForwardBatch& batch, KvCache& cache) {
+  if (batch.rows() > reserved_) reserve(batch.rows());
   embed(batch);
   layers_.begin(batch, cache);
   layers_.run(self_attention_, kSelf, states_.data(), /*keeps_wanted=*/false);

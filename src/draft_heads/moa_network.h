@@ -65,6 +65,7 @@ class MoaNetwork {
   Projection to_hidden_;                  // Ekv2E
   std::unique_ptr<KvCache> layer_cache_;  // a page per token, an entry per layer of the target
   ForwardBatch layer_batch_;
+  int64_t reserved_ = 0;                  // rows
   Scratch states_;    // [rows, hidden_size]
   Scratch normed_;    // [rows, hidden_size]
   Scratch head_;      // [workers, head_dim of the target, padded]

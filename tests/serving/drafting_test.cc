@@ -293,7 +293,8 @@ HeadCase head_case(const std::string& name) {
 }
 
 // Everything that goes wrong while one request is decoded, drawn from a seed: how slow the network is, after
-// how many bytes its connections break, and the output token after which the server restarts.
+// how many bytes its connections break, whether messages come twice, whether what was sent over a broken connection
+// arrives after the client has made another one, and the output token after which the server restarts.
 struct FaultSchedule {
   uint64_t seed = 0;
 
@@ -309,7 +310,10 @@ struct FaultSchedule {
               // Later connections live longer, so that the largest message gets through at last.
               const uint64_t bytes = schedule.draw(100 + static_cast<uint64_t>(connection)) % 3000;
               return static_cast<int64_t>(bytes) + 400 * connection;
-            }};
+            },
+            // The client connects again after 20 ms.
+            .late_ms = draw(6) % 3 == 0 ? static_cast<double>(5 + draw(7) % 80) : 0.0,
+            .duplicates = draw(8) % 3 == 0 ? 0.3 : 0.0};
   }
   std::optional<size_t> restart_after() const {
     return draw(4) % 10 == 0 ? std::optional<size_t>(draw(5) % 20) : std::nullopt;

@@ -38,6 +38,8 @@ Status run_generate(const Settings& settings) {
   OUTRIDER_RETURN_IF_ERROR(check_one_input(settings, "--prompt, --prompt-file and --prompt-ids"));
   OUTRIDER_RETURN_IF_ERROR(check_views(settings));
   if (!settings.remote.url.empty()) return run_remote_generate(settings);
+  if (settings.remote.private_text || !settings.remote.private_file.empty())
+    return usage_error("expected --private with --server, which must not see it; found it without");
   OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
   Request request = settings.request;
   OUTRIDER_TRY(request.prompt,

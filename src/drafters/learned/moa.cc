@@ -24,6 +24,7 @@ class MoaDrafter final : public Drafter {
         growth_(options, context, shape, context.vocab_size),
         policy_(make_tree_policy(options)),
         max_length_(context.context),
+        is_remote_(context.is_remote),
         learns_(network_->config().uses_cross && (context.is_remote || !network_->config().uses_layers)) {
     const MoaConfig& config = network_->config();
     traits_.features.final_norm = config.uses_cross && !config.uses_layers;
@@ -66,6 +67,7 @@ class MoaDrafter final : public Drafter {
   CachedGrowth growth_;
   std::unique_ptr<TreePolicy> policy_;
   int64_t max_length_;
+  bool is_remote_;
   bool learns_;  // it is given states of the target; else it reads the target's cache
   Context context_{MoaNetwork::max_context()};
   std::vector<DraftRequest> requests_;  // requests of this draft, with the limits of their trees
@@ -120,10 +122,12 @@ Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<Token
   for (size_t i = 0; i < requests.size(); ++i) {
     const std::span<const TokenId> tokens = requests[i].tokens;
     Sequence& sequence = sequences_.at(requests[i].sequence);
-    // Cross-attention needs at least one committed token.
-    if (tokens.size() < 2 || std::cmp_not_equal(sequence.kv.length(), tokens.size() - 1)) continue;
+    // Cross-attention needs at least one committed token. Without the target self-attention may read tokens behind those.
+    const std::span<const TokenId> uncached = tokens.subspan(static_cast<size_t>(sequence.kv.length()));
+    if (tokens.size() < 2 || sequence.kv.length() == 0 || uncached.empty()) continue;
+    if (uncached.size() > 1 && !is_remote_) continue;
     requests_.push_back(within_staged(requests[i]));
-    growth_.add(requests_.back(), trees[i], sequence, tokens.last(1));
+    growth_.add(requests_.back(), trees[i], sequence, uncached);
   }
   growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows) {
     return forward(batch, rows);
@@ -194,7 +198,14 @@ std::span<const float> MoaDrafter::forward(const ForwardBatch& batch,
   const std::span<const float> states = network_->run(batch, growth_.cache());
   if (network_->config().target_layers > 0) return run_target_layers(states, rows);
   Model& target = *static_cast<const Sequence*>(rows.front().sequence)->target->model;
-  return target.output_head(states.data(), batch.rows());
+  if (std::cmp_equal(batch.logits_rows.size(), batch.rows())) return target.output_head(states.data(), batch.rows());
+  const auto size = static_cast<size_t>(network_->config().self_attention.hidden_size);
+  states_.clear();
+  for (const int32_t row : batch.logits_rows) {
+    const auto state = states.subspan(static_cast<size_t>(row) * size, size);
+    states_.insert(states_.end(), state.begin(), state.end());
+  }
+  return target.output_head(states_.data(), std::ssize(batch.logits_rows));
 }
 
 // Runs drafted rows through the target's last layers, over its own entries of committed tokens; the rows'

@@ -98,6 +98,8 @@ Result<DraftingParts> open_drafting(const EngineOptions& options) {
   context.head = resolved.head ? &*resolved.head : nullptr;
   OUTRIDER_TRY(parts.drafter, make_drafter(resolved.options, context));
   parts.limits = limits_of(resolved.options);
+  parts.context = context.context;
+  parts.stop_tokens = file.config.stop_tokens;
   parts.is_auto = resolved.options.is_auto;
   parts.prefill_chunk = options.prefill_chunk;
   parts.info.model_path = file.path.string();

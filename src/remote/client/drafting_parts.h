@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "chat_template/chat_template.h"
@@ -28,6 +29,8 @@ struct DraftingParts {
   std::unique_ptr<Model> ends;  // the target's embedding and output head; null: the drafter shares none
   std::shared_ptr<Drafter> drafter;
   DraftLimits limits;     // of a tree
+  int64_t context = 0;    // longest sequence in tokens that the drafter is ready for
+  std::vector<TokenId> stop_tokens;  // end-of-text ids of the target
   bool is_auto = false;   // measured times and acceptance say how deep trees grow within the limits
   int prefill_chunk = 0;  // tokens whose states the drafter takes at a time
   VocabularyFingerprint vocabulary = {};

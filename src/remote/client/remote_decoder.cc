@@ -3,18 +3,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
+#include <future>
 #include <random>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
-#include "drafters/target_access.h"
-#include "engine/guarded_call.h"
 #include "engine/step/statistics.h"
 #include "remote/client/pacing.h"
+#include "remote/client/request_drafter.h"
 #include "remote/protocol/codec.h"
+#include "remote/session/drafting_session.h"
 #include "remote/session/likely_path.h"
 
 namespace outrider {
@@ -52,44 +52,57 @@ RemoteCounts& RemoteCounts::operator+=(const RemoteCounts& other) {
   bytes_received += other.bytes_received;
   network_ms += other.network_ms;
   server_ms += other.server_ms;
+  lone += other.lone;
+  lone_confirmed += other.lone_confirmed;
   return *this;
 }
 
 // The decoding of one request.
 class RemoteDecoder::Run {
  public:
-  Run(RemoteDecoder* decoder, const Request& request, const ProgressSink& sink);
-  ~Run();
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  Run(RemoteDecoder* decoder, const Request& request, const ProgressSink& sink, RequestDrafter* drafter);
 
   Result<Completion> finish();
 
  private:
   bool has_given_up() const { return now_ms() - heard_ms_ > decoder_.times_.give_up_ms; }
+  // Until the client goes on alone; negative: it does.
+  double lone_in_ms() const;
+  bool is_cut_off() const { return lone_in_ms() < 0; }
   Error loss(const std::string& reason) const;
-  Status connect();
   Status exchange();
+  Status connect();
+  double idle_ms() const;
+  void greet(std::unique_ptr<ServerLink> link);
+  void drop_link();
   Status take(const std::string& bytes);
-  void start();
-  void absorb();
+  Sequence::Limits limits() const;
+  void start(std::vector<TokenId> output);
   TokenTree propose(std::span<const TokenId> tokens);
   void draft();
   void draft_ahead();
   void send(const TokenTree& tree);
   void commit(const DraftingSession::Answer& answer);
   void commit_missed();
+  void note(int64_t tokens, bool is_offline);
+
+  Status go_on_alone();
+  void connect_beside();
+  TokenTree lone_tree() const;
+  void settle();
+  void keep(size_t same);
+  void commit_lone(size_t same);
 
   RemoteDecoder& decoder_;
   const Request& request_;
   const ProgressSink& sink_;
   RemoteCounts& counts_;
-  Drafter& drafter_;
-  TargetAccess target_;  // its ends alone
+  RequestDrafter& drafter_;
   DraftingSession session_;
   std::unique_ptr<ServerLink> link_;
-  std::vector<int> state_rows_;         // 0, 1, ...
   std::unique_ptr<Sequence> sequence_;  // null until the server has answered for the first time
+  int64_t published_ = 0;               // tokens of the output that the sink has seen
+  std::vector<bool> is_offline_;        // by token of the output: as in TokenRun
   std::optional<Completion> completion_;
   Pacing pacing_;
   bool is_ahead_ =
@@ -98,15 +111,21 @@ class RemoteDecoder::Run {
   double sent_ms_ = 0;            // when the tree whose verdict travels was sent, or the verdict before came
   double verdict_ms_ = now_ms();  // when the last verdict came
   double heard_ms_ = now_ms();    // when the server last answered in the session
+
+  std::optional<LoneText> lone_;  // the text with an end that was written alone, until the server has settled it
+  size_t lone_begin_ = 0;         // tokens before that end
+  bool is_mute_ = false;          // the drafter does not know how to go on
+  std::future<Result<std::unique_ptr<ServerLink>>> attempt_;  // to connect, while the client goes on alone
+  double next_attempt_ms_ = 0;
 };
 
-RemoteDecoder::Run::Run(RemoteDecoder* decoder, const Request& request, const ProgressSink& sink)
+RemoteDecoder::Run::Run(RemoteDecoder* decoder, const Request& request, const ProgressSink& sink,
+                        RequestDrafter* drafter)
     : decoder_(*decoder),
       request_(request),
       sink_(sink),
       counts_(decoder->counts_),
-      drafter_(*decoder->parts_->drafter),
-      target_{.model = decoder->parts_->ends.get()},
+      drafter_(*drafter),
       session_({.session = random_session(),
                 .vocabulary = decoder->parts_->vocabulary,
                 .sampling = request.sampling,
@@ -115,17 +134,24 @@ RemoteDecoder::Run::Run(RemoteDecoder* decoder, const Request& request, const Pr
                 .ignore_eos = request.ignore_eos,
                 .stop_tokens = request.stop_tokens,
                 .prompt = request.prompt,
-                .states = drafter_.traits().states.size > 0 ? decoder->state_type_ : StateType::kNone,
-                .head = drafter_.traits().states.head}) {}
-
-RemoteDecoder::Run::~Run() {
-  if (sequence_) (void)guarded([this] { return drafter_.end(kRequest), Status(); });
-}
+                .states = decoder->reads_states() ? decoder->state_type_ : StateType::kNone,
+                .head = decoder->parts_->drafter->traits().states.head}) {}
 
 Result<Completion> RemoteDecoder::Run::finish() {
-  while (!completion_) OUTRIDER_RETURN_IF_ERROR(exchange());
+  while (!completion_) OUTRIDER_RETURN_IF_ERROR(is_cut_off() ? go_on_alone() : exchange());
   if (link_ && link_->send(encode(ClientMessage(CloseMessage()))).ok()) link_->close(kCloseMs);
+  for (const bool is_offline : is_offline_) {
+    std::vector<TokenRun>& runs = decoder_.runs_;
+    if (runs.empty() || runs.back().is_offline != is_offline) runs.push_back({.is_offline = is_offline});
+    ++runs.back().tokens;
+  }
   return *std::move(completion_);
+}
+
+double RemoteDecoder::Run::lone_in_ms() const {
+  const bool is_waiting = decoder_.offline_.choice == OfflineRules::Choice::kNever || sequence_ == nullptr ||
+                          session_.is_open() || is_mute_;
+  return is_waiting ? decoder_.times_.silence_ms : heard_ms_ + decoder_.offline_.after_ms - now_ms();
 }
 
 // The error after the last attempt.
@@ -137,34 +163,49 @@ Error RemoteDecoder::Run::loss(const std::string& reason) const {
 // Sends a tree if the server has nothing to do, another one if there is time, and takes one message.
 Status RemoteDecoder::Run::exchange() {
   if (!link_) OUTRIDER_RETURN_IF_ERROR(connect());
+  if (!link_) return {};
   if (session_.is_open() && !session_.finish()) {
     if (session_.awaited() == 0) draft();
     if (session_.awaited() == 1) draft_ahead();
   }
-  auto message = link_->receive(decoder_.times_.silence_ms);
+  auto message = link_->receive(std::min(decoder_.times_.silence_ms, lone_in_ms()));
   if (message.ok() && *message) return take(**message);
-  link_ = nullptr;
-  session_.on_disconnect();
+  if (message.ok() && is_cut_off()) return {};
+  drop_link();
   if (has_given_up()) return loss(message.ok() ? "no message came" : message.error().message);
   pause(kFirstPauseMs);
   return {};
 }
 
+void RemoteDecoder::Run::drop_link() {
+  link_ = nullptr;
+  session_.on_disconnect();
+}
+
+// Without an error there is a link, or the client is cut off.
 Status RemoteDecoder::Run::connect() {
-  for (double pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLastPauseMs)) {
-    auto link = ServerLink::connect(decoder_.server_, decoder_.times_.connect_ms);
-    if (link.ok()) {
-      link_ = std::move(link).value();
-      break;
-    }
+  for (double pause_ms = kFirstPauseMs; !is_cut_off(); pause_ms = std::min(2 * pause_ms, kLastPauseMs)) {
+    const double connect_ms = std::min(decoder_.times_.connect_ms, std::max(lone_in_ms(), kFirstPauseMs));
+    auto link = ServerLink::connect(decoder_.server_, connect_ms, idle_ms());
+    if (link.ok()) return greet(std::move(link).value()), Status();
     if (link.error().kind != ErrorKind::kIo || has_given_up()) return link.error();
-    pause(pause_ms);
+    pause(std::min(pause_ms, std::max(lone_in_ms(), 0.0)));
   }
+  return {};
+}
+
+// A connection that is dead without a sign is noticed before the client goes on alone.
+double RemoteDecoder::Run::idle_ms() const {
+  const OfflineRules& offline = decoder_.offline_;
+  return offline.choice == OfflineRules::Choice::kNever ? 0 : offline.after_ms;
+}
+
+void RemoteDecoder::Run::greet(std::unique_ptr<ServerLink> link) {
+  link_ = std::move(link);
   counts_.reconnects += sequence_ ? 1 : 0;
   const std::string greeting = encode(session_.greeting());
   counts_.bytes_sent += std::ssize(greeting);
   (void)link_->send(greeting);  // receive() tells whether the connection broke
-  return {};
 }
 
 Status RemoteDecoder::Run::take(const std::string& bytes) {
@@ -173,94 +214,68 @@ Status RemoteDecoder::Run::take(const std::string& bytes) {
   OUTRIDER_TRY(const std::optional<DraftingSession::Answer> answer, session_.on_message(message));
   if (!session_.is_open()) return {};
   heard_ms_ = now_ms();
-  if (!sequence_) start();
+  is_mute_ = false;
+  if (!sequence_) {
+    start({});
+    drafter_.begin(sequence_->tokens());
+  }
   if (answer) commit(*answer);
   commit_missed();
-  absorb();
+  if (lone_) settle();
+  drafter_.absorb(sequence_->tokens(), session_);
   if (session_.finish()) sequence_->finish(*session_.finish());
   sequence_->publish();
   return {};
 }
 
-void RemoteDecoder::Run::start() {
+Sequence::Limits RemoteDecoder::Run::limits() const {
   const OpenedMessage& server = session_.limits();
-  const DraftingParts& parts = *decoder_.parts_;
+  return {.context = server.context,
+          .max_nodes = decoder_.parts_->limits.nodes,
+          .vocab_size = decoder_.parts_->info.vocab_size,
+          .model_stop_tokens = server.stop_tokens};
+}
+
+// The sequence with this output, which the sink has seen.
+void RemoteDecoder::Run::start(std::vector<TokenId> output) {
   const auto sink = [this](RequestId id, const Progress& progress) {
+    published_ += std::ssize(progress.tokens);
     if (sink_) sink_(id, progress);
     if (progress.completion != nullptr) completion_ = *progress.completion;
   };
-  sequence_ = std::make_unique<Sequence>(kRequest, request_, sink, parts.tokenizer,
-                                         Sequence::Limits{.context = server.context,
-                                                          .max_nodes = parts.limits.nodes,
-                                                          .vocab_size = parts.info.vocab_size,
-                                                          .model_stop_tokens = server.stop_tokens});
-  sequence_->completion().speculation.method = drafter_.traits().name;
-  (void)guarded([this] { return drafter_.begin(kRequest, sequence_->tokens()), Status(); });
-}
-
-// Hands the states of committed tokens to the drafter, as many at a time as an engine would.
-void RemoteDecoder::Run::absorb() {
-  const std::span<const TokenId> tokens = sequence_->tokens();
-  const auto size = static_cast<int64_t>(session_.limits().state_size);
-  if (size == 0) return;
-  for (;;) {
-    const int64_t count =
-        std::min({std::ssize(session_.states()) / size, std::ssize(tokens) - 1 - session_.first_state(),
-                  int64_t{decoder_.parts_->prefill_chunk}});
-    if (count <= 0) return;
-    state_rows_.resize(static_cast<size_t>(count));
-    std::iota(state_rows_.begin(), state_rows_.end(), 0);
-    const CommittedFeatures states{.sequence = kRequest,
-                                   .tokens = tokens,
-                                   .first = static_cast<int>(session_.first_state()),
-                                   .rows = state_rows_,
-                                   .features = session_.states().data(),
-                                   .size = size};
-    (void)guarded([&] { return drafter_.absorb({&states, 1}), Status(); });
-    session_.drop_states(count);
-  }
+  Request request = request_;
+  request.output = std::move(output);
+  const SpeculationStats stats = sequence_ ? sequence_->completion().speculation : SpeculationStats();
+  sequence_ = std::make_unique<Sequence>(RequestId{1}, std::move(request), sink, decoder_.parts_->tokenizer, limits());
+  sequence_->completion().speculation = stats;
+  sequence_->completion().speculation.method = decoder_.parts_->drafter->traits().name;
 }
 
 // A tree behind these tokens, which are those of the sequence and perhaps more.
 TokenTree RemoteDecoder::Run::propose(std::span<const TokenId> tokens) {
-  const DraftingParts& parts = *decoder_.parts_;
   const int64_t ahead = std::ssize(tokens) - std::ssize(sequence_->tokens());
-  DraftRequest request{
-      .sequence = kRequest,
-      .tokens = tokens,
-      .prompt_length = static_cast<int>(sequence_->prompt_length()),
-      .max_depth =
-          static_cast<int>(std::min<int64_t>(parts.limits.depth, sequence_->remaining() - 1 - ahead)),
-      .max_nodes = std::min(parts.limits.nodes, static_cast<int>(session_.limits().tree_nodes)),
-      .sampling = &sequence_->request().sampling,
-      .sample_index = sequence_->request().sample_index,
-      .rate = parts.is_auto ? pacing_.rate() : 0.0,
-      .estimates = parts.is_auto ? &pacing_.estimates() : nullptr,
-      .target = drafter_.traits().uses_target ? &target_ : nullptr};
-  TokenTree tree(tokens.back());
-  if (request.max_depth <= 0 || request.max_nodes <= 0) return tree;
-  const double start_ms = now_ms();
-  const Status status = guarded([&] { return drafter_.draft({&request, 1}, {&tree, 1}); });
-  SpeculationStats& stats = sequence_->completion().speculation;
-  stats.draft_ms += now_ms() - start_ms;
-  pacing_.on_draft(now_ms() - start_ms);
-  if (status.ok()) return tree;
-  tree.reset(tokens.back());
-  ++stats.draft_failures;
+  const bool is_auto = decoder_.parts_->is_auto;
+  TokenTree tree = drafter_.propose({.tokens = tokens,
+                                     .max_depth = sequence_->remaining() - 1 - ahead,
+                                     .max_nodes = session_.limits().tree_nodes,
+                                     .rate = is_auto ? pacing_.rate() : 0.0,
+                                     .estimates = is_auto ? &pacing_.estimates() : nullptr},
+                                    sequence_->completion().speculation);
+  pacing_.on_draft(drafter_.last_ms());
   return tree;
 }
 
 // Sends the next tree. Without one the server decodes plainly.
 void RemoteDecoder::Run::draft() {
-  send(propose(sequence_->tokens()));
-  is_ahead_ = false;
+  send(lone_ ? lone_tree() : propose(sequence_->tokens()));
+  is_ahead_ = lone_.has_value();
   sent_ms_ = now_ms();
 }
 
 // While the verdict about a tree travels: drafts behind the path in it that is most likely, and sends both,
 // so that the server goes on at once if this path is accepted. If not, the server drops them.
 void RemoteDecoder::Run::draft_ahead() {
-  if (!drafter_.traits().drafts_ahead || !pacing_.has_time_ahead() || std::exchange(is_ahead_, true)) return;
+  if (!drafter_.drafts_ahead() || !pacing_.has_time_ahead() || std::exchange(is_ahead_, true)) return;
   const std::vector<TokenId> believed = likeliest_path(session_.first_awaited());
   std::vector<TokenId> tokens(sequence_->tokens().begin(), sequence_->tokens().end());
   tokens.insert(tokens.end(), believed.begin(), believed.end());
@@ -292,8 +307,8 @@ void RemoteDecoder::Run::commit(const DraftingSession::Answer& answer) {
     ++counts_.ahead_used;
     is_ahead_ = false;
   }
-  sequence_->commit(answer.verdict.tokens, answer.verdict.origins);
-  (void)guarded([&] { return drafter_.observe(kRequest, answer.tree, answer.verdict), Status(); });
+  note(sequence_->commit(answer.verdict.tokens, answer.verdict.origins), false);
+  drafter_.observe(answer.tree, answer.verdict);
 }
 
 // Tokens that the server committed before the last connection broke.
@@ -301,13 +316,143 @@ void RemoteDecoder::Run::commit_missed() {
   const auto known = static_cast<size_t>(sequence_->output_length());
   if (session_.output().size() <= known) return;
   const auto missed = std::span(session_.output()).subspan(known);
-  sequence_->commit(missed, std::vector<TokenOrigin>(missed.size(), TokenOrigin::kPlain));
+  note(sequence_->commit(missed, std::vector<TokenOrigin>(missed.size(), TokenOrigin::kPlain)), false);
 }
+
+void RemoteDecoder::Run::note(int64_t tokens, bool is_offline) {
+  is_offline_.resize(is_offline_.size() + static_cast<size_t>(tokens), is_offline);
+}
+
+// Writes some tokens alone, and listens for the server.
+Status RemoteDecoder::Run::go_on_alone() {
+  if (!lone_) {
+    Request request = request_;
+    request.output = session_.output();
+    lone_.emplace(std::move(request), *decoder_.parts_, limits(), decoder_.lone_sink_);
+    lone_begin_ = lone_->tokens().size();
+  }
+  if (!link_) connect_beside();
+  if (link_) {
+    auto message = link_->receive(0);
+    if (message.ok() && *message) return take(**message);
+    if (!message.ok()) drop_link();
+  }
+  if (lone_->finished()) {
+    commit_lone(sequence_->tokens().size());
+    sequence_->publish();
+    return {};
+  }
+  const size_t before = lone_->tokens().size();
+  is_mute_ = !lone_->write(drafter_);
+  counts_.lone += static_cast<int64_t>(lone_->tokens().size() - before);
+  return {};
+}
+
+void RemoteDecoder::Run::connect_beside() {
+  if (!attempt_.valid()) {
+    if (now_ms() < next_attempt_ms_) return;
+    attempt_ = std::async(std::launch::async, ServerLink::connect, decoder_.server_, decoder_.times_.connect_ms,
+                          idle_ms());
+  }
+  if (attempt_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  next_attempt_ms_ = now_ms() + kLastPauseMs;
+  auto link = attempt_.get();
+  if (link.ok()) greet(std::move(link).value());
+}
+
+// What was written alone, as a chain that the server verifies.
+TokenTree RemoteDecoder::Run::lone_tree() const {
+  const std::span<const TokenId> known = sequence_->tokens();
+  const auto beyond = lone_->tokens().subspan(known.size());
+  const auto most = std::min<int64_t>(session_.limits().tree_nodes, sequence_->remaining() - 1);
+  TokenTree tree(known.back());
+  for (int64_t i = 0; i < std::min(most, std::ssize(beyond)); ++i)
+    tree.add(static_cast<int>(i), beyond[static_cast<size_t>(i)]);
+  return tree;
+}
+
+// Compares what was written alone with what the server makes of it, as far as it is known.
+void RemoteDecoder::Run::settle() {
+  const std::span<const TokenId> own = sequence_->tokens(), lone = lone_->tokens();
+  const auto same = static_cast<size_t>(std::ranges::mismatch(own, lone).in1 - own.begin());
+  if (same == own.size() && same < lone.size()) return;
+  counts_.lone_confirmed += static_cast<int64_t>(same - std::min(same, lone_begin_));
+  const bool is_other = same < lone.size();
+  if (is_other && decoder_.offline_.choice == OfflineRules::Choice::kKeep) keep(same);
+  lone_.reset();
+}
+
+// Goes on behind the text that was written alone, whose first `same` tokens are the server's own, in a new session.
+void RemoteDecoder::Run::keep(size_t same) {
+  if (link_) (void)link_->send(encode(ClientMessage(CloseMessage())));
+  const auto prompt = static_cast<size_t>(sequence_->prompt_length());
+  const auto output = lone_->tokens().subspan(prompt);
+  start({output.begin(), output.begin() + published_});
+  is_offline_.resize(static_cast<size_t>(published_));
+  commit_lone(same);
+  session_.restart(random_session(), {output.begin(), output.end()}, same - prompt);
+  link_ = nullptr;
+}
+
+// Commits what was written alone, whose tokens before `same` are the server's own.
+void RemoteDecoder::Run::commit_lone(size_t same) {
+  const std::span<const TokenId> known = sequence_->tokens();
+  const auto own = static_cast<int64_t>(std::max(same, known.size()) - known.size());
+  const auto beyond = lone_->tokens().subspan(known.size());
+  const int64_t committed = sequence_->commit(beyond, std::vector<TokenOrigin>(beyond.size(), TokenOrigin::kPlain));
+  note(std::min(own, committed), false);
+  note(committed - std::min(own, committed), true);
+}
+
+bool RemoteDecoder::reads_states() const { return parts_->drafter->traits().states.size > 0; }
 
 Result<Completion> RemoteDecoder::generate(const Request& request, const ProgressSink& sink) {
   OUTRIDER_RETURN_IF_ERROR(check_remote_request(request));
   counts_ = {};
-  return Run(this, request, sink).finish();
+  runs_.clear();
+  RequestDrafter drafter(parts_, &request);
+  return Run(this, request, sink, &drafter).finish();
+}
+
+// The server decodes one token behind the safe text, because the states of that text come with it.
+Status RemoteDecoder::fetch_states(std::span<const TokenId> safe, RequestDrafter& drafter) {
+  if (safe.empty()) {
+    return usage_error(
+        "expected safe text before the private text, whose states the drafter reads, found none; use "
+        "draft_target, which reads none");
+  }
+  const Request request{.prompt = {safe.begin(), safe.end()}, .max_tokens = 1, .ignore_eos = true};
+  const OfflineRules rules = std::exchange(offline_, OfflineRules());
+  const Result<Completion> ignored = Run(this, request, {}, &drafter).finish();
+  offline_ = rules;
+  return ignored.ok() ? Status() : ignored.error();
+}
+
+Result<Completion> RemoteDecoder::generate_privately(const Request& request, size_t safe, const LoneSink& sink) {
+  OUTRIDER_RETURN_IF_ERROR(check_remote_request(request));
+  counts_ = {};
+  RequestDrafter drafter(parts_, &request);
+  if (reads_states()) {
+    OUTRIDER_RETURN_IF_ERROR(fetch_states(std::span(request.prompt).first(safe), drafter));
+  } else {
+    drafter.begin(request.prompt);
+  }
+  LoneText text(request, *parts_,
+                {.context = parts_->context,
+                 .max_nodes = parts_->limits.nodes,
+                 .vocab_size = parts_->info.vocab_size,
+                 .model_stop_tokens = parts_->stop_tokens},
+                sink);
+  const double start_ms = now_ms();
+  while (!text.finished()) {
+    if (text.write(drafter)) continue;
+    return usage_error("expected a drafter that can write alone, found " + parts_->info.drafter +
+                       "; use draft_target or moa for private text");
+  }
+  counts_.lone = std::ssize(text.completion().tokens);
+  runs_ = {{.is_offline = true, .tokens = counts_.lone}};
+  text.completion().decode_ms = now_ms() - start_ms;
+  return text.completion();
 }
 
 }  // namespace outrider

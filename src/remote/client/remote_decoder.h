@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
 
-#include "engine/sequence.h"
 #include "outrider/engine.h"
 #include "remote/client/drafting_parts.h"
+#include "remote/client/lone_text.h"
 #include "remote/client/server_link.h"
-#include "remote/session/drafting_session.h"
 
 namespace outrider {
 
@@ -23,11 +23,31 @@ struct RemoteCounts {
   int64_t bytes_received = 0;  // payloads
   double network_ms = 0;       // from trees to verdicts, without the server's own time
   double server_ms = 0;        // from the arrival of trees to verdicts, on the server
+  int64_t lone = 0;            // tokens that were written alone while the server was out of reach
+  int64_t lone_confirmed = 0;  // those of them that the server found to be its own
 
   RemoteCounts& operator+=(const RemoteCounts& other);
 };
 
-// Drafts here and has a server verify the trees. The output is that of the server's own plain decoding.
+// What the client does when the server is out of reach.
+struct OfflineRules {
+  enum class Choice : uint8_t {
+    kNever,    // it waits for the server
+    kCorrect,  // it goes on alone; when the server is back, its own text takes the place of other text
+    kKeep,     // it goes on alone, and the server goes on behind that text
+  };
+  Choice choice = Choice::kNever;
+  double after_ms = 10'000;  // since the last message
+};
+
+// Consecutive tokens of an output.
+struct TokenRun {
+  bool is_offline = false;  // written alone, and not found to be the server's own
+  int64_t tokens = 0;
+};
+
+// Drafts here and has a server verify the trees. The output is that of the server's own plain decoding, but for tokens
+// that were written alone and kept.
 class RemoteDecoder {
  public:
   struct Times {
@@ -44,22 +64,41 @@ class RemoteDecoder {
 
   // The type in which the server sends states, if the drafter reads any.
   void set_state_type(StateType type) { state_type_ = type; }
+  // `sink` sees the text that is written alone, at once; the sink of generate() sees those tokens of it that stay, when
+  // the server has said so, or at the end.
+  void set_offline(const OfflineRules& rules, LoneSink sink) {
+    offline_ = rules;
+    lone_sink_ = std::move(sink);
+  }
 
   // Reconnects where the connection breaks. Errors: the server refuses the request, or cannot be reached for
-  // Times::give_up_ms; a request that has a constraint, token rules or log-probabilities, which the protocol
-  // does not carry.
+  // Times::give_up_ms while the client does not write alone; a request that has a constraint, token rules or
+  // log-probabilities, which the protocol does not carry.
   Result<Completion> generate(const Request& request, const ProgressSink& sink);
 
-  const RemoteCounts& counts() const { return counts_; }  // of the last request
+  // The server computes the first `safe` tokens of the prompt and hands over their states, if the drafter reads any.
+  // Everything else stays here: the drafter writes the output alone. Errors: those of generate(); a drafter that cannot
+  // write.
+  Result<Completion> generate_privately(const Request& request, size_t safe, const LoneSink& sink);
+
+  // Of the last request:
+  const RemoteCounts& counts() const { return counts_; }
+  const std::vector<TokenRun>& runs() const { return runs_; }
 
  private:
   class Run;
+
+  bool reads_states() const;
+  Status fetch_states(std::span<const TokenId> safe, RequestDrafter& drafter);
 
   DraftingParts* parts_;
   DraftingServer server_;
   Times times_;
   StateType state_type_ = StateType::kBF16;
+  OfflineRules offline_;
+  LoneSink lone_sink_;
   RemoteCounts counts_;
+  std::vector<TokenRun> runs_;
 };
 
 }  // namespace outrider

@@ -48,10 +48,10 @@ ssl::context verifying_context() {
 struct ServerLink::Impl {
   explicit Impl(DraftingServer to) : server(std::move(to)), socket(make_socket()) {}
 
-  Status connect(double timeout_ms);
+  Status connect(double timeout_ms, double idle_ms);
   Status trust();
   Status secure(double timeout_ms);
-  Status handshake(double timeout_ms);
+  Status handshake(double timeout_ms, double idle_ms);
   Error refusal(const ws::response_type& response) const;
   // Runs until `is_done` or the end of the time. False: the time ended first.
   bool run(double timeout_ms, const std::function<bool()>& is_done);
@@ -110,7 +110,7 @@ Code ServerLink::Impl::finish(double timeout_ms, Start&& start) {
   return run(timeout_ms + 1000, [&] { return is_done; }) ? error : Code(net::error::timed_out);
 }
 
-Status ServerLink::Impl::connect(double timeout_ms) {
+Status ServerLink::Impl::connect(double timeout_ms, double idle_ms) {
   OUTRIDER_RETURN_IF_ERROR(trust());
   Code error;
   net::ip::tcp::resolver resolver(io);
@@ -122,7 +122,7 @@ Status ServerLink::Impl::connect(double timeout_ms) {
   stream().socket().set_option(net::ip::tcp::no_delay(true), error);
   OUTRIDER_RETURN_IF_ERROR(secure(timeout_ms));
   stream().expires_never();
-  return handshake(timeout_ms);
+  return handshake(timeout_ms, idle_ms);
 }
 
 // Reads the certificates by which a server is known.
@@ -149,9 +149,13 @@ Status ServerLink::Impl::secure(double timeout_ms) {
   return input_error(message + "; --server-ca names the certificate of a private authority");
 }
 
-Status ServerLink::Impl::handshake(double timeout_ms) {
+Status ServerLink::Impl::handshake(double timeout_ms, double idle_ms) {
   ws::stream_base::timeout timeout = ws::stream_base::timeout::suggested(beast::role_type::client);
   timeout.handshake_timeout = microseconds(timeout_ms);
+  if (idle_ms > 0) {
+    timeout.idle_timeout = microseconds(idle_ms);
+    timeout.keep_alive_pings = true;
+  }
   const std::string host = server.url().substr(server.url().find("//") + 2);
   ws::response_type response;
   Code error;
@@ -205,9 +209,10 @@ ServerLink::ServerLink(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 // Operations under way end with the io_context, which does not call their handlers.
 ServerLink::~ServerLink() = default;
 
-Result<std::unique_ptr<ServerLink>> ServerLink::connect(const DraftingServer& server, double timeout_ms) {
+Result<std::unique_ptr<ServerLink>> ServerLink::connect(const DraftingServer& server, double timeout_ms,
+                                                        double idle_ms) {
   std::unique_ptr<ServerLink> link(new ServerLink(std::make_unique<Impl>(server)));
-  OUTRIDER_RETURN_IF_ERROR(link->impl_->connect(timeout_ms));
+  OUTRIDER_RETURN_IF_ERROR(link->impl_->connect(timeout_ms, idle_ms));
   return link;
 }
 

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "base/counter_rng.h"
+#include "remote/network/frame_splitter.h"
 
 namespace outrider {
 namespace {
@@ -63,10 +64,10 @@ class NetworkWire {
     return arrived_at_;
   }
 
- private:
   // Uniform in [0, 1).
   double draw() { return static_cast<double>(mix64(seed_ ^ mix64(++drawn_)) >> 11) * 0x1.0p-53; }
 
+ private:
   NetworkShape shape_;
   uint64_t seed_;
   uint64_t drawn_ = 0;
@@ -76,19 +77,23 @@ class NetworkWire {
 struct ShapedProxy::Impl {
   // A client's connection and its way on to the server.
   struct Connection {
-    explicit Connection(Tcp::socket accepted) : client(std::move(accepted)), target(client.get_executor()) {}
+    Connection(Tcp::socket accepted, double late)
+        : client(std::move(accepted)), target(client.get_executor()), late_ms(late) {}
     Tcp::socket client, target;
+    double late_ms;     // ProxyOptions::late_ms
     int64_t left = -1;  // bytes until it is cut; negative: it is not
     bool is_cut = false;
 
-    // Ends both sides at once, without an orderly end.
+    // Ends both sides at once, without an orderly end; only the client's where the server's ends later.
     void cut() {
       is_cut = true;
-      for (Tcp::socket* socket : {&client, &target}) {
-        Code ignored;
-        socket->set_option(net::socket_base::linger(true, 0), ignored);
-        socket->close(ignored);
-      }
+      end(client);
+      if (late_ms == 0) end(target);
+    }
+    static void end(Tcp::socket& socket) {
+      Code ignored;
+      socket.set_option(net::socket_base::linger(true, 0), ignored);
+      socket.close(ignored);
     }
   };
   // A packet on its way.
@@ -97,12 +102,20 @@ struct ShapedProxy::Impl {
     std::string bytes;
   };
   struct Direction {
-    Direction(net::io_context& io, const NetworkShape& shape, uint64_t seed) : wire(shape, seed), wake(io) {}
+    void put_back(std::string rest) {
+      queued += rest.size();
+      packets.push_front({.arrival = Clock::now(), .bytes = std::move(rest)});
+    }
+
+    Direction(net::io_context& io, const NetworkShape& shape, uint64_t seed, bool is_to)
+        : wire(shape, seed), wake(io), is_to_target(is_to) {}
     NetworkWire wire;
     std::deque<Packet> packets;
     size_t queued = 0;
-    net::steady_timer wake;  // of write()
-    bool is_ended = false;   // nothing more is read
+    FrameSplitter frames;      // where messages matter
+    net::steady_timer wake;    // of write()
+    bool is_to_target = false;
+    bool is_ended = false;     // nothing more is read
   };
 
   explicit Impl(ProxyOptions given) : options(std::move(given)), acceptor(io) {}
@@ -110,6 +123,8 @@ struct ShapedProxy::Impl {
   Status listen();
   Task<void> accept();
   Task<void> serve(std::shared_ptr<Connection> connection, int64_t number);
+  void put(Direction& way, std::string bytes) const;
+  void put_on_way(Direction& way, std::string_view bytes) const;
   Task<void> read(std::shared_ptr<Connection> connection, Tcp::socket& from, std::shared_ptr<Direction> way);
   Task<void> write(std::shared_ptr<Connection> connection, Tcp::socket& to, std::shared_ptr<Direction> way,
                    std::atomic<int64_t>& count);
@@ -142,7 +157,7 @@ Task<void> ShapedProxy::Impl::accept() {
     Tcp::socket socket = co_await acceptor.async_accept(into(error));
     if (error) continue;
     const int64_t number = connections++;
-    auto connection = std::make_shared<Connection>(std::move(socket));
+    auto connection = std::make_shared<Connection>(std::move(socket), options.late_ms);
     if (options.cut_after) connection->left = options.cut_after(number);
     net::co_spawn(io, serve(std::move(connection), number), net::detached);
   }
@@ -159,8 +174,8 @@ Task<void> ShapedProxy::Impl::serve(std::shared_ptr<Connection> connection, int6
     for (Tcp::socket* socket : {&connection->client, &connection->target})
       socket->set_option(Tcp::no_delay(true), error);
     const uint64_t seed = mix64(options.seed ^ mix64(static_cast<uint64_t>(number)));
-    const auto there = std::make_shared<Direction>(io, options.shape, seed);
-    const auto back = std::make_shared<Direction>(io, options.shape, mix64(seed));
+    const auto there = std::make_shared<Direction>(io, options.shape, seed, true);
+    const auto back = std::make_shared<Direction>(io, options.shape, mix64(seed), false);
     net::co_spawn(io, read(connection, connection->client, there), net::detached);
     net::co_spawn(io, write(connection, connection->target, there, to_target), net::detached);
     net::co_spawn(io, read(connection, connection->target, back), net::detached);
@@ -170,7 +185,24 @@ Task<void> ShapedProxy::Impl::serve(std::shared_ptr<Connection> connection, int6
   if (error) connection->cut();
 }
 
-// Puts what is sent on its way, in packets.
+void ShapedProxy::Impl::put(Direction& way, std::string bytes) const {
+  way.queued += bytes.size();
+  const Clock::time_point arrival = way.wire.arrival(bytes.size());
+  way.packets.push_back({.arrival = arrival, .bytes = std::move(bytes)});
+}
+
+// Puts what was sent on its way: as it came, or message by message where messages matter.
+void ShapedProxy::Impl::put_on_way(Direction& way, std::string_view bytes) const {
+  if (options.duplicates == 0 && !options.watch) return put(way, std::string(bytes));
+  way.frames.add(bytes);
+  while (auto part = way.frames.next()) {
+    if (part->is_message && options.watch) options.watch(way.is_to_target, part->message());
+    if (part->is_message && way.wire.draw() < options.duplicates) put(way, part->bytes);
+    put(way, std::move(part->bytes));
+  }
+}
+
+// Reads what is sent, in packets.
 Task<void> ShapedProxy::Impl::read(std::shared_ptr<Connection> connection, Tcp::socket& from,
                                    std::shared_ptr<Direction> way) {
   std::array<char, kPacket> bytes;
@@ -179,8 +211,7 @@ Task<void> ShapedProxy::Impl::read(std::shared_ptr<Connection> connection, Tcp::
   while (!error) {
     const size_t count = co_await from.async_read_some(net::buffer(bytes), into(error));
     if (error) break;
-    way->packets.push_back({.arrival = way->wire.arrival(count), .bytes = std::string(bytes.data(), count)});
-    way->queued += count;
+    put_on_way(*way, {bytes.data(), count});
     way->wake.cancel();
     while (way->queued > kMaxQueued && !connection->is_cut) {
       Code ignored;
@@ -188,6 +219,7 @@ Task<void> ShapedProxy::Impl::read(std::shared_ptr<Connection> connection, Tcp::
       co_await pause.async_wait(into(ignored));
     }
   }
+  if (std::string rest = way->frames.take_rest(); !rest.empty()) put(*way, std::move(rest));
   way->is_ended = true;
   way->wake.cancel();
 }
@@ -196,12 +228,14 @@ Task<void> ShapedProxy::Impl::read(std::shared_ptr<Connection> connection, Tcp::
 Task<void> ShapedProxy::Impl::write(std::shared_ptr<Connection> connection, Tcp::socket& to,
                                     std::shared_ptr<Direction> way, std::atomic<int64_t>& count) {
   Code error;
-  while (!connection->is_cut && !error) {
+  const bool may_be_late = way->is_to_target && connection->late_ms > 0;
+  while (!error && (may_be_late || !connection->is_cut)) {
     if (way->packets.empty() && way->is_ended) break;
     Code ignored;
     const bool is_empty = way->packets.empty();
     const Clock::time_point now = Clock::now();
-    const Clock::time_point next = is_empty ? now + std::chrono::hours(1) : way->packets.front().arrival;
+    Clock::time_point next = is_empty ? now + std::chrono::hours(1) : way->packets.front().arrival;
+    if (!is_empty && connection->is_cut) next += milliseconds(connection->late_ms);
     if (next > now) {
       way->wake.expires_at(next);
       co_await way->wake.async_wait(into(ignored));
@@ -211,18 +245,19 @@ Task<void> ShapedProxy::Impl::write(std::shared_ptr<Connection> connection, Tcp:
     way->packets.pop_front();
     way->queued -= packet.bytes.size();
     const auto size = static_cast<int64_t>(packet.bytes.size());
-    const bool is_last = connection->left >= 0 && connection->left <= size;
+    const bool is_last = !connection->is_cut && connection->left >= 0 && connection->left <= size;
     const int64_t whole = is_last ? connection->left : size;
-    if (connection->left >= 0) connection->left -= whole;
+    if (!connection->is_cut && connection->left >= 0) connection->left -= whole;
     count += whole;
     co_await net::async_write(to, net::buffer(packet.bytes.data(), static_cast<size_t>(whole)), into(error));
-    if (is_last && !connection->is_cut) {
-      ++cuts;
-      connection->cut();
-    }
+    if (!is_last || connection->is_cut) continue;
+    ++cuts;
+    connection->cut();
+    if (may_be_late) way->put_back(packet.bytes.substr(static_cast<size_t>(whole)));
   }
   Code ignored;
   to.shutdown(Tcp::socket::shutdown_send, ignored);
+  if (connection->is_cut) Connection::end(to);
 }
 
 ShapedProxy::ShapedProxy(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -91,6 +91,7 @@ void transfer_tree(Wire& wire, Tree& tree) {
 template <typename Wire, Of<OpenMessage> Message>
 void transfer_fields(Wire& wire, Message& message) {
   wire.bytes(message.session);
+  wire.number(message.connection);
   wire.bytes(message.vocabulary);
   transfer_sampling(wire, message.sampling);
   wire.number(message.sample_index);
@@ -107,12 +108,14 @@ void transfer_fields(Wire& wire, Message& message) {
 template <typename Wire, Of<ResumeMessage> Message>
 void transfer_fields(Wire& wire, Message& message) {
   wire.bytes(message.session);
+  wire.number(message.connection);
   wire.number(message.output_length);
   wire.number(message.state_tokens);
 }
 
 template <typename Wire, Of<TreeMessage> Message>
 void transfer_fields(Wire& wire, Message& message) {
+  wire.number(message.number);
   wire.number(message.base);
   transfer_tree(wire, message.tree);
 }

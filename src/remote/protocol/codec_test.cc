@@ -24,9 +24,12 @@ class RandomMessages {
       case 0:
         return open();
       case 1:
-        return ResumeMessage{.session = id(), .output_length = length(), .state_tokens = length()};
+        return ResumeMessage{.session = id(),
+                             .connection = length(),
+                             .output_length = length(),
+                             .state_tokens = length()};
       case 2:
-        return TreeMessage{.base = length(), .tree = tree()};
+        return TreeMessage{.number = length(), .base = length(), .tree = tree()};
       default:
         return CloseMessage();
     }
@@ -56,7 +59,8 @@ class RandomMessages {
 
  private:
   OpenMessage open() {
-    OpenMessage message{.session = id(), .sampling = sampling(), .sample_index = random_()};
+    OpenMessage message{
+        .session = id(), .connection = length(), .sampling = sampling(), .sample_index = random_()};
     for (uint8_t& byte : message.vocabulary) byte = static_cast<uint8_t>(random_());
     message.max_tokens = static_cast<int64_t>(length());
     message.ignore_eos = random_() % 2 == 0;

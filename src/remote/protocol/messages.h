@@ -47,11 +47,13 @@ enum class StateType : uint8_t {
   kQ8,  // 8 bits, with a scale for 32 numbers
 };
 
-// From the client:
+// From the client. Connections of a session and trees have numbers that rise, so that what comes twice, or late over a
+// connection that broke, is known as such.
 
 // Starts a session.
 struct OpenMessage {
   SessionId session = {};
+  uint32_t connection = 0;  // number of the client's connection
   VocabularyFingerprint vocabulary = {};
   SamplingParams sampling = {};
   uint64_t sample_index = 0;
@@ -68,12 +70,14 @@ struct OpenMessage {
 // Goes on with a session over a new connection. Trees sent before are void.
 struct ResumeMessage {
   SessionId session = {};
+  uint32_t connection = 0;     // as in OpenMessage
   uint32_t output_length = 0;  // tokens that the client has
   uint32_t state_tokens = 0;   // as in OpenMessage
 };
 
 // The tree to be verified next. Its root is the token before output token `base`.
 struct TreeMessage {
+  uint32_t number = 0;  // of the tree in the session
   uint32_t base = 0;
   WireTree tree = {};
 };

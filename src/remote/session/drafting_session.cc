@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/session/drafting_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "remote/protocol/state_rows.h"
@@ -51,21 +52,23 @@ std::optional<Verdict> verdict_of(const TokenTree& tree, std::span<const TokenId
 
 }  // namespace
 
-ClientMessage DraftingSession::greeting() const {
+ClientMessage DraftingSession::greeting() {
+  ++open_.connection;
   if (!is_known_) return open_;
   return ResumeMessage{.session = open_.session,
+                       .connection = open_.connection,
                        .output_length = static_cast<uint32_t>(output().size()),
                        .state_tokens = open_.state_tokens};
 }
 
 void DraftingSession::on_disconnect() {
-  is_open_ = false;
+  is_open_ = is_forgotten_ = false;
   sent_.clear();
 }
 
 TreeMessage DraftingSession::send(const TokenTree& tree) {
   return sent_.emplace_back(
-      TreeMessage{.base = static_cast<uint32_t>(output().size()), .tree = wire_tree_of(tree)});
+      TreeMessage{.number = trees_++, .base = static_cast<uint32_t>(output().size()), .tree = wire_tree_of(tree)});
 }
 
 TokenTree DraftingSession::first_awaited() const {
@@ -75,10 +78,12 @@ TokenTree DraftingSession::first_awaited() const {
 }
 
 Result<std::optional<DraftingSession::Answer>> DraftingSession::on_message(const ServerMessage& message) {
+  if (is_forgotten_) return std::optional<Answer>();
   return std::visit([this](const auto& fields) { return take(fields); }, message);
 }
 
 Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const OpenedMessage& message) {
+  if (is_open_) return std::optional<Answer>();
   if (open_.state_tokens > 0 && message.state_size != limits_.state_size)
     return contradiction("the states of a token have another size than before");
   limits_ = message;
@@ -88,6 +93,7 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const Opene
 }
 
 Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const VerdictMessage& message) {
+  if (is_open_ && has(message)) return std::optional<Answer>();
   if (!is_open_ || message.first != output().size()) {
     return contradiction("expected output token " + std::to_string(output().size()) + ", found " +
                          std::to_string(message.first));
@@ -108,6 +114,7 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const Error
   const bool is_lost = message.code == RemoteErrorCode::kUnknownSession && is_known_;
   if (is_lost || message.code == RemoteErrorCode::kBusy || message.code == RemoteErrorCode::kEnded) {
     is_known_ = is_open_ = false;
+    is_forgotten_ = true;
     sent_.clear();
     refusal_ = message.text;
     return std::optional<Answer>();
@@ -118,6 +125,8 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const Error
 Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const StatesMessage& message) {
   if (limits_.state_size == 0 || open_.states == StateType::kNone)
     return contradiction("it sent states unasked");
+  const int64_t rows = std::ssize(message.rows) / state_row_bytes(open_.states, limits_.state_size);
+  if (message.first + rows <= int64_t{open_.state_tokens}) return std::optional<Answer>();
   if (message.first != open_.state_tokens) {
     return contradiction("expected the states of token " + std::to_string(open_.state_tokens) +
                          ", found those of " + std::to_string(message.first));
@@ -133,6 +142,24 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const State
 void DraftingSession::drop_states(int64_t tokens) {
   states_.erase(states_.begin(), states_.begin() + tokens * static_cast<int64_t>(limits_.state_size));
   first_state_ += tokens;
+}
+
+void DraftingSession::restart(const SessionId& id, std::vector<TokenId> output, size_t same) {
+  const auto known = static_cast<uint32_t>(open_.prompt.size() + same);
+  open_.state_tokens = std::min(open_.state_tokens, known);
+  states_.resize(static_cast<size_t>(open_.state_tokens - first_state_) * limits_.state_size);
+  open_.session = id;
+  open_.output = std::move(output);
+  is_known_ = false;
+  finish_.reset();
+  on_disconnect();
+}
+
+// The verdict came before: the output has its tokens.
+bool DraftingSession::has(const VerdictMessage& message) const {
+  const size_t end = size_t{message.first} + message.tokens.size();
+  return !message.tokens.empty() && end <= output().size() &&
+         std::equal(message.tokens.begin(), message.tokens.end(), output().begin() + message.first);
 }
 
 // Grows the output, and forgets the trees that it has left.

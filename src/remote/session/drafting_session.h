@@ -22,7 +22,7 @@ class DraftingSession {
 
   // The first message over a new connection: that opens the session, or that resumes it where the server is
   // expected to know it.
-  ClientMessage greeting() const;
+  ClientMessage greeting();
   // The connection broke: the trees on their way are lost.
   void on_disconnect();
 
@@ -36,7 +36,7 @@ class DraftingSession {
     Verdict verdict;
     double server_ms = 0;
   };
-  // A message that brings no outcome changes output() and finish() alone. After one by which the server
+  // A message that brings no outcome changes output() and finish() alone; one that comes twice changes nothing. After one by which the server
   // forgets the session, but may take it later, is_open() is false, and greeting() opens the session again.
   // Error: the server refuses the session, or contradicts itself.
   Result<std::optional<Answer>> on_message(const ServerMessage& message);
@@ -55,6 +55,9 @@ class DraftingSession {
   std::span<const float> states() const { return states_; }
   int64_t first_state() const { return first_state_; }
   void drop_states(int64_t tokens);
+  // The client goes on behind another output, of which the first `same` tokens are those of the output so far: it opens
+  // a session of this id. Precondition: states of later tokens were not dropped.
+  void restart(const SessionId& id, std::vector<TokenId> output, size_t same);
   // Why the server forgot the session; empty: it did not.
   const std::string& refusal() const { return refusal_; }
 
@@ -63,12 +66,15 @@ class DraftingSession {
   Result<std::optional<Answer>> take(const VerdictMessage& message);
   Result<std::optional<Answer>> take(const ErrorMessage& message);
   Result<std::optional<Answer>> take(const StatesMessage& message);
+  bool has(const VerdictMessage& message) const;
   void append(std::span<const TokenId> tokens);
 
   OpenMessage open_;  // with the output and the number of states so far
   OpenedMessage limits_;
   bool is_known_ = false;  // by the server, as far as the client has heard
   bool is_open_ = false;
+  bool is_forgotten_ = false;  // the server said so over this connection, and says nothing after that
+  uint32_t trees_ = 0;         // sent so far
   std::deque<TreeMessage> sent_;  // trees without an outcome, of which the output so far is a path
   std::vector<float> states_;
   int64_t first_state_ = 0;

@@ -44,6 +44,7 @@ std::vector<float> state_of(const std::vector<TokenId>& output, size_t index) {
 class Server {
  public:
   void receive(const ClientMessage& message) {
+    if (is_attached_ && message.index() < 2) return;  // it came twice
     is_attached_ = is_attached_ || message.index() < 2;  // it opens or resumes
     if (const auto* open = std::get_if<OpenMessage>(&message)) {
       if (!session_) {
@@ -190,11 +191,14 @@ class Conversation {
     client_.on_disconnect();
   }
 
+  bool comes_twice() { return random_() % 6 == 0; }
+
   void deliver_to_server() {
     const auto message = decode_client_message(to_server_.front());
     to_server_.pop_front();
     ASSERT_TRUE(message.ok());
     server_.receive(*message);
+    if (comes_twice()) server_.receive(*message);
   }
 
   void deliver_to_client() {
@@ -205,6 +209,11 @@ class Conversation {
     ASSERT_TRUE(answer.ok()) << answer.error().message;
     if (*answer) {
       ASSERT_EQ((*answer)->verdict.path.size(), (*answer)->verdict.tokens.size());
+    }
+    if (comes_twice()) {
+      const auto again = client_.on_message(*message);
+      ASSERT_TRUE(again.ok()) << again.error().message;
+      ASSERT_FALSE(*again);
     }
     if (random_() % 3 == 0) take_states();
     if (!client_.is_open()) {  // the server does not know the session
@@ -298,11 +307,12 @@ TEST(WireTrees, APathLeadsToTheNodesBelowIt) {
 
 TEST(VerifyingSession, RefusesTreesAndClientsAheadOfItsOutput) {
   VerifyingSession session({.prompt = {1}, .output = {5}}, {});
-  EXPECT_FALSE(session.on_tree({.base = 2}, 0).ok());
+  EXPECT_FALSE(session.on_tree({.number = 0, .base = 2}, 0).ok());
   EXPECT_FALSE(session.on_resume(2, 0).ok());
-  for (size_t i = 0; i < VerifyingSession::kMaxWaiting; ++i)
-    EXPECT_TRUE(session.on_tree({.base = 1}, 0).ok());
-  EXPECT_FALSE(session.on_tree({.base = 1}, 0).ok());
+  const auto count = static_cast<uint32_t>(VerifyingSession::kMaxWaiting);
+  for (uint32_t i = 0; i < 2 * count; ++i)
+    EXPECT_TRUE(session.on_tree({.number = i / 2, .base = 1}, 0).ok());  // each comes twice
+  EXPECT_FALSE(session.on_tree({.number = count, .base = 1}, 0).ok());
 }
 
 TEST(VerifyingSession, KeepsStatesUntilTheClientConfirmsThem) {
@@ -358,6 +368,7 @@ TEST(DraftingSession, OpensAgainWithItsOutputWhereTheServerForgotIt) {
   const ClientMessage greeting = session.greeting();
   ASSERT_TRUE(std::holds_alternative<OpenMessage>(greeting));
   EXPECT_EQ(std::get<OpenMessage>(greeting).output, std::vector<TokenId>{3});
+  session.on_disconnect();
   EXPECT_FALSE(session.on_message(ErrorMessage{RemoteErrorCode::kRefused, "no"}).ok());
 }
 

@@ -22,6 +22,7 @@ VerifyingSession::VerifyingSession(const OpenMessage& opened, OpenedMessage limi
       sent_(opened.output.size()) {}
 
 Status VerifyingSession::on_tree(TreeMessage message, double now_ms) {
+  if (message.number < next_tree_) return {};
   if (message.base > output_.size()) {
     return input_error("expected a tree behind output token " + std::to_string(output_.size()) +
                        " or earlier, found one behind token " + std::to_string(message.base));
@@ -33,6 +34,7 @@ Status VerifyingSession::on_tree(TreeMessage message, double now_ms) {
   // The client has the token before `base`, and with it the states that were sent before that: those of all
   // tokens before the last one.
   if (message.base > opened_length_) states_.confirm(static_cast<int64_t>(prompt_length_ + message.base) - 1);
+  next_tree_ = uint64_t{message.number} + 1;
   waiting_.push_back({.message = std::move(message), .at_ms = now_ms});
   return {};
 }

@@ -26,7 +26,7 @@ class VerifyingSession {
   // `limits` answers the client's first message, and each of its resumptions; `missed` is filled in.
   VerifyingSession(const OpenMessage& opened, OpenedMessage limits);
 
-  // Error: the tree begins behind the output, or too many wait.
+  // A tree that came before is ignored. Error: the tree begins behind the output, or too many wait.
   Status on_tree(TreeMessage message, double now_ms);
   // The tree that the engine has to verify now; nullopt: it is at work, there is none, or next_message() has
   // the outcome of the one before, so that every verdict is about one tree.
@@ -68,6 +68,7 @@ class VerifyingSession {
   std::vector<TokenId> output_;
   size_t sent_;  // tokens of the output that the client has or was sent
   std::deque<Arrived> waiting_;
+  uint64_t next_tree_ = 0;  // trees of lower numbers came before
   double verified_since_ms_ = 0;  // arrival of the tree that is verified, or was last
   bool is_verifying_ = false;
   bool is_greeted_ = false;  // the client of this connection has `limits`

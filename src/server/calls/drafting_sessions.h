@@ -18,6 +18,7 @@ struct DraftingEntry {
   DraftingCall* generation = nullptr;  // that of `call`
   std::function<void()> leave = {};    // ends the connection that serves it; empty: none does
   double left_ms = 0;                  // when the last connection ended
+  uint32_t connection = 0;             // the client's number of the last one
 
   bool is_served() const { return leave != nullptr; }
 };

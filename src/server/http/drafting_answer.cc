@@ -22,6 +22,14 @@ namespace ws = boost::beast::websocket;
 
 constexpr auto kLongTime = std::chrono::hours(1);
 
+// Where a client goes on that opens a session.
+ResumeMessage place_of(const OpenMessage& message) {
+  return {.session = message.session,
+          .connection = message.connection,
+          .output_length = static_cast<uint32_t>(message.output.size()),
+          .state_tokens = message.state_tokens};
+}
+
 }  // namespace
 
 // One connection of a client that drafts. The connection's coroutine reads; a second one writes.
@@ -45,7 +53,8 @@ class DraftingConnection {
   void take(TreeMessage& message);
   void take(const CloseMessage& message);
   void open(const OpenMessage& message);
-  void attach(std::shared_ptr<DraftingEntry> entry, uint32_t output_length, uint32_t state_tokens);
+  bool is_first(const SessionId& session);
+  void attach(std::shared_ptr<DraftingEntry> entry, const ResumeMessage& from);
   void detach();
   void fail(RemoteErrorCode code, std::string text);
   void leave();
@@ -141,11 +150,8 @@ std::optional<std::string> DraftingConnection::next_message() {
 }
 
 void DraftingConnection::take(const OpenMessage& message) {
-  if (entry_) return fail(RemoteErrorCode::kMalformed, "expected one session per connection, found another");
-  key_ = {exchange_.admission.scope, message.session};
-  if (auto entry = service().drafting.find(key_)) {
-    return attach(std::move(entry), static_cast<uint32_t>(message.output.size()), message.state_tokens);
-  }
+  if (!is_first(message.session)) return;
+  if (auto entry = service().drafting.find(key_)) return attach(std::move(entry), place_of(message));
   if (service().phase == Phase::kDraining)
     return fail(RemoteErrorCode::kEnded, "the server is shutting down");
   if (message.vocabulary != service().vocabulary) {
@@ -191,21 +197,33 @@ void DraftingConnection::open(const OpenMessage& message) {
     return fail(RemoteErrorCode::kBusy, "the queue is full");
   }
   service().drafting.add(key_, entry);
-  attach(std::move(entry), static_cast<uint32_t>(message.output.size()), message.state_tokens);
+  attach(std::move(entry), place_of(message));
 }
 
 void DraftingConnection::take(const ResumeMessage& message) {
-  if (entry_) return fail(RemoteErrorCode::kMalformed, "expected one session per connection, found another");
-  key_ = {exchange_.admission.scope, message.session};
+  if (!is_first(message.session)) return;
   auto entry = service().drafting.find(key_);
   if (!entry) return fail(RemoteErrorCode::kUnknownSession, "the server does not know this session");
   service().metrics.on_drafting_resume();
-  attach(std::move(entry), message.output_length, message.state_tokens);
+  attach(std::move(entry), message);
 }
 
-void DraftingConnection::attach(std::shared_ptr<DraftingEntry> entry, uint32_t output_length,
-                                uint32_t state_tokens) {
-  const Status status = entry->generation->session().on_resume(output_length, state_tokens);
+// Notes the session that the connection is for. False: it is known already, because the message came twice or names
+// another session.
+bool DraftingConnection::is_first(const SessionId& session) {
+  const DraftingSessions::Key key = {exchange_.admission.scope, session};
+  if (entry_ && key != key_)
+    fail(RemoteErrorCode::kMalformed, "expected one session per connection, found another");
+  if (entry_) return false;
+  key_ = key;
+  return true;
+}
+
+void DraftingConnection::attach(std::shared_ptr<DraftingEntry> entry, const ResumeMessage& from) {
+  if (from.connection < entry->connection)
+    return fail(RemoteErrorCode::kMalformed, "the client has gone on over a newer connection");
+  entry->connection = from.connection;
+  const Status status = entry->generation->session().on_resume(from.output_length, from.state_tokens);
   if (!status.ok()) return fail(RemoteErrorCode::kMalformed, status.error().message);
   if (entry->is_served()) entry->leave();
   entry_ = std::move(entry);

@@ -58,6 +58,7 @@ struct ServerOptions {
   int max_connections_per_address = 2048;
   double drain_timeout = 30;  // seconds
   int max_drafting_sessions = 256;
+  int max_drafting_sessions_per_key = 256;
   int drafting_nodes = 0;  // nodes of the largest tree of a client that drafts; 0: no such clients
 };
 

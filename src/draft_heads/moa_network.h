@@ -65,13 +65,13 @@ class MoaNetwork {
   Projection to_hidden_;                  // Ekv2E
   std::unique_ptr<KvCache> layer_cache_;  // a page per token, an entry per layer of the target
   ForwardBatch layer_batch_;
-  int64_t reserved_ = 0;                  // rows
-  Scratch states_;    // [rows, hidden_size]
-  Scratch normed_;    // [rows, hidden_size]
-  Scratch head_;      // [workers, head_dim of the target, padded]
-  Scratch by_layer_;  // [slots, layers, 2 * kv size of the target]
-  Scratch mean_;      // [slots, 2 * kv size of the target]
-  Scratch mixed_;     // [slots, hidden_size]
+  int64_t reserved_ = 0;  // rows
+  Scratch states_;        // [rows, hidden_size]
+  Scratch normed_;        // [rows, hidden_size]
+  Scratch head_;          // [workers, head_dim of the target, padded]
+  Scratch by_layer_;      // [slots, layers, 2 * kv size of the target]
+  Scratch mean_;          // [slots, 2 * kv size of the target]
+  Scratch mixed_;         // [slots, hidden_size]
 };
 
 }  // namespace outrider

@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "base/counter_rng.h"
-#include "config/methods.h"
 #include "remote/client/remote_decoder.h"
 #include "remote/network/shaped_proxy.h"
 #include "remote/protocol/codec.h"
-#include "tests/lossless/test_heads.h"
-#include "tests/serving/serving.h"
+#include "tests/serving/drafting_fixture.h"
 #include "tests/support/tls_forwarder.h"
 
 namespace outrider {
@@ -28,70 +26,6 @@ constexpr int64_t kCutStep = 11;
 constexpr uint64_t kSchedules = 21;
 #endif
 constexpr const char* kApiKey = "a-key-of-a-client-that-drafts";
-
-EngineOptions verifying_engine() {
-  EngineOptions options = tiny_engine();
-  options.offered_nodes = 16;
-  return options;
-}
-
-void verify_for_clients(ServerParts& parts) {
-  parts.options.drafting_nodes = verifying_engine().offered_nodes;
-  parts.open = [] { return Engine::open(verifying_engine()); };
-}
-
-EngineOptions drafting_engine(const std::string& method) {
-  EngineOptions options = tiny_engine();
-  options.speculation.decoding_type = *find_method(method);
-  options.speculation.max_draft_len = 4;
-  if (method == "DraftTarget") options.speculation.speculative_model = options.model;
-  return options;
-}
-
-DraftingParts drafting_parts(const std::string& method) {
-  auto parts = open_drafting(drafting_engine(method));
-  EXPECT_TRUE(parts.ok()) << parts.error().message;
-  return std::move(parts).value();
-}
-
-// The engine's options with a head of the small target.
-EngineOptions with_head(EngineOptions options, const HeadCase& head, const std::filesystem::path& path) {
-  options.speculation = {};
-  options.speculation.decoding_type = head.method;
-  options.speculation.max_draft_len = 4;
-  options.speculation.speculative_model = path;
-  return options;
-}
-
-DraftingServer server_at(int port) {
-  return {.host = "127.0.0.1", .port = std::to_string(port), .api_key = ""};
-}
-
-Request request_of(uint64_t number) {
-  Request request;
-  for (uint64_t i = 0; i < 3 + number % 9; ++i)
-    request.prompt.push_back(static_cast<TokenId>(mix64(number ^ mix64(i)) % 200));
-  request.max_tokens = 24 + static_cast<int64_t>(number % 20);
-  request.ignore_eos = true;
-  request.sampling.temperature = number % 2 == 0 ? 0.0 : 0.9;
-  request.sampling.seed = number;
-  request.sample_index = number % 3;
-  if (number % 4 == 3) request.sampling.repetition_penalty = 1.2;
-  if (number % 5 == 4) request.sampling.presence_penalty = 0.4;
-  return request;
-}
-
-// Plain decoding without a server.
-Completion local_completion(const Request& request) {
-  static const std::unique_ptr<Engine> engine = [] {
-    auto opened = Engine::open(tiny_engine());
-    EXPECT_TRUE(opened.ok());
-    return std::move(opened).value();
-  }();
-  auto completion = engine->generate(request);
-  EXPECT_TRUE(completion.ok()) << completion.error().message;
-  return *std::move(completion);
-}
 
 // Decodes and compares: the result, and what was streamed.
 void expect_same_as_local(RemoteDecoder& decoder, const Request& request) {
@@ -251,50 +185,10 @@ TEST(Drafting, AConnectionMayBreakAfterAnyByte) {
   EXPECT_GT(cuts, 50);
 }
 
-// A server that can be restarted at its port, with the head that its clients draft with.
-class RestartedServer {
- public:
-  explicit RestartedServer(const HeadCase& head) : head_(head), files_(head.make()) {
-    files_->write();
-    start(0);
-    port_ = server_->port();
-  }
-
-  int port() const { return port_; }
-  DraftingParts parts_of_its_head() const {
-    auto parts = open_drafting(with_head(tiny_engine(), head_, files_->path()));
-    EXPECT_TRUE(parts.ok()) << parts.error().message;
-    return std::move(parts).value();
-  }
-  void restart() {
-    server_.reset();
-    start(port_);
-  }
-
- private:
-  void start(int port) {
-    server_ = std::make_unique<TestServer>([&](ServerParts& changed) {
-      verify_for_clients(changed);
-      changed.options.port = port;
-      changed.open = [this] { return Engine::open(with_head(verifying_engine(), head_, files_->path())); };
-    });
-    EXPECT_TRUE(server_->wait_until_ready());
-  }
-
-  HeadCase head_;
-  std::unique_ptr<FakeHead> files_;
-  std::unique_ptr<TestServer> server_;
-  int port_ = 0;
-};
-
-HeadCase head_case(const std::string& name) {
-  const std::vector<HeadCase> all = head_cases();
-  return *std::ranges::find_if(all, [&](const HeadCase& head) { return head.name == name; });
-}
-
 // Everything that goes wrong while one request is decoded, drawn from a seed: how slow the network is, after
-// how many bytes its connections break, whether messages come twice, whether what was sent over a broken connection
-// arrives after the client has made another one, and the output token after which the server restarts.
+// how many bytes its connections break, whether messages come twice, whether what was sent over a broken
+// connection arrives after the client has made another one, and the output token after which the server
+// restarts.
 struct FaultSchedule {
   uint64_t seed = 0;
 
@@ -306,11 +200,12 @@ struct FaultSchedule {
                       .jitter_ms = static_cast<double>(draw(2) % 4),
                       .bits_per_second = draw(3) % 2 == 0 ? 0.0 : 5e6},
             .seed = seed,
-            .cut_after = [schedule](int64_t connection) {
-              // Later connections live longer, so that the largest message gets through at last.
-              const uint64_t bytes = schedule.draw(100 + static_cast<uint64_t>(connection)) % 3000;
-              return static_cast<int64_t>(bytes) + 400 * connection;
-            },
+            .cut_after =
+                [schedule](int64_t connection) {
+                  // Later connections live longer, so that the largest message gets through at last.
+                  const uint64_t bytes = schedule.draw(100 + static_cast<uint64_t>(connection)) % 3000;
+                  return static_cast<int64_t>(bytes) + 400 * connection;
+                },
             // The client connects again after 20 ms.
             .late_ms = draw(6) % 3 == 0 ? static_cast<double>(5 + draw(7) % 80) : 0.0,
             .duplicates = draw(8) % 3 == 0 ? 0.3 : 0.0};
@@ -527,6 +422,51 @@ TEST(Drafting, SessionsAreLimited) {
   ASSERT_TRUE((*first)->send(encode(ClientMessage(CloseMessage()))).ok());
   (*first)->close(1000);
   expect_same_as_local(second, request_of(1));
+}
+
+TEST(Drafting, AKeyHasAQuota) {
+  TestServer server([](ServerParts& changed) {
+    verify_for_clients(changed);
+    changed.options.api_keys = {kApiKey, "another-key-of-other-clients"};
+    changed.options.max_drafting_sessions_per_key = 1;
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  DraftingParts parts = drafting_parts("None");
+  DraftingServer address = server_at(server.port());
+  address.api_key = kApiKey;
+  auto first = ServerLink::connect(address, 5000);
+  ASSERT_TRUE(first.ok());
+  const OpenMessage open{.vocabulary = parts.vocabulary, .max_tokens = 5, .prompt = {1}};
+  ASSERT_TRUE((*first)->send(encode(ClientMessage(open))).ok());
+  ASSERT_TRUE((*first)->receive(5000).ok());
+  RemoteDecoder second(&parts, address, {.give_up_ms = 100});
+  EXPECT_NE(refusal_of(second, request_of(1)).find("with one key"), std::string::npos)
+      << refusal_of(second, request_of(1));
+  address.api_key = "another-key-of-other-clients";
+  RemoteDecoder other(&parts, address);
+  expect_same_as_local(other, request_of(1));
+}
+
+TEST(Drafting, ConnectionsThatSayNothingEnd) {
+  TestServer server([](ServerParts& changed) {
+    verify_for_clients(changed);
+    changed.limits.open_time = changed.limits.drafting_gap = std::chrono::milliseconds(300);
+  });
+  ASSERT_TRUE(server.wait_until_ready());
+  const DraftingParts parts = drafting_parts("None");
+  const OpenMessage open{.vocabulary = parts.vocabulary, .max_tokens = 5, .prompt = {1}};
+  for (const bool opens : {false, true}) {
+    auto link = ServerLink::connect(server_at(server.port()), 5000);
+    ASSERT_TRUE(link.ok());
+    EXPECT_EQ(server.metric("outrider:drafting_connections"), 1);
+    if (opens) {
+      ASSERT_TRUE((*link)->send(encode(ClientMessage(open))).ok());
+      ASSERT_TRUE((*link)->receive(5000).ok());
+    }
+    EXPECT_FALSE((*link)->receive(5000).ok());
+    EXPECT_EQ(server.metric("outrider:drafting_connections"), 0);
+  }
+  EXPECT_EQ(server.metric("outrider:drafting_connects_total"), 2);
 }
 
 TEST(DraftingServers, HaveAddresses) {

@@ -30,6 +30,8 @@ class RemoteBenchRun {
       : settings_(settings), parts_(parts), server_(std::move(server)), prompts_(std::move(prompts)) {}
 
   Result<NetworkMeasurement> measure(const KnownNetwork& network);
+  // Tokens per second of plain decoding on this machine, whose output must be the same.
+  Result<double> measure_local();
 
  private:
   Status draft(const DraftingServer& server, NetworkMeasurement& measured);
@@ -82,6 +84,23 @@ Status RemoteBenchRun::check_output(size_t prompt, const std::vector<TokenId>& t
                                  prompts_[prompt].id));
 }
 
+Result<double> RemoteBenchRun::measure_local() {
+  Settings settings = settings_;
+  settings.engine.speculation = {};
+  settings.engine.speculation.decoding_type = Method::kNone;
+  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
+  int64_t tokens = 0;
+  const double start_ms = now_ms();
+  for (size_t i = 0; i < prompts_.size(); ++i) {
+    Request request = settings_.request;
+    request.prompt = engine->tokenize(prompts_[i].turns.back());
+    OUTRIDER_TRY(const Completion completion, engine->generate(request));
+    tokens += std::ssize(completion.tokens);
+    OUTRIDER_RETURN_IF_ERROR(check_output(i, completion.tokens));
+  }
+  return static_cast<double>(tokens) * 1e3 / (now_ms() - start_ms);
+}
+
 // Asks the server for completions of these prompts, without speculation.
 Status RemoteBenchRun::stream(const DraftingServer& server, NetworkMeasurement& measured) const {
   LoadTestPlan plan;
@@ -122,7 +141,9 @@ Status run_bench_remote(const Settings& settings) {
   OUTRIDER_TRY(std::vector<PromptRecord> prompts, load_prompts(settings));
   RemoteBench bench{.server = server.url(), .drafter = parts.info.drafter, .prompts = std::ssize(prompts)};
   RemoteBenchRun run(settings, parts, server, std::move(prompts));
-  ProgressBar progress("bench remote", std::ssize(known_networks()));
+  ProgressBar progress("bench remote", std::ssize(known_networks()) + 1);
+  OUTRIDER_TRY(bench.local_rate, run.measure_local());
+  progress.advance();
   for (const KnownNetwork& network : known_networks()) {
     OUTRIDER_TRY(NetworkMeasurement measured, run.measure(network));
     bench.networks.push_back(std::move(measured));

@@ -41,7 +41,8 @@ Result<std::string> private_text(const RemoteTarget& remote) {
 bool is_private(const RemoteTarget& remote) { return remote.private_text || !remote.private_file.empty(); }
 
 // The two parts become tokens one by one, so that those of the first do not depend on the second.
-DividedPrompt divided(const DraftingParts& parts, std::string_view safe, std::string_view rest, bool add_special) {
+DividedPrompt divided(const DraftingParts& parts, std::string_view safe, std::string_view rest,
+                      bool add_special) {
   DividedPrompt prompt{.tokens = parts.tokenizer->encode(safe, {.add_special = add_special})};
   prompt.safe = prompt.tokens.size();
   const std::vector<TokenId> hidden = parts.tokenizer->encode(rest, {.add_special = false});
@@ -50,7 +51,8 @@ DividedPrompt divided(const DraftingParts& parts, std::string_view safe, std::st
 }
 
 // Everything in the rendered chat from the private end of the user's message on is private.
-Result<DividedPrompt> chat_prompt(const Settings& settings, const DraftingParts& parts, std::string_view hidden) {
+Result<DividedPrompt> chat_prompt(const Settings& settings, const DraftingParts& parts,
+                                  std::string_view hidden) {
   const ChatFormat format{.chat_template = parts.chat_template ? &*parts.chat_template : nullptr,
                           .bos_token = parts.bos_token,
                           .eos_token = parts.eos_token};
@@ -59,7 +61,8 @@ Result<DividedPrompt> chat_prompt(const Settings& settings, const DraftingParts&
   OUTRIDER_TRY(const std::string prompt, render_plain_chat(format, messages, true));
   const size_t end = hidden.empty() ? prompt.size() : prompt.rfind(hidden);
   if (end == std::string::npos)
-    return input_error("expected a chat template that keeps private text as it is, found one that changes it");
+    return input_error(
+        "expected a chat template that keeps private text as it is, found one that changes it");
   // The template writes its own special tokens.
   return divided(parts, std::string_view(prompt).substr(0, end), std::string_view(prompt).substr(end), false);
 }
@@ -80,7 +83,8 @@ Result<DividedPrompt> prompt_of(const Settings& settings, const DraftingParts& p
   }
   OUTRIDER_TRY(const std::string text, input_text(settings));
   prompt = divided(parts, text, hidden, true);
-  if (prompt.tokens.empty()) return input_error("the prompt is empty; expected text that gives at least one token");
+  if (prompt.tokens.empty())
+    return input_error("the prompt is empty; expected text that gives at least one token");
   return prompt;
 }
 
@@ -117,9 +121,10 @@ void show(std::string_view text) {
   std::fflush(stdout);
 }
 
-// Decodes, and shows the text on the way unless the result is shown as JSON. What is written alone is shown at once
-// where it can be coloured, and otherwise when it stays.
-Result<TimedCompletion> decode(const Settings& settings, RemoteDecoder& decoder, const DividedPrompt& prompt) {
+// Decodes, and shows the text on the way unless the result is shown as JSON. What is written alone is shown
+// at once where it can be coloured, and otherwise when it stays.
+Result<TimedCompletion> decode(const Settings& settings, RemoteDecoder& decoder,
+                               const DividedPrompt& prompt) {
   TimedCompletion timed;
   ProvisionalText text(output_takes_colour());
   const bool is_plain = settings.json || !output_is_terminal();

@@ -6,8 +6,8 @@
 
 namespace outrider {
 
-// An answer as a terminal shows it while its end may be provisional: text that was written without the server is marked
-// and coloured, and the server's own text follows where it is another.
+// An answer as a terminal shows it while its end may be provisional: text that was written without the server
+// is marked and coloured, and the server's own text follows where it is another.
 class ProvisionalText {
  public:
   explicit ProvisionalText(bool colour) : colour_(colour) {}

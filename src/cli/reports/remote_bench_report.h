@@ -31,6 +31,7 @@ struct RemoteBench {
   std::string server;
   std::string drafter;
   int64_t prompts = 0;
+  double local_rate = 0;  // tokens per second of plain decoding on this machine
   std::vector<NetworkMeasurement> networks = {};
 };
 

@@ -122,7 +122,8 @@ Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<Token
   for (size_t i = 0; i < requests.size(); ++i) {
     const std::span<const TokenId> tokens = requests[i].tokens;
     Sequence& sequence = sequences_.at(requests[i].sequence);
-    // Cross-attention needs at least one committed token. Without the target self-attention may read tokens behind those.
+    // Cross-attention needs at least one committed token. Without the target self-attention may read tokens
+    // behind those.
     const std::span<const TokenId> uncached = tokens.subspan(static_cast<size_t>(sequence.kv.length()));
     if (tokens.size() < 2 || sequence.kv.length() == 0 || uncached.empty()) continue;
     if (uncached.size() > 1 && !is_remote_) continue;
@@ -198,7 +199,8 @@ std::span<const float> MoaDrafter::forward(const ForwardBatch& batch,
   const std::span<const float> states = network_->run(batch, growth_.cache());
   if (network_->config().target_layers > 0) return run_target_layers(states, rows);
   Model& target = *static_cast<const Sequence*>(rows.front().sequence)->target->model;
-  if (std::cmp_equal(batch.logits_rows.size(), batch.rows())) return target.output_head(states.data(), batch.rows());
+  if (std::cmp_equal(batch.logits_rows.size(), batch.rows()))
+    return target.output_head(states.data(), batch.rows());
   const auto size = static_cast<size_t>(network_->config().self_attention.hidden_size);
   states_.clear();
   for (const int32_t row : batch.logits_rows) {

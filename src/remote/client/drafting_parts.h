@@ -28,8 +28,8 @@ struct DraftingParts {
   std::string bos_token, eos_token;
   std::unique_ptr<Model> ends;  // the target's embedding and output head; null: the drafter shares none
   std::shared_ptr<Drafter> drafter;
-  DraftLimits limits;     // of a tree
-  int64_t context = 0;    // longest sequence in tokens that the drafter is ready for
+  DraftLimits limits;                // of a tree
+  int64_t context = 0;               // longest sequence in tokens that the drafter is ready for
   std::vector<TokenId> stop_tokens;  // end-of-text ids of the target
   bool is_auto = false;   // measured times and acceptance say how deep trees grow within the limits
   int prefill_chunk = 0;  // tokens whose states the drafter takes at a time

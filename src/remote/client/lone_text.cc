@@ -16,8 +16,7 @@ LoneText::LoneText(Request request, const DraftingParts& parts, const Sequence::
   const auto publish = [sink](RequestId, const Progress& progress) {
     if (sink) sink({.text = progress.text, .tokens = progress.tokens});
   };
-  sequence_ =
-      std::make_unique<Sequence>(kLoneRequest, std::move(request), publish, parts.tokenizer, limits);
+  sequence_ = std::make_unique<Sequence>(kLoneRequest, std::move(request), publish, parts.tokenizer, limits);
 }
 
 bool LoneText::write(RequestDrafter& drafter) {

@@ -112,9 +112,10 @@ class RemoteDecoder::Run {
   double verdict_ms_ = now_ms();  // when the last verdict came
   double heard_ms_ = now_ms();    // when the server last answered in the session
 
-  std::optional<LoneText> lone_;  // the text with an end that was written alone, until the server has settled it
-  size_t lone_begin_ = 0;         // tokens before that end
-  bool is_mute_ = false;          // the drafter does not know how to go on
+  std::optional<LoneText>
+      lone_;               // the text with an end that was written alone, until the server has settled it
+  size_t lone_begin_ = 0;  // tokens before that end
+  bool is_mute_ = false;   // the drafter does not know how to go on
   std::future<Result<std::unique_ptr<ServerLink>>> attempt_;  // to connect, while the client goes on alone
   double next_attempt_ms_ = 0;
 };
@@ -246,7 +247,8 @@ void RemoteDecoder::Run::start(std::vector<TokenId> output) {
   Request request = request_;
   request.output = std::move(output);
   const SpeculationStats stats = sequence_ ? sequence_->completion().speculation : SpeculationStats();
-  sequence_ = std::make_unique<Sequence>(RequestId{1}, std::move(request), sink, decoder_.parts_->tokenizer, limits());
+  sequence_ = std::make_unique<Sequence>(RequestId{1}, std::move(request), sink, decoder_.parts_->tokenizer,
+                                         limits());
   sequence_->completion().speculation = stats;
   sequence_->completion().speculation.method = decoder_.parts_->drafter->traits().name;
 }
@@ -351,8 +353,8 @@ Status RemoteDecoder::Run::go_on_alone() {
 void RemoteDecoder::Run::connect_beside() {
   if (!attempt_.valid()) {
     if (now_ms() < next_attempt_ms_) return;
-    attempt_ = std::async(std::launch::async, ServerLink::connect, decoder_.server_, decoder_.times_.connect_ms,
-                          idle_ms());
+    attempt_ = std::async(std::launch::async, ServerLink::connect, decoder_.server_,
+                          decoder_.times_.connect_ms, idle_ms());
   }
   if (attempt_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
   next_attempt_ms_ = now_ms() + kLastPauseMs;
@@ -382,7 +384,8 @@ void RemoteDecoder::Run::settle() {
   lone_.reset();
 }
 
-// Goes on behind the text that was written alone, whose first `same` tokens are the server's own, in a new session.
+// Goes on behind the text that was written alone, whose first `same` tokens are the server's own, in a new
+// session.
 void RemoteDecoder::Run::keep(size_t same) {
   if (link_) (void)link_->send(encode(ClientMessage(CloseMessage())));
   const auto prompt = static_cast<size_t>(sequence_->prompt_length());
@@ -399,7 +402,8 @@ void RemoteDecoder::Run::commit_lone(size_t same) {
   const std::span<const TokenId> known = sequence_->tokens();
   const auto own = static_cast<int64_t>(std::max(same, known.size()) - known.size());
   const auto beyond = lone_->tokens().subspan(known.size());
-  const int64_t committed = sequence_->commit(beyond, std::vector<TokenOrigin>(beyond.size(), TokenOrigin::kPlain));
+  const int64_t committed =
+      sequence_->commit(beyond, std::vector<TokenOrigin>(beyond.size(), TokenOrigin::kPlain));
   note(std::min(own, committed), false);
   note(committed - std::min(own, committed), true);
 }
@@ -428,7 +432,8 @@ Status RemoteDecoder::fetch_states(std::span<const TokenId> safe, RequestDrafter
   return ignored.ok() ? Status() : ignored.error();
 }
 
-Result<Completion> RemoteDecoder::generate_privately(const Request& request, size_t safe, const LoneSink& sink) {
+Result<Completion> RemoteDecoder::generate_privately(const Request& request, size_t safe,
+                                                     const LoneSink& sink) {
   OUTRIDER_RETURN_IF_ERROR(check_remote_request(request));
   counts_ = {};
   RequestDrafter drafter(parts_, &request);

@@ -46,8 +46,8 @@ struct TokenRun {
   int64_t tokens = 0;
 };
 
-// Drafts here and has a server verify the trees. The output is that of the server's own plain decoding, but for tokens
-// that were written alone and kept.
+// Drafts here and has a server verify the trees. The output is that of the server's own plain decoding, but
+// for tokens that were written alone and kept.
 class RemoteDecoder {
  public:
   struct Times {
@@ -64,8 +64,8 @@ class RemoteDecoder {
 
   // The type in which the server sends states, if the drafter reads any.
   void set_state_type(StateType type) { state_type_ = type; }
-  // `sink` sees the text that is written alone, at once; the sink of generate() sees those tokens of it that stay, when
-  // the server has said so, or at the end.
+  // `sink` sees the text that is written alone, at once; the sink of generate() sees those tokens of it that
+  // stay, when the server has said so, or at the end.
   void set_offline(const OfflineRules& rules, LoneSink sink) {
     offline_ = rules;
     lone_sink_ = std::move(sink);
@@ -76,9 +76,9 @@ class RemoteDecoder {
   // log-probabilities, which the protocol does not carry.
   Result<Completion> generate(const Request& request, const ProgressSink& sink);
 
-  // The server computes the first `safe` tokens of the prompt and hands over their states, if the drafter reads any.
-  // Everything else stays here: the drafter writes the output alone. Errors: those of generate(); a drafter that cannot
-  // write.
+  // The server computes the first `safe` tokens of the prompt and hands over their states, if the drafter
+  // reads any. Everything else stays here: the drafter writes the output alone. Errors: those of generate();
+  // a drafter that cannot write.
   Result<Completion> generate_privately(const Request& request, size_t safe, const LoneSink& sink);
 
   // Of the last request:

@@ -22,7 +22,8 @@ class RequestDrafter {
   RequestDrafter& operator=(const RequestDrafter&) = delete;
 
   void begin(std::span<const TokenId> tokens);
-  // Hands over the states that came of these tokens, as many at a time as an engine would. The last token is pending.
+  // Hands over the states that came of these tokens, as many at a time as an engine would. The last token is
+  // pending.
   void absorb(std::span<const TokenId> tokens, DraftingSession& session);
 
   struct Ask {
@@ -39,7 +40,8 @@ class RequestDrafter {
 
   // It may be asked behind tokens that are taken back later.
   bool drafts_ahead() const { return drafter_.traits().drafts_ahead; }
-  // The tokens that come next in its own opinion: none where it has none. It has no states of the last tokens.
+  // The tokens that come next in its own opinion: none where it has none. It has no states of the last
+  // tokens.
   std::vector<TokenId> write(const Ask& ask, SpeculationStats& stats);
 
  private:

@@ -112,10 +112,10 @@ struct ShapedProxy::Impl {
     NetworkWire wire;
     std::deque<Packet> packets;
     size_t queued = 0;
-    FrameSplitter frames;      // where messages matter
-    net::steady_timer wake;    // of write()
+    FrameSplitter frames;    // where messages matter
+    net::steady_timer wake;  // of write()
     bool is_to_target = false;
-    bool is_ended = false;     // nothing more is read
+    bool is_ended = false;  // nothing more is read
   };
 
   explicit Impl(ProxyOptions given) : options(std::move(given)), acceptor(io) {}

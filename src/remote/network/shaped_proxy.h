@@ -26,12 +26,13 @@ struct ProxyOptions {
   uint64_t seed = 0;
   // Bytes of both directions together after which connection number n, from 0, is cut; negative: never.
   std::function<int64_t(int64_t connection)> cut_after = {};
-  // After a cut the server still gets all that was on its way to it, so much later, while the client may connect
-  // again; 0: it gets nothing.
+  // After a cut the server still gets all that was on its way to it, so much later, while the client may
+  // connect again; 0: it gets nothing.
   double late_ms = 0;
   // Probability that a message of a WebSocket comes twice.
   double duplicates = 0;
-  // Called on the proxy's thread with each whole message of a WebSocket, before it is forwarded; empty: with none.
+  // Called on the proxy's thread with each whole message of a WebSocket, before it is forwarded; empty: with
+  // none.
   std::function<void(bool is_to_target, const std::string& message)> watch = {};
 };
 

@@ -24,10 +24,8 @@ class RandomMessages {
       case 0:
         return open();
       case 1:
-        return ResumeMessage{.session = id(),
-                             .connection = length(),
-                             .output_length = length(),
-                             .state_tokens = length()};
+        return ResumeMessage{
+            .session = id(), .connection = length(), .output_length = length(), .state_tokens = length()};
       case 2:
         return TreeMessage{.number = length(), .base = length(), .tree = tree()};
       default:

@@ -47,8 +47,8 @@ enum class StateType : uint8_t {
   kQ8,  // 8 bits, with a scale for 32 numbers
 };
 
-// From the client. Connections of a session and trees have numbers that rise, so that what comes twice, or late over a
-// connection that broke, is known as such.
+// From the client. Connections of a session and trees have numbers that rise, so that what comes twice, or
+// late over a connection that broke, is known as such.
 
 // Starts a session.
 struct OpenMessage {

@@ -67,8 +67,8 @@ void DraftingSession::on_disconnect() {
 }
 
 TreeMessage DraftingSession::send(const TokenTree& tree) {
-  return sent_.emplace_back(
-      TreeMessage{.number = trees_++, .base = static_cast<uint32_t>(output().size()), .tree = wire_tree_of(tree)});
+  return sent_.emplace_back(TreeMessage{
+      .number = trees_++, .base = static_cast<uint32_t>(output().size()), .tree = wire_tree_of(tree)});
 }
 
 TokenTree DraftingSession::first_awaited() const {

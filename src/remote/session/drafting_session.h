@@ -36,9 +36,9 @@ class DraftingSession {
     Verdict verdict;
     double server_ms = 0;
   };
-  // A message that brings no outcome changes output() and finish() alone; one that comes twice changes nothing. After one by which the server
-  // forgets the session, but may take it later, is_open() is false, and greeting() opens the session again.
-  // Error: the server refuses the session, or contradicts itself.
+  // A message that brings no outcome changes output() and finish() alone; one that comes twice changes
+  // nothing. After one by which the server forgets the session, but may take it later, is_open() is false,
+  // and greeting() opens the session again. Error: the server refuses the session, or contradicts itself.
   Result<std::optional<Answer>> on_message(const ServerMessage& message);
 
   // The server has answered over this connection.
@@ -55,8 +55,8 @@ class DraftingSession {
   std::span<const float> states() const { return states_; }
   int64_t first_state() const { return first_state_; }
   void drop_states(int64_t tokens);
-  // The client goes on behind another output, of which the first `same` tokens are those of the output so far: it opens
-  // a session of this id. Precondition: states of later tokens were not dropped.
+  // The client goes on behind another output, of which the first `same` tokens are those of the output so
+  // far: it opens a session of this id. Precondition: states of later tokens were not dropped.
   void restart(const SessionId& id, std::vector<TokenId> output, size_t same);
   // Why the server forgot the session; empty: it did not.
   const std::string& refusal() const { return refusal_; }
@@ -73,8 +73,8 @@ class DraftingSession {
   OpenedMessage limits_;
   bool is_known_ = false;  // by the server, as far as the client has heard
   bool is_open_ = false;
-  bool is_forgotten_ = false;  // the server said so over this connection, and says nothing after that
-  uint32_t trees_ = 0;         // sent so far
+  bool is_forgotten_ = false;     // the server said so over this connection, and says nothing after that
+  uint32_t trees_ = 0;            // sent so far
   std::deque<TreeMessage> sent_;  // trees without an outcome, of which the output so far is a path
   std::vector<float> states_;
   int64_t first_state_ = 0;

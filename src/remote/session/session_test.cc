@@ -44,7 +44,7 @@ std::vector<float> state_of(const std::vector<TokenId>& output, size_t index) {
 class Server {
  public:
   void receive(const ClientMessage& message) {
-    if (is_attached_ && message.index() < 2) return;  // it came twice
+    if (is_attached_ && message.index() < 2) return;     // it came twice
     is_attached_ = is_attached_ || message.index() < 2;  // it opens or resumes
     if (const auto* open = std::get_if<OpenMessage>(&message)) {
       if (!session_) {

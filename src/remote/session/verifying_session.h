@@ -68,7 +68,7 @@ class VerifyingSession {
   std::vector<TokenId> output_;
   size_t sent_;  // tokens of the output that the client has or was sent
   std::deque<Arrived> waiting_;
-  uint64_t next_tree_ = 0;  // trees of lower numbers came before
+  uint64_t next_tree_ = 0;        // trees of lower numbers came before
   double verified_since_ms_ = 0;  // arrival of the tree that is verified, or was last
   bool is_verifying_ = false;
   bool is_greeted_ = false;  // the client of this connection has `limits`

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/calls/drafting_sessions.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace outrider {
@@ -23,6 +24,11 @@ void DraftingSessions::expire(double left_before_ms, LiveCalls& calls, EngineLoo
     if (!entry->is_served() && entry->left_ms <= left_before_ms) expired.push_back(key);
   }
   for (const Key& key : expired) end(key, calls, engine);
+}
+
+size_t DraftingSessions::size_of(uint64_t scope) const {
+  return static_cast<size_t>(
+      std::ranges::count_if(entries_, [scope](const auto& one) { return one.first.first == scope; }));
 }
 
 }  // namespace outrider

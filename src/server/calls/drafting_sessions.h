@@ -38,6 +38,7 @@ class DraftingSessions {
   void expire(double left_before_ms, LiveCalls& calls, EngineLoop& engine);
 
   size_t size() const { return entries_.size(); }
+  size_t size_of(uint64_t scope) const;
 
  private:
   std::map<Key, std::shared_ptr<DraftingEntry>> entries_;

@@ -44,6 +44,7 @@ class DraftingConnection {
   using Code = boost::system::error_code;
 
   Service& service() { return connection_.service(); }
+  void keep_alive() { connection_.set_deadline(service().limits.drafting_gap); }
   Connection::Task<void> read();
   Connection::Task<void> write();
   std::optional<std::string> next_message();
@@ -53,6 +54,7 @@ class DraftingConnection {
   void take(TreeMessage& message);
   void take(const CloseMessage& message);
   void open(const OpenMessage& message);
+  std::string crowd();
   bool is_first(const SessionId& session);
   void attach(std::shared_ptr<DraftingEntry> entry, const ResumeMessage& from);
   void detach();
@@ -79,16 +81,19 @@ Connection::Task<void> DraftingConnection::run(const RequestReader::Message& han
   }));
   socket_.read_message_max(kMaxClientMessage);
   socket_.binary(true);
-  connection_.set_no_deadline();
+  connection_.set_deadline(service().limits.open_time);
   Code error;
   co_await socket_.async_accept(handshake, boost::asio::redirect_error(boost::asio::use_awaitable, error));
   if (error) co_return;
   service().metrics.on_response(101);
+  service().metrics.on_drafting_connection();
   boost::asio::co_spawn(connection_.socket().get_executor(), write(), boost::asio::detached);
   co_await read();
   is_over_ = !error_;  // an error is still sent
   connection_.wake();
   while (is_writing_) co_await connection_.wait(kLongTime);
+  if (connection_.is_expired()) service().metrics.on_drop(DropReason::kSlowBody);
+  service().metrics.on_drafting_disconnection();
   detach();
 }
 
@@ -103,6 +108,7 @@ Connection::Task<void> DraftingConnection::read() {
     service().metrics.on_drafting_bytes(bytes.size(), 0);
     auto message = decode_client_message(bytes);
     if (message.ok()) {
+      keep_alive();
       std::visit([this](auto& fields) { take(fields); }, message.value());
     } else {
       fail(RemoteErrorCode::kMalformed, message.error().message);
@@ -120,6 +126,7 @@ Connection::Task<void> DraftingConnection::write() {
       service().metrics.on_drafting_bytes(0, message->size());
       co_await socket_.async_write(boost::asio::buffer(*message),
                                    boost::asio::redirect_error(boost::asio::use_awaitable, error));
+      keep_alive();
       if (!is_last) continue;
     }
     if (is_last) {
@@ -161,11 +168,7 @@ void DraftingConnection::take(const OpenMessage& message) {
                                                   "with that tokenizer");
   }
   if (message.prompt.empty()) return fail(RemoteErrorCode::kRefused, "the prompt is empty");
-  if (std::cmp_greater_equal(service().drafting.size(), service().options.max_drafting_sessions)) {
-    return fail(RemoteErrorCode::kBusy, "expected fewer than " +
-                                            std::to_string(service().options.max_drafting_sessions) +
-                                            " clients that draft, found as many; try again later");
-  }
+  if (const std::string refusal = crowd(); !refusal.empty()) return fail(RemoteErrorCode::kBusy, refusal);
   if (message.states != StateType::kNone && message.head != service().model.states.head) {
     return fail(
         RemoteErrorCode::kRefused,
@@ -173,6 +176,20 @@ void DraftingConnection::take(const OpenMessage& message) {
         "speculative_model");
   }
   open(message);
+}
+
+// Why there is no place for another session; empty: there is one.
+std::string DraftingConnection::crowd() {
+  const ServerOptions& options = service().options;
+  const auto refusal = [](int limit, const char* whose) {
+    return "expected fewer than " + std::to_string(limit) + " clients that draft" + whose +
+           ", found as many; try again later";
+  };
+  if (std::cmp_greater_equal(service().drafting.size(), options.max_drafting_sessions))
+    return refusal(options.max_drafting_sessions, "");
+  if (std::cmp_greater_equal(service().drafting.size_of(key_.first), options.max_drafting_sessions_per_key))
+    return refusal(options.max_drafting_sessions_per_key, " with one key");
+  return "";
 }
 
 void DraftingConnection::open(const OpenMessage& message) {
@@ -208,8 +225,8 @@ void DraftingConnection::take(const ResumeMessage& message) {
   attach(std::move(entry), message);
 }
 
-// Notes the session that the connection is for. False: it is known already, because the message came twice or names
-// another session.
+// Notes the session that the connection is for. False: it is known already, because the message came twice or
+// names another session.
 bool DraftingConnection::is_first(const SessionId& session) {
   const DraftingSessions::Key key = {exchange_.admission.scope, session};
   if (entry_ && key != key_)

@@ -24,7 +24,10 @@ struct HttpLimits {
   std::chrono::milliseconds write_stall{30'000};
   std::chrono::milliseconds ping_interval{15'000};  // between comments of a silent stream
   std::chrono::milliseconds session_time{60'000};   // for a client that drafts to come back
-  std::chrono::milliseconds close_time{2'000};      // to send the last bytes when the server stops
+  std::chrono::milliseconds open_time{10'000};      // for a client that drafts to name its session
+  std::chrono::milliseconds drafting_gap{
+      300'000};                                 // between two messages of its connection, in either direction
+  std::chrono::milliseconds close_time{2'000};  // to send the last bytes when the server stops
 };
 
 }  // namespace outrider

@@ -114,6 +114,10 @@ std::string ServerMetrics::text(const Now& now) const {
   text.counter("outrider:disconnected_requests", "Requests whose client went away before the end.",
                real(disconnects_));
   text.gauge("outrider:drafting_sessions", "Sessions of clients that draft.", now.drafting_sessions);
+  text.gauge("outrider:drafting_connections", "Connections of clients that draft.",
+             real(drafting_connections_));
+  text.counter("outrider:drafting_connects", "Connections that clients that draft have made.",
+               real(drafting_connects_));
   text.counter("outrider:drafting_resumes", "Sessions that went on over a new connection.",
                real(drafting_resumes_));
   text.begin_counter("outrider:drafting_bytes", "Payloads of the drafting protocol, from and to clients.");

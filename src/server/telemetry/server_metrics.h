@@ -25,6 +25,8 @@ class ServerMetrics {
   void on_response(int status) { ++responses_[status]; }
   void on_drop(DropReason reason) { ++drops_[static_cast<size_t>(reason)]; }
   void on_disconnect() { ++disconnects_; }
+  void on_drafting_connection() { ++drafting_connections_, ++drafting_connects_; }
+  void on_drafting_disconnection() { --drafting_connections_; }
   void on_drafting_resume() { ++drafting_resumes_; }
   // Payloads of the drafting protocol, from and to its clients.
   void on_drafting_bytes(size_t in, size_t out) {
@@ -58,6 +60,7 @@ class ServerMetrics {
   std::array<int64_t, kDropReasons.size()> drops_ = {};
   std::array<int64_t, 3> finished_ = {};  // by FinishReason
   int64_t disconnects_ = 0;
+  int64_t drafting_connections_ = 0, drafting_connects_ = 0;  // open ones, and all
   int64_t drafting_resumes_ = 0, drafting_in_ = 0, drafting_out_ = 0;
   Histogram first_token_, inter_token_, end_to_end_, queue_, prefill_, decode_, inference_;
   Histogram prompt_tokens_, output_tokens_;

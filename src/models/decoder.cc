@@ -32,7 +32,7 @@ int64_t head_dim_of_rope(const ModelConfig& config, int rope) {
 Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights)
     : config_(std::move(config)),
       exchange_(options.part),
-      own_layers_(options.part.layers(config_.layer_count)),
+      own_layers_(options.own_layers(config_.layer_count)),
       own_tokens_(options.part.shard.of(config_.vocab_size)),
       ops_(options.kernels, options.pool, &exchange_),
       weights_(std::move(weights)),
@@ -172,6 +172,8 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   list_rows(batch, !is_resumed || batch.resume_layer < own_layers_.begin);
   plan_states(batch, cache);
   const ModelPart& part = exchange_.part();
+  const bool has_all_layers = own_layers_.begin == 0 || !part.is_first_stage();
+  OUTRIDER_CHECK(has_all_layers || (rows_.empty() && batch.resume_layer >= own_layers_.begin));
   part.is_first_stage() ? embed(batch) : enter(batch);
   for (int64_t i = own_layers_.begin; i < std::min(own_layers_.end, layers.count); ++i) {
     if (is_resumed && i == batch.resume_layer) {

@@ -443,10 +443,9 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
   const ModelConfig& config = file.config;
   WeightLoader loader(file, options);
   DecoderWeights weights;
-  const int64_t layer_count = options.ends_only ? 0 : config.layer_count;
-  weights.layers.resize(static_cast<size_t>(layer_count));
+  weights.layers.resize(static_cast<size_t>(config.layer_count));
   std::vector<size_t> ends;  // of the matrices of each layer
-  const Range own = options.part.layers(layer_count);
+  const Range own = options.own_layers(config.layer_count);
   for (int64_t i = own.begin; i < own.end; ++i) {
     const LayerPlace place{
         .prefix = "model.layers." + std::to_string(i) + ".", .index = i, .input_size = config.hidden_size};

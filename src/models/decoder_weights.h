@@ -64,7 +64,7 @@ struct DecoderLayer {
 struct DecoderWeights {
   WeightMemory memory;
   std::optional<PackedMatrix> table;  // [vocab_size, token_size]; nullopt when lm_head is the embedding, too
-  std::vector<DecoderLayer> layers;   // [layer_count], or empty where only the ends are wanted
+  std::vector<DecoderLayer> layers;   // [layer_count], empty ones where this rank or program lacks a layer
   std::unique_ptr<LayerStream> stream;    // of the layers' matrices where they are not all in memory, or null
   std::optional<PackedMatrix> positions;  // learned, [offset + count, hidden_size]
   Projection input_projection;            // of rows of the table to the residual stream, or empty

@@ -27,9 +27,14 @@ struct ModelOptions {
   int64_t context = 0;  // positions of the longest sequence; 0: those of training before any RoPE scaling
   std::filesystem::path packed_cache = {};  // folder for packed weights that later starts map; empty: none
   bool streams_layers = false;  // they are read from that folder when a pass needs them, see keep_layers()
-  bool ends_only =
-      false;            // embedding, final norm and output head alone, which drafters share; no pass can run
+  // Layers before this one are left out, so that every row must resume at it or later; the number of layers
+  // leaves the embedding, the final norm and the output head, which drafters share.
+  int64_t first_layer = 0;
   ModelPart part = {};  // that this rank has
+
+  Range own_layers(int64_t layer_count) const {
+    return first_layer > 0 ? Range{first_layer, layer_count} : part.layers(layer_count);
+  }
 };
 
 // The layers that a drafting pass of the network itself runs; the final norm and the output head follow.

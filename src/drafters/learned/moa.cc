@@ -11,6 +11,7 @@
 #include "draft_heads/moa_network.h"
 #include "drafters/cached_growth.h"
 #include "drafters/learned/context_pass.h"
+#include "drafters/learned/target_tail.h"
 #include "drafters/target_access.h"
 
 namespace outrider {
@@ -27,10 +28,16 @@ class MoaDrafter final : public Drafter {
         is_remote_(context.is_remote),
         learns_(network_->config().uses_cross && (context.is_remote || !network_->config().uses_layers)) {
     const MoaConfig& config = network_->config();
+    if (is_remote_ && config.target_layers > 0)
+      tail_ = std::make_unique<TargetTail>(
+          context.target, config.target_layers,
+          CachedGrowth::cache_shape(context.target->kv_shape(), max_length_, options, context),
+          context.kernels);
     traits_.features.final_norm = config.uses_cross && !config.uses_layers;
     if (!config.uses_cross) return;
-    traits_.states =
-        context.states_of(config.uses_layers ? network_->pooled_size() : config.self_attention.hidden_size);
+    input_size_ = config.uses_layers ? network_->pooled_size() : config.self_attention.hidden_size;
+    traits_.states = context.states_of(
+        input_size_ + TargetTail::row_size(context.target->kv_shape(), config.target_layers));
   }
 
   const DrafterTraits& traits() const override { return traits_; }
@@ -48,11 +55,13 @@ class MoaDrafter final : public Drafter {
   struct Sequence : DraftSequence {
     const TargetAccess* target = nullptr;  // the target's access in the current request
     WaitingFeatures waiting;               // what the network reads of the target, unless that is its cache
+    TargetTail::Entries tail;              // where the target is remote
   };
   using Context = ContextPass<Sequence>;
 
   Sequence& open(uint64_t id, std::span<const TokenId> tokens, uint64_t scope);
   DraftRequest within_staged(DraftRequest request) const;
+  bool stage_tail(Sequence& sequence, const DraftRequest& request, int64_t uncached);
   void cache_context(std::span<const DraftRequest> requests);
   void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
   // Lists the slots of `count` tokens of the target's cache from `first` on.
@@ -68,7 +77,9 @@ class MoaDrafter final : public Drafter {
   std::unique_ptr<TreePolicy> policy_;
   int64_t max_length_;
   bool is_remote_;
-  bool learns_;  // it is given states of the target; else it reads the target's cache
+  int64_t input_size_ = 0;            // numbers of a state that the network reads; those of the tail follow
+  std::unique_ptr<TargetTail> tail_;  // null where the whole target is here, or none of its layers drafts
+  bool learns_;                       // it is given states of the target; else it reads the target's cache
   Context context_{MoaNetwork::max_context()};
   std::vector<DraftRequest> requests_;  // requests of this draft, with the limits of their trees
   ForwardBatch target_batch_;
@@ -81,7 +92,9 @@ MoaDrafter::Sequence& MoaDrafter::open(uint64_t id, std::span<const TokenId> tok
   auto [found, is_new] = sequences_.try_emplace(id);
   Sequence& sequence = found->second;
   if (is_new) {
-    sequence.kv = growth_.cache().open(tokens, scope);
+    // Entries of earlier sequences lack those of the tail.
+    sequence.kv = growth_.cache().open(tail_ ? tokens.first(0) : tokens, scope);
+    if (tail_) tail_->open(sequence.tail);
     sequence.waiting.clear(sequence.kv.length());
     growth_.reserve(sequence, max_length_);
   }
@@ -93,7 +106,8 @@ void MoaDrafter::begin(uint64_t sequence, std::span<const TokenId> tokens, uint6
 }
 
 int64_t MoaDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
-  return learns_ ? growth_.cache().find(tokens, scope).length : Drafter::known_tokens(tokens, scope);
+  return learns_ && !tail_ ? growth_.cache().find(tokens, scope).length
+                           : Drafter::known_tokens(tokens, scope);
 }
 
 void MoaDrafter::absorb(std::span<const CommittedFeatures> committed) {
@@ -104,7 +118,7 @@ void MoaDrafter::absorb(std::span<const CommittedFeatures> committed) {
 // Rows that run through the target's layers need its staged entries: the root, and the nodes that are
 // expanded, of which there may be more than stay. Where there are no pages for them the tree is less deep.
 DraftRequest MoaDrafter::within_staged(DraftRequest request) const {
-  if (network_->config().target_layers == 0) return request;
+  if (network_->config().target_layers == 0 || tail_) return request;
   KvTransaction& staged = *request.target->staged;
   for (; request.max_depth > 1; --request.max_depth) {
     // The last level is not expanded.
@@ -112,6 +126,14 @@ DraftRequest MoaDrafter::within_staged(DraftRequest request) const {
     if (entries <= staged.count() || staged.extend(entries).ok()) break;
   }
   return request;
+}
+
+// Stages entries of the tail for the draft: for the tokens that it begins with, and the nodes that it
+// expands.
+bool MoaDrafter::stage_tail(Sequence& sequence, const DraftRequest& request, int64_t uncached) {
+  const int expanded = policy_->max_expanded(request.max_nodes, request.max_depth);
+  sequence.target = &sequence.tail.access;
+  return tail_->stage(sequence.tail, static_cast<int>(uncached) + expanded);
 }
 
 Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
@@ -127,13 +149,18 @@ Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<Token
     const std::span<const TokenId> uncached = tokens.subspan(static_cast<size_t>(sequence.kv.length()));
     if (tokens.size() < 2 || sequence.kv.length() == 0 || uncached.empty()) continue;
     if (uncached.size() > 1 && !is_remote_) continue;
+    if (tail_ && !stage_tail(sequence, requests[i], std::ssize(uncached))) continue;
     requests_.push_back(within_staged(requests[i]));
     growth_.add(requests_.back(), trees[i], sequence, uncached);
   }
   growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows) {
     return forward(batch, rows);
   });
-  for (const DraftRequest& request : requests) sequences_.at(request.sequence).staged.reset();
+  for (const DraftRequest& request : requests) {
+    Sequence& sequence = sequences_.at(request.sequence);
+    sequence.staged.reset();
+    sequence.tail.staged.reset();
+  }
   return {};
 }
 
@@ -161,7 +188,10 @@ void MoaDrafter::compute_context(const ForwardBatch& batch, std::span<const Cont
     states_.clear();
     for (const auto& [owner, first, tokens, transaction] : pieces) {
       const auto features = owner->waiting.of(first, std::ssize(tokens));
-      states_.insert(states_.end(), features.begin(), features.end());
+      const int64_t stride = std::ssize(features) / std::ssize(tokens);
+      for (auto row = features.begin(); row != features.end(); row += stride)
+        states_.insert(states_.end(), row, row + (is_remote_ ? input_size_ : stride));
+      if (tail_) tail_->add(owner->tail, tokens, features.data() + input_size_, stride);
     }
     const float* states = states_.data();
     if (config.uses_layers) states = network_->states_of(states, batch.rows()).data();
@@ -183,14 +213,18 @@ void MoaDrafter::add_slots(const TargetAccess& target, int first, size_t count) 
 }
 
 void MoaDrafter::collect_states(const CommittedFeatures& committed, const TargetAccess& target, float* out) {
-  if (!network_->config().uses_layers) return Drafter::collect_states(committed, target, out);
+  const MoaConfig& config = network_->config();
+  const int64_t stride = traits_.states.size;
   constexpr auto kMax = static_cast<size_t>(MoaNetwork::max_context());
   for (size_t begin = 0; begin < committed.rows.size(); begin += kMax) {
+    const size_t count = std::min(kMax, committed.rows.size() - begin);
     slots_.clear();
-    add_slots(target, committed.first + static_cast<int>(begin),
-              std::min(kMax, committed.rows.size() - begin));
-    const std::span<const float> pooled = network_->pool_layers(slots_, *target.cache);
-    out = std::copy(pooled.begin(), pooled.end(), out);
+    add_slots(target, committed.first + static_cast<int>(begin), count);
+    TargetTail::read_rows(*target.cache, config.target_layers, slots_, out + input_size_, stride);
+    const float* pooled = config.uses_layers ? network_->pool_layers(slots_, *target.cache).data() : nullptr;
+    for (size_t i = 0; i < count; ++i, out += stride)
+      std::copy_n(pooled ? pooled + static_cast<int64_t>(i) * input_size_ : committed.at(begin + i).data(),
+                  input_size_, out);
   }
 }
 
@@ -220,7 +254,8 @@ std::span<const float> MoaDrafter::run_target_layers(std::span<const float> stat
     target = static_cast<const Sequence*>(of.sequence)->target;
     target->exits->clear();  // entries that other drafters computed are overwritten
     append_tree(target_batch_, *target->sequence, *target->staged,
-                {of.sequence->tokens, of.sequence->parents, of.first}, LogitsWanted::kAll);
+                {of.sequence->tokens, of.sequence->parents, of.first},
+                of.first == 0 ? LogitsWanted::kLast : LogitsWanted::kAll);
   }
   Model& model = *target->model;
   target_batch_.resume_layer = model.config().layer_count - network_->config().target_layers;
@@ -236,17 +271,18 @@ Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& opti
                                                   const DrafterContext& context) {
   OUTRIDER_TRY(const HeadFile* head, context.head_for(options));
   const KvShape target = context.target->kv_shape();
-  if (target.window != 0 || !target.layers.empty()) {
+  // A remote target's layers are on the server, which has checked them.
+  if (target.window != 0 || (!target.layers.empty() && !context.is_remote)) {
     return input_error(
         "a Mixture of Attentions reads the keys and values of all tokens in all layers; expected a target "
         "whose layers are alike and have no sliding window, found another; choose another method");
   }
   OUTRIDER_TRY(std::unique_ptr<MoaNetwork> network,
                MoaNetwork::load(*head, *context.target, context.model_options()));
-  if (context.is_remote && network->config().target_layers > 0) {
+  if (context.is_remote && network->config().target_layers > 0 && !network->config().uses_cross) {
     return head->fail(
-        "its drafts run through the last layers of the target, which stay on the server; expected a "
-        "Mixture of Attentions without target layers");
+        "its drafts run through the last layers of the target without reading its states; expected one with "
+        "cross-attention for --server");
   }
   network->reserve(int64_t{context.max_batch} * CachedGrowth::max_staged(options));
   const KvShape shape = CachedGrowth::cache_shape(network->kv_shape(), context.context, options, context);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "config/methods.h"
 #include "draft_heads/head_file.h"
+#include "draft_heads/moa_config.h"
 #include "drafters/resolve.h"
 #include "engine/storage_type.h"
 #include "formats/model_file.h"
@@ -38,14 +39,19 @@ bool has_head(const SpeculativeOptions& options) {
   });
 }
 
-// The parts of the target that draft heads share.
+// The parts of the target that draft heads share, with the last layers that a Mixture of Attentions runs.
 Result<std::unique_ptr<Model>> open_ends(const ModelFile& file, const EngineOptions& options,
-                                         const KernelTable* kernels, ThreadPool* pool) {
+                                         const HeadFile* head, const KernelTable* kernels, ThreadPool* pool) {
+  int64_t layers = 0;
+  if (head != nullptr && head->method == Method::kMoa) {
+    OUTRIDER_TRY(const MoaConfig config, read_moa_config(*head, file.config));
+    layers = config.target_layers;
+  }
   return Model::load(file, {.kernels = kernels,
                             .pool = pool,
                             .weights = storage_type(options.weights),
                             .context = options.context,
-                            .ends_only = true});
+                            .first_layer = file.config.layer_count - layers});
 }
 
 DrafterContext context_of(const DraftingParts& parts, const ModelFile& file, const EngineOptions& options,
@@ -92,7 +98,8 @@ Result<DraftingParts> open_drafting(const EngineOptions& options) {
   parts.pool = std::make_unique<ThreadPool>(threads, std::vector<int>());
   OUTRIDER_RETURN_IF_ERROR(open_text(parts, file));
   if (has_head(resolved.options)) {
-    OUTRIDER_TRY(parts.ends, open_ends(file, options, kernels, parts.pool.get()));
+    OUTRIDER_TRY(parts.ends, open_ends(file, options, resolved.head ? &*resolved.head : nullptr, kernels,
+                                       parts.pool.get()));
   }
   DrafterContext context = context_of(parts, file, options, kernels);
   context.head = resolved.head ? &*resolved.head : nullptr;

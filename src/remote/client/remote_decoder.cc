@@ -89,7 +89,7 @@ class RemoteDecoder::Run {
   Status go_on_alone();
   void connect_beside();
   TokenTree lone_tree() const;
-  void settle();
+  void compare();
   void keep(size_t same);
   void commit_lone(size_t same);
 
@@ -222,7 +222,7 @@ Status RemoteDecoder::Run::take(const std::string& bytes) {
   }
   if (answer) commit(*answer);
   commit_missed();
-  if (lone_) settle();
+  if (lone_) compare();
   drafter_.absorb(sequence_->tokens(), session_);
   if (session_.finish()) sequence_->finish(*session_.finish());
   sequence_->publish();
@@ -362,7 +362,7 @@ void RemoteDecoder::Run::connect_beside() {
   if (link.ok()) greet(std::move(link).value());
 }
 
-// What was written alone, as a chain that the server verifies.
+// The text that was written alone, as a chain that the server verifies.
 TokenTree RemoteDecoder::Run::lone_tree() const {
   const std::span<const TokenId> known = sequence_->tokens();
   const auto beyond = lone_->tokens().subspan(known.size());
@@ -374,7 +374,7 @@ TokenTree RemoteDecoder::Run::lone_tree() const {
 }
 
 // Compares what was written alone with what the server makes of it, as far as it is known.
-void RemoteDecoder::Run::settle() {
+void RemoteDecoder::Run::compare() {
   const std::span<const TokenId> own = sequence_->tokens(), lone = lone_->tokens();
   const auto same = static_cast<size_t>(std::ranges::mismatch(own, lone).in1 - own.begin());
   if (same == own.size() && same < lone.size()) return;

@@ -29,7 +29,7 @@ struct RemoteCounts {
   RemoteCounts& operator+=(const RemoteCounts& other);
 };
 
-// What the client does when the server is out of reach.
+// Rules for the time in which the server is out of reach.
 struct OfflineRules {
   enum class Choice : uint8_t {
     kNever,    // it waits for the server
@@ -81,7 +81,7 @@ class RemoteDecoder {
   // a drafter that cannot write.
   Result<Completion> generate_privately(const Request& request, size_t safe, const LoneSink& sink);
 
-  // Of the last request:
+  // The last request's:
   const RemoteCounts& counts() const { return counts_; }
   const std::vector<TokenRun>& runs() const { return runs_; }
 

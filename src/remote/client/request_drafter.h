@@ -12,7 +12,7 @@
 
 namespace outrider {
 
-// The drafter while it drafts for one request. What fails inside it costs speed only.
+// The drafter while it drafts for one request. An error inside it costs speed only.
 class RequestDrafter {
  public:
   // Both must outlive it; the request's prompt is the beginning of all tokens below.

@@ -60,6 +60,25 @@ TEST_F(DraftingProgram, DraftsAsWellWithTheServersStatesAsBesideIt) {
   }
 }
 
+TEST_F(DraftingProgram, KeepsPrivateTextHere) {
+  const std::string speculative =
+      fmt::format("moa,speculative_model={}/models/outrider-moa-tli1", OUTRIDER_SOURCE_DIR);
+  const ServeProcess server({"--remote-drafting", "--speculative", speculative});
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string generate = fmt::format(
+      "generate builtin --max-tokens 16 --ignore-eos {} -p 'Once upon a time, ' ", at(server.port()));
+  const Json written =
+      run_json(fmt::format("{} --json --speculative {} --private 'Lily found a red'", generate, speculative));
+  EXPECT_EQ(written["origins"], Json::parse(R"([{"origin":"offline","tokens":16}])"));
+  EXPECT_EQ(written["remote"]["verdicts"], 1);  // that brings the states of the safe text
+  EXPECT_EQ(
+      run(fmt::format("{} --speculative {} --private 'Lily found a red'", generate, speculative)).output,
+      written["text"].get<std::string>() + "\n");
+  expect_refused(generate + " --speculative ngram --private b", 2, "write alone");
+  expect_refused(generate + " --private b --private-file c", 2, "found both");
+  expect_refused("generate builtin -p a --private b", 2, "expected --private with --server");
+}
+
 TEST_F(DraftingProgram, GoesThroughANetworkThatBreaks) {
   const ServeProcess server({"--remote-drafting"});
   ASSERT_TRUE(server.wait_until_ready());

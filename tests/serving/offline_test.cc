@@ -89,7 +89,9 @@ TEST(Offline, ACorrectedTextIsTheServersOwn) {
       EXPECT_EQ(tokens_of(written.runs, true), 0);
       EXPECT_EQ(tokens_of(written.runs, false), std::ssize(local.tokens));
       // A draft model that is the target writes the target's text.
-      if (parts == &draft) EXPECT_EQ(written.counts.lone_confirmed, written.counts.lone);
+      if (parts == &draft) {
+        EXPECT_EQ(written.counts.lone_confirmed, written.counts.lone);
+      }
     }
   }
 }
@@ -131,7 +133,9 @@ TEST(Offline, EndsAloneWhereTheServerStaysAway) {
     EXPECT_EQ(written.streamed, written.completion.tokens);
     EXPECT_TRUE(std::equal(local.tokens.begin(), local.tokens.begin() + written.runs[0].tokens,
                            written.completion.tokens.begin()));
-    if (parts == &draft) EXPECT_EQ(written.completion.tokens, local.tokens);
+    if (parts == &draft) {
+      EXPECT_EQ(written.completion.tokens, local.tokens);
+    }
   }
 }
 
@@ -165,7 +169,9 @@ std::vector<std::string> messages_to_server(RestartedServer& server, DraftingPar
     written.insert(written.end(), progress.tokens.begin(), progress.tokens.end());
   });
   EXPECT_TRUE(completion.ok()) << completion.error().message;
-  if (completion.ok()) EXPECT_EQ(completion->tokens, written);
+  if (completion.ok()) {
+    EXPECT_EQ(completion->tokens, written);
+  }
   EXPECT_EQ(std::ssize(written), request.max_tokens);
   return messages;
 }
@@ -174,7 +180,9 @@ TEST(PrivateText, NeverCrossesTheWire) {
   RestartedServer server(head_case("moa"));
   DraftingParts parts = server.parts_of_its_head();
   Request request = request_of(7);
-  request.sampling = {.temperature = 0.7, .seed = 5};
+  request.sampling = {};
+  request.sampling.temperature = 0.7;
+  request.sampling.seed = 5;
   const std::vector<TokenId> safe = request.prompt;
   std::vector<std::string> expected;
   for (const std::vector<TokenId>& hidden :

@@ -121,8 +121,8 @@ void show(std::string_view text) {
   std::fflush(stdout);
 }
 
-// Decodes, and shows the text on the way unless the result is shown as JSON. Text that is written alone is shown
-// at once where it can be coloured, and otherwise when it stays.
+// Decodes, and shows the text on the way unless the result is shown as JSON. Text that is written alone is
+// shown at once where it can be coloured, and otherwise when it stays.
 Result<TimedCompletion> decode(const Settings& settings, RemoteDecoder& decoder,
                                const DividedPrompt& prompt) {
   TimedCompletion timed;

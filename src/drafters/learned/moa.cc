@@ -271,8 +271,7 @@ Result<std::shared_ptr<Drafter>> make_moa_drafter(const SpeculativeOptions& opti
                                                   const DrafterContext& context) {
   OUTRIDER_TRY(const HeadFile* head, context.head_for(options));
   const KvShape target = context.target->kv_shape();
-  // A remote target's layers are on the server, which has checked them.
-  if (target.window != 0 || (!target.layers.empty() && !context.is_remote)) {
+  if (target.window != 0 || !target.layers.empty()) {
     return input_error(
         "a Mixture of Attentions reads the keys and values of all tokens in all layers; expected a target "
         "whose layers are alike and have no sliding window, found another; choose another method");

@@ -23,6 +23,7 @@ namespace {
 constexpr RequestId kRequest = 1;
 constexpr double kFirstPauseMs = 20;  // before the second attempt to connect; doubles up to the last one
 constexpr double kLastPauseMs = 1000;
+constexpr double kLonePauseMs = 200;  // between attempts while the client writes alone
 constexpr double kCloseMs = 1000;
 
 Status check_remote_request(const Request& request) {
@@ -357,7 +358,7 @@ void RemoteDecoder::Run::connect_beside() {
                           decoder_.times_.connect_ms, idle_ms());
   }
   if (attempt_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
-  next_attempt_ms_ = now_ms() + kLastPauseMs;
+  next_attempt_ms_ = now_ms() + kLonePauseMs;
   auto link = attempt_.get();
   if (link.ok()) greet(std::move(link).value());
 }

@@ -10,8 +10,9 @@
 
 from outrider._program import pull
 from outrider.configs import (AutoDecodingConfig, CudaGraphConfig, DecodingConfig, DFlashDecodingConfig,
-                              DraftTargetDecodingConfig, Eagle3DecodingConfig, EagleDecodingConfig, KvCacheConfig, LookaheadDecodingConfig,
-                              MedusaDecodingConfig, MoeConfig, MTPDecodingConfig, NGramDecodingConfig,
+                              DraftTargetDecodingConfig, DSparkDecodingConfig, Eagle3DecodingConfig,
+                              EagleDecodingConfig, KvCacheConfig, LookaheadDecodingConfig, MedusaDecodingConfig,
+                              MoeConfig, MTPDecodingConfig, NGramDecodingConfig, PARDDecodingConfig,
                               SADecodingConfig, SchedulerConfig, TorchCompileConfig, UserProvidedDecodingConfig)
 from outrider.drafter import BaseResourceManager, Drafter, LlmRequest, ScheduledRequests
 from outrider.lib._engine import version as __version__
@@ -25,9 +26,10 @@ StructuredOutputsParams = GuidedDecodingParams
 
 __all__ = [
     "AutoDecodingConfig", "BaseResourceManager", "CompletionOutput", "CudaGraphConfig", "DecodingConfig",
-    "DFlashDecodingConfig", "Drafter", "DraftTargetDecodingConfig", "Eagle3DecodingConfig", "EagleDecodingConfig",
-    "GuidedDecodingParams", "KvCacheConfig", "LLM", "LlmRequest", "LookaheadDecodingConfig", "MedusaDecodingConfig",
-    "MoeConfig", "MTPDecodingConfig", "NGramDecodingConfig", "Node", "RequestOutput", "ResourceManager",
+    "DFlashDecodingConfig", "Drafter", "DraftTargetDecodingConfig", "DSparkDecodingConfig", "Eagle3DecodingConfig",
+    "EagleDecodingConfig", "GuidedDecodingParams", "KvCacheConfig", "LLM", "LlmRequest", "LookaheadDecodingConfig",
+    "MedusaDecodingConfig", "MoeConfig", "MTPDecodingConfig", "NGramDecodingConfig", "Node", "PARDDecodingConfig",
+    "RequestOutput", "ResourceManager",
     "SADecodingConfig", "SamplingParams", "ScheduledRequests", "SchedulerConfig", "SpeculationStats", "Step",
     "StructuredOutputsParams", "Tokenizer", "TorchCompileConfig", "UserProvidedDecodingConfig", "__version__", "pull",
 ]

@@ -112,6 +112,30 @@ class DFlashDecodingConfig(DecodingConfig):
     decoding_type = "DFlash"
 
 
+class DSparkDecodingConfig(DecodingConfig):
+    """DSpark: DFlash with tokens that depend on the one before them.
+
+    Args:
+        max_draft_len: tokens of a draft, 1 to 64.
+        speculative_model: files of the head.
+        mask_token_id, target_layer_ids, block_size, markov_rank, markov_head_type: the files decide them.
+    """
+
+    decoding_type = "DSpark"
+
+
+class PARDDecodingConfig(DecodingConfig):
+    """PARD: a smaller model drafts all tokens in one pass.
+
+    Args:
+        max_draft_len: tokens of a draft, 1 to 64.
+        speculative_model: files of the model.
+        mask_token_id: the files decide it.
+    """
+
+    decoding_type = "PARD"
+
+
 class SADecodingConfig(DecodingConfig):
     """What most often followed the longest suffixes seen before is proposed.
 

@@ -240,7 +240,7 @@ constexpr Name kKeyNames[] = {
     // Keys without effect.
     {kTrt, "eagle3_one_model|mtp_eagle_one_model|use_mtp_vanilla", {}, {}, kNoOverlap},
     {kTrt, "num_eagle_layers|num_medusa_heads|eagle3_model_arch", {}, {}, kFileDecides},
-    {kTrt, "mask_token_id|target_layer_ids", {}, {}, kFileDecides},
+    {kTrt, "mask_token_id|target_layer_ids|block_size|markov_rank|markov_head_type", {}, {}, kFileDecides},
     {kTrt, "max_non_leaves_per_layer", {}, {}, "the key `max_total_draft_tokens` bounds the tree"},
     {kTrt, "max_batch_size", {}, {}, "--max-batch bounds the batch"},
     {kTrt, "greedy_sampling", {}, "true", kCoupled},
@@ -253,7 +253,7 @@ constexpr Name kKeyNames[] = {
     {kVllm, "acceptance_method", {}, "rejection_sampler", kCoupled},
     {kVllm, "max_model_len|kv_cache_dtype", {}, {}, kOwnDraftMemory},
     {kVllm, "quantization|draft_load_config|revision|code_revision", {}, {}, kFileDecides},
-    {kVllm, "parallel_drafting", {}, {}, "the method decides whether tokens are drafted one by one"},
+    {kVllm, "parallel_drafting", {}, {}, "the drafter's files decide whether tokens are drafted one by one"},
     {kVllm, "use_heterogeneous_vocab", {}, {}, "the tokenizers decide whether the draft model has another vocabulary"},
     {kVllm, "enforce_eager|disable_padded_drafter_batch|use_local_argmax_reduction", {}, {}, kNoGpu},
     {kVllm, "disable_mqa_scorer|moe_backend|attention_backend", {}, {}, kOwnKernels},

@@ -13,6 +13,8 @@ namespace {
 
 // A norm of the target's features; EAGLE-3 and DFlash differ from EAGLE and from each other by its place.
 constexpr std::string_view kLayerNorms = "midlayer.hidden_norm.weight|layers.0.hidden_norm.weight";
+constexpr std::string_view kNotDFlash =
+    "midlayer.hidden_norm.weight|layers.0.hidden_norm.weight|markov_head.markov_w1.weight";
 constexpr std::string_view kAnyHiddenNorm =
     "midlayer.hidden_norm.weight|layers.0.hidden_norm.weight|hidden_norm.weight";
 
@@ -25,8 +27,11 @@ constexpr std::array kMethods = {
               .aliases = "ngram_gpu|ngram-simple|ngram-map-k|ngram-map-k4v|ngram-mod|ngram-cache",
      .help = "tokens that followed the last ones where these occurred before (prompt lookup)"},
     MethodRow{.method = Method::kDraftTarget, .name = "DraftTarget", .aliases = "draft_model|draft|draft-simple|standalone",
-     .needs = MethodNeeds::kDraftModel,
+     .needs = MethodNeeds::kDraftModel, .stands_for = "PARD",
      .help = "a smaller model (arXiv 2211.17192)"},
+    MethodRow{.method = Method::kPard, .name = "PARD", .needs = MethodNeeds::kDraftModel,
+     .usual = {.max_draft_len = 8},
+     .help = "a smaller model that predicts all tokens of a draft in one pass (arXiv 2504.18583)"},
     MethodRow{.method = Method::kSpecInfer, .name = "SpecInfer", .needs = MethodNeeds::kDraftModels,
      .usual = {.kind = TreeKind::kStatic},
      .help = "several draft models that share one tree (arXiv 2305.09781)"},
@@ -41,13 +46,17 @@ constexpr std::array kMethods = {
      .marks = {.any = "0.0.linear.weight|medusa_head.0.0.linear.weight"},
      .help = "one output head per level on the target's last state (arXiv 2401.10774)"},
     MethodRow{.method = Method::kEagle, .name = "Eagle", .needs = MethodNeeds::kHead,
-              .stands_for = "Eagle3|MTP",
+              .stands_for = "Eagle3|PEagle|MTP",
      .marks = {.all = "fc.weight|layers.0.self_attn.q_proj.weight", .none = kAnyHiddenNorm},
      .help = "a layer over the target's last features (arXiv 2401.15077)"},
     MethodRow{.method = Method::kEagle3, .name = "Eagle3", .aliases = "draft-eagle3",
-              .needs = MethodNeeds::kHead,
-     .marks = {.all = "fc.weight", .any = kLayerNorms},
+              .needs = MethodNeeds::kHead, .stands_for = "PEagle",
+     .marks = {.all = "fc.weight", .any = kLayerNorms, .none = "mask_hidden"},
      .help = "a layer over features of several of the target's layers (arXiv 2503.01840)"},
+    MethodRow{.method = Method::kPEagle, .name = "PEagle", .needs = MethodNeeds::kHead,
+     .usual = {.max_draft_len = 8},
+     .marks = {.all = "fc.weight|mask_hidden", .any = kLayerNorms},
+     .help = "EAGLE-3 that predicts all levels in one pass (P-EAGLE)"},
     MethodRow{.method = Method::kMtp, .name = "MTP", .aliases = "nextn|*mtp",
               .needs = MethodNeeds::kHead,
      .marks = {.any = "mtp.fc.weight|*.eh_proj.weight"},
@@ -60,8 +69,13 @@ constexpr std::array kMethods = {
     MethodRow{.method = Method::kDFlash, .name = "DFlash", .aliases = "draft-dflash",
               .needs = MethodNeeds::kHead,
      .usual = {.fills_block = true},
-     .marks = {.all = "fc.weight|hidden_norm.weight", .none = kLayerNorms},
+     .marks = {.all = "fc.weight|hidden_norm.weight", .none = kNotDFlash},
      .help = "a block of tokens in one pass (arXiv 2602.06036)"},
+    MethodRow{.method = Method::kDSpark, .name = "DSpark", .aliases = "draft-dspark",
+              .needs = MethodNeeds::kHead,
+     .usual = {.fills_block = true},
+     .marks = {.all = "fc.weight|hidden_norm.weight|markov_head.markov_w1.weight", .none = kLayerNorms},
+     .help = "DFlash with tokens that depend on the one before them (arXiv 2607.05147)"},
     MethodRow{.method = Method::kCombined, .name = "Combined", .needs = MethodNeeds::kMethods,
      .shares_trees = false,
      .help = "the methods of `combine`, which share one tree"},

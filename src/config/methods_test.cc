@@ -65,6 +65,8 @@ TEST(Methods, HeadsAreRecognisedByTheirTensors) {
       {{"fc.weight", "midlayer.hidden_norm.weight", "midlayer.self_attn.q_proj.weight"}, Method::kEagle3},
       {{"fc.weight", "layers.0.hidden_norm.weight", "layers.0.self_attn.q_proj.weight"}, Method::kEagle3},
       {{"fc.weight", "hidden_norm.weight", "layers.0.self_attn.q_proj.weight"}, Method::kDFlash},
+      {{"fc.weight", "layers.0.hidden_norm.weight", "mask_hidden"}, Method::kPEagle},
+      {{"fc.weight", "hidden_norm.weight", "markov_head.markov_w1.weight"}, Method::kDSpark},
       {{"mtp.fc.weight", "mtp.layers.0.self_attn.q_proj.weight"}, Method::kMtp},
       {{"model.layers.61.eh_proj.weight"}, Method::kMtp},
       {{"Ekv2E.weight"}, Method::kMoa},

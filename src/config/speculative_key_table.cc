@@ -388,7 +388,7 @@ const SpeculativeKey kKeys[] = {
     {"use_sa_spec", kModelMethods, "false",
      "the method shares its trees with Suffix, as in combine=[Suffix, Eagle3]",
      assign_with_suffix},
-    {"eagle3_layers_to_capture", keys_of(Method::kEagle3) | keys_of(Method::kEagle), "",
+    {"eagle3_layers_to_capture", keys_of(Method::kEagle3) | keys_of(Method::kPEagle) | keys_of(Method::kEagle), "",
      "layers of the target whose output the drafter reads, as in [1,15,28]; without it those that its files name",
      assign_integers<0, 1023, &Options::eagle3_layers_to_capture>},
     {"combine", bit(Method::kCombined), "",

@@ -6,10 +6,36 @@
 #include <string>
 
 #include "draft_heads/dflash_network.h"
+#include "draft_heads/recurrent_head.h"
+#include "draft_heads/vocabulary_map.h"
 #include "formats/hf/hf_config.h"
 
 namespace outrider {
 namespace {
+
+constexpr std::string_view kAuxiliary = "aux_hidden_state_layer_ids";
+constexpr std::string_view kLayerIds = "target_layer_ids";
+
+// The keys of a block drafter lie in "dflash_config" (z-lab), or beside all others (DeepSeek, speculators).
+Result<JsonObject> block_object(const HeadFile& head) {
+  OUTRIDER_TRY(const auto own, head.config.root().object("dflash_config"));
+  return own ? *own : head.config.root();
+}
+
+Result<std::optional<int64_t>> read_block_size(const HeadFile& head) {
+  OUTRIDER_TRY(const JsonObject own, block_object(head));
+  OUTRIDER_TRY(const auto nested, own.integer("block_size"));
+  return nested ? nested : head.config.root().integer("block_size");
+}
+
+// The first place of a block that is drafted: the pending token's own state proposes the token behind it, or
+// each state the token at its place.
+Result<int> read_first_place(const HeadFile& head) {
+  const JsonObject& root = head.config.root();
+  OUTRIDER_TRY(const auto stated, root.boolean("sample_from_anchor"));
+  const bool is_from_speculators = root.contains("transformer_layer_config") || root.contains(kAuxiliary);
+  return stated.value_or(head.method == Method::kDSpark && !is_from_speculators) ? 0 : 1;
+}
 
 // The published choice where config.json lists none: spread from the second layer to the third from the end.
 std::vector<int64_t> default_ids(int64_t target_layers, int64_t count) {
@@ -22,52 +48,80 @@ std::vector<int64_t> default_ids(int64_t target_layers, int64_t count) {
   return ids;
 }
 
-Result<std::vector<int64_t>> read_ids(const HeadFile& head, const JsonObject& own, int64_t target_layers,
-                                      int64_t draft_layers) {
-  OUTRIDER_TRY(const auto listed, own.array("target_layer_ids"));
+// Layers by their outputs. speculators count them by the layer that reads this output.
+Result<std::vector<int64_t>> read_ids(const HeadFile& head, int64_t target_layers, int64_t draft_layers) {
+  OUTRIDER_TRY(const JsonObject own, block_object(head));
+  OUTRIDER_TRY(auto listed, own.array(kLayerIds));
+  const std::string_view key = listed ? kLayerIds : kAuxiliary;
+  if (!listed) {
+    OUTRIDER_TRY(listed, head.config.root().array(kAuxiliary));
+  }
+  if (!listed) return default_ids(target_layers, draft_layers);
+  const int64_t first = key == kAuxiliary ? 1 : 0;
   std::vector<int64_t> ids;
-  if (listed) {
-    for (const simdjson::dom::element id : *listed) {
-      int64_t value = -1;
-      if (id.get(value) != simdjson::SUCCESS)
-        return head.fail("config.json: expected whole numbers in dflash_config.target_layer_ids");
-      ids.push_back(value);
+  for (const simdjson::dom::element id : *listed) {
+    int64_t value = -1;
+    if (id.get(value) != simdjson::SUCCESS)
+      return head.fail(fmt::format("config.json: expected whole numbers in {}", key));
+    if (value < first || value >= target_layers + first || (!ids.empty() && value - first <= ids.back())) {
+      return head.fail(fmt::format("config.json: expected rising layers from {} to {} in {}, found {}", first,
+                                   target_layers - 1 + first, key, value));
     }
-  } else {
-    ids = default_ids(target_layers, draft_layers);
+    ids.push_back(value - first);
   }
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= 0 && ids[i] < target_layers && (i == 0 || ids[i] > ids[i - 1])) continue;
-    return head.fail(fmt::format(
-        "config.json: expected rising layers from 0 to {} in dflash_config.target_layer_ids, found {}",
-        target_layers - 1, ids[i]));
-  }
-  if (ids.empty())
-    return head.fail("config.json: expected layers in dflash_config.target_layer_ids, found none");
+  if (ids.empty()) return head.fail(fmt::format("config.json: expected layers in {}, found none", key));
   return ids;
 }
 
-// Blocks see everything before them: layers with a window are another network.
-Status refuse_windows(const HeadFile& head) {
-  OUTRIDER_TRY(const auto types, head.config.root().array("layer_types"));
-  if (!types) return {};
-  for (const simdjson::dom::element type : *types) {
-    std::string_view name;
-    if (type.get(name) == simdjson::SUCCESS && name == "full_attention") continue;
-    return head.fail(fmt::format(
-        "config.json: expected full_attention in layer_types of a DFlash drafter, found {}; windows are not "
-        "supported",
-        name));
+// Layers with a window do not see later places of the block, all others do.
+Result<std::vector<bool>> read_causal_layers(const HeadFile& head, const ModelConfig& layers) {
+  OUTRIDER_TRY(const JsonObject own, block_object(head));
+  const JsonObject& root = head.config.root();
+  OUTRIDER_TRY(auto stated, root.boolean("is_causal"));
+  if (!stated) {
+    OUTRIDER_TRY(stated, own.boolean("causal"));
+  }
+  OUTRIDER_TRY(const auto non_causal, root.boolean("sliding_window_non_causal"));
+  std::vector<bool> causal;
+  for (int64_t i = 0; i < layers.layer_count; ++i) {
+    const bool has_window = layers.traits_of(i).window != 0;
+    causal.push_back(stated.value_or(has_window && !non_causal.value_or(false)));
+    if (!has_window || causal.back()) continue;
+    return head.fail(
+        "config.json: expected layers with a window that see no later places, found is_causal false or "
+        "sliding_window_non_causal; this is not supported");
+  }
+  return causal;
+}
+
+// Factors of embeddings and logits belong to targets whose own are scaled.
+Status refuse_scales(const HeadFile& head) {
+  OUTRIDER_TRY(const JsonObject own, block_object(head));
+  for (const auto& [key, neutral] :
+       {std::pair{"output_multiplier", 1.0}, std::pair{"final_logit_softcapping", 0.0},
+        std::pair{"input_embedding_scale", 1.0}, std::pair{"attention_value_scale", 1.0}}) {
+    for (const JsonObject* object : {&own, &head.config.root()}) {
+      OUTRIDER_TRY(const auto stated, object->number(key));
+      if (stated && *stated != neutral)
+        return head.fail(
+            fmt::format("config.json: expected no {}, found {}; it is not supported", key, *stated));
+    }
   }
   return {};
 }
 
-Status check_tensors(const HeadFile& head, const DFlashConfig& config) {
-  const int64_t hidden = config.layers.hidden_size;
+Status check_block_tensors(const HeadFile& head, const DFlashConfig& config) {
+  const int64_t hidden = config.layers.hidden_size, vocab = config.layers.vocab_size;
+  const bool maps = config.draft_vocab != vocab;
   std::vector<HeadTensor> expected = {
       {.name = "fc.weight", .shape = {hidden, static_cast<int64_t>(config.ids.size()) * hidden}},
       {.name = "hidden_norm.weight", .shape = {hidden}},
-      {.name = "norm.weight", .shape = {hidden}}};
+      {.name = "norm.weight", .shape = {hidden}},
+      {.name = "lm_head.weight", .shape = {config.draft_vocab, hidden}, .is_optional = !maps},
+      {.name = "d2t", .shape = {config.draft_vocab}, .is_optional = !maps},
+      {.name = "t2d", .shape = {vocab}, .is_optional = true},
+      {.name = "embed_tokens.weight", .shape = {vocab, hidden}, .is_optional = true}};
+  if (config.markov) MarkovHead::append_tensors(head, *config.markov, expected);
   for (int64_t i = 0; i < config.layers.layer_count; ++i) {
     append_layer_tensors(config.layers, {.prefix = fmt::format("layers.{}.", i), .input_size = hidden},
                          expected);
@@ -75,46 +129,61 @@ Status check_tensors(const HeadFile& head, const DFlashConfig& config) {
   return check_head_tensors(head, expected);
 }
 
+Status read_block(const HeadFile& head, DFlashConfig& config) {
+  OUTRIDER_TRY(const auto block_size, read_block_size(head));
+  config.block_size = block_size.value_or(0);
+  if (config.block_size < 2 || config.block_size > 65)
+    return head.fail(
+        fmt::format("config.json: expected a block_size of 2 to 65, found {}", config.block_size));
+  OUTRIDER_TRY(config.first_place, read_first_place(head));
+  OUTRIDER_TRY(const JsonObject own, block_object(head));
+  OUTRIDER_TRY(const auto mask, own.integer("mask_token_id"));
+  if (!mask || *mask < 0 || *mask >= config.layers.vocab_size) {
+    return head.fail(
+        fmt::format("config.json: expected a token of the target as mask_token_id, 0 to {}, found {}",
+                    config.layers.vocab_size - 1, mask ? std::to_string(*mask) : "none"));
+  }
+  config.mask = static_cast<TokenId>(*mask);
+  return {};
+}
+
 }  // namespace
+
+Result<std::optional<int>> drafted_places(const HeadFile& head) {
+  OUTRIDER_TRY(const auto block_size, read_block_size(head));
+  if (!block_size) return std::optional<int>();
+  OUTRIDER_TRY(const int first, read_first_place(head));
+  return std::optional(static_cast<int>(std::clamp<int64_t>(*block_size, 2, 65)) - first);
+}
 
 Result<DFlashConfig> read_dflash_config(const HeadFile& head, const ModelConfig& target) {
   const JsonObject& root = head.config.root();
   DFlashConfig config;
-  OUTRIDER_RETURN_IF_ERROR(refuse_windows(head));
-  OUTRIDER_TRY(config.layers, read_layer_config(root));
+  OUTRIDER_TRY(const JsonObject layers, layer_config_object(head));
+  OUTRIDER_TRY(config.layers, read_layer_config(layers));
   detect_layer_variant(head, "layers.0.", config.layers);
   if (config.layers.hidden_size != target.hidden_size || config.layers.vocab_size != target.vocab_size) {
     return head.fail(fmt::format(
         "config.json: expected the target's hidden_size {} and vocab_size {}, found {} and {}",
         target.hidden_size, target.vocab_size, config.layers.hidden_size, config.layers.vocab_size));
   }
-  const int64_t window = config.layers.layer_traits.front().window;
-  if (window != 0) {
-    return head.fail(fmt::format(
-        "config.json: expected no sliding_window of a DFlash drafter, found {}; windows are not supported",
-        window));
-  }
   OUTRIDER_TRY(const auto target_layers, root.integer("num_target_layers"));
   if (target_layers && *target_layers != target.layer_count) {
     return head.fail(fmt::format("config.json: expected num_target_layers {}, the target's, found {}",
                                  target.layer_count, *target_layers));
   }
-  OUTRIDER_TRY(const auto block_size, root.integer("block_size"));
-  config.block_size = block_size.value_or(0);
-  if (config.block_size < 2 || config.block_size > 65)
-    return head.fail(
-        fmt::format("config.json: expected a block_size of 2 to 65, found {}", config.block_size));
-  OUTRIDER_TRY(const auto own, root.object("dflash_config"));
-  if (!own) return head.fail("config.json: expected dflash_config with mask_token_id, found none");
-  OUTRIDER_TRY(const auto mask, own->integer("mask_token_id"));
-  if (!mask || *mask < 0 || *mask >= target.vocab_size) {
-    return head.fail(fmt::format(
-        "config.json: expected a token of the target as dflash_config.mask_token_id, 0 to {}, found {}",
-        target.vocab_size - 1, mask ? std::to_string(*mask) : "none"));
+  OUTRIDER_RETURN_IF_ERROR(refuse_scales(head));
+  OUTRIDER_RETURN_IF_ERROR(read_block(head, config));
+  OUTRIDER_TRY(config.is_causal, read_causal_layers(head, config.layers));
+  OUTRIDER_TRY(const auto draft_vocab, root.integer("draft_vocab_size"));
+  config.draft_vocab = draft_vocab.value_or(target.vocab_size);
+  if (head.method == Method::kDSpark) {
+    OUTRIDER_TRY(config.markov,
+                 MarkovHead::read_sizes(head, target.hidden_size, target.vocab_size, config.draft_vocab));
   }
-  config.mask = static_cast<TokenId>(*mask);
-  OUTRIDER_TRY(config.ids, read_ids(head, *own, target.layer_count, config.layers.layer_count));
-  OUTRIDER_RETURN_IF_ERROR(check_tensors(head, config));
+  OUTRIDER_TRY(config.ids, read_ids(head, target.layer_count, config.layers.layer_count));
+  OUTRIDER_RETURN_IF_ERROR(check_block_tensors(head, config));
+  OUTRIDER_TRY(config.vocabulary, read_vocabulary_map(head, config.draft_vocab, target.vocab_size));
   return config;
 }
 

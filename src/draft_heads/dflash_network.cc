@@ -7,15 +7,15 @@
 
 namespace outrider {
 
-DFlashNetwork::DFlashNetwork(DFlashConfig config, const Model& target, const ModelOptions& options)
+DFlashNetwork::DFlashNetwork(DFlashConfig config, Model* target, const ModelOptions& options)
     : config_(std::move(config)),
-      target_(&target),
+      vocabulary_(target),
       layers_(config_.layers, options.kernels, options.pool),
       weights_(static_cast<size_t>(config_.layers.layer_count)) {}
 
-Result<std::unique_ptr<DFlashNetwork>> DFlashNetwork::load(const HeadFile& head, const Model& target,
+Result<std::unique_ptr<DFlashNetwork>> DFlashNetwork::load(const HeadFile& head, Model* target,
                                                            const ModelOptions& options) {
-  OUTRIDER_TRY(DFlashConfig config, read_dflash_config(head, target.config()));
+  OUTRIDER_TRY(DFlashConfig config, read_dflash_config(head, target->config()));
   auto network = std::unique_ptr<DFlashNetwork>(new DFlashNetwork(std::move(config), target, options));
   OUTRIDER_RETURN_IF_ERROR(network->load_weights(head, options));
   return network;
@@ -33,7 +33,14 @@ Status DFlashNetwork::load_weights(const HeadFile& head, const ModelOptions& opt
         .prefix = "layers." + std::to_string(i) + ".", .input_size = hidden, .splits_queries = true};
     OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(loader, config_.layers, place, weights_[i]));
   }
+  if (head.tensors.contains("embed_tokens.weight"))
+    OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_embedding(loader, "embed_tokens"));
+  if (head.tensors.contains("lm_head.weight"))
+    OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_output(loader, "lm_head", config_.vocabulary));
+  if (config_.markov)
+    OUTRIDER_RETURN_IF_ERROR(markov_.emplace(*config_.markov, config_.vocabulary).plan(head, loader));
   OUTRIDER_TRY(memory_, loader.pack_all());
+  weight_bytes_ = loader.packed_bytes();
   return {};
 }
 
@@ -41,12 +48,6 @@ FeatureTaps DFlashNetwork::taps() const {
   FeatureTaps taps;
   for (const int64_t id : config_.ids) taps.layers.push_back(id + 1);  // what leaves layer id
   return taps;
-}
-
-int64_t DFlashNetwork::weight_bytes() const {
-  int64_t bytes = fuse_.bytes();
-  for (const DecoderLayer& layer : weights_) bytes += layer.bytes();
-  return bytes;
 }
 
 void DFlashNetwork::reserve(int64_t rows) {
@@ -90,13 +91,14 @@ std::span<const float> DFlashNetwork::run(const ForwardBatch& batch, KvCache& ca
   const float epsilon = config_.layers.norm.epsilon;
   reserve(rows);
   LayerOps& ops = layers_.ops();
-  target_->embed_tokens(batch.tokens, states_.data());
+  vocabulary_.embed(batch.tokens, states_.data());
   layers_.begin(batch, cache);
   for (size_t i = 0; i < weights_.size(); ++i) {
     const DecoderLayer& layer = weights_[i];
     ops.normalize(states_.data(), layer.attention_norm, normed_.data(), rows);
     layers_.store_context(layer, static_cast<int64_t>(i), normed_.data());
     layers_.query(layer, normed_.data());
+    layers_.see(config_.layers.traits_of(static_cast<int64_t>(i)).window, config_.is_causal[i]);
     layers_.finish(layer, static_cast<int64_t>(i), states_.data());
   }
   ops.normalize(states_.data(), output_norm_, states_.data(), rows, epsilon);

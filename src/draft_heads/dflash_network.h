@@ -7,33 +7,45 @@
 #include <vector>
 
 #include "draft_heads/head_layer.h"
+#include "draft_heads/head_vocabulary.h"
+#include "draft_heads/markov_head.h"
 #include "models/model.h"
 
 namespace outrider {
 
 struct DFlashConfig {
-  ModelConfig layers;        // the drafter's own layers
-  std::vector<int64_t> ids;  // layers of the target whose outputs it learns from, rising
-  int64_t block_size = 0;    // the pending token and the places drafted at once
-  TokenId mask = 0;          // token of a place to be drafted
+  ModelConfig layers;               // the drafter's own layers
+  std::vector<int64_t> ids;         // layers of the target whose outputs it learns from, rising
+  std::vector<bool> is_causal;      // by layer: places do not see those after them
+  int64_t block_size = 0;           // the pending token and the masks behind it
+  int first_place = 1;              // of a block that proposes a token: 0, that behind its own; 1, its own
+  TokenId mask = 0;                 // token of a place to be drafted
+  int64_t draft_vocab = 0;          // tokens that it proposes
+  std::vector<TokenId> vocabulary;  // the target's id of each of them; empty: they are equal
+  std::optional<MarkovHead::Sizes> markov;  // DSpark's
+
+  int places() const { return static_cast<int>(block_size) - first_place; }
 };
+
+// Tokens that a pass of this head drafts; nullopt: its config does not say.
+Result<std::optional<int>> drafted_places(const HeadFile& head);
 
 // Errors: keys that are missing, not supported or contradict the target; the first tensor that is missing,
 // has another shape, or does not belong there.
 Result<DFlashConfig> read_dflash_config(const HeadFile& head, const ModelConfig& target);
 
-// The block drafter of arXiv 2602.06036. For every committed token it caches keys and values that depend on
-// the token's features alone; the rows of a block see all of these and one another.
+// The block drafter of arXiv 2602.06036, and DSpark's. For every committed token it caches keys and values
+// that depend on the token's features alone; the rows of a block see all of these and one another.
 class DFlashNetwork {
  public:
   // Errors: those of read_dflash_config() and of loading weights. The target must outlive the network.
-  static Result<std::unique_ptr<DFlashNetwork>> load(const HeadFile& head, const Model& target,
+  static Result<std::unique_ptr<DFlashNetwork>> load(const HeadFile& head, Model* target,
                                                      const ModelOptions& options);
 
   const DFlashConfig& config() const { return config_; }
   FeatureTaps taps() const;
   KvShape kv_shape() const { return layers_.kv_shape(config_.layers.layer_count); }  // pages excepted
-  int64_t weight_bytes() const;
+  int64_t weight_bytes() const { return weight_bytes_; }
   // Makes room for passes of so many rows.
   void reserve(int64_t rows);
 
@@ -44,18 +56,32 @@ class DFlashNetwork {
   // Caches the committed tokens that are the rows of the batch; features [rows, ids.size() * hidden_size].
   void add_context(const ForwardBatch& batch, const float* features, KvCache& cache);
 
-  // The states of the rows of blocks as the target's output head reads them, [rows, hidden_size], valid until
-  // the next call: place i of a block proposes the token at its own position.
+  // The states of the rows of blocks, normalised, [rows, hidden_size], valid until the next call. Place
+  // first_place + i of a block proposes the i-th token after the pending one.
   std::span<const float> run(const ForwardBatch& batch, KvCache& cache);
+  // Logits [rows, vocab_size of the target] of such states, valid until the next call or pass of the target.
+  std::span<const float> logits(const float* states, int64_t rows) {
+    return vocabulary_.logits(layers_.ops(), states, rows);
+  }
+  // As MarkovHead::logits(). Precondition: config().markov
+  std::span<const float> logits_behind(std::span<const float> place, std::span<const TokenId> before) {
+    return markov_->logits(layers_.ops(), place, before);
+  }
+  // As MarkovHead::confidence(); 1 without such a head.
+  float confidence(const float* state, TokenId before) {
+    return markov_ && markov_->has_confidence() ? markov_->confidence(state, before) : 1.0f;
+  }
 
  private:
-  DFlashNetwork(DFlashConfig config, const Model& target, const ModelOptions& options);
+  DFlashNetwork(DFlashConfig config, Model* target, const ModelOptions& options);
   Status load_weights(const HeadFile& head, const ModelOptions& options);
 
   DFlashConfig config_;
-  const Model* target_;
+  HeadVocabulary vocabulary_;
+  std::optional<MarkovHead> markov_;
   HeadLayers layers_;
   WeightMemory memory_;
+  int64_t weight_bytes_ = 0;
   Projection fuse_;  // fc
   std::vector<float> context_norm_, output_norm_;
   std::vector<DecoderLayer> weights_;  // by layer

@@ -48,11 +48,11 @@ void make_dflash(FakeHead& head) {
     head.add_layer(prefix, {kHidden, 4, 2, 24, 72, false, true});
 }
 
-Result<std::unique_ptr<DFlashNetwork>> load(const FakeHead& made, const Model& target, ThreadPool& pool,
+Result<std::unique_ptr<DFlashNetwork>> load(const FakeHead& made, Model& target, ThreadPool& pool,
                                             const KernelTable* kernels) {
   OUTRIDER_TRY(const HeadFile head, open_head(made.write()));
   EXPECT_EQ(head.method, Method::kDFlash);
-  return DFlashNetwork::load(head, target, {.kernels = kernels, .pool = &pool, .weights = {}});
+  return DFlashNetwork::load(head, &target, {.kernels = kernels, .pool = &pool, .weights = {}});
 }
 
 class DFlashGolden : public testing::TestWithParam<HeadGoldenParam> {};
@@ -114,7 +114,7 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected, co
   batch.clear();
   network.append_block(batch, sequence, staged, tokens.back());
   const std::span<const float> states = network.run(batch, cache);
-  const std::span<const float> logits = target->output_head(states.data() + kHidden, block - 1);
+  const std::span<const float> logits = network.logits(states.data() + kHidden, block - 1);
   expect_logits(logits, static_cast<size_t>(block - 1), static_cast<size_t>(target->config().vocab_size),
                 expected.at("logits"));
 }
@@ -183,14 +183,19 @@ TEST(DFlashLayout, KeysThatContradictAreNamed) {
               AllOf(HasSubstr("target_layer_ids"), HasSubstr("found 1")));
   EXPECT_THAT(with("dflash_config", {{"mask_token_id", 1}, {"target_layer_ids", {1, 2, 6}}}),
               HasSubstr("found 6"));
-  EXPECT_THAT(
-      refusal([](FakeHead& head) {
-        head.config.erase("layer_types");
-        head.config.update({{"use_sliding_window", true}, {"sliding_window", 32}, {"max_window_layers", 0}});
-      }),
-      AllOf(HasSubstr("sliding_window"), HasSubstr("32")));
-  EXPECT_THAT(with("layer_types", {"full_attention", "sliding_attention", "full_attention"}),
-              AllOf(HasSubstr("layer_types"), HasSubstr("sliding_attention")));
+  const auto with_windows = [](const nlohmann::json& keys) {
+    return refusal([&](FakeHead& head) {
+      head.config.update({{"use_sliding_window", true}, {"sliding_window", 32}, {"max_window_layers", 0}});
+      head.config["layer_types"] = {"full_attention", "sliding_attention", "full_attention"};
+      head.config.update(keys);
+    });
+  };
+  EXPECT_EQ(with_windows(nlohmann::json::object()), "");
+  EXPECT_THAT(with_windows({{"is_causal", false}}), HasSubstr("is_causal"));
+  EXPECT_THAT(with_windows({{"sliding_window_non_causal", true}}), HasSubstr("sliding_window_non_causal"));
+  EXPECT_THAT(with("output_multiplier", 2.0), AllOf(HasSubstr("output_multiplier"), HasSubstr("found 2")));
+  EXPECT_THAT(with("dflash_config", {{"mask_token_id", 1}, {"final_logit_softcapping", 30.0}}),
+              HasSubstr("final_logit_softcapping"));
 }
 
 }  // namespace

@@ -14,6 +14,8 @@
 namespace outrider {
 namespace {
 
+constexpr std::string_view kMaskFeatures = "mask_hidden";
+
 // Variants of the network that a config may name.
 struct Variant {
   bool norm_before_residual = false;  // the residual stream begins after hidden_norm
@@ -35,9 +37,10 @@ class Eagle3 final : public RecurrentHead {
   void reserve(int64_t rows, int64_t wanted) override;
 
  private:
-  std::vector<HeadTensor> tensors(std::span<const LayerPlace> places, const ModelConfig& config,
-                                  int64_t draft_vocab) const;
+  std::vector<HeadTensor> tensors(const HeadFile& head, std::span<const LayerPlace> places,
+                                  const ModelConfig& config, int64_t draft_vocab) const;
   Status load_norms(WeightLoader& loader, const std::string& first_layer);
+  Status load_masked_place(const HeadFile& head);
   void fuse(const float* features, int64_t rows);
 
   Variant variant_;
@@ -63,8 +66,8 @@ std::vector<LayerPlace> places_of(const HeadFile& head, const ModelConfig& confi
   return places;
 }
 
-std::vector<HeadTensor> Eagle3::tensors(std::span<const LayerPlace> places, const ModelConfig& config,
-                                        int64_t draft_vocab) const {
+std::vector<HeadTensor> Eagle3::tensors(const HeadFile& head, std::span<const LayerPlace> places,
+                                        const ModelConfig& config, int64_t draft_vocab) const {
   const int64_t hidden = config.hidden_size;
   const std::string& first = places.front().prefix;
   const bool maps = draft_vocab != config.vocab_size;
@@ -77,6 +80,12 @@ std::vector<HeadTensor> Eagle3::tensors(std::span<const LayerPlace> places, cons
       {.name = "d2t", .shape = {draft_vocab}, .is_optional = !maps},
       {.name = "t2d", .shape = {config.vocab_size}, .is_optional = true},
       {.name = "embed_tokens.weight", .shape = {config.vocab_size, hidden}, .is_optional = true}};
+  if (const auto mask = head.tensors.find(kMaskFeatures); mask != head.tensors.end()) {
+    // Published with one leading dimension of 1 or with two.
+    Shape shape(mask->second.shape.size() == 2 ? 1 : 2, 1);
+    shape.push_back(taps_.count() * hidden);
+    expected.push_back({.name = std::string(kMaskFeatures), .shape = std::move(shape)});
+  }
   if (variant_.norm_before_fc)
     expected.push_back({.name = "input_norm.weight", .shape = {taps_.count() * hidden}});
   for (int64_t i = 0; variant_.fc_norm && i < taps_.count(); ++i)
@@ -106,7 +115,7 @@ Status Eagle3::load(const HeadFile& head, ModelConfig config, const ModelOptions
   const int64_t draft_vocab = stated_vocab.value_or(config.vocab_size);
   const std::vector<LayerPlace> places = places_of(head, config);
   detect_layer_variant(head, places.front().prefix, config);
-  OUTRIDER_RETURN_IF_ERROR(check_head_tensors(head, tensors(places, config, draft_vocab)));
+  OUTRIDER_RETURN_IF_ERROR(check_head_tensors(head, tensors(head, places, config, draft_vocab)));
   OUTRIDER_TRY(std::vector<TokenId> ids, read_vocabulary_map(head, draft_vocab, config.vocab_size));
   WeightLoader loader(head.file, options);
   OUTRIDER_RETURN_IF_ERROR(plan_own_embedding(head, loader));
@@ -115,8 +124,29 @@ Status Eagle3::load(const HeadFile& head, ModelConfig config, const ModelOptions
   OUTRIDER_RETURN_IF_ERROR(
       loader.plan({{"fc", hidden_size_}}, taps_.count() * hidden_size_, /*bias=*/false, fc_));
   OUTRIDER_RETURN_IF_ERROR(load_layers(loader, config, places, decoder_));
+  if (head.method == Method::kPEagle) OUTRIDER_RETURN_IF_ERROR(load_masked_place(head));
   cache_layers_ = config.layer_count;
   return pack(loader);
+}
+
+// P-EAGLE reads one token and one vector of features, which stand for those of the target, at all places that
+// it drafts.
+Status Eagle3::load_masked_place(const HeadFile& head) {
+  const int64_t vocab = target_->config().vocab_size;
+  std::optional<int64_t> token;
+  for (const std::string_view key : {"pard_token", "ptd_token_id", "mask_token_id"}) {
+    if (token) break;
+    OUTRIDER_TRY(token, head.config.root().integer(key));
+  }
+  if (!token || *token < 0 || *token >= vocab) {
+    return head.fail(fmt::format(
+        "config.json: expected a token of the target as pard_token, ptd_token_id or mask_token_id, 0 to {}, "
+        "found {}",
+        vocab - 1, token ? std::to_string(*token) : "none"));
+  }
+  OUTRIDER_TRY(masked_place_.features, read_numbers(head, std::string(kMaskFeatures)));
+  masked_place_.token = static_cast<TokenId>(*token);
+  return {};
 }
 
 // The target's states as one: states_ = fc(features).

@@ -149,6 +149,18 @@ Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expe
   return {};
 }
 
+Result<std::vector<float>> read_numbers(const HeadFile& head, const std::string& name) {
+  const auto found = head.file.tensors.find(name);
+  if (found == head.file.tensors.end()) {
+    return head.fail(fmt::format("tensor {}: expected plain numbers, found the type {}", name,
+                                 head.tensors.find(name)->second.dtype_name));
+  }
+  const TensorView& tensor = found->second;
+  std::vector<float> numbers(static_cast<size_t>(tensor.rows() * tensor.cols()));
+  dequantize_row(tensor.dtype, tensor.data, numbers.data(), std::ssize(numbers));
+  return numbers;
+}
+
 std::string target_fingerprint(const ModelFile& target) {
   uint64_t hash = 0xcbf29ce484222325;
   std::vector<float> values;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/json_file.h"
 #include "formats/model_file.h"
@@ -44,6 +45,9 @@ struct HeadTensor {
 // be there without being listed.
 Status check_head_tensors(const HeadFile& head, std::span<const HeadTensor> expected,
                           const std::function<bool(std::string_view)>& is_ignored = {});
+
+// All numbers of a tensor that is there, whatever its dimensions. Error: it holds no plain numbers.
+Result<std::vector<float>> read_numbers(const HeadFile& head, const std::string& name);
 
 // Says which target a head was trained for: a hash of all norms' weights as f32, which stay as they are when
 // matrices are quantised. Heads carry it in config.json as "outrider_target".

@@ -33,7 +33,8 @@ int64_t hidden_size_of(const HeadFile& head) {
       return size_of(head, "0.0.linear.weight", 1);
     case Method::kEagle:
       return size_of(head, "fc.weight", 0);
-    case Method::kEagle3: {
+    case Method::kEagle3:
+    case Method::kPEagle: {
       const int64_t said = config_number(head, "target_hidden_size");
       return said != 0 ? said : size_of(head, "fc.weight", 0);
     }
@@ -45,6 +46,7 @@ int64_t hidden_size_of(const HeadFile& head) {
       // Not that of layer_self_attention.
       return head.tensors.contains(kMoaNorm) ? head.tensors.find(kMoaNorm)->second.shape.front() : 0;
     case Method::kDFlash:
+    case Method::kDSpark:
       return size_of(head, "hidden_norm.weight", 0);
     default:
       return 0;

@@ -190,6 +190,17 @@ void HeadLayers::query(const DecoderLayer& layer, const float* input) {
     std::copy_n(q + row * shape_.q_size(), shape_.q_size(), qkv_.data() + row * shape_.qkv_size());
 }
 
+void HeadLayers::see(int64_t window, bool is_causal) {
+  shape_.window = window;
+  for (size_t i = 0; i < attention_rows_.size(); ++i) {
+    const int32_t row = rows_[i];
+    attention_rows_[i] = attention_row(*batch_, row);
+    if (!is_causal) continue;
+    AttentionRow& seen = attention_rows_[i];
+    seen.tail_len = batch_->positions[static_cast<size_t>(row)] - seen.tail[0] + 1;
+  }
+}
+
 void HeadLayers::see_prefix_only() {
   for (AttentionRow& row : attention_rows_) row.tail_len = 0;
 }

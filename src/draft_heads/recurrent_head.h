@@ -9,35 +9,11 @@
 
 #include "draft_heads/head_file.h"
 #include "draft_heads/head_layer.h"
+#include "draft_heads/head_vocabulary.h"
 #include "models/model.h"
 #include "outrider/drafter.h"
 
 namespace outrider {
-
-// How a head reads tokens and names those it proposes: by an embedding and an output head of its own, or the
-// target's.
-class HeadVocabulary {
- public:
-  explicit HeadVocabulary(Model* target) : target_(target) {}
-
-  // Plans the tensors of the head's own; for the others the target's are used. `ids`: the target's id of each
-  // row of the output head; empty: ids and rows are equal.
-  Status plan_embedding(WeightLoader& loader, const std::string& name);
-  Status plan_output(WeightLoader& loader, const std::string& name, std::vector<TokenId> ids);
-
-  void embed(std::span<const TokenId> tokens, float* out) const;
-  // states [rows, hidden_size] -> [rows, vocab_size of the target], valid until the next call or pass of it;
-  // ids that the head does not know get -infinity.
-  std::span<const float> logits(LayerOps& ops, const float* states, int64_t rows);
-  void reserve(LayerOps& ops, int64_t rows);
-
- private:
-  Model* target_;
-  std::optional<PackedMatrix> embedding_;
-  std::optional<Projection> output_;
-  std::vector<TokenId> ids_;
-  Scratch own_, logits_;
-};
 
 // A network that drafts token by token: the state after a token (of the target, or its own) and the next
 // token give a state and the logits of the token after that. Entry e of its cache belongs to token e's state
@@ -53,6 +29,12 @@ class RecurrentHead {
   virtual int64_t state_size() const { return hidden_size_; }
   // Greatest number of levels that it can draft.
   virtual int max_depth() const { return 64; }
+  // The place of a token that is to be drafted, for a head that predicts all levels in one pass.
+  struct MaskedPlace {
+    std::optional<TokenId> token = {};  // nullopt: each level is a pass
+    std::vector<float> features = {};   // [feature_size()], in place of the target's
+  };
+  const MaskedPlace& masked_place() const { return masked_place_; }
   // Whether rows of committed tokens also need the state of the entry before the first.
   virtual bool carries_state() const { return false; }
 
@@ -101,6 +83,7 @@ class RecurrentHead {
 
   Model* target_;
   FeatureTaps taps_;
+  MaskedPlace masked_place_;
   HeadVocabulary vocabulary_;
   int64_t hidden_size_;
   float epsilon_;

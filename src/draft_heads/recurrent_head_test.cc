@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <numeric>
 
 #include "draft_heads/eagle.h"
 #include "draft_heads/eagle3.h"
 #include "draft_heads/mtp.h"
 #include "draft_heads/recurrent_test_data.h"
+#include "formats/torch/test_torch.h"
 #include "models/model_test_data.h"
 
 namespace outrider {
@@ -34,6 +36,7 @@ Result<std::unique_ptr<RecurrentHead>> load(const fs::path& path, Model* target,
     case Method::kEagle:
       return load_eagle(head, target, options);
     case Method::kEagle3:
+    case Method::kPEagle:
       return load_eagle3(head, target, options, captured);
     case Method::kMtp:
       return load_mtp(head, target, options);
@@ -64,10 +67,26 @@ class HeadRun {
     return {output.logits.begin(), output.logits.end()};
   }
 
+  // Logits of `count` places after a token, which is the last one committed so far: [count, vocab].
+  std::vector<float> predict(TokenId token, const float* features, int count) {
+    const RecurrentHead::MaskedPlace& masked = head_->masked_place();
+    std::vector<TokenId> tokens(static_cast<size_t>(count), masked.token.value());
+    tokens.front() = token;
+    std::vector<float> inputs(features, features + head_->feature_size());
+    for (int place = 1; place < count; ++place)
+      inputs.insert(inputs.end(), masked.features.begin(), masked.features.end());
+    auto staged = cache_.stage(sequence_, count).value();
+    ForwardBatch batch;
+    append_chain(batch, sequence_, staged, tokens, LogitsWanted::kAll);
+    const auto output = head_->forward({.batch = &batch, .cache = &cache_, .inputs = inputs.data()});
+    return {output.logits.begin(), output.logits.end()};
+  }
+
   // Logits after every node of a tree, level by level.
   std::vector<std::vector<float>> grow(const std::vector<int>& parents, const std::vector<TokenId>& tokens) {
     std::vector<std::vector<float>> logits(parents.size());
     std::vector<std::vector<float>> states(parents.size());
+    if (parents.empty()) return logits;
     auto stage = cache_.stage(sequence_, static_cast<int>(parents.size()));
     KvTransaction& staged = *stage;
     const auto size = static_cast<size_t>(head_->state_size());
@@ -160,6 +179,28 @@ TEST_P(RecurrentHeadTest, AgreesWithPyTorch) {
   }
 }
 
+TEST_P(RecurrentHeadTest, MaskedPlacesAgreeWithPyTorch) {
+  const json golden = head_golden("peagle");
+  const int64_t stride = read_head_goldens()["stride"];
+  FakeHead made;
+  fill_head(made, golden);
+  const auto head = load(made.write(), &*target_,
+                         {.kernels = *select_kernels(GetParam()), .pool = &pool_, .weights = DType::kF32});
+  ASSERT_TRUE(head.ok()) << head.error().message;
+  const auto text = golden["text"].get<std::vector<TokenId>>();
+  auto features = fake_tensor("features", {std::ssize(text) - 1, (*head)->feature_size()});
+  for (float& feature : features) feature *= 5.0f;
+  HeadRun run(head->get(), 4);
+  run.commit(std::span(text).subspan(1, text.size() - 2), features.data());
+  const float* last = features.data() + (std::ssize(text) - 2) * (*head)->feature_size();
+  const auto count = static_cast<int>(golden["masked"].size());
+  const std::vector<float> logits = run.predict(text.back(), last, count);
+  for (int place = 0; place < count; ++place) {
+    const auto row = logits.begin() + place * kVocab;
+    expect_logits({row, row + kVocab}, golden["masked"][static_cast<size_t>(place)], stride);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, RecurrentHeadTest, testing::ValuesIn([] {
                            std::vector<std::string> names;
                            for (const auto name : available_kernels()) names.emplace_back(name);
@@ -195,7 +236,7 @@ TEST_F(RecurrentHeadFile, EveryTensorOfEveryLayoutIsNeeded) {
     fill_head(whole, golden);
     ASSERT_EQ(refusal(whole), "") << golden["name"];
     for (const auto& [name, shape] : whole.tensors) {
-      if (name == "embed_tokens.weight") continue;
+      if (name == "embed_tokens.weight" || name == "mask_hidden") continue;
       FakeHead made;
       fill_head(made, golden);
       made.tensors.erase(name);
@@ -229,6 +270,59 @@ TEST_F(RecurrentHeadFile, VocabularyMapsAreChecked) {
               AllOf(HasSubstr("tensor d2t"), HasSubstr("expected the shape")));
   EXPECT_THAT(with([](FakeHead& made) { made.flags["t2d"][3] = 0; }), HasSubstr("token 3"));
   EXPECT_THAT(with([](FakeHead& made) { made.config["draft_vocab_size"] = 95; }), HasSubstr("lm_head"));
+}
+
+TEST_F(RecurrentHeadFile, MaskedPlacesNeedATokenAndFeatures) {
+  const auto with = [&](auto&& change) { return refusal_of("peagle", change); };
+  EXPECT_EQ(with([](FakeHead&) {}), "");
+  EXPECT_EQ(with([](FakeHead& made) { made.tensors["mask_hidden"] = {1, 3 * kHidden}; }), "");
+  EXPECT_THAT(with([](FakeHead& made) {
+                made.tensors["mask_hidden"] = {1, 1, 2 * kHidden};
+              }),
+              AllOf(HasSubstr("tensor mask_hidden"), HasSubstr("expected the shape [1, 1, 192]")));
+  EXPECT_THAT(with([](FakeHead& made) { made.config.erase("ptd_token_id"); }),
+              AllOf(HasSubstr("ptd_token_id"), HasSubstr("found none")));
+  EXPECT_THAT(with([](FakeHead& made) { made.config["ptd_token_id"] = kVocab; }), HasSubstr("found 288"));
+  EXPECT_EQ(with([](FakeHead& made) {
+              made.config.erase("ptd_token_id");
+              made.config["mask_token_id"] = 4;
+            }),
+            "");
+}
+
+// The bytes of a checkpoint of torch.save(), as SafeAILab publishes them.
+std::string torch_checkpoint(const FakeHead& made) {
+  std::vector<TorchTensor> tensors;
+  for (const auto& [name, shape] : made.tensors)
+    tensors.push_back({name, "FloatStorage", shape, storage_bytes(fake_tensor(name, shape))});
+  for (const auto& [name, numbers] : made.integers)
+    tensors.push_back({name, "LongStorage", {std::ssize(numbers)}, storage_bytes(numbers)});
+  for (const auto& [name, flags] : made.flags)
+    tensors.push_back({name, "BoolStorage", {std::ssize(flags)}, storage_bytes(flags)});
+  return torch_file_of(tensors);
+}
+
+TEST_F(RecurrentHeadFile, CheckpointsOfTorchGiveTheSameLogits) {
+  const json goldens = read_head_goldens();
+  for (const char* name : {"eagle3", "eagle3_speculators", "peagle"}) {
+    SCOPED_TRACE(name);
+    const json golden = head_golden(name);
+    FakeHead made;
+    fill_head(made, golden);
+    const fs::path path = made.write();
+    fs::remove(path / "model.safetensors");
+    std::ofstream(path / "pytorch_model.bin", std::ios::binary) << torch_checkpoint(made);
+    TestModel target({.name = "llama", .weights = DType::kF32});
+    const auto head =
+        load(path, &*target, {.kernels = *select_kernels("reference"), .pool = &pool_, .weights = {}});
+    ASSERT_TRUE(head.ok()) << head.error().message;
+    const auto text = golden["text"].get<std::vector<TokenId>>();
+    auto features = fake_tensor("features", {std::ssize(text) - 1, (*head)->feature_size()});
+    for (float& feature : features) feature *= 5.0f;
+    HeadRun run(head->get(), 16);
+    expect_logits(run.commit(std::span(text).subspan(1), features.data()), golden["logits"][0],
+                  goldens["stride"]);
+  }
 }
 
 // A captured layer is one whose output is read, which is the input of the next.

@@ -30,7 +30,9 @@ inline void fill_head(FakeHead& made, const nlohmann::json& golden) {
     made.tensors[name] = shape.get<std::vector<int64_t>>();
   if (golden["ids"].is_null()) return;
   const auto ids = golden["ids"].get<std::vector<int64_t>>();
-  made.flags["t2d"].assign(golden["config"]["vocab_size"].get<size_t>(), 0);
+  const nlohmann::json& config = golden["config"];
+  const auto layers = config.find("transformer_layer_config");
+  made.flags["t2d"].assign((layers == config.end() ? config : *layers)["vocab_size"].get<size_t>(), 0);
   for (size_t i = 0; i < ids.size(); ++i) {
     made.integers["d2t"].push_back(ids[i] - static_cast<int64_t>(i));
     made.flags["t2d"][static_cast<size_t>(ids[i])] = 1;

@@ -26,14 +26,15 @@ KvShape CachedGrowth::cache_shape(KvShape shape, int64_t max_length, const Specu
 }
 
 CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterContext& context,
-                           const KvShape& shape, int64_t vocab, std::span<const TokenId> own_ids)
+                           const KvShape& shape, const Vocabulary& vocabulary)
     : cache_(shape),
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
       max_nodes_(largest_tree(options)),
       max_staged_(max_staged(options)),
-      vocab_(vocab),
-      own_ids_(own_ids.begin(), own_ids.end()) {
+      vocab_(vocabulary.size),
+      own_ids_(vocabulary.own_ids.begin(), vocabulary.own_ids.end()),
+      mask_(vocabulary.mask) {
   const auto batch = static_cast<size_t>(context.max_batch);
   batch_.reserve({.rows = max_rows(options, context),
                   .max_sequences = context.max_batch,
@@ -87,6 +88,7 @@ CachedGrowth::Rows CachedGrowth::append_frontier(Growing& growing) {
   DraftSequence& sequence = *growing.sequence;
   const TokenTree& tree = growing.growth.tree();
   const bool is_root = tree.drafted() == 0;
+  if (is_root && mask_) return {.sequence = &sequence, .first = 0, .logits_index = append_masks(growing)};
   const int first = is_root ? 0 : static_cast<int>(sequence.tokens.size());
   growing.entries.resize(static_cast<size_t>(tree.size()), -1);
   for (const int node : growing.growth.frontier()) {
@@ -102,7 +104,30 @@ CachedGrowth::Rows CachedGrowth::append_frontier(Growing& growing) {
   return {.sequence = &sequence, .first = first, .logits_index = index};
 }
 
+// The uncached tokens and a mask for every level but the first. Returns the index of the root's logits.
+int CachedGrowth::append_masks(Growing& growing) {
+  DraftSequence& sequence = *growing.sequence;
+  const DraftRequest& request = growing.growth.request();
+  const auto root = static_cast<int>(sequence.tokens.size()) - 1;
+  const auto levels = static_cast<size_t>(std::min({request.max_depth, request.max_nodes, max_nodes_}));
+  sequence.tokens.resize(sequence.tokens.size() + levels - 1, *mask_);
+  return append_chain(batch_, sequence.kv, *sequence.staged, sequence.tokens, root);
+}
+
+void CachedGrowth::expand_all_levels(std::span<const float> logits) {
+  const size_t width = logits.size() / batch_.logits_rows.size();
+  for (size_t i = 0; i < active_.size(); ++i) {
+    Growing& growing = *active_[i];
+    growing.sequence->computed = growing.sequence->parents.size();  // masks are no text
+    auto row = static_cast<size_t>(rows_[i].logits_index);
+    for (; !growing.growth.frontier().empty(); ++row)
+      growing.growth.expand([&](size_t) { return logits.subspan(row * width, static_cast<size_t>(vocab_)); });
+  }
+  active_.clear();
+}
+
 void CachedGrowth::expand(std::span<const float> logits) {
+  if (mask_) return expand_all_levels(logits);
   const size_t width = logits.size() / batch_.logits_rows.size();
   for (size_t i = 0; i < active_.size(); ++i) {
     const auto index = static_cast<size_t>(rows_[i].logits_index);

@@ -44,10 +44,15 @@ class CachedGrowth {
   static KvShape cache_shape(KvShape shape, int64_t max_length, const SpeculativeOptions& options,
                              const DrafterContext& context);
 
-  // `vocab`: ids that may be drafted, the first of each row of logits.
-  // own_ids: the drafter's ids of drafted tokens, by the target's; empty: they are the same.
+  struct Vocabulary {
+    int64_t size = 0;                       // ids that may be drafted, the first of each row of logits
+    std::span<const TokenId> own_ids = {};  // the drafter's, by the target's id; empty: they are the same
+    // The token that stands at places to be drafted, for a drafter that predicts all levels of a tree in one
+    // pass: a level has one distribution whatever the path. Such entries are never committed.
+    std::optional<TokenId> mask = {};
+  };
   CachedGrowth(const SpeculativeOptions& options, const DrafterContext& context, const KvShape& shape,
-               int64_t vocab, std::span<const TokenId> own_ids = {});
+               const Vocabulary& vocabulary);
 
   KvCache& cache() { return cache_; }
   const KvCache& cache() const { return cache_; }
@@ -62,8 +67,8 @@ class CachedGrowth {
   bool add(const DraftRequest& request, TokenTree& tree, DraftSequence& sequence,
            std::span<const TokenId> uncached);
 
-  // Rows of one sequence in a pass: its staged entries from `first` on. Logits are wanted of the last one in
-  // the first pass, of all in later ones; they begin at row `logits_index`.
+  // Rows of one sequence in a pass: its staged entries from `first` on. Logits are wanted of the root in the
+  // first pass and of the masks after it, of all in later ones; they begin at row `logits_index`.
   struct Rows {
     DraftSequence* sequence = nullptr;
     int first = 0;
@@ -81,6 +86,7 @@ class CachedGrowth {
       const double start = now_ms();
       const auto growing = static_cast<double>(active_.size());
       expand(forward(std::as_const(batch_), std::span<const Rows>(rows_)));
+      if (mask_) return;  // further levels cost nothing
       const double each = (now_ms() - start) / growing;
       if (!std::exchange(is_first_pass, false) || each < growth_.level_ms) learn_cost(growth_.level_ms, each);
     }
@@ -96,7 +102,9 @@ class CachedGrowth {
 
   void append_frontiers();
   Rows append_frontier(Growing& growing);
+  int append_masks(Growing& growing);
   void expand(std::span<const float> logits);
+  void expand_all_levels(std::span<const float> logits);
 
   KvCache cache_;
   std::unique_ptr<TreePolicy> policy_;
@@ -105,6 +113,7 @@ class CachedGrowth {
   int max_staged_;  // of one draft
   int64_t vocab_;
   std::vector<TokenId> own_ids_;
+  std::optional<TokenId> mask_;
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // one per request, and spare ones
   std::vector<Growing*> active_;                   // those that still grow

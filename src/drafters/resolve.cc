@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "config/methods.h"
+#include "draft_heads/dflash_network.h"
 #include "draft_heads/medusa.h"
 #include "speculation/tree/tree_choices.h"
 
@@ -19,14 +20,16 @@ Result<std::optional<HeadFile>> open_head_of(const SpeculativeOptions& options) 
   return std::optional<HeadFile>(std::move(head));
 }
 
-// The method that the files of speculative_model are for.
-Method method_of(const std::optional<HeadFile>& head) { return head ? head->method : Method::kDraftTarget; }
-
 Status resolve_method(const std::optional<HeadFile>& head, SpeculativeOptions& options) {
-  const Method method = method_of(head);
+  Method method = Method::kDraftTarget;  // that the files of speculative_model are for
+  if (head) {
+    method = head->method;
+  } else {
+    OUTRIDER_TRY(method, draft_model_method(options.speculative_model));
+  }
   if (options.method_unset) options.decoding_type = method;
   options.method_unset = false;
-  if (head && stands_for(options.decoding_type, method)) options.decoding_type = method;
+  if (stands_for(options.decoding_type, method)) options.decoding_type = method;
   if (head && options.decoding_type == Method::kDraftTarget) {
     return head->fail("holds a drafter of the kind " + std::string(method_name(method)) +
                       ", found decoding_type " + std::string(method_name(Method::kDraftTarget)) +
@@ -44,9 +47,8 @@ Status resolve_shape(const std::optional<HeadFile>& head, SpeculativeOptions& op
   options.shape_unset = false;
   take_usual_tree(options, {});
   if (!method_row(options.decoding_type).usual.fills_block || !head) return {};
-  OUTRIDER_TRY(const auto block, head->config.root().integer("block_size"));
-  // The first place of a block is the pending token's.
-  if (block) options.max_draft_len = static_cast<int>(std::clamp<int64_t>(*block - 1, 1, kMaxDraftLen));
+  OUTRIDER_TRY(const auto places, drafted_places(*head));
+  if (places) options.max_draft_len = std::min(*places, kMaxDraftLen);
   return {};
 }
 
@@ -72,6 +74,19 @@ Result<ResolvedSpeculation> resolve(SpeculativeOptions options) {
   OUTRIDER_RETURN_IF_ERROR(resolve_shape(head, options));
   OUTRIDER_RETURN_IF_ERROR(resolve_choices(head, options));
   return ResolvedSpeculation{.options = std::move(options), .head = std::move(head)};
+}
+
+Result<std::optional<JsonFile>> read_draft_config(const std::filesystem::path& model) {
+  const std::filesystem::path config = model / "config.json";
+  std::error_code ignored;
+  if (model.empty() || !std::filesystem::exists(config, ignored)) return std::optional<JsonFile>();
+  OUTRIDER_TRY(JsonFile document, JsonFile::read(config));
+  return std::optional<JsonFile>(std::move(document));
+}
+
+Result<Method> draft_model_method(const std::filesystem::path& model) {
+  OUTRIDER_TRY(const auto config, read_draft_config(model));
+  return config && config->root().contains(kPardToken) ? Method::kPard : Method::kDraftTarget;
 }
 
 Status take_ranking_temperature(const JsonObject& config, SpeculativeOptions& options) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <optional>
+#include <string_view>
 
 #include "draft_heads/head_file.h"
 #include "formats/json_file.h"
@@ -21,6 +23,15 @@ struct ResolvedSpeculation {
 // tree of choices, where none were listed. Each of several methods that share a tree is resolved for itself.
 // Errors: a head that cannot be read, or is named as DraftTarget; choices that make no tree.
 Result<ResolvedSpeculation> resolve(SpeculativeOptions options);
+
+// The key of config.json that names the token at places to be drafted; models trained for PARD have it.
+inline constexpr std::string_view kPardToken = "pard_token";
+
+// The config.json of a draft model; nullopt: it has none, as a GGUF file.
+Result<std::optional<JsonFile>> read_draft_config(const std::filesystem::path& model);
+
+// The method that drafts with this model, which is no head: DraftTarget or PARD.
+Result<Method> draft_model_method(const std::filesystem::path& model);
 
 // Sets ranking_temperature to the one that a drafter's config.json names, unless one was given.
 Status take_ranking_temperature(const JsonObject& config, SpeculativeOptions& options);

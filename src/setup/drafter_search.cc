@@ -10,6 +10,7 @@
 
 #include "draft_heads/head_fit.h"
 #include "drafters/draft_target/vocabulary_match.h"
+#include "drafters/resolve.h"
 
 namespace outrider {
 namespace {
@@ -56,6 +57,7 @@ class Search {
       reason = fmt::format("{}", fmt::join(reasons, "; "));
     } else {
       reason = why_no_draft_model(path);
+      if (const auto found = draft_model_method(path); found.ok()) method = *found;
     }
     if (reason.empty()) {
       search_.found.push_back({path, method});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MoA and DFlash in the engine: the target's cache stays unchanged, heads for other targets are refused, and
-// options are resolved.
+// MoA, DFlash and DSpark in the engine: the target's cache stays unchanged, heads for other targets are
+// refused, and options are resolved.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -127,7 +127,8 @@ TEST_P(ContextDrafters, HeadsOfOtherTargetsAreRefused) {
 INSTANTIATE_TEST_SUITE_P(Heads, ContextDrafters, testing::ValuesIn([] {
                            std::vector<HeadCase> cases = head_cases();
                            std::erase_if(cases, [](const HeadCase& one) {
-                             return one.method != Method::kMoa && one.method != Method::kDFlash;
+                             return one.method != Method::kMoa && one.method != Method::kDFlash &&
+                                    one.method != Method::kDSpark;
                            });
                            return cases;
                          }()),
@@ -143,7 +144,9 @@ TEST_P(ContextDrafters, ThePublishedTreeIsTheDefault) {
     const SpeculativeOptions usual = options(named);
     EXPECT_EQ(usual.decoding_type, method);
     EXPECT_EQ(usual.tree.kind, method == Method::kMoa ? TreeKind::kDynamic : TreeKind::kChain);
-    EXPECT_EQ(usual.max_draft_len, method == Method::kMoa ? 6 : 5);  // levels; places of a block
+    // Levels; places of a block, whose first may be the pending token's.
+    const bool drafts_all = method == Method::kMoa || std::string(GetParam().name) == "dspark";
+    EXPECT_EQ(usual.max_draft_len, drafts_all ? 6 : 5);
     if (method == Method::kMoa) {
       EXPECT_EQ(usual.tree.dynamic_tree_max_top_k, 8);
       EXPECT_EQ(usual.tree.max_total_draft_tokens, 62);

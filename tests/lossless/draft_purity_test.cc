@@ -95,7 +95,9 @@ struct Pure {
 std::vector<Pure> pure_drafters() {
   std::vector<Pure> all = {{"draft_target", "draft_target"},
                            {"early_exit", "early_exit,exit_layer=1,assistant_confidence_threshold=1e-300"}};
-  for (const HeadCase& one : head_cases()) all.push_back({one.name, method_key(one.method), one.make});
+  std::vector<HeadCase> made = head_cases();
+  made.push_back(pard_case());
+  for (const HeadCase& one : made) all.push_back({one.name, method_key(one.method), one.make});
   return all;
 }
 

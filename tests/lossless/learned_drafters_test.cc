@@ -94,6 +94,8 @@ TEST_P(LearnedDrafters, TokensAreThoseOfPlainDecoding) {
 
 INSTANTIATE_TEST_SUITE_P(Heads, LearnedDrafters, testing::ValuesIn(head_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Models, LearnedDrafters, testing::Values(pard_case()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace outrider

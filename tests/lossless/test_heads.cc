@@ -62,6 +62,57 @@ std::unique_ptr<FakeHead> make_dflash(const HeadTarget& target) {
   return head;
 }
 
+std::unique_ptr<FakeHead> make_sliding_dflash(const HeadTarget& target) {
+  auto head = make_dflash(target);
+  head->config.update({{"layer_types", {"sliding_attention", "full_attention"}},
+                       {"use_sliding_window", true},
+                       {"sliding_window", 7},
+                       {"max_window_layers", 0}});
+  return head;
+}
+
+std::unique_ptr<FakeHead> make_dspark(const HeadTarget& target, int first_place) {
+  auto head = make_dflash(target);
+  head->config.update({{"markov_rank", 8}, {"sample_from_anchor", first_place == 0}});
+  head->tensors["markov_head.markov_w1.weight"] = {target.vocab, 8};
+  head->tensors["markov_head.markov_w2.weight"] = {target.vocab, 8};
+  head->tensors["confidence_head.proj.weight"] = {1, target.hidden + 8};
+  head->tensors["confidence_head.proj.bias"] = {1};
+  return head;
+}
+
+std::unique_ptr<FakeHead> make_pard(const HeadTarget& target) {
+  auto head = std::make_unique<FakeHead>();
+  const int64_t head_dim = target.hidden / target.heads;
+  head->config = {{"architectures", {"LlamaForCausalLM"}},
+                  {"model_type", "llama"},
+                  {"hidden_size", target.hidden},
+                  {"intermediate_size", 64},
+                  {"num_hidden_layers", 1},
+                  {"num_attention_heads", target.heads},
+                  {"num_key_value_heads", target.kv_heads},
+                  {"max_position_embeddings", 512},
+                  {"rms_norm_eps", 1e-5},
+                  {"rope_theta", 10000.0},
+                  {"hidden_act", "silu"},
+                  {"vocab_size", target.vocab},
+                  {"pard_token", 280}};
+  head->tensors = {{"model.embed_tokens.weight", {target.vocab, target.hidden}},
+                   {"model.norm.weight", {target.hidden}},
+                   {"lm_head.weight", {target.vocab, target.hidden}}};
+  head->add_layer("model.layers.0.",
+                  {target.hidden, target.heads, target.kv_heads, head_dim, 64, false, false});
+  std::filesystem::create_directories(head->path());
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+    std::filesystem::copy_file(OUTRIDER_SOURCE_DIR "/tests/data/models/llama/" + std::string(name),
+                               head->path() / name);
+  return head;
+}
+
+HeadCase pard_case() {
+  return {"pard", Method::kPard, [] { return make_pard(kSmallTarget); }};
+}
+
 std::unique_ptr<FakeHead> make_mtp(const HeadTarget& target, int modules) {
   auto head = std::make_unique<FakeHead>();
   const int64_t head_dim = target.hidden / target.heads;
@@ -109,7 +160,11 @@ std::vector<HeadCase> head_cases() {
       {"moa_without_lsa_tli_1", Method::kMoa,
        [] { return make_moa(kSmallTarget, {.uses_lsa = false, .tli = 1}); }},
       {"moa_without_cross", Method::kMoa, [] { return make_moa(kSmallTarget, {.uses_cross = false}); }},
+      {"peagle", Method::kPEagle, [] { return make_recurrent("peagle"); }},
       {"dflash", Method::kDFlash, [] { return make_dflash(kSmallTarget); }},
+      {"dflash_sliding", Method::kDFlash, [] { return make_sliding_dflash(kSmallTarget); }},
+      {"dspark", Method::kDSpark, [] { return make_dspark(kSmallTarget, 0); }},
+      {"dspark_masks_only", Method::kDSpark, [] { return make_dspark(kSmallTarget, 1); }},
   };
 }
 
@@ -119,6 +174,7 @@ std::filesystem::path default_head(const std::string& name) {
   static const std::map<std::string, Maker> kMakers = {
       {"medusa", [] { return make_medusa(kDefaultTarget, 3); }},
       {"dflash", [] { return make_dflash(kDefaultTarget); }},
+      {"dspark", [] { return make_dspark(kDefaultTarget, 0); }},
       {"mtp_chained", [] { return make_mtp(kDefaultTarget, 3); }},
       {"moa", [] { return make_moa(kDefaultTarget, {}); }},
       {"moa_tli_2", [] { return make_moa(kDefaultTarget, {.tli = 2}); }},

@@ -26,6 +26,10 @@ struct MoaShape {
 std::unique_ptr<FakeHead> make_moa(const HeadTarget& target, const MoaShape& shape);
 std::unique_ptr<FakeHead> make_medusa(const HeadTarget& target, int heads);
 std::unique_ptr<FakeHead> make_dflash(const HeadTarget& target);
+// A DFlash head whose first layer sees a window.
+std::unique_ptr<FakeHead> make_sliding_dflash(const HeadTarget& target);
+// first_place: of a block that proposes a token, 0 or 1
+std::unique_ptr<FakeHead> make_dspark(const HeadTarget& target, int first_place);
 std::unique_ptr<FakeHead> make_mtp(const HeadTarget& target, int modules);
 // One of the checkpoints in tests/data/heads/recurrent.json, for the small target.
 std::unique_ptr<FakeHead> make_recurrent(const std::string& golden);
@@ -37,6 +41,9 @@ struct HeadCase {
   std::unique_ptr<FakeHead> (*make)();
 };
 std::vector<HeadCase> head_cases();
+// A draft model for the small target that was "trained" for PARD; it is no head.
+std::unique_ptr<FakeHead> make_pard(const HeadTarget& target);
+HeadCase pard_case();
 
 // Directory of a drafter for the default target by its short name ("eagle3", "moa_tli_3"), made when it is
 // first asked for; empty: there is no such drafter.

@@ -197,9 +197,22 @@ def chained(modules):
     return logits_after
 
 
+def masked_logits(net, features, text, mask, masked_features, count):
+    """Logits of `count` places after a text in one pass: P-EAGLE's token and features stand at all but the first."""
+    states = torch.cat([net.first(features)] + [net.first(masked_features.view(1, -1))] * (count - 1))
+    out = net.states(states, text[1:] + [mask] * (count - 1))
+    return torch.stack([net.logits(state) for state in out[-count:]])
+
+
+def features_of(taps):
+    return fake("features", (LENGTH - 1, taps * HIDDEN)) * np.float32(5)
+
+
+TEXT = [(11 * i * i + 5 * i + 17) % VOCAB for i in range(LENGTH)]
+
+
 def case(name, get, config, logits_after, *, taps=1, ids=None, depth=3):
-    text = [(11 * i * i + 5 * i + 17) % VOCAB for i in range(LENGTH)]
-    features = fake("features", (LENGTH - 1, taps * HIDDEN)) * np.float32(5)
+    text, features = TEXT, features_of(taps)
     paths = [[]]
     for parent, token in NODES:
         paths.append(paths[parent + 1] + [token])
@@ -238,6 +251,21 @@ def eagle3_cases():
     yield case("eagle3_speculators", get, config, recurrent(net), taps=2)
 
 
+def peagle_case():
+    ids = [i for i in range(VOCAB) if i % 3 != 1]
+    mask, places = 281, 5
+    get = Checkpoint()
+    net = Eagle3(get, "layers.0.", layers=2, ids=ids, before_residual=True)
+    masked_features = get("mask_hidden", 1, 1, 3 * HIDDEN)
+    config = {**CONFIG, "num_hidden_layers": 2, "architectures": ["LlamaForCausalLMEagle3"],
+              "draft_vocab_size": len(ids), "norm_before_residual": True, "ptd_token_id": mask,
+              "eagle_aux_hidden_state_layer_ids": [0, 1, 2]}
+    made = case("peagle", get, config, recurrent(net), taps=3, ids=ids, depth=0)
+    logits = masked_logits(net, features_of(3), TEXT, mask, masked_features, places)
+    made["masked"] = [rounded(row[::STRIDE]) for row in logits]
+    return made
+
+
 def deepseek_module(get, index):
     prefix = f"model.layers.{LAYERS + index}."
     names = [prefix + name + ".weight" for name in ("enorm", "hnorm", "eh_proj", "shared_head.norm")]
@@ -251,6 +279,7 @@ def cases():
     net = Eagle(get, layers=2, bias=False)
     yield case("eagle_two_layers", get, {**CONFIG, "num_hidden_layers": 2, "bias": False}, recurrent(net))
     yield from eagle3_cases()
+    yield peagle_case()
     config = {**CONFIG, "num_hidden_layers": LAYERS}
     get = Checkpoint()
     yield case("mtp", get, {**config, "num_nextn_predict_layers": 1}, recurrent(deepseek_module(get, 0)))

@@ -28,14 +28,20 @@ class DraftTargetDrafter final : public Drafter {
   struct Draft {
     std::unique_ptr<Model> model;
     std::optional<VocabularyBridge> bridge = {};
+    std::optional<TokenId> mask = {};  // see CachedGrowth::Vocabulary
   };
   DraftTargetDrafter(Draft draft, const KvShape& shape, const SpeculativeOptions& options,
                      const DrafterContext& context)
-      : model_(std::move(draft.model)),
+      : traits_{.name = std::string(method_name(options.decoding_type)),
+                .emits_probabilities = true,
+                .drafts_ahead = true},
+        model_(std::move(draft.model)),
         bridge_(std::move(draft.bridge)),
-        growth_(options, context, shape,
-                bridge_ ? context.vocab_size : std::min(context.vocab_size, model_->config().vocab_size),
-                bridge_ ? bridge_->draft_ids() : std::span<const TokenId>()),
+        growth_(
+            options, context, shape,
+            {.size = bridge_ ? context.vocab_size : std::min(context.vocab_size, model_->config().vocab_size),
+             .own_ids = bridge_ ? bridge_->draft_ids() : std::span<const TokenId>(),
+             .mask = draft.mask}),
         context_(model_->config().max_context),
         max_length_(context.context),
         prefill_chunk_(context.prefill_chunk) {
@@ -59,9 +65,7 @@ class DraftTargetDrafter final : public Drafter {
   void commit(DraftSequence& sequence, std::span<const TokenId> tokens);
   bool compute(DraftSequence& sequence, std::span<const TokenId> tokens);
 
-  DrafterTraits traits_{.name = std::string(method_name(Method::kDraftTarget)),
-                        .emits_probabilities = true,
-                        .drafts_ahead = true};
+  DrafterTraits traits_;
   std::unique_ptr<Model> model_;
   std::optional<VocabularyBridge> bridge_;
   CachedGrowth growth_;
@@ -161,12 +165,23 @@ bool DraftTargetDrafter::compute(DraftSequence& sequence, std::span<const TokenI
 
 // The options with the ranking temperature that the model's own config.json names. GGUF files name none.
 Result<SpeculativeOptions> own_options(SpeculativeOptions options) {
-  const std::filesystem::path config = options.speculative_model / "config.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(config, ignored)) return options;
-  OUTRIDER_TRY(const JsonFile document, JsonFile::read(config));
-  OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(document.root(), options));
+  OUTRIDER_TRY(const auto config, read_draft_config(options.speculative_model));
+  if (config) OUTRIDER_RETURN_IF_ERROR(take_ranking_temperature(config->root(), options));
   return options;
+}
+
+// The token that a PARD model reads at places to be drafted.
+Result<TokenId> read_mask(const std::filesystem::path& path, int64_t vocab) {
+  OUTRIDER_TRY(const auto config, read_draft_config(path));
+  std::optional<int64_t> token;
+  if (config) {
+    OUTRIDER_TRY(token, config->root().integer(kPardToken));
+  }
+  if (token && *token >= 0 && *token < vocab) return static_cast<TokenId>(*token);
+  return input_error(path.string() + ": expected config.json with a token of the model as " +
+                     std::string(kPardToken) + ", 0 to " + std::to_string(vocab - 1) + ", found " +
+                     (token ? std::to_string(*token) : "none") +
+                     "; choose a model that was trained for PARD, or draft_target");
 }
 
 Result<std::shared_ptr<Drafter>> make_with(DraftTargetDrafter::Draft draft, const SpeculativeOptions& options,
@@ -199,6 +214,9 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
                                                .pool = context.pool,
                                                .weights = context.weights,
                                                .context = context.context}));
+  if (options.decoding_type == Method::kPard) {
+    OUTRIDER_TRY(draft.mask, read_mask(options.speculative_model, draft.model->config().vocab_size));
+  }
   OUTRIDER_TRY(const SpeculativeOptions own, own_options(options));
   return make_with(std::move(draft), own, context);
 }

@@ -8,9 +8,10 @@
 
 namespace outrider {
 
-// A smaller model drafts, one pass per level for all sequences together (Leviathan et al., arXiv 2211.17192);
-// a model with another vocabulary over a bridge (vocabulary_bridge.h). Errors: the draft model cannot be
-// opened, or its vocabulary has too little in common with the target's.
+// A smaller model drafts, one pass per level for all sequences together (Leviathan et al., arXiv 2211.17192),
+// or one pass for all levels (PARD, arXiv 2504.18583); a model with another vocabulary over a bridge
+// (vocabulary_bridge.h). Errors: the draft model cannot be opened, its vocabulary has too little in common
+// with the target's, or it was not trained for PARD.
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
                                                            const DrafterContext& context);
 

@@ -53,19 +53,21 @@ class DFlashDrafter final : public Drafter {
 
   void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
   void start(const DraftRequest& request, TokenTree& tree);
-  std::span<const float> run_blocks();
+  void run_blocks();
+  void grow(Growing& growing, const float* states, std::span<const float> logits);
 
-  DrafterTraits traits_{.name = std::string(method_name(Method::kDFlash)), .emits_probabilities = true};
+  DrafterTraits traits_;
   std::unique_ptr<DFlashNetwork> network_;
-  Model* target_;
   KvCache cache_;
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
-  int places_;  // places of a block that are drafted
-  size_t vocab_;
+  double least_confidence_ = 0.0;  // a place with less by the head's own estimate ends its path; 0: off
+  int places_;                     // places of a block that are drafted
+  size_t vocab_;                   // ids that may be drafted, the first of a row of logits
   int64_t max_length_;
   Context context_{kMaxContext};
   std::vector<float> gathered_;  // [rows, numbers]: features, then states
+  std::vector<TokenId> before_;  // tokens of a frontier
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
   size_t active_ = 0;
@@ -74,22 +76,24 @@ class DFlashDrafter final : public Drafter {
 
 DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvShape& shape,
                              const SpeculativeOptions& options, const DrafterContext& context)
-    : network_(std::move(network)),
-      target_(context.target),
+    : traits_{.name = std::string(method_name(options.decoding_type)), .emits_probabilities = true},
+      network_(std::move(network)),
       cache_(shape),
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
-      places_(static_cast<int>(network_->config().block_size) - 1),
+      places_(network_->config().places()),
       vocab_(static_cast<size_t>(context.vocab_size)),
       max_length_(context.context) {
   traits_.features = network_->taps();
-  traits_.states = context.states_of(traits_.features.count() * target_->config().hidden_size);
+  traits_.states = context.states_of(traits_.features.count() * context.target->config().hidden_size);
+  const auto& markov = network_->config().markov;
+  if (markov && markov->has_confidence) std::swap(least_confidence_, growth_.min_probability);
 }
 
 void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens, uint64_t scope) {
   Sequence& sequence = sequences_[id];
   sequence.kv = cache_.open(tokens, scope);
-  sequence.kv.reserve(max_length_ + places_ + 1);
+  sequence.kv.reserve(max_length_ + network_->config().block_size);
   sequence.history.reserve(static_cast<size_t>(max_length_));
   sequence.waiting.clear(sequence.kv.length());
 }
@@ -119,17 +123,39 @@ Status DFlashDrafter::draft(std::span<const DraftRequest> requests, std::span<To
   batch_.clear();
   for (size_t i = 0; i < requests.size(); ++i) start(requests[i], trees[i]);
   if (active_ == 0) return {};
-  const std::span<const float> logits = run_blocks();
-  const size_t width = logits.size() / (active_ * static_cast<size_t>(places_));
-  for (size_t i = 0; i < active_; ++i) {
-    Growing& growing = *growing_[i];
-    for (int place = 0; !growing.growth.frontier().empty(); ++place) {
-      const size_t row = i * static_cast<size_t>(places_) + static_cast<size_t>(place);
-      growing.growth.expand([&](size_t) { return logits.subspan(row * width, vocab_); });
-    }
-    growing.staged.reset();
-  }
+  run_blocks();
+  const std::span<const float> logits =
+      network_->logits(gathered_.data(), static_cast<int64_t>(active_) * places_);
+  const size_t block = logits.size() / active_, hidden = gathered_.size() / active_;
+  for (size_t i = 0; i < active_; ++i)
+    grow(*growing_[i], gathered_.data() + i * hidden, logits.subspan(i * block, block));
   return {};
+}
+
+// states and logits [places_, numbers] of the sequence's block
+void DFlashDrafter::grow(Growing& growing, const float* states, std::span<const float> logits) {
+  const size_t width = logits.size() / static_cast<size_t>(places_);
+  const auto hidden = static_cast<size_t>(network_->config().layers.hidden_size);
+  TreeGrowth& growth = growing.growth;
+  for (size_t place = 0; !growth.frontier().empty(); ++place) {
+    const std::span<const float> own = logits.subspan(place * width, width);
+    if (!network_->config().markov) {
+      growth.expand([&](size_t) { return own.first(vocab_); });
+      continue;
+    }
+    const TokenTree& tree = growth.tree();
+    if (least_confidence_ > 0.0) {
+      growth.retain([&](int node) {
+        return network_->confidence(states + place * hidden, tree.token(node)) >= least_confidence_;
+      });
+    }
+    before_.clear();
+    for (const int node : growth.frontier()) before_.push_back(tree.token(node));
+    if (before_.empty()) break;
+    const std::span<const float> biased = network_->logits_behind(own, before_);
+    growth.expand([&](size_t node) { return biased.subspan(node * width, vocab_); });
+  }
+  growing.staged.reset();
 }
 
 // Appends the sequence's block, if all its features are there.
@@ -138,7 +164,7 @@ void DFlashDrafter::start(const DraftRequest& request, TokenTree& tree) {
   if (found == sequences_.end() || std::cmp_not_equal(found->second.kv.length(), request.tokens.size() - 1))
     return;
   Sequence& sequence = found->second;
-  auto staged = cache_.stage(sequence.kv, places_ + 1);
+  auto staged = cache_.stage(sequence.kv, static_cast<int>(network_->config().block_size));
   if (!staged.ok()) return;
   if (active_ == growing_.size()) growing_.push_back(std::make_unique<Growing>());
   Growing& growing = *growing_[active_];
@@ -151,16 +177,17 @@ void DFlashDrafter::start(const DraftRequest& request, TokenTree& tree) {
   ++active_;
 }
 
-// Logits of all places of all blocks, [active_, places_, vocabulary].
-std::span<const float> DFlashDrafter::run_blocks() {
+// Gathers the states of the drafted places of all blocks, [active_, places_, hidden].
+void DFlashDrafter::run_blocks() {
   const std::span<const float> states = network_->run(batch_, cache_);
-  const auto hidden = static_cast<std::ptrdiff_t>(states.size() / static_cast<size_t>(batch_.rows()));
+  const DFlashConfig& config = network_->config();
+  const int64_t hidden = config.layers.hidden_size;
   gathered_.clear();
-  for (size_t i = 0; i < active_; ++i) {  // all rows but those of pending tokens
-    const auto block = states.begin() + static_cast<std::ptrdiff_t>(i) * (places_ + 1) * hidden;
-    gathered_.insert(gathered_.end(), block + hidden, block + (places_ + 1) * hidden);
+  for (size_t i = 0; i < active_; ++i) {
+    const auto block = states.begin() + static_cast<std::ptrdiff_t>(i) * config.block_size * hidden;
+    gathered_.insert(gathered_.end(), block + config.first_place * hidden,
+                     block + config.block_size * hidden);
   }
-  return target_->output_head(gathered_.data(), static_cast<int64_t>(active_) * places_);
 }
 
 }  // namespace
@@ -169,7 +196,7 @@ Result<std::shared_ptr<Drafter>> make_dflash_drafter(const SpeculativeOptions& o
                                                      const DrafterContext& context) {
   OUTRIDER_TRY(const HeadFile* head, context.head_for(options));
   OUTRIDER_TRY(std::unique_ptr<DFlashNetwork> network,
-               DFlashNetwork::load(*head, *context.target, context.model_options()));
+               DFlashNetwork::load(*head, context.target, context.model_options()));
   const int64_t block = network->config().block_size;
   network->reserve(std::max(kMaxContext, context.max_batch * block));
   KvShape shape = network->kv_shape();

@@ -22,7 +22,7 @@ class MoaDrafter final : public Drafter {
   MoaDrafter(std::unique_ptr<MoaNetwork> network, const KvShape& shape, const SpeculativeOptions& options,
              const DrafterContext& context)
       : network_(std::move(network)),
-        growth_(options, context, shape, context.vocab_size),
+        growth_(options, context, shape, {.size = context.vocab_size}),
         policy_(make_tree_policy(options)),
         max_length_(context.context),
         is_remote_(context.is_remote),

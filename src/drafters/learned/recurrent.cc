@@ -93,7 +93,7 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
       head_(std::move(head)),
       growth_(options, context,
               CachedGrowth::cache_shape(head_->kv_shape(), context.context, options, context),
-              context.vocab_size),
+              {.size = context.vocab_size, .mask = head_->masked_place().token}),
       max_length_(static_cast<size_t>(context.context)) {
   // Waiting features are computed together with a chunk.
   const auto rows = static_cast<size_t>(CachedGrowth::max_rows(options, context) +
@@ -275,6 +275,7 @@ std::span<const float> RecurrentDrafter::forward(const ForwardBatch& batch,
                       .inputs = gather_inputs(rows, batch.rows()),
                       .carried = carried_.data(),
                       .entry_states = level_ == 0 ? reserve_states(batch.rows()) : nullptr});
+  if (head_->masked_place().token) return output.logits;  // no level follows
   for (const CachedGrowth::Rows& one : rows) {
     auto& sequence = static_cast<Sequence&>(*one.sequence);
     const size_t count = sequence.tokens.size();
@@ -287,17 +288,20 @@ std::span<const float> RecurrentDrafter::forward(const ForwardBatch& batch,
   return output.logits;
 }
 
-// Inputs of the rows of a pass: the target's features of committed tokens, or the states of the parents of
-// drafted ones.
+// Inputs of the rows of a pass: the target's features of committed tokens and the head's own of masked
+// places, or the states of the parents of drafted ones.
 const float* RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count) {
   inputs_.clear();
   carried_.clear();
   inputs_.reserve(static_cast<size_t>(count) * (level_ == 0 ? row_size() : state_size()));
+  const std::vector<float>& masked = head_->masked_place().features;
   for (const CachedGrowth::Rows& one : rows) {
     const auto& sequence = static_cast<const Sequence&>(*one.sequence);
     if (level_ == 0) {
       inputs_.insert(inputs_.end(), sequence.waiting.begin(), sequence.waiting.end());
       carried_.insert(carried_.end(), sequence.carried.begin(), sequence.carried.end());
+      for (size_t entry = sequence.parents.size(); entry < sequence.tokens.size(); ++entry)
+        inputs_.insert(inputs_.end(), masked.begin(), masked.end());
       continue;
     }
     for (size_t entry = static_cast<size_t>(one.first); entry < sequence.tokens.size(); ++entry) {
@@ -315,6 +319,7 @@ Result<std::unique_ptr<RecurrentHead>> load_recurrent(const HeadFile& file, cons
     case Method::kEagle:
       return load_eagle(file, context.target, context.model_options());
     case Method::kEagle3:
+    case Method::kPEagle:
       return load_eagle3(file, context.target, context.model_options(), options.eagle3_layers_to_capture);
     default:
       return load_mtp(file, context.target, context.model_options());

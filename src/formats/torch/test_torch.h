@@ -105,30 +105,50 @@ inline std::string torch_file_of(const std::string& pickle, const std::string& b
   return zip_of({{"m/data.pkl", pickle}, {"m/byteorder", byte_order}, {"m/data/0", std::string(24, '?')}});
 }
 
-// A file of F32 tensors of these shapes, whose numbers `values(name, shape)` gives.
-template <typename Values>
-std::string torch_file_of(const std::map<std::string, std::vector<int64_t>>& shapes, const Values& values) {
+struct TorchTensor {
+  std::string name, storage;  // "FloatStorage", for example
+  std::vector<int64_t> shape;
+  std::string bytes;
+};
+
+// A file of these tensors.
+inline std::string torch_file_of(const std::vector<TorchTensor>& tensors) {
   std::string pickle = kPickleStart + "}(";
   std::vector<TestZipEntry> entries;
-  for (const auto& [name, shape] : shapes) {
-    const std::vector<float> numbers = values(name, shape);
-    const auto count = static_cast<int32_t>(numbers.size());
+  for (const TorchTensor& tensor : tensors) {
+    int64_t stride = 1;
+    for (const int64_t size : tensor.shape) stride *= size;
+    const auto count = static_cast<int32_t>(stride);
     std::string sizes, strides;
-    int64_t stride = count;
-    for (const int64_t size : shape) {
+    for (const int64_t size : tensor.shape) {
       stride /= size;
       sizes += pickled_number(static_cast<int32_t>(size));
       strides += pickled_number(static_cast<int32_t>(stride));
     }
     const std::string key = std::to_string(entries.size());
-    pickle += pickled_text(name) + pickled_tensor({.storage = pickled_storage("FloatStorage", key, count),
-                                                   .shape = "(" + sizes + "t",
-                                                   .strides = "(" + strides + "t"});
-    const auto* bytes = reinterpret_cast<const char*>(numbers.data());
-    entries.push_back({"m/data/" + key, std::string(bytes, numbers.size() * sizeof(float))});
+    pickle +=
+        pickled_text(tensor.name) + pickled_tensor({.storage = pickled_storage(tensor.storage, key, count),
+                                                    .shape = "(" + sizes + "t",
+                                                    .strides = "(" + strides + "t"});
+    entries.push_back({"m/data/" + key, tensor.bytes});
   }
   entries.push_back({"m/data.pkl", pickle + kPickleStop});
   return zip_of(entries);
+}
+
+// The bytes of numbers, as a storage holds them.
+template <typename Numbers>
+std::string storage_bytes(const Numbers& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(numbers[0])};
+}
+
+// A file of F32 tensors of these shapes, whose numbers `values(name, shape)` gives.
+template <typename Values>
+std::string torch_file_of(const std::map<std::string, std::vector<int64_t>>& shapes, const Values& values) {
+  std::vector<TorchTensor> tensors;
+  for (const auto& [name, shape] : shapes)
+    tensors.push_back({name, "FloatStorage", shape, storage_bytes(values(name, shape))});
+  return torch_file_of(tensors);
 }
 
 }  // namespace outrider

@@ -56,6 +56,13 @@ class TreeGrowth {
     plan_level();
   }
 
+  // Leaves the nodes of the frontier for which keeps(node) is false without children.
+  template <typename Keeps>
+  void retain(Keeps&& keeps) {
+    std::erase_if(frontier_, [&](int node) { return !keeps(node); });
+    if (frontier_.empty()) stop();
+  }
+
   // Ends the growth and cuts the tree down to the request's node limit.
   void stop();
 

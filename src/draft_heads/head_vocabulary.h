@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/decoder_weights.h"
+#include "models/layer_ops.h"
+#include "models/model.h"
+
+namespace outrider {
+
+// How a head reads tokens and names those it proposes: by an embedding and an output head of its own, or the
+// target's.
+class HeadVocabulary {
+ public:
+  explicit HeadVocabulary(Model* target) : target_(target) {}
+
+  // Plans the tensors of the head's own; for the others the target's are used. `ids`: the target's id of each
+  // row of the output head; empty: ids and rows are equal.
+  Status plan_embedding(WeightLoader& loader, const std::string& name);
+  Status plan_output(WeightLoader& loader, const std::string& name, std::vector<TokenId> ids);
+
+  void embed(std::span<const TokenId> tokens, float* out) const;
+  // states [rows, hidden_size] -> [rows, vocab_size of the target], valid until the next call or pass of it;
+  // ids that the head does not know get -infinity.
+  std::span<const float> logits(LayerOps& ops, const float* states, int64_t rows);
+  void reserve(LayerOps& ops, int64_t rows);
+
+ private:
+  Model* target_;
+  std::optional<PackedMatrix> embedding_;
+  std::optional<Projection> output_;
+  std::vector<TokenId> ids_;
+  Scratch own_, logits_;
+};
+
+}  // namespace outrider

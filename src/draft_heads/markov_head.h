@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "draft_heads/head_file.h"
+#include "models/decoder_weights.h"
+#include "models/layer_ops.h"
+
+namespace outrider {
+
+// The part that DSpark (arXiv 2607.05147) adds to a block drafter: each place of a block gets a bias of low
+// rank from the token before it, w2 * w1[token], and a probability that the draft there is accepted.
+class MarkovHead {
+ public:
+  // The sizes that its tensors have, by config.json and by the tensors themselves.
+  struct Sizes {
+    int64_t rank = 0;
+    int64_t hidden = 0;
+    int64_t vocab = 0;        // tokens that may come before
+    int64_t draft_vocab = 0;  // tokens that it proposes
+    bool has_confidence = false;
+    bool reads_rank = false;  // the confidence depends on the token before, too
+  };
+  // Errors: another kind of head than the published "vanilla"; no rank.
+  static Result<Sizes> read_sizes(const HeadFile& head, int64_t hidden, int64_t vocab, int64_t draft_vocab);
+  static void append_tensors(const HeadFile& head, const Sizes& sizes, std::vector<HeadTensor>& tensors);
+
+  // `ids`: the target's id of each proposed token; empty: they are equal.
+  MarkovHead(const Sizes& sizes, std::vector<TokenId> ids) : sizes_(sizes), ids_(std::move(ids)) {}
+  Status plan(const HeadFile& head, WeightLoader& loader);
+  void reserve(LayerOps& ops, int64_t tokens);
+
+  bool has_confidence() const { return sizes_.has_confidence; }
+  // Logits [tokens, vocab] of a place behind each of these tokens, from its own [vocab]; valid until the next
+  // call.
+  std::span<const float> logits(LayerOps& ops, std::span<const float> place, std::span<const TokenId> before);
+  // The probability that the draft at a place is accepted; state [hidden] of the place.
+  float confidence(const float* state, TokenId before);
+
+ private:
+  Sizes sizes_;
+  std::vector<TokenId> ids_;
+  PackedMatrix before_;            // [vocab, rank]
+  Projection bias_;                // [draft_vocab, rank]
+  std::vector<float> confidence_;  // [hidden], or [hidden + rank]
+  float confidence_bias_ = 0.0f;
+  Scratch latent_;  // [tokens, rank]
+  Scratch biases_;  // [tokens, draft_vocab]
+  Scratch logits_;  // [tokens, vocab]
+};
+
+}  // namespace outrider

@@ -12,6 +12,7 @@
 
 #include "config/message_text.h"
 #include "config/methods.h"
+#include "draft_heads/gguf_head.h"
 #include "formats/hf/tensor_directory.h"
 #include "formats/model_tensors.h"
 #include "kernels/kernel_table.h"
@@ -93,10 +94,28 @@ bool is_whole_model(const StoredTensors& tensors) {
   return std::ranges::any_of(kEmbeddings, [&](const char* name) { return tensors.contains(name); });
 }
 
+// The head in a GGUF file; nullopt: the file holds a model.
+Result<std::optional<HeadFile>> open_gguf_file(const fs::path& path) {
+  OUTRIDER_TRY(auto found, find_gguf_head(path));
+  if (!found) return std::optional<HeadFile>();
+  const std::optional<Method> method = recognise(found->tensors);
+  if (!method) return input_error(path.string() + ": its tensors are those of no known drafter");
+  return std::optional(HeadFile{.method = *method,
+                                .config = std::move(found->config),
+                                .file = std::move(found->file),
+                                .tensors = std::move(found->tensors)});
+}
+
 }  // namespace
 
 Result<HeadFile> open_head(const fs::path& directory) {
   std::error_code ignored;
+  if (directory.extension() == ".gguf") {
+    OUTRIDER_TRY(auto head, open_gguf_file(directory));
+    if (head) return std::move(*head);
+    return input_error(directory.string() +
+                       ": expected a drafter with the architecture eagle3 or dflash, found a model");
+  }
   if (!fs::is_directory(directory, ignored)) {
     return input_error(directory.string() +
                        ": expected the directory of a drafter, with config.json and its weights; it is "
@@ -114,6 +133,7 @@ Result<HeadFile> open_head(const fs::path& directory) {
 
 Result<std::optional<HeadFile>> find_head(const fs::path& path) {
   std::error_code ignored;
+  if (path.extension() == ".gguf" && fs::exists(path, ignored)) return open_gguf_file(path);
   if (!fs::is_directory(path, ignored)) return std::optional<HeadFile>();
   auto opened = open_tensors(path);
   if (!opened.ok()) {

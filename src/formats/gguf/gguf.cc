@@ -31,7 +31,7 @@ constexpr std::array<uint8_t, 13> kElementBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0,
 // The names of ggml's other tensor types by number, for messages.
 std::string tensor_type_name(uint32_t type) {
   static constexpr std::pair<uint32_t, std::string_view> kNames[] = {
-      {9, "Q8_1"}, {15, "Q8_K"}, {24, "I8"}, {25, "I16"}, {26, "I32"}, {27, "I64"}, {28, "F64"}, {41, "Q1_0"},
+      {9, "Q8_1"}, {15, "Q8_K"}, {24, "I8"}, {25, "I16"}, {26, "I32"}, {28, "F64"}, {41, "Q1_0"},
   };
   for (const auto& [number, name] : kNames) {
     if (number == type) return std::string(name);
@@ -43,6 +43,8 @@ std::string tensor_type_name(uint32_t type) {
 constexpr std::array<uint32_t, 26> kTensorTypes = {0,  1,  30, 8,  2,  3,  6,  7,  10, 11, 12, 13, 14,
                                                    19, 29, 16, 17, 22, 18, 21, 20, 23, 34, 35, 39, 40};
 static_assert(static_cast<size_t>(DType::kNVFP4) + 1 == kTensorTypes.size());
+
+constexpr uint32_t kIntegerType = 27;  // I64
 
 std::optional<DType> dtype_of(uint32_t type) {
   const auto found = std::find(kTensorTypes.begin(), kTensorTypes.end(), type);
@@ -92,7 +94,7 @@ class Cursor {
 struct TensorExtent {
   uint64_t offset = 0;  // from the start of the data section
   uint64_t bytes = 0;
-  TensorView* view = nullptr;
+  const std::byte** data = nullptr;  // takes the address
   std::string_view name;
 };
 
@@ -241,27 +243,33 @@ Status GgufParser::read_tensor() {
   const auto type = cursor_.take<uint32_t>();
   const auto offset = cursor_.take<uint64_t>();
   if (!type || !offset) return truncated(shown);
+  if (*offset % alignment_ != 0)
+    return fail(shown + " is not aligned to " + std::to_string(alignment_) + " bytes");
   const auto dtype = dtype_of(*type);
-  if (!dtype) {
+  if (!dtype && *type != kIntegerType) {
     return fail(shown + " has type " + tensor_type_name(*type) +
                 ", which is not supported; F32, F16, BF16 and llama.cpp's quantised types up to NVFP4 are");
   }
-  if (shape.back() % block_elements(*dtype) != 0) {
+  if (dtype && shape.back() % block_elements(*dtype) != 0) {
     return fail(shown + " has rows of " + std::to_string(shape.back()) + " elements, not a multiple of the " +
                 std::to_string(block_elements(*dtype)) + " of a " + std::string(dtype_name(*dtype)) +
                 " block");
   }
-  if (*offset % alignment_ != 0)
-    return fail(shown + " is not aligned to " + std::to_string(alignment_) + " bytes");
-  uint64_t bytes = static_cast<uint64_t>(row_bytes(*dtype, shape.back()));  // at most 2^42
+  const auto row = dtype ? row_bytes(*dtype, shape.back()) : shape.back() * int64_t{sizeof(int64_t)};
+  uint64_t bytes = static_cast<uint64_t>(row);  // at most 2^43
   for (size_t i = 0; i + 1 < shape.size(); ++i) {
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(shape[i]), &bytes)) {
       return fail(shown + " is larger than any file");
     }
   }
-  const auto [entry, inserted] = file_.tensors.emplace(*name, TensorView{*dtype, std::move(shape), nullptr});
-  if (!inserted) return fail(shown + " appears twice");
-  extents_.push_back({*offset, bytes, &entry->second, entry->first});
+  if (file_.tensors.contains(*name) || file_.integers.contains(*name)) return fail(shown + " appears twice");
+  if (dtype) {
+    const auto entry = file_.tensors.emplace(*name, TensorView{*dtype, std::move(shape), nullptr}).first;
+    extents_.push_back({*offset, bytes, &entry->second.data, entry->first});
+  } else {
+    const auto entry = file_.integers.emplace(*name, GgufIntegers{std::move(shape)}).first;
+    extents_.push_back({*offset, bytes, &entry->second.data, entry->first});
+  }
   return {};
 }
 
@@ -298,7 +306,7 @@ Status GgufParser::place_tensors() {
     if (extent.offset > data_bytes || extent.bytes > data_bytes - extent.offset) {
       return fail(shown + " ends beyond the file; the download may be incomplete");
     }
-    extent.view->data = bytes_.data() + data_start + extent.offset;
+    *extent.data = bytes_.data() + data_start + extent.offset;
     free_from = extent.offset + extent.bytes;
   }
   return {};

@@ -68,10 +68,17 @@ class GgufValue {
   std::span<const std::byte> payload_;
 };
 
+// A tensor of type I64, little-endian and of any alignment.
+struct GgufIntegers {
+  Shape shape;  // outermost first
+  const std::byte* data = nullptr;
+};
+
 struct GgufFile {
   std::map<std::string, GgufValue, std::less<>> metadata;
   // Shapes outermost first (GGUF stores them innermost first); names as in the file ("blk.0.attn_q.weight").
   std::map<std::string, TensorView, std::less<>> tensors;
+  std::map<std::string, GgufIntegers, std::less<>> integers;
 
   const GgufValue* find(std::string_view key) const;
 };

@@ -98,6 +98,7 @@ Result<GgufFile> read_gguf_shards(const fs::path& path, ModelStorage* storage) {
     }
     if (i == 0) merged.metadata = std::move(shard.metadata);
     merged.tensors.merge(shard.tensors);
+    merged.integers.merge(shard.integers);
     if (!shard.tensors.empty()) {
       return input_error(shard_path.string() + ": tensor " + quote(shard.tensors.begin()->first) +
                          " is also in an earlier shard");

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "formats/json_file.h"
+#include "formats/model_file.h"
+#include "formats/stored_tensor.h"
+#include "outrider/result.h"
+
+namespace outrider {
+
+// The parts of a HeadFile (head_file.h).
+struct GgufHead {
+  JsonFile config;
+  ModelFile file;
+  StoredTensors tensors;
+};
+
+// The head in a GGUF file of the architecture "eagle3" or "dflash" (llama.cpp's --spec-type draft-eagle3,
+// draft-dflash and draft-dspark) with the names, keys and order of rows of the published checkpoints; nullopt:
+// the file is of another architecture. Errors: those of the file; keys that are missing or not supported.
+Result<std::optional<GgufHead>> find_gguf_head(const std::filesystem::path& path);
+
+}  // namespace outrider

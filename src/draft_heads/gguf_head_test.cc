@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heads in GGUF files are those of the checkpoints that they were converted from.
+#include "draft_heads/gguf_head.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "draft_heads/dflash_network.h"
+#include "draft_heads/eagle3.h"
+#include "draft_heads/head_file.h"
+#include "draft_heads/recurrent_test_data.h"
+#include "formats/gguf/test_gguf.h"
+#include "models/model_test_data.h"
+
+namespace outrider {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+namespace gguf = testing_gguf;
+
+constexpr uint32_t kIntegers = 27;  // I64
+
+// Published parts of names, and those of the files.
+const std::vector<std::pair<std::string, std::string>> kFileNames = {
+    {"midlayer.", "blk.0."},
+    {"layers.", "blk."},
+    {"input_layernorm", "attn_norm"},
+    {"post_attention_layernorm", "ffn_norm"},
+    {"self_attn.q_norm", "attn_q_norm"},
+    {"self_attn.k_norm", "attn_k_norm"},
+    {"self_attn.q_proj", "attn_q"},
+    {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"},
+    {"self_attn.o_proj", "attn_output"},
+    {"mlp.gate_proj", "ffn_gate"},
+    {"mlp.up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"},
+    {"embed_tokens", "token_embd"},
+    {"lm_head", "output"},
+    {"markov_head.", ""},
+    {"confidence_head.proj", "conf_proj"},
+};
+
+std::string file_name_of(std::string name, bool is_eagle) {
+  for (const auto& [published, own] : kFileNames) {
+    const size_t at = name.find(published);
+    if (at != std::string::npos) name.replace(at, published.size(), own);
+  }
+  if (name == "norm.weight") return "output_norm.weight";
+  if (is_eagle && name == "blk.0.hidden_norm.weight") return "blk.0.attn_norm_2.weight";
+  return name == "hidden_norm.weight" || name == "input_norm.weight" ? "enc.output_norm.weight" : name;
+}
+
+// Rows i and i + half of each head side by side, as Llama's converter puts them.
+std::vector<float> interleaved(const std::vector<float>& values, int64_t cols, int64_t head_dim) {
+  std::vector<float> out(values.size());
+  for (int64_t row = 0; row < std::ssize(values) / cols; ++row) {
+    const int64_t in_head = row % head_dim, half = head_dim / 2;
+    const int64_t place = row - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
+    std::copy_n(values.begin() + row * cols, cols, out.begin() + place * cols);
+  }
+  return out;
+}
+
+// A file of the head's tensors with these keys.
+class GgufFileOf {
+ public:
+  GgufFileOf(const FakeHead& made, gguf::File keys, const std::string& architecture, int64_t head_dim)
+      : path_(made.path().string() + ".gguf"), file_(std::move(keys)) {
+    const bool is_eagle = architecture == "eagle3";
+    file_.key("general.architecture") = gguf::text(architecture);
+    for (const auto& [name, shape] : made.tensors) {
+      std::vector<float> values = fake_tensor(name, shape);
+      const bool turns = name.find("q_proj") != std::string::npos || name.find("k_proj") != std::string::npos;
+      if (is_eagle && turns) values = interleaved(values, shape.back(), head_dim);
+      add(file_name_of(name, is_eagle), shape, 0, values);
+    }
+    for (const auto& [name, offsets] : made.integers) {
+      std::vector<int64_t> ids = offsets;
+      for (size_t row = 0; row < ids.size(); ++row) ids[row] += static_cast<int64_t>(row);
+      add(name, {std::ssize(ids)}, kIntegers, ids);
+    }
+    std::string bytes = file_.serialize().bytes;
+    bytes.replace(bytes.size() - data_.size(), data_.size(), data_);
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  ~GgufFileOf() { fs::remove(path_); }
+  GgufFileOf(const GgufFileOf&) = delete;
+  GgufFileOf& operator=(const GgufFileOf&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  template <typename T>
+  void add(const std::string& name, const std::vector<int64_t>& shape, uint32_t type,
+           const std::vector<T>& values) {
+    const size_t bytes = values.size() * sizeof(T);
+    data_.resize((data_.size() + 31) / 32 * 32, '\0');
+    data_.append(reinterpret_cast<const char*>(values.data()), bytes);
+    file_.tensors.push_back({name,
+                             std::vector<uint64_t>(shape.rbegin(), shape.rend()),
+                             type,
+                             static_cast<uint64_t>(bytes),
+                             {},
+                             {}});
+  }
+
+  fs::path path_;
+  gguf::File file_;
+  std::string data_;
+};
+
+gguf::File keys_of(const std::string& architecture, const json& layers) {
+  gguf::File file;
+  const auto number = [&](const std::string& key, const char* from) {
+    file.key(architecture + "." + key) = gguf::u32(layers.at(from).get<uint32_t>());
+  };
+  number("embedding_length", "hidden_size");
+  number("block_count", "num_hidden_layers");
+  number("feed_forward_length", "intermediate_size");
+  number("attention.head_count", "num_attention_heads");
+  number("attention.head_count_kv", "num_key_value_heads");
+  number("attention.key_length", "head_dim");
+  number("vocab_size", "vocab_size");
+  file.key(architecture + ".context_length") = gguf::u32(256);
+  file.key(architecture + ".attention.layer_norm_rms_epsilon") = gguf::f32(1e-5f);
+  file.key(architecture + ".rope.freq_base") = gguf::f32(layers.value("rope_theta", 10000.0f));
+  return file;
+}
+
+void expect_same_tensors(const HeadFile& found, const HeadFile& expected) {
+  for (const auto& [name, tensor] : expected.tensors) {
+    if (name == "t2d") continue;
+    const std::string own = name.starts_with("midlayer.") ? "layers.0." + name.substr(9) : name;
+    const auto other = found.tensors.find(own);
+    ASSERT_NE(other, found.tensors.end()) << own;
+    EXPECT_EQ(other->second.shape, tensor.shape) << own;
+    EXPECT_TRUE(std::ranges::equal(other->second.data, tensor.data)) << own;
+  }
+}
+
+json block_golden(const std::string& name) {
+  std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/block_variants.json");
+  const json goldens = json::parse(stream);
+  for (const json& golden : goldens["cases"]) {
+    if (golden["name"] == name) return golden;
+  }
+  return {};
+}
+
+gguf::File eagle_keys(const json& golden) {
+  gguf::File keys = keys_of("eagle3", golden["config"]);
+  keys.key("eagle3.target_layers") = gguf::numbers<int32_t>(gguf::kI32, {0, 1, 2});
+  keys.key("eagle3.target_hidden_size") = gguf::u32(64);
+  keys.key("eagle3.norm_before_residual") = gguf::boolean(0);
+  return keys;
+}
+
+TEST(GgufHead, Eagle3IsTheCheckpoints) {
+  const json golden = head_golden("eagle3");
+  FakeHead made;
+  fill_head(made, golden);
+  const GgufFileOf file(made, eagle_keys(golden), "eagle3", 16);
+  const auto found = open_head(file.path());
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  EXPECT_EQ(found->method, Method::kEagle3);
+  expect_same_tensors(*found, *open_head(made.write()));
+  TestModel target({.name = "llama", .weights = DType::kF32});
+  ThreadPool pool(1);
+  const auto head = load_eagle3(*found, &*target,
+                                {.kernels = *select_kernels("reference"), .pool = &pool, .weights = {}}, {});
+  ASSERT_TRUE(head.ok()) << head.error().message;
+  EXPECT_EQ((*head)->taps().layers, (std::vector<int64_t>{0, 1, 2}));
+}
+
+gguf::File block_keys(const json& golden) {
+  const json& config = golden["config"];
+  const json layers = config.value("transformer_layer_config", config);
+  gguf::File keys = keys_of("dflash", layers);
+  std::vector<int32_t> ids;
+  const json own = config.value("dflash_config", config);
+  const bool reads_inputs = own.contains("aux_hidden_state_layer_ids");
+  for (const json& id : own[reads_inputs ? "aux_hidden_state_layer_ids" : "target_layer_ids"])
+    ids.push_back(id.get<int32_t>() + (reads_inputs ? 0 : 1));
+  keys.key("dflash.target_layers") = gguf::numbers<int32_t>(gguf::kI32, ids);
+  keys.key("dflash.block_size") = gguf::u32(config["block_size"]);
+  keys.key("tokenizer.ggml.mask_token_id") = gguf::u32(280);
+  if (config.contains("markov_rank"))
+    keys.key("dflash.sample_from_anchor") = gguf::boolean(reads_inputs ? 0 : 1);
+  if (!layers.contains("sliding_window")) return keys;
+  keys.key("dflash.attention.sliding_window") = gguf::u32(layers["sliding_window"]);
+  std::string slides;
+  for (const json& type : layers["layer_types"]) slides += type == "sliding_attention" ? '\1' : '\0';
+  keys.key("dflash.attention.sliding_window_pattern") = gguf::array(gguf::kBool, slides.size(), slides);
+  return keys;
+}
+
+TEST(GgufHead, BlockDraftersAreTheCheckpoints) {
+  TestModel target({.name = "qwen3", .layers = 6});
+  for (const char* name : {"sliding", "deepseek", "speculators"}) {
+    SCOPED_TRACE(name);
+    const json golden = block_golden(name);
+    FakeHead made;
+    fill_head(made, golden);
+    const GgufFileOf file(made, block_keys(golden), "dflash", 24);
+    const auto found = open_head(file.path());
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    const auto expected = open_head(made.write());
+    EXPECT_EQ(found->method, expected->method);
+    expect_same_tensors(*found, *expected);
+    const auto own = read_dflash_config(*found, target->config());
+    const auto other = read_dflash_config(*expected, target->config());
+    ASSERT_TRUE(own.ok()) << own.error().message;
+    EXPECT_EQ(own->ids, other->ids);
+    EXPECT_EQ(own->is_causal, other->is_causal);
+    EXPECT_EQ(own->block_size, other->block_size);
+    EXPECT_EQ(own->first_place, other->first_place);
+    EXPECT_EQ(own->mask, other->mask);
+    EXPECT_EQ(own->vocabulary, other->vocabulary);
+    EXPECT_EQ(own->layers.ropes.front().theta, other->layers.ropes.front().theta);
+    for (int64_t i = 0; i < own->layers.layer_count; ++i)
+      EXPECT_EQ(own->layers.traits_of(i).window, other->layers.traits_of(i).window);
+  }
+}
+
+TEST(GgufHead, OtherFilesAreNamed) {
+  const json golden = head_golden("eagle3");
+  FakeHead made;
+  fill_head(made, golden);
+  const auto refusal = [&](const std::string& key, const gguf::Value& value) {
+    gguf::File keys = eagle_keys(golden);
+    keys.key(key) = value;
+    const GgufFileOf file(made, keys, "eagle3", 16);
+    const auto head = open_head(file.path());
+    return head.ok() ? "" : head.error().message;
+  };
+  EXPECT_EQ(refusal("eagle3.rope.scaling.type", gguf::text("none")), "");
+  EXPECT_THAT(refusal("eagle3.rope.scaling.type", gguf::text("yarn")),
+              AllOf(HasSubstr("rope.scaling.type"), HasSubstr("yarn")));
+  EXPECT_THAT(refusal("eagle3.logit_scale", gguf::f32(2.0f)), HasSubstr("eagle3.logit_scale"));
+  gguf::File keys = eagle_keys(golden);
+  keys.erase_key("eagle3.target_layers");
+  const GgufFileOf without(made, keys, "eagle3", 16);
+  EXPECT_THAT(open_head(without.path()).error().message, HasSubstr("eagle3.target_layers is missing"));
+  const GgufFileOf model(made, eagle_keys(golden), "llama", 16);
+  EXPECT_FALSE(find_gguf_head(model.path())->has_value());
+  EXPECT_THAT(open_head(model.path()).error().message, HasSubstr("found a model"));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -201,8 +201,8 @@ Result<std::shared_ptr<Drafter>> make_with(DraftTargetDrafter::Draft draft, cons
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
                                                            const DrafterContext& context) {
   if (options.speculative_model.empty()) {
-    return usage_error(
-        "decoding_type DraftTarget expects speculative_model, the path of a draft model; found none");
+    return usage_error("decoding_type " + std::string(method_name(options.decoding_type)) +
+                       " expects speculative_model, the path of a draft model; found none");
   }
   OUTRIDER_TRY(const ModelFile file, open_model(options.speculative_model));
   OUTRIDER_TRY(const std::shared_ptr<const Tokenizer> tokenizer, Tokenizer::create(file.tokenizer));

@@ -21,31 +21,31 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using Names = std::pair<std::string_view, std::string_view>;
+using NamePair = std::pair<std::string_view, std::string_view>;
 
 // Parts of tensors' names: the file's, and the published one.
-constexpr Names kNames[] = {{"token_embd", "embed_tokens"},
-                            {"output_norm", "norm"},
-                            {"output", "lm_head"},
-                            {"markov_w1", "markov_head.markov_w1"},
-                            {"markov_w2", "markov_head.markov_w2"},
-                            {"conf_proj", "confidence_head.proj"}};
-constexpr Names kLayerNames[] = {{"attn_norm", "input_layernorm"},
-                                 {"attn_norm_2", "hidden_norm"},
-                                 {"attn_q", "self_attn.q_proj"},
-                                 {"attn_k", "self_attn.k_proj"},
-                                 {"attn_v", "self_attn.v_proj"},
-                                 {"attn_output", "self_attn.o_proj"},
-                                 {"attn_q_norm", "self_attn.q_norm"},
-                                 {"attn_k_norm", "self_attn.k_norm"},
-                                 {"ffn_norm", "post_attention_layernorm"},
-                                 {"ffn_gate", "mlp.gate_proj"},
-                                 {"ffn_up", "mlp.up_proj"},
-                                 {"ffn_down", "mlp.down_proj"}};
+constexpr NamePair kNames[] = {{"token_embd", "embed_tokens"},
+                               {"output_norm", "norm"},
+                               {"output", "lm_head"},
+                               {"markov_w1", "markov_head.markov_w1"},
+                               {"markov_w2", "markov_head.markov_w2"},
+                               {"conf_proj", "confidence_head.proj"}};
+constexpr NamePair kLayerNames[] = {{"attn_norm", "input_layernorm"},
+                                    {"attn_norm_2", "hidden_norm"},
+                                    {"attn_q", "self_attn.q_proj"},
+                                    {"attn_k", "self_attn.k_proj"},
+                                    {"attn_v", "self_attn.v_proj"},
+                                    {"attn_output", "self_attn.o_proj"},
+                                    {"attn_q_norm", "self_attn.q_norm"},
+                                    {"attn_k_norm", "self_attn.k_norm"},
+                                    {"ffn_norm", "post_attention_layernorm"},
+                                    {"ffn_gate", "mlp.gate_proj"},
+                                    {"ffn_up", "mlp.up_proj"},
+                                    {"ffn_down", "mlp.down_proj"}};
 
 template <size_t size>
-std::string_view published(const Names (&names)[size], std::string_view name) {
-  const auto* const found = std::ranges::find(names, name, &Names::first);
+std::string_view published(const NamePair (&names)[size], std::string_view name) {
+  const auto* const found = std::ranges::find(names, name, &NamePair::first);
   return found == std::end(names) ? name : found->second;
 }
 

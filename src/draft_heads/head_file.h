@@ -29,8 +29,8 @@ struct HeadFile {
   Error fail(const std::string& what) const { return input_error(file.path.string() + ": " + what); }
 };
 
-// Opens a directory, or a GGUF file (gguf_head.h). Errors: it is not there, those of its files, tensors that are
-// no drafter's.
+// Opens a directory, or a GGUF file (gguf_head.h). Errors: it is not there, those of its files, tensors that
+// are no drafter's.
 Result<HeadFile> open_head(const std::filesystem::path& directory);
 
 // The head in a directory that may as well hold a draft model, or nothing at all: then there is no head.

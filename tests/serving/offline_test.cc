@@ -24,7 +24,7 @@ struct Outage {
   Choice choice = Choice::kCorrect;
   size_t leaves_after = 10;                       // tokens of the output
   std::optional<size_t> returns_after = {};       // tokens that were written alone
-  std::chrono::milliseconds pause_per_write{15};  // slows the client down, so that the server can return
+  std::chrono::milliseconds pause_per_write{80};  // slows the client down, so that the server can return
 };
 
 struct Written {
@@ -88,8 +88,8 @@ TEST(Offline, ACorrectedTextIsTheServersOwn) {
       EXPECT_EQ(written.counts.lone, std::ssize(written.alone));
       EXPECT_EQ(tokens_of(written.runs, true), 0);
       EXPECT_EQ(tokens_of(written.runs, false), std::ssize(local.tokens));
-      // A draft model that is the target writes the target's text.
-      if (parts == &draft) {
+      // A draft model that is the target writes the target's likeliest text.
+      if (parts == &draft && request.sampling.temperature == 0) {
         EXPECT_EQ(written.counts.lone_confirmed, written.counts.lone);
       }
     }

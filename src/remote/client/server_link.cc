@@ -91,6 +91,7 @@ struct ServerLink::Impl {
 bool ServerLink::Impl::run(double timeout_ms, const std::function<bool()>& is_done) {
   const double end_ms = now_ms() + timeout_ms;
   io.restart();
+  io.poll();  // what has come is taken even if there is no time to wait
   while (!is_done()) {
     const double left_ms = end_ms - now_ms();
     if (left_ms <= 0) return false;

@@ -158,7 +158,8 @@ std::string refusal_of(const std::string& name, Change&& change) {
 TEST(DSparkLayout, EveryTensorHasItsShape) {
   for (const char* name : {"deepseek", "speculators"}) {
     const json golden = golden_of(name);
-    for (const auto& [tensor, shape] : golden["shapes"].items()) {
+    for (const auto& item : golden["shapes"].items()) {
+      const std::string& tensor = item.key();
       EXPECT_THAT(refusal_of(name, [&](FakeHead& made) { made.tensors.at(tensor).back() += 1; }),
                   AllOf(HasSubstr("tensor " + tensor), HasSubstr("expected the shape")))
           << name;

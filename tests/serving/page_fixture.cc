@@ -54,7 +54,7 @@ void PageTest::SetUp() {
   browser_->open(url_ + "/");
   ASSERT_TRUE(
       wait_until("document.body.dataset.ready === 'true' && / of /.test(text('batch')) && "
-                 "fetch('/health').then((answer) => answer.ok)"));
+                 "count('#models option') > 0 && fetch('/health').then((answer) => answer.ok)"));
   browser_->take_problems();
 }
 

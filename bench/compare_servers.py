@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Throughput of `outrider serve` with policy auto, without speculation, and of llama-server, by requests at once.
+
+    bench/compare_servers.py MODEL.gguf --prompts PROMPTS.jsonl [--llama-server PROGRAM] [--rounds 5]
+
+All servers hold the model at the same time and idle while another one is asked. A round asks each server the same
+prompts at each level; who comes first changes from level to level. Every round has new prompts while the file has some,
+so that no server answers from its prefix cache alone. The table has the medians of tokens per second and of the
+ratios of the rounds.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import pathlib
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+SECONDS_TO_START = 60
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def commands(options):
+    """Returns the command of each server by its name, without the port."""
+    places, threads = max(options.levels), str(options.threads)
+    ours = [options.outrider, "serve", options.model, "--max-batch", str(places), "--ctx", str(options.context),
+            "--threads", threads]
+    servers = {"auto": [*ours, "--speculative", "auto"], "none": [*ours, "--speculative", "none"]}
+    if options.llama_server:
+        servers["llama-server"] = [options.llama_server, "-m", options.model, "--host", "127.0.0.1", "-np", str(places),
+                                   "-c", str(places * options.context), "-t", threads, "-tb", threads]
+    return servers
+
+
+@contextlib.contextmanager
+def started(servers):
+    """Starts the servers and yields their URLs when all of them are ready."""
+    processes, urls = [], {}
+    try:
+        for name, command in servers.items():
+            port = free_port()
+            processes.append(subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.DEVNULL,
+                                              stderr=subprocess.DEVNULL))
+            urls[name] = f"http://127.0.0.1:{port}"
+        for name, url in urls.items():
+            wait_until_ready(name, url)
+        yield urls
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
+def wait_until_ready(name, url):
+    end = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < end:
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            urllib.request.urlopen(f"{url}/health", timeout=1)
+            return
+        time.sleep(0.1)
+    sys.exit(f"{name}: not ready after {SECONDS_TO_START} s")
+
+
+def throughput(options, url, level, prompts):
+    """Returns output tokens per second."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        file.writelines(prompts)
+        file.flush()
+        command = [options.outrider, "bench", "serve", "--url", url, "--concurrency", str(level), "--requests",
+                   str(len(prompts)), "--prompts", file.name, "--max-tokens", str(options.max_tokens), "--ignore-eos",
+                   "--warmup", "0", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)["levels"][0]["output_throughput"]
+
+
+def measure(options, urls):
+    """Returns {level: {server: [tokens per second of each round]}}."""
+    lines = itertools.cycle(pathlib.Path(options.prompts).read_text().splitlines(keepends=True))
+    result = {level: {name: [] for name in urls} for level in options.levels}
+    names = list(urls)
+    for turn in range(options.rounds):
+        for place, level in enumerate(options.levels):
+            prompts = list(itertools.islice(lines, max(4, options.requests * level)))
+            first = (turn + place) % len(names)
+            for name in names[first:] + names[:first]:
+                result[level][name].append(throughput(options, urls[name], level, prompts))
+        print(f"round {turn + 1} of {options.rounds}", file=sys.stderr)
+    return result
+
+
+def print_table(result):
+    names = list(next(iter(result.values())))
+    others = [name for name in names if name != "auto"]
+    print("| requests at once | " + " | ".join([*(f"{name}, tokens/s" for name in names),
+                                                *(f"auto over {name}" for name in others)]) + " |")
+    print("|---" * (1 + len(names) + len(others)) + "|")
+    for level, speeds in result.items():
+        ratios = [statistics.median(a / b for a, b in zip(speeds["auto"], speeds[name])) for name in others]
+        print(f"| {level} | " + " | ".join([*(f"{statistics.median(speeds[name]):.0f}" for name in names),
+                                            *(f"{ratio:.2f}" for ratio in ratios)]) + " |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="GGUF file")
+    parser.add_argument("--outrider", default="build/release/bin/outrider")
+    parser.add_argument("--llama-server", help="the program, if it shall be compared")
+    parser.add_argument("--prompts", required=True, help="JSONL file")
+    parser.add_argument("--levels", type=lambda text: [int(part) for part in text.split(",")], default=[1, 4, 8, 16, 32])
+    parser.add_argument("--requests", type=int, default=3, help="requests of a level for each one at once")
+    parser.add_argument("--max-tokens", type=int, default=64)
+    parser.add_argument("--context", type=int, default=768, help="tokens of each request, with its answer")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with started(commands(options)) as urls:
+        print_table(measure(options, urls))
+
+
+if __name__ == "__main__":
+    main()

@@ -52,6 +52,7 @@ def test_with_the_built_in_pair():
 
 
 @pytest.mark.skipif(not smollm2(), reason="SmolLM2 is not on this machine (outrider pull smollm2)")
-def test_with_smollm2():
-    printed = run_cells(smollm2(), "")
+@pytest.mark.parametrize("draft", ["", smollm2()], ids=["lookup", "pair"])  # the smallest SmolLM2 drafts for itself
+def test_with_smollm2(draft):
+    printed = run_cells(smollm2(), draft)
     assert printed.count("the same tokens") == 2

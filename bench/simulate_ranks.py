@@ -142,8 +142,16 @@ def shape_of(name):
     return dataclasses.replace(SHAPES[name], layers=int(layers)) if layers else SHAPES[name]
 
 
+def share_on_disk(case):
+    weights = shape_of(case["shape"]).weights() * WEIGHT_BYTES[case["weights"]]
+    return case.get("streamed_bytes", 0) / weights
+
+
 def error(machine, case):
-    """The logarithm of predicted by measured time."""
+    """The logarithm of predicted by measured time. The ranks of a case with weights on disk share one disk."""
+    if "streamed_bytes" in case:
+        machine = dataclasses.replace(machine, resident=1 - share_on_disk(case),
+                                      disk_rate=case["disk_rate"] / (case["shards"] * case["stages"]))
     seconds = pass_time(machine, shape_of(case["shape"]), case["weights"], case["rows"], case["shards"], case["stages"])
     return math.log(seconds / (case["ms"] * 1e-3))
 
@@ -178,11 +186,11 @@ def fit(args):
     used = [case for case in cases if case["shape"] in args.fit_shapes.split(",")]
     machine = fitted(used)
     write_json(args.machine, dataclasses.asdict(machine))
-    print("| shape | shards x stages | rows | measured ms | predicted ms | error |\n|---|---|---|---|---|---|")
+    print("| shape | on disk | shards x stages | rows | measured ms | predicted ms | error |\n" + "|---" * 7 + "|")
     others = [case for case in cases if case not in used]
     for case in others:
         by = math.exp(error(machine, case))
-        print(f"| {case['shape']} | {case['shards']} x {case['stages']} | {case['rows']} | {case['ms']:.2f} "
+        print(f"| {case['shape']} | {100 * share_on_disk(case):.0f} % | {case['shards']} x {case['stages']} | {case['rows']} | {case['ms']:.2f} "
               f"| {case['ms'] * by:.2f} | {100 * (by - 1):+.0f} % |")
     near = sum(abs(math.exp(error(machine, case)) - 1) <= 0.15 for case in others)
     print(f"\n{near} of {len(others)} within 15 %")

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/synthetic_drafter.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/counter_rng.h"
 
 namespace outrider {
-namespace {
-
-// A sequence and its chain while it is drafted.
-struct Growing {
-  DraftRequest request;
-  std::vector<TokenId> tokens;  // committed tokens, then the chain
-  TokenTree* tree = nullptr;
-};
-
-}  // namespace
 
 SyntheticDrafter::SyntheticDrafter(std::shared_ptr<Drafter> inner, double rate, int64_t vocab_size)
     : inner_(std::move(inner)),
@@ -27,7 +16,9 @@ SyntheticDrafter::SyntheticDrafter(std::shared_ptr<Drafter> inner, double rate, 
 Status SyntheticDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
   std::vector<Growing> growing;
   for (size_t i = 0; i < requests.size(); ++i) {
-    growing.push_back({requests[i], {requests[i].tokens.begin(), requests[i].tokens.end()}, &trees[i]});
+    growing.push_back({.request = requests[i],
+                       .tokens = {requests[i].tokens.begin(), requests[i].tokens.end()},
+                       .tree = &trees[i]});
   }
   while (!growing.empty()) {
     std::vector<DraftRequest> level;
@@ -35,7 +26,8 @@ Status SyntheticDrafter::draft(std::span<const DraftRequest> requests, std::span
     for (const Growing& one : growing) {
       DraftRequest request = one.request;
       request.tokens = one.tokens;
-      request.max_depth = request.max_nodes = 1;
+      request.max_depth = 1;
+      request.max_nodes = one.width();
       level.push_back(request);
       proposals.emplace_back(one.tokens.back());
     }
@@ -44,26 +36,37 @@ Status SyntheticDrafter::draft(std::span<const DraftRequest> requests, std::span
     for (size_t i = 0; i < growing.size(); ++i) {
       if (proposals[i].drafted() == 0) continue;
       Growing& one = growing[i];
-      one.tokens.push_back(replaced(one.request, one.tokens, proposals[i].token(1)));
-      const int node = one.tree->add(one.tree->size() - 1, one.tokens.back());
-      const int limit = std::min(one.request.max_depth, one.request.max_nodes);
-      if (one.tree->depth(node) < limit) still.push_back(std::move(one));
+      add_level(one, proposals[i]);
+      if (one.tree->depth(one.end) < one.depth()) still.push_back(std::move(one));
     }
     growing = std::move(still);
   }
   return {};
 }
 
-TokenId SyntheticDrafter::replaced(const DraftRequest& request, std::span<const TokenId> tokens,
-                                   TokenId proposed) const {
-  const size_t position = tokens.size();
-  if (position >= expected_.size() || !std::equal(tokens.begin(), tokens.end(), expected_.begin())) {
-    return proposed;
+// The first proposal is replaced and goes on; others stay beside it unless they would be right.
+void SyntheticDrafter::add_level(Growing& one, const TokenTree& proposals) const {
+  const std::optional<TokenId> right = right_after(one.tokens);
+  const int parent = one.end;
+  const TokenId first = right ? replaced(one, *right, proposals.token(1)) : proposals.token(1);
+  one.end = one.tree->add(parent, first);
+  for (int node = 2; node < proposals.size(); ++node) {
+    const TokenId token = proposals.token(node);
+    if (token != first && token != right) one.tree->add(parent, token);
   }
-  const TokenId right = expected_[position];
-  const RandomKey key{.seed = request.sampling->seed,
-                      .sample_index = request.sequence,
-                      .position = static_cast<int64_t>(position),
+  one.tokens.push_back(first);
+}
+
+std::optional<TokenId> SyntheticDrafter::right_after(std::span<const TokenId> tokens) const {
+  if (tokens.size() >= expected_.size()) return std::nullopt;
+  if (!std::equal(tokens.begin(), tokens.end(), expected_.begin())) return std::nullopt;
+  return expected_[tokens.size()];
+}
+
+TokenId SyntheticDrafter::replaced(const Growing& one, TokenId right, TokenId proposed) const {
+  const RandomKey key{.seed = one.request.sampling->seed,
+                      .sample_index = one.request.sequence,
+                      .position = std::ssize(one.tokens),
                       .purpose = RandomPurpose::kDraft};
   if (random_uniform(key) < rate_) return right;
   return proposed != right ? proposed : static_cast<TokenId>((right + 1) % vocab_size_);

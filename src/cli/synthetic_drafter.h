@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,7 +17,8 @@ namespace outrider {
 // without trained weights. A drafted token after right ones becomes the target's own token with probability
 // `rate` and a different one otherwise. Tokens after a wrong one stay as proposed. The inner drafter drafts
 // one level at a time and sees the replaced tokens, so it runs the passes that a drafter of that quality
-// would run. Only for chains.
+// would run. It drafts a chain, or where there is room for more nodes than levels, a tree: each level has
+// further proposals of the inner drafter beside the replaced one, all of them wrong.
 class SyntheticDrafter final : public Drafter {
  public:
   SyntheticDrafter(std::shared_ptr<Drafter> inner, double rate, int64_t vocab_size);
@@ -35,8 +38,22 @@ class SyntheticDrafter final : public Drafter {
   void end(uint64_t sequence) override { inner_->end(sequence); }
 
  private:
-  // `tokens`: the tokens of the request followed by the chain so far.
-  TokenId replaced(const DraftRequest& request, std::span<const TokenId> tokens, TokenId proposed) const;
+  // A sequence and its chain of replaced tokens while they are drafted.
+  struct Growing {
+    DraftRequest request;
+    std::vector<TokenId> tokens;  // committed tokens, then the chain
+    int end = 0;                  // node of the chain's last token
+    TokenTree* tree = nullptr;
+
+    // Nodes of a level.
+    int width() const { return std::max(1, request.max_nodes / request.max_depth); }
+    int depth() const { return std::min(request.max_depth, request.max_nodes); }
+  };
+
+  void add_level(Growing& one, const TokenTree& proposals) const;
+  // The token that the target will choose after these, if it is known.
+  std::optional<TokenId> right_after(std::span<const TokenId> tokens) const;
+  TokenId replaced(const Growing& one, TokenId right, TokenId proposed) const;
 
   std::shared_ptr<Drafter> inner_;
   DrafterTraits traits_;

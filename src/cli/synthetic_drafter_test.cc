@@ -31,6 +31,21 @@ class ConstantDrafter final : public Drafter {
   DrafterTraits traits_{.name = "Constant", .emits_probabilities = true};
 };
 
+// Proposes as many tokens for a level as there is room for: 99, 98, and so on.
+class WideDrafter final : public Drafter {
+ public:
+  const DrafterTraits& traits() const override { return traits_; }
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      for (TokenId below = 0; below < requests[i].max_nodes; ++below) trees[i].add(0, kProposal - below);
+    }
+    return {};
+  }
+
+ private:
+  DrafterTraits traits_{.name = "Wide"};
+};
+
 std::vector<TokenId> counted(size_t count) {
   std::vector<TokenId> tokens(count);
   std::iota(tokens.begin(), tokens.end(), 0);
@@ -92,6 +107,21 @@ TEST_F(SyntheticDrafterTest, HitsItsRate) {
     right += drafted(drafter, std::vector<TokenId>(length, 1), 1).front() == 1 ? 1 : 0;
   }
   EXPECT_NEAR(right / 4000.0, 0.7, 0.03);  // within four standard deviations
+}
+
+TEST_F(SyntheticDrafterTest, BesideTheChainDraftsWrongTokens) {
+  static const SamplingParams kSampling;
+  SyntheticDrafter drafter(std::make_shared<WideDrafter>(), 1, kVocabulary);
+  drafter.expect(counted(200));
+  const std::vector<TokenId> tokens = counted(97);  // the second level's right token is proposed, too
+  const DraftRequest request{.tokens = tokens, .max_depth = 3, .max_nodes = 9, .sampling = &kSampling};
+  TokenTree tree(tokens.back());
+  ASSERT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
+  const std::vector<TokenId> drafted(tree.tokens().begin() + 1, tree.tokens().end());
+  EXPECT_EQ(drafted, (std::vector<TokenId>{97, 98, 98, 97, 99, 98, 97}));
+  std::vector<int> parents;
+  for (int node = 1; node < tree.size(); ++node) parents.push_back(tree.parent(node));
+  EXPECT_EQ(parents, (std::vector<int>{0, 0, 1, 1, 3, 3, 3}));
 }
 
 TEST_F(SyntheticDrafterTest, DoesNotPromiseProbabilities) {

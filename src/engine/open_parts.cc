@@ -301,8 +301,9 @@ Status keep_layers(EngineParts& parts, const MemoryCount& memory) {
   parts.info.streamed_bytes = streaming->bytes;
   parts.info.read_rate = streaming->rate;
   const auto bytes = static_cast<double>(streaming->bytes);
-  log_info("every pass reads " + megabytes(bytes) + " of weights at " + megabytes(streaming->rate) +
-           " a second, which takes " + std::to_string(std::llround(1e3 * bytes / streaming->rate)) + " ms");
+  log_info("a pass over one token reads " + megabytes(bytes) + " of weights at " +
+           megabytes(streaming->rate) + " a second, which takes " +
+           std::to_string(std::llround(1e3 * bytes / streaming->rate)) + " ms");
   return {};
 }
 

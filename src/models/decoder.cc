@@ -135,8 +135,8 @@ SubsetOutput Decoder::forward_subset(const ForwardBatch& batch, KvCache& cache, 
 
 std::optional<LayerStreaming> Decoder::streaming() const {
   if (!weights_.stream) return std::nullopt;
-  const LayerStream& stream = *weights_.stream;
-  return LayerStreaming{.bytes = stream.plan().streamed_bytes,
+  const WeightStream& stream = *weights_.stream;
+  return LayerStreaming{.bytes = stream.plan().row_bytes,
                         .kept_bytes = stream.plan().memory,
                         .rate = stream.rate(),
                         .bytes_read = stream.bytes_read(),
@@ -180,7 +180,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
       resume(batch);
       plan_states(batch, cache);
     }
-    if (weights_.stream && layers.runs(i)) weights_.stream->acquire(i);
+    if (weights_.stream && layers.runs(i)) weights_.stream->layers().acquire(i);
     const bool is_last = i + 1 == layers.count;
     const bool attends = layers.runs_attention(i) && layers.runs_attention(config_.kv_layer_of(i));
     if (attends && config_.has_attention(i)) run_attention(batch, i, is_last, cache);

@@ -110,7 +110,8 @@ void Decoder::compute_mlp(int64_t index, const float* input, float* output) {
     ops_.normalize(hidden_.data(), experts.input_norm, normed_.data(), row_count());
     inputs = {.router = router_inputs_.data(), .x = normed_.data()};
   }
-  experts_.run(experts, inputs, output, row_count());
+  ExpertStream* const stream = weights_.stream ? weights_.stream->experts() : nullptr;
+  experts_.run(experts, inputs, output, row_count(), {stream, index});
   woken_[static_cast<size_t>(index)] = experts_.woken();
   if (layer.down.n == 0) return;
   if (!experts.output_norm.empty()) {

@@ -2,6 +2,9 @@
 #include "models/decoder_weights.h"
 
 #include <cmath>
+#include <numeric>
+#include <span>
+#include <utility>
 
 namespace outrider {
 namespace {
@@ -436,6 +439,32 @@ Status load_ends(WeightLoader& loader, const ModelConfig& config, DecoderWeights
   return load_vocabulary(loader, config, weights);
 }
 
+// Where the parts of a layer end that are read by themselves, in matrices planned: all but its experts, which
+// are planned last, then every expert.
+void list_ends(const DecoderLayer& layer, size_t planned, std::vector<size_t>& ends) {
+  std::vector<size_t> counts;
+  for (const Expert& expert : layer.experts.experts)
+    counts.push_back(expert.gate_up.parts.size() + expert.down.parts.size());
+  size_t end = planned - std::accumulate(counts.begin(), counts.end(), size_t{0});
+  ends.push_back(end);
+  for (const size_t count : counts) ends.push_back(end += count);
+}
+
+Result<std::unique_ptr<WeightStream>> open_stream(WeightLoader& loader, const ModelConfig& config,
+                                                  const std::vector<DecoderLayer>& layers,
+                                                  std::span<const size_t> ends) {
+  OUTRIDER_TRY(StoredWeights stored, loader.store_all(ends));
+  std::vector<StoredPart> rest;
+  ExpertStream::Experts experts;
+  auto part = stored.parts.begin();
+  for (const DecoderLayer& layer : layers) {
+    rest.push_back(std::move(*part++));
+    std::vector<StoredPart>& own = experts.emplace_back();
+    for (size_t i = 0; i < layer.experts.experts.size(); ++i) own.push_back(std::move(*part++));
+  }
+  return WeightStream::open(stored.path, std::move(rest), std::move(experts), config.experts.used);
+}
+
 }  // namespace
 
 Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOptions& options) {
@@ -444,20 +473,20 @@ Result<DecoderWeights> load_decoder_weights(const ModelFile& file, const ModelOp
   WeightLoader loader(file, options);
   DecoderWeights weights;
   weights.layers.resize(static_cast<size_t>(config.layer_count));
-  std::vector<size_t> ends;  // of the matrices of each layer
+  std::vector<size_t> ends;
   const Range own = options.own_layers(config.layer_count);
   for (int64_t i = own.begin; i < own.end; ++i) {
     const LayerPlace place{
         .prefix = "model.layers." + std::to_string(i) + ".", .index = i, .input_size = config.hidden_size};
-    OUTRIDER_RETURN_IF_ERROR(
-        load_decoder_layer(loader, config, place, weights.layers[static_cast<size_t>(i)]));
-    ends.push_back(loader.planned());
+    DecoderLayer& layer = weights.layers[static_cast<size_t>(i)];
+    OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(loader, config, place, layer));
+    list_ends(layer, loader.planned(), ends);
   }
   if (config.layer_inputs.size != 0)
     OUTRIDER_RETURN_IF_ERROR(load_layer_inputs(loader, config, weights.layer_inputs.emplace()));
   OUTRIDER_RETURN_IF_ERROR(load_ends(loader, config, weights));
   if (options.streams_layers) {
-    OUTRIDER_TRY(weights.stream, loader.stream_all(ends));
+    OUTRIDER_TRY(weights.stream, open_stream(loader, config, weights.layers, ends));
   } else {
     OUTRIDER_TRY(weights.memory, loader.pack_all());
   }

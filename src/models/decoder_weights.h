@@ -13,6 +13,7 @@
 #include "models/layer_ops.h"
 #include "models/recurrent/delta_net.h"
 #include "models/recurrent/short_convolution.h"
+#include "models/streaming/weight_stream.h"
 #include "models/weight_loader.h"
 
 namespace outrider {
@@ -65,7 +66,7 @@ struct DecoderWeights {
   WeightMemory memory;
   std::optional<PackedMatrix> table;  // [vocab_size, token_size]; nullopt when lm_head is the embedding, too
   std::vector<DecoderLayer> layers;   // [layer_count], empty ones where this rank or program lacks a layer
-  std::unique_ptr<LayerStream> stream;    // of the layers' matrices where they are not all in memory, or null
+  std::unique_ptr<WeightStream> stream;   // of the layers' matrices where they are not all in memory, or null
   std::optional<PackedMatrix> positions;  // learned, [offset + count, hidden_size]
   Projection input_projection;            // of rows of the table to the residual stream, or empty
   Projection output_projection;           // of normalized states to the output head, or empty

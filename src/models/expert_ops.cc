@@ -65,20 +65,50 @@ void ExpertOps::reserve(const ExpertLayer& layer, int64_t rows) {
     }
   }
   products_.reserve(products);
+  woken_.reserve(layer.experts.size());
+  loaded_.reserve(layer.experts.size());
 }
 
-void ExpertOps::run(const ExpertLayer& layer, const Inputs& inputs, float* y, int64_t rows) {
+void ExpertOps::run(const ExpertLayer& layer, const Inputs& inputs, float* y, int64_t rows,
+                    const Source& source) {
   route(layer, inputs.router, rows);
   gather(inputs.x, rows);
-  multiply(layer, &Expert::gate_up, inputs_.data(), gate_up_.data());
-  ops_.activate({.x = gate_up_.data(),
-                 .y = gated_.data(),
-                 .rows = rows * config_.experts.used,
-                 .dim = config_.experts.ffn_size,
-                 .activation = config_.mlp.activation,
-                 .is_gated = config_.mlp.is_gated});
-  multiply(layer, &Expert::down, gated_.data(), results_.data());
+  source.stream == nullptr ? compute(layer, groups_.groups()) : compute_read(layer, source);
   combine(y, rows);
+}
+
+void ExpertOps::compute(const ExpertLayer& layer, Groups groups) {
+  multiply(layer, &Expert::gate_up, groups, {inputs_.data(), gate_up_.data()});
+  activate(groups);
+  multiply(layer, &Expert::down, groups, {gated_.data(), results_.data()});
+}
+
+void ExpertOps::compute_read(const ExpertLayer& layer, const Source& source) {
+  const auto groups = groups_.groups();
+  woken_.clear();
+  for (const ExpertGroups::Group& group : groups) woken_.push_back(group.expert);
+  source.stream->begin(source.layer, woken_);
+  for (auto ready = source.stream->next(); !ready.empty(); ready = source.stream->next()) {
+    loaded_.clear();
+    for (const int32_t number : ready) loaded_.push_back(groups[static_cast<size_t>(number)]);
+    compute(layer, loaded_);
+  }
+}
+
+void ExpertOps::activate(Groups groups) {
+  const int64_t dim = config_.experts.ffn_size;
+  const int64_t width = dim * (config_.mlp.is_gated ? 2 : 1);
+  for (auto group = groups.begin(); group != groups.end();) {
+    const int64_t begin = group->begin;
+    int64_t end = begin;  // of places that follow one another
+    for (; group != groups.end() && group->begin == end; ++group) end += group->rows;
+    ops_.activate({.x = gate_up_.data() + begin * width,
+                   .y = gated_.data() + begin * dim,
+                   .rows = end - begin,
+                   .dim = dim,
+                   .activation = config_.mlp.activation,
+                   .is_gated = config_.mlp.is_gated});
+  }
 }
 
 void ExpertOps::route(const ExpertLayer& layer, const float* x, int64_t rows) {
@@ -114,8 +144,9 @@ void ExpertOps::gather(const float* x, int64_t rows) {
   });
 }
 
-void ExpertOps::multiply(const ExpertLayer& layer, Projection Expert::*matrices, const float* x, float* y) {
-  list_products(layer, matrices, x, y);
+void ExpertOps::multiply(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups,
+                         PlaceRows rows) {
+  list_products(layer, matrices, groups, rows);
   const KernelTable& kernels = ops_.kernels();
   int64_t packed = 0;  // numbers
   for (const Product& product : products_) {
@@ -134,7 +165,7 @@ void ExpertOps::multiply(const ExpertLayer& layer, Projection Expert::*matrices,
   ops_.pool().run([&](Worker worker) {
     for (const Product& product : products_) kernels.linear(product.args, worker);
   });
-  finish_rows(layer, matrices, y);
+  finish_rows(layer, matrices, groups, rows.y);
 }
 
 OperationCost ExpertOps::cost_of_products() const {
@@ -148,19 +179,19 @@ OperationCost ExpertOps::cost_of_products() const {
   return cost;
 }
 
-void ExpertOps::list_products(const ExpertLayer& layer, Projection Expert::*matrices, const float* x,
-                              float* y) {
+void ExpertOps::list_products(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups,
+                              PlaceRows rows) {
   auto* packed_x = reinterpret_cast<std::byte*>(packed_x_.data());
   products_.clear();
-  for (const ExpertGroups::Group& group : groups_.groups()) {
+  for (const ExpertGroups::Group& group : groups) {
     const Projection& projection = layer.experts[static_cast<size_t>(group.expert)].*matrices;
     const bool split = projection.parts.size() > 1 && group.rows > 1;
-    float* out = (split ? parts_.data() : y) + group.begin * projection.n;
+    float* out = (split ? parts_.data() : rows.y) + group.begin * projection.n;
     const PackedMatrix* before = nullptr;
     for (const PackedMatrix& part : projection.parts) {
       const bool shares = before != nullptr && before->inputs == part.inputs;
       Product product{.args = {.weights = &part,
-                               .x = x + group.begin * projection.k,
+                               .x = rows.x + group.begin * projection.k,
                                .packed_x = shares ? products_.back().args.packed_x : packed_x,
                                .y = out,
                                .rows = group.rows},
@@ -173,8 +204,7 @@ void ExpertOps::list_products(const ExpertLayer& layer, Projection Expert::*matr
   }
 }
 
-void ExpertOps::finish_rows(const ExpertLayer& layer, Projection Expert::*matrices, float* y) {
-  const auto groups = groups_.groups();
+void ExpertOps::finish_rows(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups, float* y) {
   const bool are_finished = std::ranges::all_of(groups, [&](const ExpertGroups::Group& group) {
     const Projection& projection = layer.experts[static_cast<size_t>(group.expert)].*matrices;
     return projection.parts.size() == 1 && projection.bias.empty();

@@ -7,6 +7,7 @@
 
 #include "models/expert_routing.h"
 #include "models/layer_ops.h"
+#include "models/streaming/expert_stream.h"
 #include "models/weight_loader.h"
 
 namespace outrider {
@@ -48,9 +49,14 @@ class ExpertOps {
     const float* router = nullptr;  // [rows, hidden_size]
     const float* x = nullptr;       // [rows, hidden_size], of the experts
   };
+  // Where the experts' matrices come from.
+  struct Source {
+    ExpertStream* stream = nullptr;  // null: they are in memory
+    int64_t layer = 0;               // of the stream
+  };
   // y[rows, hidden_size] = the weighted sum of the experts that each row chooses. Precondition: reserve() for
-  // this layer and as many rows.
-  void run(const ExpertLayer& layer, const Inputs& inputs, float* y, int64_t rows);
+  // this layer and as many rows. Throws ReadFailure.
+  void run(const ExpertLayer& layer, const Inputs& inputs, float* y, int64_t rows, const Source& source);
   // The experts that the last run woke.
   int64_t woken() const { return std::ssize(groups_.groups()); }
 
@@ -63,11 +69,22 @@ class ExpertOps {
 
   void route(const ExpertLayer& layer, const float* x, int64_t rows);
   void gather(const float* x, int64_t rows);
-  // y = the inputs of all places times the matrices of their experts, plus biases.
-  void multiply(const ExpertLayer& layer, Projection Expert::*matrices, const float* x, float* y);
+  using Groups = std::span<const ExpertGroups::Group>;
+  // Results of the groups' places.
+  void compute(const ExpertLayer& layer, Groups groups);
+  // As compute(), a group as soon as its expert has been read.
+  void compute_read(const ExpertLayer& layer, const Source& source);
+  void activate(Groups groups);
+  // The inputs and outputs of a product, [places, k] and [places, n].
+  struct PlaceRows {
+    const float* x = nullptr;
+    float* y = nullptr;
+  };
+  // y = the inputs of the groups' places times the matrices of their experts, plus biases.
+  void multiply(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups, PlaceRows rows);
   OperationCost cost_of_products() const;
-  void list_products(const ExpertLayer& layer, Projection Expert::*matrices, const float* x, float* y);
-  void finish_rows(const ExpertLayer& layer, Projection Expert::*matrices, float* y);
+  void list_products(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups, PlaceRows rows);
+  void finish_rows(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups, float* y);
   void combine(float* y, int64_t rows);
 
   const ModelConfig& config_;
@@ -75,6 +92,8 @@ class ExpertOps {
   ExpertGroups groups_;
   std::vector<ExpertChoice> choices_;  // [rows, used]
   std::vector<Product> products_;
+  std::vector<int32_t> woken_;               // experts of all groups
+  std::vector<ExpertGroups::Group> loaded_;  // groups whose experts are readable
 
   // Scratch, one row per place.
   Scratch outputs_;   // [rows, experts]: of the router

@@ -46,7 +46,7 @@ class TestMixture {
     Floats y(x.size(), std::nanf(""));
     ExpertOps experts(config_, ops_);
     experts.reserve(layer_, rows);
-    experts.run(layer_, {x.data(), x.data()}, y.data(), rows);
+    experts.run(layer_, {x.data(), x.data()}, y.data(), rows, {});
     woken_ = experts.woken();
     return y;
   }

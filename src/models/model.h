@@ -52,10 +52,10 @@ struct LayerSubset {
   }
 };
 
-// Layers that are read from a file in every pass.
+// Weights that are read from a file in every pass.
 struct LayerStreaming {
-  int64_t bytes = 0;       // that a whole pass reads
-  int64_t kept_bytes = 0;  // of other layers, and of the buffers of reads
+  int64_t bytes = 0;       // that a pass over one row reads, if rows choose all experts alike
+  int64_t kept_bytes = 0;  // of other weights, and of the buffers of reads
   double rate = 0;         // bytes per second, measured when the model was opened
   int64_t bytes_read = 0;  // so far
   double waited_ms = 0;    // for reads, so far
@@ -89,8 +89,8 @@ class Model {
   // The bytes of weights that the last pass read.
   virtual int64_t pass_bytes() const { return streamed_bytes(); }
 
-  // Keeps as many layers in memory as `bytes` allow, where ModelOptions::streams_layers is set; to be called
-  // before the first pass. Errors: see LayerStream::keep().
+  // Keeps as many layers and experts in memory as `bytes` allow, where ModelOptions::streams_layers is set;
+  // to be called before the first pass. Errors: see WeightStream::keep().
   virtual Status keep_layers(int64_t /*bytes*/) { return {}; }
   // Where the weights of a pass come from; nullopt: from memory.
   virtual std::optional<LayerStreaming> streaming() const { return std::nullopt; }

@@ -245,31 +245,31 @@ Status WeightLoader::pack_to_file(const PackedCache& cache) const {
   });
 }
 
-// The layer of the jobs [begin, end), whose matrices get sizes but no data.
-StoredLayer WeightLoader::stored_layer(const PackedCache& cache, std::span<const PackingJob> jobs,
-                                       Range range) {
-  StoredLayer layer;
-  layer.begin = cache.offset(static_cast<size_t>(range.begin));
-  layer.bytes = cache.end(static_cast<size_t>(range.end - 1)) - layer.begin;
+// The part of the jobs [begin, end), whose matrices get sizes but no data.
+StoredPart WeightLoader::stored_part(const PackedCache& cache, std::span<const PackingJob> jobs,
+                                     Range range) {
+  StoredPart part;
+  part.begin = cache.offset(static_cast<size_t>(range.begin));
+  part.bytes = cache.end(static_cast<size_t>(range.end - 1)) - part.begin;
   for (auto i = static_cast<size_t>(range.begin); i < static_cast<size_t>(range.end); ++i) {
     PackedMatrix& packed = *jobs[i].packed;
     const std::byte* const nowhere = nullptr;
     packed.data = Buffer::borrowed({nowhere, static_cast<size_t>(packed.bytes())});
-    layer.matrices.push_back({&packed, cache.offset(i) - layer.begin});
+    part.matrices.push_back({&packed, cache.offset(i) - part.begin});
   }
-  return layer;
+  return part;
 }
 
-Result<std::unique_ptr<LayerStream>> WeightLoader::stream_all(std::span<const size_t> ends) {
+Result<StoredWeights> WeightLoader::store_all(std::span<const size_t> ends) {
   const std::vector<PackingJob> jobs = std::exchange(jobs_, {});
   planned_bytes_ = 0;
   for (const PackingJob& job : jobs) packed_bytes_ += job.packed->bytes();
   const PackedCache cache(options_.packed_cache, file_, *options_.kernels, jobs);
   OUTRIDER_RETURN_IF_ERROR(pack_to_file(cache));
-  std::vector<StoredLayer> layers;
+  StoredWeights stored{.path = cache.path()};
   size_t next = 0;
   for (const size_t end : ends) {
-    layers.push_back(stored_layer(cache, jobs, {static_cast<int64_t>(next), static_cast<int64_t>(end)}));
+    stored.parts.push_back(stored_part(cache, jobs, {static_cast<int64_t>(next), static_cast<int64_t>(end)}));
     next = end;
   }
   OUTRIDER_TRY(const MappedFile mapped, MappedFile::open(cache.path()));
@@ -279,7 +279,7 @@ Result<std::unique_ptr<LayerStream>> WeightLoader::stream_all(std::span<const si
     std::memcpy(jobs[next].packed->data.data(), bytes.data(), bytes.size());
     drop_mapped_pages(bytes);
   }
-  return LayerStream::open(cache.path(), std::move(layers));
+  return stored;
 }
 
 }  // namespace outrider

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,7 +12,7 @@
 #include "models/model.h"
 #include "models/packed_cache.h"
 #include "models/sharding/shard.h"
-#include "models/streaming/layer_stream.h"
+#include "models/streaming/stored_part.h"
 
 namespace outrider {
 
@@ -42,6 +42,12 @@ struct Projection {
 struct WeightMemory {
   std::optional<MappedFile> file = {};
   Buffer buffer = {};  // empty where there is a file
+};
+
+// Matrices that stay in a file of packed weights until they are needed.
+struct StoredWeights {
+  std::filesystem::path path = {};
+  std::vector<StoredPart> parts = {};
 };
 
 // Takes tensors out of a model file by name, checks their shapes, converts matrices to ModelOptions::weights
@@ -80,9 +86,9 @@ class WeightLoader {
   // The number of matrices planned so far.
   size_t planned() const { return jobs_.size(); }
   // Packs what was planned into a file of ModelOptions::packed_cache, unless it is there. The matrices
-  // planned up to each of `ends` are a layer of the returned stream; later ones are read into memory. Errors
-  // also: no such folder, those of its file system.
-  Result<std::unique_ptr<LayerStream>> stream_all(std::span<const size_t> ends);
+  // planned up to each of `ends` are a part that stays there; later ones are read into memory. Errors also:
+  // no such folder, those of its file system.
+  Result<StoredWeights> store_all(std::span<const size_t> ends);
   int64_t packed_bytes() const { return packed_bytes_; }  // sum over all calls
   const ModelPart& part() const { return options_.part; }
 
@@ -101,7 +107,7 @@ class WeightLoader {
   Status plan_matrix(MatrixPlan plan, Layout layout, PackedMatrix& packed);
   Status pack(const PackingJob& job) const;
   Status pack_to_file(const PackedCache& cache) const;
-  static StoredLayer stored_layer(const PackedCache& cache, std::span<const PackingJob> jobs, Range range);
+  static StoredPart stored_part(const PackedCache& cache, std::span<const PackingJob> jobs, Range range);
   Result<Buffer> pack(const std::vector<PackingJob>& jobs, size_t bytes) const;
 
   void place(PackedMatrix& packed) const;

@@ -194,6 +194,7 @@ Result<nlohmann::ordered_json> memory_json(const ModelFile& model, const EngineO
   json["needed"] = forecast.needed;
   json["context"] = context;
   json["layers_read_per_pass"] = forecast.streamed_layers;
+  if (forecast.experts > 0) json["experts_in_memory"] = forecast.kept_experts;
   json["bytes_read_per_pass"] = forecast.streamed_bytes;
   if (forecast.streamed_bytes == 0) return json;
   json["bytes_per_second"] = std::llround(forecast.read_rate);

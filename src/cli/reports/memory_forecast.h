@@ -13,11 +13,13 @@ namespace outrider {
 struct MemoryForecast {
   int64_t layers = 0;
   int64_t streamed_layers = 0;
-  int64_t streamed_bytes = 0;  // that every pass reads
+  int64_t experts = 0;         // in all layers
+  int64_t kept_experts = 0;    // that there is memory for
+  int64_t streamed_bytes = 0;  // that a pass over one token reads
   double read_rate = 0;        // bytes per second
   int64_t needed = 0;          // bytes; more than the limit: the model does not run under it
 
-  // The time to read the streamed layers once.
+  // The time to read them.
   double pass_seconds() const {
     return streamed_bytes == 0 ? 0 : static_cast<double>(streamed_bytes) / read_rate;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/streaming/layer_stream.h"
+#include "models/streaming/weight_stream.h"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +13,12 @@ namespace fs = std::filesystem;
 constexpr int64_t kLayers = 12;
 const std::vector<TokenId> kTokens = {3, 1, 4, 1, 5, 9, 2, 6};
 
-class LayerStreamTest : public testing::Test {
+class WeightStreamTest : public testing::Test {
  protected:
-  LayerStreamTest() : folder_(testing::TempDir() + "outrider_layer_stream_test") { fs::remove_all(folder_); }
-  ~LayerStreamTest() override { fs::remove_all(folder_); }
+  WeightStreamTest() : folder_(testing::TempDir() + "outrider_weight_stream_test") {
+    fs::remove_all(folder_);
+  }
+  ~WeightStreamTest() override { fs::remove_all(folder_); }
 
   std::unique_ptr<Model> load(const std::string& name, bool streams, std::string_view kernels = "reference") {
     auto file = open_model(model_data(name));
@@ -31,29 +33,33 @@ class LayerStreamTest : public testing::Test {
     return std::move(model).value();
   }
 
+  // The logits of every token, in passes over so many of them.
+  std::vector<std::vector<float>> logits(Model& model, size_t rows = 1) const {
+    KvShape shape = model.kv_shape();
+    shape.page_size = 16;
+    shape.page_count = 1;
+    KvCache cache(shape);
+    KvSequence sequence = cache.open({});
+    std::vector<std::vector<float>> all;
+    for (size_t i = 0; i < kTokens.size(); i += rows) {
+      for (auto& row : run_chunk(model, cache, sequence, std::span(kTokens).subspan(i, rows)))
+        all.push_back(std::move(row));
+    }
+    return all;
+  }
+
   // The bytes that leave `streamed` of the layers to be read, which are of one size.
   static int64_t bytes_for(Model& model, int64_t streamed) {
     const int64_t layer = model.streaming()->bytes / kLayers;
     return layer * (kLayers - streamed + 2);
   }
 
-  std::vector<std::vector<float>> logits(Model& model) const {
-    KvShape shape = model.kv_shape();
-    shape.page_size = 16;
-    shape.page_count = 1;
-    KvCache cache(shape);
-    KvSequence sequence = cache.open({});
-    std::vector<std::vector<float>> rows;
-    for (const TokenId token : kTokens) rows.push_back(run_chunk(model, cache, sequence, {{token}}).front());
-    return rows;
-  }
-
   fs::path folder_;
   ThreadPool pool_{2};
 };
 
-TEST_F(LayerStreamTest, ComputesWhatAModelInMemoryComputes) {
-  for (const char* name : {"llama", "mixtral", "gpt2", "granite"}) {
+TEST_F(WeightStreamTest, ComputesWhatAModelInMemoryComputes) {
+  for (const char* name : {"llama", "gpt2", "granite"}) {
     for (const std::string_view kernels : available_kernels()) {
       SCOPED_TRACE(std::string(name) + " " + std::string(kernels));
       const auto expected = logits(*load(name, /*streams=*/false, kernels));
@@ -74,8 +80,8 @@ TEST_F(LayerStreamTest, ComputesWhatAModelInMemoryComputes) {
   }
 }
 
-TEST_F(LayerStreamTest, ServesLayersOfEveryKind) {
-  for (const char* name : {"lfm2", "qwen3_5_moe", "deepseek_v2"}) {
+TEST_F(WeightStreamTest, ServesLayersOfEveryKind) {
+  for (const char* name : {"lfm2", "qwen3_5", "olmo2"}) {
     SCOPED_TRACE(name);
     const auto expected = logits(*load(name, /*streams=*/false));
     const auto model = load(name, /*streams=*/true);
@@ -85,7 +91,30 @@ TEST_F(LayerStreamTest, ServesLayersOfEveryKind) {
   }
 }
 
-TEST_F(LayerStreamTest, ServesPassesThatLeaveLayersOut) {
+// From the least memory on, with which layers are read, too, to that of the whole model.
+TEST_F(WeightStreamTest, ComputesWhatAMixtureInMemoryComputes) {
+  constexpr int64_t kAll = int64_t{1} << 30;
+  for (const char* name : {"mixtral", "gpt_oss", "qwen3_5_moe", "deepseek_v2", "llama4"}) {
+    for (const std::string_view kernels : available_kernels()) {
+      SCOPED_TRACE(std::string(name) + " " + std::string(kernels));
+      const auto expected = logits(*load(name, /*streams=*/false, kernels));
+      for (const double share : {1.0, 1.3, 2.0, 4.0, 0.0}) {  // of the least memory; 0: all
+        const auto model = load(name, /*streams=*/true, kernels);
+        const double least = static_cast<double>(model->streaming()->kept_bytes);
+        const auto bytes = share == 0 ? kAll : static_cast<int64_t>(share * least);
+        ASSERT_TRUE(model->keep_layers(bytes).ok());
+        EXPECT_LE(model->streaming()->kept_bytes, bytes);
+        EXPECT_EQ(logits(*model), expected) << share;
+        // Such a pass wakes more experts than the least memory has room for.
+        EXPECT_EQ(logits(*model, kTokens.size()), expected) << share;
+        EXPECT_EQ(model->streaming()->bytes_read == 0, model->streaming()->bytes == 0) << share;
+        EXPECT_EQ(share == 0, model->streaming()->bytes == 0);
+      }
+    }
+  }
+}
+
+TEST_F(WeightStreamTest, ServesPassesThatLeaveLayersOut) {
   const auto whole = load("llama", /*streams=*/false);
   const auto model = load("llama", /*streams=*/true);
   ASSERT_TRUE(model->keep_layers(bytes_for(*model, 8)).ok());
@@ -111,17 +140,17 @@ TEST_F(LayerStreamTest, ServesPassesThatLeaveLayersOut) {
   }
 }
 
-TEST_F(LayerStreamTest, NamesTheMemoryThatItNeeds) {
+TEST_F(WeightStreamTest, NamesTheMemoryThatItNeeds) {
   const auto model = load("llama", /*streams=*/true);
   const int64_t minimum = bytes_for(*model, kLayers);
   const Status refused = model->keep_layers(minimum - 1);
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().message.find("layers that are read need"), std::string::npos)
+  EXPECT_NE(refused.error().message.find("weights that are read need"), std::string::npos)
       << refused.error().message;
   EXPECT_TRUE(model->keep_layers(minimum).ok());
 }
 
-TEST_F(LayerStreamTest, EndsThePassWhenTheFileCannotBeRead) {
+TEST_F(WeightStreamTest, EndsThePassWhenTheFileCannotBeRead) {
   const auto model = load("llama", /*streams=*/true);
   ASSERT_TRUE(model->keep_layers(bytes_for(*model, kLayers)).ok());
   logits(*model);
@@ -130,7 +159,16 @@ TEST_F(LayerStreamTest, EndsThePassWhenTheFileCannotBeRead) {
   EXPECT_THROW(logits(*model), ReadFailure);
 }
 
-TEST_F(LayerStreamTest, NeedsAFolder) {
+TEST_F(WeightStreamTest, EndsThePassWhenAnExpertCannotBeRead) {
+  const auto model = load("mixtral", /*streams=*/true);
+  ASSERT_TRUE(model->keep_layers(model->streaming()->kept_bytes).ok());
+  logits(*model);
+  for (const auto& entry : fs::directory_iterator(folder_)) fs::resize_file(entry.path(), DirectFile::kBlock);
+  EXPECT_THROW(logits(*model), ReadFailure);
+  EXPECT_THROW(logits(*model, kTokens.size()), ReadFailure);
+}
+
+TEST_F(WeightStreamTest, NeedsAFolder) {
   const auto file = open_model(model_data("llama"));
   const auto model = Model::load(*file, {.kernels = *select_kernels("reference"),
                                          .pool = &pool_,

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/streaming/weight_stream.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+std::string rounded_megabytes(int64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
+
+}  // namespace
+
+Result<std::unique_ptr<WeightStream>> WeightStream::open(const std::filesystem::path& path,
+                                                         std::vector<StoredPart> layers,
+                                                         ExpertStream::Experts experts, int64_t used) {
+  std::unique_ptr<WeightStream> stream(new WeightStream());
+  for (const StoredPart& layer : layers) stream->layer_bytes_.push_back(layer.bytes);
+  OUTRIDER_TRY(stream->layers_, LayerStream::open(path, std::move(layers)));
+  if (std::ranges::any_of(experts, [](const auto& layer) { return !layer.empty(); })) {
+    OUTRIDER_TRY(stream->experts_, ExpertStream::open(path, std::move(experts)));
+    stream->expert_sizes_ = {.count = stream->experts_->count(),
+                             .bytes = stream->experts_->largest_bytes(),
+                             .used = used,
+                             .layers = stream->experts_->layers()};
+  }
+  stream->plan_ = plan_memory(stream->layer_bytes_, stream->expert_sizes_, 0);
+  return stream;
+}
+
+Status WeightStream::keep(int64_t bytes) {
+  plan_ = plan_memory(layer_bytes_, expert_sizes_, bytes);
+  if (plan_.memory > bytes) {
+    return resource_error("weights that are read need " + rounded_megabytes(plan_.memory) +
+                          " of memory, found " + rounded_megabytes(std::max<int64_t>(bytes, 0)));
+  }
+  OUTRIDER_RETURN_IF_ERROR(layers_->keep(plan_.layers));
+  return experts_ ? experts_->keep(plan_.kept_experts) : Status();
+}
+
+}  // namespace outrider

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/latent_traits.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
+#include <string>
 #include <string_view>
 
+#include "base/quote.h"
 #include "formats/expert_traits.h"
 #include "formats/family_traits.h"
 
@@ -13,6 +17,27 @@ namespace {
 Result<int64_t> positive(const JsonObject& root, std::string_view key, int64_t usual) {
   OUTRIDER_TRY(const auto value, root.integer(key));
   return value.value_or(usual);
+}
+
+// Error: the key has another value than those.
+Status expect_one_of(const JsonObject& root, std::string_view key,
+                     std::span<const std::string_view> supported) {
+  OUTRIDER_TRY(const auto found, root.string(key));
+  if (!found || std::ranges::find(supported, *found) != supported.end()) return {};
+  std::string names;
+  for (const std::string_view name : supported) names += (names.empty() ? "" : " or ") + quote(name);
+  return root.fail(quote(key) + " must be " + names + ", found " + quote(*found));
+}
+
+// Error: experts are chosen by another rule, or layers from the first sparse one on take turns with dense
+// ones.
+Status check_choice(const JsonObject& root, std::string_view scores,
+                    std::span<const std::string_view> methods) {
+  OUTRIDER_RETURN_IF_ERROR(expect_one_of(root, "scoring_func", {&scores, 1}));
+  OUTRIDER_RETURN_IF_ERROR(expect_one_of(root, "topk_method", methods));
+  OUTRIDER_TRY(const auto period, root.integer("moe_layer_freq"));
+  if (period.value_or(1) == 1) return {};
+  return root.fail("'moe_layer_freq' must be 1, found " + std::to_string(*period));
 }
 
 Status read_latent(const JsonObject& root, ModelConfig* config) {
@@ -57,7 +82,9 @@ void derive_latent_attention(double magnitude, ModelConfig* config) {
 }
 
 Status read_deepseek_v2_traits(const JsonObject& root, ModelConfig* config) {
+  constexpr std::string_view kMethods[] = {"greedy", "group_limited_greedy"};
   OUTRIDER_RETURN_IF_ERROR(refuse(root, "norm_topk_prob"));
+  OUTRIDER_RETURN_IF_ERROR(check_choice(root, "softmax", kMethods));
   OUTRIDER_RETURN_IF_ERROR(read_glm4_moe_traits(root, config));
   OUTRIDER_TRY(const auto method, root.string("topk_method"));
   ExpertTraits& experts = config->experts;
@@ -68,6 +95,8 @@ Status read_deepseek_v2_traits(const JsonObject& root, ModelConfig* config) {
 }
 
 Status read_deepseek_v3_traits(const JsonObject& root, ModelConfig* config) {
+  constexpr std::string_view kMethods[] = {"noaux_tc"};
+  OUTRIDER_RETURN_IF_ERROR(check_choice(root, "sigmoid", kMethods));
   OUTRIDER_RETURN_IF_ERROR(read_glm4_moe_traits(root, config));
   return read_latent(root, config);
 }

@@ -32,8 +32,10 @@ Status read_weights(const ArchitectureKeys& keys, ExpertTraits* experts) {
   if (scale.value_or(0) != 0) experts->scale = *scale;
   experts->groups = groups.value_or(1);
   experts->used_groups = used_groups.value_or(experts->groups);
-  constexpr int64_t kSigmoids = 2;  // expert_gating_func
+  constexpr int64_t kSigmoids = 2, kSoftmaxOfChosen = 3;  // expert_gating_func; 1: softmax
   OUTRIDER_TRY(const auto gates, keys.integer("expert_gating_func"));
+  if (gates && (*gates < 0 || *gates > kSoftmaxOfChosen))
+    return keys.fail("expert_gating_func must be 1, 2 or 3, found " + std::to_string(*gates));
   if (gates ? *gates == kSigmoids : experts->choice_bias) experts->weights = RouterWeights::kSigmoidOfChosen;
   if (experts->weights == RouterWeights::kSigmoidOfChosen && !normalizes.value_or(true))
     experts->weights = RouterWeights::kSigmoid;

@@ -366,6 +366,32 @@ std::vector<HostileText> expert_cases() {
   };
 }
 
+std::vector<HostileText> deepseek_cases() {
+  const auto deepseek = [](const std::string& version, const std::string& key, const std::string& value) {
+    return config_with({{"architectures", "[\"Deepseek" + version + "ForCausalLM\"]"},
+                        {"n_routed_experts", "4"},
+                        {"num_experts_per_tok", "2"},
+                        {"moe_intermediate_size", "8"},
+                        {key, value}});
+  };
+  return {
+      {"DeepSeek V2 with sigmoids", deepseek("V2", "scoring_func", "\"sigmoid\""),
+       "'scoring_func' must be 'softmax', found 'sigmoid'"},
+      {"DeepSeek V2 with a bias of the choice", deepseek("V2", "topk_method", "\"noaux_tc\""),
+       "'topk_method' must be 'greedy' or 'group_limited_greedy', found 'noaux_tc'"},
+      {"DeepSeek V2 with normalised weights", deepseek("V2", "norm_topk_prob", "true"),
+       "'norm_topk_prob' is not supported"},
+      {"DeepSeek V2 with experts in every second layer", deepseek("V2", "moe_layer_freq", "2"),
+       "'moe_layer_freq' must be 1, found 2"},
+      {"DeepSeek V3 with softmax", deepseek("V3", "scoring_func", "\"softmax\""),
+       "'scoring_func' must be 'sigmoid', found 'softmax'"},
+      {"DeepSeek V3 without a bias of the choice", deepseek("V3", "topk_method", "\"greedy\""),
+       "'topk_method' must be 'noaux_tc', found 'greedy'"},
+      {"DeepSeek V3 with halves turned", deepseek("V3", "rope_interleave", "false"),
+       "'rope_interleave' must be true"},
+  };
+}
+
 std::vector<HostileText> window_cases() {
   const auto mistral = [](const std::string& key, const std::string& value) {
     return config_with(
@@ -393,7 +419,7 @@ TEST(HfConfigHostileTest, NamedKinds) {
   ASSERT_TRUE(parse_hf_config(config_with({})).ok());
   size_t count = 0;
   for (const auto& cases : {json_cases(), size_cases(), field_cases(), rope_cases(), window_cases(),
-                            family_cases(), expert_cases()}) {
+                            family_cases(), expert_cases(), deepseek_cases()}) {
     for (const HostileText& hostile : cases) {
       SCOPED_TRACE(hostile.name);
       expect_refused(parse_hf_config(hostile.text), hostile.part_of_message);

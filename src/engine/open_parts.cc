@@ -137,12 +137,29 @@ Result<std::vector<int>> pinned_cpus(const EngineOptions& options) {
   return cpus_for_workers(places, options.threads);
 }
 
+// Each rank of the machine has as much.
+int64_t free_memory(const EngineOptions& options) {
+  int64_t bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  if (options.memory_limit > 0) bytes = std::min(bytes, options.memory_limit);
+  return bytes / ranks_of_machine(options);
+}
+
+// Some for each sequence of the batch, within a twelfth of the free memory. Under --memory all of that is for
+// layers.
+int64_t checkpoint_count(const EngineOptions& options, const StateShape& states, int64_t free_bytes) {
+  constexpr int64_t kPerSequence = 4;
+  if (states.layer_count == 0 || options.memory_limit > 0) return 0;
+  return std::min(kPerSequence * options.max_batch, free_bytes / 12 / states.bytes_per_sequence());
+}
+
 // The cache has pages for max_batch sequences of full context and their trees, within a third of the free
 // memory, but never fewer than one sequence needs.
 Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
   shape.page_size = options.page_size;
   shape.type = storage_type(options.kv_cache_type);
   shape.states.sequence_count = options.max_batch;
+  const int64_t free_bytes = free_memory(options);
+  shape.states.checkpoint_count = checkpoint_count(options, shape.states, free_bytes);
   const int64_t longest =
       options.context + std::max(limits_of(options.speculation).nodes, options.offered_nodes) + 1;
   const int64_t pages_per_sequence = (longest + options.page_size - 1) / options.page_size;
@@ -155,10 +172,9 @@ Result<KvShape> cache_shape(const EngineOptions& options, KvShape shape) {
     shape.page_count = options.kv_pages;
     return shape;
   }
-  int64_t free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  if (options.memory_limit > 0) free_bytes = std::min(free_bytes, options.memory_limit);
-  free_bytes /= ranks_of_machine(options);  // each has as many pages
-  const int64_t for_pages = free_bytes / 3 - options.max_batch * shape.states.bytes_per_sequence();
+  const int64_t for_states =
+      (options.max_batch + shape.states.checkpoint_count) * shape.states.bytes_per_sequence();
+  const int64_t for_pages = free_bytes / 3 - for_states;
   const int64_t page_bytes = std::max<int64_t>(shape.page_bytes(), 1);  // 0: no layer has attention
   shape.page_count =
       std::clamp(for_pages / page_bytes, pages_per_sequence, pages_per_sequence * options.max_batch);

@@ -281,12 +281,29 @@ void Scheduler::plan_rows() {
   }
 }
 
+// The tokens after which the next chunk of a prompt ends, so that a checkpoint of the state can be made: at
+// the end of what other prompts have, and at that of its last full page. It costs a pass, so that it has to
+// save some rows.
+int64_t Scheduler::chunk_limit(const Sequence& sequence) const {
+  constexpr int64_t kMinTokens = 64;
+  int64_t limit = std::numeric_limits<int64_t>::max();
+  if (cache_->shape().states.checkpoint_count == 0) return limit;
+  const int64_t page_size = cache_->shape().page_size;
+  const int64_t last_page_end = (std::ssize(sequence.tokens()) - 1) / page_size * page_size;
+  for (const int64_t end : {int64_t{sequence.kv.branch()}, last_page_end}) {
+    if (end > sequence.kv.length() && end >= sequence.kv.checkpointed() + kMinTokens)
+      limit = std::min(limit, end - sequence.kv.length());
+  }
+  return limit;
+}
+
 // Half of the rows go to prompts in equal parts, so that short prompts are soon done; the rest goes to the
 // most senior ones, so that long prompts get done one after another.
 void Scheduler::share_prompts() {
   const auto left = [&](size_t i) {
-    return static_cast<int>(std::min<int64_t>(uncomputed(*plans_[i].sequence) - plans_[i].prefill_tokens,
-                                              std::numeric_limits<int>::max()));
+    const Sequence& sequence = *plans_[i].sequence;
+    const int64_t rows = std::min(uncomputed(sequence), chunk_limit(sequence)) - plans_[i].prefill_tokens;
+    return static_cast<int>(std::min<int64_t>(rows, std::numeric_limits<int>::max()));
   };
   const auto wants_logits = [&](size_t i) { return plans_[i].sequence->pending_logprobs() > 0; };
   prompt_logits_ = options_.prompt_logits;
@@ -309,7 +326,9 @@ void Scheduler::share_prompts() {
   for (const size_t i : prompts_) {
     const bool has_logits = !wants_logits(i) || prompt_logits_ > 0;
     const Sequence& sequence = *plans_[i].sequence;
-    plans_[i].decodes = left(i) == 0 && draft_rows_ > 0 && has_logits && !sequence.ends_with_prompt() &&
+    const bool is_whole =
+        plans_[i].prefill_tokens == uncomputed(sequence) && plans_[i].prefill_tokens < chunk_limit(sequence);
+    plans_[i].decodes = is_whole && draft_rows_ > 0 && has_logits && !sequence.ends_with_prompt() &&
                         !sequence.is_offered();  // its first token comes with its first tree
     draft_rows_ -= plans_[i].decodes ? 1 : 0;
     prompt_logits_ -= plans_[i].decodes && wants_logits(i) ? 1 : 0;

@@ -123,6 +123,7 @@ class Scheduler {
   void preempt(size_t index, std::vector<Sequence*>& preempted);
   void plan_rows();
   void share_prompts();
+  int64_t chunk_limit(const Sequence& sequence) const;
   void plan_draft(SequencePlan& plan) const;
   // Nodes of the largest tree of the sequence, below its root.
   int nodes_of(const Sequence& sequence) const;

@@ -77,6 +77,11 @@ KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
   scope_ = other.scope_;
   state_ = std::exchange(other.state_, kNoState);
   kept_updates_ = std::exchange(other.kept_updates_, 0);
+  branch_ = std::exchange(other.branch_, 0);
+  checkpointed_ = std::exchange(other.checkpointed_, 0);
+  had_chain_ = other.had_chain_;
+  prompt_checkpoint_ = other.prompt_checkpoint_;
+  text_checkpoint_ = other.text_checkpoint_;
   other.pages_.clear();
   other.tokens_.clear();
   other.prefixes_.clear();
@@ -153,6 +158,7 @@ KvCache::KvCache(const KvShape& shape, const KvOptions& options)
       pool_(shape.page_count),
       prefixes_(shape.page_count, shape.page_size, options.hash_bits),
       states_(shape.states),
+      checkpoints_(&states_, shape.states.checkpoint_count),
       storage_(storage_bytes(shape)) {
   for (int64_t layer = 0; layer < shape.layer_count; ++layer)
     layer_begin_.push_back(slot_count() * shape.bytes_before(layer));
@@ -166,7 +172,6 @@ KvCache::~KvCache() { OUTRIDER_CHECK(sequences_.empty()); }
 // Calls take(hit) for every cached page that begins `tokens`, as long as a token is left beyond them.
 template <typename Take>
 void KvCache::for_each_hit(std::span<const TokenId> tokens, uint64_t scope, Take&& take) const {
-  if (shape_.states.layer_count > 0) return;
   const auto page_size = static_cast<size_t>(shape_.page_size);
   PrefixCache::Place place{.scope = scope};
   for (size_t end = page_size; end < tokens.size(); end += page_size) {
@@ -177,25 +182,41 @@ void KvCache::for_each_hit(std::span<const TokenId> tokens, uint64_t scope, Take
   }
 }
 
+KvCache::Hits KvCache::count_hits(std::span<const TokenId> tokens, uint64_t scope) const {
+  Hits hits;
+  for_each_hit(tokens, scope, [&](const PrefixCache::Hit& hit) {
+    ++hits.found;
+    if (!has_states() || checkpoints_.has(hit.prefix)) hits.usable = hits.found;
+  });
+  return hits;
+}
+
 KvSequence KvCache::open(std::span<const TokenId> tokens, uint64_t scope) {
   KvSequence sequence;
   sequence.cache_ = this;
   sequence.scope_ = scope;
   sequences_.push_back(&sequence);
+  const Hits hits = count_hits(tokens, scope);
   for_each_hit(tokens, scope, [&](const PrefixCache::Hit& hit) {
+    if (std::ssize(sequence.pages_) == hits.usable) return;
     pool_.share(hit.page);
     sequence.pages_.push_back(hit.page);
     sequence.prefixes_.push_back(hit.prefix);
   });
-  if (shape_.states.layer_count > 0) sequence.state_ = states_.take();
-  const auto found = static_cast<std::ptrdiff_t>(sequence.pages_.size()) * shape_.page_size;
+  const auto found = std::ptrdiff_t{hits.usable} * shape_.page_size;
   sequence.tokens_.assign(tokens.begin(), tokens.begin() + found);
+  if (!has_states()) return sequence;
+  sequence.state_ = states_.take();
+  if (hits.usable > 0) restore_checkpoint(sequence, sequence.pages_.size());
+  if (hits.usable < hits.found) sequence.branch_ = hits.found * shape_.page_size;
   return sequence;
 }
 
 KvCache::Cached KvCache::find(std::span<const TokenId> tokens, uint64_t scope) const {
   Cached cached;
+  const int64_t usable = int64_t{count_hits(tokens, scope).usable} * shape_.page_size;
   for_each_hit(tokens, scope, [&](const PrefixCache::Hit& hit) {
+    if (cached.length == usable) return;
     cached.length += shape_.page_size;
     cached.idle_pages += pool_.references(hit.page) == 0 ? 1 : 0;
   });
@@ -226,14 +247,15 @@ void KvCache::take_pages(KvSequence& sequence, int count) {
 void KvCache::rewind(KvSequence& sequence, int32_t length) {
   OUTRIDER_CHECK(sequence.cache_ == this && sequence.staged_ == 0);
   OUTRIDER_CHECK(length >= 0 && length <= sequence.length());
-  const int32_t forgotten = sequence.length() - length;
-  const bool holds_later =
-      sequence.state_ != KvSequence::kNoState && states_.most_entries(sequence.state_) > length;
-  if (first_seen_page(length) < sequence.first_page_ || holds_later) {
+  const bool holds_later = has_states() && states_.most_entries(sequence.state_) > length;
+  if (holds_later) length = checkpoint_before(sequence, length);
+  if (first_seen_page(length) < sequence.first_page_ || (holds_later && length == 0)) {
     forget_all(sequence);
     length = 0;
-  } else if (sequence.state_ != KvSequence::kNoState) {
-    sequence.kept_updates_ -= forgotten;
+  } else if (holds_later) {
+    restore_checkpoint(sequence, static_cast<size_t>(length / shape_.page_size));
+  } else if (has_states()) {
+    sequence.kept_updates_ -= sequence.length() - length;
   }
   sequence.tokens_.resize(static_cast<size_t>(length));
   sequence.prefixes_.resize(
@@ -352,7 +374,7 @@ void KvCache::forget_all(KvSequence& sequence) {
   sequence.first_page_ = 0;
   sequence.tokens_.clear();
   sequence.prefixes_.clear();
-  sequence.kept_updates_ = 0;
+  sequence.kept_updates_ = sequence.checkpointed_ = 0;
   if (sequence.state_ != KvSequence::kNoState) states_.reset(sequence.state_);
 }
 
@@ -364,9 +386,40 @@ void KvCache::commit_updates(KvSequence& sequence, std::span<const int> path) {
   const int32_t held = states_.most_entries(id);
   OUTRIDER_CHECK(states_.fewest_entries(id) == held && held >= sequence.length());
   const int32_t applied = held - sequence.length();
+  sequence.had_chain_ = applied > 0;
   const int32_t before = std::exchange(sequence.kept_updates_, 0);
   for (size_t i = static_cast<size_t>(applied); i < path.size(); ++i)
     states_.copy_update(id, before + path[i] - applied, sequence.kept_updates_++);
+}
+
+// The first kept update is that of entry length() - kept_updates(), whatever the state holds. The last page
+// of a prompt may be cut short by its end, and is worth a checkpoint beside that of the page before it.
+void KvCache::keep_checkpoint(KvSequence& sequence) {
+  const auto& prefixes = sequence.prefixes_;
+  if (prefixes.empty()) return;
+  const auto end = static_cast<int32_t>(prefixes.size()) * shape_.page_size;
+  const int32_t held = states_.most_entries(sequence.state_);
+  if (held > end || held != states_.fewest_entries(sequence.state_)) return;
+  const bool ends_prompt = prefixes.size() > 1 && prefixes.end()[-2] == sequence.prompt_checkpoint_;
+  PrefixId& last =
+      sequence.had_chain_ && !ends_prompt ? sequence.prompt_checkpoint_ : sequence.text_checkpoint_;
+  const int32_t updates = end - (sequence.length() - sequence.kept_updates_);
+  if (!checkpoints_.keep(prefixes.back(), sequence.state_, updates, last)) return;
+  last = end == sequence.branch_ ? kEmptyPrefix : prefixes.back();  // that of a branch stays
+  sequence.checkpointed_ = end;
+}
+
+void KvCache::restore_checkpoint(KvSequence& sequence, size_t pages) {
+  sequence.kept_updates_ = checkpoints_.restore(sequence.prefixes_[pages - 1], sequence.state_);
+  sequence.checkpointed_ = static_cast<int32_t>(pages) * shape_.page_size;
+}
+
+int32_t KvCache::checkpoint_before(const KvSequence& sequence, int32_t length) const {
+  for (auto pages = static_cast<size_t>(length / shape_.page_size); pages > 0; --pages) {
+    if (checkpoints_.has(sequence.prefixes_[pages - 1]))
+      return static_cast<int32_t>(pages) * shape_.page_size;
+  }
+  return 0;
 }
 
 // Ends a transaction or a rewind: only pages of committed entries stay.
@@ -377,6 +430,7 @@ void KvCache::finish(KvSequence& sequence) {
     if (options_.poison) states_.poison_updates(sequence.state_, sequence.kept_updates_);
   }
   publish_full_pages(sequence);
+  if (has_states()) keep_checkpoint(sequence);
   release_pages(sequence, static_cast<size_t>(pages_for(sequence.length())));
   release_unseen_pages(sequence);
   const int64_t in_last_page = sequence.length() % shape_.page_size;

@@ -7,6 +7,7 @@
 
 #include "kv/page_pool.h"
 #include "kv/prefix_cache.h"
+#include "kv/state_checkpoints.h"
 #include "kv/state_store.h"
 #include "outrider/result.h"
 #include "outrider/token.h"
@@ -48,7 +49,8 @@ struct KvShape {
   int64_t bytes_before(int64_t layer) const;
   int64_t page_bytes() const { return page_size * bytes_before(layer_count); }
   int64_t total_bytes() const {
-    return page_count * page_bytes() + states.sequence_count * states.bytes_per_sequence();
+    return page_count * page_bytes() +
+           (states.sequence_count + states.checkpoint_count) * states.bytes_per_sequence();
   }
 };
 
@@ -94,6 +96,11 @@ class KvSequence {
   static constexpr int32_t kNoState = -1;
   int32_t state() const { return state_; }
   int32_t kept_updates() const { return kept_updates_; }
+  // The number of first entries that other sequences have computed as well, but that no checkpoint of the
+  // state holds; 0: none. A pass that ends there makes one.
+  int32_t branch() const { return branch_; }
+  // The number of entries at the last checkpoint that it made or began with.
+  int32_t checkpointed() const { return checkpointed_; }
 
  private:
   friend class KvCache;
@@ -107,6 +114,11 @@ class KvSequence {
   int staged_ = 0;  // entries staged by the open transaction
   int32_t state_ = kNoState;
   int32_t kept_updates_ = 0;
+  int32_t branch_ = 0;
+  int32_t checkpointed_ = 0;
+  bool had_chain_ = false;  // the last pass computed a part of a prompt
+  // The checkpoints that it made last: at the end of a part of its prompt, and of the text after that.
+  PrefixId prompt_checkpoint_ = kEmptyPrefix, text_checkpoint_ = kEmptyPrefix;
 };
 
 // Entries reserved for one forward pass: staged entry i of a sequence is its entry length() + i. Either a
@@ -144,6 +156,11 @@ class KvTransaction {
 // same beginning; only full pages of committed entries are shared, and they are never written again. Two
 // sequences that computed the same page end up with one. Where KvShape::window is set, a sequence gives back
 // the pages that no later row sees; they stay findable as those of finished sequences do.
+//
+// Where layers have states, a cached page helps only if a checkpoint has the state at its end. A sequence
+// makes one at the end of its last full page, after a pass over a tree and after a pass over a chain that
+// ends there. It keeps the last of each kind: an earlier one gives its place to it, unless another text has
+// gone on from there. Checkpoints hold what a pass would compute again, bit for bit.
 class KvCache {
  public:
   // Throws std::bad_alloc when the entries do not fit in memory.
@@ -156,8 +173,8 @@ class KvCache {
   int64_t pages_for(int64_t entries) const { return (entries + shape_.page_size - 1) / shape_.page_size; }
 
   // A sequence that already holds the longest run of full cached pages that begins `tokens`, but always less
-  // than all of `tokens`, so that at least one token is left to compute. Pages are shared within a scope
-  // only, and not at all where layers have states, which no page holds.
+  // than all of `tokens`, so that at least one token is left to compute. Where layers have states, the run
+  // ends with a checkpoint. Pages are shared within a scope only.
   KvSequence open(std::span<const TokenId> tokens, uint64_t scope = 0);
 
   // The entries that open() would find, and the number of their pages that no sequence uses.
@@ -170,9 +187,10 @@ class KvCache {
   // Reserves count >= 1 entries. Error (kResource): not enough pages; nothing changes.
   Result<KvTransaction> stage(KvSequence& sequence, int count);
 
-  // Forgets committed entries from `length` on, or all where a row after `length` would see pages that were
-  // given back or a state that holds later entries. Shared pages are left alone: the next stage() copies one
-  // that is kept in part.
+  // Forgets committed entries from `length` on. A state that holds later entries goes back to the last
+  // checkpoint before them, and so does the sequence. All entries are forgotten where there is none, or where
+  // a row after `length` would see pages that were given back. Shared pages are left alone: the next stage()
+  // copies one that is kept in part.
   void rewind(KvSequence& sequence, int32_t length);
 
   // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each
@@ -200,6 +218,13 @@ class KvCache {
 
   template <typename Take>
   void for_each_hit(std::span<const TokenId> tokens, uint64_t scope, Take&& take) const;
+  bool has_states() const { return shape_.states.layer_count > 0; }
+  // Cached pages that begin `tokens`, and how many of these a new sequence can go on from.
+  struct Hits {
+    int32_t found = 0;
+    int32_t usable = 0;
+  };
+  Hits count_hits(std::span<const TokenId> tokens, uint64_t scope) const;
   int64_t slot_count() const { return shape_.page_count * shape_.page_size; }
   int64_t slot_of(const KvSequence& sequence, int64_t entry) const;
   Status check_available(int64_t needed) const;
@@ -220,6 +245,11 @@ class KvCache {
   void finish(KvSequence& sequence);
   // The updates of the committed `path` become those that are kept.
   void commit_updates(KvSequence& sequence, std::span<const int> path);
+  void keep_checkpoint(KvSequence& sequence);
+  // Gives the sequence the state at the end of its first `pages` pages.
+  void restore_checkpoint(KvSequence& sequence, size_t pages);
+  // The entries up to the last checkpoint among the first `length` of a sequence; 0: there is none.
+  int32_t checkpoint_before(const KvSequence& sequence, int32_t length) const;
   void forget_all(KvSequence& sequence);
   void close(KvSequence& sequence);
   void poison(int64_t first_slot, int64_t count);
@@ -230,6 +260,7 @@ class KvCache {
   PagePool pool_;
   PrefixCache prefixes_;
   StateStore states_;
+  StateCheckpoints checkpoints_;
   std::vector<std::byte> poisoned_row_;       // NaN in every number of the largest row; empty: no poisoning
   Buffer storage_;                            // [layer_count, keys then values, slots, heads]
   std::vector<int64_t> layer_begin_;          // [layer_count], in bytes

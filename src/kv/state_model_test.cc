@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // States after any sequence of drafts, rejections, failed passes, forks and preemptions are those of plain
-// decoding: a state here is a hash of its entries, kept in two layers that passes may reach at different
-// times.
+// decoding, also where sequences go on from checkpoints: a state here is a hash of its entries, kept in two
+// layers that passes may reach at different times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,12 +17,18 @@
 namespace outrider {
 namespace {
 
-constexpr KvShape kHashed = {.layer_count = 1,
-                             .kv_head_count = 1,
-                             .head_dim = 2,
-                             .page_size = 4,
-                             .page_count = 64,
-                             .states = {.layer_count = 2, .size = 1, .update_size = 1, .sequence_count = 2}};
+KvShape hashed_shape(int64_t checkpoint_count) {
+  return {.layer_count = 1,
+          .kv_head_count = 1,
+          .head_dim = 2,
+          .page_size = 4,
+          .page_count = 64,
+          .states = {.layer_count = 2,
+                     .size = 1,
+                     .update_size = 1,
+                     .sequence_count = 2,
+                     .checkpoint_count = checkpoint_count}};
+}
 
 // A number that a float holds exactly. A poisoned update gives a state of its own.
 float hashed(float state, float update) {
@@ -89,7 +95,8 @@ class HashedSequence {
 
 class StateModel {
  public:
-  explicit StateModel(uint32_t seed) : random_(seed) {
+  StateModel(uint32_t seed, int64_t checkpoint_count)
+      : random_(seed), cache_(hashed_shape(checkpoint_count), {.hash_bits = 64, .poison = true}) {
     sequence_.emplace(cache_, std::span<const TokenId>());
   }
 
@@ -102,6 +109,7 @@ class StateModel {
       case 2:
         sequence_.reset();  // preempted: computed again from the beginning
         sequence_.emplace(cache_, text_);
+        found_ += sequence_->kv().length();
         return restore();
       case 3:
         return fork();
@@ -117,6 +125,9 @@ class StateModel {
     ASSERT_TRUE(cache_.check_invariants().ok());
   }
   int64_t committed() const { return committed_; }
+  int64_t found() const {
+    return found_;
+  }  // entries that preempted and other sequences did not compute again
 
  private:
   int draw(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
@@ -169,15 +180,15 @@ class StateModel {
     restore();
   }
 
-  // Another sequence begins with the same text and goes its own way.
+  // Another sequence begins with a part of the same text and goes its own way.
   void fork() {
-    HashedSequence other(cache_, text_);
-    std::vector<TokenId> tokens(text_.begin() + other.kv().length(), text_.end());
-    tokens.push_back(token());
+    std::vector<TokenId> all(text_.begin(), text_.begin() + draw(static_cast<int>(text_.size()) + 1));
+    all.push_back(token());
+    HashedSequence other(cache_, all);
+    found_ += other.kv().length();
+    const auto tokens = std::span(all).subspan(static_cast<size_t>(other.kv().length()));
     chain(other, cache_, tokens, tokens.size());
-    std::vector<TokenId> all = text_;
-    all.push_back(tokens.back());
-    ASSERT_EQ(other.state(0), expected_state(all));
+    for (int64_t layer = 0; layer < 2; ++layer) ASSERT_EQ(other.state(layer), expected_state(all));
   }
 
   // A random tree. One layer may run before the tree is complete; the pass may fail; a part of a path is
@@ -209,15 +220,17 @@ class StateModel {
   }
 
   std::mt19937 random_;
-  KvCache cache_{kHashed, {.hash_bits = 64, .poison = true}};
+  KvCache cache_;
   std::optional<HashedSequence> sequence_;
   std::vector<TokenId> text_;
-  int64_t committed_ = 0;
+  int64_t committed_ = 0, found_ = 0;
 };
 
-TEST(StateModel, AnyHistoryLeavesTheStateOfPlainDecoding) {
+class StateModelTest : public testing::TestWithParam<int64_t> {};
+
+TEST_P(StateModelTest, AnyHistoryLeavesTheStateOfPlainDecoding) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
-    StateModel model(seed);
+    StateModel model(seed, GetParam());
     for (int step = 0; step < 500; ++step) {
       model.step();
       if (HasFatalFailure()) return;
@@ -225,11 +238,75 @@ TEST(StateModel, AnyHistoryLeavesTheStateOfPlainDecoding) {
       if (HasFatalFailure()) return;
     }
     EXPECT_GT(model.committed(), 500);
+    EXPECT_EQ(model.found() > 0, GetParam() > 0) << model.found();
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Checkpoints, StateModelTest, testing::Values(0, 1, 3, 20),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+// A prompt keeps the checkpoint at the end of its last chunk beside the one that moves with the text.
+TEST(StateCheckpoints, LastOfThePromptAndLastOfTheTextAreKept) {
+  KvCache cache(hashed_shape(8));
+  std::vector<TokenId> text;
+  {
+    HashedSequence sequence(cache, {});
+    const auto commit = [&](int count, bool is_chain) {
+      std::vector<TokenId> tokens;
+      std::vector<int> path;
+      for (int i = 0; i < count; ++i) {
+        path.push_back(i);
+        tokens.push_back(static_cast<TokenId>(text.size()) + i);
+      }
+      auto staged = cache.stage(sequence.kv(), count);
+      ASSERT_TRUE(staged.ok());
+      for (int64_t layer = 0; layer < 2; ++layer)
+        is_chain ? sequence.run_chain(tokens, layer) : sequence.run_tree(tokens, layer);
+      staged->commit(path, tokens);
+      text.insert(text.end(), tokens.begin(), tokens.end());
+    };
+    commit(8, true);
+    commit(12, true);  // 20: ends with a page, as its rows after that page are those of the pending token
+    commit(3, true);
+    for (int i = 0; i < 20; ++i) commit(3, false);
+  }
+  ASSERT_EQ(text.size(), 83U);
+  const auto found = [&](size_t length) { return cache.find(std::span(text).first(length), 0).length; };
+  EXPECT_EQ(found(12), 0);  // the checkpoint at 8 gave its place to the one at 20
+  EXPECT_EQ(found(30), 20);
+  EXPECT_EQ(found(83), 80);
+  HashedSequence other(cache, text);
+  EXPECT_EQ(other.kv().length(), 80);
+  EXPECT_EQ(other.state(1), expected_state(std::span(text).first(80)));
+}
+
+TEST(StateCheckpoints, RewindGoesBackToTheLastOne) {
+  KvCache cache(hashed_shape(8));
+  HashedSequence sequence(cache, {});
+  std::vector<TokenId> text;
+  for (TokenId token = 0; token < 30; ++token) {
+    auto staged = cache.stage(sequence.kv(), 1);
+    ASSERT_TRUE(staged.ok());
+    for (int64_t layer = 0; layer < 2; ++layer) sequence.run_tree({&token, 1}, layer);
+    staged->commit(std::vector<int>{0}, {&token, 1});
+    text.push_back(token);
+  }
+  cache.rewind(sequence.kv(), 29);  // the last pass did not apply the update of the last entry
+  EXPECT_EQ(sequence.kv().length(), 29);
+  EXPECT_EQ(sequence.state(0), expected_state(std::span(text).first(29)));
+  cache.rewind(sequence.kv(), 28);
+  EXPECT_EQ(sequence.kv().length(), 28);
+  EXPECT_EQ(sequence.state(1), expected_state(std::span(text).first(28)));
+  cache.rewind(sequence.kv(), 27);  // the checkpoint has the last entry as an update
+  EXPECT_EQ(sequence.kv().length(), 27);
+  EXPECT_EQ(sequence.state(0), expected_state(std::span(text).first(27)));
+  cache.rewind(sequence.kv(), 26);  // the only checkpoint is later
+  EXPECT_EQ(sequence.kv().length(), 0);
+  EXPECT_EQ(sequence.state(0), 0.0F);
+}
+
 TEST(StateStore, PassOverAChainThatIsNotCommittedLosesTheSequence) {
-  KvCache cache(kHashed, {.hash_bits = 64, .poison = true});
+  KvCache cache(hashed_shape(0), {.hash_bits = 64, .poison = true});
   HashedSequence sequence(cache, {});
   const std::vector<TokenId> tokens = {5, 6, 7};
   {

@@ -45,6 +45,15 @@ void StateStore::copy_update(int32_t id, int64_t from, int64_t to) {
   if (from != to && is_written) std::copy_n(update(id, from, 0), numbers_of_update(), update(id, to, 0));
 }
 
+void StateStore::copy(int32_t from, int64_t updates, int32_t to) {
+  const Slot& source = slots_[static_cast<size_t>(from)];
+  Slot& target = slots_[static_cast<size_t>(to)];
+  target.states = source.states;
+  target.entries = source.entries;
+  reserve_updates(to, updates);
+  std::copy_n(source.updates.begin(), updates * numbers_of_update(), target.updates.begin());
+}
+
 void StateStore::poison_updates(int32_t id, int64_t first) {
   std::vector<float>& updates = slots_[static_cast<size_t>(id)].updates;
   const auto begin = std::min(std::ssize(updates), first * numbers_of_update());

@@ -10,10 +10,11 @@ namespace outrider {
 
 // Layers that keep a state of fixed size for each sequence, in place of keys and values of every entry.
 struct StateShape {
-  int64_t layer_count = 0;     // 0: the model has no such layers
-  int64_t size = 0;            // numbers of a state in one layer, f32
-  int64_t update_size = 0;     // numbers by which one entry changes it, f32
-  int64_t sequence_count = 0;  // sequences that memory is reserved for; more take memory when they begin
+  int64_t layer_count = 0;       // 0: the model has no such layers
+  int64_t size = 0;              // numbers of a state in one layer, f32
+  int64_t update_size = 0;       // numbers by which one entry changes it, f32
+  int64_t sequence_count = 0;    // sequences that memory is reserved for; more take memory when they begin
+  int64_t checkpoint_count = 0;  // copies of states kept for later sequences; they take memory when needed
 
   int64_t bytes_per_sequence() const { return layer_count * size * static_cast<int64_t>(sizeof(float)); }
   bool operator==(const StateShape&) const = default;
@@ -47,6 +48,8 @@ class StateStore {
   void reserve_updates(int32_t id, int64_t count);
   // Copies an update over another, in all layers. Without effect where no pass has written either.
   void copy_update(int32_t id, int64_t from, int64_t to);
+  // Makes a state with its first `updates` updates that of another sequence.
+  void copy(int32_t from, int64_t updates, int32_t to);
   // Writes NaN over the updates from `first` on.
   void poison_updates(int32_t id, int64_t first);
 

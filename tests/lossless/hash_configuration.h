@@ -33,7 +33,8 @@ struct EngineSetup {
   int preempt_every = 0;
   int max_preemptions = 8;
   int64_t context = kContext;
-  bool has_state = false;  // target and draft models keep a state beside keys and values
+  bool has_state = false;   // target and draft models keep a state beside keys and values
+  int64_t checkpoints = 0;  // of states of the target
   AcceptanceRule acceptance = AcceptanceRule::kCoupled;
   SpeculativeOptions speculation = user_provided();
   PassCosts costs = {};  // for policy auto

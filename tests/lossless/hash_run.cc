@@ -89,6 +89,7 @@ std::unique_ptr<EngineParts> hash_parts(const EngineSetup& setup, std::shared_pt
   auto model = std::make_unique<HashModel>(0.0, 0, setup.has_state);
   KvShape shape = model->kv_shape();
   shape.page_size = setup.page_size;
+  shape.states.checkpoint_count = setup.checkpoints;
   const int64_t min = (setup.context + 1 + setup.page_size - 1) / setup.page_size;
   shape.page_count = setup.kv_pages == 0 ? min * setup.max_batch * 2 : std::max(min, setup.kv_pages);
   parts->cache = std::make_unique<KvCache>(shape);
@@ -112,6 +113,7 @@ void run_on_hash_model(const HashConfiguration& configuration, uint32_t seed, Ru
   setup.preempt_every = seed % 4 == 0 ? 1 + static_cast<int>(seed % 3) : 0;
   setup.max_preemptions = seed % 8 == 0 ? 1000 : 8;
   setup.has_state = model_has_state(seed);
+  setup.checkpoints = static_cast<int64_t>(seed % 3) * setup.max_batch;
   run_on_hash_model(configuration, seed, setup, drafter_of(configuration, setup, seed, totals.drafts),
                     totals);
   ASSERT_EQ(totals.drafts.differing, 0)

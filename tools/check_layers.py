@@ -27,6 +27,7 @@ RANKS = [
 ROOMS = {
     "chat_template": [{"jinja"}],
     "cli": [{"reports"}, {"commands"}, {"program"}],
+    "draft_heads": [{"mtp"}],
     "drafters": [{"ngram", "suffix", "lookahead", "early_exit", "draft_target", "learned"}, {"combined"}],
     "engine": [{"step"}],
     "formats": [{"gguf", "quantized", "torch"}, {"hf"}],

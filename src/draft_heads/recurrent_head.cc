@@ -18,8 +18,11 @@ void RecurrentHead::join(const float* a, const float* b, float* out, int64_t row
 }
 
 Result<JsonObject> layer_config_object(const HeadFile& head) {
-  OUTRIDER_TRY(const auto nested, head.config.root().object("transformer_layer_config"));
-  return nested ? *nested : head.config.root();
+  for (const char* key : {"transformer_layer_config", "text_config"}) {
+    OUTRIDER_TRY(const auto nested, head.config.root().object(key));
+    if (nested) return *nested;
+  }
+  return head.config.root();
 }
 
 Result<ModelConfig> read_head_config(const HeadFile& head, const Model& target) {

@@ -24,7 +24,7 @@ class RecurrentHead {
 
   const FeatureTaps& taps() const { return taps_; }
   int64_t feature_size() const { return taps_.count() * target_->config().hidden_size; }
-  KvShape kv_shape() const { return layers_.kv_shape(cache_layers_); }
+  virtual KvShape kv_shape() const { return layers_.kv_shape(cache_layers_); }
   int64_t weight_bytes() const { return weight_bytes_; }
   virtual int64_t state_size() const { return hidden_size_; }
   // Greatest number of levels that it can draft.

@@ -13,7 +13,7 @@
 
 #include "draft_heads/eagle.h"
 #include "draft_heads/eagle3.h"
-#include "draft_heads/mtp.h"
+#include "draft_heads/mtp/mtp.h"
 #include "draft_heads/recurrent_test_data.h"
 #include "formats/torch/test_torch.h"
 #include "models/model_test_data.h"
@@ -147,6 +147,25 @@ class RecurrentHeadTest : public testing::TestWithParam<std::string> {
   ThreadPool pool_{2};
 };
 
+// Entries of the golden's text in chunks of several lengths, then its tree.
+void expect_golden(RecurrentHead& head, const json& golden, int64_t stride) {
+  const auto text = golden["text"].get<std::vector<TokenId>>();
+  auto features = fake_tensor("features", {std::ssize(text) - 1, head.feature_size()});
+  for (float& feature : features) feature *= 5.0f;
+  for (const int chunk : {1, 7, 19}) {
+    HeadRun run(&head, chunk == 7 ? 1 : 16);
+    std::vector<float> root;
+    for (size_t begin = 1; begin < text.size(); begin += static_cast<size_t>(chunk)) {
+      const auto tokens = std::span(text).subspan(begin, std::min<size_t>(chunk, text.size() - begin));
+      root = run.commit(tokens, features.data() + static_cast<int64_t>(begin - 1) * head.feature_size());
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_logits(root, golden["logits"][0], stride));
+    const auto nodes = run.grow(golden["parents"], golden["tokens"]);
+    for (size_t i = 0; i < nodes.size(); ++i)
+      ASSERT_NO_FATAL_FAILURE(expect_logits(nodes[i], golden["logits"][i + 1], stride));
+  }
+}
+
 TEST_P(RecurrentHeadTest, AgreesWithPyTorch) {
   const json goldens = read_head_goldens();
   const auto kernels = select_kernels(GetParam());
@@ -158,24 +177,24 @@ TEST_P(RecurrentHeadTest, AgreesWithPyTorch) {
     const auto head =
         load(made.write(), &*target_, {.kernels = *kernels, .pool = &pool_, .weights = DType::kF32});
     ASSERT_TRUE(head.ok()) << head.error().message;
-    const auto text = golden["text"].get<std::vector<TokenId>>();
-    auto features = fake_tensor("features", {std::ssize(text) - 1, (*head)->feature_size()});
-    for (float& feature : features) feature *= 5.0f;
-    // Entries of the text in chunks of several lengths, then the tree.
-    for (const int chunk : {1, 7, 19}) {
-      HeadRun run(head->get(), chunk == 7 ? 1 : 16);
-      std::vector<float> root;
-      for (size_t begin = 1; begin < text.size(); begin += static_cast<size_t>(chunk)) {
-        const auto tokens = std::span(text).subspan(begin, std::min<size_t>(chunk, text.size() - begin));
-        root =
-            run.commit(tokens, features.data() + static_cast<int64_t>(begin - 1) * (*head)->feature_size());
-      }
-      expect_logits(root, golden["logits"][0], goldens["stride"]);
-      const auto nodes = run.grow(golden["parents"], golden["tokens"]);
-      for (size_t i = 0; i < nodes.size(); ++i)
-        expect_logits(nodes[i], golden["logits"][i + 1], goldens["stride"]);
-      if (HasFatalFailure()) return;
-    }
+    ASSERT_NO_FATAL_FAILURE(expect_golden(**head, golden, goldens["stride"]));
+  }
+}
+
+TEST_P(RecurrentHeadTest, ModulesOfFamiliesAgreeWithTransformers) {
+  const json goldens = read_head_goldens("family_modules.json");
+  const auto kernels = select_kernels(GetParam());
+  ASSERT_TRUE(kernels.ok());
+  for (const json& golden : goldens["cases"]) {
+    const auto name = golden["name"].get<std::string>();
+    SCOPED_TRACE(name);
+    FakeHead made;
+    fill_head(made, golden);
+    TestModel target({.name = name, .weights = DType::kF32});
+    const auto head =
+        load(made.write(), &*target, {.kernels = *kernels, .pool = &pool_, .weights = DType::kF32});
+    ASSERT_TRUE(head.ok()) << head.error().message;
+    ASSERT_NO_FATAL_FAILURE(expect_golden(**head, golden, goldens["stride"]));
   }
 }
 
@@ -369,15 +388,37 @@ TEST_F(RecurrentHeadFile, HeadsOfOtherTargetsAndUnknownVariantsAreRefused) {
               HasSubstr("found both"));
 }
 
-TEST_F(RecurrentHeadFile, ModulesOfGatedAttentionAreRefusedByTheFamilysName) {
-  FakeHead made;
-  fill_head(made, head_golden("mtp_qwen"));
-  TestModel gated({.name = "qwen3_5"});
-  const auto head =
-      load(made.write(), &*gated,
-           {.kernels = *select_kernels("reference"), .pool = &pool_, .weights = std::nullopt}, {});
-  ASSERT_FALSE(head.ok());
-  EXPECT_THAT(head.error().message, HasSubstr("of qwen3_5"));
+TEST_F(RecurrentHeadFile, EveryTensorOfAFamilysModuleIsNeeded) {
+  const json goldens = read_head_goldens("family_modules.json");
+  for (const json& golden : goldens["cases"]) {
+    const auto name = golden["name"].get<std::string>();
+    SCOPED_TRACE(name);
+    TestModel target({.name = name});
+    const auto refusal_after = [&](auto&& change) {
+      FakeHead made;
+      fill_head(made, golden);
+      change(made);
+      const auto head =
+          load(made.write(), &*target,
+               {.kernels = *select_kernels("reference"), .pool = &pool_, .weights = std::nullopt}, {});
+      return head.ok() ? "" : head.error().message;
+    };
+    EXPECT_EQ(refusal_after([](FakeHead&) {}), "");
+    for (const auto& item : golden["shapes"].items()) {
+      const std::string& tensor = item.key();
+      EXPECT_NE(refusal_after([&](FakeHead& made) { made.tensors.erase(tensor); }), "") << tensor;
+      EXPECT_NE(refusal_after([&](FakeHead& made) { made.tensors[tensor].back() += 1; }), "") << tensor;
+    }
+    const auto layers = std::to_string(target->config().layer_count);
+    const std::string prefix = name.starts_with("qwen") ? "mtp." : "model.layers." + layers + ".";
+    EXPECT_THAT(refusal_after([&](FakeHead& made) { made.tensors[prefix + "extra.weight"] = {3}; }),
+                HasSubstr(prefix + "extra.weight does not belong"));
+    EXPECT_EQ(refusal_after([](FakeHead& made) { made.tensors["model.embed_tokens.weight"] = {3}; }), "");
+    EXPECT_THAT(refusal_after([](FakeHead& made) {
+                  made.config = {{"num_nextn_predict_layers", 2}};
+                }),
+                HasSubstr(name.starts_with("qwen") ? "expected 1 to 1 modules" : "expected one MTP module"));
+  }
 }
 
 TEST_F(RecurrentHeadFile, AModelWithModulesOfItsOwnIsNoHead) {

@@ -11,17 +11,25 @@
 
 namespace outrider {
 
-inline nlohmann::json read_head_goldens() {
-  std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/recurrent.json");
+inline nlohmann::json read_head_goldens(const std::string& file = "recurrent.json") {
+  std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/" + file);
   return nlohmann::json::parse(stream);
 }
 
-inline nlohmann::json head_golden(const std::string& name) {
-  const nlohmann::json goldens = read_head_goldens();
+// The case of that name; null: there is none.
+inline nlohmann::json golden_named(const nlohmann::json& goldens, const std::string& name) {
   for (const nlohmann::json& golden : goldens["cases"]) {
     if (golden["name"] == name) return golden;
   }
   return {};
+}
+
+inline nlohmann::json head_golden(const std::string& name) { return golden_named(read_head_goldens(), name); }
+
+// An MTP module of a target of tests/data/models with experts, latent or gated attention, by the target's
+// name (tools/head_goldens/family_modules.py).
+inline nlohmann::json family_module_golden(const std::string& target) {
+  return golden_named(read_head_goldens("family_modules.json"), target);
 }
 
 inline void fill_head(FakeHead& made, const nlohmann::json& golden) {

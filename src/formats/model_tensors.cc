@@ -203,6 +203,13 @@ std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
   return expected;
 }
 
+std::vector<ExpectedTensor> expected_layer_tensors(const ModelConfig& config, int64_t layer) {
+  std::vector<ExpectedTensor> expected;
+  TensorList list(config, &expected);
+  append_layer(config, layer, list);
+  return expected;
+}
+
 TensorView aligned(TensorView view, ModelStorage& storage) {
   if (reinterpret_cast<uintptr_t>(view.data) % alignment_of(view.dtype) == 0) return view;
   Buffer& copy = storage.copies.emplace_back(static_cast<size_t>(view.bytes()));
@@ -227,9 +234,10 @@ TensorView copy_rows(const TensorView& view, int64_t count, const std::function<
   return copied;
 }
 
-Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFile* model) {
+Status attach_expected(std::vector<ExpectedTensor> expected_list, const TensorLookup& lookup,
+                       ModelStorage* storage, ModelFile* model) {
   const std::string name = model->path.string();
-  for (ExpectedTensor& expected : expected_tensors(model->config)) {
+  for (ExpectedTensor& expected : expected_list) {
     OUTRIDER_TRY(TensorView view, lookup(expected.name));
     // A matrix of one row may be stored as a vector.
     if (view.shape.size() == 1 && expected.shape.size() == 2 && expected.shape.front() == 1)
@@ -249,6 +257,12 @@ Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFi
     }
     model->tensors.emplace(std::move(expected.name), aligned(std::move(view), *storage));
   }
+  return {};
+}
+
+Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFile* model) {
+  const std::string name = model->path.string();
+  OUTRIDER_RETURN_IF_ERROR(attach_expected(expected_tensors(model->config), lookup, storage, model));
   for (const MappedFile& file : storage->files) {
     model->mapped.push_back(file.bytes());
     model->stamps.push_back(file.stamp());

@@ -26,6 +26,9 @@ struct ExpectedTensor {
 // Every tensor that the forward pass of `config` reads. Precondition: validate(config).ok().
 std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
 
+// Those of one layer among them.
+std::vector<ExpectedTensor> expected_layer_tensors(const ModelConfig& config, int64_t layer);
+
 // The memory that the views of a ModelFile point into.
 struct ModelStorage {
   std::vector<MappedFile> files;
@@ -44,9 +47,13 @@ TensorView copy_rows(const TensorView& view, int64_t count, const std::function<
 // Finds a tensor by its Hugging Face name. Error: it is missing, or has a type that cannot hold weights.
 using TensorLookup = std::function<Result<TensorView>(const std::string& name)>;
 
-// Fills model->tensors with the tensors that model->config calls for. Tensors that are not aligned to their
-// elements are copied into `storage`. Errors: a missing tensor, a wrong shape or type, a tokenizer with more
-// tokens than the vocabulary.
+// Adds the expected tensors to model->tensors. Tensors that are not aligned to their elements are copied into
+// `storage`. Errors: a missing tensor, a wrong shape or type.
+Status attach_expected(std::vector<ExpectedTensor> expected, const TensorLookup& lookup,
+                       ModelStorage* storage, ModelFile* model);
+
+// Fills model->tensors with the tensors that model->config calls for. Errors also: a tokenizer with
+// more tokens than the vocabulary.
 Status attach_tensors(const TensorLookup& lookup, ModelStorage* storage, ModelFile* model);
 
 }  // namespace outrider

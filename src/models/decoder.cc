@@ -163,7 +163,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
                  cache.shape().head_dim == kv_shape_.head_dim && cache.shape().layers == kv_shape_.layers &&
                  cache.shape().states.size == kv_shape_.states.size);
   const bool is_resumed = !batch.resumed_rows.empty();
-  OUTRIDER_CHECK(!is_resumed || (batch.resume_layer >= 1 && batch.resume_layer < layers.count));
+  OUTRIDER_CHECK(!is_resumed || (batch.resume_layer >= 0 && batch.resume_layer < layers.count));
   captures_ = taps_.count() > 0 && !is_resumed;
   const auto wanted = static_cast<int64_t>(batch.logits_rows.size());
   grow(batch.rows(), wanted);

@@ -189,6 +189,37 @@ TEST_P(RecurrentState, EntriesAreSharedByTextsThatBeginAlike) {
 INSTANTIATE_TEST_SUITE_P(Heads, RecurrentState, testing::Values("eagle", "eagle3", "mtp_chained", "mtp_qwen"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Modules with the layers of their targets' families: experts, latent and gated attention, beside recurrent
+// layers of the target.
+TEST(FamilyModules, TokensAreThoseOfPlainDecoding) {
+  for (const char* target :
+       {"qwen3_5", "qwen3_5_moe", "qwen3_next", "deepseek_v3", "glm4_moe_lite", "glm4_moe"}) {
+    FakeHead head;
+    fill_head(head, family_module_golden(target));
+    head.write();
+    int64_t accepted = 0;
+    for (const double temperature : {0.0, 1.0}) {
+      Workload workload = token_workload(temperature);
+      workload.target = std::string(OUTRIDER_SOURCE_DIR "/tests/data/models/") + target;
+      const auto plain = run_variant({}, {}, workload);
+      const Variant variants[] = {
+          {.speculative = "mtp,max_draft_len=3", .page_size = 1, .prefill_chunk = 5},
+          {.speculative = "mtp,expansion=[6,2,1]", .page_size = 4, .batch = 3, .preempt_every = 5},
+          {.speculative = "mtp,max_draft_len=4,dynamic_tree_max_topK=6,max_total_draft_tokens=40",
+           .batch = 4},
+          {.speculative = "combine=[suffix,mtp],expansion=[3,2]", .page_size = 4, .batch = 2}};
+      for (Variant variant : variants) {
+        variant.head = head.path();
+        const auto drafted = run_variant({}, variant, workload);
+        expect_same(plain, drafted, std::string(target) + ", " + describe(variant));
+        if (testing::Test::HasFatalFailure()) return;
+        for (const Completion& completion : drafted) accepted += completion.speculation.accepted;
+      }
+    }
+    EXPECT_GT(accepted, 10) << target;
+  }
+}
+
 TEST(RecurrentOptions, OtherKindsAndTargetsAreRefused) {
   FakeHead made;
   fill_head(made, head_golden("eagle"));

@@ -12,7 +12,7 @@
 #include "config/methods.h"
 #include "draft_heads/eagle.h"
 #include "draft_heads/eagle3.h"
-#include "draft_heads/mtp.h"
+#include "draft_heads/mtp/mtp.h"
 #include "draft_heads/recurrent_head.h"
 #include "drafters/cached_growth.h"
 

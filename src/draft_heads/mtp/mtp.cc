@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draft_heads/mtp.h"
-
-#include <fmt/format.h>
+#include "draft_heads/mtp/mtp.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
+
+#include "draft_heads/mtp/family_module.h"
+#include "draft_heads/mtp/mtp_layout.h"
 
 namespace outrider {
 namespace {
-
-// Names of one module's tensors.
-struct Names {
-  std::string embedding_norm, hidden_norm, fc, norm;
-  std::string layer;                 // prefix of the decoder layer's
-  std::string embed_tokens, output;  // copies of the target's, which are used
-};
 
 struct Module {
   std::vector<float> embedding_norm, hidden_norm, norm;
@@ -23,45 +16,9 @@ struct Module {
   DecoderLayer layer;
 };
 
-struct Layout {
-  bool is_qwen = false;
-  int64_t first_layer = 0;  // DeepSeek's: number of the first module among the target's layers
-  int64_t modules = 1;
-
-  Names names(int64_t module) const {
-    if (is_qwen) {
-      return {.embedding_norm = "mtp.pre_fc_norm_embedding.weight",
-              .hidden_norm = "mtp.pre_fc_norm_hidden.weight",
-              .fc = "mtp.fc",
-              .norm = "mtp.norm.weight",
-              .layer = "mtp.layers.0.",
-              .embed_tokens = {},
-              .output = {}};
-    }
-    const std::string prefix = fmt::format("model.layers.{}.", first_layer + module);
-    return {.embedding_norm = prefix + "enorm.weight",
-            .hidden_norm = prefix + "hnorm.weight",
-            .fc = prefix + "eh_proj",
-            .norm = prefix + "shared_head.norm.weight",
-            .layer = prefix,
-            .embed_tokens = prefix + "embed_tokens",
-            .output = prefix + "shared_head.head"};
-  }
-  // Whether the tensor is the target's, in whose directory modules may lie.
-  bool is_targets(std::string_view name) const {
-    if (name == "lm_head.weight") return true;
-    if (!name.starts_with("model.")) return false;
-    constexpr std::string_view kLayers = "model.layers.";
-    if (is_qwen || !name.starts_with(kLayers)) return true;
-    int64_t layer = 0;
-    std::from_chars(name.data() + kLayers.size(), name.data() + name.size(), layer);
-    return layer < first_layer;
-  }
-};
-
 class Mtp final : public RecurrentHead {
  public:
-  Mtp(const ModelConfig& config, Model* target, const ModelOptions& options, const Layout& layout)
+  Mtp(const ModelConfig& config, Model* target, const ModelOptions& options, const MtpLayout& layout)
       : RecurrentHead(config, target, options), layout_(layout) {
     taps_.final_norm = true;
     cache_layers_ = layout.modules;
@@ -85,7 +42,7 @@ class Mtp final : public RecurrentHead {
   void gather_inputs(const Pass& pass, size_t module, const float* previous);
   const float* normalise(size_t module, const float* states, int64_t rows);
 
-  Layout layout_;
+  MtpLayout layout_;
   std::vector<Module> modules_;
   Scratch embedded_, hidden_, joined_;  // [rows, hidden], joined twice that
   Scratch states_;                      // [rows, hidden] of each module in turn
@@ -93,7 +50,8 @@ class Mtp final : public RecurrentHead {
   Scratch normed_, kept_;               // [wanted rows, hidden]; [wanted rows, state_size()]
 };
 
-void append_module_tensors(const ModelConfig& config, const Names& names, std::vector<HeadTensor>& tensors) {
+void append_module_tensors(const ModelConfig& config, const MtpNames& names,
+                           std::vector<HeadTensor>& tensors) {
   const int64_t hidden = config.hidden_size;
   tensors.push_back({.name = names.embedding_norm, .shape = {hidden}});
   tensors.push_back({.name = names.hidden_norm, .shape = {hidden}});
@@ -107,7 +65,7 @@ void append_module_tensors(const ModelConfig& config, const Names& names, std::v
 }
 
 Status Mtp::load_module(WeightLoader& loader, const ModelConfig& config, int64_t index) {
-  const Names names = layout_.names(index);
+  const MtpNames names = layout_.names(index);
   Module& module = modules_[static_cast<size_t>(index)];
   OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.embedding_norm, hidden_size_, module.embedding_norm));
   OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.hidden_norm, hidden_size_, module.hidden_norm));
@@ -219,38 +177,25 @@ void Mtp::gather_inputs(const Pass& pass, size_t module, const float* previous) 
   }
 }
 
-Result<Layout> read_layout(const HeadFile& head, const Model& target) {
-  const bool is_qwen = head.tensors.contains("mtp.fc.weight");
-  Layout layout{.is_qwen = is_qwen, .first_layer = target.config().layer_count};
-  for (const char* key : {"mtp_num_hidden_layers", "num_nextn_predict_layers"}) {
-    OUTRIDER_TRY(const auto stated, head.config.root().integer(key));
-    if (stated) layout.modules = *stated;
-  }
-  OUTRIDER_TRY(const auto is_gated, head.config.root().boolean("attn_output_gate"));
-  if (is_gated.value_or(false)) {
-    return head.fail(
-        "config.json: expected no attn_output_gate of an MTP drafter, found one; gated attention is that of "
-        "families that are not supported as targets");
-  }
-  constexpr int64_t kMax = 16;
-  const int64_t max = is_qwen ? 1 : kMax;
-  if (layout.modules >= 1 && layout.modules <= max) return layout;
-  return head.fail(fmt::format("expected 1 to {} modules ({}), found {}", max,
-                               is_qwen ? "mtp_num_hidden_layers" : "num_nextn_predict_layers",
-                               layout.modules));
+// Whether the layers of the target are more than HeadLayers computes.
+bool has_own_layers(const ModelConfig& target) {
+  return target.gates_attention || target.latent.rank != 0 || target.experts.count != 0;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<RecurrentHead>> load_mtp(const HeadFile& head, Model* target,
                                                 const ModelOptions& options) {
-  if (const ModelConfig& of_target = target->config();
-      of_target.gates_attention || of_target.latent.rank != 0) {
-    return head.fail("expected an MTP drafter of a family with plain attention, found one of " +
-                     of_target.family + ", whose modules are not supported; draft by another method");
+  OUTRIDER_TRY(const MtpLayout layout, read_mtp_layout(head, *target));
+  if (has_own_layers(target->config())) return load_family_module(head, layout, target, options);
+  OUTRIDER_TRY(const JsonObject object, layer_config_object(head));
+  OUTRIDER_TRY(const auto is_gated, object.boolean("attn_output_gate"));
+  if (is_gated.value_or(false)) {
+    return head.fail(
+        "config.json: expected no attn_output_gate of an MTP drafter for a target of the family " +
+        target->config().family + ", found one");
   }
   OUTRIDER_TRY(const ModelConfig config, read_head_config(head, *target));
-  OUTRIDER_TRY(const Layout layout, read_layout(head, *target));
   auto mtp = std::make_unique<Mtp>(config, target, options, layout);
   OUTRIDER_RETURN_IF_ERROR(mtp->load(head, config, options));
   return std::unique_ptr<RecurrentHead>(std::move(mtp));

@@ -12,7 +12,8 @@ namespace outrider {
 // decoder layer. One module drafts every level from its own states; of several, module k drafts level k.
 // DeepSeek's names, in a directory of their own or among the target's tensors, and those of Qwen3-Next,
 // whose norms are stored as w for a scale of 1 + w and whose module goes on from its normalised state.
-// Errors: a config or tensors that do not fit, named.
+// Modules of targets with experts, latent or gated attention are those of family_module.h. Errors: a config
+// or tensors that do not fit, named.
 Result<std::unique_ptr<RecurrentHead>> load_mtp(const HeadFile& head, Model* target,
                                                 const ModelOptions& options);
 

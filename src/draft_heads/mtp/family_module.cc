@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draft_heads/mtp/family_module.h"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "formats/families.h"
+#include "formats/model_tensors.h"
+#include "formats/quantized/quantization.h"
+#include "models/decoder.h"
+
+namespace outrider {
+namespace {
+
+// A network of one layer like the target's last one with attention.
+ModelConfig layer_config(const ModelConfig& target) {
+  int64_t last = target.layer_count - 1;
+  while (last > 0 && !target.has_attention(last)) --last;
+  ModelConfig config = target;
+  config.layer_count = 1;
+  config.layer_traits = {target.traits_of(last)};
+  config.convolution = {};
+  config.delta = {};
+  return config;
+}
+
+// The tensors of a module, found by their stored names.
+class ModuleTensors {
+ public:
+  ModuleTensors(const HeadFile& head, const MtpLayout& layout)
+      : head_(head), layout_(layout), names_(layout.names(0)) {}
+
+  // The name of the layer's tensors as the network expects them: "model.layers.61."
+  std::string layer_prefix() const { return fmt::format("model.layers.{}.", layer()); }
+
+  // A file of the module's tensors: those of its layer by expected names, the others by their own.
+  Result<ModelFile> read(const ModelConfig& config) {
+    OUTRIDER_TRY(quantization_, read_quantization(head_.config.root()));
+    StoredLayout stored = find_family(config.family)->hf_layout;
+    if (layout_.is_qwen) stored.layers = "mtp.layers.";
+    const QuantizedCheckpoint checkpoint{head_.tensors, quantization_, head_.file.path.string(),
+                                         storage_->sources};
+    const TensorSource source{
+        .has = [&](const std::string& name) { return has_quantized(checkpoint, name) || is_stored(name); },
+        .find = [&](const std::string& name) { return find(checkpoint, name); }};
+    std::vector<ExpectedTensor> expected = expected_layer_tensors(config, layer());
+    const int64_t hidden = config.hidden_size;
+    for (const std::string* norm : {&names_.embedding_norm, &names_.hidden_norm, &names_.norm})
+      expected.push_back({*norm, {hidden}});
+    expected.push_back({names_.fc + ".weight", {hidden, 2 * hidden}});
+    ModelFile file;
+    file.path = head_.file.path;
+    file.mapped = head_.file.mapped;
+    file.stamps = head_.file.stamps;
+    OUTRIDER_RETURN_IF_ERROR(attach_expected(
+        std::move(expected), expected_lookup(stored, source, config, storage_.get()), storage_.get(), &file));
+    file.storage = storage_;
+    OUTRIDER_RETURN_IF_ERROR(check_all_used());
+    return file;
+  }
+
+ private:
+  int64_t layer() const { return layout_.is_qwen ? 0 : layout_.first_layer; }
+  bool is_stored(const std::string& name) const { return head_.tensors.contains(name); }
+
+  Result<TensorView> find(const QuantizedCheckpoint& checkpoint, const std::string& name) {
+    OUTRIDER_TRY(const auto matrix, find_quantized(checkpoint, name));
+    if (matrix) return *matrix;
+    used_.insert(name);
+    const auto found = head_.file.tensors.find(name);
+    if (found != head_.file.tensors.end()) return found->second;
+    if (!is_stored(name)) return head_.fail("tensor " + name + " of an MTP drafter is missing");
+    return head_.fail("tensor " + name + ": expected plain numbers, found the type " +
+                      head_.tensors.find(name)->second.dtype_name);
+  }
+
+  // Error: a tensor of the module that its layer does not have. Quantised matrices have several tensors.
+  Status check_all_used() const {
+    if (quantization_.method != QuantizationMethod::kNone) return {};
+    for (const auto& [name, tensor] : head_.tensors) {
+      const bool is_copy = name == names_.embed_tokens + ".weight" || name == names_.output + ".weight";
+      if (is_copy || layout_.is_targets(name) || used_.contains(name)) continue;
+      return head_.fail("tensor " + name + " does not belong to an MTP drafter of this target");
+    }
+    return {};
+  }
+
+  const HeadFile& head_;
+  const MtpLayout& layout_;
+  const MtpNames names_;
+  Quantization quantization_;
+  std::set<std::string> used_;
+  std::shared_ptr<ModelStorage> storage_ = std::make_shared<ModelStorage>();
+};
+
+class FamilyModule final : public RecurrentHead {
+ public:
+  FamilyModule(const ModelConfig& layer, Model* target, const ModelOptions& options)
+      : RecurrentHead(layer, target, options), config_(layer) {
+    taps_.final_norm = true;
+  }
+
+  Status load(const HeadFile& head, const MtpLayout& layout, const ModelOptions& options);
+  KvShape kv_shape() const override { return layer_->kv_shape(); }
+  Output forward(const Pass& pass) override;
+  void reserve(int64_t rows, int64_t wanted) override;
+
+ private:
+  // hidden[rows] = what the layer reads of the rows' embeddings and states
+  void make_inputs(const Pass& pass, int64_t rows);
+
+  ModelConfig config_;  // of the layer
+  bool goes_on_normed_ = false;
+  std::vector<float> embedding_norm_, hidden_norm_, norm_;
+  Projection fc_;  // [hidden, 2 hidden]: embedding, state
+  std::optional<Decoder> layer_;
+  ForwardBatch batch_;                  // the rows of a pass as they enter the layer
+  Scratch embedded_, hidden_, joined_;  // [rows, hidden], joined twice that
+  Scratch normed_;                      // [wanted rows, hidden]
+};
+
+Status FamilyModule::load(const HeadFile& head, const MtpLayout& layout, const ModelOptions& options) {
+  ModuleTensors tensors(head, layout);
+  OUTRIDER_TRY(const ModelFile file, tensors.read(config_));
+  const MtpNames names = layout.names(0);
+  goes_on_normed_ = layout.is_qwen;
+  WeightLoader loader(file, options);
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.embedding_norm, hidden_size_, embedding_norm_));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.hidden_norm, hidden_size_, hidden_norm_));
+  OUTRIDER_RETURN_IF_ERROR(loader.read_vector(names.norm, hidden_size_, norm_));
+  for (auto* norm : {&embedding_norm_, &hidden_norm_, &norm_})
+    if (config_.norm.adds_one) add_one(*norm);
+  OUTRIDER_RETURN_IF_ERROR(loader.plan({{names.fc, hidden_size_}}, 2 * hidden_size_, /*bias=*/false, fc_));
+  DecoderWeights weights;
+  weights.layers.resize(1);
+  OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(
+      loader, config_, {.prefix = tensors.layer_prefix(), .input_size = hidden_size_}, weights.layers[0]));
+  OUTRIDER_RETURN_IF_ERROR(pack(loader));
+  layer_.emplace(config_, options, std::move(weights));
+  return {};
+}
+
+void FamilyModule::reserve(int64_t rows, int64_t wanted) {
+  for (Scratch* scratch : {&embedded_, &hidden_, &normed_}) scratch->reserve(rows, hidden_size_);
+  joined_.reserve(rows, 2 * hidden_size_);
+  batch_.resumed_rows.reserve(static_cast<size_t>(rows));
+  batch_.resumed_states.reserve(static_cast<size_t>(rows * hidden_size_));
+  layers_.ops().reserve(fc_, rows);
+  vocabulary_.reserve(layers_.ops(), wanted);
+  if (!layer_->reserve(rows, 0).ok()) throw std::bad_alloc();
+}
+
+void FamilyModule::make_inputs(const Pass& pass, int64_t rows) {
+  LayerOps& ops = layers_.ops();
+  vocabulary_.embed(pass.batch->tokens, embedded_.data());
+  ops.normalize(embedded_.data(), embedding_norm_, embedded_.data(), rows, epsilon_);
+  ops.normalize(pass.inputs, hidden_norm_, hidden_.data(), rows, epsilon_);
+  join(embedded_.data(), hidden_.data(), joined_.data(), rows, hidden_size_);
+  ops.project(fc_, joined_.data(), hidden_.data(), rows);
+}
+
+RecurrentHead::Output FamilyModule::forward(const Pass& pass) {
+  const int64_t rows = pass.batch->rows();
+  const auto wanted = std::ssize(pass.batch->logits_rows);
+  reserve(rows, wanted);
+  make_inputs(pass, rows);
+  batch_ = *pass.batch;
+  batch_.hidden_state_rows = batch_.logits_rows;
+  batch_.logits_rows.clear();
+  batch_.resumed_rows.resize(static_cast<size_t>(rows));
+  std::iota(batch_.resumed_rows.begin(), batch_.resumed_rows.end(), 0);
+  batch_.resumed_states.assign(hidden_.data(), hidden_.data() + rows * hidden_size_);
+  layer_->forward(batch_, *pass.cache);
+  if (wanted == 0) return {};
+  const float* states = layer_->hidden_states().data();
+  layers_.ops().normalize(states, norm_, normed_.data(), wanted, epsilon_);
+  return {.logits = vocabulary_.logits(layers_.ops(), normed_.data(), wanted),
+          .states = goes_on_normed_ ? normed_.data() : states};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecurrentHead>> load_family_module(const HeadFile& head, const MtpLayout& layout,
+                                                          Model* target, const ModelOptions& options) {
+  if (layout.modules != 1) {
+    return head.fail(fmt::format("expected one MTP module for a target of the family {}, found {}",
+                                 target->config().family, layout.modules));
+  }
+  auto module = std::make_unique<FamilyModule>(layer_config(target->config()), target, options);
+  OUTRIDER_RETURN_IF_ERROR(module->load(head, layout, options));
+  return std::unique_ptr<RecurrentHead>(std::move(module));
+}
+
+}  // namespace outrider

@@ -60,7 +60,8 @@ void meet_client(const std::vector<std::string_view>& messages) {
 }
 
 void meet_server(const std::vector<std::string_view>& messages) {
-  outrider::DraftingSession session({.prompt = {1}, .states = outrider::StateType::kF16});
+  outrider::DraftingSession session({.prompt = {1}, .states = outrider::StateType::kF16},
+                                    {.vocab_size = 1000, .state_size = 2});
   static_cast<void>(session.greeting());
   for (const std::string_view bytes : messages) {
     const auto message = outrider::decode_server_message(bytes);
@@ -70,6 +71,9 @@ void meet_server(const std::vector<std::string_view>& messages) {
     if (session.output().size() < known) __builtin_trap();
     if (session.states().size() > size_t{session.limits().context} * session.limits().state_size)
       __builtin_trap();
+    for (const outrider::TokenId token : session.output()) {
+      if (token < 0 || token >= 1000) __builtin_trap();
+    }
     if (!session.is_open() || session.finish()) continue;
     outrider::TokenTree tree(session.output().empty() ? 1 : session.output().back());
     tree.add(tree.add(0, 2), 3);

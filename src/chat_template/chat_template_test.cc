@@ -8,6 +8,7 @@
 
 #include "chat_template/jinja/interpreter.h"
 #include "chat_template/jinja/parser.h"
+#include "chat_template/plain_chat.h"
 
 namespace outrider {
 namespace {
@@ -32,6 +33,28 @@ ChatContext conversation() {
   context.bos_token = "<s>";
   context.eos_token = "</s>";
   return context;
+}
+
+// The private text may also be a part of what the template writes behind it.
+TEST(PrivateChat, NothingOfThePrivateTextIsSafe) {
+  const std::string source =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</{{ m.role }}>{% endfor %}<assistant>";
+  const auto chat_template = ChatTemplate::parse(source);
+  ASSERT_TRUE(chat_template.ok());
+  const ChatFormat format{.chat_template = &*chat_template, .bos_token = "", .eos_token = ""};
+  const std::vector<std::pair<std::string, std::string>> messages = {{"system", "brief"}, {"user", "Read: "}};
+  for (const std::string hidden : {"a", "b", "assistant", "</user>", "  apart", "\n", "user"}) {
+    const auto chat = render_private_chat(format, messages, hidden);
+    ASSERT_TRUE(chat.ok()) << chat.error().message;
+    const std::string safe = chat->text.substr(0, chat->safe);
+    EXPECT_TRUE(std::string("<system>brief</system><user>Read: ").starts_with(safe))
+        << hidden << ": " << safe;
+    EXPECT_TRUE(safe.starts_with("<system>brief</system><user>Read:")) << hidden << ": " << safe;
+  }
+  const auto open = render_private_chat(format, messages, "");
+  ASSERT_TRUE(open.ok());
+  EXPECT_EQ(open->text, "<system>brief</system><user>Read:</user><assistant>");
+  EXPECT_EQ(open->safe, open->text.size());
 }
 
 // DeepSeek's templates join the text of the arguments with other text; most print an object.

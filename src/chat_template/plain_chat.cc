@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chat_template/plain_chat.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "base/white_space.h"
+
 namespace outrider {
 
 Result<std::string> render_plain_chat(const ChatFormat& format,
@@ -19,6 +24,25 @@ Result<std::string> render_plain_chat(const ChatFormat& format,
   context.bos_token = format.bos_token;
   context.eos_token = format.eos_token;
   return format.chat_template->render(context);
+}
+
+// The private text could also stand elsewhere in the rendered chat, so it is not searched for: another text
+// takes its place, and all that stays the same before it is safe.
+Result<DividedChat> render_private_chat(const ChatFormat& format,
+                                        std::span<const std::pair<std::string, std::string>> messages,
+                                        std::string_view hidden) {
+  std::vector<std::pair<std::string, std::string>> chat(messages.begin(), messages.end());
+  const std::string open = chat.back().second;
+  chat.back().second += hidden;
+  DividedChat divided;
+  OUTRIDER_TRY(divided.text, render_plain_chat(format, chat, true));
+  divided.safe = divided.text.size();
+  if (hidden.empty()) return divided;
+  // The template may remove white space at both ends.
+  chat.back().second = open + (trimmed(hidden).starts_with('a') ? "b" : "a");
+  OUTRIDER_TRY(const std::string other, render_plain_chat(format, chat, true));
+  divided.safe = static_cast<size_t>(std::ranges::mismatch(divided.text, other).in1 - divided.text.begin());
+  return divided;
 }
 
 }  // namespace outrider

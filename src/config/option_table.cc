@@ -34,6 +34,7 @@ constexpr unsigned kModels = bit(Command::kModels);
 constexpr unsigned kNetsim = bit(Command::kNetsim);
 constexpr unsigned kBenchRemote = bit(Command::kBenchRemote);
 constexpr unsigned kDrafts = kGenerate | kBenchRemote;
+constexpr unsigned kAsksServer = kDrafts | kChat;
 constexpr unsigned kWrites = kDrafts | kChat | kBench | kDoctor;
 constexpr unsigned kDecodes = kWrites | kVerify;
 constexpr unsigned kRuns = kDecodes | kScore | kServe;
@@ -102,26 +103,26 @@ const OptionRow kOptions[] = {
      .help = "YAML file of options; command line and environment come before it",
      .apply = [](S& s, const V& v) { s.config_file = v.text(); return Status(); },
      .command_line_only = true},
-    {.name = "server", .metavar = "URL", .group = kModel, .commands = kDrafts,
+    {.name = "server", .metavar = "URL", .group = kModel, .commands = kAsksServer,
      .help = "decode on a server of --remote-drafting, as in ws://127.0.0.1:8000, or wss:// for TLS, and draft here; "
              "MODEL gives tokenizer and chat template",
      .apply = [](S& s, const V& v) { s.remote.url = v.text(); return Status(); }},
-    {.name = "server-key-file", .metavar = "FILE", .group = kModel, .commands = kDrafts,
+    {.name = "server-key-file", .metavar = "FILE", .group = kModel, .commands = kAsksServer,
      .help = "file with the key to show to --server, in its first line",
      .apply = [](S& s, const V& v) { s.remote.api_key_file = v.text(); return Status(); }},
-    {.name = "server-ca", .metavar = "FILE", .group = kModel, .commands = kDrafts,
+    {.name = "server-ca", .metavar = "FILE", .group = kModel, .commands = kAsksServer,
      .help = "with wss://: PEM file of certificates to trust beside those of the system",
      .apply = [](S& s, const V& v) { s.remote.authority = v.text(); return Status(); }},
-    {.name = "server-states", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kDrafts,
+    {.name = "server-states", .metavar = "TYPE", .type = Type::kChoice, .group = kModel, .commands = kAsksServer,
      .default_text = "bf16",
      .help = "numbers of the target's states that --server sends for draft heads; q8 takes half of the bytes",
      .apply = [](S& s, const V& v) { s.remote.states = v.text(); return Status(); }, .choices = "bf16|f16|q8"},
-    {.name = "offline", .metavar = "WAY", .type = Type::kChoice, .group = kModel, .commands = kGenerate,
+    {.name = "offline", .metavar = "WAY", .type = Type::kChoice, .group = kModel, .commands = kGenerate | kChat,
      .default_text = "correct",
      .help = "while --server is out of reach a draft model or MoA writes alone; when it is back, correct: its own text "
              "takes the place of other text, keep: it goes on behind that text; never: wait for it instead",
      .apply = [](S& s, const V& v) { s.remote.offline = v.text(); return Status(); }, .choices = "never|correct|keep"},
-    {.name = "offline-after", .metavar = "SECONDS", .type = Type::kNumber, .group = kModel, .commands = kGenerate,
+    {.name = "offline-after", .metavar = "SECONDS", .type = Type::kNumber, .group = kModel, .commands = kGenerate | kChat,
      .default_text = "10", .help = "how long --server is waited for before the drafter writes alone",
      .apply = [](S& s, const V& v) { s.remote.offline_after = v.number; return Status(); },
      .min = 0.1, .max = 1e5},
@@ -177,7 +178,7 @@ const OptionRow kOptions[] = {
      .apply = [](S& s, const V& v) { s.server.drain_timeout = v.number; return Status(); },
      .min = 0, .max = 86400},
     {.name = "remote-drafting", .type = Type::kFlag, .group = kServing, .commands = kServe,
-     .help = "verify for clients that draft elsewhere: outrider generate --server",
+     .help = "verify for clients that draft elsewhere: outrider generate or chat --server",
      .apply = [](S& s, const V& v) {
        s.server.drafting_nodes = s.engine.offered_nodes = v.flag ? kDraftingNodes : 0;
        return Status();

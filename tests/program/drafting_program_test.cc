@@ -2,8 +2,14 @@
 // `serve --remote-drafting`, `generate --server` and `netsim` as programs that talk to each other.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <future>
+#include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/program/program_fixture.h"
 #include "tests/serving/serve_process.h"
@@ -77,6 +83,89 @@ TEST_F(DraftingProgram, KeepsPrivateTextHere) {
   expect_refused(generate + " --speculative ngram --private b", 2, "write alone");
   expect_refused(generate + " --private b --private-file c", 2, "found both");
   expect_refused("generate builtin -p a --private b", 2, "expected --private with --server");
+}
+
+TEST_F(DraftingProgram, ChatsAsWithTheModelHere) {
+  const ServeProcess server({"--remote-drafting"});
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string chat = "chat builtin --max-tokens 24 --ignore-eos --speculative draft_target ";
+  const std::string lines = "printf 'Hello, Lily\\nAnd then?\\n/reset\\nThe end\\n/stats\\n' |";
+  const Outcome local = run(chat, lines), remote = run(chat + at(server.port()), lines);
+  EXPECT_EQ(remote.exit_code, 0) << remote.errors;
+  EXPECT_EQ(remote.output, local.output);
+  EXPECT_NE(remote.errors.find(" verdicts, "), std::string::npos) << remote.errors;
+  expect_refused(chat + "--server http://127.0.0.1:1", 2, "expected a server as in ws://", "echo a |");
+  expect_refused(chat + at(server.port()) + " --server-key-file /nonexistent", 1, "no such file", "echo a |");
+  expect_refused("chat " + kModel + " " + at(server.port()), 1, "chat template", "echo a |");
+}
+
+TEST_F(DraftingProgram, ChatsPrivatelyUntilReset) {
+  const std::string speculative =
+      fmt::format("moa,speculative_model={}/models/outrider-moa-tli1", OUTRIDER_SOURCE_DIR);
+  const ServeProcess server({"--remote-drafting", "--speculative", speculative});
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string chat =
+      fmt::format("chat builtin --max-tokens 12 --ignore-eos {} --speculative ", at(server.port()));
+  const std::string lines =
+      "printf '/private My letter\\n/stats\\nAnd then?\\n/stats\\n/reset\\nHi\\n/stats\\n' |";
+  const Outcome outcome = run(chat + speculative, lines);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  std::vector<std::string> alone;  // tokens of each answer that were written without the server
+  std::istringstream errors(outcome.errors);
+  for (std::string line; std::getline(errors, line);) {
+    if (line.starts_with("ws://")) alone.push_back(line.substr(line.rfind(", ") + 2));
+  }
+  EXPECT_EQ(alone, (std::vector<std::string>{"12 tokens offline", "12 tokens offline", "0 tokens offline"}));
+  expect_refused(chat + "ngram", 2, "write alone", "echo /private b |");
+}
+
+TEST_F(DraftingProgram, AChatThatIsCutOffGoesOnAloneInColour) {
+  if (std::system("command -v script >/dev/null") != 0)
+    GTEST_SKIP() << "no script(1) to make a terminal with";
+  ServeProcess server({"--remote-drafting", "--kernels", "reference"});
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string out = (folder_ / "typescript").string();
+  const std::string chat = fmt::format(
+      "{} chat builtin --max-tokens 300 --ignore-eos --speculative draft_target --offline-after 0.2 {}",
+      OUTRIDER_PROGRAM, at(server.port()));
+  const std::string line = fmt::format(
+      "printf 'Once upon a time\\n/exit\\n' | env -u NO_COLOR script -qefc '{}' {} >/dev/null", chat, out);
+  auto ended = std::async(std::launch::async, [&] { return std::system(line.c_str()); });
+  const auto has_begun = [&] {
+    const std::string text = contents(out);
+    const size_t begin = text.find("/help lists");
+    return begin != std::string::npos && text.size() > begin + 100;  // the message is echoed, too
+  };
+  for (int i = 0; i < 400 && !has_begun(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  server.end(SIGKILL);
+  EXPECT_EQ(ended.get(), 0);
+  const std::string text = contents(out);
+  EXPECT_NE(text.find("\x1b[33m[offline] "), std::string::npos) << text;
+  EXPECT_EQ(text.find("was lost"), std::string::npos) << text;
+}
+
+TEST_F(DraftingProgram, InterruptEndsAnAnswerOfTheServer) {
+  const ServeProcess server({"--remote-drafting", "--kernels", "reference"});
+  ASSERT_TRUE(server.wait_until_ready());
+  const std::string script = write("interrupt.sh", R"(
+mkfifo "$1/in"
+"$2" chat builtin --server "$3" --speculative none --max-tokens 900 --ignore-eos <"$1/in" >"$1/out" 2>"$1/err" &
+chat=$!
+exec 3>"$1/in"
+echo hello >&3
+until [ -s "$1/out" ] || ! kill -0 $chat; do sleep 0.05; done
+kill -INT $chat
+echo /stats >&3
+exec 3>&-
+wait $chat
+)");
+  const std::string line =
+      fmt::format("sh {} {} {} ws://127.0.0.1:{}", script, folder_.string(), OUTRIDER_PROGRAM, server.port());
+  EXPECT_EQ(std::system(line.c_str()), 0) << contents(folder_ / "err");
+  const std::string stats = contents(folder_ / "err");
+  ASSERT_TRUE(stats.starts_with("none: ")) << stats;
+  EXPECT_LT(std::stoi(stats.substr(std::string("none: ").size())), 900) << stats;
+  EXPECT_TRUE(server.wait_until_free());
 }
 
 TEST_F(DraftingProgram, GoesThroughANetworkThatBreaks) {

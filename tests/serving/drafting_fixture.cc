@@ -74,6 +74,27 @@ Completion local_completion(const Request& request) {
   return *std::move(completion);
 }
 
+void expect_same_as_local(RemoteDecoder& decoder, const Request& request) {
+  std::vector<TokenId> streamed;
+  std::string text;
+  const auto completion = decoder.generate(request, [&](RequestId, const Progress& progress) {
+    streamed.insert(streamed.end(), progress.tokens.begin(), progress.tokens.end());
+    text += progress.text;
+  });
+  ASSERT_TRUE(completion.ok()) << completion.error().message;
+  const Completion local = local_completion(request);
+  EXPECT_EQ(completion->tokens, local.tokens);
+  EXPECT_EQ(completion->text, local.text);
+  EXPECT_EQ(completion->finish_reason, local.finish_reason);
+  EXPECT_EQ(streamed, local.tokens);
+  EXPECT_EQ(text, local.text);
+}
+
+std::string refusal_of(RemoteDecoder& decoder, const Request& request) {
+  const auto completion = decoder.generate(request, {});
+  return completion.ok() ? "accepted" : completion.error().message;
+}
+
 HeadCase head_case(const std::string& name) {
   const std::vector<HeadCase> all = head_cases();
   return *std::ranges::find_if(all, [&](const HeadCase& head) { return head.name == name; });

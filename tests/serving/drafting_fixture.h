@@ -8,6 +8,7 @@
 #include <string>
 
 #include "remote/client/drafting_parts.h"
+#include "remote/client/remote_decoder.h"
 #include "remote/client/server_address.h"
 #include "tests/lossless/test_heads.h"
 #include "tests/serving/serving.h"
@@ -27,6 +28,11 @@ DraftingServer server_at(int port);
 Request request_of(uint64_t number);
 // Plain decoding without a server.
 Completion local_completion(const Request& request);
+
+// Decodes and compares with local_completion(): the result, and what was streamed.
+void expect_same_as_local(RemoteDecoder& decoder, const Request& request);
+// The error with which the server refuses the request, or "accepted".
+std::string refusal_of(RemoteDecoder& decoder, const Request& request);
 
 HeadCase head_case(const std::string& name);
 

@@ -104,6 +104,7 @@ EngineOptions shipped_engine(Method method, const std::string& files) {
 }
 
 constexpr int64_t kBeforeCut = 50, kAfterCut = 32;
+constexpr size_t kAll = 1000;  // more tokens than a text has
 
 // The target's texts: prompts of 12 tokens, drawn, and what follows greedily.
 std::vector<std::vector<TokenId>> target_texts(size_t count) {
@@ -132,9 +133,10 @@ struct Agreement {
   double share = 0;   // of tokens that agree, position by position
 };
 
-// Writes on alone where a connection is cut after 50 tokens.
-Agreement agreement_after_cut(const std::vector<std::vector<TokenId>>& texts, Method method,
-                              const std::string& files) {
+// Writes on alone behind texts of which the server sees the first `seen` tokens and the client has their
+// states.
+Agreement agreement_alone(const std::vector<std::vector<TokenId>>& texts, Method method,
+                          const std::string& files, size_t seen) {
   TestServer server([&](ServerParts& parts) {
     verify_for_clients(parts);
     parts.open = [&] { return Engine::open(shipped_engine(method, files)); };
@@ -147,7 +149,7 @@ Agreement agreement_after_cut(const std::vector<std::vector<TokenId>>& texts, Me
   for (const std::vector<TokenId>& text : texts) {
     Request request{.max_tokens = kAfterCut, .ignore_eos = true};
     request.prompt.assign(text.begin(), text.end() - kAfterCut);
-    const auto written = decoder.generate_privately(request, request.prompt.size(), {});
+    const auto written = decoder.generate_privately(request, std::min(seen, request.prompt.size()), {});
     EXPECT_TRUE(written.ok()) << written.error().message;
     const auto own = std::span(text).last(kAfterCut);
     const auto same = std::ranges::mismatch(own, written->tokens).in1 - own.begin();
@@ -156,19 +158,32 @@ Agreement agreement_after_cut(const std::vector<std::vector<TokenId>>& texts, Me
       agreement.share +=
           own[i] == written->tokens[i] ? 1.0 / static_cast<double>(texts.size() * own.size()) : 0;
   }
-  std::cout << files << ": " << agreement.tokens << " tokens until the first that differs, "
-            << 100 * agreement.share << "% of " << kAfterCut << " agree\n";
+  std::cout << files << ", " << seen << " tokens seen: " << agreement.tokens
+            << " tokens until the first that differs, " << 100 * agreement.share << "% of " << kAfterCut
+            << " agree\n";
   return agreement;
 }
 
 // The relation of Table 4 of Mixture of Attentions (arXiv 2410.03804).
 TEST(DraftingLoad, WithMoreOfTheTargetTheLoneTextAgreesMore) {
   const auto texts = target_texts(100);
-  const Agreement draft = agreement_after_cut(texts, Method::kDraftTarget, "outrider-draft");
-  const Agreement moa = agreement_after_cut(texts, Method::kMoa, "outrider-moa");
-  const Agreement last_layer = agreement_after_cut(texts, Method::kMoa, "outrider-moa-tli1");
+  const Agreement draft = agreement_alone(texts, Method::kDraftTarget, "outrider-draft", kAll);
+  const Agreement moa = agreement_alone(texts, Method::kMoa, "outrider-moa", kAll);
+  const Agreement last_layer = agreement_alone(texts, Method::kMoa, "outrider-moa-tli1", kAll);
   EXPECT_GE(last_layer.tokens, moa.tokens);
   EXPECT_GE(moa.tokens, draft.tokens);
+}
+
+// The private end is as long as what follows. Without states there is no Mixture of Attentions, so those of
+// one token stand for none.
+TEST(DraftingLoad, PrivateTextGainsFromTheStatesOfTheTextBeforeIt) {
+  const auto texts = target_texts(100);
+  agreement_alone(texts, Method::kDraftTarget, "outrider-draft", 1);
+  for (const char* files : {"outrider-moa", "outrider-moa-tli1"}) {
+    const Agreement with = agreement_alone(texts, Method::kMoa, files, 32);
+    const Agreement without = agreement_alone(texts, Method::kMoa, files, 1);
+    EXPECT_GT(with.tokens, without.tokens) << files;
+  }
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "remote/client/remote_decoder.h"
 #include "remote/network/shaped_proxy.h"
 #include "remote/protocol/codec.h"
@@ -32,24 +34,31 @@ struct Written {
   std::vector<TokenId> streamed, alone;
   RemoteCounts counts;
   std::vector<TokenRun> runs;
+  double silent_ms = 0;  // from the last token of the server to the first that was written alone
 };
+
+constexpr double kOfflineAfterMs = 100;
 
 Written write_through(const Outage& outage, const Request& request, RestartedServer& server,
                       DraftingParts& parts) {
   Written written;
   RemoteDecoder decoder(&parts, server_at(server.port()));
   bool has_left = false, has_returned = false;
-  decoder.set_offline({.choice = outage.choice, .after_ms = 100}, [&](const LoneProgress& progress) {
-    written.alone.insert(written.alone.end(), progress.tokens.begin(), progress.tokens.end());
-    std::this_thread::sleep_for(outage.pause_per_write);
-    if (has_returned || !outage.returns_after || written.alone.size() < *outage.returns_after) return;
-    has_returned = true;
-    server.start_again();
-  });
+  double left_ms = 0;
+  decoder.set_offline(
+      {.choice = outage.choice, .after_ms = kOfflineAfterMs}, [&](const LoneProgress& progress) {
+        if (written.alone.empty()) written.silent_ms = now_ms() - left_ms;
+        written.alone.insert(written.alone.end(), progress.tokens.begin(), progress.tokens.end());
+        std::this_thread::sleep_for(outage.pause_per_write);
+        if (has_returned || !outage.returns_after || written.alone.size() < *outage.returns_after) return;
+        has_returned = true;
+        server.start_again();
+      });
   auto completion = decoder.generate(request, [&](RequestId, const Progress& progress) {
     written.streamed.insert(written.streamed.end(), progress.tokens.begin(), progress.tokens.end());
     if (has_left || written.streamed.size() < outage.leaves_after) return;
     has_left = true;
+    left_ms = now_ms();
     server.stop();
   });
   EXPECT_TRUE(completion.ok()) << completion.error().message;
@@ -139,6 +148,17 @@ TEST(Offline, EndsAloneWhereTheServerStaysAway) {
   }
 }
 
+// A step of the draft model takes a millisecond here; the rest is for a machine that is busy.
+TEST(Offline, TheFirstTokenAloneComesAStepAfterTheWait) {
+  RestartedServer server(head_case("moa"));
+  DraftingParts parts = drafting_parts("DraftTarget");
+  Request request = long_request(2);
+  request.max_tokens = 40;
+  const Written written = write_through({.pause_per_write = {}}, request, server, parts);
+  EXPECT_GT(written.silent_ms, kOfflineAfterMs - 10);
+  EXPECT_LT(written.silent_ms, kOfflineAfterMs + 500);
+}
+
 TEST(Offline, ADrafterWithoutAnOpinionWaits) {
   RestartedServer server(head_case("moa"));
   DraftingParts parts = drafting_parts("NGram");
@@ -148,6 +168,48 @@ TEST(Offline, ADrafterWithoutAnOpinionWaits) {
       decoder.generate(long_request(2), [&](RequestId, const Progress&) { server.stop(); });
   ASSERT_FALSE(completion.ok());
   EXPECT_EQ(decoder.counts().lone, 0);
+}
+
+// Where it is stopped the text ends with what was shown, whether the server or the client wrote it.
+TEST(Offline, ARequestIsStoppedWhereverItIs) {
+  RestartedServer server(head_case("moa"));
+  DraftingParts parts = drafting_parts("DraftTarget");
+  RemoteDecoder decoder(&parts, server_at(server.port()));
+  const Request request = long_request(2);
+  const Completion local = local_completion(request);
+  for (const size_t stop_after : {0, 10, 60}) {
+    std::vector<TokenId> shown;
+    decoder.stop_when([&] { return shown.size() >= stop_after; });
+    decoder.set_offline({.choice = Choice::kKeep, .after_ms = kOfflineAfterMs},
+                        [&](const LoneProgress& progress) {
+                          shown.insert(shown.end(), progress.tokens.begin(), progress.tokens.end());
+                        });
+    bool is_alone = false;
+    const auto completion = decoder.generate(request, [&](RequestId, const Progress& progress) {
+      if (!is_alone) shown.insert(shown.end(), progress.tokens.begin(), progress.tokens.end());
+      if (shown.size() < 30 || std::exchange(is_alone, true)) return;
+      server.stop();
+    });
+    ASSERT_TRUE(completion.ok()) << completion.error().message;
+    EXPECT_EQ(completion->finish_reason, FinishReason::kCancelled);
+    EXPECT_EQ(completion->tokens, shown);
+    EXPECT_LT(completion->tokens.size(), stop_after + 10);
+    EXPECT_TRUE(std::equal(shown.begin(), shown.end(), local.tokens.begin()));
+  }
+}
+
+TEST(PrivateText, IsStoppedWhereItIs) {
+  DraftingParts parts = drafting_parts("DraftTarget");
+  RemoteDecoder decoder(&parts, server_at(1));
+  std::vector<TokenId> written;
+  decoder.stop_when([&] { return written.size() >= 5; });
+  const auto completion = decoder.generate_privately(long_request(2), 1, [&](const LoneProgress& progress) {
+    written.insert(written.end(), progress.tokens.begin(), progress.tokens.end());
+  });
+  ASSERT_TRUE(completion.ok()) << completion.error().message;
+  EXPECT_EQ(completion->finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(completion->tokens, written);
+  EXPECT_LT(written.size(), 20u);
 }
 
 // The messages of a client, as they cross the wire, without the random name of its session.

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/remote_generate.h"
+#include "cli/commands/remote_text.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/completion_json.h"
 #include "cli/reports/remote_bench_report.h"

@@ -6,33 +6,29 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cli/commands/chat_partner.h"
 #include "cli/commands/commands.h"
 #include "cli/interrupt_guard.h"
-#include "cli/reports/draft_view.h"
 #include "cli/terminal.h"
-#include "cli/timed_completion.h"
-#include "setup/open_engine.h"
 
 namespace outrider {
 namespace {
 
 constexpr std::string_view kHelp =
-    "/reset  start a new conversation\n/stats  figures of the last answer\n/exit   leave (or Ctrl-D)\n"
+    "/reset         start a new conversation\n"
+    "/private TEXT  say TEXT; the rest of the conversation is not shown to --server\n"
+    "/stats         figures of the last answer\n"
+    "/exit          leave (or Ctrl-D)\n"
     "Ctrl-C stops an answer.\n";
+constexpr std::string_view kPrivate = "/private ";
 
 class Chat {
  public:
-  Chat(Engine& engine, const Settings& settings) : engine_(engine), settings_(settings) { reset(); }
-
-  // Checks that the model has a chat template that works.
-  Status check() const {
-    const Message greeting = {"user", "hello"};
-    auto text = engine_.apply_chat_template({&greeting, 1});
-    return text.ok() ? Status() : Status(text.error());
-  }
+  Chat(ChatPartner& partner, const Settings& settings) : partner_(partner), settings_(settings) { reset(); }
 
   Status run() {
     const bool interactive = input_is_terminal();
@@ -41,11 +37,12 @@ class Chat {
     while (read_line(line, interactive)) {
       if (line.empty()) continue;
       if (line == "/exit") return {};
-      if (line.starts_with('/')) {
+      const bool is_private = line.starts_with(kPrivate);
+      if (line.starts_with('/') && !is_private) {
         command(line);
         continue;
       }
-      const Status answered = answer(line);
+      const Status answered = answer(line.substr(is_private ? kPrivate.size() : 0), is_private);
       if (answered.ok()) continue;
       if (!interactive) return answered;
       write_error_line(answered.error().message);
@@ -54,8 +51,6 @@ class Chat {
   }
 
  private:
-  using Message = std::pair<std::string, std::string>;  // role, content
-
   static bool read_line(std::string& line, bool interactive) {
     if (interactive) write_error_text("> ");
     if (!std::getline(std::cin, line)) return false;
@@ -64,6 +59,7 @@ class Chat {
   }
 
   void reset() {
+    partner_.begin();
     messages_.clear();
     last_.reset();
     if (!settings_.system_message.empty()) messages_.emplace_back("system", settings_.system_message);
@@ -73,18 +69,19 @@ class Chat {
     if (line == "/reset") {
       reset();
     } else if (line == "/stats") {
-      write_error_text(last_ ? statistics_line(last_->completion, last_->tokens_per_second()) + "\n"
-                             : "nothing was answered yet\n");
+      write_error_text(last_ ? partner_.statistics(*last_) : "nothing was answered yet\n");
     } else if (line == "/help") {
       write_error_text(kHelp);
     } else {
-      write_error_text(fmt::format("unknown command {}; commands: /reset /stats /help /exit\n", line));
+      write_error_text(
+          fmt::format("unknown command {}; commands: /reset /private TEXT /stats /help /exit\n", line));
     }
   }
 
-  Status answer(const std::string& text) {
+  Status answer(const std::string& text, bool is_private) {
     messages_.emplace_back("user", text);
-    auto timed = generate();
+    const InterruptGuard guard({SIGINT});
+    auto timed = partner_.answer(messages_, is_private);
     if (!timed.ok()) {
       messages_.pop_back();
       return timed.error();
@@ -96,36 +93,18 @@ class Chat {
     return {};
   }
 
-  Result<TimedCompletion> generate() {
-    OUTRIDER_TRY(const std::string prompt, engine_.apply_chat_template(messages_));
-    Request request = settings_.request;
-    request.prompt = engine_.tokenize(prompt, false);  // the template writes its own special tokens
-    const int64_t context = engine_.info().context;
-    if (static_cast<int64_t>(request.prompt.size()) >= context) {
-      return resource_error(
-          fmt::format("the conversation has {} tokens and the context holds {}; /reset starts a new one",
-                      request.prompt.size(), context));
-    }
-    const InterruptGuard guard({SIGINT});
-    return generate_timed(engine_, std::move(request), [this](RequestId id, const Progress& progress) {
-      write_output(progress.text);
-      std::fflush(stdout);
-      if (InterruptGuard::interrupted() && progress.completion == nullptr) engine_.cancel(id);
-    });
-  }
-
-  Engine& engine_;
+  ChatPartner& partner_;
   const Settings& settings_;
-  std::vector<Message> messages_;
+  std::vector<std::pair<std::string, std::string>> messages_;  // role, content
   std::optional<TimedCompletion> last_;
 };
 
 }  // namespace
 
 Status run_chat(const Settings& settings) {
-  OUTRIDER_TRY(const std::unique_ptr<Engine> engine, open_engine(settings));
-  Chat chat(*engine, settings);
-  OUTRIDER_RETURN_IF_ERROR(chat.check());
+  OUTRIDER_TRY(const std::unique_ptr<ChatPartner> partner, open_chat_partner(settings));
+  OUTRIDER_RETURN_IF_ERROR(partner->check());
+  Chat chat(*partner, settings);
   return chat.run();
 }
 

@@ -30,4 +30,9 @@ bool LoneText::write(RequestDrafter& drafter) {
   return true;
 }
 
+void LoneText::stop() {
+  sequence_->finish(FinishReason::kCancelled);
+  sequence_->publish();
+}
+
 }  // namespace outrider

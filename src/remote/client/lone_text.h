@@ -27,6 +27,8 @@ class LoneText {
 
   // Writes some tokens. False: the drafter does not know how to go on.
   bool write(RequestDrafter& drafter);
+  // Ends it where it is.
+  void stop();
   bool finished() const { return sequence_->finished(); }
   std::span<const TokenId> tokens() const { return sequence_->tokens(); }  // prompt and output
   Completion& completion() { return sequence_->completion(); }

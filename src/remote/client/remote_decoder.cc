@@ -25,6 +25,7 @@ constexpr double kFirstPauseMs = 20;  // before the second attempt to connect; d
 constexpr double kLastPauseMs = 1000;
 constexpr double kLonePauseMs = 200;  // between attempts while the client writes alone
 constexpr double kCloseMs = 1000;
+constexpr double kStopMs = 50;  // between two questions whether the request is stopped
 
 Status check_remote_request(const Request& request) {
   if (request.logprobs < 0 && request.prompt_logprobs < 0 && !request.constraint && request.rules.empty())
@@ -71,7 +72,9 @@ class RemoteDecoder::Run {
   double lone_in_ms() const;
   bool is_cut_off() const { return lone_in_ms() < 0; }
   Error loss(const std::string& reason) const;
+  void stop();
   Status exchange();
+  Result<std::optional<std::string>> receive(double timeout_ms);
   Status connect();
   double idle_ms() const;
   void greet(std::unique_ptr<ServerLink> link);
@@ -137,10 +140,18 @@ RemoteDecoder::Run::Run(RemoteDecoder* decoder, const Request& request, const Pr
                 .stop_tokens = request.stop_tokens,
                 .prompt = request.prompt,
                 .states = decoder->reads_states() ? decoder->state_type_ : StateType::kNone,
-                .head = decoder->parts_->drafter->traits().states.head}) {}
+                .head = decoder->parts_->drafter->traits().states.head},
+               {.vocab_size = decoder->parts_->info.vocab_size,
+                .state_size = decoder->parts_->drafter->traits().states.size}) {}
 
 Result<Completion> RemoteDecoder::Run::finish() {
-  while (!completion_) OUTRIDER_RETURN_IF_ERROR(is_cut_off() ? go_on_alone() : exchange());
+  while (!completion_) {
+    if (decoder_.is_stopped()) {
+      stop();
+    } else {
+      OUTRIDER_RETURN_IF_ERROR(is_cut_off() ? go_on_alone() : exchange());
+    }
+  }
   if (link_ && link_->send(encode(ClientMessage(CloseMessage()))).ok()) link_->close(kCloseMs);
   for (const bool is_offline : is_offline_) {
     std::vector<TokenRun>& runs = decoder_.runs_;
@@ -148,6 +159,17 @@ Result<Completion> RemoteDecoder::Run::finish() {
     ++runs.back().tokens;
   }
   return *std::move(completion_);
+}
+
+// Ends the output with what was shown, be it written alone.
+void RemoteDecoder::Run::stop() {
+  if (!sequence_) {
+    completion_.emplace().finish_reason = FinishReason::kCancelled;
+    return;
+  }
+  if (lone_) commit_lone(sequence_->tokens().size());
+  sequence_->finish(FinishReason::kCancelled);
+  sequence_->publish();
 }
 
 double RemoteDecoder::Run::lone_in_ms() const {
@@ -170,13 +192,23 @@ Status RemoteDecoder::Run::exchange() {
     if (session_.awaited() == 0) draft();
     if (session_.awaited() == 1) draft_ahead();
   }
-  auto message = link_->receive(std::min(decoder_.times_.silence_ms, lone_in_ms()));
+  auto message = receive(std::min(decoder_.times_.silence_ms, lone_in_ms()));
   if (message.ok() && *message) return take(**message);
-  if (message.ok() && is_cut_off()) return {};
+  if (message.ok() && (is_cut_off() || decoder_.is_stopped())) return {};
   drop_link();
   if (has_given_up()) return loss(message.ok() ? "no message came" : message.error().message);
   pause(kFirstPauseMs);
   return {};
+}
+
+// The next message; nullopt: none came in this time, or the request is stopped.
+Result<std::optional<std::string>> RemoteDecoder::Run::receive(double timeout_ms) {
+  const double end_ms = now_ms() + timeout_ms;
+  for (;;) {
+    const double left_ms = end_ms - now_ms();
+    auto message = link_->receive(std::min(left_ms, kStopMs));
+    if (!message.ok() || *message || left_ms <= kStopMs || decoder_.is_stopped()) return message;
+  }
 }
 
 void RemoteDecoder::Run::drop_link() {
@@ -184,9 +216,10 @@ void RemoteDecoder::Run::drop_link() {
   session_.on_disconnect();
 }
 
-// Without an error there is a link, or the client is cut off.
+// Without an error there is a link, or the client is cut off, or the request is stopped.
 Status RemoteDecoder::Run::connect() {
-  for (double pause_ms = kFirstPauseMs; !is_cut_off(); pause_ms = std::min(2 * pause_ms, kLastPauseMs)) {
+  for (double pause_ms = kFirstPauseMs; !is_cut_off() && !decoder_.is_stopped();
+       pause_ms = std::min(2 * pause_ms, kLastPauseMs)) {
     const double connect_ms = std::min(decoder_.times_.connect_ms, std::max(lone_in_ms(), kFirstPauseMs));
     auto link = ServerLink::connect(decoder_.server_, connect_ms, idle_ms());
     if (link.ok()) return greet(std::move(link).value()), Status();
@@ -451,6 +484,10 @@ Result<Completion> RemoteDecoder::generate_privately(const Request& request, siz
                 sink);
   const double start_ms = now_ms();
   while (!text.finished()) {
+    if (is_stopped()) {
+      text.stop();
+      break;
+    }
     if (text.write(drafter)) continue;
     return usage_error("expected a drafter that can write alone, found " + parts_->info.drafter +
                        "; use draft_target or moa for private text");

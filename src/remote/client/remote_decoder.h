@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -71,6 +72,10 @@ class RemoteDecoder {
     lone_sink_ = std::move(sink);
   }
 
+  // `is_stopped` is asked again and again while a request is decoded. Once it says yes, the request ends with
+  // what has been written: FinishReason::kCancelled.
+  void stop_when(std::function<bool()> is_stopped) { is_stopped_ = std::move(is_stopped); }
+
   // Reconnects where the connection breaks. Errors: the server refuses the request, or cannot be reached for
   // Times::give_up_ms while the client does not write alone; a request that has a constraint, token rules or
   // log-probabilities, which the protocol does not carry.
@@ -89,6 +94,7 @@ class RemoteDecoder {
   class Run;
 
   bool reads_states() const;
+  bool is_stopped() const { return is_stopped_ && is_stopped_(); }
   Status fetch_states(std::span<const TokenId> safe, RequestDrafter& drafter);
 
   DraftingParts* parts_;
@@ -97,6 +103,7 @@ class RemoteDecoder {
   StateType state_type_ = StateType::kBF16;
   OfflineRules offline_;
   LoneSink lone_sink_;
+  std::function<bool()> is_stopped_;
   RemoteCounts counts_;
   std::vector<TokenRun> runs_;
 };

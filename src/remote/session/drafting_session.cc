@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/quote.h"
 #include "remote/protocol/state_rows.h"
 #include "remote/session/wire_tree.h"
 
@@ -13,6 +14,15 @@ namespace {
 Error contradiction(const std::string& what) {
   return input_error("the server contradicts itself: " + what +
                      "; is something between that changes messages?");
+}
+
+// A server's text for one line of a terminal, in the pieces that printable() leaves whole.
+std::string shown(std::string_view text) {
+  constexpr size_t kPiece = 80, kMost = 400;  // bytes
+  std::string line;
+  for (text = text.substr(0, kMost); !text.empty(); text.remove_prefix(std::min(kPiece, text.size())))
+    line += printable(text.substr(0, kPiece));
+  return line;
 }
 
 int child_of(const TokenTree& tree, int parent, TokenId token) {
@@ -84,8 +94,13 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::on_message(const
 
 Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const OpenedMessage& message) {
   if (is_open_) return std::optional<Answer>();
-  if (open_.state_tokens > 0 && message.state_size != limits_.state_size)
-    return contradiction("the states of a token have another size than before");
+  if (message.state_size != bounds_.state_size) {
+    return input_error("expected states of " + std::to_string(bounds_.state_size) +
+                       " numbers for each token, found a server that has " +
+                       std::to_string(message.state_size) +
+                       "; start both sides with the same speculative_model");
+  }
+  OUTRIDER_RETURN_IF_ERROR(check(message.missed));
   limits_ = message;
   is_known_ = is_open_ = true;
   append(message.missed);
@@ -98,6 +113,7 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const Verdi
     return contradiction("expected output token " + std::to_string(output().size()) + ", found " +
                          std::to_string(message.first));
   }
+  OUTRIDER_RETURN_IF_ERROR(check(message.tokens));
   if (message.is_last) finish_ = message.finish_reason;
   if (message.tokens.empty()) return std::optional<Answer>();
   if (sent_.empty()) return contradiction("it verified a tree that was not sent");
@@ -116,10 +132,10 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const Error
     is_known_ = is_open_ = false;
     is_forgotten_ = true;
     sent_.clear();
-    refusal_ = message.text;
+    refusal_ = shown(message.text);
     return std::optional<Answer>();
   }
-  return input_error("the server ended the session: " + message.text);
+  return input_error("the server ended the session: " + shown(message.text));
 }
 
 Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const StatesMessage& message) {
@@ -134,7 +150,7 @@ Result<std::optional<DraftingSession::Answer>> DraftingSession::take(const State
   OUTRIDER_RETURN_IF_ERROR(read_state_rows(open_.states, message.rows, limits_.state_size, states_));
   open_.state_tokens =
       static_cast<uint32_t>(first_state_ + std::ssize(states_) / static_cast<int64_t>(limits_.state_size));
-  if (open_.state_tokens > limits_.context)
+  if (open_.state_tokens > most_states())
     return contradiction("it sent states of more tokens than it can have");
   return std::optional<Answer>();
 }
@@ -153,6 +169,20 @@ void DraftingSession::restart(const SessionId& id, std::vector<TokenId> output, 
   is_known_ = false;
   finish_.reset();
   on_disconnect();
+}
+
+Status DraftingSession::check(std::span<const TokenId> tokens) const {
+  const auto wrong = std::ranges::find_if(tokens, [&](TokenId token) { return token >= bounds_.vocab_size; });
+  if (wrong == tokens.end()) return {};
+  return input_error("expected tokens below " + std::to_string(bounds_.vocab_size) +
+                     " from the server, found " + std::to_string(*wrong));
+}
+
+// The server may be ahead of the client by the tokens of the trees on their way, of which there are two.
+int64_t DraftingSession::most_states() const {
+  const size_t ahead = 2 * (kMaxWireTree + 1);
+  return static_cast<int64_t>(
+      std::min<size_t>(limits_.context, open_.prompt.size() + output().size() + ahead));
 }
 
 // The verdict came before: the output has its tokens.

@@ -18,7 +18,12 @@ namespace outrider {
 // to tell the server, whatever the network does to their messages.
 class DraftingSession {
  public:
-  explicit DraftingSession(OpenMessage open) : open_(std::move(open)) {}
+  // Everything that a server sends is held against these.
+  struct Bounds {
+    int64_t vocab_size = 0;  // tokens are smaller
+    int64_t state_size = 0;  // numbers of a token's states, as the drafter reads them; 0: it reads none
+  };
+  DraftingSession(OpenMessage open, const Bounds& bounds) : open_(std::move(open)), bounds_(bounds) {}
 
   // The first message over a new connection: that opens the session, or that resumes it where the server is
   // expected to know it.
@@ -66,10 +71,13 @@ class DraftingSession {
   Result<std::optional<Answer>> take(const VerdictMessage& message);
   Result<std::optional<Answer>> take(const ErrorMessage& message);
   Result<std::optional<Answer>> take(const StatesMessage& message);
+  Status check(std::span<const TokenId> tokens) const;
+  int64_t most_states() const;
   bool has(const VerdictMessage& message) const;
   void append(std::span<const TokenId> tokens);
 
   OpenMessage open_;  // with the output and the number of states so far
+  Bounds bounds_;
   OpenedMessage limits_;
   bool is_known_ = false;  // by the server, as far as the client has heard
   bool is_open_ = false;

@@ -147,7 +147,8 @@ class Conversation {
  public:
   explicit Conversation(uint32_t seed)
       : random_(seed),
-        client_(OpenMessage{.max_tokens = kLength, .prompt = {0}, .states = StateType::kBF16}) {}
+        client_(OpenMessage{.max_tokens = kLength, .prompt = {0}, .states = StateType::kBF16},
+                {.vocab_size = kTokens, .state_size = kStateSize}) {}
 
   // break_rate: one step in so many breaks the connection, 0: none.
   void run(unsigned break_rate, bool restarts) {
@@ -340,9 +341,11 @@ TEST(VerifyingSession, KeepsStatesUntilTheClientConfirmsThem) {
   EXPECT_FALSE(session.on_resume(1, 4).ok());
 }
 
+constexpr DraftingSession::Bounds kNoStates = {.vocab_size = 10, .state_size = 0};
+
 TEST(DraftingSession, RefusesStatesThatCannotBe) {
   const auto opened = [](StateType type) {
-    DraftingSession session({.prompt = {1}, .states = type});
+    DraftingSession session({.prompt = {1}, .states = type}, {.vocab_size = 10, .state_size = 1});
     EXPECT_TRUE(session.on_message(OpenedMessage{.context = 4, .state_size = 1}).ok());
     return session;
   };
@@ -355,8 +358,45 @@ TEST(DraftingSession, RefusesStatesThatCannotBe) {
   EXPECT_FALSE(opened(StateType::kBF16).on_message(StatesMessage{.rows = std::string(10, 0)}).ok());
 }
 
+// The drafter reads as many numbers as it expects, so the server does not choose how many there are.
+TEST(DraftingSession, RefusesStatesOfAnotherSize) {
+  for (const uint32_t size : {0u, 1u, 3u, 0xffffffffu}) {
+    DraftingSession session({.prompt = {1}, .states = StateType::kBF16}, {.vocab_size = 10, .state_size = 2});
+    const auto answer = session.on_message(OpenedMessage{.context = 9, .state_size = size});
+    ASSERT_FALSE(answer.ok()) << size;
+    EXPECT_NE(answer.error().message.find("expected states of 2 numbers"), std::string::npos);
+  }
+}
+
+// A context that the server calls endless does not let it fill the client's memory.
+TEST(DraftingSession, RefusesStatesFarAheadOfTheOutput) {
+  DraftingSession session({.prompt = {1}, .states = StateType::kBF16}, {.vocab_size = 10, .state_size = 1});
+  ASSERT_TRUE(session.on_message(OpenedMessage{.context = 0xffffffff, .state_size = 1}).ok());
+  const StatesMessage first{.rows = std::string(2000, 0)};
+  EXPECT_TRUE(session.on_message(first).ok());
+  EXPECT_TRUE(session.on_message(StatesMessage{.first = 1000, .rows = first.rows}).ok());
+  EXPECT_FALSE(session.on_message(StatesMessage{.first = 2000, .rows = first.rows}).ok());
+}
+
+TEST(DraftingSession, RefusesTokensOutsideTheVocabulary) {
+  DraftingSession missed({.prompt = {1}}, kNoStates);
+  EXPECT_FALSE(missed.on_message(OpenedMessage{.missed = {3, 10}}).ok());
+  DraftingSession verdict({.prompt = {1}}, kNoStates);
+  ASSERT_TRUE(verdict.on_message(OpenedMessage{.missed = {3, 9}}).ok());
+  verdict.send(TokenTree(9));
+  EXPECT_FALSE(verdict.on_message(VerdictMessage{.first = 2, .tokens = {2147483647}}).ok());
+  EXPECT_EQ(verdict.output(), (std::vector<TokenId>{3, 9}));
+}
+
+TEST(DraftingSession, ShowsNothingOfTheServersTextThatATerminalWouldObey) {
+  DraftingSession session({.prompt = {1}}, kNoStates);
+  const auto answer = session.on_message(ErrorMessage{RemoteErrorCode::kRefused, "no\x1b[2J"});
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().message.find('\x1b'), std::string::npos);
+}
+
 TEST(DraftingSession, OpensAgainWithItsOutputWhereTheServerForgotIt) {
-  DraftingSession session({.prompt = {1}});
+  DraftingSession session({.prompt = {1}}, kNoStates);
   ASSERT_TRUE(session.on_message(OpenedMessage{}).ok());
   session.send(TokenTree(1));
   ASSERT_TRUE(session.on_message(VerdictMessage{.first = 0, .tokens = {3}}).ok());
@@ -374,7 +414,7 @@ TEST(DraftingSession, OpensAgainWithItsOutputWhereTheServerForgotIt) {
 
 TEST(DraftingSession, RefusesAServerThatContradictsItself) {
   const auto open_session = [] {
-    DraftingSession session({.prompt = {1}});
+    DraftingSession session({.prompt = {1}}, kNoStates);
     EXPECT_TRUE(session.on_message(OpenedMessage{}).ok());
     return session;
   };
@@ -386,7 +426,7 @@ TEST(DraftingSession, RefusesAServerThatContradictsItself) {
   DraftingSession invented = open_session();
   invented.send(TokenTree(1));
   EXPECT_FALSE(invented.on_message(VerdictMessage{.first = 0, .tokens = {3, 4}}).ok());
-  DraftingSession unopened({.prompt = {1}});
+  DraftingSession unopened({.prompt = {1}}, kNoStates);
   EXPECT_FALSE(unopened.on_message(VerdictMessage{}).ok());
 }
 

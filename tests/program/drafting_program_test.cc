@@ -126,7 +126,8 @@ TEST_F(DraftingProgram, AChatThatIsCutOffGoesOnAloneInColour) {
   ASSERT_TRUE(server.wait_until_ready());
   const std::string out = (folder_ / "typescript").string();
   const std::string chat = fmt::format(
-      "{} chat builtin --max-tokens 300 --ignore-eos --speculative draft_target --offline-after 0.2 {}",
+      "{} chat builtin --max-tokens 900 --ignore-eos --speculative draft_target,max_draft_len=1 "
+      "--offline-after 0.2 {}",
       OUTRIDER_PROGRAM, at(server.port()));
   const std::string line = fmt::format(
       "printf 'Once upon a time\\n/exit\\n' | env -u NO_COLOR script -qefc '{}' {} >/dev/null", chat, out);

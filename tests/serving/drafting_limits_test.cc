@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -83,9 +84,6 @@ TEST(DraftingLimits, SessionsThatCannotBeAreRefused) {
   expect_error("an output outside the vocabulary", [](OpenMessage& open) { open.output = {1 << 30}; });
   expect_error("a prompt beyond the context", [](OpenMessage& open) { open.prompt.assign(100'000, 1); });
   expect_error("no number as temperature", [nan](OpenMessage& open) { open.sampling.temperature = nan; });
-  expect_error("a bias outside the vocabulary", [](OpenMessage& open) {
-    open.sampling.logit_bias = {{1 << 30, 1.0f}};
-  });
   expect_error("another vocabulary", [](OpenMessage& open) { open.vocabulary[5] ^= 1; });
   expect_error("states of a drafter that has none",
                [](OpenMessage& open) { open.states = StateType::kBF16; });
@@ -262,12 +260,11 @@ TEST(DraftingLimits, MessagesThatNeverEndEndTheConnection) {
   const auto upgraded = slow.receive_until("\r\n\r\n", std::chrono::seconds(5));
   ASSERT_TRUE(upgraded && upgraded->starts_with("HTTP/1.1 101")) << upgraded.value_or("nothing");
   slow.send(std::string("\x82\xfe\x40\x00mask", 8));  // the head of a masked message of 16 KiB
-  bool is_closed = false;
-  for (int byte = 0; byte < 100 && !is_closed; ++byte) {
+  for (int byte = 0; byte < 20; ++byte) {
     slow.send("x");
-    is_closed = slow.is_closed(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  EXPECT_TRUE(is_closed);
+  EXPECT_TRUE(slow.is_closed(std::chrono::seconds(5)));
   EXPECT_EQ(server.metric("outrider:drafting_connections"), 0);
   DraftingParts parts = drafting_parts("NGram");
   RemoteDecoder decoder(&parts, server_at(server.port()));

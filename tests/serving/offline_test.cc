@@ -34,7 +34,6 @@ struct Written {
   std::vector<TokenId> streamed, alone;
   RemoteCounts counts;
   std::vector<TokenRun> runs;
-  double silent_ms = 0;  // from the last token of the server to the first that was written alone
 };
 
 constexpr double kOfflineAfterMs = 100;
@@ -44,10 +43,8 @@ Written write_through(const Outage& outage, const Request& request, RestartedSer
   Written written;
   RemoteDecoder decoder(&parts, server_at(server.port()));
   bool has_left = false, has_returned = false;
-  double left_ms = 0;
   decoder.set_offline(
       {.choice = outage.choice, .after_ms = kOfflineAfterMs}, [&](const LoneProgress& progress) {
-        if (written.alone.empty()) written.silent_ms = now_ms() - left_ms;
         written.alone.insert(written.alone.end(), progress.tokens.begin(), progress.tokens.end());
         std::this_thread::sleep_for(outage.pause_per_write);
         if (has_returned || !outage.returns_after || written.alone.size() < *outage.returns_after) return;
@@ -58,7 +55,6 @@ Written write_through(const Outage& outage, const Request& request, RestartedSer
     written.streamed.insert(written.streamed.end(), progress.tokens.begin(), progress.tokens.end());
     if (has_left || written.streamed.size() < outage.leaves_after) return;
     has_left = true;
-    left_ms = now_ms();
     server.stop();
   });
   EXPECT_TRUE(completion.ok()) << completion.error().message;
@@ -152,11 +148,20 @@ TEST(Offline, EndsAloneWhereTheServerStaysAway) {
 TEST(Offline, TheFirstTokenAloneComesAStepAfterTheWait) {
   RestartedServer server(head_case("moa"));
   DraftingParts parts = drafting_parts("DraftTarget");
-  Request request = long_request(2);
-  request.max_tokens = 40;
-  const Written written = write_through({.pause_per_write = {}}, request, server, parts);
-  EXPECT_GT(written.silent_ms, kOfflineAfterMs - 10);
-  EXPECT_LT(written.silent_ms, kOfflineAfterMs + 500);
+  auto proxy = ShapedProxy::start({.target_port = server.port()});
+  ASSERT_TRUE(proxy.ok());
+  RemoteDecoder decoder(&parts, server_at((*proxy)->port()));
+  double heard_ms = 0, silent_ms = 0;
+  decoder.set_offline({.choice = Choice::kKeep, .after_ms = kOfflineAfterMs}, [&](const LoneProgress&) {
+    if (silent_ms == 0) silent_ms = now_ms() - heard_ms;
+  });
+  const auto completion = decoder.generate(long_request(2), [&](RequestId, const Progress& progress) {
+    if (silent_ms == 0) heard_ms = now_ms();
+    if (progress.tokens.size() > 1 && *proxy) proxy->reset();
+  });
+  ASSERT_TRUE(completion.ok()) << completion.error().message;
+  EXPECT_GT(silent_ms, kOfflineAfterMs - 10);
+  EXPECT_LT(silent_ms, kOfflineAfterMs + 500);
 }
 
 TEST(Offline, ADrafterWithoutAnOpinionWaits) {
@@ -180,15 +185,15 @@ TEST(Offline, ARequestIsStoppedWhereverItIs) {
   for (const size_t stop_after : {0, 10, 60}) {
     std::vector<TokenId> shown;
     decoder.stop_when([&] { return shown.size() >= stop_after; });
-    decoder.set_offline({.choice = Choice::kKeep, .after_ms = kOfflineAfterMs},
-                        [&](const LoneProgress& progress) {
-                          shown.insert(shown.end(), progress.tokens.begin(), progress.tokens.end());
-                        });
-    bool is_alone = false;
+    bool is_alone = false, has_left = false;
+    const auto on_lone_text = [&](const LoneProgress& progress) {
+      is_alone = true;
+      shown.insert(shown.end(), progress.tokens.begin(), progress.tokens.end());
+    };
+    decoder.set_offline({.choice = Choice::kKeep, .after_ms = kOfflineAfterMs}, on_lone_text);
     const auto completion = decoder.generate(request, [&](RequestId, const Progress& progress) {
       if (!is_alone) shown.insert(shown.end(), progress.tokens.begin(), progress.tokens.end());
-      if (shown.size() < 30 || std::exchange(is_alone, true)) return;
-      server.stop();
+      if (shown.size() >= 30 && !std::exchange(has_left, true)) server.stop();
     });
     ASSERT_TRUE(completion.ok()) << completion.error().message;
     EXPECT_EQ(completion->finish_reason, FinishReason::kCancelled);

@@ -114,9 +114,17 @@ bool PackedCache::fits(const MappedFile& mapped, ThreadPool& pool, bool loads_pa
     const Range jobs = share_of(worker, static_cast<int64_t>(jobs_.size()));
     for (int64_t i = jobs.begin; i < jobs.end; ++i) {
       if (!panel_fits(mapped, static_cast<size_t>(i))) all_fit = false;
+      drop_panel(mapped, static_cast<size_t>(i), loads_pages);
     }
   });
   return all_fit;
+}
+
+// Gives back the pages that panel_fits() read, which are many where there are many matrices. Those of the
+// packed matrix stay if it is about to be used.
+void PackedCache::drop_panel(const MappedFile& mapped, size_t i, bool keeps_packed) const {
+  for (const TensorView& part : jobs_[i].parts) file_.drop_pages(part);
+  if (!keeps_packed) drop_mapped_pages(bytes(mapped, i));
 }
 
 bool PackedCache::panel_fits(const MappedFile& mapped, size_t i) const try {

@@ -64,6 +64,7 @@ class PackedCache {
   Status write_matrix(const PackingJob& job, const ByteSink& sink) const;
   bool fits(const MappedFile& mapped, ThreadPool& pool, bool loads_pages) const;
   bool panel_fits(const MappedFile& mapped, size_t i) const;
+  void drop_panel(const MappedFile& mapped, size_t i, bool keeps_packed) const;
 
   const ModelFile& file_;
   const KernelTable& kernels_;

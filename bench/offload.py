@@ -25,8 +25,7 @@ import signal
 import subprocess
 import sys
 
-TREE_NODES = 24
-TREE = f"tree=dynamic,max_draft_len=8,dynamic_tree_max_topK=3,max_total_draft_tokens={TREE_NODES}"
+TREE = "tree=dynamic,max_draft_len=8,dynamic_tree_max_topK=3,max_total_draft_tokens=24"
 SLACK = 1.05  # of the limit
 MIB = 1 << 20
 
@@ -128,17 +127,18 @@ def measure(args, share):
     identical = text(args, limit) == text(args, None)
     found, peak = bench(args, limit, args.tokens)
     plain, trees = found["plain_tokens_per_second"], found["speculative_tokens_per_second"]
+    nodes = found["drafted"] / found["steps"]  # less than the limit where the answer ends
     read_ms = 1e3 * found["streamed_bytes"] / found["read_rate"]
     kept = 1 - found["streamed_bytes"] / os.path.getsize(args.target)
     cells = [f"{100 * kept:.0f} %", f"{limit / 1e6:.0f} MB", f"{found['streamed_bytes'] / 1e6:.0f} MB",
              f"{found['read_rate'] / 1e9:.2f} GB/s", f"{read_ms:.0f} ms", f"{1e3 / plain:.0f} ms",
              f"{1e3 / plain / read_ms:.2f}", f"{plain:.2f}", f"{trees:.2f}", f"{trees / plain:.2f}",
-             f"{found['acceptance_length']:.2f}", f"{peak / limit:.2f}", "yes" if identical else "NO"]
+             f"{nodes:.0f}", f"{found['acceptance_length']:.2f}", f"{peak / limit:.2f}", "yes" if identical else "NO"]
     if args.peer:
         rate = peer_rate(args, limit)
         cells += [f"{rate:.2f}", f"{trees / rate:.1f}" if rate else "-"]
     print("| " + " | ".join(cells) + " |", flush=True)
-    return [measured_pass(found, 1, 1e3 / plain), measured_pass(found, TREE_NODES + 1, found["verify_ms_per_step"])]
+    return [measured_pass(found, 1, 1e3 / plain), measured_pass(found, 1 + round(nodes), found["verify_ms_per_step"])]
 
 
 def measured_pass(found, rows, milliseconds):
@@ -154,7 +154,7 @@ def main():
     parser.add_argument("--outrider", default="build/release/bin/outrider")
     parser.add_argument("--resident", type=float, nargs="+", default=[25, 50, 90], help="percent of the weights")
     parser.add_argument("--cache", required=True, help="folder for packed weights")
-    parser.add_argument("--tokens", type=int, default=24)
+    parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--groups", help="folder of a memory cgroup")
     parser.add_argument("--peer", help="folder of llama-bench")
     parser.add_argument("--peer-tokens", type=int, default=4)
@@ -163,7 +163,7 @@ def main():
     parser.add_argument("--weights", default="q8_0", help="of the target")
     args = parser.parse_args()
     columns = ["resident", "limit", "read", "rate", "time of reading", "pass", "ratio", "plain", "trees", "gain",
-               "length", "peak", "same text"] + (["llama.cpp", "trees over it"] if args.peer else [])
+               "nodes", "length", "peak", "same text"] + (["llama.cpp", "trees over it"] if args.peer else [])
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     passes = [case for share in args.resident for case in measure(args, share / 100)]
     if args.measured:

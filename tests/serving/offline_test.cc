@@ -203,6 +203,16 @@ TEST(Offline, ARequestIsStoppedWhereverItIs) {
   }
 }
 
+TEST(PrivateText, MayBeNone) {
+  RestartedServer server(head_case("moa"));
+  DraftingParts parts = server.parts_of_its_head();
+  RemoteDecoder decoder(&parts, server_at(server.port()));
+  const Request request = request_of(2);
+  const auto completion = decoder.generate_privately(request, request.prompt.size(), {});
+  ASSERT_TRUE(completion.ok()) << completion.error().message;
+  EXPECT_EQ(std::ssize(completion->tokens), request.max_tokens);
+}
+
 TEST(PrivateText, IsStoppedWhereItIs) {
   DraftingParts parts = drafting_parts("DraftTarget");
   RemoteDecoder decoder(&parts, server_at(1));

@@ -472,7 +472,9 @@ Result<Completion> RemoteDecoder::generate_privately(const Request& request, siz
   counts_ = {};
   RequestDrafter drafter(parts_, &request);
   if (reads_states()) {
-    OUTRIDER_RETURN_IF_ERROR(fetch_states(std::span(request.prompt).first(safe), drafter));
+    // The drafter goes on behind the last token, so it reads the states of those before it.
+    const auto known = std::span(request.prompt).first(std::min(safe, request.prompt.size() - 1));
+    OUTRIDER_RETURN_IF_ERROR(fetch_states(known, drafter));
   } else {
     drafter.begin(request.prompt);
   }

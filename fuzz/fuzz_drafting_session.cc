@@ -13,7 +13,7 @@
 
 namespace {
 
-// The input is a list of messages, each behind two bytes of its size.
+// The input is a list of messages, each after two bytes of its size.
 std::vector<std::string_view> split(std::string_view bytes) {
   std::vector<std::string_view> messages;
   while (bytes.size() >= 2) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Token ids of many texts, for tools/compare_tokenizers.py: tokenizer_dump <directory with tokenizer.json>
-//   stdin:  texts, each with a NUL behind it
+//   stdin:  texts, each with a NUL after it
 //   stdout: one line per text, its ids separated by spaces, a tab, and "same" or "differs" for
 //   decode(encode(text))
 #include <cstdio>

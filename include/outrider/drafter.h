@@ -89,7 +89,7 @@ struct DrafterTraits {
   bool emits_probabilities = false;  // sets the distribution of the nodes it expands
   bool wants_choices = false;        // learns from the target's likeliest token after every drafted node
   bool uses_target = false;          // drafts with a part of the target, see DraftRequest::target
-  bool drafts_ahead = false;         // may be asked behind tokens that are taken back later
+  bool drafts_ahead = false;         // may be asked after tokens that are taken back later
   FeatureTaps features = {};         // given to absorb(), which is not called without any
   StateTraits states = {};           // given by collect_states()
   // Names of the drafters that share its trees, by bit of TokenTree::sources(); empty for a drafter on its

@@ -109,7 +109,7 @@ enum class Pooling : uint8_t { kNone, kLast, kMean };
 struct Request {
   std::vector<TokenId> prompt = {};  // at least one token
   // Output that an earlier run of this request has committed, perhaps on another machine; decoding goes on
-  // behind it. Not for requests with log-probabilities.
+  // after it. Not for requests with log-probabilities.
   std::vector<TokenId> output = {};
   SamplingParams sampling = {};
   int64_t max_tokens = 128;

@@ -35,7 +35,7 @@ ChatContext conversation() {
   return context;
 }
 
-// The private text may also be a part of what the template writes behind it.
+// The private text may also be a part of what the template writes after it.
 TEST(PrivateChat, NothingOfThePrivateTextIsSafe) {
   const std::string source =
       "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</{{ m.role }}>{% endfor %}<assistant>";

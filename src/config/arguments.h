@@ -26,7 +26,7 @@ struct Arguments {
   std::map<std::string, std::string, std::less<>> spelling;  // names of options that were given otherwise
 };
 
-// Translates the arguments behind the name of a command. Options may be written with underscores. Unknown
+// Translates the arguments after the name of a command. Options may be written with underscores. Unknown
 // options stay as they are. Errors: a value that cannot be taken or is missing; two names of one option with
 // different values.
 Result<Arguments> translate_arguments(Command command, std::span<const std::string> given);

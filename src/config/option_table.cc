@@ -120,7 +120,7 @@ const OptionRow kOptions[] = {
     {.name = "offline", .metavar = "WAY", .type = Type::kChoice, .group = kModel, .commands = kGenerate | kChat,
      .default_text = "correct",
      .help = "while --server is out of reach a draft model or MoA writes alone; when it is back, correct: its own text "
-             "takes the place of other text, keep: it goes on behind that text; never: wait for it instead",
+             "takes the place of other text, keep: it goes on after that text; never: wait for it instead",
      .apply = [](S& s, const V& v) { s.remote.offline = v.text(); return Status(); }, .choices = "never|correct|keep"},
     {.name = "offline-after", .metavar = "SECONDS", .type = Type::kNumber, .group = kModel, .commands = kGenerate | kChat,
      .default_text = "10", .help = "how long --server is waited for before the drafter writes alone",

@@ -54,7 +54,7 @@ class BlockRun {
 
   DFlashNetwork* network() { return network_.get(); }
 
-  // States of the block behind the tokens, of which the last is pending.
+  // States of the block after the tokens, of which the last is pending.
   std::vector<float> states_after(const std::vector<TokenId>& tokens) {
     target_->tap(network_->taps());
     const auto target_cache = target_.make_cache(page_size_, 128);
@@ -116,7 +116,7 @@ void check_text(DFlashNetwork& network, const std::vector<float>& states, const 
                   text["confidence"][place].get<double>(), 1e-4);
       // The token before a place counts alone, whatever else is asked for at once.
       const TokenId asked[] = {7, before[place]};
-      row = network.logits_behind(row, asked).last(vocab);
+      row = network.logits_after(row, asked).last(vocab);
     }
     expect_row(row, text["logits"][place], stride);
   }

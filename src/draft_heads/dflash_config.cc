@@ -28,7 +28,7 @@ Result<std::optional<int64_t>> read_block_size(const HeadFile& head) {
   return nested ? nested : head.config.root().integer("block_size");
 }
 
-// The first place of a block that is drafted: the pending token's own state proposes the token behind it, or
+// The first place of a block that is drafted: the pending token's own state proposes the token after it, or
 // each state the token at its place.
 Result<int> read_first_place(const HeadFile& head) {
   const JsonObject& root = head.config.root();

@@ -17,8 +17,8 @@ struct DFlashConfig {
   ModelConfig layers;               // the drafter's own layers
   std::vector<int64_t> ids;         // layers of the target whose outputs it learns from, rising
   std::vector<bool> is_causal;      // by layer: places do not see those after them
-  int64_t block_size = 0;           // the pending token and the masks behind it
-  int first_place = 1;              // of a block that proposes a token: 0, that behind its own; 1, its own
+  int64_t block_size = 0;           // the pending token and the masks after it
+  int first_place = 1;              // of a block that proposes a token: 0, that after its own; 1, its own
   TokenId mask = 0;                 // token of a place to be drafted
   int64_t draft_vocab = 0;          // tokens that it proposes
   std::vector<TokenId> vocabulary;  // the target's id of each of them; empty: they are equal
@@ -64,7 +64,7 @@ class DFlashNetwork {
     return vocabulary_.logits(layers_.ops(), states, rows);
   }
   // As MarkovHead::logits(). Precondition: config().markov
-  std::span<const float> logits_behind(std::span<const float> place, std::span<const TokenId> before) {
+  std::span<const float> logits_after(std::span<const float> place, std::span<const TokenId> before) {
     return markov_->logits(layers_.ops(), place, before);
   }
   // As MarkovHead::confidence(); 1 without such a head.

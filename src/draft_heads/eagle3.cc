@@ -248,7 +248,7 @@ Result<std::optional<std::vector<int64_t>>> listed_taps(const HeadFile& head) {
   return std::optional(std::move(layers));
 }
 
-// The layers whose input the head reads: behind those whose output is captured, else by its config, else
+// The layers whose input the head reads: after those whose output is captured, else by its config, else
 // those of the paper.
 Result<FeatureTaps> read_taps(const HeadFile& head, const Model& target, std::span<const int> captured) {
   const int64_t layers = target.config().layer_count;
@@ -262,8 +262,7 @@ Result<FeatureTaps> read_taps(const HeadFile& head, const Model& target, std::sp
     fits = fits && (i == 0 || taps.layers[i] > taps.layers[i - 1]);
   }
   if (fits) return taps;
-  const std::string_view source =
-      captured.empty() ? kTapKey : "eagle3_layers_to_capture, counted behind them";
+  const std::string_view source = captured.empty() ? kTapKey : "eagle3_layers_to_capture, counted after them";
   const bool is_default = captured.empty() && !listed;
   return head.fail(fmt::format("{}: expected rising layers from 0 to {}, the target's count, found [{}]{}",
                                source, layers, fmt::join(taps.layers, ", "),

@@ -53,7 +53,7 @@ class HeadLayers {
   void store_context(const DecoderLayer& layer, int64_t index, const float* input);
   void query(const DecoderLayer& layer, const float* input);
   // From here on rows see the last `window` of the entries that they may see, 0: all; `is_causal`: none
-  // behind their own position. Precondition: the tails of the batch are entries that follow one another.
+  // after their own position. Precondition: the tails of the batch are entries that follow one another.
   void see(int64_t window, bool is_causal);
   // From here on rows see the first entries of their sequence alone, not those of their own tree.
   void see_prefix_only();

@@ -34,7 +34,7 @@ class MarkovHead {
   void reserve(LayerOps& ops, int64_t tokens);
 
   bool has_confidence() const { return sizes_.has_confidence; }
-  // Logits [tokens, vocab] of a place behind each of these tokens, from its own [vocab]; valid until the next
+  // Logits [tokens, vocab] of a place after each of these tokens, from its own [vocab]; valid until the next
   // call.
   std::span<const float> logits(LayerOps& ops, std::span<const float> place, std::span<const TokenId> before);
   // The probability that the draft at a place is accepted; state [hidden] of the place.

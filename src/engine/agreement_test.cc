@@ -172,7 +172,7 @@ TEST(Agreement, CoverageCountsRanks) {
                                            draft.tokens.push_back(token);
                                            draft.probabilities.push_back(0.1 / (kVocab - 3));
                                          }
-                                         // Third, behind its neighbours.
+                                         // Third, after its neighbours.
                                          const auto place = static_cast<size_t>(likeliest);
                                          draft.probabilities[(place + 1) % kVocab] = 0.4;
                                          draft.probabilities[(place + 2) % kVocab] = 0.3;

@@ -51,7 +51,7 @@ Status check_rules(const TokenRules& rules, int64_t max_tokens, int64_t vocab_si
 Status check_output(const Request& request, const EngineParts& parts) {
   if (request.output.empty()) return {};
   if (request.logprobs >= 0 || request.prompt_logprobs >= 0)
-    return usage_error("a request that goes on behind earlier output has no log-probabilities");
+    return usage_error("a request that goes on after earlier output has no log-probabilities");
   const auto length = static_cast<int64_t>(request.prompt.size() + request.output.size());
   if (std::ssize(request.output) >= request.max_tokens || length >= parts.options.context) {
     return input_error("the earlier output has " + std::to_string(request.output.size()) +

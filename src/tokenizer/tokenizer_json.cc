@@ -50,7 +50,7 @@ class TokenizerJsonReader {
     OUTRIDER_RETURN_IF_ERROR(read_added_tokens());
     OUTRIDER_RETURN_IF_ERROR(check_no_gaps());
     spec_.scores.resize(model_tokens_,
-                        0.0);  // added tokens behind the vocabulary are never looked for by score
+                        0.0);  // added tokens after the vocabulary are never looked for by score
     const auto unknown = model.find("unk_id");
     if (!unknown) return {};
     OUTRIDER_TRY(spec_.unknown, token_id(*unknown));

@@ -75,7 +75,7 @@ class PipelineReader {
   Status add_normalizer(const JsonField& step, const NormalizerStep& normalizer) {
     const bool commutes = normalizer.kind == NormalizerKind::kNfc || normalizer.kind == NormalizerKind::kNfd;
     if ((prepends_ || replaces_spaces_) && !commutes) {
-      return step.fail("a step behind the one that writes spaces as U+2581 is not supported");
+      return step.fail("a step after the one that writes spaces as U+2581 is not supported");
     }
     spec_.normalizer.push_back(normalizer);
     return {};
@@ -146,7 +146,7 @@ class PipelineReader {
     OUTRIDER_TRY(const bool add_prefix_space, step.boolean_at("add_prefix_space", true));
     OUTRIDER_TRY(const bool use_regex, step.boolean_at("use_regex", true));
     if (add_prefix_space && !spec_.split_patterns.empty()) {
-      return input_error(step.path() + ": add_prefix_space behind another pre-tokenizer is not supported");
+      return input_error(step.path() + ": add_prefix_space after another pre-tokenizer is not supported");
     }
     if (use_regex) add_rule(kGpt2Pattern, SplitBehavior::kIsolated);
     spec_.add_space_prefix = add_prefix_space;
@@ -156,7 +156,7 @@ class PipelineReader {
 
   Status read_metaspace(const JsonField& step) {
     if (has_metaspace_ || !spec_.split_patterns.empty()) {
-      return input_error(step.path() + ": Metaspace behind another pre-tokenizer is not supported");
+      return input_error(step.path() + ": Metaspace after another pre-tokenizer is not supported");
     }
     OUTRIDER_TRY(const std::string_view replacement, step.string_at("replacement", kSpaceMark));
     if (replacement != kSpaceMark) return step.unsupported("a replacement of", replacement, {kSpaceMark});

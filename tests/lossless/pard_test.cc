@@ -27,7 +27,7 @@ Result<std::unique_ptr<EngineParts>> open_pard(const std::string& speculative, c
                       {.speculative = speculative, .head = made.path()}, small_target());
 }
 
-// The distributions that the places of a chain behind the tokens were drawn from.
+// The distributions that the places of a chain after the tokens were drawn from.
 std::vector<Distribution> drafted_after(Drafter& drafter, std::span<const TokenId> tokens) {
   SamplingParams sampling;
   sampling.temperature = 1.0;

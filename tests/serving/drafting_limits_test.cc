@@ -154,7 +154,7 @@ TEST(DraftingLimits, TreesThatNeverEndEndTheSession) {
   auto link = ServerLink::connect(server_at(server.port()), 5000);
   ASSERT_TRUE(link.ok());
   ASSERT_TRUE((*link)->send(encode(ClientMessage(open))).ok());
-  // All behind the first token: one is verified, and the others wait until they are known to be void.
+  // All after the first token: one is verified, and the others wait until they are known to be void.
   for (uint32_t number = 0; number < 2000; ++number) {
     const TreeMessage message{.number = number, .tree = {.tokens = {1}, .parents = {0}}};
     if (!(*link)->send(encode(ClientMessage(message))).ok()) break;

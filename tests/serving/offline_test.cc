@@ -116,7 +116,7 @@ TEST(Offline, AKeptTextIsGoneOnWith) {
   const auto begin = tokens.begin() + written.runs[0].tokens;
   const auto kept = std::vector<TokenId>(begin, begin + written.runs[1].tokens);
   EXPECT_TRUE(std::ranges::equal(kept, std::span(written.alone).last(kept.size())));
-  // Before and behind the kept tokens is the target's own text.
+  // Before and after the kept tokens is the target's own text.
   const Completion before = local_completion(request);
   EXPECT_TRUE(std::equal(tokens.begin(), begin, before.tokens.begin()));
   request.output.assign(tokens.begin(), begin + written.runs[1].tokens);

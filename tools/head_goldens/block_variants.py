@@ -6,7 +6,7 @@
 
 Needs torch, numpy and safetensors. Each block is computed by itself and from the beginning, with dense masks: no
 cache. Weights are functions of their names (common.fake). The file holds the config and shapes of a checkpoint, and for
-several texts the logits of every place behind given tokens.
+several texts the logits of every place after given tokens.
 """
 
 import json

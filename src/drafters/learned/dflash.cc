@@ -152,7 +152,7 @@ void DFlashDrafter::grow(Growing& growing, const float* states, std::span<const 
     before_.clear();
     for (const int node : growth.frontier()) before_.push_back(tree.token(node));
     if (before_.empty()) break;
-    const std::span<const float> biased = network_->logits_behind(own, before_);
+    const std::span<const float> biased = network_->logits_after(own, before_);
     growth.expand([&](size_t node) { return biased.subspan(node * width, vocab_); });
   }
   growing.staged.reset();

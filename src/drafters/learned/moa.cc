@@ -145,7 +145,7 @@ Status MoaDrafter::draft(std::span<const DraftRequest> requests, std::span<Token
     const std::span<const TokenId> tokens = requests[i].tokens;
     Sequence& sequence = sequences_.at(requests[i].sequence);
     // Cross-attention needs at least one committed token. Without the target self-attention may read tokens
-    // behind those.
+    // after those.
     const std::span<const TokenId> uncached = tokens.subspan(static_cast<size_t>(sequence.kv.length()));
     if (tokens.size() < 2 || sequence.kv.length() == 0 || uncached.empty()) continue;
     if (uncached.size() > 1 && !is_remote_) continue;

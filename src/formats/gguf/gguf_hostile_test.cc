@@ -175,7 +175,7 @@ std::vector<HostileCase> tensor_cases() {
       {"misaligned", [](File& f) { f.tensor(kQ).offset = 4; }, "not aligned"},
       {"two at one place", [](File& f) { f.tensor(kQ).offset = 0; }, "overlaps"},
       {"partly overlapping", [](File& f) { f.tensor(kQ).offset = 64; }, "overlaps"},
-      {"offset behind the file", [](File& f) { f.tensor(kQ).offset = 1 << 20; }, "ends beyond the file"},
+      {"offset after the file", [](File& f) { f.tensor(kQ).offset = 1 << 20; }, "ends beyond the file"},
       {"offset + size wraps", [](File& f) { f.tensor(kQ).offset = ~uint64_t{0} - 31; },
        "ends beyond the file"},
       {"offset 2^63", [](File& f) { f.tensor(kQ).offset = uint64_t{1} << 63; }, "ends beyond the file"},

@@ -222,7 +222,7 @@ Status SafetensorsParser::check_extents() const {
     }
     next += extent.size();
   }
-  if (next != data_.data() + data_.size()) return fail("there are bytes behind the last tensor");
+  if (next != data_.data() + data_.size()) return fail("there are bytes after the last tensor");
   return {};
 }
 

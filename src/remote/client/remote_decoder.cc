@@ -110,7 +110,7 @@ class RemoteDecoder::Run {
   std::optional<Completion> completion_;
   Pacing pacing_;
   bool is_ahead_ =
-      false;  // a tree was drafted behind the one whose verdict travels, or there was none to draft
+      false;  // a tree was drafted after the one whose verdict travels, or there was none to draft
   double started_ms_ = now_ms();
   double sent_ms_ = 0;            // when the tree whose verdict travels was sent, or the verdict before came
   double verdict_ms_ = now_ms();  // when the last verdict came
@@ -287,7 +287,7 @@ void RemoteDecoder::Run::start(std::vector<TokenId> output) {
   sequence_->completion().speculation.method = decoder_.parts_->drafter->traits().name;
 }
 
-// A tree behind these tokens, which are those of the sequence and perhaps more.
+// A tree after these tokens, which are those of the sequence and perhaps more.
 TokenTree RemoteDecoder::Run::propose(std::span<const TokenId> tokens) {
   const int64_t ahead = std::ssize(tokens) - std::ssize(sequence_->tokens());
   const bool is_auto = decoder_.parts_->is_auto;
@@ -308,7 +308,7 @@ void RemoteDecoder::Run::draft() {
   sent_ms_ = now_ms();
 }
 
-// While the verdict about a tree travels: drafts behind the path in it that is most likely, and sends both,
+// While the verdict about a tree travels: drafts after the path in it that is most likely, and sends both,
 // so that the server goes on at once if this path is accepted. If not, the server drops them.
 void RemoteDecoder::Run::draft_ahead() {
   if (!drafter_.drafts_ahead() || !pacing_.has_time_ahead() || std::exchange(is_ahead_, true)) return;
@@ -318,7 +318,7 @@ void RemoteDecoder::Run::draft_ahead() {
   const TokenTree next = propose(tokens);
   if (next.drafted() == 0) return;
   ++counts_.ahead;
-  send(behind(sequence_->tokens().back(), believed, next));
+  send(tree_after(sequence_->tokens().back(), believed, next));
 }
 
 void RemoteDecoder::Run::send(const TokenTree& tree) {
@@ -418,7 +418,7 @@ void RemoteDecoder::Run::compare() {
   lone_.reset();
 }
 
-// Goes on behind the text that was written alone, whose first `same` tokens are the server's own, in a new
+// Goes on after the text that was written alone, whose first `same` tokens are the server's own, in a new
 // session.
 void RemoteDecoder::Run::keep(size_t same) {
   if (link_) (void)link_->send(encode(ClientMessage(CloseMessage())));
@@ -452,7 +452,7 @@ Result<Completion> RemoteDecoder::generate(const Request& request, const Progres
   return Run(this, request, sink, &drafter).finish();
 }
 
-// The server decodes one token behind the safe text, because the states of that text come with it.
+// The server decodes one token after the safe text, because the states of that text come with it.
 Status RemoteDecoder::fetch_states(std::span<const TokenId> safe, RequestDrafter& drafter) {
   if (safe.empty()) {
     return usage_error(
@@ -472,7 +472,7 @@ Result<Completion> RemoteDecoder::generate_privately(const Request& request, siz
   counts_ = {};
   RequestDrafter drafter(parts_, &request);
   if (reads_states()) {
-    // The drafter goes on behind the last token, so it reads the states of those before it.
+    // The drafter goes on after the last token, so it reads the states of those before it.
     const auto known = std::span(request.prompt).first(std::min(safe, request.prompt.size() - 1));
     OUTRIDER_RETURN_IF_ERROR(fetch_states(known, drafter));
   } else {

@@ -35,7 +35,7 @@ struct OfflineRules {
   enum class Choice : uint8_t {
     kNever,    // it waits for the server
     kCorrect,  // it goes on alone; when the server is back, its own text takes the place of other text
-    kKeep,     // it goes on alone, and the server goes on behind that text
+    kKeep,     // it goes on alone, and the server goes on after that text
   };
   Choice choice = Choice::kNever;
   double after_ms = 10'000;  // since the last message

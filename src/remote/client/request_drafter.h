@@ -38,7 +38,7 @@ class RequestDrafter {
   double last_ms() const { return last_ms_; }  // time of the last proposal
   void observe(const TokenTree& tree, const Verdict& verdict);
 
-  // It may be asked behind tokens that are taken back later.
+  // It may be asked after tokens that are taken back later.
   bool drafts_ahead() const { return drafter_.traits().drafts_ahead; }
   // The tokens that come next in its own opinion: none where it has none. It has no states of the last
   // tokens.

@@ -95,7 +95,7 @@ struct OpenedMessage {
   uint32_t tree_nodes = 0;                // nodes of the largest tree that is verified
   uint32_t state_size = 0;                // numbers of the states of a token; 0: the client wants none
   std::vector<TokenId> stop_tokens = {};  // of the model
-  std::vector<TokenId> missed = {};       // output tokens behind those that the client has
+  std::vector<TokenId> missed = {};       // output tokens after those that the client has
 };
 
 // The tokens that a tree became: its accepted nodes and the target's own token. It has none if the output had

@@ -51,7 +51,7 @@ class DraftingSession {
   const OpenedMessage& limits() const { return limits_; }
   // Trees whose outcomes will come, whatever is sent next, unless the outcome of one leaves the next.
   size_t awaited() const { return sent_.size(); }
-  // The first of them, behind the output so far. Precondition: there is one.
+  // The first of them, after the output so far. Precondition: there is one.
   TokenTree first_awaited() const;
   const std::vector<TokenId>& output() const { return open_.output; }
   std::optional<FinishReason> finish() const { return finish_; }
@@ -60,7 +60,7 @@ class DraftingSession {
   std::span<const float> states() const { return states_; }
   int64_t first_state() const { return first_state_; }
   void drop_states(int64_t tokens);
-  // The client goes on behind another output, of which the first `same` tokens are those of the output so
+  // The client goes on after another output, of which the first `same` tokens are those of the output so
   // far: it opens a session of this id. Precondition: states of later tokens were not dropped.
   void restart(const SessionId& id, std::vector<TokenId> output, size_t same);
   // Why the server forgot the session; empty: it did not.

@@ -16,7 +16,7 @@ std::vector<TokenId> likeliest_path(const TokenTree& tree) {
   return path;
 }
 
-TokenTree behind(TokenId pending, std::span<const TokenId> path, const TokenTree& next) {
+TokenTree tree_after(TokenId pending, std::span<const TokenId> path, const TokenTree& next) {
   TokenTree tree(pending);
   int end = 0;
   for (const TokenId token : path) end = tree.add(end, token);

@@ -13,6 +13,6 @@ namespace outrider {
 std::vector<TokenId> likeliest_path(const TokenTree& tree);
 
 // The tree of root `pending` whose only path `path` leads to the root of `next`.
-TokenTree behind(TokenId pending, std::span<const TokenId> path, const TokenTree& next);
+TokenTree tree_after(TokenId pending, std::span<const TokenId> path, const TokenTree& next);
 
 }  // namespace outrider

@@ -35,7 +35,7 @@ std::vector<TokenId> right_output() {
   return output;
 }
 
-// The target's state of token `index` behind a prompt of one token.
+// The target's state of token `index` after a prompt of one token.
 std::vector<float> state_of(const std::vector<TokenId>& output, size_t index) {
   return {static_cast<float>(index), index == 0 ? 0.0f : static_cast<float>(output[index - 1])};
 }
@@ -288,7 +288,7 @@ TEST(WireTrees, ATreeMayStandBehindThePathThatIsBelievedIn) {
   TokenTree next(7);
   next.add(next.add(0, 9), 3);
   next.add(0, 4);
-  const WireTree both = wire_tree_of(behind(1, path, next));
+  const WireTree both = wire_tree_of(tree_after(1, path, next));
   EXPECT_EQ(both.tokens, (std::vector<TokenId>{5, 7, 9, 3, 4}));
   EXPECT_EQ(both.parents, (std::vector<int32_t>{0, 1, 2, 3, 2}));
 }
@@ -334,7 +334,7 @@ TEST(VerifyingSession, KeepsStatesUntilTheClientConfirmsThem) {
   ASSERT_TRUE(session.on_resume(0, 1).ok());
   EXPECT_EQ(first_sent(next()), 1);
   ASSERT_TRUE(std::holds_alternative<OpenedMessage>(*next()));
-  // A tree behind the first token confirms the states before it.
+  // A tree after the first token confirms the states before it.
   ASSERT_TRUE(session.on_tree({.base = 1}, 0).ok());
   EXPECT_FALSE(session.on_resume(1, 2).ok());
   EXPECT_TRUE(session.on_resume(1, 3).ok());

@@ -24,8 +24,8 @@ VerifyingSession::VerifyingSession(const OpenMessage& opened, OpenedMessage limi
 Status VerifyingSession::on_tree(TreeMessage message, double now_ms) {
   if (message.number < next_tree_) return {};
   if (message.base > output_.size()) {
-    return input_error("expected a tree behind output token " + std::to_string(output_.size()) +
-                       " or earlier, found one behind token " + std::to_string(message.base));
+    return input_error("expected a tree after output token " + std::to_string(output_.size()) +
+                       " or earlier, found one after token " + std::to_string(message.base));
   }
   if (waiting_.size() >= kMaxWaiting) {
     return input_error("expected at most " + std::to_string(kMaxWaiting) +

@@ -26,7 +26,7 @@ class VerifyingSession {
   // `limits` answers the client's first message, and each of its resumptions; `missed` is filled in.
   VerifyingSession(const OpenMessage& opened, OpenedMessage limits);
 
-  // A tree that came before is ignored. Error: the tree begins behind the output, or too many wait.
+  // A tree that came before is ignored. Error: the tree begins after the output, or too many wait.
   Status on_tree(TreeMessage message, double now_ms);
   // The tree that the engine has to verify now; nullopt: it is at work, there is none, or next_message() has
   // the outcome of the one before, so that every verdict is about one tree.

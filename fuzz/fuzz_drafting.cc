@@ -28,7 +28,8 @@ void take(const outrider::ClientMessage& message) {
 void take(const outrider::ServerMessage& message) {
   using outrider::decode_server_message;
   if (encode(*decode_server_message(encode(message))) != encode(message)) __builtin_trap();
-  outrider::DraftingSession session({.prompt = {1}, .states = outrider::StateType::kF16});
+  outrider::DraftingSession session({.prompt = {1}, .states = outrider::StateType::kF16},
+                                    {.vocab_size = 64, .state_size = 3});
   static_cast<void>(session.on_message(outrider::OpenedMessage{.context = 64, .state_size = 3}));
   outrider::TokenTree tree(1);
   tree.add(tree.add(0, 2), 3);

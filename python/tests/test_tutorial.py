@@ -16,7 +16,7 @@ def smollm2() -> str:
     """The default model in the user's own cache; empty: it is not there."""
     cache = pathlib.Path(os.environ.get("HOME", "/nowhere")) / ".cache"
     found = sorted(cache.glob(f"outrider/models/*/*/{SMOLLM2}"))
-    return os.environ.get("OUTRIDER_TEST_SMOLLM2") or (str(found[0]) if found else "")
+    return os.environ.get("TEST_SMOLLM2") or (str(found[0]) if found else "")
 
 
 def run_cells(target: str, draft: str) -> str:

@@ -148,24 +148,7 @@ TEST_F(DraftingProgram, AChatThatIsCutOffGoesOnAloneInColour) {
 TEST_F(DraftingProgram, InterruptEndsAnAnswerOfTheServer) {
   const ServeProcess server({"--remote-drafting", "--kernels", "reference"});
   ASSERT_TRUE(server.wait_until_ready());
-  const std::string script = write("interrupt.sh", R"(
-mkfifo "$1/in"
-"$2" chat builtin --server "$3" --speculative none --max-tokens 900 --ignore-eos <"$1/in" >"$1/out" 2>"$1/err" &
-chat=$!
-exec 3>"$1/in"
-echo hello >&3
-until [ -s "$1/out" ] || ! kill -0 $chat; do sleep 0.05; done
-kill -INT $chat
-echo /stats >&3
-exec 3>&-
-wait $chat
-)");
-  const std::string line =
-      fmt::format("sh {} {} {} ws://127.0.0.1:{}", script, folder_.string(), OUTRIDER_PROGRAM, server.port());
-  EXPECT_EQ(std::system(line.c_str()), 0) << contents(folder_ / "err");
-  const std::string stats = contents(folder_ / "err");
-  ASSERT_TRUE(stats.starts_with("none: ")) << stats;
-  EXPECT_LT(std::stoi(stats.substr(std::string("none: ").size())), 900) << stats;
+  expect_interrupt_ends_answer("builtin " + at(server.port()));
   EXPECT_TRUE(server.wait_until_free());
 }
 

@@ -66,7 +66,8 @@ TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {
 TEST_F(ProgramTest, BenchTimesPassesByOperation) {
   const std::string bench = "bench " + kModel + " --rows 1,5 --context 40 --runs 2 ";
   EXPECT_FALSE(run_json(bench + "--json")["rows"][0].contains("profile"));
-  const Json json = run_json(bench + "--profile --json");
+  // One run in which a busy machine stalls does not count for much among a hundred.
+  const Json json = run_json("bench " + kModel + " --rows 1,5 --context 40 --runs 100 --profile --json");
   for (const Json& pass : json["rows"]) {
     double share = 0, operations = 0;
     for (const Json& operation : pass["profile"]) {
@@ -76,7 +77,7 @@ TEST_F(ProgramTest, BenchTimesPassesByOperation) {
         EXPECT_EQ(operation["calls"], 1.0);
       }
     }
-    EXPECT_GT(share, 0.0);  // how much depends on what else the machine runs
+    EXPECT_GT(share, 0.5);
     EXPECT_LE(share, 1.0);
     // Two operations for every row and weight, of which norms are no product.
     const double most = 2 * pass["rows"].get<double>() * json["parameters"].get<double>();

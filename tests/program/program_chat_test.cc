@@ -37,24 +37,7 @@ TEST_F(ProgramTest, GenerateAsksThroughTheTemplateOnlyIfToldTo) {
 }
 
 TEST_F(ProgramTest, InterruptEndsAnAnswerNotTheConversation) {
-  const std::string script = write("interrupt.sh", R"(
-mkfifo "$1/in"
-"$2" chat "$3" --kernels reference --speculative none --max-tokens 900 --ignore-eos <"$1/in" >"$1/out" 2>"$1/err" &
-chat=$!
-exec 3>"$1/in"
-echo hello >&3
-until [ -s "$1/out" ] || ! kill -0 $chat; do sleep 0.05; done
-kill -INT $chat
-echo /stats >&3
-exec 3>&-
-wait $chat
-)");
-  const std::string line = "sh " + script + " " + folder_.string() + " " OUTRIDER_PROGRAM " " +
-                           OUTRIDER_SOURCE_DIR "/models/outrider-small";
-  EXPECT_EQ(std::system(line.c_str()), 0) << contents(folder_ / "err");
-  const std::string stats = contents(folder_ / "err");
-  ASSERT_TRUE(stats.starts_with("none: ")) << stats;
-  EXPECT_LT(std::stoi(stats.substr(std::string("none: ").size())), 900) << stats;
+  expect_interrupt_ends_answer(OUTRIDER_SOURCE_DIR "/models/outrider-small --kernels reference");
 }
 
 TEST_F(ProgramTest, ChatSaysWhenTheConversationNoLongerFits) {

@@ -72,4 +72,26 @@ void ProgramTest::expect_refused(const std::string& arguments, int exit_code, co
   EXPECT_NE(outcome.errors.find(part), std::string::npos) << arguments << ": " << outcome.errors;
 }
 
+void ProgramTest::expect_interrupt_ends_answer(const std::string& arguments) const {
+  const std::string script = write("interrupt.sh", R"(
+mkfifo "$1/in"
+folder=$1 program=$2
+shift 2
+"$program" chat "$@" --speculative none --max-tokens 900 --ignore-eos <"$folder/in" >"$folder/out" 2>"$folder/err" &
+chat=$!
+exec 3>"$folder/in"
+echo hello >&3
+until [ -s "$folder/out" ] || ! kill -0 $chat; do sleep 0.05; done
+kill -INT $chat
+echo /stats >&3
+exec 3>&-
+wait $chat
+)");
+  const std::string line = "sh " + script + " " + folder_.string() + " " OUTRIDER_PROGRAM " " + arguments;
+  EXPECT_EQ(std::system(line.c_str()), 0) << contents(folder_ / "err");
+  const std::string stats = contents(folder_ / "err");
+  ASSERT_TRUE(stats.starts_with("none: ")) << stats;
+  EXPECT_LT(std::stoi(stats.substr(std::string("none: ").size())), 900) << stats;
+}
+
 }  // namespace outrider

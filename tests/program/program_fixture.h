@@ -37,6 +37,8 @@ class ProgramTest : public ::testing::Test {
   Json run_json(const std::string& arguments, const std::string& before = "") const;
   void expect_refused(const std::string& arguments, int exit_code, const std::string& part,
                       const std::string& before = "") const;
+  // Ctrl-C ends an answer of `outrider chat` with these arguments, and the conversation goes on.
+  void expect_interrupt_ends_answer(const std::string& arguments) const;
 
   std::filesystem::path folder_;
 };

@@ -164,15 +164,15 @@ Agreement agreement_alone(const std::vector<std::vector<TokenId>>& texts, Method
   return agreement;
 }
 
-// Table 4 of Mixture of Attentions (arXiv 2410.03804) also has the head with a layer of the target above the
-// one without. Ours, each trained for itself, do not keep that relation (docs/remote.md).
-TEST(DraftingLoad, TextWrittenAloneAgreesMoreWithTheStatesOfTheTarget) {
+// The relation of Table 4 of Mixture of Attentions (arXiv 2410.03804), which the built-in head with a layer
+// of the target does not keep yet (docs/remote.md).
+TEST(DraftingLoad, WithMoreOfTheTargetTheLoneTextAgreesMore) {
   const auto texts = target_texts(100);
   const Agreement draft = agreement_alone(texts, Method::kDraftTarget, "outrider-draft", kAll);
   const Agreement moa = agreement_alone(texts, Method::kMoa, "outrider-moa", kAll);
   const Agreement last_layer = agreement_alone(texts, Method::kMoa, "outrider-moa-tli1", kAll);
-  EXPECT_GT(moa.tokens, draft.tokens);
-  EXPECT_GT(last_layer.tokens, draft.tokens);
+  EXPECT_GE(last_layer.tokens, moa.tokens);
+  EXPECT_GE(moa.tokens, draft.tokens);
 }
 
 // The private end is as long as what follows. Without states there is no Mixture of Attentions, so those of

@@ -191,11 +191,8 @@ KvCache::Hits KvCache::count_hits(std::span<const TokenId> tokens, uint64_t scop
   return hits;
 }
 
-KvSequence KvCache::open(std::span<const TokenId> tokens, uint64_t scope) {
-  KvSequence sequence;
-  sequence.cache_ = this;
+KvCache::Hits KvCache::share_prefix(KvSequence& sequence, std::span<const TokenId> tokens, uint64_t scope) {
   sequence.scope_ = scope;
-  sequences_.push_back(&sequence);
   const Hits hits = count_hits(tokens, scope);
   for_each_hit(tokens, scope, [&](const PrefixCache::Hit& hit) {
     if (std::ssize(sequence.pages_) == hits.usable) return;
@@ -205,11 +202,25 @@ KvSequence KvCache::open(std::span<const TokenId> tokens, uint64_t scope) {
   });
   const auto found = std::ptrdiff_t{hits.usable} * shape_.page_size;
   sequence.tokens_.assign(tokens.begin(), tokens.begin() + found);
+  return hits;
+}
+
+KvSequence KvCache::open(std::span<const TokenId> tokens, uint64_t scope) {
+  KvSequence sequence;
+  sequence.cache_ = this;
+  sequences_.push_back(&sequence);
+  const Hits hits = share_prefix(sequence, tokens, scope);
   if (!has_states()) return sequence;
   sequence.state_ = states_.take();
   if (hits.usable > 0) restore_checkpoint(sequence, sequence.pages_.size());
   if (hits.usable < hits.found) sequence.branch_ = hits.found * shape_.page_size;
   return sequence;
+}
+
+void KvCache::reopen(KvSequence& sequence, std::span<const TokenId> tokens, uint64_t scope) {
+  OUTRIDER_CHECK(sequence.cache_ == this && sequence.staged_ == 0 && !has_states());
+  forget_all(sequence);
+  share_prefix(sequence, tokens, scope);
 }
 
 KvCache::Cached KvCache::find(std::span<const TokenId> tokens, uint64_t scope) const {

@@ -176,6 +176,9 @@ class KvCache {
   // than all of `tokens`, so that at least one token is left to compute. Where layers have states, the run
   // ends with a checkpoint. Pages are shared within a scope only.
   KvSequence open(std::span<const TokenId> tokens, uint64_t scope = 0);
+  // Gives an open sequence another text, with what open() would find of it. Does not allocate where there is
+  // room for that (KvSequence::reserve). Precondition: no layer has states.
+  void reopen(KvSequence& sequence, std::span<const TokenId> tokens, uint64_t scope = 0);
 
   // The entries that open() would find, and the number of their pages that no sequence uses.
   struct Cached {
@@ -225,6 +228,8 @@ class KvCache {
     int32_t usable = 0;
   };
   Hits count_hits(std::span<const TokenId> tokens, uint64_t scope) const;
+  // Gives an empty sequence the entries of the cached pages that begin `tokens`.
+  Hits share_prefix(KvSequence& sequence, std::span<const TokenId> tokens, uint64_t scope);
   int64_t slot_count() const { return shape_.page_count * shape_.page_size; }
   int64_t slot_of(const KvSequence& sequence, int64_t entry) const;
   Status check_available(int64_t needed) const;

@@ -32,6 +32,20 @@ class Confused final : public DrafterWrapper {
   }
 };
 
+// Asks the drafter about few texts, as a policy does that seldom expects drafts to pay.
+class Seldom final : public DrafterWrapper {
+ public:
+  using DrafterWrapper::DrafterWrapper;
+
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].tokens.size() % 23 != 0) continue;
+      OUTRIDER_RETURN_IF_ERROR(DrafterWrapper::draft(requests.subspan(i, 1), trees.subspan(i, 1)));
+    }
+    return {};
+  }
+};
+
 struct Recording {
   Trees trees;
   std::vector<Completion> completions;
@@ -45,13 +59,16 @@ std::unique_ptr<EngineParts> open_parts(const Variant& variant, const Workload& 
   return nullptr;
 }
 
-Recording run_recorded(const Variant& variant, const Workload& workload, bool is_confused = false) {
+enum class Change { kNone, kConfused, kSeldom };
+
+Recording run_recorded(const Variant& variant, const Workload& workload, Change change = Change::kNone) {
   Recording run;
   auto parts = open_parts(variant, workload);
   if (parts == nullptr) return run;
   std::shared_ptr<Drafter> drafter = parts->drafter;
-  if (is_confused) drafter = std::make_shared<Confused>(drafter);
+  if (change == Change::kConfused) drafter = std::make_shared<Confused>(drafter);
   parts->drafter = std::make_shared<TreeRecorder>(drafter, run.trees);
+  if (change == Change::kSeldom) parts->drafter = std::make_shared<Seldom>(parts->drafter);
   run.completions = run_engine(*Engine::assemble(std::move(parts)), workload, describe(variant));
   return run;
 }
@@ -167,7 +184,21 @@ TEST_P(DraftPurity, AStateOfAnotherTokenIsSeen) {
   const Recording alone = run_alone(variant, workload);
   Variant chunks = variant;
   chunks.prefill_chunk = 5;
-  EXPECT_GT(compare(alone.trees, run_recorded(chunks, workload, /*is_confused=*/true).trees).different, 0);
+  EXPECT_GT(compare(alone.trees, run_recorded(chunks, workload, Change::kConfused).trees).different, 0);
+}
+
+TEST_P(DraftPurity, WhatIsReadLaterGivesTheSameTrees) {
+  const Workload workload = token_workload(1.0);
+  const Variant variant{.speculative = GetParam().speculative + ",expansion=[3,2]", .head = path_};
+  const Recording alone = run_alone(variant, workload);
+  for (const Variant& other : others(variant)) {
+    const Recording found = run_recorded(other, workload, Change::kSeldom);
+    const Agreement agreement = compare(alone.trees, found.trees);
+    EXPECT_EQ(agreement.different, 0) << describe(other) << ": of " << agreement.compared;
+    EXPECT_GE(agreement.compared, 3) << describe(other);
+    for (size_t i = 0; i < alone.completions.size(); ++i)
+      EXPECT_EQ(alone.completions[i].tokens, found.completions[i].tokens) << describe(other);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Heads, DraftPurity, testing::ValuesIn(pure_drafters()),

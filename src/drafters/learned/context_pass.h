@@ -7,44 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "drafters/learned/feature_store.h"
 #include "kv/kv_cache.h"
 #include "models/forward_batch.h"
-#include "outrider/drafter.h"
 
 namespace outrider {
-
-// Features of a sequence's last tokens, until they are needed.
-struct WaitingFeatures {
-  static constexpr int kMax = 16;  // tokens that may wait for the next draft
-
-  std::vector<float> values;  // [tokens, size]
-  int first = 0;              // token that they begin with
-  int end = 0;                // one past the last token
-  bool is_complete = true;    // no token is missing between the cached ones and `end`
-
-  // Appends the features of tokens from `end` on.
-  void take(const CommittedFeatures& committed) {
-    is_complete &= committed.first <= end;
-    for (size_t i = 0; is_complete && i < committed.rows.size(); ++i) {
-      if (committed.first + static_cast<int>(i) < end) continue;
-      const std::span<const float> features = committed.at(i);
-      values.insert(values.end(), features.begin(), features.end());
-      ++end;
-    }
-  }
-  // Features of `count` tokens from `token` on.
-  std::span<const float> of(int token, int64_t count) const {
-    const auto size = static_cast<int64_t>(values.size()) / (end - first);
-    return std::span(values).subspan(static_cast<size_t>((token - first) * size),
-                                     static_cast<size_t>(count * size));
-  }
-  int count() const { return end - first; }
-  // Drops all features; the next ones are those of token `next`.
-  void clear(int next) {
-    values.clear();
-    first = end = next;
-  }
-};
 
 // Caches committed tokens whose entries depend on the token and its features alone, so that tokens of several
 // sequences are computed together. An Owner has its entries in `kv`, and in `waiting` the features that they
@@ -82,38 +49,27 @@ class ContextPass {
     return true;
   }
 
-  // Adds those of the sequence's tokens, which are `tokens`, whose features wait.
+  // Adds the tokens whose features wait; finish() with their store must follow.
   template <typename Compute>
-  void add_waiting(KvCache& cache, Owner& owner, std::span<const TokenId> tokens, Compute&& compute) {
-    WaitingFeatures& waiting = owner.waiting;
-    const auto length = static_cast<size_t>(owner.kv.length());
-    if (!waiting.is_complete || std::cmp_less_equal(waiting.end, length)) return;
+  void add_waiting(KvCache& cache, Owner& owner, Compute&& compute) {
+    FeatureStore::Waiting& waiting = owner.waiting;
+    const int length = owner.kv.length();
+    if (!waiting.is_complete || waiting.end() <= length) return;
     owners_.push_back(&owner);
-    const auto known = tokens.first(static_cast<size_t>(waiting.end));
-    waiting.is_complete = add(cache, owner, known.subspan(length), compute);
+    const auto uncached = waiting.rows.tokens().subspan(static_cast<size_t>(length - waiting.first));
+    waiting.is_complete = add(cache, owner, uncached, compute);
   }
 
-  // Keeps the features of committed tokens with their owners, `sequences` by id, and caches what waits of a
-  // sequence where it becomes too much.
-  template <typename Sequences, typename Compute>
-  void absorb(KvCache& cache, Sequences& sequences, std::span<const CommittedFeatures> committed,
-              Compute&& compute) {
-    for (const CommittedFeatures& features : committed) {
-      const auto found = sequences.find(features.sequence);
-      if (found == sequences.end()) continue;
-      WaitingFeatures& waiting = found->second.waiting;
-      waiting.take(features);
-      if (waiting.count() > WaitingFeatures::kMax)
-        add_waiting(cache, found->second, features.tokens, compute);
-    }
-    finish(compute);
-  }
-
-  // Caches all that has been added; its features wait no more.
+  // Caches all that has been added.
   template <typename Compute>
   void finish(Compute&& compute) {
     if (!pieces_.empty()) run(compute);
-    for (Owner* owner : owners_) owner->waiting.clear(owner->kv.length());
+  }
+  // Its features wait no more in the store.
+  template <typename Compute>
+  void finish(FeatureStore& store, Compute&& compute) {
+    finish(compute);
+    for (Owner* owner : owners_) store.drop(owner->waiting, owner->kv.length());
     owners_.clear();
   }
 
@@ -133,7 +89,7 @@ class ContextPass {
   size_t max_;  // rows
   ForwardBatch batch_;
   std::vector<Piece> pieces_;
-  std::vector<Owner*> owners_;  // whose features are being cached
+  std::vector<Owner*> owners_;  // of waiting features that have been added
   std::vector<int> path_;
 };
 

@@ -11,6 +11,7 @@
 #include "draft_heads/dflash_network.h"
 #include "drafters/draft_state.h"
 #include "drafters/learned/context_pass.h"
+#include "drafters/learned/feature_store.h"
 #include "speculation/tree/tree_growth.h"
 #include "speculation/tree/tree_policy.h"
 
@@ -30,17 +31,18 @@ class DFlashDrafter final : public Drafter {
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override {
-    return cache_.find(tokens, scope).length;
+    return store_.find(tokens, scope, static_cast<int>(cache_.find(tokens, scope).length));
   }
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
   DrafterMemory memory() const override {
-    return {.weight_bytes = network_->weight_bytes(), .cache_bytes = cache_.shape().total_bytes()};
+    return {.weight_bytes = network_->weight_bytes(),
+            .cache_bytes = cache_.shape().total_bytes() + store_.bytes()};
   }
 
  private:
   struct Sequence {
     KvSequence kv;
-    WaitingFeatures waiting;
+    FeatureStore::Waiting waiting;
     RequestHistory history;
   };
   using Context = ContextPass<Sequence>;
@@ -51,6 +53,7 @@ class DFlashDrafter final : public Drafter {
     std::optional<KvTransaction> staged;
   };
 
+  void read_all();
   void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
   void start(const DraftRequest& request, TokenTree& tree);
   void run_blocks();
@@ -59,6 +62,7 @@ class DFlashDrafter final : public Drafter {
   DrafterTraits traits_;
   std::unique_ptr<DFlashNetwork> network_;
   KvCache cache_;
+  FeatureStore store_;
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
   double least_confidence_ = 0.0;  // a place with less by the head's own estimate ends its path; 0: off
@@ -79,6 +83,7 @@ DFlashDrafter::DFlashDrafter(std::unique_ptr<DFlashNetwork> network, const KvSha
     : traits_{.name = std::string(method_name(options.decoding_type)), .emits_probabilities = true},
       network_(std::move(network)),
       cache_(shape),
+      store_(network_->taps().count() * context.target->config().hidden_size, shape, context.max_batch, 0),
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
       places_(network_->config().places()),
@@ -95,20 +100,24 @@ void DFlashDrafter::begin(uint64_t id, std::span<const TokenId> tokens, uint64_t
   sequence.kv = cache_.open(tokens, scope);
   sequence.kv.reserve(max_length_ + network_->config().block_size);
   sequence.history.reserve(static_cast<size_t>(max_length_));
-  sequence.waiting.clear(sequence.kv.length());
+  sequence.waiting = store_.open(tokens, scope, sequence.kv.length());
 }
 
 void DFlashDrafter::absorb(std::span<const CommittedFeatures> committed) {
-  context_.absorb(cache_, sequences_, committed,
-                  [&](const auto& batch, auto pieces) { compute_context(batch, pieces); });
+  store_.absorb(committed, sequences_, [&] { read_all(); });
+}
+
+// Reads all features that wait.
+void DFlashDrafter::read_all() {
+  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
+  for (auto& [id, sequence] : sequences_) context_.add_waiting(cache_, sequence, compute);
+  context_.finish(store_, compute);
 }
 
 void DFlashDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
   gathered_.clear();
-  for (const Context::Piece& piece : pieces) {
-    const auto features = piece.owner->waiting.of(piece.first, std::ssize(piece.tokens));
-    gathered_.insert(gathered_.end(), features.begin(), features.end());
-  }
+  for (const Context::Piece& piece : pieces)
+    store_.gather(piece.owner->waiting, piece.first, std::ssize(piece.tokens), gathered_);
   network_->add_context(batch, gathered_.data(), cache_);
 }
 
@@ -116,9 +125,9 @@ Status DFlashDrafter::draft(std::span<const DraftRequest> requests, std::span<To
   const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
   for (const DraftRequest& request : requests) {
     const auto found = sequences_.find(request.sequence);
-    if (found != sequences_.end()) context_.add_waiting(cache_, found->second, request.tokens, compute);
+    if (found != sequences_.end()) context_.add_waiting(cache_, found->second, compute);
   }
-  context_.finish(compute);
+  context_.finish(store_, compute);
   active_ = 0;
   batch_.clear();
   for (size_t i = 0; i < requests.size(); ++i) start(requests[i], trees[i]);

@@ -11,6 +11,7 @@
 #include "draft_heads/moa_network.h"
 #include "drafters/cached_growth.h"
 #include "drafters/learned/context_pass.h"
+#include "drafters/learned/feature_store.h"
 #include "drafters/learned/target_tail.h"
 #include "drafters/target_access.h"
 
@@ -38,6 +39,7 @@ class MoaDrafter final : public Drafter {
     input_size_ = config.uses_layers ? network_->pooled_size() : config.self_attention.hidden_size;
     traits_.states = context.states_of(
         input_size_ + TargetTail::row_size(context.target->kv_shape(), config.target_layers));
+    if (learns_) store_.emplace(is_remote_ ? traits_.states.size : input_size_, shape, context.max_batch, 0);
   }
 
   const DrafterTraits& traits() const override { return traits_; }
@@ -48,13 +50,14 @@ class MoaDrafter final : public Drafter {
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
   DrafterMemory memory() const override {
-    return {.weight_bytes = network_->weight_bytes(), .cache_bytes = growth_.cache().shape().total_bytes()};
+    return {.weight_bytes = network_->weight_bytes(),
+            .cache_bytes = growth_.cache().shape().total_bytes() + (store_ ? store_->bytes() : 0)};
   }
 
  private:
   struct Sequence : DraftSequence {
     const TargetAccess* target = nullptr;  // the target's access in the current request
-    WaitingFeatures waiting;               // what the network reads of the target, unless that is its cache
+    FeatureStore::Waiting waiting;         // what the network reads of the target, unless that is its cache
     TargetTail::Entries tail;              // where the target is remote
   };
   using Context = ContextPass<Sequence>;
@@ -62,6 +65,7 @@ class MoaDrafter final : public Drafter {
   Sequence& open(uint64_t id, std::span<const TokenId> tokens, uint64_t scope);
   DraftRequest within_staged(DraftRequest request) const;
   bool stage_tail(Sequence& sequence, const DraftRequest& request, int64_t uncached);
+  void read_all();
   void cache_context(std::span<const DraftRequest> requests);
   void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
   // Lists the slots of `count` tokens of the target's cache from `first` on.
@@ -77,14 +81,16 @@ class MoaDrafter final : public Drafter {
   std::unique_ptr<TreePolicy> policy_;
   int64_t max_length_;
   bool is_remote_;
-  int64_t input_size_ = 0;            // numbers of a state that the network reads; those of the tail follow
-  std::unique_ptr<TargetTail> tail_;  // null where the whole target is here, or none of its layers drafts
-  bool learns_;                       // it is given states of the target; else it reads the target's cache
+  int64_t input_size_ = 0;             // numbers of a state that the network reads; those of the tail follow
+  std::unique_ptr<TargetTail> tail_;   // null where the whole target is here, or none of its layers drafts
+  bool learns_;                        // it is given states of the target; else it reads the target's cache
+  std::optional<FeatureStore> store_;  // of these states
   Context context_{MoaNetwork::max_context()};
   std::vector<DraftRequest> requests_;  // requests of this draft, with the limits of their trees
   ForwardBatch target_batch_;
   std::vector<int32_t> slots_;
   std::vector<float> states_;
+  std::vector<float> waiting_;                        // rows of the store
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
 };
 
@@ -95,7 +101,7 @@ MoaDrafter::Sequence& MoaDrafter::open(uint64_t id, std::span<const TokenId> tok
     // Entries of earlier sequences lack those of the tail.
     sequence.kv = growth_.cache().open(tail_ ? tokens.first(0) : tokens, scope);
     if (tail_) tail_->open(sequence.tail);
-    sequence.waiting.clear(sequence.kv.length());
+    if (store_) sequence.waiting = store_->open(tokens, scope, sequence.kv.length());
     growth_.reserve(sequence, max_length_);
   }
   return sequence;
@@ -106,13 +112,19 @@ void MoaDrafter::begin(uint64_t sequence, std::span<const TokenId> tokens, uint6
 }
 
 int64_t MoaDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
-  return learns_ && !tail_ ? growth_.cache().find(tokens, scope).length
-                           : Drafter::known_tokens(tokens, scope);
+  if (!learns_ || tail_) return Drafter::known_tokens(tokens, scope);
+  return store_->find(tokens, scope, static_cast<int>(growth_.cache().find(tokens, scope).length));
 }
 
 void MoaDrafter::absorb(std::span<const CommittedFeatures> committed) {
-  context_.absorb(growth_.cache(), sequences_, committed,
-                  [&](const auto& batch, auto pieces) { compute_context(batch, pieces); });
+  store_->absorb(committed, sequences_, [&] { read_all(); });
+}
+
+// Reads all states that wait.
+void MoaDrafter::read_all() {
+  const auto compute = [&](const auto& batch, auto pieces) { compute_context(batch, pieces); };
+  for (auto& [id, sequence] : sequences_) context_.add_waiting(growth_.cache(), sequence, compute);
+  context_.finish(*store_, compute);
 }
 
 // Rows that run through the target's layers need its staged entries: the root, and the nodes that are
@@ -173,11 +185,12 @@ void MoaDrafter::cache_context(std::span<const DraftRequest> requests) {
     const auto length = static_cast<size_t>(sequence.kv.length());
     const auto before_pending = request.tokens.first(request.tokens.size() - 1);
     if (learns_) {
-      context_.add_waiting(growth_.cache(), sequence, request.tokens, compute);
+      context_.add_waiting(growth_.cache(), sequence, compute);
     } else if (length < before_pending.size()) {
       context_.add(growth_.cache(), sequence, before_pending.subspan(length), compute);
     }
   }
+  if (store_) context_.finish(*store_, compute);
   context_.finish(compute);
 }
 
@@ -187,11 +200,12 @@ void MoaDrafter::compute_context(const ForwardBatch& batch, std::span<const Cont
   if (learns_) {
     states_.clear();
     for (const auto& [owner, first, tokens, transaction] : pieces) {
-      const auto features = owner->waiting.of(first, std::ssize(tokens));
-      const int64_t stride = std::ssize(features) / std::ssize(tokens);
-      for (auto row = features.begin(); row != features.end(); row += stride)
-        states_.insert(states_.end(), row, row + (is_remote_ ? input_size_ : stride));
-      if (tail_) tail_->add(owner->tail, tokens, features.data() + input_size_, stride);
+      waiting_.clear();
+      store_->gather(owner->waiting, first, std::ssize(tokens), waiting_);
+      const int64_t stride = std::ssize(waiting_) / std::ssize(tokens);
+      for (auto row = waiting_.begin(); row != waiting_.end(); row += stride)
+        states_.insert(states_.end(), row, row + input_size_);
+      if (tail_) tail_->add(owner->tail, tokens, waiting_.data() + input_size_, stride);
     }
     const float* states = states_.data();
     if (config.uses_layers) states = network_->states_of(states, batch.rows()).data();

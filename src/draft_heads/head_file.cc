@@ -13,6 +13,7 @@
 #include "config/message_text.h"
 #include "config/methods.h"
 #include "draft_heads/gguf_head.h"
+#include "draft_heads/gguf_module.h"
 #include "formats/hf/tensor_directory.h"
 #include "formats/model_tensors.h"
 #include "kernels/kernel_table.h"
@@ -94,16 +95,25 @@ bool is_whole_model(const StoredTensors& tensors) {
   return std::ranges::any_of(kEmbeddings, [&](const char* name) { return tensors.contains(name); });
 }
 
-// The head in a GGUF file; nullopt: the file holds a model.
-Result<std::optional<HeadFile>> open_gguf_file(const fs::path& path) {
-  OUTRIDER_TRY(auto found, find_gguf_head(path));
-  if (!found) return std::optional<HeadFile>();
-  const std::optional<Method> method = recognise(found->tensors);
-  if (!method) return input_error(path.string() + ": its tensors are those of no known drafter");
+Result<std::optional<HeadFile>> head_of(GgufHead found) {
+  const std::optional<Method> method = recognise(found.tensors);
+  if (!method) {
+    return input_error(found.file.path.string() + ": its tensors are those of no known drafter");
+  }
   return std::optional(HeadFile{.method = *method,
-                                .config = std::move(found->config),
-                                .file = std::move(found->file),
-                                .tensors = std::move(found->tensors)});
+                                .config = std::move(found.config),
+                                .file = std::move(found.file),
+                                .tensors = std::move(found.tensors)});
+}
+
+// The head in a GGUF file; nullopt: the file holds a model alone, or one with a module where `may_be_model`
+// is false.
+Result<std::optional<HeadFile>> open_gguf_file(const fs::path& path, bool may_be_model) {
+  OUTRIDER_TRY(auto found, find_gguf_head(path));
+  if (found) return head_of(std::move(*found));
+  OUTRIDER_TRY(auto module, find_gguf_module(path));
+  if (module && (may_be_model || module->is_alone)) return head_of(std::move(module->head));
+  return std::optional<HeadFile>();
 }
 
 }  // namespace
@@ -111,10 +121,12 @@ Result<std::optional<HeadFile>> open_gguf_file(const fs::path& path) {
 Result<HeadFile> open_head(const fs::path& directory) {
   std::error_code ignored;
   if (directory.extension() == ".gguf") {
-    OUTRIDER_TRY(auto head, open_gguf_file(directory));
+    OUTRIDER_TRY(auto head, open_gguf_file(directory, /*may_be_model=*/true));
     if (head) return std::move(*head);
-    return input_error(directory.string() +
-                       ": expected a drafter with the architecture eagle3 or dflash, found a model");
+    return input_error(
+        directory.string() +
+        ": expected a drafter with the architecture eagle3 or dflash, or an MTP module (nextn), "
+        "found a model alone");
   }
   if (!fs::is_directory(directory, ignored)) {
     return input_error(directory.string() +
@@ -133,7 +145,8 @@ Result<HeadFile> open_head(const fs::path& directory) {
 
 Result<std::optional<HeadFile>> find_head(const fs::path& path) {
   std::error_code ignored;
-  if (path.extension() == ".gguf" && fs::exists(path, ignored)) return open_gguf_file(path);
+  if (path.extension() == ".gguf" && fs::exists(path, ignored))
+    return open_gguf_file(path, /*may_be_model=*/false);
   if (!fs::is_directory(path, ignored)) return std::optional<HeadFile>();
   auto opened = open_tensors(path);
   if (!opened.ok()) {

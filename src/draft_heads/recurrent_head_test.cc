@@ -22,6 +22,7 @@ namespace outrider {
 namespace {
 
 using nlohmann::json;
+using namespace std::string_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
@@ -195,6 +196,25 @@ TEST_P(RecurrentHeadTest, ModulesOfFamiliesAgreeWithTransformers) {
         load(made.write(), &*target, {.kernels = *kernels, .pool = &pool_, .weights = DType::kF32});
     ASSERT_TRUE(head.ok()) << head.error().message;
     ASSERT_NO_FATAL_FAILURE(expect_golden(**head, golden, goldens["stride"]));
+  }
+}
+
+TEST_P(RecurrentHeadTest, ModulesInGgufFilesAreThoseOfDirectories) {
+  const json goldens = read_head_goldens("family_modules.json");
+  const auto kernels = select_kernels(GetParam());
+  ASSERT_TRUE(kernels.ok());
+  for (const char* name : {"glm4_moe", "glm4_moe_lite", "qwen3_next"}) {
+    SCOPED_TRACE(name);
+    const fs::path file = fs::path(OUTRIDER_SOURCE_DIR "/tests/data/heads") / (name + "_module.gguf"s);
+    for (const std::string& target_name : {std::string(name), name + ".gguf"s}) {
+      TestModel target({.name = target_name, .weights = DType::kF32});
+      const auto head = load(file, &*target, {.kernels = *kernels, .pool = &pool_, .weights = DType::kF32});
+      ASSERT_TRUE(head.ok()) << head.error().message;
+      ASSERT_NO_FATAL_FAILURE(expect_golden(**head, golden_named(goldens, name), goldens["stride"]));
+    }
+    const auto alone = find_head(file);
+    ASSERT_TRUE(alone.ok() && *alone);
+    EXPECT_EQ((*alone)->method, Method::kMtp);
   }
 }
 

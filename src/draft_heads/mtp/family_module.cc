@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "draft_heads/gguf_module.h"
 #include "formats/families.h"
 #include "formats/model_tensors.h"
 #include "formats/quantized/quantization.h"
@@ -17,17 +18,8 @@
 namespace outrider {
 namespace {
 
-// A network of one layer like the target's last one with attention.
-ModelConfig layer_config(const ModelConfig& target) {
-  int64_t last = target.layer_count - 1;
-  while (last > 0 && !target.has_attention(last)) --last;
-  ModelConfig config = target;
-  config.layer_count = 1;
-  config.layer_traits = {target.traits_of(last)};
-  config.convolution = {};
-  config.delta = {};
-  return config;
-}
+// GGUF files hold the sums of norms that add 1, and are read with expected names.
+bool is_gguf(const HeadFile& head) { return head.file.format == "gguf"; }
 
 // The tensors of a module, found by their stored names.
 class ModuleTensors {
@@ -41,7 +33,7 @@ class ModuleTensors {
   // A file of the module's tensors: those of its layer by expected names, the others by their own.
   Result<ModelFile> read(const ModelConfig& config) {
     OUTRIDER_TRY(quantization_, read_quantization(head_.config.root()));
-    StoredLayout stored = find_family(config.family)->hf_layout;
+    StoredLayout stored = is_gguf(head_) ? StoredLayout() : find_family(config.family)->hf_layout;
     if (layout_.is_qwen) stored.layers = "mtp.layers.";
     const QuantizedCheckpoint checkpoint{head_.tensors, quantization_, head_.file.path.string(),
                                          storage_->sources};
@@ -126,6 +118,8 @@ class FamilyModule final : public RecurrentHead {
 
 Status FamilyModule::load(const HeadFile& head, const MtpLayout& layout, const ModelOptions& options) {
   ModuleTensors tensors(head, layout);
+  // The target's files may be of the other kind.
+  config_.norm.adds_one = !is_gguf(head) && find_family(config_.family)->norm.adds_one;
   OUTRIDER_TRY(const ModelFile file, tensors.read(config_));
   const MtpNames names = layout.names(0);
   goes_on_normed_ = layout.is_qwen;
@@ -191,7 +185,7 @@ Result<std::unique_ptr<RecurrentHead>> load_family_module(const HeadFile& head, 
     return head.fail(fmt::format("expected one MTP module for a target of the family {}, found {}",
                                  target->config().family, layout.modules));
   }
-  auto module = std::make_unique<FamilyModule>(layer_config(target->config()), target, options);
+  auto module = std::make_unique<FamilyModule>(module_layer_config(target->config()), target, options);
   OUTRIDER_RETURN_IF_ERROR(module->load(head, layout, options));
   return std::unique_ptr<RecurrentHead>(std::move(module));
 }

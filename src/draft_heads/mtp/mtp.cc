@@ -187,7 +187,8 @@ bool has_own_layers(const ModelConfig& target) {
 Result<std::unique_ptr<RecurrentHead>> load_mtp(const HeadFile& head, Model* target,
                                                 const ModelOptions& options) {
   OUTRIDER_TRY(const MtpLayout layout, read_mtp_layout(head, *target));
-  if (has_own_layers(target->config())) return load_family_module(head, layout, target, options);
+  if (has_own_layers(target->config()) || head.file.format == "gguf")
+    return load_family_module(head, layout, target, options);
   OUTRIDER_TRY(const JsonObject object, layer_config_object(head));
   OUTRIDER_TRY(const auto is_gated, object.boolean("attn_output_gate"));
   if (is_gated.value_or(false)) {

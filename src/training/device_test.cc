@@ -132,6 +132,7 @@ std::vector<NamedRecipe> all_recipes() {
   for (const auto& [command, arguments] :
        std::vector<std::pair<std::string, std::string>>{{"eagle3", ""},
                                                         {"eagle3", "--mlp 32"},
+                                                        {"peagle", ""},
                                                         {"eagle", ""},
                                                         {"mtp", ""},
                                                         {"medusa", ""},
@@ -139,6 +140,7 @@ std::vector<NamedRecipe> all_recipes() {
                                                         {"moa", "--tli 1"},
                                                         {"moa", "--no-lsa"},
                                                         {"dflash", ""},
+                                                        {"dspark", ""},
                                                         {"draft", ""},
                                                         {"draft", "--divergence reverse"}})
     recipes.push_back({command + std::to_string(recipes.size()), recipe_of(command, arguments)});

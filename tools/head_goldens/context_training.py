@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Losses and gradients of the trainers of MoA and DFlash on one batch.
+"""Losses and gradients of the trainers of MoA, DFlash and DSpark on one batch.
 
     python tools/head_goldens/context_training.py [out_dir]        default: tests/data/heads
 
@@ -20,7 +20,7 @@ WINDOWS, LENGTH = 2, 20
 SEED = 5
 KV_HEADS, MLP = 2, 40
 BLOCK, ANCHORS, GAMMA, MASK = 5, 3, 4.0, 280
-TAPS = [0, 1]  # DFlash: outputs of these layers
+TAPS = [0, 1]  # DFlash and DSpark: outputs of these layers
 
 
 def mix64(x):
@@ -112,7 +112,8 @@ def moa_loss(head, tli, uses_lsa, uses_cross):
     return (0.1 * distribution + features) / rows
 
 
-def dflash_loss(head):
+def blocks(head, block, following):
+    """Yields (window, first place, states of the block's places)."""
     target = head.target
     hidden = target.hidden
     fc = head.leaf("fc.weight", (hidden, len(TAPS) * hidden))
@@ -122,26 +123,55 @@ def dflash_loss(head):
         head.layer(f"layers.{i}.", hidden, target.heads, target.kv_heads, target.head_dim, MLP, True) for i in range(2)
     ]
     places = torch.arange(LENGTH)
-    total = weights = 0.0
     for window in range(WINDOWS):
-        tokens, counted = tokens_of(window), counted_of(window)
         context = rms_norm(states("features", window, len(TAPS) * hidden) @ fc.T, hidden_norm)
         for i in range(ANCHORS):
-            span = LENGTH - BLOCK
+            span = LENGTH - following - 1
             begin, end = i * span // ANCHORS, (i + 1) * span // ANCHORS
             anchor = 1 + begin + mix64(SEED ^ mix64(window * ANCHORS + i)) % (end - begin)
-            positions = anchor + torch.arange(BLOCK)
-            x = target.embed([tokens[anchor]] + [MASK] * (BLOCK - 1))
+            positions = anchor + torch.arange(block)
+            x = target.embed([tokens_of(window)[anchor]] + [MASK] * (block - 1))
             for layer in layers:
                 y = layer.norm("input_layernorm", x)
                 before, own = layer.key_value(context[:anchor], places[:anchor]), layer.key_value(y, positions)
                 k, v = torch.cat([before[0], own[0]]), torch.cat([before[1], own[1]])
-                x = layer.finish(x, attend(layer.query(y, positions), k, v, torch.ones(BLOCK, len(k)).bool()))
-            logits = target.head(rms_norm(x, norm))
-            for place in range(1, BLOCK):
-                weight = counted[anchor + place] * math.exp(-(place - 1) / GAMMA)
-                total = total - weight * logits[place].log_softmax(-1)[tokens[anchor + place]]
-                weights = weights + weight
+                x = layer.finish(x, attend(layer.query(y, positions), k, v, torch.ones(block, len(k)).bool()))
+            yield window, anchor, rms_norm(x, norm)
+
+
+def dflash_loss(head):
+    total = weights = 0.0
+    for window, anchor, x in blocks(head, BLOCK, BLOCK - 1):
+        logits, tokens, counted = head.target.head(x), tokens_of(window), counted_of(window)
+        for place in range(1, BLOCK):
+            weight = counted[anchor + place] * math.exp(-(place - 1) / GAMMA)
+            total = total - weight * logits[place].log_softmax(-1)[tokens[anchor + place]]
+            weights = weights + weight
+    return total / weights
+
+
+def dspark_loss(head):
+    target, rank = head.target, 6
+    vocab = target.vocab
+    w1, w2 = (head.leaf(f"markov_head.markov_w{i}.weight", (vocab, rank)) for i in (1, 2))
+    proj = head.leaf("confidence_head.proj.weight", (1, target.hidden + rank))
+    bias = head.leaf("confidence_head.proj.bias", (1,))
+    total = weights = 0.0
+    for window, anchor, x in blocks(head, BLOCK, BLOCK):
+        tokens, counted = tokens_of(window), counted_of(window)
+        for place in range(BLOCK):
+            at = anchor + place
+            latent = w1[tokens[at]]
+            own = (target.head(x[place]) + w2 @ latent).log_softmax(-1)
+            truth = target.head(states("hidden", window, target.hidden)[at]).softmax(-1)
+            token = -own[tokens[at + 1]]
+            distance = (own.exp() - truth).abs().sum()
+            accepted = torch.minimum(own.exp(), truth).sum().detach()
+            logit = proj[0] @ torch.cat([x[place], latent]) + bias[0]
+            confidence = F.binary_cross_entropy_with_logits(logit, accepted)
+            weight = counted[at + 1] * math.exp(-place / GAMMA)
+            total = total + weight * (0.1 * token + 0.9 * distance + 1.0 * confidence)
+            weights = weights + weight
     return total / weights
 
 
@@ -177,6 +207,9 @@ def main():
     dflash = golden(f"--mlp {MLP} --block {BLOCK} --anchors {ANCHORS} --gamma {GAMMA} --mask-token {MASK} "
                     f"--layer-ids 0,1 --layers 2", dflash_loss)
     cases.append(dflash | {"kind": "dflash"})
+    dspark = golden(f"--mlp {MLP} --block {BLOCK} --anchors {ANCHORS} --gamma {GAMMA} --mask-token {MASK} "
+                    f"--layer-ids 0,1 --layers 2 --rank 6", dspark_loss)
+    cases.append(dspark | {"kind": "dspark"})
     (out / "context_training.json").write_text(json.dumps({
         "windows": WINDOWS, "length": LENGTH, "seed": SEED,
         "tokens": [tokens_of(w) for w in range(WINDOWS)],

@@ -5,7 +5,7 @@
     python tools/head_goldens/training.py [out_dir]        default: tests/data/heads
 
 Needs torch, numpy and safetensors (made with torch 2.x). Weights and the target's states are functions of their
-names (common.fake). The code follows the published descriptions with dense masks: EAGLE-3's training-time test (2503.01840),
+names (common.fake). The code follows the published descriptions with dense masks: EAGLE-3's training-time test (2503.01840), P-EAGLE's masks,
 DeepSeek-V3's module unrolled the same way, Medusa-1's decayed cross-entropy (2401.10774), EAGLE's feature regression
 (2401.15077), and a draft model distilled by either divergence.
 """
@@ -79,7 +79,8 @@ def divergence(logits, distribution, weight):
     return (rows * weight).sum() / weight.sum()
 
 
-def eagle3(target, weights):
+def eagle3(target, weights, mask=None):
+    """With a token `mask` steps after the first read it and weights("mask_hidden"), as P-EAGLE's do."""
     tokens, counted, hidden, features = batch(target)
     kept = torch.arange(0, target.vocab, 3)
     layer = Unrolled(target, weights, "midlayer.")
@@ -88,7 +89,11 @@ def eagle3(target, weights):
     inside = torch.isin(target_logits.argmax(-1), kept).float()
     total = 0
     for step in range(STEPS):
-        e = target.embed(ahead(tokens, 1 + step).tolist())
+        read = ahead(tokens, 1 + step)
+        if step > 0 and mask is not None:
+            read = torch.full_like(read, mask)
+            state = F.linear(weights("mask_hidden"), weights("fc.weight")).expand_as(state)
+        e = target.embed(read.tolist())
         a = torch.cat([rms_norm(e, weights("midlayer.input_layernorm.weight")),
                        rms_norm(state, weights("midlayer.hidden_norm.weight"))], -1)
         state = state + layer.attend(a)
@@ -202,9 +207,11 @@ def layer_shapes(target, prefix, width, has_input_norm):
 
 def kinds(target):
     hidden, vocab = target.hidden, target.vocab
-    yield "eagle3", eagle3, {"fc.weight": [hidden, TAPS * hidden], "midlayer.hidden_norm.weight": [hidden],
-                             **layer_shapes(target, "midlayer.", 2 * hidden, True), "norm.weight": [hidden],
-                             "lm_head.weight": [vocab // 3, hidden]}
+    shapes = {"fc.weight": [hidden, TAPS * hidden], "midlayer.hidden_norm.weight": [hidden],
+              **layer_shapes(target, "midlayer.", 2 * hidden, True), "norm.weight": [hidden],
+              "lm_head.weight": [vocab // 3, hidden]}
+    yield "eagle3", eagle3, shapes
+    yield "peagle", lambda *given: eagle3(*given, mask=7), {**shapes, "mask_hidden": [1, 1, TAPS * hidden]}
     prefix = "model.layers.2."
     yield "mtp", mtp, {prefix + "enorm.weight": [hidden], prefix + "hnorm.weight": [hidden],
                        prefix + "eh_proj.weight": [hidden, 2 * hidden], **layer_shapes(target, prefix, hidden, True),

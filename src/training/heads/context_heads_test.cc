@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares losses and gradients of MoA and DFlash with an independent PyTorch version
+// Compares losses and gradients of MoA, DFlash and DSpark with an independent PyTorch version
 // (tools/head_goldens/context_training.py), and the trained networks with the served ones.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "draft_heads/fake_head.h"
 #include "training/head_data/frozen_target.h"
-#include "training/heads/dflash_head.h"
+#include "training/heads/block_backbone.h"
+#include "training/heads/head_recipes.h"
 #include "training/heads/moa_head.h"
 
 namespace outrider::training {
@@ -50,7 +52,9 @@ HeadBatch make_batch(const nlohmann::json& golden, const FrozenTarget& target, i
 void check_case(const nlohmann::json& golden, const nlohmann::json& expected) {
   const auto target = FrozenTarget::open(OUTRIDER_SOURCE_DIR "/tests/data/models/llama", 1);
   ASSERT_TRUE(target.ok()) << target.error().message;
-  const HeadRecipe recipe = expected.at("kind") == "moa" ? moa_recipe() : dflash_recipe();
+  const std::vector<HeadRecipe> recipes = head_recipes();
+  const HeadRecipe& recipe =
+      *std::ranges::find(recipes, expected.at("kind").get<std::string>(), &HeadRecipe::command);
   CLI::App command;
   recipe.add_options(command);
   command.parse(expected.at("arguments").get<std::string>());
@@ -89,7 +93,7 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected) {
 TEST(ContextHeads, LossAndGradientsAreThoseOfPyTorch) {
   std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/context_training.json");
   const auto golden = nlohmann::json::parse(stream);
-  ASSERT_EQ(golden.at("cases").size(), 5u);
+  ASSERT_EQ(golden.at("cases").size(), 6u);
   for (const auto& expected : golden.at("cases")) {
     SCOPED_TRACE(expected.at("kind").get<std::string>() + " " + expected.at("arguments").get<std::string>());
     check_case(golden, expected);

@@ -17,9 +17,11 @@ namespace outrider::training {
 namespace {
 
 struct Eagle3Options {
-  std::vector<int64_t> taps;                 // empty: 2, L/2, L-3, or thirds
+  std::vector<int64_t> taps = {};            // empty: 2, L/2, L-3, or thirds
   int64_t draft_vocab = 0;                   // 0: half of the vocabulary, at most 32000
   UnrollOptions unroll = {.loss_vocab = 0};  // it compares all tokens that it can draft
+  bool is_parallel = false;                  // P-EAGLE
+  int64_t mask = -1;  // its token at places to be drafted; -1: the last of the vocabulary
 };
 
 class Eagle3Head final : public RecurrentHead {
@@ -32,6 +34,7 @@ class Eagle3Head final : public RecurrentHead {
   nlohmann::json fingerprint() const override { return unroll_fingerprint(); }
 
  protected:
+  MaskedPlace masked_place() const override;
   at::Tensor first_state(const HeadBatch& batch) const override;
   Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
                UnrolledMemory& memory) const override;
@@ -44,6 +47,8 @@ class Eagle3Head final : public RecurrentHead {
   ModelConfig target_;
   at::Tensor draft_tokens_;  // int64 [draft vocabulary], in rising order
   at::Tensor fc_, hidden_norm_, norm_, lm_head_;
+  at::Tensor
+      mask_hidden_;  // [1, 1, taps * hidden]: features at places to be drafted; undefined: not parallel
   LayerWeights layer_;
 };
 
@@ -67,6 +72,7 @@ Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options)
     *weight = at::cat({normal_weight(weight->sizes(), kDeviation, generator), *weight}, 1);
   norm_ = target.weight("model.norm.weight");
   lm_head_ = target.output_head().index_select(0, draft_tokens_.cpu());
+  if (options_.is_parallel) mask_hidden_ = normal_weight({1, 1, taps * hidden}, kDeviation, generator);
   make_trainable(parameters(), context.device);
 }
 
@@ -75,7 +81,14 @@ NamedTensors Eagle3Head::parameters() const {
   append_layer(layer_, "midlayer.", named);
   named.emplace_back("norm.weight", norm_);
   named.emplace_back("lm_head.weight", lm_head_);
+  if (mask_hidden_.defined()) named.emplace_back("mask_hidden", mask_hidden_);
   return named;
+}
+
+RecurrentHead::MaskedPlace Eagle3Head::masked_place() const {
+  if (!mask_hidden_.defined()) return {};
+  return {.state = product(mask_hidden_.flatten(0, 1).to(type()), fc_).to(at::kFloat),
+          .token = options_.mask};
 }
 
 at::Tensor Eagle3Head::first_state(const HeadBatch& batch) const {
@@ -106,6 +119,7 @@ HeadExport Eagle3Head::exported() const {
   result.config["tie_word_embeddings"] = false;
   result.config["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", options_.taps},
                                    {"use_aux_hidden_state", true}};
+  if (options_.is_parallel) result.config["ptd_token_id"] = options_.mask;
   return result;
 }
 
@@ -122,32 +136,49 @@ Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Option
     return usage_error("--draft-vocab: at most the target's " + std::to_string(target.vocab_size) +
                        " tokens are expected, found " + std::to_string(options.draft_vocab));
   }
+  if (options.mask < 0) options.mask = target.vocab_size - 1;
+  if (options.mask >= target.vocab_size) {
+    return usage_error("--mask-token: a token of the target, below " + std::to_string(target.vocab_size) +
+                       ", is expected, found " + std::to_string(options.mask));
+  }
   return std::unique_ptr<DraftHead>(std::make_unique<Eagle3Head>(context, options));
+}
+
+void add_options(CLI::App& command, Eagle3Options& options) {
+  command
+      .add_option("--taps", options.taps,
+                  "layers whose input is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
+      ->delimiter(',');
+  command
+      .add_option("--draft-vocab", options.draft_vocab,
+                  "most frequent tokens that it can draft; 0: half of the vocabulary, at most 32000")
+      ->check(CLI::NonNegativeNumber);
+  add_unroll_options(command, options.unroll);
+  add_decay_option(command, options.unroll);
+  if (!options.is_parallel) return;
+  command.add_option("--mask-token", options.mask,
+                     "token at places to be drafted; -1: the vocabulary's last");
+}
+
+HeadRecipe recipe_of(Method method, const std::string& description, const Eagle3Options& defaults) {
+  auto options = std::make_shared<Eagle3Options>(defaults);
+  return {.command = method_key(method),
+          .decoding_type = method,
+          .description = description,
+          .add_options = [options](CLI::App& command) { add_options(command, *options); },
+          .make = [options](const HeadContext& context) { return make(context, *options); }};
 }
 
 }  // namespace
 
 HeadRecipe eagle3_recipe() {
-  auto options = std::make_shared<Eagle3Options>();
-  return {.command = method_key(Method::kEagle3),
-          .decoding_type = Method::kEagle3,
-          .description = "Train an EAGLE-3 head: one layer over several fused layers of the target",
-          .add_options =
-              [options](CLI::App& command) {
-                command
-                    .add_option(
-                        "--taps", options->taps,
-                        "layers whose input is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
-                    ->delimiter(',');
-                command
-                    .add_option(
-                        "--draft-vocab", options->draft_vocab,
-                        "most frequent tokens that it can draft; 0: half of the vocabulary, at most 32000")
-                    ->check(CLI::NonNegativeNumber);
-                add_unroll_options(command, options->unroll);
-                add_decay_option(command, options->unroll);
-              },
-          .make = [options](const HeadContext& context) { return make(context, *options); }};
+  return recipe_of(Method::kEagle3,
+                   "Train an EAGLE-3 head: one layer over several fused layers of the target", {});
+}
+
+HeadRecipe peagle_recipe() {
+  return recipe_of(Method::kPEagle, "Train a P-EAGLE head: EAGLE-3 that drafts all levels in one pass",
+                   {.unroll = {.growth = 0.0, .loss_vocab = 0}, .is_parallel = true});
 }
 
 }  // namespace outrider::training

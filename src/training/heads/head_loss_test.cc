@@ -126,6 +126,11 @@ TEST(HeadLoss, Eagle3IsThatOfPyTorch) {
   expect_golden(eagle3_recipe(), {"--taps", "0,2", "--draft-vocab", "96", "--unroll", "3"});
 }
 
+TEST(HeadLoss, PEagleIsThatOfPyTorch) {
+  expect_golden(peagle_recipe(),
+                {"--taps", "0,2", "--draft-vocab", "96", "--unroll", "3", "--mask-token", "7"});
+}
+
 TEST(HeadLoss, MtpIsThatOfPyTorch) { expect_golden(mtp_recipe(), {"--unroll", "3"}); }
 
 // The tokens that are not drawn are those that matter least, as in a real text.

@@ -3,6 +3,7 @@
 
 #include "training/heads/dflash_head.h"
 #include "training/heads/draft_model.h"
+#include "training/heads/dspark_head.h"
 #include "training/heads/eagle3_head.h"
 #include "training/heads/eagle_head.h"
 #include "training/heads/medusa_head.h"
@@ -12,8 +13,8 @@
 namespace outrider::training {
 
 std::vector<HeadRecipe> head_recipes() {
-  return {eagle3_recipe(), eagle_recipe(),  mtp_recipe(),  medusa_recipe(),
-          moa_recipe(),    dflash_recipe(), draft_recipe()};
+  return {eagle3_recipe(), peagle_recipe(), eagle_recipe(),  mtp_recipe(),  medusa_recipe(),
+          moa_recipe(),    dflash_recipe(), dspark_recipe(), draft_recipe()};
 }
 
 }  // namespace outrider::training

@@ -133,8 +133,15 @@ HeadLoss RecurrentHead::loss(const HeadBatch& batch) const {
   HeadLoss result{.loss = at::zeros({}, batch.counted.options()), .depths = {}};
   UnrolledMemory memory;
   at::Tensor state = first_state(batch);
+  const MaskedPlace masked = masked_place();
+  if (masked.state.defined()) result.loss = (masked.state * 0).sum();  // one step alone does not read it
   for (int64_t i = 0; i < std::min(steps, length - 2); ++i) {
-    const at::Tensor embeddings = at::embedding(shared_.embedding, shifted(batch.tokens, 1 + i).flatten());
+    at::Tensor read = shifted(batch.tokens, 1 + i).flatten();
+    if (i > 0 && masked.state.defined()) {
+      read = at::full_like(read, masked.token);
+      state = masked.state.expand(state.sizes());
+    }
+    const at::Tensor embeddings = at::embedding(shared_.embedding, read);
     const Outputs outputs = step(state, embeddings, place, memory);
     state = outputs.state;
     const at::Tensor counts = shifted(batch.counted, 2 + i);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafters with one layer that is run again on its own outputs: EAGLE, EAGLE-3, multi-token prediction.
+// Drafters with one layer that is run again on its own outputs: EAGLE, EAGLE-3, P-EAGLE, multi-token
+// prediction.
 //
 // Row t reads the target's state of token t and the embedding of token t+1, and predicts token t+2; in step i
 // it reads its own last output and the embedding of token t+1+i. Training unrolls the steps as serving does
-// (EAGLE-3's training-time test): row t sees step 0 of the rows up to t and its own later steps.
+// (EAGLE-3's training-time test): row t sees step 0 of the rows up to t and its own later steps. P-EAGLE's
+// steps after the first read masks, and see one another in the same way.
 #pragma once
 
 #include <torch/types.h>
@@ -67,6 +69,13 @@ class RecurrentHead : public DraftHead {
   // embeddings: [rows, hidden] in the type of products.
   virtual Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
                        UnrolledMemory& memory) const = 0;
+  // The inputs of steps after the first, in place of the step before and the text, for a head that predicts
+  // all of them in one pass.
+  struct MaskedPlace {
+    at::Tensor state;  // f32 [1, hidden]; undefined: the steps read one another
+    int64_t token = 0;
+  };
+  virtual MaskedPlace masked_place() const { return {}; }
   virtual const LayerWeights& layer() const = 0;
   // The drafter's output head, [n, hidden], for tokens.ids.
   virtual at::Tensor draft_head(const LossTokens& tokens) const = 0;

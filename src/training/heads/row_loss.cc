@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "training/core/tensor_ops.h"
@@ -38,22 +39,49 @@ LossRows reverse_distillation(const at::Tensor& logits, const at::Tensor& teache
           (share * (excess - loss)).to(logits.scalar_type())};
 }
 
-// The rows' targets: `tokens` if defined, otherwise the distribution given by the target's logits at `place`,
-// or by its `hidden` and `head`.
+struct SharedMass {
+  LossRows rows;
+  at::Tensor accepted;  // f32 [rows]
+};
+
+SharedMass mixed_lesson(const at::Tensor& logits, const at::Tensor& teacher, const at::Tensor& tokens,
+                        const TokenAndDistance& weights) {
+  const at::Tensor own = at::log_softmax(logits.to(at::kFloat), -1), share = own.exp();
+  const at::Tensor excess = share - at::softmax(teacher.to(at::kFloat), -1);
+  const at::Tensor column = tokens.unsqueeze(1), distance = excess.abs().sum(-1);
+  // The gradient of the sum of |share - p| is share * (sign - the mean of signs under share).
+  const at::Tensor sign = excess.sign();
+  at::Tensor gradient = share * (sign - (share * sign).sum(-1, /*keepdim=*/true)) * weights.distance;
+  gradient.add_(share, weights.token);
+  gradient.scatter_add_(1, column, at::full(column.sizes(), -weights.token, gradient.options()));
+  const at::Tensor loss = distance * weights.distance - own.gather(1, column).squeeze(1) * weights.token;
+  return {{loss, logits.argmax(-1).eq(teacher.argmax(-1)).to(at::kFloat), gradient.to(logits.scalar_type())},
+          1.0 - distance / 2.0};
+}
+
+// The rows' targets: both with `mix`, else `tokens` if defined, otherwise the distribution given by the
+// target's logits at `place`, or by its `hidden` and `head`.
 struct Lesson {
   at::Tensor hidden = {}, head = {};
   double hard = 0.0;
   Divergence divergence = Divergence::kForward;
   at::Tensor tokens = {};
   at::Tensor logits = {}, place = {};
+  std::optional<TokenAndDistance> mix = {};
 
   at::Tensor teacher(int64_t first, int64_t count) const {
     if (logits.defined()) return logits.index_select(0, place.narrow(0, first, count));
     return at::linear(hidden.narrow(0, first, count), head);
   }
 
-  LossRows of(const at::Tensor& own, int64_t first, int64_t count) const {
+  // Writes the rows' shares of accepted drafts to accepted, f32 [count], where both targets count.
+  LossRows of(const at::Tensor& own, int64_t first, int64_t count, at::Tensor accepted) const {
     const TensorOps& ops = activation_ops(own);
+    if (mix) {
+      const SharedMass mixed = mixed_lesson(own, teacher(first, count), tokens.narrow(0, first, count), *mix);
+      accepted.copy_(mixed.accepted);
+      return mixed.rows;
+    }
     if (!tokens.defined()) {
       return divergence == Divergence::kForward ? ops.distillation(own, teacher(first, count), hard)
                                                 : reverse_distillation(own, teacher(first, count), hard);
@@ -67,7 +95,7 @@ struct Lesson {
 };
 
 struct WeightedLoss : Function<WeightedLoss> {
-  // weight: f32 [rows], with a sum of 1. Returns {loss, agrees}.
+  // weight: f32 [rows], with a sum of 1. Returns {loss, agrees, accepted}.
   static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& head,
                                const LossOfRows& parts, const Lesson& lesson, bool learns_head) {
     const at::Tensor& weight = parts.weight;
@@ -76,11 +104,13 @@ struct WeightedLoss : Function<WeightedLoss> {
     at::Tensor for_head =
         learns_head ? at::zeros(head.sizes(), head.options().dtype(at::kFloat)) : at::Tensor();
     at::Tensor loss = at::zeros({}, weight.options()), agrees = at::empty({rows}, weight.options());
+    const at::Tensor accepted = at::zeros({rows}, weight.options());
     for (int64_t first = 0; first < rows; first += kLogitRows) {
       const int64_t count = std::min(kLogitRows, rows - first);
       const at::Tensor slice = hidden.narrow(0, first, count);
       const at::Tensor share = weight.narrow(0, first, count);
-      const LossRows result = lesson.of(at::linear(slice, head, parts.bias), first, count);
+      const LossRows result =
+          lesson.of(at::linear(slice, head, parts.bias), first, count, accepted.narrow(0, first, count));
       loss.add_(result.loss.dot(share));
       agrees.narrow(0, first, count).copy_(result.agree);
       const at::Tensor column = share.unsqueeze(1);
@@ -91,8 +121,8 @@ struct WeightedLoss : Function<WeightedLoss> {
       }
     }
     context->save_for_backward({for_hidden, for_head});
-    context->mark_non_differentiable({agrees});
-    return {loss, agrees};
+    context->mark_non_differentiable({agrees, accepted});
+    return {loss, agrees, accepted};
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
@@ -116,8 +146,9 @@ std::pair<at::Tensor, int64_t> counted_rows(const at::Tensor& weight) {
 // The loss over the rows whose weight is not 0.
 RowLoss loss_of_rows(const LossOfRows& rows, Lesson lesson) {
   const auto [index, counted] = counted_rows(rows.weight);
-  RowLoss result{at::zeros({}, rows.weight.options()), at::zeros_like(rows.weight)};
-  if (counted == 0) return {(rows.hidden * 0).sum().to(at::kFloat), result.agrees};
+  RowLoss result{at::zeros({}, rows.weight.options()), at::zeros_like(rows.weight),
+                 at::zeros_like(rows.weight)};
+  if (counted == 0) return {(rows.hidden * 0).sum().to(at::kFloat), result.agrees, result.accepted};
   const at::Tensor& picks = index;
   const auto picked = [&](const at::Tensor& tensor) {
     return tensor.defined() ? tensor.index_select(0, picks) : tensor;
@@ -132,6 +163,7 @@ RowLoss loss_of_rows(const LossOfRows& rows, Lesson lesson) {
       WeightedLoss::apply(picked(rows.hidden), rows.head, parts, lesson, rows.head.requires_grad());
   result.loss = outputs[0];
   result.agrees.index_copy_(0, index, outputs[1]);
+  result.accepted.index_copy_(0, index, outputs[2]);
   return result;
 }
 
@@ -156,6 +188,12 @@ TargetLogits target_logits(const LossOfRows& rows) {
 
 RowLoss distribution_loss(const LossOfRows& rows, const TargetLogits& target, double hard) {
   return loss_of_rows(rows, {.hard = hard, .logits = target.logits, .place = target.place});
+}
+
+RowLoss mixed_loss(const LossOfRows& rows, const TargetDistribution& distribution, const at::Tensor& tokens,
+                   const TokenAndDistance& weights) {
+  return loss_of_rows(
+      rows, {.hidden = distribution.hidden, .head = distribution.head, .tokens = tokens, .mix = weights});
 }
 
 RowLoss token_loss(const LossOfRows& rows, const at::Tensor& tokens) {

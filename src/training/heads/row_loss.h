@@ -10,6 +10,7 @@ struct RowLoss {
   at::Tensor loss;  // scalar: weighted mean over the rows, differentiable in hidden and head
   // f32 [rows]: 1 where the likeliest token is the one to learn; 0 for rows of weight 0
   at::Tensor agrees;
+  at::Tensor accepted = {};  // f32 [rows]: the mass that both distributions share, of mixed_loss(); else 0
 };
 
 // Rows of a drafter's outputs. `hidden` and `head` have one type, bf16 or f32, also in TargetDistribution.
@@ -43,6 +44,14 @@ struct TargetLogits {
 TargetLogits target_logits(const LossOfRows& rows);
 // Learns from the rows of target.logits at target.place, int64 [rows], by forward divergence.
 RowLoss distribution_loss(const LossOfRows& rows, const TargetLogits& target, double hard);
+
+// Weights of the cross-entropy of the text's token, and of the sum of |softmax(logits) - distribution|.
+struct TokenAndDistance {
+  double token = 0.0, distance = 0.0;
+};
+// Both losses together; distribution.hard and divergence do not count. `agrees` compares likeliest tokens.
+RowLoss mixed_loss(const LossOfRows& rows, const TargetDistribution& distribution, const at::Tensor& tokens,
+                   const TokenAndDistance& weights);
 
 // The cross-entropy of tokens, int64 [rows].
 RowLoss token_loss(const LossOfRows& rows, const at::Tensor& tokens);

@@ -142,6 +142,7 @@ std::vector<NamedRecipe> all_recipes() {
                                                         {"dflash", ""},
                                                         {"dspark", ""},
                                                         {"draft", ""},
+                                                        {"pard", ""},
                                                         {"draft", "--divergence reverse"}})
     recipes.push_back({command + std::to_string(recipes.size()), recipe_of(command, arguments)});
   recipes.push_back({"on-policy", recipe_of("draft", "--on-policy 1"), true});

@@ -7,18 +7,20 @@
 Needs torch, numpy and safetensors (made with torch 2.x). Weights and the target's states are functions of their
 names (common.fake). The code follows the published descriptions with dense masks: EAGLE-3's training-time test (2503.01840), P-EAGLE's masks,
 DeepSeek-V3's module unrolled the same way, Medusa-1's decayed cross-entropy (2401.10774), EAGLE's feature regression
-(2401.15077), and a draft model distilled by either divergence.
+(2401.15077), a draft model distilled by either divergence, and PARD's with masks (2504.18583).
 """
 
 import json
 
 import torch
 import torch.nn.functional as F
-from common import Target, attend, causal, fake, output_folder, rms_norm, rope
+from common import Layer, Target, attend, causal, fake, output_folder, rms_norm, rope
+from common import layer_shapes as common_shapes
 
 WINDOWS, LENGTH, TAPS, STEPS = 2, 9, 2, 3
 SAMPLES = 6
 DRAFT_LAYERS = 2
+PARD_MASK = 7
 
 
 def batch(target):
@@ -175,6 +177,35 @@ def draft(target, weights, is_reverse):
     return ((own.exp() * (own - distribution.log())).sum(-1) * weight).sum() / weight.sum()
 
 
+def pard(target, weights):
+    """A small Llama that reads masks after every beginning of the text: one run from the beginning for each."""
+    tokens, counted, hidden, _ = batch(target)
+    layers = [Layer(lambda name, i=i: weights.leaves.get(f"model.layers.{i}.{name}"), 2, 1, 32, 10000.0)
+              for i in range(DRAFT_LAYERS)]
+    embedding = weights("model.embed_tokens.weight")
+    sums, weight_sums = [0] * STEPS, [0] * STEPS
+    for w in range(WINDOWS):
+        for t in range(LENGTH):
+            x = embedding[torch.cat([tokens[w, :t + 1], torch.full((STEPS - 1,), PARD_MASK)])]
+            for layer in layers:
+                x, _ = layer.run(x, torch.arange(len(x)), causal(len(x)))
+            logits = rms_norm(x, weights("model.norm.weight")) @ embedding.T
+            for step in range(min(STEPS, LENGTH - 1 - t)):
+                distribution = target.head(hidden[w, t + step]).softmax(-1)
+                row = (distribution * (distribution.log() - logits[t + step].log_softmax(-1))).sum()
+                sums[step] = sums[step] + counted[w, t + 1 + step] * row
+                weight_sums[step] = weight_sums[step] + counted[w, t + 1 + step]
+    return sum(0.7**step * sums[step] / weight_sums[step] for step in range(STEPS))
+
+
+def pard_shapes(target):
+    shapes = {"model.embed_tokens.weight": [target.vocab, 64], "model.norm.weight": [64]}
+    for i in range(DRAFT_LAYERS):
+        layer = common_shapes(64, 2, 1, 32, 96)
+        shapes |= {f"model.layers.{i}.{name}": shape for name, shape in layer.items()}
+    return shapes
+
+
 def draft_shapes(target):
     hidden, qkv, ffn = 64, 4 * 32, 96
     shapes = {"embedding": [target.vocab, hidden], "final_norm": [hidden]}
@@ -222,6 +253,7 @@ def kinds(target):
         f"{k}.0.linear.weight": [hidden, hidden], f"{k}.0.linear.bias": [hidden],
         f"{k}.1.weight": [vocab, hidden]}.items()}
     yield "draft, forward", lambda *given: draft(*given, is_reverse=False), draft_shapes(target)
+    yield "pard", pard, pard_shapes(target)
     yield "draft, reverse", lambda *given: draft(*given, is_reverse=True), draft_shapes(target)
 
 

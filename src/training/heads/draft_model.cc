@@ -15,6 +15,7 @@
 #include "training/core/safetensors_file.h"
 #include "training/head_data/frozen_target.h"
 #include "training/head_data/head_data.h"
+#include "training/heads/head_export.h"
 #include "training/heads/row_loss.h"
 #include "training/lm/llama.h"
 
@@ -148,11 +149,9 @@ HeadExport DraftModel::exported() const {
   shape.max_context = static_cast<int>(target.max_context);
   std::optional<int> end;
   if (!target.stop_tokens.empty()) end = target.stop_tokens.front();
-  HeadExport result{.tensors = model_.huggingface_tensors(), .config = config_json(shape, end)};
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
-    if (fs::exists(target_.file().path / name)) result.files.push_back(target_.file().path / name);
-  }
-  return result;
+  return {.tensors = model_.huggingface_tensors(),
+          .config = config_json(shape, end),
+          .files = tokenizer_files(target_)};
 }
 
 nlohmann::json DraftModel::fingerprint() const {
@@ -267,11 +266,7 @@ Result<Llama> initial_model(const HeadContext& context, const DraftOptions& opti
 }
 
 Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, const DraftOptions& options) {
-  const fs::path& target = context.target.file().path;
-  if (!fs::exists(target / "tokenizer.json")) {
-    return usage_error("--target: a draft takes the target's tokenizer.json along, found none in " +
-                       target.string() + "; give the Hugging Face folder of this target");
-  }
+  OUTRIDER_RETURN_IF_ERROR(check_tokenizer_file(context.target));
   std::vector<Solver> solvers;
   for (const fs::path& path : options.boost) {
     OUTRIDER_TRY(std::unique_ptr<FrozenTarget> solver, FrozenTarget::open(path, context.options.threads));

@@ -49,6 +49,21 @@ nlohmann::json layer_config(const ModelConfig& target, const LayerShape& shape) 
   return config;
 }
 
+std::vector<std::filesystem::path> tokenizer_files(const FrozenTarget& target) {
+  std::vector<std::filesystem::path> files;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
+    if (std::filesystem::exists(target.file().path / name)) files.push_back(target.file().path / name);
+  }
+  return files;
+}
+
+Status check_tokenizer_file(const FrozenTarget& target) {
+  const std::filesystem::path& path = target.file().path;
+  if (std::filesystem::exists(path / "tokenizer.json")) return {};
+  return usage_error("--target: a draft takes the target's tokenizer.json along, found none in " +
+                     path.string() + "; give the Hugging Face folder of this target");
+}
+
 Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                   const std::filesystem::path& folder) {
   HeadExport exported = head.exported();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "outrider/result.h"
 #include "training/core/decoder_layers.h"
@@ -12,6 +13,11 @@ namespace outrider::training {
 
 // The fields of config.json that describe a drafter's layers, by Hugging Face's names.
 nlohmann::json layer_config(const ModelConfig& target, const LayerShape& shape);
+
+// The target's files that a draft model takes along.
+std::vector<std::filesystem::path> tokenizer_files(const FrozenTarget& target);
+// Error: the target has no tokenizer.json, which draft models need.
+Status check_tokenizer_file(const FrozenTarget& target);
 
 // Writes config.json, with the target's name and the fields of `learned`, and model.safetensors (bf16) into
 // the folder.

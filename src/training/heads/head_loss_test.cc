@@ -20,6 +20,7 @@
 #include "training/heads/eagle_head.h"
 #include "training/heads/medusa_head.h"
 #include "training/heads/mtp_head.h"
+#include "training/heads/pard_model.h"
 
 namespace outrider::training {
 namespace {
@@ -177,6 +178,11 @@ TEST(HeadLoss, ADraftModelsIsThatOfPyTorch) {
                    "--divergence", divergence},
                   "draft, " + divergence, /*hard=*/0.25);
   }
+}
+
+TEST(HeadLoss, PardIsThatOfPyTorch) {
+  expect_golden(pard_recipe(), {"--hidden", "64", "--layers", "2", "--heads", "2", "--kv-heads", "1", "--ffn",
+                                "96", "--levels", "3", "--mask-token", "7"});
 }
 
 TEST(HeadLoss, MedusaIsThatOfPyTorch) { expect_golden(medusa_recipe(), {"--heads", "3"}); }

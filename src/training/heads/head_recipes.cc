@@ -9,12 +9,13 @@
 #include "training/heads/medusa_head.h"
 #include "training/heads/moa_head.h"
 #include "training/heads/mtp_head.h"
+#include "training/heads/pard_model.h"
 
 namespace outrider::training {
 
 std::vector<HeadRecipe> head_recipes() {
-  return {eagle3_recipe(), peagle_recipe(), eagle_recipe(),  mtp_recipe(),  medusa_recipe(),
-          moa_recipe(),    dflash_recipe(), dspark_recipe(), draft_recipe()};
+  return {eagle3_recipe(), peagle_recipe(), eagle_recipe(),  mtp_recipe(),   medusa_recipe(),
+          moa_recipe(),    dflash_recipe(), dspark_recipe(), draft_recipe(), pard_recipe()};
 }
 
 }  // namespace outrider::training

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "platform/cpu_features.h"
-#include "training/core/adamw.h"
+#include "training/core/optimizer.h"
 #include "training/core/autograd_ops.h"
 #include "training/core/device.h"
 #include "training/core/fake_device.h"
@@ -78,7 +78,7 @@ class DeviceTest : public HeadRunTest {
     options_.products = at::kBFloat16;
     const std::unique_ptr<DraftHead> head = make(recipe, device);
     StateSource states = *StateSource::open(*target_, {});
-    AdamW optimizer(head->parameters(), {});
+    Optimizer optimizer(head->parameters(), {});
     double first = 0.0, last = 0.0;
     for (int step = 0; step < 3; ++step) {
       const HeadBatch batch = *make_head_batch(data_.batch(0), states, device);

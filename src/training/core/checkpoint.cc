@@ -22,7 +22,7 @@ using nlohmann::json;
 constexpr const char* kPrefix = "step-";
 constexpr size_t kCheckpointsKept = 2;
 
-NamedTensors all_tensors(NamedTensors tensors, const AdamW& optimizer) {
+NamedTensors all_tensors(NamedTensors tensors, const Optimizer& optimizer) {
   for (auto& named : optimizer.state()) tensors.push_back(named);
   return tensors;
 }
@@ -60,7 +60,7 @@ std::vector<AcceptancePoint> acceptance_from_json(const json& array) {
 }
 
 Result<RunHistory> load_checkpoint(const fs::path& checkpoint, const NamedTensors& parameters,
-                                   AdamW& optimizer, const std::string& fingerprint) {
+                                   Optimizer& optimizer, const std::string& fingerprint) {
   const fs::path state_path = checkpoint / "state.json";
   std::ifstream in(state_path);
   if (!in) return io_error("cannot read " + state_path.string());
@@ -98,7 +98,7 @@ Result<RunHistory> load_checkpoint(const fs::path& checkpoint, const NamedTensor
 
 }  // namespace
 
-Status save_checkpoint(const fs::path& directory, const NamedTensors& parameters, const AdamW& optimizer,
+Status save_checkpoint(const fs::path& directory, const NamedTensors& parameters, const Optimizer& optimizer,
                        const RunHistory& history, const std::string& fingerprint) {
   char name[32];
   std::snprintf(name, sizeof name, "%s%09lld", kPrefix, static_cast<long long>(optimizer.steps_taken()));
@@ -133,7 +133,7 @@ std::optional<fs::path> latest_checkpoint(const fs::path& directory) {
 }
 
 Result<RunHistory> begin_run(const fs::path& directory, bool resume, const NamedTensors& parameters,
-                             AdamW& optimizer, const std::string& fingerprint) {
+                             Optimizer& optimizer, const std::string& fingerprint) {
   const std::optional<fs::path> latest = latest_checkpoint(directory);
   if (!resume) {
     if (!latest) return RunHistory{};

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "outrider/result.h"
-#include "training/core/adamw.h"
 #include "training/core/named_tensors.h"
+#include "training/core/optimizer.h"
 #include "training/core/run_history.h"
 
 namespace outrider::training {
@@ -18,7 +18,7 @@ namespace outrider::training {
 // temporary name, flushes and renames it, so that a folder of that name is complete. Then removes all older
 // checkpoints but one.
 Status save_checkpoint(const std::filesystem::path& directory, const NamedTensors& parameters,
-                       const AdamW& optimizer, const RunHistory& history, const std::string& fingerprint);
+                       const Optimizer& optimizer, const RunHistory& history, const std::string& fingerprint);
 
 // The newest complete checkpoint's folder, if there is one.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& directory);
@@ -28,7 +28,7 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 // checkpoint where a new run begins, none where one is resumed, a checkpoint of a run with another
 // fingerprint (other data, shape or seed), or a damaged file.
 Result<RunHistory> begin_run(const std::filesystem::path& directory, bool resume,
-                             const NamedTensors& parameters, AdamW& optimizer,
+                             const NamedTensors& parameters, Optimizer& optimizer,
                              const std::string& fingerprint);
 
 }  // namespace outrider::training

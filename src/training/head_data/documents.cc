@@ -185,6 +185,19 @@ Result<std::vector<DocumentSource>> read_documents(const fs::path& path, const M
   return sources;
 }
 
+Result<DocumentSource> asked_documents(const std::string& name, const std::vector<std::string>& questions,
+                                       const ModelFile& target) {
+  OUTRIDER_TRY(const Reader reader, Reader::open(target));
+  DocumentSource source{.name = name, .documents = {}};
+  for (const std::string& question : questions) {
+    OUTRIDER_TRY(const std::string text, reader.render({{.role = "user", .content = question}}, true));
+    Document document;
+    reader.append(text, false, document);
+    source.documents.push_back(std::move(document));
+  }
+  return source;
+}
+
 Result<std::vector<std::vector<TokenId>>> read_prompts(const fs::path& path, const ModelFile& target,
                                                        int64_t limit) {
   OUTRIDER_TRY(const Reader reader, Reader::open(target));

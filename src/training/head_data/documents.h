@@ -32,6 +32,10 @@ struct DocumentSource {
 Result<std::vector<DocumentSource>> read_documents(const std::filesystem::path& path, const ModelFile& target,
                                                    bool wants_prompts);
 
+// Questions in the target's chat template, without responses. Error: a target without chat template.
+Result<DocumentSource> asked_documents(const std::string& name, const std::vector<std::string>& questions,
+                                       const ModelFile& target);
+
 // Reads at most `limit` held-out prompts of a .jsonl file, spread evenly over it. A line has "messages" or
 // "prompt" (text, or a list of turns), which is put into the chat template if the target has one and "kind"
 // is not "continue".

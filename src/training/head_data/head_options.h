@@ -15,10 +15,12 @@ struct HeadOptions {
   std::filesystem::path target;             // model folder or .gguf file
   std::vector<std::filesystem::path> data;  // .jsonl files; folders made by prepare_training_data.py
   std::filesystem::path out;
+  std::filesystem::path init;  // a head of this kind and shape to begin with; empty: as the kind begins
   // Text:
   int64_t context = 256;              // tokens of the longest window
   int64_t batch_tokens = 2048;        // at most, per step
   int64_t windows_per_source = 4000;  // drawn at random from text that is not regenerated
+  int64_t self_questions = 0;         // messages that the target writes as a user, to answer them
   int64_t regenerate = 0;             // prompts the target answers anew; 0: responses as they are
   std::filesystem::path responses;    // folder that keeps the new answers; empty: below `out`
   int64_t response_tokens = 128;      // at most, per new answer
@@ -32,6 +34,7 @@ struct HeadOptions {
   bool is_linear = false;  // the rate falls along a line; otherwise along half a cosine
   double weight_decay = 0.0;
   double max_gradient_norm = 1.0;
+  bool is_muon = false;  // Muon for the matrices between hidden units; otherwise AdamW for all
   double hard_share = 0.0;  // share of the target's distribution moved to its likeliest token
   // Run:
   uint64_t seed = 1;

@@ -26,9 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kBatch = 32;              // requests in the engine's batch
-constexpr size_t kPart = 256;           // prompts per file
-constexpr size_t kLongestPrompt = 384;  // tokens
+constexpr int kBatch = 64;              // requests in the engine's batch
+constexpr size_t kPart = 1024;          // prompts per file
+constexpr size_t kLongestPrompt = 768;  // tokens
 constexpr size_t kTextPrompt = 64;      // tokens of a text without prompt that are its prompt
 
 std::vector<TokenId> prompt_of(const Document& document) {
@@ -48,9 +48,9 @@ std::vector<TokenId> prompt_of(const Document& document) {
   return {begin, begin + static_cast<int64_t>(kept)};
 }
 
-// Draws options.regenerate prompts at random, as many of each source.
+// Draws options.regenerate prompts at random, as many of each source, and adds all questions.
 std::vector<std::vector<TokenId>> pick_prompts(const std::vector<DocumentSource>& sources,
-                                               const HeadOptions& options) {
+                                               const DocumentSource& questions, const HeadOptions& options) {
   std::vector<std::vector<TokenId>> prompts;
   for (size_t source = 0; source < sources.size(); ++source) {
     const auto& documents = sources[source].documents;
@@ -65,6 +65,7 @@ std::vector<std::vector<TokenId>> pick_prompts(const std::vector<DocumentSource>
       if (!prompt.empty()) prompts.push_back(std::move(prompt));
     }
   }
+  for (const Document& question : questions.documents) prompts.push_back(prompt_of(question));
   // Shuffled, so that every part of the run has prompts of all sources.
   std::vector<size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -259,14 +260,6 @@ Status AnswerFolder::add(const std::vector<Document>& documents) {
   return write_part(part(next_), documents);
 }
 
-EngineOptions engine_options(const HeadOptions& options) {
-  EngineOptions engine;
-  engine.model = options.target;
-  engine.threads = options.threads;
-  engine.max_batch = kBatch;
-  return engine;
-}
-
 // The prompts that have no answer yet.
 std::vector<Question> unanswered(const std::vector<std::vector<TokenId>>& prompts, const Answers& answers) {
   std::map<std::span<const TokenId>, size_t, LessTokens> asked;
@@ -281,25 +274,38 @@ std::vector<Question> unanswered(const std::vector<std::vector<TokenId>>& prompt
 
 }  // namespace
 
+fs::path response_folder(const HeadOptions& options) {
+  return options.responses.empty() ? options.out / "responses" : options.responses;
+}
+
+EngineOptions answering_engine(const HeadOptions& options) {
+  EngineOptions engine;
+  engine.model = options.target;
+  engine.threads = options.threads;
+  engine.max_batch = kBatch;
+  return engine;
+}
+
 Result<std::vector<DocumentSource>> regenerate_responses(const std::vector<DocumentSource>& sources,
+                                                         const DocumentSource& questions,
                                                          const HeadOptions& options,
                                                          const FrozenTarget& target) {
-  const std::vector<std::vector<TokenId>> prompts = pick_prompts(sources, options);
+  const std::vector<std::vector<TokenId>> prompts = pick_prompts(sources, questions, options);
   if (prompts.empty()) return input_error("--regenerate: prompts are expected in --data, found none");
-  const fs::path path = options.responses.empty() ? options.out / "responses" : options.responses;
+  const fs::path path = response_folder(options);
   OUTRIDER_TRY(AnswerFolder folder, AnswerFolder::claim(path, options, target.fingerprint()));
   OUTRIDER_TRY(Answers answers, folder.read(target.config().vocab_size));
-  const std::vector<Question> questions = unanswered(prompts, answers);
-  if (questions.size() < prompts.size())
-    log_info(std::to_string(prompts.size() - questions.size()) + " of " + std::to_string(prompts.size()) +
+  const std::vector<Question> asked = unanswered(prompts, answers);
+  if (asked.size() < prompts.size())
+    log_info(std::to_string(prompts.size() - asked.size()) + " of " + std::to_string(prompts.size()) +
              " prompts have answers in " + path.string());
   std::unique_ptr<Engine> engine;
-  if (!questions.empty()) {
-    OUTRIDER_TRY(engine, Engine::open(engine_options(options)));
+  if (!asked.empty()) {
+    OUTRIDER_TRY(engine, Engine::open(answering_engine(options)));
   }
-  AnswerProgress progress(prompts.size(), prompts.size() - questions.size());
-  for (size_t first = 0; first < questions.size(); first += kPart) {
-    const auto part = std::span(questions).subspan(first, std::min(kPart, questions.size() - first));
+  AnswerProgress progress(prompts.size(), prompts.size() - asked.size());
+  for (size_t first = 0; first < asked.size(); first += kPart) {
+    const auto part = std::span(asked).subspan(first, std::min(kPart, asked.size() - first));
     OUTRIDER_TRY(std::vector<Document> documents, answer(*engine, part, options, progress));
     OUTRIDER_RETURN_IF_ERROR(folder.add(documents));
     for (Document& document : documents) answers[prompt_part(document)].push_back(std::move(document));

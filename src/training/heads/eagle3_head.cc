@@ -9,6 +9,7 @@
 
 #include "config/methods.h"
 #include "training/core/autograd_ops.h"
+#include "training/core/safetensors_file.h"
 #include "training/head_data/frozen_target.h"
 #include "training/heads/head_export.h"
 #include "training/heads/recurrent_head.h"
@@ -18,6 +19,7 @@ namespace {
 
 struct Eagle3Options {
   std::vector<int64_t> taps = {};            // empty: 2, L/2, L-3, or thirds
+  at::Tensor draft_tokens = {};              // those of the head to begin with; undefined: the most frequent
   int64_t draft_vocab = 0;                   // 0: half of the vocabulary, at most 32000
   UnrollOptions unroll = {.loss_vocab = 0};  // it compares all tokens that it can draft
   bool is_parallel = false;                  // P-EAGLE
@@ -58,7 +60,10 @@ Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options)
     : RecurrentHead(context, options.unroll), options_(options), target_(context.target.config()) {
   const FrozenTarget& target = context.target;
   const int64_t hidden = target_.hidden_size, taps = std::ssize(options_.taps);
-  draft_tokens_ = frequent_tokens(context.token_counts, options_.draft_vocab).to(context.device);
+  draft_tokens_ =
+      (options_.draft_tokens.defined() ? options_.draft_tokens
+                                       : frequent_tokens(context.token_counts, options_.draft_vocab))
+          .to(context.device);
   mutable_shape().input = 2 * hidden;
   at::Generator generator = seeded_generator(context.options.seed);
   constexpr double kDeviation = 0.02;
@@ -123,8 +128,23 @@ HeadExport Eagle3Head::exported() const {
   return result;
 }
 
+// The tokens that a written head can draft: int64 [draft vocabulary].
+Result<at::Tensor> draft_tokens_of(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "model.safetensors";
+  OUTRIDER_TRY(const NamedTensors stored, read_safetensors(path));
+  for (const auto& [name, tensor] : stored) {
+    if (name == "d2t" && tensor.scalar_type() == at::kLong && tensor.dim() == 1)
+      return tensor + at::arange(tensor.numel(), at::kLong);
+  }
+  return usage_error("--init: " + path.string() + ": a tensor d2t of an EAGLE-3 head is expected");
+}
+
 Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Options options) {
   const ModelConfig& target = context.target.config();
+  if (!context.options.init.empty()) {
+    OUTRIDER_TRY(options.draft_tokens, draft_tokens_of(context.options.init));
+    options.draft_vocab = options.draft_tokens.numel();
+  }
   if (options.taps.empty()) {
     const int64_t layers = target.layer_count;
     // The published layers; in a small target they would coincide or leave out the last ones.

@@ -27,7 +27,6 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
       .add_option("--data", options.data,
                   ".jsonl files (\"messages\", \"text\", or \"prompt\" and \"response\") and folders made by "
                   "tools/prepare_training_data.py")
-      ->required()
       ->delimiter(',');
   command.add_option("--out", options.out, "folder to write; checkpoints go below it")->required();
   command.option_defaults()->group("Text");
@@ -36,6 +35,11 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
   command
       .add_option("--windows-per-source", options.windows_per_source,
                   "windows drawn at random from each source of text that is not regenerated; 0: all")
+      ->check(not_negative);
+  command
+      .add_option("--self-questions", options.self_questions,
+                  "messages that the target itself writes as a user and then answers, in place of --data or "
+                  "beside it")
       ->check(not_negative);
   command
       .add_option("--regenerate", options.regenerate,
@@ -53,7 +57,12 @@ void add_text_options(CLI::App& command, HeadOptions& options) {
 }
 
 void add_head_options(CLI::App& command, HeadOptions& options) {
+  command.option_defaults()->group("Head");
+  if (command.get_option_no_throw("--init") == nullptr)  // draft models have one of their own
+    command.add_option("--init", options.init, "folder of a head of this kind and shape to begin with");
   command.option_defaults()->group("Optimizer");
+  command.add_flag("--muon,!--adamw", options.is_muon,
+                   "Muon for the matrices between hidden units, and AdamW for the others; or AdamW for all");
   command
       .add_option("--hard", options.hard_share,
                   "share of the target's distribution moved to its most probable token")

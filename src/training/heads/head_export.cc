@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "platform/durable_file.h"
@@ -18,6 +20,12 @@ Status write_config(nlohmann::json config, const FrozenTarget& target, const nlo
   config["outrider_target"] = target.fingerprint();
   config["outrider_target_name"] = target.name();
   return write_durably(folder / "config.json", config.dump(2) + "\n");
+}
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::string text;
+  for (const int64_t size : shape) text += (text.empty() ? "[" : ", ") + std::to_string(size);
+  return text + "]";
 }
 
 }  // namespace
@@ -84,6 +92,22 @@ Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohm
 Status write_head_config(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                          const std::filesystem::path& folder) {
   return write_config(head.exported().config, target, learned, folder);
+}
+
+Status read_head(const std::filesystem::path& folder, const DraftHead& head) {
+  const std::filesystem::path path = folder / "model.safetensors";
+  OUTRIDER_TRY(const NamedTensors stored, read_safetensors(path));
+  const std::unordered_map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, parameter] : head.parameters()) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end() || found->second.sizes() != parameter.sizes())
+      return usage_error("--init: " + path.string() + ": expected a tensor " + name + " of shape " +
+                         shape_text(parameter.sizes()) + ", found " +
+                         (found == by_name.end() ? "none" : shape_text(found->second.sizes())));
+    parameter.copy_(found->second);
+  }
+  return {};
 }
 
 Status move_head(const std::filesystem::path& from, const std::filesystem::path& to) {

@@ -28,6 +28,10 @@ Status write_head(const DraftHead& head, const FrozenTarget& target, const nlohm
 Status write_head_config(const DraftHead& head, const FrozenTarget& target, const nlohmann::json& learned,
                          const std::filesystem::path& folder);
 
+// Copies the tensors of a written head into the parameters of a head of the same kind. Error: a tensor that
+// is missing or has another shape.
+Status read_head(const std::filesystem::path& folder, const DraftHead& head);
+
 // Moves all files from one folder to another and removes the first.
 Status move_head(const std::filesystem::path& from, const std::filesystem::path& to);
 

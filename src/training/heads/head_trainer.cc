@@ -14,9 +14,9 @@
 #include "base/counter_rng.h"
 #include "base/log.h"
 #include "platform/durable_file.h"
-#include "training/core/adamw.h"
 #include "training/core/checkpoint.h"
 #include "training/core/device.h"
+#include "training/core/optimizer.h"
 #include "training/core/progress.h"
 #include "training/core/schedule.h"
 #include "training/evaluation/acceptance_probe.h"
@@ -26,6 +26,7 @@
 #include "training/head_data/head_batches.h"
 #include "training/head_data/head_data.h"
 #include "training/head_data/responses.h"
+#include "training/head_data/self_questions.h"
 #include "training/head_data/state_source.h"
 #include "training/heads/head_export.h"
 
@@ -80,8 +81,10 @@ class HeadRun {
         head_(head),
         device_(device),
         parameters_(head.parameters()),
-        optimizer_(parameters_,
-                   {.weight_decay = options.weight_decay, .max_gradient_norm = options.max_gradient_norm}),
+        optimizer_(parameters_, {.weight_decay = options.weight_decay,
+                                 .max_gradient_norm = options.max_gradient_norm,
+                                 .is_muon = options.is_muon,
+                                 .products = options.products}),
         schedule_{options.learning_rate, options.final_learning_rate, options.warmup, options.steps,
                   options.is_linear} {}
 
@@ -107,7 +110,7 @@ class HeadRun {
   const DraftHead& head_;
   at::Device device_;
   NamedTensors parameters_;
-  AdamW optimizer_;
+  Optimizer optimizer_;
   RateSchedule schedule_;
   TrainingSpeed speed_;
   RunHistory history_;
@@ -126,6 +129,8 @@ std::string HeadRun::fingerprint() const {
                                 {"seed", options_.seed},
                                 {"hard", options_.hard_share},
                                 {"weight_decay", options_.weight_decay},
+                                {"muon", options_.is_muon},
+                                {"init", options_.init.string()},
                                 {"products", c10::toString(options_.products)},
                                 {"config", head_.exported().config},
                                 {"facts", head_.fingerprint()},
@@ -280,15 +285,21 @@ Status HeadRun::train() {
 }
 
 Result<HeadData> open_data(const HeadOptions& options, const FrozenTarget& target) {
+  if (options.data.empty() && options.self_questions == 0)
+    return usage_error("--data or --self-questions is expected");
   std::vector<DocumentSource> sources;
   for (const fs::path& path : options.data) {
     OUTRIDER_TRY(std::vector<DocumentSource> read,
                  read_documents(path, target.file(), options.regenerate > 0));
     for (DocumentSource& source : read) sources.push_back(std::move(source));
   }
-  const bool is_regenerated = options.regenerate > 0;
+  const bool is_regenerated = options.regenerate > 0 || options.self_questions > 0;
   if (is_regenerated) {
-    OUTRIDER_TRY(sources, regenerate_responses(sources, options, target));
+    DocumentSource questions;
+    if (options.self_questions > 0) {
+      OUTRIDER_TRY(questions, self_questions(options, target));
+    }
+    OUTRIDER_TRY(sources, regenerate_responses(sources, questions, options, target));
   }
   return HeadData::create(std::move(sources),
                           {.context = options.context,
@@ -324,6 +335,10 @@ Status train_head(const HeadRecipe& recipe, HeadOptions options) {
   OUTRIDER_TRY(
       const std::unique_ptr<DraftHead> head,
       recipe.make({.target = *target, .options = options, .token_counts = counts, .device = device}));
+  if (!options.init.empty()) {
+    OUTRIDER_RETURN_IF_ERROR(read_head(options.init, *head));
+    log_info("beginning with " + options.init.string());
+  }
   FeatureNeeds needs = head->needs();
   needs.type = options.products;
   OUTRIDER_RETURN_IF_ERROR(target->want(needs));

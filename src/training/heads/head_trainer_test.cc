@@ -17,6 +17,7 @@
 #include "training/head_data/frozen_target.h"
 #include "training/head_data/head_data.h"
 #include "training/head_data/responses.h"
+#include "training/head_data/self_questions.h"
 #include "training/head_data/state_source.h"
 #include "training/heads/head_run_fixture.h"
 
@@ -211,7 +212,7 @@ TEST_F(HeadTrainerTest, OnlyMissingAnswersAreMade) {
     run.regenerate = count;
     run.response_tokens = 6;
     run.sampled_share = 0.5;
-    auto result = regenerate_responses(*sources, run, **target);
+    auto result = regenerate_responses(*sources, {}, run, **target);
     EXPECT_TRUE(result.ok()) << result.error().message;
     std::vector<std::vector<TokenId>> texts;
     for (const Document& document : (*result)[0].documents) texts.push_back(document.tokens);
@@ -240,7 +241,40 @@ TEST_F(HeadTrainerTest, OnlyMissingAnswersAreMade) {
   HeadOptions other = options("unused", 1);
   other.responses = files_.path("grown");
   other.regenerate = 20;
-  EXPECT_FALSE(regenerate_responses(*sources, other, **target).ok()) << "other options";
+  EXPECT_FALSE(regenerate_responses(*sources, {}, other, **target).ok()) << "other options";
+}
+
+// A model with a chat template writes questions; a later run keeps them and adds to them.
+TEST_F(HeadTrainerTest, TheTargetAsksItself) {
+  auto target = FrozenTarget::open(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "models/outrider-small", 1);
+  ASSERT_TRUE(target.ok());
+  HeadOptions run = options("unused", 1);
+  run.target = (*target)->file().path;
+  run.responses = files_.path("questions");
+  const auto asked = [&](int64_t count) {
+    run.self_questions = count;
+    auto questions = self_questions(run, **target);
+    EXPECT_TRUE(questions.ok()) << questions.error().message;
+    return std::move(questions->documents);
+  };
+  const std::vector<Document> few = asked(6), more = asked(10);
+  ASSERT_GT(more.size(), 3u);
+  ASSERT_GE(more.size(), few.size());
+  for (size_t i = 0; i < few.size(); ++i) EXPECT_EQ(few[i].tokens, more[i].tokens);
+  EXPECT_NE(more[0].tokens, more[1].tokens);
+  auto tokenizer = Tokenizer::create((*target)->file().tokenizer);
+  ASSERT_TRUE(tokenizer.ok());
+  for (const Document& document : more) {
+    EXPECT_EQ(std::ranges::count(document.counted, 1), 0);
+    // The template's end asks for an answer.
+    EXPECT_THAT((*tokenizer)->decode(document.tokens, /*skip_special=*/false),
+                testing::HasSubstr("assistant"));
+  }
+  auto plain = FrozenTarget::open(target_path(), 1);
+  ASSERT_TRUE(plain.ok());
+  const auto refused = self_questions(run, **plain);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("chat template"));
 }
 
 TEST_F(HeadTrainerTest, TapsBeyondTheTargetAreRefused) {

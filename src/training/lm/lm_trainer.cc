@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "platform/durable_file.h"
-#include "training/core/adamw.h"
+#include "training/core/optimizer.h"
 #include "training/core/autograd_ops.h"
 #include "training/core/checkpoint.h"
 #include "training/core/device.h"
@@ -87,7 +87,7 @@ class LmRun {
   Llama model_;
   TokenData data_, held_out_;
   std::optional<Teacher> teacher_;
-  AdamW optimizer_;
+  Optimizer optimizer_;
   RateSchedule schedule_;
   RunHistory history_;
   double agreement_ = 0.0;  // share of the last batch's rows on which the teacher agrees

@@ -98,7 +98,28 @@ Status set_prompt_ids(Settings& settings, const OptionValue& value) {
 }
 
 Status set_row_counts(Settings& settings, const OptionValue& value) {
-  OUTRIDER_TRY(settings.row_counts, parse_counts(value.text(), "row counts", 4096));
+  settings.row_counts.clear();
+  for (const std::string_view part : split(value.text(), ',')) {
+    const size_t cross = part.find('x');
+    const auto rows = parse_integer(trimmed(part.substr(0, cross)), 1, RowCount::kMaxRows);
+    if (!rows.ok()) {
+      return usage_error(
+          fmt::format("expected row counts from 1 to {} separated by commas, as in 1,2,4; found {}",
+                      RowCount::kMaxRows, quote(value.text())));
+    }
+    RowCount count{.rows = static_cast<int>(*rows)};
+    if (cross != std::string_view::npos) {
+      const auto width = parse_integer(trimmed(part.substr(cross + 1)), 1, RowCount::kMaxTreeRows);
+      if (!width.ok() || count.rows > RowCount::kMaxTreeRows) {
+        return usage_error(
+            fmt::format("expected ROWSxWIDTH, a tree of up to {} rows whose nodes have WIDTH children, as in "
+                        "16x3; found {}",
+                        RowCount::kMaxTreeRows, quote(part)));
+      }
+      count.width = static_cast<int>(*width);
+    }
+    settings.row_counts.push_back(count);
+  }
   return {};
 }
 

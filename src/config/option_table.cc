@@ -333,7 +333,8 @@ const OptionRow kOptions[] = {
              "0: 3 repetitions or 10 rounds",
      .apply = [](S& s, const V& v) { s.runs = v.integer; return Status(); }, .min = 0, .max = 1000},
     {.name = "rows", .metavar = "LIST", .group = kInput, .commands = kBench,
-     .help = "time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights' bytes",
+     .help = "time single passes of so many rows, as in 1,2,4,8, beside a plain read of the weights' bytes; "
+             "16x3: 16 rows that are a tree whose nodes have 3 children each",
      .apply = set_row_counts},
     {.name = "profile", .type = Type::kFlag, .group = kInput, .commands = kBench,
      .help = "with --rows: also the time of each operation of a pass, beside the read rate and the peak of products",

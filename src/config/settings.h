@@ -99,6 +99,15 @@ struct NetworkOptions {
   int64_t cut_bytes = 0;                      // mean number of bytes until a connection is cut; 0: none is
 };
 
+// Rows of a pass that `bench --rows` measures.
+struct RowCount {
+  static constexpr int kMaxRows = 4096;
+  static constexpr int kMaxTreeRows = 65;  // the pending token and 64 drafted ones; more are a prompt chunk
+
+  int rows = 1;
+  int width = 1;  // children of every node of the tree that the rows are; 1: a chain
+};
+
 // Everything a run was asked for, each value checked against its own range. Immutable once resolved.
 struct Settings {
   Command command = Command::kGenerate;
@@ -114,9 +123,9 @@ struct Settings {
   std::filesystem::path prompt_set;  // JSONL; empty: the built-in prompts
   int64_t prompt_limit = 0;          // 0: all
   bool skips_long_prompts = false;   // that do not fit into the context; else they are an error
-  int64_t runs = 0;             // bench: repetitions of each prompt and mode, or rounds over the row counts
-  std::vector<int> row_counts;  // bench: measure passes of so many rows instead of prompts
-  bool profiles = false;        // bench: times of such passes by operation
+  int64_t runs = 0;  // bench: repetitions of each prompt and mode, or rounds over the row counts
+  std::vector<RowCount> row_counts;       // bench: measure passes of so many rows instead of prompts
+  bool profiles = false;                  // bench: times of such passes by operation
   std::vector<int> prompt_lengths;        // bench: measure the time to the first token of such prompts
   std::vector<int> batch_sizes;           // bench: measure throughput with so many prompts running at once
   std::optional<int64_t> cached_context;  // bench: tokens in the cache before such a pass

@@ -24,7 +24,6 @@
 namespace outrider {
 namespace {
 
-constexpr int kMaxTreeRows = 65;  // the pending token and 64 drafted ones
 constexpr int64_t kDefaultContext = 512;
 constexpr int64_t kRowBenchRounds = 10;
 
@@ -36,9 +35,9 @@ class RowPasses {
 
   // Computes what the context lacks.
   Status fill(int64_t context);
-  // Milliseconds from a batch of `rows` rows to its logits. Its operations are added to the profile; nullptr:
-  // they are not timed.
-  Result<double> time(int rows, PassProfile* profile);
+  // Milliseconds from a batch of so many rows to its logits. Its operations are added to the profile;
+  // nullptr: they are not timed.
+  Result<double> time(RowCount count, PassProfile* profile);
 
  private:
   std::vector<TokenId> next_tokens(int64_t count);
@@ -77,16 +76,18 @@ Status RowPasses::fill(int64_t context) {
   return {};
 }
 
-Result<double> RowPasses::time(int rows, PassProfile* profile) {
+Result<double> RowPasses::time(RowCount count, PassProfile* profile) {
+  parts_.target->measure_into(nullptr);
   if (sequence_.length() < context_) OUTRIDER_RETURN_IF_ERROR(fill(context_));
-  const std::vector<TokenId> tokens = next_tokens(rows);
+  const std::vector<TokenId> tokens = next_tokens(count.rows);
   std::vector<int> parents(tokens.size());
-  std::iota(parents.begin(), parents.end(), -1);
-  OUTRIDER_TRY(const KvTransaction transaction, parts_.cache->stage(sequence_, rows));
+  for (int node = 0; node < count.rows; ++node)
+    parents[static_cast<size_t>(node)] = node == 0 ? -1 : (node - 1) / count.width;
+  OUTRIDER_TRY(const KvTransaction transaction, parts_.cache->stage(sequence_, count.rows));
   parts_.target->measure_into(profile);
   const auto start = std::chrono::steady_clock::now();
   batch_.clear();
-  if (rows <= kMaxTreeRows) {
+  if (count.rows <= RowCount::kMaxTreeRows) {
     append_tree(batch_, sequence_, transaction, {tokens, parents}, LogitsWanted::kAll);
   } else {
     append_chain(batch_, sequence_, transaction, tokens, LogitsWanted::kAll);
@@ -128,7 +129,7 @@ Status measure(RowPasses& passes, EngineParts& parts, int64_t rounds, RowBench& 
       }
       RowMeasurement& pass = bench.passes[static_cast<size_t>(next)];
       PassProfile* profile = bench.peaks.empty() || round == 0 ? nullptr : &pass.profile;
-      OUTRIDER_TRY(const double ms, passes.time(pass.rows, profile));
+      OUTRIDER_TRY(const double ms, passes.time({pass.rows, pass.width}, profile));
       if (round > 0) pass.ms.push_back(ms);
       if (round > 0) pass.bytes.push_back(static_cast<double>(parts.target->pass_bytes()));
       progress.advance();
@@ -144,12 +145,13 @@ Status run_row_bench(const Settings& settings) {
   options.speculation = {};
   options.max_batch = 1;
   OUTRIDER_TRY(const std::unique_ptr<EngineParts> parts, open_parts(std::move(options)));
-  const int max = *std::ranges::max_element(settings.row_counts);
+  const int max = std::ranges::max_element(settings.row_counts, {}, &RowCount::rows)->rows;
   RowBench bench;
   bench.info = parts->info;
   OUTRIDER_TRY(bench.context, context_beside(max, settings, parts->options.context));
   bench.streamed_bytes = parts->target->streamed_bytes();
-  for (const int rows : settings.row_counts) bench.passes.push_back({.rows = rows});
+  for (const RowCount& count : settings.row_counts)
+    bench.passes.push_back({.rows = count.rows, .width = count.width});
   if (settings.profiles) {
     OUTRIDER_TRY(const KernelTable* kernels, select_kernels(parts->info.kernels));
     bench.peaks = measure_product_peaks(*kernels, *parts->pool);

@@ -6,9 +6,9 @@
 
 namespace outrider {
 
-// `bench --rows`: measures the time of a target pass for different numbers of rows. Up to 65 rows are the
-// chain of a drafted tree; more are a prompt chunk. Logits of all rows are computed. Every round measures all
-// row counts, and a plain read of as many bytes as the weights have.
+// `bench --rows`: measures the time of a target pass for different numbers of rows. Up to 65 rows are a
+// drafted tree, mostly a chain; more are a prompt chunk. Logits of all rows are computed. Every round
+// measures all row counts, and a plain read of as many bytes as the weights have.
 Status run_row_bench(const Settings& settings);
 
 }  // namespace outrider

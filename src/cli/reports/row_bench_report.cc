@@ -19,6 +19,11 @@ double read_rate(const RowBench& bench) {
   return gigabytes_per_second(static_cast<double>(bench.streamed_bytes), median(bench.read_ms));
 }
 
+// "16", or "16x3" for a tree that branches
+std::string label_of(const RowMeasurement& pass) {
+  return pass.width == 1 ? std::to_string(pass.rows) : fmt::format("{}x{}", pass.rows, pass.width);
+}
+
 double smallest(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
 
 struct RowFigures {
@@ -85,7 +90,7 @@ nlohmann::ordered_json profile_json(const RowBench& bench, const RowMeasurement&
 
 std::string profile_text(const RowBench& bench, const RowMeasurement& pass) {
   std::string text = fmt::format("\n{} {}, by operation:\n{:<28} {:>6} {:>9} {:>8} {:>9} {:>8} {:>9} {:>8}\n",
-                                 pass.rows, pass.rows == 1 ? "row" : "rows", "operation", "calls", "ms",
+                                 label_of(pass), pass.rows == 1 ? "row" : "rows", "operation", "calls", "ms",
                                  "of pass", "MB", "of read", "GFLOP", "of peak");
   for (const OperationTimes& operation : pass.profile.operations()) {
     const OperationFigures figures = figures_of(bench, pass, operation);
@@ -117,6 +122,7 @@ nlohmann::ordered_json row_bench_json(const RowBench& bench) {
   for (const RowMeasurement& pass : bench.passes) {
     const RowFigures figures = figures_of(bench, pass);
     json["rows"].push_back({{"rows", pass.rows},
+                            {"width", pass.width},
                             {"median_ms", figures.median_ms},
                             {"min_ms", figures.min_ms},
                             {"ratio", figures.ratio},
@@ -141,9 +147,10 @@ std::string row_bench_text(const RowBench& bench) {
                       "ratio", "rows/s", "MB", "GB/s", "of read");
   for (const RowMeasurement& pass : bench.passes) {
     const RowFigures figures = figures_of(bench, pass);
-    text += fmt::format("{:>6} {:>10.3f} {:>10.3f} {:>8.2f} {:>10.1f} {:>9.1f} {:>8.2f} {:>9.1f}%\n",
-                        pass.rows, figures.median_ms, figures.min_ms, figures.ratio, figures.rows_per_second,
-                        figures.bytes * 1e-6, figures.weights_gb_per_second, 100 * figures.share_of_read);
+    text +=
+        fmt::format("{:>6} {:>10.3f} {:>10.3f} {:>8.2f} {:>10.1f} {:>9.1f} {:>8.2f} {:>9.1f}%\n",
+                    label_of(pass), figures.median_ms, figures.min_ms, figures.ratio, figures.rows_per_second,
+                    figures.bytes * 1e-6, figures.weights_gb_per_second, 100 * figures.share_of_read);
   }
   if (bench.peaks.empty()) return text;
   for (const RowMeasurement& pass : bench.passes) text += profile_text(bench, pass);

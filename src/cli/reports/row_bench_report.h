@@ -15,6 +15,7 @@ namespace outrider {
 
 struct RowMeasurement {
   int rows = 0;
+  int width = 1;                // children of every node of the tree that the rows are
   std::vector<double> ms = {};  // per round
   std::vector<double> bytes =
       {};                    // per round: weights that the pass read; experts count where a row chose them

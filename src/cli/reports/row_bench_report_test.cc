@@ -12,8 +12,8 @@ RowBench measured() {
   RowBench bench;
   bench.streamed_bytes = 600'000'000;
   bench.context = 512;
-  bench.passes = {{8, {60, 50, 90}, {900e6, 600e6, 1200e6}, {}},
-                  {1, {40, 45, 30}, {600e6, 600e6, 600e6}, {}}};
+  bench.passes = {{8, 3, {60, 50, 90}, {900e6, 600e6, 1200e6}, {}},
+                  {1, 1, {40, 45, 30}, {600e6, 600e6, 600e6}, {}}};
   bench.read_ms = {20, 30, 19};
   return bench;
 }
@@ -38,7 +38,7 @@ TEST(RowBenchReport, TextHasALinePerRowCount) {
   EXPECT_NE(text.find("a row reads 600.0 MB of weights; reading as many plainly took 20.00 ms, 30.0 GB/s"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("     8     60.000     50.000     1.50      133.3     900.0    15.00      50.0%\n"),
+  EXPECT_NE(text.find("   8x3     60.000     50.000     1.50      133.3     900.0    15.00      50.0%\n"),
             std::string::npos)
       << text;
 }

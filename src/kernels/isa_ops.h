@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/thread_pool.h"
 #include "kernels/kernel_args.h"
@@ -110,7 +111,7 @@ struct IsaOps {
   // Items are the numbers of y [rows, dim], flattened.
   void (*activate)(const ActivationArgs& args, Range items);
   void (*softcap)(float* x, int64_t count, float cap);
-  void (*delta_step)(const DeltaArgs& args);
+  void (*delta_steps)(std::span<const DeltaArgs> steps);
   int64_t (*multiply_add)(InputLayout inputs, int64_t rounds);
 };
 

@@ -97,9 +97,13 @@ struct RopeArgs {
 
 // One step of one head of a gated delta net:
 //   new_state = decay * state + k' (rate * (v - decay * state' k)), and y = new_state' q
+// A state is a matrix [key_dim, value_dim] in tiles of kTileColumns columns, one after the other, each by
+// rows: columns of a tile that were further apart would compete for few places in the first-level cache.
 struct DeltaArgs {
-  const float* state = nullptr;  // [key_dim, value_dim]
-  float* new_state = nullptr;    // [key_dim, value_dim]; may be state
+  static constexpr int64_t kTileColumns = 64;
+
+  const float* state = nullptr;  // [key_dim, value_dim] in tiles
+  float* new_state = nullptr;    // [key_dim, value_dim] in tiles; may be state
   float* y = nullptr;            // [value_dim], or null: it is not wanted
   const float* q = nullptr;      // [key_dim]
   const float* k = nullptr;      // [key_dim]
@@ -108,6 +112,16 @@ struct DeltaArgs {
   float rate = 0;
   int64_t key_dim = 0;
   int64_t value_dim = 0;
+
+  // Columns of the tile that begins at column `first`, the last one is narrower.
+  int64_t tile_columns(int64_t first) const {
+    return value_dim - first < kTileColumns ? value_dim - first : kTileColumns;
+  }
+  // The place of an element in a state.
+  int64_t place(int64_t row, int64_t column) const {
+    const int64_t first = column / kTileColumns * kTileColumns;
+    return first * key_dim + row * tile_columns(first) + column - first;
+  }
 };
 
 }  // namespace outrider

@@ -81,7 +81,7 @@ struct Shared {
     ops().softcap(x + share.begin, share.end - share.begin, cap);
   }
 
-  static void delta_step(const DeltaArgs& args) { ops().delta_step(args); }
+  static void delta_steps(std::span<const DeltaArgs> steps) { ops().delta_steps(steps); }
 
   static int64_t multiply_add(InputLayout inputs, int64_t rounds) {
     return ops().multiply_add(inputs, rounds);
@@ -103,7 +103,7 @@ constexpr KernelTable make_table(std::string_view name) {
           Table::store_kv,
           Table::activate,
           Table::softcap,
-          Table::delta_step,
+          Table::delta_steps,
           Table::multiply_add};
 }
 

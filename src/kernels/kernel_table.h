@@ -47,7 +47,9 @@ struct KernelTable {
   void (*activate)(const ActivationArgs& args, Worker worker);
   // x[i] = cap * tanh(x[i] / cap) over `count` numbers, in place.
   void (*softcap)(float* x, int64_t count, float cap, Worker worker);
-  void (*delta_step)(const DeltaArgs& args);  // one head: callers share heads among workers
+  // The steps of one head in turn, all of one size; a state may be the new state of an earlier step. Callers
+  // share heads among workers.
+  void (*delta_steps)(std::span<const DeltaArgs> steps);
   // Multiplies and adds numbers in registers, as products with such inputs do, for that many rounds. Returns
   // the number of multiplications and additions; the time of many rounds gives the most that a thread can do.
   int64_t (*multiply_add)(InputLayout inputs, int64_t rounds);

@@ -72,40 +72,78 @@ TEST(LayerNorm, WorksInPlaceAndWithoutBias) {
 }
 
 // Also where the state is written over, and where the value size is no multiple of a vector.
-TEST(DeltaStep, AgreesWithDoublePrecision) {
+// The numbers of steps of one head, with states as matrices in the order of DeltaArgs::place.
+struct DeltaSteps {
+  static constexpr int64_t kKeyDim = 20;
+
+  DeltaSteps(int count, int64_t value_dim)
+      : value_dim(value_dim),
+        k(random_floats(count * kKeyDim, 2, 0.3F)),
+        q(random_floats(count * kKeyDim, 3)),
+        v(random_floats(count * value_dim, 4)),
+        y(v.size()) {}
+
+  DeltaArgs at(int step, const Floats& state, Floats& new_state) {
+    return {.state = state.data(),
+            .new_state = new_state.data(),
+            .y = y.data() + step * value_dim,
+            .q = q.data() + step * kKeyDim,
+            .k = k.data() + step * kKeyDim,
+            .v = v.data() + step * value_dim,
+            .decay = 0.9F,
+            .rate = 0.4F,
+            .key_dim = kKeyDim,
+            .value_dim = value_dim};
+  }
+
+  int64_t value_dim;
+  Floats k, q, v, y;
+};
+
+TEST(DeltaSteps, AgreeWithDoublePrecision) {
   for (const KernelTable* table : tables_to_test()) {
     for (const int64_t value_dim : {1, 12, 64, 129}) {
-      constexpr int64_t kKeyDim = 20;
-      Floats state = random_floats(kKeyDim * value_dim, 1);
-      const Floats k = random_floats(kKeyDim, 2, 0.3F), q = random_floats(kKeyDim, 3);
-      const Floats v = random_floats(value_dim, 4);
-      Floats after(state.size()), y(static_cast<size_t>(value_dim)), y_in_place(y.size());
-      DeltaArgs args{.state = state.data(),
-                     .new_state = after.data(),
-                     .y = y.data(),
-                     .q = q.data(),
-                     .k = k.data(),
-                     .v = v.data(),
-                     .decay = 0.9F,
-                     .rate = 0.4F,
-                     .key_dim = kKeyDim,
-                     .value_dim = value_dim};
-      table->delta_step(args);
+      constexpr int64_t kKeyDim = DeltaSteps::kKeyDim;
+      const Floats state = random_floats(kKeyDim * value_dim, 1);
+      Floats after(state.size());
+      DeltaSteps one(1, value_dim);
+      const DeltaArgs args = one.at(0, state, after);
+      table->delta_steps({&args, 1});
       for (int64_t j = 0; j < value_dim; ++j) {
         double known = 0, sum = 0;
-        for (int64_t i = 0; i < kKeyDim; ++i) known += 0.9 * state[i * value_dim + j] * k[i];
+        for (int64_t i = 0; i < kKeyDim; ++i) known += 0.9 * state[args.place(i, j)] * one.k[i];
         for (int64_t i = 0; i < kKeyDim; ++i) {
-          const double expected = 0.9 * state[i * value_dim + j] + k[i] * 0.4 * (v[j] - known);
-          ASSERT_NEAR(after[i * value_dim + j], expected, 1e-5) << table->name << " size " << value_dim;
-          sum += expected * q[i];
+          const double expected = 0.9 * state[args.place(i, j)] + one.k[i] * 0.4 * (one.v[j] - known);
+          ASSERT_NEAR(after[args.place(i, j)], expected, 1e-5) << table->name << " size " << value_dim;
+          sum += expected * one.q[i];
         }
-        ASSERT_NEAR(y[j], sum, 1e-4) << table->name << " size " << value_dim;
+        ASSERT_NEAR(one.y[j], sum, 1e-4) << table->name << " size " << value_dim;
       }
-      args.new_state = state.data();
-      args.y = y_in_place.data();
-      table->delta_step(args);
-      EXPECT_EQ(state, after) << table->name;
-      EXPECT_EQ(y_in_place, y) << table->name;
+    }
+  }
+}
+
+// Two branches of three steps each: first both from one state, then each in its own place. Alone, no step is
+// in place.
+TEST(DeltaSteps, HaveTheBitsOfStepsOneByOne) {
+  for (const KernelTable* table : tables_to_test()) {
+    for (const int64_t value_dim : {12, 64, 128, 129}) {
+      const Floats state = random_floats(DeltaSteps::kKeyDim * value_dim, 1);
+      Floats left(state.size()), right(state.size()), left_alone(state.size()), right_alone(state.size());
+      DeltaSteps steps(6, value_dim), alone(6, value_dim);
+      const std::vector<DeltaArgs> together = {steps.at(0, state, left), steps.at(1, state, right),
+                                               steps.at(2, left, left),  steps.at(3, right, right),
+                                               steps.at(4, left, left),  steps.at(5, right, right)};
+      table->delta_steps(together);
+      for (int step = 0; step < 6; ++step) {
+        Floats& after = step % 2 == 0 ? left_alone : right_alone;
+        const Floats before = step < 2 ? state : after;
+        const DeltaArgs args = alone.at(step, before, after);
+        table->delta_steps({&args, 1});
+      }
+      EXPECT_EQ(left, left_alone) << table->name << " size " << value_dim;
+      EXPECT_EQ(right, right_alone) << table->name << " size " << value_dim;
+      EXPECT_EQ(steps.y, alone.y) << table->name << " size " << value_dim;
     }
   }
 }

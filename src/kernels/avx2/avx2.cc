@@ -20,7 +20,7 @@ IsaOps avx2_ops() {
           .store_kv = simd::store_kv<Avx2>,
           .activate = simd::activate<Avx2>,
           .softcap = simd::softcap<Avx2>,
-          .delta_step = simd::delta_step<Avx2>,
+          .delta_steps = simd::delta_steps<Avx2>,
           .multiply_add = simd::multiply_add<Avx2>};
 }
 

@@ -20,7 +20,7 @@ IsaOps avx512_ops() {
           .store_kv = simd::store_kv<Avx512>,
           .activate = simd::activate<Avx512>,
           .softcap = simd::softcap<Avx512>,
-          .delta_step = simd::delta_step<Avx512>,
+          .delta_steps = simd::delta_steps<Avx512>,
           .multiply_add = simd::multiply_add<Avx512>};
 }
 

@@ -20,7 +20,7 @@ IsaOps neon_ops() {
           .store_kv = simd::store_kv<Neon>,
           .activate = simd::activate<Neon>,
           .softcap = simd::softcap<Neon>,
-          .delta_step = simd::delta_step<Neon>,
+          .delta_steps = simd::delta_steps<Neon>,
           .multiply_add = simd::multiply_add<Neon>};
 }
 

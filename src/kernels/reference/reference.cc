@@ -271,17 +271,20 @@ void softcap(float* x, int64_t count, float cap) {
 void delta_step(const DeltaArgs& args) {
   for (int64_t j = 0; j < args.value_dim; ++j) {
     double known = 0;
-    for (int64_t i = 0; i < args.key_dim; ++i)
-      known += args.state[i * args.value_dim + j] * double{args.k[i]};
+    for (int64_t i = 0; i < args.key_dim; ++i) known += args.state[args.place(i, j)] * double{args.k[i]};
     const double change = args.rate * (args.v[j] - args.decay * known);
     double sum = 0;
     for (int64_t i = 0; i < args.key_dim; ++i) {
-      const int64_t at = i * args.value_dim + j;
+      const int64_t at = args.place(i, j);
       args.new_state[at] = static_cast<float>(double{args.decay} * args.state[at] + args.k[i] * change);
       sum += args.new_state[at] * double{args.q[i]};
     }
     if (args.y != nullptr) args.y[j] = static_cast<float>(sum);
   }
+}
+
+void delta_steps(std::span<const DeltaArgs> steps) {
+  for (const DeltaArgs& args : steps) delta_step(args);
 }
 
 int64_t multiply_add(InputLayout, int64_t rounds) {
@@ -296,8 +299,8 @@ int64_t multiply_add(InputLayout, int64_t rounds) {
 }  // namespace
 
 IsaOps reference_ops() {
-  return {linear,   pack_inputs, attention, rms_norm,   layer_norm,  rope,
-          store_kv, activate,    softcap,   delta_step, multiply_add};
+  return {linear,   pack_inputs, attention, rms_norm,    layer_norm,  rope,
+          store_kv, activate,    softcap,   delta_steps, multiply_add};
 }
 
 }  // namespace outrider

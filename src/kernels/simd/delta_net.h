@@ -1,59 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of a gated delta net. Columns of the state are independent of one another, so it goes in tiles of
-// columns that stay in the first-level cache between their two readings.
+// Steps of a gated delta net. Columns of the state are independent of one another, so each tile of columns
+// goes through all steps before the next one: it stays in the first-level cache.
 #pragma once
+
+#include <span>
 
 #include "kernels/isa_ops.h"
 
 namespace outrider::simd {
 
-// Columns [first, first + count) with count <= kVectors * V::kLanes.
+// Columns [first, first + count) of one tile, with count <= kVectors * V::kLanes.
 template <typename V, int kVectors>
-void delta_tile(const DeltaArgs& args, int64_t first, int64_t count) {
+void delta_columns(const DeltaArgs& args, int64_t first, int64_t count) {
   using Floats = typename V::Floats;
-  int64_t lanes[kVectors];
+  const int64_t rows = args.key_dim,
+                stride = args.tile_columns(first / DeltaArgs::kTileColumns * DeltaArgs::kTileColumns);
+  const float* const q = args.q;
+  const float* const k = args.k;
   Floats known[kVectors], sums[kVectors], change[kVectors];
+  int64_t lanes[kVectors];
+#pragma GCC unroll 4
   for (int s = 0; s < kVectors; ++s) {
     const int64_t left = count - s * V::kLanes;
     lanes[s] = left < V::kLanes ? left : V::kLanes;
     known[s] = sums[s] = V::all(0);
   }
-  const auto column = [&](const float* rows, int64_t row, int s) __attribute__((always_inline)) {
-    return rows + row * args.value_dim + first + s * V::kLanes;
-  };
-  for (int64_t i = 0; i < args.key_dim; ++i) {
-    for (int s = 0; s < kVectors; ++s) {
-      const Floats state = V::load_first(column(args.state, i, s), lanes[s]);
-      known[s] = V::multiply_add(state, V::all(args.k[i]), known[s]);
-    }
+  const int64_t begin = args.place(0, first);
+  const float* state = args.state + begin;
+  for (int64_t i = 0; i < rows; ++i, state += stride) {
+    const Floats key = V::all(k[i]);
+#pragma GCC unroll 4
+    for (int s = 0; s < kVectors; ++s)
+      known[s] = V::multiply_add(V::load_first(state + s * V::kLanes, lanes[s]), key, known[s]);
   }
+#pragma GCC unroll 4
   for (int s = 0; s < kVectors; ++s) {
     const Floats v = V::load_first(args.v + first + s * V::kLanes, lanes[s]);
     change[s] = V::mul(V::all(args.rate), V::multiply_add(V::all(-args.decay), known[s], v));
   }
-  for (int64_t i = 0; i < args.key_dim; ++i) {
+  const Floats decay = V::all(args.decay);
+  state = args.state + begin;
+  float* moved_state = args.new_state + begin;
+  for (int64_t i = 0; i < rows; ++i, state += stride, moved_state += stride) {
+    const Floats key = V::all(k[i]), query = V::all(q[i]);
+#pragma GCC unroll 4
     for (int s = 0; s < kVectors; ++s) {
-      const Floats state = V::load_first(column(args.state, i, s), lanes[s]);
-      const Floats kept = V::mul(V::all(args.decay), state);
-      const Floats moved = V::multiply_add(V::all(args.k[i]), change[s], kept);
-      V::store_first(const_cast<float*>(column(args.new_state, i, s)), moved, lanes[s]);
-      sums[s] = V::multiply_add(moved, V::all(args.q[i]), sums[s]);
+      const Floats kept = V::mul(decay, V::load_first(state + s * V::kLanes, lanes[s]));
+      const Floats moved = V::multiply_add(key, change[s], kept);
+      V::store_first(moved_state + s * V::kLanes, moved, lanes[s]);
+      sums[s] = V::multiply_add(moved, query, sums[s]);
     }
   }
-  for (int s = 0; s < kVectors && args.y != nullptr; ++s)
-    V::store_first(args.y + first + s * V::kLanes, sums[s], lanes[s]);
+  if (args.y == nullptr) return;
+#pragma GCC unroll 4
+  for (int s = 0; s < kVectors; ++s) V::store_first(args.y + first + s * V::kLanes, sums[s], lanes[s]);
+}
+
+// Columns [first, end), of one tile, of all steps.
+template <typename V>
+void delta_tile(std::span<const DeltaArgs> steps, int64_t first, int64_t end) {
+  constexpr int kVectors = 4;
+  for (; first + kVectors * V::kLanes <= end; first += kVectors * V::kLanes) {
+    for (const DeltaArgs& args : steps) delta_columns<V, kVectors>(args, first, kVectors * V::kLanes);
+  }
+  for (; first < end; first += V::kLanes) {
+    const int64_t left = end - first;
+    for (const DeltaArgs& args : steps) delta_columns<V, 1>(args, first, left < V::kLanes ? left : V::kLanes);
+  }
 }
 
 template <typename V>
-void delta_step(const DeltaArgs& args) {
-  constexpr int kVectors = 4;
-  int64_t first = 0;
-  for (; first + kVectors * V::kLanes <= args.value_dim; first += kVectors * V::kLanes)
-    delta_tile<V, kVectors>(args, first, kVectors * V::kLanes);
-  for (; first < args.value_dim; first += V::kLanes) {
-    const int64_t left = args.value_dim - first;
-    delta_tile<V, 1>(args, first, left < V::kLanes ? left : V::kLanes);
-  }
+void delta_steps(std::span<const DeltaArgs> steps) {
+  if (steps.empty()) return;
+  const int64_t columns = steps.front().value_dim;
+  for (int64_t first = 0; first < columns; first += DeltaArgs::kTileColumns)
+    delta_tile<V>(steps, first, first + steps.front().tile_columns(first));
 }
 
 }  // namespace outrider::simd

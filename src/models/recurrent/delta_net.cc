@@ -40,10 +40,10 @@ class DeltaShare {
       if (node.row != StateNode::kOtherPass && node.update != StateNode::kNotKept) keep_update(node);
     }
     for (int64_t i = 0; i < nodes; ++i) convolve_node(i);
-    for (int64_t head = 0; head < traits_.values_per_key(); ++head) {
-      for (const int32_t node : sequence.order) follow(node, head);
-    }
-    for (int64_t i = 0; sequence.is_chain && i + 1 < nodes; ++i)
+    for (int64_t head = 0; head < traits_.values_per_key(); ++head) follow_nodes(head);
+    // Entries before the last few leave no trace in the state of the convolution.
+    const int64_t applied = sequence.is_chain ? nodes - 1 : 0;
+    for (int64_t i = std::max<int64_t>(0, applied - (traits_.taps - 1)); i < applied; ++i)
       push(update_of(sequence.nodes[static_cast<size_t>(i)]));
   }
 
@@ -82,7 +82,8 @@ class DeltaShare {
       convolve(inputs, convolved);
       for (int64_t i = 0; i < traits_.values_per_key(); ++i) {
         float* state = matrix(traits_.value_head(key_head_, i));
-        step(convolved, update, i, {.state = state, .new_state = state});
+        const DeltaArgs applied = step(convolved, update, i, {.state = state, .new_state = state});
+        kernels_.delta_steps({&applied, 1});
       }
       push(update);
     }
@@ -160,7 +161,7 @@ class DeltaShare {
   }
 
   // The step of value head `index` of this key head.
-  void step(const float* convolved, const float* update, int64_t index, DeltaArgs args) const {
+  DeltaArgs step(const float* convolved, const float* update, int64_t index, DeltaArgs args) const {
     const auto head = static_cast<size_t>(traits_.value_head(key_head_, index));
     const float* rates = update + traits_.conv_size();
     const float* times = rates + traits_.value_heads;
@@ -171,21 +172,32 @@ class DeltaShare {
     args.decay = std::exp(net_.decay[head] * softplus(times[head] + net_.time_bias[head]));
     args.key_dim = traits_.key_dim;
     args.value_dim = traits_.value_dim;
-    kernels_.delta_step(args);
+    return args;
   }
 
-  void follow(int32_t index, int64_t value) {
-    const StateNode& node = sequence_->nodes[static_cast<size_t>(index)];
+  // Takes a value head through all nodes.
+  void follow_nodes(int64_t value) {
     const int64_t head = traits_.value_head(key_head_, value);
     const auto place = [&](int32_t slot) {
       return slot == StateNode::kStored ? matrix(head) : scratch_.states.data() + slot * matrix_size();
     };
-    float* y = node.row == StateNode::kOtherPass
-                   ? nullptr
-                   : rows_.y + node.row * traits_.value_size() + head * traits_.value_dim;
-    step(scratch_.convolved.data() + index * convolved_size(), update_of(node), value,
-         {.state = place(node.from), .new_state = place(node.to), .y = y});
-    if (y != nullptr) gate(projected(node) + traits_.update_size() + head * traits_.value_dim, y);
+    scratch_.steps.clear();
+    for (const int32_t index : sequence_->order) {
+      const StateNode& node = sequence_->nodes[static_cast<size_t>(index)];
+      scratch_.steps.push_back(
+          step(scratch_.convolved.data() + index * convolved_size(), update_of(node), value,
+               {.state = place(node.from), .new_state = place(node.to), .y = output_of(node, head)}));
+    }
+    kernels_.delta_steps(scratch_.steps);
+    for (const StateNode& node : sequence_->nodes) {
+      float* y = output_of(node, head);
+      if (y != nullptr) gate(projected(node) + traits_.update_size() + head * traits_.value_dim, y);
+    }
+  }
+
+  float* output_of(const StateNode& node, int64_t head) const {
+    if (node.row == StateNode::kOtherPass) return nullptr;
+    return rows_.y + node.row * traits_.value_size() + head * traits_.value_dim;
   }
 
   // y = norm(y) * silu(gates)

@@ -45,7 +45,8 @@ class DeltaOps {
   // A worker's memory of the nodes of a sequence while it follows one key head.
   struct Scratch {
     std::vector<float> convolved;  // [nodes, 2 key_dim + value heads of the key head * value_dim]
-    std::vector<float> states;     // [slots, key_dim, value_dim]
+    std::vector<float> states;     // [slots], each as in DeltaArgs
+    std::vector<DeltaArgs> steps;  // [nodes] of one value head
   };
   friend class DeltaShare;
 

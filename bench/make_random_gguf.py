@@ -43,6 +43,8 @@ def random_matrix(rng, rows, cols, weight_type):
         bits |= 121 << 7
     else:
         data[:, :, :2] = np.frombuffer(np.float16(scale).tobytes(), dtype=np.uint8)
+        # Both signs, because the numbers of Q4_0 are negative on average: layer by layer rows would become alike.
+        data[:, :, 1] ^= rng.integers(0, 2, data.shape[:2], dtype=np.uint8) << 7
     return data.reshape(rows, -1)
 
 
@@ -107,13 +109,14 @@ def main():
         data = random_matrix(rng, rows, cols, options.type)
         writer.add_tensor(name, data, raw_dtype=TYPES[options.type][0])
 
-    def add_norm(name, size=hidden):
-        writer.add_tensor(name, np.ones(size, dtype=np.float32))
+    def add_norm(name, size=hidden, value=1):
+        writer.add_tensor(name, np.full(size, value, dtype=np.float32))
 
     add_matrix("token_embd.weight", vocabulary, hidden)
     for layer in range(layers):
         prefix = f"blk.{layer}."
-        add_norm(prefix + "attn_norm.weight")
+        # Random attention is nearly a mean over the context: unless it is faint, rows choose the same experts.
+        add_norm(prefix + "attn_norm.weight", value=1 / 16 if experts else 1)
         add_matrix(prefix + "attn_q.weight", head * heads, hidden)
         add_matrix(prefix + "attn_k.weight", head * kv_heads, hidden)
         add_matrix(prefix + "attn_v.weight", head * kv_heads, hidden)

@@ -61,8 +61,7 @@ constexpr std::array kShapes = {
 
 // Fixing some of the random bits makes usable numbers: floats keep sign and mantissa and share one exponent,
 // blocks get small half-precision scales. Those of Q4_0 have both signs, because its numbers are negative on
-// average: layer by layer all rows would become alike, and choose the same experts. The fixed `words` are at
-// `offset` of every block.
+// average: layer by layer all rows would become alike. The fixed `words` are at `offset` of every block.
 struct Fixture {
   DType dtype;
   int64_t offset;
@@ -164,8 +163,18 @@ Result<ShapeRequest> parse_shape_path(const std::string& path) {
 // The memory that the views of a random model point into.
 struct RandomStorage {
   Buffer random;
-  Buffer ones, zeros;  // f32, for norms and biases
+  Buffer ones, zeros,
+      faint;  // f32, for norms and biases; faint: norms before attention where there are experts
 };
+
+// Random attention is nearly a mean over the context, and nearly the same for all rows. Unless its outputs
+// are small beside the embeddings, rows become alike layer by layer, and choose the same experts.
+constexpr float kFaint = 1.0F / 16;
+
+const Buffer& numbers_for(const ExpectedTensor& tensor, bool has_experts, const RandomStorage& storage) {
+  if (tensor.name.ends_with(".bias")) return storage.zeros;
+  return has_experts && tensor.name.ends_with("input_layernorm.weight") ? storage.faint : storage.ones;
+}
 
 // The bytes of the largest matrix. Error: rows that the type's blocks do not divide.
 Result<int64_t> largest_matrix_bytes(const std::vector<ExpectedTensor>& tensors, DType dtype) {
@@ -189,7 +198,7 @@ void attach_views(const std::vector<ExpectedTensor>& expected, DType dtype, cons
   for (const ExpectedTensor& tensor : expected) {
     TensorView view{DType::kF32, tensor.shape, nullptr};
     if (tensor.shape.size() == 1 || tensor.is_plain) {
-      view.data = (tensor.name.ends_with(".bias") ? storage.zeros : storage.ones).data();
+      view.data = numbers_for(tensor, model.config.experts.count > 0, storage).data();
     } else {
       const auto block = static_cast<int64_t>(mix64(matrices++) % kOffsets);
       view.dtype = dtype;
@@ -283,6 +292,11 @@ std::filesystem::path shape_path(std::string_view name, DType weights, int64_t v
          std::to_string(vocab_size);
 }
 
+std::filesystem::path draft_of_shape(const std::filesystem::path& target, std::string_view name) {
+  const std::string& text = target.native();
+  return std::string(kPrefix) + std::string(name) + text.substr(std::min(text.find(','), text.size()));
+}
+
 bool is_shape_path(const std::filesystem::path& path) { return path.native().starts_with(kPrefix); }
 
 Result<ModelFile> open_shape(const std::filesystem::path& path) {
@@ -307,7 +321,9 @@ Result<ModelFile> open_shape(const std::filesystem::path& path) {
   }
   storage->ones = Buffer(static_cast<size_t>(longest) * sizeof(float));
   storage->zeros = Buffer(static_cast<size_t>(longest) * sizeof(float));
+  storage->faint = Buffer(static_cast<size_t>(longest) * sizeof(float));
   std::ranges::fill(storage->ones.as<float>(), 1.0F);
+  std::ranges::fill(storage->faint.as<float>(), kFaint);
 
   attach_views(expected, dtype, *storage, model);
   model.storage = std::move(storage);

@@ -20,12 +20,14 @@ Result<ModelConfig> shape_config(std::string_view name);
 // The path that asks open_model() for a shape: "shape:NAME,TYPE,VOCABULARY", as in
 // "shape:llama-1b,q4_0,32000".
 std::filesystem::path shape_path(std::string_view name, DType weights, int64_t vocab_size);
+// The path of shape `name` with the type and the vocabulary of a shape path, to draft for it.
+std::filesystem::path draft_of_shape(const std::filesystem::path& target, std::string_view name);
 bool is_shape_path(const std::filesystem::path& path);
 
 // Creates the model of a shape path. Matrices hold random numbers of the named type, up to about 0.03 in
-// size; norms are 1 and biases 0. All matrices are views into one block of random bytes, so that a large
-// model takes little memory until it is packed. Token i is spelled alike in every shape. A path gives the
-// same model every time.
+// size; norms are 1, but for those before attention beside experts, and biases 0. All matrices are views into
+// one block of random bytes, so that a large model takes little memory until it is packed. Token i is spelled
+// alike in every shape. A path gives the same model every time.
 Result<ModelFile> open_shape(const std::filesystem::path& path);
 
 }  // namespace outrider

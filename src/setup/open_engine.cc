@@ -48,6 +48,10 @@ Result<fs::path> chosen_shape(const Settings& settings) {
 
 // A draft has the target's vocabulary, whatever its shape was published with.
 Result<fs::path> chosen_draft_shape(const Settings& settings) {
+  if (is_shape_path(settings.engine.model)) {
+    OUTRIDER_RETURN_IF_ERROR(shape_config(settings.draft_shape));
+    return draft_of_shape(settings.engine.model, settings.draft_shape);
+  }
   if (settings.shape.empty()) {
     return usage_error(
         "--draft-shape goes with --shape only: the draft of a real model needs its vocabulary");

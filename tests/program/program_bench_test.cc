@@ -48,19 +48,33 @@ TEST_F(ProgramTest, BenchMeasuresEveryTurnOfAConversation) {
 }
 
 TEST_F(ProgramTest, BenchTimesPassesByTheirRows) {
-  const Json json = run_json("bench " + kModel + " --rows 1,3,70 --context 40 --runs 2 --json");
+  const Json json = run_json("bench " + kModel + " --rows 1,3,70,9x3 --context 40 --runs 2 --json");
   EXPECT_EQ(json["context"], 40);
-  EXPECT_EQ(json["rows"].size(), 3u);
+  EXPECT_EQ(json["rows"].size(), 4u);
   EXPECT_EQ(json["rows"][2]["rows"], 70);
   EXPECT_EQ(json["rows"][2]["ms"].size(), 2u);
+  EXPECT_EQ(json["rows"][2]["width"], 1);
+  EXPECT_EQ(json["rows"][3]["rows"], 9);
+  EXPECT_EQ(json["rows"][3]["width"], 3);
   EXPECT_GT(json["rows"][0]["median_ms"], 0.0);
   EXPECT_EQ(json["read"]["ms"].size(), 2u);
   EXPECT_LT(json["streamed_bytes"], json["weight_bytes"]);
   expect_refused("bench " + kModel + " --rows 1,0", 2, "row counts from 1 to 4096");
   expect_refused("bench " + kModel + " --rows 1,,2", 2, "found '1,,2'");
+  expect_refused("bench " + kModel + " --rows 4x0", 2, "found '4x0'");
+  expect_refused("bench " + kModel + " --rows 66x2", 2, "a tree of up to 65 rows");
   expect_refused("bench " + kModel + " --rows 8 --context 60 --ctx 64", 2, "60 tokens and 8 rows exceed");
   expect_refused("bench " + kModel + " --rows 65 --ctx 64", 2, "raise --ctx");
   expect_refused("bench " + kModel + " --context 60", 2, "goes with --rows");
+}
+
+// Figures of experts say nothing where the rows of a random model agree on them.
+TEST_F(ProgramTest, RowsOfARandomMixtureChooseDifferentExperts) {
+  constexpr double kExpertBytes = 3 * 2048 * 768 * 18 / 32.0;
+  const Json rows = run_json(
+      "bench shape:qwen3-30b-a3b@1,q4_0,256 --ctx 64 --context 40 --rows 1,8 --runs 3 --json")["rows"];
+  const double more = rows[1]["weight_bytes"].get<double>() - rows[0]["weight_bytes"].get<double>();
+  EXPECT_GT(8 + more / kExpertBytes, 40);  // of 128; 52 are expected of eight independent choices of 8
 }
 
 TEST_F(ProgramTest, BenchTimesPassesByOperation) {
@@ -130,6 +144,11 @@ TEST_F(ProgramTest, BenchRunsShapesAndSyntheticDrafts) {
   EXPECT_EQ(json["method"], "draft_target");
   EXPECT_EQ(json["acceptance_rate"], 1.0);
   EXPECT_GT(json["acceptance_length"], 4.0);
+  const Json beside = run_json(
+      "bench shape:llama-25m,q8_0,512 --limit 1 --max-tokens 8 --runs 1 --draft-shape llama-25m@1 --json "
+      "--speculative draft_target,policy=fixed");
+  EXPECT_EQ(beside["identical"], true);
+  EXPECT_EQ(beside["results"][0]["id"], "random-1");
   expect_refused("bench --shape llama-2b --rows 1", 2, "llama-1b");
   expect_refused("bench " + kModel + " --shape llama-25m --rows 1", 2, "found both");
   expect_refused("bench " + kModel + " --draft-shape llama-25m --speculative draft_target", 2,

@@ -3,7 +3,9 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "base/counter_rng.h"
+#include "speculation/tree/acceptance_estimates.h"
 
 namespace outrider {
 
@@ -21,27 +23,46 @@ Status SyntheticDrafter::draft(std::span<const DraftRequest> requests, std::span
                        .tree = &trees[i]});
   }
   while (!growing.empty()) {
-    std::vector<DraftRequest> level;
     std::vector<TokenTree> proposals;
-    for (const Growing& one : growing) {
-      DraftRequest request = one.request;
-      request.tokens = one.tokens;
-      request.max_depth = 1;
-      request.max_nodes = one.width();
-      level.push_back(request);
-      proposals.emplace_back(one.tokens.back());
-    }
-    OUTRIDER_RETURN_IF_ERROR(inner_->draft(level, proposals));
+    OUTRIDER_RETURN_IF_ERROR(draft_level(growing, proposals));
     std::vector<Growing> still;
     for (size_t i = 0; i < growing.size(); ++i) {
       if (proposals[i].drafted() == 0) continue;
       Growing& one = growing[i];
       add_level(one, proposals[i]);
-      if (one.tree->depth(one.end) < one.depth()) still.push_back(std::move(one));
+      if (one.tree->depth(one.end) < one.depth() && wants_level(one)) still.push_back(std::move(one));
     }
     growing = std::move(still);
   }
   return {};
+}
+
+Status SyntheticDrafter::draft_level(std::span<const Growing> growing, std::vector<TokenTree>& proposals) {
+  constexpr double kFading = 0.1;
+  constexpr double kMaxSurprise = 2;  // a stalled level counts as at most twice the usual time
+  std::vector<DraftRequest> level;
+  for (const Growing& one : growing) {
+    DraftRequest request = one.request;
+    request.tokens = one.tokens;
+    request.max_depth = 1;
+    request.max_nodes = one.width();
+    level.push_back(request);
+    proposals.emplace_back(one.tokens.back());
+  }
+  const double start = now_ms();
+  OUTRIDER_RETURN_IF_ERROR(inner_->draft(level, proposals));
+  if (growing.front().end == 0) return {};
+  const double ms = (now_ms() - start) / static_cast<double>(growing.size());
+  if (level_ms_ == 0) level_ms_ = ms;
+  level_ms_ += kFading * (std::min(ms, kMaxSurprise * level_ms_) - level_ms_);
+  return {};
+}
+
+bool SyntheticDrafter::wants_level(const Growing& one) const {
+  const DraftRequest& request = one.request;
+  if (request.rate == 0 || request.estimates == nullptr) return true;
+  const int depth = one.tree->depth(one.end);
+  return one.reached * request.estimates->continuation(depth) > request.rate * level_ms_;
 }
 
 // The first proposal is replaced and goes on; others stay beside it unless they would be right.
@@ -50,6 +71,9 @@ void SyntheticDrafter::add_level(Growing& one, const TokenTree& proposals) const
   const int parent = one.end;
   const TokenId first = right ? replaced(one, *right, proposals.token(1)) : proposals.token(1);
   one.end = one.tree->add(parent, first);
+  if (one.request.estimates != nullptr) {
+    one.reached *= one.request.estimates->estimate(one.tree->depth(one.end), one.tree->probability(one.end));
+  }
   for (int node = 2; node < proposals.size(); ++node) {
     const TokenId token = proposals.token(node);
     if (token != first && token != right) one.tree->add(parent, token);

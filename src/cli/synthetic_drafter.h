@@ -18,7 +18,8 @@ namespace outrider {
 // `rate` and a different one otherwise. Tokens after a wrong one stay as proposed. The inner drafter drafts
 // one level at a time and sees the replaced tokens, so it runs the passes that a drafter of that quality
 // would run. It drafts a chain, or where there is room for more nodes than levels, a tree: each level has
-// further proposals of the inner drafter beside the replaced one, all of them wrong.
+// further proposals of the inner drafter beside the replaced one, all of them wrong. Where the policy asks, a
+// level that should not be worth its time ends the draft, as it would in the inner drafter.
 class SyntheticDrafter final : public Drafter {
  public:
   SyntheticDrafter(std::shared_ptr<Drafter> inner, double rate, int64_t vocab_size);
@@ -43,6 +44,7 @@ class SyntheticDrafter final : public Drafter {
     DraftRequest request;
     std::vector<TokenId> tokens;  // committed tokens, then the chain
     int end = 0;                  // node of the chain's last token
+    double reached = 1;           // estimated probability that the chain is accepted
     TokenTree* tree = nullptr;
 
     // Nodes of a level.
@@ -50,7 +52,10 @@ class SyntheticDrafter final : public Drafter {
     int depth() const { return std::min(request.max_depth, request.max_nodes); }
   };
 
+  // The inner drafter's next level of every chain. Learns how long levels take.
+  Status draft_level(std::span<const Growing> growing, std::vector<TokenTree>& proposals);
   void add_level(Growing& one, const TokenTree& proposals) const;
+  bool wants_level(const Growing& one) const;
   // The token that the target will choose after these, if it is known.
   std::optional<TokenId> right_after(std::span<const TokenId> tokens) const;
   TokenId replaced(const Growing& one, TokenId right, TokenId proposed) const;
@@ -59,6 +64,7 @@ class SyntheticDrafter final : public Drafter {
   DrafterTraits traits_;
   double rate_;
   int64_t vocab_size_;
+  double level_ms_ = 0;  // of one chain, but for first levels, which read what was missed; 0: not known
   std::vector<TokenId> expected_;
 };
 

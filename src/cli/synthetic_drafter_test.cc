@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "speculation/tree/acceptance_estimates.h"
+
 namespace outrider {
 namespace {
 
@@ -122,6 +124,25 @@ TEST_F(SyntheticDrafterTest, BesideTheChainDraftsWrongTokens) {
   std::vector<int> parents;
   for (int node = 1; node < tree.size(); ++node) parents.push_back(tree.parent(node));
   EXPECT_EQ(parents, (std::vector<int>{0, 0, 1, 1, 3, 3, 3}));
+}
+
+// The second level tells how long a level takes.
+TEST_F(SyntheticDrafterTest, EndsBeforeALevelThatIsNotWorthItsTime) {
+  static const SamplingParams kSampling;
+  SyntheticDrafter drafter = make(0.5);
+  const std::vector<TokenId> tokens = counted(5);
+  AcceptanceEstimates estimates;
+  const DraftRequest request{.tokens = tokens,
+                             .max_depth = 4,
+                             .max_nodes = 4,
+                             .sampling = &kSampling,
+                             .rate = 1e12,
+                             .estimates = &estimates};
+  for (const int levels : {2, 1}) {
+    TokenTree tree(tokens.back());
+    ASSERT_TRUE(drafter.draft({&request, 1}, {&tree, 1}).ok());
+    EXPECT_EQ(tree.drafted(), levels);
+  }
 }
 
 TEST_F(SyntheticDrafterTest, DoesNotPromiseProbabilities) {

@@ -20,6 +20,7 @@
 #include "cli/terminal.h"
 #include "cli/timed_completion.h"
 #include "engine/open_parts.h"
+#include "formats/random_model.h"
 #include "setup/open_engine.h"
 
 namespace outrider {
@@ -32,6 +33,14 @@ struct Bench {
   std::shared_ptr<SyntheticDrafter> synthetic;  // null: none
 };
 
+// Drafts will be right, where they shall be, about this continuation of the prompt.
+void expect_continuation(Bench& bench, const Request& request, const Completion& plain) {
+  if (bench.synthetic == nullptr) return;
+  std::vector<TokenId> expected = request.prompt;
+  expected.insert(expected.end(), plain.tokens.begin(), plain.tokens.end());
+  bench.synthetic->expect(std::move(expected));
+}
+
 // Repeats one prompt. The two modes take turns in going first, so that drift of the machine affects both
 // alike.
 Result<PromptMeasurement> measure(Bench& bench, Request request, int64_t runs, ProgressBar& progress) {
@@ -43,11 +52,7 @@ Result<PromptMeasurement> measure(Bench& bench, Request request, int64_t runs, P
       request.speculation.enabled = (run + turn) % 2 == 1;
       OUTRIDER_TRY((request.speculation.enabled ? speculative : plain),
                    generate_timed(*bench.engine, request));
-      if (bench.synthetic != nullptr && !request.speculation.enabled) {
-        std::vector<TokenId> expected = request.prompt;
-        expected.insert(expected.end(), plain.completion.tokens.begin(), plain.completion.tokens.end());
-        bench.synthetic->expect(std::move(expected));
-      }
+      if (!request.speculation.enabled) expect_continuation(bench, request, plain.completion);
       progress.advance();
     }
     plain_rates.push_back(plain.tokens_per_second());
@@ -62,10 +67,15 @@ Result<PromptMeasurement> measure(Bench& bench, Request request, int64_t runs, P
   return result;
 }
 
-// Brings caches, threads and clock speed into a steady state.
-Status warm_up(Engine& engine, Request request) {
+// Brings caches, threads and clock speed into a steady state. The policy learns from what is drafted here, so
+// synthetic drafts have their rate here, too.
+Status warm_up(Bench& bench, Request request) {
   request.max_tokens = std::min<int64_t>(request.max_tokens, 16);
-  OUTRIDER_TRY([[maybe_unused]] const Completion completion, engine.generate(std::move(request)));
+  for (const bool speculates : {false, true}) {
+    request.speculation.enabled = speculates;
+    OUTRIDER_TRY(const Completion completion, bench.engine->generate(request));
+    if (!speculates) expect_continuation(bench, request, completion);
+  }
   return {};
 }
 
@@ -119,7 +129,8 @@ Result<Bench> open_bench(const Settings& settings, const EngineOptions& options)
 }
 
 bool wants_random_prompts(const Settings& settings) {
-  return !settings.shape.empty() && settings.prompt_set.empty();
+  const bool is_random = !settings.shape.empty() || is_shape_path(settings.engine.model);
+  return is_random && settings.prompt_set.empty();
 }
 
 Result<PreparedPrompts> choose_prompts(const Settings& settings, std::vector<PromptRecord> records,
@@ -140,7 +151,7 @@ Result<std::vector<PromptMeasurement>> measure_all(const Settings& settings, Ben
   for (size_t i = 0; i < prompts.records.size(); ++i) {
     const PromptRecord& prompt = prompts.records[i];
     request.prompt = prompts.tokens[i];
-    if (measurements.empty()) OUTRIDER_RETURN_IF_ERROR(warm_up(*bench.engine, request));
+    if (measurements.empty()) OUTRIDER_RETURN_IF_ERROR(warm_up(bench, request));
     auto measurement = measure(bench, request, runs, progress);
     if (!measurement.ok()) return in_prompt(prompt, measurement.error());
     measurement->id = prompt.id;

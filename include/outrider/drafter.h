@@ -118,6 +118,7 @@ struct DraftRequest {
   // Tokens that the batch gains elsewhere in one millisecond: another level should be drafted only if it
   // promises more. 0: draft as far as the limits allow.
   double rate = 0;
+  double row_ms = 0;  // time of one more node in the target's pass, which a level must be worth as well
   const AcceptanceEstimates* estimates = nullptr;  // internal: learned acceptance by probability; may be null
   const TargetAccess* target = nullptr;            // internal: set if the traits ask for it
 };

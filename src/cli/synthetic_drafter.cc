@@ -62,7 +62,7 @@ bool SyntheticDrafter::wants_level(const Growing& one) const {
   const DraftRequest& request = one.request;
   if (request.rate == 0 || request.estimates == nullptr) return true;
   const int depth = one.tree->depth(one.end);
-  return one.reached * request.estimates->continuation(depth) > request.rate * level_ms_;
+  return one.reached * request.estimates->continuation(depth) > request.rate * (level_ms_ + request.row_ms);
 }
 
 // The first proposal is replaced and goes on; others stay beside it unless they would be right.

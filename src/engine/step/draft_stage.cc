@@ -65,6 +65,7 @@ DraftRequest DraftStage::request_of(const SequenceStep& step) const {
           .constraint = sequence.constraint(),
           .constraint_state = sequence.constraint_state(),
           .rate = step.rate,
+          .row_ms = step.row_ms,
           .estimates = step.estimates};
 }
 

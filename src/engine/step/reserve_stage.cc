@@ -70,6 +70,7 @@ void ReserveStage::share_rows(std::span<SequenceStep> steps) {
     plan.max_depth = draft.depth;
     if (plan.max_depth == 0) plan.max_nodes = 0;
     step.rate = draft.rate;
+    step.row_ms = draft.row_ms;
     step.estimates = draft.estimates;
   }
 }

@@ -22,6 +22,7 @@ struct SequenceStep {
   // Filled in by reserve, which also narrows the limits of the plan's tree:
   bool may_cut = false;  // the policy cuts this tree after it is drafted
   double rate = 0.0;     // see DraftRequest::rate
+  double row_ms = 0.0;   // see DraftRequest::row_ms
   const AcceptanceEstimates* estimates = nullptr;
   std::optional<KvTransaction> transaction;  // until commit
   // Filled in by draft:

@@ -126,6 +126,7 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts) {
   const double plain = costs_.plain_rate();
   choose_sequences(plain);
   const bool is_plain = ++steps_since_plain_ >= kStepsToPlain;
+  const double row_ms = costs_.second_row_ms();
   for (const auto& [draft, candidate_state] : candidates_) {
     State& state = *candidate_state;
     if (is_plain || !may_draft(state)) {
@@ -136,6 +137,7 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts) {
       continue;
     }
     draft->rate = advantage_ * plain;
+    draft->row_ms = row_ms;
     draft->estimates = &state.estimates;
   }
   if (std::ranges::all_of(drafts, [](const Draft& draft) { return draft.depth == 0; }))

@@ -67,6 +67,7 @@ class SpeculationPolicy {
     int depth = 0;                     // in: the limit; out: levels to draft, 0: none
     std::optional<bool> is_auto = {};  // unset: Options::is_auto
     double rate = 0.0;                 // tokens per ms that another level must bring, see DraftRequest::rate
+    double row_ms = 0.0;               // see DraftRequest::row_ms
     const AcceptanceEstimates* estimates = nullptr;
   };
   // Starts a step: decides which of the sequences draft.

@@ -146,7 +146,7 @@ class BatchSimulation {
         if (drafts[i].depth == 0 || one.tree.drafted() < level) continue;
         if (level > 0 && drafts[i].estimates != nullptr &&
             one.reached * drafts[i].estimates->continuation(level) <=
-                drafts[i].rate * world_.level(drafting) / drafting) {
+                drafts[i].rate * (world_.level(drafting) / drafting + drafts[i].row_ms)) {
           continue;
         }
         const double p =

@@ -35,6 +35,8 @@ class StepCosts {
   double pass_ms(double drafted_rows) const {
     return passes_.pass_ms(load_.rows + drafted_rows, load_.context);
   }
+  // The time that a second drafted row of each sequence adds to the pass, for one of them.
+  double second_row_ms() const { return (pass_ms(2.0 * drafting_) - pass_ms(drafting_)) / drafting_; }
   double plain_ms() const { return pass_ms(0.0) + plain_rest_ms_; }
   double plain_rate() const { return load_.sequences / plain_ms(); }
   double rate(const DraftForecast& forecast) const;

@@ -103,12 +103,17 @@ void TreeGrowth::stop() {
   top_nodes_.keep(*tree_, request_->max_nodes);
 }
 
-// Whether a level below the frontier is expected to add more accepted tokens than its drafting time is worth.
+// Whether a level below the frontier is expected to add more accepted tokens than its drafting time is worth,
+// beyond those that the rows of its nodes are worth.
 bool TreeGrowth::is_level_worthwhile(int depth) const {
   if (request_->rate == 0.0 || request_->estimates == nullptr || depth == 0) return true;
-  double reached = 0.0;
-  for (const int node : frontier_) reached += scores_[static_cast<size_t>(node)];
-  return reached * request_->estimates->continuation(depth) > request_->rate * options_->level_ms;
+  const double continuation = request_->estimates->continuation(depth);
+  double gain = 0.0;
+  for (const int node : frontier_) {
+    const double accepted = scores_[static_cast<size_t>(node)] * continuation;
+    gain += std::max(0.0, accepted - request_->rate * request_->row_ms);
+  }
+  return gain > request_->rate * options_->level_ms;
 }
 
 void TreeGrowth::expand_node(int node, int count, std::span<const float> logits) {

@@ -52,6 +52,7 @@ struct Growing {
   int max_nodes = 16;
   double rate = 0.0;
   double level_ms = 0.0;
+  double row_ms = 0.0;
   const AcceptanceEstimates* estimates = nullptr;
   Draft draft = logits_after;
 };
@@ -71,6 +72,7 @@ TokenTree grow(const Growing& setup) {
                              .sampling = &setup.sampling,
                              .acceptance = setup.rule,
                              .rate = setup.rate,
+                             .row_ms = setup.row_ms,
                              .estimates = setup.estimates};
   TreeGrowth growth;
   growth.start(options, request, tree, history);
@@ -279,6 +281,9 @@ TEST(TreeGrowth, StopsWhereALevelIsExpectedToAddLessThanItsTimeIsWorth) {
   Growing setup{.max_depth = 4, .rate = 1.0, .level_ms = 1e-6, .estimates = &estimates};
   EXPECT_EQ(grow(setup).drafted(), 4);
   setup.level_ms = 1.0;  // a level is expected to add less than one token
+  EXPECT_EQ(grow(setup).drafted(), 1);
+  setup.level_ms = 1e-6;
+  setup.row_ms = 1.0;  // nor is the target's row for it
   EXPECT_EQ(grow(setup).drafted(), 1);
 }
 

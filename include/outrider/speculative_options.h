@@ -57,6 +57,13 @@ enum class LengthSchedule : uint8_t {
 // The quantity that the relaxed rule compares with its delta.
 enum class RelaxedSpace : uint8_t { kProbability, kLogProbability };
 
+// How a draft model with another vocabulary drafts for a target.
+enum class VocabularyMatch : uint8_t {
+  kAuto,     // kStrings for greedy requests, else kTokens
+  kTokens,   // it proposes those of its tokens that the target has as well (2502.05202, TLI)
+  kStrings,  // its likeliest text, in tokens of the target (2502.05202, SLEM)
+};
+
 struct TreeOptions {
   TreeKind kind = TreeKind::kChain;
   std::vector<int> expansion = {1, 1, 3, 1, 1, 1, 1, 1};  // kStatic: children per node, by level
@@ -145,7 +152,8 @@ struct SpeculativeOptions {
 
   std::filesystem::path speculative_model;  // DraftTarget: the draft model; else a learned drafter's files
   std::vector<std::filesystem::path> speculative_models;  // SpecInfer: several draft models
-  std::vector<Method> combine;                            // Combined: methods that share one tree
+  VocabularyMatch vocabulary_match = VocabularyMatch::kAuto;
+  std::vector<Method> combine;  // Combined: methods that share one tree
   // Eagle3: layers of the target whose output is read; empty: those that the drafter's files name.
   std::vector<int> eagle3_layers_to_capture;
   // Open questions, which the engine answers when it has opened the files:

@@ -234,6 +234,14 @@ Status assign_relaxed_space(SpeculativeConfig& config, std::string_view text) {
           {{"log_probability", RelaxedSpace::kLogProbability}, {"probability", RelaxedSpace::kProbability}}});
 }
 
+Status assign_vocabulary_match(SpeculativeConfig& config, std::string_view text) {
+  return assign_choice<&Options::vocabulary_match>(
+      config, text,
+      std::array<std::pair<std::string_view, VocabularyMatch>, 3>{{{"auto", VocabularyMatch::kAuto},
+                                                                   {"tokens", VocabularyMatch::kTokens},
+                                                                   {"strings", VocabularyMatch::kStrings}}});
+}
+
 Status assign_policy(SpeculativeConfig& config, std::string_view text) {
   return assign_choice<&Options::is_auto>(
       config, text, std::array<std::pair<std::string_view, bool>, 2>{{{"fixed", false}, {"auto", true}}});
@@ -385,6 +393,10 @@ const SpeculativeKey kKeys[] = {
     {"speculative_models", keys_of(Method::kSpecInfer), "",
      "several draft models that share one tree",
      assign_models},
+    {"vocabulary_match", keys_of(Method::kDraftTarget) | keys_of(Method::kPard) | keys_of(Method::kSpecInfer), "auto",
+     "how a draft model with another tokenizer drafts: tokens (those that both have), strings (its likeliest "
+     "text, in tokens of the target) or auto (strings for greedy requests, else tokens)",
+     assign_vocabulary_match},
     {"use_sa_spec", kModelMethods, "false",
      "the method shares its trees with Suffix, as in combine=[Suffix, Eagle3]",
      assign_with_suffix},

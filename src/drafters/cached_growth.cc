@@ -32,9 +32,7 @@ CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterConte
       growth_(growth_options(options, policy_.get())),
       max_nodes_(largest_tree(options)),
       max_staged_(max_staged(options)),
-      vocab_(vocabulary.size),
-      own_ids_(vocabulary.own_ids.begin(), vocabulary.own_ids.end()),
-      mask_(vocabulary.mask) {
+      vocabulary_(vocabulary) {
   const auto batch = static_cast<size_t>(context.max_batch);
   batch_.reserve({.rows = max_rows(options, context),
                   .max_sequences = context.max_batch,
@@ -47,6 +45,11 @@ CachedGrowth::CachedGrowth(const SpeculativeOptions& options, const DrafterConte
   }
   active_.reserve(batch);
   rows_.reserve(batch);
+}
+
+void CachedGrowth::start(const Vocabulary& vocabulary) {
+  start();
+  vocabulary_ = vocabulary;
 }
 
 void CachedGrowth::reserve(DraftSequence& sequence, int64_t length) const {
@@ -88,14 +91,16 @@ CachedGrowth::Rows CachedGrowth::append_frontier(Growing& growing) {
   DraftSequence& sequence = *growing.sequence;
   const TokenTree& tree = growing.growth.tree();
   const bool is_root = tree.drafted() == 0;
-  if (is_root && mask_) return {.sequence = &sequence, .first = 0, .logits_index = append_masks(growing)};
+  if (is_root && vocabulary_.mask)
+    return {.sequence = &sequence, .first = 0, .logits_index = append_masks(growing)};
   const int first = is_root ? 0 : static_cast<int>(sequence.tokens.size());
   growing.entries.resize(static_cast<size_t>(tree.size()), -1);
   for (const int node : growing.growth.frontier()) {
     if (is_root) break;
     growing.entries[static_cast<size_t>(node)] = static_cast<int>(sequence.tokens.size());
     const TokenId token = tree.token(node);
-    sequence.tokens.push_back(own_ids_.empty() ? token : own_ids_[static_cast<size_t>(token)]);
+    sequence.tokens.push_back(vocabulary_.own_ids.empty() ? token
+                                                          : vocabulary_.own_ids[static_cast<size_t>(token)]);
     sequence.parents.push_back(growing.entries[static_cast<size_t>(tree.parent(node))]);
   }
   const int index =
@@ -110,7 +115,7 @@ int CachedGrowth::append_masks(Growing& growing) {
   const DraftRequest& request = growing.growth.request();
   const auto root = static_cast<int>(sequence.tokens.size()) - 1;
   const auto levels = static_cast<size_t>(std::min({request.max_depth, request.max_nodes, max_nodes_}));
-  sequence.tokens.resize(sequence.tokens.size() + levels - 1, *mask_);
+  sequence.tokens.resize(sequence.tokens.size() + levels - 1, *vocabulary_.mask);
   return append_chain(batch_, sequence.kv, *sequence.staged, sequence.tokens, root);
 }
 
@@ -121,19 +126,21 @@ void CachedGrowth::expand_all_levels(std::span<const float> logits) {
     growing.sequence->computed = growing.sequence->parents.size();  // masks are no text
     auto row = static_cast<size_t>(rows_[i].logits_index);
     for (; !growing.growth.frontier().empty(); ++row)
-      growing.growth.expand([&](size_t) { return logits.subspan(row * width, static_cast<size_t>(vocab_)); });
+      growing.growth.expand(
+          [&](size_t) { return logits.subspan(row * width, static_cast<size_t>(vocabulary_.size)); });
   }
   active_.clear();
 }
 
 void CachedGrowth::expand(std::span<const float> logits) {
-  if (mask_) return expand_all_levels(logits);
+  if (vocabulary_.mask) return expand_all_levels(logits);
   const size_t width = logits.size() / batch_.logits_rows.size();
   for (size_t i = 0; i < active_.size(); ++i) {
     const auto index = static_cast<size_t>(rows_[i].logits_index);
     rows_[i].sequence->computed = rows_[i].sequence->tokens.size();
-    active_[i]->growth.expand(
-        [&](size_t node) { return logits.subspan((index + node) * width, static_cast<size_t>(vocab_)); });
+    active_[i]->growth.expand([&](size_t node) {
+      return logits.subspan((index + node) * width, static_cast<size_t>(vocabulary_.size));
+    });
   }
   std::erase_if(active_, [](Growing* growing) { return growing->growth.frontier().empty(); });
 }

@@ -62,6 +62,8 @@ class CachedGrowth {
   void reserve(DraftSequence& sequence, int64_t length) const;
 
   void start() { active_.clear(); }
+  // As above; from now on trees are of this vocabulary, whose ids must outlive them.
+  void start(const Vocabulary& vocabulary);
   // Adds a sequence to this draft, with its tokens that have no entries yet, the root last. False: there are
   // no pages, or nothing is to be drafted.
   bool add(const DraftRequest& request, TokenTree& tree, DraftSequence& sequence,
@@ -86,7 +88,7 @@ class CachedGrowth {
       const double start = now_ms();
       const auto growing = static_cast<double>(active_.size());
       expand(forward(std::as_const(batch_), std::span<const Rows>(rows_)));
-      if (mask_) return;  // further levels cost nothing
+      if (vocabulary_.mask) return;  // further levels cost nothing
       const double each = (now_ms() - start) / growing;
       if (!std::exchange(is_first_pass, false) || each < growth_.level_ms) learn_cost(growth_.level_ms, each);
     }
@@ -111,9 +113,7 @@ class CachedGrowth {
   GrowthOptions growth_;
   int max_nodes_;   // of one tree
   int max_staged_;  // of one draft
-  int64_t vocab_;
-  std::vector<TokenId> own_ids_;
-  std::optional<TokenId> mask_;
+  Vocabulary vocabulary_;
   ForwardBatch batch_;
   std::vector<std::unique_ptr<Growing>> growing_;  // one per request, and spare ones
   std::vector<Growing*> active_;                   // those that still grow

@@ -104,7 +104,9 @@ TEST_F(ProgramTest, ADraftMayHaveAnotherVocabulary) {
   const std::string common = "generate " + kModel + " -p 'a b a b a b' --max-tokens 40 --seed 5 --json";
   for (const char* temperature : {" --temperature 0", " --temperature 0.8"}) {
     const Json plain = run_json(common + temperature + " --speculative none");
-    for (const char* tree : {"max_draft_len=3", "tree=dynamic", "expansion=[2,2]"}) {
+    for (const char* tree :
+         {"max_draft_len=3", "tree=dynamic", "expansion=[2,2]", "max_draft_len=3,vocabulary_match=strings",
+          "expansion=[2,2],vocabulary_match=tokens"}) {
       const Json json = run_json(common + temperature + " --speculative draft_target,policy=fixed," + tree +
                                  ",speculative_model=" + kOtherVocabulary);
       EXPECT_EQ(json["token_ids"], plain["token_ids"]) << temperature << tree;

@@ -13,6 +13,8 @@
 
 #include "config/methods.h"
 #include "drafters/cached_growth.h"
+#include "drafters/draft_target/string_match.h"
+#include "drafters/draft_target/text_trees.h"
 #include "drafters/draft_target/vocabulary_bridge.h"
 #include "drafters/draft_target/vocabulary_match.h"
 #include "drafters/resolve.h"
@@ -24,10 +26,13 @@ namespace {
 
 class DraftTargetDrafter final : public Drafter {
  public:
-  // A draft with the target's vocabulary needs no bridge.
+  // A draft with the target's vocabulary needs neither bridge nor strings; others have one or both of
+  // vocabulary_match.
   struct Draft {
     std::unique_ptr<Model> model;
     std::optional<VocabularyBridge> bridge = {};
+    std::optional<StringMatch> strings = {};
+    VocabularyMatch match = VocabularyMatch::kTokens;
     std::optional<TokenId> mask = {};  // see CachedGrowth::Vocabulary
   };
   DraftTargetDrafter(Draft draft, const KvShape& shape, const SpeculativeOptions& options,
@@ -35,16 +40,16 @@ class DraftTargetDrafter final : public Drafter {
       : traits_{.name = std::string(method_name(options.decoding_type)),
                 .emits_probabilities = true,
                 .drafts_ahead = true},
-        model_(std::move(draft.model)),
-        bridge_(std::move(draft.bridge)),
-        growth_(
-            options, context, shape,
-            {.size = bridge_ ? context.vocab_size : std::min(context.vocab_size, model_->config().vocab_size),
-             .own_ids = bridge_ ? bridge_->draft_ids() : std::span<const TokenId>(),
-             .mask = draft.mask}),
-        context_(model_->config().max_context),
+        draft_(std::move(draft)),
+        own_{.size = draft_.model->config().vocab_size, .own_ids = {}, .mask = draft_.mask},
+        shared_{.size = draft_.bridge ? context.vocab_size : std::min(context.vocab_size, own_.size),
+                .own_ids = draft_.bridge ? draft_.bridge->draft_ids() : std::span<const TokenId>(),
+                .mask = draft_.mask},
+        growth_(options, context, shape, shared_),
+        context_(draft_.model->config().max_context),
         max_length_(context.context),
         prefill_chunk_(context.prefill_chunk) {
+    if (draft_.strings) text_trees_.emplace(*draft_.strings, *draft_.bridge);
     path_.reserve(static_cast<size_t>(std::max(prefill_chunk_, CachedGrowth::max_staged(options))));
   }
 
@@ -55,22 +60,27 @@ class DraftTargetDrafter final : public Drafter {
     texts_.erase(sequence);
   }
   DrafterMemory memory() const override {
-    return {.weight_bytes = model_->weight_bytes(), .cache_bytes = growth_.cache().shape().total_bytes()};
+    return {.weight_bytes = draft_.model->weight_bytes(),
+            .cache_bytes = growth_.cache().shape().total_bytes()};
   }
 
  private:
-  void prepare(const DraftRequest& request, TokenTree& tree);
+  bool matches_strings(const DraftRequest& request) const;
+  void draft_tokens(std::span<const DraftRequest> requests, std::span<TokenTree> trees);
+  void draft_texts(std::span<const DraftRequest> requests, std::span<TokenTree> trees);
+  void prepare(const DraftRequest& request, std::span<const TokenId> tokens, TokenTree& tree);
   std::span<const TokenId> read(const DraftRequest& request);
   DraftSequence& open(const DraftRequest& request, std::span<const TokenId> tokens);
   void commit(DraftSequence& sequence, std::span<const TokenId> tokens);
   bool compute(DraftSequence& sequence, std::span<const TokenId> tokens);
 
   DrafterTraits traits_;
-  std::unique_ptr<Model> model_;
-  std::optional<VocabularyBridge> bridge_;
+  Draft draft_;
+  CachedGrowth::Vocabulary own_, shared_;  // of trees in the draft's tokens and in the target's
   CachedGrowth growth_;
-  int64_t context_;     // tokens of the longest sequence that the draft model was made for
-  int64_t max_length_;  // tokens of the longest sequence in the engine
+  std::optional<TextTrees> text_trees_;  // where there are strings
+  int64_t context_;                      // tokens of the longest sequence that the draft model was made for
+  int64_t max_length_;                   // tokens of the longest sequence in the engine
   int prefill_chunk_;
   std::vector<int> path_;                                       // scratch of commit() and compute()
   std::unordered_map<uint64_t, VocabularyBridge::Text> texts_;  // where there is a bridge
@@ -78,29 +88,58 @@ class DraftTargetDrafter final : public Drafter {
 };
 
 Status DraftTargetDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
-  growth_.start();
-  for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], trees[i]);
-  growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows>) {
-    const std::span<const float> logits = model_->forward(batch, growth_.cache());
-    return bridge_ ? bridge_->translate(logits, logits.size() / batch.logits_rows.size()) : logits;
-  });
+  draft_tokens(requests, trees);
+  if (text_trees_) draft_texts(requests, trees);
   return {};
+}
+
+// Probabilities matter where tokens are sampled; a greedy request wants the likeliest text.
+bool DraftTargetDrafter::matches_strings(const DraftRequest& request) const {
+  if (draft_.match != VocabularyMatch::kAuto) return draft_.match == VocabularyMatch::kStrings;
+  return draft_.strings && request.sampling->temperature == 0.0;
+}
+
+void DraftTargetDrafter::draft_tokens(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  growth_.start(shared_);
+  for (size_t i = 0; i < requests.size(); ++i)
+    if (!matches_strings(requests[i])) prepare(requests[i], read(requests[i]), trees[i]);
+  growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows>) {
+    const std::span<const float> logits = draft_.model->forward(batch, growth_.cache());
+    return draft_.bridge ? draft_.bridge->translate(logits, logits.size() / batch.logits_rows.size())
+                         : logits;
+  });
+}
+
+void DraftTargetDrafter::draft_texts(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  growth_.start(own_);
+  text_trees_->start(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (!matches_strings(requests[i])) continue;
+    const std::span<const TokenId> tokens = read(requests[i]);
+    if (tokens.empty()) continue;
+    prepare(text_trees_->ask(i, requests[i], tokens), tokens, text_trees_->tree(i));
+  }
+  growth_.grow([&](const ForwardBatch& batch, std::span<const CachedGrowth::Rows>) {
+    return draft_.model->forward(batch, growth_.cache());
+  });
+  text_trees_->hand_over(requests, trees);
 }
 
 // The text of the request in the draft's tokens.
 std::span<const TokenId> DraftTargetDrafter::read(const DraftRequest& request) {
-  if (!bridge_) return request.tokens;
+  if (!draft_.bridge) return request.tokens;
   VocabularyBridge::Text& text = texts_[request.sequence];
-  bridge_->read(request.tokens, text);
+  draft_.bridge->read(request.tokens, text);
   return text.tokens;
 }
 
 // Caches the sequence up to the pending token, except for the tokens that the first pass computes; then the
-// sequence takes part in the draft, if it fits into the draft model's context and vocabulary.
-void DraftTargetDrafter::prepare(const DraftRequest& request, TokenTree& tree) {
-  const std::span<const TokenId> tokens = read(request);
+// sequence takes part in the draft, if it fits into the draft model's context and vocabulary. `tokens` is its
+// text in the draft's tokens.
+void DraftTargetDrafter::prepare(const DraftRequest& request, std::span<const TokenId> tokens,
+                                 TokenTree& tree) {
   const bool is_known_vocabulary = std::all_of(
-      tokens.begin(), tokens.end(), [&](TokenId token) { return token < model_->config().vocab_size; });
+      tokens.begin(), tokens.end(), [&](TokenId token) { return token < draft_.model->config().vocab_size; });
   if (tokens.empty() || !is_known_vocabulary) return;
   if (static_cast<int64_t>(tokens.size()) + request.max_depth > context_) return;
   DraftSequence& sequence = open(request, tokens);
@@ -154,7 +193,7 @@ bool DraftTargetDrafter::compute(DraftSequence& sequence, std::span<const TokenI
     ForwardBatch& batch = growth_.batch();
     batch.clear();
     append_chain(batch, sequence.kv, *transaction, chunk, LogitsWanted::kNone);
-    model_->forward(batch, growth_.cache());
+    draft_.model->forward(batch, growth_.cache());
     path_.resize(chunk.size());
     std::iota(path_.begin(), path_.end(), 0);
     transaction->commit(path_, chunk);
@@ -196,6 +235,20 @@ Result<std::shared_ptr<Drafter>> make_with(DraftTargetDrafter::Draft draft, cons
       std::make_shared<DraftTargetDrafter>(std::move(draft), shape, options, context));
 }
 
+// Makes what leads from the draft's vocabulary to the target's, where they differ. Error: nothing does.
+Status match_vocabularies(const ModelFile& file, const SpeculativeOptions& options,
+                          const DrafterContext& context, DraftTargetDrafter::Draft& draft) {
+  OUTRIDER_TRY(const std::shared_ptr<const Tokenizer> tokenizer, Tokenizer::create(file.tokenizer));
+  if (check_same_vocabulary(*context.tokenizer, *tokenizer).ok()) return {};
+  draft.bridge.emplace(*context.tokenizer, tokenizer, context.vocab_size);
+  draft.match = options.vocabulary_match;
+  const Status shared = draft.bridge->check_shared();
+  if (draft.match == VocabularyMatch::kTokens) return shared;
+  if (!shared.ok()) draft.match = VocabularyMatch::kStrings;
+  draft.strings.emplace(*context.tokenizer, context.vocab_size);
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOptions& options,
@@ -205,11 +258,8 @@ Result<std::shared_ptr<Drafter>> make_draft_target_drafter(const SpeculativeOpti
                        " expects speculative_model, the path of a draft model; found none");
   }
   OUTRIDER_TRY(const ModelFile file, open_model(options.speculative_model));
-  OUTRIDER_TRY(const std::shared_ptr<const Tokenizer> tokenizer, Tokenizer::create(file.tokenizer));
   DraftTargetDrafter::Draft draft;
-  if (!check_same_vocabulary(*context.tokenizer, *tokenizer).ok()) {
-    OUTRIDER_TRY(draft.bridge, VocabularyBridge::create(*context.tokenizer, tokenizer, context.vocab_size));
-  }
+  OUTRIDER_RETURN_IF_ERROR(match_vocabularies(file, options, context, draft));
   OUTRIDER_TRY(draft.model, Model::load(file, {.kernels = context.kernels,
                                                .pool = context.pool,
                                                .weights = context.weights,

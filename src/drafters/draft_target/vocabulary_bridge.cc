@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "drafters/draft_target/token_bytes.h"
+
 namespace outrider {
 namespace {
 
@@ -15,8 +17,6 @@ namespace {
 constexpr size_t kShortestSegment = 32;
 constexpr size_t kLongestSegment = 256;
 
-constexpr EncodeOptions kPlainText = {.add_special = false, .parse_special = false};
-
 // Control tokens are the same by their spelling, all others by their bytes.
 std::string key_of(const Tokenizer& tokenizer, TokenId token) {
   const bool is_control = tokenizer.is_control(token);
@@ -24,41 +24,43 @@ std::string key_of(const Tokenizer& tokenizer, TokenId token) {
          std::string(is_control ? tokenizer.token_piece(token) : tokenizer.token_bytes(token));
 }
 
-// Whether the tokenizer puts a space before every text.
-bool puts_space(const Tokenizer& tokenizer) {
-  const std::vector<TokenId> letter = tokenizer.encode("a", kPlainText);
-  return !letter.empty() && tokenizer.token_bytes(letter.front()).starts_with(' ');
+// The token of every key, among the first `count`. Several ids of one vocabulary may stand for the same
+// bytes: the first counts that is not a byte by itself, because text is made of it.
+std::unordered_map<std::string, TokenId> tokens_by_key(const Tokenizer& tokenizer, int64_t count) {
+  std::unordered_map<std::string, TokenId> tokens;
+  for (TokenId token = 0; token < count; ++token) {
+    const auto [found, is_new] = tokens.emplace(key_of(tokenizer, token), token);
+    if (!is_new && is_byte_token(tokenizer, found->second) && !is_byte_token(tokenizer, token))
+      found->second = token;
+  }
+  return tokens;
 }
 
 }  // namespace
 
-Result<VocabularyBridge> VocabularyBridge::create(const Tokenizer& target,
-                                                  std::shared_ptr<const Tokenizer> draft,
-                                                  int64_t target_vocab) {
-  VocabularyBridge bridge(target, std::move(draft));
-  bridge.match(target_vocab);
-  if (bridge.shared_ >= kMinShared) return bridge;
-  return input_error("the draft model's vocabulary has " + std::to_string(bridge.shared_) +
-                     " tokens in common with the target's, expected at least " + std::to_string(kMinShared) +
-                     "; choose another draft model");
-}
-
-void VocabularyBridge::match(int64_t target_vocab) {
-  draft_ids_.assign(static_cast<size_t>(target_vocab), -1);
-  target_ids_.assign(static_cast<size_t>(draft_->vocab_size()), -1);
-  std::unordered_map<std::string, TokenId> known;
-  const auto targets = static_cast<TokenId>(std::min<int64_t>(target_vocab, target_->vocab_size()));
-  for (TokenId token = 0; token < targets; ++token) known.emplace(key_of(*target_, token), token);
-  for (TokenId token = 0; token < draft_->vocab_size(); ++token) {
-    const auto found = known.find(key_of(*draft_, token));
-    // Several ids of one vocabulary may stand for the same bytes; the first of each are matched.
-    if (found == known.end() || draft_ids_[static_cast<size_t>(found->second)] >= 0) continue;
-    draft_ids_[static_cast<size_t>(found->second)] = token;
-    target_ids_[static_cast<size_t>(token)] = found->second;
+VocabularyBridge::VocabularyBridge(const Tokenizer& target, std::shared_ptr<const Tokenizer> draft,
+                                   int64_t target_vocab)
+    : target_(&target),
+      draft_(std::move(draft)),
+      draft_ids_(static_cast<size_t>(target_vocab), -1),
+      target_ids_(static_cast<size_t>(draft_->vocab_size()), -1),
+      target_puts_space_(puts_space(*target_)),
+      draft_puts_space_(puts_space(*draft_)) {
+  const auto known = tokens_by_key(*target_, std::min<int64_t>(target_vocab, target_->vocab_size()));
+  for (const auto& [key, own] : tokens_by_key(*draft_, draft_->vocab_size())) {
+    const auto found = known.find(key);
+    if (found == known.end()) continue;
+    draft_ids_[static_cast<size_t>(found->second)] = own;
+    target_ids_[static_cast<size_t>(own)] = found->second;
     ++shared_;
   }
-  target_puts_space_ = puts_space(*target_);
-  draft_puts_space_ = puts_space(*draft_);
+}
+
+Status VocabularyBridge::check_shared() const {
+  if (shared_ >= kMinShared) return {};
+  return input_error("the draft model's vocabulary has " + std::to_string(shared_) +
+                     " tokens in common with the target's, expected at least " + std::to_string(kMinShared) +
+                     "; choose another draft model, or vocabulary_match=strings");
 }
 
 size_t VocabularyBridge::end_of_segment(std::span<const TokenId> tokens, size_t begin) const {
@@ -70,16 +72,19 @@ size_t VocabularyBridge::end_of_segment(std::span<const TokenId> tokens, size_t 
 }
 
 void VocabularyBridge::read(std::span<const TokenId> tokens, Text& text) const {
+  const bool goes_on =
+      text.read.size() <= tokens.size() && std::equal(text.read.begin(), text.read.end(), tokens.begin());
+  if (!goes_on) text = {};
   text.tokens.resize(text.finished);
   if (text.finished == 0 && draft_->adds_bos() && draft_->bos()) text.tokens.push_back(*draft_->bos());
-  for (size_t begin = text.read; begin < tokens.size();) {
+  for (size_t begin = text.read.size(); begin < tokens.size();) {
     const size_t end = end_of_segment(tokens, begin);
     encode(tokens.subspan(begin, end - begin), begin == 0, text.tokens);
     begin = end;
     // A segment that reaches the end of the tokens may go on.
     if (end == tokens.size()) break;
     text.finished = text.tokens.size();
-    text.read = end;
+    text.read.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(end));
   }
 }
 

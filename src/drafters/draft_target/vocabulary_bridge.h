@@ -3,7 +3,7 @@
 
 #include <memory>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "outrider/result.h"
@@ -20,17 +20,19 @@ class VocabularyBridge {
   // The text of one sequence in the draft's tokens.
   struct Text {
     std::vector<TokenId> tokens;
-    size_t finished = 0;  // of these, the first that later text does not change
-    size_t read = 0;      // the target's tokens that they stand for
+    size_t finished = 0;        // of these, the first that later text does not change
+    std::vector<TokenId> read;  // the target's tokens that they stand for
   };
 
-  // target_vocab: ids that the target can choose. Error: the two have less than kMinShared tokens in common.
-  static constexpr int kMinShared = 16;
-  static Result<VocabularyBridge> create(const Tokenizer& target, std::shared_ptr<const Tokenizer> draft,
-                                         int64_t target_vocab);
+  // target_vocab: ids that the target can choose.
+  VocabularyBridge(const Tokenizer& target, std::shared_ptr<const Tokenizer> draft, int64_t target_vocab);
 
-  // Brings `text` up to date with the target's tokens, of which those read before are unchanged. The
-  // result depends on the tokens alone and not on how many came at a time.
+  // Error: the two have less than kMinShared tokens in common.
+  static constexpr int kMinShared = 16;
+  Status check_shared() const;
+
+  // Brings `text` up to date with the target's tokens. The result depends on the tokens alone and not on how
+  // many came at a time, nor on tokens that were taken back.
   void read(std::span<const TokenId> tokens, Text& text) const;
 
   // The draft's id of every token of the target; -1: the draft does not have it.
@@ -42,9 +44,10 @@ class VocabularyBridge {
 
   int shared() const { return shared_; }
 
+  // The bytes of a token of the draft; empty for control tokens.
+  std::string_view draft_bytes(TokenId token) const { return draft_->token_bytes(token); }
+
  private:
-  VocabularyBridge(const Tokenizer& target, std::shared_ptr<const Tokenizer> draft)
-      : target_(&target), draft_(std::move(draft)) {}
   void match(int64_t target_vocab);
   bool starts_word(TokenId token) const { return target_->token_bytes(token).starts_with(' '); }
   size_t end_of_segment(std::span<const TokenId> tokens, size_t begin) const;

@@ -27,7 +27,7 @@ RANKS = [
 ROOMS = {
     "chat_template": [{"jinja"}],
     "cli": [{"reports"}, {"commands"}, {"program"}],
-    "draft_heads": [{"mtp"}],
+    "draft_heads": [{"assistant", "block", "mtp"}],
     "drafters": [{"ngram", "suffix", "lookahead", "early_exit", "draft_target", "learned"}, {"combined"}],
     "engine": [{"step"}],
     "formats": [{"gguf", "quantized", "torch"}, {"hf"}],

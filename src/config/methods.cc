@@ -66,7 +66,7 @@ constexpr std::array kMethods = {
                .max_total_draft_tokens = 62},
      .marks = {.any = "Ekv2E.weight|self_attention.self_attn.q_proj.weight"},
      .help = "a mixture of attentions over all layers of the target's cache (arXiv 2410.03804)"},
-    MethodRow{.method = Method::kDFlash, .name = "DFlash", .aliases = "draft-dflash",
+    MethodRow{.method = Method::kDFlash, .name = "DFlash", .aliases = "draft-dflash|dflash2",
               .needs = MethodNeeds::kHead,
      .usual = {.fills_block = true},
      .marks = {.all = "fc.weight|hidden_norm.weight", .none = kNotDFlash},

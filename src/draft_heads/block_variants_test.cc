@@ -116,7 +116,7 @@ void check_text(DFlashNetwork& network, const std::vector<float>& states, const 
                   text["confidence"][place].get<double>(), 1e-4);
       // The token before a place counts alone, whatever else is asked for at once.
       const TokenId asked[] = {7, before[place]};
-      row = network.logits_after(row, asked).last(vocab);
+      row = network.logits_after(row, first + place * hidden, asked).last(vocab);
     }
     expect_row(row, text["logits"][place], stride);
   }
@@ -138,6 +138,44 @@ TEST_P(BlockVariants, AgreeWithPyTorch) {
   }
 }
 
+// Every place's candidates, and their scores after the token before it, whatever else is asked for at once.
+void check_candidates(DFlashNetwork& network, const std::vector<float>& states, const json& places) {
+  const auto hidden = static_cast<size_t>(network.config().layers.hidden_size);
+  const auto vocab = static_cast<size_t>(network.config().layers.vocab_size);
+  ASSERT_EQ(static_cast<int>(places.size()), network.config().places());
+  const float* first = states.data() + static_cast<size_t>(network.config().first_place) * hidden;
+  const std::span<const float> found = network.logits(first, network.config().places());
+  const std::vector<float> logits(found.begin(), found.end());
+  for (size_t place = 0; place < places.size(); ++place) {
+    const TokenId asked[] = {7, places[place]["before"]};
+    const std::span<const float> row =
+        network.logits_after(std::span(logits).subspan(place * vocab, vocab), first + place * hidden, asked)
+            .last(vocab);
+    const auto candidates = places[place]["candidates"].get<std::vector<size_t>>();
+    EXPECT_EQ(std::ranges::count(row, -INFINITY), std::ssize(row) - std::ssize(candidates));
+    for (size_t i = 0; i < candidates.size(); ++i)
+      ASSERT_NEAR(row[candidates[i]], places[place]["scores"][i].get<double>(), 1e-4)
+          << "place " << place << ", token " << candidates[i];
+  }
+}
+
+json read_dflash2() {
+  std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/dflash2.json");
+  json golden = json::parse(stream);
+  golden["ids"] = nullptr;
+  return golden;
+}
+
+TEST_P(BlockVariants, DFlash2AgreesWithPyTorch) {
+  const json golden = read_dflash2();
+  BlockRun run(golden, golden, GetParam());
+  ASSERT_NE(run.network(), nullptr);
+  for (const json& text : golden["texts"]) {
+    check_candidates(*run.network(), run.states_after(text["tokens"]), text["places"]);
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, BlockVariants, testing::ValuesIn(head_golden_params()), head_golden_name);
 
 template <typename Change>
@@ -153,6 +191,39 @@ std::string refusal_of(const std::string& name, Change&& change) {
   const auto loaded = DFlashNetwork::load(
       *head, &*target, {.kernels = *select_kernels("reference"), .pool = &pool, .weights = {}});
   return loaded.ok() ? "" : loaded.error().message;
+}
+
+TEST(DFlash2Layout, EveryTensorHasItsShapeAndEveryKeyItsRange) {
+  const json golden = read_dflash2();
+  TestModel target({.name = golden["target"], .layers = golden["layers"]});
+  ThreadPool pool(1);
+  const auto refusal = [&](auto&& change) {
+    FakeHead made;
+    fill_head(made, golden);
+    change(made);
+    const auto head = open_head(made.write());
+    if (!head.ok()) return head.error().message;
+    EXPECT_EQ(head->method, Method::kDFlash);
+    const auto loaded = DFlashNetwork::load(
+        *head, &*target, {.kernels = *select_kernels("reference"), .pool = &pool, .weights = {}});
+    return loaded.ok() ? std::string() : loaded.error().message;
+  };
+  EXPECT_EQ(refusal([](FakeHead&) {}), "");
+  for (const auto& item : golden["shapes"].items()) {
+    const std::string& tensor = item.key();
+    EXPECT_THAT(refusal([&](FakeHead& made) { made.tensors.at(tensor).back() += 1; }),
+                AllOf(HasSubstr("tensor " + tensor), HasSubstr("expected the shape")));
+  }
+  EXPECT_THAT(refusal([](FakeHead& made) { made.tensors.erase("layers.1.mlp_conv.base_kernel"); }),
+              AllOf(HasSubstr("layers.1.mlp_conv.base_kernel"), HasSubstr("missing")));
+  for (const char* key : {"conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k"}) {
+    EXPECT_THAT(refusal([&](FakeHead& made) { made.config["dflash_config"].erase(key); }),
+                AllOf(HasSubstr(key), HasSubstr("found none")));
+    EXPECT_THAT(refusal([&](FakeHead& made) { made.config["dflash_config"][key] = 100000; }),
+                AllOf(HasSubstr(key), HasSubstr("found 100000")));
+  }
+  EXPECT_THAT(refusal([](FakeHead& made) { made.config["dflash_config"]["conv_group_size"] = 5; }),
+              HasSubstr("divides hidden_size 64, found 5"));
 }
 
 TEST(DSparkLayout, EveryTensorHasItsShape) {

@@ -122,9 +122,14 @@ Status check_block_tensors(const HeadFile& head, const DFlashConfig& config) {
       {.name = "t2d", .shape = {vocab}, .is_optional = true},
       {.name = "embed_tokens.weight", .shape = {vocab, hidden}, .is_optional = true}};
   if (config.markov) MarkovHead::append_tensors(head, *config.markov, expected);
+  if (config.selector) CandidateSelector::append_tensors(*config.selector, expected);
   for (int64_t i = 0; i < config.layers.layer_count; ++i) {
     append_layer_tensors(config.layers, {.prefix = fmt::format("layers.{}.", i), .input_size = hidden},
                          expected);
+    if (!config.convolutions) continue;
+    for (const char* part : {"attention", "mlp"})
+      BlockConvolution::append_tensors(fmt::format("layers.{}.{}_conv.", i, part), *config.convolutions,
+                                       expected);
   }
   return check_head_tensors(head, expected);
 }
@@ -144,6 +149,33 @@ Status read_block(const HeadFile& head, DFlashConfig& config) {
                     config.layers.vocab_size - 1, mask ? std::to_string(*mask) : "none"));
   }
   config.mask = static_cast<TokenId>(*mask);
+  return {};
+}
+
+// The parts that DFlash2 adds. A head has all of them or none.
+Status read_second_version(const HeadFile& head, DFlashConfig& config) {
+  if (!CandidateSelector::is_in(head)) return {};
+  OUTRIDER_TRY(const JsonObject own, block_object(head));
+  const int64_t hidden = config.layers.hidden_size;
+  const auto size = [&](std::string_view key, int64_t most) -> Result<int64_t> {
+    OUTRIDER_TRY(const auto stated, own.integer(key));
+    if (stated && *stated >= 1 && *stated <= most) return *stated;
+    return head.fail(fmt::format("config.json: expected a {} of 1 to {}, found {}", key, most,
+                                 stated ? std::to_string(*stated) : "none"));
+  };
+  BlockConvolution::Sizes convolutions{.hidden = hidden};
+  CandidateSelector::Sizes selector{.hidden = hidden, .vocab = config.layers.vocab_size};
+  OUTRIDER_TRY(convolutions.taps, size("conv_kernel_size", config.block_size));
+  OUTRIDER_TRY(convolutions.group, size("conv_group_size", hidden));
+  OUTRIDER_TRY(selector.rank, size("selector_rank", hidden));
+  OUTRIDER_TRY(selector.candidates, size("selector_top_k", config.layers.vocab_size));
+  if (hidden % convolutions.group != 0) {
+    return head.fail(
+        fmt::format("config.json: expected a conv_group_size that divides hidden_size {}, found {}", hidden,
+                    convolutions.group));
+  }
+  config.convolutions = convolutions;
+  config.selector = selector;
   return {};
 }
 
@@ -181,6 +213,7 @@ Result<DFlashConfig> read_dflash_config(const HeadFile& head, const ModelConfig&
     OUTRIDER_TRY(config.markov,
                  MarkovHead::read_sizes(head, target.hidden_size, target.vocab_size, config.draft_vocab));
   }
+  OUTRIDER_RETURN_IF_ERROR(read_second_version(head, config));
   OUTRIDER_TRY(config.ids, read_ids(head, target.layer_count, config.layers.layer_count));
   OUTRIDER_RETURN_IF_ERROR(check_block_tensors(head, config));
   OUTRIDER_TRY(config.vocabulary, read_vocabulary_map(head, config.draft_vocab, target.vocab_size));

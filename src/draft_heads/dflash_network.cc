@@ -23,7 +23,8 @@ Result<std::unique_ptr<DFlashNetwork>> DFlashNetwork::load(const HeadFile& head,
 
 Status DFlashNetwork::load_weights(const HeadFile& head, const ModelOptions& options) {
   const int64_t hidden = config_.layers.hidden_size;
-  WeightLoader loader(head.file, options);
+  const ModelFile file = CandidateSelector::with_table_names(head.file);
+  WeightLoader loader(file, options);
   OUTRIDER_RETURN_IF_ERROR(
       loader.plan({{"fc", hidden}}, std::ssize(config_.ids) * hidden, /*bias=*/false, fuse_));
   OUTRIDER_RETURN_IF_ERROR(loader.read_vector("hidden_norm.weight", hidden, context_norm_));
@@ -33,6 +34,7 @@ Status DFlashNetwork::load_weights(const HeadFile& head, const ModelOptions& opt
         .prefix = "layers." + std::to_string(i) + ".", .input_size = hidden, .splits_queries = true};
     OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(loader, config_.layers, place, weights_[i]));
   }
+  OUTRIDER_RETURN_IF_ERROR(plan_second_version(head, loader));
   if (head.tensors.contains("embed_tokens.weight"))
     OUTRIDER_RETURN_IF_ERROR(vocabulary_.plan_embedding(loader, "embed_tokens"));
   if (head.tensors.contains("lm_head.weight"))
@@ -41,6 +43,20 @@ Status DFlashNetwork::load_weights(const HeadFile& head, const ModelOptions& opt
     OUTRIDER_RETURN_IF_ERROR(markov_.emplace(*config_.markov, config_.vocabulary).plan(head, loader));
   OUTRIDER_TRY(memory_, loader.pack_all());
   weight_bytes_ = loader.packed_bytes();
+  return {};
+}
+
+Status DFlashNetwork::plan_second_version(const HeadFile& head, WeightLoader& loader) {
+  if (config_.selector) OUTRIDER_RETURN_IF_ERROR(selector_.emplace(*config_.selector).plan(loader));
+  if (!config_.convolutions) return {};
+  convolutions_.resize(weights_.size());
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    const std::string layer = "layers." + std::to_string(i) + ".";
+    Convolutions& around = convolutions_[i];
+    OUTRIDER_RETURN_IF_ERROR(
+        around.attention.plan(layer + "attention_conv.", *config_.convolutions, head, loader));
+    OUTRIDER_RETURN_IF_ERROR(around.mlp.plan(layer + "mlp_conv.", *config_.convolutions, head, loader));
+  }
   return {};
 }
 
@@ -93,16 +109,34 @@ std::span<const float> DFlashNetwork::run(const ForwardBatch& batch, KvCache& ca
   LayerOps& ops = layers_.ops();
   vocabulary_.embed(batch.tokens, states_.data());
   layers_.begin(batch, cache);
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    const DecoderLayer& layer = weights_[i];
-    ops.normalize(states_.data(), layer.attention_norm, normed_.data(), rows);
-    layers_.store_context(layer, static_cast<int64_t>(i), normed_.data());
-    layers_.query(layer, normed_.data());
-    layers_.see(config_.layers.traits_of(static_cast<int64_t>(i)).window, config_.is_causal[i]);
-    layers_.finish(layer, static_cast<int64_t>(i), states_.data());
-  }
+  for (size_t i = 0; i < weights_.size(); ++i) run_layer(i);
   ops.normalize(states_.data(), output_norm_, states_.data(), rows, epsilon);
   return {states_.data(), static_cast<size_t>(rows * config_.layers.hidden_size)};
+}
+
+// One layer over the rows of blocks.
+void DFlashNetwork::run_layer(size_t index) {
+  const DecoderLayer& layer = weights_[index];
+  const auto number = static_cast<int64_t>(index);
+  const int64_t rows = layers_.rows();
+  LayerOps& ops = layers_.ops();
+  Convolutions* around = convolutions_.empty() ? nullptr : &convolutions_[index];
+  const auto convolve = [&](BlockConvolution& part, BlockConvolution::Side side, float* x) {
+    if (side == BlockConvolution::kBefore) part.weigh(ops, x, rows);
+    part.apply(side, x, rows, config_.block_size);
+  };
+  ops.normalize(states_.data(), layer.attention_norm, normed_.data(), rows);
+  if (around) convolve(around->attention, BlockConvolution::kBefore, normed_.data());
+  layers_.store_context(layer, number, normed_.data());
+  layers_.query(layer, normed_.data());
+  layers_.see(config_.layers.traits_of(number).window, config_.is_causal[index]);
+  float* attended = layers_.attend(layer, number);
+  if (around) convolve(around->attention, BlockConvolution::kAfter, attended);
+  float* input = layers_.add_attended(layer, states_.data());
+  if (around) convolve(around->mlp, BlockConvolution::kBefore, input);
+  float* output = layers_.run_mlp(layer);
+  if (around) convolve(around->mlp, BlockConvolution::kAfter, output);
+  layers_.add_mlp(states_.data());
 }
 
 }  // namespace outrider

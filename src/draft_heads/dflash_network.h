@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "draft_heads/block/block_convolution.h"
+#include "draft_heads/block/candidate_selector.h"
 #include "draft_heads/head_layer.h"
 #include "draft_heads/head_vocabulary.h"
 #include "draft_heads/markov_head.h"
@@ -22,8 +24,12 @@ struct DFlashConfig {
   TokenId mask = 0;                 // token of a place to be drafted
   int64_t draft_vocab = 0;          // tokens that it proposes
   std::vector<TokenId> vocabulary;  // the target's id of each of them; empty: they are equal
-  std::optional<MarkovHead::Sizes> markov;  // DSpark's
+  std::optional<MarkovHead::Sizes> markov;              // DSpark's
+  std::optional<BlockConvolution::Sizes> convolutions;  // DFlash2's
+  std::optional<CandidateSelector::Sizes> selector;     // DFlash2's
 
+  // Whether the token before a place changes its distribution.
+  bool follows_tokens() const { return markov || selector; }
   int places() const { return static_cast<int>(block_size) - first_place; }
 };
 
@@ -34,8 +40,8 @@ Result<std::optional<int>> drafted_places(const HeadFile& head);
 // has another shape, or does not belong there.
 Result<DFlashConfig> read_dflash_config(const HeadFile& head, const ModelConfig& target);
 
-// The block drafter of arXiv 2602.06036, and DSpark's. For every committed token it caches keys and values
-// that depend on the token's features alone; the rows of a block see all of these and one another.
+// The block drafter of arXiv 2602.06036, DFlash2's and DSpark's. For every committed token it caches keys and
+// values that depend on the token's features alone; the rows of a block see all of these and one another.
 class DFlashNetwork {
  public:
   // Errors: those of read_dflash_config() and of loading weights. The target must outlive the network.
@@ -63,9 +69,12 @@ class DFlashNetwork {
   std::span<const float> logits(const float* states, int64_t rows) {
     return vocabulary_.logits(layers_.ops(), states, rows);
   }
-  // As MarkovHead::logits(). Precondition: config().markov
-  std::span<const float> logits_after(std::span<const float> place, std::span<const TokenId> before) {
-    return markov_->logits(layers_.ops(), place, before);
+  // Logits [tokens, vocab] of a place after each of these tokens, from its own [vocab] and its state; valid
+  // until the next call. Precondition: config().follows_tokens()
+  std::span<const float> logits_after(std::span<const float> place, const float* state,
+                                      std::span<const TokenId> before) {
+    return markov_ ? markov_->logits(layers_.ops(), place, before)
+                   : selector_->logits(layers_.ops(), place, state, before);
   }
   // As MarkovHead::confidence(); 1 without such a head.
   float confidence(const float* state, TokenId before) {
@@ -75,10 +84,19 @@ class DFlashNetwork {
  private:
   DFlashNetwork(DFlashConfig config, Model* target, const ModelOptions& options);
   Status load_weights(const HeadFile& head, const ModelOptions& options);
+  Status plan_second_version(const HeadFile& head, WeightLoader& loader);  // the parts that DFlash2 adds
+  void run_layer(size_t index);
 
   DFlashConfig config_;
   HeadVocabulary vocabulary_;
+  // The convolutions around the two parts of a layer.
+  struct Convolutions {
+    BlockConvolution attention, mlp;
+  };
+
   std::optional<MarkovHead> markov_;
+  std::optional<CandidateSelector> selector_;
+  std::vector<Convolutions> convolutions_;  // by layer, where there are any
   HeadLayers layers_;
   WeightMemory memory_;
   int64_t weight_bytes_ = 0;

@@ -29,7 +29,16 @@ constexpr NamePair kNames[] = {{"token_embd", "embed_tokens"},
                                {"output", "lm_head"},
                                {"markov_w1", "markov_head.markov_w1"},
                                {"markov_w2", "markov_head.markov_w2"},
-                               {"conf_proj", "confidence_head.proj"}};
+                               {"conf_proj", "confidence_head.proj"},
+                               {"selector_hidden", "candidate_selector.hidden_projection"}};
+// Names that end otherwise in the published layout.
+constexpr NamePair kWholeNames[] = {
+    {"selector_predecessor.weight", "candidate_selector.predecessor_codebook"},
+    {"selector_successor.weight", "candidate_selector.successor_codebook"},
+    {"attn_conv_base", "attention_conv.base_kernel"},
+    {"attn_conv_proj.weight", "attention_conv.kernel_projection.weight"},
+    {"ffn_conv_base", "mlp_conv.base_kernel"},
+    {"ffn_conv_proj.weight", "mlp_conv.kernel_projection.weight"}};
 constexpr NamePair kLayerNames[] = {{"attn_norm", "input_layernorm"},
                                     {"attn_norm_2", "hidden_norm"},
                                     {"attn_q", "self_attn.q_proj"},
@@ -51,6 +60,10 @@ std::string_view published(const NamePair (&names)[size], std::string_view name)
 
 // "blk.0.attn_q.weight" -> "layers.0.self_attn.q_proj.weight". Unknown names stay as they are.
 std::string published_name(std::string_view name, bool is_eagle) {
+  const size_t layer_end = name.starts_with("blk.") ? name.find('.', 4) : std::string_view::npos;
+  const size_t own = layer_end == std::string_view::npos ? 0 : layer_end + 1;
+  if (const auto whole = published(kWholeNames, name.substr(own)); whole != name.substr(own))
+    return own == 0 ? std::string(whole) : fmt::format("layers.{}.{}", name.substr(4, layer_end - 4), whole);
   const size_t end = name.rfind('.');
   if (end == std::string_view::npos) return std::string(name);
   const std::string_view part = name.substr(0, end), kind = name.substr(end);
@@ -159,6 +172,10 @@ class ConfigReader {
     if (mask) put("mask_token_id", std::to_string(*mask));
     if (const auto head = file_.tensors.find("markov_w1.weight"); head != file_.tensors.end())
       put("markov_rank", std::to_string(head->second.cols()));
+    for (const char* key : {"conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k"}) {
+      OUTRIDER_TRY(const auto size, keys_.integer(key));
+      if (size) put(key, std::to_string(*size));
+    }
     OUTRIDER_TRY(const auto window, keys_.integer("attention.sliding_window"));
     if (!window || *window == 0) return {};
     OUTRIDER_TRY(const std::vector<bool> slides, keys_.booleans("attention.sliding_window_pattern"));

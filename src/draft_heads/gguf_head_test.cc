@@ -48,6 +48,13 @@ const std::vector<std::pair<std::string, std::string>> kFileNames = {
     {"lm_head", "output"},
     {"markov_head.", ""},
     {"confidence_head.proj", "conf_proj"},
+    {"candidate_selector.hidden_projection", "selector_hidden"},
+    {"candidate_selector.predecessor_codebook", "selector_predecessor.weight"},
+    {"candidate_selector.successor_codebook", "selector_successor.weight"},
+    {"attention_conv.base_kernel", "attn_conv_base"},
+    {"attention_conv.kernel_projection", "attn_conv_proj"},
+    {"mlp_conv.base_kernel", "ffn_conv_base"},
+    {"mlp_conv.kernel_projection", "ffn_conv_proj"},
 };
 
 std::string file_name_of(std::string name, bool is_eagle) {
@@ -149,6 +156,12 @@ void expect_same_tensors(const HeadFile& found, const HeadFile& expected) {
 }
 
 json block_golden(const std::string& name) {
+  if (name == "dflash2") {
+    std::ifstream file(OUTRIDER_SOURCE_DIR "/tests/data/heads/dflash2.json");
+    json golden = json::parse(file);
+    golden["ids"] = nullptr;
+    return golden;
+  }
   std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/block_variants.json");
   const json goldens = json::parse(stream);
   for (const json& golden : goldens["cases"]) {
@@ -192,7 +205,9 @@ gguf::File block_keys(const json& golden) {
   for (const json& id : own[reads_inputs ? "aux_hidden_state_layer_ids" : "target_layer_ids"])
     ids.push_back(id.get<int32_t>() + (reads_inputs ? 0 : 1));
   keys.key("dflash.target_layers") = gguf::numbers<int32_t>(gguf::kI32, ids);
-  keys.key("dflash.block_size") = gguf::u32(config["block_size"]);
+  keys.key("dflash.block_size") = gguf::u32(own.value("block_size", config.value("block_size", 0u)));
+  for (const char* key : {"conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k"})
+    if (own.contains(key)) keys.key(std::string("dflash.") + key) = gguf::u32(own[key]);
   keys.key("tokenizer.ggml.mask_token_id") = gguf::u32(280);
   if (config.contains("markov_rank"))
     keys.key("dflash.sample_from_anchor") = gguf::boolean(reads_inputs ? 0 : 1);
@@ -206,7 +221,7 @@ gguf::File block_keys(const json& golden) {
 
 TEST(GgufHead, BlockDraftersAreTheCheckpoints) {
   TestModel target({.name = "qwen3", .layers = 6});
-  for (const char* name : {"sliding", "deepseek", "speculators"}) {
+  for (const char* name : {"sliding", "deepseek", "speculators", "dflash2"}) {
     SCOPED_TRACE(name);
     const json golden = block_golden(name);
     FakeHead made;
@@ -226,6 +241,13 @@ TEST(GgufHead, BlockDraftersAreTheCheckpoints) {
     EXPECT_EQ(own->first_place, other->first_place);
     EXPECT_EQ(own->mask, other->mask);
     EXPECT_EQ(own->vocabulary, other->vocabulary);
+    EXPECT_EQ(own->selector.has_value(), std::string(name) == "dflash2");
+    if (own->selector) {
+      EXPECT_EQ(own->convolutions->taps, other->convolutions->taps);
+      EXPECT_EQ(own->convolutions->group, other->convolutions->group);
+      EXPECT_EQ(own->selector->rank, other->selector->rank);
+      EXPECT_EQ(own->selector->candidates, other->selector->candidates);
+    }
     EXPECT_EQ(own->layers.ropes.front().theta, other->layers.ropes.front().theta);
     for (int64_t i = 0; i < own->layers.layer_count; ++i)
       EXPECT_EQ(own->layers.traits_of(i).window, other->layers.traits_of(i).window);

@@ -224,22 +224,39 @@ void HeadLayers::keep_wanted(float* states) {
 
 void HeadLayers::finish(const DecoderLayer& layer, int64_t index, float* states) {
   if (rows() == 0) return;
+  attend(layer, index);
+  add_attended(layer, states);
+  run_mlp(layer);
+  add_mlp(states);
+}
+
+float* HeadLayers::attend(const DecoderLayer& layer, int64_t index) {
   reserve(rows(), {&layer, 1});
   ops_.attend(
       shape_,
       {.qkv = qkv_.data(), .rows = attention_rows_, .cache = cache_, .layer = index, .y = attended_.data()});
   ops_.project(layer.attention_output, attended_.data(), delta_.data(), rows());
+  return delta_.data();
+}
+
+float* HeadLayers::add_attended(const DecoderLayer& layer, float* states) {
   ops_.add_and_normalize({.x = states,
                           .delta = delta_.data(),
                           .norm = &layer.mlp_norm,
                           .y = normed_.data(),
                           .rows = rows(),
                           .dim = hidden_size_});
+  return normed_.data();
+}
+
+float* HeadLayers::run_mlp(const DecoderLayer& layer) {
   ops_.project(layer.gate_up, normed_.data(), gate_up_.data(), rows());
   ops_.activate({.x = gate_up_.data(), .y = gated_.data(), .rows = rows(), .dim = layer.down.k});
   ops_.project(layer.down, gated_.data(), delta_.data(), rows());
-  ops_.add(delta_.data(), states, rows() * hidden_size_);
+  return delta_.data();
 }
+
+void HeadLayers::add_mlp(float* states) { ops_.add(delta_.data(), states, rows() * hidden_size_); }
 
 void HeadLayers::run(const DecoderLayer& layer, int64_t index, float* states, bool keeps_wanted) {
   const float* input = states;

@@ -59,8 +59,13 @@ class HeadLayers {
   void see_prefix_only();
   // From here on the rows are those with logits, in their order; so are those of `states` [rows, hidden].
   void keep_wanted(float* states);
-  // states += output(attention), then states += MLP(mlp_norm(states))
+  // states += output(attention), then states += MLP(mlp_norm(states)). The four steps below are the same one
+  // by one; each gives the rows that the next one reads, [rows, hidden], which may be changed in between.
   void finish(const DecoderLayer& layer, int64_t index, float* states);
+  float* attend(const DecoderLayer& layer, int64_t index);        // output(attention)
+  float* add_attended(const DecoderLayer& layer, float* states);  // states += those, mlp_norm(states)
+  float* run_mlp(const DecoderLayer& layer);                      // MLP of these
+  void add_mlp(float* states);                                    // states += those
   // A whole layer, normalising its input if it has weights for that; `keeps_wanted`: the last one, nothing
   // else depends on rows without logits.
   void run(const DecoderLayer& layer, int64_t index, float* states, bool keeps_wanted);

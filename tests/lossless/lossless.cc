@@ -103,6 +103,7 @@ std::vector<std::string> drafters() {
           "moa,speculative_model=moa_tli_2",
           "moa,speculative_model=moa_tli_3",
           "dflash,speculative_model=dflash",
+          "dflash,speculative_model=dflash2",
           "dspark,speculative_model=dspark",
           "combine=[suffix,mtp],speculative_model=mtp",
           "combine=[early_exit,moa],speculative_model=moa_tli_3"};

@@ -71,6 +71,25 @@ std::unique_ptr<FakeHead> make_sliding_dflash(const HeadTarget& target) {
   return head;
 }
 
+std::unique_ptr<FakeHead> make_dflash2(const HeadTarget& target) {
+  constexpr int64_t kTaps = 3, kGroup = 16, kRank = 8;
+  auto head = make_sliding_dflash(target);
+  head->config["dflash_config"].update({{"conv_kernel_size", kTaps},
+                                        {"conv_group_size", kGroup},
+                                        {"selector_rank", kRank},
+                                        {"selector_top_k", 12}});
+  for (const char* part :
+       {"layers.0.attention_conv.", "layers.0.mlp_conv.", "layers.1.attention_conv.", "layers.1.mlp_conv."}) {
+    head->tensors[std::string(part) + "base_kernel"] = {2, kTaps, target.hidden};
+    head->tensors[std::string(part) + "kernel_projection.weight"] = {2 * kTaps * target.hidden / kGroup,
+                                                                     target.hidden};
+  }
+  head->tensors["candidate_selector.hidden_projection.weight"] = {kRank, target.hidden};
+  head->tensors["candidate_selector.predecessor_codebook"] = {target.vocab, kRank};
+  head->tensors["candidate_selector.successor_codebook"] = {target.vocab, kRank};
+  return head;
+}
+
 std::unique_ptr<FakeHead> make_dspark(const HeadTarget& target, int first_place) {
   auto head = make_dflash(target);
   head->config.update({{"markov_rank", 8}, {"sample_from_anchor", first_place == 0}});
@@ -163,6 +182,7 @@ std::vector<HeadCase> head_cases() {
       {"peagle", Method::kPEagle, [] { return make_recurrent("peagle"); }},
       {"dflash", Method::kDFlash, [] { return make_dflash(kSmallTarget); }},
       {"dflash_sliding", Method::kDFlash, [] { return make_sliding_dflash(kSmallTarget); }},
+      {"dflash2", Method::kDFlash, [] { return make_dflash2(kSmallTarget); }},
       {"dspark", Method::kDSpark, [] { return make_dspark(kSmallTarget, 0); }},
       {"dspark_masks_only", Method::kDSpark, [] { return make_dspark(kSmallTarget, 1); }},
   };
@@ -174,6 +194,7 @@ std::filesystem::path default_head(const std::string& name) {
   static const std::map<std::string, Maker> kMakers = {
       {"medusa", [] { return make_medusa(kDefaultTarget, 3); }},
       {"dflash", [] { return make_dflash(kDefaultTarget); }},
+      {"dflash2", [] { return make_dflash2(kDefaultTarget); }},
       {"dspark", [] { return make_dspark(kDefaultTarget, 0); }},
       {"mtp_chained", [] { return make_mtp(kDefaultTarget, 3); }},
       {"moa", [] { return make_moa(kDefaultTarget, {}); }},

@@ -28,6 +28,8 @@ std::unique_ptr<FakeHead> make_medusa(const HeadTarget& target, int heads);
 std::unique_ptr<FakeHead> make_dflash(const HeadTarget& target);
 // A DFlash head whose first layer sees a window.
 std::unique_ptr<FakeHead> make_sliding_dflash(const HeadTarget& target);
+// A DFlash2 head; its first layer sees a window.
+std::unique_ptr<FakeHead> make_dflash2(const HeadTarget& target);
 // first_place: of a block that proposes a token, 0 or 1
 std::unique_ptr<FakeHead> make_dspark(const HeadTarget& target, int first_place);
 std::unique_ptr<FakeHead> make_mtp(const HeadTarget& target, int modules);

@@ -148,7 +148,7 @@ void DFlashDrafter::grow(Growing& growing, const float* states, std::span<const 
   TreeGrowth& growth = growing.growth;
   for (size_t place = 0; !growth.frontier().empty(); ++place) {
     const std::span<const float> own = logits.subspan(place * width, width);
-    if (!network_->config().markov) {
+    if (!network_->config().follows_tokens()) {
       growth.expand([&](size_t) { return own.first(vocab_); });
       continue;
     }
@@ -161,7 +161,7 @@ void DFlashDrafter::grow(Growing& growing, const float* states, std::span<const 
     before_.clear();
     for (const int node : growth.frontier()) before_.push_back(tree.token(node));
     if (before_.empty()) break;
-    const std::span<const float> biased = network_->logits_after(own, before_);
+    const std::span<const float> biased = network_->logits_after(own, states + place * hidden, before_);
     growth.expand([&](size_t node) { return biased.subspan(node * width, vocab_); });
   }
   growing.staged.reset();

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "draft_heads/head_file.h"
+#include "models/layer_ops.h"
+#include "models/weight_loader.h"
+
+namespace outrider {
+
+// A convolution over the places of a block whose weights depend on the place (DFlash2). It stands around a
+// part of a layer, once before it and once after it: channel c of place t becomes the sum over taps o of
+// (base[side][o][c] + own[t][side][o][c / group]) * x[t - o][c], where x is 0 before the block.
+class BlockConvolution {
+ public:
+  struct Sizes {
+    int64_t hidden = 0, taps = 0, group = 0;
+
+    int64_t groups() const { return hidden / group; }
+    int64_t own() const { return 2 * taps * groups(); }  // weights that a place has of its own
+  };
+  enum Side { kBefore, kAfter };
+
+  // `prefix`: "layers.0.attention_conv."
+  static void append_tensors(const std::string& prefix, const Sizes& sizes, std::vector<HeadTensor>& tensors);
+  // Must not move before the loader has packed all.
+  Status plan(const std::string& prefix, const Sizes& sizes, const HeadFile& head, WeightLoader& loader);
+  void reserve(LayerOps& ops, int64_t rows);
+
+  // Makes the weights of the places from their inputs [rows, hidden], the rows of blocks of `block` places.
+  void weigh(LayerOps& ops, const float* input, int64_t rows);
+  // Changes these rows in place. Precondition: weigh() of the same rows.
+  void apply(Side side, float* x, int64_t rows, int64_t block);
+
+ private:
+  Sizes sizes_;
+  std::vector<float> base_;  // [2, taps, hidden]
+  Projection own_;           // [own(), hidden]
+  Scratch weights_;          // [rows, 2, taps, groups]
+};
+
+}  // namespace outrider

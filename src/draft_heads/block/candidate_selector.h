@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "draft_heads/head_file.h"
+#include "models/layer_ops.h"
+#include "models/weight_loader.h"
+
+namespace outrider {
+
+// The part of DFlash2 that lets the tokens of a block depend on one another: the likeliest tokens of a place
+// are its candidates, and the token before the place changes their logits by
+// sum over r of before[token][r] * (hidden_projection * state)[r] * after[candidate][r].
+class CandidateSelector {
+ public:
+  struct Sizes {
+    int64_t hidden = 0, vocab = 0, rank = 0, candidates = 0;
+  };
+  static bool is_in(const HeadFile& head);
+  static void append_tensors(const Sizes& sizes, std::vector<HeadTensor>& tensors);
+
+  explicit CandidateSelector(const Sizes& sizes) : sizes_(sizes) {}
+  // `loader` is one of a file that has passed through with_table_names().
+  Status plan(WeightLoader& loader);
+  // The file with names of the two codebooks that end like those of all matrices.
+  static ModelFile with_table_names(const ModelFile& file);
+
+  // Logits [tokens, vocab] of a place after each of these tokens, from its own [vocab] and its state
+  // [hidden]; -inf for all but the candidates. Valid until the next call.
+  std::span<const float> logits(LayerOps& ops, std::span<const float> place, const float* state,
+                                std::span<const TokenId> before);
+
+ private:
+  void choose(std::span<const float> place);
+
+  Sizes sizes_;
+  Projection gate_;              // [rank, hidden]
+  PackedMatrix before_, after_;  // [vocab, rank]
+  std::vector<TokenId> chosen_;  // candidates of a place
+  std::vector<float> gates_;     // [rank]
+  std::vector<float> latent_;    // [rank]
+  std::vector<float> codes_;     // [candidates, rank]
+  Scratch logits_;               // [tokens, vocab]
+};
+
+}  // namespace outrider

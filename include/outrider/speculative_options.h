@@ -29,6 +29,7 @@ enum class Method : uint8_t {
   kMoa,
   kDFlash,
   kDSpark,
+  kAssistant,
   kCombined,
   kAuto,
   kUserProvided,

@@ -67,6 +67,7 @@ TEST(Methods, HeadsAreRecognisedByTheirTensors) {
       {{"fc.weight", "hidden_norm.weight", "layers.0.self_attn.q_proj.weight"}, Method::kDFlash},
       {{"fc.weight", "layers.0.hidden_norm.weight", "mask_hidden"}, Method::kPEagle},
       {{"fc.weight", "hidden_norm.weight", "markov_head.markov_w1.weight"}, Method::kDSpark},
+      {{"pre_projection.weight", "post_projection.weight", "model.norm.weight"}, Method::kAssistant},
       {{"mtp.fc.weight", "mtp.layers.0.self_attn.q_proj.weight"}, Method::kMtp},
       {{"model.layers.61.eh_proj.weight"}, Method::kMtp},
       {{"Ekv2E.weight"}, Method::kMoa},

@@ -90,6 +90,7 @@ Result<HeadFile> make_head(Method method, const fs::path& directory, OpenTensors
 
 // A whole model may bring a head along. In models that also see, the names of the language model are longer.
 bool is_whole_model(const StoredTensors& tensors) {
+  if (tensors.contains("pre_projection.weight")) return false;  // an assistant has an embedding of its own
   constexpr std::array kEmbeddings = {"model.embed_tokens.weight", "language_model.model.embed_tokens.weight",
                                       "model.language_model.embed_tokens.weight"};
   return std::ranges::any_of(kEmbeddings, [&](const char* name) { return tensors.contains(name); });

@@ -48,6 +48,8 @@ int64_t hidden_size_of(const HeadFile& head) {
     case Method::kDFlash:
     case Method::kDSpark:
       return size_of(head, "hidden_norm.weight", 0);
+    case Method::kAssistant:
+      return size_of(head, "post_projection.weight", 0);
     default:
       return 0;
   }
@@ -62,7 +64,7 @@ int64_t vocab_size_of(const HeadFile& head) {
     }();
     return size_of(head, fmt::format("0.{}.weight", blocks), 0);
   }
-  for (const std::string_view name : {"t2d", "embed_tokens.weight"}) {
+  for (const std::string_view name : {"t2d", "embed_tokens.weight", "model.embed_tokens.weight"}) {
     if (const int64_t size = size_of(head, name, 0); size != 0) return size;
   }
   return config_number(head, "vocab_size");

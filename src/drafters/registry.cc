@@ -11,6 +11,7 @@
 #include "drafters/combined/combined.h"
 #include "drafters/draft_target/draft_target.h"
 #include "drafters/early_exit/early_exit.h"
+#include "drafters/learned/assistant.h"
 #include "drafters/learned/dflash.h"
 #include "drafters/learned/medusa.h"
 #include "drafters/learned/moa.h"
@@ -84,6 +85,7 @@ constexpr std::array kDrafters = {
     Entry{Method::kMoa, make_moa_drafter},
     Entry{Method::kDFlash, make_dflash_drafter},
     Entry{Method::kDSpark, make_dflash_drafter},
+    Entry{Method::kAssistant, make_assistant_drafter},
     Entry{Method::kCombined, make_combined_drafter},
     Entry{Method::kUserProvided, use_user_drafter,
           [](const SpeculativeOptions& options) {

@@ -85,10 +85,14 @@ Status check_ranks(const EngineOptions& options) {
     return usage_error(
         "expected --memory, or a target divided by --tensor-parallel or --pipeline-parallel, found both");
   }
-  if (!drafts_with(options.speculation, Method::kMoa)) return {};
-  return usage_error(
-      "MoA reads keys and values of all heads of the target, found one divided among ranks; choose another "
-      "method, or leave out --tensor-parallel and --pipeline-parallel");
+  for (const Method method : {Method::kMoa, Method::kAssistant}) {
+    if (!drafts_with(options.speculation, method)) continue;
+    return usage_error(
+        std::string(method_name(method)) +
+        " reads keys and values of all heads of the target, found one divided among ranks; choose "
+        "another method, or leave out --tensor-parallel and --pipeline-parallel");
+  }
+  return {};
 }
 
 // Ranks that are threads share the threads asked for.

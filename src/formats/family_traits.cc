@@ -157,7 +157,8 @@ Status read_gemma4_traits(const JsonObject& root, ModelConfig* config) {
     }
     layers.push_back(layer);
   }
-  share_keys(shared.value_or(0), &layers);
+  // An assistant, all of whose layers read keys and values of its target, says that all share theirs.
+  if (shared.value_or(0) < config->layer_count) share_keys(shared.value_or(0), &layers);
   for (LayerTraits& layer : layers) {
     if (is_wide.value_or(false) && layer.kv_layer != LayerTraits::kOwn) layer.ffn_size = 2 * config->ffn_size;
   }

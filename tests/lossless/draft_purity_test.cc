@@ -107,6 +107,7 @@ Agreement compare(const Trees& expected, const Trees& found) {
 struct Pure {
   std::string name, speculative;
   std::unique_ptr<FakeHead> (*make)() = nullptr;  // null: its files are those of another small model
+  std::string target = small_target();
 };
 
 std::vector<Pure> pure_drafters() {
@@ -115,6 +116,8 @@ std::vector<Pure> pure_drafters() {
   std::vector<HeadCase> made = head_cases();
   made.push_back(pard_case());
   for (const HeadCase& one : made) all.push_back({one.name, method_key(one.method), one.make});
+  all.push_back({"assistant", "assistant", [] { return make_assistant(false); }, gemma_target()});
+  all.push_back({"assistant_clusters", "assistant", [] { return make_assistant(true); }, gemma_target()});
   return all;
 }
 
@@ -124,6 +127,12 @@ class DraftPurity : public testing::TestWithParam<Pure> {
     if (GetParam().make == nullptr) return;
     head_ = GetParam().make();
     path_ = head_->write();
+  }
+
+  static Workload text_workload() {
+    Workload workload = token_workload(1.0);
+    workload.target = GetParam().target;
+    return workload;
   }
 
   std::vector<Variant> others(const Variant& alone) const {
@@ -150,7 +159,7 @@ class DraftPurity : public testing::TestWithParam<Pure> {
 };
 
 TEST_P(DraftPurity, TreesAreThoseOfTheTextAlone) {
-  const Workload workload = token_workload(1.0);
+  const Workload workload = text_workload();
   for (const char* shape : {",max_draft_len=3", ",expansion=[3,2]",
                             ",max_draft_len=4,dynamic_tree_max_topK=5,max_total_draft_tokens=24"}) {
     for (const AcceptanceRule rule : {AcceptanceRule::kCoupled, AcceptanceRule::kRejection}) {
@@ -176,7 +185,7 @@ TEST_P(DraftPurity, TreesAreThoseOfTheTextAlone) {
 }
 
 TEST_P(DraftPurity, AStateOfAnotherTokenIsSeen) {
-  const Workload workload = token_workload(1.0);
+  const Workload workload = text_workload();
   const Variant variant{.speculative = GetParam().speculative + ",max_draft_len=3", .head = path_};
   const auto parts = open_parts(variant, workload);
   ASSERT_NE(parts, nullptr);
@@ -188,7 +197,7 @@ TEST_P(DraftPurity, AStateOfAnotherTokenIsSeen) {
 }
 
 TEST_P(DraftPurity, WhatIsReadLaterGivesTheSameTrees) {
-  const Workload workload = token_workload(1.0);
+  const Workload workload = text_workload();
   const Variant variant{.speculative = GetParam().speculative + ",expansion=[3,2]", .head = path_};
   const Recording alone = run_alone(variant, workload);
   for (const Variant& other : others(variant)) {

@@ -128,6 +128,21 @@ std::unique_ptr<FakeHead> make_pard(const HeadTarget& target) {
   return head;
 }
 
+std::string gemma_target() { return OUTRIDER_SOURCE_DIR "/tests/data/models/gemma4"; }
+
+std::unique_ptr<FakeHead> make_assistant(bool has_clusters) {
+  std::ifstream stream(OUTRIDER_SOURCE_DIR "/tests/data/heads/assistant.json");
+  const auto goldens = nlohmann::json::parse(stream);
+  const auto& golden = has_clusters ? goldens["cases"].back() : goldens["cases"].front();
+  auto head = std::make_unique<FakeHead>();
+  head->config = golden["config"];
+  for (const auto& [name, shape] : golden["shapes"].items())
+    head->tensors[name] = shape.get<std::vector<int64_t>>();
+  if (has_clusters)
+    head->integers["masked_embedding.token_ordering"] = golden["ordering"].get<std::vector<int64_t>>();
+  return head;
+}
+
 HeadCase pard_case() {
   return {"pard", Method::kPard, [] { return make_pard(kSmallTarget); }};
 }

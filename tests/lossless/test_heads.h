@@ -43,6 +43,9 @@ struct HeadCase {
   std::unique_ptr<FakeHead> (*make)();
 };
 std::vector<HeadCase> head_cases();
+// One of the checkpoints in tests/data/heads/assistant.json, for tests/data/models/gemma4.
+std::unique_ptr<FakeHead> make_assistant(bool has_clusters);
+std::string gemma_target();
 // A draft model for the small target that was "trained" for PARD; it is no head.
 std::unique_ptr<FakeHead> make_pard(const HeadTarget& target);
 HeadCase pard_case();

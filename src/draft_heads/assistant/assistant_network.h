@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "draft_heads/head_file.h"
+#include "models/layer_ops.h"
+#include "models/model.h"
+#include "models/rotary_embedding.h"
+#include "models/weight_loader.h"
+
+namespace outrider {
+
+struct AssistantConfig {
+  ModelConfig layers;                  // the assistant's own layers, which make queries alone
+  std::vector<int64_t> target_layers;  // by layer: the target's, whose keys and values it reads
+  std::vector<int64_t> cache_layers;   // by layer: the place of these in the target's cache
+  int64_t target_hidden = 0;
+  int64_t clusters = 0;       // of tokens; 0: all tokens have logits
+  int64_t used_clusters = 0;  // whose tokens have logits
+};
+
+// Errors: a target of another family; keys that are missing or contradict the target; the first tensor that
+// is missing, has another shape, or does not belong there.
+Result<AssistantConfig> read_assistant_config(const HeadFile& head, const ModelConfig& target);
+
+// The drafter that is published with Gemma 4 models. Its layers have no keys and values: they attend to those
+// of the target, of its last layer with a window and its last one without. A row reads a token's embedding
+// in the target and a state: the target's of the token before, or that of the drafted token's parent. All
+// rows of a draft have the position of the pending token.
+class AssistantNetwork {
+ public:
+  // Errors: those of read_assistant_config() and of loading weights. The target must outlive the network.
+  static Result<std::unique_ptr<AssistantNetwork>> load(const HeadFile& head, Model* target,
+                                                        const ModelOptions& options);
+
+  const AssistantConfig& config() const { return config_; }
+  int64_t weight_bytes() const { return weight_bytes_; }
+  void reserve(int64_t rows);
+
+  // A row of a draft.
+  struct Row {
+    TokenId token = 0;
+    const KvSequence* sequence = nullptr;  // the target's, all of whose entries it sees; not empty
+  };
+  struct Output {
+    std::span<const float> logits;  // [rows, vocab_size]
+    std::span<const float> states;  // [rows, hidden size of the target]
+  };
+  // states [rows, hidden size of the target]: what each row reads beside its token. The output is valid until
+  // the next call.
+  Output run(std::span<const Row> rows, const float* states, KvCache& cache);
+
+ private:
+  // Norms before and after each of the two parts of a layer, and its matrices.
+  struct Layer {
+    std::vector<float> input_norm, attention_norm, mlp_norm, output_norm, q_norm;
+    Projection query, attention_output, gate_up, down;
+    float scalar = 1.0f;
+    AttentionShape shape;
+  };
+
+  AssistantNetwork(AssistantConfig config, Model* target, const ModelOptions& options);
+  Status load_weights(const HeadFile& head, const ModelOptions& options);
+  Status load_layer(const HeadFile& head, WeightLoader& loader, size_t index);
+  void enter(std::span<const Row> rows, const float* states);
+  void run_layer(size_t index, int64_t rows, KvCache& cache);
+  void add_normed(std::span<const float> norm, int64_t rows);
+  void make_logits(int64_t rows);
+  void make_cluster_logits(const float* state, const float* clusters, float* logits);
+
+  AssistantConfig config_;
+  Model* target_;
+  LayerOps ops_;
+  std::vector<RotaryEmbedding> ropes_;  // of config_.layers.ropes
+  WeightMemory memory_;
+  int64_t weight_bytes_ = 0;
+  Projection before_, after_, clusters_, output_;
+  PackedMatrix embeddings_;        // [vocab_size, hidden], where there are clusters
+  std::vector<TokenId> ordering_;  // [vocab_size]: tokens by cluster
+  std::vector<float> norm_;
+  std::vector<Layer> layers_;
+  // Scratch of a pass, and the entries that its rows see.
+  std::vector<int32_t> pages_, numbers_;
+  std::vector<AttentionRow> seen_;
+  std::vector<int32_t> positions_;
+  std::vector<TokenId> tokens_;
+  std::vector<size_t> order_;
+  std::vector<float> row_;
+  Scratch embedded_, joined_, hidden_, normed_, queries_, attended_, delta_, gate_up_rows_, gated_,
+      rotations_, cluster_logits_, logits_, states_;
+};
+
+}  // namespace outrider

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drafters/learned/assistant.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "config/methods.h"
+#include "draft_heads/assistant/assistant_network.h"
+#include "drafters/draft_state.h"
+#include "drafters/target_access.h"
+#include "speculation/tree/tree_growth.h"
+#include "speculation/tree/tree_policy.h"
+
+namespace outrider {
+namespace {
+
+class AssistantDrafter final : public Drafter {
+ public:
+  AssistantDrafter(std::unique_ptr<AssistantNetwork> network, const SpeculativeOptions& options,
+                   const DrafterContext& context)
+      : network_(std::move(network)),
+        policy_(make_tree_policy(options)),
+        growth_(growth_options(options, policy_.get())),
+        vocab_(static_cast<size_t>(context.vocab_size)) {}
+
+  const DrafterTraits& traits() const override { return traits_; }
+  Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
+  void absorb(std::span<const CommittedFeatures> committed) override;
+  // Only the state of the token before the last one matters.
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*/) override {
+    return std::max<int64_t>(0, std::ssize(tokens) - 2);
+  }
+  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  DrafterMemory memory() const override { return {.weight_bytes = network_->weight_bytes()}; }
+
+ private:
+  struct Sequence {
+    RequestHistory history;
+    std::vector<float> state;  // the target's, of the last token computed
+    int64_t length = 0;        // tokens up to and with that one
+  };
+  // A sequence while its tree grows.
+  struct Growing {
+    TreeGrowth growth;
+    const Sequence* sequence = nullptr;
+    std::vector<float> states;  // [nodes, hidden size of the target]: the network's after each node
+    size_t first = 0;           // its first row in the pass
+  };
+
+  void start(const DraftRequest& request, TokenTree& tree);
+  void append_frontier(Growing& growing);
+  void expand(Growing& growing, const AssistantNetwork::Output& output);
+  size_t size() const { return static_cast<size_t>(network_->config().target_hidden); }
+
+  DrafterTraits traits_{.name = std::string(method_name(Method::kAssistant)),
+                        .emits_probabilities = true,
+                        .uses_target = true,
+                        .features = {.final_norm = true}};
+  std::unique_ptr<AssistantNetwork> network_;
+  std::unique_ptr<TreePolicy> policy_;
+  GrowthOptions growth_;
+  size_t vocab_;
+  std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
+  size_t active_ = 0;
+  std::vector<AssistantNetwork::Row> rows_;  // of a pass
+  std::vector<float> inputs_;                // [rows, hidden size of the target]
+  std::unordered_map<uint64_t, Sequence> sequences_;
+};
+
+void AssistantDrafter::absorb(std::span<const CommittedFeatures> committed) {
+  for (const CommittedFeatures& features : committed) {
+    if (features.rows.empty()) continue;
+    Sequence& sequence = sequences_[features.sequence];
+    const std::span<const float> state = features.at(features.rows.size() - 1);
+    sequence.state.assign(state.begin(), state.end());
+    sequence.length = features.first + std::ssize(features.rows);
+  }
+}
+
+Status AssistantDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  active_ = 0;
+  for (size_t i = 0; i < requests.size(); ++i) start(requests[i], trees[i]);
+  for (bool is_first = true;; is_first = false) {
+    rows_.clear();
+    inputs_.clear();
+    for (size_t i = 0; i < active_; ++i) append_frontier(*growing_[i]);
+    if (rows_.empty()) return {};
+    const double begin = now_ms();
+    KvCache& cache = *growing_.front()->growth.request().target->cache;
+    const AssistantNetwork::Output output = network_->run(rows_, inputs_.data(), cache);
+    for (size_t i = 0; i < active_; ++i) expand(*growing_[i], output);
+    if (!is_first) learn_cost(growth_.level_ms, (now_ms() - begin) / static_cast<double>(active_));
+  }
+}
+
+// The sequence takes part, if the target's state of the token before the pending one is known.
+void AssistantDrafter::start(const DraftRequest& request, TokenTree& tree) {
+  const auto found = sequences_.find(request.sequence);
+  if (found == sequences_.end() || found->second.length != std::ssize(request.tokens) - 1) return;
+  if (request.target->sequence->length() != found->second.length) return;
+  if (active_ == growing_.size()) growing_.push_back(std::make_unique<Growing>());
+  Growing& growing = *growing_[active_++];
+  growing.sequence = &found->second;
+  growing.states.clear();
+  growing.growth.start(growth_, request, tree, found->second.history.sync(request));
+}
+
+// A node reads the state of its parent, the root that of the target.
+void AssistantDrafter::append_frontier(Growing& growing) {
+  growing.first = rows_.size();
+  const TokenTree& tree = growing.growth.tree();
+  for (const int node : growing.growth.frontier()) {
+    rows_.push_back({tree.token(node), growing.growth.request().target->sequence});
+    const float* state = tree.parent(node) < 0
+                             ? growing.sequence->state.data()
+                             : growing.states.data() + static_cast<size_t>(tree.parent(node)) * size();
+    inputs_.insert(inputs_.end(), state, state + size());
+  }
+}
+
+void AssistantDrafter::expand(Growing& growing, const AssistantNetwork::Output& output) {
+  TreeGrowth& growth = growing.growth;
+  if (growth.frontier().empty()) return;
+  growing.states.resize(static_cast<size_t>(growth.tree().size()) * size());
+  for (size_t i = 0; i < growth.frontier().size(); ++i)
+    std::ranges::copy(
+        output.states.subspan((growing.first + i) * size(), size()),
+        growing.states.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(growth.frontier()[i]) * size()));
+  const auto width = static_cast<size_t>(network_->config().layers.vocab_size);
+  growth.expand([&](size_t i) { return output.logits.subspan((growing.first + i) * width, vocab_); });
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Drafter>> make_assistant_drafter(const SpeculativeOptions& options,
+                                                        const DrafterContext& context) {
+  if (context.is_remote) {
+    return usage_error(std::string(method_name(Method::kAssistant)) +
+                       " reads keys and values of the target, found one on another machine; choose another "
+                       "method");
+  }
+  OUTRIDER_TRY(const HeadFile* head, context.head_for(options));
+  OUTRIDER_TRY(std::unique_ptr<AssistantNetwork> network,
+               AssistantNetwork::load(*head, context.target, context.model_options()));
+  network->reserve(int64_t{context.max_batch} *
+                   make_tree_policy(options)->usual_width(largest_tree(options)));
+  return std::shared_ptr<Drafter>(std::make_shared<AssistantDrafter>(std::move(network), options, context));
+}
+
+}  // namespace outrider

@@ -106,8 +106,10 @@ struct DraftRequest {
   uint64_t scope = 0;               // as given to begin()
   std::span<const TokenId> tokens;  // prompt and output; the last one is pending and the root of the tree
   int prompt_length = 0;
-  int max_depth = 0;  // levels below the root, >= 1
-  int max_nodes = 0;  // nodes below the root, >= 1
+  int max_depth = 0;                // levels below the root, >= 1
+  int max_nodes = 0;                // nodes below the root, >= 1
+  int max_children = 0;             // of a node; 0: any number
+  uint32_t members = ~uint32_t{0};  // those that draft of the drafters that share a tree, by bit
   const SamplingParams* sampling = nullptr;
   uint64_t sample_index = 0;  // see Request::sample_index; part of the key of all its randomness
   int source = 0;  // number of the drafter among those that share a tree; part of the key of its draws

@@ -85,6 +85,10 @@ struct RequestSpeculation {
   bool enabled = true;          // false: decoded plainly
   std::optional<bool> is_auto;  // measured costs decide how much is drafted; unset: the engine's setting
   int max_draft_tokens = 0;     // drafted nodes of a tree; 0: the engine's limit
+  int max_draft_len = 0;        // levels of a tree; 0: the engine's limit
+  int max_children = 0;         // children of a node, 1 for chains; 0: any number
+  // Drafters of the engine that draft for this request, by names of EngineInfo::sources; empty: all.
+  std::vector<std::string> methods = {};
   std::optional<AcceptanceRule> acceptance;  // unset: the engine's
   // Its trees come from Engine::offer() instead of from the drafter. Until one comes, the request sits out
   // the steps and holds no place in the batch.

@@ -22,7 +22,8 @@ _WITHOUT_EFFECT: Dict[str, Tuple[Any, ...]] = {
 # Names of the engine's parameters that are ours, too.
 _PLAIN = ("temperature", "top_p", "min_p", "seed", "max_tokens", "min_tokens", "repetition_penalty", "presence_penalty",
           "frequency_penalty", "ignore_eos", "logprobs", "prompt_logprobs", "skip_special_tokens", "speculation",
-          "policy", "max_draft_tokens")
+          "policy", "max_draft_tokens",
+          "max_draft_len", "max_children")
 
 
 class GuidedDecodingParams:
@@ -81,6 +82,9 @@ class SamplingParams:
         truncate_prompt_tokens: only so many last tokens of the prompt are used.
         policy: "auto" or "fixed": whether measured costs decide how much is drafted.
         max_draft_tokens: drafted tokens of a step, at most.
+        max_draft_len: drafted tokens of a path, at most.
+        max_children: drafted continuations of one token, at most; 1 for chains.
+        methods: the drafters that draft, by name, of those that the engine was opened with.
     """
 
     temperature: Optional[float] = None
@@ -110,6 +114,9 @@ class SamplingParams:
     speculation: Optional[bool] = None
     policy: Optional[str] = None
     max_draft_tokens: Optional[int] = None
+    max_draft_len: Optional[int] = None
+    max_children: Optional[int] = None
+    methods: Optional[Sequence[str]] = None
 
     def __init__(self, **arguments: Any) -> None:
         names = {field.name: field.default for field in dataclasses.fields(self)}
@@ -136,6 +143,8 @@ class SamplingParams:
         for name in ("stop_token_ids", "allowed_token_ids"):
             if getattr(self, name):
                 found.append((name, [",".join(str(int(token)) for token in getattr(self, name))]))
+        if self.methods:
+            found.append(("methods", _texts(self.methods)))
         if self.logit_bias:
             found.append(("logit_bias", [f"{int(token)}={as_text(bias)}" for token, bias in self.logit_bias.items()]))
         if self.guided_decoding is not None:

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/request_checks.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "base/quote.h"
+#include "config/message_text.h"
 #include "sampling/logits_processor.h"
 
 namespace outrider {
@@ -70,6 +74,19 @@ Status check_states(const RequestSpeculation& speculation, const EngineParts& pa
   if (speculation.is_offered && *speculation.states_from >= 0) return {};
   return usage_error("a request's states begin with token 0 or later and need offered trees, found token " +
                      std::to_string(*speculation.states_from));
+}
+
+// Error: a drafter that the engine was not opened with.
+Status check_methods(std::span<const std::string> methods, const EngineParts& parts) {
+  std::string loaded;
+  for (const std::string& source : parts.info.sources) loaded += (loaded.empty() ? "" : ", ") + source;
+  for (const std::string& method : methods) {
+    const auto is_it = [&](const std::string& source) { return names_method({&method, 1}, source); };
+    if (std::ranges::any_of(parts.info.sources, is_it)) continue;
+    return usage_error("a request asks for the method " + quote(method) + ", but the engine drafts with " +
+                       loaded + "; ask for one of these, or open the engine with it");
+  }
+  return {};
 }
 
 Status check_speculation(const RequestSpeculation& speculation, const EngineParts& parts) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "engine/engine_parts.h"
 #include "engine/scheduler.h"

@@ -40,6 +40,11 @@ Status read_ids(Values values, std::vector<TokenId>& ids) {
   return {};
 }
 
+Status read_texts(Values values, std::vector<std::string>& texts) {
+  texts.assign(values.begin(), values.end());
+  return {};
+}
+
 // One sequence of token ids for each value.
 Status read_sequences(Values values, std::vector<std::vector<TokenId>>& sequences) {
   sequences.clear();
@@ -78,6 +83,9 @@ constexpr std::array kParameters = {
     ParameterRow{"policy", [](Request& r, Values v) { return read_policy(v, r.speculation.is_auto); }},
     ParameterRow{"max_draft_tokens",
                  [](Request& r, Values v) { return read_number(v, 0, kMaxCount, r.speculation.max_draft_tokens); }},
+    ParameterRow{"max_draft_len", [](Request& r, Values v) { return read_number(v, 0, kMaxCount, r.speculation.max_draft_len); }},
+    ParameterRow{"max_children", [](Request& r, Values v) { return read_number(v, 0, kMaxCount, r.speculation.max_children); }},
+    ParameterRow{"methods", [](Request& r, Values v) { return read_texts(v, r.speculation.methods); }, true},
 };
 // clang-format on
 

@@ -14,6 +14,7 @@
 #include "config/methods.h"
 #include "engine/engine_parts.h"
 #include "outrider/engine.h"
+#include "outrider/trace.h"
 #include "tests/support/toy_constraint.h"
 
 namespace outrider {
@@ -142,6 +143,87 @@ TEST(Requests, WhatIsOutOfRangeIsRefusedInOneLine) {
               r.speculation.enabled = false;
             }),
             "accepted");
+}
+
+// The trees of a request.
+struct Shape {
+  Completion completion;
+  int levels = 0, children = 0;  // of the deepest tree, and of the node with most
+  uint32_t sources = 0;          // drafters with a node in any
+};
+
+// A prompt in which drafters without a model find what they need.
+Request repeating_request(const Engine& engine) {
+  Request request = request_for(engine);
+  const std::vector<TokenId> once = request.prompt;
+  for (int i = 0; i < 3; ++i) request.prompt.insert(request.prompt.end(), once.begin(), once.end());
+  return request;
+}
+
+Shape shape_of(Engine& engine, const Request& request) {
+  Shape shape;
+  engine.set_trace_sink([&](const StepTrace& step) {
+    std::vector<int> children(step.nodes.size(), 0), depths(step.nodes.size(), 0);
+    for (size_t i = 1; i < step.nodes.size(); ++i) {
+      if (step.nodes[i].fate == NodeFate::kOverBudget) continue;  // it was cut
+      const auto parent = static_cast<size_t>(step.nodes[i].parent);
+      shape.children = std::max(shape.children, ++children[parent]);
+      shape.levels = std::max(shape.levels, depths[i] = depths[parent] + 1);
+      shape.sources |= step.nodes[i].sources;
+    }
+  });
+  shape.completion = completion_of(engine, request);
+  engine.set_trace_sink({});
+  return shape;
+}
+
+TEST(Requests, NarrowTheTreesOfTheEngine) {
+  for (const char* drafter : {"DraftTarget", "NGram", "Suffix", "Combined", "SpecInfer"}) {
+    EngineOptions options = options_for(drafter);
+    options.speculation.tree.kind = TreeKind::kDynamic;
+    options.acceptance = AcceptanceRule::kRejection;
+    const auto engine = open(options);
+    Request request = repeating_request(*engine);
+    const Shape as_engine = shape_of(*engine, request);
+    EXPECT_GE(as_engine.levels, std::string(drafter) == "Suffix" ? 1 : 3) << drafter;
+    for (const double temperature : {0.0, 0.9}) {
+      request.sampling.temperature = temperature;
+      request.speculation = {};
+      request.speculation.max_draft_len = 2;
+      const Shape flat = shape_of(*engine, request);
+      EXPECT_GE(flat.levels, 1) << drafter;
+      EXPECT_LE(flat.levels, 2) << drafter;
+      request.speculation = {};
+      request.speculation.max_children = 1;
+      const Shape chain = shape_of(*engine, request);
+      EXPECT_EQ(chain.children, 1) << drafter << " at " << temperature;
+      if (temperature > 0.0) continue;
+      EXPECT_EQ(flat.completion.tokens, as_engine.completion.tokens) << drafter;
+      EXPECT_EQ(chain.completion.tokens, as_engine.completion.tokens) << drafter;
+    }
+  }
+}
+
+TEST(Requests, NameTheDraftersThatDraft) {
+  EngineOptions options = options_for("Combined");
+  options.speculation.combine = {Method::kSuffix, Method::kNGram, Method::kDraftTarget};
+  options.speculation.tree.kind = TreeKind::kDynamic;
+  const auto engine = open(options);
+  for (const double temperature : {0.0, 0.9}) {
+    Request request = repeating_request(*engine);
+    request.sampling.temperature = temperature;
+    const Shape all = shape_of(*engine, request);
+    EXPECT_EQ(all.sources, 7u);
+    for (uint32_t asked = 1; asked < 7; ++asked) {
+      request.speculation.methods.clear();
+      const char* const names[] = {"suffix", "NGram", "draft_target"};
+      for (size_t i = 0; i < 3; ++i)
+        if ((asked >> i & 1) != 0) request.speculation.methods.emplace_back(names[i]);
+      const Shape some = shape_of(*engine, request);
+      EXPECT_EQ(some.sources, asked) << temperature;
+      EXPECT_EQ(some.completion.tokens, all.completion.tokens) << temperature;
+    }
+  }
 }
 
 TEST(Requests, SpeculateWithinTheirOwnLimits) {

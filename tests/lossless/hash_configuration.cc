@@ -198,6 +198,8 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
   if (configuration[kPolicyFactor] == kAutoByRequest && below(3) > 0)
     request.speculation.is_auto = below(2) == 0;
   if (below(4) == 0) request.speculation.max_draft_tokens = 1 + below(6);
+  if (below(4) == 0) request.speculation.max_draft_len = 1 + below(6);
+  if (below(4) == 0) request.speculation.max_children = 1 + below(2);
   if (below(4) == 0) {
     const AcceptanceRule sampled[] = {AcceptanceRule::kCoupled, AcceptanceRule::kRelaxed};
     const bool is_greedy = request.sampling.temperature == 0.0;

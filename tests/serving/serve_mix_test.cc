@@ -79,6 +79,9 @@ class Mix {
     RequestSpeculation& speculation = request.speculation;
     speculation.enabled = random() % 4 != 0;
     if (random() % 3 == 0) speculation.max_draft_tokens = 1 + static_cast<int>(random() % 5);
+    if (random() % 4 == 0) speculation.max_draft_len = 1 + static_cast<int>(random() % 4);
+    if (random() % 4 == 0) speculation.max_children = 1 + static_cast<int>(random() % 2);
+    if (random() % 4 == 0) speculation.methods = {engine_.info().sources.front()};
     if (random() % 4 == 0) speculation.is_auto = !engine_.parts().costs.empty() && random() % 2 == 0;
     if (request.sampling.temperature == 0.0 && random() % 2 == 0)
       speculation.acceptance = AcceptanceRule::kRejection;

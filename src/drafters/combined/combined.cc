@@ -24,6 +24,8 @@
 namespace outrider {
 namespace {
 
+bool is_asked(const DraftRequest& request, size_t member) { return (request.members >> member & 1) != 0; }
+
 class CombinedDrafter final : public Drafter {
  public:
   CombinedDrafter(std::string name, CombinedParts parts);
@@ -72,7 +74,7 @@ class CombinedDrafter final : public Drafter {
   Shares& shares_of(uint64_t sequence);
   void open_shares(const DraftRequest& request);
   void prepare(const DraftRequest& request, size_t place);
-  std::vector<int> deal(const Shares& shares, int nodes) const;
+  std::vector<int> deal(const Shares& shares, const DraftRequest& request) const;
   std::vector<size_t> order(std::span<const DraftRequest> requests) const;
   void leave_out(size_t member, std::span<const DraftRequest> requests, std::span<const TokenTree> trees);
   void call(size_t member);
@@ -215,11 +217,11 @@ void CombinedDrafter::prepare(const DraftRequest& request, size_t place) {
   const bool all_draws_stay =
       compares_distributions(request.acceptance) && request.sampling->temperature > 0.0;
   std::vector<int> nodes(members_.size(), request.max_nodes);
-  if (all_draws_stay) nodes = deal(shares, request.max_nodes);
+  if (all_draws_stay) nodes = deal(shares, request);
   for (size_t m = 0; m < members_.size(); ++m) {
     Call& call = calls_[m];
     shares[m].tree.reset(request.tokens.back());
-    if (nodes[m] == 0) continue;
+    if (nodes[m] == 0 || !is_asked(request, m)) continue;
     call.places.push_back(place);
     call.requests.push_back(request);
     DraftRequest& own = call.requests.back();
@@ -259,8 +261,8 @@ void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> req
 }
 
 // Nodes for each member: one each, then always one more for the member whose next node is accepted most
-// often.
-std::vector<int> CombinedDrafter::deal(const Shares& shares, int nodes) const {
+// often. Where nodes have few children, one member draws all, because draws of several would have to be cut.
+std::vector<int> CombinedDrafter::deal(const Shares& shares, const DraftRequest& request) const {
   constexpr double kUnknown = 0.5;
   std::vector<int> dealt(members_.size(), 0);
   const auto gain = [&](size_t m) {
@@ -271,11 +273,24 @@ std::vector<int> CombinedDrafter::deal(const Shares& shares, int nodes) const {
       known = level < shares[m].record.alive.size() ? shares[m].record.alive[level] : known * kUnknown;
     return known;
   };
-  for (; nodes > 0; --nodes) {
-    size_t best = 0;
-    for (size_t m = 1; m < members_.size(); ++m) best = gain(m) > gain(best) ? m : best;
-    ++dealt[best];
+  const auto best = [&] {
+    size_t best = members_.size();
+    for (size_t m = 0; m < members_.size(); ++m)
+      if (is_asked(request, m) && (best == members_.size() || gain(m) > gain(best))) best = m;
+    return best;
+  };
+  if (best() == members_.size()) return dealt;
+  if (request.max_children > 0) {
+    const auto proved = [&](size_t m) {
+      return shares[m].record.alive.empty() ? kUnknown : shares[m].record.alive.front();
+    };
+    size_t only = best();
+    for (size_t m = 0; m < members_.size(); ++m)
+      if (is_asked(request, m) && proved(m) > proved(only)) only = m;
+    dealt[only] = request.max_nodes;
+    return dealt;
   }
+  for (int nodes = request.max_nodes; nodes > 0; --nodes) ++dealt[best()];
   return dealt;
 }
 

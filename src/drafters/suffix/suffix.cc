@@ -58,7 +58,8 @@ class SuffixDrafter final : public Drafter {
  public:
   explicit SuffixDrafter(const SpeculativeOptions& options)
       : max_depth_(options.suffix.max_tree_depth),
-        limits_{.is_tree = options.tree.kind != TreeKind::kChain,
+        is_tree_(options.tree.kind != TreeKind::kChain),
+        limits_{.is_tree = is_tree_,
                 .nodes_per_match = options.suffix.max_spec_factor,
                 .min_path_probability = options.suffix.min_token_prob},
         cache_(options.suffix.max_tree_depth, options.suffix.max_cached_requests) {}
@@ -107,6 +108,7 @@ class SuffixDrafter final : public Drafter {
     Sequence& sequence = sequences_.try_emplace(request.sequence, max_depth_).first->second;
     sequence.prompt = static_cast<size_t>(request.prompt_length);
     learn(sequence, request.tokens.subspan(sequence.known));
+    limits_.is_tree = is_tree_ && request.max_children != 1;
     limits_.max_nodes = request.max_nodes;
     limits_.max_depth = request.max_depth;
     best_ = {};
@@ -133,6 +135,7 @@ class SuffixDrafter final : public Drafter {
 
   DrafterTraits traits_{.name = std::string(method_name(Method::kSuffix))};
   int max_depth_;
+  bool is_tree_;
   SuffixDraftLimits limits_;
   OutputCache cache_;
   std::unordered_map<uint64_t, Sequence> sequences_;

@@ -13,6 +13,11 @@ bool is_fine(const TokenTree& tree, int node, const DraftRequest& request, int64
   return tree.depth(node) <= request.max_depth && tree.token(node) >= 0 && tree.token(node) < vocab_size;
 }
 
+// Whether so many children of the node, with this one, are within the limits.
+bool may_have(int children, const DraftRequest& request) {
+  return request.max_children == 0 || children <= request.max_children;
+}
+
 bool has_root(const TokenTree& tree, const DraftRequest& request) {
   return tree.size() > 0 && tree.token(0) == request.tokens.back();
 }
@@ -26,8 +31,11 @@ bool has_draws(const TokenTree& tree) {
 
 bool is_within_limits(const TokenTree& tree, const DraftRequest& request, int64_t vocab_size) {
   bool all_fine = has_root(tree, request) && tree.drafted() <= request.max_nodes;
-  for (int node = 1; node < tree.size() && all_fine; ++node)
+  std::vector<int> children(request.max_children == 0 ? 0 : static_cast<size_t>(tree.size()), 0);
+  for (int node = 1; node < tree.size() && all_fine; ++node) {
     all_fine = is_fine(tree, node, request, vocab_size);
+    if (!children.empty()) all_fine &= may_have(++children[static_cast<size_t>(tree.parent(node))], request);
+  }
   return all_fine;
 }
 
@@ -37,12 +45,15 @@ TokenTree within_limits(const TokenTree& tree, const DraftRequest& request, int6
   if (!has_root(tree, request)) return TokenTree(pending);
   TokenTree cut = tree;
   std::vector<uint8_t> kept(static_cast<size_t>(tree.size()), 1);
+  std::vector<int> children(kept.size(), 0);
   int drafted = 0;
   for (int node = 1; node < tree.size(); ++node) {
     uint8_t& stays = kept[static_cast<size_t>(node)];
-    const bool has_parent = kept[static_cast<size_t>(tree.parent(node))] != 0;
-    stays = has_parent && drafted < request.max_nodes && is_fine(tree, node, request, vocab_size) ? 1 : 0;
+    const auto parent = static_cast<size_t>(tree.parent(node));
+    const bool has_room = drafted < request.max_nodes && may_have(children[parent] + 1, request);
+    stays = kept[parent] != 0 && has_room && is_fine(tree, node, request, vocab_size) ? 1 : 0;
     drafted += stays;
+    children[parent] += stays;
   }
   cut.keep(kept);
   return cut;

@@ -46,6 +46,24 @@ TEST(WithinLimits, CutsDepthCountAndForeignTokensWithTheirDescendants) {
   EXPECT_EQ(kept.children_kind(1), ChildrenKind::kChosen);
 }
 
+TEST(WithinLimits, CutsChildrenBeyondTheFirst) {
+  const std::vector<TokenId> tokens = {5};
+  TokenTree tree(5);
+  const int first = tree.add(0, 1);
+  tree.add(tree.add(0, 2), 3);
+  tree.add(first, 4);
+  tree.add(first, 6);
+  DraftRequest request = request_after(tokens, 2, 9);
+  EXPECT_EQ(within_limits(tree, request, 10).size(), 6);
+  request.max_children = 1;
+  EXPECT_FALSE(is_within_limits(tree, request, 10));
+  const TokenTree kept = within_limits(tree, request, 10);
+  ASSERT_EQ(kept.size(), 3);
+  EXPECT_EQ(kept.token(1), 1);
+  EXPECT_EQ(kept.token(2), 4);
+  EXPECT_TRUE(is_within_limits(kept, request, 10));
+}
+
 TEST(WithinLimits, ATreeWithAnotherRootIsDropped) {
   const std::vector<TokenId> tokens = {4, 5};
   TokenTree tree(4);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "engine/guarded_call.h"
+#include "engine/request_checks.h"
 #include "engine/step/draft_checks.h"
 #include "engine/step/statistics.h"
 
@@ -51,6 +52,16 @@ void DraftStage::begin(Sequence& sequence) {
   });
 }
 
+// The drafters of these names, by bit.
+uint32_t DraftStage::members_of(std::span<const std::string> methods) const {
+  if (methods.empty()) return ~uint32_t{0};
+  const std::vector<std::string>& sources = parts_.drafter->traits().sources;
+  uint32_t members = 0;
+  for (size_t i = 0; i < sources.size(); ++i)
+    if (names_method(methods, sources[i])) members |= uint32_t{1} << i;
+  return members;
+}
+
 DraftRequest DraftStage::request_of(const SequenceStep& step) const {
   Sequence& sequence = *step.plan.sequence;
   return {.sequence = sequence.id(),
@@ -59,6 +70,8 @@ DraftRequest DraftStage::request_of(const SequenceStep& step) const {
           .prompt_length = static_cast<int>(sequence.prompt_length()),
           .max_depth = step.plan.max_depth,
           .max_nodes = step.plan.max_nodes,
+          .max_children = sequence.request().speculation.max_children,
+          .members = members_of(sequence.request().speculation.methods),
           .sampling = &sequence.request().sampling,
           .sample_index = sequence.request().sample_index,
           .acceptance = drafted_for(step.rule),

@@ -22,6 +22,7 @@ class DraftStage {
 
  private:
   void begin(Sequence& sequence);
+  uint32_t members_of(std::span<const std::string> methods) const;
   DraftRequest request_of(const SequenceStep& step) const;
   void take_offered(SequenceStep& step, size_t index, StepTracer* tracer) const;
   void ask(SequenceStep& step, bool is_traced);

@@ -11,11 +11,13 @@ namespace outrider {
 namespace {
 
 SequencePlan within_request(SequencePlan plan) {
-  const int max = plan.sequence->request().speculation.max_draft_tokens;
-  if (max > 0) {
-    plan.max_depth = std::min(plan.max_depth, max);
-    plan.max_nodes = std::min(plan.max_nodes, max);
+  const RequestSpeculation& asked = plan.sequence->request().speculation;
+  if (asked.max_draft_len > 0) plan.max_depth = std::min(plan.max_depth, asked.max_draft_len);
+  if (asked.max_draft_tokens > 0) {
+    plan.max_depth = std::min(plan.max_depth, asked.max_draft_tokens);
+    plan.max_nodes = std::min(plan.max_nodes, asked.max_draft_tokens);
   }
+  if (asked.max_children == 1) plan.max_nodes = std::min(plan.max_nodes, plan.max_depth);  // a chain
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -48,7 +49,8 @@ class TreeGrowth {
   template <typename LogitsAfter>
   void expand(LogitsAfter&& logits_after) {
     next_.clear();
-    const int children = children_;
+    const int most = request_->max_children;
+    const int children = most > 0 ? std::min(most, children_) : children_;
     for (size_t i = 0; i < frontier_.size(); ++i) {
       expand_node(frontier_[i], options_->policy->children_of(*tree_, frontier_[i], children),
                   logits_after(i));

@@ -40,7 +40,8 @@ TEST(GenerationCall, MakesRequests) {
       R"("n":3,"temperature":0.5,"top_p":0.9,"top_k":7,"min_p":0.1,"seed":-2,"stop":["a","b"],"max_tokens":9,
          "max_completion_tokens":5,"stop_token_ids":[7],"logit_bias":{"9":-100},"ignore_eos":true,"logprobs":true,
          "top_logprobs":4,"presence_penalty":1,"frequency_penalty":-1,"repetition_penalty":1.5,
-         "speculative":{"mode":"auto","budget":6,"acceptance":"rejection"})")));
+         "speculative":{"mode":"auto","budget":6,"acceptance":"rejection","method":["suffix","mtp"],"max_draft_len":4,
+                        "max_children":1})")));
   ASSERT_EQ(call->requests().size(), 3u);
   const Request& request = call->requests()[2];
   EXPECT_EQ(request.prompt, model.context().model->tokenizer->encode(
@@ -64,6 +65,9 @@ TEST(GenerationCall, MakesRequests) {
   EXPECT_TRUE(request.speculation.enabled);
   EXPECT_EQ(request.speculation.is_auto, true);
   EXPECT_EQ(request.speculation.max_draft_tokens, 6);
+  EXPECT_EQ(request.speculation.max_draft_len, 4);
+  EXPECT_EQ(request.speculation.max_children, 1);
+  EXPECT_THAT(request.speculation.methods, ElementsAre("suffix", "mtp"));
   EXPECT_EQ(request.speculation.acceptance, AcceptanceRule::kRejection);
 }
 

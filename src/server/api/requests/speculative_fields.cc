@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/requests/speculative_fields.h"
 
+#include <string>
+#include <vector>
+
 #include "server/api/field_rules.h"
 
 namespace outrider {
 namespace {
 
 constexpr int64_t kMaxDraftTokens = 1024;
+constexpr int64_t kMaxLevels = 64;
+constexpr size_t kMaxMethods = 32;
 
 ApiStatus read_enabled(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(spec.request.speculation.enabled, field.boolean());
@@ -28,6 +33,34 @@ ApiStatus read_budget(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
+ApiStatus read_length(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t levels, field.integer(1, kMaxLevels));
+  spec.request.speculation.max_draft_len = static_cast<int>(levels);
+  return api_ok();
+}
+
+ApiStatus read_children(const RequestField& field, GenerationSpec& spec) {
+  OUTRIDER_TRY(const int64_t children, field.integer(1, kMaxLevels));
+  spec.request.speculation.max_children = static_cast<int>(children);
+  return api_ok();
+}
+
+// A name or a list of names; the engine knows which it was opened with.
+ApiStatus read_method(const RequestField& field, GenerationSpec& spec) {
+  std::vector<std::string>& methods = spec.request.speculation.methods;
+  if (field.is_string()) {
+    OUTRIDER_TRY(methods.emplace_back(), field.string());
+    return api_ok();
+  }
+  if (!field.is_array() || field.size() == 0)
+    return field.expected("the name of a method, or a list of names");
+  OUTRIDER_TRY(const std::vector<RequestField> items, field.items(kMaxMethods));
+  for (const RequestField& item : items) {
+    OUTRIDER_TRY(methods.emplace_back(), item.string());
+  }
+  return api_ok();
+}
+
 ApiStatus read_acceptance(const RequestField& field, GenerationSpec& spec) {
   OUTRIDER_TRY(const int rule, field.one_of(kAcceptanceRuleNames));
   spec.request.speculation.acceptance = static_cast<AcceptanceRule>(rule);
@@ -41,11 +74,11 @@ ApiStatus read_trace(const RequestField& field, GenerationSpec& spec) {
   return api_ok();
 }
 
-constexpr FieldRule<GenerationSpec> kSpeculativeRules[] = {{"enabled", read_enabled},
-                                                           {"mode", read_mode},
-                                                           {"budget", read_budget},
-                                                           {"acceptance", read_acceptance},
-                                                           {"trace", read_trace}};
+constexpr FieldRule<GenerationSpec> kSpeculativeRules[] = {
+    {"enabled", read_enabled},       {"mode", read_mode},
+    {"budget", read_budget},         {"max_draft_len", read_length},
+    {"max_children", read_children}, {"method", read_method},
+    {"acceptance", read_acceptance}, {"trace", read_trace}};
 
 }  // namespace
 

@@ -18,6 +18,7 @@
 #include "drafters/registry.h"
 #include "drafters/resolve.h"
 #include "engine/calibration.h"
+#include "engine/request_checks.h"
 #include "engine/storage_type.h"
 #include "formats/model_file.h"
 #include "kernels/kernel_table.h"
@@ -345,20 +346,6 @@ Status check_acceptance(const EngineOptions& options) {
       "use_relaxed_acceptance_for_thinking goes with coupled or relaxed acceptance, found another rule");
 }
 
-// The relaxed rule needs tokens that begin and end the thinking; those of another model would never come.
-Status check_thinking_tokens(const EngineParts& parts) {
-  const RelaxedOptions& relaxed = parts.options.speculation.relaxed;
-  if (acceptance_rule(parts.options) != AcceptanceRule::kRelaxed) return {};
-  for (const auto& [key, token] : {std::pair{"begin_thinking_phase_token", relaxed.begin_thinking_token},
-                                   std::pair{"end_thinking_phase_token", relaxed.end_thinking_token}}) {
-    if (token < parts.vocab_size) continue;
-    return usage_error(std::string(key) + ": expected the id of a token that this model has, below " +
-                       std::to_string(parts.vocab_size) + ", found " + std::to_string(token) + "; add " +
-                       key + "=ID to --speculative");
-  }
-  return {};
-}
-
 Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadSink& sink) {
   const auto enter = [&](LoadStage stage) {
     if (sink) sink(stage);
@@ -376,7 +363,8 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadS
   OUTRIDER_RETURN_IF_ERROR(open_text(*parts, file));
   const MemoryCount memory;
   OUTRIDER_RETURN_IF_ERROR(open_target(*parts, file, kernels));
-  OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(*parts));
+  if (acceptance_rule(parts->options) == AcceptanceRule::kRelaxed)
+    OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(*parts));
   enter(LoadStage::kDrafter);
   OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, file, kernels, resolved.head ? &*resolved.head : nullptr));
   OUTRIDER_RETURN_IF_ERROR(keep_layers(*parts, memory));

@@ -99,6 +99,16 @@ Status check_speculation(const RequestSpeculation& speculation, const EnginePart
     return usage_error("a request's max draft tokens must be 0 or more, found " +
                        std::to_string(speculation.max_draft_tokens));
   }
+  for (const auto& [name, value] : {std::pair{"max draft len", speculation.max_draft_len},
+                                    std::pair{"max children", speculation.max_children}}) {
+    if (value >= 0) continue;
+    return usage_error(std::string("a request's ") + name + " must be 0 or more, found " +
+                       std::to_string(value));
+  }
+  OUTRIDER_RETURN_IF_ERROR(check_methods(speculation.methods, parts));
+  const bool relaxes = speculation.acceptance == AcceptanceRule::kRelaxed;
+  if (relaxes && acceptance_rule(parts.options) != AcceptanceRule::kRelaxed)
+    OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(parts));
   if (speculation.enabled && speculation.is_auto.value_or(false) && parts.costs.empty() &&
       max_depth(parts) > 0) {
     return usage_error(
@@ -109,6 +119,23 @@ Status check_speculation(const RequestSpeculation& speculation, const EnginePart
 }
 
 }  // namespace
+
+Status check_thinking_tokens(const EngineParts& parts) {
+  const RelaxedOptions& relaxed = parts.options.speculation.relaxed;
+  for (const auto& [key, token] : {std::pair{"begin_thinking_phase_token", relaxed.begin_thinking_token},
+                                   std::pair{"end_thinking_phase_token", relaxed.end_thinking_token}}) {
+    if (token < parts.vocab_size) continue;
+    return usage_error(std::string(key) + ": expected the id of a token that this model has, below " +
+                       std::to_string(parts.vocab_size) + ", found " + std::to_string(token) + "; add " +
+                       key + "=ID to --speculative");
+  }
+  return {};
+}
+
+bool names_method(std::span<const std::string> methods, std::string_view source) {
+  return std::ranges::any_of(
+      methods, [&](const std::string& method) { return folded_name(method) == folded_name(source); });
+}
 
 Status check_tokens(std::span<const TokenId> tokens, int64_t vocab_size) {
   if (tokens.empty()) return input_error("the prompt is empty, expected at least one token");

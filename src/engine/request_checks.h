@@ -19,6 +19,13 @@ Status check_tokens(std::span<const TokenId> tokens, int64_t vocab_size);
 // range; policy auto without measured costs.
 Status check_request(const Request& request, const EngineParts& parts);
 
+// The relaxed rule needs tokens that begin and end the thinking. Error: those of the options are no tokens of
+// the model, so that they would never come.
+Status check_thinking_tokens(const EngineParts& parts);
+
+// Whether one of the names, in which case, '-' and '_' do not matter, is this drafter's.
+bool names_method(std::span<const std::string> methods, std::string_view source);
+
 // Errors: the sequence could outgrow the KV cache; kResource: max_waiting requests wait already.
 Status check_room(const Sequence& sequence, const EngineParts& parts, const Scheduler& scheduler);
 

@@ -136,6 +136,17 @@ TEST(Requests, WhatIsOutOfRangeIsRefusedInOneLine) {
   EXPECT_THAT(with([](Request& r) { r.logprobs = -2; }), HasSubstr("found -2"));
   EXPECT_THAT(with([](Request& r) { r.speculation.max_draft_tokens = -1; }),
               HasSubstr("max draft tokens must be 0 or more, found -1"));
+  EXPECT_THAT(with([](Request& r) { r.speculation.max_draft_len = -1; }),
+              HasSubstr("max draft len must be 0 or more, found -1"));
+  EXPECT_THAT(with([](Request& r) { r.speculation.max_children = -2; }),
+              HasSubstr("max children must be 0 or more, found -2"));
+  EXPECT_THAT(with([](Request& r) {
+                r.speculation.methods = {"n_gram", "mtp"};
+              }),
+              HasSubstr("the method 'mtp', but the engine drafts with NGram"));
+  EXPECT_EQ(with([](Request& r) { r.speculation.methods = {"n-gram"}; }), "accepted");
+  EXPECT_THAT(with([](Request& r) { r.speculation.acceptance = AcceptanceRule::kRelaxed; }),
+              HasSubstr("begin_thinking_phase_token: expected the id of a token that this model has"));
   EXPECT_THAT(with([](Request& r) { r.speculation.is_auto = true; }), HasSubstr("policy=auto"));
   EXPECT_EQ(with([](Request& r) { r.speculation.is_auto = false; }), "accepted");
   EXPECT_EQ(with([](Request& r) {

@@ -205,6 +205,9 @@ Request request_of(const HashConfiguration& configuration, std::mt19937& random)
     const bool is_greedy = request.sampling.temperature == 0.0;
     request.speculation.acceptance =
         is_greedy ? kRules[below(static_cast<unsigned>(std::size(kRules)))] : sampled[below(2)];
+    // Without thinking tokens of the model, only an engine opened with the rule knows it.
+    if (rule != AcceptanceRule::kRelaxed && request.speculation.acceptance == AcceptanceRule::kRelaxed)
+      request.speculation.acceptance = AcceptanceRule::kCoupled;
   }
   return request;
 }

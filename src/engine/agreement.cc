@@ -235,19 +235,24 @@ Status add_text(EngineParts& parts, const GivenText& text, uint64_t sequence, St
   return {};
 }
 
+// Sequences are numbered from `first` on.
+Result<Agreement> measure(EngineParts& parts, std::span<const GivenText> texts, StatesGiven states,
+                          uint64_t first) {
+  Sums sums;
+  for (const GivenText& text : texts) OUTRIDER_RETURN_IF_ERROR(add_text(parts, text, first++, states, sums));
+  return sums.mean();
+}
+
 }  // namespace
 
+Result<Agreement> measure_own_agreement(EngineParts& parts, std::span<const GivenText> texts) {
+  return measure(parts, texts, StatesGiven::kOwn, 1);
+}
+
 Result<Agreement> measure_agreement(EngineParts& parts, std::span<const GivenText> texts) {
-  uint64_t sequence = 0;
-  const auto measure = [&](StatesGiven states) -> Result<Agreement> {
-    Sums sums;
-    for (const GivenText& text : texts)
-      OUTRIDER_RETURN_IF_ERROR(add_text(parts, text, ++sequence, states, sums));
-    return sums.mean();
-  };
-  OUTRIDER_TRY(Agreement agreement, measure(StatesGiven::kOwn));
+  OUTRIDER_TRY(Agreement agreement, measure_own_agreement(parts, texts));
   if (parts.drafter->traits().features.count() > 0) {
-    OUTRIDER_TRY(const Agreement other, measure(StatesGiven::kOther));
+    OUTRIDER_TRY(const Agreement other, measure(parts, texts, StatesGiven::kOther, 1 + texts.size()));
     agreement.coverage_with_other_states = other.coverage.front();
   }
   return agreement;

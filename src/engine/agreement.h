@@ -41,5 +41,7 @@ struct GivenText {
 
 // Errors: a text longer than the context; out of pages.
 Result<Agreement> measure_agreement(EngineParts& parts, std::span<const GivenText> texts);
+// Without coverage_with_other_states, in half the time.
+Result<Agreement> measure_own_agreement(EngineParts& parts, std::span<const GivenText> texts);
 
 }  // namespace outrider

@@ -156,6 +156,26 @@ std::vector<Plant> plants() {
   };
 }
 
+// Mistakes after which the head still agrees half of the time or more. The norms of embedding and MLP are not
+// among them: exchanged, they cost this head 0.007 of total variation, less than doctor can tell from chance.
+std::vector<Plant> mild_plants() {
+  const auto taps = [](std::vector<size_t> order) {
+    return [order = std::move(order)](HeadCopy& head) { head.order_columns("fc.weight", order); };
+  };
+  const auto norms = [](const char* one, const char* other) {
+    return [=](HeadCopy& head) { head.swap(std::string(one) + ".weight", std::string(other) + ".weight"); };
+  };
+  return {
+      {"first two taps exchanged", taps({1, 0, 2})},
+      {"last two taps exchanged", taps({0, 2, 1})},
+      {"first and last tap exchanged", taps({2, 1, 0})},
+      {"taps in another order", taps({1, 2, 0})},
+      {"norms of embedding and state exchanged", norms("midlayer.hidden_norm", "midlayer.input_layernorm")},
+      {"norms of state and MLP exchanged",
+       norms("midlayer.hidden_norm", "midlayer.post_attention_layernorm")},
+  };
+}
+
 TEST_F(ProgramTest, DoctorNamesAWrongHead) {
   const std::string common = "doctor builtin --json --threads 1 --cache-dir none --limit 4 --max-tokens 48 ";
   const std::string path = (folder_ / "head").string();
@@ -167,6 +187,20 @@ TEST_F(ProgramTest, DoctorNamesAWrongHead) {
     EXPECT_EQ(json["miswired"], true) << plant.name << json["agreement"].dump();
     EXPECT_TRUE(json["verdict"].get<std::string>().starts_with("wrong drafter: ")) << plant.name;
     EXPECT_TRUE(json["shapes"].empty()) << plant.name << ": a wrong head is not timed";
+  }
+}
+
+// Heads of others do not say how often they agreed when they were trained.
+TEST_F(ProgramTest, DoctorNamesAHeadThatIsSlightlyWrong) {
+  const std::string common = "doctor builtin --json --threads 1 --cache-dir none --limit 4 --max-tokens 48 ";
+  const std::string path = (folder_ / "head").string();
+  for (const Plant& plant : mild_plants()) {
+    HeadCopy head(kHead);
+    head.config.erase("outrider_agreement");
+    plant.change(head);
+    head.write(path);
+    const Json json = run_json(common + "--speculative eagle3,speculative_model=" + path);
+    EXPECT_EQ(json["miswired"], true) << plant.name << json["agreement"].dump() << json["repair"].dump();
   }
 }
 

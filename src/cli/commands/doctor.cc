@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -125,6 +128,7 @@ class Doctor {
     diagnosis_.speculative = method_text(settings_.engine.speculation, resolved.options);
     OUTRIDER_RETURN_IF_ERROR(run_plain(options));
     OUTRIDER_RETURN_IF_ERROR(compare_distributions(options));
+    if (miswiring(diagnosis_).empty()) OUTRIDER_RETURN_IF_ERROR(try_repairs(options));
     if (!miswiring(diagnosis_).empty()) return std::move(diagnosis_);
     std::vector<DraftShape> shapes =
         shapes_for(options.speculation, diagnosis_.agreement.has_distributions, uses_target_);
@@ -246,6 +250,39 @@ class Doctor {
     OUTRIDER_TRY(const auto parts, open_parts(std::move(options)));
     OUTRIDER_TRY(const Agreement agreement, measure_agreement(*parts, texts_));
     diagnosis_.variation_at_target_rope = agreement.variation;
+    return {};
+  }
+
+  // Agreement of a head over some of the texts, which say enough of weights in the wrong place.
+  Result<double> variation_of(EngineOptions options, const std::filesystem::path& head) const {
+    constexpr size_t kTexts = 3;
+    options.speculation = chain(options.speculation, 1).options;
+    options.speculation.is_auto = false;
+    options.speculation.speculative_model = head;
+    OUTRIDER_TRY(const auto parts, open_parts(std::move(options)));
+    OUTRIDER_TRY(const Agreement agreement,
+                 measure_own_agreement(*parts, std::span(texts_).first(std::min(kTexts, texts_.size()))));
+    return agreement.variation;
+  }
+
+  // A head whose weights are in the wrong places may agree too well to look wrong by itself.
+  Status try_repairs(const EngineOptions& options) {
+    const std::filesystem::path& directory = options.speculation.speculative_model;
+    std::error_code ignored;
+    if (!diagnosis_.head || !std::filesystem::is_regular_file(directory / "model.safetensors", ignored))
+      return {};
+    OUTRIDER_TRY(const HeadFile head, open_head(directory));
+    OUTRIDER_TRY(const ModelFile target, open_model(options.model));
+    const std::vector<HeadRepair> repairs = usual_repairs(head, target.config.hidden_size);
+    OUTRIDER_TRY(const double without, variation_of(options, directory));
+    ProgressBar progress("repairs", static_cast<int64_t>(repairs.size()));
+    for (const HeadRepair& repair : repairs) {
+      OUTRIDER_TRY(const HeadTrial trial, HeadTrial::with_repair(directory, repair));
+      OUTRIDER_TRY(const double variation, variation_of(options, trial.path()));
+      if (!diagnosis_.repair || variation < diagnosis_.repair->variation)
+        diagnosis_.repair = {repair.what, variation, without};
+      progress.advance();
+    }
     return {};
   }
 

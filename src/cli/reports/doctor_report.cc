@@ -16,6 +16,7 @@ constexpr double kWorthwhile = 1.03;
 constexpr double kNeverAgrees = 0.02;
 constexpr int64_t kFewPlaces = 32;         // too few places to call a drafter wrong
 constexpr double kShareOfTraining = 0.75;  // other prompts explain no larger loss of agreement
+constexpr double kGainOfRepair = 0.01;     // total variation; to a right head repairs do harm
 constexpr double kGainOfStates = 1.1;      // the states that a head is trained on help more than this
 
 double per_step(double ms, const ShapeResult& shape) {
@@ -154,6 +155,11 @@ std::string miswiring(const Diagnosis& diagnosis) {
         diagnosis.head->rope_theta, *diagnosis.target_rope_theta, diagnosis.variation_at_target_rope,
         agreement.variation);
   }
+  if (diagnosis.repair && diagnosis.repair->variation_without - diagnosis.repair->variation > kGainOfRepair) {
+    return fmt::format("with {} it agrees better (total variation {:.3f} instead of {:.3f})",
+                       diagnosis.repair->what, diagnosis.repair->variation,
+                       diagnosis.repair->variation_without);
+  }
   const double blind = agreement.coverage_with_other_states.value_or(0.0);
   if (trained == 0.0 && agreement.coverage_with_other_states && agrees < kGainOfStates * blind) {
     return fmt::format(
@@ -263,6 +269,11 @@ nlohmann::ordered_json diagnosis_json(const Diagnosis& diagnosis) {
     json["agreement"]["total_variation"] = agreement.variation;
     json["agreement"]["total_variation_first_half"] = agreement.early_variation;
     json["agreement"]["total_variation_second_half"] = agreement.late_variation;
+  }
+  if (const auto& repair = diagnosis.repair) {
+    json["repair"] = {{"change", repair->what},
+                      {"total_variation", repair->variation},
+                      {"total_variation_without", repair->variation_without}};
   }
   json["plain_ms_per_token"] = diagnosis.plain.ms_per_token();
   json["plain_spread"] = diagnosis.plain.spread;

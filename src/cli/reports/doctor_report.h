@@ -35,6 +35,13 @@ struct Diagnosis {
   // A head whose base of RoPE is not the target's: that base, and the total variation with it.
   std::optional<double> target_rope_theta = {};
   double variation_at_target_rope = 0.0;
+  // The change of the head's weights with which it agrees best, and the total variation over the same places
+  // with and without it.
+  struct Repair {
+    std::string what;
+    double variation = 0.0, variation_without = 0.0;
+  };
+  std::optional<Repair> repair = {};
   ShapeResult plain;
   std::vector<ShapeResult> shapes;
   double temperature = 0.0;

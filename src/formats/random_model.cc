@@ -40,9 +40,11 @@ struct NamedShape {
   int64_t shared_ffn = 0;   // of the dense MLP beside experts, in all layers but the first, which has none
 };
 
-// Shapes as published, except llama-25m, which has the size of a draft model.
+// Shapes as published, except llama-25m, which has the size of a draft model, and moe-20m, a mixture for
+// trials.
 constexpr std::array kShapes = {
     NamedShape{"llama-25m", "llama", 384, 7, 6, 6, 1024, 32000, 2048, true},
+    NamedShape{"moe-20m", "qwen3_moe", 256, 8, 8, 2, 768, 32000, 2048, true, 32, 16, 4, 96},
     NamedShape{"llama-68m", "llama", 768, 2, 12, 12, 3072, 32000, 2048, false},
     NamedShape{"smollm2-135m", "llama", 576, 30, 9, 3, 1536, 49152, 8192, true},
     NamedShape{"llama-160m", "llama", 768, 12, 12, 12, 3072, 32000, 2048, false},

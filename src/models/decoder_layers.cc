@@ -102,7 +102,8 @@ void Decoder::compute_mlp(int64_t index, const float* input, float* output) {
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   if (layer.experts.experts.empty()) return compute_dense_mlp(layer, input, output);
   const ExpertLayer& experts = layer.experts;
-  if (layer.down.n != 0) compute_dense_mlp(layer, input, dense_.data());
+  const bool has_dense = layer.down.k != 0;  // a shard may have none of its outputs
+  if (has_dense) compute_dense_mlp(layer, input, dense_.data());
   if (experts.dense_gate.n != 0) gate_dense_mlp(experts.dense_gate, input);
   ExpertOps::Inputs inputs{.router = input, .x = input};
   if (!experts.input_norm.empty()) {  // `input` is no longer needed, and may be normed_
@@ -113,7 +114,7 @@ void Decoder::compute_mlp(int64_t index, const float* input, float* output) {
   ExpertStream* const stream = weights_.stream ? weights_.stream->experts() : nullptr;
   experts_.run(experts, inputs, output, row_count(), {stream, index});
   woken_[static_cast<size_t>(index)] = experts_.woken();
-  if (layer.down.n == 0) return;
+  if (!has_dense) return;
   if (!experts.output_norm.empty()) {
     ops_.normalize(output, experts.output_norm, output, row_count());
     ops_.normalize(dense_.data(), experts.dense_output_norm, dense_.data(), row_count());

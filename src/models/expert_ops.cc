@@ -53,6 +53,8 @@ void ExpertOps::reserve(const ExpertLayer& layer, int64_t rows) {
   inputs_.reserve(places, config_.hidden_size);
   results_.reserve(places, config_.hidden_size);
   gated_.reserve(places, traits.ffn_size);
+  if (!layer.cut().inputs.empty()) whole_.reserve(places, traits.ffn_size);
+  if (!layer.cut().outputs.empty()) sums_.reserve(rows, config_.hidden_size);
   ops_.reserve(layer.router, rows);
   ops_.reserve(layer.dense_gate, rows);
   size_t products = 0;
@@ -74,13 +76,21 @@ void ExpertOps::run(const ExpertLayer& layer, const Inputs& inputs, float* y, in
   route(layer, inputs.router, rows);
   gather(inputs.x, rows);
   source.stream == nullptr ? compute(layer, groups_.groups()) : compute_read(layer, source);
-  combine(y, rows);
+  const ProductCut& cut = layer.cut();
+  if (cut.outputs.empty()) return combine(layer, y, rows);
+  combine(layer, sums_.data(), rows);
+  ops_.gather(sums_.data(), {cut.outputs}, y, rows);
 }
 
 void ExpertOps::compute(const ExpertLayer& layer, Groups groups) {
   multiply(layer, &Expert::gate_up, groups, {inputs_.data(), gate_up_.data()});
-  activate(groups);
-  multiply(layer, &Expert::down, groups, {gated_.data(), results_.data()});
+  activate(layer, groups);
+  const float* gated = gated_.data();
+  if (const ProductCut& cut = layer.cut(); !cut.inputs.empty()) {
+    ops_.gather(gated, {cut.inputs}, whole_.data(), std::ssize(choices_));  // the groups are all
+    gated = whole_.data();
+  }
+  multiply(layer, &Expert::down, groups, {gated, results_.data()});
 }
 
 void ExpertOps::compute_read(const ExpertLayer& layer, const Source& source) {
@@ -95,9 +105,9 @@ void ExpertOps::compute_read(const ExpertLayer& layer, const Source& source) {
   }
 }
 
-void ExpertOps::activate(Groups groups) {
-  const int64_t dim = config_.experts.ffn_size;
-  const int64_t width = dim * (config_.mlp.is_gated ? 2 : 1);
+void ExpertOps::activate(const ExpertLayer& layer, Groups groups) {
+  const int64_t width = layer.experts.front().gate_up.n;
+  const int64_t dim = width / (config_.mlp.is_gated ? 2 : 1);
   for (auto group = groups.begin(); group != groups.end();) {
     const int64_t begin = group->begin;
     int64_t end = begin;  // of places that follow one another
@@ -223,8 +233,8 @@ void ExpertOps::finish_rows(const ExpertLayer& layer, Projection Expert::*matric
   });
 }
 
-void ExpertOps::combine(float* y, int64_t rows) {
-  const int64_t dim = config_.hidden_size;
+void ExpertOps::combine(const ExpertLayer& layer, float* y, int64_t rows) {
+  const int64_t dim = layer.experts.front().down.n;
   const int64_t used = config_.experts.used;
   const OperationTimer timer = ops_.time("sums of experts");
   ops_.pool().run(ops_.shares_for(rows * used * dim), [&](Worker worker) {

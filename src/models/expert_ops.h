@@ -12,6 +12,7 @@
 
 namespace outrider {
 
+// An expert; where shards divide the layer, each has a part of the outputs of both products of every expert.
 struct Expert {
   Projection gate_up;  // [2 * ffn_size, hidden_size], gate first; [ffn_size, hidden_size] without a gate
   Projection down;     // [hidden_size, ffn_size]
@@ -33,11 +34,15 @@ struct ExpertLayer {
   int64_t parameter_count() const;
   int64_t bytes() const;
   int64_t bytes_of_expert() const;  // mean over the experts
+  // How shards divide the products of every expert alike; empty: one has all.
+  const ProductCut& cut() const { return experts.front().down.cut; }
 };
 
 // Runs mixtures of experts over the rows of a pass. The rows of an expert are gathered, so that a pass reads
 // the weights of each expert once; then the outputs of each row are added, best choice first. The bits of a
-// row do not depend on the experts that other rows choose, because products treat every row alike.
+// row do not depend on the experts that other rows choose, because products treat every row alike. Shards
+// gather the inputs of the second product, and the sums of outputs, which each makes for its own features in
+// the same order, so that no bit depends on their number.
 class ExpertOps {
  public:
   // Both must outlive it.
@@ -74,7 +79,7 @@ class ExpertOps {
   void compute(const ExpertLayer& layer, Groups groups);
   // As compute(), a group as soon as its expert has been read.
   void compute_read(const ExpertLayer& layer, const Source& source);
-  void activate(Groups groups);
+  void activate(const ExpertLayer& layer, Groups groups);
   // The inputs and outputs of a product, [places, k] and [places, n].
   struct PlaceRows {
     const float* x = nullptr;
@@ -85,7 +90,8 @@ class ExpertOps {
   OperationCost cost_of_products() const;
   void list_products(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups, PlaceRows rows);
   void finish_rows(const ExpertLayer& layer, Projection Expert::*matrices, Groups groups, float* y);
-  void combine(float* y, int64_t rows);
+  // y[rows, outputs of a place] = the weighted sums of the results
+  void combine(const ExpertLayer& layer, float* y, int64_t rows);
 
   const ModelConfig& config_;
   LayerOps& ops_;
@@ -99,8 +105,10 @@ class ExpertOps {
   Scratch outputs_;   // [rows, experts]: of the router
   Scratch inputs_;    // [places, hidden_size]
   Scratch gate_up_;   // [places, gate_up.n]
-  Scratch gated_;     // [places, ffn_size]
-  Scratch results_;   // [places, hidden_size]
+  Scratch gated_;     // [places, ffn_size], of this shard
+  Scratch whole_;     // [places, ffn_size], of all shards
+  Scratch results_;   // [places, down.n]
+  Scratch sums_;      // [rows, down.n], of a shard
   Scratch parts_;     // [places, n], part after part for each expert, where a projection has several
   Scratch packed_x_;  // packed inputs, expert after expert
 };

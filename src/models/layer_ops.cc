@@ -101,14 +101,18 @@ void LayerOps::project(const Projection& projection, const float* x, float* y, i
   reserve(projection, rows);
   const ProductCut& cut = projection.cut;
   if (!cut.inputs.empty()) {
-    const OperationTimer timer = time("exchanges", moves(rows * projection.k));
-    exchange_->gather(x, {cut.inputs}, inputs_.data(), rows);
+    gather(x, {cut.inputs}, inputs_.data(), rows);
     x = inputs_.data();
   }
   if (cut.outputs.empty()) return project_share(projection, x, y, rows);
   project_share(projection, x, outputs_.data(), rows);
-  const OperationTimer timer = time("exchanges", moves(rows * cut.outputs.back().end));
-  exchange_->gather(outputs_.data(), {cut.outputs, cut.only_first}, y, rows);
+  gather(outputs_.data(), {cut.outputs, cut.only_first}, y, rows);
+}
+
+void LayerOps::gather(const float* part, const ShardExchange::Columns& columns, float* whole,
+                      int64_t rows) const {
+  const OperationTimer timer = time("exchanges", moves(rows * columns.shares.back().end));
+  exchange_->gather(part, columns, whole, rows);
 }
 
 void LayerOps::project_share(const Projection& projection, const float* x, float* y, int64_t rows) {

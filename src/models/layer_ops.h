@@ -93,6 +93,8 @@ class LayerOps {
   // y[rows, n] = x[rows, k] W' + bias; where the projection is cut, x is this shard's part of the inputs, and
   // y has the outputs of all shards
   void project(const Projection& projection, const float* x, float* y, int64_t rows);
+  // whole[rows, sum of shares] = the columns of all shards, of which `part` are this shard's
+  void gather(const float* part, const ShardExchange::Columns& columns, float* whole, int64_t rows) const;
   // y = RMSNorm(x) * weight, [rows, weight.size()]; y may be x.
   void normalize(const float* x, std::span<const float> weight, float* y, int64_t rows, float epsilon) const;
   // y = norm(x), [rows, size]; y may be x.

@@ -73,8 +73,8 @@ std::vector<std::vector<TokenId>> decode(Engine& engine, size_t batch, double te
 
 using Texts = std::vector<std::vector<std::vector<TokenId>>>;
 
-Texts texts_of(const std::string& drafter, Division division) {
-  const auto engine = Engine::open(options_for(drafter, division));
+Texts texts_with(const EngineOptions& options) {
+  const auto engine = Engine::open(options);
   EXPECT_TRUE(engine.ok()) << engine.error().message;
   Texts texts;
   if (!engine.ok()) return texts;
@@ -82,6 +82,10 @@ Texts texts_of(const std::string& drafter, Division division) {
     for (const size_t batch : {1, 8}) texts.push_back(decode(**engine, batch, temperature));
   }
   return texts;
+}
+
+Texts texts_of(const std::string& drafter, Division division) {
+  return texts_with(options_for(drafter, division));
 }
 
 std::vector<Division> divisions_for([[maybe_unused]] const std::string& drafter) {
@@ -102,6 +106,24 @@ TEST(Ranks, EveryDrafterWritesTheTextOfOneRank) {
       SCOPED_TRACE(std::string(drafter) + ", " + std::to_string(division.shards) + " shards, " +
                    std::to_string(division.stages) + " stages");
       EXPECT_EQ(texts_of(drafter, division), expected);
+    }
+  }
+}
+
+// Each shard has a part of the outputs of every expert, and a stage has the experts of its layers.
+TEST(Ranks, MixturesOfExpertsWriteTheTextOfOneRank) {
+  const auto texts = [](const std::string& drafter, Division division) {
+    EngineOptions options = options_for(drafter, division);
+    options.model = "shape:moe-20m@3,q8_0,512";
+    return texts_with(options);
+  };
+  const Texts expected = texts("none", {});
+  ASSERT_EQ(expected.size(), 4U);
+  for (const char* drafter : {"none", "ngram", "early_exit"}) {
+    for (const Division division : divisions_for(drafter)) {
+      SCOPED_TRACE(std::string(drafter) + ", " + std::to_string(division.shards) + " shards, " +
+                   std::to_string(division.stages) + " stages");
+      EXPECT_EQ(texts(drafter, division), expected);
     }
   }
 }

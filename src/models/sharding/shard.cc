@@ -19,8 +19,8 @@ int64_t copies_for(const LayerSizes& sizes, int shards) {
 }
 
 Status refuse(const ModelConfig& config, const std::string& found) {
-  return usage_error("ranks can share models whose layers are attention and a dense MLP, found " + found +
-                     " in this " + config.family +
+  return usage_error("ranks can share models whose layers are attention and an MLP or experts, found " +
+                     found + " in this " + config.family +
                      " model; leave out --tensor-parallel and --pipeline-parallel");
 }
 
@@ -64,7 +64,6 @@ ModelPart part_of(Communicator& ranks, int shards, int stages) {
 
 Status check_part(const ModelConfig& config, const ModelPart& part) {
   if (part.is_whole()) return {};
-  if (config.experts.count > 0) return refuse(config, "experts");
   if (config.latent.rank != 0) return refuse(config, "latent attention");
   if (config.gates_attention) return refuse(config, "gates of attention");
   if (config.layer_inputs.size > 0) return refuse(config, "inputs of every layer");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "models/model_test_data.h"
+#include "models/team/recorded_pass.h"
 
 namespace outrider {
 namespace {
@@ -100,8 +101,63 @@ TEST(RankedModel, BitsAreThoseOfOneRank) {
     expect_equal_bits(name);
 }
 
+// The small models have fewer features than a panel, so that one shard has them all; the shape has uneven
+// shares.
+TEST(RankedModel, MixturesOfExpertsKeepTheirBits) {
+  for (const char* name : {"mixtral", "mixtral.gguf", "qwen2_moe", "qwen3_moe", "gpt_oss", "granitemoe",
+                           "glm4_moe", "llama4", "shape:moe-20m@2,bf16,512", "shape:moe-20m@2,q4_0,512"})
+    expect_equal_bits(name);
+}
+
+// The passes of a prompt, a tree of which one branch stays, and the next token, as they were run and as
+// bytes.
+struct Recording {
+  std::vector<std::vector<std::byte>> passes;
+  std::vector<std::vector<float>> logits;
+};
+
+Recording record_run(DividedModel& divided) {
+  KvCache& cache = divided.cache();
+  std::vector<KvMove> moves;
+  cache.record_moves(&moves);
+  KvSequence sequence = cache.open({});
+  Recording recording;
+  const auto run = [&](std::span<const TokenId> tokens, std::span<const int> parents,
+                       std::span<const int> path) {
+    auto transaction = cache.stage(sequence, static_cast<int>(tokens.size()));
+    PassOrder order{.moves = std::exchange(moves, {}), .batch = {}};
+    append_tree(order.batch, sequence, *transaction, {tokens, parents}, LogitsWanted::kAll);
+    recording.passes.push_back(record_pass(order));
+    const auto logits = divided.model().forward(order.batch, cache);
+    recording.logits.emplace_back(logits.begin(), logits.end());
+    std::vector<TokenId> kept;
+    for (const int node : path) kept.push_back(tokens[static_cast<size_t>(node)]);
+    transaction->commit(path, kept);
+  };
+  const int64_t vocab = divided.model().config().vocab_size;
+  run(random_tokens(6, vocab, 1), std::vector{-1, 0, 1, 2, 3, 4}, std::vector{0, 1, 2, 3, 4, 5});
+  run(random_tokens(5, vocab, 2), std::vector{-1, 0, 0, 2, 3}, std::vector{0, 2, 3});
+  run(random_tokens(1, vocab, 3), std::vector{-1}, std::vector{0});
+  cache.record_moves(nullptr);
+  return recording;
+}
+
+TEST(RecordedPass, RunsAgainOnAnotherModelOfTheSameWeights) {
+  for (const char* name : {"llama", "gemma3", "mixtral"}) {
+    DividedModel first(name, {}), second(name, {});
+    const Recording recording = record_run(first);
+    for (size_t i = 0; i < recording.passes.size(); ++i) {
+      const auto logits = run_recorded(recording.passes[i], second.model(), second.cache()).logits;
+      EXPECT_EQ(std::vector(logits.begin(), logits.end()), recording.logits[i]) << name << ", pass " << i;
+    }
+  }
+}
+
 TEST(RankedModel, EveryKernelTableKeepsTheBits) {
-  for (const std::string_view kernels : available_kernels()) expect_equal_bits("llama", kernels);
+  for (const std::string_view kernels : available_kernels()) {
+    expect_equal_bits("llama", kernels);
+    expect_equal_bits("shape:moe-20m@2,q8_0,512", kernels);
+  }
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ ROOMS = {
     "chat_template": [{"jinja"}],
     "cli": [{"reports"}, {"commands"}, {"program"}],
     "draft_heads": [{"assistant", "block", "mtp"}],
-    "drafters": [{"ngram", "suffix", "lookahead", "early_exit", "draft_target", "learned"}, {"combined"}],
+    "drafters": [{"ngram", "suffix", "lookahead", "early_exit", "draft_target", "learned"}, {"ranked"}, {"combined"}],
     "engine": [{"step"}],
     "formats": [{"gguf", "quantized", "torch"}, {"hf"}],
     "grammar": [{"json_schema"}],
@@ -47,7 +47,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/": {"asio", "loadtest", "remote", "server"},
          "nlohmann/": {"cli", "config", "grammar", "loadtest", "server", "training"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
-TEST_HEADERS = {"fake_head.h", "recurrent_test_data.h"}  # headers that only tests include
+TEST_HEADERS = {"fake_head.h", "mortal_rank.h", "recurrent_test_data.h"}  # headers that only tests include
 MODULE_SUFFIXES = {".h", ".cc"}
 
 

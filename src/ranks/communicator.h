@@ -11,7 +11,7 @@
 
 namespace outrider {
 
-// Another rank has ended, so an exchange with it cannot be completed.
+// Another rank has ended, so an exchange cannot be completed.
 class RankFailure : public std::runtime_error {
  public:
   explicit RankFailure(int rank)
@@ -48,7 +48,8 @@ class Communicator {
   // Waits for the next message of that rank, which must have as many bytes. Throws RankFailure.
   virtual void receive(std::span<std::byte> data, int from) = 0;
 
-  // This rank takes no further part: exchanges that need it throw RankFailure at the others.
+  // This rank takes no further part: exchanges that need it throw RankFailure at the others. A job may have
+  // spare ranks, the last ones; where any other rank has ended, all exchanges of the job throw.
   virtual void fail() = 0;
 
   const Traffic& traffic() const { return traffic_; }

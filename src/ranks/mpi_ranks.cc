@@ -42,7 +42,8 @@ Result<const OutriderMpi*> load_module() {
 
 class MpiRanks final : public Communicator {
  public:
-  MpiRanks(const OutriderMpi& mpi, int rank, int size) : Communicator(rank, size), mpi_(mpi) {}
+  MpiRanks(const OutriderMpi& mpi, int rank, int size, int spare)
+      : Communicator(rank, size), mpi_(mpi), first_spare_(size - spare) {}
 
   ~MpiRanks() override {
     if (has_failed_) return;  // to leave the job means to wait for all ranks
@@ -51,7 +52,7 @@ class MpiRanks final : public Communicator {
     } catch (const RankFailure&) {
       return;
     }
-    mpi_.stop();
+    if (watch_.ended() < 0) mpi_.stop();
   }
 
   // Every rank learns which process each other one is.
@@ -91,12 +92,27 @@ class MpiRanks final : public Communicator {
     if (has_failed_) throw RankFailure(to);
     Sent& sent = sends_.emplace_back(Sent{.to = to, .data = {data.begin(), data.end()}});
     check(mpi_.begin_send(sent.data.data(), std::ssize(sent.data), to, &sent.request), to);
-    std::erase_if(sends_, [&](const Sent& earlier) { return is_done(earlier.request, earlier.to); });
+    forget_sent();
+  }
+
+  bool is_spare(int rank) const { return rank >= first_spare_; }
+
+  // Messages to a spare rank that has ended never arrive. MPI may still read them, so they are kept.
+  void forget_sent() {
+    std::erase_if(sends_, [&](Sent& sent) {
+      int is_done = 0;
+      const int error = mpi_.done(sent.request, &is_done);
+      if (is_done != 0) return true;
+      const bool is_lost = is_spare(sent.to) && (error != 0 || watch_.has_ended(sent.to));
+      if (!is_lost) return check(error, sent.to), false;
+      lost_.push_back(std::move(sent));
+      return true;
+    });
   }
 
   void check(int error, int peer) {
     if (error == 0) return;
-    has_failed_ = true;
+    has_failed_ = has_failed_ || !is_spare(peer);
     throw RankFailure(peer);
   }
 
@@ -122,20 +138,22 @@ class MpiRanks final : public Communicator {
   }
 
   void progress(int peer) {
-    std::erase_if(sends_, [&](const Sent& sent) { return is_done(sent.request, sent.to); });
-    if (const int ended = watch_.ended(); ended >= 0) check(1, ended);
-    if (has_failed_) throw RankFailure(peer);
+    forget_sent();
+    if (const int ended = watch_.ended(first_spare_); ended >= 0) check(1, ended);
+    if (has_failed_ || (is_spare(peer) && watch_.has_ended(peer))) throw RankFailure(peer);
   }
 
   const OutriderMpi& mpi_;
   PeerWatch watch_;
   std::vector<Sent> sends_;
+  std::vector<Sent> lost_;  // to ranks that have ended
+  int first_spare_;
   bool has_failed_ = false;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> join_mpi_job() {
+Result<std::unique_ptr<Communicator>> join_mpi_job(int spare) {
   OUTRIDER_TRY(const OutriderMpi* mpi, load_module());
   int rank = 0;
   int size = 0;
@@ -143,7 +161,7 @@ Result<std::unique_ptr<Communicator>> join_mpi_job() {
     return resource_error("expected MPI to start, found its error " + std::to_string(error) +
                           "; start the job with mpirun");
   }
-  auto ranks = std::make_unique<MpiRanks>(*mpi, rank, size);
+  auto ranks = std::make_unique<MpiRanks>(*mpi, rank, size, spare);
   ranks->meet();
   return std::unique_ptr<Communicator>(std::move(ranks));
 }

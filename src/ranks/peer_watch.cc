@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace outrider {
@@ -29,12 +30,20 @@ PeerWatch::PeerWatch(std::span<const ProcessPlace> places, int own) {
   }
 }
 
-int PeerWatch::ended() const {
+bool PeerWatch::Peer::has_ended() const {
+  pollfd state{.fd = process->get(), .events = POLLIN, .revents = 0};
+  return poll(&state, 1, 0) > 0;
+}
+
+int PeerWatch::ended(int limit) const {
   for (const Peer& peer : peers_) {
-    pollfd state{.fd = peer.process->get(), .events = POLLIN, .revents = 0};
-    if (poll(&state, 1, 0) > 0) return peer.rank;
+    if (peer.rank < limit && peer.has_ended()) return peer.rank;
   }
   return -1;
+}
+
+bool PeerWatch::has_ended(int rank) const {
+  return std::ranges::any_of(peers_, [&](const Peer& peer) { return peer.rank == rank && peer.has_ended(); });
 }
 
 }  // namespace outrider

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -31,8 +32,9 @@ class PeerWatch {
   // places: [ranks], of which `own` is this process
   PeerWatch(std::span<const ProcessPlace> places, int own);
 
-  // The rank of a process that has ended; -1: none has.
-  int ended() const;
+  // The lowest rank below `limit` whose process has ended; -1: none has.
+  int ended(int limit = std::numeric_limits<int>::max()) const;
+  bool has_ended(int rank) const;
   // Other ranks of this machine.
   int neighbours() const { return static_cast<int>(peers_.size()); }
 
@@ -40,6 +42,8 @@ class PeerWatch {
   struct Peer {
     int rank = 0;
     std::unique_ptr<FileDescriptor> process;
+
+    bool has_ended() const;
   };
   std::vector<Peer> peers_;
 };

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -21,21 +22,35 @@ struct ThreadRanks::Job {
     std::atomic<int> count{0};  // of messages
   };
 
-  explicit Job(int ranks) : size(ranks), channels(static_cast<size_t>(ranks * ranks)) {}
+  Job(int ranks, int spare)
+      : size(ranks),
+        channels(static_cast<size_t>(ranks * ranks)),
+        ended(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(ranks))),
+        first_spare(ranks - spare) {}
   Channel& channel(int from, int to) { return channels[static_cast<size_t>(from * size + to)]; }
 
   void fail(int rank) {
     int none = -1;
-    failed.compare_exchange_strong(none, rank);
+    ended[static_cast<size_t>(rank)] = true;
+    if (rank < first_spare) failed.compare_exchange_strong(none, rank);
     for (Channel& channel : channels) {
       const std::lock_guard lock(channel.mutex);
       channel.arrived.notify_all();
     }
   }
 
+  // Whether no more messages of that rank can be waited for.
+  bool is_over(int rank) const { return failed >= 0 || ended[static_cast<size_t>(rank)]; }
+  void check(int rank) const {
+    if (const int first = failed; first >= 0) throw RankFailure(first);
+    if (ended[static_cast<size_t>(rank)]) throw RankFailure(rank);
+  }
+
   int size;
   std::vector<Channel> channels;
-  std::atomic<int> failed{-1};  // the first rank that failed; -1: none has
+  std::unique_ptr<std::atomic<bool>[]> ended;  // [ranks]
+  int first_spare;
+  std::atomic<int> failed{-1};  // the first rank that ended without being spare; -1: none has
 };
 
 class ThreadRanks::Member final : public Communicator {
@@ -48,10 +63,10 @@ class ThreadRanks::Member final : public Communicator {
 
   void receive(std::span<std::byte> data, int from) override {
     Job::Channel& channel = job_.channel(from, rank());
-    wait_a_little(channel);
+    wait_a_little(channel, from);
     std::unique_lock lock(channel.mutex);
-    channel.arrived.wait(lock, [&] { return !channel.messages.empty() || job_.failed >= 0; });
-    check_ranks();
+    channel.arrived.wait(lock, [&] { return !channel.messages.empty() || job_.is_over(from); });
+    job_.check(channel.messages.empty() ? from : rank());  // what a spare rank has sent arrives
     const std::vector<std::byte> message = std::move(channel.messages.front());
     channel.messages.pop_front();
     --channel.count;
@@ -62,7 +77,7 @@ class ThreadRanks::Member final : public Communicator {
 
  private:
   void post(std::span<const std::byte> data, int to) override {
-    check_ranks();
+    job_.check(to);
     Job::Channel& channel = job_.channel(rank(), to);
     const std::lock_guard lock(channel.mutex);
     channel.messages.emplace_back(data.begin(), data.end());
@@ -70,21 +85,17 @@ class ThreadRanks::Member final : public Communicator {
     channel.arrived.notify_one();
   }
 
-  void check_ranks() const {
-    if (const int failed = job_.failed; failed >= 0) throw RankFailure(failed);
-  }
-
   // The other rank is usually in the same layer, and sleeping takes longer than its rest.
-  void wait_a_little(const Job::Channel& channel) const {
+  void wait_a_little(const Job::Channel& channel, int from) const {
     constexpr int kTurns = 200;
-    for (int turn = 0; turn < kTurns && channel.count == 0 && job_.failed < 0; ++turn)
+    for (int turn = 0; turn < kTurns && channel.count == 0 && !job_.is_over(from); ++turn)
       std::this_thread::yield();
   }
 
   Job& job_;
 };
 
-ThreadRanks::ThreadRanks(int size) : job_(std::make_unique<Job>(size)) {
+ThreadRanks::ThreadRanks(int size, int spare) : job_(std::make_unique<Job>(size, spare)) {
   for (int rank = 0; rank < size; ++rank) members_.push_back(std::make_unique<Member>(*job_, rank));
 }
 

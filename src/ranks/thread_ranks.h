@@ -11,7 +11,8 @@ namespace outrider {
 // A job whose ranks are threads of this process.
 class ThreadRanks {
  public:
-  explicit ThreadRanks(int size);
+  // The last `spare` ranks may end without the others.
+  explicit ThreadRanks(int size, int spare = 0);
   ~ThreadRanks();
 
   // The view of one rank, for its thread; valid as long as the job.

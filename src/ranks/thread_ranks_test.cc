@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "ranks/peer_watch.h"
+#include "ranks/rank_group.h"
 
 namespace outrider {
 namespace {
@@ -44,6 +45,47 @@ TEST(ThreadRanks, AFailedRankEndsThoseThatWait) {
   job.of(0).fail();
   waiting.join();
   EXPECT_THROW(job.of(2).send(bytes_of(1), 1), RankFailure);
+}
+
+TEST(ThreadRanks, ASpareRankEndsAlone) {
+  ThreadRanks job(4, /*spare=*/2);
+  std::thread waiting([&job] {
+    int received = 0;
+    EXPECT_THROW(job.of(0).receive(std::as_writable_bytes(std::span(&received, 1)), 3), RankFailure);
+    job.of(0).receive(std::as_writable_bytes(std::span(&received, 1)), 2);
+    EXPECT_EQ(received, 5);
+  });
+  job.of(3).fail();
+  EXPECT_THROW(job.of(1).send(bytes_of(1), 3), RankFailure);
+  job.of(2).send(bytes_of(5), 0);
+  waiting.join();
+  job.of(1).fail();
+  EXPECT_THROW(job.of(0).send(bytes_of(1), 2), RankFailure);
+}
+
+TEST(ThreadRanks, WhatASpareRankHasSentArrives) {
+  ThreadRanks job(2, /*spare=*/1);
+  job.of(1).send(bytes_of(5), 0);
+  job.of(1).fail();
+  int received = 0;
+  job.of(0).receive(std::as_writable_bytes(std::span(&received, 1)), 1);
+  EXPECT_EQ(received, 5);
+  EXPECT_THROW(job.of(0).receive(std::as_writable_bytes(std::span(&received, 1)), 1), RankFailure);
+}
+
+TEST(RankGroup, NumbersItsMembersAnew) {
+  ThreadRanks job(4);
+  const auto view = [&job](int rank) {
+    return RankGroup(std::shared_ptr<Communicator>(&job.of(rank), [](Communicator*) {}), {0, 2, 3});
+  };
+  RankGroup first = view(0), last = view(3);
+  EXPECT_EQ(last.rank(), 2);
+  EXPECT_EQ(last.size(), 3);
+  first.send(bytes_of(7), 2);
+  int received = 0;
+  last.receive(std::as_writable_bytes(std::span(&received, 1)), 0);
+  EXPECT_EQ(received, 7);
+  EXPECT_EQ(first.traffic().messages, 1);
 }
 
 TEST(PeerWatch, NoticesThatAProcessHasEnded) {

@@ -9,6 +9,7 @@
 #include "models/model_test_data.h"
 #include "models/team/rank_worker.h"
 #include "models/team/ranked_model.h"
+#include "ranks/mortal_rank.h"
 #include "ranks/thread_ranks.h"
 
 namespace outrider {
@@ -19,34 +20,6 @@ constexpr int kKills = 1000;
 #else
 constexpr int kKills = 60;
 #endif
-
-// A rank that ends before its exchange number `end`, counted from 1; 0: never.
-class MortalRank final : public Communicator {
- public:
-  MortalRank(Communicator& rank, int64_t end)
-      : Communicator(rank.rank(), rank.size()), rank_(rank), left_(end) {}
-
-  int neighbours() const override { return rank_.neighbours(); }
-  void fail() override { rank_.fail(); }
-  void receive(std::span<std::byte> data, int from) override {
-    live();
-    rank_.receive(data, from);
-  }
-
- private:
-  void post(std::span<const std::byte> data, int to) override {
-    live();
-    rank_.send(data, to);
-  }
-  void live() {
-    if (--left_ != 0) return;
-    rank_.fail();
-    throw RankFailure(rank());
-  }
-
-  Communicator& rank_;
-  int64_t left_;
-};
 
 // Opens a model and runs passes. Returns whether a failure was reported.
 bool run_passes(Communicator& root, int shards, int stages) {

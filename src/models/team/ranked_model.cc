@@ -70,10 +70,11 @@ RankedModel::~RankedModel() {
 }
 
 void end_job(Communicator& ranks) {
-  try {
-    for (int rank = 1; rank < ranks.size(); ++rank)
+  for (int rank = 1; rank < ranks.size(); ++rank) {
+    try {
       send_message(ranks, MessageWriter(RankCommand::kQuit), rank);
-  } catch (const RankFailure&) {  // the job has ended by itself
+    } catch (const RankFailure&) {  // it has ended by itself
+    }
   }
 }
 

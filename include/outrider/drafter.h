@@ -90,6 +90,7 @@ struct DrafterTraits {
   bool wants_choices = false;        // learns from the target's likeliest token after every drafted node
   bool uses_target = false;          // drafts with a part of the target, see DraftRequest::target
   bool drafts_ahead = false;         // may be asked after tokens that are taken back later
+  bool takes_orders = false;         // drafts elsewhere while the caller does other things, see order()
   FeatureTaps features = {};         // given to absorb(), which is not called without any
   StateTraits states = {};           // given by collect_states()
   // Names of the drafters that share its trees, by bit of TokenTree::sources(); empty for a drafter on its
@@ -135,6 +136,10 @@ class Drafter {
   // one scope (Request::cache_scope) must not serve another scope, which could tell from the time that they
   // exist.
   virtual void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope = 0);
+
+  // Begins to draft for these requests, whose trees a later draft() collects. It is asked for the same
+  // sequences, with the same or wider limits, unless they have ended or their texts have changed.
+  virtual void order(std::span<const DraftRequest> requests);
 
   // Grows one tree per request; trees[i] holds the pending token of requests[i] and may stay that way if
   // there is nothing to propose. Nodes beyond the request's limits are cut. A drafter that draws children

@@ -58,6 +58,8 @@ struct EngineOptions {
   ThreadPinning pinning = ThreadPinning::kAuto;
   int tensor_parallel = 1;                   // ranks that share every layer of the target
   int pipeline_parallel = 1;                 // groups of its layers, each with ranks of its own
+  int draft_ranks = 0;                       // ranks besides these on which draft models draft, each for a
+                                             // part of the sequences; 0: they draft with the target
   std::shared_ptr<Communicator> ranks = {};  // the job whose rank 0 this process is; empty: ranks are
                                              // threads of this process
   int64_t context = 0;  // longest sequence in tokens; 0: the model's own limit, at most 8192

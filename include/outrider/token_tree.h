@@ -43,6 +43,9 @@ class TokenTree {
   // steers which nodes are kept and never what is accepted. Precondition: 0 <= parent < size().
   int add(int parent, TokenId token, double probability = 1.0);
 
+  // Adds one more proposal of a child, as add() does for a drawn token that repeats.
+  void repeat(int child);
+
   // States that the children added to `node` after this call are drawn from `distribution`, in the order in
   // which they are added.
   void set_distribution(int node, const Distribution& distribution,

@@ -490,6 +490,12 @@ const OptionRow kOptions[] = {
      .help = "groups of the target's layers, each with --tensor-parallel ranks of its own",
      .apply = [](S& s, const V& v) { s.engine.pipeline_parallel = static_cast<int>(v.integer); return Status(); },
      .min = 1, .max = 256},
+    {.name = "draft-ranks", .metavar = "N", .type = Type::kInteger, .group = kMachine, .commands = kRuns,
+     .default_text = "0",
+     .help = "ranks besides those of the target on which draft models draft, each for a part of the sequences or of the "
+             "models; 0: they draft on the ranks of the target",
+     .apply = [](S& s, const V& v) { s.engine.draft_ranks = static_cast<int>(v.integer); return Status(); },
+     .min = 0, .max = 256},
     {.name = "cache-dir", .metavar = "DIR", .group = kMachine, .commands = kRuns,
      .help = "where measured costs of passes are kept from run to run; without it $XDG_CACHE_HOME/outrider or "
              "~/.cache/outrider; none: nowhere",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,14 @@
 #include "tokenizer/tokenizer.h"
 
 namespace outrider {
+
+class DraftTeam;
+
+// Which of the ranks that draft belong to a drafter: those of number `index` among `count` drafters.
+struct DraftShare {
+  int index = 0;
+  int count = 1;
+};
 
 // The target and the engine, as a drafter sees them when it is made.
 struct DrafterContext {
@@ -35,6 +44,11 @@ struct DrafterContext {
   ThreadPool* pool = nullptr;
   std::optional<DType> weights;
   std::shared_ptr<Drafter> user_drafter;
+  // Ranks that draft (drafters/ranked), the drafter's share of them, and the target's files, which they open
+  // for its tokenizer; null: drafts are made here.
+  std::shared_ptr<DraftTeam> team = {};
+  DraftShare share = {};
+  std::filesystem::path target_path = {};
   const HeadFile* head = nullptr;  // the opened files of options.speculative_model, where they are a head's
 
   ModelOptions model_options() const { return {.kernels = kernels, .pool = pool, .weights = weights}; }

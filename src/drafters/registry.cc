@@ -9,7 +9,6 @@
 
 #include "config/methods.h"
 #include "drafters/combined/combined.h"
-#include "drafters/draft_target/draft_target.h"
 #include "drafters/early_exit/early_exit.h"
 #include "drafters/learned/assistant.h"
 #include "drafters/learned/dflash.h"
@@ -19,6 +18,7 @@
 #include "drafters/lookahead/lookahead.h"
 #include "drafters/ngram/ngram.h"
 #include "drafters/none.h"
+#include "drafters/ranked/ranked_drafter.h"
 #include "drafters/resolve.h"
 #include "drafters/suffix/suffix.h"
 #include "speculation/tree/tree_policy.h"
@@ -71,8 +71,8 @@ struct Entry {
 constexpr std::array kDrafters = {
     Entry{Method::kNone, make_none_drafter, [](const SpeculativeOptions&) { return DraftLimits(); }},
     Entry{Method::kNGram, make_ngram_drafter},
-    Entry{Method::kDraftTarget, make_draft_target_drafter},
-    Entry{Method::kPard, make_draft_target_drafter},
+    Entry{Method::kDraftTarget, make_draft_model_drafter},
+    Entry{Method::kPard, make_draft_model_drafter},
     Entry{Method::kSpecInfer, make_spec_infer_drafter},
     Entry{Method::kSuffix, make_suffix_drafter},
     Entry{Method::kLookahead, make_lookahead_drafter, limits_of_window},

@@ -17,6 +17,8 @@
 
 namespace outrider {
 
+class DraftTeam;
+
 // Everything that an engine is made of, opened and fitted together. Members are destroyed in reverse order,
 // users before what they use.
 struct EngineParts {
@@ -26,8 +28,10 @@ struct EngineParts {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
   std::string bos_token, eos_token;
+  std::shared_ptr<Communicator> target_ranks;  // those of ranks that have the target; null: see EngineOptions
   std::unique_ptr<Model> target;
   std::unique_ptr<KvCache> cache;
+  std::shared_ptr<DraftTeam> draft_team;  // ranks that draft, or null
   std::shared_ptr<Drafter> drafter;
   PassCosts costs;          // of the target; empty unless the policy needs them
   int max_preemptions = 8;  // a request that lost its pages this often runs to its end

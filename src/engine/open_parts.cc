@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "config/methods.h"
 #include "draft_heads/head_file.h"
+#include "drafters/ranked/draft_team.h"
 #include "drafters/registry.h"
 #include "drafters/resolve.h"
 #include "engine/calibration.h"
@@ -26,6 +27,7 @@
 #include "models/team/ranked_model.h"
 #include "platform/cpu_topology.h"
 #include "platform/machine_memory.h"
+#include "ranks/rank_group.h"
 
 namespace outrider {
 namespace {
@@ -71,16 +73,41 @@ int64_t default_context(const ModelConfig& config) {
   return context;
 }
 
+// Ranks that have the target.
 int rank_count(const EngineOptions& options) { return options.tensor_parallel * options.pipeline_parallel; }
 
+int all_ranks(const EngineOptions& options) { return rank_count(options) + options.draft_ranks; }
+
 int ranks_of_machine(const EngineOptions& options) {
-  return options.ranks ? options.ranks->neighbours() : rank_count(options);
+  return options.ranks ? options.ranks->neighbours() : all_ranks(options);
+}
+
+bool has_draft_model(const SpeculativeOptions& options) {
+  constexpr std::array kMethods = {Method::kDraftTarget, Method::kPard, Method::kSpecInfer};
+  return std::ranges::any_of(kMethods, [&](Method method) { return drafts_with(options, method); });
+}
+
+// Errors: no ranks for what is asked of them; methods that do not draft with a model.
+Status check_draft_ranks(const EngineOptions& options) {
+  OUTRIDER_RETURN_IF_ERROR(check_range("draft ranks", options.draft_ranks, 0, 256));
+  if (options.ranks && options.ranks->size() != all_ranks(options)) {
+    return usage_error("expected a job of " + std::to_string(all_ranks(options)) +
+                       " ranks, tensor parallel times pipeline parallel and the draft ranks, found " +
+                       std::to_string(options.ranks->size()) + "; start it with mpirun -n " +
+                       std::to_string(all_ranks(options)));
+  }
+  const Method method = options.speculation.decoding_type;
+  if (options.draft_ranks == 0 || method == Method::kNone || has_draft_model(options.speculation)) return {};
+  return usage_error(
+      "--draft-ranks expects a method that drafts with a draft model, such as draft_target or " +
+      std::string("spec_infer, found ") + std::string(method_name(method)) + "; leave out --draft-ranks");
 }
 
 // Error: the target is divided among ranks, and something else needs all of it here.
 Status check_ranks(const EngineOptions& options) {
   OUTRIDER_RETURN_IF_ERROR(check_range("tensor parallel", options.tensor_parallel, 1, 256));
   OUTRIDER_RETURN_IF_ERROR(check_range("pipeline parallel", options.pipeline_parallel, 1, 256));
+  OUTRIDER_RETURN_IF_ERROR(check_draft_ranks(options));
   if (rank_count(options) == 1) return {};
   if (options.memory_limit > 0) {
     return usage_error(
@@ -100,7 +127,7 @@ Status check_ranks(const EngineOptions& options) {
 void resolve_threads(EngineOptions& options) {
   if (options.ranks && options.threads == 0) options.threads = threads_of_rank(*options.ranks);
   if (options.threads == 0) options.threads = best_worker_count(places_of(allowed_cpus()));
-  if (!options.ranks) options.threads = std::max(1, options.threads / rank_count(options));
+  if (!options.ranks) options.threads = std::max(1, options.threads / all_ranks(options));
 }
 
 Status resolve(EngineOptions& options, const ModelConfig& config) {
@@ -219,14 +246,32 @@ Status open_text(EngineParts& parts, const ModelFile& file) {
   return {};
 }
 
-Result<std::unique_ptr<Model>> load_target(const EngineOptions& options, const ModelFile& file,
+// The ranks [first, first + count) of the job and rank 0; null where ranks are threads.
+std::shared_ptr<Communicator> ranks_of_job(const EngineOptions& options, int first, int count) {
+  if (!options.ranks) return nullptr;
+  std::vector<int> members = {0};
+  for (int rank = std::max(first, 1); rank < first + count; ++rank) members.push_back(rank);
+  return std::make_shared<RankGroup>(options.ranks, std::move(members));
+}
+
+Result<std::unique_ptr<Model>> load_target(EngineParts& parts, const ModelFile& file,
                                            const ModelOptions& model_options, int given_threads) {
+  const EngineOptions& options = parts.options;
   if (rank_count(options) == 1) return Model::load(file, model_options);
+  parts.target_ranks = ranks_of_job(options, 0, rank_count(options));
   return RankedModel::load(file, model_options,
-                           {.joined = options.ranks.get(),
+                           {.joined = parts.target_ranks.get(),
                             .shards = options.tensor_parallel,
                             .stages = options.pipeline_parallel,
                             .threads = options.ranks ? given_threads : options.threads});
+}
+
+// Null: drafts are made here.
+std::shared_ptr<DraftTeam> make_draft_team(const EngineOptions& options, int given_threads) {
+  if (options.draft_ranks == 0 || options.speculation.decoding_type == Method::kNone) return nullptr;
+  if (!options.ranks) return DraftTeam::of_threads(options.draft_ranks, options.threads);
+  return std::make_shared<DraftTeam>(ranks_of_job(options, rank_count(options), options.draft_ranks),
+                                     given_threads);
 }
 
 Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable* kernels) {
@@ -234,6 +279,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
   OUTRIDER_RETURN_IF_ERROR(check_ranks(parts.options));
   OUTRIDER_RETURN_IF_ERROR(resolve(parts.options, file.config));
   OUTRIDER_TRY(std::vector<int> cpus, pinned_cpus(parts.options));
+  parts.draft_team = make_draft_team(parts.options, given_threads);
   parts.pool = std::make_unique<ThreadPool>(parts.options.threads, std::move(cpus));
   const std::optional<DType> weights = storage_type(parts.options.weights);
   const ModelOptions model_options{.kernels = kernels,
@@ -242,7 +288,7 @@ Status open_target(EngineParts& parts, const ModelFile& file, const KernelTable*
                                    .context = parts.options.context,
                                    .packed_cache = parts.options.packed_cache,
                                    .streams_layers = parts.options.memory_limit > 0};
-  OUTRIDER_TRY(parts.target, load_target(parts.options, file, model_options, given_threads));
+  OUTRIDER_TRY(parts.target, load_target(parts, file, model_options, given_threads));
   // A step should neither allocate nor run out of memory.
   OUTRIDER_RETURN_IF_ERROR(reserve_passes(parts));
   OUTRIDER_TRY(const KvShape shape, cache_shape(parts.options, parts.target->kv_shape()));
@@ -291,6 +337,8 @@ Status open_drafter(EngineParts& parts, const ModelFile& file, const KernelTable
                                .pool = parts.pool.get(),
                                .weights = drafter_weights(parts, file, head),
                                .user_drafter = parts.options.user_drafter,
+                               .team = parts.draft_team,
+                               .target_path = file.path,
                                .head = head};
   OUTRIDER_TRY(parts.drafter, make_drafter(parts.options.speculation, context));
   const DrafterTraits& traits = parts.drafter->traits();

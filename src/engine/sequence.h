@@ -82,6 +82,7 @@ class Sequence {
   KvSequence kv;
   std::optional<TokenTree> offered;  // verified by the next step in which the sequence decodes
   bool started = false;              // the drafter has been told of it
+  int64_t ordered_length = 0;        // tokens when a draft of it was last ordered ahead of its step
   // States of the tokens before `states_end` that the sink has not seen, if it wants them.
   std::vector<float> states;
   int64_t states_end = 0;

@@ -28,6 +28,7 @@ void Step::run() {
   commit_.run(logits, report);
   times.commit = watch.lap();
   observe_.run(report, tracer);
+  draft_.observe(report);
   stream_.run(report);
   trace_.run();
 }

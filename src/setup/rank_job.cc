@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "config/environment.h"
+#include "drafters/ranked/draft_worker.h"
 #include "models/team/rank_worker.h"
 #include "models/team/ranked_model.h"
 #include "ranks/mpi_ranks.h"
@@ -12,9 +13,10 @@
 namespace outrider {
 
 Result<RankJob> RankJob::join(const EngineOptions& options) {
-  if (options.tensor_parallel * options.pipeline_parallel == 1 || !is_mpi_process()) return RankJob(nullptr);
-  OUTRIDER_TRY(std::unique_ptr<Communicator> ranks, join_mpi_job());
-  return RankJob(std::move(ranks));
+  const int of_target = options.tensor_parallel * options.pipeline_parallel;
+  if (of_target + options.draft_ranks == 1 || !is_mpi_process()) return RankJob(nullptr, of_target);
+  OUTRIDER_TRY(std::unique_ptr<Communicator> ranks, join_mpi_job(options.draft_ranks));
+  return RankJob(std::move(ranks), of_target);
 }
 
 RankJob::~RankJob() {
@@ -25,7 +27,7 @@ RankJob::~RankJob() {
 Status RankJob::serve() {
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
   try {
-    serve_rank(*ranks_);
+    ranks_->rank() < first_draft_rank_ ? serve_rank(*ranks_) : serve_drafts(*ranks_);
   } catch (const RankFailure& failure) {
     return io_error("rank " + std::to_string(ranks_->rank()) + ": " + failure.what());
   }

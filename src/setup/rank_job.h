@@ -8,8 +8,8 @@
 
 namespace outrider {
 
-// The job of mpirun that a command runs in, where its options divide the target among ranks. Ends the job
-// when it goes away at rank 0.
+// The job of mpirun that a command runs in, where its options ask for ranks: first those that have the
+// target, then those that draft. Ends the job when it goes away at rank 0.
 class RankJob {
  public:
   // Joins the job where there is one. Errors: see join_mpi_job().
@@ -25,9 +25,11 @@ class RankJob {
   Status serve();
 
  private:
-  explicit RankJob(std::shared_ptr<Communicator> ranks) : ranks_(std::move(ranks)) {}
+  RankJob(std::shared_ptr<Communicator> ranks, int first_draft_rank)
+      : ranks_(std::move(ranks)), first_draft_rank_(first_draft_rank) {}
 
   std::shared_ptr<Communicator> ranks_;
+  int first_draft_rank_ = 0;
 };
 
 }  // namespace outrider

@@ -9,6 +9,8 @@ void Drafter::begin(uint64_t /*sequence*/, std::span<const TokenId> /*prompt*/, 
 
 void Drafter::observe(uint64_t /*sequence*/, const TokenTree& /*tree*/, const Verdict& /*verdict*/) {}
 
+void Drafter::order(std::span<const DraftRequest> /*requests*/) {}
+
 void Drafter::absorb(std::span<const CommittedFeatures> /*committed*/) {}
 
 void Drafter::collect_states(const CommittedFeatures& committed, const TargetAccess& /*target*/, float* out) {

@@ -25,6 +25,27 @@ class MpiTest : public ProgramTest {
       GTEST_SKIP() << "the program was built without MPI (apt-get install libopenmpi-dev)";
   }
 
+  using Clock = std::chrono::steady_clock;
+
+  // Runs two ranks, of which rank 1 is killed in the middle, and leaves the time of that in killed_.
+  Outcome run_and_kill(const std::string& words) {
+    const std::string number = (folder_ / "process").string();
+    std::filesystem::remove(number);
+    std::thread killer([&] {
+      pid_t process = 0;
+      while (!(std::ifstream(number) >> process)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      killed_ = Clock::now();
+      kill(process, SIGKILL);
+    });
+    const Outcome outcome = run(words, ranks(1) + " " OUTRIDER_PROGRAM + words + " : -n 1 sh -c 'echo $$ > " +
+                                           number + "; exec \"$@\"' rank");
+    killer.join();
+    return outcome;
+  }
+
+  Clock::time_point killed_;
+
   // Open MPI keeps memory until a process ends, which is no leak of ours.
   static std::string ranks(int count) {
     return "ASAN_OPTIONS=detect_leaks=0 " + std::string(kRun) + " -n " + std::to_string(count);
@@ -45,6 +66,20 @@ TEST_F(MpiTest, TheTextIsThatOfOneProcess) {
   }
 }
 
+TEST_F(MpiTest, DraftRanksChangeNoText) {
+  const std::string words = "generate builtin --max-tokens 40" + kPrompt;
+  const Outcome alone = run(words);
+  ASSERT_EQ(alone.exit_code, 0) << alone.errors;
+  for (const auto& [count, division] :
+       {std::pair{2, " --draft-ranks 1"},
+        std::pair{5, " --tensor-parallel 2 --pipeline-parallel 2 --draft-ranks 1"},
+        std::pair{4, " --tensor-parallel 2 --draft-ranks 2"}}) {
+    const Outcome divided = run(words + division + " --speculative draft_target", ranks(count));
+    EXPECT_EQ(divided.exit_code, 0) << divided.errors;
+    EXPECT_EQ(divided.output, alone.output) << division;
+  }
+}
+
 TEST_F(MpiTest, AJobOfAnotherSizeIsRefused) {
   const Outcome outcome = run("generate builtin --tensor-parallel 3" + kPrompt, ranks(2));
   EXPECT_NE(outcome.exit_code, 0);
@@ -52,23 +87,14 @@ TEST_F(MpiTest, AJobOfAnotherSizeIsRefused) {
 }
 
 TEST_F(MpiTest, AKilledRankEndsTheJob) {
-  using Clock = std::chrono::steady_clock;
-  const std::string words =
-      " generate builtin --tensor-parallel 2 --max-tokens 900 --ignore-eos --speculative none" + kPrompt;
-  const std::string number = (folder_ / "process").string();
-  Clock::time_point killed;
-  std::thread killer([&] {
-    pid_t process = 0;
-    while (!(std::ifstream(number) >> process)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
-    killed = Clock::now();
-    kill(process, SIGKILL);
-  });
-  const Outcome outcome = run(words, ranks(1) + " " OUTRIDER_PROGRAM + words + " : -n 1 sh -c 'echo $$ > " +
-                                         number + "; exec \"$@\"' rank");
-  killer.join();
-  EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_LT(Clock::now() - killed, std::chrono::seconds(5));
+  const std::string words = " generate builtin --max-tokens 900 --ignore-eos" + kPrompt;
+  // mpirun itself ends the others of a draft rank.
+  for (const char* division :
+       {" --tensor-parallel 2 --speculative none", " --draft-ranks 1 --speculative draft_target"}) {
+    const Outcome outcome = run_and_kill(words + division);
+    EXPECT_NE(outcome.exit_code, 0) << division;
+    EXPECT_LT(Clock::now() - killed_, std::chrono::seconds(5)) << division;
+  }
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include "config/methods.h"
 #include "drafters/combined/feature_share.h"
 #include "drafters/draft_state.h"
-#include "drafters/draft_target/draft_target.h"
+#include "drafters/ranked/ranked_drafter.h"
 #include "drafters/shared_constraint.h"
 #include "speculation/tree/acceptance_estimates.h"
 #include "speculation/tree/top_nodes.h"
@@ -32,6 +32,7 @@ class CombinedDrafter final : public Drafter {
 
   const DrafterTraits& traits() const override { return traits_; }
   void begin(uint64_t sequence, std::span<const TokenId> prompt, uint64_t scope) override;
+  void order(std::span<const DraftRequest> requests) override;
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
   void observe(uint64_t sequence, const TokenTree& tree, const Verdict& verdict) override;
   void absorb(std::span<const CommittedFeatures> committed) override;
@@ -73,9 +74,11 @@ class CombinedDrafter final : public Drafter {
 
   Shares& shares_of(uint64_t sequence);
   void open_shares(const DraftRequest& request);
+  void prepare(std::span<const DraftRequest> requests);
   void prepare(const DraftRequest& request, size_t place);
+  bool takes_orders(size_t member) const { return members_[member].drafter->traits().takes_orders; }
   std::vector<int> deal(const Shares& shares, const DraftRequest& request) const;
-  std::vector<size_t> order(std::span<const DraftRequest> requests) const;
+  std::vector<size_t> members_in_turn(std::span<const DraftRequest> requests) const;
   void leave_out(size_t member, std::span<const DraftRequest> requests, std::span<const TokenTree> trees);
   void call(size_t member);
   void merge(size_t member, std::span<TokenTree> trees);
@@ -101,6 +104,7 @@ CombinedDrafter::CombinedDrafter(std::string name, CombinedParts parts)
     traits_.emits_probabilities |= traits.emits_probabilities;
     traits_.wants_choices |= traits.wants_choices;
     traits_.uses_target |= traits.uses_target;
+    traits_.takes_orders |= traits.takes_orders;
     traits_.sources.push_back(traits.name);
     traits_.features = merge_features(traits_.features, traits.features);
     members_.push_back({std::move(drafter)});
@@ -173,21 +177,29 @@ DrafterMemory CombinedDrafter::memory() const {
   return all;
 }
 
-Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
-  for (Call& call : calls_) {
-    call.requests.clear();
-    call.places.clear();
-    call.constraints.clear();
-    call.status = Status();
+// A request is divided among members in the same way whenever it is asked for between two outcomes.
+void CombinedDrafter::order(std::span<const DraftRequest> requests) {
+  prepare(requests);
+  for (size_t m = 0; m < members_.size(); ++m) {
+    if (takes_orders(m)) members_[m].drafter->order(calls_[m].requests);
   }
-  for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], i);
+}
+
+Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
+  prepare(requests);
+  // Members elsewhere begin, and the others draft meanwhile.
+  for (size_t m = 0; m < members_.size(); ++m) {
+    if (!takes_orders(m)) continue;
+    leave_out(m, requests, trees);
+    members_[m].drafter->order(calls_[m].requests);
+  }
   if (team_ != nullptr) {
     team_->run(static_cast<int>(members_.size()),
                [&](Worker worker) { call(static_cast<size_t>(worker.index)); });
     for (size_t m = 0; m < members_.size(); ++m) merge(m, trees);
   } else {
-    for (const size_t m : order(requests)) {
-      leave_out(m, requests, trees);
+    for (const size_t m : members_in_turn(requests)) {
+      if (!takes_orders(m)) leave_out(m, requests, trees);
       call(m);
       merge(m, trees);
     }
@@ -200,7 +212,7 @@ Status CombinedDrafter::draft(std::span<const DraftRequest> requests, std::span<
 
 // Members draft in the order in which they are named, so that nothing depends on how long they take; but
 // where time has a price, the fastest ones come first.
-std::vector<size_t> CombinedDrafter::order(std::span<const DraftRequest> requests) const {
+std::vector<size_t> CombinedDrafter::members_in_turn(std::span<const DraftRequest> requests) const {
   std::vector<size_t> order(members_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   if (std::all_of(requests.begin(), requests.end(), [](const auto& request) { return request.rate == 0.0; }))
@@ -208,6 +220,16 @@ std::vector<size_t> CombinedDrafter::order(std::span<const DraftRequest> request
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return members_[a].ms < members_[b].ms; });
   return order;
+}
+
+void CombinedDrafter::prepare(std::span<const DraftRequest> requests) {
+  for (Call& call : calls_) {
+    call.requests.clear();
+    call.places.clear();
+    call.constraints.clear();
+    call.status = Status();
+  }
+  for (size_t i = 0; i < requests.size(); ++i) prepare(requests[i], i);
 }
 
 // Passes the request on to the members.
@@ -372,15 +394,16 @@ Result<std::shared_ptr<Drafter>> make_spec_infer_drafter(const SpeculativeOption
     own.decoding_type = Method::kDraftTarget;
     own.speculative_model = path;
     DrafterContext own_context = context;
-    if (count > 1) {
+    own_context.share = {.index = static_cast<int>(parts.drafters.size()), .count = static_cast<int>(count)};
+    if (count > 1 && !context.team) {
       const int threads = std::max(1, context.pool->size() / static_cast<int>(count));
       parts.own_pools.push_back(std::make_unique<ThreadPool>(threads));
       own_context.pool = parts.own_pools.back().get();
     }
-    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_draft_target_drafter(own, own_context));
+    OUTRIDER_TRY(std::shared_ptr<Drafter> drafter, make_draft_model_drafter(own, own_context));
     parts.drafters.push_back(std::move(drafter));
   }
-  if (count > 1) parts.team = context.pool;
+  if (count > 1 && !context.team) parts.team = context.pool;
   return combine_drafters(std::string(method_name(options.decoding_type)), std::move(parts));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/step/draft_stage.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -30,15 +31,68 @@ DraftStage::DraftStage(const StepParts& parts) : parts_(parts) {
 
 void DraftStage::run(StepReport& report, StepTracer* tracer) {
   requests_.clear();
+  for (const SequenceStep& step : report.sequences) begin(*step.plan.sequence);
+  can_take_turns_ = parts_.drafter->traits().takes_orders && tracer == nullptr;
+  if (can_take_turns_) hold(report);
   for (size_t i = 0; i < report.sequences.size(); ++i) {
     SequenceStep& step = report.sequences[i];
-    begin(*step.plan.sequence);
     if (step.is_offered) take_offered(step, i, tracer);
     if (step.drafts()) ask(step, tracer != nullptr);
   }
   if (requests_.empty()) return;
   draft(report, tracer);
   if (!report.draft_failed) prune(report.sequences);
+}
+
+// Whether the draft of the sequence can be made while the target verifies others. A constraint can only be
+// asked while nothing else runs here, and costs learn nothing from times that overlap.
+bool DraftStage::may_wait(const SequenceStep& step) const {
+  return step.drafts() && step.rate == 0.0 && step.plan.sequence->constraint() == nullptr;
+}
+
+// Where sequences take turns, those whose drafts were ordered in an earlier step are verified in this one,
+// and the drafts of the others are ordered. In the beginning every second one goes first.
+void DraftStage::hold(StepReport& report) {
+  const auto waiting =
+      std::ranges::count_if(report.sequences, [&](const auto& step) { return may_wait(step); });
+  can_take_turns_ = waiting > 1;
+  if (!can_take_turns_ || !turns_.are_taken()) return;
+  const auto is_ordered = [](const SequenceStep& step) {
+    return step.plan.sequence->ordered_length == std::ssize(step.plan.sequence->tokens());
+  };
+  const bool has_ordered = std::ranges::any_of(
+      report.sequences, [&](const auto& step) { return may_wait(step) && is_ordered(step); });
+  size_t kept = 0;
+  bool is_second = false;
+  for (size_t i = 0; i < report.sequences.size(); ++i) {
+    SequenceStep& step = report.sequences[i];
+    bool is_held = may_wait(step);
+    if (is_held) is_held = has_ordered ? !is_ordered(step) : std::exchange(is_second, !is_second);
+    if (is_held) continue;
+    if (kept != i) std::swap(report.sequences[kept], step);
+    ++kept;
+  }
+  order(report, kept);
+}
+
+// Orders the drafts of the sequences from number `kept` on, which leave the step.
+void DraftStage::order(StepReport& report, size_t kept) {
+  for (SequenceStep& step : report.sequences.subspan(kept)) {
+    requests_.push_back(request_of(step));
+    step.plan.sequence->ordered_length = std::ssize(step.plan.sequence->tokens());
+    step.transaction.reset();
+    --report.drafting;
+  }
+  if (!requests_.empty()) (void)guarded([&] { return parts_.drafter->order(requests_), Status(); });
+  requests_.clear();
+  report.sequences = report.sequences.first(kept);
+}
+
+void DraftStage::observe(const StepReport& report) {
+  if (!can_take_turns_) return;
+  double tokens = 0;
+  for (const SequenceStep& step : report.sequences) tokens += static_cast<double>(step.verdict.tokens.size());
+  turns_.learn(tokens, report.times.drafting() + report.times.verifying() + report.times.observe);
 }
 
 // Tells the drafter of a sequence that it does not know.

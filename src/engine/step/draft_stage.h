@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "drafters/target_access.h"
+#include "engine/step/draft_turns.h"
 #include "engine/step/step_parts.h"
 #include "engine/step/step_report.h"
 #include "engine/step/step_tracer.h"
@@ -17,12 +18,18 @@ class DraftStage {
  public:
   explicit DraftStage(const StepParts& parts);
 
-  // The tracer may be null.
+  // The tracer may be null. Sequences whose drafts are only ordered leave the report; their turn is the next
+  // step.
   void run(StepReport& report, StepTracer* tracer);
+  // Learns whether it pays that sequences take turns.
+  void observe(const StepReport& report);
 
  private:
   void begin(Sequence& sequence);
   uint32_t members_of(std::span<const std::string> methods) const;
+  bool may_wait(const SequenceStep& step) const;
+  void hold(StepReport& report);
+  void order(StepReport& report, size_t kept);
   DraftRequest request_of(const SequenceStep& step) const;
   void take_offered(SequenceStep& step, size_t index, StepTracer* tracer) const;
   void ask(SequenceStep& step, bool is_traced);
@@ -35,6 +42,8 @@ class DraftStage {
   std::vector<TargetAccess> access_;  // by request
   std::vector<TokenTree> trees_;      // by request; the others are spare
   std::vector<SpeculationPolicy::Grown> grown_;
+  DraftTurns turns_;
+  bool can_take_turns_ = false;  // in this step
   bool is_failure_logged_ = false;
 };
 

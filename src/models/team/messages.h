@@ -25,7 +25,12 @@ enum class RankCommand : uint8_t {
   kEmbed,       // tokens
   kOutputHead,  // rows, states
   kClose,       // the model is no longer needed
-  kQuit,        // the job is over
+  // To ranks that draft (drafters/ranked):
+  kOpenDrafter,  // DrafterSettings; answered by DrafterAnswer
+  kDraft,        // number of the drafter, orders; answered by trees
+  kReply,        // to a question about a constraint
+  kForget,       // number of the drafter, sequence
+  kQuit,         // the job is over
 };
 
 class MessageWriter {
@@ -46,11 +51,11 @@ class MessageWriter {
     append(std::as_bytes(std::span(text)));
   }
 
+  void append(std::span<const std::byte> raw);
+
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  void append(std::span<const std::byte> raw);
-
   std::vector<std::byte> bytes_;
 };
 

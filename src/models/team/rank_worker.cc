@@ -67,6 +67,11 @@ class RankWorker {
         return opened_.reset();
       case RankCommand::kQuit:
         return;
+      case RankCommand::kOpenDrafter:
+      case RankCommand::kDraft:
+      case RankCommand::kReply:
+      case RankCommand::kForget:
+        OUTRIDER_CHECK(false);  // they go to ranks that draft
     }
   }
 

@@ -16,6 +16,12 @@ class AcceptanceEstimates {
  public:
   // `prior` must outlive this. Null: the drafter's own probabilities are the prior.
   explicit AcceptanceEstimates(const AcceptanceEstimates* prior = nullptr) : prior_(prior) {}
+  // Copies the counts and takes another prior.
+  AcceptanceEstimates(const AcceptanceEstimates& counts, const AcceptanceEstimates* prior)
+      : AcceptanceEstimates(counts) {
+    prior_ = prior;
+  }
+  const AcceptanceEstimates* prior() const { return prior_; }
 
   // The estimate, in (0, 1), for a node at `depth` (1: a child of the root) to which the drafter gave
   // `probability`. A probability of 1, above 1 or NaN counts as no information.

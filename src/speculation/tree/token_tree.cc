@@ -50,6 +50,11 @@ int TokenTree::add(int parent, TokenId token, double probability) {
   return child;
 }
 
+void TokenTree::repeat(int child) {
+  const int parent = this->parent(child);
+  proposals_.push_back({parent, child, distribution_index_[static_cast<size_t>(parent)]});
+}
+
 void TokenTree::set_distribution(int node, const Distribution& distribution, ChildrenKind kind) {
   distribution_index_[static_cast<size_t>(node)] = static_cast<int>(distribution_count_++);
   if (distributions_.size() < distribution_count_) distributions_.emplace_back();

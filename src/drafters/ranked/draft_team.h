@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "models/team/messages.h"
+#include "outrider/drafter.h"
+#include "ranks/communicator.h"
+
+namespace outrider {
+
+// The ranks that draft, as the engine sees them: ranks 1, 2, ... of a job whose rank 0 it is. Each takes its
+// orders one after another and answers in the same order, so that several may be under way. A rank that ends,
+// or whose drafter fails, is left out from then on, and its orders get no answer; the others go on.
+class DraftTeam {
+ public:
+  // Orders that went to one rank in one message.
+  struct Orders {
+    // The constraint of order number i; null: its request is gone.
+    std::function<TokenConstraint*(int)> constraint;
+    // Takes the answer; not called where the rank is left out.
+    std::function<void(MessageReader&)> take;
+  };
+
+  // Ranks that are processes. threads: of each; 0: its share of its machine.
+  DraftTeam(std::shared_ptr<Communicator> ranks, int threads);
+  // `count` ranks that are threads of this process, with `threads` threads each.
+  static std::shared_ptr<DraftTeam> of_threads(int count, int threads);
+  ~DraftTeam();
+  DraftTeam(const DraftTeam&) = delete;
+  DraftTeam& operator=(const DraftTeam&) = delete;
+
+  int size() const { return ranks_->size() - 1; }
+  int threads() const { return threads_; }
+  bool works(int rank) const { return works_[static_cast<size_t>(rank)]; }
+
+  // The number of the next drafter.
+  int next_drafter() { return drafters_++; }
+
+  // Opens drafter number `drafter` at a rank; errors are those of the rank.
+  Result<DrafterMemory> open(int rank, const MessageWriter& settings);
+  // Tells a rank something that has no answer.
+  void tell(int rank, const MessageWriter& message);
+  void order(int rank, const MessageWriter& message, Orders orders);
+  // Waits for the answer to the oldest orders of a rank. False: there are none.
+  bool collect(int rank);
+  // Leaves a rank out.
+  void dismiss(int rank, const std::string& reason);
+
+  Traffic traffic() const { return ranks_->traffic(); }
+
+ private:
+  struct Threads;  // the other ranks, where they are threads of this process
+
+  void reply(int rank, const Orders& orders, MessageReader& question);
+
+  std::unique_ptr<Threads> own_threads_;
+  std::shared_ptr<Communicator> ranks_;
+  int threads_;
+  int drafters_ = 0;                           // opened so far
+  std::vector<bool> works_;                    // [ranks]
+  std::vector<std::deque<Orders>> under_way_;  // [ranks], oldest first
+};
+
+}  // namespace outrider

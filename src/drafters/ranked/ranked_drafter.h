@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "drafters/drafter_context.h"
+
+namespace outrider {
+
+// A draft model that drafts on ranks of its own where the context has some (DrafterContext::team), each for a
+// part of the sequences; else here. Trees are the same. Errors: those of make_draft_target_drafter(), at any
+// rank.
+Result<std::shared_ptr<Drafter>> make_draft_model_drafter(const SpeculativeOptions& options,
+                                                          const DrafterContext& context);
+
+}  // namespace outrider

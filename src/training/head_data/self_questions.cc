@@ -28,7 +28,7 @@ constexpr int64_t kQuestionsPerWrite = 512;  // questions between two writes of 
 constexpr float kTopP = 0.95f;  // at temperature 1: without the tail, which is noise in small models
 constexpr uint64_t kSeedOfQuestions = 0x9e3779b97f4a7c15;
 
-// What the chat template writes before the first message of a user.
+// The text that the chat template writes before the first message of a user.
 Result<std::string> opening(const FrozenTarget& target) {
   const ModelFile& file = target.file();
   if (file.chat_template.empty())

@@ -312,7 +312,8 @@ Status check_taps(const FeatureTaps& taps, int64_t layer_count) {
 }
 
 // The type of the drafter's matrices; nullopt: as stored. Every draft is verified, so a head may be rounded:
-// beside a quantised target one that is stored in 16 or 32 bits is packed in 8, which is read in half the time.
+// beside a quantised target one that is stored in 16 or 32 bits is packed in 8, which is read in half the
+// time.
 std::optional<DType> drafter_weights(const EngineParts& parts, const ModelFile& file, const HeadFile* head) {
   if (parts.options.weights != WeightPrecision::kAuto) return storage_type(parts.options.weights);
   const auto is_quantised = [](const ModelFile& model) { return block_elements(main_type(model)) > 1; };

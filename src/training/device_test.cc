@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "platform/cpu_features.h"
-#include "training/core/optimizer.h"
 #include "training/core/autograd_ops.h"
 #include "training/core/device.h"
 #include "training/core/fake_device.h"
+#include "training/core/optimizer.h"
 #include "training/evaluation/held_out_agreement.h"
 #include "training/head_data/frozen_target.h"
 #include "training/head_data/head_batches.h"

@@ -34,7 +34,7 @@ struct HeadOptions {
   bool is_linear = false;  // the rate falls along a line; otherwise along half a cosine
   double weight_decay = 0.0;
   double max_gradient_norm = 1.0;
-  bool is_muon = false;  // Muon for the matrices between hidden units; otherwise AdamW for all
+  bool is_muon = false;     // Muon for the matrices between hidden units; otherwise AdamW for all
   double hard_share = 0.0;  // share of the target's distribution moved to its likeliest token
   // Run:
   uint64_t seed = 1;

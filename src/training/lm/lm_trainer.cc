@@ -14,11 +14,11 @@
 
 #include "base/log.h"
 #include "platform/durable_file.h"
-#include "training/core/optimizer.h"
 #include "training/core/autograd_ops.h"
 #include "training/core/checkpoint.h"
 #include "training/core/device.h"
 #include "training/core/loss_plot.h"
+#include "training/core/optimizer.h"
 #include "training/core/progress.h"
 #include "training/core/safetensors_file.h"
 #include "training/core/schedule.h"

@@ -126,7 +126,7 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts) {
   const double plain = costs_.plain_rate();
   choose_sequences(plain);
   const bool is_plain = ++steps_since_plain_ >= kStepsToPlain;
-  const double row_ms = costs_.second_row_ms();
+  const double row_ms = price_of_row();
   for (const auto& [draft, candidate_state] : candidates_) {
     State& state = *candidate_state;
     if (is_plain || !may_draft(state)) {
@@ -142,6 +142,15 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts) {
   }
   if (std::ranges::all_of(drafts, [](const Draft& draft) { return draft.depth == 0; }))
     steps_since_plain_ = 0;
+}
+
+// Drafts that go further than their nodes should be worth show how deep levels are accepted: the first few
+// and then some of them cost no row.
+double SpeculationPolicy::price_of_row() {
+  constexpr int kFirst = 8;
+  constexpr int kFurther = 16;
+  const int64_t step = priced_steps_++;
+  return step < kFirst || step % kFurther == 0 ? 0.0 : costs_.second_row_ms();
 }
 
 void SpeculationPolicy::prune(std::span<const Grown> trees, int max_rows) {

@@ -124,6 +124,7 @@ class SpeculationPolicy {
   void update_should_draft(State& state, DraftForecast& forecast) const;
   void choose_sequences(double plain_rate);
   bool may_draft(State& state);
+  double price_of_row();
   void learn_outcome(const DraftOutcome& outcome, double draft_ms);
   void learn(State& state, std::span<const TokenId> committed, int verified, double draft_ms);
   void learn_time(State& state, double draft_ms);
@@ -142,6 +143,7 @@ class SpeculationPolicy {
   std::unordered_map<uint64_t, State> states_;
   std::vector<Candidate> candidates_;  // scratch of plan(): the sequences that the policy decides about
   bool is_plain_better_ = false;       // in this step, according to the forecast
+  int64_t priced_steps_ = 0;           // steps that may draft
   int steps_since_plain_ = kStepsToPlain - 10;
   double prefill_tokens_ = 0.0;  // tokens to read by all sequences that resume in this step
   double verified_rows_ = 0.0;   // nodes of all trees of this step after prune()

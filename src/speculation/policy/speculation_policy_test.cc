@@ -174,7 +174,7 @@ TEST(SpeculationPolicy, LevelsAreWorthTheirRows) {
     double best = 1.0 / world.pass(1);
     for (int levels = 1; levels <= kMaxLevels; ++levels)
       best = std::max(best, simulate(world, false, levels).rate());
-    EXPECT_GE(simulate(world, true, kMaxLevels).rate(), 0.95 * best) << acceptance;
+    EXPECT_GE(simulate(world, true, kMaxLevels).rate(), kOfBestFixed * best) << acceptance;
   }
 }
 

@@ -10,7 +10,7 @@ namespace outrider {
 
 // Joins the job that mpirun has started this process for, once in the life of a process. When the object
 // goes away the process leaves the job, unless a rank has failed. The last `spare` ranks may end without the
-// others, where the launcher lets the job go on, which mpirun does not. Errors: the module for MPI was not
+// others, where mpirun lets the job go on (--enable-recovery). Errors: the module for MPI was not
 // built, or cannot be loaded; MPI does not start.
 Result<std::unique_ptr<Communicator>> join_mpi_job(int spare = 0);
 

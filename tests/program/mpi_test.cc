@@ -27,19 +27,21 @@ class MpiTest : public ProgramTest {
 
   using Clock = std::chrono::steady_clock;
 
-  // Runs two ranks, of which rank 1 is killed in the middle, and leaves the time of that in killed_.
-  Outcome run_and_kill(const std::string& words) {
+  // Runs two ranks, of which rank 1 is killed when the text has begun, and leaves the time of that in
+  // killed_.
+  Outcome run_and_kill(const std::string& words, const std::string& options = "") {
     const std::string number = (folder_ / "process").string();
     std::filesystem::remove(number);
+    std::filesystem::remove(folder_ / "stdout");
     std::thread killer([&] {
-      pid_t process = 0;
-      while (!(std::ifstream(number) >> process)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      const Clock::time_point start = Clock::now();
+      while (contents(folder_ / "stdout").empty() && Clock::now() - start < std::chrono::seconds(20))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       killed_ = Clock::now();
-      kill(process, SIGKILL);
+      if (pid_t process = 0; std::ifstream(number) >> process) kill(process, SIGKILL);
     });
-    const Outcome outcome = run(words, ranks(1) + " " OUTRIDER_PROGRAM + words + " : -n 1 sh -c 'echo $$ > " +
-                                           number + "; exec \"$@\"' rank");
+    const Outcome outcome = run(words, "timeout 60 env " + ranks(1) + options + " " OUTRIDER_PROGRAM + words +
+                                           " : -n 1 sh -c 'echo $$ > " + number + "; exec \"$@\"' rank");
     killer.join();
     return outcome;
   }
@@ -95,6 +97,15 @@ TEST_F(MpiTest, AKilledRankEndsTheJob) {
     EXPECT_NE(outcome.exit_code, 0) << division;
     EXPECT_LT(Clock::now() - killed_, std::chrono::seconds(5)) << division;
   }
+}
+
+TEST_F(MpiTest, WithRecoveryAKilledDraftRankCostsSpeedAlone) {
+  const std::string words = " generate builtin --max-tokens 900 --ignore-eos" + kPrompt;
+  const Outcome alone = run(words + " --speculative none");
+  ASSERT_EQ(alone.exit_code, 0) << alone.errors;
+  const Outcome outcome =
+      run_and_kill(words + " --draft-ranks 1 --speculative draft_target", " --enable-recovery");
+  EXPECT_EQ(outcome.output, alone.output) << outcome.errors;
 }
 
 }  // namespace

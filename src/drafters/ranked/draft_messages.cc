@@ -20,6 +20,7 @@ void each_key(Archive& archive, Options& options) {
   archive.field(options.stop.entropy_threshold);
   archive.field(options.draft_temperature);
   archive.field(options.ranking_temperature);
+  archive.field(options.vocabulary_match);
 }
 
 template <typename Archive, typename Sampling>

@@ -277,6 +277,33 @@ TEST_F(HeadTrainerTest, TheTargetAsksItself) {
   EXPECT_THAT(refused.error().message, testing::HasSubstr("chat template"));
 }
 
+TEST_F(HeadTrainerTest, ARunBeginsWithAHead) {
+  const auto run = [&](const std::string& out, const std::string& init, const std::string& arguments) {
+    HeadOptions run = options(out, 2);
+    if (!init.empty()) {
+      run.init = files_.path(init);
+      run.learning_rate = run.final_learning_rate = 1e-30;  // it stays as it began
+    }
+    return train_head(recipe_of("eagle3", arguments), run);
+  };
+  const auto tensors = [&](const std::string& out) {
+    auto read = read_safetensors(files_.path(out + "/model.safetensors"));
+    EXPECT_TRUE(read.ok());
+    return std::move(*read);
+  };
+  ASSERT_TRUE(run("first", "", "--draft-vocab 40").ok());
+  // The tokens that it can draft are those of the head, too.
+  const Status again = run("again", "first", "--draft-vocab 50");
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  const NamedTensors first = tensors("first"), second = tensors("again");
+  ASSERT_EQ(first.size(), second.size());
+  for (size_t i = 0; i < first.size(); ++i)
+    EXPECT_TRUE(first[i].second.equal(second[i].second)) << first[i].first;
+  const Status other = run("other", "first", "--mlp 8");
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().message, testing::HasSubstr("midlayer.mlp"));
+}
+
 TEST_F(HeadTrainerTest, TapsBeyondTheTargetAreRefused) {
   auto target = FrozenTarget::open(target_path(), 1);
   ASSERT_TRUE(target.ok());

@@ -10,6 +10,7 @@
 
 #include "base/counter_rng.h"
 #include "base/log.h"
+#include "base/white_space.h"
 #include "chat_template/chat_template.h"
 #include "outrider/engine.h"
 #include "platform/durable_file.h"
@@ -48,13 +49,6 @@ Result<std::string> opening(const FrozenTarget& target) {
                      " does not write a user's message as it is");
 }
 
-std::string trimmed(const std::string& text) {
-  const char* kSpace = " \t\r\n";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 // Writes questions with the serving engine. Question i is a function of the seed and i alone.
 class QuestionWriter {
  public:
@@ -87,7 +81,7 @@ class QuestionWriter {
     }
     while (engine_->step()) {
     }
-    for (std::string& text : texts) text = trimmed(text);
+    for (std::string& text : texts) text = std::string(trimmed(text));
     return texts;
   }
 

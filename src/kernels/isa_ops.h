@@ -111,7 +111,7 @@ struct IsaOps {
   // Items are the numbers of y [rows, dim], flattened.
   void (*activate)(const ActivationArgs& args, Range items);
   void (*softcap)(float* x, int64_t count, float cap);
-  void (*delta_steps)(std::span<const DeltaArgs> steps);
+  void (*delta_steps)(const DeltaArgs* steps, int64_t count);
   int64_t (*multiply_add)(InputLayout inputs, int64_t rounds);
 };
 

@@ -99,6 +99,7 @@ struct RopeArgs {
 //   new_state = decay * state + k' (rate * (v - decay * state' k)), and y = new_state' q
 // A state is a matrix [key_dim, value_dim] in tiles of kTileColumns columns, one after the other, each by
 // rows: columns of a tile that were further apart would compete for few places in the first-level cache.
+// Its functions are always inlined: a copy compiled for one instruction set may not serve the whole program.
 struct DeltaArgs {
   static constexpr int64_t kTileColumns = 64;
 
@@ -114,11 +115,11 @@ struct DeltaArgs {
   int64_t value_dim = 0;
 
   // Columns of the tile that begins at column `first`, the last one is narrower.
-  int64_t tile_columns(int64_t first) const {
+  [[gnu::always_inline]] int64_t tile_columns(int64_t first) const {
     return value_dim - first < kTileColumns ? value_dim - first : kTileColumns;
   }
   // The place of an element in a state.
-  int64_t place(int64_t row, int64_t column) const {
+  [[gnu::always_inline]] int64_t place(int64_t row, int64_t column) const {
     const int64_t first = column / kTileColumns * kTileColumns;
     return first * key_dim + row * tile_columns(first) + column - first;
   }

@@ -81,7 +81,9 @@ struct Shared {
     ops().softcap(x + share.begin, share.end - share.begin, cap);
   }
 
-  static void delta_steps(std::span<const DeltaArgs> steps) { ops().delta_steps(steps); }
+  static void delta_steps(std::span<const DeltaArgs> steps) {
+    ops().delta_steps(steps.data(), static_cast<int64_t>(steps.size()));
+  }
 
   static int64_t multiply_add(InputLayout inputs, int64_t rounds) {
     return ops().multiply_add(inputs, rounds);

@@ -283,8 +283,8 @@ void delta_step(const DeltaArgs& args) {
   }
 }
 
-void delta_steps(std::span<const DeltaArgs> steps) {
-  for (const DeltaArgs& args : steps) delta_step(args);
+void delta_steps(const DeltaArgs* steps, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) delta_step(steps[i]);
 }
 
 int64_t multiply_add(InputLayout, int64_t rounds) {

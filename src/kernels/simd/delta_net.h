@@ -3,8 +3,6 @@
 // goes through all steps before the next one: it stays in the first-level cache.
 #pragma once
 
-#include <span>
-
 #include "kernels/isa_ops.h"
 
 namespace outrider::simd {
@@ -58,23 +56,24 @@ void delta_columns(const DeltaArgs& args, int64_t first, int64_t count) {
 
 // Columns [first, end), of one tile, of all steps.
 template <typename V>
-void delta_tile(std::span<const DeltaArgs> steps, int64_t first, int64_t end) {
+void delta_tile(const DeltaArgs* steps, int64_t count, int64_t first, int64_t end) {
   constexpr int kVectors = 4;
   for (; first + kVectors * V::kLanes <= end; first += kVectors * V::kLanes) {
-    for (const DeltaArgs& args : steps) delta_columns<V, kVectors>(args, first, kVectors * V::kLanes);
+    for (int64_t i = 0; i < count; ++i) delta_columns<V, kVectors>(steps[i], first, kVectors * V::kLanes);
   }
   for (; first < end; first += V::kLanes) {
     const int64_t left = end - first;
-    for (const DeltaArgs& args : steps) delta_columns<V, 1>(args, first, left < V::kLanes ? left : V::kLanes);
+    for (int64_t i = 0; i < count; ++i)
+      delta_columns<V, 1>(steps[i], first, left < V::kLanes ? left : V::kLanes);
   }
 }
 
 template <typename V>
-void delta_steps(std::span<const DeltaArgs> steps) {
-  if (steps.empty()) return;
-  const int64_t columns = steps.front().value_dim;
+void delta_steps(const DeltaArgs* steps, int64_t count) {
+  if (count == 0) return;
+  const int64_t columns = steps[0].value_dim;
   for (int64_t first = 0; first < columns; first += DeltaArgs::kTileColumns)
-    delta_tile<V>(steps, first, first + steps.front().tile_columns(first));
+    delta_tile<V>(steps, count, first, first + steps[0].tile_columns(first));
 }
 
 }  // namespace outrider::simd

@@ -2,7 +2,6 @@
 #include "drafters/learned/assistant.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "config/methods.h"
 #include "draft_heads/assistant/assistant_network.h"
 #include "drafters/draft_state.h"
+#include "drafters/learned/last_states.h"
 #include "drafters/target_access.h"
 #include "speculation/tree/tree_growth.h"
 #include "speculation/tree/tree_policy.h"
@@ -24,28 +24,23 @@ class AssistantDrafter final : public Drafter {
       : network_(std::move(network)),
         policy_(make_tree_policy(options)),
         growth_(growth_options(options, policy_.get())),
-        vocab_(static_cast<size_t>(context.vocab_size)) {}
+        vocab_(static_cast<size_t>(context.vocab_size)),
+        last_states_(static_cast<size_t>(context.context)) {}
 
   const DrafterTraits& traits() const override { return traits_; }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
-  void absorb(std::span<const CommittedFeatures> committed) override;
-  // Only the state of the token before the last one matters.
+  void absorb(std::span<const CommittedFeatures> committed) override { last_states_.absorb(committed); }
   int64_t known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*/) override {
-    return std::max<int64_t>(0, std::ssize(tokens) - 2);
+    return LastStates::known_tokens(tokens);
   }
-  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  void end(uint64_t sequence) override { last_states_.end(sequence); }
   DrafterMemory memory() const override { return {.weight_bytes = network_->weight_bytes()}; }
 
  private:
-  struct Sequence {
-    RequestHistory history;
-    std::vector<float> state;  // the target's, of the last token computed
-    int64_t length = 0;        // tokens up to and with that one
-  };
   // A sequence while its tree grows.
   struct Growing {
     TreeGrowth growth;
-    const Sequence* sequence = nullptr;
+    const LastStates::Sequence* sequence = nullptr;
     std::vector<float> states;  // [nodes, hidden size of the target]: the network's after each node
     size_t first = 0;           // its first row in the pass
   };
@@ -67,18 +62,8 @@ class AssistantDrafter final : public Drafter {
   size_t active_ = 0;
   std::vector<AssistantNetwork::Row> rows_;  // of a pass
   std::vector<float> inputs_;                // [rows, hidden size of the target]
-  std::unordered_map<uint64_t, Sequence> sequences_;
+  LastStates last_states_;
 };
-
-void AssistantDrafter::absorb(std::span<const CommittedFeatures> committed) {
-  for (const CommittedFeatures& features : committed) {
-    if (features.rows.empty()) continue;
-    Sequence& sequence = sequences_[features.sequence];
-    const std::span<const float> state = features.at(features.rows.size() - 1);
-    sequence.state.assign(state.begin(), state.end());
-    sequence.length = features.first + std::ssize(features.rows);
-  }
-}
 
 Status AssistantDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
   active_ = 0;
@@ -98,14 +83,13 @@ Status AssistantDrafter::draft(std::span<const DraftRequest> requests, std::span
 
 // The sequence takes part, if the target's state of the token before the pending one is known.
 void AssistantDrafter::start(const DraftRequest& request, TokenTree& tree) {
-  const auto found = sequences_.find(request.sequence);
-  if (found == sequences_.end() || found->second.length != std::ssize(request.tokens) - 1) return;
-  if (request.target->sequence->length() != found->second.length) return;
+  LastStates::Sequence* const sequence = last_states_.find(request);
+  if (sequence == nullptr || request.target->sequence->length() != sequence->length) return;
   if (active_ == growing_.size()) growing_.push_back(std::make_unique<Growing>());
   Growing& growing = *growing_[active_++];
-  growing.sequence = &found->second;
+  growing.sequence = sequence;
   growing.states.clear();
-  growing.growth.start(growth_, request, tree, found->second.history.sync(request));
+  growing.growth.start(growth_, request, tree, sequence->history.sync(request));
 }
 
 // A node reads the state of its parent, the root that of the target.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "config/methods.h"
 #include "draft_heads/medusa.h"
 #include "drafters/draft_state.h"
+#include "drafters/learned/last_states.h"
 #include "speculation/tree/tree_growth.h"
 #include "speculation/tree/tree_policy.h"
 
@@ -24,17 +24,14 @@ class MedusaDrafter final : public Drafter {
 
   const DrafterTraits& traits() const override { return traits_; }
   Status draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) override;
-  void absorb(std::span<const CommittedFeatures> committed) override;
-  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t scope) override;
+  void absorb(std::span<const CommittedFeatures> committed) override { last_states_.absorb(committed); }
+  int64_t known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*/) override {
+    return LastStates::known_tokens(tokens);
+  }
   DrafterMemory memory() const override { return {.weight_bytes = heads_->weight_bytes()}; }
-  void end(uint64_t sequence) override { sequences_.erase(sequence); }
+  void end(uint64_t sequence) override { last_states_.end(sequence); }
 
  private:
-  struct Sequence {
-    RequestHistory history;
-    std::vector<float> state;  // the target's, of the last token computed
-    int64_t length = 0;        // tokens up to and with that one
-  };
   // A sequence while its tree grows.
   struct Growing {
     TreeGrowth growth;
@@ -50,11 +47,10 @@ class MedusaDrafter final : public Drafter {
   std::unique_ptr<TreePolicy> policy_;
   GrowthOptions growth_;
   size_t vocab_;
-  size_t max_length_;                              // tokens of the longest sequence
   std::vector<float> states_;                      // [growing, hidden size]
   std::vector<std::unique_ptr<Growing>> growing_;  // the first active_ of them, then spare ones
   size_t active_ = 0;
-  std::unordered_map<uint64_t, Sequence> sequences_;
+  LastStates last_states_;
 };
 
 MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const SpeculativeOptions& options,
@@ -63,28 +59,11 @@ MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads, const Speculati
       policy_(make_tree_policy(options)),
       growth_(growth_options(options, policy_.get())),
       vocab_(static_cast<size_t>(context.vocab_size)),
-      max_length_(static_cast<size_t>(context.context)) {
+      last_states_(static_cast<size_t>(context.context)) {
   traits_.states = context.states_of(heads_->shape().hidden_size);
   heads_->reserve(context.max_batch);
   states_.reserve(static_cast<size_t>(context.max_batch * heads_->shape().hidden_size));
   for (int i = 0; i < context.max_batch; ++i) growing_.push_back(std::make_unique<Growing>());
-}
-
-void MedusaDrafter::absorb(std::span<const CommittedFeatures> committed) {
-  for (const CommittedFeatures& features : committed) {
-    if (features.rows.empty()) continue;
-    auto [found, is_new] = sequences_.try_emplace(features.sequence);
-    Sequence& sequence = found->second;
-    if (is_new) sequence.history.reserve(max_length_);
-    const std::span<const float> state = features.at(features.rows.size() - 1);
-    sequence.state.assign(state.begin(), state.end());
-    sequence.length = features.first + std::ssize(features.rows);
-  }
-}
-
-// Only the state of the token before the last one matters.
-int64_t MedusaDrafter::known_tokens(std::span<const TokenId> tokens, uint64_t /*scope*/) {
-  return std::max<int64_t>(0, std::ssize(tokens) - 2);
 }
 
 Status MedusaDrafter::draft(std::span<const DraftRequest> requests, std::span<TokenTree> trees) {
@@ -113,16 +92,15 @@ Status MedusaDrafter::draft(std::span<const DraftRequest> requests, std::span<To
 
 // Adds a row, if the state that the heads look at is known.
 void MedusaDrafter::start(const DraftRequest& request, TokenTree& tree) {
-  const auto found = sequences_.find(request.sequence);
-  if (found == sequences_.end() || found->second.length != std::ssize(request.tokens) - 1) return;
-  Sequence& sequence = found->second;
+  LastStates::Sequence* const sequence = last_states_.find(request);
+  if (sequence == nullptr) return;
   if (growing_.size() == active_) growing_.push_back(std::make_unique<Growing>());
   Growing& growing = *growing_[active_];
   growing.request = request;
   growing.request.max_depth = std::min(request.max_depth, static_cast<int>(heads_->shape().head_count));
-  growing.growth.start(growth_, growing.request, tree, sequence.history.sync(request));
+  growing.growth.start(growth_, growing.request, tree, sequence->history.sync(request));
   if (growing.growth.frontier().empty()) return;
-  states_.insert(states_.end(), sequence.state.begin(), sequence.state.end());
+  states_.insert(states_.end(), sequence->state.begin(), sequence->state.end());
   ++active_;
 }
 

@@ -49,8 +49,8 @@ class TreeGrowth {
   template <typename LogitsAfter>
   void expand(LogitsAfter&& logits_after) {
     next_.clear();
-    const int most = request_->max_children;
-    const int children = most > 0 ? std::min(most, children_) : children_;
+    const int max_children = request_->max_children;
+    const int children = max_children > 0 ? std::min(max_children, children_) : children_;
     for (size_t i = 0; i < frontier_.size(); ++i) {
       expand_node(frontier_[i], options_->policy->children_of(*tree_, frontier_[i], children),
                   logits_after(i));

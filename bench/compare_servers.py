@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Throughput of `outrider serve` with policy auto, without speculation, and of llama-server, by requests at once.
 
-    bench/compare_servers.py MODEL.gguf --prompts PROMPTS.jsonl [--llama-server PROGRAM] [--rounds 5]
+    bench/compare_servers.py MODEL.gguf --prompts PROMPTS.jsonl [--rounds 5] [--llama-server PROGRAM
+      [--llama-variant ngram="--spec-type ngram-simple" ...]]
 
 All servers hold the model at the same time and idle while another one is asked. A round asks each server the same
 prompts at each level; who comes first changes from level to level. Every round has new prompts while the file has some,
@@ -15,6 +16,7 @@ import contextlib
 import itertools
 import json
 import pathlib
+import shlex
 import socket
 import statistics
 import subprocess
@@ -40,8 +42,11 @@ def commands(options):
             "--threads", threads]
     servers = {"auto": [*ours, "--speculative", "auto"], "none": [*ours, "--speculative", "none"]}
     if options.llama_server:
-        servers["llama-server"] = [options.llama_server, "-m", options.model, "--host", "127.0.0.1", "-np", str(places),
-                                   "-c", str(places * options.context), "-t", threads, "-tb", threads]
+        theirs = [options.llama_server, "-m", options.model, "--host", "127.0.0.1", "-np", str(places),
+                  "-c", str(places * options.context), "-t", threads, "-tb", threads]
+        servers["llama-server"] = theirs
+        for name, _, arguments in (variant.partition("=") for variant in options.llama_variant):
+            servers[f"llama-server {name}"] = [*theirs, *shlex.split(arguments)]
     return servers
 
 
@@ -121,6 +126,8 @@ def main():
     parser.add_argument("model", help="GGUF file")
     parser.add_argument("--outrider", default="build/release/bin/outrider")
     parser.add_argument("--llama-server", help="the program, if it shall be compared")
+    parser.add_argument("--llama-variant", metavar="NAME=ARGUMENTS", action="append", default=[],
+                        help="one more llama-server with further arguments; may be repeated")
     parser.add_argument("--prompts", required=True, help="JSONL file")
     parser.add_argument("--levels", type=lambda text: [int(part) for part in text.split(",")], default=[1, 4, 8, 16, 32])
     parser.add_argument("--requests", type=int, default=3, help="requests of a level for each one at once")

@@ -45,6 +45,9 @@ class DraftHead {
   virtual HeadExport exported() const = 0;
   // The options that must not change when a run is resumed, besides parameter shapes, config and HeadOptions.
   virtual nlohmann::json fingerprint() const = 0;
+  // The tensors of a written head of this kind, in the shapes of parameters() where they can be brought to
+  // them.
+  virtual NamedTensors fitted(NamedTensors stored) const { return stored; }
   // Texts to learn from instead of a step's windows, with the windows' lengths; empty: the windows
   // themselves.
   virtual std::vector<Document> rewritten(std::span<const Window> /*windows*/, uint64_t /*seed*/) const {

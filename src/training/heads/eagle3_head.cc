@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "config/methods.h"
@@ -19,8 +20,8 @@ namespace {
 
 struct Eagle3Options {
   std::vector<int64_t> taps = {};            // empty: 2, L/2, L-3, or thirds
-  at::Tensor draft_tokens = {};              // those of the head to begin with; undefined: the most frequent
-  int64_t draft_vocab = 0;                   // 0: half of the vocabulary, at most 32000
+  at::Tensor first_tokens = {};              // those that the head to begin with can draft
+  int64_t draft_vocab = 0;                   // 0: as first_tokens, or half of the vocabulary, at most 32000
   UnrollOptions unroll = {.loss_vocab = 0};  // it compares all tokens that it can draft
   bool is_parallel = false;                  // P-EAGLE
   int64_t mask = -1;  // its token at places to be drafted; -1: the last of the vocabulary
@@ -33,6 +34,7 @@ class Eagle3Head final : public RecurrentHead {
   FeatureNeeds needs() const override { return {.taps = options_.taps, .likeliest = true}; }
   NamedTensors parameters() const override;
   HeadExport exported() const override;
+  NamedTensors fitted(NamedTensors stored) const override;
   nlohmann::json fingerprint() const override { return unroll_fingerprint(); }
 
  protected:
@@ -54,16 +56,21 @@ class Eagle3Head final : public RecurrentHead {
   LayerWeights layer_;
 };
 
+// The first tokens, then the most frequent ones.
+at::Tensor draft_tokens(std::vector<int64_t> counts, const Eagle3Options& options) {
+  const at::Tensor& first = options.first_tokens;
+  for (int64_t i = 0; first.defined() && i < first.numel(); ++i)
+    counts[static_cast<size_t>(first.data_ptr<int64_t>()[i])] = std::numeric_limits<int64_t>::max();
+  return frequent_tokens(counts, options.draft_vocab);
+}
+
 // Begins as the target's own last layer, norm and head on the last tap; training adds the information of the
 // other taps and of the next token's embedding.
 Eagle3Head::Eagle3Head(const HeadContext& context, const Eagle3Options& options)
     : RecurrentHead(context, options.unroll), options_(options), target_(context.target.config()) {
   const FrozenTarget& target = context.target;
   const int64_t hidden = target_.hidden_size, taps = std::ssize(options_.taps);
-  draft_tokens_ =
-      (options_.draft_tokens.defined() ? options_.draft_tokens
-                                       : frequent_tokens(context.token_counts, options_.draft_vocab))
-          .to(context.device);
+  draft_tokens_ = draft_tokens(context.token_counts, options_).to(context.device);
   mutable_shape().input = 2 * hidden;
   at::Generator generator = seeded_generator(context.options.seed);
   constexpr double kDeviation = 0.02;
@@ -128,22 +135,46 @@ HeadExport Eagle3Head::exported() const {
   return result;
 }
 
-// The tokens that a written head can draft: int64 [draft vocabulary].
-Result<at::Tensor> draft_tokens_of(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "model.safetensors";
-  OUTRIDER_TRY(const NamedTensors stored, read_safetensors(path));
+// The tokens that a written head can draft, int64 [draft vocabulary]; undefined: it does not say.
+at::Tensor written_tokens(const NamedTensors& stored) {
   for (const auto& [name, tensor] : stored) {
     if (name == "d2t" && tensor.scalar_type() == at::kLong && tensor.dim() == 1)
       return tensor + at::arange(tensor.numel(), at::kLong);
   }
-  return usage_error("--init: " + path.string() + ": a tensor d2t of an EAGLE-3 head is expected");
+  return {};
+}
+
+// Tokens that the written head cannot draft keep the rows of the target's output head.
+NamedTensors Eagle3Head::fitted(NamedTensors stored) const {
+  const at::Tensor tokens = written_tokens(stored);
+  for (auto& [name, tensor] : stored) {
+    if (name != "lm_head.weight" || tensor.size(0) != tokens.numel()) continue;
+    const at::Tensor rows = at::searchsorted(draft_tokens_.cpu(), tokens);
+    tensor = lm_head_.detach().cpu().index_copy(0, rows, tensor.to(lm_head_.scalar_type()));
+  }
+  return stored;
+}
+
+Status take_first_tokens(const std::filesystem::path& folder, int64_t vocab, Eagle3Options& options) {
+  const std::filesystem::path path = folder / "model.safetensors";
+  OUTRIDER_TRY(const NamedTensors stored, read_safetensors(path));
+  options.first_tokens = written_tokens(stored);
+  const at::Tensor& tokens = options.first_tokens;
+  if (!tokens.defined() || tokens.numel() == 0 || tokens.min().item<int64_t>() < 0 ||
+      tokens.max().item<int64_t>() >= vocab) {
+    return usage_error("--init: " + path.string() +
+                       ": expected a tensor d2t of an EAGLE-3 head for this target");
+  }
+  if (options.draft_vocab == 0) options.draft_vocab = tokens.numel();
+  if (options.draft_vocab >= tokens.numel()) return {};
+  return usage_error("--draft-vocab: at least the " + std::to_string(tokens.numel()) +
+                     " tokens of --init are expected, found " + std::to_string(options.draft_vocab));
 }
 
 Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, Eagle3Options options) {
   const ModelConfig& target = context.target.config();
   if (!context.options.init.empty()) {
-    OUTRIDER_TRY(options.draft_tokens, draft_tokens_of(context.options.init));
-    options.draft_vocab = options.draft_tokens.numel();
+    OUTRIDER_RETURN_IF_ERROR(take_first_tokens(context.options.init, target.vocab_size, options));
   }
   if (options.taps.empty()) {
     const int64_t layers = target.layer_count;
@@ -170,8 +201,10 @@ void add_options(CLI::App& command, Eagle3Options& options) {
                   "layers whose input is tapped; default 2, L/2, L-3 of L layers; thirds up to 8")
       ->delimiter(',');
   command
-      .add_option("--draft-vocab", options.draft_vocab,
-                  "most frequent tokens that it can draft; 0: half of the vocabulary, at most 32000")
+      .add_option(
+          "--draft-vocab", options.draft_vocab,
+          "most frequent tokens that it can draft, besides those of --init; 0: those alone, or half of "
+          "the vocabulary, at most 32000")
       ->check(CLI::NonNegativeNumber);
   add_unroll_options(command, options.unroll);
   add_decay_option(command, options.unroll);

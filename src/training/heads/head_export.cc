@@ -96,7 +96,8 @@ Status write_head_config(const DraftHead& head, const FrozenTarget& target, cons
 
 Status read_head(const std::filesystem::path& folder, const DraftHead& head) {
   const std::filesystem::path path = folder / "model.safetensors";
-  OUTRIDER_TRY(const NamedTensors stored, read_safetensors(path));
+  OUTRIDER_TRY(NamedTensors tensors, read_safetensors(path));
+  const NamedTensors stored = head.fitted(std::move(tensors));
   const std::unordered_map<std::string, at::Tensor> by_name(stored.begin(), stored.end());
   const at::NoGradGuard no_grad;
   for (const auto& [name, parameter] : head.parameters()) {

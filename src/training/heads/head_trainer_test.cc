@@ -292,16 +292,48 @@ TEST_F(HeadTrainerTest, ARunBeginsWithAHead) {
     return std::move(*read);
   };
   ASSERT_TRUE(run("first", "", "--draft-vocab 40").ok());
-  // The tokens that it can draft are those of the head, too.
-  const Status again = run("again", "first", "--draft-vocab 50");
+  const Status again = run("again", "first", "");
   ASSERT_TRUE(again.ok()) << again.error().message;
   const NamedTensors first = tensors("first"), second = tensors("again");
   ASSERT_EQ(first.size(), second.size());
   for (size_t i = 0; i < first.size(); ++i)
     EXPECT_TRUE(first[i].second.equal(second[i].second)) << first[i].first;
+  const Status less = run("less", "first", "--draft-vocab 39");
+  ASSERT_FALSE(less.ok());
+  EXPECT_THAT(less.error().message, testing::HasSubstr("at least the 40 tokens"));
   const Status other = run("other", "first", "--mlp 8");
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().message, testing::HasSubstr("midlayer.mlp"));
+}
+
+TEST_F(HeadTrainerTest, ARunBeginsWithAHeadOfFewerTokens) {
+  ASSERT_TRUE(train_head(recipe_of("eagle3", "--draft-vocab 40"), options("first", 2)).ok());
+  HeadOptions run = options("wider", 2);
+  run.init = files_.path("first");
+  run.learning_rate = run.final_learning_rate = 1e-30;  // it stays as it began
+  const Status wider = train_head(recipe_of("eagle3", "--draft-vocab 50"), run);
+  ASSERT_TRUE(wider.ok()) << wider.error().message;
+  // [draft vocabulary, hidden] by the token that a row stands for
+  const auto rows = [&](const std::string& out) {
+    auto read = read_safetensors(files_.path(out + "/model.safetensors"));
+    EXPECT_TRUE(read.ok());
+    std::map<int64_t, at::Tensor> by_token;
+    std::map<std::string, at::Tensor> tensors(read->begin(), read->end());
+    const at::Tensor& offsets = tensors.at("d2t");
+    for (int64_t row = 0; row < offsets.numel(); ++row)
+      by_token[row + offsets[row].item<int64_t>()] = tensors.at("lm_head.weight")[row];
+    return by_token;
+  };
+  auto first = rows("first"), second = rows("wider");
+  ASSERT_EQ(first.size(), 40U);
+  ASSERT_EQ(second.size(), 50U);
+  auto target = FrozenTarget::open(target_path(), 1);
+  ASSERT_TRUE(target.ok());
+  for (const auto& [token, row] : second) {
+    const at::Tensor expected =
+        first.contains(token) ? first.at(token) : (*target)->output_head()[token].to(row.scalar_type());
+    EXPECT_TRUE(row.equal(expected)) << token;
+  }
 }
 
 TEST_F(HeadTrainerTest, TapsBeyondTheTargetAreRefused) {

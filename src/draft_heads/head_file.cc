@@ -30,8 +30,6 @@ std::optional<Method> recognise(const StoredTensors& tensors) {
   return recognise_head(names);
 }
 
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
-
 uint64_t fnv1a(uint64_t hash, std::span<const std::byte> bytes) {
   for (const std::byte byte : bytes) hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
   return hash;

@@ -7,12 +7,6 @@
 namespace outrider {
 namespace {
 
-std::string shape_text(const Shape& shape) {
-  std::string text = "[";
-  for (const int64_t dimension : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(dimension);
-  return text + "]";
-}
-
 // Adds tensors to a list.
 class TensorList {
  public:

@@ -13,15 +13,6 @@
 #include "kernels/weight_codes.h"
 
 namespace outrider {
-namespace {
-
-std::string shape_text(const Shape& shape) {
-  std::string text = "[";
-  for (const int64_t dim : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
-  return text + "]";
-}
-
-}  // namespace
 
 int64_t Projection::bytes() const {
   size_t total = bias.size() * sizeof(float);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tensor/dtype.h"
@@ -12,6 +13,9 @@ namespace outrider {
 
 // Dimensions, outermost first; the last one is contiguous.
 using Shape = std::vector<int64_t>;
+
+// "[2, 3]"
+std::string shape_text(std::span<const int64_t> shape);
 
 // Rows that are made when they are read, such as those of a matrix in another format's quantisation.
 class RowSource {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "platform/durable_file.h"
+#include "tensor/tensor_view.h"
 #include "training/core/safetensors_file.h"
 
 namespace outrider::training {
@@ -20,12 +21,6 @@ Status write_config(nlohmann::json config, const FrozenTarget& target, const nlo
   config["outrider_target"] = target.fingerprint();
   config["outrider_target_name"] = target.name();
   return write_durably(folder / "config.json", config.dump(2) + "\n");
-}
-
-std::string shape_text(at::IntArrayRef shape) {
-  std::string text;
-  for (const int64_t size : shape) text += (text.empty() ? "[" : ", ") + std::to_string(size);
-  return text + "]";
 }
 
 }  // namespace

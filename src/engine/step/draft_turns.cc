@@ -12,9 +12,15 @@ void DraftTurns::learn(double tokens, double ms) {
   rate(are_taken_) = ms_ > 0 ? tokens_ / ms_ : 0;
   steps_ = 0;
   tokens_ = ms_ = 0;
+  are_taken_ = next_way();
+}
+
+bool DraftTurns::next_way() {
+  const bool other = !are_taken_;
+  if (rate(other) == 0) return other;  // not yet known
   const bool better = rate(true) > rate(false);
-  const bool is_new = rate(!are_taken_) == 0;
-  are_taken_ = is_new || ++measurements_ % kRepeat == 0 ? !(is_new ? are_taken_ : better) : better;
+  const bool is_tried_again = ++measurements_ % kRepeat == 0;
+  return is_tried_again ? !better : better;
 }
 
 }  // namespace outrider

@@ -19,6 +19,8 @@ class DraftTurns {
   static constexpr int kSteps = 16;   // of a measurement
   static constexpr int kRepeat = 16;  // measurements after which the other way is tried again
 
+  // Whether the next measurement is one with turns.
+  bool next_way();
   double& rate(bool with_turns) { return rates_[with_turns ? 1 : 0]; }
 
   bool are_taken_ = false;

@@ -34,7 +34,7 @@ ROOMS = {
     "grammar": [{"json_schema"}],
     "hub": [{"transfer"}, {"remote"}, {"local"}],
     "kernels": [{"blocks", "reference", "simd"}, {"avx2", "avx512", "neon"}, {"avx2_vnni", "avx512_vnni", "avx512_bf16", "i8mm"}, {"amx", "bf16"}],
-    "models": [{"recurrent", "sharding", "streaming"}, {"team"}],
+    "models": [{"recurrent", "sharding", "streaming"}, {"backend"}, {"team"}],
     "ranks": [{"mpi"}],
     "remote": [{"protocol"}, {"session"}, {"network"}, {"client"}],
     "server": [{"api", "page", "telemetry"}, {"calls"}, {"http"}],
@@ -47,7 +47,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 HEAVY = {"curl/": {"hub"}, "torch/": {"training"}, "CLI/": {"cli", "training"}, "boost/": {"asio", "loadtest", "remote", "server"},
          "nlohmann/": {"cli", "config", "grammar", "loadtest", "server", "training"}}
 HEAVY_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:curl|torch|CLI|nlohmann|boost)/[^>]+)>", re.MULTILINE)
-TEST_HEADERS = {"fake_head.h", "mortal_rank.h", "recurrent_test_data.h"}  # headers that only tests include
+TEST_HEADERS = {"fake_head.h", "mortal_rank.h", "recurrent_test_data.h", "separate_backend.h"}  # headers that only tests include
 MODULE_SUFFIXES = {".h", ".cc"}
 
 

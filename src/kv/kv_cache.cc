@@ -2,7 +2,6 @@
 #include "kv/kv_cache.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <new>
 #include <string>
@@ -23,41 +22,7 @@ const KvShape& checked(const KvShape& shape) {
   return shape;
 }
 
-size_t storage_bytes(const KvShape& shape) {
-  auto bytes = static_cast<size_t>(shape.bytes_before(shape.layer_count));
-  for (const int64_t factor : {static_cast<int64_t>(shape.page_size), shape.page_count}) {
-    if (__builtin_mul_overflow(bytes, static_cast<size_t>(factor), &bytes)) throw std::bad_alloc();
-  }
-  return bytes;
-}
-
-// One row of NaN; in Q8_0 the scale at the beginning of each block is NaN.
-std::vector<std::byte> row_of_nan(const KvShape& shape) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  std::vector<std::byte> unit(static_cast<size_t>(block_bytes(shape.type)));
-  if (shape.type == DType::kF32) {
-    std::memcpy(unit.data(), &nan, sizeof(nan));
-  } else {
-    const uint16_t bits = shape.type == DType::kBF16 ? f32_to_bf16(nan) : f32_to_f16(nan);
-    std::memcpy(unit.data(), &bits, sizeof(bits));
-  }
-  std::vector<std::byte> row;
-  int64_t longest = 0;
-  for (int64_t layer = 0; layer < shape.layer_count; ++layer)
-    longest = std::max(longest, shape.row_bytes(layer));
-  while (std::ssize(row) < longest) row.insert(row.end(), unit.begin(), unit.end());
-  return row;
-}
-
 }  // namespace
-
-int64_t KvShape::bytes_before(int64_t layer) const {
-  const int64_t parts = values_are_keys ? 1 : 2;
-  if (layers.empty()) return parts * layer * row_bytes();
-  int64_t bytes = 0;
-  for (int64_t i = 0; i < layer; ++i) bytes += parts * row_bytes(i);
-  return bytes;
-}
 
 KvSequence::~KvSequence() {
   if (cache_ != nullptr) cache_->close(*this);
@@ -128,7 +93,7 @@ Status KvTransaction::extend(int count) {
 
 void KvTransaction::copy(int from, int to) {
   KvCache& cache = *sequence_->cache_;
-  cache.move_rows(slot(from), slot(to), 1);
+  cache.move_rows({slot(from), slot(to), 1});
   const int32_t kept = sequence_->kept_updates_;
   if (sequence_->state_ != KvSequence::kNoState)
     cache.states_.copy_update(sequence_->state_, kept + from, kept + to);
@@ -143,7 +108,7 @@ void KvTransaction::commit(std::span<const int> path, std::span<const TokenId> t
     const auto to = static_cast<int64_t>(i);
     // The path ascends, so a row is never overwritten before it has been moved.
     if (path[i] == to) continue;
-    cache.move_rows(cache.slot_of(*sequence_, length + path[i]), cache.slot_of(*sequence_, length + to), 1);
+    cache.move_rows({cache.slot_of(*sequence_, length + path[i]), cache.slot_of(*sequence_, length + to), 1});
   }
   if (sequence_->state_ != KvSequence::kNoState) cache.commit_updates(*sequence_, path);
   sequence_->tokens_.insert(sequence_->tokens_.end(), tokens.begin(), tokens.end());
@@ -153,18 +118,18 @@ void KvTransaction::commit(std::span<const int> path, std::span<const TokenId> t
 }
 
 KvCache::KvCache(const KvShape& shape, const KvOptions& options)
+    : KvCache(shape, options, std::make_unique<HostPages>(checked(shape))) {}
+
+KvCache::KvCache(const KvShape& shape, const KvOptions& options, std::unique_ptr<KvStorage> storage)
     : shape_(checked(shape)),
       options_(options),
       pool_(shape.page_count),
       prefixes_(shape.page_count, shape.page_size, options.hash_bits),
       states_(shape.states),
       checkpoints_(&states_, shape.states.checkpoint_count),
-      storage_(storage_bytes(shape)) {
-  for (int64_t layer = 0; layer < shape.layer_count; ++layer)
-    layer_begin_.push_back(slot_count() * shape.bytes_before(layer));
-  if (!options_.poison) return;
-  poisoned_row_ = row_of_nan(shape);
-  poison(0, slot_count());
+      storage_(std::move(storage)),
+      host_pages_(dynamic_cast<HostPages*>(storage_.get())) {
+  if (options_.poison) storage_->poison(0, slot_count());
 }
 
 KvCache::~KvCache() { OUTRIDER_CHECK(sequences_.empty()); }
@@ -274,12 +239,6 @@ void KvCache::rewind(KvSequence& sequence, int32_t length) {
   finish(sequence);
 }
 
-std::byte* KvCache::keys(int64_t layer) { return storage_.data() + layer_begin_[static_cast<size_t>(layer)]; }
-
-std::byte* KvCache::values(int64_t layer) {
-  return keys(layer) + (shape_.values_are_keys ? 0 : slot_count() * shape_.row_bytes(layer));
-}
-
 int64_t KvCache::available_pages() const { return pool_.available(); }
 
 int64_t KvCache::pages_needed(const KvSequence& sequence, int count) const {
@@ -304,7 +263,7 @@ bool KvCache::writes_into_published_page(const KvSequence& sequence) const {
 int32_t KvCache::take_page() {
   const int32_t page = pool_.take();
   prefixes_.forget(page);
-  if (options_.poison) poison(int64_t{page} * shape_.page_size, shape_.page_size);
+  if (options_.poison) poison_page(page);
   return page;
 }
 
@@ -334,7 +293,7 @@ void KvCache::release_unseen_pages(KvSequence& sequence) {
 void KvCache::release_page(int32_t page) {
   pool_.release(page, prefixes_.holds(page));
   if (options_.poison && pool_.references(page) == 0 && !pool_.kept(page)) {
-    poison(int64_t{page} * shape_.page_size, shape_.page_size);
+    poison_page(page);
   }
 }
 
@@ -345,20 +304,25 @@ void KvCache::own_last_page(KvSequence& sequence) {
     return;
   }
   const int32_t copy = take_page();
-  move_rows(int64_t{page} * shape_.page_size, int64_t{copy} * shape_.page_size,
-            sequence.length() % shape_.page_size);
+  move_rows({.from = int64_t{page} * shape_.page_size,
+             .to = int64_t{copy} * shape_.page_size,
+             .count = sequence.length() % shape_.page_size});
   pool_.release(page, prefixes_.holds(page));
   page = copy;
 }
 
-void KvCache::move_rows(int64_t from_slot, int64_t to_slot, int64_t count) {
-  if (moves_ != nullptr) moves_->push_back({from_slot, to_slot, count});
-  for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
-    const int64_t bytes = shape_.row_bytes(layer);
-    for (std::byte* rows : {keys(layer), values(layer)}) {  // the same rows twice where values are keys
-      std::memcpy(rows + to_slot * bytes, rows + from_slot * bytes, static_cast<size_t>(count * bytes));
-    }
-  }
+void KvCache::move_rows(const KvMove& move) {
+  if (moves_ != nullptr) moves_->push_back(move);
+  storage_->move(move);
+}
+
+void KvCache::poison_page(int32_t page) {
+  storage_->poison(int64_t{page} * shape_.page_size, shape_.page_size);
+}
+
+HostPages& KvCache::host_pages() {
+  OUTRIDER_CHECK(host_pages_ != nullptr);
+  return *host_pages_;
 }
 
 // Where another sequence has published the same page, it replaces this sequence's own page, because its
@@ -446,7 +410,7 @@ void KvCache::finish(KvSequence& sequence) {
   release_unseen_pages(sequence);
   const int64_t in_last_page = sequence.length() % shape_.page_size;
   if (options_.poison && in_last_page != 0 && !writes_into_published_page(sequence)) {
-    poison(slot_of(sequence, sequence.length()), shape_.page_size - in_last_page);
+    storage_->poison(slot_of(sequence, sequence.length()), shape_.page_size - in_last_page);
   }
 }
 
@@ -456,16 +420,6 @@ void KvCache::close(KvSequence& sequence) {
   if (sequence.state_ != KvSequence::kNoState) states_.release(std::exchange(sequence.state_, -1));
   std::erase(sequences_, &sequence);
   sequence.cache_ = nullptr;
-}
-
-void KvCache::poison(int64_t first_slot, int64_t count) {
-  for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
-    for (std::byte* rows : {keys(layer), values(layer)}) {
-      for (int64_t slot = first_slot; slot < first_slot + count; ++slot) {
-        std::copy_n(poisoned_row_.begin(), shape_.row_bytes(layer), rows + slot * shape_.row_bytes(layer));
-      }
-    }
-  }
 }
 
 }  // namespace outrider

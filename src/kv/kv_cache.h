@@ -2,57 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "kv/kv_storage.h"
 #include "kv/page_pool.h"
 #include "kv/prefix_cache.h"
 #include "kv/state_checkpoints.h"
 #include "kv/state_store.h"
 #include "outrider/result.h"
 #include "outrider/token.h"
-#include "tensor/buffer.h"
-#include "tensor/dtype.h"
 
 namespace outrider {
-
-// The keys, or values, of one entry in one layer.
-struct KvHeads {
-  int64_t count = 0;
-  int64_t dim = 0;
-  bool operator==(const KvHeads&) const = default;
-};
-
-struct KvShape {
-  int64_t layer_count = 0;
-  int64_t kv_head_count = 0;
-  int64_t head_dim = 0;
-  DType type = DType::kF32;  // of the stored numbers: F32, BF16, F16 or Q8_0
-  int page_size = 16;        // entries per page, >= 1
-  int64_t page_count = 0;    // pages in the pool
-  // A row sees at most the last `window` entries of its sequence, in every layer; 0: all.
-  int64_t window = 0;
-  // [layer_count], where layers differ; empty: all have the heads above.
-  std::vector<KvHeads> layers = {};
-  bool values_are_keys = false;  // entries have keys alone, which are read as values, too
-  // Layers beside those above that keep a state in place of keys and values.
-  StateShape states = {};
-
-  KvHeads heads(int64_t layer) const {
-    return layers.empty() ? KvHeads{kv_head_count, head_dim} : layers[static_cast<size_t>(layer)];
-  }
-  // Size in bytes of one entry's keys, or values, in that layer.
-  int64_t row_bytes(int64_t layer = 0) const {
-    return heads(layer).count * cached_head_bytes(type, heads(layer).dim);
-  }
-  // Size in bytes of one entry's keys and values in the layers before `layer`.
-  int64_t bytes_before(int64_t layer) const;
-  int64_t page_bytes() const { return page_size * bytes_before(layer_count); }
-  int64_t total_bytes() const {
-    return page_count * page_bytes() +
-           (states.sequence_count + states.checkpoint_count) * states.bytes_per_sequence();
-  }
-};
 
 struct KvOptions {
   int hash_bits = 64;  // width of the hashes of the prefix search; tests use narrow ones
@@ -63,13 +25,6 @@ struct KvOptions {
 #else
   bool poison = true;
 #endif
-};
-
-// A move of entries from slots to other slots, in every layer.
-struct KvMove {
-  int64_t from = 0;
-  int64_t to = 0;
-  int64_t count = 0;
 };
 
 class KvCache;
@@ -163,8 +118,10 @@ class KvTransaction {
 // gone on from there. Checkpoints hold what a pass would compute again, bit for bit.
 class KvCache {
  public:
-  // Throws std::bad_alloc when the entries do not fit in memory.
+  // With entries in this machine's memory. Throws std::bad_alloc when they do not fit.
   explicit KvCache(const KvShape& shape, const KvOptions& options = {});
+  // `storage` has the slots of that shape.
+  KvCache(const KvShape& shape, const KvOptions& options, std::unique_ptr<KvStorage> storage);
   ~KvCache();
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
@@ -196,16 +153,18 @@ class KvCache {
   // copies one that is kept in part.
   void rewind(KvSequence& sequence, int32_t length);
 
-  // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each
-  std::byte* keys(int64_t layer);
-  std::byte* values(int64_t layer);
+  // The entries of HostPages. Precondition: they lie there.
+  std::byte* keys(int64_t layer) { return host_pages().keys(layer); }
+  std::byte* values(int64_t layer) { return host_pages().values(layer); }
+  // Where the entries lie, for the operations of a LayerBackend.
+  KvStorage& storage() { return *storage_; }
 
   StateStore& states() { return states_; }
 
   // Appends every later move to `moves`, so that caches of other ranks can repeat it; nullptr: to none.
   void record_moves(std::vector<KvMove>* moves) { moves_ = moves; }
   // Repeats a move of another rank's cache.
-  void repeat(const KvMove& move) { move_rows(move.from, move.to, move.count); }
+  void repeat(const KvMove& move) { move_rows(move); }
 
   // Pages that stage() could hand out now: free ones and those kept only for reuse.
   int64_t available_pages() const;
@@ -245,7 +204,7 @@ class KvCache {
   size_t first_seen_page(int64_t length) const;
   void release_unseen_pages(KvSequence& sequence);
   void own_last_page(KvSequence& sequence);
-  void move_rows(int64_t from_slot, int64_t to_slot, int64_t count);
+  void move_rows(const KvMove& move);
   void publish_full_pages(KvSequence& sequence);
   void finish(KvSequence& sequence);
   // The updates of the committed `path` become those that are kept.
@@ -257,7 +216,8 @@ class KvCache {
   int32_t checkpoint_before(const KvSequence& sequence, int32_t length) const;
   void forget_all(KvSequence& sequence);
   void close(KvSequence& sequence);
-  void poison(int64_t first_slot, int64_t count);
+  void poison_page(int32_t page);
+  HostPages& host_pages();
   Status check_sequence(const KvSequence& sequence) const;
 
   KvShape shape_;
@@ -266,9 +226,8 @@ class KvCache {
   PrefixCache prefixes_;
   StateStore states_;
   StateCheckpoints checkpoints_;
-  std::vector<std::byte> poisoned_row_;       // NaN in every number of the largest row; empty: no poisoning
-  Buffer storage_;                            // [layer_count, keys then values, slots, heads]
-  std::vector<int64_t> layer_begin_;          // [layer_count], in bytes
+  std::unique_ptr<KvStorage> storage_;
+  HostPages* host_pages_;                     // storage_, or null: the entries lie elsewhere
   std::vector<const KvSequence*> sequences_;  // all that are open
   std::vector<KvMove>* moves_ = nullptr;
 };

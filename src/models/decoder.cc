@@ -15,10 +15,6 @@
 namespace outrider {
 namespace {
 
-void move_row(float* rows, int64_t dim, size_t from, size_t to) {
-  std::copy_n(rows + static_cast<int64_t>(from) * dim, dim, rows + static_cast<int64_t>(to) * dim);
-}
-
 // The head size of the layers that choose this RoPE.
 int64_t head_dim_of_rope(const ModelConfig& config, int rope) {
   for (int64_t layer = 0; layer < config.layer_count; ++layer) {
@@ -29,19 +25,15 @@ int64_t head_dim_of_rope(const ModelConfig& config, int rope) {
 
 }  // namespace
 
-Decoder::Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights)
+Decoder::Decoder(ModelConfig config, const ModelOptions& options, std::unique_ptr<LayerBackend> backend)
     : config_(std::move(config)),
-      exchange_(options.part),
+      part_(options.part),
       own_layers_(options.own_layers(config_.layer_count)),
-      own_tokens_(options.part.shard.of(config_.vocab_size)),
-      ops_(options.kernels, options.pool, &exchange_),
-      weights_(std::move(weights)),
-      experts_(config_, ops_),
+      backend_(std::move(backend)),
+      weights_(backend_->weights()),
       whole_{.count = config_.layer_count, .skip_attention = {}, .skip_mlp = {}},
       woken_(static_cast<size_t>(config_.layer_count)),
       rotations_(config_.ropes.size()) {
-  if (config_.delta.taps != 0) delta_ops_.emplace(config_, ops_);
-  if (config_.latent.rank != 0) latent_ops_.emplace(config_, ops_);
   int64_t cached = 0;
   int64_t states = 0;
   for (int64_t i = 0; i < config_.layer_count; ++i) {
@@ -65,36 +57,47 @@ void Decoder::tap(FeatureTaps taps) {
 int64_t Decoder::feature_size() const { return taps_.count() * config_.hidden_size; }
 
 std::span<const float> Decoder::features() {
-  return {features_.data(), static_cast<size_t>(feature_rows_ * feature_size())};
+  return backend_->read(features_.data(), feature_rows_ * feature_size());
 }
 
 std::span<const float> Decoder::hidden_states() {
-  return {hidden_states_.data(), static_cast<size_t>(hidden_state_count_ * config_.hidden_size)};
+  return backend_->read(hidden_states_.data(), hidden_state_count_ * config_.hidden_size);
 }
 
 std::span<const float> Decoder::output_head(const float* states, int64_t rows) {
+  const int64_t count = rows * config_.hidden_size;
+  shared_.reserve(rows, config_.hidden_size);
   logits_.reserve(rows, config_.vocab_size);
-  compute_logits(states, rows);
-  return {logits_.data(), static_cast<size_t>(rows * config_.vocab_size)};
+  backend_->write({states, static_cast<size_t>(count)}, shared_.data());
+  compute_logits(shared_.data(), rows);
+  return backend_->read(logits_.data(), rows * config_.vocab_size);
 }
 
 void Decoder::normalize_output(const float* states, float* out, int64_t rows) const {
-  if (!weights_.final_norm.empty()) return ops_.normalize(states, weights_.final_norm, out, rows);
-  if (out != states) std::copy_n(states, rows * config_.hidden_size, out);
+  const std::span<const float> inputs(states, static_cast<size_t>(rows * config_.hidden_size));
+  if (weights_.final_norm.empty()) {
+    if (out != states) std::ranges::copy(inputs, out);
+    return;
+  }
+  shared_.reserve(rows, config_.hidden_size);
+  backend_->write(inputs, shared_.data());
+  backend_->normalize(shared_.data(), weights_.final_norm, shared_.data(), rows);
+  std::ranges::copy(backend_->read(shared_.data(), std::ssize(inputs)), out);
 }
 
-void Decoder::compute_logits(const float* states, int64_t rows) {
+void Decoder::compute_logits(Numbers states, int64_t rows) {
   if (!weights_.output_projection.parts.empty()) {
-    tokens_.reserve(rows, config_.token_size());
-    ops_.project(weights_.output_projection, states, tokens_.data(), rows);
-    states = tokens_.data();
+    embedded_.reserve(rows, config_.token_size());
+    backend_->project(weights_.output_projection, states, embedded_.data(), rows);
+    states = embedded_.data();
   }
-  ops_.project(weights_.lm_head, states, logits_.data(), rows);
-  if (exchange_.part().shard.index != 0) return;  // the first shard has the logits
+  backend_->project(weights_.lm_head, states, logits_.data(), rows);
+  if (part_.shard.index != 0) return;  // the first shard has the logits
+  const int64_t count = rows * config_.vocab_size;
   if (config_.scales.logits != 1)
-    ops_.scale(static_cast<float>(config_.scales.logits), logits_.data(), rows * config_.vocab_size);
+    backend_->scale(static_cast<float>(config_.scales.logits), logits_.data(), count);
   if (config_.logit_softcap > 0)
-    ops_.softcap(logits_.data(), rows * config_.vocab_size, static_cast<float>(config_.logit_softcap));
+    backend_->softcap(logits_.data(), count, static_cast<float>(config_.logit_softcap));
 }
 
 KvShape Decoder::make_kv_shape() const {
@@ -171,10 +174,9 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
   feature_rows_ = captures_ ? batch.rows() : 0;
   list_rows(batch, !is_resumed || batch.resume_layer < own_layers_.begin);
   plan_states(batch, cache);
-  const ModelPart& part = exchange_.part();
-  const bool has_all_layers = own_layers_.begin == 0 || !part.is_first_stage();
+  const bool has_all_layers = own_layers_.begin == 0 || !part_.is_first_stage();
   OUTRIDER_CHECK(has_all_layers || (rows_.empty() && batch.resume_layer >= own_layers_.begin));
-  part.is_first_stage() ? embed(batch) : enter(batch);
+  part_.is_first_stage() ? embed(batch) : enter(batch);
   for (int64_t i = own_layers_.begin; i < std::min(own_layers_.end, layers.count); ++i) {
     if (is_resumed && i == batch.resume_layer) {
       resume(batch);
@@ -188,20 +190,19 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
     const bool joins = attends && config_.block != BlockKind::kSequential;
     if (layers.runs_mlp(i)) run_mlp(i, joins);
   }
-  if (!part.is_last_stage()) {
-    const float* states = add_and_normalize({});
-    exchange_.send_states({states, static_cast<size_t>(row_count() * config_.hidden_size)});
+  if (!part_.is_last_stage()) {
+    backend_->send_states(add_and_normalize({}), row_count() * config_.hidden_size);
     return {};
   }
   if (wanted_.empty() && !taps_end()) return {};
-  const float* output = add_and_normalize(weights_.final_norm, config_.layer_count);
+  Numbers output = add_and_normalize(weights_.final_norm, config_.layer_count);
   if (captures_ && taps_.final_norm) copy_feature(output, static_cast<int64_t>(taps_.layers.size()));
   if (taps_end()) keep_wanted_outputs();
   if (!batch.hidden_state_rows.empty()) output = take_hidden_states(batch, output);
   if (wanted == 0) return {};
   compute_logits(output, wanted);
-  return {.logits = {logits_.data(), static_cast<size_t>(wanted * config_.vocab_size)},
-          .states = {hidden_.data(), static_cast<size_t>(wanted * config_.hidden_size)}};
+  return {.logits = backend_->read(logits_.data(), wanted * config_.vocab_size),
+          .states = backend_->read(hidden_.data(), wanted * config_.hidden_size)};
 }
 
 Status Decoder::reserve(int64_t rows, int64_t logits_rows) {
@@ -216,56 +217,40 @@ Status Decoder::reserve(int64_t rows, int64_t logits_rows) {
 }
 
 void Decoder::grow(int64_t rows, int64_t logits_rows) {
-  hidden_.reserve(rows, config_.hidden_size);
-  normed_.reserve(rows, config_.hidden_size);
-  delta_.reserve(rows, config_.hidden_size);
+  backend_->reserve(rows, logits_rows);
+  for (BackendRows* states : {&hidden_, &normed_, &delta_}) states->reserve(rows, config_.hidden_size);
   if (config_.block != BlockKind::kSequential) branch_.reserve(rows, config_.hidden_size);
-  if (config_.token_size() != config_.hidden_size) {
-    tokens_.reserve(std::max(rows, logits_rows), config_.token_size());
-    ops_.reserve(weights_.input_projection, rows);
-    ops_.reserve(weights_.output_projection, logits_rows);
-  }
+  if (config_.token_size() != config_.hidden_size)
+    embedded_.reserve(std::max(rows, logits_rows), config_.token_size());
   for (size_t i = 0; i < ropes_.size(); ++i) rotations_[i].reserve(rows, ropes_[i].rotated());
   if (config_.query_temperature.beta != 0) query_factors_.resize(static_cast<size_t>(rows));
   for (const AttentionShape& attention : attention_) {
     qkv_.reserve(rows, attention.qkv_size());
     attended_.reserve(rows, attention.q_size());
   }
-  for (const DecoderLayer& layer : weights_.layers) {
-    qkv_.reserve(rows, std::max(layer.convolution.input.n, layer.delta.input.n));
-    attended_.reserve(rows, std::max(layer.convolution.size, layer.delta.output.k));
-    output_gates_.reserve(rows, layer.output_gate.n);
-    if (latent_ops_) latent_ops_->reserve(layer.latent, rows);
-    values_.reserve(rows, latent_ops_ ? layer.attention_output.k : 0);
-    gate_up_.reserve(rows, layer.gate_up.n);
-    gated_.reserve(rows, std::max(layer.down.k, config_.layer_inputs.size));
-    for (const Projection* projection : layer.projections()) ops_.reserve(*projection, rows);
-  }
-  grow_experts(rows);
+  for (const DecoderLayer& layer : weights_.layers) grow_layer(layer, rows);
   if (weights_.layer_inputs) {
     layer_inputs_.reserve(rows, weights_.layer_inputs->projection.n);
     projected_inputs_.reserve(rows, weights_.layer_inputs->projection.n);
-    ops_.reserve(weights_.layer_inputs->projection, rows);
   }
   logits_.reserve(logits_rows, config_.vocab_size);
   features_.reserve(rows, feature_size());
-  rows_.reserve(static_cast<size_t>(rows));
-  wanted_.reserve(static_cast<size_t>(rows));
+  for (auto* list : {&rows_, &wanted_, &tokens_, &positions_, &places_})
+    list->reserve(static_cast<size_t>(rows));
   attention_rows_.reserve(static_cast<size_t>(rows));
-  ops_.reserve(weights_.lm_head, logits_rows);
 }
 
-// Layers with experts have many matrices, which are not visited in every pass.
-void Decoder::grow_experts(int64_t rows) {
-  if (rows <= expert_rows_) return;
-  for (const DecoderLayer& layer : weights_.layers) {
-    if (layer.experts.experts.empty()) continue;
-    experts_.reserve(layer.experts, rows);
-    dense_.reserve(rows, config_.hidden_size);
-    dense_gates_.reserve(rows, 1);
-    router_inputs_.reserve(rows, config_.hidden_size);
-  }
-  expert_rows_ = rows;
+void Decoder::grow_layer(const DecoderLayer& layer, int64_t rows) {
+  qkv_.reserve(rows, std::max(layer.convolution.input.n, layer.delta.input.n));
+  attended_.reserve(rows, std::max(layer.convolution.size, layer.delta.output.k));
+  output_gates_.reserve(rows, layer.output_gate.n);
+  values_.reserve(rows, config_.latent.rank != 0 ? layer.attention_output.k : 0);
+  gate_up_.reserve(rows, layer.gate_up.n);
+  gated_.reserve(rows, std::max(layer.down.k, config_.layer_inputs.size));
+  if (layer.experts.experts.empty()) return;
+  dense_.reserve(rows, config_.hidden_size);
+  dense_gates_.reserve(rows, 1);
+  router_inputs_.reserve(rows, config_.hidden_size);
 }
 
 void Decoder::list_rows(const ForwardBatch& batch, bool with_resumed) {
@@ -299,24 +284,22 @@ RowRotations Decoder::rotations_of(int64_t layer) {
 
 void Decoder::resume(const ForwardBatch& batch) {
   const int64_t dim = config_.hidden_size;
-  auto resumed = static_cast<int64_t>(batch.resumed_rows.size());
-  OUTRIDER_CHECK(static_cast<int64_t>(batch.resumed_states.size()) == resumed * dim);
-  int64_t computed = row_count();
-  // From the end, so that moving rows up in place is safe.
-  for (int64_t row = batch.rows() - 1; row >= 0; --row) {
-    float* hidden = hidden_.data() + row * dim;
-    if (resumed > 0 && batch.resumed_rows[static_cast<size_t>(resumed - 1)] == row) {
-      std::copy_n(batch.resumed_states.data() + --resumed * dim, dim, hidden);
-      continue;
-    }
-    const float* from = hidden_.data() + --computed * dim;
-    if (from != hidden) std::copy_n(from, dim, hidden);
-    const float* delta = delta_.data() + computed * dim;
-    for (int64_t i = 0; i < dim && is_delta_pending_; ++i) hidden[i] += delta[i];
+  auto computed = static_cast<int32_t>(row_count());
+  OUTRIDER_CHECK(std::ssize(batch.resumed_states) == std::ssize(batch.resumed_rows) * dim);
+  OUTRIDER_CHECK(computed + std::ssize(batch.resumed_rows) == batch.rows());
+  const Numbers states = add_and_normalize({});
+  backend_->write(batch.resumed_states, states + computed * dim);
+  // Both kinds of rows, which stand one after the other, take their places in the batch.
+  places_.clear();
+  auto resumed = batch.resumed_rows.begin();
+  for (int32_t row = 0, next = 0; row < batch.rows(); ++row) {
+    const bool resumes = resumed != batch.resumed_rows.end() && *resumed == row;
+    if (resumes) ++resumed;
+    places_.push_back(resumes ? computed++ : next++);
   }
-  OUTRIDER_CHECK(resumed == 0 && computed == 0);
-  is_delta_pending_ = false;
   list_rows(batch, true);
+  copy_states(states, places_, normed_.data());
+  copy_states(normed_.data(), rows_, states);
 }
 
 void Decoder::list_wanted_rows(const ForwardBatch& batch) {
@@ -327,18 +310,14 @@ void Decoder::list_wanted_rows(const ForwardBatch& batch) {
 
 // Once the last layer has stored what later rows read, nothing depends any more on rows that are not wanted.
 void Decoder::keep_wanted_rows(std::initializer_list<MovedRows> moved) {
+  for (const MovedRows& rows : moved)
+    backend_->copy({rows.data, rows.size, wanted_, rows.data, rows.size, rows.size});
+  copy_states(hidden_.data(), wanted_, hidden_.data());
+  if (config_.block == BlockKind::kParallelNorm) copy_states(normed_.data(), wanted_, normed_.data());
   size_t kept = 0;
   for (const int32_t row : wanted_) {  // ascending, so moving rows down in place is safe
-    const auto from = static_cast<size_t>(row);
-    if (from != kept) {
-      attention_rows_[kept] = attention_rows_[from];
-      rows_[kept] = rows_[from];
-      for (const MovedRows& rows : moved) move_row(rows.data, rows.size, from, kept);
-      move_row(hidden_.data(), config_.hidden_size, from, kept);
-      if (config_.block == BlockKind::kParallelNorm)
-        move_row(normed_.data(), config_.hidden_size, from, kept);
-    }
-    ++kept;
+    attention_rows_[kept] = attention_rows_[static_cast<size_t>(row)];
+    rows_[kept++] = rows_[static_cast<size_t>(row)];
   }
   attention_rows_.resize(kept);
   rows_.resize(kept);
@@ -346,32 +325,30 @@ void Decoder::keep_wanted_rows(std::initializer_list<MovedRows> moved) {
 
 // As keep_wanted_rows(), but after the final norm, because features of all rows were wanted.
 void Decoder::keep_wanted_outputs() {
-  size_t kept = 0;
-  for (const int32_t row : wanted_) {
-    move_row(normed_.data(), config_.hidden_size, static_cast<size_t>(row), kept);
-    move_row(hidden_.data(), config_.hidden_size, static_cast<size_t>(row), kept);
-    ++kept;
-  }
+  for (const BackendRows* states : {&normed_, &hidden_}) copy_states(states->data(), wanted_, states->data());
 }
 
-const float* Decoder::take_hidden_states(const ForwardBatch& batch, const float* outputs) {
+void Decoder::copy_states(Numbers from, std::span<const int32_t> rows, Numbers to) {
   const int64_t dim = config_.hidden_size;
-  hidden_states_.reserve(std::ssize(batch.hidden_state_rows), dim);
-  auto state = batch.hidden_state_rows.begin();
-  auto logits = batch.logits_rows.begin();
-  float* with_logits = normed_.data();
-  for (const int32_t row : wanted_) {  // ascending, so moving rows down in place is safe
-    if (state != batch.hidden_state_rows.end() && *state == row) {
-      std::copy_n(outputs, dim, hidden_states_.data() + hidden_state_count_++ * dim);
-      ++state;
-    }
-    if (logits != batch.logits_rows.end() && *logits == row) {
-      if (with_logits != outputs) std::copy_n(outputs, dim, with_logits);
-      with_logits += dim;
-      ++logits;
-    }
-    outputs += dim;
+  backend_->copy({from, dim, rows, to, dim, dim});
+}
+
+std::span<const int32_t> Decoder::places_of(std::span<const int32_t> rows) {
+  places_.clear();
+  auto next = rows.begin();
+  for (size_t i = 0; i < wanted_.size() && next != rows.end(); ++i) {
+    if (wanted_[i] != *next) continue;
+    places_.push_back(static_cast<int32_t>(i));
+    ++next;
   }
+  return places_;
+}
+
+Numbers Decoder::take_hidden_states(const ForwardBatch& batch, Numbers outputs) {
+  hidden_states_.reserve(std::ssize(batch.hidden_state_rows), config_.hidden_size);
+  hidden_state_count_ = std::ssize(batch.hidden_state_rows);
+  copy_states(outputs, places_of(batch.hidden_state_rows), hidden_states_.data());
+  copy_states(outputs, places_of(batch.logits_rows), normed_.data());
   return normed_.data();
 }
 

@@ -6,9 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "models/backend/layer_backend.h"
 #include "models/decoder_weights.h"
-#include "models/expert_ops.h"
-#include "models/layer_ops.h"
 #include "models/model.h"
 #include "models/recurrent/state_plan.h"
 #include "models/rotary_embedding.h"
@@ -16,10 +15,11 @@
 namespace outrider {
 
 // The network that the families share: layers of attention and MLP on a residual stream. The traits of its
-// ModelConfig say which norms, functions and factors they have.
+// ModelConfig say which norms, functions and factors they have. It decides what is computed, and a
+// LayerBackend computes it.
 class Decoder final : public Model {
  public:
-  Decoder(ModelConfig config, const ModelOptions& options, DecoderWeights weights);
+  Decoder(ModelConfig config, const ModelOptions& options, std::unique_ptr<LayerBackend> backend);
 
   const ModelConfig& config() const override { return config_; }
   KvShape kv_shape() const override { return kv_shape_; }
@@ -42,7 +42,7 @@ class Decoder final : public Model {
   int64_t feature_size() const override;
   std::span<const float> hidden_states() override;
   std::span<const float> features() override;
-  void measure_into(PassProfile* profile) override { ops_.measure_into(profile); }
+  void measure_into(PassProfile* profile) override { backend_->measure_into(profile); }
   void embed_tokens(std::span<const TokenId> tokens, float* out) const override;
   std::span<const float> output_head(const float* states, int64_t rows) override;
   void normalize_output(const float* states, float* out, int64_t rows) const override;
@@ -51,15 +51,17 @@ class Decoder final : public Model {
   KvShape make_kv_shape() const;
   StateShape make_state_shape() const;
   void grow(int64_t rows, int64_t logits_rows);
-  void grow_experts(int64_t rows);
+  void grow_layer(const DecoderLayer& layer, int64_t rows);
   SubsetOutput run(const ForwardBatch& batch, KvCache& cache, const LayerSubset& layers);
   // Makes `rows_` all rows of the batch, or those that do not resume.
   void list_rows(const ForwardBatch& batch, bool with_resumed);
   void embed(const ForwardBatch& batch);
+  // y[tokens, hidden_size] = rows of the embedding as they enter the first layer, without learned positions
+  void embed(std::span<const TokenId> tokens, Numbers y) const;
   // Takes the residual stream of the rows from the stage before.
   void enter(const ForwardBatch& batch);
   // Prepares all that a row's position decides.
-  void place_rows(const ForwardBatch& batch, Range rows);
+  void place_rows(const ForwardBatch& batch);
   // Prepares the layers with states for the rows being computed.
   void plan_states(const ForwardBatch& batch, KvCache& cache);
   // Adds the resumed rows to those being computed.
@@ -70,46 +72,45 @@ class Decoder final : public Model {
   // Stands in the place of attention where a layer has none.
   void run_recurrence(int64_t index, bool is_last, KvCache& cache);
   // qkv_ = queries, keys and values of a layer with attention.
-  void project_qkv(const DecoderLayer& layer, const float* input);
+  void project_qkv(const DecoderLayer& layer, Numbers input);
   // `joins`: the layer is parallel, and its attention has run.
   void run_mlp(int64_t index, bool joins);
-  const float* mlp_input(const DecoderLayer& layer, bool joins);
+  Numbers mlp_input(const DecoderLayer& layer, bool joins);
   // output[rows, hidden_size] = the layer's dense MLP, its experts, or both added.
-  void compute_mlp(int64_t index, const float* input, float* output);
-  void compute_dense_mlp(const DecoderLayer& layer, const float* input, float* output);
-  void gate_dense_mlp(const Projection& gate, const float* input);
+  void compute_mlp(int64_t index, Numbers input, Numbers output);
+  void compute_dense_mlp(const DecoderLayer& layer, Numbers input, Numbers output);
   // The inputs of all layers for every row of the batch.
   void compute_layer_inputs(const ForwardBatch& batch);
   void add_layer_input(const LayerInput& input, int64_t index);
   void finish_layer(const DecoderLayer& layer, int64_t index);
-  // Row `token` of the embedding table, scaled [token_size], where this shard has it.
-  void embed_token(TokenId token, float* out) const;
-  // Gets the rows [tokens, token_size] that other shards have.
-  void complete_embedding(std::span<const TokenId> tokens, float* embedded) const;
   void add_positions(const ForwardBatch& batch);
   // logits_ = output head of normalized states [rows, hidden_size], scaled and capped
-  void compute_logits(const float* states, int64_t rows);
+  void compute_logits(Numbers states, int64_t rows);
   // Normalizes and scales the output of attention or MLP, [rows, hidden_size].
-  void finish_output(const Norm& norm, float* output);
+  void finish_output(const Norm& norm, Numbers output);
   // delta_ is to be added to the residual stream.
   void submit_delta(const Norm& output_norm);
   // Lists the rows whose logits or states are wanted.
   void list_wanted_rows(const ForwardBatch& batch);
   // Rows that narrowing moves along with those of the residual stream.
   struct MovedRows {
-    float* data = nullptr;
+    Numbers data;
     int64_t size = 0;
   };
   // Narrows the rows being computed to those wanted, in their order.
   void keep_wanted_rows(std::initializer_list<MovedRows> moved);
   void keep_wanted_outputs();
   // Copies the wanted states out of the outputs of the wanted rows; returns the outputs of rows with logits.
-  const float* take_hidden_states(const ForwardBatch& batch, const float* outputs);
+  Numbers take_hidden_states(const ForwardBatch& batch, Numbers outputs);
+  // The places of wanted rows among wanted_, valid until the next call.
+  std::span<const int32_t> places_of(std::span<const int32_t> rows);
+  // to[i] = from[rows[i]], [rows, hidden_size]
+  void copy_states(Numbers from, std::span<const int32_t> rows, Numbers to);
   // hidden += pending delta; returns norm(hidden), or `hidden` itself where the norm is empty. `hidden` is
   // then the input of layer `tapped_layer`, which is kept where it is a wanted feature; -1: it is no layer's
   // input.
-  const float* add_and_normalize(const Norm& norm, int64_t tapped_layer = -1);
-  void copy_feature(const float* states, int64_t index);
+  Numbers add_and_normalize(const Norm& norm, int64_t tapped_layer = -1);
+  void copy_feature(Numbers states, int64_t index);
   // True where features are wanted that only the last layer computes.
   bool taps_end() const {
     return captures_ &&
@@ -119,14 +120,10 @@ class Decoder final : public Model {
   int64_t row_count() const { return static_cast<int64_t>(attention_rows_.size()); }
 
   ModelConfig config_;
-  mutable ShardExchange exchange_;  // it has no state but scratch, as ops_
-  Range own_layers_;                // [0, layer_count) where there is one rank
-  Range own_tokens_;                // whose rows of the embedding and the output head this shard has
-  mutable LayerOps ops_;            // it has no state but scratch
-  DecoderWeights weights_;
-  ExpertOps experts_;
-  std::optional<DeltaOps> delta_ops_;
-  std::optional<LatentOps> latent_ops_;
+  ModelPart part_;
+  Range own_layers_;  // [0, layer_count) where there is one rank
+  std::unique_ptr<LayerBackend> backend_;
+  const DecoderWeights& weights_;          // the backend's
   std::vector<AttentionShape> attention_;  // [layer_count]
   // [layer_count]: where the cache has the layer's keys and values, or its state.
   std::vector<int64_t> cache_layers_;
@@ -135,37 +132,40 @@ class Decoder final : public Model {
   LayerSubset whole_;
   FeatureTaps taps_;
   bool captures_ = false;       // this pass keeps features
-  int64_t expert_rows_ = 0;     // rows that experts_ has room for
   std::vector<int64_t> woken_;  // [layer_count]: experts that the last pass read
   int64_t feature_rows_ = 0;    // rows of features_ that the last pass wrote
 
   // Scratch of one pass, one row per row being computed.
-  Scratch hidden_;                 // [rows, hidden_size]: the residual stream
-  Scratch normed_;                 // [rows, hidden_size]
-  Scratch delta_;                  // [rows, hidden_size]: what attention or MLP adds to the residual stream
-  Scratch branch_;                 // [rows, hidden_size]: the MLP of a parallel layer, before it joins delta_
-  mutable Scratch tokens_;         // [rows, token_size], where that is not hidden_size
-  bool is_delta_pending_ = false;  // delta_ is not yet added to hidden_
+  BackendRows hidden_{*backend_};  // [rows, hidden_size]: the residual stream
+  BackendRows normed_{*backend_};  // [rows, hidden_size]
+  BackendRows delta_{*backend_};   // [rows, hidden_size]: what attention or MLP adds to the residual stream
+  BackendRows branch_{*backend_};  // [rows, hidden_size]: the MLP of a parallel layer, before it joins delta_
+  mutable BackendRows embedded_{*backend_};  // [rows, token_size], where that is not hidden_size
+  mutable BackendRows shared_{*backend_};    // [rows, hidden_size]: of drafters that use a part of the target
+  bool is_delta_pending_ = false;            // delta_ is not yet added to hidden_
+  BackendRows qkv_{*backend_};               // [rows, qkv_size]
+  BackendRows attended_{*backend_};          // [rows, q_size]
+  BackendRows values_{*backend_};            // [rows, heads * value_dim] of latent attention
+  BackendRows output_gates_{*backend_};      // [rows, q_size], where attention is gated
+  BackendRows gate_up_{*backend_};           // [rows, 2 * ffn_size]
+  BackendRows gated_{*backend_};             // [rows, ffn_size]
+  BackendRows dense_{*backend_};             // [rows, hidden_size]: the dense MLP beside experts
+  BackendRows dense_gates_{*backend_};       // [rows, 1]
+  BackendRows router_inputs_{*backend_};     // [rows, hidden_size], where the router has a norm of its own
+  BackendRows features_{*backend_};          // [batch rows, feature_size()]
+  BackendRows logits_{*backend_};            // [wanted rows, vocab_size]
+  BackendRows projected_inputs_{*backend_};  // [batch rows, layer_count, size]
+  BackendRows layer_inputs_{*backend_};      // [batch rows, layer_count, size], where layers have inputs
+  BackendRows hidden_states_{*backend_};     // [batch.hidden_state_rows, hidden_size]
+  int64_t hidden_state_count_ = 0;           // rows of hidden_states_ that the last pass wrote
+  std::vector<int32_t> wanted_;              // rows of the batch whose logits or states are wanted, ascending
+  std::vector<int32_t> rows_;                // rows of the batch being computed
+  std::vector<TokenId> tokens_;              // of these rows, where they enter the first layer
+  std::vector<int32_t> positions_;           // of these rows in the table of learned positions
+  std::vector<int32_t> places_;              // scratch of resume() and places_of()
+  std::vector<AttentionRow> attention_rows_;
   std::vector<Scratch> rotations_;    // for each of ropes_, see RowRotations
   std::vector<float> query_factors_;  // [batch rows], or empty: queries do not depend on temperatures
-  Scratch qkv_;                       // [rows, qkv_size]
-  Scratch attended_;                  // [rows, q_size]
-  Scratch values_;                    // [rows, heads * value_dim] of latent attention
-  Scratch output_gates_;              // [rows, q_size], where attention is gated
-  Scratch gate_up_;                   // [rows, 2 * ffn_size]
-  Scratch gated_;                     // [rows, ffn_size]
-  Scratch dense_;                     // [rows, hidden_size]: the dense MLP beside experts
-  Scratch dense_gates_;               // [rows, 1]
-  Scratch router_inputs_;             // [rows, hidden_size], where the router has a norm of its own
-  Scratch features_;                  // [batch rows, feature_size()]
-  Scratch logits_;                    // [wanted rows, vocab_size]
-  Scratch projected_inputs_;          // [batch rows, layer_count, size]
-  Scratch layer_inputs_;              // [batch rows, layer_count, size], where layers have inputs
-  Scratch hidden_states_;             // [batch.hidden_state_rows, hidden_size]
-  int64_t hidden_state_count_ = 0;    // rows of hidden_states_ that the last pass wrote
-  std::vector<int32_t> wanted_;       // rows of the batch whose logits or states are wanted, ascending
-  std::vector<int32_t> rows_;         // rows of the batch being computed
-  std::vector<AttentionRow> attention_rows_;
   StatePlan states_;
 };
 

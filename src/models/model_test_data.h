@@ -122,6 +122,39 @@ inline std::vector<TokenId> random_tokens(int count, int64_t vocab_size, uint32_
   return tokens;
 }
 
+// Numbers of a prompt, a tree whose second branch is committed, which moves entries, and a token after it.
+inline std::vector<float> numbers_of_run(Model& model, KvCache& cache) {
+  const int64_t layers = model.config().layer_count;
+  model.tap({.layers = {0, layers - 1, layers}, .final_norm = true});
+  EXPECT_TRUE(model.reserve(16, 16).ok());
+  std::vector<float> numbers;
+  const auto add = [&](std::span<const float> more) {
+    numbers.insert(numbers.end(), more.begin(), more.end());
+  };
+  const std::vector<TokenId> prompt = random_tokens(9, model.config().vocab_size, 1);
+  KvSequence sequence = cache.open(prompt);
+  for (const auto& row : run_chunk(model, cache, sequence, prompt)) add(row);
+  add(model.features());
+  {
+    const std::vector<TokenId> tokens = random_tokens(5, model.config().vocab_size, 2);
+    auto transaction = cache.stage(sequence, 5);
+    ForwardBatch batch;
+    append_tree(batch, sequence, *transaction, {tokens, std::vector{-1, 0, 0, 2, 3}}, LogitsWanted::kAll);
+    batch.hidden_state_rows = {1, 3};
+    add(model.forward(batch, cache));
+    add(model.hidden_states());
+    const std::vector<int> path = {0, 2, 3};
+    transaction->commit(path, std::vector{tokens[0], tokens[2], tokens[3]});
+  }
+  for (const auto& row : run_chunk(model, cache, sequence, random_tokens(1, model.config().vocab_size, 3)))
+    add(row);
+  std::vector<float> states(static_cast<size_t>(2 * model.config().hidden_size));
+  model.embed_tokens(random_tokens(2, model.config().vocab_size, 4), states.data());
+  add(states);
+  add(model.output_head(states.data(), 2));
+  return numbers;
+}
+
 // The parameter of a test suite that runs with several models, kernel tables and weight types.
 struct ModelCase {
   std::string model;

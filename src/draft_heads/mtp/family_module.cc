@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <new>
 #include <numeric>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "formats/families.h"
 #include "formats/model_tensors.h"
 #include "formats/quantized/quantization.h"
+#include "models/backend/host_backend.h"
 #include "models/decoder.h"
 
 namespace outrider {
@@ -135,7 +137,7 @@ Status FamilyModule::load(const HeadFile& head, const MtpLayout& layout, const M
   OUTRIDER_RETURN_IF_ERROR(load_decoder_layer(
       loader, config_, {.prefix = tensors.layer_prefix(), .input_size = hidden_size_}, weights.layers[0]));
   OUTRIDER_RETURN_IF_ERROR(pack(loader));
-  layer_.emplace(config_, options, std::move(weights));
+  layer_.emplace(config_, options, std::make_unique<HostBackend>(config_, options, std::move(weights)));
   return {};
 }
 

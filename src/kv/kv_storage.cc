@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/kv_storage.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+
+namespace outrider {
+namespace {
+
+size_t storage_bytes(const KvShape& shape) {
+  auto bytes = static_cast<size_t>(shape.bytes_before(shape.layer_count));
+  for (const int64_t factor : {static_cast<int64_t>(shape.page_size), shape.page_count}) {
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(factor), &bytes)) throw std::bad_alloc();
+  }
+  return bytes;
+}
+
+// One row of NaN; in Q8_0 the scale at the beginning of each block is NaN.
+std::vector<std::byte> row_of_nan(const KvShape& shape) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<std::byte> unit(static_cast<size_t>(block_bytes(shape.type)));
+  if (shape.type == DType::kF32) {
+    std::memcpy(unit.data(), &nan, sizeof(nan));
+  } else {
+    const uint16_t bits = shape.type == DType::kBF16 ? f32_to_bf16(nan) : f32_to_f16(nan);
+    std::memcpy(unit.data(), &bits, sizeof(bits));
+  }
+  std::vector<std::byte> row;
+  int64_t longest = 0;
+  for (int64_t layer = 0; layer < shape.layer_count; ++layer)
+    longest = std::max(longest, shape.row_bytes(layer));
+  while (std::ssize(row) < longest) row.insert(row.end(), unit.begin(), unit.end());
+  return row;
+}
+
+}  // namespace
+
+int64_t KvShape::bytes_before(int64_t layer) const {
+  const int64_t parts = values_are_keys ? 1 : 2;
+  if (layers.empty()) return parts * layer * row_bytes();
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < layer; ++i) bytes += parts * row_bytes(i);
+  return bytes;
+}
+
+HostPages::HostPages(const KvShape& shape) : shape_(shape), storage_(storage_bytes(shape)) {
+  const int64_t slots = shape.page_count * shape.page_size;
+  for (int64_t layer = 0; layer < shape.layer_count; ++layer)
+    layer_begin_.push_back(slots * shape.bytes_before(layer));
+}
+
+std::byte* HostPages::keys(int64_t layer) {
+  return storage_.data() + layer_begin_[static_cast<size_t>(layer)];
+}
+
+std::byte* HostPages::values(int64_t layer) {
+  const int64_t slots = shape_.page_count * shape_.page_size;
+  return keys(layer) + (shape_.values_are_keys ? 0 : slots * shape_.row_bytes(layer));
+}
+
+void HostPages::move(const KvMove& move) {
+  for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
+    const int64_t bytes = shape_.row_bytes(layer);
+    for (std::byte* rows : {keys(layer), values(layer)}) {  // the same rows twice where values are keys
+      std::memcpy(rows + move.to * bytes, rows + move.from * bytes, static_cast<size_t>(move.count * bytes));
+    }
+  }
+}
+
+void HostPages::poison(int64_t first_slot, int64_t count) {
+  if (poisoned_row_.empty()) poisoned_row_ = row_of_nan(shape_);
+  for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
+    const int64_t bytes = shape_.row_bytes(layer);
+    for (std::byte* rows : {keys(layer), values(layer)}) {
+      for (int64_t slot = first_slot; slot < first_slot + count; ++slot)
+        std::copy_n(poisoned_row_.begin(), bytes, rows + slot * bytes);
+    }
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kv/state_store.h"
+#include "tensor/buffer.h"
+#include "tensor/dtype.h"
+
+namespace outrider {
+
+// The keys, or values, of one entry in one layer.
+struct KvHeads {
+  int64_t count = 0;
+  int64_t dim = 0;
+  bool operator==(const KvHeads&) const = default;
+};
+
+struct KvShape {
+  int64_t layer_count = 0;
+  int64_t kv_head_count = 0;
+  int64_t head_dim = 0;
+  DType type = DType::kF32;  // of the stored numbers: F32, BF16, F16 or Q8_0
+  int page_size = 16;        // entries per page, >= 1
+  int64_t page_count = 0;    // pages in the pool
+  // A row sees at most the last `window` entries of its sequence, in every layer; 0: all.
+  int64_t window = 0;
+  // [layer_count], where layers differ; empty: all have the heads above.
+  std::vector<KvHeads> layers = {};
+  bool values_are_keys = false;  // entries have keys alone, which are read as values, too
+  // Layers beside those above that keep a state in place of keys and values.
+  StateShape states = {};
+
+  KvHeads heads(int64_t layer) const {
+    return layers.empty() ? KvHeads{kv_head_count, head_dim} : layers[static_cast<size_t>(layer)];
+  }
+  // Size in bytes of one entry's keys, or values, in that layer.
+  int64_t row_bytes(int64_t layer = 0) const {
+    return heads(layer).count * cached_head_bytes(type, heads(layer).dim);
+  }
+  // Size in bytes of one entry's keys and values in the layers before `layer`.
+  int64_t bytes_before(int64_t layer) const;
+  int64_t page_bytes() const { return page_size * bytes_before(layer_count); }
+  int64_t total_bytes() const {
+    return page_count * page_bytes() +
+           (states.sequence_count + states.checkpoint_count) * states.bytes_per_sequence();
+  }
+};
+
+// A move of entries from slots to other slots, in every layer.
+struct KvMove {
+  int64_t from = 0;
+  int64_t to = 0;
+  int64_t count = 0;
+};
+
+// The memory of a cache's entries. The cache knows slots alone; where and how their numbers lie is a matter
+// of the storage and of the operations that read it.
+class KvStorage {
+ public:
+  KvStorage() = default;
+  virtual ~KvStorage() = default;
+  KvStorage(const KvStorage&) = delete;
+  KvStorage& operator=(const KvStorage&) = delete;
+
+  virtual void move(const KvMove& move) = 0;
+  // Makes all numbers of `count` slots NaN.
+  virtual void poison(int64_t first_slot, int64_t count) = 0;
+};
+
+// Entries in this machine's memory, as the kernels read them.
+class HostPages final : public KvStorage {
+ public:
+  // Throws std::bad_alloc when the entries do not fit in memory.
+  explicit HostPages(const KvShape& shape);
+
+  void move(const KvMove& move) override;
+  void poison(int64_t first_slot, int64_t count) override;
+
+  // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each
+  std::byte* keys(int64_t layer);
+  std::byte* values(int64_t layer);
+
+ private:
+  KvShape shape_;
+  Buffer storage_;                       // [layer_count, keys then values, slots, heads]
+  std::vector<int64_t> layer_begin_;     // [layer_count], in bytes
+  std::vector<std::byte> poisoned_row_;  // NaN in every number of the largest row; empty: not yet needed
+};
+
+}  // namespace outrider

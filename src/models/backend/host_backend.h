@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "models/backend/layer_backend.h"
+
+namespace outrider {
+
+// The processors of this machine: rows, weights and cached entries (HostPages) lie in its memory.
+class HostBackend final : public LayerBackend {
+ public:
+  HostBackend(ModelConfig config, const ModelOptions& options, DecoderWeights weights);
+
+  const DecoderWeights& weights() const override { return weights_; }
+  void measure_into(PassProfile* profile) override { ops_.measure_into(profile); }
+  void reserve(int64_t rows, int64_t logits_rows) override;
+
+  Numbers allocate(int64_t count) override;
+  void release(Numbers numbers) override;
+  void write(std::span<const float> numbers, Numbers to) override;
+  std::span<const float> read(Numbers from, int64_t count) override;
+  void copy(const RowCopy& copy) override;
+  void send_states(Numbers states, int64_t count) override;
+  void receive_states(Numbers states, int64_t count) override;
+
+  void embed(std::span<const TokenId> tokens, Numbers y) override;
+  void add_table_rows(const TableRows& args) override;
+  void project(const Projection& projection, Numbers x, Numbers y, int64_t rows) override;
+  void normalize(Numbers x, const Norm& norm, Numbers y, int64_t rows) override;
+  void add_and_normalize(const AddAndNormalize& args) override;
+  void activate(const Activate& args) override;
+  void add(Numbers y, Numbers x, int64_t count) override;
+  void scale(float factor, Numbers x, int64_t count) override;
+  void gate(Numbers gates, Numbers x, int64_t count) override;
+  void softcap(Numbers x, int64_t count, float cap) override;
+  void clamp(float limit, Numbers x, int64_t count) override;
+  void gate_rows(Numbers gates, Numbers x, int64_t rows, int64_t dim) override;
+  void multiply_rows(const RowProduct& args) override;
+  void rotate_and_store(const Attention& attention, const RowPlaces& places) override;
+  void attend(const Attention& attention, std::span<const AttentionRow> rows, Numbers y) override;
+  void make_latent_queries(const LatentAttention& attention, Numbers x, Numbers qkv, int64_t rows) override;
+  void read_latent_values(const LatentAttention& attention, Numbers attended, Numbers y,
+                          int64_t rows) override;
+  void recur(const Recurrence& args) override;
+  int64_t run_experts(const Experts& args) override;
+
+ private:
+  void reserve_experts(int64_t rows);
+  // Row `token` of the embedding table, scaled [token_size], where this shard has it.
+  void embed_token(TokenId token, float* out) const;
+  // Gets the rows [tokens, token_size] that other shards have.
+  void share_embedding(std::span<const TokenId> tokens, float* rows);
+
+  ModelConfig config_;
+  ShardExchange exchange_;
+  Range own_tokens_;  // whose rows of the embedding and the output head this shard has
+  LayerOps ops_;
+  DecoderWeights weights_;
+  ExpertOps experts_;
+  std::optional<DeltaOps> delta_;
+  std::optional<LatentOps> latent_;
+  int64_t expert_rows_ = 0;     // rows that experts_ has room for
+  Scratch table_rows_;          // [workers, numbers of a row]
+  std::vector<Buffer> memory_;  // allocated and not released
+};
+
+}  // namespace outrider

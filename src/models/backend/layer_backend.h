@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "models/decoder_weights.h"
+#include "models/layer_ops.h"
+#include "models/recurrent/state_plan.h"
+
+namespace outrider {
+
+// The address of f32 in the memory of a LayerBackend. Others may count from it, but the operations of the
+// backend alone read and write there.
+class Numbers {
+ public:
+  Numbers() = default;
+  explicit Numbers(uintptr_t address) : address_(address) {}
+
+  uintptr_t address() const { return address_; }
+  Numbers operator+(int64_t count) const {
+    return Numbers(address_ + static_cast<uintptr_t>(count) * sizeof(float));
+  }
+
+ private:
+  uintptr_t address_ = 0;
+};
+
+// Where a Decoder's numbers are and what computes with them. The Decoder says what a layer does, and names
+// all that it does it with: weights by their places in weights(), rows by address, cached entries by KvCache
+// and slot. Lists of rows, tokens, slots and pages, and the numbers that a row's position decides, are plain
+// host memory and go along with a call. Operations run in the order of the calls.
+class LayerBackend {
+ public:
+  virtual ~LayerBackend() = default;
+
+  // Names and sizes are anyone's, the numbers in it are the backend's. In place for its whole life.
+  virtual const DecoderWeights& weights() const = 0;
+  // From now on operations add their times to the profile; nullptr: to none.
+  virtual void measure_into(PassProfile* profile) = 0;
+  // Makes room for what operations need beside their arguments. Throws std::bad_alloc, as allocate().
+  virtual void reserve(int64_t rows, int64_t logits_rows) = 0;
+
+  virtual Numbers allocate(int64_t count) = 0;
+  virtual void release(Numbers numbers) = 0;
+  virtual void write(std::span<const float> numbers, Numbers to) = 0;
+  // Valid until an operation writes there.
+  virtual std::span<const float> read(Numbers from, int64_t count) = 0;
+
+  // to[i] = from[rows[i]]; `rows` rise where both are in the same place.
+  struct RowCopy {
+    Numbers from;
+    int64_t from_stride = 0;
+    std::span<const int32_t> rows;
+    Numbers to;
+    int64_t to_stride = 0;
+    int64_t dim = 0;
+  };
+  virtual void copy(const RowCopy& copy) = 0;
+  // The residual stream on its way between the stages of a pipeline.
+  virtual void send_states(Numbers states, int64_t count) = 0;
+  virtual void receive_states(Numbers states, int64_t count) = 0;
+
+  // y[tokens, token_size] = the embedding, scaled
+  virtual void embed(std::span<const TokenId> tokens, Numbers y) = 0;
+  // y = (x + scale * table[rows]) * share, [rows, table.k]; y may be x.
+  struct TableRows {
+    const PackedMatrix* table = nullptr;
+    std::span<const int32_t> rows;
+    float scale = 1;
+    float share = 1;
+    Numbers x, y;
+  };
+  virtual void add_table_rows(const TableRows& args) = 0;
+
+  // The next ones are those of LayerOps.
+  virtual void project(const Projection& projection, Numbers x, Numbers y, int64_t rows) = 0;
+  virtual void normalize(Numbers x, const Norm& norm, Numbers y, int64_t rows) = 0;
+  struct AddAndNormalize {
+    Numbers x;  // [rows, dim]
+    bool has_delta = false;
+    Numbers delta;  // [rows, dim]
+    const Norm* norm = nullptr;
+    Numbers y;  // [rows, dim]
+    int64_t rows = 0;
+    int64_t dim = 0;
+  };
+  virtual void add_and_normalize(const AddAndNormalize& args) = 0;
+  struct Activate {
+    Numbers x;  // [rows, dim], or [rows, 2 * dim] where it is gated
+    Numbers y;  // [rows, dim]
+    int64_t rows = 0;
+    int64_t dim = 0;
+    bool is_gated = true;
+  };
+  virtual void activate(const Activate& args) = 0;
+  virtual void add(Numbers y, Numbers x, int64_t count) = 0;
+  virtual void scale(float factor, Numbers x, int64_t count) = 0;
+  virtual void gate(Numbers gates, Numbers x, int64_t count) = 0;
+  virtual void softcap(Numbers x, int64_t count, float cap) = 0;
+  virtual void clamp(float limit, Numbers x, int64_t count) = 0;
+  // x[rows, dim]: each row is multiplied by the sigmoid of its gate.
+  virtual void gate_rows(Numbers gates, Numbers x, int64_t rows, int64_t dim) = 0;
+  // x[i] *= factors[rows[i]], number by number
+  struct RowProduct {
+    Numbers x;  // [rows, dim]
+    int64_t dim = 0;
+    std::span<const int32_t> rows;
+    Numbers factors;
+    int64_t stride = 0;  // of factors
+  };
+  virtual void multiply_rows(const RowProduct& args) = 0;
+
+  // The attention of a layer: see LayerOps::RotateAndStore and LayerOps::Attend.
+  struct Attention {
+    const AttentionShape* shape = nullptr;
+    const DecoderLayer* weights = nullptr;
+    KvCache* cache = nullptr;
+    int64_t layer = 0;  // of the cache
+    Numbers qkv;        // [rows, shape.qkv_size()], changed in place
+  };
+  struct RowPlaces {
+    std::span<const int32_t> rows;
+    std::span<const int32_t> slots;  // [batch rows]
+    RowRotations rotations;
+    std::span<const float> query_factors;  // [batch rows], or empty: 1
+  };
+  virtual void rotate_and_store(const Attention& attention, const RowPlaces& places) = 0;
+  virtual void attend(const Attention& attention, std::span<const AttentionRow> rows, Numbers y) = 0;
+  virtual void make_latent_queries(const LatentAttention& attention, Numbers x, Numbers qkv,
+                                   int64_t rows) = 0;
+  virtual void read_latent_values(const LatentAttention& attention, Numbers attended, Numbers y,
+                                  int64_t rows) = 0;
+
+  // A layer without attention: y[rows, size of its output projection's inputs].
+  struct Recurrence {
+    const DecoderLayer* weights = nullptr;
+    const StatePlan* plan = nullptr;
+    KvCache* cache = nullptr;
+    int64_t layer = 0;  // of the cache's states
+    Numbers projected;  // [rows, size of its input projection's outputs], changed in place
+    Numbers y;
+    int64_t rows = 0;
+  };
+  virtual void recur(const Recurrence& args) = 0;
+
+  // y[rows, hidden_size] = the experts of layer `layer`; returns how many were woken. Throws ReadFailure.
+  struct Experts {
+    int64_t layer = 0;
+    Numbers router;  // [rows, hidden_size], its inputs
+    Numbers x;       // [rows, hidden_size]
+    Numbers y;
+    int64_t rows = 0;
+  };
+  virtual int64_t run_experts(const Experts& args) = 0;
+};
+
+// Rows of f32 in a backend's memory that grow with the largest batch seen and never shrink, so that a steady
+// state does not allocate.
+class BackendRows {
+ public:
+  explicit BackendRows(LayerBackend& backend) : backend_(backend) {}
+  ~BackendRows() { backend_.release(data_); }
+  BackendRows(const BackendRows&) = delete;
+  BackendRows& operator=(const BackendRows&) = delete;
+
+  // Growing loses the contents.
+  void reserve(int64_t rows, int64_t dim) {
+    if (rows * dim <= count_) return;
+    backend_.release(data_);
+    data_ = Numbers();
+    count_ = 0;
+    data_ = backend_.allocate(rows * dim);
+    count_ = rows * dim;
+  }
+  Numbers data() const { return data_; }
+
+ private:
+  LayerBackend& backend_;
+  Numbers data_;
+  int64_t count_ = 0;
+};
+
+}  // namespace outrider

@@ -45,7 +45,7 @@ void ReserveStage::plan_drafts(const StepReport& report) {
                        .depth = step.plan.max_depth,
                        .is_auto = sequence.request().speculation.is_auto});
   }
-  parts_.policy->plan(report.shape, drafts_);
+  parts_.policy->plan(report.shape, drafts_, parts_.scheduler->draft_rows());
 }
 
 // Trees that cannot be cut after they are grown get equal parts of the rows that drafts may take; so do

@@ -111,7 +111,7 @@ bool SpeculationPolicy::may_draft(State& state) {
   return state.is_first_of_run || budget_.allows(state.account, is_plain_better_ || !state.should_draft);
 }
 
-void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts) {
+void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts, int max_rows) {
   candidates_.clear();
   costs_.begin(load, static_cast<double>(drafts.size()));
   for (Draft& draft : drafts) {
@@ -140,8 +140,18 @@ void SpeculationPolicy::plan(const BatchShape& load, std::span<Draft> drafts) {
     draft->row_ms = row_ms;
     draft->estimates = &state.estimates;
   }
-  if (std::ranges::all_of(drafts, [](const Draft& draft) { return draft.depth == 0; }))
+  limit_levels(drafts, max_rows);
+}
+
+// Levels beyond an equal part of the rows would seldom be verified.
+void SpeculationPolicy::limit_levels(std::span<Draft> drafts, int max_rows) {
+  const auto drafting = std::ranges::count_if(drafts, [](const Draft& draft) { return draft.depth > 0; });
+  if (drafting == 0) {
     steps_since_plain_ = 0;
+    return;
+  }
+  const int share = std::max(1, max_rows / static_cast<int>(drafting));
+  for (Draft& draft : drafts) draft.depth = std::min(draft.depth, share);
 }
 
 // Drafts that go further than their nodes should be worth show how deep levels are accepted: the first few

@@ -70,8 +70,8 @@ class SpeculationPolicy {
     double row_ms = 0.0;               // see DraftRequest::row_ms
     const AcceptanceEstimates* estimates = nullptr;
   };
-  // Starts a step: decides which of the sequences draft.
-  void plan(const BatchShape& load, std::span<Draft> drafts);
+  // Starts a step: decides which of the sequences draft. `max_rows` as for prune().
+  void plan(const BatchShape& load, std::span<Draft> drafts, int max_rows);
 
   // A drafted tree; may_drop is false if the acceptance rule tests its draws, so that all nodes must stay.
   struct Grown {
@@ -124,6 +124,7 @@ class SpeculationPolicy {
   void update_should_draft(State& state, DraftForecast& forecast) const;
   void choose_sequences(double plain_rate);
   bool may_draft(State& state);
+  void limit_levels(std::span<Draft> drafts, int max_rows);
   double price_of_row();
   void learn_outcome(const DraftOutcome& outcome, double draft_ms);
   void learn(State& state, std::span<const TokenId> committed, int verified, double draft_ms);

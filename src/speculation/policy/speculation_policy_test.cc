@@ -12,6 +12,8 @@
 namespace outrider {
 namespace {
 
+constexpr int kMaxRows = 1000;  // no limit
+
 // A simulated machine and a drafter of chains: a pass of r rows takes pass(r) ms, a drafted level takes
 // level_ms, and a drafted token is accepted with a probability that the drafter's confidence states more or
 // less well.
@@ -64,7 +66,7 @@ class Simulation {
   int step(SpeculationPolicy& policy, uint64_t id, int64_t tokens, int max_levels, double& ms) {
     const BatchShape load{.rows = 1.0, .context = 100.0, .sequences = 1.0};
     SpeculationPolicy::Draft draft{.sequence = id, .tokens = tokens, .depth = max_levels};
-    policy.plan(load, {&draft, 1});
+    policy.plan(load, {&draft, 1}, kMaxRows);
     TokenTree tree(0);
     std::vector<double> truth;
     double draft_ms = draft.depth > 0 ? noisy(world_.draft_ms + std::exchange(unread_ms_, 0.0)) : 0.0;
@@ -83,7 +85,7 @@ class Simulation {
       reached *= draft.estimates == nullptr ? said : draft.estimates->estimate(level + 1, said);
     }
     const SpeculationPolicy::Grown grown{.sequence = id, .tree = &tree};
-    if (draft.depth > 0) policy.prune({&grown, 1}, 1000);
+    if (draft.depth > 0) policy.prune({&grown, 1}, kMaxRows);
     int accepted = 0;
     while (accepted < tree.drafted() && uniform_(random_) < truth[static_cast<size_t>(accepted)]) ++accepted;
     Verdict verdict;
@@ -301,13 +303,13 @@ TEST(SpeculationPolicy, ShortPromptsDoNotPayForLongOnes) {
 TEST(SpeculationPolicy, FixedDraftsWhatTheLimitsAllow) {
   SpeculationPolicy policy({.is_auto = false, .max_depth = 5}, {});
   SpeculationPolicy::Draft draft{.sequence = 1, .depth = 5};
-  policy.plan({}, {&draft, 1});
+  policy.plan({}, {&draft, 1}, kMaxRows);
   EXPECT_EQ(draft.depth, 5);
   EXPECT_EQ(draft.estimates, nullptr);
   TokenTree tree(0);
   tree.add(0, 1, 1e-6);
   const SpeculationPolicy::Grown grown{.sequence = 1, .tree = &tree};
-  policy.prune({&grown, 1}, 1000);
+  policy.prune({&grown, 1}, kMaxRows);
   EXPECT_EQ(tree.drafted(), 1);
 }
 
@@ -316,7 +318,7 @@ TEST(SpeculationPolicy, TheHeuristicScheduleFollowsAcceptance) {
   SpeculationPolicy policy({.schedule = LengthSchedule::kHeuristic, .max_depth = 8}, {});
   const auto length = [&] {
     SpeculationPolicy::Draft draft{.sequence = 1, .depth = 8};
-    policy.plan({}, {&draft, 1});
+    policy.plan({}, {&draft, 1}, kMaxRows);
     return draft.depth;
   };
   const auto accept = [&](int nodes) {
@@ -344,13 +346,13 @@ TEST(SpeculationPolicy, KeepsTheNodesThatAreWorthTheirRows) {
     const World world{.per_row = per_row};
     SpeculationPolicy policy({.is_auto = true, .max_depth = 8}, costs_of(world));
     SpeculationPolicy::Draft draft{.sequence = 1, .depth = 8};
-    policy.plan({}, {&draft, 1});
+    policy.plan({}, {&draft, 1}, kMaxRows);
     TokenTree tree(0);
     tree.add(0, 1, 0.9);
     tree.add(0, 2, 0.05);
     tree.add(1, 3, 0.8);
     const SpeculationPolicy::Grown grown{.sequence = 1, .tree = &tree};
-    policy.prune({&grown, 1}, 1000);
+    policy.prune({&grown, 1}, kMaxRows);
     return tree.drafted();
   };
   EXPECT_EQ(kept_with(0.001), 3);

@@ -151,6 +151,8 @@ TEST_F(ProgramTest, BenchRunsShapesAndSyntheticDrafts) {
   EXPECT_EQ(beside["results"][0]["id"], "random-1");
   expect_refused("bench --shape llama-2b --rows 1", 2, "llama-1b");
   expect_refused("bench " + kModel + " --shape llama-25m --rows 1", 2, "found both");
+  for (const char* option : {"--rows 1", "--batch 2", "--prompt-lengths 64"})
+    expect_refused("bench " + kModel + " --synthetic-acceptance 0.7 " + option, 2, "found both");
   expect_refused("bench " + kModel + " --draft-shape llama-25m --speculative draft_target", 2,
                  "--shape only");
   expect_refused(shape + "--draft-shape llama-25m --speculative ngram", 2, "another method");

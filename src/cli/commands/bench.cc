@@ -161,6 +161,14 @@ Result<std::vector<PromptMeasurement>> measure_all(const Settings& settings, Ben
   return measurements;
 }
 
+// Only a bench prompt by prompt writes traces and knows which drafts would be right.
+Status check_without_prompts(const Settings& settings, const std::string& option) {
+  if (!settings.trace_file.empty()) return usage_error("expected " + option + " or --trace, found both");
+  if (settings.synthetic_acceptance)
+    return usage_error("expected " + option + " or --synthetic-acceptance, found both");
+  return {};
+}
+
 }  // namespace
 
 Status run_bench(const Settings& settings) {
@@ -168,15 +176,15 @@ Status run_bench(const Settings& settings) {
   if (!settings.drafter_folders.empty() || !settings.output.empty())
     return usage_error("--drafters and --output go with --all; found no --all");
   if (!settings.row_counts.empty()) {
-    if (!settings.trace_file.empty()) return usage_error("expected --rows or --trace, found both");
+    OUTRIDER_RETURN_IF_ERROR(check_without_prompts(settings, "--rows"));
     return run_row_bench(settings);
   }
   if (!settings.prompt_lengths.empty()) {
-    if (!settings.trace_file.empty()) return usage_error("expected --prompt-lengths or --trace, found both");
+    OUTRIDER_RETURN_IF_ERROR(check_without_prompts(settings, "--prompt-lengths"));
     return run_prompt_bench(settings);
   }
   if (!settings.batch_sizes.empty()) {
-    if (!settings.trace_file.empty()) return usage_error("expected --batch or --trace, found both");
+    OUTRIDER_RETURN_IF_ERROR(check_without_prompts(settings, "--batch"));
     return run_batch_bench(settings);
   }
   if (!settings.trace_file.empty()) OUTRIDER_RETURN_IF_ERROR(check_trace_file(settings.trace_file));

@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -176,21 +177,18 @@ class SeparateBackend final : public LayerBackend {
     return rows.data + offset;
   }
 
-  // This backend's own weights have the part at the same place.
+  // This backend's own weights have the part at the same place. An empty norm is no part of them.
   template <typename Part>
   const Part& own(const Part& shown) const {
-    const auto same = [&](const auto* begin, size_t bytes, const auto* own_begin) -> const Part* {
-      const auto offset = reinterpret_cast<uintptr_t>(&shown) - reinterpret_cast<uintptr_t>(begin);
-      if (offset >= bytes) return nullptr;
-      return reinterpret_cast<const Part*>(reinterpret_cast<const std::byte*>(own_begin) + offset);
-    };
-    const DecoderWeights& own_weights = host_.weights();
-    const std::vector<DecoderLayer>& layers = shown_.layers;
-    if (const Part* part =
-            same(layers.data(), layers.size() * sizeof(DecoderLayer), own_weights.layers.data()))
-      return *part;
-    if (const Part* part = same(&shown_, sizeof(shown_), &own_weights)) return *part;
-    return shown;  // an empty norm
+    const DecoderWeights& weights = host_.weights();
+    const std::pair<std::span<const std::byte>, const std::byte*> places[] = {
+        {std::as_bytes(std::span(shown_.layers)), std::as_bytes(std::span(weights.layers)).data()},
+        {std::as_bytes(std::span(&shown_, 1)), std::as_bytes(std::span(&weights, 1)).data()}};
+    for (const auto& [from, to] : places) {
+      const auto offset = reinterpret_cast<uintptr_t>(&shown) - reinterpret_cast<uintptr_t>(from.data());
+      if (offset < from.size()) return *reinterpret_cast<const Part*>(to + offset);
+    }
+    return shown;
   }
 
   Attention own(const Attention& shown) const {

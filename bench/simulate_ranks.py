@@ -5,6 +5,7 @@
 Usage: bench/simulate_ranks.py measure MEASURED.json [--shapes A,B]         time passes, alone and on ranks
        bench/simulate_ranks.py fit MACHINE.json MEASURED.json...            fit to some shapes, compare with the others
        bench/simulate_ranks.py tell MACHINE.json --shape llama-70b --weights q4 [--latency-us 5 --link-gb 10]
+       bench/simulate_ranks.py drafters MACHINE.json --shape llama-70b --division 8 1 --batch 8   ranks that draft
        bench/simulate_ranks.py plot MACHINE.json docs/images/scaling.svg    70B and 405B on 8 to 64 machines
 
 A pass of `rows` rows takes, for each layer of a rank: a fixed time; the times to read the shard's weights and to multiply
@@ -45,6 +46,7 @@ class Shape:
 
 # The first ones are those of `bench --shape`.
 SHAPES = {
+    "llama-25m": Shape(384, 7, 6, 6, 1024, 32000),
     "llama-68m": Shape(768, 2, 12, 12, 3072, 32000),
     "llama-160m": Shape(768, 12, 12, 12, 3072, 32000),
     "smollm2-135m": Shape(576, 30, 9, 3, 1536, 49152),
@@ -55,7 +57,7 @@ SHAPES = {
     "llama-405b": Shape(16384, 126, 128, 8, 53248, 128256),
 }
 WEIGHT_BYTES = {"bf16": 2.0, "q8_0": 34 / 32, "q4": 18 / 32}
-DRAFT_SHAPE = "llama-3.2-1b"
+DRAFT_SHAPE, DRAFT_WEIGHTS = "llama-3.2-1b", "q4"
 OVERLAP = 3  # 1: reading and multiplying follow one another; infinite: the shorter one costs nothing
 FLOAT = 4  # bytes of a number that ranks exchange
 
@@ -113,8 +115,43 @@ def tokens_per_second(machine, shape, weights, division, nodes, chances):
     """`nodes` drafted nodes; 0: plain decoding."""
     tokens, depth = tree(nodes, chances)
     drafting = dataclasses.replace(machine, resident=1.0)
-    draft = pass_time(drafting, SHAPES[DRAFT_SHAPE], "q4", max(1, nodes // max(1, depth)))
+    draft = pass_time(drafting, SHAPES[DRAFT_SHAPE], DRAFT_WEIGHTS, max(1, nodes // max(1, depth)))
     return tokens / (pass_time(machine, shape, weights, 1 + nodes, *division) + depth * draft)
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Sequences that draft chains with a model of their own."""
+    sequences: int
+    nodes: int
+    draft_shape: str
+    draft_weights: str
+
+
+def batch_speeds(machine, shape, weights, division, batch, draft_ranks, chance):
+    """Tokens per second of the batch, when drafts and passes follow one another and when the halves take turns."""
+    tokens, depth = tree(batch.nodes, [chance])
+    ranks = max(1, draft_ranks)
+
+    def times(sequences):
+        verify = pass_time(machine, shape, weights, sequences * (1 + batch.nodes), *division)
+        draft = pass_time(machine, SHAPES[batch.draft_shape], batch.draft_weights, -(-sequences // ranks))
+        return verify, depth * draft + (2 * machine.latency if draft_ranks else 0)
+
+    in_order = batch.sequences * tokens / sum(times(batch.sequences))
+    half = -(-batch.sequences // 2)
+    in_turns = half * tokens / max(times(half)) if draft_ranks and half < batch.sequences else 0.0
+    return in_order, in_turns
+
+
+def drafters(args):
+    """Every rank, of the target and of the drafts, is one machine."""
+    shape, machine = shape_of(args.shape), machine_of(args)
+    batch = Batch(args.batch, args.nodes, args.draft_shape, args.draft_weights)
+    print("| draft ranks | one after the other | in turns |\n|---|---|---|")
+    for ranks in args.draft_ranks:
+        in_order, in_turns = batch_speeds(machine, shape, args.weights, args.division, batch, ranks, args.chances[0])
+        print(f"| {ranks} | {in_order:.1f} | {f'{in_turns:.1f}' if in_turns else '-'} |")
 
 
 def measure(args):
@@ -288,6 +325,16 @@ def main():
     add_machine(command)
     command.add_argument("--shape", required=True, choices=SHAPES)
     command.set_defaults(run=tell)
+    command = commands.add_parser("drafters")
+    add_machine(command)
+    command.add_argument("--shape", required=True, help="of the target")
+    command.add_argument("--division", type=int, nargs=2, default=(1, 1), help="shards and stages of the target")
+    command.add_argument("--batch", type=int, default=8, help="sequences")
+    command.add_argument("--nodes", type=int, default=4, help="of a chain")
+    command.add_argument("--draft-shape", default=DRAFT_SHAPE, choices=SHAPES)
+    command.add_argument("--draft-weights", default=DRAFT_WEIGHTS, choices=WEIGHT_BYTES)
+    command.add_argument("--draft-ranks", type=int, nargs="+", default=[0, 1, 2, 4, 8])
+    command.set_defaults(run=drafters)
     command = commands.add_parser("plot")
     add_machine(command)
     command.add_argument("picture")

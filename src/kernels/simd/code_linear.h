@@ -12,6 +12,12 @@
 
 namespace outrider::simd {
 
+// Codes and scales are prefetched whole blocks ahead, near so many bytes. Eight rows need all of a panel
+// prefetched, since their products take about as long as reading.
+inline constexpr int64_t kCodePrefetchBytes = 3072;
+
+inline constexpr int64_t kRunBytes = 160 << 10;  // see panels_of_run()
+
 template <typename V>
 typename V::Ints four_inputs(const int8_t* codes) {
   int32_t four;
@@ -23,6 +29,7 @@ typename V::Ints four_inputs(const int8_t* codes) {
 struct CodeVectors {
   const std::byte* first;
   int64_t apart;  // bytes from vector to vector
+  int64_t ahead;  // bytes to the codes that are prefetched with these
 };
 
 // Nibbles of a group of one vector of features: those of four inputs, from number `input` of the group on.
@@ -59,7 +66,7 @@ struct Nibbles {
       typename V::Ints low[kVectors], high[kVectors];
       for (int v = 0; v < kVectors; ++v) {
         const std::byte* at = weights.first + v * weights.apart + step * 64;
-        __builtin_prefetch(at + kPrefetchBytes);
+        __builtin_prefetch(at + weights.ahead);
         const auto both = V::load_ints(at);
         low[v] = V::low_nibbles(both);
         high[v] = V::high_nibbles(both);
@@ -111,7 +118,7 @@ struct TableNibbles {
       typename V::Ints low[kVectors], high[kVectors];
       for (int v = 0; v < kVectors; ++v) {
         const std::byte* at = weights.first + v * weights.apart + step * 64;
-        __builtin_prefetch(at + kPrefetchBytes);
+        __builtin_prefetch(at + weights.ahead);
         const auto both = V::load_ints(at);
         low[v] = V::look_up(table, V::low_nibbles(both));
         high[v] = V::look_up(table, V::high_nibbles(both));
@@ -149,7 +156,7 @@ struct Bytes {
       typename V::Ints w[kVectors];
       for (int v = 0; v < kVectors; ++v) {
         const std::byte* at = weights.first + v * weights.apart + step * 64;
-        __builtin_prefetch(at + kPrefetchBytes);
+        __builtin_prefetch(at + weights.ahead);
         w[v] = V::byte_weights(V::load_ints(at));
       }
       for (int r = 0; r < kRows; ++r) {
@@ -213,8 +220,8 @@ struct PanelVectors {
     const int at = first + vector;
     return at / kOfPanel * panels.share.panel_bytes + at % kOfPanel * V::kLanes * bytes;
   }
-  CodeVectors codes(const std::byte* of_group) const {
-    return {of_group + offset(0, 4), offset(1, 4) - offset(0, 4)};
+  CodeVectors codes(const std::byte* of_group, int64_t ahead) const {
+    return {of_group + offset(0, 4), offset(1, 4) - offset(0, 4), ahead};
   }
   const uint8_t* scales(const std::byte* of_group, int vector) const {
     return reinterpret_cast<const uint8_t*>(of_group) + offset(vector, 2);
@@ -232,12 +239,31 @@ struct PanelVectors {
   }
 };
 
+// Bytes to what is prefetched, `distance` further on in a panel. At the end of panels that are read side by
+// side, it lies in those that follow all of them.
+template <typename V, int kVectors>
+int64_t prefetched(const LinearShare& share, int64_t distance, bool beyond_panel) {
+  constexpr int64_t kPanels = kVectors / PanelVectors<V>::kOfPanel;
+  return kPanels > 1 && beyond_panel ? distance + (kPanels - 1) * share.panel_bytes : distance;
+}
+
+// Prefetches the scales of a block, which lie `ahead` of `block`, of all panels of the vectors.
+template <int64_t kScaleBytes, int kVectors, typename V>
+void prefetch_scales(const PanelVectors<V>& vectors, const std::byte* block, int64_t ahead) {
+  for (int v = 0; v < kVectors; v += PanelVectors<V>::kOfPanel) {
+    for (int64_t line = 0; line < kScaleBytes; line += 64)
+      __builtin_prefetch(block + vectors.offset(v, 0) + ahead + line);
+  }
+}
+
 // Adds the integer sums of all groups, times the scales of both sides, to the outputs' sums, and subtracts
 // the mins.
 template <typename V, typename Codes, int kRows, int kVectors>
 void code_rows(const PanelVectors<V>& vectors, const CodeInputs& inputs) {
   constexpr int64_t kGroups = kCodeBlock / Codes::kGroup;
   constexpr int64_t kScaleBytes = (Codes::kHasMin ? 2 : 1) * kGroups * kDotFeatures * 2;
+  constexpr int64_t kBlockBytes = kScaleBytes + kGroups * Codes::kBytes;
+  constexpr int64_t kBlocksAhead = (kCodePrefetchBytes + kBlockBytes / 2) / kBlockBytes;
   const LinearShare& share = vectors.panels.share;
   typename V::Floats y[kVectors][kRows];
   for (auto& of_vector : y) {
@@ -247,12 +273,15 @@ void code_rows(const PanelVectors<V>& vectors, const CodeInputs& inputs) {
   for (int64_t begin = 0; begin < share.k; begin += kCodeBlock) {
     const int64_t left = share.k - begin;
     const int64_t groups = left < kCodeBlock ? left / Codes::kGroup : kGroups;
+    const int64_t ahead =
+        prefetched<V, kVectors>(share, kBlocksAhead * kBlockBytes, left <= kBlocksAhead * kCodeBlock);
+    prefetch_scales<kScaleBytes, kVectors>(vectors, block, ahead);
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t first = begin + g * Codes::kGroup;
       const InputGroup* x = inputs.first + first / kInputGroup * inputs.apart;
       typename V::Ints sums[kVectors][kRows];
       const auto within = static_cast<int>(first % kInputGroup);
-      const CodeVectors codes = vectors.codes(block + kScaleBytes + g * Codes::kBytes);
+      const CodeVectors codes = vectors.codes(block + kScaleBytes + g * Codes::kBytes, ahead);
       if constexpr (kInPairs<V, kRows>) {
         pair_products<V, Codes>(codes, x, within, share.code_numbers, sums);
       } else {
@@ -270,7 +299,7 @@ void code_rows(const PanelVectors<V>& vectors, const CodeInputs& inputs) {
         }
       }
     }
-    block += kScaleBytes + kGroups * Codes::kBytes;
+    block += kBlockBytes;
   }
   for (int v = 0; v < kVectors; ++v) {
     for (int r = 0; r < kRows; ++r) vectors.store(inputs.row + r, v, y[v][r]);
@@ -306,7 +335,7 @@ void add_channel_step(const CodeVectors& step, const int8_t* codes,
     typename V::Ints w[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const std::byte* at = step.first + input * kDotFeatures + v * step.apart;
-      __builtin_prefetch(at + kPrefetchBytes);
+      __builtin_prefetch(at + step.ahead);
       w[v] = V::byte_weights(V::load_ints(at));
     }
     for (int r = 0; r < kRows; ++r) {
@@ -342,9 +371,11 @@ void channel_rows(const PanelVectors<V>& vectors, int64_t row) {
   for (auto& of_vector : sums) {
     for (auto& sum : of_vector) sum = V::all_ints(0);
   }
-  CodeVectors step = vectors.codes(vectors.panels.stored + kPanelHeader);
+  CodeVectors step = vectors.codes(vectors.panels.stored + kPanelHeader, kPrefetchBytes);
   const int8_t* codes = first.codes;
   for (int64_t i = 0; i < share.k; i += kChannelDepth) {
+    const bool is_last = (share.k - i) * kDotFeatures <= kPrefetchBytes;
+    step.ahead = prefetched<V, kVectors>(share, kPrefetchBytes, is_last);
     if constexpr (kInPairs<V, kRows>) {
       add_channel_pairs<V>(step, codes, sums);
     } else {
@@ -411,13 +442,23 @@ void code_panels(const CodePanels& panels, int vectors, Range rows) {
   }
 }
 
+// The number of panels, of `left`, that all rows pass before the next ones: whole groups of vectors, as many
+// as stay in the second-level cache while a group of rows stays in the first one.
+template <typename V>
+int64_t panels_of_run(const LinearShare& share, int64_t left) {
+  constexpr int64_t kPanels = V::kDotVectors * V::kLanes / kDotFeatures;
+  if (share.rows < V::kDotRows || left < kPanels) return 1;
+  const int64_t kept = kRunBytes / share.panel_bytes;
+  const int64_t most = kept < left ? kept : left;
+  return most < kPanels ? kPanels : most / kPanels * kPanels;
+}
+
 template <typename V, typename Codes>
 void code_linear(const LinearShare& share) {
-  constexpr int64_t kPanels = V::kDotVectors * V::kLanes / kDotFeatures;
   constexpr int kOfPanel = kDotFeatures / V::kLanes;
   for (int64_t feature = share.features.begin; feature < share.features.end;) {
-    const bool fits = share.rows >= V::kDotRows && feature + kPanels * kDotFeatures <= share.features.end;
-    const int64_t count = fits ? kPanels : 1;
+    const int64_t left = (share.features.end - feature + kDotFeatures - 1) / kDotFeatures;
+    const int64_t count = panels_of_run<V>(share, left);
     const std::byte* stored = share.weights + feature / kDotFeatures * share.panel_bytes;
     code_panels<V, Codes>({share, stored, feature}, static_cast<int>(count) * kOfPanel, {0, share.rows});
     feature += count * kDotFeatures;

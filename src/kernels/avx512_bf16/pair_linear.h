@@ -23,23 +23,38 @@ struct PairInputs {
   int64_t row;  // number of the first row
 };
 
+// One of the groups of rows that pass the same panels. Several share the prefetches of the next panels among
+// them, so that reading takes as long as all their products; a single one is prefetched for from close by.
+struct RowGroup {
+  int64_t index;
+  int64_t count;
+
+  // Where the prefetches of the first panel begin.
+  const std::byte* ahead(const std::byte* weights, int64_t panels, int64_t panel_bytes) const {
+    return count == 1 ? weights + kPrefetchBytes
+                      : weights + panels * panel_bytes + panel_bytes * index / count;
+  }
+  // Bytes from the prefetch of one vector to that of the next.
+  int64_t step() const { return static_cast<int64_t>(sizeof(__m512i)) / count; }
+};
+
 // Loaded inputs serve all panels.
 template <int kRows, int kPanels>
-void pair_product(const LinearShare& share, int64_t feature, const PairInputs& inputs) {
+void pair_product(const LinearShare& share, int64_t feature, const PairInputs& inputs, RowGroup group) {
   const int64_t pairs = pairs_of(share.k);
-  const auto* weights =
-      reinterpret_cast<const __m512i*>(share.weights + feature / kDotFeatures * share.panel_bytes);
+  const std::byte* stored = share.weights + feature / kDotFeatures * share.panel_bytes;
+  const auto* weights = reinterpret_cast<const __m512i*>(stored);
+  const std::byte* ahead = group.ahead(stored, kPanels, share.panel_bytes);
   __m512 sums[kPanels][kRows];
   for (auto& of_panel : sums) {
     for (__m512& sum : of_panel) sum = _mm512_setzero_ps();
   }
   const Pair* of_pair = inputs.first;
-  for (int64_t pair = 0; pair < pairs; ++pair, of_pair += inputs.width) {
+  for (int64_t pair = 0; pair < pairs; ++pair, of_pair += inputs.width, ahead += group.step()) {
     __m512bh of_features[kPanels];
     for (int s = 0; s < kPanels; ++s) {
-      const __m512i* vector = weights + s * pairs + pair;
-      __builtin_prefetch(reinterpret_cast<const std::byte*>(vector) + kPrefetchBytes);
-      of_features[s] = (__m512bh)_mm512_loadu_si512(vector);
+      __builtin_prefetch(ahead + s * share.panel_bytes);
+      of_features[s] = (__m512bh)_mm512_loadu_si512(weights + s * pairs + pair);
     }
     for (int r = 0; r < kRows; ++r) {
       const auto of_row = (__m512bh)_mm512_set1_epi32(static_cast<int>(of_pair[r]));
@@ -57,9 +72,10 @@ void pair_product(const LinearShare& share, int64_t feature, const PairInputs& i
 
 // At most kRows rows.
 template <int kRows, int kPanels>
-void few_pair_products(const LinearShare& share, int64_t feature, const PairInputs& inputs, int64_t rows) {
-  if (rows == kRows) return pair_product<kRows, kPanels>(share, feature, inputs);
-  if constexpr (kRows > 1) few_pair_products<kRows - 1, kPanels>(share, feature, inputs, rows);
+void few_pair_products(const LinearShare& share, int64_t feature, const PairInputs& inputs, RowGroup group,
+                       int64_t rows) {
+  if (rows == kRows) return pair_product<kRows, kPanels>(share, feature, inputs, group);
+  if constexpr (kRows > 1) few_pair_products<kRows - 1, kPanels>(share, feature, inputs, group, rows);
 }
 
 // All rows, kMaxRows at a time, of whole groups of kPanels panels from `feature` on. Returns the first
@@ -67,13 +83,16 @@ void few_pair_products(const LinearShare& share, int64_t feature, const PairInpu
 template <int kMaxRows, int kPanels>
 int64_t pair_panels(const LinearShare& share, int64_t feature) {
   constexpr int64_t kFeatures = kPanels * kDotFeatures;
+  static_assert(kPairRows % kMaxRows == 0);
+  const int64_t groups = (share.rows + kMaxRows - 1) / kMaxRows;
   for (; feature + (kFeatures - kDotFeatures) < share.features.end; feature += kFeatures) {
     const Pair* tile = reinterpret_cast<const Pair*>(share.packed_x);
     for (int64_t row = 0; row < share.rows; row += kPairRows) {
       const int64_t width = share.rows - row < kPairRows ? share.rows - row : kPairRows;
       for (int64_t r = 0; r < width; r += kMaxRows) {
         const int64_t rows = width - r < kMaxRows ? width - r : kMaxRows;
-        few_pair_products<kMaxRows, kPanels>(share, feature, {tile + r, width, row + r}, rows);
+        const RowGroup group = {(row + r) / kMaxRows, groups};
+        few_pair_products<kMaxRows, kPanels>(share, feature, {tile + r, width, row + r}, group, rows);
       }
       tile += width * pairs_of(share.k);
     }

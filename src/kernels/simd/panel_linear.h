@@ -43,6 +43,10 @@ struct Stretch {
   int64_t inputs;
   int64_t k;    // from row to row of x
   float* sums;  // [panels, rows of a chunk, 16]
+  // Prefetched with every input, `step` bytes further on, of each panel: the next stretch, of which every
+  // group of rows prefetches its part, so that reading takes as long as all products.
+  const uint8_t* ahead;
+  int64_t step;
 };
 
 template <typename V, typename Weights, int kPanels, int kRows>
@@ -59,11 +63,12 @@ struct StretchSums {
       for (auto& part : of_row) part = V::all(0);
     }
   }
-  void add_input(int64_t i, Chain& sums) const __attribute__((always_inline)) {
+  // `number` counts the inputs of a call.
+  void add_input(int64_t i, int64_t number, Chain& sums) const __attribute__((always_inline)) {
     const float* x = stretch.x + row * stretch.k + i;
     const uint8_t* of_input = stretch.weights + i * kDotFeatures * Weights::kBytes;
     for (int panel = 0; panel < kPanels; ++panel)
-      __builtin_prefetch(of_input + panel * stretch.panel_bytes + kPrefetchBytes);
+      __builtin_prefetch(stretch.ahead + number * stretch.step + panel * stretch.panel_bytes);
     for (int part = 0; part < kParts; ++part) {
       const auto weights = Weights::load(of_input + part / kPartsOfPanel * stretch.panel_bytes +
                                          part % kPartsOfPanel * V::kLanes * Weights::kBytes);
@@ -98,16 +103,17 @@ void add_stretch(const Stretch& stretch, int64_t row) {
     for (auto& chain : sums) Sums::clear(chain);
     int64_t i = 0;
     for (; i + V::kChains <= stretch.inputs; i += V::kChains) {
-      for (int chain = 0; chain < V::kChains; ++chain) of_rows.add_input(i + chain, sums[chain]);
+      for (int chain = 0; chain < V::kChains; ++chain) of_rows.add_input(i + chain, i + chain, sums[chain]);
     }
     for (int chain = 0; chain < V::kChains; ++chain) {
-      if (i + chain < stretch.inputs) of_rows.add_input(i + chain, sums[chain]);
+      if (i + chain < stretch.inputs) of_rows.add_input(i + chain, i + chain, sums[chain]);
     }
   } else {
+    int64_t number = 0;
     for (int chain = 0; chain < V::kChains; ++chain) {
       typename Sums::Chain own;
       Sums::clear(own);
-      for (int64_t i = chain; i < stretch.inputs; i += V::kChains) of_rows.add_input(i, own);
+      for (int64_t i = chain; i < stretch.inputs; i += V::kChains) of_rows.add_input(i, number++, own);
       __builtin_memcpy(sums[chain], own, sizeof(own));
     }
   }
@@ -122,9 +128,11 @@ void add_stretch_to(const Stretch& stretch, int64_t row, int64_t rows) {
 
 // Divides rows into groups of similar size, because weights are converted once per group.
 template <typename V, typename Weights, int kPanels, int kMax>
-void add_stretch_to_rows(const Stretch& stretch, int64_t rows) {
+void add_stretch_to_rows(Stretch stretch, int64_t rows) {
   int64_t row = 0;
-  for (int64_t groups = (rows + kMax - 1) / kMax; groups > 0; --groups) {
+  int64_t groups = (rows + kMax - 1) / kMax;
+  stretch.step /= groups;
+  for (; groups > 0; --groups, stretch.ahead += stretch.step * stretch.inputs) {
     const int64_t count = (rows - row + groups - 1) / groups;
     add_stretch_to<V, Weights, kPanels, kMax>(stretch, row, count);
     row += count;
@@ -154,12 +162,16 @@ void panel_product(const LinearShare& share, int64_t feature, Range rows) {
   }
   for (int64_t begin = 0; begin < share.k; begin += kStretch) {
     const int64_t end = begin + kStretch < share.k ? begin + kStretch : share.k;
+    const uint8_t* next =
+        end < share.k ? panel + end * kDotFeatures * Weights::kBytes : panel + kPanels * share.panel_bytes;
     add_stretch_to_rows<V, Weights, kPanels, kMax>({.weights = panel + begin * kDotFeatures * Weights::kBytes,
                                                     .panel_bytes = share.panel_bytes,
                                                     .x = share.x + rows.begin * share.k + begin,
                                                     .inputs = end - begin,
                                                     .k = share.k,
-                                                    .sums = sums},
+                                                    .sums = sums,
+                                                    .ahead = next,
+                                                    .step = kDotFeatures * Weights::kBytes},
                                                    row_count);
   }
   for (int s = 0; s < kPanels; ++s)

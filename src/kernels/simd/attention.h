@@ -10,7 +10,7 @@
 namespace outrider::simd {
 
 inline constexpr int kBlock = 64;            // entries; a multiple of every vector
-inline constexpr int kRun = 64;              // (row, head) pairs that go through the cache together
+inline constexpr int kRun = 256;             // (row, head) pairs that go through the cache together
 inline constexpr int kTogether = 4;          // of them, those that share loaded entries
 inline constexpr int64_t kWidestHead = 256;  // numbers; heads up to here are widened to f32 once per block
 
@@ -157,9 +157,9 @@ float finish_scores(const AttentionArgs& args, float* scores, int count, Distanc
   return 1;
 }
 
-// Turns scores into weights exp(score - largest) in place and returns by how much older sums shrink.
+// Scales scores in place, fills the last vector with the lowest one, and returns the largest.
 template <typename V>
-float softmax_block(float* scores, int count, float scale, RunningSoftmax& state) {
+float scale_scores(float* scores, int count, float scale) {
   const int vectors = (count + V::kLanes - 1) / V::kLanes;
   for (int i = count; i < vectors * V::kLanes; ++i) scores[i] = -__builtin_huge_valf();
   auto block_largest = V::all(-__builtin_huge_valf());
@@ -168,18 +168,19 @@ float softmax_block(float* scores, int count, float scale, RunningSoftmax& state
     V::store(scores + i * V::kLanes, scaled);
     block_largest = V::max(block_largest, scaled);
   }
-  const float candidate = V::largest(block_largest);
-  const float largest = candidate > state.largest ? candidate : state.largest;
+  return V::largest(block_largest);
+}
+
+// Turns scores into weights exp(score - largest) in place and returns their sum.
+template <typename V>
+float weigh_scores(float* scores, int count, float largest) {
   auto total = V::all(0);
-  for (int i = 0; i < vectors; ++i) {
-    const auto weight = exp<V>(V::sub(V::load(scores + i * V::kLanes), V::all(largest)));
-    V::store(scores + i * V::kLanes, weight);
+  for (int i = 0; i < count; i += V::kLanes) {
+    const auto weight = exp<V>(V::sub(V::load(scores + i), V::all(largest)));
+    V::store(scores + i, weight);
     total = V::add(total, weight);
   }
-  alignas(64) float shrink[V::kLanes];
-  V::store(shrink, exp<V>(V::sub(V::all(state.largest), V::all(largest))));
-  state = {largest, __builtin_fmaf(state.total, shrink[0], V::sum(total))};
-  return shrink[0];
+  return V::sum(total);
 }
 
 // Scores [query][kBlock] of a batch.
@@ -191,16 +192,41 @@ void score_batch(const QueryBatch& batch, const uint8_t* keys, const BlockEntrie
   if constexpr (kCount > 1) score_batch<V, Cached, kCount / 2>(batch, keys, block, head_dim, scores, first);
 }
 
-// Weights of a batch's queries, [query][kBlock], and the factors of their older sums.
+// Weights of a batch's queries, [query][kBlock], and the factors by which their older sums shrink, as many as
+// a vector has lanes.
+template <typename V>
 struct BlockWeights {
   alignas(64) float of_entries[kTogether * kBlock];
-  float shrink[kTogether];
+  alignas(64) float shrink[V::kLanes];
 };
+
+// Turns scores into weights. Each step runs for all queries before the next one, because one query's steps
+// wait for each other.
+template <typename V>
+void softmax_batch(const AttentionArgs& args, const QueryBatch& batch, BlockWeights<V>& weights) {
+  static_assert(V::kLanes >= kTogether);
+  float largest[V::kLanes], change[V::kLanes];
+  for (int r = 0; r < V::kLanes; ++r) change[r] = 0;
+  for (int r = 0; r < batch.size; ++r) {
+    const BlockQuery& query = batch.queries[r];
+    float* scores = weights.of_entries + r * kBlock;
+    const float scale = finish_scores<V>(args, scores, query.count, query.bias);
+    const float candidate = scale_scores<V>(scores, query.count, scale);
+    largest[r] = candidate > query.state->largest ? candidate : query.state->largest;
+    change[r] = query.state->largest - largest[r];
+  }
+  V::store(weights.shrink, exp<V>(V::load(change)));
+  for (int r = 0; r < batch.size; ++r) {
+    const BlockQuery& query = batch.queries[r];
+    const float total = weigh_scores<V>(weights.of_entries + r * kBlock, query.count, largest[r]);
+    *query.state = {largest[r], __builtin_fmaf(query.state->total, weights.shrink[r], total)};
+  }
+}
 
 // Numbers [part.begin, part.end) of y = y * shrink + sum of weights[i] * values[i] over the entries i, for
 // kCount queries from `first` on; the last vector may be a part of one.
 template <typename V, typename Cached, int kCount, int kVectors>
-void add_values(const BlockQuery* queries, const BlockWeights& weights, int first, const uint8_t* values,
+void add_values(const BlockQuery* queries, const BlockWeights<V>& weights, int first, const uint8_t* values,
                 const int64_t* offsets, Range entries, Range part) {
   typename V::Floats sums[kCount][kVectors];
   const int64_t left = part.end - part.begin - (kVectors - 1) * V::kLanes;
@@ -229,7 +255,7 @@ void add_values(const BlockQuery* queries, const BlockWeights& weights, int firs
 
 // All numbers of the outputs of kCount queries.
 template <typename V, typename Cached, int kCount>
-void add_all_values(const QueryBatch& batch, const BlockWeights& weights, int first, const uint8_t* values,
+void add_all_values(const QueryBatch& batch, const BlockWeights<V>& weights, int first, const uint8_t* values,
                     const int64_t* offsets, Range entries, int64_t head_dim) {
   constexpr int kVectors = kCount > 2 ? V::kValueVectors : 4;
   const BlockQuery* queries = batch.queries + first;
@@ -246,7 +272,7 @@ void add_all_values(const QueryBatch& batch, const BlockWeights& weights, int fi
 
 // The whole batch adds the entries that all its queries see; then each adds its own.
 template <typename V, typename Cached, int kCount = kTogether>
-void add_values_of(const QueryBatch& batch, const BlockWeights& weights, const uint8_t* values,
+void add_values_of(const QueryBatch& batch, const BlockWeights<V>& weights, const uint8_t* values,
                    const int64_t* offsets, int64_t head_dim) {
   if constexpr (kCount > 1) {
     if (batch.size < kCount)
@@ -266,15 +292,10 @@ void add_values_of(const QueryBatch& batch, const BlockWeights& weights, const u
 template <typename V, typename Cached>
 void attend_block(const AttentionArgs& args, const BlockEntries& block, const void* k, const void* v,
                   const QueryBatch& batch) {
-  BlockWeights weights;
+  BlockWeights<V> weights;
   const auto* keys = static_cast<const uint8_t*>(k);
   score_batch<V, Cached>(batch, keys, block, args.head_dim, weights.of_entries);
-  for (int r = 0; r < batch.size; ++r) {
-    const BlockQuery& query = batch.queries[r];
-    float* scores = weights.of_entries + r * kBlock;
-    const float scale = finish_scores<V>(args, scores, query.count, query.bias);
-    weights.shrink[r] = softmax_block<V>(scores, query.count, scale, *query.state);
-  }
+  softmax_batch<V>(args, batch, weights);
   add_values_of<V, Cached>(batch, weights, static_cast<const uint8_t*>(v), block.offsets, args.head_dim);
 }
 

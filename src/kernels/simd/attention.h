@@ -176,7 +176,7 @@ template <typename V>
 float weigh_scores(float* scores, int count, float largest) {
   auto total = V::all(0);
   for (int i = 0; i < count; i += V::kLanes) {
-    const auto weight = exp<V>(V::sub(V::load(scores + i), V::all(largest)));
+    const auto weight = exp_of_negative<V>(V::sub(V::load(scores + i), V::all(largest)));
     V::store(scores + i, weight);
     total = V::add(total, weight);
   }
@@ -215,7 +215,7 @@ void softmax_batch(const AttentionArgs& args, const QueryBatch& batch, BlockWeig
     largest[r] = candidate > query.state->largest ? candidate : query.state->largest;
     change[r] = query.state->largest - largest[r];
   }
-  V::store(weights.shrink, exp<V>(V::load(change)));
+  V::store(weights.shrink, exp_of_negative<V>(V::load(change)));
   for (int r = 0; r < batch.size; ++r) {
     const BlockQuery& query = batch.queries[r];
     const float total = weigh_scores<V>(weights.of_entries + r * kBlock, query.count, largest[r]);
@@ -321,7 +321,12 @@ template <typename V, typename Cached, bool kWiden>
 class AttentionRun {
  public:
   AttentionRun(const AttentionShare& share, int64_t kv_head, Range items, WideBlock& wide)
-      : share_(share), args_(*share.args), kv_head_(kv_head), items_(items), wide_(wide) {
+      : share_(share),
+        args_(*share.args),
+        kv_head_(kv_head),
+        group_(args_.head_count / args_.kv_head_count),
+        items_(items),
+        wide_(wide) {
     constexpr int64_t kPadding = CachedQ8<V>::kBlock;
     padded_ = (args_.head_dim + kPadding - 1) / kPadding * kPadding;
     for (int i = 0; kWiden && i < kBlock; ++i)
@@ -345,9 +350,8 @@ class AttentionRun {
   }
 
  private:
-  int64_t group() const { return args_.head_count / args_.kv_head_count; }
-  int64_t row_of(int64_t item) const { return item / group() % share_.row_count; }
-  int64_t head_of(int64_t item) const { return (kv_head_ * group() + item % group()) * args_.head_dim; }
+  int64_t row_of(int64_t item) const { return item / group_ % share_.row_count; }
+  int64_t head_of(int64_t item) const { return (kv_head_ * group_ + item % group_) * args_.head_dim; }
   float* y_of(int64_t item) const {
     return args_.y + row_of(item) * args_.head_count * args_.head_dim + head_of(item);
   }
@@ -356,16 +360,21 @@ class AttentionRun {
   void attend_entries(Range within) {
     block_.count = 0;
     for (int64_t item = items_.begin, end = 0; item < items_.end; item = end) {
-      end = item + group() - item % group();
+      const int64_t place = item % group_;
+      end = item + group_ - place;
       if (end > items_.end) end = items_.end;
-      const AttentionRow& row = share_.rows[row_of(item)];
+      const int64_t r = row_of(item);
+      const AttentionRow& row = share_.rows[r];
       const Range all = entries_of<V>(args_, row);
       const Range entries = {all.begin > within.begin ? all.begin : within.begin,
                              all.end < within.end ? all.end : within.end};
       if (entries.begin >= entries.end) continue;
       take_entries(row, entries);
       const auto count = static_cast<int>(entries.end - entries.begin);
-      for (int64_t i = item; i < end; ++i) add_query(i, count, entries.begin - all.end);
+      for (int64_t i = item; i < end; ++i) {
+        const int64_t head = (kv_head_ * group_ + place + i - item) * args_.head_dim;
+        add_query(r, head, {.count = count, .from_end = entries.begin - all.end}, states_[i - items_.begin]);
+      }
     }
     flush();
   }
@@ -393,15 +402,20 @@ class AttentionRun {
     }
   }
 
-  // An item that attends to the first `count` entries of the block, of which the first one is that far before
-  // the end of its list.
-  void add_query(int64_t item, int count, int64_t from_end) {
-    const int64_t head = head_of(item);
-    batch_.queries[batch_.size++] = {.q = args_.q + row_of(item) * args_.q_stride + head,
-                                     .y = y_of(item),
-                                     .count = count,
-                                     .bias = bias_of<V>(args_, head, from_end),
-                                     .state = &states_[item - items_.begin]};
+  // The entries of the block that a query attends to are its first ones. The first of them is that far before
+  // the end of the row's list.
+  struct Attended {
+    int count;
+    int64_t from_end;
+  };
+
+  // The head begins at number `head` of a row.
+  void add_query(int64_t row, int64_t head, Attended attended, RunningSoftmax& state) {
+    batch_.queries[batch_.size++] = {.q = args_.q + row * args_.q_stride + head,
+                                     .y = args_.y + row * args_.head_count * args_.head_dim + head,
+                                     .count = attended.count,
+                                     .bias = bias_of<V>(args_, head, attended.from_end),
+                                     .state = &state};
     if (batch_.size == kTogether) flush();
   }
 
@@ -418,6 +432,7 @@ class AttentionRun {
   const AttentionShare& share_;
   const AttentionArgs& args_;
   int64_t kv_head_;
+  int64_t group_;  // query heads of a key/value head
   Range items_;
   WideBlock& wide_;
   int64_t padded_;                  // numbers of a widened head

@@ -7,14 +7,20 @@
 
 namespace outrider::simd {
 
-// Within 2 ulp; 0 below -87, where numbers soon are subnormal and every operation on them takes the processor
-// a hundred cycles; infinite above 89, NaN for NaN.
+// Below this, exp() is 0: numbers soon are subnormal, and every operation on them takes the processor a
+// hundred cycles.
+inline constexpr float kLowestExponent = -87;
+
+// exp(x) = series * 2^n, for x between kLowestExponent and 90.
 template <typename V>
-typename V::Floats exp(typename V::Floats unbounded) {
+struct ExpFactors {
+  typename V::Floats series;
+  typename V::Ints n;
+};
+
+template <typename V>
+ExpFactors<V> exp_factors(typename V::Floats x) {
   using Floats = typename V::Floats;
-  constexpr float kMin = -87;
-  // This order of operands lets NaN pass.
-  const Floats x = V::min(V::all(90), V::max(V::all(kMin), unbounded));
   const auto n = V::round(V::mul(x, V::all(1.44269504F)));
   // r = x - n ln 2, ln 2 in two parts; the upper one has few enough bits for exact products.
   const Floats steps = V::to_floats(n);
@@ -23,12 +29,31 @@ typename V::Floats exp(typename V::Floats unbounded) {
   constexpr float kInverseFactorials[] = {1.0F / 720, 1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F, 1.0F, 1.0F};
   Floats series = V::all(1.0F / 5040);
   for (const float coefficient : kInverseFactorials) series = V::multiply_add(series, r, V::all(coefficient));
+  return {series, n};
+}
+
+template <typename V>
+typename V::Floats power_of_two(typename V::Ints exponent) {
+  return V::from_bits(V::shift_left(V::add(exponent, 127), 23));
+}
+
+// Within 2 ulp; infinite above 89, NaN for NaN.
+template <typename V>
+typename V::Floats exp(typename V::Floats unbounded) {
+  // This order of operands lets NaN pass.
+  const auto x = V::min(V::all(90), V::max(V::all(kLowestExponent), unbounded));
+  const auto [series, n] = exp_factors<V>(x);
   // 2^n in two factors, because n leaves the range of one exponent.
   const auto half = V::halve(n);
-  const auto power = [](auto exponent) __attribute__((always_inline)) {
-    return V::from_bits(V::shift_left(V::add(exponent, 127), 23));
-  };
-  return V::zero_below(kMin, unbounded, V::mul(V::mul(series, power(half)), power(V::sub(n, half))));
+  const auto scaled = V::mul(V::mul(series, power_of_two<V>(half)), power_of_two<V>(V::sub(n, half)));
+  return V::zero_below(kLowestExponent, unbounded, scaled);
+}
+
+// exp(x) of x <= 0, with the same bits: 2^n is one factor there.
+template <typename V>
+typename V::Floats exp_of_negative(typename V::Floats unbounded) {
+  const auto [series, n] = exp_factors<V>(V::max(V::all(kLowestExponent), unbounded));
+  return V::zero_below(kLowestExponent, unbounded, V::mul(series, power_of_two<V>(n)));
 }
 
 // x = cap * tanh(x * scale / cap) = cap - 2 cap / (exp(2 x scale / cap) + 1), within 2e-7 * cap; NaN for NaN.

@@ -15,9 +15,9 @@
 
 #include "config/methods.h"
 #include "drafters/combined/feature_share.h"
-#include "drafters/draft_state.h"
 #include "drafters/ranked/ranked_drafter.h"
 #include "drafters/shared_constraint.h"
+#include "speculation/policy/draft_stats.h"
 #include "speculation/tree/acceptance_estimates.h"
 #include "speculation/tree/top_nodes.h"
 
@@ -51,7 +51,7 @@ class CombinedDrafter final : public Drafter {
   };
   struct Member {
     std::shared_ptr<Drafter> drafter;
-    double ms = 0.0;                            // fading mean time of one sequence's draft; 0: not yet known
+    DraftTime time = {};                        // of one sequence's draft, where no text has to be read first
     std::optional<FeatureShare> features = {};  // its part of the features, if it learns from them
     Record priced = {};                         // with all sequences for which time has a price
   };
@@ -59,6 +59,7 @@ class CombinedDrafter final : public Drafter {
   struct Share {
     Record record;
     TokenTree tree;          // the last draft, with the member's own probabilities
+    size_t read = 0;         // tokens of the sequence when it was asked last
     int left_out = 0;        // steps since it was asked last
     bool is_priced = false;  // time has a price
   };
@@ -81,6 +82,7 @@ class CombinedDrafter final : public Drafter {
   std::vector<size_t> members_in_turn(std::span<const DraftRequest> requests) const;
   void leave_out(size_t member, std::span<const DraftRequest> requests, std::span<const TokenTree> trees);
   void call(size_t member);
+  void learn_time(size_t member, double ms);
   void merge(size_t member, std::span<TokenTree> trees);
 
   DrafterTraits traits_;
@@ -218,7 +220,7 @@ std::vector<size_t> CombinedDrafter::members_in_turn(std::span<const DraftReques
   if (std::all_of(requests.begin(), requests.end(), [](const auto& request) { return request.rate == 0.0; }))
     return order;
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return members_[a].ms < members_[b].ms; });
+                   [&](size_t a, size_t b) { return members_[a].time.ms < members_[b].time.ms; });
   return order;
 }
 
@@ -272,7 +274,7 @@ void CombinedDrafter::leave_out(size_t member, std::span<const DraftRequest> req
     const std::vector<double>& alive = share.record.alive;
     const double expected = std::accumulate(alive.begin(), alive.end(), 0.0);
     const double rate = requests[place].rate;
-    const bool pays = rate == 0.0 || alive.empty() || expected - drafted > rate * members_[member].ms;
+    const bool pays = rate == 0.0 || alive.empty() || expected - drafted > rate * members_[member].time.ms;
     share.left_out = pays ? 0 : (share.left_out + 1) % (kMaxLeftOut * static_cast<int>(requests.size()));
     if (share.left_out > 0) continue;
     call.requests[kept] = call.requests[j];
@@ -331,7 +333,21 @@ void CombinedDrafter::call(size_t member) {
     call.status = input_error(traits_.sources[member] + " threw an unknown exception");
   }
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
-  learn_cost(members_[member].ms, spent.count() / static_cast<double>(trees.size()));
+  learn_time(member, spent.count() / static_cast<double>(trees.size()));
+}
+
+// A member that has missed text reads it before it drafts: its time is an upper bound on that of later
+// drafts, which may only lower the estimate.
+void CombinedDrafter::learn_time(size_t member, double ms) {
+  bool has_read = false;
+  for (const DraftRequest& request : calls_[member].requests) {
+    size_t& read = sequences_.at(request.sequence)[member].read;
+    const size_t usual = static_cast<size_t>(request.max_depth) + 1;  // tokens that a step commits at most
+    has_read |= request.tokens.size() > read + usual;
+    read = request.tokens.size();
+  }
+  DraftTime& time = members_[member].time;
+  if (!has_read || ms < time.ms) time.learn(ms);
 }
 
 // Adds the member's nodes to the shared trees, each with the probability that nodes of its kind proved to

@@ -297,6 +297,23 @@ TEST(Combined, WhoCostsMoreThanItBringsIsLeftOutWhereOthersDraftNothing) {
   EXPECT_LE(drafters.asked_in(3, 40), 6u);
 }
 
+// The first draft of a sequence comes after a prompt that the drafter has to read.
+TEST(Combined, TheTimeToReadAPromptIsNotThatOfADraft) {
+  const auto reader = scripted("reader", [](const DraftRequest& request, TokenTree& tree) {
+    if (request.tokens.size() == 100) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return chain({{2, 0.9}})(request, tree);
+  });
+  Combination both({scripted("silent", chain({})), reader});
+  both.request.rate = 0.1;
+  const std::vector<TokenId> text(200, 7);
+  for (size_t step = 0; step < 8; ++step) {
+    both.request.tokens = std::span(text).first(100 + 2 * step);
+    ASSERT_TRUE(both.draft().ok());
+    both.observe({2, 7});
+  }
+  EXPECT_EQ(reader->asked_nodes.size(), 8u);
+}
+
 TEST(Combined, WhereTimeHasAPriceANewSequenceBeginsWithWhatOthersProved) {
   SlowAndUseless drafters;
   drafters.both().request.rate = 0.005;

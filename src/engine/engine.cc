@@ -50,7 +50,8 @@ SpeculationPolicy::Options policy_options(const EngineParts& parts) {
   return {.is_auto = parts.options.speculation.is_auto,
           .schedule = parts.options.speculation.draft_len_schedule,
           .max_depth = max_depth(parts),
-          .max_nodes = max_nodes(parts)};
+          .max_nodes = max_nodes(parts),
+          .agreement = parts.agreement};
 }
 
 StepParts step_parts(const EngineParts& parts, Scheduler& scheduler, SpeculationPolicy& policy,

@@ -33,6 +33,7 @@ struct EngineParts {
   std::unique_ptr<KvCache> cache;
   std::shared_ptr<DraftTeam> draft_team;  // ranks that draft, or null
   std::shared_ptr<Drafter> drafter;
+  double agreement = 0.0;   // of the draft head, as its files say (HeadSummary); 0: unknown
   PassCosts costs;          // of the target; empty unless the policy needs them
   int max_preemptions = 8;  // a request that lost its pages this often runs to its end
   int preempt_every = 0;    // steps after which a request loses its pages without need, for tests; 0: never

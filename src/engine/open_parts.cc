@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "config/methods.h"
 #include "draft_heads/head_file.h"
+#include "draft_heads/head_fit.h"
 #include "drafters/ranked/draft_team.h"
 #include "drafters/registry.h"
 #include "drafters/resolve.h"
@@ -416,6 +417,7 @@ Result<std::unique_ptr<EngineParts>> open_all(EngineOptions options, const LoadS
     OUTRIDER_RETURN_IF_ERROR(check_thinking_tokens(*parts));
   enter(LoadStage::kDrafter);
   OUTRIDER_RETURN_IF_ERROR(open_drafter(*parts, file, kernels, resolved.head ? &*resolved.head : nullptr));
+  if (resolved.head) parts->agreement = summarize_head(*resolved.head).agreement;
   OUTRIDER_RETURN_IF_ERROR(keep_layers(*parts, memory));
   enter(LoadStage::kCosts);
   const bool is_thorough = parts->options.calibrate;

@@ -5,8 +5,9 @@
 
 namespace outrider {
 
-SpeculationBudget::Account SpeculationBudget::open() {
-  const Account account{.balance = std::clamp(reserve_, -kMaxLoss, kInitialBalance)};
+SpeculationBudget::Account SpeculationBudget::open(double trial) {
+  const double balance = std::clamp(reserve_, -kMaxLoss, kInitialBalance);
+  const Account account{.balance = balance, .trial = std::clamp(balance, 0.0, trial)};
   reserve_ -= account.balance;
   return account;
 }
@@ -21,7 +22,8 @@ void SpeculationBudget::begin(double candidates, double batch_balance) {
 }
 
 bool SpeculationBudget::allows(Account& account, bool is_exploration) {
-  account.is_exploration = is_exploration;
+  account.is_exploration = is_exploration && account.trial <= 0.0;
+  if (is_exploration && !account.is_exploration) return true;
   if (!is_exploration && batch_balance_ < 0.0 && reserve_ > 0.0) {
     const double loan = std::min(reserve_, kInitialBalance);
     reserve_ -= loan;
@@ -40,6 +42,7 @@ void SpeculationBudget::record(Account& account, double gain, double drafting, d
     return;
   }
   account.balance += std::max(gain, -kMaxLoss - expected_loss);
+  account.trial += std::min(gain, 0.0);
   const double surplus = std::max(0.0, account.balance - kMaxBalance);
   account.balance -= surplus;
   reserve_ = std::min(reserve_ + surplus, kMaxReserve);

@@ -24,19 +24,20 @@ class SpeculationBudget {
   // The account of one sequence.
   struct Account {
     double balance = 0.0;
+    double trial = 0.0;           // tokens of it that may be lost where drafting should not pay
     bool is_exploration = false;  // the draft of this step is paid from the common account
   };
 
   // Opens the account of a new sequence with what the reserve gives; close() returns the balance to the
-  // reserve.
-  Account open();
+  // reserve. `trial`: tokens of it that the sequence may lose where drafting did not pay in others.
+  Account open(double trial = 0.0);
   void close(const Account& account);
 
   // Starts a step. `candidates`: sequences that may draft; `batch_balance`: sum of the balances of those that
   // should.
   void begin(double candidates, double batch_balance);
   // Whether this sequence may draft in this step, either for exploration or because drafting should pay. If
-  // not, its plain step adds to the account that did not suffice.
+  // not, its plain step adds to the account that did not suffice. Exploration begins with the trial.
   bool allows(Account& account, bool is_exploration);
   // Books a draft that allows() permitted: `gain` is its tokens minus those of plain decoding in the same
   // time. `drafting`: sequences that drafted in this step; `expected_loss`: tokens that reading the tokens

@@ -29,6 +29,29 @@ TEST(SpeculationBudget, ADrafterThatNeverHelpsLosesTheReserveOnce) {
   EXPECT_GE(lost, SpeculationBudget::kMaxReserve);
 }
 
+TEST(SpeculationBudget, ATrialPaysForTheFirstExploration) {
+  SpeculationBudget budget;
+  Account account = budget.open(0.6);
+  budget.begin(1.0, account.balance);
+  EXPECT_TRUE(budget.allows(account, true));
+  budget.record(account, 2.0, 1.0);  // a gain does not prolong the trial
+  EXPECT_TRUE(budget.allows(account, true));
+  budget.record(account, -0.4, 1.0);
+  EXPECT_TRUE(budget.allows(account, true));
+  budget.record(account, -0.4, 1.0);
+  EXPECT_FALSE(budget.allows(account, true));
+  EXPECT_TRUE(budget.allows(account, false));
+  EXPECT_DOUBLE_EQ(account.balance, SpeculationBudget::kInitialBalance + 1.2);
+}
+
+TEST(SpeculationBudget, WithoutAReserveThereIsNoTrial) {
+  SpeculationBudget budget;
+  while (budget.reserve() > 0.0) budget.open();
+  Account account = budget.open(0.6);
+  budget.begin(1.0, account.balance);
+  EXPECT_FALSE(budget.allows(account, true));
+}
+
 TEST(SpeculationBudget, PlainStepsPayForExploration) {
   SpeculationBudget budget;
   Account account = budget.open();

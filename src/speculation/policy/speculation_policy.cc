@@ -17,6 +17,8 @@ constexpr double kStepsToTrust = 24.0;
 // The largest loss of plain speed that a new sequence may be expected to cause; divided by the sequences of
 // the batch, which learn for each other. Beyond it the sequence drafts for exploration only.
 constexpr double kMaxExpectedLoss = 0.03;
+// A new sequence may be tried at the price of what so many drafts of one token should bring.
+constexpr double kTrialDrafts = 2.0;
 
 }  // namespace
 
@@ -33,8 +35,9 @@ SpeculationPolicy::State& SpeculationPolicy::open(const Draft& draft) {
     state.stats = stats_of_all();
     state.stats.become_prior();
     state.length = options_.max_depth;
-    state.account = budget_.open();
-    state.should_draft = !expects_loss(static_cast<double>(draft.tokens));
+    const auto tokens = static_cast<double>(draft.tokens);
+    state.account = budget_.open(trial(tokens));
+    state.should_draft = !expects_loss(tokens);
     if (costs_.known()) state.drafted.reserve(1 + options_.max_nodes);
   }
   return state;
@@ -66,6 +69,15 @@ bool SpeculationPolicy::expects_loss(double prefill_tokens) {
   // Few steps count only if their result is worse than chance explains.
   const double chance = all.steps < kStepsToTrust ? std::sqrt(all.variance_of_gain()) : 0.0;
   return 1.0 + all.gain + chance < (1.0 - kMaxExpectedLoss / sequences) * (1.0 + lost);
+}
+
+// Tokens that a new sequence may lose where drafting did not pay in others. Texts differ, so a drafter whose
+// files promise much is tried with each of them, unless reading the prompt for it costs more.
+double SpeculationPolicy::trial(double prefill_tokens) {
+  if (!costs_.known()) return 0.0;
+  const double trial = kTrialDrafts * options_.agreement;
+  const double reading_ms = stats_of_all().prefill.ms_of(prefill_tokens) * costs_.pace();
+  return plain_tokens_in(reading_ms) < trial ? trial : 0.0;
 }
 
 // Decides whether the batch is faster if this sequence drafts beside the others in `forecast`; removes it

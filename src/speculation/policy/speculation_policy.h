@@ -53,6 +53,9 @@ class SpeculationPolicy {
     LengthSchedule schedule = LengthSchedule::kConstant;
     int max_depth = 0;  // levels of the deepest tree
     int max_nodes = 0;  // nodes of the largest tree, without its root
+    // Share of places at which the drafter proposes the target's likeliest token, as its files say; 0:
+    // unknown.
+    double agreement = 0.0;
   };
   // With empty `costs` every sequence drafts as much as its limits allow.
   SpeculationPolicy(const Options& options, PassCosts costs);
@@ -121,6 +124,7 @@ class SpeculationPolicy {
   State& open(const Draft& draft);
   DraftStats& stats_of_all();
   bool expects_loss(double prefill_tokens);
+  double trial(double prefill_tokens);
   void update_should_draft(State& state, DraftForecast& forecast) const;
   void choose_sequences(double plain_rate);
   bool may_draft(State& state);

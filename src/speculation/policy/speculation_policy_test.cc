@@ -29,6 +29,7 @@ struct World {
   double resume_ms = 0.0;     // additional time of the first draft of a sequence
   double odd_resume_ms = -1;  // resume_ms of every other sequence; -1: the same
   double missed_ms = 0.0;     // additional time of a draft per token missed since the last draft
+  double text_spread = 0.0;   // deviation of the mean acceptance of single sequences from mean_acceptance
 
   double pass(double rows) const { return pass_of_one + per_row * (rows - 1.0); }
 };
@@ -47,6 +48,8 @@ class Simulation {
     Outcome outcome;
     for (int s = 0; s < sequences; ++s) {
       const auto id = static_cast<uint64_t>(next_id_++);
+      text_acceptance_ = world_.mean_acceptance;
+      if (world_.text_spread > 0.0) text_acceptance_ += world_.text_spread * (2.0 * uniform_(random_) - 1.0);
       unread_ms_ = s % 2 == 1 && world_.odd_resume_ms >= 0.0 ? world_.odd_resume_ms : world_.resume_ms;
       // The prompt's length tells how long reading it takes.
       const double prompt = world_.missed_ms > 0.0 ? unread_ms_ / world_.missed_ms : 100.0;
@@ -59,6 +62,8 @@ class Simulation {
     }
     return outcome;
   }
+  // Steps that drafted.
+  int drafts() const { return drafts_; }
 
  private:
   double noisy(double ms) { return ms * std::exp(world_.noise * normal_(random_)); }
@@ -78,7 +83,7 @@ class Simulation {
       }
       draft_ms += noisy(world_.level_ms);
       const double p =
-          std::clamp(world_.mean_acceptance + world_.spread * (2.0 * uniform_(random_) - 1.0), 0.0, 1.0);
+          std::clamp(text_acceptance_ + world_.spread * (2.0 * uniform_(random_) - 1.0), 0.0, 1.0);
       truth.push_back(p);
       const double said = std::clamp(p + world_.exaggeration, 0.01, 0.99);
       tree.add(level, level + 1, said);
@@ -104,6 +109,7 @@ class Simulation {
     policy.observe(observation);
     ms += pass_ms + draft_ms;
     if (draft.depth == 0) unread_ms_ += world_.missed_ms;
+    drafts_ += draft.depth > 0 ? 1 : 0;
     return accepted + 1;
   }
 
@@ -113,6 +119,8 @@ class Simulation {
   std::normal_distribution<double> normal_;
   int next_id_ = 1;
   double unread_ms_ = 0.0;
+  double text_acceptance_ = 0.0;  // mean of the sequence
+  int drafts_ = 0;
 };
 
 PassCosts costs_of(const World& world) {
@@ -179,6 +187,66 @@ TEST(SpeculationPolicy, LevelsAreWorthTheirRows) {
     for (int levels = 1; levels <= kMaxLevels; ++levels)
       best = std::max(best, simulate(world, false, levels).rate());
     EXPECT_GE(simulate(world, true, kMaxLevels).rate(), kOfBest * best) << acceptance;
+  }
+}
+
+// Texts on which a drafter fails say little about the next one if it was good in training.
+TEST(SpeculationPolicy, ADrafterThatPromisesMuchIsTriedWithEveryText) {
+  const auto drafts_after_failure = [](double agreement) {
+    const World world{.level_ms = 0.6, .mean_acceptance = 0.0, .spread = 0.0};
+    SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels, .agreement = agreement},
+                             costs_of(world));
+    Simulation simulation(world, 7);
+    simulation.run(policy, 1, 96, kMaxLevels);
+    const int before = simulation.drafts();
+    simulation.run(policy, 1, 64, kMaxLevels);
+    return simulation.drafts() - before;
+  };
+  EXPECT_EQ(drafts_after_failure(0.0), 0);
+  EXPECT_GE(drafts_after_failure(0.6), 1);
+  EXPECT_LE(drafts_after_failure(0.6), 6);
+}
+
+// Where texts differ, a drafter that had bad luck with the first ones is not given up.
+TEST(SpeculationPolicy, GoodTextsAreFoundAfterBadOnes) {
+  const World world{.pass_of_one = 3.4,
+                    .per_row = 0.25,
+                    .level_ms = 0.5,
+                    .mean_acceptance = 0.4,
+                    .spread = 0.3,
+                    .noise = 0.3,
+                    .resume_ms = 2.0,
+                    .missed_ms = 0.03,
+                    .text_spread = 0.35};
+  const auto rate = [&](double agreement) {
+    Outcome all;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels, .agreement = agreement},
+                               costs_of(world));
+      const Outcome one = Simulation(world, seed).run(policy, 24, 80, kMaxLevels);
+      all.tokens += one.tokens;
+      all.ms += one.ms;
+    }
+    return all.rate();
+  };
+  EXPECT_GE(rate(0.6), 1.015 * rate(0.0));
+}
+
+TEST(SpeculationPolicy, APromiseThatIsNotKeptCostsLittle) {
+  constexpr double kPromised = 0.98;
+  for (const double acceptance : {0.0, 0.05, 0.15}) {
+    for (const double exaggeration : {0.0, 0.9}) {
+      for (const double level_ms : {0.01, 0.15, 0.6}) {
+        const World world{.level_ms = level_ms,
+                          .mean_acceptance = acceptance,
+                          .spread = acceptance,
+                          .exaggeration = exaggeration};
+        SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels, .agreement = 0.9},
+                                 costs_of(world));
+        const double rate = Simulation(world, 7).run(policy, 30, 128, kMaxLevels).rate();
+        EXPECT_GE(rate, kPromised / world.pass(1)) << acceptance << ' ' << exaggeration << ' ' << level_ms;
+      }
+    }
   }
 }
 

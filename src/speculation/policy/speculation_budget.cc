@@ -36,12 +36,13 @@ bool SpeculationBudget::allows(Account& account, bool is_exploration) {
   return false;
 }
 
-void SpeculationBudget::record(Account& account, double gain, double drafting, double expected_loss) {
+void SpeculationBudget::record(Account& account, double gain, double drafting, double reading) {
   if (account.is_exploration) {
     exploration_balance_ = std::min(exploration_balance_ + gain, kMaxBalance * drafting);
     return;
   }
-  account.balance += std::max(gain, -kMaxLoss - expected_loss);
+  account.balance += std::max(gain + reading, -kMaxLoss);
+  reserve_ -= reading;
   account.trial += std::min(gain, 0.0);
   const double surplus = std::max(0.0, account.balance - kMaxBalance);
   account.balance -= surplus;

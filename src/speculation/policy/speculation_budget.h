@@ -16,7 +16,7 @@ class SpeculationBudget {
   static constexpr double kMaxReserve = 20.0;
   static constexpr double kInitialBalance = 3.5;        // what a new sequence takes from the reserve
   static constexpr double kMaxBalance = 6.0;            // what exceeds it goes to the reserve
-  static constexpr double kMaxLoss = 2.0;               // of one step, beyond its expected loss
+  static constexpr double kMaxLoss = 2.0;               // of one step, beyond that of reading
   static constexpr double kExplorationIncome = 0.0025;  // per plain step, where drafting should not pay
   static constexpr double kRecoveryIncome = 0.06;   // per plain step of a sequence in debt that should draft
   static constexpr double kExplorationPrice = 1.0;  // per sequence that may draft in the step
@@ -40,9 +40,9 @@ class SpeculationBudget {
   // not, its plain step adds to the account that did not suffice. Exploration begins with the trial.
   bool allows(Account& account, bool is_exploration);
   // Books a draft that allows() permitted: `gain` is its tokens minus those of plain decoding in the same
-  // time. `drafting`: sequences that drafted in this step; `expected_loss`: tokens that reading the tokens
-  // missed in a pause had to cost.
-  void record(Account& account, double gain, double drafting, double expected_loss = 0.0);
+  // time. `drafting`: sequences that drafted in this step; `reading`: the part of the loss that reading the
+  // tokens missed in a pause caused. It is lost whether the sequence goes on or not, so the reserve pays it.
+  void record(Account& account, double gain, double drafting, double reading = 0.0);
 
   // Tokens left by sequences that ended, for new sequences and for batches in debt.
   double reserve() const { return reserve_; }

@@ -128,15 +128,19 @@ TEST(SpeculationBudget, BalancesAreBounded) {
   EXPECT_EQ(account.balance, SpeculationBudget::kMaxBalance - SpeculationBudget::kMaxLoss);
 }
 
-TEST(SpeculationBudget, ExpectedLossesArePaidInFull) {
+// Reading is over when it is booked: a sequence whose drafts pay goes on, and the next ones have less.
+TEST(SpeculationBudget, TheReservePaysForReading) {
   SpeculationBudget budget;
   Account account = budget.open();
-  budget.begin(1.0, 1.0);
+  const double reserve = budget.reserve();
+  budget.begin(1.0, account.balance);
   ASSERT_TRUE(budget.allows(account, false));
   budget.record(account, -9.0, 1.0, 8.0);
-  EXPECT_EQ(account.balance, SpeculationBudget::kInitialBalance - 9.0);
-  budget.record(account, -1000.0, 1.0, 8.0);
-  EXPECT_EQ(account.balance, SpeculationBudget::kInitialBalance - 9.0 - SpeculationBudget::kMaxLoss - 8.0);
+  EXPECT_EQ(account.balance, SpeculationBudget::kInitialBalance - 1.0);
+  EXPECT_EQ(budget.reserve(), reserve - 8.0);
+  budget.record(account, -1000.0, 1.0, 20.0);
+  EXPECT_EQ(account.balance, SpeculationBudget::kInitialBalance - 1.0 - SpeculationBudget::kMaxLoss);
+  EXPECT_LT(budget.open().balance, 0.0);
 }
 
 TEST(SpeculationBudget, AClosedAccountReturnsItsBalanceToTheReserve) {

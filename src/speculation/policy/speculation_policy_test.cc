@@ -345,6 +345,18 @@ TEST(SpeculationPolicy, LongPromptsOfShortAnswersMustPay) {
   }
 }
 
+// Reading the prompt took longer than the whole budget, but it is over, and every further draft pays.
+TEST(SpeculationPolicy, APromptThatIsReadIsNoReasonToStop) {
+  const World world{.pass_of_one = 3.4,
+                    .per_row = 0.2,
+                    .level_ms = 0.3,
+                    .mean_acceptance = 0.8,
+                    .spread = 0.1,
+                    .resume_ms = 150.0};
+  SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels}, costs_of(world));
+  EXPECT_GE(Simulation(world, 7).run(policy, 1, 128, kMaxLevels).rate(), 1.1 / world.pass(1));
+}
+
 // Long and short prompts alternate, and the policy must judge each by its length. It is compared with the
 // best fixed draft length for each of them.
 TEST(SpeculationPolicy, ShortPromptsDoNotPayForLongOnes) {

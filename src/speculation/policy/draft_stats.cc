@@ -31,6 +31,8 @@ double PrefillTime::ms_of(double tokens) const {
 }
 
 void PrefillTime::learn(double new_ms, double new_tokens) {
+  // The only time so far counts as a stall where this one, for about as many tokens, is far below it.
+  if (steps_ == 1.0 && 2.0 * new_tokens >= tokens_) ms_ = std::min(ms_, 2.0 * kMaxSurprise * new_ms);
   steps_ = std::min(steps_ + 1.0, kMaxTimes);
   if (steps_ > 1.0)
     new_ms = std::min(new_ms, kMaxSurprise * std::max(ms_of(new_tokens), ms_ * new_tokens / tokens_));

@@ -24,6 +24,8 @@ struct DraftTime {
 class PrefillTime {
  public:
   double ms_of(double tokens) const;  // 0 for no tokens
+  // Whether more than one reading was timed; a single one may be a stall.
+  bool is_confirmed() const { return steps_ > 1.0; }
   void learn(double new_ms, double new_tokens);
   void become_prior() { steps_ = std::min(steps_, kPriorSteps); }
 

@@ -76,6 +76,20 @@ TEST(PrefillTime, AStallCountsAsTwiceTheUsualTimeAtMost) {
   EXPECT_DOUBLE_EQ(prefill.ms_of(100.0), 1.5);
 }
 
+TEST(PrefillTime, AFirstStallIsForgotten) {
+  PrefillTime prefill;
+  prefill.learn(16.0, 54.0);
+  EXPECT_FALSE(prefill.is_confirmed());
+  prefill.learn(0.5, 54.0);
+  EXPECT_TRUE(prefill.is_confirmed());
+  EXPECT_LE(prefill.ms_of(54.0), 1.5);
+  // A short text that is read faster is no reason to doubt.
+  PrefillTime in_proportion;
+  in_proportion.learn(16.0, 160.0);
+  in_proportion.learn(0.0, 4.0);
+  EXPECT_GE(in_proportion.ms_of(160.0), 8.0);
+}
+
 TEST(PrefillTime, AFirstLongPromptIsNoStall) {
   PrefillTime prefill;
   for (int i = 0; i < 10; ++i) prefill.learn(0.2, 10.0);

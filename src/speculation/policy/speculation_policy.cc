@@ -72,12 +72,13 @@ bool SpeculationPolicy::expects_loss(double prefill_tokens) {
 }
 
 // Tokens that a new sequence may lose where drafting did not pay in others. Texts differ, so a drafter whose
-// files promise much is tried with each of them, unless reading the prompt for it costs more.
+// files promise much is tried with each of them, unless reading the prompt for it is known to cost more.
 double SpeculationPolicy::trial(double prefill_tokens) {
   if (!costs_.known()) return 0.0;
   const double trial = kTrialDrafts * options_.agreement;
-  const double reading_ms = stats_of_all().prefill.ms_of(prefill_tokens) * costs_.pace();
-  return plain_tokens_in(reading_ms) < trial ? trial : 0.0;
+  const PrefillTime& prefill = stats_of_all().prefill;
+  const double reading = plain_tokens_in(prefill.ms_of(prefill_tokens) * costs_.pace());
+  return reading < trial || !prefill.is_confirmed() ? trial : 0.0;
 }
 
 // Decides whether the batch is faster if this sequence drafts beside the others in `forecast`; removes it

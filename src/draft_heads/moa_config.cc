@@ -29,20 +29,24 @@ Result<int64_t> size_of(const HeadFile& head, const std::string& key, const std:
   return std::max<int64_t>(1, found->second.shape.front() / unit);
 }
 
-// The layer `name` with `hidden` numbers a row.
+// The layer `name` with `hidden` numbers a row. It may name a number of heads of its own: a target of 9 heads
+// and 3 x 2 x 64 numbers of keys and values has no layer self-attention with as many.
 Result<ModelConfig> read_layer(const HeadFile& head, const ModelConfig& base, const std::string& name,
                                int64_t hidden) {
   ModelConfig layer = base;
   layer.hidden_size = hidden;
+  OUTRIDER_TRY(const auto heads, head.config.root().integer(name + "_num_attention_heads"));
+  layer.head_count = heads.value_or(base.head_count);
+  if (layer.head_count < 1 || hidden % layer.head_count != 0) {
+    return head.fail(
+        fmt::format("expected the number of attention heads of {} to divide its {} numbers, found {}", name,
+                    hidden, layer.head_count));
+  }
   layer.head_dim = hidden / layer.head_count;
   OUTRIDER_TRY(layer.kv_head_count, size_of(head, name + "_num_key_value_heads",
                                             name + ".self_attn.k_proj.weight", layer.head_dim));
   OUTRIDER_TRY(layer.ffn_size, size_of(head, name + "_intermediate_size", name + ".mlp.gate_proj.weight", 1));
   detect_layer_variant(head, name + ".", layer);
-  if (layer.head_dim * layer.head_count != hidden) {
-    return head.fail(fmt::format("expected num_attention_heads to divide the {} numbers of {}, found {}",
-                                 hidden, name, layer.head_count));
-  }
   if (const Status valid = validate(layer); !valid.ok())
     return head.fail(name + ": " + valid.error().message);
   return layer;

@@ -27,6 +27,7 @@ struct Variant {
   bool biased = false, uses_lsa = true, uses_cross = true;
   int tli = 0;
   int64_t target_head_dim = 16;
+  int64_t lsa_heads = kHeads;
 };
 
 // A checkpoint for the small targets of tests/data/models, as its authors save it.
@@ -45,8 +46,10 @@ void make_moa(FakeHead& head, const Variant& variant) {
   if (!variant.uses_cross) return;
   head.add_layer("cross_attention.", {kHidden, kHeads, 2, kHidden / kHeads, 56, false, false});
   if (!variant.uses_lsa) return;
+  if (variant.lsa_heads != kHeads)
+    head.config["layer_self_attention_num_attention_heads"] = variant.lsa_heads;
   head.add_layer("layer_self_attention.",
-                 {kv_hidden, kHeads, 1, kv_hidden / kHeads, 40, variant.biased, false});
+                 {kv_hidden, variant.lsa_heads, 1, kv_hidden / variant.lsa_heads, 40, variant.biased, false});
   head.tensors["Ekv2E.weight"] = {kHidden, kv_hidden};
   head.tensors["Ekv2E.bias"] = {kHidden};
 }
@@ -138,8 +141,8 @@ void check_case(const nlohmann::json& golden, const nlohmann::json& expected, co
                     .workers = 2,
                     .layers = golden.at("layers")});
   ASSERT_TRUE(target.ok());
-  const Variant variant{expected.at("biased"), expected.at("uses_lsa"), expected.at("uses_cross"),
-                        expected.at("tli"), target->config().head_dim};
+  const Variant variant{expected.at("biased"), expected.at("uses_lsa"),   expected.at("uses_cross"),
+                        expected.at("tli"),    target->config().head_dim, expected.at("lsa_heads")};
   FakeHead made;
   make_moa(made, variant);
   ThreadPool pool(2);
@@ -252,8 +255,12 @@ TEST(MoaLayout, KeysThatContradictAreNamed) {
   EXPECT_THAT(with("hidden_size", 128), AllOf(HasSubstr("hidden_size 64"), HasSubstr("found 128")));
   EXPECT_THAT(with("vocab_size", 300), AllOf(HasSubstr("vocab_size 288"), HasSubstr("found 300")));
   EXPECT_THAT(with("kv_hidden_size", 32), AllOf(HasSubstr("kv_hidden_size 64"), HasSubstr("found 32")));
-  EXPECT_THAT(with("num_attention_heads", 3), HasSubstr("num_attention_heads"));
+  EXPECT_THAT(with("num_attention_heads", 3), HasSubstr("attention heads of self_attention"));
   EXPECT_THAT(with("num_attention_heads", 0), HasSubstr("num_attention_heads 0"));
+  for (const int heads : {0, 3}) {
+    EXPECT_THAT(with("layer_self_attention_num_attention_heads", heads),
+                HasSubstr("attention heads of layer_self_attention to divide its 64 numbers"));
+  }
   EXPECT_THAT(with("target_layer_inference", 4), AllOf(HasSubstr("0 to 3"), HasSubstr("found 4")));
   EXPECT_THAT(with("target_layer_inference", -1), HasSubstr("found -1"));
   EXPECT_THAT(with("rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}), HasSubstr("rope_scaling"));

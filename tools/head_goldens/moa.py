@@ -24,18 +24,18 @@ TREE_PARENTS = [-1, 0, 0, 1, 1, 2, 3, 6]
 
 
 class Moa:
-    def __init__(self, target, biased, uses_lsa=True, uses_cross=True):
+    def __init__(self, target, biased, uses_lsa=True, uses_cross=True, lsa_heads=None):
         self.target = target
         self.uses_lsa, self.uses_cross = uses_lsa, uses_cross
         self.kv_hidden = 2 * target.kv_heads * target.head_dim
         dim = target.hidden // target.heads
-        self.lsa = self.layer("layer_self_attention.", self.kv_hidden, self.kv_hidden // target.heads, LSA_KV_HEADS,
-                              LSA_MLP, biased)
-        self.sa = self.layer("self_attention.", target.hidden, dim, KV_HEADS, SA_MLP, biased)
-        self.ca = self.layer("cross_attention.", target.hidden, dim, KV_HEADS, CA_MLP, False)
+        lsa_heads = lsa_heads or target.heads
+        self.lsa = self.layer("layer_self_attention.", self.kv_hidden, lsa_heads, self.kv_hidden // lsa_heads,
+                              LSA_KV_HEADS, LSA_MLP, biased)
+        self.sa = self.layer("self_attention.", target.hidden, target.heads, dim, KV_HEADS, SA_MLP, biased)
+        self.ca = self.layer("cross_attention.", target.hidden, target.heads, dim, KV_HEADS, CA_MLP, False)
 
-    def layer(self, prefix, hidden, head_dim, kv_heads, mlp, biased):
-        heads = self.target.heads
+    def layer(self, prefix, hidden, heads, head_dim, kv_heads, mlp, biased):
         shapes = layer_shapes(hidden, heads, kv_heads, head_dim, mlp)
         if biased:
             for part, rows in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
@@ -81,17 +81,19 @@ class Moa:
 def main():
     out = output_folder()
     cases = []
-    for name, biased, lsa, cross, tlis in (
-        ("llama", False, True, True, (0, 1, 2)),
-        ("qwen2", True, True, True, (0, 2)),
-        ("qwen3", False, True, True, (1,)),  # keys and values are wider than the hidden size
-        ("llama", False, False, True, (0, 1)),
-        ("llama", False, True, False, (0,)),
+    for name, biased, lsa, cross, lsa_heads, tlis in (
+        ("llama", False, True, True, 4, (0, 1, 2)),
+        ("qwen2", True, True, True, 4, (0, 2)),
+        ("qwen3", False, True, True, 4, (1,)),  # keys and values are wider than the hidden size
+        ("llama", False, True, True, 2, (0,)),  # a number of heads of its own
+        ("llama", False, False, True, 4, (0, 1)),
+        ("llama", False, True, False, 4, (0,)),
     ):
         for tli in tlis:
-            context, logits = Moa(Target(name, LAYERS), biased, lsa, cross).logits(tli)
+            context, logits = Moa(Target(name, LAYERS), biased, lsa, cross, lsa_heads).logits(tli)
             cases.append({
-                "target": name, "biased": biased, "uses_lsa": lsa, "uses_cross": cross, "tli": tli,
+                "target": name, "biased": biased, "uses_lsa": lsa, "uses_cross": cross, "lsa_heads": lsa_heads,
+                "tli": tli,
                 "context": rounded(context[:, ::4]),  # every fourth number of each token
                 "logits": rounded(logits[:, ::9]),  # every ninth logit of each node
             })

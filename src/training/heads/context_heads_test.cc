@@ -109,6 +109,20 @@ TEST(ContextHeads, AnchorsLeaveRoomForTheirBlocks) {
   EXPECT_TRUE(sampled_anchors(3, {2, 15}, 20, 4)[1].equal(at::arange(1, 16)));
 }
 
+TEST(ContextHeads, LayerSelfAttentionHasHeadsThatDivideKeysAndValues) {
+  const auto heads = [](int64_t count, int64_t kv_count, int64_t dim) {
+    ModelConfig target;
+    target.head_count = count;
+    target.kv_head_count = kv_count;
+    target.head_dim = dim;
+    return moa_layer_heads(target);
+  };
+  EXPECT_EQ(heads(32, 8, 128), 32);  // Llama 3, as published
+  EXPECT_EQ(heads(16, 2, 128), 16);  // Qwen2.5 3B
+  EXPECT_EQ(heads(9, 3, 64), 6);     // SmolLM2: 9 heads do not divide 384 numbers
+  EXPECT_EQ(heads(14, 2, 64), 4);    // Qwen2.5 0.5B: nor 14 heads 256
+}
+
 TEST(ContextHeads, PeriodsAreSixToFourteen) {
   const at::Tensor periods = sampled_periods(1, 2000);
   for (int64_t period = 6; period <= 14; ++period)

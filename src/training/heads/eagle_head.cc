@@ -34,7 +34,9 @@ class EagleHead final : public RecurrentHead {
   Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
                UnrolledMemory& memory) const override;
   const LayerWeights& layer() const override { return layer_; }
-  at::Tensor draft_head(const LossTokens& tokens) const override { return output_rows(tokens); }
+  at::Tensor draft_head(const LossTokens& tokens) const override {
+    return tokens.rows_of(shared().output_head);
+  }
 
  private:
   double noise_;
@@ -105,7 +107,7 @@ HeadRecipe eagle_recipe() {
           .add_options =
               [options](CLI::App& command) {
                 add_unroll_options(command, options->unroll);
-                add_loss_vocab_option(command, options->unroll);
+                add_loss_vocab_option(command, options->unroll.loss_vocab);
                 command
                     .add_option("--distribution-weight", options->unroll.distribution_weight,
                                 "weight of the KL divergence from the target's distribution")

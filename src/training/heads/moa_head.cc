@@ -2,6 +2,7 @@
 #include "training/heads/moa_head.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "training/core/autograd_ops.h"
 #include "training/core/decoder_layers.h"
 #include "training/head_data/frozen_target.h"
+#include "training/heads/loss_vocabulary.h"
 #include "training/heads/row_loss.h"
 
 namespace outrider::training {
@@ -23,9 +25,17 @@ struct MoaOptions {
   bool without_cross = false;
   int64_t kv_heads = 0;  // in all layers; 0: half as many as in the target
   int64_t mlp = 0;       // inner units in all layers; 0: 1.5 times the width of their inputs
+  int64_t lsa_mlp = 0;   // inner units of layer self-attention; 0: as in the others
   // Weight of the KL divergence; that of the distance between states is 1. The default is the published one.
   double distribution_weight = 0.1;
+  int64_t loss_vocab = 8192;  // tokens that a step compares; 0: all
 };
+
+// Numbers of the keys and values of one layer.
+int64_t kv_hidden_of(const ModelConfig& target) { return 2 * target.kv_head_count * target.head_dim; }
+
+// Heads rotate pairs of numbers.
+bool has_even_heads(int64_t hidden, int64_t heads) { return hidden % (2 * heads) == 0; }
 
 class MoaHead final : public DraftHead {
  public:
@@ -36,7 +46,7 @@ class MoaHead final : public DraftHead {
   HeadLoss loss(const HeadBatch& batch) const override;
   HeadExport exported() const override;
   nlohmann::json fingerprint() const override {
-    return {{"distribution_weight", options_.distribution_weight}};
+    return {{"distribution_weight", options_.distribution_weight}, {"loss_vocab", options_.loss_vocab}};
   }
 
  private:
@@ -80,6 +90,8 @@ class MoaHead final : public DraftHead {
   ModelConfig target_;
   at::Device device_;
   at::ScalarType type_;
+  double hard_share_;
+  LossVocabulary vocabulary_;
   int64_t measured_depth_;
   Layer layers_, self_, cross_;  // layer self-attention, self-attention, cross-attention
   at::Tensor to_hidden_, to_hidden_bias_;
@@ -93,23 +105,25 @@ MoaHead::MoaHead(const HeadContext& context, const MoaOptions& options)
       target_(context.target.config()),
       device_(context.device),
       type_(context.options.products),
+      hard_share_(context.options.hard_share),
+      vocabulary_(context.token_counts, options.loss_vocab),
       measured_depth_(context.options.measured_depth) {
   const FrozenTarget& target = context.target;
   at::Generator generator = seeded_generator(context.options.seed);
-  const auto make = [&](int64_t hidden) {
+  const auto make = [&](int64_t hidden, int64_t heads, int64_t mlp) {
     const LayerShape shape{.hidden = hidden,
                            .input = hidden,
-                           .heads = target_.head_count,
+                           .heads = heads,
                            .kv_heads = options.kv_heads,
-                           .head_dim = hidden / target_.head_count,
-                           .ffn = options.mlp > 0 ? options.mlp : hidden * 3 / 2,
+                           .head_dim = hidden / heads,
+                           .ffn = mlp > 0 ? mlp : hidden * 3 / 2,
                            .epsilon = target_.norm.epsilon};
     return Layer{shape, initial_layer(shape, /*has_input_norm=*/true, generator)};
   };
-  const int64_t kv_hidden = 2 * target_.kv_head_count * target_.head_dim;
-  self_ = make(target_.hidden_size);
-  cross_ = make(target_.hidden_size);
-  layers_ = make(kv_hidden);
+  const int64_t kv_hidden = kv_hidden_of(target_);
+  self_ = make(target_.hidden_size, target_.head_count, options.mlp);
+  cross_ = make(target_.hidden_size, target_.head_count, options.mlp);
+  layers_ = make(kv_hidden, moa_layer_heads(target_), options.lsa_mlp > 0 ? options.lsa_mlp : options.mlp);
   constexpr double kDeviation = 0.02;
   to_hidden_ = normal_weight({target_.hidden_size, kv_hidden}, kDeviation, generator);
   to_hidden_bias_ = at::zeros({target_.hidden_size});
@@ -248,8 +262,13 @@ HeadLoss MoaHead::loss(const HeadBatch& batch) const {
     output = frozen_layers(states, windows, length);
     feature_loss = 0.5 * distance(output.to(at::kFloat), hidden) + 0.5 * distance(states, truth);
   }
-  const RowLoss distribution = distribution_loss({.hidden = output, .head = output_head_, .weight = weight},
-                                                 {.hidden = hidden.to(type_), .head = output_head_});
+  const LossTokens tokens = batch.measures ? LossTokens() : vocabulary_.sample(batch.seed, output_head_);
+  const at::Tensor head = tokens.rows_of(output_head_);
+  const auto rows = [&](const at::Tensor& x) -> LossOfRows {
+    return {.hidden = x, .head = head, .weight = weight, .bias = tokens.bias};
+  };
+  const TargetLogits truth = target_logits(rows(hidden.to(type_)));
+  const RowLoss distribution = distribution_loss(rows(output), truth, hard_share_);
   HeadLoss result{.loss = options_.distribution_weight * distribution.loss + feature_loss, .depths = {}};
   if (batch.measures) result.depths = measure(batch);
   return result;
@@ -343,6 +362,8 @@ HeadExport MoaHead::exported() const {
   if (uses_layers()) {
     name("layer_self_attention", layers_.shape);
     config["kv_hidden_size"] = layers_.shape.hidden;
+    if (layers_.shape.heads != target_.head_count)
+      config["layer_self_attention_num_attention_heads"] = layers_.shape.heads;
   }
   return {.tensors = parameters(), .config = std::move(config)};
 }
@@ -350,12 +371,16 @@ HeadExport MoaHead::exported() const {
 Result<std::unique_ptr<DraftHead>> make(const HeadContext& context, MoaOptions options) {
   const ModelConfig& target = context.target.config();
   if (options.kv_heads == 0) options.kv_heads = std::max<int64_t>(1, target.kv_head_count / 2);
-  const int64_t kv_hidden = 2 * target.kv_head_count * target.head_dim;
-  for (const int64_t hidden : {target.hidden_size, kv_hidden}) {
-    if (hidden % (2 * target.head_count) == 0 && target.head_count % options.kv_heads == 0) continue;
-    return usage_error("--kv-heads: a divisor of the target's " + std::to_string(target.head_count) +
-                       " heads is expected, and these to divide " + std::to_string(hidden) +
-                       " numbers, found " + std::to_string(options.kv_heads));
+  const int64_t heads = target.head_count, layer_heads = moa_layer_heads(target);
+  if (!has_even_heads(target.hidden_size, heads)) {
+    return usage_error(
+        fmt::format("moa: a target whose {} numbers of a state are {} heads of an even size is expected",
+                    target.hidden_size, heads));
+  }
+  if (heads % options.kv_heads != 0 || layer_heads % options.kv_heads != 0) {
+    return usage_error(fmt::format(
+        "--kv-heads: a divisor of {} heads, and of {} in layer self-attention, is expected, found {}", heads,
+        layer_heads, options.kv_heads));
   }
   if (options.target_layers >= target.layer_count) {
     return usage_error("--tli: fewer layers than the target's " + std::to_string(target.layer_count) +
@@ -376,6 +401,9 @@ void add_options(CLI::App& command, MoaOptions& options) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--mlp", options.mlp, "size of its layers' MLPs; 0: half as much again as their inputs")
       ->check(CLI::NonNegativeNumber);
+  command.add_option("--lsa-mlp", options.lsa_mlp, "size of layer self-attention's MLP; 0: as --mlp")
+      ->check(CLI::NonNegativeNumber);
+  add_loss_vocab_option(command, options.loss_vocab);
   command
       .add_option("--distribution-weight", options.distribution_weight,
                   "weight of the KL divergence from the target's distribution")
@@ -386,6 +414,11 @@ void add_options(CLI::App& command, MoaOptions& options) {
 }
 
 }  // namespace
+
+int64_t moa_layer_heads(const ModelConfig& target) {
+  return has_even_heads(kv_hidden_of(target), target.head_count) ? target.head_count
+                                                                 : 2 * target.kv_head_count;
+}
 
 at::Tensor sampled_periods(uint64_t seed, int64_t windows) {
   constexpr int64_t kMin = 6, kChoices = 9;

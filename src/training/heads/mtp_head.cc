@@ -29,7 +29,9 @@ class MtpHead final : public RecurrentHead {
   Outputs step(const at::Tensor& state, const at::Tensor& embeddings, const UnrolledLayer& place,
                UnrolledMemory& memory) const override;
   const LayerWeights& layer() const override { return layer_; }
-  at::Tensor draft_head(const LossTokens& tokens) const override { return output_rows(tokens); }
+  at::Tensor draft_head(const LossTokens& tokens) const override {
+    return tokens.rows_of(shared().output_head);
+  }
 
  private:
   std::string prefix() const { return "model.layers." + std::to_string(target_.layer_count) + "."; }
@@ -98,7 +100,7 @@ HeadRecipe mtp_recipe() {
               [options](CLI::App& command) {
                 add_unroll_options(command, *options);
                 add_decay_option(command, *options);
-                add_loss_vocab_option(command, *options);
+                add_loss_vocab_option(command, options->loss_vocab);
               },
           .make = [options](const HeadContext& context) -> Result<std::unique_ptr<DraftHead>> {
             return std::unique_ptr<DraftHead>(std::make_unique<MtpHead>(context, *options));

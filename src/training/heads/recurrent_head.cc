@@ -13,8 +13,6 @@
 namespace outrider::training {
 namespace {
 
-constexpr double kSampledShare = 0.2;  // of the compared tokens
-
 // The mean smooth L1 distance of states, [rows, hidden], from the target's over the rows that count.
 at::Tensor feature_loss(const at::Tensor& state, const at::Tensor& wanted, const at::Tensor& counts) {
   const at::Tensor distance =
@@ -40,26 +38,11 @@ void add_decay_option(CLI::App& command, UnrollOptions& unroll) {
       ->check(CLI::Range(0.0, 1.0));
 }
 
-void add_loss_vocab_option(CLI::App& command, UnrollOptions& unroll) {
-  command
-      .add_option("--loss-vocab", unroll.loss_vocab,
-                  "tokens that a step compares: the most frequent ones, and a sample of the others; 0: all")
-      ->check(CLI::NonNegativeNumber);
-}
-
-at::Tensor frequent_tokens(const std::vector<int64_t>& counts, int64_t wanted) {
-  std::vector<int64_t> order(counts.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return counts[static_cast<size_t>(a)] > counts[static_cast<size_t>(b)];
-  });
-  order.resize(static_cast<size_t>(wanted));
-  std::sort(order.begin(), order.end());
-  return at::from_blob(order.data(), {wanted}, at::kLong).clone();
-}
-
 RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& unroll)
-    : options_(context.options), device_(context.device), unroll_(unroll) {
+    : options_(context.options),
+      device_(context.device),
+      unroll_(unroll),
+      vocabulary_(context.token_counts, unroll.loss_vocab) {
   const FrozenTarget& target = context.target;
   const auto shared = [&](const at::Tensor& weight) { return weight.to(device_).to(options_.products); };
   const int64_t steps = std::max(unroll.steps, options_.measured_depth);
@@ -69,11 +52,6 @@ RecurrentHead::RecurrentHead(const HeadContext& context, const UnrollOptions& un
              .output_head = shared(target.output_head()),
              .rotations = make_rotations(target.config(), options_.context + steps, device_),
              .shape = shape};
-  const int64_t vocab = std::ssize(context.token_counts);
-  if (unroll.loss_vocab == 0 || unroll.loss_vocab >= vocab) return;
-  const auto sampled = static_cast<int64_t>(kSampledShare * static_cast<double>(unroll.loss_vocab));
-  frequent_ = frequent_tokens(context.token_counts, unroll.loss_vocab - sampled);
-  rare_ = at::ones({vocab}, at::kBool).index_fill_(0, frequent_, false).nonzero().squeeze(1);
 }
 
 nlohmann::json RecurrentHead::unroll_fingerprint() const {
@@ -92,20 +70,7 @@ int64_t RecurrentHead::trained_steps(const HeadBatch& batch) const {
 }
 
 LossTokens RecurrentHead::loss_tokens(const HeadBatch& batch) const {
-  if (!frequent_.defined() || batch.measures) return {};
-  at::Generator generator = seeded_generator(batch.seed);
-  const int64_t sampled = unroll_.loss_vocab - frequent_.numel();
-  const at::Tensor chosen =
-      rare_.index_select(0, at::randperm(rare_.numel(), generator, at::kLong).narrow(0, 0, sampled));
-  const double stands_for = static_cast<double>(rare_.numel()) / static_cast<double>(sampled);
-  const at::Tensor bias =
-      at::cat({at::zeros({frequent_.numel()}), at::full({sampled}, std::log(stands_for))});
-  return {at::cat({frequent_, chosen}).to(device_), bias.to(device_).to(type())};
-}
-
-at::Tensor RecurrentHead::output_rows(const LossTokens& tokens) const {
-  const at::Tensor& all = shared_.output_head;
-  return tokens.ids.defined() ? all.index_select(0, tokens.ids) : all;
+  return batch.measures ? LossTokens() : vocabulary_.sample(batch.seed, shared_.output_head);
 }
 
 // The target's logits at the rows of weight `wanted`, f32 [windows, length].
@@ -113,7 +78,7 @@ TargetLogits RecurrentHead::target(const HeadBatch& batch, const LossTokens& tok
                                    const at::Tensor& wanted) const {
   const at::NoGradGuard no_grad;
   return target_logits({.hidden = batch.hidden.flatten(0, 1).to(type()),
-                        .head = output_rows(tokens),
+                        .head = tokens.rows_of(shared_.output_head),
                         .weight = wanted.flatten(),
                         .bias = tokens.bias});
 }

@@ -14,6 +14,7 @@
 
 #include "training/core/decoder_layers.h"
 #include "training/heads/draft_head.h"
+#include "training/heads/loss_vocabulary.h"
 #include "training/heads/row_loss.h"
 
 namespace outrider::training {
@@ -37,21 +38,9 @@ struct SharedParts {
   LayerShape shape;
 };
 
-// The tokens over which drafter and target are compared. Those that a sample stands for count that many
-// times, so that both softmaxes keep their sums in expectation.
-struct LossTokens {
-  at::Tensor ids;  // int64 [n], distinct; undefined: the whole vocabulary
-  at::Tensor
-      bias;  // [n] in the type of products: logarithms of how many tokens each stands for; or undefined
-};
-
 // Adds --unroll, --growth and --mlp.
 void add_unroll_options(CLI::App& command, UnrollOptions& unroll);
 void add_decay_option(CLI::App& command, UnrollOptions& unroll);
-void add_loss_vocab_option(CLI::App& command, UnrollOptions& unroll);
-
-// The ids of the tokens that count most often, in rising order.
-at::Tensor frequent_tokens(const std::vector<int64_t>& counts, int64_t wanted);
 
 class RecurrentHead : public DraftHead {
  public:
@@ -79,8 +68,7 @@ class RecurrentHead : public DraftHead {
   virtual const LayerWeights& layer() const = 0;
   // The drafter's output head, [n, hidden], for tokens.ids.
   virtual at::Tensor draft_head(const LossTokens& tokens) const = 0;
-  // The most frequent tokens and, for a fifth of unroll().loss_vocab, a sample of the others; for a
-  // measurement all.
+  // A sample of the vocabulary; for a measurement all of it.
   virtual LossTokens loss_tokens(const HeadBatch& batch) const;
 
   at::ScalarType type() const { return options_.products; }
@@ -88,8 +76,6 @@ class RecurrentHead : public DraftHead {
   LayerShape& mutable_shape() { return shared_.shape; }
   const SharedParts& shared() const { return shared_; }
   const UnrollOptions& unroll() const { return unroll_; }
-  // The target's output head for tokens.ids.
-  at::Tensor output_rows(const LossTokens& tokens) const;
   nlohmann::json unroll_fingerprint() const;
 
  private:
@@ -100,8 +86,7 @@ class RecurrentHead : public DraftHead {
   at::Device device_;
   UnrollOptions unroll_;
   SharedParts shared_;
-  // int64: the tokens that every loss compares, and those that are sampled; undefined: all are compared.
-  at::Tensor frequent_, rare_;
+  LossVocabulary vocabulary_;
 };
 
 }  // namespace outrider::training

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "cli/interrupt_guard.h"
+#include "base/interrupt_guard.h"
 #include "cli/terminal.h"
 #include "hub/remote/quant_name.h"
 

@@ -137,6 +137,23 @@ TEST_F(InterruptedRun, KilledAnywhereItLosesAtMostOneIntervalAndNoBit) {
   expect_same("/model.safetensors");
 }
 
+TEST_F(InterruptedRun, ASignalEndsItAfterACheckpointOfItsLastStep) {
+  for (const int sent : {SIGINT, SIGTERM}) {
+    std::filesystem::remove_all(files_.path("cut"));
+    std::filesystem::remove(files_.path("log"));
+    const pid_t child = start("cut", /*resumes=*/false);
+    while (said("checkpoint at step ") == 0) std::this_thread::sleep_for(milliseconds(1));
+    kill(child, sent);
+    EXPECT_EQ(wait_for(child), 1) << files_.read("log");
+    const int64_t stopped = said("stopped at step ");
+    ASSERT_GT(stopped, 0) << files_.read("log");
+    EXPECT_LT(stopped, kSteps);
+    EXPECT_EQ(said("checkpoint at step "), stopped);
+    EXPECT_EQ(wait_for(start("cut", /*resumes=*/true)), 0) << files_.read("log");
+    EXPECT_TRUE(std::filesystem::exists(files_.path(std::string("cut") + kLast)));
+  }
+}
+
 TEST_F(InterruptedRun, AFullDiskLeavesThePreviousCheckpoint) {
   ASSERT_EQ(wait_for(start("whole", false)), 0) << files_.read("log");
   std::filesystem::create_directories(files_.path("cut/checkpoints"));

@@ -12,7 +12,7 @@
 
 #include "cli/commands/chat_partner.h"
 #include "cli/commands/commands.h"
-#include "cli/interrupt_guard.h"
+#include "base/interrupt_guard.h"
 #include "cli/terminal.h"
 
 namespace outrider {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/commands/remote_text.h"
-#include "cli/interrupt_guard.h"
+#include "base/interrupt_guard.h"
 #include "cli/reports/draft_view.h"
 #include "cli/terminal.h"
 #include "setup/open_engine.h"

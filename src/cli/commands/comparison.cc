@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "cli/interrupt_guard.h"
+#include "base/interrupt_guard.h"
 #include "cli/prompt_set.h"
 #include "cli/reports/comparison_report.h"
 #include "cli/reports/completion_json.h"

@@ -9,7 +9,7 @@
 
 #include "base/counter_rng.h"
 #include "cli/commands/commands.h"
-#include "cli/interrupt_guard.h"
+#include "base/interrupt_guard.h"
 #include "cli/terminal.h"
 #include "remote/network/known_networks.h"
 

@@ -10,7 +10,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/download_progress.h"
-#include "cli/interrupt_guard.h"
+#include "base/interrupt_guard.h"
 #include "cli/reports/completion_json.h"
 #include "cli/terminal.h"
 #include "config/environment.h"

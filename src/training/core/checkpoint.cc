@@ -146,4 +146,8 @@ Result<RunHistory> begin_run(const fs::path& directory, bool resume, const Named
   return history;
 }
 
+Error stopped_error(int64_t step) {
+  return input_error("stopped at step " + std::to_string(step) + "; --resume goes on from there");
+}
+
 }  // namespace outrider::training

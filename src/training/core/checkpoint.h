@@ -31,4 +31,7 @@ Result<RunHistory> begin_run(const std::filesystem::path& directory, bool resume
                              const NamedTensors& parameters, Optimizer& optimizer,
                              const std::string& fingerprint);
 
+// The error of a run that a signal ended after `step` and its checkpoint.
+Error stopped_error(int64_t step);
+
 }  // namespace outrider::training

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/counter_rng.h"
+#include "base/interrupt_guard.h"
 #include "base/log.h"
 #include "platform/durable_file.h"
 #include "training/core/checkpoint.h"
@@ -263,6 +264,7 @@ Status HeadRun::train() {
              std::to_string(baseline.served.tokens_per_pass).substr(0, 4));
   const int64_t first = optimizer_.steps_taken();
   Progress progress("training " + recipe_.command, options_.steps, first);
+  const InterruptGuard guard({SIGINT, SIGTERM}, InterruptGuard::Repeats::kEndProgram);
   for (int64_t step = first; step < options_.steps; ++step) {
     OUTRIDER_TRY(const double loss, train_step(step));
     history_.unfinished += loss;
@@ -275,11 +277,16 @@ Status HeadRun::train() {
                   schedule_.at(step), speed_.text().c_str());
     progress.update(done, detail);
     const bool is_last = done == options_.steps;
-    // A failed evaluation must not lose the steps taken: the checkpoint is written before the error returns.
-    const Status measured = done % options_.evaluate_every == 0 || is_last ? evaluate(done) : Status();
-    if (done % options_.checkpoint_every == 0 || is_last || !measured.ok())
-      OUTRIDER_RETURN_IF_ERROR(save(done));
-    OUTRIDER_RETURN_IF_ERROR(measured);
+    // Neither a signal nor a failed evaluation loses the steps taken: the checkpoint is written first.
+    const bool measures = done % options_.evaluate_every == 0 || is_last;
+    Status ended;
+    if (InterruptGuard::interrupted() && !is_last) {
+      ended = stopped_error(done);
+    } else if (measures) {
+      ended = evaluate(done);
+    }
+    if (done % options_.checkpoint_every == 0 || is_last || !ended.ok()) OUTRIDER_RETURN_IF_ERROR(save(done));
+    OUTRIDER_RETURN_IF_ERROR(ended);
   }
   return {};
 }

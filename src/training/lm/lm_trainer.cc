@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/interrupt_guard.h"
 #include "base/log.h"
 #include "platform/durable_file.h"
 #include "training/core/autograd_ops.h"
@@ -193,6 +194,7 @@ Status LmRun::train() {
   OUTRIDER_RETURN_IF_ERROR(make_directories(checkpoints()));
   const int64_t first = optimizer_.steps_taken();
   Progress progress("training", options_.steps, first);
+  const InterruptGuard guard({SIGINT, SIGTERM}, InterruptGuard::Repeats::kEndProgram);
   for (int64_t step = first; step < options_.steps; ++step) {
     const double loss = train_step(step);
     if (!std::isfinite(loss) || !std::isfinite(last_norm_)) {
@@ -210,8 +212,11 @@ Status LmRun::train() {
     std::string text = detail;
     if (teacher_) text += "  agreement " + std::to_string(agreement_).substr(0, 5);
     progress.update(done, text);
-    if (done % options_.evaluate_every == 0 || done == options_.steps) evaluate(done);
-    if (done % options_.checkpoint_every == 0 || done == options_.steps) OUTRIDER_RETURN_IF_ERROR(save(done));
+    const bool is_last = done == options_.steps;
+    const bool stops = InterruptGuard::interrupted() && !is_last;
+    if ((done % options_.evaluate_every == 0 && !stops) || is_last) evaluate(done);
+    if (done % options_.checkpoint_every == 0 || is_last || stops) OUTRIDER_RETURN_IF_ERROR(save(done));
+    if (stops) return stopped_error(done);
   }
   return {};
 }

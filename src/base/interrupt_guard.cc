@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/interrupt_guard.h"
+#include "base/interrupt_guard.h"
 
 namespace outrider {
 namespace {

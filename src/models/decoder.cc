@@ -85,7 +85,7 @@ void Decoder::normalize_output(const float* states, float* out, int64_t rows) co
   std::ranges::copy(backend_->read(shared_.data(), std::ssize(inputs)), out);
 }
 
-void Decoder::compute_logits(Numbers states, int64_t rows) {
+void Decoder::compute_logits(FloatAddress states, int64_t rows) {
   if (!weights_.output_projection.parts.empty()) {
     embedded_.reserve(rows, config_.token_size());
     backend_->project(weights_.output_projection, states, embedded_.data(), rows);
@@ -195,7 +195,7 @@ SubsetOutput Decoder::run(const ForwardBatch& batch, KvCache& cache, const Layer
     return {};
   }
   if (wanted_.empty() && !taps_end()) return {};
-  Numbers output = add_and_normalize(weights_.final_norm, config_.layer_count);
+  FloatAddress output = add_and_normalize(weights_.final_norm, config_.layer_count);
   if (captures_ && taps_.final_norm) copy_feature(output, static_cast<int64_t>(taps_.layers.size()));
   if (taps_end()) keep_wanted_outputs();
   if (!batch.hidden_state_rows.empty()) output = take_hidden_states(batch, output);
@@ -287,7 +287,7 @@ void Decoder::resume(const ForwardBatch& batch) {
   auto computed = static_cast<int32_t>(row_count());
   OUTRIDER_CHECK(std::ssize(batch.resumed_states) == std::ssize(batch.resumed_rows) * dim);
   OUTRIDER_CHECK(computed + std::ssize(batch.resumed_rows) == batch.rows());
-  const Numbers states = add_and_normalize({});
+  const FloatAddress states = add_and_normalize({});
   backend_->write(batch.resumed_states, states + computed * dim);
   // Both kinds of rows, which stand one after the other, take their places in the batch.
   places_.clear();
@@ -328,7 +328,7 @@ void Decoder::keep_wanted_outputs() {
   for (const BackendRows* states : {&normed_, &hidden_}) copy_states(states->data(), wanted_, states->data());
 }
 
-void Decoder::copy_states(Numbers from, std::span<const int32_t> rows, Numbers to) {
+void Decoder::copy_states(FloatAddress from, std::span<const int32_t> rows, FloatAddress to) {
   const int64_t dim = config_.hidden_size;
   backend_->copy({from, dim, rows, to, dim, dim});
 }
@@ -344,7 +344,7 @@ std::span<const int32_t> Decoder::places_of(std::span<const int32_t> rows) {
   return places_;
 }
 
-Numbers Decoder::take_hidden_states(const ForwardBatch& batch, Numbers outputs) {
+FloatAddress Decoder::take_hidden_states(const ForwardBatch& batch, FloatAddress outputs) {
   hidden_states_.reserve(std::ssize(batch.hidden_state_rows), config_.hidden_size);
   hidden_state_count_ = std::ssize(batch.hidden_state_rows);
   copy_states(outputs, places_of(batch.hidden_state_rows), hidden_states_.data());

@@ -57,7 +57,7 @@ class Decoder final : public Model {
   void list_rows(const ForwardBatch& batch, bool with_resumed);
   void embed(const ForwardBatch& batch);
   // y[tokens, hidden_size] = rows of the embedding as they enter the first layer, without learned positions
-  void embed(std::span<const TokenId> tokens, Numbers y) const;
+  void embed(std::span<const TokenId> tokens, FloatAddress y) const;
   // Takes the residual stream of the rows from the stage before.
   void enter(const ForwardBatch& batch);
   // Prepares all that a row's position decides.
@@ -72,45 +72,45 @@ class Decoder final : public Model {
   // Stands in the place of attention where a layer has none.
   void run_recurrence(int64_t index, bool is_last, KvCache& cache);
   // qkv_ = queries, keys and values of a layer with attention.
-  void project_qkv(const DecoderLayer& layer, Numbers input);
+  void project_qkv(const DecoderLayer& layer, FloatAddress input);
   // `joins`: the layer is parallel, and its attention has run.
   void run_mlp(int64_t index, bool joins);
-  Numbers mlp_input(const DecoderLayer& layer, bool joins);
+  FloatAddress mlp_input(const DecoderLayer& layer, bool joins);
   // output[rows, hidden_size] = the layer's dense MLP, its experts, or both added.
-  void compute_mlp(int64_t index, Numbers input, Numbers output);
-  void compute_dense_mlp(const DecoderLayer& layer, Numbers input, Numbers output);
+  void compute_mlp(int64_t index, FloatAddress input, FloatAddress output);
+  void compute_dense_mlp(const DecoderLayer& layer, FloatAddress input, FloatAddress output);
   // The inputs of all layers for every row of the batch.
   void compute_layer_inputs(const ForwardBatch& batch);
   void add_layer_input(const LayerInput& input, int64_t index);
   void finish_layer(const DecoderLayer& layer, int64_t index);
   void add_positions(const ForwardBatch& batch);
   // logits_ = output head of normalized states [rows, hidden_size], scaled and capped
-  void compute_logits(Numbers states, int64_t rows);
+  void compute_logits(FloatAddress states, int64_t rows);
   // Normalizes and scales the output of attention or MLP, [rows, hidden_size].
-  void finish_output(const Norm& norm, Numbers output);
+  void finish_output(const Norm& norm, FloatAddress output);
   // delta_ is to be added to the residual stream.
   void submit_delta(const Norm& output_norm);
   // Lists the rows whose logits or states are wanted.
   void list_wanted_rows(const ForwardBatch& batch);
   // Rows that narrowing moves along with those of the residual stream.
   struct MovedRows {
-    Numbers data;
+    FloatAddress data;
     int64_t size = 0;
   };
   // Narrows the rows being computed to those wanted, in their order.
   void keep_wanted_rows(std::initializer_list<MovedRows> moved);
   void keep_wanted_outputs();
   // Copies the wanted states out of the outputs of the wanted rows; returns the outputs of rows with logits.
-  Numbers take_hidden_states(const ForwardBatch& batch, Numbers outputs);
+  FloatAddress take_hidden_states(const ForwardBatch& batch, FloatAddress outputs);
   // The places of wanted rows among wanted_, valid until the next call.
   std::span<const int32_t> places_of(std::span<const int32_t> rows);
   // to[i] = from[rows[i]], [rows, hidden_size]
-  void copy_states(Numbers from, std::span<const int32_t> rows, Numbers to);
+  void copy_states(FloatAddress from, std::span<const int32_t> rows, FloatAddress to);
   // hidden += pending delta; returns norm(hidden), or `hidden` itself where the norm is empty. `hidden` is
   // then the input of layer `tapped_layer`, which is kept where it is a wanted feature; -1: it is no layer's
   // input.
-  Numbers add_and_normalize(const Norm& norm, int64_t tapped_layer = -1);
-  void copy_feature(Numbers states, int64_t index);
+  FloatAddress add_and_normalize(const Norm& norm, int64_t tapped_layer = -1);
+  void copy_feature(FloatAddress states, int64_t index);
   // True where features are wanted that only the last layer computes.
   bool taps_end() const {
     return captures_ &&

@@ -14,7 +14,7 @@ void Decoder::embed_tokens(std::span<const TokenId> tokens, float* out) const {
   std::ranges::copy(backend_->read(shared_.data(), std::ssize(tokens) * config_.hidden_size), out);
 }
 
-void Decoder::embed(std::span<const TokenId> tokens, Numbers y) const {
+void Decoder::embed(std::span<const TokenId> tokens, FloatAddress y) const {
   if (weights_.input_projection.parts.empty()) return backend_->embed(tokens, y);
   embedded_.reserve(std::ssize(tokens), config_.token_size());
   backend_->embed(tokens, embedded_.data());
@@ -56,7 +56,7 @@ void Decoder::add_positions(const ForwardBatch& batch) {
 void Decoder::compute_layer_inputs(const ForwardBatch& batch) {
   const LayerInputTable& inputs = *weights_.layer_inputs;
   const int64_t width = inputs.projection.n;
-  const Numbers projected = projected_inputs_.data();
+  const FloatAddress projected = projected_inputs_.data();
   embed(batch.tokens, normed_.data());
   backend_->project(inputs.projection, normed_.data(), projected, batch.rows());
   backend_->scale(1.0F / std::sqrt(static_cast<float>(config_.hidden_size)), projected, batch.rows() * width);

@@ -13,7 +13,7 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
                                           .cache = &cache,
                                           .layer = cache_layers_[static_cast<size_t>(index)],
                                           .qkv = qkv_.data()};
-  const Numbers input = add_and_normalize(layer.attention_norm, index);
+  const FloatAddress input = add_and_normalize(layer.attention_norm, index);
   project_qkv(layer, input);
   if (config_.qkv_limit != 0)
     backend_->clamp(static_cast<float>(config_.qkv_limit), qkv_.data(), row_count() * shape.qkv_size());
@@ -28,7 +28,7 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
   backend_->attend(attention, attention_rows_, attended_.data());
   if (config_.gates_attention)
     backend_->gate(output_gates_.data(), attended_.data(), row_count() * shape.q_size());
-  Numbers output = attended_.data();
+  FloatAddress output = attended_.data();
   if (config_.latent.rank != 0) {
     backend_->read_latent_values(layer.latent, output, values_.data(), row_count());
     output = values_.data();
@@ -37,7 +37,7 @@ void Decoder::run_attention(const ForwardBatch& batch, int64_t index, bool is_la
   submit_delta(layer.attention_output_norm);
 }
 
-void Decoder::project_qkv(const DecoderLayer& layer, Numbers input) {
+void Decoder::project_qkv(const DecoderLayer& layer, FloatAddress input) {
   if (config_.latent.rank != 0)
     return backend_->make_latent_queries(layer.latent, input, qkv_.data(), row_count());
   backend_->project(layer.qkv, input, qkv_.data(), row_count());
@@ -63,7 +63,7 @@ void Decoder::run_recurrence(int64_t index, bool is_last, KvCache& cache) {
   submit_delta(layer.attention_output_norm);
 }
 
-Numbers Decoder::mlp_input(const DecoderLayer& layer, bool joins) {
+FloatAddress Decoder::mlp_input(const DecoderLayer& layer, bool joins) {
   const Norm& norm = config_.block == BlockKind::kParallelNorm ? layer.attention_norm : layer.mlp_norm;
   if (!joins) return add_and_normalize(norm);
   // The attention's output is not yet added, and normed_ has its input.
@@ -76,7 +76,7 @@ void Decoder::run_mlp(int64_t index, bool joins) {
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   const int64_t rows = row_count();
   if (rows == 0) return;
-  const Numbers output = joins ? branch_.data() : delta_.data();
+  const FloatAddress output = joins ? branch_.data() : delta_.data();
   compute_mlp(index, mlp_input(layer, joins), output);
   if (joins) {
     finish_output(layer.mlp_output_norm, output);
@@ -87,7 +87,7 @@ void Decoder::run_mlp(int64_t index, bool joins) {
   finish_layer(layer, index);
 }
 
-void Decoder::compute_mlp(int64_t index, Numbers input, Numbers output) {
+void Decoder::compute_mlp(int64_t index, FloatAddress input, FloatAddress output) {
   const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
   if (layer.experts.experts.empty()) return compute_dense_mlp(layer, input, output);
   const ExpertLayer& experts = layer.experts;
@@ -113,7 +113,7 @@ void Decoder::compute_mlp(int64_t index, Numbers input, Numbers output) {
   backend_->add(dense_.data(), output, row_count() * config_.hidden_size);
 }
 
-void Decoder::compute_dense_mlp(const DecoderLayer& layer, Numbers input, Numbers output) {
+void Decoder::compute_dense_mlp(const DecoderLayer& layer, FloatAddress input, FloatAddress output) {
   backend_->project(layer.gate_up, input, gate_up_.data(), row_count());
   backend_->activate({.x = gate_up_.data(),
                       .y = gated_.data(),
@@ -145,7 +145,7 @@ void Decoder::add_layer_input(const LayerInput& input, int64_t index) {
   submit_delta(input.norm);
 }
 
-void Decoder::finish_output(const Norm& norm, Numbers output) {
+void Decoder::finish_output(const Norm& norm, FloatAddress output) {
   if (!norm.empty()) backend_->normalize(output, norm, output, row_count());
   if (config_.scales.residual != 1)
     backend_->scale(static_cast<float>(config_.scales.residual), output, row_count() * config_.hidden_size);
@@ -164,7 +164,7 @@ void Decoder::submit_delta(const Norm& output_norm) {
   is_delta_pending_ = false;
 }
 
-Numbers Decoder::add_and_normalize(const Norm& norm, int64_t tapped_layer) {
+FloatAddress Decoder::add_and_normalize(const Norm& norm, int64_t tapped_layer) {
   backend_->add_and_normalize({.x = hidden_.data(),
                                .has_delta = is_delta_pending_,
                                .delta = delta_.data(),
@@ -173,7 +173,7 @@ Numbers Decoder::add_and_normalize(const Norm& norm, int64_t tapped_layer) {
                                .rows = row_count(),
                                .dim = config_.hidden_size});
   is_delta_pending_ = false;
-  const Numbers normed = norm.empty() ? hidden_.data() : normed_.data();
+  const FloatAddress normed = norm.empty() ? hidden_.data() : normed_.data();
   if (tapped_layer < 0 || !captures_) return normed;
   for (size_t i = 0; i < taps_.layers.size(); ++i) {
     if (taps_.layers[i] == tapped_layer) copy_feature(hidden_.data(), static_cast<int64_t>(i));
@@ -182,7 +182,7 @@ Numbers Decoder::add_and_normalize(const Norm& norm, int64_t tapped_layer) {
 }
 
 // Writes `states` [rows, hidden_size] as feature number `index` of every row.
-void Decoder::copy_feature(Numbers states, int64_t index) {
+void Decoder::copy_feature(FloatAddress states, int64_t index) {
   backend_->copy({.from = states,
                   .from_stride = config_.hidden_size,
                   .rows = rows_,

@@ -122,6 +122,14 @@ inline std::vector<TokenId> random_tokens(int count, int64_t vocab_size, uint32_
   return tokens;
 }
 
+// A cache of 32 pages of 4 entries, so that short runs cross pages.
+inline KvShape small_cache_shape(const Model& model) {
+  KvShape shape = model.kv_shape();
+  shape.page_size = 4;
+  shape.page_count = 32;
+  return shape;
+}
+
 // Numbers of a prompt, a tree whose second branch is committed, which moves entries, and a token after it.
 inline std::vector<float> numbers_of_run(Model& model, KvCache& cache) {
   const int64_t layers = model.config().layer_count;

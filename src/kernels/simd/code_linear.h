@@ -449,8 +449,8 @@ int64_t panels_of_run(const LinearShare& share, int64_t left) {
   constexpr int64_t kPanels = V::kDotVectors * V::kLanes / kDotFeatures;
   if (share.rows < V::kDotRows || left < kPanels) return 1;
   const int64_t kept = kRunBytes / share.panel_bytes;
-  const int64_t most = kept < left ? kept : left;
-  return most < kPanels ? kPanels : most / kPanels * kPanels;
+  const int64_t fitting = kept < left ? kept : left;
+  return fitting < kPanels ? kPanels : fitting / kPanels * kPanels;
 }
 
 template <typename V, typename Codes>

@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-float* at(Numbers numbers) { return reinterpret_cast<float*>(numbers.address()); }
+float* at(FloatAddress numbers) { return reinterpret_cast<float*>(numbers.address()); }
 
 }  // namespace
 
@@ -44,20 +44,22 @@ void HostBackend::reserve_experts(int64_t rows) {
   expert_rows_ = rows;
 }
 
-Numbers HostBackend::allocate(int64_t count) {
+FloatAddress HostBackend::allocate(int64_t count) {
   Buffer& buffer = memory_.emplace_back(static_cast<size_t>(count) * sizeof(float));
-  return Numbers(reinterpret_cast<uintptr_t>(buffer.data()));
+  return FloatAddress(reinterpret_cast<uintptr_t>(buffer.data()));
 }
 
-void HostBackend::release(Numbers numbers) {
+void HostBackend::release(FloatAddress numbers) {
   std::erase_if(memory_, [&](const Buffer& buffer) {
     return reinterpret_cast<uintptr_t>(buffer.data()) == numbers.address();
   });
 }
 
-void HostBackend::write(std::span<const float> numbers, Numbers to) { std::ranges::copy(numbers, at(to)); }
+void HostBackend::write(std::span<const float> numbers, FloatAddress to) {
+  std::ranges::copy(numbers, at(to));
+}
 
-std::span<const float> HostBackend::read(Numbers from, int64_t count) {
+std::span<const float> HostBackend::read(FloatAddress from, int64_t count) {
   return {at(from), static_cast<size_t>(count)};
 }
 
@@ -70,9 +72,11 @@ void HostBackend::copy(const RowCopy& copy) {
   }
 }
 
-void HostBackend::send_states(Numbers states, int64_t count) { exchange_.send_states(read(states, count)); }
+void HostBackend::send_states(FloatAddress states, int64_t count) {
+  exchange_.send_states(read(states, count));
+}
 
-void HostBackend::receive_states(Numbers states, int64_t count) {
+void HostBackend::receive_states(FloatAddress states, int64_t count) {
   exchange_.receive_states({at(states), static_cast<size_t>(count)});
 }
 
@@ -96,7 +100,7 @@ void HostBackend::share_embedding(std::span<const TokenId> tokens, float* rows) 
   exchange_.share_rows(owners, rows, config_.token_size());
 }
 
-void HostBackend::embed(std::span<const TokenId> tokens, Numbers y) {
+void HostBackend::embed(std::span<const TokenId> tokens, FloatAddress y) {
   const OperationTimer timer = ops_.time("embedding");
   const int64_t dim = config_.token_size();
   ops_.pool().run(ops_.shares_for(std::ssize(tokens) * dim), [&](Worker worker) {
@@ -122,11 +126,11 @@ void HostBackend::add_table_rows(const TableRows& args) {
   });
 }
 
-void HostBackend::project(const Projection& projection, Numbers x, Numbers y, int64_t rows) {
+void HostBackend::project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) {
   ops_.project(projection, at(x), at(y), rows);
 }
 
-void HostBackend::normalize(Numbers x, const Norm& norm, Numbers y, int64_t rows) {
+void HostBackend::normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) {
   ops_.normalize(at(x), norm, at(y), rows);
 }
 
@@ -148,13 +152,15 @@ void HostBackend::activate(const Activate& args) {
                  .is_gated = args.is_gated});
 }
 
-void HostBackend::add(Numbers y, Numbers x, int64_t count) { ops_.add(at(y), at(x), count); }
-void HostBackend::scale(float factor, Numbers x, int64_t count) { ops_.scale(factor, at(x), count); }
-void HostBackend::gate(Numbers gates, Numbers x, int64_t count) { ops_.gate(at(gates), at(x), count); }
-void HostBackend::softcap(Numbers x, int64_t count, float cap) { ops_.softcap(at(x), count, cap); }
-void HostBackend::clamp(float limit, Numbers x, int64_t count) { ops_.clamp(limit, at(x), count); }
+void HostBackend::add(FloatAddress y, FloatAddress x, int64_t count) { ops_.add(at(y), at(x), count); }
+void HostBackend::scale(float factor, FloatAddress x, int64_t count) { ops_.scale(factor, at(x), count); }
+void HostBackend::gate(FloatAddress gates, FloatAddress x, int64_t count) {
+  ops_.gate(at(gates), at(x), count);
+}
+void HostBackend::softcap(FloatAddress x, int64_t count, float cap) { ops_.softcap(at(x), count, cap); }
+void HostBackend::clamp(float limit, FloatAddress x, int64_t count) { ops_.clamp(limit, at(x), count); }
 
-void HostBackend::gate_rows(Numbers gates, Numbers x, int64_t rows, int64_t dim) {
+void HostBackend::gate_rows(FloatAddress gates, FloatAddress x, int64_t rows, int64_t dim) {
   for (int64_t r = 0; r < rows; ++r) {
     float* row = at(x) + r * dim;
     const float factor = 1 / (1 + std::exp(-at(gates)[r]));
@@ -184,7 +190,7 @@ void HostBackend::rotate_and_store(const Attention& attention, const RowPlaces& 
                                            .layer = attention.layer});
 }
 
-void HostBackend::attend(const Attention& attention, std::span<const AttentionRow> rows, Numbers y) {
+void HostBackend::attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) {
   ops_.attend(*attention.shape, {.qkv = at(attention.qkv),
                                  .rows = rows,
                                  .cache = attention.cache,
@@ -193,12 +199,12 @@ void HostBackend::attend(const Attention& attention, std::span<const AttentionRo
                                  .y = at(y)});
 }
 
-void HostBackend::make_latent_queries(const LatentAttention& attention, Numbers x, Numbers qkv,
+void HostBackend::make_latent_queries(const LatentAttention& attention, FloatAddress x, FloatAddress qkv,
                                       int64_t rows) {
   latent_->make_queries(attention, at(x), at(qkv), rows);
 }
 
-void HostBackend::read_latent_values(const LatentAttention& attention, Numbers attended, Numbers y,
+void HostBackend::read_latent_values(const LatentAttention& attention, FloatAddress attended, FloatAddress y,
                                      int64_t rows) {
   latent_->read_values(attention, at(attended), at(y), rows);
 }

@@ -17,31 +17,32 @@ class HostBackend final : public LayerBackend {
   void measure_into(PassProfile* profile) override { ops_.measure_into(profile); }
   void reserve(int64_t rows, int64_t logits_rows) override;
 
-  Numbers allocate(int64_t count) override;
-  void release(Numbers numbers) override;
-  void write(std::span<const float> numbers, Numbers to) override;
-  std::span<const float> read(Numbers from, int64_t count) override;
+  FloatAddress allocate(int64_t count) override;
+  void release(FloatAddress numbers) override;
+  void write(std::span<const float> numbers, FloatAddress to) override;
+  std::span<const float> read(FloatAddress from, int64_t count) override;
   void copy(const RowCopy& copy) override;
-  void send_states(Numbers states, int64_t count) override;
-  void receive_states(Numbers states, int64_t count) override;
+  void send_states(FloatAddress states, int64_t count) override;
+  void receive_states(FloatAddress states, int64_t count) override;
 
-  void embed(std::span<const TokenId> tokens, Numbers y) override;
+  void embed(std::span<const TokenId> tokens, FloatAddress y) override;
   void add_table_rows(const TableRows& args) override;
-  void project(const Projection& projection, Numbers x, Numbers y, int64_t rows) override;
-  void normalize(Numbers x, const Norm& norm, Numbers y, int64_t rows) override;
+  void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) override;
+  void normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) override;
   void add_and_normalize(const AddAndNormalize& args) override;
   void activate(const Activate& args) override;
-  void add(Numbers y, Numbers x, int64_t count) override;
-  void scale(float factor, Numbers x, int64_t count) override;
-  void gate(Numbers gates, Numbers x, int64_t count) override;
-  void softcap(Numbers x, int64_t count, float cap) override;
-  void clamp(float limit, Numbers x, int64_t count) override;
-  void gate_rows(Numbers gates, Numbers x, int64_t rows, int64_t dim) override;
+  void add(FloatAddress y, FloatAddress x, int64_t count) override;
+  void scale(float factor, FloatAddress x, int64_t count) override;
+  void gate(FloatAddress gates, FloatAddress x, int64_t count) override;
+  void softcap(FloatAddress x, int64_t count, float cap) override;
+  void clamp(float limit, FloatAddress x, int64_t count) override;
+  void gate_rows(FloatAddress gates, FloatAddress x, int64_t rows, int64_t dim) override;
   void multiply_rows(const RowProduct& args) override;
   void rotate_and_store(const Attention& attention, const RowPlaces& places) override;
-  void attend(const Attention& attention, std::span<const AttentionRow> rows, Numbers y) override;
-  void make_latent_queries(const LatentAttention& attention, Numbers x, Numbers qkv, int64_t rows) override;
-  void read_latent_values(const LatentAttention& attention, Numbers attended, Numbers y,
+  void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) override;
+  void make_latent_queries(const LatentAttention& attention, FloatAddress x, FloatAddress qkv,
+                           int64_t rows) override;
+  void read_latent_values(const LatentAttention& attention, FloatAddress attended, FloatAddress y,
                           int64_t rows) override;
   void recur(const Recurrence& args) override;
   int64_t run_experts(const Experts& args) override;

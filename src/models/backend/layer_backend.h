@@ -12,14 +12,14 @@ namespace outrider {
 
 // The address of f32 in the memory of a LayerBackend. Others may count from it, but the operations of the
 // backend alone read and write there.
-class Numbers {
+class FloatAddress {
  public:
-  Numbers() = default;
-  explicit Numbers(uintptr_t address) : address_(address) {}
+  FloatAddress() = default;
+  explicit FloatAddress(uintptr_t address) : address_(address) {}
 
   uintptr_t address() const { return address_; }
-  Numbers operator+(int64_t count) const {
-    return Numbers(address_ + static_cast<uintptr_t>(count) * sizeof(float));
+  FloatAddress operator+(int64_t count) const {
+    return FloatAddress(address_ + static_cast<uintptr_t>(count) * sizeof(float));
   }
 
  private:
@@ -41,72 +41,72 @@ class LayerBackend {
   // Makes room for what operations need beside their arguments. Throws std::bad_alloc, as allocate().
   virtual void reserve(int64_t rows, int64_t logits_rows) = 0;
 
-  virtual Numbers allocate(int64_t count) = 0;
-  virtual void release(Numbers numbers) = 0;
-  virtual void write(std::span<const float> numbers, Numbers to) = 0;
+  virtual FloatAddress allocate(int64_t count) = 0;
+  virtual void release(FloatAddress numbers) = 0;
+  virtual void write(std::span<const float> numbers, FloatAddress to) = 0;
   // Valid until an operation writes there.
-  virtual std::span<const float> read(Numbers from, int64_t count) = 0;
+  virtual std::span<const float> read(FloatAddress from, int64_t count) = 0;
 
   // to[i] = from[rows[i]]; `rows` rise where both are in the same place.
   struct RowCopy {
-    Numbers from;
+    FloatAddress from;
     int64_t from_stride = 0;
     std::span<const int32_t> rows;
-    Numbers to;
+    FloatAddress to;
     int64_t to_stride = 0;
     int64_t dim = 0;
   };
   virtual void copy(const RowCopy& copy) = 0;
   // The residual stream on its way between the stages of a pipeline.
-  virtual void send_states(Numbers states, int64_t count) = 0;
-  virtual void receive_states(Numbers states, int64_t count) = 0;
+  virtual void send_states(FloatAddress states, int64_t count) = 0;
+  virtual void receive_states(FloatAddress states, int64_t count) = 0;
 
   // y[tokens, token_size] = the embedding, scaled
-  virtual void embed(std::span<const TokenId> tokens, Numbers y) = 0;
+  virtual void embed(std::span<const TokenId> tokens, FloatAddress y) = 0;
   // y = (x + scale * table[rows]) * share, [rows, table.k]; y may be x.
   struct TableRows {
     const PackedMatrix* table = nullptr;
     std::span<const int32_t> rows;
     float scale = 1;
     float share = 1;
-    Numbers x, y;
+    FloatAddress x, y;
   };
   virtual void add_table_rows(const TableRows& args) = 0;
 
   // The next ones are those of LayerOps.
-  virtual void project(const Projection& projection, Numbers x, Numbers y, int64_t rows) = 0;
-  virtual void normalize(Numbers x, const Norm& norm, Numbers y, int64_t rows) = 0;
+  virtual void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) = 0;
+  virtual void normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) = 0;
   struct AddAndNormalize {
-    Numbers x;  // [rows, dim]
+    FloatAddress x;  // [rows, dim]
     bool has_delta = false;
-    Numbers delta;  // [rows, dim]
+    FloatAddress delta;  // [rows, dim]
     const Norm* norm = nullptr;
-    Numbers y;  // [rows, dim]
+    FloatAddress y;  // [rows, dim]
     int64_t rows = 0;
     int64_t dim = 0;
   };
   virtual void add_and_normalize(const AddAndNormalize& args) = 0;
   struct Activate {
-    Numbers x;  // [rows, dim], or [rows, 2 * dim] where it is gated
-    Numbers y;  // [rows, dim]
+    FloatAddress x;  // [rows, dim], or [rows, 2 * dim] where it is gated
+    FloatAddress y;  // [rows, dim]
     int64_t rows = 0;
     int64_t dim = 0;
     bool is_gated = true;
   };
   virtual void activate(const Activate& args) = 0;
-  virtual void add(Numbers y, Numbers x, int64_t count) = 0;
-  virtual void scale(float factor, Numbers x, int64_t count) = 0;
-  virtual void gate(Numbers gates, Numbers x, int64_t count) = 0;
-  virtual void softcap(Numbers x, int64_t count, float cap) = 0;
-  virtual void clamp(float limit, Numbers x, int64_t count) = 0;
+  virtual void add(FloatAddress y, FloatAddress x, int64_t count) = 0;
+  virtual void scale(float factor, FloatAddress x, int64_t count) = 0;
+  virtual void gate(FloatAddress gates, FloatAddress x, int64_t count) = 0;
+  virtual void softcap(FloatAddress x, int64_t count, float cap) = 0;
+  virtual void clamp(float limit, FloatAddress x, int64_t count) = 0;
   // x[rows, dim]: each row is multiplied by the sigmoid of its gate.
-  virtual void gate_rows(Numbers gates, Numbers x, int64_t rows, int64_t dim) = 0;
+  virtual void gate_rows(FloatAddress gates, FloatAddress x, int64_t rows, int64_t dim) = 0;
   // x[i] *= factors[rows[i]], number by number
   struct RowProduct {
-    Numbers x;  // [rows, dim]
+    FloatAddress x;  // [rows, dim]
     int64_t dim = 0;
     std::span<const int32_t> rows;
-    Numbers factors;
+    FloatAddress factors;
     int64_t stride = 0;  // of factors
   };
   virtual void multiply_rows(const RowProduct& args) = 0;
@@ -117,7 +117,7 @@ class LayerBackend {
     const DecoderLayer* weights = nullptr;
     KvCache* cache = nullptr;
     int64_t layer = 0;  // of the cache
-    Numbers qkv;        // [rows, shape.qkv_size()], changed in place
+    FloatAddress qkv;   // [rows, shape.qkv_size()], changed in place
   };
   struct RowPlaces {
     std::span<const int32_t> rows;
@@ -126,10 +126,10 @@ class LayerBackend {
     std::span<const float> query_factors;  // [batch rows], or empty: 1
   };
   virtual void rotate_and_store(const Attention& attention, const RowPlaces& places) = 0;
-  virtual void attend(const Attention& attention, std::span<const AttentionRow> rows, Numbers y) = 0;
-  virtual void make_latent_queries(const LatentAttention& attention, Numbers x, Numbers qkv,
+  virtual void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) = 0;
+  virtual void make_latent_queries(const LatentAttention& attention, FloatAddress x, FloatAddress qkv,
                                    int64_t rows) = 0;
-  virtual void read_latent_values(const LatentAttention& attention, Numbers attended, Numbers y,
+  virtual void read_latent_values(const LatentAttention& attention, FloatAddress attended, FloatAddress y,
                                   int64_t rows) = 0;
 
   // A layer without attention: y[rows, size of its output projection's inputs].
@@ -137,9 +137,9 @@ class LayerBackend {
     const DecoderLayer* weights = nullptr;
     const StatePlan* plan = nullptr;
     KvCache* cache = nullptr;
-    int64_t layer = 0;  // of the cache's states
-    Numbers projected;  // [rows, size of its input projection's outputs], changed in place
-    Numbers y;
+    int64_t layer = 0;       // of the cache's states
+    FloatAddress projected;  // [rows, size of its input projection's outputs], changed in place
+    FloatAddress y;
     int64_t rows = 0;
   };
   virtual void recur(const Recurrence& args) = 0;
@@ -147,9 +147,9 @@ class LayerBackend {
   // y[rows, hidden_size] = the experts of layer `layer`; returns how many were woken. Throws ReadFailure.
   struct Experts {
     int64_t layer = 0;
-    Numbers router;  // [rows, hidden_size], its inputs
-    Numbers x;       // [rows, hidden_size]
-    Numbers y;
+    FloatAddress router;  // [rows, hidden_size], its inputs
+    FloatAddress x;       // [rows, hidden_size]
+    FloatAddress y;
     int64_t rows = 0;
   };
   virtual int64_t run_experts(const Experts& args) = 0;
@@ -168,16 +168,16 @@ class BackendRows {
   void reserve(int64_t rows, int64_t dim) {
     if (rows * dim <= count_) return;
     backend_.release(data_);
-    data_ = Numbers();
+    data_ = FloatAddress();
     count_ = 0;
     data_ = backend_.allocate(rows * dim);
     count_ = rows * dim;
   }
-  Numbers data() const { return data_; }
+  FloatAddress data() const { return data_; }
 
  private:
   LayerBackend& backend_;
-  Numbers data_;
+  FloatAddress data_;
   int64_t count_ = 0;
 };
 

@@ -67,30 +67,34 @@ class SeparateBackend final : public LayerBackend {
   void measure_into(PassProfile* profile) override { host_.measure_into(profile); }
   void reserve(int64_t rows, int64_t logits_rows) override { host_.reserve(rows, logits_rows); }
 
-  Numbers allocate(int64_t count) override {
-    const Numbers address(next_);
+  FloatAddress allocate(int64_t count) override {
+    const FloatAddress address(next_);
     next_ += static_cast<uintptr_t>(count) * sizeof(float) + kGap;
     rows_.emplace(address.address(), Rows{host_.allocate(count), count});
     return address;
   }
-  void release(Numbers numbers) override {
+  void release(FloatAddress numbers) override {
     const auto found = rows_.find(numbers.address());
     if (found == rows_.end()) return;
     host_.release(found->second.data);
     rows_.erase(found);
   }
-  void write(std::span<const float> numbers, Numbers to) override { host_.write(numbers, own(to)); }
-  std::span<const float> read(Numbers from, int64_t count) override { return host_.read(own(from), count); }
+  void write(std::span<const float> numbers, FloatAddress to) override { host_.write(numbers, own(to)); }
+  std::span<const float> read(FloatAddress from, int64_t count) override {
+    return host_.read(own(from), count);
+  }
   void copy(const RowCopy& args) override {
     RowCopy copy = args;
     copy.from = own(args.from);
     copy.to = own(args.to);
     host_.copy(copy);
   }
-  void send_states(Numbers states, int64_t count) override { host_.send_states(own(states), count); }
-  void receive_states(Numbers states, int64_t count) override { host_.receive_states(own(states), count); }
+  void send_states(FloatAddress states, int64_t count) override { host_.send_states(own(states), count); }
+  void receive_states(FloatAddress states, int64_t count) override {
+    host_.receive_states(own(states), count);
+  }
 
-  void embed(std::span<const TokenId> tokens, Numbers y) override { host_.embed(tokens, own(y)); }
+  void embed(std::span<const TokenId> tokens, FloatAddress y) override { host_.embed(tokens, own(y)); }
   void add_table_rows(const TableRows& args) override {
     TableRows rows = args;
     rows.table = &own(*args.table);
@@ -98,10 +102,10 @@ class SeparateBackend final : public LayerBackend {
     rows.y = own(args.y);
     host_.add_table_rows(rows);
   }
-  void project(const Projection& projection, Numbers x, Numbers y, int64_t rows) override {
+  void project(const Projection& projection, FloatAddress x, FloatAddress y, int64_t rows) override {
     host_.project(own(projection), own(x), own(y), rows);
   }
-  void normalize(Numbers x, const Norm& norm, Numbers y, int64_t rows) override {
+  void normalize(FloatAddress x, const Norm& norm, FloatAddress y, int64_t rows) override {
     host_.normalize(own(x), own(norm), own(y), rows);
   }
   void add_and_normalize(const AddAndNormalize& args) override {
@@ -118,12 +122,14 @@ class SeparateBackend final : public LayerBackend {
     activation.y = own(args.y);
     host_.activate(activation);
   }
-  void add(Numbers y, Numbers x, int64_t count) override { host_.add(own(y), own(x), count); }
-  void scale(float factor, Numbers x, int64_t count) override { host_.scale(factor, own(x), count); }
-  void gate(Numbers gates, Numbers x, int64_t count) override { host_.gate(own(gates), own(x), count); }
-  void softcap(Numbers x, int64_t count, float cap) override { host_.softcap(own(x), count, cap); }
-  void clamp(float limit, Numbers x, int64_t count) override { host_.clamp(limit, own(x), count); }
-  void gate_rows(Numbers gates, Numbers x, int64_t rows, int64_t dim) override {
+  void add(FloatAddress y, FloatAddress x, int64_t count) override { host_.add(own(y), own(x), count); }
+  void scale(float factor, FloatAddress x, int64_t count) override { host_.scale(factor, own(x), count); }
+  void gate(FloatAddress gates, FloatAddress x, int64_t count) override {
+    host_.gate(own(gates), own(x), count);
+  }
+  void softcap(FloatAddress x, int64_t count, float cap) override { host_.softcap(own(x), count, cap); }
+  void clamp(float limit, FloatAddress x, int64_t count) override { host_.clamp(limit, own(x), count); }
+  void gate_rows(FloatAddress gates, FloatAddress x, int64_t rows, int64_t dim) override {
     host_.gate_rows(own(gates), own(x), rows, dim);
   }
   void multiply_rows(const RowProduct& args) override {
@@ -135,13 +141,14 @@ class SeparateBackend final : public LayerBackend {
   void rotate_and_store(const Attention& attention, const RowPlaces& places) override {
     host_.rotate_and_store(own(attention), places);
   }
-  void attend(const Attention& attention, std::span<const AttentionRow> rows, Numbers y) override {
+  void attend(const Attention& attention, std::span<const AttentionRow> rows, FloatAddress y) override {
     host_.attend(own(attention), rows, own(y));
   }
-  void make_latent_queries(const LatentAttention& attention, Numbers x, Numbers qkv, int64_t rows) override {
+  void make_latent_queries(const LatentAttention& attention, FloatAddress x, FloatAddress qkv,
+                           int64_t rows) override {
     host_.make_latent_queries(own(attention), own(x), own(qkv), rows);
   }
-  void read_latent_values(const LatentAttention& attention, Numbers attended, Numbers y,
+  void read_latent_values(const LatentAttention& attention, FloatAddress attended, FloatAddress y,
                           int64_t rows) override {
     host_.read_latent_values(own(attention), own(attended), own(y), rows);
   }
@@ -164,11 +171,11 @@ class SeparateBackend final : public LayerBackend {
  private:
   static constexpr uintptr_t kGap = 4096;
   struct Rows {
-    Numbers data;
+    FloatAddress data;
     int64_t count = 0;
   };
 
-  Numbers own(Numbers shown) const {
+  FloatAddress own(FloatAddress shown) const {
     const auto after = rows_.upper_bound(shown.address());
     if (after == rows_.begin()) return {};  // rows that no pass of this model needs
     const auto& [begin, rows] = *std::prev(after);
@@ -218,9 +225,7 @@ class SeparateModel {
     model_ = std::make_unique<Decoder>(
         file->config, options,
         std::make_unique<SeparateBackend>(file->config, options, std::move(*own), std::move(*shown)));
-    KvShape shape = model_->kv_shape();
-    shape.page_size = 4;
-    shape.page_count = 32;
+    const KvShape shape = small_cache_shape(*model_);
     cache_ =
         std::make_unique<KvCache>(shape, KvOptions{.poison = true}, std::make_unique<SeparateStorage>(shape));
   }

@@ -14,10 +14,7 @@ std::vector<float> numbers_on_host(const std::string& name) {
   EXPECT_TRUE(file.ok()) << file.error().message;
   auto model = Model::load(*file, {.kernels = *select_kernels(""), .pool = &pool, .weights = {}});
   EXPECT_TRUE(model.ok()) << model.error().message;
-  KvShape shape = (*model)->kv_shape();
-  shape.page_size = 4;
-  shape.page_count = 32;
-  KvCache cache(shape);
+  KvCache cache(small_cache_shape(**model));
   return numbers_of_run(**model, cache);
 }
 

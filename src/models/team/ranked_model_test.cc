@@ -32,10 +32,7 @@ class DividedModel {
                   {.shards = division.shards, .stages = division.stages, .threads = 1, .micro_rows = 2});
     EXPECT_TRUE(model.ok()) << model.error().message;
     model_ = std::move(model).value();
-    KvShape shape = model_->kv_shape();
-    shape.page_size = 4;
-    shape.page_count = 32;
-    cache_ = std::make_unique<KvCache>(shape);
+    cache_ = std::make_unique<KvCache>(small_cache_shape(*model_));
     EXPECT_TRUE(model_->share_cache(*cache_).ok());
   }
 

@@ -22,18 +22,21 @@ void SpeculationBudget::begin(double candidates, double batch_balance) {
 }
 
 bool SpeculationBudget::allows(Account& account, bool is_exploration) {
-  account.is_exploration = is_exploration && account.trial <= 0.0;
-  if (is_exploration && !account.is_exploration) return true;
-  if (!is_exploration && batch_balance_ < 0.0 && reserve_ > 0.0) {
+  const bool is_trial = is_exploration && account.trial > 0.0;
+  account.is_exploration = is_exploration && !is_trial;
+  if (is_trial) return true;
+  if (is_exploration) {
+    if (!may_explore_) exploration_balance_ += kExplorationIncome;
+    return may_explore_;
+  }
+  if (batch_balance_ < 0.0 && reserve_ > 0.0) {
     const double loan = std::min(reserve_, kInitialBalance);
     reserve_ -= loan;
     account.balance += loan;
     batch_balance_ += loan;
   }
-  if (is_exploration ? may_explore_ : batch_balance_ >= 0.0) return true;
-  (is_exploration ? exploration_balance_ : account.balance) +=
-      is_exploration ? kExplorationIncome : kRecoveryIncome;
-  return false;
+  if (batch_balance_ < 0.0) account.balance += kRecoveryIncome;
+  return batch_balance_ >= 0.0;
 }
 
 void SpeculationBudget::record(Account& account, double gain, double drafting, double reading) {

@@ -207,6 +207,19 @@ TEST(SpeculationPolicy, ADrafterThatPromisesMuchIsTriedWithEveryText) {
   EXPECT_LE(drafts_after_failure(0.6), 6);
 }
 
+// The first reading of a text may meet a sleeping thread and take many times the usual time. Where the first
+// text was a bad one as well, drafting is tried again with the next.
+TEST(SpeculationPolicy, AStalledFirstReadingDoesNotEndDrafting) {
+  World world{
+      .pass_of_one = 3.4, .per_row = 0.25, .level_ms = 0.5, .mean_acceptance = 0.3, .resume_ms = 16.0};
+  SpeculationPolicy policy({.is_auto = true, .max_depth = kMaxLevels, .agreement = 0.6}, costs_of(world));
+  Simulation(world, 7).run(policy, 1, 24, kMaxLevels);
+  world.mean_acceptance = 0.75;
+  world.resume_ms = 0.5;
+  const Outcome usual = Simulation(world, 8).run(policy, 4, 64, kMaxLevels);
+  EXPECT_GE(usual.rate(), 1.3 / world.pass_of_one);
+}
+
 // Where texts differ, a drafter that had bad luck with the first ones is not given up.
 TEST(SpeculationPolicy, GoodTextsAreFoundAfterBadOnes) {
   const World world{.pass_of_one = 3.4,

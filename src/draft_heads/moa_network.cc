@@ -80,33 +80,26 @@ void MoaNetwork::reserve(int64_t rows) {
       {.rows = context * count, .max_sequences = context, .max_entries = count, .page_size = count});
 }
 
-void MoaNetwork::gather_layers(std::span<const int32_t> slots, KvCache& target_cache) {
+void MoaNetwork::gather_layers(std::span<const int32_t> slots, const KvCache& target_cache) {
   const KvShape& shape = target_cache.shape();
   const int64_t dim = shape.head_dim;
-  const int64_t padded = (dim + 31) / 32 * 32;
-  const int64_t head_bytes = cached_head_bytes(shape.type, dim);
   const int64_t rows = std::ssize(slots) * shape.layer_count;
   const int shares = layers_.ops().shares_for(rows * dim);
-  head_.reserve(shares, padded);
   layers_.ops().pool().run(shares, [&](Worker worker) {
-    float* head = head_.data() + worker.index * padded;
     const Range share = share_of(worker, rows);
     for (int64_t row = share.begin; row < share.end; ++row) {
-      const int64_t layer = row % shape.layer_count;
-      const int64_t entry = slots[static_cast<size_t>(row / shape.layer_count)] * shape.row_bytes();
-      float* out = by_layer_.data() + row * 2 * shape.kv_head_count * dim;
+      KvRow entry{.layer = row % shape.layer_count,
+                  .slot = slots[static_cast<size_t>(row / shape.layer_count)]};
       // Head by head, keys beside values.
-      for (int64_t h = 0; h < shape.kv_head_count; ++h) {
-        for (const std::byte* rows_of : {target_cache.keys(layer), target_cache.values(layer)}) {
-          dequantize_row(shape.type, rows_of + entry + h * head_bytes, head, padded);
-          out = std::copy_n(head, dim, out);
-        }
-      }
+      float* const out = by_layer_.data() + row * 2 * shape.kv_head_count * dim;
+      target_cache.storage().read(entry, out, 2 * dim);
+      entry.part = KvPart::kValues;
+      target_cache.storage().read(entry, out + dim, 2 * dim);
     }
   });
 }
 
-std::span<const float> MoaNetwork::pool_layers(std::span<const int32_t> slots, KvCache& target_cache) {
+std::span<const float> MoaNetwork::pool_layers(std::span<const int32_t> slots, const KvCache& target_cache) {
   const auto tokens = std::ssize(slots);
   OUTRIDER_CHECK(config_.uses_layers && tokens <= max_context());
   const int64_t count = target_->config().layer_count;

@@ -35,7 +35,7 @@ class MoaNetwork {
   // The keys (rotated, as cached) and values of all layers attend to one another, and their mean is taken:
   // [slots, pooled_size()] for the tokens in these slots of the target's cache. Valid until the next call. At
   // most max_context() slots.
-  std::span<const float> pool_layers(std::span<const int32_t> slots, KvCache& target_cache);
+  std::span<const float> pool_layers(std::span<const int32_t> slots, const KvCache& target_cache);
   int64_t pooled_size() const { return config_.layer_self_attention.hidden_size; }
   // The states that cross-attention reads, [tokens, hidden_size], from pooled layers [tokens, pooled_size()].
   // Valid until the next call. At most max_context() tokens.
@@ -53,7 +53,7 @@ class MoaNetwork {
   MoaNetwork(MoaConfig config, const Model& target, const ModelOptions& options);
   Status load_weights(const HeadFile& head, const ModelOptions& options);
   // [slots, layers of the target, keys and values of a layer]
-  void gather_layers(std::span<const int32_t> slots, KvCache& target_cache);
+  void gather_layers(std::span<const int32_t> slots, const KvCache& target_cache);
   void embed(const ForwardBatch& batch);
 
   MoaConfig config_;
@@ -68,7 +68,6 @@ class MoaNetwork {
   int64_t reserved_ = 0;  // rows
   Scratch states_;        // [rows, hidden_size]
   Scratch normed_;        // [rows, hidden_size]
-  Scratch head_;          // [workers, head_dim of the target, padded]
   Scratch by_layer_;      // [slots, layers, 2 * kv size of the target]
   Scratch mean_;          // [slots, 2 * kv size of the target]
   Scratch mixed_;         // [slots, hidden_size]

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -54,15 +53,8 @@ class TimedPasses {
   void touch(int64_t entries) {
     const auto transaction = parts_.cache->stage(sequence_, static_cast<int>(entries));
     if (!transaction.ok()) return;
-    const KvShape& shape = parts_.cache->shape();
-    for (int64_t layer = 0; layer < shape.layer_count; ++layer) {
-      const int64_t row_bytes = shape.row_bytes(layer);
-      for (int entry = 0; entry < transaction->count(); ++entry) {
-        const int64_t offset = transaction->slot(entry) * row_bytes;
-        std::memset(parts_.cache->keys(layer) + offset, 0, static_cast<size_t>(row_bytes));
-        std::memset(parts_.cache->values(layer) + offset, 0, static_cast<size_t>(row_bytes));
-      }
-    }
+    for (int entry = 0; entry < transaction->count(); ++entry)
+      parts_.cache->storage().clear(transaction->slot(entry), 1);
   }
 
   // A pass over `rows` rows. Unlike rows wake different experts.

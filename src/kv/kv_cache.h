@@ -158,6 +158,7 @@ class KvCache {
   std::byte* values(int64_t layer) { return host_pages().values(layer); }
   // Where the entries lie, for the operations of a LayerBackend.
   KvStorage& storage() { return *storage_; }
+  const KvStorage& storage() const { return *storage_; }
 
   StateStore& states() { return states_; }
 

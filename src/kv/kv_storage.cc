@@ -2,9 +2,12 @@
 #include "kv/kv_storage.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <new>
+
+#include "kernels/quants.h"
 
 namespace outrider {
 namespace {
@@ -51,13 +54,10 @@ HostPages::HostPages(const KvShape& shape) : shape_(shape), storage_(storage_byt
     layer_begin_.push_back(slots * shape.bytes_before(layer));
 }
 
-std::byte* HostPages::keys(int64_t layer) {
-  return storage_.data() + layer_begin_[static_cast<size_t>(layer)];
-}
-
-std::byte* HostPages::values(int64_t layer) {
+int64_t HostPages::begin_of(int64_t layer, KvPart part) const {
   const int64_t slots = shape_.page_count * shape_.page_size;
-  return keys(layer) + (shape_.values_are_keys ? 0 : slots * shape_.row_bytes(layer));
+  const bool comes_second = part == KvPart::kValues && !shape_.values_are_keys;
+  return layer_begin_[static_cast<size_t>(layer)] + (comes_second ? slots * shape_.row_bytes(layer) : 0);
 }
 
 void HostPages::move(const KvMove& move) {
@@ -77,6 +77,29 @@ void HostPages::poison(int64_t first_slot, int64_t count) {
       for (int64_t slot = first_slot; slot < first_slot + count; ++slot)
         std::copy_n(poisoned_row_.begin(), bytes, rows + slot * bytes);
     }
+  }
+}
+
+void HostPages::clear(int64_t first_slot, int64_t count) {
+  for (int64_t layer = 0; layer < shape_.layer_count; ++layer) {
+    const int64_t bytes = shape_.row_bytes(layer);
+    for (std::byte* rows : {keys(layer), values(layer)})
+      std::memset(rows + first_slot * bytes, 0, static_cast<size_t>(count * bytes));
+  }
+}
+
+void HostPages::read(const KvRow& row, float* out, int64_t stride) const {
+  constexpr int64_t kUnit = 32;  // heads are stored in whole units of it
+  const auto [heads, dim] = shape_.heads(row.layer);
+  const int64_t whole = dim / kUnit * kUnit;
+  const std::byte* head =
+      storage_.data() + begin_of(row.layer, row.part) + row.slot * shape_.row_bytes(row.layer);
+  for (int64_t h = 0; h < heads; ++h, out += stride, head += cached_head_bytes(shape_.type, dim)) {
+    dequantize_row(shape_.type, head, out, whole);
+    if (whole == dim) continue;
+    std::array<float, kUnit> rest;
+    dequantize_row(shape_.type, head + cached_head_bytes(shape_.type, whole), rest.data(), kUnit);
+    std::copy_n(rest.begin(), dim - whole, out + whole);
   }
 }
 

@@ -56,6 +56,15 @@ struct KvMove {
   int64_t count = 0;
 };
 
+enum class KvPart : uint8_t { kKeys, kValues };
+
+// The keys, or the values, of an entry in one layer.
+struct KvRow {
+  int64_t layer = 0;
+  KvPart part = KvPart::kKeys;
+  int64_t slot = 0;
+};
+
 // The memory of a cache's entries. The cache knows slots alone; where and how their numbers lie is a matter
 // of the storage and of the operations that read it.
 class KvStorage {
@@ -68,6 +77,10 @@ class KvStorage {
   virtual void move(const KvMove& move) = 0;
   // Makes all numbers of `count` slots NaN.
   virtual void poison(int64_t first_slot, int64_t count) = 0;
+  // Makes all numbers of `count` slots 0.
+  virtual void clear(int64_t first_slot, int64_t count) = 0;
+  // Writes head h of the row, f32 [head_dim of the layer], to out + h * stride.
+  virtual void read(const KvRow& row, float* out, int64_t stride) const = 0;
 };
 
 // Entries in this machine's memory, as the kernels read them.
@@ -78,12 +91,17 @@ class HostPages final : public KvStorage {
 
   void move(const KvMove& move) override;
   void poison(int64_t first_slot, int64_t count) override;
+  void clear(int64_t first_slot, int64_t count) override;
+  void read(const KvRow& row, float* out, int64_t stride) const override;
 
   // [page_count * page_size, heads of the layer] head vectors of cached_head_bytes() each
-  std::byte* keys(int64_t layer);
-  std::byte* values(int64_t layer);
+  std::byte* keys(int64_t layer) { return storage_.data() + begin_of(layer, KvPart::kKeys); }
+  std::byte* values(int64_t layer) { return storage_.data() + begin_of(layer, KvPart::kValues); }
 
  private:
+  // In bytes; where values are keys, both are at one place.
+  int64_t begin_of(int64_t layer, KvPart part) const;
+
   KvShape shape_;
   Buffer storage_;                       // [layer_count, keys then values, slots, heads]
   std::vector<int64_t> layer_begin_;     // [layer_count], in bytes

@@ -6,25 +6,18 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/quants.h"
 
 namespace outrider {
 
-void TargetTail::read_rows(KvCache& cache, int64_t layers, std::span<const int32_t> slots, float* out,
+void TargetTail::read_rows(const KvCache& cache, int64_t layers, std::span<const int32_t> slots, float* out,
                            int64_t stride) {
   const KvShape& shape = cache.shape();
-  const int64_t padded = (shape.head_dim + 31) / 32 * 32;
-  const int64_t head_bytes = cached_head_bytes(shape.type, shape.head_dim);
-  std::vector<float> head(static_cast<size_t>(padded));
   for (const int32_t slot : slots) {
     float* row = out;
     for (int64_t layer = shape.layer_count - layers; layer < shape.layer_count; ++layer) {
-      for (const std::byte* entries : {cache.keys(layer), cache.values(layer)}) {
-        for (int64_t h = 0; h < shape.kv_head_count; ++h) {
-          const std::byte* stored = entries + slot * shape.row_bytes() + h * head_bytes;
-          dequantize_row(shape.type, stored, head.data(), padded);
-          row = std::copy_n(head.data(), shape.head_dim, row);
-        }
+      for (const KvPart part : {KvPart::kKeys, KvPart::kValues}) {
+        cache.storage().read({.layer = layer, .part = part, .slot = slot}, row, shape.head_dim);
+        row += shape.kv_head_count * shape.head_dim;
       }
     }
     out += stride;

@@ -28,7 +28,7 @@ class TargetTail {
   }
   // Reads the rows of the tokens in these slots of the whole target's cache; they begin `stride` numbers
   // apart.
-  static void read_rows(KvCache& cache, int64_t layers, std::span<const int32_t> slots, float* out,
+  static void read_rows(const KvCache& cache, int64_t layers, std::span<const int32_t> slots, float* out,
                         int64_t stride);
 
   // The entries of a sequence, which must not outlive the tail.

@@ -29,6 +29,10 @@ class SeparateStorage final : public KvStorage {
 
   void move(const KvMove& move) override { entries_.repeat(move); }
   void poison(int64_t first_slot, int64_t count) override { entries_.storage().poison(first_slot, count); }
+  void clear(int64_t first_slot, int64_t count) override { entries_.storage().clear(first_slot, count); }
+  void read(const KvRow& row, float* out, int64_t stride) const override {
+    entries_.storage().read(row, out, stride);
+  }
   KvCache& entries() { return entries_; }
 
  private:

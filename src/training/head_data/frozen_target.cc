@@ -111,19 +111,15 @@ Status FrozenTarget::want(const FeatureNeeds& needs) {
 
 at::Tensor FrozenTarget::keys_values_of(const KvTransaction& staged) {
   const KvShape& shape = cache_->shape();
-  const int64_t head_bytes = cached_head_bytes(shape.type, shape.head_dim);
-  at::Tensor values = at::empty({staged.count(), shape.layer_count, shape.kv_head_count, 2, shape.head_dim});
+  const int64_t dim = shape.head_dim;
+  at::Tensor values = at::empty({staged.count(), shape.layer_count, shape.kv_head_count, 2, dim});
   float* out = values.data_ptr<float>();
   for (int token = 0; token < staged.count(); ++token) {
     for (int64_t layer = 0; layer < shape.layer_count; ++layer) {
-      const std::byte* rows[] = {cache_->keys(layer), cache_->values(layer)};
-      for (int64_t head = 0; head < shape.kv_head_count; ++head) {
-        for (const std::byte* row : rows) {
-          const std::byte* from = row + (staged.slot(token) * shape.kv_head_count + head) * head_bytes;
-          dequantize_row(shape.type, from, out, shape.head_dim);
-          out += shape.head_dim;
-        }
-      }
+      const int64_t slot = staged.slot(token);
+      cache_->storage().read({.layer = layer, .part = KvPart::kKeys, .slot = slot}, out, 2 * dim);
+      cache_->storage().read({.layer = layer, .part = KvPart::kValues, .slot = slot}, out + dim, 2 * dim);
+      out += 2 * shape.kv_head_count * dim;
     }
   }
   return values;
